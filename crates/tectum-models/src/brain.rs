@@ -1,0 +1,43 @@
+//! Brains: what turns observations into actions, one tick at a time.
+
+use tectum::{Device, Error, RunStats};
+
+use crate::snapshot::Snapshot;
+
+/// A controller, network or any other policy in the closed loop.
+///
+/// A tick neither allocates device memory nor compiles; everything is built before the loop starts. The state of a brain
+/// can be taken as a [`Snapshot`], independent of the device, and put back: the next tick is then the same bit for bit on
+/// the same device.
+pub trait Brain: Send {
+    /// The brain's name in scenarios, receipts and logs.
+    fn name(&self) -> &'static str;
+
+    /// Reads one observation and writes one action, in the body's units and order.
+    ///
+    /// # Errors
+    /// What the device reports; the loop then issues the body's safe action.
+    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats, Error>;
+
+    /// The state, as named arrays.
+    ///
+    /// # Errors
+    /// What the device reports.
+    fn snapshot(&self) -> Result<Snapshot, Error>;
+
+    /// Puts a state back.
+    ///
+    /// # Errors
+    /// `Data` naming the array if one is missing or of another length.
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Error>;
+
+    /// The device that ticks run on; none for brains that are plain host arithmetic.
+    fn device(&self) -> Option<&Device> {
+        None
+    }
+
+    /// Name and content hash of the kernels that ticks launch.
+    fn code(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,73 @@
+//! Pumping a pole up by its energy.
+
+use crate::body::rig::RigParameters;
+
+/// Pump at full action until the energy lacks less than this share of m g l, then in proportion.
+const TAPER: f64 = 0.15;
+/// Share of the travel beyond which the cart is not driven outward.
+const TRAVEL_SHARE: f64 = 0.75;
+
+/// A law that feeds the pole with exactly the energy of upright rest.
+///
+/// With the energy e = ½ (l/g) ω² + cos θ − 1, in units of m g l, 0 at upright rest and −2 at hanging:
+/// a torque feeds it as ω u, so u ∝ −e sign ω. A cart whose *velocity* is commanded feeds it through the pole's speed relative
+/// to the hinge's motion, p = ω + v cos θ/l, at a rate of v sin θ (g cos θ − l ω²), so v ∝ −e sign(sin θ (g cos θ − l ω²)).
+///
+/// # Source
+/// Åström and Furuta, "Swinging up a pendulum by energy control", Automatica 36 (2000); the velocity form is derived here.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SwingUp {
+    /// A motor at the hinge; state: angle, speed.
+    Torque {
+        /// l/g of the point mass that swings alike, seconds squared.
+        length_over_gravity_s2: f64,
+    },
+    /// A cart with a velocity servo; state: position, velocity, angle, speed.
+    CartVelocity {
+        /// l, metres.
+        length_m: f64,
+        /// g, metres per second squared.
+        gravity: f64,
+        /// Travel to either side, metres.
+        travel_m: f64,
+        /// Sign of the velocity that a positive action gives.
+        direction: f64,
+    },
+}
+
+impl SwingUp {
+    /// The law for a rig.
+    pub fn cart_velocity(rig: &RigParameters) -> Self {
+        Self::CartVelocity {
+            length_m: rig.dynamics.length_m,
+            gravity: rig.dynamics.gravity,
+            travel_m: rig.travel_in * 0.0254,
+            direction: rig.servo_gain_in_per_s_per_v.signum(),
+        }
+    }
+
+    /// The share of the full action to apply, in −1..1.
+    pub fn share(&self, state: &[f64]) -> f64 {
+        match *self {
+            Self::Torque { length_over_gravity_s2 } => {
+                let (angle, speed) = (state[0], state[1]);
+                let lack = lacking(length_over_gravity_s2, angle, speed);
+                lack * 1f64.copysign(speed)
+            }
+            Self::CartVelocity { length_m, gravity, travel_m, direction } => {
+                let [x, v, angle, speed] = [state[0], state[1], state[2], state[3]];
+                let relative = speed + v * angle.cos() / length_m;
+                let lack = lacking(length_m / gravity, angle, relative);
+                let feed = angle.sin() * (gravity * angle.cos() - length_m * speed * speed);
+                let wanted = lack * 1f64.copysign(feed);
+                let is_outward = wanted * x > 0.0 && x.abs() > TRAVEL_SHARE * travel_m;
+                if is_outward { 0.0 } else { direction * wanted }
+            }
+        }
+    }
+}
+
+fn lacking(length_over_gravity_s2: f64, angle: f64, speed: f64) -> f64 {
+    let energy = 0.5 * length_over_gravity_s2 * speed * speed + angle.cos() - 1.0;
+    (-energy / TAPER).clamp(-1.0, 1.0)
+}

@@ -1,0 +1,175 @@
+//! Snapshots: named arrays that hold the state of a brain, a body or a loop, on any device.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use tectum::Error;
+
+/// One array of a snapshot.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Array {
+    /// 32-bit floats.
+    F32(Vec<f32>),
+    /// 64-bit floats.
+    F64(Vec<f64>),
+    /// 64-bit unsigned integers.
+    U64(Vec<u64>),
+}
+
+/// Named arrays; saved as one safetensors file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    arrays: BTreeMap<String, Array>,
+}
+
+impl Snapshot {
+    /// Adds or replaces an array.
+    pub fn insert(&mut self, name: impl Into<String>, array: Array) {
+        self.arrays.insert(name.into(), array);
+    }
+
+    /// Takes over another snapshot's arrays under `prefix.`.
+    pub fn insert_all(&mut self, prefix: &str, other: Snapshot) {
+        self.arrays.extend(other.arrays.into_iter().map(|(name, array)| (format!("{prefix}.{name}"), array)));
+    }
+
+    /// The arrays under `prefix.`, without it.
+    #[must_use]
+    pub fn part(&self, prefix: &str) -> Snapshot {
+        let named = self.arrays.iter().filter_map(|(name, array)| {
+            let rest = name.strip_prefix(prefix)?.strip_prefix('.')?;
+            Some((rest.to_owned(), array.clone()))
+        });
+        Snapshot { arrays: named.collect() }
+    }
+
+    /// The names in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.arrays.keys().map(String::as_str)
+    }
+
+    /// An array of 32-bit floats of a known length.
+    ///
+    /// # Errors
+    /// `Data` naming the array if it is missing, of another type or length.
+    pub fn f32(&self, name: &str, len: usize) -> Result<&[f32], Error> {
+        match self.arrays.get(name) {
+            Some(Array::F32(data)) if data.len() == len => Ok(data),
+            found => Err(misfit(name, "f32", len, found)),
+        }
+    }
+
+    /// An array of 64-bit floats of a known length.
+    ///
+    /// # Errors
+    /// As [`Snapshot::f32`].
+    pub fn f64(&self, name: &str, len: usize) -> Result<&[f64], Error> {
+        match self.arrays.get(name) {
+            Some(Array::F64(data)) if data.len() == len => Ok(data),
+            found => Err(misfit(name, "f64", len, found)),
+        }
+    }
+
+    /// An array of 64-bit unsigned integers of a known length.
+    ///
+    /// # Errors
+    /// As [`Snapshot::f32`].
+    pub fn u64(&self, name: &str, len: usize) -> Result<&[u64], Error> {
+        match self.arrays.get(name) {
+            Some(Array::U64(data)) if data.len() == len => Ok(data),
+            found => Err(misfit(name, "u64", len, found)),
+        }
+    }
+
+    /// Writes the snapshot beside `path` and renames it into place, so that no reader sees half of it.
+    ///
+    /// # Errors
+    /// `Io` naming the path.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        let views = self.arrays.iter().map(|(name, array)| Ok((name.clone(), array.view(name)?)));
+        let views = views.collect::<Result<Vec<_>, Error>>()?;
+        let bytes = safetensors::serialize(views, None)
+            .map_err(|e| Error::data(format!("{}: cannot be encoded", path.display())).with_source(e))?;
+        let partial = path.with_extension("partial");
+        std::fs::write(&partial, bytes).map_err(|e| Error::io(partial.display(), e))?;
+        std::fs::rename(&partial, path).map_err(|e| Error::io(path.display(), e))
+    }
+
+    /// Reads a snapshot.
+    ///
+    /// # Errors
+    /// `Io` or `Data` naming the path, and the array where one is at fault.
+    pub fn load(path: &Path) -> Result<Snapshot, Error> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path.display(), e))?;
+        let tensors = SafeTensors::deserialize(&bytes)
+            .map_err(|e| Error::data(format!("{}: not a snapshot", path.display())).with_source(e))?;
+        let mut snapshot = Snapshot::default();
+        for (name, view) in tensors.tensors() {
+            let array = Array::from_view(&view)
+                .ok_or_else(|| Error::data(format!("{}: array {name} is of type {:?}", path.display(), view.dtype())))?;
+            snapshot.insert(name, array);
+        }
+        Ok(snapshot)
+    }
+}
+
+impl Array {
+    fn len(&self) -> usize {
+        match self {
+            Array::F32(data) => data.len(),
+            Array::F64(data) => data.len(),
+            Array::U64(data) => data.len(),
+        }
+    }
+
+    fn view(&self, name: &str) -> Result<TensorView<'_>, Error> {
+        let (dtype, bytes) = match self {
+            Array::F32(data) => (Dtype::F32, bytemuck::cast_slice(data)),
+            Array::F64(data) => (Dtype::F64, bytemuck::cast_slice(data)),
+            Array::U64(data) => (Dtype::U64, bytemuck::cast_slice(data)),
+        };
+        TensorView::new(dtype, vec![self.len()], bytes)
+            .map_err(|e| Error::data(format!("snapshot array {name} cannot be encoded")).with_source(e))
+    }
+
+    fn from_view(view: &TensorView<'_>) -> Option<Array> {
+        let data = view.data();
+        match view.dtype() {
+            Dtype::F32 => Some(Array::F32(bytemuck::pod_collect_to_vec(data))),
+            Dtype::F64 => Some(Array::F64(bytemuck::pod_collect_to_vec(data))),
+            Dtype::U64 => Some(Array::U64(bytemuck::pod_collect_to_vec(data))),
+            _ => None,
+        }
+    }
+}
+
+fn misfit(name: &str, dtype: &str, len: usize, found: Option<&Array>) -> Error {
+    let found = match found {
+        None => "it is missing".to_owned(),
+        Some(array) => format!("it holds {} elements", array.len()),
+    };
+    Error::data(format!("snapshot: array {name} of {len} {dtype} needed; {found}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saving_and_loading_gives_the_same_bits_and_misfits_are_named() {
+        let mut snapshot = Snapshot::default();
+        snapshot.insert("mean", Array::F32(vec![1.0, -0.0, f32::MIN_POSITIVE]));
+        snapshot.insert("state", Array::F64(vec![std::f64::consts::PI]));
+        snapshot.insert("tick", Array::U64(vec![u64::MAX]));
+        let mut whole = Snapshot::default();
+        whole.insert_all("brain", snapshot.clone());
+        let path = std::env::temp_dir().join(format!("tectum-snapshot-{}.safetensors", std::process::id()));
+        whole.save(&path).expect("writable");
+        let read = Snapshot::load(&path).expect("readable");
+        std::fs::remove_file(&path).expect("there");
+        assert_eq!(read.part("brain"), snapshot);
+        let error = read.part("brain").f32("mean", 4).expect_err("another length").to_string();
+        assert!(error.contains("mean") && error.contains('4') && error.contains('3'), "{error}");
+    }
+}

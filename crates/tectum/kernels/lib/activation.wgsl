@@ -1,0 +1,10 @@
+// The activation that a product ends with, by its code: 0 none, 1 relu, 2 tanh, 3 sigmoid, 4 gelu.
+fn tectum_activation(x: f32, code: u32) -> f32 {
+    switch code {
+        case 1u: { return tectum_relu(x); }
+        case 2u: { return tectum_tanh(x); }
+        case 3u: { return tectum_sigmoid(x); }
+        case 4u: { return tectum_gelu(x); }
+        default: { return x; }
+    }
+}

@@ -1,0 +1,249 @@
+//! Devices: the CPU, every GPU that wgpu reaches, and a null device that executes nothing.
+//!
+//! A device allocates memory, copies to and from it, and compiles a [`LaunchList`] into something that runs. It never sees
+//! a tensor operation, a graph or a model.
+
+mod cpu;
+mod measure;
+mod null;
+mod wgpu_device;
+
+use std::sync::{Arc, LazyLock, Mutex};
+
+use serde::Serialize;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::launch::{LaunchList, RunStats};
+use crate::memory::{Pool, Role};
+pub use measure::Measurement;
+
+/// How kernels reach the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Api {
+    /// Native twins on the host's processor.
+    Cpu,
+    /// Nothing is executed.
+    Null,
+    /// Vulkan through wgpu.
+    Vulkan,
+    /// Metal through wgpu.
+    Metal,
+    /// Direct3D 12 through wgpu.
+    Dx12,
+}
+
+impl Api {
+    /// The prefix of the device's id.
+    pub fn name(self) -> &'static str {
+        match self {
+            Api::Cpu => "cpu",
+            Api::Null => "null",
+            Api::Vulkan => "vulkan",
+            Api::Metal => "metal",
+            Api::Dx12 => "dx12",
+        }
+    }
+}
+
+/// What a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceKind {
+    /// A processor that runs native twins.
+    Cpu,
+    /// A GPU with memory of its own.
+    Discrete,
+    /// A GPU that shares the host's memory.
+    Integrated,
+    /// A GPU seen through a hypervisor.
+    Virtual,
+    /// A GPU API executed by the host's processor: never counted as a GPU, never chosen by `auto`.
+    Software,
+    /// Executes nothing.
+    Null,
+    /// The driver does not say.
+    Unknown,
+}
+
+/// Limits that plans are checked against.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeviceLimits {
+    /// The longest range that one binding may cover.
+    pub max_binding_bytes: u64,
+    /// The longest buffer.
+    pub max_buffer_bytes: u64,
+    /// The most workgroups of one launch.
+    pub max_groups: u32,
+    /// Workgroup memory of one launch.
+    pub workgroup_memory_bytes: u32,
+    /// The most invocations in a workgroup.
+    pub max_workgroup_size: u32,
+}
+
+/// The properties of a device, as shown by `tectum devices` and kept in receipts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeviceInfo {
+    /// The id that `--device` takes: `cpu`, `null`, `vulkan:0` …
+    pub id: String,
+    /// The maker's name for it.
+    pub name: String,
+    /// The driver's UUID, if it gives one.
+    pub uuid: Option<String>,
+    /// PCI address (or vendor and device number where no address is given).
+    pub pci: Option<String>,
+    /// Driver name and version.
+    pub driver: String,
+    /// How kernels reach it.
+    pub api: Api,
+    /// What it is.
+    pub kind: DeviceKind,
+    /// Whether a processor only plays the device.
+    pub software: bool,
+    /// Memory in bytes, if known.
+    pub memory_bytes: Option<u64>,
+    /// Cores or multiprocessors, if known.
+    pub compute_units: Option<u32>,
+    /// Least and greatest width of SIMD (f32 lanes) or subgroups.
+    pub simd_width: (u32, u32),
+    /// Whether host and device share memory, so that blocks are handed over without a copy.
+    pub unified_memory: bool,
+    /// Limits of launches and buffers.
+    pub limits: DeviceLimits,
+    /// Element types that device code may use.
+    pub dtypes: Vec<DType>,
+}
+
+/// Device memory, owned by one backend.
+pub(crate) enum Allocation {
+    Cpu(cpu::CpuMemory),
+    Null(#[expect(dead_code, reason = "held for its drop")] null::NullMemory),
+    Wgpu(wgpu::Buffer),
+}
+
+/// What each kind of device implements.
+pub(crate) trait Backend: Send + Sync {
+    fn info(&self) -> &DeviceInfo;
+    /// Allocates; `OutOfMemory` asks the pool to trim and try again.
+    fn allocate(&self, bytes: usize, role: Role) -> Result<Allocation>;
+    /// Copies from the host, in order with the device's other work.
+    fn write(&self, to: &Allocation, offset: usize, data: &[u8]) -> Result<()>;
+    /// Copies to the host, after the device's earlier work.
+    fn read(&self, from: &Allocation, offset: usize, data: &mut [u8]) -> Result<()>;
+    /// Prepares a list for running over the given memory, one allocation for each of its buffers.
+    fn compile(&self, list: &LaunchList, memory: Vec<Arc<crate::memory::Block>>) -> Result<Box<dyn Compiled>>;
+}
+
+/// A compiled launch list.
+pub(crate) trait Compiled: Send {
+    /// The upload block.
+    fn upload_mut(&mut self) -> &mut [u8];
+    /// The bytes of a download after a run.
+    fn download(&self, index: usize) -> &[u8];
+    /// Executes the list once and waits for its downloads.
+    fn run(&mut self) -> Result<RunStats>;
+}
+
+struct DeviceInner {
+    backend: Arc<dyn Backend>,
+    pool: Pool,
+}
+
+/// A device, cheap to clone.
+#[derive(Clone)]
+pub struct Device(Arc<DeviceInner>);
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Device({})", self.info().id)
+    }
+}
+
+impl Device {
+    /// Lists every device of this machine; adapters are probed, none is opened.
+    pub fn list() -> Vec<DeviceInfo> {
+        let mut infos = vec![cpu::info(), null::info()];
+        infos.extend(wgpu_device::list());
+        infos
+    }
+
+    /// Opens the device of an id: `auto`, `cpu`, `null`, `vulkan:N`, `metal:N` or `dx12:N`.
+    ///
+    /// `auto` takes the CPU: software adapters are never chosen, and a hardware GPU only by its id until routing by
+    /// measurement decides. The same id gives the same device object as long as one is alive.
+    ///
+    /// # Errors
+    /// `Invalid` for an id of another form, `Unsupported` for a device that this machine lacks; both name the ids that exist.
+    pub fn open(id: &str) -> Result<Device> {
+        let id = if id == "auto" { "cpu" } else { id };
+        static OPEN: LazyLock<Mutex<Vec<(String, std::sync::Weak<DeviceInner>)>>> = LazyLock::new(Mutex::default);
+        let mut open = OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        open.retain(|(_, device)| device.strong_count() > 0);
+        if let Some(device) = open.iter().find(|(name, _)| name == id).and_then(|(_, device)| device.upgrade()) {
+            return Ok(Device(device));
+        }
+        let device = Device::with_backend(open_backend(id)?);
+        open.push((id.to_owned(), Arc::downgrade(&device.0)));
+        Ok(device)
+    }
+
+    /// Makes a null device that holds at most `bytes`, for tests of plans and of memory running out.
+    pub fn null_with_capacity(bytes: u64) -> Device {
+        Device::with_backend(Arc::new(null::NullDevice::new(bytes)))
+    }
+
+    fn with_backend(backend: Arc<dyn Backend>) -> Device {
+        Device(Arc::new(DeviceInner { pool: Pool::new(backend.clone()), backend }))
+    }
+
+    /// The device's properties.
+    pub fn info(&self) -> &DeviceInfo {
+        self.0.backend.info()
+    }
+
+    /// The pool that all memory of this device comes from.
+    pub fn pool(&self) -> &Pool {
+        &self.0.pool
+    }
+
+    /// Measures copy bandwidth, transfer rates, launch latency and the rate of a matrix product; takes about a second.
+    ///
+    /// # Errors
+    /// Whatever the device reports.
+    pub fn measure(&self) -> Result<Measurement> {
+        measure::measure(self)
+    }
+
+    pub(crate) fn backend(&self) -> &dyn Backend {
+        &*self.0.backend
+    }
+}
+
+fn open_backend(id: &str) -> Result<Arc<dyn Backend>> {
+    match id {
+        "cpu" => return Ok(Arc::new(cpu::CpuDevice::new())),
+        "null" => return Ok(Arc::new(null::NullDevice::new(u64::MAX))),
+        _ => {}
+    }
+    let (api, number) = id.split_once(':').ok_or_else(|| unknown_device(id))?;
+    let api = match api {
+        "vulkan" => Api::Vulkan,
+        "metal" => Api::Metal,
+        "dx12" => Api::Dx12,
+        _ => return Err(unknown_device(id)),
+    };
+    let number: usize = number.parse().map_err(|_| unknown_device(id))?;
+    match wgpu_device::open(api, number)? {
+        Some(device) => Ok(Arc::new(device)),
+        None => Err(Error::unsupported(format!("device {id}: no such device here; present: {}", present()))),
+    }
+}
+
+fn unknown_device(id: &str) -> Error {
+    Error::invalid(format!("device \"{id}\": expected auto, cpu, null, vulkan:N, metal:N or dx12:N; present: {}", present()))
+}
+
+fn present() -> String {
+    Device::list().iter().map(|info| info.id.as_str()).collect::<Vec<_>>().join(", ")
+}

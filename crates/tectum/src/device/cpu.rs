@@ -1,0 +1,241 @@
+//! The CPU device: native twins over host memory, no transfers.
+
+use std::cell::UnsafeCell;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLimits};
+use crate::dtype::DType;
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::native::NativeRegion;
+use crate::kernel::{NativeCall, NativeFn};
+use crate::launch::{LaunchList, RunStats};
+use crate::memory::{Block, Role};
+
+/// A cache line: the alignment of every allocation.
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// Host memory that executables and the host take turns with, by its lock.
+pub(crate) struct CpuMemory {
+    lines: Box<[UnsafeCell<Line>]>,
+    turn: Mutex<()>,
+}
+
+// SAFETY: the bytes are reached only through `with_bytes`, which holds `turn`, and through a `CpuCompiled`, which holds
+// `turn` of every shared allocation while it runs and is the only owner of the others.
+unsafe impl Sync for CpuMemory {}
+
+impl CpuMemory {
+    fn allocate(bytes: usize) -> Result<Self> {
+        let count = bytes.div_ceil(64).max(1);
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(count).map_err(|e| {
+            Error::new(ErrorKind::OutOfMemory, format!("cpu: {bytes} bytes could not be allocated")).with_source(e)
+        })?;
+        lines.resize_with(count, || UnsafeCell::new(Line([0; 64])));
+        Ok(Self { lines: lines.into_boxed_slice(), turn: Mutex::new(()) })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn start(&self) -> *mut u8 {
+        UnsafeCell::raw_get(self.lines.as_ptr()).cast()
+    }
+
+    fn with_bytes<R>(&self, use_bytes: impl FnOnce(&mut [u8]) -> R) -> R {
+        let _turn = self.lock();
+        // SAFETY: the allocation is `lines.len()` cache lines long and initialised; `turn` is held, so no run and no
+        // other copy touches it.
+        use_bytes(unsafe { std::slice::from_raw_parts_mut(self.start(), self.lines.len() * 64) })
+    }
+}
+
+/// The host's processor.
+pub(super) struct CpuDevice {
+    info: DeviceInfo,
+}
+
+impl CpuDevice {
+    pub(super) fn new() -> Self {
+        Self { info: info() }
+    }
+}
+
+/// The CPU's properties.
+pub(super) fn info() -> DeviceInfo {
+    let memory = meminfo_bytes();
+    DeviceInfo {
+        id: "cpu".into(),
+        name: processor_name(),
+        uuid: None,
+        pci: None,
+        driver: format!("native twins, tectum {}", env!("CARGO_PKG_VERSION")),
+        api: Api::Cpu,
+        kind: DeviceKind::Cpu,
+        software: false,
+        memory_bytes: memory,
+        compute_units: Some(threads() as u32),
+        simd_width: (simd_lanes(), simd_lanes()),
+        unified_memory: true,
+        limits: DeviceLimits {
+            max_binding_bytes: i32::MAX as u64,
+            max_buffer_bytes: memory.unwrap_or(u64::MAX),
+            max_groups: crate::kernel::MAX_GROUPS,
+            workgroup_memory_bytes: 16 << 10,
+            max_workgroup_size: 256,
+        },
+        dtypes: vec![DType::F32, DType::U32, DType::I32],
+    }
+}
+
+fn threads() -> usize {
+    rayon::current_num_threads()
+}
+
+fn processor_name() -> String {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+fn meminfo_bytes() -> Option<u64> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    total.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn simd_lanes() -> u32 {
+    match (is_x86_feature_detected!("avx512f"), is_x86_feature_detected!("avx2")) {
+        (true, _) => 16,
+        (false, true) => 8,
+        _ => 4,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn simd_lanes() -> u32 {
+    4
+}
+
+fn memory_of(allocation: &Allocation) -> &CpuMemory {
+    match allocation {
+        Allocation::Cpu(memory) => memory,
+        _ => unreachable!("invariant: the pool of the CPU device holds CPU memory alone"),
+    }
+}
+
+impl Backend for CpuDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn allocate(&self, bytes: usize, _: Role) -> Result<Allocation> {
+        CpuMemory::allocate(bytes).map(Allocation::Cpu)
+    }
+
+    fn write(&self, to: &Allocation, offset: usize, data: &[u8]) -> Result<()> {
+        memory_of(to).with_bytes(|bytes| bytes[offset..][..data.len()].copy_from_slice(data));
+        Ok(())
+    }
+
+    fn read(&self, from: &Allocation, offset: usize, data: &mut [u8]) -> Result<()> {
+        memory_of(from).with_bytes(|bytes| data.copy_from_slice(&bytes[offset..][..data.len()]));
+        Ok(())
+    }
+
+    fn compile(&self, list: &LaunchList, memory: Vec<Arc<Block>>) -> Result<Box<dyn Compiled>> {
+        let mut regions = Vec::new();
+        let mut calls = Vec::with_capacity(list.launches.len());
+        for launch in &list.launches {
+            let first = regions.len();
+            for (binding, region) in launch.kernel.bindings().iter().zip(&launch.regions) {
+                let start = memory_of(memory[region.buffer].allocation()).start();
+                regions.push(NativeRegion {
+                    start: start.wrapping_add(region.offset),
+                    bytes: region.bytes,
+                    dtype: binding.dtype,
+                    writable: binding.access.writes(),
+                });
+            }
+            calls.push(Call { native: launch.kernel.native_fn(), params: launch.params.clone(), regions: first..regions.len() });
+        }
+        let mut shared = list.shared.clone();
+        shared.sort_unstable_by_key(|&index| Arc::as_ptr(&memory[index]) as usize);
+        shared.dedup_by_key(|index| Arc::as_ptr(&memory[*index]) as usize);
+        Ok(Box::new(CpuCompiled { list: list.clone(), memory, calls, regions, shared, threads: threads() }))
+    }
+}
+
+struct Call {
+    native: NativeFn,
+    params: Vec<u32>,
+    regions: std::ops::Range<usize>,
+}
+
+/// A launch list with its pointers resolved.
+struct CpuCompiled {
+    list: LaunchList,
+    memory: Vec<Arc<Block>>,
+    calls: Vec<Call>,
+    regions: Vec<NativeRegion>,
+    /// Buffers that others may touch, in address order without repeats.
+    shared: Vec<usize>,
+    threads: usize,
+}
+
+// SAFETY: the pointers in `regions` point into `memory`, which this value keeps alive and which does not move.
+unsafe impl Send for CpuCompiled {}
+
+impl CpuCompiled {
+    fn bytes(&self, buffer: usize, offset: usize, bytes: usize) -> *mut u8 {
+        let block = &self.memory[buffer];
+        assert!(offset + bytes <= block.bytes(), "invariant: the plan checked every range");
+        memory_of(block.allocation()).start().wrapping_add(offset)
+    }
+
+    /// Takes the turn of every shared buffer from `index` on, then runs; the turns end as the recursion unwinds.
+    fn run_locked(&self, index: usize) {
+        match self.shared.get(index) {
+            Some(&buffer) => {
+                let _turn = memory_of(self.memory[buffer].allocation()).lock();
+                self.run_locked(index + 1);
+            }
+            None => {
+                for call in &self.calls {
+                    // SAFETY: the plan checked that every range lies in its buffer and that no written range overlaps
+                    // another of the launch; shared buffers are locked, the others belong to this value alone, which
+                    // `run` borrows exclusively; memory is initialised at allocation and 64-byte aligned.
+                    let arguments =
+                        unsafe { NativeCall::new(&call.params, &self.regions[call.regions.clone()], self.threads) };
+                    (call.native)(&arguments);
+                }
+            }
+        }
+    }
+}
+
+impl Compiled for CpuCompiled {
+    fn upload_mut(&mut self) -> &mut [u8] {
+        let Some(buffer) = self.list.upload else { return &mut [] };
+        let bytes = self.list.buffer_bytes[buffer];
+        // SAFETY: the upload block belongs to this value alone, and `&mut self` excludes a run.
+        unsafe { std::slice::from_raw_parts_mut(self.bytes(buffer, 0, bytes), bytes) }
+    }
+
+    fn download(&self, index: usize) -> &[u8] {
+        let region = self.list.downloads[index];
+        // SAFETY: downloads belong to this value alone, and `&self` excludes a run, which needs `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.bytes(region.buffer, region.offset, region.bytes), region.bytes) }
+    }
+
+    fn run(&mut self) -> Result<RunStats> {
+        let start = Instant::now();
+        self.run_locked(0);
+        let elapsed = start.elapsed().as_nanos() as u64;
+        Ok(RunStats { launches: self.calls.len() as u32, submissions: 1, device_ns: Some(elapsed), ..RunStats::default() })
+    }
+}

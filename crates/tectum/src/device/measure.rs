@@ -1,0 +1,94 @@
+//! Measuring a device: what `tectum devices --measure` and percents of the roofline stand on.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::Device;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::plan::{Executable, GemmTail, Matrix, PlanBuilder};
+
+/// Measured rates of a device. Each is the best of several repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Measurement {
+    /// Bytes read plus written each second by a large copy on the device.
+    pub copy_bytes_per_s: f64,
+    /// Bytes each second from host to device; none where they share memory with the kernel.
+    pub upload_bytes_per_s: Option<f64>,
+    /// Bytes each second from device to host.
+    pub download_bytes_per_s: Option<f64>,
+    /// Host time of a run of one smallest launch, with nothing to transfer.
+    pub launch_s: f64,
+    /// Multiply-adds each second, times two, of a matrix product of 512³ (1024³ on hardware).
+    pub gemm_flop_per_s: f64,
+}
+
+/// Elements of the copy: 64 MiB each way.
+const COPY_LEN: usize = 16 << 20;
+const TRANSFER_LEN: usize = 4 << 20;
+
+pub(super) fn measure(device: &Device) -> Result<Measurement> {
+    let copy_s = best_seconds(&mut copy_plan(device)?, 5)?;
+    let side = if device.info().software { 512 } else { 1024 };
+    let gemm_s = best_seconds(&mut gemm_plan(device, side)?, 5)?;
+    let launch_s = best_seconds(&mut smallest_plan(device)?, 200)?;
+    let (upload_bytes_per_s, download_bytes_per_s) = transfer_rates(device)?;
+    Ok(Measurement {
+        copy_bytes_per_s: 2.0 * 4.0 * COPY_LEN as f64 / copy_s,
+        upload_bytes_per_s,
+        download_bytes_per_s,
+        launch_s,
+        gemm_flop_per_s: 2.0 * (side as f64).powi(3) / gemm_s,
+    })
+}
+
+/// The least time of a run on the device's own clock where it has one, else on the host's.
+pub(crate) fn best_seconds(executable: &mut Executable, repeats: usize) -> Result<f64> {
+    let mut best = f64::INFINITY;
+    for _ in 0..=repeats {
+        let start = Instant::now();
+        executable.run()?;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok(best)
+}
+
+fn copy_plan(device: &Device) -> Result<Executable> {
+    let mut plan = PlanBuilder::new("measure.copy");
+    let (x, y) = (plan.state("x", DType::F32, COPY_LEN), plan.state("y", DType::F32, COPY_LEN));
+    plan.copy(x, y)?;
+    plan.finish()?.compile(device)
+}
+
+fn gemm_plan(device: &Device, side: usize) -> Result<Executable> {
+    let mut plan = PlanBuilder::new("measure.gemm");
+    let [a, b, y] = ["a", "b", "y"].map(|name| plan.state(name, DType::F32, side * side));
+    plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, GemmTail::default())?;
+    plan.finish()?.compile(device)
+}
+
+fn smallest_plan(device: &Device) -> Result<Executable> {
+    let mut plan = PlanBuilder::new("measure.launch");
+    let y = plan.state("y", DType::U32, 1);
+    plan.fill(y, 1)?;
+    plan.finish()?.compile(device)
+}
+
+/// Rates of a run that only uploads or downloads, less the time of the smallest run.
+fn transfer_rates(device: &Device) -> Result<(Option<f64>, Option<f64>)> {
+    let base_s = best_seconds(&mut smallest_plan(device)?, 50)?;
+    let mut plan = PlanBuilder::new("measure.upload");
+    let (x, y) = (plan.input("x", DType::F32, TRANSFER_LEN), plan.state("y", DType::F32, 64));
+    plan.copy(x.part(0..64), y)?;
+    let mut upload = plan.finish()?.compile(device)?;
+    if upload.run()?.transfers_up == 0 {
+        return Ok((None, None));
+    }
+    let mut plan = PlanBuilder::new("measure.download");
+    let y = plan.output("y", DType::F32, TRANSFER_LEN);
+    plan.fill(y.part(0..64), 0)?;
+    let mut download = plan.finish()?.compile(device)?;
+    let rate = |seconds: f64| 4.0 * TRANSFER_LEN as f64 / (seconds - base_s).max(1e-9);
+    Ok((Some(rate(best_seconds(&mut upload, 8)?)), Some(rate(best_seconds(&mut download, 8)?))))
+}

@@ -1,0 +1,289 @@
+//! A launch list with its bind groups built: one submission a run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Context, Pipeline, buffer_of};
+use crate::device::Compiled;
+use crate::error::{Error, Result};
+use crate::launch::{BINDING_ALIGNMENT, LaunchList, Region, RunStats, align};
+use crate::memory::Block;
+
+/// Bytes of the two timestamps, at the start of the download block.
+const TIMESTAMP_BYTES: usize = 16;
+
+struct Dispatch {
+    pipeline: Arc<Pipeline>,
+    group: wgpu::BindGroup,
+    groups: u32,
+}
+
+/// How the upload block reaches the device.
+struct Upload {
+    /// The host's side, filled between runs.
+    host: Vec<u64>,
+    bytes: usize,
+    /// The mapped buffer: the upload block itself where memory is unified, else a staging buffer.
+    mapped: wgpu::Buffer,
+    /// Where the staging buffer is copied to.
+    target: Option<wgpu::Buffer>,
+    ready: Arc<AtomicBool>,
+}
+
+/// How downloads come back: gathered into one block, read as one.
+struct Download {
+    /// Source ranges and their places in the block.
+    gather: Vec<(wgpu::Buffer, Region, u64)>,
+    places: Vec<std::ops::Range<usize>>,
+    bytes: usize,
+    /// Where ranges are gathered; the readback buffer itself where memory is unified.
+    block: wgpu::Buffer,
+    readback: wgpu::Buffer,
+    host: Vec<u64>,
+    ready: Arc<AtomicBool>,
+}
+
+/// A launch list compiled for a wgpu device.
+pub(super) struct WgpuCompiled {
+    context: Arc<Context>,
+    name: String,
+    dispatches: Vec<Dispatch>,
+    upload: Option<Upload>,
+    download: Download,
+    queries: Option<wgpu::QuerySet>,
+    ns_per_tick: f64,
+    /// Keeps every bound buffer out of the pool.
+    _memory: Vec<Arc<Block>>,
+}
+
+impl WgpuCompiled {
+    pub(super) fn new(
+        context: Arc<Context>,
+        list: &LaunchList,
+        pipelines: Vec<Arc<Pipeline>>,
+        memory: Vec<Arc<Block>>,
+    ) -> Result<Self> {
+        let params = params_buffer(&context, list)?;
+        let mut dispatches = Vec::with_capacity(list.launches.len());
+        for (index, pipeline) in pipelines.into_iter().enumerate() {
+            let group = bind_group(&context, list, index, &pipeline, &params, &memory)?;
+            dispatches.push(Dispatch { pipeline, group, groups: list.launches[index].groups });
+        }
+        let upload = match list.upload {
+            Some(buffer) => Some(Upload::new(&context, list.buffer_bytes[buffer], &memory[buffer])?),
+            None => None,
+        };
+        let queries = context.timestamps.then(|| {
+            context.device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: Some("run"),
+                ty: wgpu::QueryType::Timestamp,
+                count: 2,
+            })
+        });
+        let download = Download::new(&context, list, &memory)?;
+        let ns_per_tick = f64::from(context.queue.get_timestamp_period());
+        Ok(Self { name: list.name.clone(), context, dispatches, upload, download, queries, ns_per_tick, _memory: memory })
+    }
+
+    fn encode(&self) -> wgpu::CommandBuffer {
+        let mut encoder = self.context.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        if let Some(Upload { mapped, target: Some(target), bytes, .. }) = &self.upload {
+            encoder.copy_buffer_to_buffer(mapped, 0, target, 0, Some(*bytes as u64));
+        }
+        {
+            let timestamp_writes = self.queries.as_ref().map(|query_set| wgpu::ComputePassTimestampWrites {
+                query_set,
+                beginning_of_pass_write_index: Some(0),
+                end_of_pass_write_index: Some(1),
+            });
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some(&self.name), timestamp_writes });
+            for dispatch in &self.dispatches {
+                pass.set_pipeline(&dispatch.pipeline.pipeline);
+                pass.set_bind_group(0, &dispatch.group, &[]);
+                pass.dispatch_workgroups(dispatch.groups, 1, 1);
+            }
+        }
+        let download = &self.download;
+        if download.bytes > 0 {
+            if let Some(queries) = &self.queries {
+                encoder.resolve_query_set(queries, 0..2, &download.block, 0);
+            }
+            for (source, region, place) in &download.gather {
+                encoder.copy_buffer_to_buffer(source, region.offset as u64, &download.block, *place, Some(region.bytes as u64));
+            }
+            if download.block != download.readback {
+                encoder.copy_buffer_to_buffer(&download.block, 0, &download.readback, 0, Some(download.bytes as u64));
+            }
+        }
+        encoder.finish()
+    }
+
+    fn lost(&self, doing: &str) -> Error {
+        Error::device_lost(format!("{}: plan {}: {doing} failed", self.context.info.id, self.name))
+    }
+}
+
+impl Upload {
+    fn new(context: &Context, bytes: usize, block: &Block) -> Result<Self> {
+        let target = buffer_of(block.allocation()).clone();
+        let (mapped, target) = if context.info.unified_memory {
+            (target, None)
+        } else {
+            let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
+            (context.buffer("upload", bytes, usage)?, Some(target))
+        };
+        let upload = Self { host: vec![0; bytes.div_ceil(8)], bytes, mapped, target, ready: Arc::default() };
+        upload.request();
+        context.device.poll(wgpu::PollType::wait_indefinitely()).map_err(|error| {
+            Error::device_lost(format!("{}: mapping the upload block", context.info.id)).with_source(error)
+        })?;
+        Ok(upload)
+    }
+
+    /// Asks for the block back once the device has read it.
+    fn request(&self) {
+        map(&self.mapped, wgpu::MapMode::Write, &self.ready);
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.mapped.unmap();
+    }
+}
+
+impl Download {
+    fn new(context: &Context, list: &LaunchList, memory: &[Arc<Block>]) -> Result<Self> {
+        // Without downloads nothing is read back, not even the time.
+        let mut bytes = if list.downloads.is_empty() { 0 } else { align(TIMESTAMP_BYTES) };
+        let (mut gather, mut places) = (Vec::new(), Vec::new());
+        for region in &list.downloads {
+            gather.push((buffer_of(memory[region.buffer].allocation()).clone(), *region, bytes as u64));
+            places.push(bytes..bytes + region.bytes);
+            bytes += align(region.bytes);
+        }
+        use wgpu::BufferUsages as Usage;
+        let gathered = Usage::COPY_DST | Usage::QUERY_RESOLVE;
+        let (block, readback) = if context.info.unified_memory {
+            let block = context.buffer("download", bytes, gathered | Usage::MAP_READ)?;
+            (block.clone(), block)
+        } else {
+            let block = context.buffer("download", bytes, gathered | Usage::COPY_SRC)?;
+            (block, context.buffer("readback", bytes, Usage::COPY_DST | Usage::MAP_READ)?)
+        };
+        Ok(Self { gather, places, bytes, block, readback, host: vec![0; bytes.div_ceil(8)], ready: Arc::default() })
+    }
+
+    fn host_bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.host)
+    }
+}
+
+fn map(buffer: &wgpu::Buffer, mode: wgpu::MapMode, ready: &Arc<AtomicBool>) {
+    let ready = ready.clone();
+    ready.store(false, Ordering::Release);
+    buffer.map_async(mode, .., move |result| ready.store(result.is_ok(), Ordering::Release));
+}
+
+/// Every launch's parameters, written once: 256 bytes apart in one uniform buffer.
+fn params_buffer(context: &Context, list: &LaunchList) -> Result<wgpu::Buffer> {
+    let mut words = vec![0u32; list.launches.len().max(1) * BINDING_ALIGNMENT / 4];
+    for (index, launch) in list.launches.iter().enumerate() {
+        words[index * BINDING_ALIGNMENT / 4..][..launch.params.len()].copy_from_slice(&launch.params);
+    }
+    let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
+    let buffer = context.buffer("params", words.len() * 4, usage)?;
+    context.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&words));
+    Ok(buffer)
+}
+
+fn bind_group(
+    context: &Context,
+    list: &LaunchList,
+    index: usize,
+    pipeline: &Pipeline,
+    params: &wgpu::Buffer,
+    memory: &[Arc<Block>],
+) -> Result<wgpu::BindGroup> {
+    let launch = &list.launches[index];
+    let doing = format!("plan {}: binding launch {index}, kernel {}", list.name, launch.kernel.name());
+    let limit = context.info.limits.max_binding_bytes;
+    if let Some(region) = launch.regions.iter().find(|region| region.bytes as u64 > limit) {
+        return Err(Error::unsupported(format!(
+            "{}: {doing}: a binding of {} bytes; this device's longest is {limit}",
+            context.info.id, region.bytes
+        )));
+    }
+    let range = |buffer, offset: usize, bytes: usize| {
+        wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+            buffer,
+            offset: offset as u64,
+            size: std::num::NonZeroU64::new(bytes as u64),
+        })
+    };
+    let first = wgpu::BindGroupEntry { binding: 0, resource: range(params, index * BINDING_ALIGNMENT, BINDING_ALIGNMENT) };
+    let storage = launch.regions.iter().enumerate().map(|(binding, region)| wgpu::BindGroupEntry {
+        binding: binding as u32 + 1,
+        resource: range(buffer_of(memory[region.buffer].allocation()), region.offset, region.bytes),
+    });
+    let entries: Vec<_> = std::iter::once(first).chain(storage).collect();
+    context.checked(&doing, || {
+        context.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(launch.kernel.name()),
+            layout: &pipeline.layout,
+            entries: &entries,
+        })
+    })
+}
+
+impl Compiled for WgpuCompiled {
+    fn upload_mut(&mut self) -> &mut [u8] {
+        match &mut self.upload {
+            Some(upload) => &mut bytemuck::cast_slice_mut(&mut upload.host)[..upload.bytes],
+            None => &mut [],
+        }
+    }
+
+    fn download(&self, index: usize) -> &[u8] {
+        &self.download.host_bytes()[self.download.places[index].clone()]
+    }
+
+    fn run(&mut self) -> Result<RunStats> {
+        let mut stats = RunStats { launches: self.dispatches.len() as u32, submissions: 1, ..RunStats::default() };
+        if let Some(upload) = &self.upload {
+            if !upload.ready.load(Ordering::Acquire) {
+                return Err(self.lost("mapping the upload block"));
+            }
+            let mut view = upload.mapped.get_mapped_range_mut(..upload.bytes as u64).map_err(|e| self.lost("mapping").with_source(e))?;
+            view.copy_from_slice(&bytemuck::cast_slice(&upload.host)[..upload.bytes]);
+            drop(view);
+            upload.mapped.unmap();
+            (stats.transfers_up, stats.bytes_up) = (1, upload.bytes as u64);
+        }
+        let submission = self.context.queue.submit([self.encode()]);
+        let bytes = self.download.bytes;
+        if bytes > 0 {
+            map(&self.download.readback, wgpu::MapMode::Read, &self.download.ready);
+        }
+        if let Some(upload) = &self.upload {
+            upload.request();
+        }
+        self.context.wait(submission, &format!("plan {}", self.name))?;
+        if bytes == 0 {
+            return Ok(stats);
+        }
+        if !self.download.ready.load(Ordering::Acquire) {
+            return Err(self.lost("mapping the download block"));
+        }
+        let view = self.download.readback.get_mapped_range(..bytes as u64).map_err(|e| self.lost("mapping").with_source(e))?;
+        bytemuck::cast_slice_mut(&mut self.download.host)[..bytes].copy_from_slice(&view);
+        drop(view);
+        self.download.readback.unmap();
+        (stats.transfers_down, stats.bytes_down) = (1, bytes as u64);
+        if self.queries.is_some() {
+            let ticks = self.download.host[1].wrapping_sub(self.download.host[0]);
+            stats.device_ns = Some((ticks as f64 * self.ns_per_tick) as u64);
+        }
+        Ok(stats)
+    }
+}

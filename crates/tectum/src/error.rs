@@ -1,0 +1,111 @@
+//! The one public error: an opaque value with a [`ErrorKind`], a message that names the place, and its cause.
+
+use std::fmt;
+
+/// What class of failure an [`Error`] is; the command line maps each to an exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The caller's mistake: a wrong shape, size, name or value.
+    Invalid,
+    /// Malformed or missing data in a file.
+    Data,
+    /// A device, kernel or feature that does not exist here.
+    Unsupported,
+    /// Memory ran out after the pool was trimmed and the allocation retried.
+    OutOfMemory,
+    /// The device stopped answering or reported a fault; its state is gone.
+    DeviceLost,
+    /// The operating system refused a file or another resource.
+    Io,
+    /// A check ran and its result is wrong: a verification or a regression failed.
+    Mismatch,
+}
+
+impl ErrorKind {
+    /// The process exit code of this kind (1 is a failed check, 2 the caller's mistake).
+    pub fn exit_code(self) -> u8 {
+        match self {
+            ErrorKind::Mismatch => 1,
+            ErrorKind::Invalid => 2,
+            ErrorKind::Data => 3,
+            ErrorKind::Unsupported => 4,
+            ErrorKind::OutOfMemory => 5,
+            ErrorKind::DeviceLost => 6,
+            ErrorKind::Io => 7,
+        }
+    }
+}
+
+/// A failure with its kind, what was given, what was needed and where.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The result type of every fallible function of the project's libraries.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// Makes an error of a kind with a one-line message.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// The caller's mistake.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// Malformed data.
+    pub fn data(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Data, message)
+    }
+
+    /// Something this device or build does not offer.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, message)
+    }
+
+    /// A lost or faulty device.
+    pub fn device_lost(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::DeviceLost, message)
+    }
+
+    /// An operating-system error on `what` (usually a path).
+    pub fn io(what: impl fmt::Display, source: std::io::Error) -> Self {
+        Self { kind: ErrorKind::Io, message: what.to_string(), source: Some(Box::new(source)) }
+    }
+
+    /// Attaches a cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Box::new(source));
+        self
+    }
+
+    /// Puts `place` before the message, keeping kind and cause.
+    #[must_use]
+    pub fn at(mut self, place: impl fmt::Display) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
+    /// The class of failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

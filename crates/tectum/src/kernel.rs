@@ -1,0 +1,322 @@
+//! A kernel: device code written once in WGSL, with its bindings, its parameters and its native twin.
+//!
+//! A kernel's file is a *body*: a header comment and one entry point. The declarations of its bindings and of the
+//! uniform `params` are generated from the table given to [`Kernel::define`], so that WGSL, native twin and launch
+//! checks share one source. A device never sees a tensor operation; it sees a kernel and the regions bound to it.
+
+pub mod elementwise;
+pub mod gemm;
+pub mod math;
+pub mod native;
+pub mod optimizer;
+pub mod order;
+pub mod random;
+pub mod reduce;
+pub mod sample;
+pub mod scan;
+pub mod softmax;
+pub mod top_k;
+pub mod transfer;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+pub use gemm::Activation;
+pub use native::NativeCall;
+
+/// Invocations in a workgroup of every one-dimensional kernel.
+pub const WORKGROUP: u32 = 256;
+/// The most workgroups of one launch; beyond it kernels stride over the rest.
+pub const MAX_GROUPS: u32 = 65_535;
+/// The most storage bindings of one kernel in the portable profile.
+pub const MAX_BINDINGS: usize = 8;
+/// The most parameter words of one kernel: a uniform range of 256 bytes.
+pub const MAX_PARAMS: usize = 64;
+
+/// The named preludes that a body may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prelude {
+    /// Own exp, log, tanh, sigmoid, gelu, sin, cos and NaN-aware min, max, relu (`kernels/lib/math.wgsl`).
+    Math,
+    /// Philox4x32-10 and the exact conversions to uniforms and normals (`kernels/lib/random.wgsl`).
+    Random,
+    /// Total order of floats as integer keys (`kernels/lib/order.wgsl`).
+    Order,
+    /// The activation that a product ends with (`kernels/lib/activation.wgsl`); brings [`Prelude::Math`].
+    Activation,
+}
+
+impl Prelude {
+    fn wgsl(self) -> &'static str {
+        match self {
+            Prelude::Math => include_str!("../kernels/lib/math.wgsl"),
+            Prelude::Random => include_str!("../kernels/lib/random.wgsl"),
+            Prelude::Order => include_str!("../kernels/lib/order.wgsl"),
+            Prelude::Activation => include_str!("../kernels/lib/activation.wgsl"),
+        }
+    }
+}
+
+/// How a kernel uses a binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read only.
+    Read,
+    /// Every element of the result is written and none is read.
+    Write,
+    /// Read and written in place.
+    ReadWrite,
+}
+
+impl Access {
+    /// Whether the kernel changes the binding.
+    pub fn writes(self) -> bool {
+        self != Access::Read
+    }
+}
+
+/// One storage binding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// The name in WGSL.
+    pub name: &'static str,
+    /// The element type.
+    pub dtype: DType,
+    /// How it is used.
+    pub access: Access,
+}
+
+/// One word of the uniform `params`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Param {
+    /// The name in WGSL.
+    pub name: &'static str,
+    /// The type of the word.
+    pub dtype: DType,
+}
+
+/// The CPU form of a kernel.
+pub type NativeFn = fn(&NativeCall<'_>);
+
+/// Device code with everything needed to launch it anywhere.
+pub struct Kernel {
+    name: String,
+    bindings: Vec<Binding>,
+    params: Vec<Param>,
+    wgsl: String,
+    native: NativeFn,
+    hash: u64,
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel").field("name", &self.name).field("hash", &format_args!("{:016x}", self.hash)).finish()
+    }
+}
+
+impl Kernel {
+    /// Starts the definition of a kernel; finish it with [`KernelBuilder::native`].
+    ///
+    /// # Example
+    /// ```
+    /// use tectum::{DType, Kernel};
+    /// let double = Kernel::define("double_f32")
+    ///     .read("x", DType::F32)
+    ///     .write("y", DType::F32)
+    ///     .param("n", DType::U32)
+    ///     .body("@compute @workgroup_size(256)
+    ///            fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    ///                if id.x < params.n { y[id.x] = 2.0 * x[id.x]; }
+    ///            }")
+    ///     .native(|call| {
+    ///         let (x, y) = (call.read::<f32>(0), call.write::<f32>(1));
+    ///         for (y, x) in y.iter_mut().zip(x) { *y = 2.0 * x; }
+    ///     })?;
+    /// assert_eq!(double.bindings().len(), 2);
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn define(name: impl Into<String>) -> KernelBuilder {
+        KernelBuilder { name: name.into(), preludes: Vec::new(), bindings: Vec::new(), params: Vec::new(), body: String::new() }
+    }
+
+    /// The stable name used in logs, receipts, benchmarks and tests.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The storage bindings in order.
+    pub fn bindings(&self) -> &[Binding] {
+        &self.bindings
+    }
+
+    /// The parameter words in order.
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+
+    /// The whole WGSL module.
+    pub fn wgsl(&self) -> &str {
+        &self.wgsl
+    }
+
+    /// The CPU form.
+    pub fn native_fn(&self) -> NativeFn {
+        self.native
+    }
+
+    /// A content hash of the WGSL module (FNV-1a, 64 bits), named in receipts.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Parses and validates the module.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) with naga's report on a module that is not valid WGSL.
+    pub fn module(&self) -> Result<(naga::Module, naga::valid::ModuleInfo)> {
+        let module = naga::front::wgsl::parse_str(&self.wgsl)
+            .map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(&self.wgsl))))?;
+        let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty());
+        let info = validator
+            .validate(&module)
+            .map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(&self.wgsl))))?;
+        Ok((module, info))
+    }
+}
+
+/// A kernel under definition.
+#[derive(Debug)]
+pub struct KernelBuilder {
+    name: String,
+    preludes: Vec<Prelude>,
+    bindings: Vec<Binding>,
+    params: Vec<Param>,
+    body: String,
+}
+
+impl KernelBuilder {
+    /// Puts a prelude before the body.
+    #[must_use]
+    pub fn prelude(mut self, prelude: Prelude) -> Self {
+        if prelude == Prelude::Activation {
+            self = self.prelude(Prelude::Math);
+        }
+        if !self.preludes.contains(&prelude) {
+            self.preludes.push(prelude);
+        }
+        self
+    }
+
+    /// Adds a read-only binding.
+    #[must_use]
+    pub fn read(self, name: &'static str, dtype: DType) -> Self {
+        self.binding(name, dtype, Access::Read)
+    }
+
+    /// Adds a binding that is written only.
+    #[must_use]
+    pub fn write(self, name: &'static str, dtype: DType) -> Self {
+        self.binding(name, dtype, Access::Write)
+    }
+
+    /// Adds a binding that is read and written in place.
+    #[must_use]
+    pub fn read_write(self, name: &'static str, dtype: DType) -> Self {
+        self.binding(name, dtype, Access::ReadWrite)
+    }
+
+    fn binding(mut self, name: &'static str, dtype: DType, access: Access) -> Self {
+        self.bindings.push(Binding { name, dtype, access });
+        self
+    }
+
+    /// Adds a word to the uniform `params`.
+    #[must_use]
+    pub fn param(mut self, name: &'static str, dtype: DType) -> Self {
+        self.params.push(Param { name, dtype });
+        self
+    }
+
+    /// Sets the body: helper functions and one entry point named `main`.
+    #[must_use]
+    pub fn body(mut self, wgsl: impl Into<String>) -> Self {
+        self.body = wgsl.into();
+        self
+    }
+
+    /// Finishes the definition with the CPU form.
+    ///
+    /// # Errors
+    /// More than eight bindings or 64 parameters, none of either, or no written binding. The WGSL itself is checked by
+    /// [`Kernel::module`], which every GPU device calls before it compiles.
+    pub fn native(self, native: NativeFn) -> Result<Arc<Kernel>> {
+        let written = self.bindings.iter().filter(|b| b.access.writes()).count();
+        if self.bindings.len() > MAX_BINDINGS || written == 0 || self.params.is_empty() || self.params.len() > MAX_PARAMS {
+            return Err(Error::invalid(format!(
+                "kernel {}: {} bindings ({written} written) and {} params; needs at most {MAX_BINDINGS} bindings, one of them written, and 1 to {MAX_PARAMS} params",
+                self.name,
+                self.bindings.len(),
+                self.params.len(),
+            )));
+        }
+        let wgsl = self.assemble();
+        let hash = fnv1a(wgsl.as_bytes());
+        Ok(Arc::new(Kernel { name: self.name, bindings: self.bindings, params: self.params, wgsl, native, hash }))
+    }
+
+    fn assemble(&self) -> String {
+        let mut text = format!("// kernel {}\nstruct Params {{\n", self.name);
+        for param in &self.params {
+            let _ = writeln!(text, "    {}: {},", param.name, param.dtype.wgsl());
+        }
+        text.push_str("}\n@group(0) @binding(0) var<uniform> params: Params;\n");
+        for (index, binding) in self.bindings.iter().enumerate() {
+            let access = if binding.access.writes() { "read_write" } else { "read" };
+            let _ = writeln!(
+                text,
+                "@group(0) @binding({}) var<storage, {access}> {}: array<{}>;",
+                index + 1,
+                binding.name,
+                binding.dtype.wgsl()
+            );
+        }
+        for prelude in &self.preludes {
+            text.push_str(prelude.wgsl());
+        }
+        text.push_str(&self.body);
+        text
+    }
+}
+
+/// FNV-1a over 64 bits: stable across platforms and releases, for content hashes that appear in receipts.
+pub fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// Every kernel of this crate, by name.
+pub fn all() -> Vec<Arc<Kernel>> {
+    let mut kernels = Vec::new();
+    kernels.extend(transfer::kernels());
+    kernels.extend(elementwise::kernels());
+    kernels.extend(reduce::kernels());
+    kernels.extend(softmax::kernels());
+    kernels.extend(scan::kernels());
+    kernels.extend(top_k::kernels());
+    kernels.extend(gemm::kernels());
+    kernels.extend(sample::kernels());
+    kernels.extend(optimizer::kernels());
+    kernels
+}
+
+/// Finishes the definition of one of this crate's own kernels.
+fn built_in(builder: KernelBuilder, native: NativeFn) -> Arc<Kernel> {
+    builder.native(native).expect("invariant: the crate's own kernel tables are well formed")
+}
+
+/// Workgroups for `items` one-per-invocation items, capped so that the kernel strides over the rest.
+pub fn groups_for(items: usize) -> u32 {
+    let groups = items.div_ceil(WORKGROUP as usize).max(1);
+    groups.min(MAX_GROUPS as usize) as u32
+}

@@ -1,0 +1,176 @@
+//! The elementwise families, generated from one op table: WGSL body, native twin, float64 reference and test domain.
+
+use std::sync::{Arc, LazyLock};
+
+use super::native::{NativeCall, for_each_chunk, simd};
+use super::{Kernel, Prelude, built_in, math};
+use crate::dtype::DType;
+
+/// Elements of one unit of work on the CPU: 64 KiB per operand, so that a chunk stays in L2.
+const CHUNK: usize = 16_384;
+
+/// How many operands an [`Op`] takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arity {
+    /// `y = f(a)`
+    Unary,
+    /// `y = f(a, b)`, where `b` may repeat: element `i` of `a` meets element `i mod len(b)` of `b`.
+    Binary,
+}
+
+/// A row of the op table.
+pub struct Op {
+    /// The operation's name; its kernel is `{name}_f32`.
+    pub name: &'static str,
+    /// Number of operands.
+    pub arity: Arity,
+    /// The WGSL expression of `a` (and `b`).
+    pub wgsl: &'static str,
+    /// The float64 reference; unary operations ignore `b`.
+    pub reference: fn(a: f64, b: f64) -> f64,
+    /// The range from which tests draw `a` and `b`.
+    pub domain: (f32, f32),
+    /// Allowed error relative to the result's magnitude, in units of 2⁻²³.
+    pub ulp: f64,
+    native: fn(&NativeCall<'_>),
+}
+
+macro_rules! op_table {
+    ($($arity:ident $name:ident($a:ident $(, $b:ident)?) wgsl $wgsl:literal native $native:expr, reference $reference:expr, from $low:literal to $high:literal, ulp $ulp:literal;)*) => {
+        /// The op table.
+        pub static OPS: &[Op] = &[$({
+            fn native(call: &NativeCall<'_>) {
+                op_table!(@run $arity, call, |$a: f32 $(, $b: f32)?| -> f32 { $native });
+            }
+            fn reference(first: f64, second: f64) -> f64 {
+                let $a = first;
+                $(let $b = second;)?
+                let _ = second;
+                $reference
+            }
+            Op { name: stringify!($name), arity: Arity::$arity, wgsl: $wgsl, reference, domain: ($low, $high), ulp: $ulp, native }
+        }),*];
+    };
+    (@run Unary, $call:ident, $f:expr) => { unary($call, $f) };
+    (@run Binary, $call:ident, $f:expr) => { binary($call, $f) };
+}
+
+// Each bound is that of the function's own statement in `math.rs`, or what Vulkan allows a division or square root
+// (2.5 ulp), never what a run happened to show.
+op_table! {
+    Binary add(a, b) wgsl "a + b" native a + b, reference a + b, from -100.0 to 100.0, ulp 1.0;
+    Binary sub(a, b) wgsl "a - b" native a - b, reference a - b, from -100.0 to 100.0, ulp 1.0;
+    Binary mul(a, b) wgsl "a * b" native a * b, reference a * b, from -100.0 to 100.0, ulp 1.0;
+    Binary div(a, b) wgsl "a / b" native a / b, reference a / b, from -100.0 to 100.0, ulp 3.0;
+    Binary min(a, b) wgsl "tectum_min(a, b)" native math::min(a, b), reference nan_aware(a, b, f64::min), from -100.0 to 100.0, ulp 0.0;
+    Binary max(a, b) wgsl "tectum_max(a, b)" native math::max(a, b), reference nan_aware(a, b, f64::max), from -100.0 to 100.0, ulp 0.0;
+    Binary tanh_grad(y, dy) wgsl "b * (1.0 - a * a)" native dy * (1.0 - y * y), reference dy * (1.0 - y * y), from -0.75 to 0.75, ulp 4.0;
+    Binary sigmoid_grad(y, dy) wgsl "b * (a * (1.0 - a))" native dy * (y * (1.0 - y)), reference dy * (y * (1.0 - y)), from 0.0 to 0.75, ulp 4.0;
+    Binary relu_grad(y, dy) wgsl "select(0.0, b, a > 0.0)" native if y > 0.0 { dy } else { 0.0 }, reference if y > 0.0 { dy } else { 0.0 }, from -100.0 to 100.0, ulp 0.0;
+    Unary abs(a) wgsl "abs(a)" native a.abs(), reference a.abs(), from -100.0 to 100.0, ulp 0.0;
+    Unary neg(a) wgsl "-a" native -a, reference -a, from -100.0 to 100.0, ulp 0.0;
+    Unary sqrt(a) wgsl "sqrt(a)" native a.sqrt(), reference a.sqrt(), from 0.0 to 100.0, ulp 3.0;
+    Unary exp(a) wgsl "tectum_exp(a)" native math::exp(a), reference a.exp(), from -100.0 to 90.0, ulp 2.0;
+    Unary log(a) wgsl "tectum_log(a)" native math::log(a), reference a.ln(), from 0.0 to 100.0, ulp 2.0;
+    Unary sigmoid(a) wgsl "tectum_sigmoid(a)" native math::sigmoid(a), reference 1.0 / (1.0 + (-a).exp()), from -100.0 to 100.0, ulp 4.0;
+    Unary tanh(a) wgsl "tectum_tanh(a)" native math::tanh(a), reference a.tanh(), from -12.0 to 12.0, ulp 4.0;
+    Unary relu(a) wgsl "tectum_relu(a)" native math::relu(a), reference if a < 0.0 { 0.0 } else { a }, from -100.0 to 100.0, ulp 0.0;
+    Unary gelu(a) wgsl "tectum_gelu(a)" native math::gelu(a), reference gelu_reference(a), from -12.0 to 12.0, ulp 8.0;
+}
+
+fn nan_aware(a: f64, b: f64, pick: fn(f64, f64) -> f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { pick(a, b) }
+}
+
+/// The tanh form of GELU in float64, written through the logistic function so that its tail keeps relative accuracy.
+pub fn gelu_reference(a: f64) -> f64 {
+    if a == f64::NEG_INFINITY {
+        return 0.0;
+    }
+    let inner = 2.0 * (2.0 / std::f64::consts::PI).sqrt() * (a + 0.044715 * a * a * a);
+    a / (1.0 + (-inner).exp())
+}
+
+fn unary(call: &NativeCall<'_>, f: impl Fn(f32) -> f32 + Copy + Sync) {
+    let (x, y, n) = (call.read::<f32>(0), call.write::<f32>(1), call.size(0));
+    for_each_chunk(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
+        let x = &x[index * CHUNK..][..y.len()];
+        simd(
+            #[inline(always)]
+            || {
+                for (y, &a) in y.iter_mut().zip(x) {
+                    *y = f(a);
+                }
+            },
+        );
+    });
+}
+
+fn binary(call: &NativeCall<'_>, f: impl Fn(f32, f32) -> f32 + Copy + Sync) {
+    let (a, b, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
+    let (n, period) = (call.size(0), call.size(1));
+    for_each_chunk(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
+        let start = index * CHUNK;
+        let a = &a[start..][..y.len()];
+        if period == 1 {
+            let b = b[0];
+            return simd(
+                #[inline(always)]
+                || y.iter_mut().zip(a).for_each(|(y, &a)| *y = f(a, b)),
+            );
+        }
+        let mut done = 0;
+        while done < y.len() {
+            let phase = (start + done) % period;
+            let run = (period - phase).min(y.len() - done);
+            let (y, a, b) = (&mut y[done..][..run], &a[done..][..run], &b[phase..][..run]);
+            simd(
+                #[inline(always)]
+                || {
+                    for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                        *y = f(a, b);
+                    }
+                },
+            );
+            done += run;
+        }
+    });
+}
+
+fn define(op: &Op) -> Arc<Kernel> {
+    let builder = Kernel::define(format!("{}_f32", op.name)).prelude(Prelude::Math).read("x0", DType::F32);
+    let (builder, load_b) = match op.arity {
+        Arity::Unary => (builder.write("y", DType::F32).param("n", DType::U32), ""),
+        Arity::Binary => (
+            builder.read("x1", DType::F32).write("y", DType::F32).param("n", DType::U32).param("period", DType::U32),
+            "var j = i; if params.period != params.n { j = i % params.period; }\n        let b = x1[j];\n",
+        ),
+    };
+    let body = format!(
+        "
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {{
+    let stride = groups.x * 256u;
+    for (var i = id.x; i < params.n; i += stride) {{
+        let a = x0[i];
+        {load_b}        y[i] = {};
+    }}
+}}
+",
+        op.wgsl
+    );
+    built_in(builder.body(body), op.native)
+}
+
+static KERNELS: LazyLock<Vec<Arc<Kernel>>> = LazyLock::new(|| OPS.iter().map(define).collect());
+
+/// The elementwise kernels, in the op table's order.
+pub fn kernels() -> Vec<Arc<Kernel>> {
+    KERNELS.clone()
+}
+
+/// The op of a name and its kernel.
+pub fn find(name: &str) -> Option<(&'static Op, &'static Arc<Kernel>)> {
+    let index = OPS.iter().position(|op| op.name == name)?;
+    Some((&OPS[index], &KERNELS[index]))
+}

@@ -1,0 +1,265 @@
+//! Matrix products with bias, activation and residual fused at the end.
+//!
+//! `y = activation(A·B + bias) + residual`. Strides are free, so transposed operands need no copy. The CPU form is the
+//! `gemm` crate (blocked, AVX-512); its epilogue runs while the result is still in cache for the small products of a
+//! control tick.
+
+use std::sync::{Arc, LazyLock};
+
+use super::native::{NativeCall, for_each_chunk, simd};
+use super::{Kernel, KernelBuilder, Prelude, built_in, math};
+use crate::dtype::DType;
+
+/// Rows and columns of the tile that one workgroup computes.
+pub const TILE: usize = 64;
+
+/// What is applied to each element of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Activation {
+    /// Nothing.
+    #[default]
+    None = 0,
+    /// max(x, 0)
+    Relu = 1,
+    /// tanh(x)
+    Tanh = 2,
+    /// 1 / (1 + exp(−x))
+    Sigmoid = 3,
+    /// The tanh form of GELU.
+    Gelu = 4,
+}
+
+impl Activation {
+    /// All of them, in the order of their codes.
+    pub const ALL: [Activation; 5] =
+        [Activation::None, Activation::Relu, Activation::Tanh, Activation::Sigmoid, Activation::Gelu];
+
+    fn from_code(code: u32) -> Self {
+        Self::ALL[code as usize]
+    }
+
+    /// The float64 reference.
+    pub fn reference(self, x: f64) -> f64 {
+        match self {
+            Activation::None => x,
+            Activation::Relu => if x < 0.0 { 0.0 } else { x },
+            Activation::Tanh => x.tanh(),
+            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            Activation::Gelu => super::elementwise::gelu_reference(x),
+        }
+    }
+}
+
+/// Which of bias and residual a product has; each pair has its own kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Epilogue {
+    /// A vector is added to each row before the activation.
+    pub bias: bool,
+    /// A matrix is added after the activation.
+    pub residual: bool,
+}
+
+impl Epilogue {
+    const ALL: [Epilogue; 4] = [
+        Epilogue { bias: false, residual: false },
+        Epilogue { bias: true, residual: false },
+        Epilogue { bias: false, residual: true },
+        Epilogue { bias: true, residual: true },
+    ];
+
+    fn index(self) -> usize {
+        usize::from(self.bias) + 2 * usize::from(self.residual)
+    }
+
+    fn suffix(self) -> &'static str {
+        ["", "_bias", "_residual", "_bias_residual"][self.index()]
+    }
+
+    /// Adds the bindings and fills the two holes of a body.
+    fn apply(self, mut builder: KernelBuilder, body: &str, bias_index: &str, out_index: &str) -> KernelBuilder {
+        if self.bias {
+            builder = builder.read("bias", DType::F32);
+        }
+        if self.residual {
+            builder = builder.read("residual", DType::F32);
+        }
+        let bias = if self.bias { format!(" + bias[{bias_index}]") } else { String::new() };
+        let residual = if self.residual { format!(" + residual[{out_index}]") } else { String::new() };
+        builder.body(body.replace("PLUS_BIAS", &bias).replace("PLUS_RESIDUAL", &residual))
+    }
+}
+
+static GEMM: LazyLock<Vec<Arc<Kernel>>> = LazyLock::new(|| Epilogue::ALL.map(define_gemm).to_vec());
+static MATVEC: LazyLock<Vec<Arc<Kernel>>> = LazyLock::new(|| Epilogue::ALL.map(define_matvec).to_vec());
+
+/// The product kernel with an epilogue: `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`.
+pub fn gemm_kernel(epilogue: Epilogue) -> &'static Arc<Kernel> {
+    &GEMM[epilogue.index()]
+}
+
+/// The matrix-vector kernel with an epilogue: `y[m] = activation(a[m, k]·x[k] + bias[m]) + residual[m]`.
+pub fn matvec_kernel(epilogue: Epilogue) -> &'static Arc<Kernel> {
+    &MATVEC[epilogue.index()]
+}
+
+/// The kernels of this file.
+pub fn kernels() -> Vec<Arc<Kernel>> {
+    GEMM.iter().chain(MATVEC.iter()).cloned().collect()
+}
+
+fn define_gemm(epilogue: Epilogue) -> Arc<Kernel> {
+    let builder = Kernel::define(format!("gemm_f32{}", epilogue.suffix()))
+        .prelude(Prelude::Activation)
+        .read("a", DType::F32)
+        .read("b", DType::F32)
+        .write("y", DType::F32);
+    let builder = epilogue.apply(builder, include_str!("../../kernels/gemm_f32.wgsl"), "col", "out");
+    let builder = ["m", "n", "k", "a_row", "a_col", "b_row", "b_col", "activation"]
+        .into_iter()
+        .fold(builder, |builder, name| builder.param(name, DType::U32));
+    let native: super::NativeFn = match (epilogue.bias, epilogue.residual) {
+        (false, false) => |call| gemm(call, None, None),
+        (true, false) => |call| gemm(call, Some(call.read(3)), None),
+        (false, true) => |call| gemm(call, None, Some(call.read(3))),
+        (true, true) => |call| gemm(call, Some(call.read(3)), Some(call.read(4))),
+    };
+    built_in(builder, native)
+}
+
+fn define_matvec(epilogue: Epilogue) -> Arc<Kernel> {
+    let builder = Kernel::define(format!("matvec_f32{}", epilogue.suffix()))
+        .prelude(Prelude::Activation)
+        .read("a", DType::F32)
+        .read("x", DType::F32)
+        .write("y", DType::F32);
+    let builder = epilogue.apply(builder, include_str!("../../kernels/matvec_f32.wgsl"), "row", "row");
+    let builder = ["m", "k", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
+    let native: super::NativeFn = match (epilogue.bias, epilogue.residual) {
+        (false, false) => |call| matvec(call, None, None),
+        (true, false) => |call| matvec(call, Some(call.read(3)), None),
+        (false, true) => |call| matvec(call, None, Some(call.read(3))),
+        (true, true) => |call| matvec(call, Some(call.read(3)), Some(call.read(4))),
+    };
+    built_in(builder, native)
+}
+
+fn gemm(call: &NativeCall<'_>, bias: Option<&[f32]>, residual: Option<&[f32]>) {
+    let (a, b, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
+    let [m, n, k] = [call.size(0), call.size(1), call.size(2)];
+    let [a_row, a_col, b_row, b_col] = [3, 4, 5, 6].map(|index| call.size(index));
+    // A multiply-add is a sixteenth of a streamed element.
+    let threads = call.threads_for(m * n * k / 16);
+    let parallelism = if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None };
+    let last = |rows: usize, cols: usize, row: usize, col: usize| (rows - 1) * row + (cols - 1) * col;
+    assert!(k == 0 || (last(m, k, a_row, a_col) < a.len() && last(k, n, b_row, b_col) < b.len()), "operand bounds");
+    let y = &mut y[..m * n];
+    // SAFETY: the assertion above bounds every element that the strides reach in `a` and `b`, `y` holds m·n elements
+    // with row stride n, and the three slices do not overlap (NativeCall's contract).
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            y.as_mut_ptr(),
+            1,
+            n as isize,
+            false,
+            a.as_ptr(),
+            a_col as isize,
+            a_row as isize,
+            b.as_ptr(),
+            b_col as isize,
+            b_row as isize,
+            0.0,
+            1.0,
+            false,
+            false,
+            false,
+            parallelism,
+        );
+    }
+    let activation = Activation::from_code(call.u32(7));
+    if bias.is_none() && residual.is_none() && activation == Activation::None {
+        return;
+    }
+    for_each_chunk(y, n, call.threads_for(m * n * 8), |row, y| {
+        if let Some(bias) = bias {
+            simd(
+                #[inline(always)]
+                || y.iter_mut().zip(bias).for_each(|(y, b)| *y += b),
+            );
+        }
+        activate(y, activation);
+        if let Some(residual) = residual {
+            simd(
+                #[inline(always)]
+                || y.iter_mut().zip(&residual[row * n..]).for_each(|(y, r)| *y += r),
+            );
+        }
+    });
+}
+
+/// Applies an activation in place.
+pub(super) fn activate(y: &mut [f32], activation: Activation) {
+    match activation {
+        Activation::None => {}
+        Activation::Relu => each(y, math::relu),
+        Activation::Tanh => each(y, math::tanh),
+        Activation::Sigmoid => each(y, math::sigmoid),
+        Activation::Gelu => each(y, math::gelu),
+    }
+}
+
+#[inline(always)]
+fn each(y: &mut [f32], f: impl Fn(f32) -> f32) {
+    simd(
+        #[inline(always)]
+        || y.iter_mut().for_each(|y| *y = f(*y)),
+    );
+}
+
+/// Accumulators of a dot product.
+const LANES: usize = 64;
+
+fn matvec(call: &NativeCall<'_>, bias: Option<&[f32]>, residual: Option<&[f32]>) {
+    let (a, x, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
+    let (m, k, activation) = (call.size(0), call.size(1), Activation::from_code(call.u32(2)));
+    let threads = call.threads_for(m * k);
+    let chunk = m.div_ceil(threads * 4).max(1);
+    for_each_chunk(&mut y[..m], chunk, threads, |index, y| {
+        let first = index * chunk;
+        for (offset, y) in y.iter_mut().enumerate() {
+            *y = dot(&a[(first + offset) * k..][..k], &x[..k]) + bias.map_or(0.0, |bias| bias[first + offset]);
+        }
+        activate(y, activation);
+        if let Some(residual) = residual {
+            y.iter_mut().zip(&residual[first..]).for_each(|(y, r)| *y += r);
+        }
+    });
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    simd(
+        #[inline(always)]
+        || {
+            let mut lanes = [0.0f32; LANES];
+            let ((a_blocks, a_rest), (b_blocks, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+            for (a, b) in a_blocks.iter().zip(b_blocks) {
+                for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+                    *lane += a * b;
+                }
+            }
+            for ((lane, a), b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
+                *lane += a * b;
+            }
+            let mut width = LANES;
+            while width > 1 {
+                width /= 2;
+                for i in 0..width {
+                    lanes[i] += lanes[i + width];
+                }
+            }
+            lanes[0]
+        },
+    )
+}

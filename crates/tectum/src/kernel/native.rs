@@ -1,0 +1,147 @@
+//! What a native twin is given: its parameters and its bindings as slices of host memory.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+use crate::dtype::{DType, Element};
+
+/// A bound range of host memory; only devices make these.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NativeRegion {
+    pub(crate) start: *mut u8,
+    pub(crate) bytes: usize,
+    pub(crate) dtype: DType,
+    pub(crate) writable: bool,
+}
+
+/// The arguments of one launch on the CPU.
+pub struct NativeCall<'a> {
+    params: &'a [u32],
+    regions: &'a [NativeRegion],
+    threads: usize,
+    written: Cell<u32>,
+    read: Cell<u32>,
+    lifetime: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> NativeCall<'a> {
+    /// Binds a launch.
+    ///
+    /// # Safety
+    /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for `'a` nothing else
+    /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it holds its
+    /// queue lock while a launch runs, and the plan refuses launches with an overlapping written region.
+    pub(crate) unsafe fn new(params: &'a [u32], regions: &'a [NativeRegion], threads: usize) -> Self {
+        Self { params, regions, threads, written: Cell::new(0), read: Cell::new(0), lifetime: PhantomData }
+    }
+
+    /// The parameter word at `index` as an unsigned integer.
+    pub fn u32(&self, index: usize) -> u32 {
+        self.params[index]
+    }
+
+    /// The parameter word at `index` as a size.
+    pub fn size(&self, index: usize) -> usize {
+        self.params[index] as usize
+    }
+
+    /// The parameter word at `index` as a float.
+    pub fn f32(&self, index: usize) -> f32 {
+        f32::from_bits(self.params[index])
+    }
+
+    /// The elements of a binding.
+    ///
+    /// # Panics
+    /// If the binding holds another element type or was taken by [`NativeCall::write`]: a bug in the twin.
+    pub fn read<T: Element>(&self, index: usize) -> &'a [T] {
+        let region = self.region::<T>(index);
+        let bit = 1 << index;
+        assert!(self.written.get() & bit == 0, "binding {index} is already taken for writing");
+        self.read.set(self.read.get() | bit);
+        // SAFETY: `new`'s contract covers validity and alignment; the bits above keep it from aliasing a `write`.
+        unsafe { std::slice::from_raw_parts(region.start.cast::<T>(), region.bytes / size_of::<T>()) }
+    }
+
+    /// The elements of a binding that this kernel writes; may be taken once.
+    ///
+    /// # Panics
+    /// If the binding is read-only, holds another element type, or was taken before: a bug in the twin.
+    pub fn write<T: Element>(&self, index: usize) -> &'a mut [T] {
+        let region = self.region::<T>(index);
+        let bit = 1 << index;
+        assert!(region.writable, "binding {index} is read-only");
+        assert!((self.written.get() | self.read.get()) & bit == 0, "binding {index} is already taken");
+        self.written.set(self.written.get() | bit);
+        // SAFETY: `new`'s contract covers validity and exclusivity between regions; the bits above make it the only
+        // slice of this region.
+        unsafe { std::slice::from_raw_parts_mut(region.start.cast::<T>(), region.bytes / size_of::<T>()) }
+    }
+
+    fn region<T: Element>(&self, index: usize) -> NativeRegion {
+        let region = self.regions[index];
+        assert!(region.dtype == T::DTYPE, "binding {index} holds {:?}, not {:?}", region.dtype, T::DTYPE);
+        region
+    }
+
+    /// Threads worth using for `work` (elements, or operations / 16): one until the work repays waking another.
+    ///
+    /// Waking a sleeping worker costs some 10 to 50 µs, so a thread is given at least [`WORK_PER_THREAD`].
+    pub fn threads_for(&self, work: usize) -> usize {
+        self.threads.min(work / WORK_PER_THREAD).max(1)
+    }
+}
+
+/// Elements that one thread should have before a second is woken: about 60 µs of streaming.
+pub const WORK_PER_THREAD: usize = 1 << 17;
+
+/// Splits `0..items` into at most `threads` ranges of nearly equal length and runs `work` on each.
+///
+/// The caller works too; a single range runs on the caller without touching the pool.
+pub fn for_each_range(items: usize, threads: usize, work: impl Fn(std::ops::Range<usize>) + Sync) {
+    if threads <= 1 || items <= 1 {
+        return work(0..items);
+    }
+    let middle_threads = threads / 2;
+    let middle = items * middle_threads / threads;
+    split_range(0..middle, middle_threads, middle..items, threads - middle_threads, &work);
+}
+
+fn split_range(
+    left: std::ops::Range<usize>,
+    left_threads: usize,
+    right: std::ops::Range<usize>,
+    right_threads: usize,
+    work: &(impl Fn(std::ops::Range<usize>) + Sync),
+) {
+    let run = |range: std::ops::Range<usize>, threads: usize| {
+        if threads <= 1 {
+            return work(range);
+        }
+        let half = threads / 2;
+        let middle = range.start + range.len() * half / threads;
+        split_range(range.start..middle, half, middle..range.end, threads - half, work);
+    };
+    rayon::join(|| run(left, left_threads), || run(right, right_threads));
+}
+
+/// Splits `out` into chunks of `chunk` elements and runs `work(index of the chunk, chunk)` on at most `threads` threads.
+pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    use rayon::prelude::*;
+    if threads <= 1 {
+        for (index, part) in out.chunks_mut(chunk).enumerate() {
+            work(index, part);
+        }
+    } else {
+        out.par_chunks_mut(chunk).enumerate().for_each(|(index, part)| work(index, part));
+    }
+}
+
+/// Runs a loop compiled for the widest SIMD of this machine (AVX-512, AVX2, NEON or none, found once at run time).
+///
+/// The closure must be marked `#[inline(always)]`, else its loop is compiled for the baseline.
+#[inline(always)]
+pub fn simd<R>(work: impl FnOnce() -> R) -> R {
+    static ARCH: std::sync::LazyLock<pulp::Arch> = std::sync::LazyLock::new(pulp::Arch::new);
+    ARCH.dispatch(work)
+}

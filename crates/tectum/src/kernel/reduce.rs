@@ -1,0 +1,180 @@
+//! Sum, max and argmax over the last axis, and sum over the first, by fixed trees.
+//!
+//! One launch reduces each *segment* of a row to one value; the plan launches the same kernel again over the segments'
+//! results until one is left. The split depends on the shape alone, so the same device gives the same bits every time.
+
+use std::sync::{Arc, LazyLock};
+
+use super::native::{NativeCall, for_each_chunk, simd};
+use super::order::order_key;
+use super::{Kernel, Prelude, built_in, math};
+use crate::dtype::DType;
+
+/// Elements of a row that one workgroup reduces.
+pub const SEGMENT: usize = 4096;
+/// Rows that one invocation adds up in a sum over the first axis.
+pub const COLUMN_SEGMENT: usize = 64;
+/// Independent accumulators of the native twins: four vectors of the widest SIMD.
+const LANES: usize = 64;
+
+fn define(name: &'static str, body: &'static str, native: super::NativeFn) -> Arc<Kernel> {
+    built_in(
+        Kernel::define(name)
+            .prelude(Prelude::Math)
+            .read("x", DType::F32)
+            .write("y", DType::F32)
+            .param("rows", DType::U32)
+            .param("cols", DType::U32)
+            .param("segment", DType::U32)
+            .param("segments", DType::U32)
+            .body(body),
+        native,
+    )
+}
+
+/// `y[row, s]` = sum of segment `s` of row `row`.
+pub static SUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    define("sum_f32", include_str!("../../kernels/sum_f32.wgsl"), |call| reduce_rows(call, sum))
+});
+
+/// `y[row, s]` = greatest element of segment `s` of row `row`; NaN if there is one.
+pub static MAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    define("max_f32", include_str!("../../kernels/max_f32.wgsl"), |call| reduce_rows(call, max))
+});
+
+/// `y[s, col]` = sum of column `col` over the rows of segment `s`.
+pub static SUM_COLUMNS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    define("sum_columns_f32", include_str!("../../kernels/sum_columns_f32.wgsl"), sum_columns)
+});
+
+/// `y[row, s]` = column of the first greatest element of segment `s` of row `row`; a NaN counts as greater than all.
+pub static ARGMAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    built_in(
+        Kernel::define("argmax_f32")
+            .prelude(Prelude::Order)
+            .read("x", DType::F32)
+            .write("y", DType::U32)
+            .param("rows", DType::U32)
+            .param("cols", DType::U32)
+            .param("segment", DType::U32)
+            .param("segments", DType::U32)
+            .body(include_str!("../../kernels/argmax_f32.wgsl")),
+        |call| {
+            let (x, y) = (call.read::<f32>(0), call.write::<u32>(1));
+            let (cols, segment, segments) = (call.size(1), call.size(2), call.size(3));
+            for_each_chunk(&mut y[..call.size(0) * segments], 1, call.threads_for(x.len()), |item, y| {
+                let (row, start) = (item / segments, item % segments * segment);
+                let part = &x[row * cols..][start..(start + segment).min(cols)];
+                y[0] = (start + first_greatest(part)) as u32;
+            });
+        },
+    )
+});
+
+/// `y[row]` = the candidate of row `row` whose element of `x` is the first greatest.
+pub static ARGMAX_MERGE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    built_in(
+        Kernel::define("argmax_merge_f32")
+            .prelude(Prelude::Order)
+            .read("x", DType::F32)
+            .read("candidates", DType::U32)
+            .write("y", DType::U32)
+            .param("rows", DType::U32)
+            .param("cols", DType::U32)
+            .param("count", DType::U32)
+            .body(include_str!("../../kernels/argmax_merge_f32.wgsl")),
+        |call| {
+            let (x, candidates, y) = (call.read::<f32>(0), call.read::<u32>(1), call.write::<u32>(2));
+            let (cols, count) = (call.size(1), call.size(2));
+            for (row, y) in y[..call.size(0)].iter_mut().enumerate() {
+                let x = &x[row * cols..];
+                let candidates = &candidates[row * count..][..count];
+                *y = candidates.iter().copied().fold(candidates[0], |best, candidate| {
+                    let (b, c) = (order_key(x[best as usize]), order_key(x[candidate as usize]));
+                    if c > b || (c == b && candidate < best) { candidate } else { best }
+                });
+            }
+        },
+    )
+});
+
+/// The kernels of this file.
+pub fn kernels() -> Vec<Arc<Kernel>> {
+    vec![SUM.clone(), MAX.clone(), SUM_COLUMNS.clone(), ARGMAX.clone(), ARGMAX_MERGE.clone()]
+}
+
+fn reduce_rows(call: &NativeCall<'_>, reduce: fn(&[f32]) -> f32) {
+    let (x, y) = (call.read::<f32>(0), call.write::<f32>(1));
+    let (cols, segment, segments) = (call.size(1), call.size(2), call.size(3));
+    let items = call.size(0) * segments;
+    let threads = call.threads_for(x.len());
+    let chunk = items.div_ceil(threads * 4).max(1);
+    for_each_chunk(&mut y[..items], chunk, threads, |index, y| {
+        for (offset, y) in y.iter_mut().enumerate() {
+            let item = index * chunk + offset;
+            let (row, start) = (item / segments, item % segments * segment);
+            *y = reduce(&x[row * cols..][start..(start + segment).min(cols)]);
+        }
+    });
+}
+
+/// Sum by 64 interleaved accumulators, then a tree over them.
+pub(super) fn sum(x: &[f32]) -> f32 {
+    fold_lanes(x, 0.0, |a, b| a + b)
+}
+
+/// Greatest element; NaN if there is one; −∞ for none.
+pub(super) fn max(x: &[f32]) -> f32 {
+    fold_lanes(x, f32::NEG_INFINITY, math::max)
+}
+
+#[inline(always)]
+fn fold_lanes(x: &[f32], zero: f32, f: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
+    simd(
+        #[inline(always)]
+        || {
+            let mut lanes = [zero; LANES];
+            let (blocks, rest) = x.as_chunks::<LANES>();
+            for block in blocks {
+                for (lane, &x) in lanes.iter_mut().zip(block) {
+                    *lane = f(*lane, x);
+                }
+            }
+            for (lane, &x) in lanes.iter_mut().zip(rest) {
+                *lane = f(*lane, x);
+            }
+            let mut width = LANES;
+            while width > 1 {
+                width /= 2;
+                for i in 0..width {
+                    lanes[i] = f(lanes[i], lanes[i + width]);
+                }
+            }
+            lanes[0]
+        },
+    )
+}
+
+fn first_greatest(x: &[f32]) -> usize {
+    let keys = x.iter().map(|&x| order_key(x));
+    keys.enumerate().fold((0, 0), |best, (index, key)| if key > best.1 { (index, key) } else { best }).0
+}
+
+fn sum_columns(call: &NativeCall<'_>) {
+    let (x, y) = (call.read::<f32>(0), call.write::<f32>(1));
+    let (rows, cols, segment, segments) = (call.size(0), call.size(1), call.size(2), call.size(3));
+    for_each_chunk(&mut y[..segments * cols], cols, call.threads_for(rows * cols), |s, y| {
+        let part = &x[s * segment * cols..rows.min((s + 1) * segment) * cols];
+        y.fill(0.0);
+        simd(
+            #[inline(always)]
+            || {
+                for row in part.chunks_exact(cols) {
+                    for (y, &x) in y.iter_mut().zip(row) {
+                        *y += x;
+                    }
+                }
+            },
+        );
+    });
+}

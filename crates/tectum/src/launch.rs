@@ -1,0 +1,100 @@
+//! The flat list that a device executes, and what an execution reports.
+//!
+//! A device knows nothing of tensors: it is given buffers by number, launches that bind ranges of them, one upload block
+//! that the host fills before a run and the buffers that the host reads after it.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::kernel::Kernel;
+
+/// Alignment of every bound range, in bytes: the largest that a Vulkan, Metal or DX12 device may ask for.
+pub const BINDING_ALIGNMENT: usize = 256;
+
+/// Rounds up to [`BINDING_ALIGNMENT`].
+pub fn align(bytes: usize) -> usize {
+    bytes.next_multiple_of(BINDING_ALIGNMENT)
+}
+
+/// A bound range of a numbered buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// The buffer's place in the list.
+    pub buffer: usize,
+    /// First byte; a multiple of [`BINDING_ALIGNMENT`].
+    pub offset: usize,
+    /// Length in bytes; never 0.
+    pub bytes: usize,
+}
+
+/// One launch of a kernel.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The device code.
+    pub kernel: Arc<Kernel>,
+    /// One range for each of the kernel's bindings.
+    pub regions: Vec<Region>,
+    /// One word for each of the kernel's parameters.
+    pub params: Vec<u32>,
+    /// Workgroups, 1 to 65,535.
+    pub groups: u32,
+}
+
+/// Everything a device needs to execute a plan, but for the memory behind the buffers.
+#[derive(Debug, Clone)]
+pub struct LaunchList {
+    /// The plan's name.
+    pub name: String,
+    /// Bytes of each buffer.
+    pub buffer_bytes: Vec<usize>,
+    /// The launches in order.
+    pub launches: Vec<Launch>,
+    /// The buffer that the host fills before each run.
+    pub upload: Option<usize>,
+    /// The ranges that the host reads after each run.
+    pub downloads: Vec<Region>,
+    /// Buffers that other executables may touch too.
+    pub shared: Vec<usize>,
+}
+
+/// What one run did, filled by the device. Copies of data inside a device are not transfers.
+///
+/// A transfer is one contiguous block handed across the boundary between host and device, by copy or by mapping. The CPU
+/// device has no such boundary and reports none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct RunStats {
+    /// Bytes handed to the device.
+    pub bytes_up: u64,
+    /// Bytes handed back.
+    pub bytes_down: u64,
+    /// Transfers to the device.
+    pub transfers_up: u32,
+    /// Transfers back.
+    pub transfers_down: u32,
+    /// Kernel launches.
+    pub launches: u32,
+    /// Submissions to a device queue.
+    pub submissions: u32,
+    /// Time of the whole submission by the device's own clock, where it has one; on the CPU the wall time of the run.
+    pub device_ns: Option<u64>,
+    /// Launches that ran elsewhere than on the chosen device.
+    pub fallbacks: u32,
+}
+
+impl RunStats {
+    /// Adds another run's numbers.
+    pub fn add(&mut self, other: &RunStats) {
+        self.bytes_up += other.bytes_up;
+        self.bytes_down += other.bytes_down;
+        self.transfers_up += other.transfers_up;
+        self.transfers_down += other.transfers_down;
+        self.launches += other.launches;
+        self.submissions += other.submissions;
+        self.device_ns = match (self.device_ns, other.device_ns) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        self.fallbacks += other.fallbacks;
+    }
+}

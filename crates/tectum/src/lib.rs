@@ -1,0 +1,36 @@
+//! Tectum runs neural workloads in real time from one source on GPUs and CPUs, and proves where each result was computed.
+//!
+//! Device code is written once, in WGSL, as a [`Kernel`] with a native twin. Launches of kernels over buffers are recorded
+//! in a [`PlanBuilder`], compiled for a [`Device`] and run: one upload, one submission, one download.
+//!
+//! ```
+//! use tectum::{DType, Device, PlanBuilder};
+//! let mut plan = PlanBuilder::new("example");
+//! let x = plan.input("x", DType::F32, 3);
+//! let y = plan.output("y", DType::F32, 3);
+//! plan.unary("relu", x, y)?;
+//! let mut run = plan.finish()?.compile(&Device::open("cpu")?)?;
+//! run.input::<f32>(x).copy_from_slice(&[-1.0, 0.5, 2.0]);
+//! let stats = run.run()?;
+//! assert_eq!(run.output::<f32>(y), [0.0, 0.5, 2.0]);
+//! assert_eq!((stats.transfers_up, stats.launches), (0, 1));
+//! # Ok::<(), tectum::Error>(())
+//! ```
+
+mod device;
+mod dtype;
+mod error;
+pub mod kernel;
+mod launch;
+mod memory;
+mod plan;
+mod receipt;
+
+pub use device::{Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Measurement};
+pub use dtype::{DType, Element};
+pub use error::{Error, ErrorKind, Result};
+pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
+pub use launch::{BINDING_ALIGNMENT, RunStats};
+pub use memory::{Buffer, Pool, PoolCaps, PoolStats};
+pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, Matrix, Plan, PlanBuilder, View};
+pub use receipt::{CodeObject, Fallback, Latency, RECEIPT_SCHEMA, Receipt, Session};

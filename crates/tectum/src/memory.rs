@@ -1,0 +1,415 @@
+//! Device memory: typed buffers over a pool.
+//!
+//! A [`Pool`] keeps freed allocations in size buckets and hands them out again; the least recently used go first when its
+//! caps are passed. When a device runs out, the pool is trimmed and the allocation tried once more before the error, which
+//! carries the numbers. Handles free themselves, once.
+
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use serde::Serialize;
+
+use crate::device::{Allocation, Backend, Device};
+use crate::dtype::Element;
+use crate::error::{Error, ErrorKind, Result};
+
+/// What an allocation is for; the pool keeps the roles apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Read and written by kernels, copied by the device.
+    Device,
+    /// Filled by the host before each run; mapped where memory is unified.
+    Upload,
+}
+
+/// Caps on what a pool keeps and hands out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolCaps {
+    /// The most bytes kept for reuse.
+    pub pooled_bytes: u64,
+    /// The most allocations kept for reuse.
+    pub pooled_count: usize,
+    /// The most bytes in use at a time.
+    pub live_bytes: u64,
+}
+
+impl Default for PoolCaps {
+    fn default() -> Self {
+        Self { pooled_bytes: 1 << 30, pooled_count: 4096, live_bytes: u64::MAX }
+    }
+}
+
+/// What a pool holds and has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct PoolStats {
+    /// Bytes in use.
+    pub live_bytes: u64,
+    /// Allocations in use.
+    pub live_count: u64,
+    /// Bytes kept for reuse.
+    pub pooled_bytes: u64,
+    /// Allocations kept for reuse.
+    pub pooled_count: u64,
+    /// The most bytes that were in use at a time.
+    pub peak_bytes: u64,
+    /// Requests served from the pool.
+    pub hits: u64,
+    /// Requests that allocated.
+    pub misses: u64,
+    /// Allocations dropped to stay within the caps.
+    pub evictions: u64,
+    /// Times that everything kept was dropped because memory ran out or on request.
+    pub trims: u64,
+}
+
+struct Pooled {
+    allocation: Allocation,
+    bytes: usize,
+    role: Role,
+}
+
+#[derive(Default)]
+struct PoolState {
+    /// Least recently freed first.
+    free: Vec<Pooled>,
+    caps: PoolCaps,
+    stats: PoolStats,
+}
+
+struct PoolInner {
+    backend: Arc<dyn Backend>,
+    state: Mutex<PoolState>,
+}
+
+/// The pool that all memory of a device comes from.
+#[derive(Clone)]
+pub struct Pool(Arc<PoolInner>);
+
+/// Pooled device memory: given back when dropped.
+pub(crate) struct Block {
+    allocation: Option<Allocation>,
+    bytes: usize,
+    role: Role,
+    pool: Weak<PoolInner>,
+}
+
+impl Block {
+    pub(crate) fn allocation(&self) -> &Allocation {
+        self.allocation.as_ref().expect("invariant: taken only in drop")
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let (Some(allocation), Some(pool)) = (self.allocation.take(), self.pool.upgrade()) else { return };
+        let evicted = pool.lock().give_back(Pooled { allocation, bytes: self.bytes, role: self.role });
+        drop(evicted);
+    }
+}
+
+impl PoolInner {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PoolState {
+    fn take(&mut self, bytes: usize, role: Role) -> Option<Allocation> {
+        let index = self.free.iter().rposition(|kept| kept.bytes == bytes && kept.role == role)?;
+        let kept = self.free.remove(index);
+        self.stats.pooled_bytes -= bytes as u64;
+        self.stats.pooled_count -= 1;
+        Some(kept.allocation)
+    }
+
+    fn count_live(&mut self, bytes: usize) {
+        self.stats.live_bytes += bytes as u64;
+        self.stats.live_count += 1;
+        self.stats.peak_bytes = self.stats.peak_bytes.max(self.stats.live_bytes);
+    }
+
+    fn give_back(&mut self, freed: Pooled) -> Vec<Pooled> {
+        self.stats.live_bytes -= freed.bytes as u64;
+        self.stats.live_count -= 1;
+        self.stats.pooled_bytes += freed.bytes as u64;
+        self.stats.pooled_count += 1;
+        self.free.push(freed);
+        self.evict()
+    }
+
+    fn evict(&mut self) -> Vec<Pooled> {
+        let mut evicted = Vec::new();
+        while self.stats.pooled_bytes > self.caps.pooled_bytes || self.free.len() > self.caps.pooled_count {
+            let oldest = self.free.remove(0);
+            self.stats.pooled_bytes -= oldest.bytes as u64;
+            self.stats.pooled_count -= 1;
+            self.stats.evictions += 1;
+            evicted.push(oldest);
+        }
+        evicted
+    }
+
+    fn trim(&mut self) -> Vec<Pooled> {
+        self.stats.pooled_bytes = 0;
+        self.stats.pooled_count = 0;
+        self.stats.trims += 1;
+        std::mem::take(&mut self.free)
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {
+        Self(Arc::new(PoolInner { backend, state: Mutex::default() }))
+    }
+
+    /// What the pool holds and has done.
+    pub fn stats(&self) -> PoolStats {
+        self.0.lock().stats
+    }
+
+    /// Sets the caps; what is kept beyond them is dropped at once.
+    pub fn set_caps(&self, caps: PoolCaps) {
+        let mut state = self.0.lock();
+        state.caps = caps;
+        let evicted = state.evict();
+        drop(state);
+        drop(evicted);
+    }
+
+    /// Drops everything kept for reuse.
+    pub fn trim(&self) {
+        let kept = self.0.lock().trim();
+        drop(kept);
+    }
+
+    pub(crate) fn acquire(&self, bytes: usize, role: Role) -> Result<Arc<Block>> {
+        let bucket = bucket(bytes);
+        let pooled = {
+            let mut state = self.0.lock();
+            let after = state.stats.live_bytes.saturating_add(bucket as u64);
+            if after > state.caps.live_bytes {
+                return Err(self.out_of_memory(bucket, &state.stats, "the pool's cap on live bytes", state.caps.live_bytes));
+            }
+            let pooled = state.take(bucket, role);
+            if pooled.is_some() {
+                state.stats.hits += 1;
+                state.count_live(bucket);
+            }
+            pooled
+        };
+        let allocation = match pooled {
+            Some(allocation) => allocation,
+            None => self.allocate(bucket, role)?,
+        };
+        Ok(Arc::new(Block { allocation: Some(allocation), bytes: bucket, role, pool: Arc::downgrade(&self.0) }))
+    }
+
+    fn allocate(&self, bytes: usize, role: Role) -> Result<Allocation> {
+        let backend = &self.0.backend;
+        let allocation = match backend.allocate(bytes, role) {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                self.trim();
+                backend.allocate(bytes, role).map_err(|error| {
+                    let capacity = backend.info().memory_bytes.unwrap_or(0);
+                    self.out_of_memory(bytes, &self.stats(), "the device's memory", capacity).with_source(error)
+                })?
+            }
+            other => other?,
+        };
+        let mut state = self.0.lock();
+        state.stats.misses += 1;
+        state.count_live(bytes);
+        Ok(allocation)
+    }
+
+    fn out_of_memory(&self, asked: usize, stats: &PoolStats, what: &str, limit: u64) -> Error {
+        Error::new(
+            ErrorKind::OutOfMemory,
+            format!(
+                "{}: out of memory: {asked} bytes asked, {} live in {} buffers, {} kept for reuse, {what} is {limit}",
+                self.0.backend.info().id,
+                stats.live_bytes,
+                stats.live_count,
+                stats.pooled_bytes
+            ),
+        )
+    }
+}
+
+/// The bucket of a size: at least 256 bytes, then four steps to each doubling, so that at most a fifth is unused.
+fn bucket(bytes: usize) -> usize {
+    if bytes <= 1024 {
+        return bytes.max(1).next_multiple_of(256);
+    }
+    let step = 1 << (usize::BITS - 1 - bytes.leading_zeros() - 2);
+    bytes.next_multiple_of(step)
+}
+
+/// A typed buffer in a device's memory, freed when its last handle goes.
+///
+/// # Example
+/// ```
+/// use tectum::Device;
+/// let device = Device::open("cpu")?;
+/// let buffer = device.buffer_from(&[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(buffer.read()?, [1.0, 2.0, 3.0]);
+/// # Ok::<(), tectum::Error>(())
+/// ```
+pub struct Buffer<T: Element> {
+    device: Device,
+    block: Arc<Block>,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        Self { device: self.device.clone(), block: self.block.clone(), len: self.len, element: PhantomData }
+    }
+}
+
+impl<T: Element> std::fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buffer<{:?}>[{}] on {:?}", T::DTYPE, self.len, self.device)
+    }
+}
+
+impl Device {
+    /// Allocates a zeroed buffer of `len` elements.
+    ///
+    /// # Errors
+    /// `OutOfMemory` with the numbers, after the pool was trimmed and the allocation retried.
+    pub fn buffer<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        self.buffer_from(&vec![T::zeroed(); len])
+    }
+
+    /// Allocates a buffer and copies `data` into it.
+    ///
+    /// # Errors
+    /// As [`Device::buffer`].
+    pub fn buffer_from<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
+        let block = self.pool().acquire(size_of_val(data), Role::Device)?;
+        let buffer = Buffer::from_block(self.clone(), block, data.len());
+        buffer.write(data)?;
+        Ok(buffer)
+    }
+}
+
+impl<T: Element> Buffer<T> {
+    pub(crate) fn from_block(device: Device, block: Arc<Block>, len: usize) -> Self {
+        Self { device, block, len, element: PhantomData }
+    }
+
+    pub(crate) fn block(&self) -> &Arc<Block> {
+        &self.block
+    }
+
+    /// The device that holds it.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Replaces the contents.
+    ///
+    /// # Errors
+    /// `Invalid` if `data` has another length; whatever the device reports.
+    pub fn write(&self, data: &[T]) -> Result<()> {
+        if data.len() != self.len {
+            return Err(Error::invalid(format!("buffer of {} elements written with {}", self.len, data.len())));
+        }
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.device.backend().write(self.block.allocation(), 0, bytemuck::cast_slice(data))
+    }
+
+    /// Copies the contents to the host, after the device's earlier work.
+    ///
+    /// # Errors
+    /// Whatever the device reports.
+    pub fn read(&self) -> Result<Vec<T>> {
+        let mut data = vec![T::zeroed(); self.len];
+        if self.len > 0 {
+            self.device.backend().read(self.block.allocation(), 0, bytemuck::cast_slice_mut(&mut data))?;
+        }
+        Ok(data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_hold_the_size_and_waste_at_most_a_fifth() {
+        for bytes in (1..5000).chain([1 << 20, (1 << 20) + 1, 123_456_789]) {
+            let bucket = bucket(bytes);
+            assert!(bucket >= bytes && bucket % 256 == 0, "{bytes} → {bucket}");
+            assert!(bytes <= 1024 || bucket * 4 <= bytes * 5, "{bytes} → {bucket}");
+        }
+    }
+
+    #[test]
+    fn freed_memory_is_reused_and_counted_once() {
+        let device = Device::null_with_capacity(1 << 20);
+        let first = device.buffer::<f32>(1000).expect("fits");
+        let copy = first.clone();
+        drop(first);
+        assert_eq!(device.pool().stats().live_count, 1);
+        drop(copy);
+        let stats = device.pool().stats();
+        assert_eq!((stats.live_count, stats.live_bytes, stats.pooled_count), (0, 0, 1));
+        let _second = device.buffer::<f32>(1000).expect("fits");
+        let stats = device.pool().stats();
+        assert_eq!((stats.hits, stats.misses, stats.pooled_count), (1, 1, 0));
+    }
+
+    #[test]
+    fn the_least_recently_freed_is_evicted_first() {
+        let device = Device::null_with_capacity(1 << 20);
+        device.pool().set_caps(PoolCaps { pooled_count: 2, ..PoolCaps::default() });
+        let buffers: Vec<_> = [1000, 2000, 3000].map(|len| device.buffer::<f32>(len).expect("fits")).into();
+        drop(buffers);
+        assert_eq!(device.pool().stats().evictions, 1);
+        let _kept = device.buffer::<f32>(2000).expect("fits");
+        let _evicted = device.buffer::<f32>(1000).expect("fits");
+        let stats = device.pool().stats();
+        assert_eq!((stats.hits, stats.misses), (1, 4));
+    }
+
+    #[test]
+    fn running_out_trims_retries_then_fails_with_the_numbers() {
+        let device = Device::null_with_capacity(10_240);
+        drop(device.buffer::<f32>(2000).expect("fits"));
+        let held = device.buffer::<f32>(1500).expect("fits after a trim");
+        assert_eq!(device.pool().stats().trims, 1);
+        let error = device.buffer::<f32>(2000).expect_err("8 KB do not fit beside 6 KB in 10 KB");
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        let text = error.to_string();
+        assert!(text.contains("8192 bytes asked") && text.contains("6144 live") && text.contains("10240"), "{text}");
+        drop(held);
+        device.buffer::<f32>(2000).expect("fits again");
+    }
+
+    #[test]
+    fn the_cap_on_live_bytes_holds() {
+        let device = Device::null_with_capacity(1 << 20);
+        device.pool().set_caps(PoolCaps { live_bytes: 4096, ..PoolCaps::default() });
+        let _half = device.buffer::<f32>(512).expect("fits");
+        assert_eq!(device.buffer::<f32>(1024).expect_err("over the cap").kind(), ErrorKind::OutOfMemory);
+    }
+}

@@ -1,0 +1,293 @@
+//! Plans: launches of kernels over named slots, recorded once, compiled for a device and run many times.
+//!
+//! A slot is an input (written by the host before each run), an output (read after it), a state (lives on the device from
+//! run to run), a constant, or a temporary whose memory the planner shares out by lifetime. [`PlanBuilder::launch`] records
+//! one launch; the methods in the files below record whole operations. Every mistake is found while recording; a compiled
+//! plan only runs. Operations on nothing record nothing: a size of zero never reaches a device.
+
+mod executable;
+mod memory_plan;
+mod record_elementwise;
+mod record_gemm;
+mod record_random;
+mod record_reduce;
+mod record_select;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::kernel::{Access, Kernel, MAX_GROUPS};
+use crate::launch::BINDING_ALIGNMENT;
+pub use executable::Executable;
+pub(crate) use memory_plan::{Lifetime, MemoryPlan, plan_memory};
+pub use record_gemm::{GemmTail, Matrix};
+
+/// Elements (of any type) in the alignment of a bound range: views that begin at a multiple of it can be bound.
+pub const ALIGNED_ELEMENTS: usize = BINDING_ALIGNMENT / 4;
+
+/// A range of a slot: what launches bind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    slot: u32,
+    offset: usize,
+    len: usize,
+    dtype: DType,
+}
+
+impl View {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// A part of this view, in elements. Binding it needs a start at a multiple of 64 elements of the slot.
+    ///
+    /// # Panics
+    /// If the range is not within the view.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>) -> View {
+        assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of a view of {}", self.len);
+        View { offset: self.offset + range.start, len: range.len(), ..*self }
+    }
+
+    /// The same words seen as another 32-bit type.
+    #[must_use]
+    pub fn reinterpret(&self, dtype: DType) -> View {
+        View { dtype, ..*self }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum SlotKind {
+    Input,
+    Output,
+    State,
+    Constant(Vec<u8>),
+    Temp,
+}
+
+#[derive(Debug, Clone)]
+struct Slot {
+    name: String,
+    kind: SlotKind,
+    dtype: DType,
+    len: usize,
+}
+
+/// A recorded launch.
+#[derive(Debug, Clone)]
+struct Recorded {
+    kernel: Arc<Kernel>,
+    views: Vec<View>,
+    params: Vec<u32>,
+    groups: u32,
+}
+
+/// A plan under construction.
+#[derive(Debug)]
+pub struct PlanBuilder {
+    name: String,
+    slots: Vec<Slot>,
+    launches: Vec<Recorded>,
+}
+
+/// A checked plan with its memory laid out; compile it for a device.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    name: String,
+    slots: Vec<Slot>,
+    launches: Vec<Recorded>,
+    memory: MemoryPlan,
+}
+
+impl PlanBuilder {
+    /// Starts a plan; the name appears in errors and receipts.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), slots: Vec::new(), launches: Vec::new() }
+    }
+
+    fn slot(&mut self, name: impl Into<String>, kind: SlotKind, dtype: DType, len: usize) -> View {
+        self.slots.push(Slot { name: name.into(), kind, dtype, len });
+        View { slot: (self.slots.len() - 1) as u32, offset: 0, len, dtype }
+    }
+
+    /// Adds an input of `len` elements, part of the one upload.
+    pub fn input(&mut self, name: impl Into<String>, dtype: DType, len: usize) -> View {
+        self.slot(name, SlotKind::Input, dtype, len)
+    }
+
+    /// Adds an output of `len` elements, part of the one download.
+    pub fn output(&mut self, name: impl Into<String>, dtype: DType, len: usize) -> View {
+        self.slot(name, SlotKind::Output, dtype, len)
+    }
+
+    /// Adds a state of `len` elements: zero at first, kept on the device from run to run.
+    pub fn state(&mut self, name: impl Into<String>, dtype: DType, len: usize) -> View {
+        self.slot(name, SlotKind::State, dtype, len)
+    }
+
+    /// Adds a constant, copied to the device when the plan is compiled.
+    pub fn constant<T: Element>(&mut self, name: impl Into<String>, data: &[T]) -> View {
+        self.slot(name, SlotKind::Constant(bytemuck::cast_slice(data).to_vec()), T::DTYPE, data.len())
+    }
+
+    /// Adds a temporary of `len` elements; its memory is reused once nothing reads it any more.
+    pub fn temp(&mut self, dtype: DType, len: usize) -> View {
+        let name = format!("temp{}", self.slots.len());
+        self.slot(name, SlotKind::Temp, dtype, len)
+    }
+
+    /// Records one launch: a view for each binding, a word for each parameter.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the launch, if the numbers or types of views and parameters do not fit the kernel, a view is
+    /// empty, misaligned or of an input or constant that would be written, a temporary is read before anything wrote it,
+    /// `groups` is not in 1 to 65,535, or one slot is bound both read-only and written (or two written ranges overlap).
+    pub fn launch(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
+        self.check(kernel, views, params, groups).map_err(|error| {
+            error.at(format_args!("plan {}: launch {}, kernel {}", self.name, self.launches.len(), kernel.name()))
+        })?;
+        let (views, params) = (views.to_vec(), params.to_vec());
+        self.launches.push(Recorded { kernel: kernel.clone(), views, params, groups });
+        Ok(())
+    }
+
+    fn check(&self, kernel: &Kernel, views: &[View], params: &[u32], groups: u32) -> Result<()> {
+        let (bindings, needed) = (kernel.bindings(), kernel.params().len());
+        if views.len() != bindings.len() || params.len() != needed {
+            return Err(Error::invalid(format!(
+                "{} views and {} params given, {} and {needed} needed",
+                views.len(),
+                params.len(),
+                bindings.len()
+            )));
+        }
+        if groups == 0 || groups > MAX_GROUPS {
+            return Err(Error::invalid(format!("{groups} workgroups; 1 to {MAX_GROUPS} needed")));
+        }
+        for (view, binding) in views.iter().zip(bindings) {
+            let slot = &self.slots[view.slot as usize];
+            let fault = if view.dtype != binding.dtype {
+                format!("is {}, the kernel needs {}", view.dtype.wgsl(), binding.dtype.wgsl())
+            } else if view.is_empty() {
+                "is empty".to_owned()
+            } else if view.offset % ALIGNED_ELEMENTS != 0 {
+                format!("begins at element {}, not a multiple of {ALIGNED_ELEMENTS}", view.offset)
+            } else if binding.access.writes() && matches!(slot.kind, SlotKind::Input | SlotKind::Constant(_)) {
+                "may not be written".to_owned()
+            } else if binding.access != Access::Write && !self.is_written(view) {
+                "is read before anything wrote it".to_owned()
+            } else {
+                continue;
+            };
+            return Err(Error::invalid(format!("binding {}: slot {} {fault}", binding.name, slot.name)));
+        }
+        self.check_aliases(kernel, views)
+    }
+
+    fn is_written(&self, view: &View) -> bool {
+        let writes = |launch: &Recorded| {
+            let bound = launch.views.iter().zip(launch.kernel.bindings());
+            bound.into_iter().any(|(other, binding)| other.slot == view.slot && binding.access.writes())
+        };
+        !matches!(self.slots[view.slot as usize].kind, SlotKind::Temp | SlotKind::Output) || self.launches.iter().rev().any(writes)
+    }
+
+    fn check_aliases(&self, kernel: &Kernel, views: &[View]) -> Result<()> {
+        for (i, (a, a_binding)) in views.iter().zip(kernel.bindings()).enumerate() {
+            for (b, b_binding) in views.iter().zip(kernel.bindings()).skip(i + 1) {
+                let (a_writes, b_writes) = (a_binding.access.writes(), b_binding.access.writes());
+                let overlap = a.offset < b.offset + b.len && b.offset < a.offset + a.len;
+                if a.slot == b.slot && (a_writes || b_writes) && (a_writes != b_writes || overlap) {
+                    return Err(Error::invalid(format!(
+                        "bindings {} and {} both touch slot {} and one writes it",
+                        a_binding.name, b_binding.name, self.slots[a.slot as usize].name
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lays out the memory and seals the plan.
+    ///
+    /// # Errors
+    /// `Invalid` if an output that is not empty is never written.
+    pub fn finish(self) -> Result<Plan> {
+        for (index, slot) in self.slots.iter().enumerate() {
+            let view = View { slot: index as u32, offset: 0, len: slot.len, dtype: slot.dtype };
+            if slot.kind == SlotKind::Output && slot.len > 0 && !self.is_written(&view) {
+                return Err(Error::invalid(format!("plan {}: output {} is never written", self.name, slot.name)));
+            }
+        }
+        let memory = plan_memory(&self.lifetimes());
+        Ok(Plan { name: self.name, slots: self.slots, launches: self.launches, memory })
+    }
+
+    /// First and last launch that touch each temporary.
+    fn lifetimes(&self) -> Vec<Lifetime> {
+        let mut lifetimes: Vec<Option<Lifetime>> = vec![None; self.slots.len()];
+        for (index, launch) in self.launches.iter().enumerate() {
+            for view in &launch.views {
+                let slot = &self.slots[view.slot as usize];
+                if slot.kind == SlotKind::Temp {
+                    let bytes = slot.len * slot.dtype.bytes();
+                    let lifetime = lifetimes[view.slot as usize].get_or_insert(Lifetime {
+                        slot: view.slot as usize,
+                        bytes,
+                        first: index,
+                        last: index,
+                    });
+                    lifetime.last = index;
+                }
+            }
+        }
+        lifetimes.into_iter().flatten().collect()
+    }
+}
+
+impl Plan {
+    /// The plan's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The kernel of each launch, in order.
+    pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> {
+        self.launches.iter().map(|launch| &launch.kernel)
+    }
+
+    /// Bytes of temporary memory after sharing, and before it.
+    pub fn temp_bytes(&self) -> (usize, usize) {
+        (self.memory.buffers.iter().sum(), self.memory.unshared_bytes)
+    }
+
+    /// One line for each launch: kernel, slots and sizes. The text is stable and used by tests.
+    pub fn describe(&self) -> String {
+        let line = |launch: &Recorded| {
+            let views: Vec<_> = launch.views.iter().map(|view| self.describe_view(view)).collect();
+            format!("{} {} groups {}\n", launch.kernel.name(), views.join(" "), launch.groups)
+        };
+        self.launches.iter().map(line).collect()
+    }
+
+    fn describe_view(&self, view: &View) -> String {
+        let slot = &self.slots[view.slot as usize];
+        if view.len == slot.len { format!("{}[{}]", slot.name, view.len) } else { format!("{}[{}..{}]", slot.name, view.offset, view.offset + view.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

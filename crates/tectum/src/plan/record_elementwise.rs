@@ -1,0 +1,80 @@
+//! Recording fill, copy and the elementwise families.
+
+use super::{PlanBuilder, View};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::elementwise::{self, Arity};
+use crate::kernel::{groups_for, transfer};
+
+impl PlanBuilder {
+    /// Records `y[i] = value` for words of any type, given by their bits.
+    ///
+    /// # Errors
+    /// As [`PlanBuilder::launch`].
+    pub fn fill(&mut self, y: View, bits: u32) -> Result<()> {
+        if y.is_empty() {
+            return Ok(());
+        }
+        let n = y.len() as u32;
+        self.launch(&transfer::FILL, &[y.reinterpret(DType::U32)], &[n, bits], groups_for(y.len()))
+    }
+
+    /// Records `y[i] = x[i]` for words of any type.
+    ///
+    /// # Errors
+    /// `Invalid` if the lengths differ; as [`PlanBuilder::launch`].
+    pub fn copy(&mut self, x: View, y: View) -> Result<()> {
+        same_len("copy", x, y)?;
+        if y.is_empty() {
+            return Ok(());
+        }
+        let views = [x.reinterpret(DType::U32), y.reinterpret(DType::U32)];
+        self.launch(&transfer::COPY, &views, &[y.len() as u32], groups_for(y.len()))
+    }
+
+    /// Records `y[i] = op(x[i])` for an operation of the op table (`abs`, `neg`, `sqrt`, `exp`, `log`, `sigmoid`, `tanh`,
+    /// `relu`, `gelu`).
+    ///
+    /// # Errors
+    /// `Invalid` for another name or lengths that differ; as [`PlanBuilder::launch`].
+    pub fn unary(&mut self, op: &str, x: View, y: View) -> Result<()> {
+        let kernel = find(op, Arity::Unary)?;
+        same_len(op, x, y)?;
+        if y.is_empty() {
+            return Ok(());
+        }
+        self.launch(kernel, &[x, y], &[y.len() as u32], groups_for(y.len()))
+    }
+
+    /// Records `y[i] = op(a[i], b[i mod len(b)])` for an operation of the op table (`add`, `sub`, `mul`, `div`, `min`,
+    /// `max`, `tanh_grad`, `sigmoid_grad`, `relu_grad`): `b` may be a scalar or a row that repeats.
+    ///
+    /// # Errors
+    /// `Invalid` for another name, `a` and `y` of different lengths, or a `b` whose length does not divide theirs; as
+    /// [`PlanBuilder::launch`].
+    pub fn binary(&mut self, op: &str, a: View, b: View, y: View) -> Result<()> {
+        let kernel = find(op, Arity::Binary)?;
+        same_len(op, a, y)?;
+        if y.is_empty() {
+            return Ok(());
+        }
+        if b.is_empty() || a.len() % b.len() != 0 {
+            return Err(Error::invalid(format!("{op}: b has {} elements, which does not divide a's {}", b.len(), a.len())));
+        }
+        self.launch(kernel, &[a, b, y], &[y.len() as u32, b.len() as u32], groups_for(y.len()))
+    }
+}
+
+fn find(op: &str, arity: Arity) -> Result<&'static std::sync::Arc<crate::kernel::Kernel>> {
+    match elementwise::find(op) {
+        Some((row, kernel)) if row.arity == arity => Ok(kernel),
+        _ => {
+            let names: Vec<_> = elementwise::OPS.iter().filter(|row| row.arity == arity).map(|row| row.name).collect();
+            Err(Error::invalid(format!("{op}: no such {arity:?} operation; there are {}", names.join(", "))))
+        }
+    }
+}
+
+fn same_len(op: &str, x: View, y: View) -> Result<()> {
+    if x.len() == y.len() { Ok(()) } else { Err(Error::invalid(format!("{op}: lengths {} and {} differ", x.len(), y.len()))) }
+}

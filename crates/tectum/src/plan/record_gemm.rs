@@ -1,0 +1,123 @@
+//! Recording matrix products.
+
+use super::record_reduce::groups;
+use super::{PlanBuilder, View};
+use crate::error::{Error, Result};
+use crate::kernel::gemm::{Activation, Epilogue, TILE, gemm_kernel, matvec_kernel};
+
+/// A view read as a matrix, row-major, or as the transpose of one.
+#[derive(Debug, Clone, Copy)]
+pub struct Matrix {
+    view: View,
+    rows: usize,
+    cols: usize,
+    transposed: bool,
+}
+
+impl Matrix {
+    /// A row-major matrix.
+    pub fn new(view: View, rows: usize, cols: usize) -> Self {
+        Self { view, rows, cols, transposed: false }
+    }
+
+    /// The transpose; nothing is moved.
+    #[must_use]
+    pub fn transpose(self) -> Self {
+        Self { rows: self.cols, cols: self.rows, transposed: !self.transposed, ..self }
+    }
+
+    fn strides(&self) -> (usize, usize) {
+        if self.transposed { (1, self.rows) } else { (self.cols, 1) }
+    }
+
+    fn fits(&self) -> bool {
+        self.view.len() == self.rows * self.cols
+    }
+}
+
+/// What follows a product: `y = activation(a·b + bias) + residual`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GemmTail {
+    /// Added to every row of a product, or to the vector.
+    pub bias: Option<View>,
+    /// Applied to each element.
+    pub activation: Activation,
+    /// Added after the activation.
+    pub residual: Option<View>,
+}
+
+impl GemmTail {
+    fn epilogue(&self) -> Epilogue {
+        Epilogue { bias: self.bias.is_some(), residual: self.residual.is_some() }
+    }
+}
+
+impl PlanBuilder {
+    /// Records `y = activation(a·b + bias) + residual`.
+    ///
+    /// # Shapes
+    /// `a` [m, k], `b` [k, n], bias [n], residual and `y` [m, n], row-major.
+    /// # Numerics
+    /// f32 accumulation; same device, same bits.
+    /// # Errors
+    /// `Invalid` naming the shapes if they do not fit or k = 0; as [`PlanBuilder::launch`].
+    pub fn gemm(&mut self, a: Matrix, b: Matrix, y: View, tail: GemmTail) -> Result<()> {
+        let (m, k, n) = (a.rows, a.cols, b.cols);
+        let bias_fits = tail.bias.is_none_or(|bias| bias.len() == n);
+        let residual_fits = tail.residual.is_none_or(|residual| residual.len() == m * n);
+        if k != b.rows || !a.fits() || !b.fits() || y.len() != m * n || !bias_fits || !residual_fits {
+            return Err(Error::invalid(format!(
+                "gemm: a [{m}, {k}] of {} elements, b [{}, {n}] of {}, bias {:?}, residual {:?}, y {}: sizes differ",
+                a.view.len(),
+                b.rows,
+                b.view.len(),
+                tail.bias.map(|view| view.len()),
+                tail.residual.map(|view| view.len()),
+                y.len()
+            )));
+        }
+        if y.is_empty() {
+            return Ok(());
+        }
+        if k == 0 {
+            return Err(Error::invalid(format!("gemm: a [{m}, 0] and b [0, {n}] have no inner size")));
+        }
+        let ((a_row, a_col), (b_row, b_col)) = (a.strides(), b.strides());
+        let params = [m, n, k, a_row, a_col, b_row, b_col, tail.activation as usize].map(|word| word as u32);
+        let mut views = vec![a.view, b.view, y];
+        views.extend(tail.bias);
+        views.extend(tail.residual);
+        let tiles = m.div_ceil(TILE) * n.div_ceil(TILE);
+        self.launch(gemm_kernel(tail.epilogue()), &views, &params, groups(tiles))
+    }
+
+    /// Records `y = activation(a·x + bias) + residual` for a vector `x`.
+    ///
+    /// # Shapes
+    /// `a` [m, k] row-major, `x` [k], bias, residual and `y` [m].
+    /// # Errors
+    /// As [`PlanBuilder::gemm`].
+    pub fn matvec(&mut self, a: View, x: View, y: View, tail: GemmTail) -> Result<()> {
+        let (m, k) = (y.len(), x.len());
+        let tail_fits = [tail.bias, tail.residual].iter().flatten().all(|view| view.len() == m);
+        if a.len() != m * k || !tail_fits {
+            return Err(Error::invalid(format!(
+                "matvec: a has {} elements, x {k}, y {m}, bias {:?}, residual {:?}: sizes differ",
+                a.len(),
+                tail.bias.map(|view| view.len()),
+                tail.residual.map(|view| view.len())
+            )));
+        }
+        if m == 0 {
+            return Ok(());
+        }
+        if k == 0 {
+            return Err(Error::invalid(format!("matvec: a [{m}, 0] and x [0] have no inner size")));
+        }
+        let mut views = vec![a, x, y];
+        views.extend(tail.bias);
+        views.extend(tail.residual);
+        let params = [m as u32, k as u32, tail.activation as u32];
+        self.launch(matvec_kernel(tail.epilogue()), &views, &params, groups(m))
+    }
+}

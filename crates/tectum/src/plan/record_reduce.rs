@@ -1,0 +1,124 @@
+//! Recording sum, max, argmax and softmax.
+
+use std::sync::Arc;
+
+use super::{PlanBuilder, View};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::reduce::{self, COLUMN_SEGMENT, SEGMENT};
+use crate::kernel::{Kernel, MAX_GROUPS, groups_for, softmax};
+
+impl PlanBuilder {
+    /// Records `y[row] = Σ x[row, ..]`. A row of no elements sums to 0.
+    ///
+    /// # Shapes
+    /// `x` [rows, cols], `y` [rows].
+    /// # Errors
+    /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
+    pub fn sum(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
+        check("sum", x, y, rows, cols)?;
+        if cols == 0 {
+            return self.fill(y, 0.0f32.to_bits());
+        }
+        self.reduce_rows(&reduce::SUM, x, y, rows, cols)
+    }
+
+    /// Records `y[row] = max x[row, ..]`, NaN if the row holds one. A row of no elements gives −∞.
+    ///
+    /// # Shapes
+    /// `x` [rows, cols], `y` [rows].
+    /// # Errors
+    /// As [`PlanBuilder::sum`].
+    pub fn max(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
+        check("max", x, y, rows, cols)?;
+        if cols == 0 {
+            return self.fill(y, f32::NEG_INFINITY.to_bits());
+        }
+        self.reduce_rows(&reduce::MAX, x, y, rows, cols)
+    }
+
+    fn reduce_rows(&mut self, kernel: &Arc<Kernel>, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
+        if rows == 0 {
+            return Ok(());
+        }
+        let segments = cols.div_ceil(SEGMENT);
+        let target = if segments == 1 { y } else { self.temp(DType::F32, rows * segments) };
+        let params = [rows, cols, SEGMENT.min(cols), segments].map(|word| word as u32);
+        self.launch(kernel, &[x, target], &params, groups(rows * segments))?;
+        if segments == 1 { Ok(()) } else { self.reduce_rows(kernel, target, y, rows, segments) }
+    }
+
+    /// Records `y[col] = Σ x[.., col]`.
+    ///
+    /// # Shapes
+    /// `x` [rows, cols], `y` [cols].
+    /// # Errors
+    /// As [`PlanBuilder::sum`].
+    pub fn sum_columns(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
+        check("sum_columns", x, y, cols, rows)?;
+        if rows == 0 {
+            return self.fill(y, 0.0f32.to_bits());
+        }
+        if cols == 0 {
+            return Ok(());
+        }
+        let segments = rows.div_ceil(COLUMN_SEGMENT);
+        let target = if segments == 1 { y } else { self.temp(DType::F32, segments * cols) };
+        let params = [rows, cols, COLUMN_SEGMENT.min(rows), segments].map(|word| word as u32);
+        self.launch(&reduce::SUM_COLUMNS, &[x, target], &params, groups_for(segments * cols))?;
+        if segments == 1 { Ok(()) } else { self.sum_columns(target, y, segments, cols) }
+    }
+
+    /// Records `y[row]` = the column of the first greatest element of the row; a NaN counts as greater than all.
+    ///
+    /// # Shapes
+    /// `x` [rows, cols] f32, `y` [rows] u32.
+    /// # Errors
+    /// As [`PlanBuilder::sum`]; `Invalid` if `cols` is 0 and `rows` is not.
+    pub fn argmax(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
+        check("argmax", x, y, rows, cols)?;
+        if rows == 0 {
+            return Ok(());
+        }
+        if cols == 0 {
+            return Err(Error::invalid("argmax: a row of no elements has none"));
+        }
+        let segments = cols.div_ceil(SEGMENT);
+        let target = if segments == 1 { y } else { self.temp(DType::U32, rows * segments) };
+        let params = [rows, cols, SEGMENT.min(cols), segments].map(|word| word as u32);
+        self.launch(&reduce::ARGMAX, &[x, target], &params, groups(rows * segments))?;
+        if segments > 1 {
+            let params = [rows, cols, segments].map(|word| word as u32);
+            self.launch(&reduce::ARGMAX_MERGE, &[x, target, y], &params, groups_for(rows))?;
+        }
+        Ok(())
+    }
+
+    /// Records `y[row, ..] = softmax(scale · x[row, ..])`.
+    ///
+    /// # Shapes
+    /// `x` and `y` [rows, cols].
+    /// # Errors
+    /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
+    pub fn softmax(&mut self, x: View, y: View, rows: usize, cols: usize, scale: f32) -> Result<()> {
+        if x.len() != rows * cols || y.len() != rows * cols {
+            return Err(Error::invalid(format!("softmax: x has {} and y {} elements, [{rows}, {cols}] needed", x.len(), y.len())));
+        }
+        if y.is_empty() {
+            return Ok(());
+        }
+        self.launch(&softmax::SOFTMAX, &[x, y], &[rows as u32, cols as u32, scale.to_bits()], groups(rows))
+    }
+}
+
+/// One workgroup for each item, capped so that the kernel strides over the rest.
+pub(super) fn groups(items: usize) -> u32 {
+    items.min(MAX_GROUPS as usize) as u32
+}
+
+fn check(op: &str, x: View, y: View, kept: usize, reduced: usize) -> Result<()> {
+    if x.len() == kept * reduced && y.len() == kept {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{op}: x has {} and y {} elements, {kept} × {reduced} and {kept} needed", x.len(), y.len())))
+}

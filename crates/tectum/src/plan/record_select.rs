@@ -1,0 +1,102 @@
+//! Recording scan, compaction and top-k.
+
+use super::record_reduce::groups;
+use super::{PlanBuilder, View};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::{groups_for, scan, top_k};
+
+impl PlanBuilder {
+    /// Records the exclusive prefix sum of `x` modulo 2³² into `y` and its total into `total`.
+    ///
+    /// # Shapes
+    /// `x` and `y` [n] u32, `total` [1] u32.
+    /// # Errors
+    /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
+    pub fn exclusive_scan(&mut self, x: View, y: View, total: View) -> Result<()> {
+        self.scan(x, y, total, false)
+    }
+
+    /// Records the indices of the nonzero `flags` in order into `indices`, and their number into `count`. What lies in
+    /// `indices` beyond the count keeps its value.
+    ///
+    /// # Shapes
+    /// `flags` and `indices` [n] u32, `count` [1] u32.
+    /// # Errors
+    /// As [`PlanBuilder::exclusive_scan`].
+    pub fn compact(&mut self, flags: View, indices: View, count: View) -> Result<()> {
+        if flags.len() != indices.len() {
+            return Err(Error::invalid(format!("compact: {} flags and {} indices", flags.len(), indices.len())));
+        }
+        let offsets = self.temp(DType::U32, flags.len());
+        self.scan(flags, offsets, count, true)?;
+        if flags.is_empty() {
+            return Ok(());
+        }
+        self.launch(&scan::COMPACT, &[flags, offsets, indices], &[flags.len() as u32], groups_for(flags.len()))
+    }
+
+    fn scan(&mut self, x: View, y: View, total: View, flags: bool) -> Result<()> {
+        if x.len() != y.len() || total.len() != 1 {
+            return Err(Error::invalid(format!("scan: x {}, y {}, total {} elements; n, n, 1 needed", x.len(), y.len(), total.len())));
+        }
+        if x.is_empty() {
+            return self.fill(total, 0);
+        }
+        let blocks = x.len().div_ceil(scan::BLOCK);
+        let sums = if blocks == 1 { total } else { self.temp(DType::U32, blocks) };
+        self.launch(&scan::SCAN_BLOCK, &[x, y, sums], &[x.len() as u32, u32::from(flags)], groups(blocks))?;
+        if blocks > 1 {
+            let offsets = self.temp(DType::U32, blocks);
+            self.scan(sums, offsets, total, false)?;
+            self.launch(&scan::SCAN_ADD, &[offsets, y], &[x.len() as u32], groups_for(x.len()))?;
+        }
+        Ok(())
+    }
+
+    /// Records the k greatest elements of each row with their columns: greater first, NaN before all, ties by the lower
+    /// column.
+    ///
+    /// # Shapes
+    /// `x` [rows, cols] f32, `values` [rows, k] f32, `columns` [rows, k] u32.
+    /// # Errors
+    /// `Invalid` unless 1 ≤ k ≤ min(cols, 512) and the lengths fit; as [`PlanBuilder::launch`].
+    pub fn top_k(&mut self, x: View, values: View, columns: View, rows: usize, k: usize) -> Result<()> {
+        if rows == 0 && x.is_empty() {
+            return Ok(());
+        }
+        let cols = x.len() / rows.max(1);
+        let fits = rows * cols == x.len() && values.len() == rows * k && columns.len() == rows * k;
+        if k == 0 || k > top_k::MAX_K || k > cols || !fits {
+            return Err(Error::invalid(format!(
+                "top_k: x has {} elements in {rows} rows, k = {k}, values {} and columns {}; k of 1 to {} (at most {}) and outputs of rows × k needed",
+                x.len(),
+                values.len(),
+                columns.len(),
+                cols,
+                top_k::MAX_K
+            )));
+        }
+        let (mut source, mut candidates, mut width) = (x, None, cols);
+        loop {
+            let chunks = width.div_ceil(top_k::CHUNK);
+            let (to_values, to_columns) = if chunks == 1 {
+                (values, columns)
+            } else {
+                (self.temp(DType::F32, rows * chunks * k), self.temp(DType::U32, rows * chunks * k))
+            };
+            let params = [rows, width, chunks, k].map(|word| word as u32);
+            match candidates {
+                None => self.launch(&top_k::TOP_K, &[source, to_values, to_columns], &params, groups(rows * chunks))?,
+                Some(from) => {
+                    let views = [source, from, to_values, to_columns];
+                    self.launch(&top_k::TOP_K_MERGE, &views, &params, groups(rows * chunks))?;
+                }
+            }
+            if chunks == 1 {
+                return Ok(());
+            }
+            (source, candidates, width) = (to_values, Some(to_columns), chunks * k);
+        }
+    }
+}

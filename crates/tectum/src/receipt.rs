@@ -1,0 +1,158 @@
+//! Receipts: the proof of where a session's results were computed, by which code, with which traffic.
+//!
+//! A [`Session`] collects the [`RunStats`] of its runs in fixed space and closes into a [`Receipt`]. The JSON form is
+//! described by `docs/receipt.schema.json`.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::device::{Device, DeviceInfo};
+use crate::launch::RunStats;
+use crate::memory::PoolStats;
+use crate::plan::Executable;
+
+/// The version of the JSON form.
+pub const RECEIPT_SCHEMA: &str = "tectum.receipt/1";
+
+/// Percentiles of a latency, in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Greatest.
+    pub max: f64,
+}
+
+/// A code object that ran.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct CodeObject {
+    /// The kernel's name.
+    pub kernel: String,
+    /// Content hash of its module (FNV-1a, 64 bits, hexadecimal).
+    pub hash: String,
+}
+
+/// Work that ran elsewhere than asked, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fallback {
+    /// What fell back.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// What a session did, where and with what.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Receipt {
+    /// [`RECEIPT_SCHEMA`].
+    pub schema: &'static str,
+    /// Version of this library.
+    pub tectum: &'static str,
+    /// The device.
+    pub device: DeviceInfo,
+    /// Every code object that ran, by name.
+    pub code: Vec<CodeObject>,
+    /// Runs counted.
+    pub runs: u64,
+    /// Sums over all runs.
+    pub totals: RunStats,
+    /// Host time of a run.
+    pub latency_ms: Latency,
+    /// The device's memory pool at the end; its peak covers the device's whole life.
+    pub pool: PoolStats,
+    /// Energy in joules, if the device's driver measures it.
+    pub energy_j: Option<f64>,
+    /// Mean utilisation over at least a second, if the device's driver measures it.
+    pub utilisation: Option<f64>,
+    /// Every fallback with its reason.
+    pub fallbacks: Vec<Fallback>,
+}
+
+/// A receipt in the making.
+#[derive(Debug, Clone)]
+pub struct Session {
+    device: Device,
+    code: BTreeMap<String, u64>,
+    runs: u64,
+    totals: RunStats,
+    latency_ns: Histogram<u64>,
+    fallbacks: Vec<Fallback>,
+}
+
+impl Session {
+    /// Starts a session on a device.
+    pub fn new(device: &Device) -> Self {
+        // One nanosecond to 1,000 s in three significant digits: fixed space, no growth while recording.
+        let latency_ns = Histogram::new_with_bounds(1, 1_000_000_000_000, 3).expect("invariant: constant bounds are valid");
+        Self { device: device.clone(), code: BTreeMap::new(), runs: 0, totals: RunStats::default(), latency_ns, fallbacks: Vec::new() }
+    }
+
+    /// Names the code that runs of this executable launch.
+    pub fn uses(&mut self, executable: &Executable) {
+        self.uses_code(executable.code());
+    }
+
+    /// Names code by kernel and content hash.
+    pub fn uses_code(&mut self, code: &[(String, u64)]) {
+        self.code.extend(code.iter().cloned());
+    }
+
+    /// Counts a run and its host time.
+    pub fn record(&mut self, stats: &RunStats, host_ns: u64) {
+        self.runs += 1;
+        self.totals.add(stats);
+        self.latency_ns.saturating_record(host_ns.max(1));
+    }
+
+    /// Notes work that ran elsewhere than asked.
+    pub fn fell_back(&mut self, what: &str, reason: &str) {
+        match self.fallbacks.iter_mut().find(|fallback| fallback.what == what && fallback.reason == reason) {
+            Some(fallback) => fallback.count += 1,
+            None => self.fallbacks.push(Fallback { what: what.to_owned(), reason: reason.to_owned(), count: 1 }),
+        }
+    }
+
+    /// Runs counted so far.
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Sums so far.
+    pub fn totals(&self) -> &RunStats {
+        &self.totals
+    }
+
+    /// Percentiles so far.
+    pub fn latency_ms(&self) -> Latency {
+        if self.runs == 0 {
+            return Latency::default();
+        }
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let quantile = |q| ms(self.latency_ns.value_at_quantile(q));
+        Latency { p50: quantile(0.5), p99: quantile(0.99), max: ms(self.latency_ns.max()) }
+    }
+
+    /// Closes the session.
+    pub fn receipt(&self) -> Receipt {
+        let code = self.code.iter().map(|(kernel, hash)| CodeObject { kernel: kernel.clone(), hash: format!("{hash:016x}") });
+        Receipt {
+            schema: RECEIPT_SCHEMA,
+            tectum: env!("CARGO_PKG_VERSION"),
+            device: self.device.info().clone(),
+            code: code.collect(),
+            runs: self.runs,
+            totals: self.totals,
+            latency_ms: self.latency_ms(),
+            pool: self.device.pool().stats(),
+            energy_j: None,
+            utilisation: None,
+            fallbacks: self.fallbacks.clone(),
+        }
+    }
+}
