@@ -1,5 +1,7 @@
 //! Brains: what turns observations into actions, one tick at a time.
 
+pub mod lqr;
+
 use tectum::{Device, Error, RunStats};
 
 use crate::snapshot::Snapshot;

@@ -17,6 +17,7 @@
 //! # Ok::<(), tectum::Error>(())
 //! ```
 
+pub mod conformance;
 mod device;
 mod dtype;
 mod error;

@@ -5,7 +5,7 @@ pub mod swing_up;
 
 use tectum::{Error, Result};
 
-use self::riccati::{Linear, linearise};
+use self::riccati::linearise;
 use self::swing_up::SwingUp;
 use crate::body::rig::RigParameters;
 use crate::body::{Body, Upright};
@@ -14,7 +14,7 @@ use crate::body::{Body, Upright};
 const CAPTURE_RAD: f64 = 0.4;
 const RELEASE_RAD: f64 = 0.7;
 /// Balancing starts when the regulator asks for at most this many times the action's limit.
-const CAPTURE_ACTION: f64 = 1.0;
+const CAPTURE_ACTION: f64 = 1.5;
 
 /// Quadratic cost of the regulator: Σ q_i s_i² + r u².
 #[derive(Debug, Clone, PartialEq)]
@@ -75,14 +75,6 @@ impl Lqr {
     /// The gain K, one for each number of [`Body::state`].
     pub fn gain(&self) -> &[f64] {
         &self.gain
-    }
-
-    /// The linearisation K was computed from.
-    ///
-    /// # Errors
-    /// As [`Lqr::with_weights`].
-    pub fn linearisation(&self, body: &mut dyn Body) -> Result<Linear> {
-        linearise(body, &self.upright)
     }
 
     /// Answers an observation. One that is not finite gets the safe action, and the observer goes on by prediction.

@@ -3,7 +3,7 @@
 use crate::body::rig::RigParameters;
 
 /// Pump at full action until the energy lacks less than this share of m g l, then in proportion.
-const TAPER: f64 = 0.15;
+const TAPER: f64 = 0.05;
 /// Share of the travel beyond which the cart is not driven outward.
 const TRAVEL_SHARE: f64 = 0.75;
 

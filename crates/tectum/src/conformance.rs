@@ -1,0 +1,148 @@
+//! Conformance: every kernel on a device against a float64 reference, over shapes of nothing, one, odd and large.
+//!
+//! A [`Case`] is data: inputs, the operation as recorded in a plan, and the expected outputs with the error allowed to each
+//! element. Outputs are poisoned before the run and stand between guards, so that an element left out or written out of
+//! place is found. The same cases serve `tectum verify` and the test table.
+
+mod case;
+mod elementwise_cases;
+mod gemm_cases;
+mod random_cases;
+mod reduce_cases;
+mod select_cases;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::device::Device;
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernel::{self, Kernel};
+use crate::receipt::{Receipt, Session};
+pub use case::{Case, Data, Expected, Output, Seed};
+
+/// The cases of one operation.
+pub struct Suite {
+    /// The operation's name.
+    pub name: String,
+    /// Makes the cases for a seed.
+    pub cases: Box<dyn Fn(&mut Seed) -> Vec<Case>>,
+}
+
+impl Suite {
+    fn new(name: impl Into<String>, cases: impl Fn(&mut Seed) -> Vec<Case> + 'static) -> Self {
+        Self { name: name.into(), cases: Box::new(cases) }
+    }
+}
+
+/// A fault of a driver that cases run into, with the reason; a case listed here must fail, or the list is out of date.
+pub struct KnownFault {
+    /// What the driver's description contains.
+    pub driver: &'static str,
+    /// The operation.
+    pub operation: &'static str,
+    /// What is wrong and how it was found.
+    pub reason: &'static str,
+}
+
+/// Every known fault.
+pub const KNOWN_FAULTS: &[KnownFault] = &[];
+
+/// What `verify` found.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The seed of shapes and data.
+    pub seed: u64,
+    /// Cases run for each operation, and how the worst of them stood against its bound (1 is at the bound).
+    pub operations: Vec<OperationReport>,
+    /// Cases run.
+    pub cases: usize,
+    /// The first offending case of each operation that failed.
+    pub failures: Vec<String>,
+    /// Kernels of this crate that no case launched.
+    pub kernels_missed: Vec<String>,
+    /// Where it ran, with which code.
+    pub receipt: Receipt,
+}
+
+/// One operation's result.
+#[derive(Debug, Serialize)]
+pub struct OperationReport {
+    /// The operation.
+    pub name: String,
+    /// Cases run.
+    pub cases: usize,
+    /// Greatest error as a share of what is allowed; 0 for exact operations.
+    pub worst_of_bound: f64,
+    /// Whether every case held.
+    pub passed: bool,
+}
+
+impl Report {
+    /// Whether every case held and every kernel ran.
+    pub fn passed(&self) -> bool {
+        self.failures.is_empty() && self.kernels_missed.is_empty()
+    }
+
+    /// The report as a result: an error naming the first offending case.
+    ///
+    /// # Errors
+    /// `Mismatch` if a case failed or a kernel was missed.
+    pub fn into_result(self) -> Result<Report> {
+        let fault = match (self.failures.first(), self.kernels_missed.first()) {
+            (Some(failure), _) => failure.clone(),
+            (None, Some(kernel)) => format!("kernel {kernel} has no case"),
+            (None, None) => return Ok(self),
+        };
+        Err(Error::new(ErrorKind::Mismatch, format!("{}: {fault}", self.receipt.device.id)))
+    }
+}
+
+/// Every suite.
+pub fn suites() -> Vec<Suite> {
+    let mut suites = elementwise_cases::suites();
+    suites.extend(reduce_cases::suites());
+    suites.extend(select_cases::suites());
+    suites.extend(gemm_cases::suites());
+    suites.extend(random_cases::suites());
+    suites
+}
+
+/// Runs every case of every suite on a device.
+///
+/// # Errors
+/// What the device reports; a wrong result is no error here but a failure in the report.
+pub fn verify(device: &Device, seed: u64, mut progress: impl FnMut(&str)) -> Result<Report> {
+    let mut session = Session::new(device);
+    let mut launched: BTreeSet<String> = BTreeSet::new();
+    let (mut operations, mut failures) = (Vec::new(), Vec::new());
+    for suite in suites() {
+        progress(&suite.name);
+        let mut operation = OperationReport { name: suite.name.clone(), cases: 0, worst_of_bound: 0.0, passed: true };
+        let known = KNOWN_FAULTS.iter().find(|fault| {
+            fault.operation == suite.name && device.info().driver.contains(fault.driver)
+        });
+        for case in (suite.cases)(&mut Seed::new(seed, &suite.name)) {
+            operation.cases += 1;
+            match case.run(device, &mut session, &mut launched) {
+                Ok(worst) => operation.worst_of_bound = operation.worst_of_bound.max(worst),
+                Err(error) if error.kind() == ErrorKind::Mismatch => {
+                    if operation.passed && known.is_none() {
+                        failures.push(error.to_string());
+                    }
+                    operation.passed = false;
+                }
+                Err(error) => return Err(error.at(format_args!("{} {}", suite.name, case.shape))),
+            }
+        }
+        if let (Some(fault), true) = (known, operation.passed) {
+            failures.push(format!("{}: listed as a known fault ({}) but passed", suite.name, fault.reason));
+        }
+        operations.push(operation);
+    }
+    let missed = kernel::all().into_iter().map(|kernel: Arc<Kernel>| kernel.name().to_owned());
+    let kernels_missed = missed.filter(|name| !launched.contains(name)).collect();
+    let cases = operations.iter().map(|operation| operation.cases).sum();
+    Ok(Report { seed, operations, cases, failures, kernels_missed, receipt: session.receipt() })
+}

@@ -1,0 +1,34 @@
+//! Every case on every device of this machine; devices that are absent are named as skipped.
+
+use tectum::conformance::verify;
+use tectum::{Device, Error};
+
+fn verify_on(id: &str) -> Result<(), Error> {
+    let device = match Device::open(id) {
+        Ok(device) => device,
+        Err(error) if error.kind() == tectum::ErrorKind::Unsupported => {
+            println!("skipped: conformance on {id}: {error}");
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let report = verify(&device, 1, |_| {})?;
+    for operation in &report.operations {
+        println!("{:>16} {:>4} cases, worst {:.3} of its bound", operation.name, operation.cases, operation.worst_of_bound);
+    }
+    for failure in &report.failures {
+        println!("FAILED {failure}");
+    }
+    println!("conformance on {id}: {} cases", report.cases);
+    report.into_result().map(|_| ())
+}
+
+#[test]
+fn every_kernel_agrees_with_its_reference_on_the_cpu() -> Result<(), Error> {
+    verify_on("cpu")
+}
+
+#[test]
+fn every_kernel_agrees_with_its_reference_on_vulkan() -> Result<(), Error> {
+    verify_on("vulkan:0")
+}
