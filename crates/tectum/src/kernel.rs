@@ -16,6 +16,7 @@ pub mod sample;
 pub mod scan;
 pub mod softmax;
 pub mod top_k;
+mod translate;
 pub mod transfer;
 
 use std::fmt::Write as _;
@@ -25,6 +26,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 pub use gemm::Activation;
 pub use native::NativeCall;
+pub use translate::Translations;
 
 /// Invocations in a workgroup of every one-dimensional kernel.
 pub const WORKGROUP: u32 = 256;

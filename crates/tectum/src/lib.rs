@@ -17,6 +17,7 @@
 //! # Ok::<(), tectum::Error>(())
 //! ```
 
+pub mod bench;
 pub mod conformance;
 mod device;
 mod dtype;

@@ -1,0 +1,136 @@
+use super::*;
+use crate::device::Device;
+use crate::kernel::transfer::COPY;
+
+/// Recording mistakes, each with what the error must name.
+#[test]
+fn mistakes_are_found_while_recording_and_named() {
+    let mut plan = PlanBuilder::new("p");
+    let x = plan.input("x", DType::U32, 128);
+    let y = plan.output("y", DType::U32, 128);
+    let f = plan.input("f", DType::F32, 128);
+    let unwritten = plan.temp(DType::U32, 128);
+    let empty = plan.temp(DType::U32, 0);
+    let cases: Vec<(Vec<View>, Vec<u32>, u32, &str)> = vec![
+        (vec![x], vec![1], 1, "1 views and 1 params given, 2 and 1 needed"),
+        (vec![x, y], vec![1], 0, "0 workgroups"),
+        (vec![x, y], vec![1], 65_536, "65536 workgroups"),
+        (vec![f, y], vec![1], 1, "binding x: slot f is f32, the kernel needs u32"),
+        (vec![x, x], vec![1], 1, "binding y: slot x may not be written"),
+        (vec![empty, y], vec![1], 1, "is empty"),
+        (vec![x.part(1..5), y], vec![1], 1, "begins at element 1"),
+        (vec![unwritten, y], vec![1], 1, "is read before anything wrote it"),
+    ];
+    for (views, params, groups, needle) in cases {
+        let error = plan.launch(&COPY, &views, &params, groups).expect_err(needle).to_string();
+        assert!(error.starts_with("plan p: launch 0, kernel copy_u32") && error.contains(needle), "{error}");
+    }
+    plan.copy(x, y).expect("right");
+    let error = plan.launch(&COPY, &[y.part(64..128), y.part(0..64)], &[64], 1).expect_err("one slot, read and written");
+    assert!(error.to_string().contains("both touch slot y"), "{error}");
+}
+
+#[test]
+fn an_output_must_be_written() {
+    let mut plan = PlanBuilder::new("p");
+    let _y = plan.output("y", DType::F32, 4);
+    assert!(plan.finish().expect_err("nothing writes y").to_string().contains("output y is never written"));
+}
+
+#[test]
+fn operations_on_nothing_record_nothing() {
+    let mut plan = PlanBuilder::new("p");
+    let (x, y) = (plan.input("x", DType::F32, 0), plan.output("y", DType::F32, 0));
+    plan.unary("exp", x, y).expect("nothing to do");
+    plan.softmax(x, y, 0, 7, 1.0).expect("nothing to do");
+    let plan = plan.finish().expect("an empty output needs no writer");
+    assert_eq!(plan.describe(), "");
+    let mut run = plan.compile(&Device::open("cpu").expect("cpu")).expect("compiles");
+    assert_eq!(run.run().expect("runs").launches, 0);
+    assert!(run.output::<f32>(y).is_empty());
+}
+
+#[test]
+fn the_text_of_a_plan_names_launches_and_ranges() {
+    let mut plan = PlanBuilder::new("p");
+    let (x, y) = (plan.input("x", DType::F32, 8192), plan.output("y", DType::F32, 1));
+    plan.sum(x, y, 1, 8192).expect("records");
+    let text = plan.finish().expect("whole").describe();
+    assert_eq!(text, "sum_f32 x[8192] temp2[2] groups 2\nsum_f32 temp2[2] y[1] groups 1\n");
+}
+
+fn counting_plan() -> (Plan, View, View, View) {
+    let mut plan = PlanBuilder::new("count");
+    let one = plan.input("one", DType::F32, 1000);
+    let (state, sum, out) = (plan.state("sum", DType::F32, 1000), plan.temp(DType::F32, 1000), plan.output("out", DType::F32, 1000));
+    plan.binary("add", state, one, sum).expect("records");
+    plan.copy(sum, state).expect("records");
+    plan.copy(sum, out).expect("records");
+    (plan.finish().expect("whole"), one, state, out)
+}
+
+#[test]
+fn states_live_from_run_to_run_and_can_be_shared() {
+    for id in ["cpu", "vulkan:0"] {
+        let Ok(device) = Device::open(id) else {
+            println!("skipped: {id} is absent");
+            continue;
+        };
+        let (plan, one, state, out) = counting_plan();
+        let mut first = plan.compile(&device).expect("compiles");
+        first.input::<f32>(one).fill(1.0);
+        for _ in 0..3 {
+            first.run().expect("runs");
+        }
+        assert_eq!(first.output::<f32>(out), [3.0; 1000]);
+        let shared = first.state_buffer(state).expect("not empty");
+        let mut second = plan.compile_with(&device, &[(state, &shared)]).expect("compiles");
+        second.input::<f32>(one).fill(10.0);
+        second.run().expect("runs");
+        assert_eq!(second.output::<f32>(out), [13.0; 1000]);
+        first.run().expect("runs");
+        assert_eq!(first.output::<f32>(out), [14.0; 1000], "{id}");
+        first.write_state(state, &[0.5; 1000]).expect("fits");
+        assert_eq!(shared.read().expect("reads"), [0.5; 1000]);
+        assert!(first.write_state(state, &[0.5; 3]).expect_err("too short").to_string().contains("state sum of 1000"));
+    }
+}
+
+/// Bytes and transfers as counted by each kind of device: one block each way, whatever the plan, and none on the CPU.
+#[test]
+fn a_run_is_one_upload_one_submission_and_one_download() {
+    let expected = [("cpu", 0, 0), ("null", 1, 1), ("vulkan:0", 1, 1)];
+    for (id, up, down) in expected {
+        let Ok(device) = Device::open(id) else {
+            println!("skipped: {id} is absent");
+            continue;
+        };
+        let mut plan = PlanBuilder::new("traffic");
+        let (a, b) = (plan.input("a", DType::F32, 100), plan.input("b", DType::F32, 7));
+        let (x, y) = (plan.output("x", DType::F32, 100), plan.output("y", DType::F32, 7));
+        plan.unary("neg", a, x).expect("records");
+        plan.unary("neg", b, y).expect("records");
+        let stats = plan.finish().expect("whole").compile(&device).expect("compiles").run().expect("runs");
+        assert_eq!((stats.transfers_up, stats.transfers_down, stats.submissions, stats.launches), (up, down, 1, 2), "{id}");
+        assert_eq!(stats.bytes_up > 0, up > 0);
+        assert_eq!(stats.bytes_down > 0, down > 0);
+    }
+}
+
+#[test]
+fn a_binding_longer_than_the_device_allows_is_refused_with_the_numbers() {
+    let Ok(device) = Device::open("vulkan:0") else {
+        println!("skipped: vulkan:0 is absent");
+        return;
+    };
+    let limit = device.info().limits.max_binding_bytes as usize;
+    if limit > 1 << 30 {
+        println!("skipped: vulkan:0 binds {limit} bytes");
+        return;
+    }
+    let mut plan = PlanBuilder::new("long");
+    let y = plan.state("y", DType::F32, limit / 4 + 64);
+    plan.fill(y, 0).expect("records");
+    let error = plan.finish().expect("whole").compile(&device).expect_err("too long").to_string();
+    assert!(error.contains(&limit.to_string()) && error.contains("fill_u32"), "{error}");
+}

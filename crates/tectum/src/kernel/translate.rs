@@ -1,0 +1,39 @@
+//! A kernel in each language that naga writes for wgpu: SPIR-V, MSL and HLSL, with the options that the devices use.
+
+use naga::back::{hlsl, msl, spv};
+
+use super::Kernel;
+use crate::error::{Error, Result};
+
+/// A kernel's translations.
+#[derive(Debug, Clone)]
+pub struct Translations {
+    /// SPIR-V 1.3 words, for Vulkan.
+    pub spirv: Vec<u32>,
+    /// Metal Shading Language 2.4.
+    pub msl: String,
+    /// HLSL for shader model 6.0.
+    pub hlsl: String,
+}
+
+impl Kernel {
+    /// Translates the kernel as wgpu does for each API.
+    ///
+    /// # Errors
+    /// `Invalid` naming kernel and language if the module is not valid or cannot be expressed.
+    pub fn translate(&self) -> Result<Translations> {
+        let (module, info) = self.module()?;
+        let fault = |language: &str, error: &dyn std::fmt::Display| Error::invalid(format!("kernel {} as {language}: {error}", self.name));
+        let spv_options = spv::Options { lang_version: (1, 3), emit_int_div_checks: true, ..spv::Options::default() };
+        let spirv = spv::write_vec(&module, &info, &spv_options, None).map_err(|e| fault("SPIR-V", &e))?;
+        let msl_options = msl::Options { lang_version: (2, 4), fake_missing_bindings: true, ..msl::Options::default() };
+        let (msl, _) = msl::write_string(&module, &info, &msl_options, &msl::PipelineOptions::default()).map_err(|e| fault("MSL", &e))?;
+        let hlsl_options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_0, ..hlsl::Options::default() };
+        let pipeline_options = hlsl::PipelineOptions::default();
+        let mut hlsl = String::new();
+        hlsl::Writer::new(&mut hlsl, &hlsl_options, &pipeline_options)
+            .write(&module, &info, None)
+            .map_err(|e| fault("HLSL", &e))?;
+        Ok(Translations { spirv, msl, hlsl })
+    }
+}
