@@ -1,1 +1,28 @@
-fn main(){}
+//! `cargo xtask test` checks everything; CI runs exactly it.
+
+mod layers;
+mod paths;
+mod suite;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The repository's root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+fn main() -> ExitCode {
+    let result = match std::env::args().nth(1).as_deref() {
+        Some("test") => suite::run(&root()),
+        Some("check") => suite::structure(&root()),
+        _ => Err("usage: cargo xtask test | check".to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

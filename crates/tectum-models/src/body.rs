@@ -6,7 +6,7 @@
 pub mod cart_pole;
 pub mod pendulum;
 pub mod rig;
-mod uniform;
+pub(crate) mod uniform;
 
 use tectum::{Error, Result};
 

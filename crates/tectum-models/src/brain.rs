@@ -1,6 +1,10 @@
 //! Brains: what turns observations into actions, one tick at a time.
 
+pub mod build;
 pub mod lqr;
+pub mod zero;
+
+pub mod mppi;
 
 use tectum::{Device, Error, RunStats};
 

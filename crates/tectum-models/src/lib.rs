@@ -2,5 +2,10 @@
 
 pub mod body;
 pub mod brain;
+pub mod clock;
+pub mod closed_loop;
+pub mod recording;
 pub mod rig_csv;
+pub mod run_folder;
+pub mod scenario;
 pub mod snapshot;

@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::device::{Device, Measurement};
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{self, random};
+use crate::measure::Measurement;
 use crate::plan::{Executable, PlanBuilder, View};
 use crate::receipt::{Receipt, Session};
 

@@ -4,7 +4,6 @@
 //! a tensor operation, a graph or a model.
 
 mod cpu;
-mod measure;
 mod null;
 mod wgpu_device;
 
@@ -16,7 +15,6 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::launch::{LaunchList, RunStats};
 use crate::memory::{Pool, Role};
-pub use measure::Measurement;
 
 /// How kernels reach the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -205,14 +203,6 @@ impl Device {
     /// The pool that all memory of this device comes from.
     pub fn pool(&self) -> &Pool {
         &self.0.pool
-    }
-
-    /// Measures copy bandwidth, transfer rates, launch latency and the rate of a matrix product; takes about a second.
-    ///
-    /// # Errors
-    /// Whatever the device reports.
-    pub fn measure(&self) -> Result<Measurement> {
-        measure::measure(self)
     }
 
     pub(crate) fn backend(&self) -> &dyn Backend {

@@ -24,15 +24,17 @@ mod dtype;
 mod error;
 pub mod kernel;
 mod launch;
+mod measure;
 mod memory;
 mod plan;
 mod receipt;
 
-pub use device::{Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Measurement};
+pub use device::{Api, Device, DeviceInfo, DeviceKind, DeviceLimits};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
 pub use launch::{BINDING_ALIGNMENT, RunStats};
+pub use measure::Measurement;
 pub use memory::{Buffer, Pool, PoolCaps, PoolStats};
 pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, Matrix, Plan, PlanBuilder, View};
 pub use receipt::{CodeObject, Fallback, Latency, RECEIPT_SCHEMA, Receipt, Session};

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::Device;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::plan::{Executable, GemmTail, Matrix, PlanBuilder};
@@ -28,23 +28,29 @@ pub struct Measurement {
 const COPY_LEN: usize = 16 << 20;
 const TRANSFER_LEN: usize = 4 << 20;
 
-pub(super) fn measure(device: &Device) -> Result<Measurement> {
-    let copy_s = best_seconds(&mut copy_plan(device)?, 5)?;
-    let side = if device.info().software { 512 } else { 1024 };
-    let gemm_s = best_seconds(&mut gemm_plan(device, side)?, 5)?;
-    let launch_s = best_seconds(&mut smallest_plan(device)?, 200)?;
-    let (upload_bytes_per_s, download_bytes_per_s) = transfer_rates(device)?;
-    Ok(Measurement {
-        copy_bytes_per_s: 2.0 * 4.0 * COPY_LEN as f64 / copy_s,
-        upload_bytes_per_s,
-        download_bytes_per_s,
-        launch_s,
-        gemm_flop_per_s: 2.0 * (side as f64).powi(3) / gemm_s,
-    })
+impl Device {
+    /// Measures copy bandwidth, transfer rates, launch latency and the rate of a matrix product; takes about a second.
+    ///
+    /// # Errors
+    /// Whatever the device reports.
+    pub fn measure(&self) -> Result<Measurement> {
+        let copy_s = best_seconds(&mut copy_plan(self)?, 5)?;
+        let side = if self.info().software { 512 } else { 1024 };
+        let gemm_s = best_seconds(&mut gemm_plan(self, side)?, 5)?;
+        let launch_s = best_seconds(&mut smallest_plan(self)?, 200)?;
+        let (upload_bytes_per_s, download_bytes_per_s) = transfer_rates(self)?;
+        Ok(Measurement {
+            copy_bytes_per_s: 2.0 * 4.0 * COPY_LEN as f64 / copy_s,
+            upload_bytes_per_s,
+            download_bytes_per_s,
+            launch_s,
+            gemm_flop_per_s: 2.0 * (side as f64).powi(3) / gemm_s,
+        })
+    }
 }
 
-/// The least time of a run on the device's own clock where it has one, else on the host's.
-pub(crate) fn best_seconds(executable: &mut Executable, repeats: usize) -> Result<f64> {
+/// The least host time of a run.
+fn best_seconds(executable: &mut Executable, repeats: usize) -> Result<f64> {
     let mut best = f64::INFINITY;
     for _ in 0..=repeats {
         let start = Instant::now();

@@ -1,0 +1,161 @@
+//! Sampling and cost of MPPI, with a default for each body.
+
+use tectum::{Error, Result};
+
+use crate::twin::TwinLayout;
+
+/// What one channel of the state costs in each step.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ChannelCost {
+    /// Of (value / scale)², or of 1 − cos for an angle.
+    pub weight: f32,
+    /// Of the square by which the magnitude is beyond the limit (over the channel's scale; an angle's own unit).
+    pub barrier_weight: f32,
+    /// The limit, in the channel's unit.
+    pub barrier_limit: f32,
+}
+
+/// Everything that MPPI is tuned by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MppiParameters {
+    /// Sampled action sequences, a multiple of 64.
+    pub samples: usize,
+    /// Steps that a sample is rolled over.
+    pub horizon: usize,
+    /// Steps that a draw of noise is held for.
+    pub hold: usize,
+    /// Greatest deviation of the noise, in the action's unit.
+    pub sigma: f32,
+    /// Least deviation: samples are graded geometrically between the two; `None` gives all samples the greatest.
+    pub sigma_min: Option<f32>,
+    /// Softmax temperature as a share of the costs' spread (mean − least).
+    pub temperature: f32,
+    /// One for each channel.
+    pub channels: Vec<ChannelCost>,
+    /// Of (action / half range)².
+    pub action_weight: f32,
+    /// Of (change of action / half range)².
+    pub rate_weight: f32,
+    /// Of the square of the pole's energy error, ½·ratio·ω² + cos θ − 1.
+    pub energy_weight: f32,
+    /// Ratio of that energy, with ω in the velocity channel's unit.
+    pub energy_ratio: f32,
+    /// The channel of θ.
+    pub angle_channel: Option<usize>,
+    /// The channel of ω.
+    pub velocity_channel: Option<usize>,
+    /// How much the last step's state counts.
+    pub terminal_multiplier: f32,
+    /// Whether the twin reads the action before the last.
+    pub previous_action: bool,
+}
+
+impl MppiParameters {
+    /// The defaults for a body: found by search on twins of other seeds, see `docs/decisions/`.
+    ///
+    /// # Errors
+    /// `Unsupported` for a body without defaults.
+    pub fn for_body(name: &str) -> Result<Self> {
+        let cost = |weight, barrier_weight, barrier_limit| ChannelCost { weight, barrier_weight, barrier_limit };
+        let shared = MppiParameters {
+            samples: 256,
+            horizon: 16,
+            hold: 2,
+            sigma: 3.0,
+            sigma_min: Some(0.15),
+            temperature: 0.1,
+            channels: Vec::new(),
+            action_weight: 0.01,
+            rate_weight: 0.02,
+            energy_weight: 1.0,
+            energy_ratio: 0.0,
+            angle_channel: None,
+            velocity_channel: None,
+            terminal_multiplier: 1.0,
+            previous_action: false,
+        };
+        match name {
+            "rig" => Ok(MppiParameters {
+                channels: vec![cost(0.1, 50.0, 2.8), cost(0.0, 0.0, 0.0), cost(0.05, 0.0, 0.0), cost(1.0, 0.0, 0.0)],
+                energy_ratio: (0.17 / 9.81) * 1f32.to_radians().powi(2),
+                angle_channel: Some(3),
+                velocity_channel: Some(2),
+                terminal_multiplier: 5.0,
+                previous_action: true,
+                ..shared
+            }),
+            "pendulum" => Ok(MppiParameters {
+                horizon: 20,
+                hold: 4,
+                sigma: 2.0,
+                sigma_min: None,
+                temperature: 0.05,
+                channels: vec![cost(1.0, 0.0, 0.0), cost(0.1, 0.0, 0.0)],
+                action_weight: 0.001,
+                rate_weight: 0.001,
+                energy_ratio: 1.0 / 15.0,
+                angle_channel: Some(0),
+                velocity_channel: Some(1),
+                ..shared
+            }),
+            "cart_pole" => Ok(MppiParameters {
+                horizon: 30,
+                sigma: 10.0,
+                sigma_min: None,
+                temperature: 0.05,
+                channels: vec![cost(1.0, 50.0, 1.8), cost(0.05, 0.0, 0.0), cost(10.0, 50.0, 0.15), cost(0.05, 0.0, 0.0)],
+                action_weight: 0.0,
+                rate_weight: 0.0,
+                energy_weight: 0.0,
+                terminal_multiplier: 5.0,
+                ..shared
+            }),
+            _ => Err(Error::unsupported(format!("mppi has no defaults for body {name}; known: rig, pendulum, cart_pole"))),
+        }
+    }
+
+    /// Checks sizes and ranges against a twin.
+    ///
+    /// # Errors
+    /// `Invalid` naming the parameter.
+    pub fn check(&self, layout: &TwinLayout) -> Result<()> {
+        let positive = |value: f32| value.is_finite() && value > 0.0;
+        let weights = self.channels.iter().flat_map(|cost| [cost.weight, cost.barrier_weight, cost.barrier_limit]);
+        let others = [self.action_weight, self.rate_weight, self.energy_weight, self.energy_ratio, self.terminal_multiplier];
+        let fault = if self.samples == 0 || self.samples % tectum::ALIGNED_ELEMENTS != 0 || self.samples > 1 << 20 {
+            format!("samples is {}; a multiple of {} up to 1048576 is needed", self.samples, tectum::ALIGNED_ELEMENTS)
+        } else if self.horizon == 0 || self.horizon > 1000 {
+            format!("horizon is {}; 1 to 1000 is needed", self.horizon)
+        } else if self.hold == 0 || self.hold > self.horizon {
+            format!("hold is {}; 1 to the horizon ({}) is needed", self.hold, self.horizon)
+        } else if !positive(self.sigma) || !self.sigma_min.is_none_or(positive) {
+            format!("sigma is {} and sigma_min {:?}; numbers above 0 are needed", self.sigma, self.sigma_min)
+        } else if !positive(self.temperature) {
+            format!("temperature is {}; a number above 0 is needed", self.temperature)
+        } else if self.channels.len() != layout.channels.len() {
+            format!("costs are given for {} channels; the body has {}", self.channels.len(), layout.channels.len())
+        } else if weights.chain(others).any(|weight| !weight.is_finite() || weight < 0.0) {
+            "a cost weight is negative or not finite".to_owned()
+        } else if self.previous_action != layout.previous_action {
+            "the twin and the controller disagree on the previous action".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(Error::invalid(format!("mppi: {fault}")))
+    }
+
+    /// The deviation of each sample's noise.
+    pub fn deviations(&self) -> Vec<f32> {
+        let share = |k: usize| k as f32 / (self.samples - 1).max(1) as f32;
+        let graded = |k: usize| self.sigma_min.map_or(self.sigma, |least| self.sigma * (least / self.sigma).powf(share(k)));
+        (0..self.samples).map(graded).collect()
+    }
+
+    /// The words of `mppi_step` after `t`.
+    pub(super) fn step_words(&self, layout: &TwinLayout, last: bool) -> [u32; 5] {
+        let half_range = 0.5 * (layout.high - layout.low);
+        let per_unit = 1.0 / (half_range * half_range);
+        let multiplier = if last { self.terminal_multiplier } else { 1.0 };
+        [multiplier, self.energy_weight, self.energy_ratio, self.action_weight * per_unit, self.rate_weight * per_unit].map(f32::to_bits)
+    }
+}

@@ -1,0 +1,99 @@
+//! What a loop takes for time.
+
+use std::time::{Duration, Instant};
+
+/// A monotonic clock that starts at 0 and that a loop can wait on.
+///
+/// Deadlines are absolute, so that the error of one wait never shifts the next.
+pub trait Clock {
+    /// Nanoseconds since the loop began.
+    fn now_ns(&mut self) -> u64;
+
+    /// Returns at `deadline_ns` or as soon after as it can, with how late it was; at once if the deadline is past.
+    fn wait_until(&mut self, deadline_ns: u64) -> u64;
+
+    /// Whether its times are measured. Times of a clock that is not real say nothing and are left out of recordings.
+    fn is_real(&self) -> bool;
+}
+
+/// The machine's monotonic clock; starts at the first use.
+#[derive(Debug, Default)]
+pub struct RealClock {
+    start: Option<Instant>,
+}
+
+impl RealClock {
+    /// A clock that has not started yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Clock for RealClock {
+    fn now_ns(&mut self) -> u64 {
+        self.start.get_or_insert_with(Instant::now).elapsed().as_nanos() as u64
+    }
+
+    fn wait_until(&mut self, deadline_ns: u64) -> u64 {
+        loop {
+            let now_ns = self.now_ns();
+            if now_ns >= deadline_ns {
+                return now_ns - deadline_ns;
+            }
+            std::thread::sleep(Duration::from_nanos(deadline_ns - now_ns));
+        }
+    }
+
+    fn is_real(&self) -> bool {
+        true
+    }
+}
+
+/// Time that only passes by waiting: ticks take none, and every deadline is met.
+#[derive(Debug, Default)]
+pub struct SimClock {
+    now_ns: u64,
+}
+
+impl SimClock {
+    /// A clock at 0.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Clock for SimClock {
+    fn now_ns(&mut self) -> u64 {
+        self.now_ns
+    }
+
+    fn wait_until(&mut self, deadline_ns: u64) -> u64 {
+        self.now_ns = self.now_ns.max(deadline_ns);
+        self.now_ns - deadline_ns
+    }
+
+    fn is_real(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Clock, RealClock, SimClock};
+
+    #[test]
+    fn simulated_time_passes_only_by_waiting_and_never_back() {
+        let mut clock = SimClock::new();
+        assert_eq!(clock.wait_until(40), 0);
+        assert_eq!((clock.now_ns(), clock.now_ns()), (40, 40));
+        assert_eq!((clock.wait_until(30), clock.now_ns()), (10, 40));
+    }
+
+    #[test]
+    fn a_real_wait_never_returns_early_and_tells_how_late_it_is() {
+        let mut clock = RealClock::new();
+        let late_ns = clock.wait_until(2_000_000);
+        assert!(clock.now_ns() >= 2_000_000 + late_ns);
+        assert!(clock.wait_until(1_000_000) >= 1_000_000);
+    }
+}

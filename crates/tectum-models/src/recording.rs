@@ -1,0 +1,218 @@
+//! Recordings of runs as MCAP files, which Foxglove and Rerun open.
+//!
+//! Three channels of JSON messages with their schemas, one message each a period: `/observation` and `/action` have a number for each
+//! channel of the body by name, `/tick` the number of the period, `angle_rad`, `reward`, `held`, `fallback`, `terminated` and, where
+//! they were measured, `latency_ms` and `lateness_ms`. Times are the body's, from 0 at tick 0. A number that is not finite is `null`.
+//!
+//! Nothing else goes into the file: no date, no name of a machine. Runs that do the same give the same bytes.
+
+mod trace;
+
+use std::collections::BTreeMap;
+use std::io::{Seek, Write};
+
+use mcap::records::MessageHeader;
+use mcap::{WriteOptions, Writer};
+use serde_json::{Map, Value, json};
+use tectum::{Error, Result};
+
+use crate::body::BodySpec;
+use crate::closed_loop::TickRecord;
+pub use trace::{Trace, TraceTick};
+
+const OBSERVATION_TOPIC: &str = "/observation";
+const ACTION_TOPIC: &str = "/action";
+const TICK_TOPIC: &str = "/tick";
+
+/// Writes a recording, period by period.
+pub struct Recorder<W: Write + Seek> {
+    writer: Writer<W>,
+    observation: Topic,
+    action: Topic,
+    tick_id: u16,
+    json: Vec<u8>,
+}
+
+struct Topic {
+    id: u16,
+    names: Vec<&'static str>,
+}
+
+impl<W: Write + Seek> Recorder<W> {
+    /// Begins a recording of a body.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be written.
+    pub fn new(file: W, body: &BodySpec) -> Result<Self> {
+        let options = WriteOptions::new().compression(None).profile("").library(concat!("tectum ", env!("CARGO_PKG_VERSION")));
+        let mut writer = options.create(file).map_err(unwritable)?;
+        let observation = body.observation.iter().map(|channel| (channel.name, channel.unit));
+        let action = body.action.iter().map(|channel| (channel.name, channel.unit));
+        let observation = numbers_topic(&mut writer, OBSERVATION_TOPIC, "tectum.Observation", observation)?;
+        let action = numbers_topic(&mut writer, ACTION_TOPIC, "tectum.Action", action)?;
+        let tick_id = add_channel(&mut writer, TICK_TOPIC, "tectum.Tick", &tick_schema())?;
+        Ok(Self { writer, observation, action, tick_id, json: Vec::with_capacity(512) })
+    }
+
+    /// Adds a period.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be written.
+    pub fn push(&mut self, record: &TickRecord<'_>) -> Result<()> {
+        write_numbers(&mut self.json, &self.observation.names, record.observation)?;
+        self.send(self.observation.id, record)?;
+        write_numbers(&mut self.json, &self.action.names, record.action)?;
+        self.send(self.action.id, record)?;
+        write_tick(&mut self.json, record)?;
+        self.send(self.tick_id, record)
+    }
+
+    /// Writes the index and gives the file back.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be written.
+    pub fn finish(mut self) -> Result<W> {
+        self.writer.finish().map_err(unwritable)?;
+        Ok(self.writer.into_inner())
+    }
+
+    fn send(&mut self, channel_id: u16, record: &TickRecord<'_>) -> Result<()> {
+        let header = MessageHeader {
+            channel_id,
+            sequence: record.tick as u32,
+            log_time: record.time_ns,
+            publish_time: record.time_ns,
+        };
+        self.writer.write_to_known_channel(&header, &self.json).map_err(unwritable)
+    }
+}
+
+fn add_channel<W: Write + Seek>(writer: &mut Writer<W>, topic: &str, name: &str, schema: &Value) -> Result<u16> {
+    let schema_id = writer.add_schema(name, "jsonschema", schema.to_string().as_bytes()).map_err(unwritable)?;
+    writer.add_channel(schema_id, topic, "json", &BTreeMap::new()).map_err(unwritable)
+}
+
+fn numbers_topic<W: Write + Seek>(
+    writer: &mut Writer<W>,
+    topic: &str,
+    name: &str,
+    channels: impl Iterator<Item = (&'static str, &'static str)> + Clone,
+) -> Result<Topic> {
+    let number = |(name, unit): (&str, &str)| (name.to_owned(), json!({ "type": ["number", "null"], "description": unit }));
+    let properties = channels.clone().map(number).collect::<Map<_, _>>();
+    let schema = json!({ "title": name, "type": "object", "properties": properties });
+    Ok(Topic { id: add_channel(writer, topic, name, &schema)?, names: channels.map(|(name, _)| name).collect() })
+}
+
+fn tick_schema() -> Value {
+    json!({
+        "title": "tectum.Tick",
+        "type": "object",
+        "properties": {
+            "tick": { "type": "integer", "description": "number of the period" },
+            "angle_rad": { "type": ["number", "null"], "description": "angle from upright at its beginning" },
+            "reward": { "type": ["number", "null"], "description": "the body's score of the step" },
+            "held": { "type": "boolean", "description": "the answer was late" },
+            "fallback": { "type": "boolean", "description": "the brain failed; the action is the safe one" },
+            "terminated": { "type": "boolean", "description": "the episode ended" },
+            "latency_ms": { "type": "number", "description": "host time of the answer" },
+            "lateness_ms": { "type": "number", "description": "from the beginning of the period to its observation" },
+        }
+    })
+}
+
+fn write_numbers(json: &mut Vec<u8>, names: &[&str], numbers: &[f32]) -> Result<()> {
+    json.clear();
+    for (place, (name, number)) in names.iter().zip(numbers).enumerate() {
+        let comma = if place == 0 { '{' } else { ',' };
+        write!(json, "{comma}\"{name}\":{}", Number(f64::from(*number), number)).map_err(unformattable)?;
+    }
+    json.push(b'}');
+    Ok(())
+}
+
+fn write_tick(json: &mut Vec<u8>, record: &TickRecord<'_>) -> Result<()> {
+    json.clear();
+    let (angle_rad, reward) = (Number(record.angle_rad, &record.angle_rad), Number(record.reward, &record.reward));
+    let TickRecord { tick, held, fallback, terminated, .. } = record;
+    write!(
+        json,
+        "{{\"tick\":{tick},\"angle_rad\":{angle_rad},\"reward\":{reward},\
+         \"held\":{held},\"fallback\":{fallback},\"terminated\":{terminated}"
+    )
+    .map_err(unformattable)?;
+    if let Some(timing) = record.timing {
+        let (latency_ms, lateness_ms) = (timing.latency_ns as f64 / 1e6, timing.lateness_ns as f64 / 1e6);
+        write!(json, ",\"latency_ms\":{latency_ms},\"lateness_ms\":{lateness_ms}").map_err(unformattable)?;
+    }
+    json.push(b'}');
+    Ok(())
+}
+
+/// A number in the shortest form that reads back as itself, or `null` if JSON has no form for it.
+struct Number<'n, T>(f64, &'n T);
+
+impl<T: std::fmt::Display> std::fmt::Display for Number<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_finite() { self.1.fmt(f) } else { f.write_str("null") }
+    }
+}
+
+fn unwritable(source: mcap::McapError) -> Error {
+    match source {
+        mcap::McapError::Io(source) => Error::io("recording", source),
+        source => Error::data("recording: cannot be written").with_source(source),
+    }
+}
+
+fn unformattable(source: std::io::Error) -> Error {
+    Error::io("recording", source)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::{Recorder, Trace};
+    use crate::body::body;
+    use crate::closed_loop::{TickRecord, Timing};
+
+    #[test]
+    fn what_was_recorded_is_read_back_and_the_same_run_gives_the_same_bytes() {
+        let body = body("pendulum", None).expect("known");
+        let record = |tick: u64| TickRecord {
+            tick,
+            time_ns: tick * 50_000_000,
+            observation: &[0.1, f32::NAN],
+            action: &[-2.0],
+            angle_rad: 0.1,
+            reward: -1e-7,
+            held: tick == 2,
+            fallback: false,
+            terminated: false,
+            timing: (tick == 3).then_some(Timing { latency_ns: 1_500_000, lateness_ns: 2_000 }),
+        };
+        let write = || {
+            let mut recorder = Recorder::new(Cursor::new(Vec::new()), body.spec()).expect("in memory");
+            for tick in 1..=3 {
+                recorder.push(&record(tick)).expect("in memory");
+            }
+            recorder.finish().expect("in memory").into_inner()
+        };
+        let bytes = write();
+        assert_eq!(bytes, write());
+        let trace = Trace::parse(&bytes).expect("an MCAP file");
+        assert_eq!((trace.observation_names.as_slice(), trace.action_names.as_slice()), (&["angle".into(), "speed".into()][..], &["torque".into()][..]));
+        assert_eq!(trace.messages, 9);
+        let last = &trace.ticks[2];
+        assert_eq!((last.tick, last.time_ns, last.held, last.latency_ms), (3, 150_000_000, false, Some(1.5)));
+        assert_eq!((last.observation[0], last.action[0], last.angle_rad, last.reward), (0.1, -2.0, 0.1, -1e-7));
+        assert!(last.observation[1].is_nan() && trace.ticks[1].held && trace.ticks[1].latency_ms.is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_no_recording_is_refused() {
+        assert!(Trace::parse(b"").is_err());
+        assert!(Trace::parse(b"a,b,c\n1,2,3\n").is_err());
+    }
+}

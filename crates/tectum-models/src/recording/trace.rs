@@ -1,0 +1,110 @@
+//! Reading recordings back.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use tectum::{Error, Result};
+
+use super::{ACTION_TOPIC, OBSERVATION_TOPIC, TICK_TOPIC};
+
+/// A recording in memory.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trace {
+    /// Names of the numbers of an observation.
+    pub observation_names: Vec<String>,
+    /// Names of the numbers of an action.
+    pub action_names: Vec<String>,
+    /// The periods in order.
+    pub ticks: Vec<TraceTick>,
+    /// Messages on all channels.
+    pub messages: usize,
+}
+
+/// A period of a recording; see [`TickRecord`](crate::closed_loop::TickRecord).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TraceTick {
+    /// Number of the period.
+    pub tick: u64,
+    /// Its beginning, nanoseconds.
+    pub time_ns: u64,
+    /// One number for each name; NaN where none was recorded.
+    pub observation: Vec<f64>,
+    /// One number for each name; NaN where none was recorded.
+    pub action: Vec<f64>,
+    /// Angle from upright; NaN where none was recorded.
+    pub angle_rad: f64,
+    /// The body's score; NaN where none was recorded.
+    pub reward: f64,
+    /// The answer was late.
+    pub held: bool,
+    /// The brain failed.
+    pub fallback: bool,
+    /// The episode ended.
+    pub terminated: bool,
+    /// Host time of the answer, if measured.
+    pub latency_ms: Option<f64>,
+}
+
+impl Trace {
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// `Io` or `Data` naming the path.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|source| Error::io(path.display(), source))?;
+        Self::parse(&bytes).map_err(|error| error.at(path.display()))
+    }
+
+    /// Reads a recording from the bytes of the file.
+    ///
+    /// # Errors
+    /// `Data` for bytes that are no recording of this form.
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let mut trace = Self::default();
+        let mut open = TraceTick::default();
+        for message in mcap::MessageStream::new(bytes).map_err(unreadable)? {
+            let message = message.map_err(unreadable)?;
+            let fields: Map<String, Value> = serde_json::from_slice(&message.data)
+                .map_err(|source| Error::data(format!("message {}: not a JSON object", trace.messages)).with_source(source))?;
+            trace.messages += 1;
+            match message.channel.topic.as_str() {
+                OBSERVATION_TOPIC => take_numbers(&fields, &mut trace.observation_names, &mut open.observation),
+                ACTION_TOPIC => take_numbers(&fields, &mut trace.action_names, &mut open.action),
+                TICK_TOPIC => trace.ticks.push(closed(std::mem::take(&mut open), &fields, message.log_time)?),
+                _ => {}
+            }
+        }
+        Ok(trace)
+    }
+}
+
+fn take_numbers(fields: &Map<String, Value>, names: &mut Vec<String>, numbers: &mut Vec<f64>) {
+    if names.is_empty() {
+        names.extend(fields.keys().cloned());
+    }
+    numbers.extend(fields.values().map(number));
+}
+
+fn closed(open: TraceTick, fields: &Map<String, Value>, time_ns: u64) -> Result<TraceTick> {
+    let field = |name: &str| fields.get(name).ok_or_else(|| Error::data(format!("a {TICK_TOPIC} message has no {name}")));
+    let is = |name: &str| field(name).map(|value| value.as_bool().unwrap_or(false));
+    Ok(TraceTick {
+        tick: field("tick")?.as_u64().ok_or_else(|| Error::data(format!("a {TICK_TOPIC} message has no number")))?,
+        time_ns,
+        angle_rad: number(field("angle_rad")?),
+        reward: number(field("reward")?),
+        held: is("held")?,
+        fallback: is("fallback")?,
+        terminated: is("terminated")?,
+        latency_ms: fields.get("latency_ms").and_then(Value::as_f64),
+        ..open
+    })
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
+fn unreadable(source: mcap::McapError) -> Error {
+    Error::data("not an MCAP recording").with_source(source)
+}

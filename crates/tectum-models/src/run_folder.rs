@@ -1,0 +1,258 @@
+//! The folder that a run leaves: `runs/<n>/`.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `scenario.toml` | the scenario as it ran, overrides applied |
+//! | `receipt.json` | where and by which code it was computed |
+//! | `summary.json` | [`RunSummary`] |
+//! | `trace.mcap` | every period (see [`recording`](crate::recording)) |
+//! | `snapshot.safetensors` | the state after the last tick, or the last one that could be taken |
+//!
+//! A run writes in `runs/<n>.partial/`, which is renamed as the last act, so `runs/<n>/` is always complete. A run that fails
+//! before its first tick removes the folder; one that fails later still completes it with what there is, and summary and receipt say
+//! how it ended. Only a crash leaves a `.partial` behind, in which each JSON file and snapshot is whole or absent.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Number, Value, json};
+use tectum::{Error, Latency, Result};
+
+use crate::body::BodySpec;
+use crate::closed_loop::{End, Outcome, Sink, TickRecord, TransfersPerTick};
+use crate::recording::Recorder;
+use crate::scenario::{ClockKind, Scenario};
+use crate::snapshot::Snapshot;
+
+/// The effective scenario.
+pub const SCENARIO_FILE: &str = "scenario.toml";
+/// The receipt.
+pub const RECEIPT_FILE: &str = "receipt.json";
+/// The summary.
+pub const SUMMARY_FILE: &str = "summary.json";
+/// The recording.
+pub const TRACE_FILE: &str = "trace.mcap";
+/// The state.
+pub const SNAPSHOT_FILE: &str = "snapshot.safetensors";
+
+/// The result of a run, as in `summary.json` and in the last line of `tectum run --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The body's name.
+    pub body: String,
+    /// The brain's name.
+    pub brain: String,
+    /// Id of the device that the answers were computed on.
+    pub device: String,
+    /// Whether that device is a processor that only plays one.
+    pub software: bool,
+    /// Seed of the run.
+    pub seed: u64,
+    /// What was taken for time.
+    pub clock: ClockKind,
+    /// Body time, from tick 0.
+    pub seconds: f64,
+    /// Periods, from tick 0.
+    pub ticks: u64,
+    /// The tick at which this process took over, 0 for a run of one piece. Latencies, transfers and the receipt begin there.
+    pub resumed_at_tick: u64,
+    /// Share of the periods that began within 10 degrees of upright.
+    pub upright_fraction: f64,
+    /// When the body first was upright for at least a second, if it was.
+    pub time_to_upright_s: Option<f64>,
+    /// Periods whose answer was late.
+    pub deadline_misses: u64,
+    /// Answers replaced by the safe action.
+    pub fallbacks: u64,
+    /// Episodes begun.
+    pub episodes: u64,
+    /// Transfers of an answer, `{"up", "down"}`: whole numbers if every answer had the same, else means.
+    pub transfers_per_tick: Value,
+    /// Host time of an answer.
+    pub tick_ms: Latency,
+    /// Sum of the body's rewards.
+    #[serde(rename = "return")]
+    pub total_reward: f64,
+    /// `completed`, `interrupted` or `failed`.
+    pub end: &'static str,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The folder.
+    pub run_folder: String,
+}
+
+impl RunSummary {
+    /// Sums up a run.
+    pub fn new(scenario: &Scenario, outcome: &Outcome, resumed_at_tick: u64, run_folder: &Path) -> Self {
+        let (end, error) = match &outcome.end {
+            End::Completed => ("completed", None),
+            End::Interrupted => ("interrupted", None),
+            End::Failed(error) => ("failed", Some(error.to_string())),
+        };
+        let device = &outcome.receipt.device;
+        Self {
+            scenario: scenario.name.clone(),
+            body: scenario.body.name.clone(),
+            brain: scenario.brain.name().to_owned(),
+            device: device.id.clone(),
+            software: device.software,
+            seed: scenario.run.seed,
+            clock: scenario.run.clock,
+            seconds: outcome.seconds,
+            ticks: outcome.metrics.ticks,
+            resumed_at_tick,
+            upright_fraction: outcome.metrics.upright_fraction(),
+            time_to_upright_s: outcome.time_to_upright_s,
+            deadline_misses: outcome.metrics.deadline_misses,
+            fallbacks: outcome.metrics.fallbacks,
+            episodes: outcome.metrics.episodes,
+            transfers_per_tick: transfers_json(&outcome.transfers),
+            tick_ms: outcome.tick_ms,
+            total_reward: outcome.metrics.total_reward,
+            end,
+            error,
+            run_folder: run_folder.display().to_string(),
+        }
+    }
+}
+
+/// A run folder in the making; dropped before its first tick, it removes itself.
+pub struct RunFolder {
+    partial: PathBuf,
+    complete: PathBuf,
+    created_parent: Option<PathBuf>,
+    recorder: Option<Recorder<BufWriter<File>>>,
+    is_kept: bool,
+}
+
+impl RunFolder {
+    /// Takes the next free number in `runs` and begins the recording.
+    ///
+    /// # Errors
+    /// `Io` naming the path.
+    pub fn create(runs: &Path, body: &BodySpec) -> Result<Self> {
+        let created_parent = (!runs.exists()).then(|| runs.to_owned());
+        std::fs::create_dir_all(runs).map_err(|source| Error::io(runs.display(), source))?;
+        let (partial, complete) = allot(runs)?;
+        let mut folder = Self { partial, complete, created_parent, recorder: None, is_kept: false };
+        let path = folder.partial.join(TRACE_FILE);
+        let file = File::create_new(&path).map_err(|source| Error::io(path.display(), source))?;
+        folder.recorder = Some(Recorder::new(BufWriter::new(file), body)?);
+        Ok(folder)
+    }
+
+    /// Where files go until the folder is complete.
+    pub fn path(&self) -> &Path {
+        &self.partial
+    }
+
+    /// Where the folder will be.
+    pub fn complete_path(&self) -> &Path {
+        &self.complete
+    }
+
+    /// Closes the recording and writes scenario, receipt and summary.
+    ///
+    /// # Errors
+    /// `Io` naming the path.
+    pub fn write(&mut self, scenario: &Scenario, outcome: &Outcome, summary: &RunSummary) -> Result<()> {
+        if let Some(recorder) = self.recorder.take() {
+            let file = recorder.finish()?;
+            file.into_inner().map_err(|error| Error::io(self.partial.join(TRACE_FILE).display(), error.into_error()))?;
+        }
+        write_whole(&self.partial.join(SCENARIO_FILE), scenario.to_toml()?.as_bytes())?;
+        write_json(&self.partial.join(RECEIPT_FILE), &outcome.receipt)?;
+        write_json(&self.partial.join(SUMMARY_FILE), summary)
+    }
+
+    /// Gives the folder its final name.
+    ///
+    /// # Errors
+    /// `Io` naming the path; the partial folder stays.
+    pub fn complete(mut self) -> Result<PathBuf> {
+        self.is_kept = true;
+        std::fs::rename(&self.partial, &self.complete).map_err(|source| Error::io(self.complete.display(), source))?;
+        Ok(self.complete.clone())
+    }
+}
+
+impl Sink for RunFolder {
+    fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
+        self.is_kept = true;
+        match &mut self.recorder {
+            Some(recorder) => recorder.push(record).map_err(|error| error.at(self.partial.join(TRACE_FILE).display())),
+            None => Ok(()),
+        }
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot) -> Result<()> {
+        snapshot.save(&self.partial.join(SNAPSHOT_FILE))
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // Nothing to tell the caller here: it is on its way out with an error of its own.
+            let _ = std::fs::remove_dir_all(&self.partial);
+            if let Some(parent) = &self.created_parent {
+                let _ = std::fs::remove_dir(parent);
+            }
+        }
+    }
+}
+
+/// Creates `<n>.partial` for the first n above every other. Creating a folder is atomic, and who holds `<n>.partial` may take
+/// `<n>`, unless it was completed between the listing and the creation.
+fn allot(runs: &Path) -> Result<(PathBuf, PathBuf)> {
+    let mut number = 1 + greatest_number(runs)?;
+    loop {
+        let (partial, complete) = (runs.join(format!("{number}.partial")), runs.join(number.to_string()));
+        match std::fs::create_dir(&partial) {
+            Ok(()) if !complete.exists() => return Ok((partial, complete)),
+            Ok(()) => std::fs::remove_dir(&partial).map_err(|source| Error::io(partial.display(), source))?,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io(partial.display(), error)),
+        }
+        number += 1;
+    }
+}
+
+fn greatest_number(runs: &Path) -> Result<u64> {
+    let entries = std::fs::read_dir(runs).map_err(|source| Error::io(runs.display(), source))?;
+    let number = |entry: std::io::Result<std::fs::DirEntry>| {
+        let name = entry.ok()?.file_name().into_string().ok()?;
+        name.strip_suffix(".partial").unwrap_or(&name).parse::<u64>().ok()
+    };
+    Ok(entries.filter_map(number).max().unwrap_or(0))
+}
+
+fn transfers_json(transfers: &TransfersPerTick) -> Value {
+    match transfers.even() {
+        Some((up, down)) => json!({ "up": up, "down": down }),
+        None => {
+            let number = |mean| Number::from_f64(mean).map_or(Value::Null, Value::Number);
+            let (up, down) = transfers.mean();
+            json!({ "up": number(up), "down": number(down) })
+        }
+    }
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(value)
+        .map_err(|source| Error::data(format!("{}: cannot be encoded", path.display())).with_source(source))?;
+    text.push(b'\n');
+    write_whole(path, &text)
+}
+
+/// Writes beside the path and renames, so that no reader sees half a file.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let beside = path.with_extension("partial");
+    std::fs::write(&beside, bytes).map_err(|source| Error::io(beside.display(), source))?;
+    std::fs::rename(&beside, path).map_err(|source| Error::io(path.display(), source))
+}

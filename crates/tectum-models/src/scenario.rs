@@ -1,0 +1,270 @@
+//! Scenarios: which body, which brain and how the loop runs, read from TOML.
+//!
+//! ```toml
+//! [body]
+//! name = "rig"          # rig, pendulum, cart_pole
+//! start = "hanging"     # hanging, random
+//!
+//! [brain]
+//! name = "mppi"         # mppi, lqr, zero
+//! samples = 256         # see MppiSpec; every setting has a default
+//!
+//! [brain.cost]          # weights by channel name
+//! pend_position = 1.0
+//!
+//! [brain.twin]          # see TwinSpec
+//! hidden = [64, 64]
+//!
+//! [loop]
+//! seconds = 60
+//! seed = 1
+//! clock = "real"        # real, sim
+//! snapshot_every = 250  # ticks; 0: only at the end
+//! overrun = "hold"      # hold, safe
+//! ```
+
+mod brain_spec;
+mod document;
+
+use std::path::Path;
+
+use serde::{Serialize, Serializer};
+use tectum::{Error, Result};
+
+use self::document::{Placed, Section, Source};
+use crate::body::{BODY_NAMES, Body, Start, body};
+pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiSpec, TwinSpec};
+
+/// A checked scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Scenario {
+    /// The name that runs and receipts carry: the file's, unless it gives one.
+    pub name: String,
+    /// The plant.
+    pub body: BodySettings,
+    /// The controller.
+    pub brain: BrainSpec,
+    /// How they are run.
+    #[serde(rename = "loop")]
+    pub run: LoopSettings,
+}
+
+/// The `[body]` part of a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BodySettings {
+    /// One of [`BODY_NAMES`].
+    pub name: String,
+    /// Where it starts; without it the body's own.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "start_name")]
+    pub start: Option<Start>,
+}
+
+/// The `[loop]` part of a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoopSettings {
+    /// Length of the run in the body's time, from tick 0, also when a run is resumed.
+    pub seconds: f64,
+    /// Seed of starts, noise and training.
+    pub seed: u64,
+    /// What time is.
+    pub clock: ClockKind,
+    /// Ticks between two snapshots; 0: only at the end.
+    pub snapshot_every: u64,
+    /// What the body does while an answer is late.
+    pub overrun: Overrun,
+}
+
+/// What a loop takes for time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockKind {
+    /// The machine's monotonic clock, with absolute deadlines.
+    Real,
+    /// Time advances by the body's step, without waiting; every answer is in time.
+    Sim,
+}
+
+/// What the body is given for a period whose answer is late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overrun {
+    /// The action before.
+    Hold,
+    /// The body's safe action.
+    Safe,
+}
+
+/// The longest run: some eleven days.
+const MAX_SECONDS: f64 = 1e6;
+/// Scenarios that every build carries, so that the short names work in any directory.
+const EMBEDDED: [(&str, &str); 3] = [
+    ("pendulum", include_str!("../../../scenarios/pendulum.toml")),
+    ("gym_pendulum", include_str!("../../../scenarios/gym_pendulum.toml")),
+    ("cart_pole", include_str!("../../../scenarios/cart_pole.toml")),
+];
+
+impl Default for LoopSettings {
+    fn default() -> Self {
+        Self { seconds: 60.0, seed: 1, clock: ClockKind::Real, snapshot_every: 250, overrun: Overrun::Hold }
+    }
+}
+
+impl Scenario {
+    /// Finds and reads a scenario.
+    ///
+    /// A name with a slash or the ending `.toml` is a path. Any other is `scenarios/NAME.toml` in the working directory or else
+    /// the copy that the build carries.
+    ///
+    /// # Errors
+    /// `Invalid` for a name that nothing has; `Io` for a file that cannot be read; `Data` as [`Scenario::parse`].
+    pub fn open(name: &str) -> Result<Self> {
+        let is_path = name.contains(['/', std::path::MAIN_SEPARATOR]) || name.ends_with(".toml");
+        let local = format!("scenarios/{name}.toml");
+        if is_path {
+            return Self::read(Path::new(name));
+        } else if Path::new(&local).is_file() {
+            return Self::read(Path::new(&local));
+        }
+        match EMBEDDED.iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => Self::parse(text, name, name),
+            None => {
+                let known = EMBEDDED.map(|(known, _)| known).join(", ");
+                Err(Error::invalid(format!("scenario {name:?} is unknown: there is no {local}; built in: {known}")))
+            }
+        }
+    }
+
+    /// Reads a scenario from a file.
+    ///
+    /// # Errors
+    /// `Io` or `Data`, naming the path and the line.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
+        let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        Self::parse(&text, &path.display().to_string(), &name)
+    }
+
+    /// Reads a scenario from its text; `origin` stands before the line in messages, `name` is the scenario's if it gives none.
+    ///
+    /// # Errors
+    /// `Data` with origin and line: text that is not TOML, a key that is unknown, a value of the wrong type or out of range, a body,
+    /// brain or start that is unknown.
+    ///
+    /// # Example
+    /// ```
+    /// use tectum_models::scenario::Scenario;
+    /// let text = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\nhorizn = 3\n";
+    /// let error = Scenario::parse(text, "a.toml", "a").unwrap_err();
+    /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\"; known: name, samples, horizon"));
+    /// ```
+    pub fn parse(text: &str, origin: &str, name: &str) -> Result<Self> {
+        let source = Source { origin, text };
+        let document = source.parse()?;
+        let mut root = Section::root(source, document.get_ref());
+        let name = root.string("name")?.map_or(name, |name| name.value).to_owned();
+        let (settings, body) = BodySettings::read(root.section("body")?, source)?;
+        let brain = BrainSpec::read(root.section("brain")?, source, body.spec())?;
+        let run = LoopSettings::read(root.section("loop")?)?;
+        root.finish()?;
+        Ok(Self { name, body: settings, brain, run })
+    }
+
+    /// The scenario as TOML, with everything that overrides changed; [`Scenario::parse`] reads it back.
+    ///
+    /// # Errors
+    /// `Data` if a number has no form in TOML (a seed beyond 2⁶³ − 1).
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).map_err(|source| Error::data(format!("scenario {}: cannot be written", self.name)).with_source(source))
+    }
+
+    /// Puts another body in the scenario. Start and brain settings were chosen for the body before, so they return to their
+    /// defaults; the same body leaves all as it is.
+    ///
+    /// # Errors
+    /// An unknown name.
+    pub fn set_body(&mut self, name: &str) -> Result<()> {
+        if name != self.body.name {
+            body(name, None)?;
+            self.body = BodySettings { name: name.to_owned(), start: None };
+            self.brain = BrainSpec::named(self.brain.name()).expect("invariant: a brain knows its own name");
+        }
+        Ok(())
+    }
+
+    /// Puts another brain in the scenario, with default settings; the same brain keeps its own.
+    ///
+    /// # Errors
+    /// An unknown name.
+    pub fn set_brain(&mut self, name: &str) -> Result<()> {
+        if name != self.brain.name() {
+            let unknown = || Error::invalid(format!("brain {name:?} is unknown; known: {}", BRAIN_NAMES.join(", ")));
+            self.brain = BrainSpec::named(name).ok_or_else(unknown)?;
+        }
+        Ok(())
+    }
+
+    /// Trains the twin on a recording.
+    ///
+    /// # Errors
+    /// A brain without a twin.
+    pub fn set_data(&mut self, path: &str) -> Result<()> {
+        match &mut self.brain {
+            BrainSpec::Mppi(mppi) => mppi.twin.data = Some(path.to_owned()),
+            other => return Err(Error::invalid(format!("data {path}: brain {:?} learns nothing from it", other.name()))),
+        }
+        Ok(())
+    }
+
+    /// Changes the length of the run.
+    ///
+    /// # Errors
+    /// Not above 0, or longer than a million seconds.
+    pub fn set_seconds(&mut self, seconds: f64) -> Result<()> {
+        if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
+            return Err(Error::invalid(format!("seconds is {seconds}, needs a number above 0, at most {MAX_SECONDS}")));
+        }
+        self.run.seconds = seconds;
+        Ok(())
+    }
+}
+
+impl BodySettings {
+    fn read(mut section: Section<'_, '_>, source: Source<'_>) -> Result<(Self, Box<dyn Body>)> {
+        let Placed { value: name, place } = section.required("name")?;
+        if !BODY_NAMES.contains(&name) {
+            return Err(source.error(&place, format!("body {name:?} is unknown; known: {}", BODY_NAMES.join(", "))));
+        }
+        let start = section.string("start")?;
+        let place = start.as_ref().map_or(place, |start| start.place.clone());
+        let located = |error: Error| source.error(&place, error);
+        let start = start.map(|start| Start::from_name(start.value)).transpose().map_err(located)?;
+        let body = body(name, start).map_err(located)?;
+        section.finish()?;
+        Ok((Self { name: name.to_owned(), start }, body))
+    }
+}
+
+impl LoopSettings {
+    fn read(mut section: Section<'_, '_>) -> Result<Self> {
+        let default = Self::default();
+        let settings = Self {
+            seconds: section.positive_up_to("seconds", MAX_SECONDS)?.unwrap_or(default.seconds),
+            seed: section.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(default.seed),
+            clock: section.choice("clock", &[("real", ClockKind::Real), ("sim", ClockKind::Sim)])?.unwrap_or(default.clock),
+            snapshot_every: section.whole("snapshot_every", 0..=1 << 32)?.unwrap_or(default.snapshot_every),
+            overrun: section.choice("overrun", &[("hold", Overrun::Hold), ("safe", Overrun::Safe)])?.unwrap_or(default.overrun),
+        };
+        section.finish()?;
+        Ok(settings)
+    }
+}
+
+fn start_name<S: Serializer>(start: &Option<Start>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(match start {
+        Some(Start::Random) => "random",
+        Some(Start::Hanging) | None => "hanging",
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! The `[brain]` part of a scenario.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tectum::Result;
+
+use super::document::{Placed, Section, Source};
+use crate::body::BodySpec;
+
+/// Names that [`BrainSpec::named`] knows.
+pub const BRAIN_NAMES: [&str; 3] = ["mppi", "lqr", "zero"];
+
+/// Which brain, with the settings that the scenario gives.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
+pub enum BrainSpec {
+    /// Model-predictive path integral control over a learned twin.
+    Mppi(MppiSpec),
+    /// Linear-quadratic regulator with energy swing-up.
+    Lqr,
+    /// The safe action at every tick: the floor.
+    Zero,
+}
+
+/// Settings of MPPI; what is left out has the body's own default.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct MppiSpec {
+    /// Rollouts of a tick.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<usize>,
+    /// Steps of a rollout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub horizon: Option<usize>,
+    /// Ticks for which a step of the plan is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<usize>,
+    /// Greatest standard deviation of the noise, in units of the action.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sigma: Option<f64>,
+    /// Least standard deviation of the noise, in units of the action.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sigma_min: Option<f64>,
+    /// Temperature of the softmax over rollouts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Weight of the square of an action's change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_weight: Option<f64>,
+    /// Weight of the square of the pole's energy error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_weight: Option<f64>,
+    /// How much a rollout's last step counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminal_multiplier: Option<f64>,
+    /// Weights of the running cost by name of the observation or action channel.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub cost: BTreeMap<String, f64>,
+    /// The learned model.
+    #[serde(skip_serializing_if = "TwinSpec::is_empty")]
+    pub twin: TwinSpec,
+}
+
+/// Settings of the twin and its training; what is left out has the body's own default.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct TwinSpec {
+    /// Widths of the hidden layers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Vec<usize>>,
+    /// Simulated transitions to train on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transitions: Option<usize>,
+    /// Training steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
+    /// Transitions of a training step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
+    /// AdamW's rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning_rate: Option<f64>,
+    /// AdamW's decay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_decay: Option<f64>,
+    /// A recording of the rig to train on instead of simulated transitions, relative to the working directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+}
+
+impl TwinSpec {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl BrainSpec {
+    /// A brain by name, all settings left to their defaults.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "mppi" => Some(Self::Mppi(MppiSpec::default())),
+            "lqr" => Some(Self::Lqr),
+            "zero" => Some(Self::Zero),
+            _ => None,
+        }
+    }
+
+    /// The brain's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Mppi(_) => "mppi",
+            Self::Lqr => "lqr",
+            Self::Zero => "zero",
+        }
+    }
+
+    pub(super) fn read(mut section: Section<'_, '_>, source: Source<'_>, body: &BodySpec) -> Result<Self> {
+        let Placed { value: name, place } = section.required("name")?;
+        let Some(mut spec) = Self::named(name) else {
+            return Err(source.error(&place, format!("brain {name:?} is unknown; known: {}", BRAIN_NAMES.join(", "))));
+        };
+        if let Self::Mppi(mppi) = &mut spec {
+            mppi.read(&mut section, body)?;
+        }
+        section.finish()?;
+        Ok(spec)
+    }
+}
+
+impl MppiSpec {
+    fn read(&mut self, section: &mut Section<'_, '_>, body: &BodySpec) -> Result<()> {
+        self.samples = section.whole("samples", 1..=1 << 20)?.map(|n| n as usize);
+        self.horizon = section.whole("horizon", 1..=1024)?.map(|n| n as usize);
+        self.hold = section.whole("hold", 1..=64)?.map(|n| n as usize);
+        self.sigma = section.positive("sigma")?;
+        self.sigma_min = section.non_negative("sigma_min")?;
+        self.temperature = section.positive("temperature")?;
+        self.rate_weight = section.non_negative("rate_weight")?;
+        self.energy_weight = section.non_negative("energy_weight")?;
+        self.terminal_multiplier = section.non_negative("terminal_multiplier")?;
+        let mut cost = section.section("cost")?;
+        let channels = body.observation.iter().map(|channel| channel.name).chain(body.action.iter().map(|channel| channel.name));
+        for name in channels {
+            self.cost.extend(cost.non_negative(name)?.map(|weight| (name.to_owned(), weight)));
+        }
+        cost.finish()?;
+        self.twin.read(section.section("twin")?)
+    }
+}
+
+impl TwinSpec {
+    fn read(&mut self, mut section: Section<'_, '_>) -> Result<()> {
+        let widths = section.whole_list("hidden", 1..=4096)?;
+        self.hidden = widths.map(|widths| widths.into_iter().map(|width| width as usize).collect());
+        self.transitions = section.whole("transitions", 1..=1 << 26)?.map(|n| n as usize);
+        self.steps = section.whole("steps", 1..=1 << 24)?.map(|n| n as usize);
+        self.batch = section.whole("batch", 1..=1 << 16)?.map(|n| n as usize);
+        self.learning_rate = section.positive("learning_rate")?;
+        self.weight_decay = section.non_negative("weight_decay")?;
+        self.data = section.string("data")?.map(|data| data.value.to_owned());
+        section.finish()
+    }
+}

@@ -1,0 +1,174 @@
+//! Reading TOML with the line of every key, so that each mistake is reported where it stands.
+
+use std::ops::{Range, RangeInclusive};
+
+use tectum::{Error, Result};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The text of a scenario and what to call it in messages.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'t> {
+    pub origin: &'t str,
+    pub text: &'t str,
+}
+
+impl<'t> Source<'t> {
+    /// Parses the text.
+    pub fn parse(self) -> Result<Spanned<DeTable<'t>>> {
+        DeTable::parse(self.text).map_err(|error| {
+            let place = error.span().unwrap_or(0..0);
+            self.error(&place, error.message().lines().next().unwrap_or("not TOML"))
+        })
+    }
+
+    /// An error at a place in the text.
+    pub fn error(&self, place: &Range<usize>, message: impl std::fmt::Display) -> Error {
+        Error::data(format!("{}: {message}", self.line(place)))
+    }
+
+    /// Names a place in the text as `origin:line`.
+    pub fn line(&self, place: &Range<usize>) -> String {
+        let before = &self.text.as_bytes()[..place.start.min(self.text.len())];
+        format!("{}:{}", self.origin, 1 + before.iter().filter(|byte| **byte == b'\n').count())
+    }
+}
+
+/// A value and where it stands.
+pub(super) struct Placed<T> {
+    pub value: T,
+    pub place: Range<usize>,
+}
+
+/// A table being read: every key that is asked for is known, and [`Section::finish`] refuses the others.
+pub(super) struct Section<'d, 't> {
+    source: Source<'t>,
+    name: String,
+    table: Option<&'d DeTable<'t>>,
+    known: Vec<String>,
+}
+
+impl<'d, 't> Section<'d, 't> {
+    /// Begins with the whole document.
+    pub fn root(source: Source<'t>, table: &'d DeTable<'t>) -> Self {
+        Self { source, name: String::new(), table: Some(table), known: Vec::new() }
+    }
+
+    /// Names the keys of an open table.
+    pub fn names(&self) -> Vec<(String, Range<usize>)> {
+        self.table.into_iter().flatten().map(|(key, _)| (key.get_ref().to_string(), key.span())).collect()
+    }
+
+    /// Reads a table; one that is absent has no keys.
+    pub fn section(&mut self, key: &str) -> Result<Section<'d, 't>> {
+        let table = match self.take(key) {
+            None => None,
+            Some(value) => match value.get_ref() {
+                DeValue::Table(table) => Some(table),
+                _ => return Err(self.wrong(key, value, "a table")),
+            },
+        };
+        let name = if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) };
+        Ok(Section { source: self.source, name, table, known: Vec::new() })
+    }
+
+    /// Reads a string.
+    pub fn string(&mut self, key: &str) -> Result<Option<Placed<&'d str>>> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let string = value.get_ref().as_str().ok_or_else(|| self.wrong(key, value, "a string"))?;
+        Ok(Some(Placed { value: string, place: value.span() }))
+    }
+
+    /// Reads a string that must be there.
+    pub fn required(&mut self, key: &str) -> Result<Placed<&'d str>> {
+        let missing = Error::data(format!("{}: [{}] needs the key \"{key}\"", self.source.origin, self.name));
+        self.string(key)?.ok_or(missing)
+    }
+
+    /// Reads one of a few names.
+    pub fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
+        let Some(Placed { value, place }) = self.string(key)? else { return Ok(None) };
+        match choices.iter().find(|(name, _)| *name == value) {
+            Some((_, choice)) => Ok(Some(*choice)),
+            None => {
+                let known = choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                Err(self.source.error(&place, format!("{key} {value:?} is unknown; known: {known}")))
+            }
+        }
+    }
+
+    /// Reads a whole number of a range.
+    pub fn whole(&mut self, key: &str, range: RangeInclusive<u64>) -> Result<Option<u64>> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        self.whole_number(key, value, &range).map(Some)
+    }
+
+    /// Reads a list of whole numbers of a range, at least one.
+    pub fn whole_list(&mut self, key: &str, range: RangeInclusive<u64>) -> Result<Option<Vec<u64>>> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Array(items) if !items.is_empty() => {
+                items.iter().map(|item| self.whole_number(key, item, &range)).collect::<Result<_>>().map(Some)
+            }
+            _ => Err(self.wrong(key, value, "a list of whole numbers")),
+        }
+    }
+
+    /// Reads a finite number above 0.
+    pub fn positive(&mut self, key: &str) -> Result<Option<f64>> {
+        self.number(key, "a number above 0", |number| number > 0.0)
+    }
+
+    /// Reads a number above 0, at most `high`.
+    pub fn positive_up_to(&mut self, key: &str, high: f64) -> Result<Option<f64>> {
+        self.number(key, &format!("a number above 0, at most {high}"), |number| number > 0.0 && number <= high)
+    }
+
+    /// Reads a finite number, 0 or above.
+    pub fn non_negative(&mut self, key: &str) -> Result<Option<f64>> {
+        self.number(key, "a number, 0 or above", |number| number >= 0.0)
+    }
+
+    /// Refuses keys that were not asked for; of several, the first in the text.
+    pub fn finish(self) -> Result<()> {
+        let unknown = self.names().into_iter().filter(|(name, _)| !self.known.iter().any(|known| known == name));
+        match unknown.min_by_key(|(_, place)| place.start) {
+            None => Ok(()),
+            Some((name, place)) => {
+                Err(self.source.error(&place, format!("unknown key \"{name}\"; known: {}", self.known.join(", "))))
+            }
+        }
+    }
+
+    fn take(&mut self, key: &str) -> Option<&'d Spanned<DeValue<'t>>> {
+        self.known.push(key.to_owned());
+        self.table?.get(key)
+    }
+
+    fn number(&mut self, key: &str, needed: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let number = match value.get_ref() {
+            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse::<f64>().ok(),
+            DeValue::Float(float) => float.as_str().parse::<f64>().ok(),
+            _ => None,
+        };
+        match number {
+            Some(number) if number.is_finite() && fits(number) => Ok(Some(number)),
+            _ => Err(self.wrong(key, value, needed)),
+        }
+    }
+
+    fn whole_number(&self, key: &str, value: &Spanned<DeValue<'t>>, range: &RangeInclusive<u64>) -> Result<u64> {
+        let whole = match value.get_ref() {
+            DeValue::Integer(integer) => u64::from_str_radix(integer.as_str(), integer.radix()).ok(),
+            _ => None,
+        };
+        let needed = || format!("a whole number from {} to {}", range.start(), range.end());
+        whole.filter(|whole| range.contains(whole)).ok_or_else(|| self.wrong(key, value, &needed()))
+    }
+
+    fn wrong(&self, key: &str, value: &Spanned<DeValue<'t>>, needed: &str) -> Error {
+        let given = self.source.text.get(value.span()).unwrap_or("something else").lines().next().unwrap_or("");
+        self.source.error(&value.span(), format!("{key} is {given}, needs {needed}"))
+    }
+}

@@ -1,0 +1,74 @@
+use super::{BrainSpec, EMBEDDED, Scenario};
+
+const HEAD: &str = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\n";
+
+#[test]
+fn mistakes_are_reported_with_line_and_remedy() {
+    let cases = [
+        ("[body]\nname = \"rgi\"\n", ":2: body \"rgi\" is unknown; known: rig, pendulum, cart_pole"),
+        ("[body]\nname = 3\n", ":2: name is 3, needs a string"),
+        ("[body]\nname = \"rig\"\nstart = \"flying\"\n", ":3: start \"flying\" is unknown; known: hanging, random"),
+        ("[body]\nname = \"cart_pole\"\nstart = \"hanging\"\n", ":3: cart_pole: start \"hanging\" is beyond its 12 degrees; known: random"),
+        ("[brain]\nname = \"lqr\"\n", ": [body] needs the key \"name\""),
+        ("[body]\nname = \"rig\"\n[brain]\nname = \"pid\"\n", ":4: brain \"pid\" is unknown; known: mppi, lqr, zero"),
+        ("[body]\nname = \"rig\"\n[brain]\nname = \"lqr\"\nsamples = 3\n", ":5: unknown key \"samples\"; known: name"),
+        ("[body]\nname = \"rig\"\nname = \"rig\"\n", ":3: duplicate key"),
+        ("[body\n", ":1: unclosed table, expected `]`"),
+    ];
+    let with_head = [
+        ("horizon = 0\n", ":5: horizon is 0, needs a whole number from 1 to 1024"),
+        ("horizon = \"long\"\n", ":5: horizon is \"long\", needs a whole number from 1 to 1024"),
+        ("horizon = 2.5\n", ":5: horizon is 2.5, needs a whole number from 1 to 1024"),
+        ("sigma = nan\n", ":5: sigma is nan, needs a number above 0"),
+        ("\nsigma_min = -1\n", ":6: sigma_min is -1, needs a number, 0 or above"),
+        ("[brain.cost]\nspeed = 1\n", ":6: unknown key \"speed\"; known: la_position, la_velocity, pend_velocity, pend_position, cmd_volts"),
+        ("[brain.twin]\nhidden = [64, 0]\n", ":6: hidden is 0, needs a whole number from 1 to 4096"),
+        ("twin = 1\n", ":5: twin is 1, needs a table"),
+        ("[loop]\nclock = \"fast\"\n", ":6: clock \"fast\" is unknown; known: real, sim"),
+        ("[loop]\nseconds = 0\n", ":6: seconds is 0, needs a number above 0, at most 1000000"),
+        ("[lop]\nseconds = 1\n", ":5: unknown key \"lop\"; known: name, body, brain, loop"),
+    ];
+    let with_head = with_head.map(|(tail, expected)| (format!("{HEAD}{tail}"), expected));
+    for (text, expected) in cases.map(|(text, expected)| (text.to_owned(), expected)).into_iter().chain(with_head) {
+        let error = Scenario::parse(&text, "s.toml", "s").expect_err(expected);
+        assert_eq!(error.to_string(), format!("s.toml{expected}"), "{text}");
+    }
+}
+
+#[test]
+fn the_effective_scenario_reads_back_as_itself() {
+    let settings = "samples = 8\nhold = 2\nsigma = 3\nsigma_min = 0.15\ntemperature = 0.1\n[brain.cost]\npend_position = 2.5\n\
+                    [brain.twin]\nhidden = [64, 32]\nsteps = 30\nlearning_rate = 4e-3\n[loop]\nseed = 0x10\nclock = \"sim\"\n";
+    let mut scenario = Scenario::parse(&format!("{HEAD}{settings}"), "s.toml", "s").expect("correct");
+    scenario.set_data("rig.csv").expect("mppi has a twin");
+    let text = scenario.to_toml().expect("plain numbers");
+    assert_eq!(Scenario::parse(&text, "t.toml", "t").expect("correct"), scenario, "{text}");
+    let BrainSpec::Mppi(mppi) = &scenario.brain else { panic!("{:?}", scenario.brain) };
+    assert_eq!((mppi.sigma, mppi.cost["pend_position"], scenario.run.seed), (Some(3.0), 2.5, 16));
+}
+
+#[test]
+fn every_scenario_of_the_build_is_correct_and_found_by_its_short_name() {
+    for (name, text) in EMBEDDED {
+        let scenario = Scenario::parse(text, name, name).expect("correct");
+        assert_eq!(Scenario::open(name).expect("found"), scenario);
+        let text = scenario.to_toml().expect("plain numbers");
+        assert_eq!(Scenario::parse(&text, "again", "again").expect("correct"), scenario);
+    }
+    let error = Scenario::open("pendlum").expect_err("misspelt").to_string();
+    assert!(error.contains("\"pendlum\" is unknown") && error.contains("pendulum, gym_pendulum, cart_pole"), "{error}");
+}
+
+#[test]
+fn another_body_or_brain_takes_defaults_and_the_same_keeps_its_settings() {
+    let mut scenario = Scenario::parse(&format!("{HEAD}samples = 8\n"), "s", "s").expect("correct");
+    scenario.set_brain("mppi").expect("known");
+    scenario.set_body("rig").expect("known");
+    assert!(matches!(&scenario.brain, BrainSpec::Mppi(mppi) if mppi.samples == Some(8)));
+    scenario.set_body("pendulum").expect("known");
+    assert_eq!(scenario.brain, BrainSpec::named("mppi").expect("known"));
+    scenario.set_brain("lqr").expect("known");
+    assert_eq!(scenario.brain, BrainSpec::Lqr);
+    assert!(scenario.set_data("rig.csv").is_err());
+    assert!(scenario.set_brain("pid").is_err() && scenario.set_body("arm").is_err() && scenario.set_seconds(f64::NAN).is_err());
+}

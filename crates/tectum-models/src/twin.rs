@@ -1,0 +1,119 @@
+//! The twin: a network that has learned how a body's observation changes under an action.
+//!
+//! Input: the linear channels over their scales, sine and cosine of the angles, the previous action where the body has a
+//! delay, and the action. Output: the change of each channel, less its mean, over its deviation. The network is a dense
+//! tanh graph, trained with AdamW at start-up on simulated or recorded transitions.
+
+mod network;
+mod training;
+mod transitions;
+
+use tectum::{Error, Result};
+
+use crate::body::uniform::Uniform;
+use crate::body::{BodySpec, ChannelKind, ObservationChannel};
+pub use network::Network;
+pub use training::{TrainingReport, train};
+pub use transitions::Transitions;
+
+/// What the network reads and writes for a body.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TwinLayout {
+    /// The body's observation channels.
+    pub channels: Vec<ObservationChannel>,
+    /// Whether the action before the last is an input.
+    pub previous_action: bool,
+    /// Lowest action.
+    pub low: f32,
+    /// Highest action.
+    pub high: f32,
+    /// Whether only the lowest and the highest action exist.
+    pub discrete: bool,
+}
+
+impl TwinLayout {
+    /// The layout for a body.
+    ///
+    /// # Errors
+    /// `Unsupported` for a body with more than one action channel.
+    pub fn of(body: &BodySpec, previous_action: bool) -> Result<Self> {
+        let [action] = body.action.as_slice() else {
+            return Err(Error::unsupported(format!("twin: body {} has {} action channels; one is supported", body.name, body.action.len())));
+        };
+        Ok(Self {
+            channels: body.observation.clone(),
+            previous_action,
+            low: action.low,
+            high: action.high,
+            discrete: action.discrete,
+        })
+    }
+
+    /// Numbers that the network reads.
+    pub fn features(&self) -> usize {
+        let angles = self.channels.iter().filter(|channel| channel.kind != ChannelKind::Linear).count();
+        self.channels.len() + angles + usize::from(self.previous_action) + 1
+    }
+
+    /// Appends the network's input for an observation and `[previous action, action]`.
+    pub fn encode(&self, observation: &[f32], actions: [f32; 2], features: &mut Vec<f32>) {
+        for (channel, &value) in self.channels.iter().zip(observation) {
+            match channel.kind {
+                ChannelKind::Linear => features.push(value / channel.scale),
+                ChannelKind::Angle { rad_per_unit } => {
+                    let (sine, cosine) = (f64::from(value) * rad_per_unit).sin_cos();
+                    features.extend([sine as f32, cosine as f32]);
+                }
+            }
+        }
+        let half_range = 0.5 * (self.high - self.low);
+        let [previous, action] = actions.map(|action| action / half_range);
+        features.extend(self.previous_action.then_some(previous));
+        features.push(action);
+    }
+
+    fn random_action(&self, random: &mut Uniform, amplitude: f64) -> f32 {
+        if self.discrete {
+            return if random.between(0.0, 1.0) < 0.5 { self.low } else { self.high };
+        }
+        (random.between(f64::from(self.low), f64::from(self.high)) * amplitude) as f32
+    }
+}
+
+/// How a twin is built and trained.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TwinRecipe {
+    /// Widths of the hidden layers.
+    pub hidden: Vec<usize>,
+    /// Transitions simulated where no recording is given.
+    pub transitions: usize,
+    /// Steps of AdamW.
+    pub steps: usize,
+    /// Transitions in a step.
+    pub batch: usize,
+    /// Greatest learning rate: reached after 50 steps, then falling as a cosine to a hundredth.
+    pub learning_rate: f32,
+    /// Decoupled weight decay.
+    pub weight_decay: f32,
+}
+
+impl Default for TwinRecipe {
+    fn default() -> Self {
+        Self { hidden: vec![64, 64], transitions: 30_000, steps: 3000, batch: 256, learning_rate: 8e-3, weight_decay: 1e-4 }
+    }
+}
+
+/// A trained network with what is needed to use it.
+#[derive(Debug, Clone)]
+pub struct Twin {
+    /// What it reads and writes.
+    pub layout: TwinLayout,
+    /// Its shape.
+    pub network: Network,
+    /// All weights, packed as [`Network::parameters`] says.
+    pub weights: Vec<f32>,
+    /// Mean change of each channel.
+    pub change_mean: Vec<f32>,
+    /// Deviation of each channel's change.
+    pub change_deviation: Vec<f32>,
+}

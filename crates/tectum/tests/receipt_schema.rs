@@ -1,0 +1,80 @@
+//! The receipt's JSON against its published schema, both ways: nothing undescribed, nothing described and absent.
+
+use serde_json::Value;
+use tectum::{Device, Error, PlanBuilder, Session};
+
+/// Checks the parts of JSON Schema that `docs/receipt.schema.json` uses.
+fn faults(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
+    if let Some(expected) = schema.get("const") {
+        found.extend((expected != value).then(|| format!("{place}: {value} is not {expected}")));
+    }
+    if let Some(allowed) = schema.get("enum").and_then(Value::as_array) {
+        found.extend((!allowed.contains(value)).then(|| format!("{place}: {value} is not among {allowed:?}")));
+    }
+    let kinds: Vec<&str> = match schema.get("type") {
+        Some(Value::String(kind)) => vec![kind],
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => vec![],
+    };
+    let fits = |kind: &&str| match *kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        _ => value.is_null(),
+    };
+    if !kinds.is_empty() && !kinds.iter().any(|kind| fits(kind)) {
+        found.push(format!("{place}: {value} is no {kinds:?}"));
+    }
+    for item in value.as_array().into_iter().flatten() {
+        if let Some(schema) = schema.get("items") {
+            faults(schema, item, &format!("{place}[]"), found);
+        }
+    }
+    let (Some(described), Some(object)) = (schema.get("properties").and_then(Value::as_object), value.as_object()) else { return };
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        found.extend((!object.contains_key(name)).then(|| format!("{place}.{name} is missing")));
+    }
+    for (name, value) in object {
+        match described.get(name) {
+            Some(schema) => faults(schema, value, &format!("{place}.{name}"), found),
+            None => found.push(format!("{place}.{name} is not described")),
+        }
+    }
+}
+
+#[test]
+fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
+    let schema: Value = serde_json::from_str(include_str!("../../../docs/receipt.schema.json")).expect("the schema is JSON");
+    for id in ["cpu", "null", "vulkan:0"] {
+        let Ok(device) = Device::open(id) else {
+            println!("skipped: {id} is absent");
+            continue;
+        };
+        let mut plan = PlanBuilder::new("receipt");
+        let (x, y) = (plan.input("x", tectum::DType::F32, 8), plan.output("y", tectum::DType::F32, 8));
+        plan.unary("exp", x, y)?;
+        let mut run = plan.finish()?.compile(&device)?;
+        let mut session = Session::new(&device);
+        session.uses(&run);
+        for _ in 0..3 {
+            session.record(&run.run()?, 1000);
+        }
+        session.fell_back("nothing", "a test");
+        let receipt = serde_json::to_value(session.receipt()).expect("receipts are JSON");
+        let mut found = Vec::new();
+        faults(&schema, &receipt, "receipt", &mut found);
+        assert!(found.is_empty(), "{id}: {found:#?}");
+        assert_eq!((receipt["runs"].as_u64(), receipt["totals"]["launches"].as_u64()), (Some(3), Some(3)));
+        assert_eq!(receipt["device"]["software"].as_bool(), Some(device.info().software));
+        // The check itself can fail.
+        let mut broken = receipt.clone();
+        broken["runs"] = Value::from("three");
+        broken["surplus"] = Value::Null;
+        faults(&schema, &broken, "receipt", &mut found);
+        assert_eq!(found.len(), 2);
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The steps of `cargo xtask test`, and the count of what passed, failed and was skipped.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::{layers, paths};
+
+/// What the test runs printed.
+#[derive(Debug, Default)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+    skipped: Vec<String>,
+    /// Lines such as `conformance on cpu: 417 cases`.
+    cases: Vec<String>,
+}
+
+/// Runs every step; the last line printed is the count.
+pub fn run(root: &Path) -> Result<(), String> {
+    structure(root)?;
+    step("lints", &mut cargo(root, &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    let mut tally = Tally::default();
+    let tests = tally.run(&mut cargo(root, &["test", "--release", "--workspace", "--no-fail-fast", "--", "--nocapture"]))?;
+    println!();
+    tally.cases.iter().chain(&tally.skipped).for_each(|line| println!("{line}"));
+    println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped.len());
+    if tests && tally.failed == 0 { Ok(()) } else { Err("tests failed".to_owned()) }
+}
+
+/// Checks the order of modules and the names in documents.
+pub fn structure(root: &Path) -> Result<(), String> {
+    let mut faults = layers::violations(root)?;
+    for document in ["ARCHITECTURE.md", "README.md"] {
+        faults.extend(paths::missing(root, document)?);
+    }
+    faults.iter().for_each(|fault| eprintln!("{fault}"));
+    if faults.is_empty() { Ok(()) } else { Err(format!("{} faults of structure", faults.len())) }
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root).args(arguments);
+    command
+}
+
+fn step(name: &str, command: &mut Command) -> Result<(), String> {
+    println!("== {name}");
+    let status = command.status().map_err(|e| format!("{name}: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{name} failed")) }
+}
+
+impl Tally {
+    /// Runs a test command, passes its output on and counts; says whether it succeeded.
+    fn run(&mut self, command: &mut Command) -> Result<bool, String> {
+        println!("== tests");
+        let mut child = command.stdout(Stdio::piped()).spawn().map_err(|e| format!("tests: {e}"))?;
+        if let Some(stdout) = child.stdout.take() {
+            for line in BufReader::new(stdout).lines() {
+                let line = line.map_err(|e| format!("tests: {e}"))?;
+                println!("{line}");
+                self.count(&line);
+            }
+        }
+        Ok(child.wait().map_err(|e| format!("tests: {e}"))?.success())
+    }
+
+    fn count(&mut self, line: &str) {
+        // With captured output off, the harness prints a test's name on the line that the test continues.
+        let said = line.find("skipped: ").map(|at| &line[at..]);
+        self.skipped.extend(said.map(str::to_owned));
+        if line.starts_with("conformance on ") {
+            self.cases.push(line.to_owned());
+        }
+        let Some(result) = line.strip_prefix("test result: ") else { return };
+        let number = |what: &str| {
+            let before = result.split(what).next().unwrap_or_default().trim();
+            before.rsplit([' ', ';']).next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0)
+        };
+        self.passed += number(" passed");
+        self.failed += number(" failed");
+    }
+}
