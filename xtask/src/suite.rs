@@ -1,6 +1,6 @@
 //! The steps of `cargo xtask test`, and the count of what passed, failed and was skipped.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -54,13 +54,22 @@ impl Tally {
     /// Runs a test command, passes its output on and counts; says whether it succeeded.
     fn run(&mut self, command: &mut Command) -> Result<bool, String> {
         println!("== tests");
-        let mut child = command.stdout(Stdio::piped()).spawn().map_err(|e| format!("tests: {e}"))?;
-        if let Some(stdout) = child.stdout.take() {
-            for line in BufReader::new(stdout).lines() {
-                let line = line.map_err(|e| format!("tests: {e}"))?;
-                println!("{line}");
-                self.count(&line);
-            }
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(|e| format!("tests: {e}"))?;
+        let streams: [Option<Box<dyn Read + Send>>; 2] =
+            [child.stdout.take().map(|stream| Box::new(stream) as _), child.stderr.take().map(|stream| Box::new(stream) as _)];
+        // One thread a stream, so that neither fills up while the other is read.
+        let (send, receive) = std::sync::mpsc::channel();
+        for stream in streams.into_iter().flatten() {
+            let send = send.clone();
+            std::thread::spawn(move || {
+                let lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
+                lines.map(|line| String::from_utf8_lossy(&line).into_owned()).try_for_each(|line| send.send(line))
+            });
+        }
+        drop(send);
+        for line in receive {
+            println!("{line}");
+            self.count(&line);
         }
         Ok(child.wait().map_err(|e| format!("tests: {e}"))?.success())
     }

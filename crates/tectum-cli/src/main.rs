@@ -1,1 +1,53 @@
-fn main(){}
+//! The `tectum` command.
+
+mod bench;
+mod devices;
+mod plots;
+mod run;
+mod table;
+mod verify;
+
+use std::error::Error as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Neural workloads in real time on GPUs and CPUs, with receipts.
+#[derive(Parser)]
+#[command(name = "tectum", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::RunArgs),
+    Devices(devices::DevicesArgs),
+    Verify(verify::VerifyArgs),
+    Bench(bench::BenchArgs),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Devices(args) => devices::devices(&args),
+        Command::Verify(args) => verify::verify(&args),
+        Command::Bench(args) => bench::bench(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(&error),
+    }
+}
+
+/// Prints the chain, one cause a line; the exit code tells the kind.
+fn report(error: &tectum::Error) -> ExitCode {
+    eprintln!("error: {error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        eprintln!("  because: {error}");
+        cause = error.source();
+    }
+    ExitCode::from(error.kind().exit_code())
+}

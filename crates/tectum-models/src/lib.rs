@@ -9,3 +9,4 @@ pub mod rig_csv;
 pub mod run_folder;
 pub mod scenario;
 pub mod snapshot;
+pub mod twin;

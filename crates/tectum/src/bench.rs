@@ -61,6 +61,9 @@ pub struct BenchReport {
     pub receipt: Receipt,
 }
 
+/// Records an operation on its operands.
+type Record = dyn Fn(&mut PlanBuilder, &[View]) -> Result<()>;
+
 /// A row before it is measured.
 struct Work {
     name: &'static str,
@@ -70,7 +73,7 @@ struct Work {
     amount: f64,
     /// Element type and length of each operand; operands start with random numbers (words under 2 for integers).
     operands: Vec<(DType, usize)>,
-    record: Box<dyn Fn(&mut PlanBuilder, &[View]) -> Result<()>>,
+    record: Box<Record>,
 }
 
 /// Least time spent on each row.

@@ -22,12 +22,15 @@ use crate::kernel::{self, Kernel};
 use crate::receipt::{Receipt, Session};
 pub use case::{Case, Data, Expected, Output, Seed};
 
+/// Makes the cases of an operation for a seed.
+pub type MakeCases = dyn Fn(&mut Seed) -> Vec<Case>;
+
 /// The cases of one operation.
 pub struct Suite {
     /// The operation's name.
     pub name: String,
     /// Makes the cases for a seed.
-    pub cases: Box<dyn Fn(&mut Seed) -> Vec<Case>>,
+    pub cases: Box<MakeCases>,
 }
 
 impl Suite {

@@ -7,7 +7,7 @@ mod cpu;
 mod null;
 mod wgpu_device;
 
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use serde::Serialize;
 
@@ -148,6 +148,9 @@ struct DeviceInner {
     pool: Pool,
 }
 
+/// The devices that are open, by id.
+static OPEN: Mutex<Vec<(String, Weak<DeviceInner>)>> = Mutex::new(Vec::new());
+
 /// A device, cheap to clone.
 #[derive(Clone)]
 pub struct Device(Arc<DeviceInner>);
@@ -175,7 +178,6 @@ impl Device {
     /// `Invalid` for an id of another form, `Unsupported` for a device that this machine lacks; both name the ids that exist.
     pub fn open(id: &str) -> Result<Device> {
         let id = if id == "auto" { "cpu" } else { id };
-        static OPEN: LazyLock<Mutex<Vec<(String, std::sync::Weak<DeviceInner>)>>> = LazyLock::new(Mutex::default);
         let mut open = OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         open.retain(|(_, device)| device.strong_count() > 0);
         if let Some(device) = open.iter().find(|(name, _)| name == id).and_then(|(_, device)| device.upgrade()) {

@@ -358,7 +358,7 @@ mod tests {
     fn buckets_hold_the_size_and_waste_at_most_a_fifth() {
         for bytes in (1..5000).chain([1 << 20, (1 << 20) + 1, 123_456_789]) {
             let bucket = bucket(bytes);
-            assert!(bucket >= bytes && bucket % 256 == 0, "{bytes} → {bucket}");
+            assert!(bucket >= bytes && bucket.is_multiple_of(256), "{bytes} → {bucket}");
             assert!(bytes <= 1024 || bucket * 4 <= bytes * 5, "{bytes} → {bucket}");
         }
     }

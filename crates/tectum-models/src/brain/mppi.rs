@@ -14,7 +14,7 @@
 pub mod kernels;
 mod parameters;
 
-use tectum::{DType, Device, Error, Executable, Plan, PlanBuilder, Result, RunStats, View};
+use tectum::{DType, Device, Executable, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::Brain;
 use crate::body::ChannelKind;
@@ -175,7 +175,7 @@ impl Brain for Mppi {
         "mppi"
     }
 
-    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats, Error> {
+    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
         let channels = self.layout.channels.len();
         let input = self.run.input::<f32>(self.slots.observation);
         input[..channels].copy_from_slice(observation);
@@ -195,7 +195,7 @@ impl Brain for Mppi {
         Ok(stats)
     }
 
-    fn snapshot(&self) -> Result<Snapshot, Error> {
+    fn snapshot(&self) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
         snapshot.insert("mean", Array::F32(self.run.read_state(self.slots.mean)?));
         snapshot.insert("weights", Array::F32(self.run.read_state(self.slots.weights)?));
@@ -205,7 +205,7 @@ impl Brain for Mppi {
         Ok(snapshot)
     }
 
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Error> {
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         let mean = snapshot.f32("mean", self.horizon)?;
         let weights = snapshot.f32("weights", self.slots.weights.len())?;
         let table = snapshot.f32("table", self.slots.table.len())?;

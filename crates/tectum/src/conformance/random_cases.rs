@@ -6,7 +6,7 @@ use crate::kernel::random;
 pub(super) fn suites() -> Vec<Suite> {
     vec![
         Suite::new("random_bits", |seed: &mut Seed| {
-            cases(seed, |words| Data::U32(words), |plan, key, y| plan.random_bits(key, y))
+            cases(seed, Data::U32, |plan, key, y| plan.random_bits(key, y))
         }),
         Suite::new("uniform", |seed: &mut Seed| {
             cases(seed, |words| Data::F32(words.into_iter().map(random::uniform).collect()), |plan, key, y| plan.uniform(key, y))

@@ -33,7 +33,7 @@ fn scan(seed: &mut Seed, n: usize) -> Case {
 }
 
 fn compact(seed: &mut Seed, n: usize) -> Case {
-    let flags: Vec<u32> = (0..n).map(|_| if seed.word() % 3 == 0 { seed.word() | 1 } else { 0 }).collect();
+    let flags: Vec<u32> = (0..n).map(|_| if seed.word().is_multiple_of(3) { seed.word() | 1 } else { 0 }).collect();
     let kept: Vec<u32> = (0..n as u32).filter(|&i| flags[i as usize] != 0).collect();
     let count = kept.len() as u32;
     let outputs = vec![Output::ExactPrefix(kept, n), Output::Exact(Data::U32(vec![count]))];

@@ -58,7 +58,7 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        if b.is_empty() || a.len() % b.len() != 0 {
+        if b.is_empty() || !a.len().is_multiple_of(b.len()) {
             return Err(Error::invalid(format!("{op}: b has {} elements, which does not divide a's {}", b.len(), a.len())));
         }
         self.launch(kernel, &[a, b, y], &[y.len() as u32, b.len() as u32], groups_for(y.len()))

@@ -1,0 +1,186 @@
+//! `tectum run`: a scenario in its closed loop, from the command line to the run folder.
+
+mod progress;
+mod summary;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::{Args, ValueEnum};
+use tectum::{Device, Error, Result};
+use tectum_models::brain::build::{build_body, build_brain};
+use tectum_models::clock::{Clock, RealClock, SimClock};
+use tectum_models::closed_loop::{ClosedLoop, End, Outcome};
+use tectum_models::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
+use tectum_models::scenario::{ClockKind, Scenario};
+use tectum_models::snapshot::Snapshot;
+
+use self::progress::Display;
+use crate::plots;
+use crate::table::{print, print_json};
+
+/// Runs a brain on a body.
+#[derive(Args)]
+pub struct RunArgs {
+    /// A scenario file, or the short name of one in scenarios/ or built in: pendulum, gym_pendulum, cart_pole.
+    #[arg(required_unless_present = "resume")]
+    scenario: Option<String>,
+    /// Length of the run in the body's time, counted from tick 0.
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Seed of starts, noise and training.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
+    seed: Option<u64>,
+    /// The device: auto, cpu, null, vulkan:N, metal:N or dx12:N.
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// What time is: the machine's clock, or as fast as it goes with every deadline met.
+    #[arg(long)]
+    clock: Option<ClockArg>,
+    /// Another brain: mppi, lqr or zero.
+    #[arg(long)]
+    brain: Option<String>,
+    /// Another body: rig, pendulum or cart_pole.
+    #[arg(long)]
+    body: Option<String>,
+    /// A recording of the rig to train the twin on.
+    #[arg(long, value_name = "RIG.CSV")]
+    data: Option<String>,
+    /// Goes on from the snapshot in this run folder, with its scenario unless another is named.
+    #[arg(long, value_name = "DIR")]
+    resume: Option<PathBuf>,
+    /// Where run folders are made.
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    runs: PathBuf,
+    /// Ends standard output with the result as one line of JSON.
+    #[arg(long)]
+    json: bool,
+    /// Shows neither progress nor table.
+    #[arg(long)]
+    quiet: bool,
+    /// Draws no plots.
+    #[arg(long)]
+    no_plots: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ClockArg {
+    Real,
+    Sim,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Every mistake and fault that the scenario, the files and the device can have. Before the first tick nothing is left on disk; a
+/// fault after it still completes the run folder.
+pub fn run(args: &RunArgs) -> Result<()> {
+    let scenario = effective_scenario(args)?;
+    let resumed = args.resume.as_deref().map(|folder| Snapshot::load(&folder.join(SNAPSHOT_FILE))).transpose()?;
+    let device = Device::open(&args.device)?;
+    let display = Display::new(!args.quiet);
+    let mut closed_loop = build(&scenario, &device, &display)?;
+    let resumed_at_tick = match &resumed {
+        Some(snapshot) => closed_loop.restore(snapshot)?,
+        None => 0,
+    };
+    let mut folder = RunFolder::create(&args.runs, closed_loop.body_spec())?;
+    let outcome = loop_until_done(&mut closed_loop, &scenario, &mut folder, &display)?;
+    let summary = RunSummary::new(&scenario, &outcome, resumed_at_tick, folder.complete_path());
+    let dt_s = closed_loop.body_spec().dt_s;
+    finish_folder(folder, &scenario, &outcome, &summary, (!args.no_plots).then_some(dt_s))?;
+    if !args.quiet {
+        print(&summary::text(&summary, &outcome))?;
+    }
+    if args.json {
+        print_json(&summary)?;
+    }
+    match outcome.end {
+        End::Completed | End::Interrupted => Ok(()),
+        End::Failed(error) => Err(error.at(format_args!("run stopped at tick {}", outcome.metrics.ticks))),
+    }
+}
+
+/// The scenario with the command line's changes.
+fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
+    let mut scenario = match (&args.scenario, &args.resume) {
+        (Some(name), _) => Scenario::open(name)?,
+        (None, Some(folder)) => Scenario::read(&folder.join(SCENARIO_FILE))?,
+        (None, None) => return Err(Error::invalid("run: a scenario is needed")),
+    };
+    args.body.as_deref().map_or(Ok(()), |name| scenario.set_body(name))?;
+    args.brain.as_deref().map_or(Ok(()), |name| scenario.set_brain(name))?;
+    args.data.as_deref().map_or(Ok(()), |path| scenario.set_data(path))?;
+    args.seconds.map_or(Ok(()), |seconds| scenario.set_seconds(seconds))?;
+    scenario.run.seed = args.seed.unwrap_or(scenario.run.seed);
+    scenario.run.clock = match args.clock {
+        Some(ClockArg::Real) => ClockKind::Real,
+        Some(ClockArg::Sim) => ClockKind::Sim,
+        None => scenario.run.clock,
+    };
+    args.resume.as_deref().map_or(Ok(()), |folder| check_resumed(&scenario, folder))?;
+    Ok(scenario)
+}
+
+/// A state means something only to the body and brain that it was taken from.
+fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
+    let before = Scenario::read(&folder.join(SCENARIO_FILE))?;
+    let (was, is) = ((&before.body.name, before.brain.name()), (&scenario.body.name, scenario.brain.name()));
+    if was != is || before.run.seed != scenario.run.seed {
+        return Err(Error::invalid(format!(
+            "resume {}: it ran {} on {} with seed {}, not {} on {} with seed {}",
+            folder.display(), was.1, was.0, before.run.seed, is.1, is.0, scenario.run.seed
+        )));
+    }
+    Ok(())
+}
+
+fn build(scenario: &Scenario, device: &Device, display: &Display) -> Result<ClosedLoop> {
+    let body = build_body(scenario)?;
+    let brain = build_brain(scenario, body.as_ref(), device, &mut |progress| display.building(&progress))?;
+    ClosedLoop::new(body, brain, &scenario.run, device)
+}
+
+fn loop_until_done(closed_loop: &mut ClosedLoop, scenario: &Scenario, folder: &mut RunFolder, display: &Display) -> Result<Outcome> {
+    let interrupted = watch_for_interrupt()?;
+    let mut clock: Box<dyn Clock> = match scenario.run.clock {
+        ClockKind::Real => Box::new(RealClock::new()),
+        ClockKind::Sim => Box::new(SimClock::new()),
+    };
+    let outcome = closed_loop.run(clock.as_mut(), folder, &mut |progress| {
+        display.running(progress);
+        if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    display.done();
+    Ok(outcome)
+}
+
+/// Turns Ctrl-C into an orderly end. Installed only for the loop: before it there is nothing to save, so Ctrl-C just ends the process.
+/// A second one ends it too, should the orderly end hang.
+///
+/// The `ctrlc` crate (its own maintainers, since 2015) is worth its place: signals on Unix and console events on Windows without
+/// `unsafe` of ours.
+fn watch_for_interrupt() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = flag.clone();
+    let handler = move || {
+        if raised.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(handler).map_err(|source| Error::unsupported("Ctrl-C cannot be caught").with_source(source))?;
+    Ok(flag)
+}
+
+/// Writes what is left to write. A plot that cannot be drawn is told and costs nothing else.
+fn finish_folder(mut folder: RunFolder, scenario: &Scenario, outcome: &Outcome, summary: &RunSummary, plots_dt_s: Option<f64>) -> Result<()> {
+    folder.write(scenario, outcome, summary)?;
+    if let Some(dt_s) = plots_dt_s
+        && let Err(error) = plots::draw(folder.path(), outcome, dt_s)
+    {
+        eprintln!("plots: {error}");
+    }
+    folder.complete().map(|_| ())
+}

@@ -1,0 +1,45 @@
+//! The table at the end of a run.
+
+use serde_json::Value;
+use tectum_models::closed_loop::Outcome;
+use tectum_models::run_folder::RunSummary;
+
+use crate::table::table;
+
+/// The table, with a line for each thing that fell back.
+pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
+    let upright = match summary.time_to_upright_s {
+        Some(seconds) => format!("{seconds:.2} s"),
+        None => "never for a second".to_owned(),
+    };
+    let device = &outcome.receipt.device;
+    let software = if summary.software { ", software" } else { "" };
+    let tick = summary.tick_ms;
+    let mut rows = vec![
+        row("scenario", format!("{}: {} on {}, seed {}", summary.scenario, summary.brain, summary.body, summary.seed)),
+        row("device", format!("{} ({}{software})", summary.device, device.name)),
+        row("time", format!("{:.2} s, {} ticks, {}", summary.seconds, summary.ticks, summary.end)),
+        row("time to upright", upright),
+        row("fraction upright", format!("{:.1} %", 100.0 * summary.upright_fraction)),
+        row("deadline misses", summary.deadline_misses.to_string()),
+        row("tick latency", format!("p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms", tick.p50, tick.p99, tick.max)),
+        row("transfers per tick", format!("{} up, {} down", count(&summary.transfers_per_tick["up"]), count(&summary.transfers_per_tick["down"]))),
+        row("return", format!("{:.3} in {} episode(s)", summary.total_reward, summary.episodes)),
+        row("run folder", summary.run_folder.clone()),
+    ];
+    for fallback in &outcome.receipt.fallbacks {
+        rows.push(row("fallback", format!("{}: {} ({} times)", fallback.what, fallback.reason, fallback.count)));
+    }
+    table(&rows)
+}
+
+fn row(name: &str, value: String) -> Vec<String> {
+    vec![name.to_owned(), value]
+}
+
+fn count(number: &Value) -> String {
+    match number.as_u64() {
+        Some(whole) => whole.to_string(),
+        None => format!("{:.2}", number.as_f64().unwrap_or(0.0)),
+    }
+}

@@ -1,0 +1,132 @@
+//! A graph compiled by itself, with inputs, parameters and outputs by name.
+
+use super::{Graph, Node, ParameterLayout, elements};
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::launch::RunStats;
+use crate::plan::{Executable, PlanBuilder, View};
+
+/// A graph on a device: inputs are plan inputs, outputs plan outputs, and the parameters one state, zero at first.
+#[derive(Debug)]
+pub struct CompiledGraph {
+    executable: Executable,
+    inputs: Vec<(String, View)>,
+    outputs: Vec<(String, View)>,
+    layout: ParameterLayout,
+    weights: View,
+    ran: bool,
+}
+
+impl Graph {
+    /// Compiles the [optimized](Graph::optimize) graph by itself for a device.
+    ///
+    /// # Errors
+    /// As [`Plan::compile`](crate::Plan::compile).
+    pub fn compile(&self, device: &Device) -> Result<CompiledGraph> {
+        self.compile_by(device, Graph::record)
+    }
+
+    /// Compiles one launch for each operation as it stands: the reference for the passes.
+    ///
+    /// # Errors
+    /// As [`Graph::compile`].
+    pub fn compile_unfused(&self, device: &Device) -> Result<CompiledGraph> {
+        self.compile_by(device, Graph::record_unfused)
+    }
+
+    fn compile_by(&self, device: &Device, record: Record) -> Result<CompiledGraph> {
+        let mut plan = PlanBuilder::new("graph");
+        let layout = self.parameter_layout();
+        let weights = plan.state("parameters", DType::F32, layout.len());
+        let mut feeds = layout.feeds(weights)?;
+        let mut inputs = Vec::new();
+        for (name, node, shape) in self.inputs() {
+            let view = plan.input(name, DType::F32, elements(shape));
+            inputs.push((name.to_owned(), view));
+            feeds.push((node, view));
+        }
+        let mut outputs = Vec::new();
+        let mut targets = Vec::new();
+        for (name, node, shape) in self.outputs() {
+            let view = plan.output(name, DType::F32, elements(shape));
+            outputs.push((name.to_owned(), view));
+            targets.push((node, view));
+        }
+        record(self, &mut plan, &feeds, &targets)?;
+        let executable = plan.finish()?.compile(device)?;
+        Ok(CompiledGraph { executable, inputs, outputs, layout, weights, ran: false })
+    }
+}
+
+type Record = fn(&Graph, &mut PlanBuilder, &[(Node, View)], &[(Node, View)]) -> Result<()>;
+
+impl CompiledGraph {
+    /// Fills an input for the runs to come.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such input or `data` has another length.
+    pub fn set_input(&mut self, name: &str, data: &[f32]) -> Result<()> {
+        let view = named(&self.inputs, "input", name)?;
+        if data.len() != view.len() {
+            return Err(Error::invalid(format!("input {name} of {} elements filled with {}", view.len(), data.len())));
+        }
+        self.executable.input::<f32>(view).copy_from_slice(data);
+        Ok(())
+    }
+
+    /// Replaces a parameter on the device.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such parameter or `data` has another length; whatever the device reports.
+    pub fn set_parameter(&mut self, name: &str, data: &[f32]) -> Result<()> {
+        let view = self.weights.part(self.layout.entry(name)?.range());
+        self.executable.write_state(view, data)
+    }
+
+    /// Copies a parameter to the host.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such parameter; whatever the device reports.
+    pub fn parameter(&self, name: &str) -> Result<Vec<f32>> {
+        let view = self.weights.part(self.layout.entry(name)?.range());
+        self.executable.read_state(view)
+    }
+
+    /// Computes the outputs once.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn run(&mut self) -> Result<RunStats> {
+        let stats = self.executable.run()?;
+        self.ran = true;
+        Ok(stats)
+    }
+
+    /// An output of the last run, row by row.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such output or nothing has run.
+    pub fn output(&self, name: &str) -> Result<&[f32]> {
+        let view = named(&self.outputs, "output", name)?;
+        if !self.ran {
+            return Err(Error::invalid(format!("output {name}: the graph has not run yet")));
+        }
+        Ok(self.executable.output(view))
+    }
+
+    /// Where the parameters lie in their state.
+    pub fn layout(&self) -> &ParameterLayout {
+        &self.layout
+    }
+}
+
+fn named(entries: &[(String, View)], kind: &str, name: &str) -> Result<View> {
+    match entries.iter().find(|(entry, _)| entry == name) {
+        Some((_, view)) => Ok(*view),
+        None => {
+            let names: Vec<_> = entries.iter().map(|(entry, _)| entry.as_str()).collect();
+            Err(Error::invalid(format!("no {kind} {name}; there are {}", names.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Fusion of a product with its bias, activation and residual into one launch.
+
+use std::collections::BTreeMap;
+
+use super::{BinaryOp, Definition, Graph, Node, Operation, Tail};
+use crate::kernel::Activation;
+
+impl Graph {
+    /// Makes each chain `matmul [+ row] [activation] [+ matrix]` one `linear` at the place of its last node.
+    ///
+    /// A step joins the chain only if the value before it has this one use and is no output, so nothing else can want it.
+    /// The product may be either operand of an addition; the other is read by the `linear`, so what produces it stays.
+    /// Every node but those swallowed keeps its number, and the last node of a chain comes after all that it reads, so the
+    /// order stays topological.
+    #[must_use]
+    pub fn fuse(&self) -> Graph {
+        let uses = self.uses();
+        let mut fused = self.clone();
+        for (&node, definition) in &self.nodes {
+            // An addition of two products belongs to the first: its place then holds a `linear` that reads the second.
+            let Operation::MatMul { a, b } = definition.operation else { continue };
+            let chain = Chain::follow(&fused, &uses, node);
+            if chain.last == node {
+                continue;
+            }
+            for swallowed in chain.swallowed {
+                fused.nodes.remove(&swallowed);
+            }
+            let operation = Operation::Linear { a, b, tail: chain.tail };
+            fused.nodes.insert(chain.last, Definition { operation, shape: definition.shape });
+        }
+        fused
+    }
+}
+
+/// A product with the steps after it that one launch can take.
+struct Chain {
+    tail: Tail,
+    last: Node,
+    swallowed: Vec<Node>,
+}
+
+impl Chain {
+    fn follow(graph: &Graph, uses: &BTreeMap<Node, usize>, product: Node) -> Self {
+        let mut chain = Self { tail: Tail::default(), last: product, swallowed: Vec::new() };
+        while let Some((next, tail)) = chain.step(graph, uses) {
+            chain.swallowed.push(chain.last);
+            (chain.last, chain.tail) = (next, tail);
+        }
+        chain
+    }
+
+    /// The only reader of the last node and the tail with it, if it can be taken.
+    fn step(&self, graph: &Graph, uses: &BTreeMap<Node, usize>) -> Option<(Node, Tail)> {
+        let is_output = graph.outputs.iter().any(|(_, node)| *node == self.last);
+        if uses.get(&self.last) != Some(&1) || is_output || self.tail.residual.is_some() {
+            return None;
+        }
+        let reads_last = |definition: &Definition| definition.operation.operands().contains(&self.last);
+        let (&next, definition) = graph.nodes.range(self.last..).find(|(_, definition)| reads_last(definition))?;
+        let tail = match definition.operation {
+            Operation::Activate { activation, .. } if self.tail.activation == Activation::None => Tail { activation, ..self.tail },
+            Operation::Binary { op: BinaryOp::Add, a, b } if definition.shape == graph.nodes[&self.last].shape => {
+                self.with_addend(graph, if a == self.last { b } else { a }, definition.shape)?
+            }
+            _ => return None,
+        };
+        Some((next, tail))
+    }
+
+    /// A row is the bias where none is yet and no activation has been; a matrix is the residual.
+    fn with_addend(&self, graph: &Graph, addend: Node, shape: [usize; 2]) -> Option<Tail> {
+        let addend_shape = graph.nodes[&addend].shape;
+        if addend_shape == [1, shape[1]] && self.tail.bias.is_none() && self.tail.activation == Activation::None {
+            return Some(Tail { bias: Some(addend), ..self.tail });
+        }
+        (addend_shape == shape).then_some(Tail { residual: Some(addend), ..self.tail })
+    }
+}

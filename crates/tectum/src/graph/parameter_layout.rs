@@ -1,0 +1,104 @@
+//! Where each parameter lies in one flat state.
+
+use std::ops::Range;
+
+use super::{Graph, Node, elements, find};
+use crate::error::{Error, Result};
+use crate::plan::{ALIGNED_ELEMENTS, View};
+
+/// Places for all parameters of a graph, one after another, each at a multiple of [`ALIGNED_ELEMENTS`].
+///
+/// One flat state then holds all weights and another all gradients, so that one [`adamw`](crate::PlanBuilder::adamw)
+/// updates everything. What lies between the parameters is padding: never read by a graph, and left as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParameterLayout {
+    entries: Vec<LayoutEntry>,
+    len: usize,
+}
+
+/// The place of one parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayoutEntry {
+    /// The parameter's name.
+    pub name: String,
+    /// Its node, the same in the graph and in its gradient graph.
+    pub node: Node,
+    /// Rows and columns.
+    pub shape: [usize; 2],
+    /// Its first element in the flat state.
+    pub offset: usize,
+}
+
+impl LayoutEntry {
+    /// Its elements in the flat state.
+    pub fn range(&self) -> Range<usize> {
+        self.offset..self.offset + elements(self.shape)
+    }
+}
+
+impl Graph {
+    /// Lays the parameters out in the order they were added.
+    pub fn parameter_layout(&self) -> ParameterLayout {
+        let mut len = 0;
+        let place = |(name, node, shape): (&str, Node, [usize; 2])| {
+            let offset = len;
+            len += elements(shape).next_multiple_of(ALIGNED_ELEMENTS);
+            LayoutEntry { name: name.to_owned(), node, shape, offset }
+        };
+        let entries = self.parameters().map(place).collect();
+        ParameterLayout { entries, len }
+    }
+}
+
+impl ParameterLayout {
+    /// Elements of the flat state, padding included.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no parameters.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The places in order.
+    pub fn entries(&self) -> &[LayoutEntry] {
+        &self.entries
+    }
+
+    /// The place of a parameter.
+    ///
+    /// # Errors
+    /// `Invalid`, listing the parameters, if none has this name.
+    pub fn entry(&self, name: &str) -> Result<&LayoutEntry> {
+        let (node, _) = find(self.entries.iter().map(|entry| (entry.name.as_str(), entry.node, entry.shape)), "parameter", name)?;
+        Ok(self.entries.iter().find(|entry| entry.node == node).expect("invariant: the name was found"))
+    }
+
+    /// Each parameter with its part of the flat weights, as [`Graph::record`] takes feeds.
+    ///
+    /// # Errors
+    /// `Invalid` if the view has another length than the layout.
+    pub fn feeds(&self, weights: View) -> Result<Vec<(Node, View)>> {
+        self.check(weights)?;
+        Ok(self.entries.iter().map(|entry| (entry.node, weights.part(entry.range()))).collect())
+    }
+
+    /// Each gradient `grad.{parameter}` with its part of the flat gradients, as [`Graph::record`] takes outputs. If the flat
+    /// gradients are a state, their padding is zero and AdamW leaves the weights' padding alone.
+    ///
+    /// # Errors
+    /// `Invalid` if the view has another length than the layout, or `gradients` lacks one of the outputs.
+    pub fn gradient_outputs(&self, gradients: &Graph, flat: View) -> Result<Vec<(Node, View)>> {
+        self.check(flat)?;
+        let output = |entry: &LayoutEntry| Ok((gradients.output(&format!("grad.{}", entry.name))?, flat.part(entry.range())));
+        self.entries.iter().map(output).collect()
+    }
+
+    fn check(&self, flat: View) -> Result<()> {
+        if flat.len() == self.len {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("parameter layout of {} elements: a view of {} does not fit", self.len, flat.len())))
+    }
+}
