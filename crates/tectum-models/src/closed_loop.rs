@@ -203,11 +203,11 @@ impl ClosedLoop {
     }
 
     /// Goes back to where [`ClosedLoop::snapshot`] was taken: what follows is the same, bit for bit, on the same device and a clock
-    /// that is not real.
+    /// that is not real. Gives the tick that comes next.
     ///
     /// # Errors
     /// `Data` if arrays are missing or belong to another body or brain; a run that has no ticks left.
-    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
+    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<u64> {
         let metrics = Metrics::restored(snapshot, "loop")?;
         if metrics.ticks >= self.ticks {
             let (done_s, all_s) = (self.seconds(metrics.ticks), self.seconds(self.ticks));
@@ -219,7 +219,7 @@ impl ClosedLoop {
         self.body.set_state(state)?;
         self.held.copy_from_slice(held);
         self.metrics = metrics;
-        Ok(())
+        Ok(self.metrics.ticks)
     }
 
     /// Runs to the end, or until the watcher breaks or something fails for good; sends every period to the sink, a snapshot every

@@ -23,7 +23,7 @@ impl Clock for FakeClock {
     }
 
     fn wait_until(&mut self, deadline_ns: u64) -> u64 {
-        self.0.fetch_max(deadline_ns, Ordering::Relaxed) .saturating_sub(deadline_ns)
+        self.0.fetch_max(deadline_ns, Ordering::Relaxed).saturating_sub(deadline_ns)
     }
 
     fn is_real(&self) -> bool {
@@ -211,12 +211,15 @@ fn a_fallen_cart_pole_begins_again_from_the_next_seed() {
 }
 
 /// Every brain that needs no training; one row more for each further one.
-const PAIRS: [(&str, &str); 6] =
-    [("rig", "zero"), ("rig", "lqr"), ("pendulum", "zero"), ("pendulum", "lqr"), ("cart_pole", "zero"), ("cart_pole", "lqr")];
+const PAIRS: [(&str, &str); 9] = [
+    ("rig", "mppi"), ("pendulum", "mppi"), ("cart_pole", "mppi"),
+    ("rig", "zero"), ("rig", "lqr"), ("pendulum", "zero"), ("pendulum", "lqr"), ("cart_pole", "zero"), ("cart_pole", "lqr")];
 
 fn built(body: &str, brain: &str, seconds: f64, snapshot_every: u64) -> ClosedLoop {
+    // A twin that has learned too little to balance, but enough to run.
+    let settings = if brain == "mppi" { "samples = 64\n[brain.twin]\ntransitions = 400\nsteps = 20\n" } else { "" };
     let text = format!(
-        "[body]\nname = {body:?}\n[brain]\nname = {brain:?}\n\
+        "[body]\nname = {body:?}\n[brain]\nname = {brain:?}\n{settings}\
          [loop]\nseconds = {seconds:?}\nseed = 3\nclock = \"sim\"\nsnapshot_every = {snapshot_every}\n"
     );
     let scenario = Scenario::parse(&text, "test", "test").expect("correct");

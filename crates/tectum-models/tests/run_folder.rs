@@ -14,14 +14,20 @@ use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::Snapshot;
 
 /// Body, then brain with its settings; a brain is one row more for each body that it fits.
-const PAIRS: [(&str, &str); 6] = [
+const PAIRS: [(&str, &str); 9] = [
     ("rig", "name = \"zero\""),
     ("pendulum", "name = \"zero\""),
     ("cart_pole", "name = \"zero\""),
     ("rig", "name = \"lqr\""),
     ("pendulum", "name = \"lqr\""),
     ("cart_pole", "name = \"lqr\""),
+    ("rig", QUICK_MPPI),
+    ("pendulum", QUICK_MPPI),
+    ("cart_pole", QUICK_MPPI),
 ];
+
+/// MPPI with a twin that has learned too little to balance, but enough to run.
+const QUICK_MPPI: &str = "name = \"mppi\"\nsamples = 64\n[brain.twin]\ntransitions = 400\nsteps = 20";
 
 struct Scratch(PathBuf);
 

@@ -25,7 +25,7 @@ fn faults(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
         "boolean" => value.is_boolean(),
         _ => value.is_null(),
     };
-    if !kinds.is_empty() && !kinds.iter().any(|kind| fits(kind)) {
+    if !kinds.is_empty() && !kinds.iter().any(fits) {
         found.push(format!("{place}: {value} is no {kinds:?}"));
     }
     for item in value.as_array().into_iter().flatten() {

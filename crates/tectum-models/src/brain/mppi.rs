@@ -5,25 +5,33 @@
 //! one upload (observation and noise key), one submission, one download (action and three numbers about the costs).
 //!
 //! # Cost
-//! Per tick 3T + T + 9 launches for a network of three layers; 2·K·T·(weights) operations in the products.
+//! Eleven launches a tick; 2·K·T·(weights) operations in the rollout.
 //!
 //! # Source
 //! Williams, Aldrich, Theodorou, *Model Predictive Path Integral Control*, JGCD 2017. We depart in the temperature, which
 //! is relative to the spread of the costs, and in the noise, whose deviation may be graded over the samples.
 
-pub mod kernels;
+mod kernels;
 mod parameters;
+mod rollout;
+#[cfg(test)]
+mod tests;
 
-use tectum::{DType, Device, Executable, Plan, PlanBuilder, Result, RunStats, View};
+use std::sync::Arc;
+
+use tectum::{DType, Device, Executable, Kernel, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::Brain;
 use crate::body::ChannelKind;
 use crate::snapshot::{Array, Snapshot};
-use crate::twin::{Twin, TwinLayout};
+use crate::twin::{Network, Twin, TwinLayout};
+use rollout::{CHANNEL_NUMBERS, rollout_kernel};
 pub use parameters::{ChannelCost, MppiParameters};
 
 /// Stream number of the noise, beside the seed and the tick.
 const NOISE_STREAM: u32 = 1;
+/// Samples that a workgroup of the rollout takes: 16 invocations of four.
+const ROLLOUT_SAMPLES: usize = 64;
 /// Numbers that a tick downloads: action, least cost, mean cost, greatest weight.
 const RESULT_LEN: usize = 4;
 
@@ -62,6 +70,9 @@ impl Mppi {
         let mut run = plan.compile(device)?;
         run.write_state(slots.weights, &twin.weights)?;
         run.write_state(slots.table, &channel_table(twin, parameters))?;
+        // Drivers compile at the first launch: it is done here, not in the first tick.
+        run.run()?;
+        run.write_state(slots.mean, &vec![0.0; parameters.horizon])?;
         Ok(Self {
             layout: twin.layout.clone(),
             slots,
@@ -81,9 +92,18 @@ impl Mppi {
     }
 }
 
-/// What the device knows of each channel; see `kernels/lib_mppi.wgsl`.
+/// The kernels of a tick that are not the runtime's, for a network's shape.
+///
+/// # Errors
+/// As [`Mppi::new`] for a network that is too large.
+pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
+    let (rollout, ..) = rollout_kernel(network)?;
+    Ok(vec![rollout, kernels::CONTROLS.clone(), kernels::TEMPER.clone(), kernels::SHIFT.clone()])
+}
+
+/// What the device knows of each channel; see `kernels/mppi_rollout.wgsl`.
 fn channel_table(twin: &Twin, parameters: &MppiParameters) -> Vec<f32> {
-    let mut table = Vec::with_capacity(twin.layout.channels.len() * kernels::CHANNEL_NUMBERS);
+    let mut table = Vec::with_capacity(twin.layout.channels.len() * CHANNEL_NUMBERS);
     for (index, (channel, cost)) in twin.layout.channels.iter().zip(&parameters.channels).enumerate() {
         let rad_per_unit = match channel.kind {
             ChannelKind::Linear => 0.0,
@@ -109,44 +129,37 @@ fn channel_table(twin: &Twin, parameters: &MppiParameters) -> Vec<f32> {
 /// Records a whole tick.
 fn record(twin: &Twin, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
     let layout = &twin.layout;
-    let (samples, horizon, channels, features) = (parameters.samples, parameters.horizon, layout.channels.len(), layout.features());
+    let (samples, horizon, channels) = (parameters.samples, parameters.horizon, layout.channels.len());
     let mut plan = PlanBuilder::new("mppi");
     let slots = Slots {
         observation: plan.input("observation", DType::F32, channels + 1),
         key: plan.input("key", DType::U32, 4),
         mean: plan.state("mean", DType::F32, horizon),
         weights: plan.state("weights", DType::F32, twin.weights.len()),
-        table: plan.state("table", DType::F32, channels * kernels::CHANNEL_NUMBERS),
+        table: plan.state("table", DType::F32, channels * CHANNEL_NUMBERS),
         result: plan.output("result", DType::F32, RESULT_LEN),
     };
     let sigma = plan.constant("sigma", &parameters.deviations());
     let eps = plan.temp(DType::F32, samples * horizon.div_ceil(parameters.hold));
     let u = plan.temp(DType::F32, (horizon + 1) * samples);
-    let states = plan.temp(DType::F32, channels * samples);
     let costs = plan.temp(DType::F32, samples);
-    let input = plan.temp(DType::F32, samples * features);
-    let groups = tectum::kernel::groups_for(samples);
     let (low, high) = (layout.low.to_bits(), layout.high.to_bits());
 
     plan.normal(slots.key, eps)?;
     let words = [samples, horizon, parameters.hold, channels].map(|word| word as u32);
     let controls = [slots.observation, slots.mean, eps, sigma, u];
     plan.launch(&kernels::CONTROLS, &controls, &[&words[..], &[low, high]].concat(), tectum::kernel::groups_for(u.len()))?;
-    let rollout = rollout_words(parameters, layout);
-    plan.launch(&kernels::BEGIN, &[slots.observation, u, slots.table, states, costs, input], &rollout, groups)?;
-    for t in 0..horizon {
-        let change = plan.temp(DType::F32, samples * channels);
-        twin.network.record(&mut plan, samples, input, slots.weights, change)?;
-        let last = t + 1 == horizon;
-        let step = [&rollout[..], &[t as u32], &parameters.step_words(layout, last)].concat();
-        plan.launch(&kernels::STEP, &[change, u, slots.table, states, costs, input], &step, groups)?;
-    }
-    weigh(&mut plan, parameters, layout, costs, u, slots)?;
+    let (kernel, layers, numbers) = rollout_kernel(&twin.network)?;
+    let scratch = plan.temp(DType::F32, numbers * samples);
+    let words = [&parameters.rollout_words(layout)[..], &layers].concat();
+    let groups = samples.div_ceil(ROLLOUT_SAMPLES) as u32;
+    plan.launch(&kernel, &[slots.observation, u, slots.table, slots.weights, costs, scratch], &words, groups)?;
+    weigh(&mut plan, parameters, twin, costs, u, slots)?;
     Ok((plan.finish()?, slots))
 }
 
 /// Costs to weights, weights to the mean, the mean to the action.
-fn weigh(plan: &mut PlanBuilder, parameters: &MppiParameters, layout: &TwinLayout, costs: View, u: View, slots: Slots) -> Result<()> {
+fn weigh(plan: &mut PlanBuilder, parameters: &MppiParameters, twin: &Twin, costs: View, u: View, slots: Slots) -> Result<()> {
     let (samples, horizon) = (parameters.samples, parameters.horizon);
     let [negative, tempered, weights] = [(); 3].map(|()| plan.temp(DType::F32, samples));
     let [total, greatest, best_weight] = [(); 3].map(|()| plan.temp(DType::F32, 1));
@@ -159,15 +172,8 @@ fn weigh(plan: &mut PlanBuilder, parameters: &MppiParameters, layout: &TwinLayou
     plan.max(weights, best_weight, 1, samples)?;
     let weighted = plan.temp(DType::F32, horizon);
     plan.matvec(u.part(samples..(horizon + 1) * samples), weights, weighted, tectum::GemmTail::default())?;
-    let shift = [samples as u32, horizon as u32, layout.low.to_bits(), layout.high.to_bits()];
+    let shift = [samples as u32, horizon as u32, twin.layout.low.to_bits(), twin.layout.high.to_bits()];
     plan.launch(&kernels::SHIFT, &[weighted, total, greatest, best_weight, slots.mean, slots.result], &shift, 1)
-}
-
-fn rollout_words(parameters: &MppiParameters, layout: &TwinLayout) -> Vec<u32> {
-    let sizes = [parameters.samples, parameters.horizon, layout.channels.len(), layout.features()].map(|word| word as u32);
-    let flags = [u32::from(layout.previous_action), u32::from(layout.discrete)];
-    let named = [parameters.angle_channel, parameters.velocity_channel].map(|index| index.map_or(u32::MAX, |index| index as u32));
-    [&sizes[..], &flags, &named, &[layout.low.to_bits(), layout.high.to_bits()]].concat()
 }
 
 impl Brain for Mppi {

@@ -16,7 +16,7 @@ pub const BRAIN_NAMES: [&str; 3] = ["mppi", "lqr", "zero"];
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum BrainSpec {
     /// Model-predictive path integral control over a learned twin.
-    Mppi(MppiSpec),
+    Mppi(Box<MppiSpec>),
     /// Linear-quadratic regulator with energy swing-up.
     Lqr,
     /// The safe action at every tick: the floor.
@@ -97,7 +97,7 @@ impl BrainSpec {
     /// A brain by name, all settings left to their defaults.
     pub fn named(name: &str) -> Option<Self> {
         match name {
-            "mppi" => Some(Self::Mppi(MppiSpec::default())),
+            "mppi" => Some(Self::Mppi(Box::default())),
             "lqr" => Some(Self::Lqr),
             "zero" => Some(Self::Zero),
             _ => None,

@@ -148,7 +148,7 @@ impl Step {
         let rows = self.x.len() / features;
         let chosen = |row: usize| {
             let word = random::philox([row as u32 / 4, 0, 0, 1], key)[row % 4];
-            (u64::from(word) * kept as u64 >> 32) as usize
+            ((u64::from(word) * kept as u64) >> 32) as usize
         };
         let x = self.run.input::<f32>(self.x);
         for (row, x) in x.chunks_mut(features).enumerate() {

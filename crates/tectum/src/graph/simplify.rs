@@ -1,7 +1,7 @@
 //! Algebra that saves launches, mostly in what differentiation leaves behind.
 
+use super::builder::repeats;
 use super::{BinaryOp, Definition, Graph, Node, Operation};
-use crate::graph::builder::repeats;
 
 impl Graph {
     /// Rewrites operations in place, from the first node to the last:

@@ -1,1 +1,9 @@
+//! Tests of the graph: refusals, passes as text in → text out, derivatives, and equivalence on every device.
 
+mod derivatives;
+mod equivalence;
+mod error_bound;
+mod lowering;
+mod passes;
+mod random_graph;
+mod refusals;

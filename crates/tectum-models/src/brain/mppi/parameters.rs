@@ -76,6 +76,7 @@ impl MppiParameters {
         };
         match name {
             "rig" => Ok(MppiParameters {
+                samples: 128,
                 channels: vec![cost(0.1, 50.0, 2.8), cost(0.0, 0.0, 0.0), cost(0.05, 0.0, 0.0), cost(1.0, 0.0, 0.0)],
                 energy_ratio: (0.17 / 9.81) * 1f32.to_radians().powi(2),
                 angle_channel: Some(3),
@@ -122,7 +123,7 @@ impl MppiParameters {
         let positive = |value: f32| value.is_finite() && value > 0.0;
         let weights = self.channels.iter().flat_map(|cost| [cost.weight, cost.barrier_weight, cost.barrier_limit]);
         let others = [self.action_weight, self.rate_weight, self.energy_weight, self.energy_ratio, self.terminal_multiplier];
-        let fault = if self.samples == 0 || self.samples % tectum::ALIGNED_ELEMENTS != 0 || self.samples > 1 << 20 {
+        let fault = if self.samples == 0 || !self.samples.is_multiple_of(tectum::ALIGNED_ELEMENTS) || self.samples > 1 << 20 {
             format!("samples is {}; a multiple of {} up to 1048576 is needed", self.samples, tectum::ALIGNED_ELEMENTS)
         } else if self.horizon == 0 || self.horizon > 1000 {
             format!("horizon is {}; 1 to 1000 is needed", self.horizon)
@@ -151,11 +152,15 @@ impl MppiParameters {
         (0..self.samples).map(graded).collect()
     }
 
-    /// The words of `mppi_step` after `t`.
-    pub(super) fn step_words(&self, layout: &TwinLayout, last: bool) -> [u32; 5] {
+    /// The words of the rollout kernel before those of the layers.
+    pub(super) fn rollout_words(&self, layout: &TwinLayout) -> Vec<u32> {
         let half_range = 0.5 * (layout.high - layout.low);
         let per_unit = 1.0 / (half_range * half_range);
-        let multiplier = if last { self.terminal_multiplier } else { 1.0 };
-        [multiplier, self.energy_weight, self.energy_ratio, self.action_weight * per_unit, self.rate_weight * per_unit].map(f32::to_bits)
+        let named = [self.angle_channel, self.velocity_channel].map(|index| index.map_or(u32::MAX, |index| index as u32));
+        let sizes = [self.samples, self.horizon, layout.channels.len()].map(|word| word as u32);
+        let flags = [u32::from(layout.previous_action), u32::from(layout.discrete)];
+        let costs = [self.terminal_multiplier, self.energy_weight, self.energy_ratio, self.action_weight * per_unit, self.rate_weight * per_unit];
+        let floats = [&[layout.low, layout.high][..], &costs].concat();
+        sizes.into_iter().chain(flags).chain(named).chain(floats.into_iter().map(f32::to_bits)).collect()
     }
 }

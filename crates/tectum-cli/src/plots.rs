@@ -1,0 +1,109 @@
+//! The pictures in a run folder: `angle.png`, `actions.png`, `latency.png`.
+
+mod chart;
+mod font;
+
+use std::path::Path;
+
+use plotters::style::RGBColor;
+use tectum::{Error, Result};
+use tectum_models::closed_loop::{LATENCY_BINS, LatencyHistogram, Outcome};
+use tectum_models::recording::{Trace, TraceTick};
+use tectum_models::run_folder::TRACE_FILE;
+
+use self::chart::{Axis, Chart};
+
+const BLUE: RGBColor = RGBColor(31, 90, 160);
+const BAND: RGBColor = RGBColor(214, 236, 214);
+const GREY: RGBColor = RGBColor(225, 225, 225);
+/// Lines of several actions, in order.
+const LINES: [RGBColor; 4] = [BLUE, RGBColor(190, 80, 40), RGBColor(60, 130, 60), RGBColor(120, 60, 140)];
+const UPRIGHT_DEG: f64 = 10.0;
+/// A leap by more than half a turn is the angle coming round, not the pole.
+const HALF_TURN_DEG: f64 = 180.0;
+
+/// Draws the recording in `folder`, and the latencies.
+///
+/// # Errors
+/// A recording that cannot be read; a picture that cannot be written.
+pub fn draw(folder: &Path, outcome: &Outcome, dt_s: f64) -> Result<()> {
+    let trace = Trace::read(&folder.join(TRACE_FILE))?;
+    let Some((first, last)) = trace.ticks.first().zip(trace.ticks.last()) else { return Ok(()) };
+    let time = Axis::new("TIME S", seconds(first), seconds(last) + dt_s);
+    let faults = [
+        angle(&folder.join("angle.png"), &trace, time),
+        actions(&folder.join("actions.png"), &trace, time),
+        latency(&folder.join("latency.png"), &outcome.latency),
+    ];
+    faults.into_iter().collect::<std::result::Result<(), _>>().map_err(|message| Error::data(message).at(folder.display()))
+}
+
+fn angle(path: &Path, trace: &Trace, time: Axis<'_>) -> std::result::Result<(), String> {
+    let degrees = |tick: &TraceTick| (seconds(tick), tick.angle_rad.to_degrees());
+    let points = trace.ticks.iter().map(degrees).collect::<Vec<_>>();
+    // A pole that never leaves the band's neighbourhood deserves more than a flat line.
+    let bound = points.iter().map(|(_, angle)| angle.abs()).fold(1.5 * UPRIGHT_DEG, f64::max);
+    let mut chart = Chart::new(path, time, Axis::new("ANGLE DEG", -bound, bound))?;
+    chart.band(-UPRIGHT_DEG, UPRIGHT_DEG, BAND)?;
+    chart.axes()?;
+    for part in points.chunk_by(|a, b| (a.1 - b.1).abs() < HALF_TURN_DEG) {
+        chart.line(part, BLUE)?;
+    }
+    chart.finish()
+}
+
+fn actions(path: &Path, trace: &Trace, time: Axis<'_>) -> std::result::Result<(), String> {
+    let values = || trace.ticks.iter().flat_map(|tick| tick.action.iter().copied());
+    let (low, high) = values().fold((0.0, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
+    let margin = 0.05 * (high - low).max(1e-3);
+    let name = trace.action_names.join(" ").to_uppercase();
+    let mut chart = Chart::new(path, time, Axis::new(&name, low - margin, high + margin))?;
+    chart.axes()?;
+    for (channel, color) in (0..trace.action_names.len()).zip(LINES.iter().cycle()) {
+        // An action holds for its whole period: a staircase.
+        let steps = trace.ticks.windows(2).flat_map(|pair| {
+            let value = pair[0].action[channel];
+            [(seconds(&pair[0]), value), (seconds(&pair[1]), value)]
+        });
+        chart.line(&steps.collect::<Vec<_>>(), *color)?;
+    }
+    chart.finish()
+}
+
+fn latency(path: &Path, histogram: &LatencyHistogram) -> std::result::Result<(), String> {
+    let counts = histogram.counts();
+    let used = |count: &u64| *count > 0;
+    // Whole decades, ten bins each.
+    let first = counts.iter().position(used).unwrap_or(0) / 10 * 10;
+    let last = counts.iter().rposition(used).map_or(LATENCY_BINS, |bin| (bin / 10 + 1) * 10);
+    let most = counts.iter().max().copied().unwrap_or(0).max(1) as f64;
+    let decades = |bin: usize| LatencyHistogram::bin_ms(bin).log10();
+    let mut chart = Chart::new(path, Axis::decades("LATENCY MS", decades(first), decades(last)), Axis::new("TICKS", 0.0, 1.05 * most))?;
+    chart.axes()?;
+    for bin in (first..last).filter(|bin| used(&counts[*bin])) {
+        chart.bar((decades(bin), decades(bin + 1)), counts[bin] as f64, BLUE)?;
+    }
+    chart.finish()
+}
+
+fn seconds(tick: &TraceTick) -> f64 {
+    tick.time_ns as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Axis, BLUE, Chart};
+
+    #[test]
+    fn a_picture_is_a_png_of_the_size_asked_for() {
+        let path = std::env::temp_dir().join(format!("tectum-plot-{}.png", std::process::id()));
+        let mut chart = Chart::new(&path, Axis::new("TIME S", 0.0, 2.0), Axis::decades("MS", -1.0, 1.0)).expect("writable");
+        chart.axes().expect("in memory");
+        chart.line(&[(0.0, 0.0), (2.0, 0.5), (f64::NAN, 0.0)], BLUE).expect("in memory");
+        chart.finish().expect("writable");
+        let bytes = std::fs::read(&path).expect("there");
+        std::fs::remove_file(&path).expect("there");
+        assert_eq!(bytes[..8], *b"\x89PNG\r\n\x1a\n");
+        assert_eq!(bytes[16..24], [0, 0, 0x03, 0xC0, 0, 0, 0x01, 0x90]);
+    }
+}

@@ -1,0 +1,164 @@
+//! What the command says and leaves when it is used well and badly.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// An empty working directory, gone at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tectum-cli-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("writable");
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().expect("inside")).expect("writable");
+        std::fs::write(path, text).expect("writable");
+    }
+
+    fn tectum(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
+        // Mesa's device-select layer looks for a Wayland server and complains on standard error if there is none.
+        command.env("NODEVICE_SELECT", "1");
+        command.args(line.split_whitespace()).current_dir(&self.0).output().expect("the binary starts")
+    }
+
+    /// Runs a line that works; gives the last line of its output as JSON.
+    fn json(&self, line: &str) -> Value {
+        let output = self.tectum(line);
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{line}: {stderr}");
+        serde_json::from_str(stdout.lines().last().expect("a last line")).expect("JSON")
+    }
+
+    fn names(&self) -> Vec<String> {
+        names(&self.0)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("there");
+    let mut names = entries.map(|entry| entry.expect("readable").file_name().into_string().expect("plain")).collect::<Vec<_>>();
+    names.sort();
+    names
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const HEADER: &str = "la_position,pend_velocity,pend_position,cmd_volts,elapsed\n";
+
+#[test]
+fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
+    let place = Place::new("mistakes");
+    place.write("scenarios/pendulum.toml", "[body]\nname = \"rig\"\n\n[brain]\nname = \"mppi\"\nsamples = 64\nhorizn = 3\n");
+    place.write("no_column.csv", "la_position,pend_velocity,pend_position,elapsed\n0,0,0,40\n");
+    place.write("nan.csv", &format!("{HEADER}0,0,-180,nan,40\n"));
+    place.write("empty.csv", "");
+    let before = place.names();
+    let cases = [
+        ("run pendulum", 3, "scenarios/pendulum.toml:7: unknown key \"horizn\"; known: name, samples"),
+        ("run pendlum", 2, "scenario \"pendlum\" is unknown"),
+        ("run missing.toml", 7, "missing.toml"),
+        ("run cart_pole --device vulcan:0", 2, "device \"vulcan:0\": expected auto, cpu"),
+        ("run cart_pole --device vulkan:99", 4, "device vulkan:99: no such device here"),
+        ("run cart_pole --brain pid", 2, "brain \"pid\" is unknown; known: mppi, lqr, zero"),
+        ("run cart_pole --body arm", 2, "body \"arm\" is unknown; known: rig, pendulum, cart_pole"),
+        ("run cart_pole --brain lqr --seconds nan", 2, "seconds is NaN, needs a number above 0"),
+        ("run cart_pole --brain lqr --data no_column.csv", 2, "brain \"lqr\" learns nothing from it"),
+        ("run cart_pole --body rig --data no_column.csv", 3, "no_column.csv: line 1: column cmd_volts is missing"),
+        ("run cart_pole --body rig --data nan.csv", 3, "nan.csv: line 2, column cmd_volts: nan is not finite"),
+        ("run cart_pole --body rig --data empty.csv", 3, "empty.csv: the file is empty"),
+        ("run cart_pole --body rig --data missing.csv", 7, "missing.csv"),
+        ("run --resume nowhere", 7, "nowhere/scenario.toml"),
+    ];
+    for (line, code, message) in cases {
+        let output = place.tectum(line);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{line}: {stderr}");
+        let first = stderr.lines().next().unwrap_or("");
+        assert!(first.starts_with("error: ") && first.contains(message), "{line}: {stderr}");
+        assert!(stderr.lines().skip(1).all(|line| line.starts_with("  because: ")), "{line}: {stderr}");
+        assert!(output.stdout.is_empty(), "{line}");
+        assert_eq!(place.names(), before, "{line}");
+    }
+}
+
+#[test]
+fn a_run_ends_with_its_numbers_and_a_whole_folder() {
+    let place = Place::new("run");
+    let result = place.json("run pendulum --brain lqr --clock sim --seconds 20 --seed 2 --json");
+    for (key, expected) in [("scenario", "pendulum"), ("body", "rig"), ("brain", "lqr"), ("device", "cpu"), ("end", "completed")] {
+        assert_eq!(result[key], expected, "{key}");
+    }
+    assert_eq!((result["ticks"].as_u64(), result["seed"].as_u64(), result["deadline_misses"].as_u64()), (Some(500), Some(2), Some(0)));
+    assert_eq!(result["transfers_per_tick"], serde_json::json!({ "up": 0, "down": 0 }));
+    assert!(result["upright_fraction"].as_f64().expect("a number") > 0.5, "{result}");
+    assert!(result["tick_ms"]["p99"].as_f64().expect("a number") > 0.0);
+    assert_eq!(result["run_folder"], "runs/1");
+    let expected = ["actions.png", "angle.png", "latency.png", "receipt.json", "scenario.toml", "snapshot.safetensors", "summary.json", "trace.mcap"];
+    assert_eq!(names(&place.0.join("runs/1")), expected);
+    assert_eq!(names(&place.0.join("runs")), ["1"]);
+}
+
+#[test]
+fn a_resumed_run_reaches_the_state_of_one_that_never_stopped() {
+    let place = Place::new("resume");
+    let common = "--brain lqr --clock sim --no-plots --json";
+    let whole = place.json(&format!("run gym_pendulum {common} --seconds 10"));
+    place.json(&format!("run gym_pendulum {common} --seconds 4"));
+    let resumed = place.json("run --resume runs/2 --seconds 10 --no-plots --json");
+    assert_eq!((resumed["resumed_at_tick"].as_u64(), resumed["ticks"].as_u64()), (Some(80), Some(200)));
+    for key in ["upright_fraction", "time_to_upright_s", "return", "seconds"] {
+        assert_eq!(resumed[key], whole[key], "{key}");
+    }
+    let state = |run: &str| std::fs::read(place.0.join(run).join("snapshot.safetensors")).expect("there");
+    assert!(state("runs/1") == state("runs/3"));
+    let output = place.tectum("run --resume runs/2");
+    assert!(text(&output.stderr).contains("nothing is left"), "{}", text(&output.stderr));
+    let output = place.tectum("run cart_pole --brain lqr --resume runs/2");
+    assert!(text(&output.stderr).contains("it ran lqr on pendulum with seed 1"), "{}", text(&output.stderr));
+    assert_eq!(names(&place.0.join("runs")), ["1", "2", "3"]);
+}
+
+#[test]
+fn quiet_json_is_one_line_and_runs_go_where_they_are_told() {
+    let place = Place::new("quiet");
+    let output = place.tectum("run cart_pole --brain zero --clock sim --seconds 1 --quiet --no-plots --json --runs elsewhere/deep");
+    assert_eq!((text(&output.stdout).lines().count(), output.stderr.len()), (1, 0), "{}", text(&output.stderr));
+    assert_eq!(names(&place.0.join("elsewhere/deep")), ["1"]);
+    let output = place.tectum("run cart_pole --brain zero --clock sim --seconds 1 --no-plots");
+    assert!(text(&output.stdout).starts_with("scenario"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_device_that_host_arithmetic_does_not_use_is_told_in_the_receipt() {
+    let place = Place::new("unused");
+    let result = place.json("run cart_pole --brain zero --clock sim --seconds 1 --no-plots --json --device null");
+    assert_eq!(result["device"], "cpu");
+    let receipt: Value = serde_json::from_slice(&std::fs::read(place.0.join("runs/1/receipt.json")).expect("there")).expect("JSON");
+    assert_eq!(receipt["fallbacks"][0]["reason"], "plain host arithmetic; null is not used");
+}
+
+#[test]
+fn devices_are_listed_with_their_nature() {
+    let place = Place::new("devices");
+    let devices = place.json("devices --json");
+    let cpu = &devices[0];
+    assert_eq!((&cpu["id"], &cpu["software"]), (&Value::from("cpu"), &Value::from(false)));
+    let output = place.tectum("devices");
+    assert!(text(&output.stdout).lines().any(|line| line.starts_with("cpu ")), "{}", text(&output.stdout));
+}

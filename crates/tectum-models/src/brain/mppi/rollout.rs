@@ -1,0 +1,299 @@
+//! The rollout kernel: twin and cost over the whole horizon, generated for a network's shape.
+
+use std::sync::Arc;
+
+use tectum::kernel::native::{for_each_chunk, simd};
+use tectum::kernel::math;
+use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
+
+use super::kernels::{finish, floats, words};
+use crate::twin::Network;
+
+/// Numbers of the table for each channel; see `kernels/mppi_rollout.wgsl`.
+pub const CHANNEL_NUMBERS: usize = 9;
+/// The widest layer that the kernel holds in registers.
+const MAX_WIDTH: usize = 128;
+/// The most layers.
+const MAX_LAYERS: usize = 4;
+/// The most channels.
+const MAX_CHANNELS: usize = 8;
+/// A cost that is not finite, or greater.
+const MAX_COST: f32 = 1e9;
+/// Samples that the native twin rolls side by side: one vector of the widest SIMD.
+const LANES: usize = 16;
+/// Numbers of a layer among the parameters: weights, bias, rows, columns.
+const LAYER_NUMBERS: usize = 4;
+/// Place of the first layer among the parameters.
+const FIRST_LAYER: usize = 15;
+
+/// The kernel for a network's shape, its last parameters (the shape) and the numbers of scratch that each sample needs.
+///
+/// # Errors
+/// `Unsupported` for a network that is wider or deeper than the kernel holds.
+pub fn rollout_kernel(network: &Network) -> Result<(Arc<Kernel>, Vec<u32>, usize)> {
+    let layers = layers(network);
+    let width = layers.iter().map(|layer| layer[2].max(layer[3])).max().unwrap_or(0).max(8).next_multiple_of(8);
+    if width as usize > MAX_WIDTH || layers.len() > MAX_LAYERS || network.channels() > MAX_CHANNELS {
+        return Err(Error::unsupported(format!(
+            "mppi: a twin of {} layers, {width} wide, for {} channels; at most {MAX_LAYERS}, {MAX_WIDTH} and {MAX_CHANNELS} are supported",
+            layers.len(),
+            network.channels()
+        )));
+    }
+    let sizes: Vec<String> = std::iter::once(network.features() as u32).chain(layers.iter().map(|layer| layer[3])).map(|size| size.to_string()).collect();
+    let builder = ["observation", "u", "table", "weights"]
+        .into_iter()
+        .fold(Kernel::define(format!("mppi_rollout_{}", sizes.join("x"))).prelude(Prelude::Math), |builder, name| builder.read(name, DType::F32))
+        .write("costs", DType::F32)
+        .write("scratch", DType::F32);
+    let builder = words(builder, &["samples", "horizon", "channels", "previous", "discrete", "angle_channel", "velocity_channel"]);
+    let builder = floats(builder, &["low", "high", "terminal_multiplier", "energy_weight", "energy_ratio", "action_weight", "rate_weight"]);
+    // The device code has the layers as constants; the native twin reads them here.
+    let builder = words(builder, &["layers"]);
+    let builder = words(builder, &LAYER_PARAMS[..layers.len() * LAYER_NUMBERS]);
+    let kernel = finish(builder.body(body(network.channels(), width, &layers)), rollout);
+    let shape = std::iter::once(layers.len() as u32).chain(layers.into_iter().flatten()).collect();
+    Ok((kernel, shape, 2 * width as usize))
+}
+
+/// Names of the layers' parameters.
+const LAYER_PARAMS: [&str; MAX_LAYERS * LAYER_NUMBERS] = [
+    "weight0", "bias0", "rows0", "columns0", "weight1", "bias1", "rows1", "columns1", "weight2", "bias2", "rows2", "columns2",
+    "weight3", "bias3", "rows3", "columns3",
+];
+
+/// Offset of weights and bias, rows and columns of each layer.
+fn layers(network: &Network) -> Vec<[u32; LAYER_NUMBERS]> {
+    let entries = network.parameters().entries();
+    let layer = |pair: &[tectum::LayoutEntry]| {
+        let [weight, bias] = [&pair[0], &pair[1]];
+        [weight.offset, bias.offset, weight.shape[0], weight.shape[1]].map(|number| number as u32)
+    };
+    entries.chunks_exact(2).map(layer).collect()
+}
+
+fn body(channels: usize, width: u32, layers: &[[u32; LAYER_NUMBERS]]) -> String {
+    let count = layers.len();
+    let numbers = |index: usize| layers.iter().map(|layer| format!("{}u", layer[index])).collect::<Vec<_>>().join(", ");
+    let constants: String = ["LAYER_WEIGHT", "LAYER_BIAS", "LAYER_ROWS", "LAYER_COLUMNS"]
+        .iter()
+        .enumerate()
+        .map(|(index, name)| format!("const {name} = array<u32, {count}>({});\n", numbers(index)))
+        .collect();
+    let text = include_str!("../../../kernels/mppi_rollout.wgsl");
+    format!("const CHANNELS = {channels}u;\nconst WIDTH = {width}u;\nconst LAYERS = {count}u;\n{constants}{text}")
+}
+
+/// A value for each of the samples rolled side by side.
+type Lane = [f32; LANES];
+
+/// Sets every lane.
+#[inline(always)]
+fn each(lanes: &mut Lane, value: impl Fn(usize) -> f32) {
+    for (lane, number) in lanes.iter_mut().enumerate() {
+        *number = value(lane);
+    }
+}
+
+/// What the native twin reads of its parameters.
+struct Rollout<'a> {
+    samples: usize,
+    horizon: usize,
+    channels: usize,
+    previous: bool,
+    discrete: bool,
+    angle_channel: usize,
+    velocity_channel: usize,
+    low: f32,
+    high: f32,
+    /// terminal multiplier, energy weight and ratio, action weight, rate weight
+    cost: [f32; 5],
+    layers: [[usize; LAYER_NUMBERS]; MAX_LAYERS],
+    layer_count: usize,
+    observation: &'a [f32],
+    u: &'a [f32],
+    table: &'a [f32],
+    weights: &'a [f32],
+}
+
+fn rollout(call: &NativeCall<'_>) {
+    let layer_count = call.size(FIRST_LAYER - 1);
+    let mut layers = [[0; LAYER_NUMBERS]; MAX_LAYERS];
+    for (index, layer) in layers.iter_mut().take(layer_count).enumerate() {
+        *layer = std::array::from_fn(|number| call.size(FIRST_LAYER + index * LAYER_NUMBERS + number));
+    }
+    let rollout = Rollout {
+        samples: call.size(0),
+        horizon: call.size(1),
+        channels: call.size(2),
+        previous: call.u32(3) != 0,
+        discrete: call.u32(4) != 0,
+        angle_channel: call.size(5),
+        velocity_channel: call.size(6),
+        low: call.f32(7),
+        high: call.f32(8),
+        cost: [9, 10, 11, 12, 13].map(|index| call.f32(index)),
+        layers,
+        layer_count,
+        observation: call.read(0),
+        u: call.read(1),
+        table: call.read(2),
+        weights: call.read(3),
+    };
+    let products: usize = layers.iter().map(|layer| layer[2] * layer[3]).sum();
+    // A control tick wakes no thread unless a sample set is far beyond what one handles in a millisecond.
+    let threads = call.threads_for(rollout.samples * rollout.horizon * products / 256);
+    for_each_chunk(&mut call.write::<f32>(4)[..rollout.samples], LANES, threads, |block, costs| {
+        simd(
+            #[inline(always)]
+            || costs.copy_from_slice(&rollout.block_costs(block * LANES)[..costs.len()]),
+        );
+    });
+}
+
+impl Rollout<'_> {
+    /// Costs of the samples from `first` on; lanes beyond the last sample repeat it.
+    #[inline(always)]
+    fn block_costs(&self, first: usize) -> Lane {
+        let mut state = [[0.0; LANES]; MAX_CHANNELS];
+        for (state, observed) in state.iter_mut().zip(&self.observation[..self.channels]) {
+            *state = [*observed; LANES];
+        }
+        let mut cost = [0.0; LANES];
+        let mut before = self.actions(0, first);
+        for t in 0..self.horizon {
+            let now = self.actions(t + 1, first);
+            let mut x = [[0.0; LANES]; MAX_WIDTH];
+            self.features(&state, &before, &now, &mut x);
+            self.network(&mut x);
+            self.advance(&mut state, &x, &mut cost, if t + 1 == self.horizon { self.cost[0] } else { 1.0 });
+            let [_, _, _, action_weight, rate_weight] = self.cost;
+            for lane in 0..LANES {
+                let rate = now[lane] - before[lane];
+                cost[lane] += action_weight * now[lane] * now[lane] + rate_weight * rate * rate;
+            }
+            before = now;
+        }
+        for cost in &mut cost {
+            *cost = if cost.is_finite() { cost.min(MAX_COST) } else { MAX_COST };
+        }
+        cost
+    }
+
+    #[inline(always)]
+    fn actions(&self, row: usize, first: usize) -> Lane {
+        let row = &self.u[row * self.samples..][..self.samples];
+        let mut lanes = [0.0; LANES];
+        each(&mut lanes, |lane| row[(first + lane).min(self.samples - 1)]);
+        lanes
+    }
+
+    #[inline(always)]
+    fn channel(&self, index: usize) -> &[f32; CHANNEL_NUMBERS] {
+        self.table[index * CHANNEL_NUMBERS..].first_chunk().expect("invariant: the plan binds the whole table")
+    }
+
+    #[inline(always)]
+    fn applied(&self, value: f32) -> f32 {
+        match (self.discrete, value >= 0.0) {
+            (false, _) => value,
+            (true, true) => self.high,
+            (true, false) => self.low,
+        }
+    }
+
+    #[inline(always)]
+    fn features(&self, state: &[Lane; MAX_CHANNELS], before: &Lane, now: &Lane, x: &mut [Lane; MAX_WIDTH]) {
+        let half_range = 0.5 * (self.high - self.low);
+        let mut place = 0;
+        for (c, state) in state.iter().take(self.channels).enumerate() {
+            let [rad, scale, ..] = *self.channel(c);
+            if rad == 0.0 {
+                each(&mut x[place], |lane| state[lane] / scale);
+                place += 1;
+            } else {
+                each(&mut x[place], |lane| math::sin(state[lane] * rad));
+                each(&mut x[place + 1], |lane| math::cos(state[lane] * rad));
+                place += 2;
+            }
+        }
+        if self.previous {
+            each(&mut x[place], |lane| self.applied(before[lane]) / half_range);
+            place += 1;
+        }
+        each(&mut x[place], |lane| self.applied(now[lane]) / half_range);
+    }
+
+    /// Runs the layers in place: four columns at a time, so that their sums stay in registers.
+    #[inline(always)]
+    fn network(&self, x: &mut [Lane; MAX_WIDTH]) {
+        let mut y = [[0.0; LANES]; MAX_WIDTH];
+        for (index, &[weight, bias, rows, columns]) in self.layers[..self.layer_count].iter().enumerate() {
+            let hidden = index + 1 < self.layer_count;
+            for j in (0..columns).step_by(4) {
+                let [b0, b1, b2, b3] = self.four(bias + j);
+                let (mut s0, mut s1, mut s2, mut s3) = ([b0; LANES], [b1; LANES], [b2; LANES], [b3; LANES]);
+                for (i, x) in x[..rows].iter().enumerate() {
+                    let [w0, w1, w2, w3] = self.four(weight + i * columns + j);
+                    for lane in 0..LANES {
+                        s0[lane] += w0 * x[lane];
+                        s1[lane] += w1 * x[lane];
+                        s2[lane] += w2 * x[lane];
+                        s3[lane] += w3 * x[lane];
+                    }
+                }
+                for (y, sum) in y[j..].iter_mut().zip([s0, s1, s2, s3]) {
+                    for lane in 0..LANES {
+                        y[lane] = if hidden { math::tanh(sum[lane]) } else { sum[lane] };
+                    }
+                }
+            }
+            x[..columns].copy_from_slice(&y[..columns]);
+        }
+    }
+
+    /// Four neighbouring weights; those beyond a layer's columns are of its padding.
+    #[inline(always)]
+    fn four(&self, at: usize) -> [f32; 4] {
+        *self.weights[at..].first_chunk().expect("invariant: every parameter is padded to 64 numbers")
+    }
+
+    #[inline(always)]
+    fn advance(&self, state: &mut [Lane; MAX_CHANNELS], change: &[Lane; MAX_WIDTH], cost: &mut Lane, multiplier: f32) {
+        let [_, energy_weight, energy_ratio, ..] = self.cost;
+        let (mut cosine, mut velocity) = ([1.0; LANES], [0.0; LANES]);
+        for c in 0..self.channels {
+            let [rad, scale, mean, deviation, weight, barrier, limit, barrier_scale, half_turn] = *self.channel(c);
+            let mut charge = [0.0; LANES];
+            for lane in 0..LANES {
+                let value = state[c][lane] + mean + deviation * change[c][lane];
+                state[c][lane] = value;
+                charge[lane] = (value / scale) * (value / scale);
+            }
+            if rad != 0.0 {
+                let turn = 2.0 * half_turn;
+                let mut cos_angle = [0.0; LANES];
+                for lane in 0..LANES {
+                    let value = state[c][lane];
+                    state[c][lane] = value - turn * ((value + half_turn) / turn).floor();
+                    cos_angle[lane] = math::cos(state[c][lane] * rad);
+                    charge[lane] = 1.0 - cos_angle[lane];
+                }
+                if c == self.angle_channel {
+                    cosine = cos_angle;
+                }
+            }
+            if c == self.velocity_channel {
+                velocity = state[c];
+            }
+            for lane in 0..LANES {
+                let beyond = (state[c][lane].abs() - limit).max(0.0) / barrier_scale;
+                cost[lane] += multiplier * weight * charge[lane] + barrier * beyond * beyond;
+            }
+        }
+        for lane in 0..LANES {
+            let energy = 0.5 * energy_ratio * velocity[lane] * velocity[lane] + cosine[lane] - 1.0;
+            cost[lane] += energy_weight * energy * energy;
+        }
+    }
+}

@@ -1,0 +1,199 @@
+use tectum::ErrorKind;
+use tectum::kernel::random;
+
+use super::*;
+use crate::body::body;
+use crate::twin::Network;
+
+const BODIES: [&str; 3] = ["rig", "pendulum", "cart_pole"];
+
+/// A twin with random weights: the kernels do not ask whether it has learned.
+fn untrained(name: &str, hidden: &[usize]) -> (Twin, MppiParameters) {
+    let parameters = MppiParameters::for_body(name).expect("known");
+    let layout = TwinLayout::of(body(name, None).expect("known").spec(), parameters.previous_action).expect("one action");
+    let channels = layout.channels.len();
+    let network = Network::new(layout.features(), hidden, channels).expect("widths above 0");
+    let mut weights = network.initial_weights(7);
+    for entry in network.parameters().entries().iter().filter(|entry| entry.shape[0] == 1) {
+        let bias = &mut weights[entry.range()];
+        bias.iter_mut().enumerate().for_each(|(i, bias)| *bias = 0.1 * (i as f32).sin());
+    }
+    let change_mean = (0..channels).map(|c| 0.01 * c as f32).collect();
+    let change_deviation = layout.channels.iter().map(|channel| 0.2 * channel.scale).collect();
+    (Twin { layout, network, weights, change_mean, change_deviation }, parameters)
+}
+
+/// The cost of one sample in float64, straight from the equations at the head of the kernel.
+fn reference_cost(twin: &Twin, parameters: &MppiParameters, observation: &[f32], u: &[f32]) -> f64 {
+    let layout = &twin.layout;
+    let half_range = f64::from(0.5 * (layout.high - layout.low));
+    let applied = |u: f32| match (layout.discrete, u >= 0.0) {
+        (false, _) => f64::from(u),
+        (true, true) => f64::from(layout.high),
+        (true, false) => f64::from(layout.low),
+    };
+    let mut state: Vec<f64> = observation.iter().map(|x| f64::from(*x)).collect();
+    let mut cost = 0.0;
+    for t in 0..parameters.horizon {
+        let mut x = Vec::new();
+        for (channel, &s) in layout.channels.iter().zip(&state) {
+            match channel.kind {
+                ChannelKind::Linear => x.push(s / f64::from(channel.scale)),
+                ChannelKind::Angle { rad_per_unit } => x.extend([(s * rad_per_unit).sin(), (s * rad_per_unit).cos()]),
+            }
+        }
+        x.extend(layout.previous_action.then(|| applied(u[t]) / half_range));
+        x.push(applied(u[t + 1]) / half_range);
+        let entries = twin.network.parameters().entries();
+        for (index, pair) in entries.chunks_exact(2).enumerate() {
+            let ([rows, columns], weight, bias) = (pair[0].shape, pair[0].offset, pair[1].offset);
+            let column = |j: usize| {
+                let products = (0..rows).map(|i| x[i] * f64::from(twin.weights[weight + i * columns + j]));
+                products.sum::<f64>() + f64::from(twin.weights[bias + j])
+            };
+            let hidden = 2 * (index + 1) < entries.len();
+            x = (0..columns).map(column).map(|y| if hidden { y.tanh() } else { y }).collect();
+        }
+        let multiplier = if t + 1 == parameters.horizon { f64::from(parameters.terminal_multiplier) } else { 1.0 };
+        let (mut cosine, mut velocity) = (1.0, 0.0);
+        for (c, channel) in layout.channels.iter().enumerate() {
+            state[c] += f64::from(twin.change_mean[c]) + f64::from(twin.change_deviation[c]) * x[c];
+            let ChannelCost { weight, barrier_weight, barrier_limit } = parameters.channels[c];
+            let (charge, barrier_scale) = match channel.kind {
+                ChannelKind::Linear => ((state[c] / f64::from(channel.scale)).powi(2), f64::from(channel.scale)),
+                ChannelKind::Angle { rad_per_unit } => {
+                    let turn = std::f64::consts::TAU / rad_per_unit;
+                    state[c] -= turn * (state[c] / turn + 0.5).floor();
+                    (1.0 - (state[c] * rad_per_unit).cos(), 1.0)
+                }
+            };
+            if parameters.angle_channel == Some(c) {
+                cosine = 1.0 - charge;
+            }
+            if parameters.velocity_channel == Some(c) {
+                velocity = state[c];
+            }
+            let beyond = (state[c].abs() - f64::from(barrier_limit)).max(0.0) / barrier_scale;
+            cost += multiplier * f64::from(weight) * charge + f64::from(barrier_weight) * beyond * beyond;
+        }
+        let energy = 0.5 * f64::from(parameters.energy_ratio) * velocity * velocity + cosine - 1.0;
+        let (now, rate) = (f64::from(u[t + 1]) / half_range, f64::from(u[t + 1] - u[t]) / half_range);
+        cost += f64::from(parameters.energy_weight) * energy * energy;
+        cost += f64::from(parameters.action_weight) * now * now + f64::from(parameters.rate_weight) * rate * rate;
+    }
+    cost.min(1e9)
+}
+
+/// Random controls rolled out on a device.
+fn device_costs(twin: &Twin, parameters: &MppiParameters, observation: &[f32], u: &[f32], device: &Device) -> Vec<f32> {
+    let mut plan = PlanBuilder::new("rollout");
+    let given = plan.input("observation", DType::F32, observation.len());
+    let controls = plan.input("u", DType::F32, u.len());
+    let table = plan.constant("table", &channel_table(twin, parameters));
+    let weights = plan.constant("weights", &twin.weights);
+    let costs = plan.output("costs", DType::F32, parameters.samples);
+    let (kernel, layers, numbers) = rollout_kernel(&twin.network).expect("small enough");
+    let scratch = plan.temp(DType::F32, numbers * parameters.samples);
+    let words = [&parameters.rollout_words(&twin.layout)[..], &layers].concat();
+    let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
+    plan.launch(&kernel, &[given, controls, table, weights, costs, scratch], &words, groups).expect("records");
+    let mut run = plan.finish().expect("whole").compile(device).expect("compiles");
+    run.input::<f32>(given).copy_from_slice(observation);
+    run.input::<f32>(controls).copy_from_slice(u);
+    run.run().expect("runs");
+    run.output::<f32>(costs).to_vec()
+}
+
+/// Errors grow over a rollout as the network amplifies them; random weights amplify little.
+const TOLERANCE: f64 = 2e-4;
+
+#[test]
+fn rollouts_cost_what_the_equations_say_on_every_device() {
+    for id in ["cpu", "vulkan:0"] {
+        let Ok(device) = Device::open(id) else {
+            eprintln!("skipped: {id} is absent: MPPI rollouts");
+            continue;
+        };
+        for (name, hidden) in BODIES.iter().flat_map(|name| [(*name, vec![64, 64]), (*name, vec![20]), (*name, vec![9, 33, 64])]) {
+            let (twin, mut parameters) = untrained(name, &hidden);
+            (parameters.samples, parameters.horizon) = (192, 7);
+            let samples = parameters.samples;
+            let (low, high) = (twin.layout.low, twin.layout.high);
+            let uniform = |i: usize| random::uniform(random::philox([i as u32, 0, 0, 0], [5, 6])[0]);
+            let u: Vec<f32> = (0..(parameters.horizon + 1) * samples).map(|i| low + (high - low) * uniform(i)).collect();
+            let mut observation: Vec<f32> = twin.layout.channels.iter().enumerate().map(|(c, channel)| channel.low + (channel.high - channel.low) * uniform(1_000_000 + c)).collect();
+            observation.push(0.0);
+            let got = device_costs(&twin, &parameters, &observation, &u, &device);
+            for (k, got) in got.iter().enumerate() {
+                let column: Vec<f32> = u.iter().skip(k).step_by(samples).copied().collect();
+                let expected = reference_cost(&twin, &parameters, &observation[..observation.len() - 1], &column);
+                let error = (f64::from(*got) - expected).abs();
+                assert!(error <= TOLERANCE * expected.abs().max(1.0), "{id} {name} {hidden:?} sample {k}: {got} for {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cost_that_is_not_finite_counts_as_the_greatest() {
+    for id in ["cpu", "vulkan:0"] {
+        let Ok(device) = Device::open(id) else {
+            eprintln!("skipped: {id} is absent: costs that are not finite");
+            continue;
+        };
+        let (twin, mut parameters) = untrained("pendulum", &[64, 64]);
+        (parameters.samples, parameters.horizon) = (64, 2);
+        let mut u = vec![0.5; 3 * 64];
+        (u[64 + 3], u[128 + 5]) = (f32::NAN, f32::INFINITY);
+        let costs = device_costs(&twin, &parameters, &[0.1, 0.2, 0.0], &u, &device);
+        assert_eq!((costs[3], costs[5]), (1e9, 1e9), "{id}");
+        assert!(costs[0] < 100.0, "{id}: {}", costs[0]);
+    }
+}
+
+/// One tick on two devices from the same state: the same noise bits, nearly the same action.
+#[test]
+fn a_tick_agrees_between_devices_and_repeats_from_a_snapshot() {
+    let (twin, parameters) = untrained("rig", &[64, 64]);
+    let observation = [0.3, -1.0, 40.0, 170.0];
+    let mut actions = Vec::new();
+    for id in ["cpu", "vulkan:0"] {
+        let Ok(device) = Device::open(id) else {
+            eprintln!("skipped: {id} is absent: MPPI ticks");
+            continue;
+        };
+        let mut brain = Mppi::new(&twin, &parameters, &device, 3).expect("compiles");
+        let mut action = [0.0];
+        brain.tick(&observation, &mut action).expect("ticks");
+        let snapshot = brain.snapshot().expect("reads");
+        let stats = brain.tick(&observation, &mut action).expect("ticks");
+        let expected = u32::from(id != "cpu");
+        assert_eq!((stats.transfers_up, stats.transfers_down, stats.submissions), (expected, expected, 1), "{id}");
+        let mut other = Mppi::new(&twin, &parameters, &device, 99).expect("compiles");
+        other.restore(&snapshot).expect("fits");
+        let mut again = [0.0];
+        other.tick(&observation, &mut again).expect("ticks");
+        assert_eq!(action[0].to_bits(), again[0].to_bits(), "{id}");
+        actions.push(action[0]);
+    }
+    assert!(actions.iter().all(|action| (action - actions[0]).abs() < 1e-3), "{actions:?}");
+}
+
+#[test]
+fn parameters_that_do_not_fit_are_named() {
+    let (twin, parameters) = untrained("rig", &[8]);
+    let faults: [(&str, MppiParameters); 5] = [
+        ("samples is 100", MppiParameters { samples: 100, ..parameters.clone() }),
+        ("horizon is 0", MppiParameters { horizon: 0, ..parameters.clone() }),
+        ("hold is 17", MppiParameters { hold: 17, ..parameters.clone() }),
+        ("sigma is NaN", MppiParameters { sigma: f32::NAN, ..parameters.clone() }),
+        ("4", MppiParameters { channels: vec![], ..parameters }),
+    ];
+    let cpu = Device::open("cpu").expect("always there");
+    for (needle, parameters) in faults {
+        let error = Mppi::new(&twin, &parameters, &cpu, 0).err().expect(needle);
+        assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(needle), "{error}");
+    }
+    let wide = untrained("rig", &[200]);
+    assert!(Mppi::new(&wide.0, &wide.1, &cpu, 0).err().expect("too wide").to_string().contains("200"));
+}

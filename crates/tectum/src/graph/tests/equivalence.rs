@@ -1,0 +1,110 @@
+use super::error_bound::error_bounds;
+use super::random_graph::{random_feeds, random_graph};
+use crate::device::Device;
+use crate::graph::{CompiledGraph, Graph, Node, Operation, Tensor};
+use crate::kernel::Activation;
+
+/// Random graphs, each with its gradients.
+const GRAPHS: u64 = 100;
+
+/// Greatest error as a share of its bound, elements compared, and products fused with a bias, activation or residual.
+#[derive(Debug, Default)]
+struct Seen {
+    share: f64,
+    compared: usize,
+    fused: [usize; 3],
+}
+
+fn run(mut compiled: CompiledGraph, graph: &Graph, feeds: &[(Node, Tensor)]) -> CompiledGraph {
+    let floats = |node: Node| -> Vec<f32> {
+        let (_, tensor) = feeds.iter().find(|(fed, _)| *fed == node).expect("invariant: all are fed");
+        tensor.data().iter().map(|&value| value as f32).collect()
+    };
+    for (name, node, _) in graph.inputs() {
+        compiled.set_input(name, &floats(node)).expect("fits");
+    }
+    for (name, node, _) in graph.parameters() {
+        compiled.set_parameter(name, &floats(node)).expect("fits");
+        assert_eq!(compiled.parameter(name).expect("reads"), floats(node), "{name}: what was set is there");
+    }
+    compiled.run().expect("runs");
+    compiled
+}
+
+/// The evaluator on the graph as built = on the optimized one (to float64 rounding) = every device, fused and not
+/// (within the bound of each element).
+fn check(seed: u64, graph: &Graph, device: &Device, seen: &mut Seen) {
+    let feeds = random_feeds(graph, seed);
+    let values = graph.evaluate_nodes(&feeds).expect("fed");
+    let bounds = error_bounds(graph, &values);
+    let optimized = graph.optimize();
+    for definition in optimized.nodes.values() {
+        if let Operation::Linear { tail, .. } = definition.operation {
+            let parts = [tail.bias.is_some(), tail.activation != Activation::None, tail.residual.is_some()];
+            seen.fused.iter_mut().zip(parts).for_each(|(count, part)| *count += usize::from(part));
+        }
+    }
+    let optimized_values = optimized.evaluate(&feeds).expect("fed");
+    for (form, compiled) in [("unfused", graph.compile_unfused(device)), ("fused", graph.compile(device))] {
+        let compiled = run(compiled.expect("compiles"), graph, &feeds);
+        for ((name, node, _), passed) in graph.outputs().zip(&optimized_values) {
+            let got = compiled.output(name).expect("ran");
+            for (index, (&got, &wanted)) in got.iter().zip(values[&node].data()).enumerate() {
+                let bound = bounds[&node][index];
+                assert!((passed.data()[index] - wanted).abs() <= bound, "seed {seed}: {name}[{index}] optimized");
+                let share = (f64::from(got) - wanted).abs() / bound;
+                assert!(
+                    share <= 1.0,
+                    "seed {seed}, {form}, {device:?}: {name}[{index}] is {got}, not {wanted} ± {bound:e}\n{}\n{}",
+                    graph.describe(),
+                    optimized.describe()
+                );
+                seen.share = seen.share.max(share);
+                seen.compared += 1;
+            }
+        }
+    }
+}
+
+fn check_on(id: &str) {
+    let Ok(device) = Device::open(id) else {
+        eprintln!("skipped: no {} device", id.split(':').next().unwrap_or(id));
+        return;
+    };
+    let mut seen = Seen::default();
+    for seed in 0..GRAPHS {
+        let graph = random_graph(seed);
+        let gradients = graph.gradients(graph.output("loss").expect("there")).expect("differentiates");
+        check(seed, &gradients, &device, &mut seen);
+    }
+    eprintln!("{id}: {GRAPHS} graphs with gradients, fused and not: {seen:?}");
+    assert!(seen.compared > 10_000 && seen.fused.iter().all(|&count| count > 20), "{seen:?}");
+}
+
+#[test]
+fn random_graphs_and_their_gradients_agree_on_the_cpu() {
+    check_on("cpu");
+}
+
+#[test]
+fn random_graphs_and_their_gradients_agree_on_vulkan() {
+    check_on("vulkan:0");
+}
+
+/// A bound that allowed anything would prove nothing: most are tight.
+#[test]
+fn the_bounds_are_tight() {
+    let (mut tight, mut all) = (0, 0);
+    for seed in 0..GRAPHS {
+        let graph = random_graph(seed);
+        let graph = graph.gradients(graph.output("loss").expect("there")).expect("differentiates");
+        let values = graph.evaluate_nodes(&random_feeds(&graph, seed)).expect("fed");
+        for (node, bounds) in error_bounds(&graph, &values) {
+            let scale = values[&node].data().iter().fold(0.0f64, |scale, value| scale.max(value.abs()));
+            tight += bounds.iter().filter(|bound| **bound <= 1e-4 * scale + 1e-30).count();
+            all += bounds.len();
+        }
+    }
+    eprintln!("{tight} of {all} bounds are within 1e-4 of their tensor's magnitude");
+    assert!(tight as f64 > 0.95 * all as f64, "{tight} of {all}");
+}
