@@ -155,9 +155,27 @@ fn fold_lanes(x: &[f32], zero: f32, f: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
     )
 }
 
+/// The greatest key by lanes, then the first block that holds it, then its place there.
 fn first_greatest(x: &[f32]) -> usize {
-    let keys = x.iter().map(|&x| order_key(x));
-    keys.enumerate().fold((0, 0), |best, (index, key)| if key > best.1 { (index, key) } else { best }).0
+    let keys = |block: &[f32], lanes: &mut [u32; LANES]| {
+        lanes.iter_mut().zip(block).for_each(|(lane, &x)| *lane = (*lane).max(order_key(x)));
+    };
+    let greatest = simd(
+        #[inline(always)]
+        || {
+            let mut lanes = [0; LANES];
+            x.chunks(LANES).for_each(|block| keys(block, &mut lanes));
+            lanes.into_iter().fold(0, u32::max)
+        },
+    );
+    let holds = |block: &[f32]| {
+        simd(
+            #[inline(always)]
+            || block.iter().fold(false, |held, &x| held | (order_key(x) == greatest)),
+        )
+    };
+    let block = x.chunks(LANES).position(holds).unwrap_or(0) * LANES;
+    block + x[block..].iter().position(|&x| order_key(x) == greatest).unwrap_or(0)
 }
 
 fn sum_columns(call: &NativeCall<'_>) {

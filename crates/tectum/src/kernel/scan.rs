@@ -5,6 +5,8 @@
 
 use std::sync::{Arc, LazyLock};
 
+use rayon::prelude::*;
+
 use super::{Kernel, built_in};
 use crate::dtype::DType;
 
@@ -25,12 +27,17 @@ pub static SCAN_BLOCK: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
         |call| {
             let (x, y, sums) = (call.read::<u32>(0), call.write::<u32>(1), call.write::<u32>(2));
             let (n, flags) = (call.size(0), call.u32(1) != 0);
-            for ((x, y), sum) in x[..n].chunks(BLOCK).zip(y[..n].chunks_mut(BLOCK)).zip(sums) {
+            let scan = |(y, (x, sum)): (&mut [u32], (&[u32], &mut u32))| {
                 *sum = 0;
                 for (x, y) in x.iter().zip(y) {
                     *y = *sum;
                     *sum = sum.wrapping_add(if flags { u32::from(*x != 0) } else { *x });
                 }
+            };
+            if call.threads_for(n) > 1 {
+                y[..n].par_chunks_mut(BLOCK).zip(x[..n].par_chunks(BLOCK).zip(sums)).for_each(scan);
+            } else {
+                y[..n].chunks_mut(BLOCK).zip(x[..n].chunks(BLOCK).zip(sums)).for_each(scan);
             }
         },
     )
@@ -64,10 +71,16 @@ pub static COMPACT: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .body(include_str!("../../kernels/compact_u32.wgsl")),
         |call| {
             let (flags, offsets, indices) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<u32>(2));
-            for i in 0..call.size(0) {
-                if flags[i] != 0 {
-                    indices[offsets[i] as usize] = i as u32;
-                }
+            let n = call.size(0);
+            let count = offsets[n - 1] as usize + usize::from(flags[n - 1] != 0);
+            // Every index is written where the next kept one belongs and overwritten unless it is kept: no branch on the
+            // flags. Once all are found nothing more is written.
+            let indices = &mut indices[..count];
+            let mut next = 0;
+            for (i, &flag) in flags[..n].iter().enumerate() {
+                let Some(place) = indices.get_mut(next) else { break };
+                *place = i as u32;
+                next += usize::from(flag != 0);
             }
         },
     )
