@@ -175,7 +175,7 @@ impl Device {
     /// measurement decides. The same id gives the same device object as long as one is alive.
     ///
     /// # Errors
-    /// `Invalid` for an id of another form, `Unsupported` for a device that this machine lacks; both name the ids that exist.
+    /// `Invalid` for an id of another form, `Unsupported`, naming the ids that exist, for a device that this machine lacks.
     pub fn open(id: &str) -> Result<Device> {
         let id = if id == "auto" { "cpu" } else { id };
         let mut open = OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -233,7 +233,7 @@ fn open_backend(id: &str) -> Result<Arc<dyn Backend>> {
 }
 
 fn unknown_device(id: &str) -> Error {
-    Error::invalid(format!("device \"{id}\": expected auto, cpu, null, vulkan:N, metal:N or dx12:N; present: {}", present()))
+    Error::invalid(format!("device \"{id}\": expected auto, cpu, null, vulkan:N, metal:N or dx12:N; tectum devices lists those present"))
 }
 
 fn present() -> String {

@@ -14,7 +14,9 @@ static INSTANCE: LazyLock<wgpu::Instance> = LazyLock::new(|| {
     })
 });
 
-/// Adapters in the driver's order, numbered within each API.
+/// Adapters in the driver's order, numbered within each API; drivers are asked once a process.
+static ADAPTERS: LazyLock<Vec<(Api, usize, wgpu::Adapter)>> = LazyLock::new(adapters);
+
 fn adapters() -> Vec<(Api, usize, wgpu::Adapter)> {
     let found = pollster::block_on(INSTANCE.enumerate_adapters(wgpu::Backends::all()));
     let mut numbered: Vec<(Api, usize, wgpu::Adapter)> = Vec::new();
@@ -33,14 +35,14 @@ fn adapters() -> Vec<(Api, usize, wgpu::Adapter)> {
 
 /// The properties of every adapter.
 pub(in crate::device) fn list() -> Vec<DeviceInfo> {
-    adapters().iter().map(|(api, number, adapter)| describe(*api, *number, adapter)).collect()
+    ADAPTERS.iter().map(|(api, number, adapter)| describe(*api, *number, adapter)).collect()
 }
 
 /// Opens an adapter by API and number, if it exists.
 pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevice>> {
-    let found = adapters().into_iter().find(|(a, n, _)| (*a, *n) == (api, number));
+    let found = ADAPTERS.iter().find(|(a, n, _)| (*a, *n) == (api, number));
     let Some((_, _, adapter)) = found else { return Ok(None) };
-    let info = describe(api, number, &adapter);
+    let info = describe(api, number, adapter);
     let timestamps = adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY);
     let mut features = wgpu::Features::empty();
     features.set(wgpu::Features::TIMESTAMP_QUERY, timestamps);
