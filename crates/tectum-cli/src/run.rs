@@ -60,6 +60,9 @@ pub struct RunArgs {
     /// Shows neither progress nor table.
     #[arg(long)]
     quiet: bool,
+    /// Times each launch of one more tick after the run, for the receipt.
+    #[arg(long)]
+    trace: bool,
     /// Draws no plots.
     #[arg(long)]
     no_plots: bool,
@@ -86,11 +89,12 @@ pub fn run(args: &RunArgs) -> Result<()> {
         Some(snapshot) => closed_loop.restore(snapshot)?,
         None => 0,
     };
-    let mut folder = RunFolder::create(&args.runs, closed_loop.body_spec())?;
+    closed_loop.trace_at_end(args.trace);
+    let mut folder = RunFolder::create(&args.runs, &scenario, closed_loop.body_spec())?;
     let outcome = loop_until_done(&mut closed_loop, &scenario, &mut folder, &display)?;
     let summary = RunSummary::new(&scenario, &outcome, resumed_at_tick, folder.complete_path());
     let dt_s = closed_loop.body_spec().dt_s;
-    finish_folder(folder, &scenario, &outcome, &summary, (!args.no_plots).then_some(dt_s))?;
+    finish_folder(folder, &outcome, &summary, (!args.no_plots).then_some(dt_s))?;
     if !args.quiet {
         print(&summary::text(&summary, &outcome))?;
     }
@@ -175,8 +179,8 @@ fn watch_for_interrupt() -> Result<Arc<AtomicBool>> {
 }
 
 /// Writes what is left to write. A plot that cannot be drawn is told and costs nothing else.
-fn finish_folder(mut folder: RunFolder, scenario: &Scenario, outcome: &Outcome, summary: &RunSummary, plots_dt_s: Option<f64>) -> Result<()> {
-    folder.write(scenario, outcome, summary)?;
+fn finish_folder(mut folder: RunFolder, outcome: &Outcome, summary: &RunSummary, plots_dt_s: Option<f64>) -> Result<()> {
+    folder.write(outcome, summary)?;
     if let Some(dt_s) = plots_dt_s
         && let Err(error) = plots::draw(folder.path(), outcome, dt_s)
     {

@@ -162,3 +162,73 @@ fn devices_are_listed_with_their_nature() {
     let output = place.tectum("devices");
     assert!(text(&output.stdout).lines().any(|line| line.starts_with("cpu ")), "{}", text(&output.stdout));
 }
+
+/// The folder that a run's last line names.
+fn folder(place: &Place, summary: &Value) -> PathBuf {
+    place.0.join(summary["run_folder"].as_str().expect("a path"))
+}
+
+#[test]
+fn the_main_job_balances_and_repeats_byte_for_byte() {
+    let place = Place::new("main-job");
+    let line = "run pendulum --seconds 20 --seed 1 --clock sim --no-plots --json";
+    let runs = [place.json(line), place.json(&format!("{line} --trace"))];
+    for summary in &runs {
+        assert!(summary["upright_fraction"].as_f64() >= Some(0.8), "{summary}");
+        assert_eq!(summary["transfers_per_tick"], serde_json::json!({"up": 0, "down": 0}));
+        assert_eq!((summary["device"].as_str(), summary["deadline_misses"].as_u64()), (Some("cpu"), Some(0)));
+    }
+    let traces = runs.each_ref().map(|summary| std::fs::read(folder(&place, summary).join("trace.mcap")).expect("there"));
+    assert!(traces[0] == traces[1], "the traces differ");
+    let receipt = std::fs::read(folder(&place, &runs[1]).join("receipt.json")).expect("there");
+    let receipt: Value = serde_json::from_slice(&receipt).expect("JSON");
+    let launches = receipt["launches"].as_array().expect("traced");
+    let code: Vec<&str> = receipt["code"].as_array().expect("named").iter().filter_map(|code| code["kernel"].as_str()).collect();
+    assert!(launches.iter().all(|launch| code.contains(&launch["kernel"].as_str().unwrap_or_default()) && launch["ns"].is_u64()));
+    assert_eq!(launches.len() as u64, receipt["totals"]["launches"].as_u64().unwrap_or(0) / 500);
+}
+
+#[test]
+fn the_main_job_balances_on_vulkan_with_one_transfer_each_way() {
+    let place = Place::new("main-job-vulkan");
+    if !text(&place.tectum("devices --json").stdout).contains("vulkan:0") {
+        println!("skipped: no Vulkan device: the main job on it");
+        return;
+    }
+    let summary = place.json("run pendulum --seconds 10 --seed 1 --clock sim --device vulkan:0 --no-plots --json");
+    assert_eq!(summary["transfers_per_tick"], serde_json::json!({"up": 1, "down": 1}));
+    assert!(summary["upright_fraction"].as_f64() >= Some(0.6), "{summary}");
+    assert_eq!(summary["device"].as_str(), Some("vulkan:0"));
+}
+
+#[test]
+fn a_killed_run_resumes_from_its_last_snapshot() {
+    let place = Place::new("killed");
+    place.write("scenarios/short.toml", "[body]\nname = \"rig\"\n[brain]\nname = \"lqr\"\n[loop]\nseconds = 20\nsnapshot_every = 5\n");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tectum"))
+        .args(["run", "short", "--quiet"])
+        .env("NODEVICE_SELECT", "1")
+        .current_dir(&place.0)
+        .spawn()
+        .expect("the binary starts");
+    let partial = place.0.join("runs/1.partial");
+    while !partial.join("snapshot.safetensors").exists() {
+        assert!(child.try_wait().expect("waits").is_none(), "the run ended before its first snapshot");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child.kill().expect("running");
+    child.wait().expect("killed");
+    let summary = place.json("run --resume runs/1.partial --clock sim --no-plots --json");
+    assert!(summary["resumed_at_tick"].as_u64() >= Some(5), "{summary}");
+    assert_eq!((summary["ticks"].as_u64(), summary["end"].as_str()), (Some(500), Some("completed")));
+}
+
+#[test]
+fn verification_passes_on_the_cpu_and_names_the_case_where_nothing_is_computed() {
+    let place = Place::new("verify");
+    let report = place.json("verify --device cpu --seed 7 --json");
+    assert!(report["failures"].as_array().is_some_and(Vec::is_empty) && report["cases"].as_u64() > Some(400));
+    let output = place.tectum("verify --device null");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("error: null: fill: "), "{}", text(&output.stderr));
+}

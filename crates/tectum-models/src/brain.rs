@@ -6,7 +6,7 @@ pub mod zero;
 
 pub mod mppi;
 
-use tectum::{Device, Error, RunStats};
+use tectum::{Device, Error, LaunchTime, RunStats};
 
 use crate::snapshot::Snapshot;
 
@@ -36,6 +36,15 @@ pub trait Brain: Send {
     /// # Errors
     /// `Data` naming the array if one is missing or of another length.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Error>;
+
+    /// The time of each launch of one more tick on the last observation, which moves the state on; empty for brains
+    /// without launches.
+    ///
+    /// # Errors
+    /// What the device reports.
+    fn trace(&mut self) -> Result<Vec<LaunchTime>, Error> {
+        Ok(Vec::new())
+    }
 
     /// The device that ticks run on; none for brains that are plain host arithmetic.
     fn device(&self) -> Option<&Device> {

@@ -145,6 +145,7 @@ pub struct ClosedLoop {
     observation: Vec<f32>,
     answer: Vec<f32>,
     held: Vec<f32>,
+    trace_at_end: bool,
 }
 
 impl ClosedLoop {
@@ -177,7 +178,13 @@ impl ClosedLoop {
             spec,
             body,
             brain,
+            trace_at_end: false,
         })
+    }
+
+    /// Whether each launch of one more tick is timed after the run, for the receipt.
+    pub fn trace_at_end(&mut self, trace: bool) {
+        self.trace_at_end = trace;
     }
 
     /// What is constant about the body.
@@ -240,6 +247,12 @@ impl ClosedLoop {
             }
             (Ok(()), end) => end,
         };
+        if self.trace_at_end && !matches!(end, End::Failed(_)) {
+            match self.brain.trace() {
+                Ok(launches) => self.session.traced(launches),
+                Err(error) => self.session.fell_back("trace", &error.to_string()),
+            }
+        }
         if let End::Failed(error) = &end {
             self.session.fell_back(&format!("run stopped at tick {}", self.metrics.ticks), &error.to_string());
         }

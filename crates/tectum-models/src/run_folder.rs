@@ -10,7 +10,8 @@
 //!
 //! A run writes in `runs/<n>.partial/`, which is renamed as the last act, so `runs/<n>/` is always complete. A run that fails
 //! before its first tick removes the folder; one that fails later still completes it with what there is, and summary and receipt say
-//! how it ended. Only a crash leaves a `.partial` behind, in which each JSON file and snapshot is whole or absent.
+//! how it ended. Only a crash leaves a `.partial` behind, in which each
+//! JSON file and snapshot is whole or absent; with a snapshot it can be resumed.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -131,15 +132,17 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Takes the next free number in `runs` and begins the recording.
+    /// Takes the next free number in `runs`, writes the scenario and begins the recording: from the first snapshot on, what a
+    /// killed run leaves is enough to resume it.
     ///
     /// # Errors
     /// `Io` naming the path.
-    pub fn create(runs: &Path, body: &BodySpec) -> Result<Self> {
+    pub fn create(runs: &Path, scenario: &Scenario, body: &BodySpec) -> Result<Self> {
         let created_parent = (!runs.exists()).then(|| runs.to_owned());
         std::fs::create_dir_all(runs).map_err(|source| Error::io(runs.display(), source))?;
         let (partial, complete) = allot(runs)?;
         let mut folder = Self { partial, complete, created_parent, recorder: None, is_kept: false };
+        write_whole(&folder.partial.join(SCENARIO_FILE), scenario.to_toml()?.as_bytes())?;
         let path = folder.partial.join(TRACE_FILE);
         let file = File::create_new(&path).map_err(|source| Error::io(path.display(), source))?;
         folder.recorder = Some(Recorder::new(BufWriter::new(file), body)?);
@@ -156,16 +159,15 @@ impl RunFolder {
         &self.complete
     }
 
-    /// Closes the recording and writes scenario, receipt and summary.
+    /// Closes the recording and writes receipt and summary.
     ///
     /// # Errors
     /// `Io` naming the path.
-    pub fn write(&mut self, scenario: &Scenario, outcome: &Outcome, summary: &RunSummary) -> Result<()> {
+    pub fn write(&mut self, outcome: &Outcome, summary: &RunSummary) -> Result<()> {
         if let Some(recorder) = self.recorder.take() {
             let file = recorder.finish()?;
             file.into_inner().map_err(|error| Error::io(self.partial.join(TRACE_FILE).display(), error.into_error()))?;
         }
-        write_whole(&self.partial.join(SCENARIO_FILE), scenario.to_toml()?.as_bytes())?;
         write_json(&self.partial.join(RECEIPT_FILE), &outcome.receipt)?;
         write_json(&self.partial.join(SUMMARY_FILE), summary)
     }

@@ -52,10 +52,10 @@ fn run(body: &str, brain: &str, runs: &Path) -> PathBuf {
     let plant = build_body(&scenario).expect("known");
     let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut |_| {}).expect("known");
     let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu).expect("cpu");
-    let mut folder = RunFolder::create(runs, closed_loop.body_spec()).expect("writable");
+    let mut folder = RunFolder::create(runs, &scenario, closed_loop.body_spec()).expect("writable");
     let outcome = closed_loop.run(&mut SimClock::new(), &mut folder, &mut |_| ControlFlow::Continue(()));
     let summary = RunSummary::new(&scenario, &outcome, 0, folder.complete_path());
-    folder.write(&scenario, &outcome, &summary).expect("writable");
+    folder.write(&outcome, &summary).expect("writable");
     folder.complete().expect("its own number")
 }
 
@@ -116,12 +116,13 @@ fn same_seed_same_trace_and_snapshot_byte_for_byte_on_the_simulated_clock() {
 fn a_folder_without_a_tick_leaves_nothing_and_numbers_are_never_given_twice() {
     let scratch = Scratch::new("numbers");
     let spec = tectum_models::body::body("rig", None).expect("known").spec().clone();
-    drop(RunFolder::create(&scratch.0, &spec).expect("writable"));
+    let scenario = Scenario::parse("[body]\nname = \"rig\"\n[brain]\nname = \"zero\"\n", "test", "test").expect("correct");
+    drop(RunFolder::create(&scratch.0, &scenario, &spec).expect("writable"));
     assert!(!scratch.0.exists());
     std::fs::create_dir_all(scratch.0.join("7")).expect("writable");
     std::fs::create_dir_all(scratch.0.join("notes")).expect("writable");
     let folders = std::thread::scope(|scope| {
-        let makers = (0..8).map(|_| scope.spawn(|| RunFolder::create(&scratch.0, &spec).expect("writable"))).collect::<Vec<_>>();
+        let makers = (0..8).map(|_| scope.spawn(|| RunFolder::create(&scratch.0, &scenario, &spec).expect("writable"))).collect::<Vec<_>>();
         makers.into_iter().map(|maker| maker.join().expect("no panic")).collect::<Vec<_>>()
     });
     let mut paths = folders.iter().map(|folder| folder.complete_path().to_owned()).collect::<Vec<_>>();

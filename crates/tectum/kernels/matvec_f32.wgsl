@@ -1,8 +1,6 @@
 // y[m] = activation(Σ_k a[m, k]·x[k] + bias[m]) + residual[m]
 // in: a [m, k], x [k], bias [m] and residual [m] where the variant has them; out: y [m]. One workgroup per row: 256
 // strided partial sums, then a binary tree; rows stride over the workgroups. f32 accumulation, fixed order.
-var<workgroup> partial: array<f32, 256>;
-
 @compute @workgroup_size(256)
 fn main(
     @builtin(local_invocation_index) lane: u32,
@@ -14,17 +12,9 @@ fn main(
         for (var i = lane; i < params.k; i += 256u) {
             acc += a[row * params.k + i] * x[i];
         }
-        partial[lane] = acc;
-        workgroupBarrier();
-        for (var half = 128u; half > 0u; half /= 2u) {
-            if lane < half {
-                partial[lane] += partial[lane + half];
-            }
-            workgroupBarrier();
-        }
+        let product = tectum_tree_sum(lane, acc);
         if lane == 0u {
-            y[row] = tectum_activation(partial[0]PLUS_BIAS, params.activation)PLUS_RESIDUAL;
+            y[row] = tectum_activation(productPLUS_BIAS, params.activation)PLUS_RESIDUAL;
         }
-        workgroupBarrier();
     }
 }

@@ -1,8 +1,6 @@
 // y[row, i] = exp(scale·x[row, i] − m) / Σ exp(scale·x[row, j] − m), m the greatest scaled element of the row.
 // in: x [rows, cols]; out: y [rows, cols]. One workgroup per row, three passes, fixed trees; rows stride over workgroups.
 // A NaN or +inf in a row makes it NaN, and so does a row of -inf alone.
-var<workgroup> partial: array<f32, 256>;
-
 @compute @workgroup_size(256)
 fn main(
     @builtin(local_invocation_index) lane: u32,
@@ -16,32 +14,14 @@ fn main(
         for (var i = start + lane; i < end; i += 256u) {
             greatest = tectum_max(greatest, params.scale * x[i]);
         }
-        partial[lane] = greatest;
-        workgroupBarrier();
-        for (var half = 128u; half > 0u; half /= 2u) {
-            if lane < half {
-                partial[lane] = tectum_max(partial[lane], partial[lane + half]);
-            }
-            workgroupBarrier();
-        }
-        greatest = partial[0];
-        workgroupBarrier();
+        greatest = tectum_tree_max(lane, greatest);
         var total = 0.0;
         for (var i = start + lane; i < end; i += 256u) {
             let e = tectum_exp(params.scale * x[i] - greatest);
             y[i] = e;
             total += e;
         }
-        partial[lane] = total;
-        workgroupBarrier();
-        for (var half = 128u; half > 0u; half /= 2u) {
-            if lane < half {
-                partial[lane] += partial[lane + half];
-            }
-            workgroupBarrier();
-        }
-        let inverse = 1.0 / partial[0];
-        workgroupBarrier();
+        let inverse = 1.0 / tectum_tree_sum(lane, total);
         for (var i = start + lane; i < end; i += 256u) {
             y[i] *= inverse;
         }

@@ -132,7 +132,7 @@ pub fn verify(device: &Device, seed: u64, mut progress: impl FnMut(&str)) -> Res
                 Ok(worst) => operation.worst_of_bound = operation.worst_of_bound.max(worst),
                 Err(error) if error.kind() == ErrorKind::Mismatch => {
                     if operation.passed && known.is_none() {
-                        failures.push(error.to_string());
+                        failures.push(format!("{}: {error}", suite.name));
                     }
                     operation.passed = false;
                 }

@@ -141,6 +141,9 @@ pub(crate) trait Compiled: Send {
     fn download(&self, index: usize) -> &[u8];
     /// Executes the list once and waits for its downloads.
     fn run(&mut self) -> Result<RunStats>;
+    /// Executes the launches once, one by one, and gives each one's time by the device's clock in nanoseconds; none where
+    /// the device has no clock. What the host uploads is as at the last run.
+    fn trace(&mut self) -> Result<Vec<Option<u64>>>;
 }
 
 struct DeviceInner {

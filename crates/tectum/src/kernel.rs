@@ -44,6 +44,8 @@ pub enum Prelude {
     Math,
     /// Philox4x32-10 and the exact conversions to uniforms and normals (`kernels/lib/random.wgsl`).
     Random,
+    /// Reductions over a workgroup (`kernels/lib/tree.wgsl`); brings [`Prelude::Math`].
+    Tree,
     /// Total order of floats as integer keys (`kernels/lib/order.wgsl`).
     Order,
     /// The activation that a product ends with (`kernels/lib/activation.wgsl`); brings [`Prelude::Math`].
@@ -55,6 +57,7 @@ impl Prelude {
         match self {
             Prelude::Math => include_str!("../kernels/lib/math.wgsl"),
             Prelude::Random => include_str!("../kernels/lib/random.wgsl"),
+            Prelude::Tree => include_str!("../kernels/lib/tree.wgsl"),
             Prelude::Order => include_str!("../kernels/lib/order.wgsl"),
             Prelude::Activation => include_str!("../kernels/lib/activation.wgsl"),
         }
@@ -202,7 +205,7 @@ impl KernelBuilder {
     /// Puts a prelude before the body.
     #[must_use]
     pub fn prelude(mut self, prelude: Prelude) -> Self {
-        if prelude == Prelude::Activation {
+        if matches!(prelude, Prelude::Activation | Prelude::Tree) {
             self = self.prelude(Prelude::Math);
         }
         if !self.preludes.contains(&prelude) {

@@ -82,6 +82,15 @@ pub struct RunStats {
     pub fallbacks: u32,
 }
 
+/// The time of one launch, from a traced run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LaunchTime {
+    /// The kernel's name.
+    pub kernel: String,
+    /// Nanoseconds by the device's clock; none where it has none.
+    pub ns: Option<u64>,
+}
+
 impl RunStats {
     /// Adds another run's numbers.
     pub fn add(&mut self, other: &RunStats) {

@@ -35,7 +35,7 @@ pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{CompiledGraph, Factor, Graph, GraphBuilder, LayoutEntry, Node, ParameterLayout, Tensor};
 pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
-pub use launch::{BINDING_ALIGNMENT, RunStats};
+pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use memory::{Buffer, Pool, PoolCaps, PoolStats};
 pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, Matrix, Plan, PlanBuilder, View};

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::device::{Device, DeviceInfo};
-use crate::launch::RunStats;
+use crate::launch::{LaunchTime, RunStats};
 use crate::memory::PoolStats;
 use crate::plan::Executable;
 
@@ -72,6 +72,8 @@ pub struct Receipt {
     pub utilisation: Option<f64>,
     /// Every fallback with its reason.
     pub fallbacks: Vec<Fallback>,
+    /// The time of each launch of one more run, if the session was traced.
+    pub launches: Option<Vec<LaunchTime>>,
 }
 
 /// A receipt in the making.
@@ -83,6 +85,7 @@ pub struct Session {
     totals: RunStats,
     latency_ns: Histogram<u64>,
     fallbacks: Vec<Fallback>,
+    launches: Option<Vec<LaunchTime>>,
 }
 
 impl Session {
@@ -90,7 +93,7 @@ impl Session {
     pub fn new(device: &Device) -> Self {
         // One nanosecond to 1,000 s in three significant digits: fixed space, no growth while recording.
         let latency_ns = Histogram::new_with_bounds(1, 1_000_000_000_000, 3).expect("invariant: constant bounds are valid");
-        Self { device: device.clone(), code: BTreeMap::new(), runs: 0, totals: RunStats::default(), latency_ns, fallbacks: Vec::new() }
+        Self { device: device.clone(), code: BTreeMap::new(), runs: 0, totals: RunStats::default(), latency_ns, fallbacks: Vec::new(), launches: None }
     }
 
     /// Names the code that runs of this executable launch.
@@ -116,6 +119,11 @@ impl Session {
             Some(fallback) => fallback.count += 1,
             None => self.fallbacks.push(Fallback { what: what.to_owned(), reason: reason.to_owned(), count: 1 }),
         }
+    }
+
+    /// Keeps the launch times of a traced run.
+    pub fn traced(&mut self, launches: Vec<LaunchTime>) {
+        self.launches = Some(launches);
     }
 
     /// Runs counted so far.
@@ -153,6 +161,7 @@ impl Session {
             energy_j: None,
             utilisation: None,
             fallbacks: self.fallbacks.clone(),
+            launches: self.launches.clone(),
         }
     }
 }

@@ -63,6 +63,9 @@ fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
             session.record(&run.run()?, 1000);
         }
         session.fell_back("nothing", "a test");
+        let launches = run.trace()?;
+        assert_eq!((launches.len(), launches[0].kernel.as_str(), launches[0].ns.is_some()), (1, "exp_f32", id != "null"), "{id}");
+        session.traced(launches);
         let receipt = serde_json::to_value(session.receipt()).expect("receipts are JSON");
         let mut found = Vec::new();
         faults(&schema, &receipt, "receipt", &mut found);

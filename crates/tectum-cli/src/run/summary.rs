@@ -30,6 +30,10 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
     for fallback in &outcome.receipt.fallbacks {
         rows.push(row("fallback", format!("{}: {} ({} times)", fallback.what, fallback.reason, fallback.count)));
     }
+    for launch in outcome.receipt.launches.iter().flatten() {
+        let time = launch.ns.map_or_else(|| "not timed by the device".to_owned(), |ns| format!("{:.1} us", ns as f64 / 1e3));
+        rows.push(row("launch", format!("{} {time}", launch.kernel)));
+    }
     table(&rows)
 }
 

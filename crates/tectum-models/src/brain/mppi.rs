@@ -19,7 +19,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use tectum::{DType, Device, Executable, Kernel, Plan, PlanBuilder, Result, RunStats, View};
+use tectum::{DType, Device, Executable, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::Brain;
 use crate::body::ChannelKind;
@@ -222,6 +222,10 @@ impl Brain for Mppi {
         self.run.write_state(self.slots.table, table)?;
         (self.last_action, self.seed, self.tick) = (last_action, counters[0], counters[1]);
         Ok(())
+    }
+
+    fn trace(&mut self) -> Result<Vec<LaunchTime>> {
+        self.run.trace()
     }
 
     fn device(&self) -> Option<&Device> {

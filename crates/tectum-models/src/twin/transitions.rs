@@ -70,9 +70,11 @@ impl Transitions {
         transitions
     }
 
-    /// Takes the transitions of a rig recording, leaving out those that touch a sensor jump.
+    /// Takes the transitions of a rig recording, leaving out those that touch a sensor jump or its dead zone.
     ///
     /// A controller that sees row k acts on row k + 1, so row k's command is the previous action and row k + 1's the action.
+    /// The recorded velocity is filtered and late; the angle's central difference stands in its place, since the body that
+    /// the twin is to drive reports its true velocity.
     ///
     /// # Errors
     /// `Data` if the recording has fewer than 100 usable transitions.
@@ -81,13 +83,23 @@ impl Transitions {
             let seconds = recording.elapsed_ms[row] / 1000.0;
             (recording.la_position_in[row] - recording.la_position_in[row - 1]) / seconds
         };
+        let turn_deg = |row: usize| {
+            let change = recording.pend_position_deg[row + 1] - recording.pend_position_deg[row];
+            change - 360.0 * (change / 360.0).round()
+        };
+        let pole_velocity = |row: usize| {
+            let seconds = (recording.elapsed_ms[row] + recording.elapsed_ms[row + 1]) / 1000.0;
+            (turn_deg(row - 1) + turn_deg(row)) / seconds
+        };
         let observation = |row: usize| {
-            [recording.la_position_in[row], velocity(row), recording.pend_velocity_deg_per_s[row], recording.pend_position_deg[row]]
-                .map(|number| number as f32)
+            [recording.la_position_in[row], velocity(row), pole_velocity(row), recording.pend_position_deg[row]].map(|number| number as f32)
         };
         let mut transitions = Transitions::default();
-        for row in 1..recording.len().saturating_sub(1) {
-            if recording.angle_is_valid[row] && recording.angle_is_valid[row + 1] {
+        for row in 1..recording.len().saturating_sub(2) {
+            let rows = row - 1..row + 3;
+            // In the dead zone of its potentiometer the rig reports exactly −180 however the pole moves.
+            let stuck = recording.pend_position_deg[rows.clone()].contains(&-180.0);
+            if !stuck && recording.angle_is_valid[rows].iter().all(|valid| *valid) {
                 let actions = [recording.cmd_volts[row], recording.cmd_volts[row + 1]].map(|volts| volts as f32);
                 transitions.push(layout, &observation(row), actions, &observation(row + 1));
             }

@@ -197,12 +197,13 @@ impl CpuCompiled {
         memory_of(block.allocation()).start().wrapping_add(offset)
     }
 
-    /// Takes the turn of every shared buffer from `index` on, then runs; the turns end as the recursion unwinds.
-    fn run_locked(&self, index: usize) {
+    /// Takes the turn of every shared buffer from `index` on, then runs; the turns end as the recursion unwinds. `done` is
+    /// told of each launch as it ends.
+    fn run_locked(&self, index: usize, done: &mut dyn FnMut()) {
         match self.shared.get(index) {
             Some(&buffer) => {
                 let _turn = memory_of(self.memory[buffer].allocation()).lock();
-                self.run_locked(index + 1);
+                self.run_locked(index + 1, done);
             }
             None => {
                 for call in &self.calls {
@@ -212,6 +213,7 @@ impl CpuCompiled {
                     let arguments =
                         unsafe { NativeCall::new(&call.params, &self.regions[call.regions.clone()], self.threads) };
                     (call.native)(&arguments);
+                    done();
                 }
             }
         }
@@ -234,8 +236,19 @@ impl Compiled for CpuCompiled {
 
     fn run(&mut self) -> Result<RunStats> {
         let start = Instant::now();
-        self.run_locked(0);
+        self.run_locked(0, &mut || {});
         let elapsed = start.elapsed().as_nanos() as u64;
         Ok(RunStats { launches: self.calls.len() as u32, submissions: 1, device_ns: Some(elapsed), ..RunStats::default() })
+    }
+
+    fn trace(&mut self) -> Result<Vec<Option<u64>>> {
+        let mut times = Vec::with_capacity(self.calls.len());
+        let mut last = Instant::now();
+        self.run_locked(0, &mut || {
+            let now = Instant::now();
+            times.push(Some((now - last).as_nanos() as u64));
+            last = now;
+        });
+        Ok(times)
     }
 }

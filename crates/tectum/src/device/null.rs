@@ -126,4 +126,8 @@ impl Compiled for NullCompiled {
     fn run(&mut self) -> Result<RunStats> {
         Ok(self.stats)
     }
+
+    fn trace(&mut self) -> Result<Vec<Option<u64>>> {
+        Ok(vec![None; self.stats.launches as usize])
+    }
 }

@@ -129,6 +129,7 @@ fn define_gemm(epilogue: Epilogue) -> Arc<Kernel> {
 fn define_matvec(epilogue: Epilogue) -> Arc<Kernel> {
     let builder = Kernel::define(format!("matvec_f32{}", epilogue.suffix()))
         .prelude(Prelude::Activation)
+        .prelude(Prelude::Tree)
         .read("a", DType::F32)
         .read("x", DType::F32)
         .write("y", DType::F32);

@@ -17,10 +17,10 @@ pub const COLUMN_SEGMENT: usize = 64;
 /// Independent accumulators of the native twins: four vectors of the widest SIMD.
 const LANES: usize = 64;
 
-fn define(name: &'static str, body: &'static str, native: super::NativeFn) -> Arc<Kernel> {
+fn define(name: &'static str, body: &str, native: super::NativeFn) -> Arc<Kernel> {
     built_in(
         Kernel::define(name)
-            .prelude(Prelude::Math)
+            .prelude(Prelude::Tree)
             .read("x", DType::F32)
             .write("y", DType::F32)
             .param("rows", DType::U32)
@@ -32,14 +32,19 @@ fn define(name: &'static str, body: &'static str, native: super::NativeFn) -> Ar
     )
 }
 
+fn row_body(combine: &str, neutral: &str, tree: &str) -> String {
+    let body = include_str!("../../kernels/reduce_f32.wgsl").replace("NEUTRAL", neutral).replace("TREE", tree);
+    format!("fn combine(a: f32, b: f32) -> f32 {{\n    return {combine};\n}}\n{body}")
+}
+
 /// `y[row, s]` = sum of segment `s` of row `row`.
 pub static SUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    define("sum_f32", include_str!("../../kernels/sum_f32.wgsl"), |call| reduce_rows(call, sum))
+    define("sum_f32", &row_body("a + b", "0.0", "tectum_tree_sum"), |call| reduce_rows(call, sum))
 });
 
 /// `y[row, s]` = greatest element of segment `s` of row `row`; NaN if there is one.
 pub static MAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    define("max_f32", include_str!("../../kernels/max_f32.wgsl"), |call| reduce_rows(call, max))
+    define("max_f32", &row_body("tectum_max(a, b)", "-tectum_inf()", "tectum_tree_max"), |call| reduce_rows(call, max))
 });
 
 /// `y[s, col]` = sum of column `col` over the rows of segment `s`.

@@ -12,7 +12,7 @@ use crate::dtype::DType;
 pub static SOFTMAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     built_in(
         Kernel::define("softmax_f32")
-            .prelude(Prelude::Math)
+            .prelude(Prelude::Tree)
             .read("x", DType::F32)
             .write("y", DType::F32)
             .param("rows", DType::U32)

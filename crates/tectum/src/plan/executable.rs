@@ -6,7 +6,7 @@ use super::{Plan, Slot, SlotKind, View};
 use crate::device::{Compiled, Device};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::launch::{Launch, LaunchList, Region, RunStats, align};
+use crate::launch::{Launch, LaunchList, LaunchTime, Region, RunStats, align};
 use crate::memory::{Block, Buffer, Role};
 
 /// Where a slot lives once compiled.
@@ -29,8 +29,9 @@ pub struct Executable {
     downloads: Vec<Option<usize>>,
     blocks: Vec<Arc<Block>>,
     code: Vec<(String, u64)>,
+    /// The kernel of each launch.
+    launched: Vec<String>,
     compiled: Box<dyn Compiled>,
-    /// Given where a slot has no bytes.
     ran: bool,
 }
 
@@ -96,6 +97,7 @@ impl Plan {
             downloads: layout.downloads,
             blocks,
             code: self.code_objects(),
+            launched: self.kernels().map(|kernel| kernel.name().to_owned()).collect(),
             compiled,
             ran: false,
         })
@@ -247,6 +249,16 @@ impl Executable {
         let stats = self.compiled.run()?;
         self.ran = true;
         Ok(stats)
+    }
+
+    /// Executes the launches once, each timed on its own, with the inputs of the last run; states move on as in a run.
+    /// Launches that would overlap do not, so the sum is no less than a run's device time.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
+        let times = self.compiled.trace()?;
+        Ok(self.launched.iter().zip(times).map(|(kernel, ns)| LaunchTime { kernel: kernel.clone(), ns }).collect())
     }
 
     /// An output of the last run.

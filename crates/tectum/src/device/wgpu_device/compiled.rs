@@ -73,16 +73,14 @@ impl WgpuCompiled {
             Some(buffer) => Some(Upload::new(&context, list.buffer_bytes[buffer], &memory[buffer])?),
             None => None,
         };
-        let queries = context.timestamps.then(|| {
-            context.device.create_query_set(&wgpu::QuerySetDescriptor {
-                label: Some("run"),
-                ty: wgpu::QueryType::Timestamp,
-                count: 2,
-            })
-        });
+        let queries = context.timestamps.then(|| query_set(&context, 2));
         let download = Download::new(&context, list, &memory)?;
         let ns_per_tick = f64::from(context.queue.get_timestamp_period());
         Ok(Self { name: list.name.clone(), context, dispatches, upload, download, queries, ns_per_tick, _memory: memory })
+    }
+
+    fn nanoseconds(&self, begin: u64, end: u64) -> u64 {
+        (end.wrapping_sub(begin) as f64 * self.ns_per_tick) as u64
     }
 
     fn encode(&self) -> wgpu::CommandBuffer {
@@ -90,19 +88,7 @@ impl WgpuCompiled {
         if let Some(Upload { mapped, target: Some(target), bytes, .. }) = &self.upload {
             encoder.copy_buffer_to_buffer(mapped, 0, target, 0, Some(*bytes as u64));
         }
-        {
-            let timestamp_writes = self.queries.as_ref().map(|query_set| wgpu::ComputePassTimestampWrites {
-                query_set,
-                beginning_of_pass_write_index: Some(0),
-                end_of_pass_write_index: Some(1),
-            });
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some(&self.name), timestamp_writes });
-            for dispatch in &self.dispatches {
-                pass.set_pipeline(&dispatch.pipeline.pipeline);
-                pass.set_bind_group(0, &dispatch.group, &[]);
-                pass.dispatch_workgroups(dispatch.groups, 1, 1);
-            }
-        }
+        self.encode_pass(&mut encoder, &self.dispatches, self.queries.as_ref(), 0);
         let download = &self.download;
         if download.bytes > 0 {
             if let Some(queries) = &self.queries {
@@ -116,6 +102,21 @@ impl WgpuCompiled {
             }
         }
         encoder.finish()
+    }
+
+    /// One compute pass, its begin and end written to `queries` from `first` on.
+    fn encode_pass(&self, encoder: &mut wgpu::CommandEncoder, dispatches: &[Dispatch], queries: Option<&wgpu::QuerySet>, first: u32) {
+        let timestamp_writes = queries.map(|query_set| wgpu::ComputePassTimestampWrites {
+            query_set,
+            beginning_of_pass_write_index: Some(first),
+            end_of_pass_write_index: Some(first + 1),
+        });
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some(&self.name), timestamp_writes });
+        for dispatch in dispatches {
+            pass.set_pipeline(&dispatch.pipeline.pipeline);
+            pass.set_bind_group(0, &dispatch.group, &[]);
+            pass.dispatch_workgroups(dispatch.groups, 1, 1);
+        }
     }
 
     fn lost(&self, doing: &str) -> Error {
@@ -177,6 +178,11 @@ impl Download {
     fn host_bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.host)
     }
+}
+
+fn query_set(context: &Context, count: u32) -> wgpu::QuerySet {
+    let ty = wgpu::QueryType::Timestamp;
+    context.device.create_query_set(&wgpu::QuerySetDescriptor { label: Some("times"), ty, count })
 }
 
 fn map(buffer: &wgpu::Buffer, mode: wgpu::MapMode, ready: &Arc<AtomicBool>) {
@@ -281,9 +287,38 @@ impl Compiled for WgpuCompiled {
         self.download.readback.unmap();
         (stats.transfers_down, stats.bytes_down) = (1, bytes as u64);
         if self.queries.is_some() {
-            let ticks = self.download.host[1].wrapping_sub(self.download.host[0]);
-            stats.device_ns = Some((ticks as f64 * self.ns_per_tick) as u64);
+            stats.device_ns = Some(self.nanoseconds(self.download.host[0], self.download.host[1]));
         }
         Ok(stats)
+    }
+
+    fn trace(&mut self) -> Result<Vec<Option<u64>>> {
+        let count = self.dispatches.len();
+        if self.queries.is_none() || count == 0 || 2 * count > wgpu::QUERY_SET_MAX_QUERIES as usize {
+            return Ok(vec![None; count]);
+        }
+        // A pass for each launch, so that each has a begin and an end of its own.
+        let queries = query_set(&self.context, 2 * count as u32);
+        let bytes = 16 * count;
+        let resolved = self.context.buffer("times", bytes, wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC)?;
+        let readback = self.context.buffer("times", bytes, wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ)?;
+        let mut encoder = self.context.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        if let Some(upload) = &self.upload {
+            upload.mapped.unmap();
+        }
+        for (index, dispatch) in self.dispatches.iter().enumerate() {
+            self.encode_pass(&mut encoder, std::slice::from_ref(dispatch), Some(&queries), 2 * index as u32);
+        }
+        encoder.resolve_query_set(&queries, 0..2 * count as u32, &resolved, 0);
+        encoder.copy_buffer_to_buffer(&resolved, 0, &readback, 0, Some(bytes as u64));
+        let submission = self.context.queue.submit([encoder.finish()]);
+        readback.map_async(wgpu::MapMode::Read, .., |_| {});
+        if let Some(upload) = &self.upload {
+            upload.request();
+        }
+        self.context.wait(submission, &format!("tracing plan {}", self.name))?;
+        let view = readback.get_mapped_range(..bytes as u64).map_err(|e| self.lost("mapping the times").with_source(e))?;
+        let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view);
+        Ok(ticks.as_chunks::<2>().0.iter().map(|&[begin, end]| Some(self.nanoseconds(begin, end))).collect())
     }
 }

@@ -1,12 +1,6 @@
-// Greatest element of each segment of each row, NaN if there is one.
+// Each segment of each row reduced to one value: y[row, s] = Σ (or greatest) x[row, s·segment ..]; a NaN stays.
 // in: x [rows, cols]; out: y [rows, segments]. One workgroup reduces one segment: 256 strided partial results, then a
-// binary tree; workgroups stride over the items. The tree is fixed by the shape.
-fn combine(a: f32, b: f32) -> f32 {
-    return tectum_max(a, b);
-}
-
-var<workgroup> partial: array<f32, 256>;
-
+// binary tree; workgroups stride over the items. The tree is fixed by the shape. Body of sum_f32 and max_f32.
 @compute @workgroup_size(256)
 fn main(
     @builtin(local_invocation_index) lane: u32,
@@ -17,21 +11,13 @@ fn main(
         let row = item / params.segments;
         let start = (item % params.segments) * params.segment;
         let end = min(start + params.segment, params.cols);
-        var acc = -tectum_inf();
+        var acc = NEUTRAL;
         for (var i = start + lane; i < end; i += 256u) {
             acc = combine(acc, x[row * params.cols + i]);
         }
-        partial[lane] = acc;
-        workgroupBarrier();
-        for (var half = 128u; half > 0u; half /= 2u) {
-            if lane < half {
-                partial[lane] = combine(partial[lane], partial[lane + half]);
-            }
-            workgroupBarrier();
-        }
+        let result = TREE(lane, acc);
         if lane == 0u {
-            y[item] = partial[0];
+            y[item] = result;
         }
-        workgroupBarrier();
     }
 }
