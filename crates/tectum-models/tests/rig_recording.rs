@@ -11,7 +11,7 @@ const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/da
 #[test]
 fn the_servo_law_explains_the_recorded_velocity() {
     if !Path::new(RECORDING).exists() {
-        eprintln!("skipped: ../shared/data/pendulum/rig.csv is absent");
+        eprintln!("skipped: ../shared/data/pendulum/rig.csv is absent: the rig recording");
         return;
     }
     let recording = RigRecording::read(Path::new(RECORDING)).expect("the recording");

@@ -52,3 +52,35 @@ fn measured_rates_are_positive_and_the_cpu_has_no_transfers() -> Result<(), Erro
     assert_eq!((measured.upload_bytes_per_s, measured.download_bytes_per_s), (None, None));
     Ok(())
 }
+
+/// A mapping's callback may run on any thread that polls: runs, reads and writes side by side must not see it too early.
+#[test]
+fn executables_of_one_device_run_side_by_side() -> Result<(), Error> {
+    for id in ["cpu", "vulkan:0"] {
+        let Ok(device) = Device::open(id) else {
+            println!("skipped: {id} is absent: executables side by side");
+            continue;
+        };
+        let device = &device;
+        let work = move |thread: u32| -> Result<(), Error> {
+            let mut plan = tectum::PlanBuilder::new("side by side");
+            let (x, y) = (plan.input("x", tectum::DType::F32, 100), plan.output("y", tectum::DType::F32, 100));
+            plan.unary("neg", x, y)?;
+            let mut run = plan.finish()?.compile(device)?;
+            for round in 0..300 {
+                let value = (thread * 1000 + round) as f32;
+                run.input::<f32>(x).fill(value);
+                run.run()?;
+                assert_eq!(run.output::<f32>(y), [-value; 100]);
+                let buffer = device.buffer_from(&[value; 64])?;
+                assert_eq!(buffer.read()?, [value; 64]);
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || work(thread))).collect();
+            threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+        })?;
+    }
+    Ok(())
+}

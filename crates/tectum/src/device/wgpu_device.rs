@@ -6,6 +6,7 @@
 
 mod adapter;
 mod compiled;
+mod mapping;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use crate::kernel::Kernel;
 use crate::launch::LaunchList;
 use crate::memory::{Block, Role};
 pub(super) use adapter::{list, open};
+use mapping::Mapping;
 
 /// The most compiled kernels that a device keeps.
 const PIPELINE_CAP: usize = 512;
@@ -105,7 +107,7 @@ impl Context {
         })
     }
 
-    /// Waits for a submission; its mapping callbacks have run when this returns.
+    /// Waits for a submission.
     fn wait(&self, submission: wgpu::SubmissionIndex, doing: &str) -> Result<()> {
         let wait = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
         self.device.poll(wait).map_err(|error| {
@@ -202,8 +204,10 @@ impl Backend for WgpuDevice {
         let mut encoder = self.context.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.copy_buffer_to_buffer(buffer_of(from), offset as u64, &staging, 0, Some(data.len() as u64));
         let submission = self.context.queue.submit([encoder.finish()]);
-        staging.map_async(wgpu::MapMode::Read, .., |_| {});
+        let mapping = Mapping::default();
+        mapping.request(&staging, wgpu::MapMode::Read);
         self.context.wait(submission, "reading a buffer")?;
+        mapping.wait(&self.context, "reading a buffer")?;
         let view = staging.get_mapped_range(..data.len() as u64).map_err(|error| {
             Error::device_lost(format!("{}: reading a buffer", self.context.info.id)).with_source(error)
         })?;

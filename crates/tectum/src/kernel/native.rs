@@ -95,36 +95,6 @@ impl<'a> NativeCall<'a> {
 /// Elements that one thread should have before a second is woken: about 60 µs of streaming.
 pub const WORK_PER_THREAD: usize = 1 << 17;
 
-/// Splits `0..items` into at most `threads` ranges of nearly equal length and runs `work` on each.
-///
-/// The caller works too; a single range runs on the caller without touching the pool.
-pub fn for_each_range(items: usize, threads: usize, work: impl Fn(std::ops::Range<usize>) + Sync) {
-    if threads <= 1 || items <= 1 {
-        return work(0..items);
-    }
-    let middle_threads = threads / 2;
-    let middle = items * middle_threads / threads;
-    split_range(0..middle, middle_threads, middle..items, threads - middle_threads, &work);
-}
-
-fn split_range(
-    left: std::ops::Range<usize>,
-    left_threads: usize,
-    right: std::ops::Range<usize>,
-    right_threads: usize,
-    work: &(impl Fn(std::ops::Range<usize>) + Sync),
-) {
-    let run = |range: std::ops::Range<usize>, threads: usize| {
-        if threads <= 1 {
-            return work(range);
-        }
-        let half = threads / 2;
-        let middle = range.start + range.len() * half / threads;
-        split_range(range.start..middle, half, middle..range.end, threads - half, work);
-    };
-    rayon::join(|| run(left, left_threads), || run(right, right_threads));
-}
-
 /// Splits `out` into chunks of `chunk` elements and runs `work(index of the chunk, chunk)` on at most `threads` threads.
 pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     use rayon::prelude::*;

@@ -73,7 +73,7 @@ fn counting_plan() -> (Plan, View, View, View) {
 fn states_live_from_run_to_run_and_can_be_shared() {
     for id in ["cpu", "vulkan:0"] {
         let Ok(device) = Device::open(id) else {
-            println!("skipped: {id} is absent");
+            println!("skipped: {id} is absent: states of plans");
             continue;
         };
         let (plan, one, state, out) = counting_plan();
@@ -102,7 +102,7 @@ fn a_run_is_one_upload_one_submission_and_one_download() {
     let expected = [("cpu", 0, 0), ("null", 1, 1), ("vulkan:0", 1, 1)];
     for (id, up, down) in expected {
         let Ok(device) = Device::open(id) else {
-            println!("skipped: {id} is absent");
+            println!("skipped: {id} is absent: transfers of a run");
             continue;
         };
         let mut plan = PlanBuilder::new("traffic");
@@ -120,12 +120,12 @@ fn a_run_is_one_upload_one_submission_and_one_download() {
 #[test]
 fn a_binding_longer_than_the_device_allows_is_refused_with_the_numbers() {
     let Ok(device) = Device::open("vulkan:0") else {
-        println!("skipped: vulkan:0 is absent");
+        println!("skipped: vulkan:0 is absent: bindings that are too long");
         return;
     };
     let limit = device.info().limits.max_binding_bytes as usize;
     if limit > 1 << 30 {
-        println!("skipped: vulkan:0 binds {limit} bytes");
+        println!("skipped: vulkan:0 binds {limit} bytes: bindings that are too long");
         return;
     }
     let mut plan = PlanBuilder::new("long");

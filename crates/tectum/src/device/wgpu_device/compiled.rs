@@ -1,8 +1,8 @@
 //! A launch list with its bind groups built: one submission a run.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::mapping::Mapping;
 use super::{Context, Pipeline, buffer_of};
 use crate::device::Compiled;
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ struct Upload {
     mapped: wgpu::Buffer,
     /// Where the staging buffer is copied to.
     target: Option<wgpu::Buffer>,
-    ready: Arc<AtomicBool>,
+    mapping: Mapping,
 }
 
 /// How downloads come back: gathered into one block, read as one.
@@ -40,7 +40,7 @@ struct Download {
     block: wgpu::Buffer,
     readback: wgpu::Buffer,
     host: Vec<u64>,
-    ready: Arc<AtomicBool>,
+    mapping: Mapping,
 }
 
 /// A launch list compiled for a wgpu device.
@@ -133,17 +133,15 @@ impl Upload {
             let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
             (context.buffer("upload", bytes, usage)?, Some(target))
         };
-        let upload = Self { host: vec![0; bytes.div_ceil(8)], bytes, mapped, target, ready: Arc::default() };
+        let upload = Self { host: vec![0; bytes.div_ceil(8)], bytes, mapped, target, mapping: Mapping::default() };
         upload.request();
-        context.device.poll(wgpu::PollType::wait_indefinitely()).map_err(|error| {
-            Error::device_lost(format!("{}: mapping the upload block", context.info.id)).with_source(error)
-        })?;
+        upload.mapping.wait(context, "mapping the upload block")?;
         Ok(upload)
     }
 
     /// Asks for the block back once the device has read it.
     fn request(&self) {
-        map(&self.mapped, wgpu::MapMode::Write, &self.ready);
+        self.mapping.request(&self.mapped, wgpu::MapMode::Write);
     }
 }
 
@@ -172,7 +170,7 @@ impl Download {
             let block = context.buffer("download", bytes, gathered | Usage::COPY_SRC)?;
             (block, context.buffer("readback", bytes, Usage::COPY_DST | Usage::MAP_READ)?)
         };
-        Ok(Self { gather, places, bytes, block, readback, host: vec![0; bytes.div_ceil(8)], ready: Arc::default() })
+        Ok(Self { gather, places, bytes, block, readback, host: vec![0; bytes.div_ceil(8)], mapping: Mapping::default() })
     }
 
     fn host_bytes(&self) -> &[u8] {
@@ -183,12 +181,6 @@ impl Download {
 fn query_set(context: &Context, count: u32) -> wgpu::QuerySet {
     let ty = wgpu::QueryType::Timestamp;
     context.device.create_query_set(&wgpu::QuerySetDescriptor { label: Some("times"), ty, count })
-}
-
-fn map(buffer: &wgpu::Buffer, mode: wgpu::MapMode, ready: &Arc<AtomicBool>) {
-    let ready = ready.clone();
-    ready.store(false, Ordering::Release);
-    buffer.map_async(mode, .., move |result| ready.store(result.is_ok(), Ordering::Release));
 }
 
 /// Every launch's parameters, written once: 256 bytes apart in one uniform buffer.
@@ -257,9 +249,7 @@ impl Compiled for WgpuCompiled {
     fn run(&mut self) -> Result<RunStats> {
         let mut stats = RunStats { launches: self.dispatches.len() as u32, submissions: 1, ..RunStats::default() };
         if let Some(upload) = &self.upload {
-            if !upload.ready.load(Ordering::Acquire) {
-                return Err(self.lost("mapping the upload block"));
-            }
+            upload.mapping.wait(&self.context, "the upload block").map_err(|e| e.at(&self.name))?;
             let mut view = upload.mapped.get_mapped_range_mut(..upload.bytes as u64).map_err(|e| self.lost("mapping").with_source(e))?;
             view.copy_from_slice(&bytemuck::cast_slice(&upload.host)[..upload.bytes]);
             drop(view);
@@ -269,7 +259,7 @@ impl Compiled for WgpuCompiled {
         let submission = self.context.queue.submit([self.encode()]);
         let bytes = self.download.bytes;
         if bytes > 0 {
-            map(&self.download.readback, wgpu::MapMode::Read, &self.download.ready);
+            self.download.mapping.request(&self.download.readback, wgpu::MapMode::Read);
         }
         if let Some(upload) = &self.upload {
             upload.request();
@@ -278,9 +268,7 @@ impl Compiled for WgpuCompiled {
         if bytes == 0 {
             return Ok(stats);
         }
-        if !self.download.ready.load(Ordering::Acquire) {
-            return Err(self.lost("mapping the download block"));
-        }
+        self.download.mapping.wait(&self.context, "the download block").map_err(|e| e.at(&self.name))?;
         let view = self.download.readback.get_mapped_range(..bytes as u64).map_err(|e| self.lost("mapping").with_source(e))?;
         bytemuck::cast_slice_mut(&mut self.download.host)[..bytes].copy_from_slice(&view);
         drop(view);
@@ -312,11 +300,14 @@ impl Compiled for WgpuCompiled {
         encoder.resolve_query_set(&queries, 0..2 * count as u32, &resolved, 0);
         encoder.copy_buffer_to_buffer(&resolved, 0, &readback, 0, Some(bytes as u64));
         let submission = self.context.queue.submit([encoder.finish()]);
-        readback.map_async(wgpu::MapMode::Read, .., |_| {});
+        let mapping = Mapping::default();
+        mapping.request(&readback, wgpu::MapMode::Read);
         if let Some(upload) = &self.upload {
             upload.request();
         }
-        self.context.wait(submission, &format!("tracing plan {}", self.name))?;
+        let doing = format!("tracing plan {}", self.name);
+        self.context.wait(submission, &doing)?;
+        mapping.wait(&self.context, &doing)?;
         let view = readback.get_mapped_range(..bytes as u64).map_err(|e| self.lost("mapping the times").with_source(e))?;
         let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&view);
         Ok(ticks.as_chunks::<2>().0.iter().map(|&[begin, end]| Some(self.nanoseconds(begin, end))).collect())
