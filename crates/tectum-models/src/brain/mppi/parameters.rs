@@ -51,7 +51,8 @@ pub struct MppiParameters {
 }
 
 impl MppiParameters {
-    /// The defaults for a body: found by search on twins of other seeds, see `docs/decisions/`.
+    /// The defaults for a body, found by trial on a few seeds; `docs/decisions/0003-fused-rollout.md` tells what they reach on
+    /// the rig.
     ///
     /// # Errors
     /// `Unsupported` for a body without defaults.
