@@ -1,6 +1,8 @@
 //! `cargo xtask test` checks everything; CI runs exactly it.
 
+mod gpu_kit;
 mod layers;
+mod mutations;
 mod paths;
 mod suite;
 
@@ -16,7 +18,9 @@ fn main() -> ExitCode {
     let result = match std::env::args().nth(1).as_deref() {
         Some("test") => suite::run(&root()),
         Some("check") => suite::structure(&root()),
-        _ => Err("usage: cargo xtask test | check".to_owned()),
+        Some("gpu-kit") => gpu_kit::run(&root()),
+        Some("mutate") => mutations::run(&root(), &std::env::args().nth(2).unwrap_or_default()),
+        _ => Err("usage: cargo xtask test | check | gpu-kit | mutate [RULE]".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

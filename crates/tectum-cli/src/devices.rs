@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use tectum::{Device, DeviceInfo, DeviceKind, Measurement, Result};
+use tectum::{AbsentDevice, Device, DeviceInfo, DeviceKind, Measurement, Readings, Result};
 
 use crate::table::{bytes, print, print_json, table};
 
@@ -17,6 +17,13 @@ pub struct DevicesArgs {
     measure: bool,
 }
 
+/// What is printed with `--json`.
+#[derive(Serialize)]
+struct Listing {
+    devices: Vec<Entry>,
+    absent: Vec<AbsentDevice>,
+}
+
 /// A device as printed with `--json`.
 #[derive(Serialize)]
 struct Entry {
@@ -24,6 +31,9 @@ struct Entry {
     info: DeviceInfo,
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Measurement>,
+    /// What its sensors showed right after the measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    readings: Option<Readings>,
     /// Why it could not be measured; one device's fault hides no other.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -35,8 +45,9 @@ struct Entry {
 /// A standard output that cannot be written.
 pub fn devices(args: &DevicesArgs) -> Result<()> {
     let entries = Device::list().into_iter().map(|info| entry(info, args.measure)).collect::<Vec<_>>();
+    let absent = Device::absent();
     if args.json {
-        return print_json(&entries);
+        return print_json(&Listing { devices: entries, absent });
     }
     let head = ["id", "name", "kind", "driver", "units", "width", "memory"].map(str::to_owned).to_vec();
     let mut text = table(&[vec![head], entries.iter().map(row).collect()].concat());
@@ -45,17 +56,23 @@ pub fn devices(args: &DevicesArgs) -> Result<()> {
         text += "\n";
         text += &table(&[vec![head], entries.iter().map(measured_row).collect()].concat());
     }
+    if !absent.is_empty() {
+        let head = ["absent", "why"].map(str::to_owned).to_vec();
+        let row = |absent: &AbsentDevice| vec![absent.device.clone(), absent.reason.clone()];
+        text += "\n";
+        text += &table(&[vec![head], absent.iter().map(row).collect()].concat());
+    }
     print(&text)
 }
 
 fn entry(info: DeviceInfo, measure: bool) -> Entry {
     // The null device executes nothing, so there is nothing to measure.
     if !measure || info.kind == DeviceKind::Null {
-        return Entry { info, measured: None, error: None };
+        return Entry { info, measured: None, readings: None, error: None };
     }
-    match Device::open(&info.id).and_then(|device| device.measure()) {
-        Ok(measured) => Entry { info, measured: Some(measured), error: None },
-        Err(error) => Entry { info, measured: None, error: Some(error.to_string()) },
+    match Device::open(&info.id).and_then(|device| Ok((device.measure()?, device.readings()))) {
+        Ok((measured, readings)) => Entry { info, measured: Some(measured), readings, error: None },
+        Err(error) => Entry { info, measured: None, readings: None, error: Some(error.to_string()) },
     }
 }
 

@@ -33,7 +33,7 @@ pub struct RunArgs {
     /// Seed of starts, noise and training.
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// The device: auto, cpu, null, vulkan:N, metal:N or dx12:N.
+    /// The device: auto, cpu, null, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
     /// What time is: the machine's clock, or as fast as it goes with every deadline met.

@@ -75,6 +75,7 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("run missing.toml", 7, "missing.toml"),
         ("run cart_pole --device vulcan:0", 2, "device \"vulcan:0\": expected auto, cpu"),
         ("run cart_pole --device vulkan:99", 4, "device vulkan:99: no such device here"),
+        ("run cart_pole --device cuda:99", 4, "device cuda:99: "),
         ("run cart_pole --brain pid", 2, "brain \"pid\" is unknown; known: mppi, lqr, zero"),
         ("run cart_pole --body arm", 2, "body \"arm\" is unknown; known: rig, pendulum, cart_pole"),
         ("run cart_pole --brain lqr --seconds nan", 2, "seconds is NaN, needs a number above 0"),
@@ -156,11 +157,22 @@ fn a_device_that_host_arithmetic_does_not_use_is_told_in_the_receipt() {
 #[test]
 fn devices_are_listed_with_their_nature() {
     let place = Place::new("devices");
-    let devices = place.json("devices --json");
-    let cpu = &devices[0];
+    let listing = place.json("devices --json");
+    let cpu = &listing["devices"][0];
     assert_eq!((&cpu["id"], &cpu["software"]), (&Value::from("cpu"), &Value::from(false)));
-    let output = place.tectum("devices");
-    assert!(text(&output.stdout).lines().any(|line| line.starts_with("cpu ")), "{}", text(&output.stdout));
+    let stdout = text(&place.tectum("devices").stdout);
+    assert!(stdout.lines().any(|line| line.starts_with("cpu ")), "{stdout}");
+    let absent = listing["absent"].as_array().expect("a list");
+    for absent in absent {
+        let (device, reason) = (absent["device"].as_str().expect("named"), absent["reason"].as_str().expect("told"));
+        assert!(stdout.lines().any(|line| line.starts_with(device) && line.ends_with(reason)), "{stdout}");
+        let id = if device == "cuda" { "cuda:0" } else { device };
+        let output = place.tectum(&format!("verify --device {id}"));
+        assert_eq!(output.status.code(), Some(4));
+        assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
+    }
+    let listed = listing["devices"].as_array().expect("a list").iter().any(|device| device["id"] == "cuda:0");
+    assert!(listed || !absent.is_empty(), "cuda is neither listed nor told absent: {listing}");
 }
 
 /// The folder that a run's last line names.

@@ -1,20 +1,22 @@
-//! Devices: the CPU, every GPU that wgpu reaches, and a null device that executes nothing.
+//! Devices: the CPU, NVIDIA GPUs, every GPU that wgpu reaches, and a null device that executes nothing.
 //!
 //! A device allocates memory, copies to and from it, and compiles a [`LaunchList`] into something that runs. It never sees
 //! a tensor operation, a graph or a model.
 
 mod cpu;
+mod cuda;
 mod null;
 mod wgpu_device;
 
 use std::sync::{Arc, Mutex, Weak};
+use std::time::SystemTime;
 
 use serde::Serialize;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::launch::{LaunchList, RunStats};
-use crate::memory::{Pool, Role};
+use crate::memory::{CopyPath, Pool, Role};
 
 /// How kernels reach the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -24,6 +26,8 @@ pub enum Api {
     Cpu,
     /// Nothing is executed.
     Null,
+    /// PTX through the NVIDIA driver.
+    Cuda,
     /// Vulkan through wgpu.
     Vulkan,
     /// Metal through wgpu.
@@ -38,6 +42,7 @@ impl Api {
         match self {
             Api::Cpu => "cpu",
             Api::Null => "null",
+            Api::Cuda => "cuda",
             Api::Vulkan => "vulkan",
             Api::Metal => "metal",
             Api::Dx12 => "dx12",
@@ -83,7 +88,7 @@ pub struct DeviceLimits {
 /// The properties of a device, as shown by `tectum devices` and kept in receipts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceInfo {
-    /// The id that `--device` takes: `cpu`, `null`, `vulkan:0` …
+    /// The id that `--device` takes: `cpu`, `null`, `cuda:0`, `vulkan:0` …
     pub id: String,
     /// The maker's name for it.
     pub name: String,
@@ -113,9 +118,45 @@ pub struct DeviceInfo {
     pub dtypes: Vec<DType>,
 }
 
+/// A device that cannot be used here, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AbsentDevice {
+    /// The id, `cuda:1`, or the API's name, `cuda`, where nothing can be said of single devices.
+    pub device: String,
+    /// What is missing.
+    pub reason: String,
+}
+
+/// What a device's own sensors show; none for what they do not measure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Readings {
+    /// Energy since the driver was loaded.
+    pub energy_j: Option<f64>,
+    /// Share of the driver's last sampling period in which a kernel ran.
+    pub utilisation: Option<f64>,
+    /// Power drawn.
+    pub power_w: Option<f64>,
+    /// Temperature of the chip.
+    pub temperature_c: Option<u32>,
+    /// Clock of the multiprocessors.
+    pub clock_mhz: Option<u32>,
+    /// Clock of the memory.
+    pub memory_clock_mhz: Option<u32>,
+    /// Memory in use, by every process.
+    pub memory_used_bytes: Option<u64>,
+}
+
+/// A device's sensors.
+pub(crate) trait Sensors {
+    fn read(&self) -> Readings;
+    /// The mean utilisation since then, if samples reach over at least a second of it.
+    fn mean_utilisation(&self, since: SystemTime) -> Option<f64>;
+}
+
 /// Device memory, owned by one backend.
 pub(crate) enum Allocation {
     Cpu(cpu::CpuMemory),
+    Cuda(cuda::CudaMemory),
     Null(#[expect(dead_code, reason = "held for its drop")] null::NullMemory),
     Wgpu(wgpu::Buffer),
 }
@@ -131,6 +172,15 @@ pub(crate) trait Backend: Send + Sync {
     fn read(&self, from: &Allocation, offset: usize, data: &mut [u8]) -> Result<()>;
     /// Prepares a list for running over the given memory, one allocation for each of its buffers.
     fn compile(&self, list: &LaunchList, memory: Vec<Arc<crate::memory::Block>>) -> Result<Box<dyn Compiled>>;
+    /// Copies the first bytes of one of its allocations to any device's, after earlier work, without the host; none where
+    /// it cannot.
+    fn copy(&self, _from: &Allocation, _to: &Allocation, _bytes: usize) -> Result<Option<CopyPath>> {
+        Ok(None)
+    }
+    /// What its driver measures, if anything.
+    fn sensors(&self) -> Option<&dyn Sensors> {
+        None
+    }
 }
 
 /// A compiled launch list.
@@ -139,6 +189,10 @@ pub(crate) trait Compiled: Send {
     fn upload_mut(&mut self) -> &mut [u8];
     /// The bytes of a download after a run.
     fn download(&self, index: usize) -> &[u8];
+    /// The library's routine that stands in for the kernel of a launch, with its version.
+    fn routine(&self, _launch: usize) -> Option<&str> {
+        None
+    }
     /// Executes the list once and waits for its downloads.
     fn run(&mut self) -> Result<RunStats>;
     /// Executes the launches once, one by one, and gives each one's time by the device's clock in nanoseconds; none where
@@ -168,17 +222,24 @@ impl Device {
     /// Lists every device of this machine; adapters are probed, none is opened.
     pub fn list() -> Vec<DeviceInfo> {
         let mut infos = vec![cpu::info(), null::info()];
+        infos.extend(cuda::list());
         infos.extend(wgpu_device::list());
         infos
     }
 
-    /// Opens the device of an id: `auto`, `cpu`, `null`, `vulkan:N`, `metal:N` or `dx12:N`.
+    /// Lists what [`Device::list`] cannot: devices without a usable driver or below what kernels need, with the reason.
+    pub fn absent() -> Vec<AbsentDevice> {
+        cuda::absent()
+    }
+
+    /// Opens the device of an id: `auto`, `cpu`, `null`, `cuda:N`, `vulkan:N`, `metal:N` or `dx12:N`.
     ///
     /// `auto` takes the CPU: software adapters are never chosen, and a hardware GPU only by its id until routing by
     /// measurement decides. The same id gives the same device object as long as one is alive.
     ///
     /// # Errors
-    /// `Invalid` for an id of another form, `Unsupported`, naming the ids that exist, for a device that this machine lacks.
+    /// `Invalid` for an id of another form, `Unsupported`, with the reason if one is known and the ids that exist, for a
+    /// device that this machine lacks.
     pub fn open(id: &str) -> Result<Device> {
         let id = if id == "auto" { "cpu" } else { id };
         let mut open = OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -210,6 +271,11 @@ impl Device {
         &self.0.pool
     }
 
+    /// What the device's sensors show; none where its driver has none.
+    pub fn readings(&self) -> Option<Readings> {
+        Some(self.backend().sensors()?.read())
+    }
+
     pub(crate) fn backend(&self) -> &dyn Backend {
         &*self.0.backend
     }
@@ -223,20 +289,34 @@ fn open_backend(id: &str) -> Result<Arc<dyn Backend>> {
     }
     let (api, number) = id.split_once(':').ok_or_else(|| unknown_device(id))?;
     let api = match api {
+        "cuda" => Api::Cuda,
         "vulkan" => Api::Vulkan,
         "metal" => Api::Metal,
         "dx12" => Api::Dx12,
         _ => return Err(unknown_device(id)),
     };
     let number: usize = number.parse().map_err(|_| unknown_device(id))?;
-    match wgpu_device::open(api, number)? {
-        Some(device) => Ok(Arc::new(device)),
-        None => Err(Error::unsupported(format!("device {id}: no such device here; present: {}", present()))),
+    match api {
+        Api::Cuda => cuda::open(number)?.map(|device| Arc::new(device) as _),
+        api => wgpu_device::open(api, number)?.map(|device| Arc::new(device) as _),
     }
+    .ok_or_else(|| missing_device(id))
+}
+
+fn missing_device(id: &str) -> Error {
+    let covers = |absent: &AbsentDevice| absent.device == id || id.strip_prefix(&absent.device).is_some_and(|rest| rest.starts_with(':'));
+    let reason = Device::absent().into_iter().find(covers).map_or_else(|| "no such device here".to_owned(), |absent| absent.reason);
+    Error::unsupported(format!("device {id}: {reason}; present: {}", present()))
+}
+
+/// A UUID in its usual form.
+fn format_uuid(bytes: &[u8; 16]) -> String {
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 fn unknown_device(id: &str) -> Error {
-    Error::invalid(format!("device \"{id}\": expected auto, cpu, null, vulkan:N, metal:N or dx12:N; tectum devices lists those present"))
+    Error::invalid(format!("device \"{id}\": expected auto, cpu, null, cuda:N, vulkan:N, metal:N or dx12:N; tectum devices lists those present"))
 }
 
 fn present() -> String {

@@ -76,7 +76,8 @@ pub struct RunStats {
     pub launches: u32,
     /// Submissions to a device queue.
     pub submissions: u32,
-    /// Time of the whole submission by the device's own clock, where it has one; on the CPU the wall time of the run.
+    /// Time of the whole submission by the device's own clock, where it has one; on the CPU the wall time of the run; none on
+    /// CUDA, where only a trace is timed.
     pub device_ns: Option<u64>,
     /// Launches that ran elsewhere than on the chosen device.
     pub fallbacks: u32,

@@ -30,13 +30,13 @@ mod memory;
 mod plan;
 mod receipt;
 
-pub use device::{Api, Device, DeviceInfo, DeviceKind, DeviceLimits};
+pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{CompiledGraph, Factor, Graph, GraphBuilder, LayoutEntry, Node, ParameterLayout, Tensor};
 pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
 pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
-pub use memory::{Buffer, Pool, PoolCaps, PoolStats};
+pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
 pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, Matrix, Plan, PlanBuilder, View};
 pub use receipt::{CodeObject, Fallback, Latency, RECEIPT_SCHEMA, Receipt, Session};

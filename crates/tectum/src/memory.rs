@@ -22,6 +22,21 @@ pub(crate) enum Role {
     Upload,
 }
 
+/// The way a copy between two buffers took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CopyPath {
+    /// Within one device.
+    Device,
+    /// From one device's memory to another's by themselves.
+    Peer,
+    /// Through the host's memory.
+    Host,
+}
+
+/// The most that a copy through the host holds there at a time.
+const HOST_COPY_BYTES: usize = 8 << 20;
+
 /// Caps on what a pool keeps and hands out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolCaps {
@@ -347,6 +362,40 @@ impl<T: Element> Buffer<T> {
             self.device.backend().read(self.block.allocation(), 0, bytemuck::cast_slice_mut(&mut data))?;
         }
         Ok(data)
+    }
+
+    /// Copies the contents to a buffer of any device, after both devices' earlier work, and waits.
+    ///
+    /// # Errors
+    /// `Invalid` if the lengths differ; whatever either device reports.
+    /// # Example
+    /// ```
+    /// use tectum::{CopyPath, Device};
+    /// let device = Device::open("cpu")?;
+    /// let (from, to) = (device.buffer_from(&[1u32, 2])?, device.buffer::<u32>(2)?);
+    /// assert_eq!(from.copy_to(&to)?, CopyPath::Host);
+    /// assert_eq!(to.read()?, [1, 2]);
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn copy_to(&self, to: &Buffer<T>) -> Result<CopyPath> {
+        if to.len != self.len {
+            return Err(Error::invalid(format!("buffer of {} elements copied to one of {}", self.len, to.len)));
+        }
+        if self.len == 0 || Arc::ptr_eq(&self.block, &to.block) {
+            return Ok(CopyPath::Device);
+        }
+        let (source, target) = (self.block.allocation(), to.block.allocation());
+        let bytes = self.len * size_of::<T>();
+        if let Some(path) = self.device.backend().copy(source, target, bytes)? {
+            return Ok(path);
+        }
+        let mut piece = vec![0; bytes.min(HOST_COPY_BYTES)];
+        for offset in (0..bytes).step_by(HOST_COPY_BYTES) {
+            let piece = &mut piece[..(bytes - offset).min(HOST_COPY_BYTES)];
+            self.device.backend().read(source, offset, piece)?;
+            to.device.backend().write(target, offset, piece)?;
+        }
+        Ok(CopyPath::Host)
     }
 }
 

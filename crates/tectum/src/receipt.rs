@@ -4,6 +4,7 @@
 //! described by `docs/receipt.schema.json`.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime};
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -30,9 +31,9 @@ pub struct Latency {
 /// A code object that ran.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct CodeObject {
-    /// The kernel's name.
+    /// The kernel's name; with the library and its version where a routine of a library stood in for it.
     pub kernel: String,
-    /// Content hash of its module (FNV-1a, 64 bits, hexadecimal).
+    /// Content hash of its module, or of that name (FNV-1a, 64 bits, hexadecimal).
     pub hash: String,
 }
 
@@ -66,15 +67,18 @@ pub struct Receipt {
     pub latency_ms: Latency,
     /// The device's memory pool at the end; its peak covers the device's whole life.
     pub pool: PoolStats,
-    /// Energy in joules, if the device's driver measures it.
+    /// Energy of the whole device during a session of at least a second, in joules, if its driver measures it.
     pub energy_j: Option<f64>,
-    /// Mean utilisation over at least a second, if the device's driver measures it.
+    /// Mean utilisation over at least a second of the session, its end if it is long, if the device's driver measures it.
     pub utilisation: Option<f64>,
     /// Every fallback with its reason.
     pub fallbacks: Vec<Fallback>,
     /// The time of each launch of one more run, if the session was traced.
     pub launches: Option<Vec<LaunchTime>>,
 }
+
+/// The least session whose energy is told: counters move some ten times a second.
+const LEAST_METERED: Duration = Duration::from_secs(1);
 
 /// A receipt in the making.
 #[derive(Debug, Clone)]
@@ -86,6 +90,9 @@ pub struct Session {
     latency_ns: Histogram<u64>,
     fallbacks: Vec<Fallback>,
     launches: Option<Vec<LaunchTime>>,
+    began: (Instant, SystemTime),
+    /// The device's energy counter at the start.
+    energy_j: Option<f64>,
 }
 
 impl Session {
@@ -93,7 +100,17 @@ impl Session {
     pub fn new(device: &Device) -> Self {
         // One nanosecond to 1,000 s in three significant digits: fixed space, no growth while recording.
         let latency_ns = Histogram::new_with_bounds(1, 1_000_000_000_000, 3).expect("invariant: constant bounds are valid");
-        Self { device: device.clone(), code: BTreeMap::new(), runs: 0, totals: RunStats::default(), latency_ns, fallbacks: Vec::new(), launches: None }
+        Self {
+            device: device.clone(),
+            code: BTreeMap::new(),
+            runs: 0,
+            totals: RunStats::default(),
+            latency_ns,
+            fallbacks: Vec::new(),
+            launches: None,
+            began: (Instant::now(), SystemTime::now()),
+            energy_j: device.readings().and_then(|readings| readings.energy_j),
+        }
     }
 
     /// Names the code that runs of this executable launch.
@@ -158,10 +175,21 @@ impl Session {
             totals: self.totals,
             latency_ms: self.latency_ms(),
             pool: self.device.pool().stats(),
-            energy_j: None,
-            utilisation: None,
+            energy_j: self.energy_j(),
+            utilisation: self.utilisation(),
             fallbacks: self.fallbacks.clone(),
             launches: self.launches.clone(),
         }
+    }
+
+    fn energy_j(&self) -> Option<f64> {
+        let long_enough = self.began.0.elapsed() >= LEAST_METERED;
+        let now_j = self.device.readings().filter(|_| long_enough)?.energy_j?;
+        Some(now_j - self.energy_j?)
+    }
+
+    fn utilisation(&self) -> Option<f64> {
+        let sensors = self.device.backend().sensors().filter(|_| self.began.0.elapsed() >= LEAST_METERED)?;
+        sensors.mean_utilisation(self.began.1)
     }
 }

@@ -32,3 +32,8 @@ fn every_kernel_agrees_with_its_reference_on_the_cpu() -> Result<(), Error> {
 fn every_kernel_agrees_with_its_reference_on_vulkan() -> Result<(), Error> {
     verify_on("vulkan:0")
 }
+
+#[test]
+fn every_kernel_agrees_with_its_reference_on_cuda() -> Result<(), Error> {
+    verify_on("cuda:0")
+}

@@ -1,6 +1,6 @@
 //! What is said of devices, and which one `auto` takes.
 
-use tectum::{Api, Device, DeviceKind, Error, ErrorKind};
+use tectum::{Api, CopyPath, Device, DeviceKind, Error, ErrorKind};
 
 #[test]
 fn auto_never_takes_a_software_adapter() -> Result<(), Error> {
@@ -37,12 +37,50 @@ fn unknown_ids_are_refused_with_what_is_known() {
         ("gpu", ErrorKind::Invalid, "\"gpu\""),
         ("vulkan", ErrorKind::Invalid, "vulkan:N"),
         ("vulkan:x", ErrorKind::Invalid, "vulkan:x"),
-        ("cuda:0", ErrorKind::Invalid, "cuda:0"),
+        ("cuda", ErrorKind::Invalid, "cuda:N"),
+        ("cuda:x", ErrorKind::Invalid, "cuda:x"),
+        ("cuda:99", ErrorKind::Unsupported, "device cuda:99: "),
         ("vulkan:99", ErrorKind::Unsupported, "present: cpu, null"),
     ] {
         let error = Device::open(id).expect_err(id);
         assert!(error.kind() == kind && error.to_string().contains(needle), "{id}: {error}");
     }
+}
+
+#[test]
+fn absent_devices_are_refused_with_the_reason_they_are_listed_with() {
+    for absent in Device::absent() {
+        let id = if absent.device.contains(':') { absent.device.clone() } else { format!("{}:0", absent.device) };
+        let error = Device::open(&id).expect_err("absent");
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains(&absent.reason) && error.to_string().contains("present: cpu"), "{error}");
+    }
+    if Device::list().iter().any(|info| info.api == Api::Cuda) {
+        println!("skipped: a CUDA device is here: why there is none");
+    } else {
+        assert!(Device::absent().iter().any(|absent| absent.device.starts_with("cuda")));
+    }
+}
+
+#[test]
+fn buffers_are_copied_between_every_pair_of_devices() -> Result<(), Error> {
+    let devices = Device::list().iter().map(|info| Device::open(&info.id)).collect::<Result<Vec<_>, _>>()?;
+    // More than one piece of a copy through the host, and no multiple of it.
+    let data: Vec<u32> = (0..(3 << 20) + 5).collect();
+    for from in &devices {
+        let source = from.buffer_from(&data)?;
+        for to in &devices {
+            let target = to.buffer::<u32>(data.len())?;
+            let path = source.copy_to(&target)?;
+            let (cuda, same) = (from.info().api == Api::Cuda && to.info().api == Api::Cuda, from.info().id == to.info().id);
+            assert!(if cuda { (path == CopyPath::Device) == same } else { path == CopyPath::Host }, "{from:?} {to:?} {path:?}");
+            let zeros = [from, to].iter().any(|device| device.info().api == Api::Null);
+            assert!(target.read()? == if zeros { vec![0; data.len()] } else { data.clone() }, "{from:?} to {to:?}");
+            assert_eq!(source.copy_to(&to.buffer(1)?).expect_err("too short").kind(), ErrorKind::Invalid);
+        }
+        assert_eq!(source.copy_to(&source.clone())?, CopyPath::Device);
+    }
+    Ok(())
 }
 
 #[test]
@@ -56,7 +94,7 @@ fn measured_rates_are_positive_and_the_cpu_has_no_transfers() -> Result<(), Erro
 /// A mapping's callback may run on any thread that polls: runs, reads and writes side by side must not see it too early.
 #[test]
 fn executables_of_one_device_run_side_by_side() -> Result<(), Error> {
-    for id in ["cpu", "vulkan:0"] {
+    for id in ["cpu", "vulkan:0", "cuda:0"] {
         let Ok(device) = Device::open(id) else {
             println!("skipped: {id} is absent: executables side by side");
             continue;

@@ -16,7 +16,7 @@ fn counting_plan() -> Result<(Plan, View, View), Error> {
 /// Memory in use and in the pool must not grow from tick to tick, nor from plan to plan.
 #[test]
 fn memory_does_not_grow_over_ticks_or_plans() -> Result<(), Error> {
-    for (id, ticks) in [("null", 100_000), ("cpu", 100_000), ("vulkan:0", 5_000)] {
+    for (id, ticks) in [("null", 100_000), ("cpu", 100_000), ("vulkan:0", 5_000), ("cuda:0", 5_000)] {
         let Ok(device) = Device::open(id) else {
             println!("skipped: {id} is absent: memory over ticks");
             continue;

@@ -48,7 +48,7 @@ fn faults(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
 #[test]
 fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
     let schema: Value = serde_json::from_str(include_str!("../../../docs/receipt.schema.json")).expect("the schema is JSON");
-    for id in ["cpu", "null", "vulkan:0"] {
+    for id in ["cpu", "null", "vulkan:0", "cuda:0"] {
         let Ok(device) = Device::open(id) else {
             println!("skipped: {id} is absent: its receipt");
             continue;

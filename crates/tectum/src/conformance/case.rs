@@ -159,6 +159,12 @@ impl Case {
         Self { shape: shape.into(), inputs, outputs, record: Box::new(record) }
     }
 
+    /// Elements of inputs and outputs together.
+    pub fn elements(&self) -> usize {
+        let inputs = self.inputs.iter().map(|data| data.words().len());
+        inputs.chain(self.outputs.iter().map(Output::len)).sum()
+    }
+
     /// Runs the case; gives the greatest error as a share of its bound.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use super::{Plan, Slot, SlotKind, View};
 use crate::device::{Compiled, Device};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::kernel::{Kernel, fnv1a};
 use crate::launch::{Launch, LaunchList, LaunchTime, Region, RunStats, align};
 use crate::memory::{Block, Buffer, Role};
 
@@ -29,7 +30,7 @@ pub struct Executable {
     downloads: Vec<Option<usize>>,
     blocks: Vec<Arc<Block>>,
     code: Vec<(String, u64)>,
-    /// The kernel of each launch.
+    /// The kernel or library routine of each launch.
     launched: Vec<String>,
     compiled: Box<dyn Compiled>,
     ran: bool,
@@ -89,6 +90,7 @@ impl Plan {
         });
         layout.list.shared = states.map(|(buffer, _)| buffer).collect();
         let compiled = device.backend().compile(&layout.list, blocks.clone())?;
+        let code = self.launched_code(&*compiled);
         Ok(Executable {
             name: self.name.clone(),
             device: device.clone(),
@@ -96,8 +98,8 @@ impl Plan {
             homes: layout.homes,
             downloads: layout.downloads,
             blocks,
-            code: self.code_objects(),
-            launched: self.kernels().map(|kernel| kernel.name().to_owned()).collect(),
+            launched: code.iter().map(|(name, _)| name.clone()).collect(),
+            code: each_once(code),
             compiled,
             ran: false,
         })
@@ -120,13 +122,20 @@ impl Plan {
         Ok(())
     }
 
-    /// Name and content hash of every kernel, each once.
-    fn code_objects(&self) -> Vec<(String, u64)> {
-        let mut code: Vec<(String, u64)> = self.kernels().map(|kernel| (kernel.name().to_owned(), kernel.hash())).collect();
-        code.sort();
-        code.dedup();
-        code
+    /// Name and content hash of the code of each launch: the kernel, or the library's routine that stands in for it.
+    fn launched_code(&self, compiled: &dyn Compiled) -> Vec<(String, u64)> {
+        let code = |(launch, kernel): (usize, &Arc<Kernel>)| match compiled.routine(launch) {
+            Some(routine) => (routine.to_owned(), fnv1a(routine.as_bytes())),
+            None => (kernel.name().to_owned(), kernel.hash()),
+        };
+        self.kernels().enumerate().map(code).collect()
     }
+}
+
+fn each_once(mut code: Vec<(String, u64)>) -> Vec<(String, u64)> {
+    code.sort();
+    code.dedup();
+    code
 }
 
 /// The plan's slots numbered as buffers.
@@ -220,7 +229,7 @@ impl Executable {
         &self.device
     }
 
-    /// Name and content hash of every kernel that a run launches, each once.
+    /// Name and content hash of every kernel or library routine that a run launches, each once.
     pub fn code(&self) -> &[(String, u64)] {
         &self.code
     }

@@ -71,7 +71,7 @@ fn counting_plan() -> (Plan, View, View, View) {
 
 #[test]
 fn states_live_from_run_to_run_and_can_be_shared() {
-    for id in ["cpu", "vulkan:0"] {
+    for id in ["cpu", "vulkan:0", "cuda:0"] {
         let Ok(device) = Device::open(id) else {
             println!("skipped: {id} is absent: states of plans");
             continue;
@@ -99,7 +99,7 @@ fn states_live_from_run_to_run_and_can_be_shared() {
 /// Bytes and transfers as counted by each kind of device: one block each way, whatever the plan, and none on the CPU.
 #[test]
 fn a_run_is_one_upload_one_submission_and_one_download() {
-    let expected = [("cpu", 0, 0), ("null", 1, 1), ("vulkan:0", 1, 1)];
+    let expected = [("cpu", 0, 0), ("null", 1, 1), ("vulkan:0", 1, 1), ("cuda:0", 1, 1)];
     for (id, up, down) in expected {
         let Ok(device) = Device::open(id) else {
             println!("skipped: {id} is absent: transfers of a run");

@@ -131,17 +131,11 @@ fn identity(api: Api, adapter: &wgpu::Adapter) -> (Option<String>, Option<u64>) 
             .filter(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL))
             .map(|heap| heap.size)
             .max();
-        (Some(format_uuid(&id.device_uuid)), local)
+        (Some(crate::device::format_uuid(&id.device_uuid)), local)
     }
 }
 
 #[cfg(target_vendor = "apple")]
 fn identity(_: Api, _: &wgpu::Adapter) -> (Option<String>, Option<u64>) {
     (None, None)
-}
-
-#[cfg(not(target_vendor = "apple"))]
-fn format_uuid(bytes: &[u8; 16]) -> String {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }

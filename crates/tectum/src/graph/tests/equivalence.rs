@@ -91,6 +91,11 @@ fn random_graphs_and_their_gradients_agree_on_vulkan() {
     check_on("vulkan:0");
 }
 
+#[test]
+fn random_graphs_and_their_gradients_agree_on_cuda() {
+    check_on("cuda:0");
+}
+
 /// A bound that allowed anything would prove nothing: most are tight.
 #[test]
 fn the_bounds_are_tight() {

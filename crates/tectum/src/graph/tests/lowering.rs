@@ -89,7 +89,7 @@ fn a_graph_recorded_many_times_shares_its_weights() {
 /// With one row, the gradient of a bias is read by the gradient of its weights, and both go to one slot.
 #[test]
 fn a_training_step_with_flat_gradients_learns() {
-    for id in ["cpu", "vulkan:0"] {
+    for id in ["cpu", "vulkan:0", "cuda:0"] {
         let Ok(device) = Device::open(id) else {
             eprintln!("skipped: {id} is absent: a lowered training step");
             continue;
@@ -143,7 +143,7 @@ fn an_output_may_be_anything() {
         g.output(name, node).expect("right");
     }
     let graph = g.finish().expect("right");
-    for id in ["cpu", "vulkan:0"] {
+    for id in ["cpu", "vulkan:0", "cuda:0"] {
         let Ok(device) = Device::open(id) else {
             eprintln!("skipped: {id} is absent: outputs of every kind");
             continue;

@@ -1,0 +1,57 @@
+//! A map that forgets what was used longest ago once it is full.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::error::Result;
+
+/// At most `cap` values by key.
+pub(super) struct BoundedCache<K, V> {
+    values: HashMap<K, (V, u64)>,
+    uses: u64,
+    cap: usize,
+}
+
+impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
+    pub fn new(cap: usize) -> Self {
+        Self { values: HashMap::new(), uses: 0, cap }
+    }
+
+    /// The value of a key, made if it is not there.
+    pub fn get_or_make(&mut self, key: K, make: impl FnOnce() -> Result<V>) -> Result<V> {
+        self.uses += 1;
+        if let Some((value, used)) = self.values.get_mut(&key) {
+            *used = self.uses;
+            return Ok(value.clone());
+        }
+        let value = make()?;
+        if self.values.len() >= self.cap {
+            let oldest = self.values.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
+            oldest.and_then(|key| self.values.remove(&key));
+        }
+        self.values.insert(key, (value.clone(), self.uses));
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn values_are_made_once_and_the_longest_unused_goes_first() {
+        let mut cache = BoundedCache::new(2);
+        let mut made = Vec::new();
+        for key in [1, 2, 1, 3, 1, 2] {
+            let value = cache.get_or_make(key, || {
+                made.push(key);
+                Ok(10 * key)
+            });
+            assert_eq!(value.expect("made"), 10 * key);
+        }
+        assert_eq!(made, [1, 2, 3, 2]);
+        assert!(cache.get_or_make(4, || Err(Error::invalid("no"))).is_err());
+        assert_eq!(cache.get_or_make(4, || Ok(40)).expect("a failure is not kept"), 40);
+    }
+}

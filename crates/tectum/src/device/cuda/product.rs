@@ -1,0 +1,111 @@
+//! Recognising matrix products that a library may compute: those that end in a sum, with no activation.
+//!
+//! The library's activations are other functions than ours: what its relu makes of NaN and how exact its gelu is are not
+//! documented, so products with an activation stay with the kernel.
+
+use crate::kernel::Activation;
+use crate::kernel::gemm::{Epilogue, gemm_kernel};
+use crate::launch::Launch;
+
+/// An operand as the library sees it: the transpose of ours, column-major.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Operand {
+    /// Whether the library has to transpose it.
+    pub transposed: bool,
+    /// Elements from column to column.
+    pub leading: u32,
+}
+
+/// `y[m, n] = a[m, k]·b[k, n] + bias[n] + residual[m, n]`; the last two name the launch's regions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Product {
+    pub m: u32,
+    pub n: u32,
+    pub k: u32,
+    pub a: Operand,
+    pub b: Operand,
+    pub bias: Option<usize>,
+    pub residual: Option<usize>,
+}
+
+impl Product {
+    /// The product that a launch computes, if it is one for the library.
+    pub fn of(launch: &Launch) -> Option<Self> {
+        let epilogue = [(false, false), (true, false), (false, true), (true, true)]
+            .map(|(bias, residual)| Epilogue { bias, residual })
+            .into_iter()
+            .find(|&epilogue| gemm_kernel(epilogue).hash() == launch.kernel.hash())?;
+        let &[m, n, k, a_row, a_col, b_row, b_col, activation] = launch.params.as_slice() else { return None };
+        if activation != Activation::None as u32 {
+            return None;
+        }
+        let bias = epilogue.bias.then_some(3);
+        let residual = epilogue.residual.then_some(3 + usize::from(epilogue.bias));
+        Some(Self { m, n, k, a: operand(m, k, a_row, a_col)?, b: operand(k, n, b_row, b_col)?, bias, residual })
+    }
+}
+
+/// A `rows` × `cols` operand by its strides: its rows are the library's columns, or its columns are.
+fn operand(rows: u32, cols: u32, row: u32, col: u32) -> Option<Operand> {
+    if col == 1 && row >= cols {
+        Some(Operand { transposed: false, leading: row })
+    } else if row == 1 && col >= rows {
+        Some(Operand { transposed: true, leading: col })
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::gemm::matvec_kernel;
+    use crate::kernel::transfer::COPY;
+
+    fn launch(bias: bool, residual: bool, params: [u32; 8]) -> Launch {
+        let kernel = gemm_kernel(Epilogue { bias, residual }).clone();
+        Launch { kernel, regions: Vec::new(), params: params.to_vec(), groups: 1 }
+    }
+
+    #[test]
+    fn products_are_recognised_with_their_transposes() {
+        let plain = |leading| Operand { transposed: false, leading };
+        let transposed = |leading| Operand { transposed: true, leading };
+        for (params, a, b) in [
+            ([2, 3, 5, 5, 1, 3, 1, 0], plain(5), plain(3)),
+            ([2, 3, 5, 1, 2, 3, 1, 0], transposed(2), plain(3)),
+            ([2, 3, 5, 5, 1, 1, 5, 0], plain(5), transposed(5)),
+            // A single row or column: only one of the two readings has a leading dimension that is long enough.
+            ([1, 3, 5, 1, 1, 3, 1, 0], transposed(1), plain(3)),
+            ([2, 1, 5, 5, 1, 1, 1, 0], plain(5), plain(1)),
+        ] {
+            let product = Product::of(&launch(false, false, params)).expect("a product");
+            assert_eq!((product.m, product.n, product.k, product.a, product.b), (params[0], params[1], params[2], a, b));
+        }
+    }
+
+    #[test]
+    fn tails_name_their_regions() {
+        for (bias, residual, regions) in [
+            (false, false, (None, None)),
+            (true, false, (Some(3), None)),
+            (false, true, (None, Some(3))),
+            (true, true, (Some(3), Some(4))),
+        ] {
+            let product = Product::of(&launch(bias, residual, [2, 3, 5, 5, 1, 3, 1, 0])).expect("a product");
+            assert_eq!((product.bias, product.residual), regions);
+        }
+    }
+
+    #[test]
+    fn everything_else_is_left_to_its_kernel() {
+        for activation in Activation::ALL.into_iter().skip(1) {
+            assert_eq!(Product::of(&launch(true, false, [2, 3, 5, 5, 1, 3, 1, activation as u32])), None);
+        }
+        assert_eq!(Product::of(&launch(false, false, [2, 3, 5, 7, 2, 3, 1, 0])), None, "strides of neither axis");
+        let matvec = matvec_kernel(Epilogue { bias: false, residual: false }).clone();
+        for (kernel, params) in [(matvec, vec![2, 3, 0]), (COPY.clone(), vec![4])] {
+            assert_eq!(Product::of(&Launch { kernel, regions: Vec::new(), params, groups: 1 }), None);
+        }
+    }
+}

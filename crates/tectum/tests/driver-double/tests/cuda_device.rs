@@ -1,0 +1,235 @@
+//! The CUDA device on the stand-in driver: every call it makes to a driver is executed, without a GPU.
+//!
+//! Each test runs in a process of its own, with the stand-in on its library path and its settings in the environment.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use tectum::conformance::{Case, Seed, suites};
+use tectum::{DType, Device, ErrorKind, Executable, PlanBuilder, Session, View};
+use tectum_models::brain::build::{build_body, build_brain};
+use tectum_models::clock::SimClock;
+use tectum_models::closed_loop::{ClosedLoop, Sink, TickRecord};
+use tectum_models::scenario::Scenario;
+use tectum_models::snapshot::Snapshot;
+
+/// A test: its name, its environment and what it does.
+type Test = (&'static str, &'static [(&'static str, &'static str)], fn() -> Result<(), String>);
+
+const TESTS: &[Test] = &[
+    ("the_device_is_listed_with_what_the_driver_says", &[], listed),
+    ("every_conformance_case_holds", &[], conformance),
+    ("no_conformance_case_races", &[("CUDA_DOUBLE_RACES", "1")], conformance),
+    ("the_pendulum_acts_as_on_the_cpu", &[], pendulum),
+    ("a_traced_run_times_each_launch", &[], traced),
+    ("buffers_move_between_devices", &[("CUDA_DOUBLE_DEVICES", "2")], peers),
+    ("an_old_driver_is_refused_with_its_version", &[("CUDA_DOUBLE_VERSION", "11000")], || absent("11.0")),
+    ("an_old_card_is_refused_with_its_capability", &[("CUDA_DOUBLE_CAPABILITY", "70")], || absent("7.0")),
+    ("a_driver_without_devices_says_so", &[("CUDA_DOUBLE_DEVICES", "0")], || absent("cuInit: CUDA_ERROR_NO_DEVICE")),
+    ("lack_of_memory_is_told_with_its_size", &[("CUDA_DOUBLE_MEMORY", "1000000")], out_of_memory),
+    ("a_lost_device_is_told_with_the_call", &[("CUDA_DOUBLE_FAIL", "cuGraphLaunch:2:719")], lost),
+];
+
+/// The largest case, in elements of inputs and outputs, that the interpreter is asked to execute.
+const MOST_ELEMENTS: usize = 6_000;
+
+const CHOSEN: &str = "CUDA_DOUBLE_TEST";
+
+fn main() -> ExitCode {
+    if let Ok(chosen) = std::env::var(CHOSEN) {
+        let outcome = TESTS.iter().find(|(name, ..)| *name == chosen).map_or(Err("no such test".to_owned()), |(_, _, test)| test());
+        return match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => {
+                eprintln!("{message}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let library_path = match library_folder() {
+        Ok(path) => path,
+        Err(message) => {
+            eprintln!("{message}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let chosen: Vec<&Test> = TESTS.iter().filter(|(name, ..)| name.contains(&filter)).collect();
+    let passed = chosen.iter().filter(|test| run(test, &library_path)).count();
+    let failed = chosen.len() - passed;
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!("\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {} filtered out", TESTS.len() - chosen.len());
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn run((name, environment, _): &Test, library_path: &Path) -> bool {
+    let outcome = std::env::current_exe().and_then(|itself| {
+        let mut command = Command::new(itself);
+        command.env("LD_LIBRARY_PATH", library_path).env(CHOSEN, name).envs(environment.iter().copied()).output()
+    });
+    let passed = outcome.as_ref().is_ok_and(|output| output.status.success());
+    println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+    if let (false, Ok(output)) = (passed, &outcome) {
+        println!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    }
+    passed
+}
+
+/// A folder that holds the stand-in under the driver's name.
+fn library_folder() -> Result<PathBuf, String> {
+    let itself = std::env::current_exe().map_err(|e| e.to_string())?;
+    let built = itself.parent().ok_or("no folder of the test")?.join("libdriver_double.so");
+    if !built.exists() {
+        return Err(format!("{} was not built", built.display()));
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("driver");
+    std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    let name = folder.join("libcuda.so.1");
+    let partial = folder.join(format!("copy-{}", std::process::id()));
+    std::fs::copy(&built, &partial).and_then(|_| std::fs::rename(&partial, &name)).map_err(|e| format!("{}: {e}", name.display()))?;
+    Ok(folder)
+}
+
+fn check(condition: bool, what: impl Into<String>) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(what.into()) }
+}
+
+fn cuda() -> Result<Device, String> {
+    Device::open("cuda:0").map_err(|e| e.to_string())
+}
+
+fn listed() -> Result<(), String> {
+    let devices = Device::list();
+    let found = devices.iter().find(|info| info.id == "cuda:0").ok_or("cuda:0 is not listed")?;
+    check(found.name.contains("test double"), found.name.clone())?;
+    check(found.driver.contains("12.4"), found.driver.clone())?;
+    check(found.pci.as_deref() == Some("0000:00:00.0"), format!("{:?}", found.pci))?;
+    check(found.compute_units == Some(2) && found.memory_bytes == Some(1 << 32), "compute units and memory")?;
+    check(cuda()?.info() == found, "the open device is the listed one")
+}
+
+/// Every kernel against its reference, in the cases that an interpreter can do in a moment.
+fn conformance() -> Result<(), String> {
+    let device = cuda()?;
+    let mut session = Session::new(&device);
+    let (mut launched, mut cases) = (BTreeSet::new(), 0);
+    for suite in suites() {
+        // The parts of a long row are merged by a kernel of its own, which no short row needs.
+        let chosen = |case: &Case| case.elements() <= MOST_ELEMENTS || case.shape.starts_with("argmax 1×");
+        for case in (suite.cases)(&mut Seed::new(1, &suite.name)).iter().filter(|case| chosen(case)) {
+            case.run(&device, &mut session, &mut launched).map_err(|e| format!("{} {}: {e}", suite.name, case.shape))?;
+            cases += 1;
+        }
+    }
+    let missed: Vec<String> =
+        tectum::kernel::all().iter().map(|kernel| kernel.name().to_owned()).filter(|name| !launched.contains(name)).collect();
+    println!("conformance on cuda:0 (test double): {cases} cases");
+    check(missed.is_empty() && cases > 200, format!("{cases} cases, no case for {missed:?}"))
+}
+
+/// The actions of the first ticks.
+#[derive(Default)]
+struct Actions(Vec<f32>);
+
+impl Sink for Actions {
+    fn tick(&mut self, record: &TickRecord<'_>) -> tectum::Result<()> {
+        self.0.extend_from_slice(record.action);
+        Ok(())
+    }
+
+    fn snapshot(&mut self, _snapshot: &Snapshot) -> tectum::Result<()> {
+        Ok(())
+    }
+}
+
+fn pendulum_actions(device: &Device) -> tectum::Result<(Vec<f32>, String)> {
+    let mut scenario = Scenario::open("pendulum")?;
+    scenario.set_seconds(0.16)?;
+    let plant = build_body(&scenario)?;
+    let brain = build_brain(&scenario, plant.as_ref(), device, &mut |_| {})?;
+    let mut actions = Actions::default();
+    let outcome = ClosedLoop::new(plant, brain, &scenario.run, device)?.run(&mut SimClock::new(), &mut actions, &mut |_| std::ops::ControlFlow::Continue(()));
+    Ok((actions.0, format!("{:?}", outcome.end)))
+}
+
+/// One step from the same state, as far as floats allow: the loop's first actions agree closely.
+fn pendulum() -> Result<(), String> {
+    let on = |device: &Device| pendulum_actions(device).map_err(|e| e.to_string());
+    let (cuda, ended) = on(&cuda()?)?;
+    let (cpu, _) = on(&Device::open("cpu").map_err(|e| e.to_string())?)?;
+    check(cuda.len() == cpu.len() && cuda.len() >= 4, format!("{} actions; {ended}", cuda.len()))?;
+    let worst = cuda.iter().zip(&cpu).map(|(a, b)| (a - b).abs()).fold(0.0f32, f32::max);
+    check(worst < 1e-3, format!("actions differ by {worst}: {cuda:?} and {cpu:?}"))
+}
+
+/// y = exp(x) over `n` elements.
+fn exponential(device: &Device, n: usize) -> tectum::Result<(Executable, View, View)> {
+    let mut plan = PlanBuilder::new("exponential");
+    let x = plan.input("x", DType::F32, n);
+    let y = plan.output("y", DType::F32, n);
+    plan.unary("exp", x, y)?;
+    Ok((plan.finish()?.compile(device)?, x, y))
+}
+
+fn traced() -> Result<(), String> {
+    let tried = || -> tectum::Result<_> {
+        let (mut executable, x, y) = exponential(&cuda().map_err(tectum::Error::invalid)?, 1000)?;
+        executable.input::<f32>(x).fill(1.0);
+        let stats = executable.run()?;
+        let times = executable.trace()?;
+        Ok((stats, times, executable.output::<f32>(y)[999]))
+    };
+    let (stats, times, y) = tried().map_err(|e| e.to_string())?;
+    check(stats.transfers_up == 1 && stats.transfers_down == 1 && stats.launches == 1, format!("{stats:?}"))?;
+    check((y - std::f32::consts::E).abs() < 1e-6, format!("exp(1) = {y}"))?;
+    check(times.len() == 1 && times[0].ns.is_some(), format!("{times:?}"))
+}
+
+fn peers() -> Result<(), String> {
+    let tried = || -> tectum::Result<()> {
+        let devices = ["cuda:0", "cuda:1", "cpu"].map(Device::open).into_iter().collect::<tectum::Result<Vec<_>>>()?;
+        let data: Vec<u32> = (0..1000).collect();
+        for from in &devices {
+            for to in &devices {
+                let source = from.buffer_from(&data)?;
+                let target = to.buffer_from(&vec![7u32; 1000])?;
+                let path = source.copy_to(&target)?;
+                println!("{} to {}: {path:?}", from.info().id, to.info().id);
+                if target.read()? != data {
+                    return Err(tectum::Error::invalid(format!("{} to {}: other data", from.info().id, to.info().id)));
+                }
+            }
+        }
+        Ok(())
+    };
+    tried().map_err(|e| e.to_string())
+}
+
+fn absent(reason: &str) -> Result<(), String> {
+    check(!Device::list().iter().any(|info| info.id.starts_with("cuda")), "a device that cannot be used is listed")?;
+    let absent = Device::absent();
+    check(absent.iter().any(|absent| absent.reason.contains(reason)), format!("{absent:?}"))?;
+    match Device::open("cuda:0") {
+        Err(error) if error.kind() == ErrorKind::Unsupported && error.to_string().contains(reason) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+fn out_of_memory() -> Result<(), String> {
+    match cuda()?.buffer::<f32>(1 << 20) {
+        Err(error) if error.kind() == ErrorKind::OutOfMemory && error.to_string().contains("4194304") => Ok(()),
+        Err(error) => Err(error.to_string()),
+        Ok(_) => Err("memory that is not there".to_owned()),
+    }
+}
+
+fn lost() -> Result<(), String> {
+    let (mut executable, ..) = exponential(&cuda()?, 100).map_err(|e| e.to_string())?;
+    executable.run().map_err(|e| e.to_string())?;
+    match executable.run() {
+        Err(error) if error.kind() == ErrorKind::DeviceLost && error.to_string().contains("cuGraphLaunch") => Ok(()),
+        Err(error) => Err(error.to_string()),
+        Ok(_) => Err("a lost device ran".to_owned()),
+    }
+}
