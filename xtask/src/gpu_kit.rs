@@ -16,7 +16,9 @@ pub fn run(root: &Path) -> Result<(), String> {
         std::fs::remove_dir_all(&kit).map_err(cannot("clearing the folder"))?;
     }
     std::fs::create_dir_all(&kit).map_err(cannot("making the folder"))?;
-    for (name, built) in [("tectum", executable(root, &["build", "-p", "tectum-cli"])?), ("conformance", conformance(root)?)] {
+    let tectum = executable(root, &["build", "--workspace", "--bins"], ("tectum-cli", "tectum"))?;
+    let conformance = executable(root, &["test", "--workspace", "--test", "conformance", "--no-run"], ("naga-ptx", "conformance"))?;
+    for (name, built) in [("tectum", tectum), ("conformance", conformance)] {
         let to = kit.join(name);
         std::fs::copy(&built, &to).map_err(cannot("copying an executable"))?;
         let stripped = Command::new("strip").arg(&to).status().map_err(cannot("strip"))?;
@@ -36,12 +38,8 @@ pub fn run(root: &Path) -> Result<(), String> {
     try_out(&kit)
 }
 
-fn conformance(root: &Path) -> Result<PathBuf, String> {
-    executable(root, &["test", "-p", "naga-ptx", "--test", "conformance", "--no-run"])
-}
-
-/// Builds in release and gives the last executable that cargo names.
-fn executable(root: &Path, arguments: &[&str]) -> Result<PathBuf, String> {
+/// Builds in release, as part of the whole workspace so that nothing is built twice, and gives one package's executable.
+fn executable(root: &Path, arguments: &[&str], (package, target): (&str, &str)) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(root)
@@ -54,9 +52,12 @@ fn executable(root: &Path, arguments: &[&str]) -> Result<PathBuf, String> {
         return Err(format!("gpu kit: cargo {} failed", arguments.join(" ")));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    let named = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut executables = named.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-    executables.next_back().ok_or_else(|| format!("gpu kit: cargo {} built no executable", arguments.join(" ")))
+    let mut messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let found = messages.find_map(|message| {
+        let wanted = message["target"]["name"] == target && message["package_id"].as_str()?.contains(package);
+        if wanted { message["executable"].as_str().map(PathBuf::from) } else { None }
+    });
+    found.ok_or_else(|| format!("gpu kit: cargo {} built no {target}", arguments.join(" ")))
 }
 
 /// The commit that the kit was built from; `+` after it says that files differ from it.

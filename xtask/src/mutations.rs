@@ -19,6 +19,21 @@ struct Mutation {
     to: String,
 }
 
+impl Mutation {
+    fn place(&self) -> PathBuf {
+        Path::new("crates/naga-ptx/src").join(&self.file)
+    }
+
+    /// The file to break, which holds what to break once.
+    fn original(&self, root: &Path) -> Result<String, String> {
+        let text = read(&root.join(self.place()))?;
+        match text.matches(&self.from).count() {
+            1 => Ok(text),
+            times => Err(format!("mutate: {}: what to break occurs {times} times in {}", self.rule, self.file)),
+        }
+    }
+}
+
 /// What became of a mutation.
 enum Outcome {
     /// A case failed: its line.
@@ -32,6 +47,9 @@ enum Outcome {
 pub fn run(root: &Path, filter: &str) -> Result<(), String> {
     let text = read(&root.join("crates/naga-ptx/tests/mutations.toml"))?;
     let table: Table = toml::from_str(&text).map_err(|e| format!("mutations.toml: {e}"))?;
+    for mutation in &table.mutation {
+        mutation.original(root)?;
+    }
     let copy = copy_crate(root)?;
     if let Some(line) = first_failure(&copy)? {
         return Err(format!("mutate: the table fails without a mutation: {line}"));
@@ -95,18 +113,14 @@ fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 fn try_one(root: &Path, copy: &Path, mutation: &Mutation) -> Result<Outcome, String> {
-    let place = Path::new("crates/naga-ptx/src").join(&mutation.file);
-    let original = read(&root.join(&place))?;
-    let times = original.matches(&mutation.from).count();
-    if times != 1 {
-        return Err(format!("mutate: {}: what to break occurs {times} times in {}", mutation.rule, mutation.file));
-    }
+    let original = mutation.original(root)?;
+    let place = mutation.place();
     let put = |text: &str| std::fs::write(copy.join(&place), text).map_err(|e| format!("mutate: {e}"));
     put(&original.replacen(&mutation.from, &mutation.to, 1))?;
-    let outcome = if !cargo(copy, &["check", "-q", "-p", "naga-ptx", "--lib"]).status().is_ok_and(|status| status.success()) {
-        Outcome::NotCompiled
-    } else {
-        first_failure(copy)?.map_or(Outcome::Missed, Outcome::Noticed)
+    let compiles = cargo(copy, &["test", "-q", "-p", "naga-ptx", "--test", "conformance", "--no-run"]).status();
+    let outcome = match compiles.is_ok_and(|status| status.success()) {
+        true => first_failure(copy)?.map_or(Outcome::Missed, Outcome::Noticed),
+        false => Outcome::NotCompiled,
     };
     put(&original)?;
     Ok(outcome)

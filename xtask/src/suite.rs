@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{layers, paths};
+use crate::{gpu_kit, layers, paths};
 
 /// What the test runs printed.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ pub fn run(root: &Path) -> Result<(), String> {
     step("lints", &mut cargo(root, &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     let mut tally = Tally::default();
     let tests = tally.run(&mut cargo(root, &["test", "--release", "--workspace", "--no-fail-fast", "--", "--nocapture"]))?;
+    println!("== gpu kit");
+    gpu_kit::run(root)?;
     println!();
     tally.cases.iter().chain(&tally.skipped).for_each(|line| println!("{line}"));
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped.len());
