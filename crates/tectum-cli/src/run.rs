@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use tectum::{Device, Error, Result};
 use tectum_models::brain::build::{build_body, build_brain};
 use tectum_models::clock::{Clock, RealClock, SimClock};
-use tectum_models::closed_loop::{ClosedLoop, End, Outcome};
+use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome};
 use tectum_models::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
 use tectum_models::scenario::{ClockKind, Scenario};
 use tectum_models::snapshot::Snapshot;
@@ -63,6 +63,9 @@ pub struct RunArgs {
     /// Times each launch of one more tick after the run, for the receipt.
     #[arg(long)]
     trace: bool,
+    /// Makes the brain fail at T seconds of the loop, to show what follows: device-lost@T, nan@T or slow@T; may be repeated.
+    #[arg(long, value_name = "FAULT@T")]
+    inject: Vec<String>,
     /// Draws no plots.
     #[arg(long)]
     no_plots: bool,
@@ -81,6 +84,7 @@ enum ClockArg {
 /// fault after it still completes the run folder.
 pub fn run(args: &RunArgs) -> Result<()> {
     let scenario = effective_scenario(args)?;
+    let faults = args.inject.iter().map(|text| text.parse()).collect::<Result<Vec<Fault>>>()?;
     let resumed = args.resume.as_deref().map(|folder| Snapshot::load(&folder.join(SNAPSHOT_FILE))).transpose()?;
     let device = Device::open(&args.device)?;
     let display = Display::new(!args.quiet);
@@ -89,6 +93,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
         Some(snapshot) => closed_loop.restore(snapshot)?,
         None => 0,
     };
+    closed_loop.inject(&faults)?;
     closed_loop.trace_at_end(args.trace);
     let mut folder = RunFolder::create(&args.runs, &scenario, closed_loop.body_spec())?;
     let outcome = loop_until_done(&mut closed_loop, &scenario, &mut folder, &display)?;

@@ -84,6 +84,9 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("run cart_pole --body rig --data nan.csv", 3, "nan.csv: line 2, column cmd_volts: nan is not finite"),
         ("run cart_pole --body rig --data empty.csv", 3, "empty.csv: the file is empty"),
         ("run cart_pole --body rig --data missing.csv", 7, "missing.csv"),
+        ("run cart_pole --brain lqr --inject nan@", 2, "inject \"nan@\": expected one of device-lost@T, nan@T, slow@T"),
+        ("run cart_pole --brain lqr --inject nan@99", 2, "inject nan@99: the run ends at 20 s"),
+        ("run cart_pole --brain lqr --inject device-lost@1", 2, "inject device-lost@1: brain lqr runs on no device"),
         ("run --resume nowhere", 7, "nowhere/scenario.toml"),
     ];
     for (line, code, message) in cases {
@@ -233,6 +236,18 @@ fn a_killed_run_resumes_from_its_last_snapshot() {
     let summary = place.json("run --resume runs/1.partial --clock sim --no-plots --json");
     assert!(summary["resumed_at_tick"].as_u64() >= Some(5), "{summary}");
     assert_eq!((summary["ticks"].as_u64(), summary["end"].as_str()), (Some(500), Some("completed")));
+}
+
+#[test]
+fn an_injected_fault_is_in_the_receipt_with_what_it_cost() {
+    let place = Place::new("inject");
+    let summary = place.json("run pendulum --seconds 8 --clock sim --no-plots --json --inject device-lost@2 --inject nan@4");
+    assert_eq!((summary["end"].as_str(), summary["recoveries"].as_u64(), summary["fallbacks"].as_u64()), (Some("completed"), Some(2), Some(2)));
+    let receipt = std::fs::read(folder(&place, &summary).join("receipt.json")).expect("there");
+    let receipt: Value = serde_json::from_slice(&receipt).expect("JSON");
+    assert_eq!(receipt["injected"][1], serde_json::json!({"fault": "nan@4", "tick": 100}));
+    let recovery = &receipt["recoveries"][0];
+    assert_eq!((recovery["tick"].as_u64(), recovery["ticks_lost"].as_u64(), recovery["injected"].as_bool()), (Some(50), Some(51), Some(true)));
 }
 
 #[test]

@@ -10,6 +10,9 @@ use tectum::{Device, Error, LaunchTime, RunStats};
 
 use crate::snapshot::Snapshot;
 
+/// Makes a brain anew on a device, in its first state; [`Brain::restore`] then gives it another's.
+pub type Rebuild = Box<dyn FnOnce(&Device) -> Result<Box<dyn Brain>, Error> + Send>;
+
 /// A controller, network or any other policy in the closed loop.
 ///
 /// A tick neither allocates device memory nor compiles; everything is built before the loop starts. The state of a brain
@@ -44,6 +47,12 @@ pub trait Brain: Send {
     /// What the device reports.
     fn trace(&mut self) -> Result<Vec<LaunchTime>, Error> {
         Ok(Vec::new())
+    }
+
+    /// How to make the same brain on another device with nothing that the present device holds; none for brains that run on
+    /// no device.
+    fn rebuild(&self) -> Option<Rebuild> {
+        None
     }
 
     /// The device that ticks run on; none for brains that are plain host arithmetic.

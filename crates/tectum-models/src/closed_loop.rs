@@ -10,129 +10,46 @@
 //! of a run does not depend on its speed.
 //!
 //! # Faults
-//! If the brain reports an error or an action that is not finite, the body gets its safe action and the receipt counts the
-//! fallback with its reason. A lost device or exhausted memory ends the run after that; other faults do not.
+//! A tick that fails gets the body's safe action, and the receipt says why. What follows depends on the fault:
+//!
+//! | fault | the brain goes on |
+//! |---|---|
+//! | device lost, its memory exhausted | on the CPU, from the last snapshot that the host holds |
+//! | NaN or infinity in an action, NaN in the state at a snapshot | the same; a brain that is on the CPU already restores in place |
+//! | an answer `stall_periods` late | the same; a brain that is on the CPU already keeps its state |
+//! | any other error of the brain | as it is, at the next tick |
+//!
+//! The CPU's brain is built and restored on a thread of its own; until it is there, ticks get the safe action. The receipt
+//! lists each recovery with the ticks that were lost. A run ends only where there is no way back.
 
+mod controller;
+mod injection;
 mod metrics;
+mod report;
 
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use tectum::{Device, Error, ErrorKind, Latency, Receipt, Result, RunStats, Session};
+use tectum::{Device, Error, Result, RunStats, Session};
 
+use self::controller::{Controller, Failure};
+use self::injection::Injection;
 use crate::body::{Body, BodySpec};
 use crate::brain::Brain;
 use crate::clock::Clock;
 use crate::scenario::{LoopSettings, Overrun};
 use crate::snapshot::{Array, Snapshot};
+pub use injection::{Fault, FaultKind};
 pub use metrics::{LATENCY_BINS, LatencyHistogram, Metrics, TransfersPerTick, UPRIGHT_RAD};
-
-/// One period as it is recorded.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TickRecord<'a> {
-    /// Number of the period.
-    pub tick: u64,
-    /// Its beginning in the body's time, nanoseconds since tick 0.
-    pub time_ns: u64,
-    /// What the body showed then.
-    pub observation: &'a [f32],
-    /// What the body was given, in its range.
-    pub action: &'a [f32],
-    /// The body's angle from upright when it was observed.
-    pub angle_rad: f64,
-    /// The body's score of the step.
-    pub reward: f64,
-    /// The answer was late, so `action` is not the brain's answer to `observation`.
-    pub held: bool,
-    /// The brain failed, so `action` is the safe one.
-    pub fallback: bool,
-    /// The episode ended with this period; the next begins at a new start.
-    pub terminated: bool,
-    /// Measured times; none where nothing was measured.
-    pub timing: Option<Timing>,
-}
-
-/// Measured times of a period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timing {
-    /// Host time of the brain's tick.
-    pub latency_ns: u64,
-    /// From the beginning of the period to the observation.
-    pub lateness_ns: u64,
-}
-
-/// Where periods and snapshots go.
-pub trait Sink {
-    /// Takes a period; must not block for long.
-    ///
-    /// # Errors
-    /// What the operating system reports; the run then ends.
-    fn tick(&mut self, record: &TickRecord<'_>) -> Result<()>;
-
-    /// Takes the state after a whole number of ticks.
-    ///
-    /// # Errors
-    /// As [`Sink::tick`].
-    fn snapshot(&mut self, snapshot: &Snapshot) -> Result<()>;
-}
-
-/// What a watcher sees after each period.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    /// Periods done.
-    pub tick: u64,
-    /// Periods in all.
-    pub ticks: u64,
-    /// Body time done.
-    pub seconds: f64,
-    /// The body's angle from upright.
-    pub angle_rad: f64,
-    /// Share of the periods so far that began upright.
-    pub upright_fraction: f64,
-    /// Host time of the last answer.
-    pub latency_ms: f64,
-    /// Deadline misses so far.
-    pub deadline_misses: u64,
-}
-
-/// How a run ended.
-#[derive(Debug)]
-pub enum End {
-    /// After its last tick.
-    Completed,
-    /// Because the watcher asked.
-    Interrupted,
-    /// Because the device, the memory or a file failed.
-    Failed(Error),
-}
-
-/// What is known after a run.
-#[derive(Debug)]
-pub struct Outcome {
-    /// How it ended.
-    pub end: End,
-    /// Counts over the whole run, from tick 0 even if it was resumed.
-    pub metrics: Metrics,
-    /// Body time of the whole run.
-    pub seconds: f64,
-    /// Seconds until the body was upright for at least a second.
-    pub time_to_upright_s: Option<f64>,
-    /// Host time of the answers since the loop was made or resumed.
-    pub tick_ms: Latency,
-    /// The same as a histogram.
-    pub latency: LatencyHistogram,
-    /// Transfers of an answer.
-    pub transfers: TransfersPerTick,
-    /// The proof.
-    pub receipt: Receipt,
-}
+pub use report::{End, Outcome, Progress, Sink, TickRecord, Timing};
 
 /// A body and a brain, run together.
 ///
 /// The constructor allocates what ticks need; [`ClosedLoop::run`] allocates nothing per tick but for faults and snapshots.
 pub struct ClosedLoop {
     body: Box<dyn Body>,
-    brain: Box<dyn Brain>,
+    controller: Controller,
+    injection: Injection,
     spec: BodySpec,
     settings: LoopSettings,
     ticks: u64,
@@ -177,7 +94,8 @@ impl ClosedLoop {
             held: spec.safe_action.clone(),
             spec,
             body,
-            brain,
+            controller: Controller::new(brain),
+            injection: Injection::default(),
             trace_at_end: false,
         })
     }
@@ -185,6 +103,23 @@ impl ClosedLoop {
     /// Whether each launch of one more tick is timed after the run, for the receipt.
     pub fn trace_at_end(&mut self, trace: bool) {
         self.trace_at_end = trace;
+    }
+
+    /// Makes the brain fail at given times of the loop, to show what follows; the receipt names each such fault.
+    ///
+    /// # Errors
+    /// A time at or past the end of the run; a lost device for a brain that runs on none.
+    pub fn inject(&mut self, faults: &[Fault]) -> Result<()> {
+        for fault in faults {
+            if fault.at_s >= self.seconds(self.ticks) {
+                return Err(Error::invalid(format!("inject {fault}: the run ends at {} s", self.seconds(self.ticks))));
+            }
+            if fault.kind == FaultKind::DeviceLost && !self.controller.has_device() {
+                return Err(Error::invalid(format!("inject {fault}: brain {} runs on no device", self.controller.name())));
+            }
+        }
+        self.injection = Injection::new(faults, self.dt_ns);
+        Ok(())
     }
 
     /// What is constant about the body.
@@ -197,16 +132,20 @@ impl ClosedLoop {
         self.ticks
     }
 
-    /// Body, brain and loop as named arrays.
+    /// Body, brain and loop as named arrays. Of a brain that is being recovered it is the last state that the host holds.
     ///
     /// # Errors
     /// What the brain's device reports.
     pub fn snapshot(&self) -> Result<Snapshot> {
+        Ok(self.with_brain(self.controller.snapshot()?))
+    }
+
+    fn with_brain(&self, brain: Snapshot) -> Snapshot {
         let mut snapshot = self.metrics.snapshot("loop");
         snapshot.insert("loop.held_action", Array::F32(self.held.clone()));
         snapshot.insert("body.state", Array::F64(self.body.state()));
-        snapshot.insert_all("brain", self.brain.snapshot()?);
-        Ok(snapshot)
+        snapshot.insert_all("brain", brain);
+        snapshot
     }
 
     /// Goes back to where [`ClosedLoop::snapshot`] was taken: what follows is the same, bit for bit, on the same device and a clock
@@ -222,7 +161,7 @@ impl ClosedLoop {
         }
         let held = snapshot.f32("loop.held_action", self.held.len())?;
         let state = snapshot.f64("body.state", self.body.state().len())?;
-        self.brain.restore(&snapshot.part("brain"))?;
+        self.controller.restore(&snapshot.part("brain"))?;
         self.body.set_state(state)?;
         self.held.copy_from_slice(held);
         self.metrics = metrics;
@@ -248,7 +187,7 @@ impl ClosedLoop {
             (Ok(()), end) => end,
         };
         if self.trace_at_end && !matches!(end, End::Failed(_)) {
-            match self.brain.trace() {
+            match self.controller.trace() {
                 Ok(launches) => self.session.traced(launches),
                 Err(error) => self.session.fell_back("trace", &error.to_string()),
             }
@@ -256,6 +195,8 @@ impl ClosedLoop {
         if let End::Failed(error) = &end {
             self.session.fell_back(&format!("run stopped at tick {}", self.metrics.ticks), &error.to_string());
         }
+        self.controller.close(self.metrics.ticks, &mut self.session);
+        self.injection.unstruck().for_each(|fault| self.session.injects(fault));
         self.outcome(end)
     }
 
@@ -266,6 +207,7 @@ impl ClosedLoop {
         watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<End> {
         let first = self.metrics.ticks;
+        self.controller.save(first).map_err(Failure::into_error)?;
         while self.metrics.ticks < self.ticks {
             let begin_ns = (self.metrics.ticks - first) * self.dt_ns;
             let lateness_ns = clock.wait_until(begin_ns);
@@ -280,67 +222,92 @@ impl ClosedLoop {
             }
             let every = self.settings.snapshot_every;
             if every > 0 && self.metrics.ticks.is_multiple_of(every) && self.metrics.ticks < self.ticks {
-                sink.snapshot(&self.snapshot()?)?;
+                self.save(sink)?;
             }
         }
         Ok(End::Completed)
     }
 
+    /// Takes the brain's state to the host, from where it can be recovered, and hands it on.
+    fn save(&mut self, sink: &mut dyn Sink) -> Result<()> {
+        if let Err(failure) = self.controller.save(self.metrics.ticks) {
+            self.controller.recover(failure, self.metrics.ticks, 0, &mut self.session)?;
+        }
+        sink.snapshot(&self.with_brain(self.controller.saved().clone()))
+    }
+
     /// One answer, and the periods that pass until it is there.
     fn tick(&mut self, begin_ns: u64, lateness_ns: u64, clock: &mut dyn Clock, sink: &mut dyn Sink) -> Result<()> {
         self.body.observe(&mut self.observation);
-        let asked = Instant::now();
-        let result = self.brain.tick(&self.observation, &mut self.answer);
-        let latency_ns = asked.elapsed().as_nanos() as u64;
-        let stats = result.as_ref().ok().copied();
-        let fault = self.take_answer(result);
-        if let Some(stats) = stats {
-            self.count_answer(&stats, latency_ns);
+        let tick = self.metrics.ticks;
+        match self.controller.settle(tick, clock.is_real(), &mut self.session) {
+            Ok(true) => {}
+            Ok(false) => return self.pass_safely(sink),
+            Err(error) => {
+                self.pass_safely(sink)?;
+                return Err(error);
+            }
         }
-        let missed = (clock.now_ns() - begin_ns) / self.dt_ns;
+        let brain = self.controller.working();
+        let asked = Instant::now();
+        let stall_ns = (self.settings.stall_periods + 1) * self.dt_ns + self.dt_ns / 2;
+        let (result, injected) = self.injection.ask(brain, tick, &self.observation, &mut self.answer, clock, stall_ns);
+        let latency_ns = asked.elapsed().as_nanos() as u64;
+        if let Ok(stats) = &result {
+            self.count_answer(*stats, latency_ns);
+        }
+        if let Some(fault) = injected {
+            self.session.injects(fault);
+        }
         self.last_latency_ns = latency_ns;
+        let missed = (clock.now_ns() - begin_ns) / self.dt_ns;
+        let is_stalled = self.settings.stall_periods > 0 && missed >= self.settings.stall_periods;
+        let stalled = is_stalled.then_some(self.settings.stall_periods);
+        let failure = Failure::of(result.map(|_| ()), &self.answer, stalled, self.injection.has_struck(tick));
+        self.finish_answer(failure.is_some());
         let timing = clock.is_real().then_some(Timing { latency_ns, lateness_ns });
+        let mut safe_ticks = u64::from(failure.is_some());
         if missed > 0 {
-            self.miss(missed, sink)?;
+            let patience = if is_stalled { self.settings.stall_periods } else { missed };
+            self.miss(patience, sink)?;
             self.held.copy_from_slice(&self.answer);
+            safe_ticks = missed - patience;
+            self.miss(safe_ticks, sink)?;
         } else {
             self.held.copy_from_slice(&self.answer);
-            self.apply(false, fault.is_some(), timing, sink)?;
+            self.apply(false, failure.is_some(), timing, sink)?;
         }
-        match fault {
-            Some(Fault::Fatal(error)) => Err(error),
-            _ => Ok(()),
+        match failure {
+            Some(failure) => self.controller.recover(failure, tick, safe_ticks, &mut self.session),
+            None => Ok(()),
         }
     }
 
-    /// Brings the answer into the action's range, or puts the safe action in its place and notes why.
-    fn take_answer(&mut self, result: Result<RunStats>) -> Option<Fault> {
-        let fault = match result {
-            Err(error) => {
-                self.session.fell_back("safe action", &error.to_string());
-                let is_fatal = matches!(error.kind(), ErrorKind::DeviceLost | ErrorKind::OutOfMemory);
-                Some(if is_fatal { Fault::Fatal(error) } else { Fault::Passing })
-            }
-            Ok(_) if self.answer.iter().any(|number| !number.is_finite()) => {
-                self.session.fell_back("safe action", "the brain's action is not finite");
-                Some(Fault::Passing)
-            }
-            Ok(_) => None,
-        };
-        if fault.is_some() {
+    /// A period without a brain.
+    fn pass_safely(&mut self, sink: &mut dyn Sink) -> Result<()> {
+        self.finish_answer(true);
+        self.held.copy_from_slice(&self.answer);
+        self.apply(false, true, None, sink)
+    }
+
+    /// Brings the answer into the action's range, or puts the safe action in its place.
+    fn finish_answer(&mut self, has_failed: bool) {
+        if has_failed {
             self.metrics.fallbacks += 1;
             self.answer.copy_from_slice(&self.spec.safe_action);
         }
         for (number, channel) in self.answer.iter_mut().zip(&self.spec.action) {
             *number = channel.applied(*number).unwrap_or(*number);
         }
-        fault
     }
 
-    fn count_answer(&mut self, stats: &RunStats, latency_ns: u64) {
-        self.session.record(stats, latency_ns);
+    fn count_answer(&mut self, mut stats: RunStats, latency_ns: u64) {
+        if self.controller.has_moved() {
+            stats.fallbacks = stats.launches;
+        }
+        self.session.record(&stats, latency_ns);
         self.latency.record(latency_ns);
-        self.transfers.record(stats);
+        self.transfers.record(&stats);
     }
 
     /// Lets periods pass whose answer is not there.
@@ -407,12 +374,8 @@ impl ClosedLoop {
             tick_ms: self.session.latency_ms(),
             latency: self.latency.clone(),
             transfers: self.transfers,
+            device_at_end: self.controller.device_now(),
             receipt: self.session.receipt(),
         }
     }
-}
-
-enum Fault {
-    Passing,
-    Fatal(Error),
 }

@@ -69,6 +69,10 @@ pub struct RunSummary {
     pub deadline_misses: u64,
     /// Answers replaced by the safe action.
     pub fallbacks: u64,
+    /// Times that the brain failed and found a way back; the receipt says how.
+    pub recoveries: u64,
+    /// Id of the device that answered at the end; `device` unless a fault moved the brain.
+    pub device_at_end: String,
     /// Episodes begun.
     pub episodes: u64,
     /// Transfers of an answer, `{"up", "down"}`: whole numbers if every answer had the same, else means.
@@ -111,6 +115,8 @@ impl RunSummary {
             time_to_upright_s: outcome.time_to_upright_s,
             deadline_misses: outcome.metrics.deadline_misses,
             fallbacks: outcome.metrics.fallbacks,
+            recoveries: outcome.receipt.recovery_count,
+            device_at_end: outcome.device_at_end.clone().unwrap_or_else(|| device.id.clone()),
             episodes: outcome.metrics.episodes,
             transfers_per_tick: transfers_json(&outcome.transfers),
             tick_ms: outcome.tick_ms,

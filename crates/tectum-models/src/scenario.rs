@@ -21,6 +21,7 @@
 //! clock = "real"        # real, sim
 //! snapshot_every = 250  # ticks; 0: only at the end
 //! overrun = "hold"      # hold, safe
+//! stall_periods = 10    # an answer this many periods late is a fault; 0: never
 //! ```
 
 mod brain_spec;
@@ -72,6 +73,8 @@ pub struct LoopSettings {
     pub snapshot_every: u64,
     /// What the body does while an answer is late.
     pub overrun: Overrun,
+    /// Periods after which a late answer is a fault of its device; 0: never.
+    pub stall_periods: u64,
 }
 
 /// What a loop takes for time.
@@ -105,7 +108,7 @@ const EMBEDDED: [(&str, &str); 3] = [
 
 impl Default for LoopSettings {
     fn default() -> Self {
-        Self { seconds: 60.0, seed: 1, clock: ClockKind::Real, snapshot_every: 250, overrun: Overrun::Hold }
+        Self { seconds: 60.0, seed: 1, clock: ClockKind::Real, snapshot_every: 250, overrun: Overrun::Hold, stall_periods: 10 }
     }
 }
 
@@ -253,6 +256,7 @@ impl LoopSettings {
             clock: section.choice("clock", &[("real", ClockKind::Real), ("sim", ClockKind::Sim)])?.unwrap_or(default.clock),
             snapshot_every: section.whole("snapshot_every", 0..=1 << 32)?.unwrap_or(default.snapshot_every),
             overrun: section.choice("overrun", &[("hold", Overrun::Hold), ("safe", Overrun::Safe)])?.unwrap_or(default.overrun),
+            stall_periods: section.whole("stall_periods", 0..=1 << 32)?.unwrap_or(default.stall_periods),
         };
         section.finish()?;
         Ok(settings)

@@ -82,6 +82,16 @@ impl Snapshot {
         }
     }
 
+    /// The first array that holds a NaN.
+    pub fn nan_in(&self) -> Option<&str> {
+        let holds_nan = |array: &Array| match array {
+            Array::F32(data) => data.iter().any(|number| number.is_nan()),
+            Array::F64(data) => data.iter().any(|number| number.is_nan()),
+            Array::U64(_) => false,
+        };
+        self.arrays.iter().find(|(_, array)| holds_nan(array)).map(|(name, _)| name.as_str())
+    }
+
     /// Writes the snapshot beside `path` and renames it into place, so that no reader sees half of it.
     ///
     /// # Errors

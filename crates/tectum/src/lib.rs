@@ -39,4 +39,4 @@ pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
 pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, Matrix, Plan, PlanBuilder, View};
-pub use receipt::{CodeObject, Fallback, Latency, RECEIPT_SCHEMA, Receipt, Session};
+pub use receipt::{CodeObject, Fallback, InjectedFault, LISTED_RECOVERIES, Latency, RECEIPT_SCHEMA, Receipt, Recovery, Session};

@@ -48,6 +48,41 @@ pub struct Fallback {
     pub count: u64,
 }
 
+/// A fault that was made on purpose, to show what follows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InjectedFault {
+    /// What was asked for, as it was asked.
+    pub fault: String,
+    /// The tick that it struck; none if the session ended before.
+    pub tick: Option<u64>,
+}
+
+/// A loop's way back after its brain failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Recovery {
+    /// The tick that failed; it got the safe action.
+    pub tick: u64,
+    /// What failed.
+    pub reason: String,
+    /// Whether it was made to fail.
+    pub injected: bool,
+    /// The device before; none for plain host arithmetic.
+    pub from: Option<String>,
+    /// The device after; none for plain host arithmetic.
+    pub to: Option<String>,
+    /// The tick that the restored state was taken before; the tick itself if the state survived.
+    pub snapshot_tick: u64,
+    /// The first tick that the brain answered again; none if the session ended before.
+    pub resumed_at_tick: Option<u64>,
+    /// Ticks between the restored state and the first answer from it: what the brain does not know of.
+    pub ticks_lost: u64,
+    /// Ticks that got the safe action.
+    pub safe_ticks: u64,
+}
+
+/// The most recoveries that a receipt lists; all are counted.
+pub const LISTED_RECOVERIES: usize = 64;
+
 /// What a session did, where and with what.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Receipt {
@@ -73,6 +108,12 @@ pub struct Receipt {
     pub utilisation: Option<f64>,
     /// Every fallback with its reason.
     pub fallbacks: Vec<Fallback>,
+    /// Faults made on purpose.
+    pub injected: Vec<InjectedFault>,
+    /// Recoveries in all.
+    pub recovery_count: u64,
+    /// The first [`LISTED_RECOVERIES`] of them.
+    pub recoveries: Vec<Recovery>,
     /// The time of each launch of one more run, if the session was traced.
     pub launches: Option<Vec<LaunchTime>>,
 }
@@ -89,6 +130,9 @@ pub struct Session {
     totals: RunStats,
     latency_ns: Histogram<u64>,
     fallbacks: Vec<Fallback>,
+    injected: Vec<InjectedFault>,
+    recovery_count: u64,
+    recoveries: Vec<Recovery>,
     launches: Option<Vec<LaunchTime>>,
     began: (Instant, SystemTime),
     /// The device's energy counter at the start.
@@ -107,6 +151,9 @@ impl Session {
             totals: RunStats::default(),
             latency_ns,
             fallbacks: Vec::new(),
+            injected: Vec::new(),
+            recovery_count: 0,
+            recoveries: Vec::new(),
             launches: None,
             began: (Instant::now(), SystemTime::now()),
             energy_j: device.readings().and_then(|readings| readings.energy_j),
@@ -135,6 +182,19 @@ impl Session {
         match self.fallbacks.iter_mut().find(|fallback| fallback.what == what && fallback.reason == reason) {
             Some(fallback) => fallback.count += 1,
             None => self.fallbacks.push(Fallback { what: what.to_owned(), reason: reason.to_owned(), count: 1 }),
+        }
+    }
+
+    /// Notes a fault made on purpose.
+    pub fn injects(&mut self, fault: InjectedFault) {
+        self.injected.push(fault);
+    }
+
+    /// Notes a way back after a failure.
+    pub fn recovered(&mut self, recovery: Recovery) {
+        self.recovery_count += 1;
+        if self.recoveries.len() < LISTED_RECOVERIES {
+            self.recoveries.push(recovery);
         }
     }
 
@@ -178,6 +238,9 @@ impl Session {
             energy_j: self.energy_j(),
             utilisation: self.utilisation(),
             fallbacks: self.fallbacks.clone(),
+            injected: self.injected.clone(),
+            recovery_count: self.recovery_count,
+            recoveries: self.recoveries.clone(),
             launches: self.launches.clone(),
         }
     }

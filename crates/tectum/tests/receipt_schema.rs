@@ -1,7 +1,7 @@
 //! The receipt's JSON against its published schema, both ways: nothing undescribed, nothing described and absent.
 
 use serde_json::Value;
-use tectum::{Device, Error, PlanBuilder, Session};
+use tectum::{Device, Error, InjectedFault, PlanBuilder, Recovery, Session};
 
 /// Checks the parts of JSON Schema that `docs/receipt.schema.json` uses.
 fn faults(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
@@ -63,6 +63,18 @@ fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
             session.record(&run.run()?, 1000);
         }
         session.fell_back("nothing", "a test");
+        session.injects(InjectedFault { fault: "nan@1".into(), tick: Some(25) });
+        session.recovered(Recovery {
+            tick: 25,
+            reason: "a test".into(),
+            injected: true,
+            from: Some(id.into()),
+            to: None,
+            snapshot_tick: 20,
+            resumed_at_tick: None,
+            ticks_lost: 6,
+            safe_ticks: 1,
+        });
         let launches = run.trace()?;
         assert_eq!((launches.len(), launches[0].kernel.as_str(), launches[0].ns.is_some()), (1, "exp_f32", id != "null"), "{id}");
         session.traced(launches);

@@ -30,6 +30,13 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
     for fallback in &outcome.receipt.fallbacks {
         rows.push(row("fallback", format!("{}: {} ({} times)", fallback.what, fallback.reason, fallback.count)));
     }
+    for recovery in &outcome.receipt.recoveries {
+        let to = recovery.to.as_deref().unwrap_or("the host");
+        let injected = if recovery.injected { ", injected" } else { "" };
+        let resumed = recovery.resumed_at_tick.map_or_else(|| "not resumed".to_owned(), |tick| format!("resumed at tick {tick} on {to}"));
+        let lost = format!("{} ticks lost, {} with the safe action", recovery.ticks_lost, recovery.safe_ticks);
+        rows.push(row("recovery", format!("tick {}{injected}: {resumed}, {lost}", recovery.tick)));
+    }
     for launch in outcome.receipt.launches.iter().flatten() {
         let time = launch.ns.map_or_else(|| "not timed by the device".to_owned(), |ns| format!("{:.1} us", ns as f64 / 1e3));
         rows.push(row("launch", format!("{} {time}", launch.kernel)));

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use tectum::{DType, Device, Executable, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
 
-use super::Brain;
+use super::{Brain, Rebuild};
 use crate::body::ChannelKind;
 use crate::snapshot::{Array, Snapshot};
 use crate::twin::{Network, Twin, TwinLayout};
@@ -41,6 +41,8 @@ pub struct Mppi {
     slots: Slots,
     run: Executable,
     device: Device,
+    /// What it was made from, kept on the host to make it anew elsewhere.
+    origin: Arc<(Twin, MppiParameters)>,
     seed: u64,
     tick: u64,
     last_action: f32,
@@ -65,6 +67,11 @@ impl Mppi {
     /// # Errors
     /// `Invalid` for parameters that do not fit the body (named), or what the device reports.
     pub fn new(twin: &Twin, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
+        Self::from_origin(Arc::new((twin.clone(), parameters.clone())), device, seed)
+    }
+
+    fn from_origin(origin: Arc<(Twin, MppiParameters)>, device: &Device, seed: u64) -> Result<Self> {
+        let (twin, parameters) = (&origin.0, &origin.1);
         parameters.check(&twin.layout)?;
         let (plan, slots) = record(twin, parameters)?;
         let mut run = plan.compile(device)?;
@@ -83,6 +90,7 @@ impl Mppi {
             last_action: 0.0,
             horizon: parameters.horizon,
             costs: [0.0; 3],
+            origin,
         })
     }
 
@@ -226,6 +234,11 @@ impl Brain for Mppi {
 
     fn trace(&mut self) -> Result<Vec<LaunchTime>> {
         self.run.trace()
+    }
+
+    fn rebuild(&self) -> Option<Rebuild> {
+        let (origin, seed) = (self.origin.clone(), self.seed);
+        Some(Box::new(move |device| Ok(Box::new(Mppi::from_origin(origin, device, seed)?))))
     }
 
     fn device(&self) -> Option<&Device> {

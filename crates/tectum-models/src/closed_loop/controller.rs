@@ -1,0 +1,284 @@
+//! The brain at work, and the way back to one after a fault.
+
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+use tectum::{Device, Error, ErrorKind, LaunchTime, Recovery, Result, Session};
+
+use crate::brain::{Brain, Rebuild};
+use crate::snapshot::Snapshot;
+
+/// The device that every brain can go on with.
+const REFUGE: &str = "cpu";
+
+/// Why a tick or a snapshot failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    cause: Cause,
+    is_injected: bool,
+}
+
+#[derive(Debug)]
+enum Cause {
+    /// What the brain reports.
+    Error(Error),
+    /// An action or a state that is not finite.
+    NotFinite(String),
+    /// An answer that is at least so many periods late.
+    Stalled(u64),
+}
+
+impl Failure {
+    /// What is wrong with an answer, if anything is.
+    pub(super) fn of(result: Result<()>, answer: &[f32], stalled: Option<u64>, is_injected: bool) -> Option<Self> {
+        let cause = match (result, stalled) {
+            (Err(error), _) => Cause::Error(error),
+            (Ok(()), _) if answer.iter().any(|number| !number.is_finite()) => {
+                Cause::NotFinite("the brain's action is not finite".to_owned())
+            }
+            (Ok(()), Some(periods)) => Cause::Stalled(periods),
+            (Ok(()), None) => return None,
+        };
+        Some(Self { cause, is_injected })
+    }
+
+    /// The failure as an error, where there is no way back from it.
+    pub(super) fn into_error(self) -> Error {
+        match self.cause {
+            Cause::Error(error) => error,
+            other => Error::data(other.reason()),
+        }
+    }
+}
+
+impl Cause {
+    fn reason(&self) -> String {
+        match self {
+            Cause::Error(error) => error.to_string(),
+            Cause::NotFinite(what) => what.clone(),
+            Cause::Stalled(periods) => format!("the answer is {periods} or more periods late"),
+        }
+    }
+}
+
+/// Who answers.
+enum Seat {
+    Working(Box<dyn Brain>),
+    /// The next brain, on its way from a thread of its own.
+    Rebuilding(Receiver<Result<Box<dyn Brain>>>),
+    /// Nobody: there is no way back.
+    Empty,
+}
+
+/// What follows a failure.
+enum Remedy {
+    /// The brain goes on as it is.
+    Keep,
+    /// The brain restores the host's state where it is.
+    Restore,
+    /// The brain is made anew on the CPU.
+    Rebuild(Rebuild),
+    /// Nothing.
+    None,
+}
+
+/// The brain with its last state on the host.
+pub(super) struct Controller {
+    seat: Seat,
+    name: &'static str,
+    /// The device that the first brain ran on.
+    home: Option<String>,
+    has_moved: bool,
+    saved: Snapshot,
+    saved_tick: u64,
+    /// A recovery that is under way or waits for its first answer.
+    open: Option<Recovery>,
+}
+
+impl Controller {
+    pub(super) fn new(brain: Box<dyn Brain>) -> Self {
+        let (name, home) = (brain.name(), device_id(brain.as_ref()));
+        Self { seat: Seat::Working(brain), name, home, has_moved: false, saved: Snapshot::default(), saved_tick: 0, open: None }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether the first brain ran on a device.
+    pub(super) fn has_device(&self) -> bool {
+        self.home.is_some()
+    }
+
+    /// Whether answers come from another device than at first.
+    pub(super) fn has_moved(&self) -> bool {
+        self.has_moved
+    }
+
+    /// The device that answers; none for plain host arithmetic, and while nobody answers.
+    pub(super) fn device_now(&self) -> Option<String> {
+        match &self.seat {
+            Seat::Working(brain) => device_id(brain.as_ref()),
+            Seat::Rebuilding(_) | Seat::Empty => None,
+        }
+    }
+
+    /// The last state that the host holds.
+    pub(super) fn saved(&self) -> &Snapshot {
+        &self.saved
+    }
+
+    /// The state now, or the last one where nobody can be asked.
+    pub(super) fn snapshot(&self) -> Result<Snapshot> {
+        match &self.seat {
+            Seat::Working(brain) => brain.snapshot(),
+            Seat::Rebuilding(_) | Seat::Empty => Ok(self.saved.clone()),
+        }
+    }
+
+    pub(super) fn restore(&mut self, state: &Snapshot) -> Result<()> {
+        self.working().restore(state)
+    }
+
+    pub(super) fn trace(&mut self) -> Result<Vec<LaunchTime>> {
+        match &mut self.seat {
+            Seat::Working(brain) => brain.trace(),
+            Seat::Rebuilding(_) | Seat::Empty => Ok(Vec::new()),
+        }
+    }
+
+    /// Takes the state before `tick` to the host. A state with NaN is refused and the one before stays.
+    pub(super) fn save(&mut self, tick: u64) -> std::result::Result<(), Failure> {
+        let Seat::Working(brain) = &self.seat else { return Ok(()) };
+        let failed = |cause| Failure { cause, is_injected: false };
+        let state = brain.snapshot().map_err(|error| failed(Cause::Error(error)))?;
+        if let Some(name) = state.nan_in() {
+            return Err(failed(Cause::NotFinite(format!("the brain's state is not a number in {name}"))));
+        }
+        (self.saved, self.saved_tick) = (state, tick);
+        Ok(())
+    }
+
+    /// The brain that answers.
+    ///
+    /// # Panics
+    /// If [`Controller::settle`] did not say that there is one.
+    pub(super) fn working(&mut self) -> &mut dyn Brain {
+        match &mut self.seat {
+            Seat::Working(brain) => brain.as_mut(),
+            Seat::Rebuilding(_) | Seat::Empty => unreachable!("invariant: asked only after settle said that a brain works"),
+        }
+    }
+
+    /// Whether a brain can answer `tick`. Under a real clock nothing waits for one that is being built; under another one time
+    /// stands still anyway, and waiting makes the run repeatable.
+    pub(super) fn settle(&mut self, tick: u64, is_real: bool, session: &mut Session) -> Result<bool> {
+        if let Seat::Rebuilding(next) = &self.seat {
+            let arrived = if is_real { next.try_recv() } else { next.recv().map_err(|_| TryRecvError::Disconnected) };
+            match arrived {
+                Ok(Ok(brain)) => {
+                    session.uses_code(&brain.code());
+                    self.has_moved = device_id(brain.as_ref()) != self.home;
+                    self.seat = Seat::Working(brain);
+                }
+                Err(TryRecvError::Empty) => {
+                    self.open.iter_mut().for_each(|recovery| recovery.safe_ticks += 1);
+                    return Ok(false);
+                }
+                Ok(Err(error)) => {
+                    self.seat = Seat::Empty;
+                    return Err(error.at(format_args!("brain {} on {REFUGE}", self.name)));
+                }
+                Err(TryRecvError::Disconnected) => {
+                    self.seat = Seat::Empty;
+                    return Err(Error::device_lost(format!("brain {} on {REFUGE}: its building broke off", self.name)));
+                }
+            }
+        }
+        if let Some(mut recovery) = self.open.take() {
+            recovery.resumed_at_tick = Some(tick);
+            recovery.ticks_lost = tick - recovery.snapshot_tick;
+            session.recovered(recovery);
+        }
+        Ok(true)
+    }
+
+    /// Begins the way back from a failure at `tick`, after which `safe_ticks` got the safe action.
+    ///
+    /// # Errors
+    /// The failure itself where there is no way back.
+    pub(super) fn recover(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
+        let Failure { cause, is_injected } = failure;
+        let reason = cause.reason();
+        session.fell_back("safe action", &reason);
+        let from = self.device_now();
+        let remedy = self.remedy(&cause, from.as_deref());
+        let (to, snapshot_tick) = match remedy {
+            Remedy::None => return Err(Failure { cause, is_injected }.into_error()),
+            Remedy::Keep if matches!(cause, Cause::Error(_)) => return Ok(()),
+            // The late answer moved the state on by one tick; the periods after it are what the brain did not see.
+            Remedy::Keep => (from.clone(), tick + 1),
+            Remedy::Restore => {
+                let saved = self.saved.clone();
+                self.working().restore(&saved)?;
+                (from.clone(), self.saved_tick)
+            }
+            Remedy::Rebuild(rebuild) => {
+                session.fell_back(&format!("brain {} goes on on {REFUGE}", self.name), &reason);
+                self.rebuild(rebuild)?;
+                (Some(REFUGE.to_owned()), self.saved_tick)
+            }
+        };
+        let recovery = Recovery { tick, reason, injected: is_injected, from, to, snapshot_tick, resumed_at_tick: None, ticks_lost: 0, safe_ticks };
+        self.open = Some(recovery);
+        Ok(())
+    }
+
+    fn remedy(&self, cause: &Cause, device: Option<&str>) -> Remedy {
+        let Seat::Working(brain) = &self.seat else { return Remedy::None };
+        let is_at_home = device.is_none_or(|id| id == REFUGE);
+        let elsewhere = |otherwise: Remedy| brain.rebuild().map_or(otherwise, Remedy::Rebuild);
+        match cause {
+            Cause::Error(error) => match error.kind() {
+                ErrorKind::DeviceLost => elsewhere(Remedy::None),
+                ErrorKind::OutOfMemory if is_at_home => Remedy::None,
+                ErrorKind::OutOfMemory => elsewhere(Remedy::None),
+                _ => Remedy::Keep,
+            },
+            Cause::NotFinite(_) if is_at_home => Remedy::Restore,
+            Cause::NotFinite(_) => elsewhere(Remedy::Restore),
+            Cause::Stalled(_) if is_at_home => Remedy::Keep,
+            Cause::Stalled(_) => elsewhere(Remedy::Keep),
+        }
+    }
+
+    /// Builds and restores the next brain on a thread of its own, which then drops this one: a lost device may take its time.
+    fn rebuild(&mut self, rebuild: Rebuild) -> Result<()> {
+        let (send, receive) = channel();
+        let before = std::mem::replace(&mut self.seat, Seat::Rebuilding(receive));
+        let saved = self.saved.clone();
+        let build = move || -> Result<Box<dyn Brain>> {
+            let mut brain = rebuild(&Device::open(REFUGE)?)?;
+            brain.restore(&saved)?;
+            Ok(brain)
+        };
+        let work = move || {
+            // The loop may have ended meanwhile; then nobody wants the brain.
+            let _ = send.send(build());
+            drop(before);
+        };
+        let thread = std::thread::Builder::new().name("tectum-recovery".to_owned()).spawn(work);
+        thread.map(|_| ()).map_err(|source| Error::io("a thread for the recovery", source))
+    }
+
+    /// Closes a recovery that the end of the run cut short.
+    pub(super) fn close(&mut self, ticks: u64, session: &mut Session) {
+        if let Some(mut recovery) = self.open.take() {
+            recovery.ticks_lost = ticks.saturating_sub(recovery.snapshot_tick);
+            session.recovered(recovery);
+        }
+    }
+}
+
+fn device_id(brain: &dyn Brain) -> Option<String> {
+    brain.device().map(|device| device.info().id.clone())
+}

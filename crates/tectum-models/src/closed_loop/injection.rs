@@ -1,0 +1,121 @@
+//! Faults made on purpose, at the boundary between the loop and its brain.
+
+use std::fmt;
+
+use tectum::{Error, InjectedFault, Result, RunStats};
+
+use crate::brain::Brain;
+use crate::clock::Clock;
+
+/// What is made to go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The tick reports a lost device; what the brain holds there is not used again.
+    DeviceLost,
+    /// The tick's action is NaN.
+    Nan,
+    /// The tick's answer comes after the periods that a late one is waited for.
+    Slow,
+}
+
+impl FaultKind {
+    const ALL: [(FaultKind, &str); 3] =
+        [(FaultKind::DeviceLost, "device-lost"), (FaultKind::Nan, "nan"), (FaultKind::Slow, "slow")];
+
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// A fault and when it strikes: the first tick at or after that time of the loop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fault {
+    /// What goes wrong.
+    pub kind: FaultKind,
+    /// When, in the body's time from tick 0, 0 or above.
+    pub at_s: f64,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.kind.name(), self.at_s)
+    }
+}
+
+impl std::str::FromStr for Fault {
+    type Err = Error;
+
+    /// Reads `device-lost@T`, `nan@T` or `slow@T`, T in seconds.
+    ///
+    /// # Errors
+    /// `Invalid` for any other text.
+    ///
+    /// # Example
+    /// ```
+    /// use tectum_models::closed_loop::Fault;
+    /// assert_eq!("nan@2.5".parse::<Fault>().unwrap().at_s, 2.5);
+    /// assert!("nan@-1".parse::<Fault>().is_err());
+    /// ```
+    fn from_str(text: &str) -> Result<Self> {
+        let refuse = || {
+            let known = FaultKind::ALL.map(|(_, name)| format!("{name}@T")).join(", ");
+            Error::invalid(format!("inject {text:?}: expected one of {known}, T in seconds, 0 or above"))
+        };
+        let (name, at_s) = text.split_once('@').ok_or_else(refuse)?;
+        let (kind, _) = FaultKind::ALL.iter().find(|(_, known)| *known == name).ok_or_else(refuse)?;
+        let at_s = at_s.parse::<f64>().ok().filter(|at_s| at_s.is_finite() && *at_s >= 0.0).ok_or_else(refuse)?;
+        Ok(Self { kind: *kind, at_s: at_s.abs() })
+    }
+}
+
+/// The faults to come and those that have struck.
+#[derive(Debug, Default)]
+pub(super) struct Injection {
+    /// Each with the first tick that it may strike and the one that it struck.
+    faults: Vec<(Fault, u64, Option<u64>)>,
+}
+
+impl Injection {
+    pub(super) fn new(faults: &[Fault], dt_ns: u64) -> Self {
+        // A time that is a whole number of periods, but for rounding, means that period.
+        let first_tick = |at_s: f64| (at_s * 1e9 / dt_ns as f64 - 1e-6).ceil().max(0.0) as u64;
+        Self { faults: faults.iter().map(|fault| (*fault, first_tick(fault.at_s), None)).collect() }
+    }
+
+    /// Asks the brain through whatever fault is due: at most one a tick. Gives the fault for the receipt.
+    pub(super) fn ask(
+        &mut self,
+        brain: &mut dyn Brain,
+        tick: u64,
+        observation: &[f32],
+        answer: &mut [f32],
+        clock: &mut dyn Clock,
+        slow_ns: u64,
+    ) -> (Result<RunStats>, Option<InjectedFault>) {
+        let due = self.faults.iter_mut().find(|(_, first, struck)| *first <= tick && struck.is_none());
+        let Some((fault, _, struck)) = due else { return (brain.tick(observation, answer), None) };
+        *struck = Some(tick);
+        let result = match fault.kind {
+            FaultKind::DeviceLost => Err(Error::device_lost(format!("injected fault {fault}: the device is reported lost"))),
+            FaultKind::Nan => brain.tick(observation, answer).inspect(|_| answer.fill(f32::NAN)),
+            FaultKind::Slow => {
+                let result = brain.tick(observation, answer);
+                let late_ns = clock.now_ns() + slow_ns;
+                clock.wait_until(late_ns);
+                result
+            }
+        };
+        (result, Some(InjectedFault { fault: fault.to_string(), tick: Some(tick) }))
+    }
+
+    /// Whether a fault struck this tick.
+    pub(super) fn has_struck(&self, tick: u64) -> bool {
+        self.faults.iter().any(|(.., struck)| *struck == Some(tick))
+    }
+
+    /// Faults that never struck.
+    pub(super) fn unstruck(&self) -> impl Iterator<Item = InjectedFault> {
+        let left = self.faults.iter().filter(|(.., struck)| struck.is_none());
+        left.map(|(fault, ..)| InjectedFault { fault: fault.to_string(), tick: None })
+    }
+}

@@ -1,0 +1,108 @@
+//! What a loop tells while it runs and when it is done.
+
+use tectum::{Error, Latency, Receipt, Result};
+
+use super::metrics::{LatencyHistogram, Metrics, TransfersPerTick};
+use crate::snapshot::Snapshot;
+
+/// One period as it is recorded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TickRecord<'a> {
+    /// Number of the period.
+    pub tick: u64,
+    /// Its beginning in the body's time, nanoseconds since tick 0.
+    pub time_ns: u64,
+    /// What the body showed then.
+    pub observation: &'a [f32],
+    /// What the body was given, in its range.
+    pub action: &'a [f32],
+    /// The body's angle from upright when it was observed.
+    pub angle_rad: f64,
+    /// The body's score of the step.
+    pub reward: f64,
+    /// The answer was late, so `action` is not the brain's answer to `observation`.
+    pub held: bool,
+    /// The brain failed, so `action` is the safe one.
+    pub fallback: bool,
+    /// The episode ended with this period; the next begins at a new start.
+    pub terminated: bool,
+    /// Measured times; none where nothing was measured.
+    pub timing: Option<Timing>,
+}
+
+/// Measured times of a period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// Host time of the brain's tick.
+    pub latency_ns: u64,
+    /// From the beginning of the period to the observation.
+    pub lateness_ns: u64,
+}
+
+/// Where periods and snapshots go.
+pub trait Sink {
+    /// Takes a period; must not block for long.
+    ///
+    /// # Errors
+    /// What the operating system reports; the run then ends.
+    fn tick(&mut self, record: &TickRecord<'_>) -> Result<()>;
+
+    /// Takes the state after a whole number of ticks.
+    ///
+    /// # Errors
+    /// As [`Sink::tick`].
+    fn snapshot(&mut self, snapshot: &Snapshot) -> Result<()>;
+}
+
+/// What a watcher sees after each period.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Periods done.
+    pub tick: u64,
+    /// Periods in all.
+    pub ticks: u64,
+    /// Body time done.
+    pub seconds: f64,
+    /// The body's angle from upright.
+    pub angle_rad: f64,
+    /// Share of the periods so far that began upright.
+    pub upright_fraction: f64,
+    /// Host time of the last answer.
+    pub latency_ms: f64,
+    /// Deadline misses so far.
+    pub deadline_misses: u64,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum End {
+    /// After its last tick.
+    Completed,
+    /// Because the watcher asked.
+    Interrupted,
+    /// Because the device, the memory or a file failed.
+    Failed(Error),
+}
+
+/// What is known after a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How it ended.
+    pub end: End,
+    /// Counts over the whole run, from tick 0 even if it was resumed.
+    pub metrics: Metrics,
+    /// Body time of the whole run.
+    pub seconds: f64,
+    /// Seconds until the body was upright for at least a second.
+    pub time_to_upright_s: Option<f64>,
+    /// Host time of the answers since the loop was made or resumed.
+    pub tick_ms: Latency,
+    /// The same as a histogram.
+    pub latency: LatencyHistogram,
+    /// Transfers of an answer.
+    pub transfers: TransfersPerTick,
+    /// Id of the device that answered at the end; none for plain host arithmetic, or if nobody did.
+    pub device_at_end: Option<String>,
+    /// The proof.
+    pub receipt: Receipt,
+}
