@@ -1,7 +1,8 @@
-//! `tectum verify`: every kernel against its reference.
+//! `tectum verify`: every kernel against its reference, and with `--functions` every elementary function over all exponents.
 
 use clap::Args;
-use tectum::{Device, Result, conformance};
+use tectum::conformance::{self, FunctionReport, Sweep};
+use tectum::{Device, Error, Result};
 
 use crate::table::{print, print_json, table};
 
@@ -14,10 +15,19 @@ pub struct VerifyArgs {
     /// Seed of shapes and data.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Measures the elementary functions over all exponents instead, in units in the last place.
+    #[arg(long)]
+    functions: bool,
+    /// With --functions: takes all 2^32 arguments rather than 2^16 for each exponent and sign; on the CPU only.
+    #[arg(long, requires = "functions")]
+    exhaustive: bool,
     /// Prints one line of JSON.
     #[arg(long)]
     json: bool,
 }
+
+/// Arguments for each exponent and sign with `--functions`, as a power of two.
+const SAMPLES: u32 = 16;
 
 /// Runs the command.
 ///
@@ -25,6 +35,9 @@ pub struct VerifyArgs {
 /// An unknown device; what the device reports; `Mismatch` naming the first offending case.
 pub fn verify(args: &VerifyArgs) -> Result<()> {
     let device = Device::open(&args.device)?;
+    if args.functions {
+        return functions(args, &device);
+    }
     let report = conformance::verify(&device, args.seed, |_| {})?;
     if args.json {
         print_json(&report)?;
@@ -41,4 +54,32 @@ pub fn verify(args: &VerifyArgs) -> Result<()> {
         }
     }
     report.into_result().map(|_| ())
+}
+
+fn functions(args: &VerifyArgs, device: &Device) -> Result<()> {
+    if args.exhaustive && device.info().id != "cpu" {
+        return Err(Error::invalid(format!("--exhaustive: {} given, cpu needed", device.info().id)));
+    }
+    let sweep = if args.exhaustive { Sweep::Exhaustive } else { Sweep::Exponents(SAMPLES) };
+    let report = conformance::functions(device, sweep, |_| {})?;
+    if args.json {
+        print_json(&report)?;
+    } else {
+        let head = ["function", "type", "arguments", "worst ulp", "stated", "at", ""].map(str::to_owned).to_vec();
+        print(&table(&[vec![head], report.functions.iter().map(function_row).collect()].concat()))?;
+    }
+    report.into_result().map(|_| ())
+}
+
+fn function_row(row: &FunctionReport) -> Vec<String> {
+    let verdict = if row.passed { "ok" } else { "FAILED" };
+    vec![
+        row.name.to_owned(),
+        row.dtype.wgsl().to_owned(),
+        row.arguments.to_string(),
+        format!("{:.3}", row.worst_ulp),
+        row.stated_ulp.to_string(),
+        row.at.clone(),
+        verdict.to_owned(),
+    ]
 }

@@ -6,6 +6,7 @@
 
 mod case;
 mod elementwise_cases;
+mod functions;
 mod gemm_cases;
 mod random_cases;
 mod reduce_cases;
@@ -21,6 +22,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{self, Kernel};
 use crate::receipt::{Receipt, Session};
 pub use case::{Case, Data, Expected, Output, Seed};
+pub use functions::{FUNCTIONS, Function, FunctionReport, FunctionsReport, Sweep, functions};
 
 /// Makes the cases of an operation for a seed.
 pub type MakeCases = dyn Fn(&mut Seed) -> Vec<Case>;

@@ -12,6 +12,7 @@ pub mod optimizer;
 pub mod order;
 pub mod random;
 pub mod reduce;
+pub mod reference;
 pub mod sample;
 pub mod scan;
 pub mod softmax;
@@ -40,7 +41,8 @@ pub const MAX_PARAMS: usize = 64;
 /// The named preludes that a body may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prelude {
-    /// Own exp, log, tanh, sigmoid, gelu, sin, cos and NaN-aware min, max, relu (`kernels/lib/math.wgsl`).
+    /// Own exp, exp2, log, log2, tanh, erf, sigmoid, silu, gelu in both forms, sin, cos and NaN-aware min, max, relu
+    /// (`kernels/lib/math.wgsl`).
     Math,
     /// Philox4x32-10 and the exact conversions to uniforms and normals (`kernels/lib/random.wgsl`).
     Random,

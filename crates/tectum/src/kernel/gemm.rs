@@ -45,7 +45,7 @@ impl Activation {
             Activation::Relu => if x < 0.0 { 0.0 } else { x },
             Activation::Tanh => x.tanh(),
             Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-            Activation::Gelu => super::elementwise::gelu_reference(x),
+            Activation::Gelu => super::reference::gelu(x),
         }
     }
 }

@@ -33,7 +33,8 @@ impl PlanBuilder {
     }
 
     /// Records `y[i] = op(x[i])` for an operation of the op table (`abs`, `neg`, `sqrt`, `exp`, `log`, `sigmoid`, `tanh`,
-    /// `relu`, `gelu`).
+    /// `relu`, `gelu`, `gelu_erf`, `silu`, `erf`, `sin`, `cos`, `exp2`, `log2`, `floor`, `ceil`, `round` (to even), `square`,
+    /// `reciprocal`, `rsqrt`).
     ///
     /// # Errors
     /// `Invalid` for another name or lengths that differ; as [`PlanBuilder::launch`].

@@ -212,8 +212,8 @@ impl Rollout<'_> {
                 each(&mut x[place], |lane| state[lane] / scale);
                 place += 1;
             } else {
-                each(&mut x[place], |lane| math::sin(state[lane] * rad));
-                each(&mut x[place + 1], |lane| math::cos(state[lane] * rad));
+                each(&mut x[place], |lane| math::sin_near(state[lane] * rad));
+                each(&mut x[place + 1], |lane| math::cos_near(state[lane] * rad));
                 place += 2;
             }
         }
@@ -276,7 +276,7 @@ impl Rollout<'_> {
                 for lane in 0..LANES {
                     let value = state[c][lane];
                     state[c][lane] = value - turn * ((value + half_turn) / turn).floor();
-                    cos_angle[lane] = math::cos(state[c][lane] * rad);
+                    cos_angle[lane] = math::cos_near(state[c][lane] * rad);
                     charge[lane] = 1.0 - cos_angle[lane];
                 }
                 if c == self.angle_channel {
