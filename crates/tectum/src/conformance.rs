@@ -7,6 +7,7 @@
 mod case;
 mod elementwise_cases;
 mod gemm_cases;
+mod normalize_cases;
 mod random_cases;
 mod reduce_cases;
 mod select_cases;
@@ -109,6 +110,7 @@ pub fn suites() -> Vec<Suite> {
     suites.extend(select_cases::suites());
     suites.extend(gemm_cases::suites());
     suites.extend(random_cases::suites());
+    suites.extend(normalize_cases::suites());
     suites
 }
 

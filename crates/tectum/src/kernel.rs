@@ -7,7 +7,9 @@
 pub mod elementwise;
 pub mod gemm;
 pub mod math;
+pub mod moments;
 pub mod native;
+pub mod normalize;
 pub mod optimizer;
 pub mod order;
 pub mod random;
@@ -312,6 +314,8 @@ pub fn all() -> Vec<Arc<Kernel>> {
     kernels.extend(gemm::kernels());
     kernels.extend(sample::kernels());
     kernels.extend(optimizer::kernels());
+    kernels.extend(moments::kernels());
+    kernels.extend(normalize::kernels());
     kernels
 }
 

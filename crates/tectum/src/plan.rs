@@ -9,6 +9,7 @@ mod executable;
 mod memory_plan;
 mod record_elementwise;
 mod record_gemm;
+mod record_normalize;
 mod record_random;
 mod record_reduce;
 mod record_select;

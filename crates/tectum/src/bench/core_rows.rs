@@ -28,6 +28,7 @@ pub(super) fn rows(software: bool) -> Vec<Work> {
     rows.extend(selections(n));
     rows.extend(products(if software { 512 } else { 1024 }));
     rows.extend(random(n));
+    rows.extend(normalizations(n));
     rows
 }
 
@@ -105,5 +106,23 @@ fn random(n: usize) -> Vec<Work> {
         memory("adamw", format!("n{}", n / 4), 7 * n, vec![(F, 4), (F, n / 4), (F, n / 4), (F, n / 4), (F, n / 4)], |plan, v| {
             plan.adamw(v[0], v[1], [v[2], v[3], v[4]], 0.9, 0.999)
         }),
+    ]
+}
+
+fn normalizations(n: usize) -> Vec<Work> {
+    let (rows, cols) = (n / 1024, 1024);
+    let shape = format!("{rows}x{cols}");
+    let vectors = vec![(F, n), (F, rows), (F, rows)];
+    vec![
+        memory("min", format!("1x{n}"), 4 * n, vec![(F, n), (F, 1)], move |plan, v| plan.min(v[0], v[1], 1, n)),
+        memory("mean", format!("1x{n}"), 4 * n, vec![(F, n), (F, 1)], move |plan, v| plan.mean(v[0], v[1], 1, n)),
+        memory("variance", shape.clone(), 4 * n, vectors, move |plan, v| plan.variance(v[0], v[1], v[2], rows, cols, 0)),
+        memory("variance", format!("1x{n}"), 4 * n, vec![(F, n), (F, 1), (F, 1)], move |plan, v| {
+            plan.variance(v[0], v[1], v[2], 1, n, 1)
+        }),
+        memory("layer_norm", shape.clone(), 8 * n, vec![(F, n), (F, cols), (F, cols), (F, n)], move |plan, v| {
+            plan.layer_norm(v[0], [v[1], v[2]], v[3], 1e-5)
+        }),
+        memory("rms_norm", shape, 8 * n, vec![(F, n), (F, cols), (F, n)], move |plan, v| plan.rms_norm(v[0], v[1], v[2], 1e-5)),
     ]
 }

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::native::{NativeCall, for_each_chunk, simd};
+use super::native::{NativeCall, for_each_block, simd};
 use super::{Kernel, Prelude, built_in, math};
 use crate::dtype::DType;
 
-/// Elements of one unit of work on the CPU: 64 KiB per operand, so that a chunk stays in L2.
-const CHUNK: usize = 16_384;
+/// Elements of one unit of work on the CPU: what a streamed block holds.
+const CHUNK: usize = super::native::STREAM_BLOCK;
 
 /// How many operands an [`Op`] takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub fn gelu_reference(a: f64) -> f64 {
 
 fn unary(call: &NativeCall<'_>, f: impl Fn(f32) -> f32 + Copy + Sync) {
     let (x, y, n) = (call.read::<f32>(0), call.write::<f32>(1), call.size(0));
-    for_each_chunk(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
+    for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
         let x = &x[index * CHUNK..][..y.len()];
         simd(
             #[inline(always)]
@@ -109,7 +109,7 @@ fn unary(call: &NativeCall<'_>, f: impl Fn(f32) -> f32 + Copy + Sync) {
 fn binary(call: &NativeCall<'_>, f: impl Fn(f32, f32) -> f32 + Copy + Sync) {
     let (a, b, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
     let (n, period) = (call.size(0), call.size(1));
-    for_each_chunk(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
+    for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
         let start = index * CHUNK;
         let a = &a[start..][..y.len()];
         if period == 1 {
