@@ -38,5 +38,7 @@ pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude}
 pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use memory::{Buffer, Pool, PoolCaps, PoolStats};
-pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, Matrix, Plan, PlanBuilder, View};
+pub use kernel::pack::Half;
+pub use kernel::stencil::{Boundary, Points};
+pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, Matrices, Matrix, Plan, PlanBuilder, View};
 pub use receipt::{CodeObject, Fallback, Latency, RECEIPT_SCHEMA, Receipt, Session};
