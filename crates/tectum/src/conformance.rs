@@ -8,6 +8,9 @@ mod case;
 mod elementwise_cases;
 mod functions;
 mod gemm_cases;
+mod move_cases;
+mod normalize_cases;
+mod product_cases;
 mod random_cases;
 mod reduce_cases;
 mod select_cases;
@@ -111,6 +114,9 @@ pub fn suites() -> Vec<Suite> {
     suites.extend(select_cases::suites());
     suites.extend(gemm_cases::suites());
     suites.extend(random_cases::suites());
+    suites.extend(normalize_cases::suites());
+    suites.extend(move_cases::suites());
+    suites.extend(product_cases::suites());
     suites
 }
 

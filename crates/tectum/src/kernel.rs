@@ -4,21 +4,30 @@
 //! uniform `params` are generated from the table given to [`Kernel::define`], so that WGSL, native twin and launch
 //! checks share one source. A device never sees a tensor operation; it sees a kernel and the regions bound to it.
 
+pub mod cast;
 pub mod elementwise;
+pub mod gather;
 pub mod gemm;
+pub mod gemm_batched;
+pub mod gemm_i8;
 pub mod math;
+pub mod moments;
 pub mod native;
+pub mod normalize;
 pub mod optimizer;
 pub mod order;
+pub mod pack;
 pub mod random;
 pub mod reduce;
 pub mod reference;
 pub mod sample;
 pub mod scan;
 pub mod softmax;
+pub mod stencil;
 pub mod top_k;
 mod translate;
 pub mod transfer;
+pub mod transpose;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -52,6 +61,8 @@ pub enum Prelude {
     Order,
     /// The activation that a product ends with (`kernels/lib/activation.wgsl`); brings [`Prelude::Math`].
     Activation,
+    /// Half-width floats as bits (`kernels/lib/pack.wgsl`).
+    Pack,
 }
 
 impl Prelude {
@@ -62,6 +73,7 @@ impl Prelude {
             Prelude::Tree => include_str!("../kernels/lib/tree.wgsl"),
             Prelude::Order => include_str!("../kernels/lib/order.wgsl"),
             Prelude::Activation => include_str!("../kernels/lib/activation.wgsl"),
+            Prelude::Pack => include_str!("../kernels/lib/pack.wgsl"),
         }
     }
 }
@@ -93,6 +105,8 @@ pub struct Binding {
     pub dtype: DType,
     /// How it is used.
     pub access: Access,
+    /// Whether its elements are atomics in WGSL.
+    pub atomic: bool,
 }
 
 /// One word of the uniform `params`.
@@ -234,8 +248,15 @@ impl KernelBuilder {
         self.binding(name, dtype, Access::ReadWrite)
     }
 
+    /// Adds a binding of integers that invocations change in place by atomic operations.
+    #[must_use]
+    pub fn atomic(mut self, name: &'static str, dtype: DType) -> Self {
+        self.bindings.push(Binding { name, dtype, access: Access::ReadWrite, atomic: true });
+        self
+    }
+
     fn binding(mut self, name: &'static str, dtype: DType, access: Access) -> Self {
-        self.bindings.push(Binding { name, dtype, access });
+        self.bindings.push(Binding { name, dtype, access, atomic: false });
         self
     }
 
@@ -281,13 +302,9 @@ impl KernelBuilder {
         text.push_str("}\n@group(0) @binding(0) var<uniform> params: Params;\n");
         for (index, binding) in self.bindings.iter().enumerate() {
             let access = if binding.access.writes() { "read_write" } else { "read" };
-            let _ = writeln!(
-                text,
-                "@group(0) @binding({}) var<storage, {access}> {}: array<{}>;",
-                index + 1,
-                binding.name,
-                binding.dtype.wgsl()
-            );
+            let element = binding.dtype.wgsl();
+            let element = if binding.atomic { format!("atomic<{element}>") } else { element.to_owned() };
+            let _ = writeln!(text, "@group(0) @binding({}) var<storage, {access}> {}: array<{element}>;", index + 1, binding.name);
         }
         for prelude in &self.preludes {
             text.push_str(prelude.wgsl());
@@ -314,6 +331,11 @@ pub fn all() -> Vec<Arc<Kernel>> {
     kernels.extend(gemm::kernels());
     kernels.extend(sample::kernels());
     kernels.extend(optimizer::kernels());
+    kernels.extend(moments::kernels());
+    kernels.extend(normalize::kernels());
+    for family in [cast::kernels, transpose::kernels, gather::kernels, gemm_batched::kernels, gemm_i8::kernels, stencil::kernels] {
+        kernels.extend(family());
+    }
     kernels
 }
 

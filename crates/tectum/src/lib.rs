@@ -37,6 +37,8 @@ pub use graph::{CompiledGraph, Factor, Graph, GraphBuilder, LayoutEntry, Node, P
 pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
 pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
+pub use kernel::pack::Half;
+pub use kernel::stencil::{Boundary, Points};
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
-pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, Matrix, Plan, PlanBuilder, View};
+pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, Matrices, Matrix, Plan, PlanBuilder, View};
 pub use receipt::{CodeObject, Fallback, InjectedFault, LISTED_RECOVERIES, Latency, RECEIPT_SCHEMA, Receipt, Recovery, Session};

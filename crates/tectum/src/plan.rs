@@ -9,6 +9,9 @@ mod executable;
 mod memory_plan;
 mod record_elementwise;
 mod record_gemm;
+mod record_move;
+mod record_normalize;
+mod record_products;
 mod record_random;
 mod record_reduce;
 mod record_select;
@@ -23,6 +26,7 @@ use crate::launch::BINDING_ALIGNMENT;
 pub use executable::Executable;
 pub(crate) use memory_plan::{Lifetime, MemoryPlan, plan_memory};
 pub use record_gemm::{GemmTail, Matrix};
+pub use record_products::Matrices;
 
 /// Elements (of any type) in the alignment of a bound range: views that begin at a multiple of it can be bound.
 pub const ALIGNED_ELEMENTS: usize = BINDING_ALIGNMENT / 4;

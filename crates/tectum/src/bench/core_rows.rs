@@ -5,10 +5,13 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::Activation;
 use crate::kernel::elementwise::{Arity, OPS};
-use crate::plan::{GemmTail, Matrix, PlanBuilder, View};
+use crate::kernel::pack::Half;
+use crate::kernel::stencil::{Boundary, Points};
+use crate::plan::{GemmTail, Matrices, Matrix, PlanBuilder, View};
 
 const F: DType = DType::F32;
 const U: DType = DType::U32;
+const I: DType = DType::I32;
 
 fn memory(
     name: &'static str,
@@ -28,6 +31,10 @@ pub(super) fn rows(software: bool) -> Vec<Work> {
     rows.extend(selections(n));
     rows.extend(products(if software { 512 } else { 1024 }));
     rows.extend(random(n));
+    rows.extend(normalizations(n));
+    rows.extend(moves(n));
+    rows.extend(narrow_products(if software { 256 } else { 1024 }));
+    rows.extend(stencils(if software { 16 } else { 32 }));
     rows
 }
 
@@ -106,4 +113,82 @@ fn random(n: usize) -> Vec<Work> {
             plan.adamw(v[0], v[1], [v[2], v[3], v[4]], 0.9, 0.999)
         }),
     ]
+}
+
+fn normalizations(n: usize) -> Vec<Work> {
+    let (rows, cols) = (n / 1024, 1024);
+    let shape = format!("{rows}x{cols}");
+    let vectors = vec![(F, n), (F, rows), (F, rows)];
+    vec![
+        memory("min", format!("1x{n}"), 4 * n, vec![(F, n), (F, 1)], move |plan, v| plan.min(v[0], v[1], 1, n)),
+        memory("mean", format!("1x{n}"), 4 * n, vec![(F, n), (F, 1)], move |plan, v| plan.mean(v[0], v[1], 1, n)),
+        memory("variance", shape.clone(), 4 * n, vectors, move |plan, v| plan.variance(v[0], v[1], v[2], rows, cols, 0)),
+        memory("variance", format!("1x{n}"), 4 * n, vec![(F, n), (F, 1), (F, 1)], move |plan, v| {
+            plan.variance(v[0], v[1], v[2], 1, n, 1)
+        }),
+        memory("layer_norm", shape.clone(), 8 * n, vec![(F, n), (F, cols), (F, cols), (F, n)], move |plan, v| {
+            plan.layer_norm(v[0], [v[1], v[2]], v[3], 1e-5)
+        }),
+        memory("rms_norm", shape, 8 * n, vec![(F, n), (F, cols), (F, n)], move |plan, v| plan.rms_norm(v[0], v[1], v[2], 1e-5)),
+    ]
+}
+
+fn moves(n: usize) -> Vec<Work> {
+    let (rows, cols) = (n / 64, 64);
+    let mut moves: Vec<Work> = [(F, I), (F, U), (I, F), (U, F)]
+        .into_iter()
+        .map(|(from, to)| memory("cast", format!("{}_{}.n{n}", from.wgsl(), to.wgsl()), 8 * n, vec![(from, n), (to, n)], |plan, v| plan.cast(v[0], v[1])))
+        .collect();
+    for half in [Half::F16, Half::Bf16] {
+        let shape = |from: &str, to: &str| format!("{from}_{to}.n{n}");
+        moves.push(memory("cast", shape("f32", half.name()), 6 * n, vec![(F, n), (U, n / 2)], move |plan, v| plan.cast_to_half(half, v[0], v[1])));
+        moves.push(memory("cast", shape(half.name(), "f32"), 6 * n, vec![(U, n / 2), (F, n)], move |plan, v| plan.cast_from_half(half, v[0], v[1])));
+    }
+    moves.push(memory("transpose", format!("{}x1024", n / 1024), 8 * n, vec![(U, n), (U, n)], move |plan, v| plan.transpose(v[0], v[1], [1, n / 1024, 1024])));
+    let operands = vec![(U, n), (U, rows), (U, n), (U, 1)];
+    moves.push(memory("gather", format!("{rows}x{cols}"), 8 * n, operands.clone(), move |plan, v| plan.gather(v[0], v[1], v[2], v[3], cols)));
+    moves.push(memory("scatter_add", format!("{rows}x{cols}"), 12 * n, operands, move |plan, v| plan.scatter_add(v[0], v[1], v[2], v[3], cols)));
+    moves
+}
+
+fn narrow_products(side: usize) -> Vec<Work> {
+    let area = side * side;
+    let product = |name: &'static str, shape: String, operands: Vec<(DType, usize)>, record: Box<super::Record>| Work {
+        name,
+        shape,
+        roofline: Roofline::Gemm,
+        amount: 2.0 * (side as f64).powi(3),
+        operands,
+        record,
+    };
+    let cube = format!("{side}x{side}x{side}");
+    // The same operations in 64 products of a quarter of the side.
+    let (batch, part) = (64, side / 4);
+    let batched = move |plan: &mut PlanBuilder, v: &[View]| {
+        plan.gemm_batched(Matrices::new(v[0], batch, part, part), Matrices::new(v[1], batch, part, part), v[2])
+    };
+    let mut products = vec![product("gemm_batched", format!("{batch}x{part}x{part}x{part}"), vec![(F, batch * part * part); 3], Box::new(batched))];
+    for half in [Half::F16, Half::Bf16] {
+        let record = move |plan: &mut PlanBuilder, v: &[View]| {
+            plan.gemm_batched(Matrices::half(half, v[0], 1, side, side), Matrices::half(half, v[1], 1, side, side), v[2])
+        };
+        let operands = vec![(U, area / 2), (U, area / 2), (F, area)];
+        products.push(product("gemm_batched", format!("{}.{cube}", half.name()), operands, Box::new(record)));
+    }
+    let record = move |plan: &mut PlanBuilder, v: &[View]| plan.gemm_i8(v[0], v[1], v[2], [side; 3]);
+    products.push(product("gemm_i8", cube, vec![(U, area / 4), (U, area / 4), (I, area)], Box::new(record)));
+    let long = 4 * side;
+    let operands = vec![(U, long * long / 4), (U, long / 4), (I, long)];
+    products.push(memory("matvec_i8", format!("{long}x{long}"), long * long, operands, |plan, v| plan.matvec_i8(v[0], v[1], v[2])));
+    products
+}
+
+fn stencils(side: usize) -> Vec<Work> {
+    let (sizes, n) = ([side, side, side, 64], side * side * side * 64);
+    let names = [("stencil7", Points::Seven), ("stencil27", Points::TwentySeven)];
+    let row = |(name, points)| {
+        let operands = vec![(F, n), (F, 4), (F, n)];
+        memory(name, format!("{side}x{side}x{side}x64"), 8 * n, operands, move |plan, v| plan.stencil(points, v[0], v[1], v[2], sizes, Boundary::Periodic))
+    };
+    names.into_iter().map(row).collect()
 }

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::native::{NativeCall, for_each_chunk, simd};
+use super::native::{NativeCall, for_each_block, simd};
 use super::{Kernel, Prelude, built_in, math, reference};
 use crate::dtype::DType;
 
-/// Elements of one unit of work on the CPU: 64 KiB per operand, so that a chunk stays in L2.
-const CHUNK: usize = 16_384;
+/// Elements of one unit of work on the CPU: what a streamed block holds.
+const CHUNK: usize = super::native::STREAM_BLOCK;
 
 /// How many operands an [`Op`] takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ fn nan_aware(a: f64, b: f64, pick: fn(f64, f64) -> f64) -> f64 {
 
 fn unary(call: &NativeCall<'_>, f: impl Fn(f32) -> f32 + Copy + Sync, repair: impl Fn(&[f32], &mut [f32]) + Sync) {
     let (x, y, n) = (call.read::<f32>(0), call.write::<f32>(1), call.size(0));
-    for_each_chunk(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
+    for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
         let x = &x[index * CHUNK..][..y.len()];
         simd(
             #[inline(always)]
@@ -124,7 +124,7 @@ fn repair(x: &[f32], y: &mut [f32], near: impl Fn(f32) -> bool, full: impl Fn(f3
 fn binary(call: &NativeCall<'_>, f: impl Fn(f32, f32) -> f32 + Copy + Sync) {
     let (a, b, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
     let (n, period) = (call.size(0), call.size(1));
-    for_each_chunk(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
+    for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
         let start = index * CHUNK;
         let a = &a[start..][..y.len()];
         if period == 1 {

@@ -150,35 +150,8 @@ fn gemm(call: &NativeCall<'_>, bias: Option<&[f32]>, residual: Option<&[f32]>) {
     let [a_row, a_col, b_row, b_col] = [3, 4, 5, 6].map(|index| call.size(index));
     // A multiply-add is a sixteenth of a streamed element.
     let threads = call.threads_for(m * n * k / 16);
-    let parallelism = if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None };
-    let last = |rows: usize, cols: usize, row: usize, col: usize| (rows - 1) * row + (cols - 1) * col;
-    assert!(k == 0 || (last(m, k, a_row, a_col) < a.len() && last(k, n, b_row, b_col) < b.len()), "operand bounds");
     let y = &mut y[..m * n];
-    // SAFETY: the assertion above bounds every element that the strides reach in `a` and `b`, `y` holds m·n elements
-    // with row stride n, and the three slices do not overlap (NativeCall's contract).
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            y.as_mut_ptr(),
-            1,
-            n as isize,
-            false,
-            a.as_ptr(),
-            a_col as isize,
-            a_row as isize,
-            b.as_ptr(),
-            b_col as isize,
-            b_row as isize,
-            0.0,
-            1.0,
-            false,
-            false,
-            false,
-            parallelism,
-        );
-    }
+    product([m, n, k], a, [a_row, a_col], b, [b_row, b_col], y, threads);
     let activation = Activation::from_code(call.u32(7));
     if bias.is_none() && residual.is_none() && activation == Activation::None {
         return;
@@ -198,6 +171,39 @@ fn gemm(call: &NativeCall<'_>, bias: Option<&[f32]>, residual: Option<&[f32]>) {
             );
         }
     });
+}
+
+/// `y = a·b` for [m, k] and [k, n] by strides (row, column).
+pub(super) fn product([m, n, k]: [usize; 3], a: &[f32], a_strides: [usize; 2], b: &[f32], b_strides: [usize; 2], y: &mut [f32], threads: usize) {
+    let parallelism = if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None };
+    let last = |rows: usize, cols: usize, [row, col]: [usize; 2]| (rows - 1) * row + (cols - 1) * col;
+    assert!(k == 0 || (last(m, k, a_strides) < a.len() && last(k, n, b_strides) < b.len()), "operand bounds");
+    assert_eq!(y.len(), m * n, "result bounds");
+    // SAFETY: the assertions above bound every element that the strides reach in `a` and `b`, `y` holds m·n elements with
+    // row stride n, and a mutable slice overlaps no other.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            y.as_mut_ptr(),
+            1,
+            n as isize,
+            false,
+            a.as_ptr(),
+            a_strides[1] as isize,
+            a_strides[0] as isize,
+            b.as_ptr(),
+            b_strides[1] as isize,
+            b_strides[0] as isize,
+            0.0,
+            1.0,
+            false,
+            false,
+            false,
+            parallelism,
+        );
+    }
 }
 
 /// Applies an activation in place.

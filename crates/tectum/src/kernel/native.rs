@@ -107,6 +107,74 @@ pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, w
     }
 }
 
+/// Elements of a result from which it is written past the caches: 16 MiB of 32-bit words.
+const STREAM_FROM: usize = 4 << 20;
+/// The longest block that [`for_each_block`] holds in L1 before it is written: 16 KiB of 32-bit words.
+pub const STREAM_BLOCK: usize = 4096;
+/// Blocks that one task of [`for_each_block`] works through.
+const BLOCKS_PER_TASK: usize = 16;
+
+/// Splits `out` into blocks of `block` elements and runs `work(index of the block, block)` on at most `threads` threads.
+///
+/// A result of at least 16 MiB is made block by block in L1 and written with streaming stores: a plain store would first read
+/// each line from memory, and the result would not fit the caches anyway. `work` must write every element of its block and
+/// read none. Blocks longer than [`STREAM_BLOCK`] are written in place.
+pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    use rayon::prelude::*;
+    let task = block * BLOCKS_PER_TASK.min((out.len() / block.max(1)).div_ceil(4 * threads)).max(1);
+    let streams = out.len() >= STREAM_FROM && block <= STREAM_BLOCK;
+    let run = |index: usize, part: &mut [T]| {
+        let first = index * (task / block);
+        if !streams {
+            return part.chunks_mut(block).enumerate().for_each(|(offset, part)| work(first + offset, part));
+        }
+        let mut made = [T::zeroed(); STREAM_BLOCK];
+        for (offset, part) in part.chunks_mut(block).enumerate() {
+            let made = &mut made[..part.len()];
+            work(first + offset, made);
+            stream(part, made);
+        }
+        stream_fence();
+    };
+    if threads <= 1 {
+        out.chunks_mut(task).enumerate().for_each(|(index, part)| run(index, part));
+    } else {
+        out.par_chunks_mut(task).enumerate().for_each(|(index, part)| run(index, part));
+    }
+}
+
+/// Copies with stores that go past the caches; [`stream_fence`] must follow before another thread may read them.
+#[cfg(target_arch = "x86_64")]
+fn stream<T: Element>(to: &mut [T], from: &[T]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    assert_eq!(to.len(), from.len(), "invariant: a block is copied to a range of its length");
+    let (to, from): (&mut [u8], &[u8]) = (bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from));
+    let head = to.as_ptr().align_offset(16).min(to.len());
+    let (to_head, to) = to.split_at_mut(head);
+    let (from_head, from) = from.split_at(head);
+    to_head.copy_from_slice(from_head);
+    let ((to, to_rest), (from, from_rest)) = (to.as_chunks_mut::<16>(), from.as_chunks::<16>());
+    for (to, from) in to.iter_mut().zip(from) {
+        // SAFETY: both are 16 valid bytes, `to` begins at a multiple of 16 after `head`, and SSE2 is part of x86-64.
+        unsafe { _mm_stream_si128(to.as_mut_ptr().cast::<__m128i>(), _mm_loadu_si128(from.as_ptr().cast::<__m128i>())) };
+    }
+    to_rest.copy_from_slice(from_rest);
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn stream<T: Element>(to: &mut [T], from: &[T]) {
+    to.copy_from_slice(from);
+}
+
+/// Orders streaming stores before all that this thread tells others afterwards.
+fn stream_fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the fence touches no memory, and SSE is part of x86-64.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
 /// Runs a loop compiled for the widest SIMD of this machine (AVX-512, AVX2, NEON or none, found once at run time).
 ///
 /// The closure must be marked `#[inline(always)]`, else its loop is compiled for the baseline.

@@ -32,10 +32,15 @@ fn define(name: &'static str, body: &str, native: super::NativeFn) -> Arc<Kernel
     )
 }
 
+/// A tree of the kernel's own is put in front where the prelude has none.
 fn row_body(combine: &str, neutral: &str, tree: &str) -> String {
+    let own = if tree == "tree_min" { TREE_MIN } else { "" };
     let body = include_str!("../../kernels/reduce_f32.wgsl").replace("NEUTRAL", neutral).replace("TREE", tree);
-    format!("fn combine(a: f32, b: f32) -> f32 {{\n    return {combine};\n}}\n{body}")
+    format!("{own}fn combine(a: f32, b: f32) -> f32 {{\n    return {combine};\n}}\n{body}")
 }
+
+/// The least of all lanes is the greatest of their negatives: exact, and NaN stays NaN.
+const TREE_MIN: &str = "fn tree_min(lane: u32, value: f32) -> f32 {\n    return -tectum_tree_max(lane, -value);\n}\n";
 
 /// `y[row, s]` = sum of segment `s` of row `row`.
 pub static SUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
@@ -45,6 +50,11 @@ pub static SUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 /// `y[row, s]` = greatest element of segment `s` of row `row`; NaN if there is one.
 pub static MAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     define("max_f32", &row_body("tectum_max(a, b)", "-tectum_inf()", "tectum_tree_max"), |call| reduce_rows(call, max))
+});
+
+/// `y[row, s]` = least element of segment `s` of row `row`; NaN if there is one.
+pub static MIN: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    define("min_f32", &row_body("tectum_min(a, b)", "tectum_inf()", "tree_min"), |call| reduce_rows(call, min))
 });
 
 /// `y[s, col]` = sum of column `col` over the rows of segment `s`.
@@ -105,7 +115,7 @@ pub static ARGMAX_MERGE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    vec![SUM.clone(), MAX.clone(), SUM_COLUMNS.clone(), ARGMAX.clone(), ARGMAX_MERGE.clone()]
+    vec![SUM.clone(), MAX.clone(), SUM_COLUMNS.clone(), ARGMAX.clone(), ARGMAX_MERGE.clone(), MIN.clone()]
 }
 
 fn reduce_rows(call: &NativeCall<'_>, reduce: fn(&[f32]) -> f32) {
@@ -133,6 +143,11 @@ pub(super) fn max(x: &[f32]) -> f32 {
     fold_lanes(x, f32::NEG_INFINITY, math::max)
 }
 
+/// Least element; NaN if there is one; +∞ for none.
+pub(super) fn min(x: &[f32]) -> f32 {
+    fold_lanes(x, f32::INFINITY, math::min)
+}
+
 #[inline(always)]
 fn fold_lanes(x: &[f32], zero: f32, f: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
     simd(
@@ -148,16 +163,22 @@ fn fold_lanes(x: &[f32], zero: f32, f: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
             for (lane, &x) in lanes.iter_mut().zip(rest) {
                 *lane = f(*lane, x);
             }
-            let mut width = LANES;
-            while width > 1 {
-                width /= 2;
-                for i in 0..width {
-                    lanes[i] = f(lanes[i], lanes[i + width]);
-                }
-            }
-            lanes[0]
+            fold_tree(lanes, f)
         },
     )
+}
+
+/// Folds a power of two of lanes by halves.
+#[inline(always)]
+pub(super) fn fold_tree<const N: usize>(mut lanes: [f32; N], f: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut width = N;
+    while width > 1 {
+        width /= 2;
+        for i in 0..width {
+            lanes[i] = f(lanes[i], lanes[i + width]);
+        }
+    }
+    lanes[0]
 }
 
 /// The greatest key by lanes, then the first block that holds it, then its place there.

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::native::for_each_chunk;
+use super::native::for_each_block;
 use super::{Kernel, built_in};
 use crate::dtype::DType;
 
-const CHUNK: usize = 1 << 16;
+const CHUNK: usize = super::native::STREAM_BLOCK;
 
 /// `y[i] = word` for `i < n`.
 pub static FILL: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
@@ -18,7 +18,7 @@ pub static FILL: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .body(include_str!("../../kernels/fill_u32.wgsl")),
         |call| {
             let (y, n, word) = (call.write::<u32>(0), call.size(0), call.u32(1));
-            for_each_chunk(&mut y[..n], CHUNK, call.threads_for(n), |_, y| y.fill(word));
+            for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |_, y| y.fill(word));
         },
     )
 });
@@ -33,7 +33,7 @@ pub static COPY: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .body(include_str!("../../kernels/copy_u32.wgsl")),
         |call| {
             let (x, y, n) = (call.read::<u32>(0), call.write::<u32>(1), call.size(0));
-            for_each_chunk(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
+            for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
                 y.copy_from_slice(&x[index * CHUNK..][..y.len()]);
             });
         },

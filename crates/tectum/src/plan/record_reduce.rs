@@ -37,7 +37,7 @@ impl PlanBuilder {
         self.reduce_rows(&reduce::MAX, x, y, rows, cols)
     }
 
-    fn reduce_rows(&mut self, kernel: &Arc<Kernel>, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
+    pub(super) fn reduce_rows(&mut self, kernel: &Arc<Kernel>, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
         if rows == 0 {
             return Ok(());
         }
@@ -116,7 +116,7 @@ pub(super) fn groups(items: usize) -> u32 {
     items.min(MAX_GROUPS as usize) as u32
 }
 
-fn check(op: &str, x: View, y: View, kept: usize, reduced: usize) -> Result<()> {
+pub(super) fn check(op: &str, x: View, y: View, kept: usize, reduced: usize) -> Result<()> {
     if x.len() == kept * reduced && y.len() == kept {
         return Ok(());
     }

@@ -1,0 +1,136 @@
+//! Products of byte matrices with 32-bit integer results: the arithmetic of quantised layers, scales apart. Exact.
+//!
+//! Both operands are rows along k, four bytes in a word, filled up with zeros to whole words; sums wrap modulo 2³², which
+//! needs k above 131,071.
+
+use std::sync::{Arc, LazyLock};
+
+use super::native::{NativeCall, for_each_chunk, simd};
+use super::{Kernel, built_in};
+use crate::dtype::DType;
+
+/// `y[m, n] = Σ_k a[m, k]·b[n, k]`.
+pub static GEMM_I8: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    built_in(
+        Kernel::define("gemm_i8")
+            .read("a", DType::U32)
+            .read("b", DType::U32)
+            .write("y", DType::I32)
+            .param("m", DType::U32)
+            .param("n", DType::U32)
+            .param("words", DType::U32)
+            .body(include_str!("../../kernels/gemm_i8.wgsl")),
+        gemm,
+    )
+});
+
+/// `y[m] = Σ_k a[m, k]·x[k]`.
+pub static MATVEC_I8: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    built_in(
+        Kernel::define("matvec_i8")
+            .read("a", DType::U32)
+            .read("x", DType::U32)
+            .write("y", DType::I32)
+            .param("m", DType::U32)
+            .param("words", DType::U32)
+            .body(include_str!("../../kernels/matvec_i8.wgsl")),
+        matvec,
+    )
+});
+
+/// The kernels of this file.
+pub fn kernels() -> Vec<Arc<Kernel>> {
+    vec![GEMM_I8.clone(), MATVEC_I8.clone()]
+}
+
+/// Rows of `b` that one pass over a row of `a` meets.
+const PANEL: usize = 4;
+/// Words of k that are taken at once: a block of a row of `a` and of a panel stays in L1.
+const SLICE: usize = 512;
+/// Rows of `y` of one task.
+const ROWS: usize = 16;
+
+fn gemm(call: &NativeCall<'_>) {
+    let (a, b, y) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<i32>(2));
+    let (m, n, words) = (call.size(0), call.size(1), call.size(2));
+    for_each_chunk(&mut y[..m * n], ROWS * n, call.threads_for(m * n * words / 8), |part, y| {
+        y.fill(0);
+        let a = &a[part * ROWS * words..];
+        for first_k in (0..words).step_by(SLICE) {
+            let length = SLICE.min(words - first_k);
+            for first_col in (0..n).step_by(PANEL) {
+                let count = PANEL.min(n - first_col);
+                let panel: [&[u32]; PANEL] =
+                    std::array::from_fn(|col| &b[(first_col + col.min(count - 1)) * words + first_k..][..length]);
+                for (row, y) in y.chunks_exact_mut(n).enumerate() {
+                    let sums = dots(&a[row * words + first_k..][..length], panel);
+                    y[first_col..][..count].iter_mut().zip(sums).for_each(|(y, sum)| *y = y.wrapping_add(sum));
+                }
+            }
+        }
+    });
+}
+
+fn matvec(call: &NativeCall<'_>) {
+    let (a, x, y) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<i32>(2));
+    let (m, words) = (call.size(0), call.size(1));
+    let threads = call.threads_for(m * words);
+    let chunk = m.div_ceil(threads * 4).max(1);
+    for_each_chunk(&mut y[..m], chunk, threads, |part, y| {
+        for (offset, y) in y.iter_mut().enumerate() {
+            [*y] = dots(&x[..words], [&a[(part * chunk + offset) * words..][..words]]);
+        }
+    });
+}
+
+/// Dot products of one row of bytes with several.
+fn dots<const N: usize>(a: &[u32], rows: [&[u32]; N]) -> [i32; N] {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(v3) = pulp::x86::V3::try_new() {
+        return v3.vectorize(DotsV3 { v3, a, rows });
+    }
+    simd(
+        #[inline(always)]
+        || rows.map(|row| dot_bytes(a, row)),
+    )
+}
+
+#[inline(always)]
+fn dot_bytes(a: &[u32], b: &[u32]) -> i32 {
+    let (a, b): (&[i8], &[i8]) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
+    a.iter().zip(b).fold(0, |sum, (&a, &b)| sum + i32::from(i16::from(a) * i16::from(b)))
+}
+
+/// The dot products by AVX2: bytes widened to 16 bits, multiplied and added in pairs to 32.
+#[cfg(target_arch = "x86_64")]
+struct DotsV3<'a, const N: usize> {
+    v3: pulp::x86::V3,
+    a: &'a [u32],
+    rows: [&'a [u32]; N],
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<const N: usize> pulp::NullaryFnOnce for DotsV3<'_, N> {
+    type Output = [i32; N];
+
+    #[inline(always)]
+    fn call(self) -> [i32; N] {
+        use std::arch::x86_64::{__m128i, __m256i};
+        let Self { v3, a, rows } = self;
+        let avx2 = v3.avx2;
+        let wide = |words: [u32; 4]| avx2._mm256_cvtepi8_epi16(pulp::cast::<_, __m128i>(words));
+        let mut sums: [__m256i; N] = [pulp::cast([0i32; 8]); N];
+        let (a_blocks, a_rest) = a.as_chunks::<4>();
+        let blocks = rows.map(|row| row[..a.len()].as_chunks::<4>());
+        for (i, &words) in a_blocks.iter().enumerate() {
+            let a = wide(words);
+            for (sum, (blocks, _)) in sums.iter_mut().zip(&blocks) {
+                *sum = avx2._mm256_add_epi32(*sum, avx2._mm256_madd_epi16(a, wide(blocks[i])));
+            }
+        }
+        std::array::from_fn(|row| {
+            let lanes: [i32; 8] = pulp::cast(sums[row]);
+            lanes.into_iter().fold(dot_bytes(a_rest, blocks[row].1), i32::wrapping_add)
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! Layer norm and root-mean-square norm over the last axis.
+
+use std::sync::{Arc, LazyLock};
+
+use super::moments::sum_of_squares;
+use super::native::{NativeCall, for_each_block, simd};
+use super::reduce::sum;
+use super::{Kernel, Prelude, built_in};
+use crate::dtype::DType;
+
+/// `y[row, i] = (x[row, i] − mean) / √(variance + ε) · gain[i] + bias[i]`.
+pub static LAYER_NORM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    built_in(
+        Kernel::define("layer_norm_f32")
+            .prelude(Prelude::Tree)
+            .read("x", DType::F32)
+            .read("gain", DType::F32)
+            .read("bias", DType::F32)
+            .write("y", DType::F32)
+            .param("rows", DType::U32)
+            .param("cols", DType::U32)
+            .param("epsilon", DType::F32)
+            .body(include_str!("../../kernels/layer_norm_f32.wgsl")),
+        layer_norm,
+    )
+});
+
+/// `y[row, i] = x[row, i] / √(Σ x² / cols + ε) · gain[i]`.
+pub static RMS_NORM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    built_in(
+        Kernel::define("rms_norm_f32")
+            .prelude(Prelude::Tree)
+            .read("x", DType::F32)
+            .read("gain", DType::F32)
+            .write("y", DType::F32)
+            .param("rows", DType::U32)
+            .param("cols", DType::U32)
+            .param("epsilon", DType::F32)
+            .body(include_str!("../../kernels/rms_norm_f32.wgsl")),
+        rms_norm,
+    )
+});
+
+/// The kernels of this file.
+pub fn kernels() -> Vec<Arc<Kernel>> {
+    vec![LAYER_NORM.clone(), RMS_NORM.clone()]
+}
+
+fn layer_norm(call: &NativeCall<'_>) {
+    let (x, y) = (call.read::<f32>(0), call.write::<f32>(3));
+    let (rows, cols, epsilon) = (call.size(0), call.size(1), call.f32(2));
+    let (gain, bias) = (&call.read::<f32>(1)[..cols], &call.read::<f32>(2)[..cols]);
+    for_each_block(&mut y[..rows * cols], cols, call.threads_for(2 * rows * cols), |row, y| {
+        let x = &x[row * cols..][..cols];
+        let mean = sum(x) / cols as f32;
+        let inverse = 1.0 / (sum_of_squares(x, mean) / cols as f32 + epsilon).sqrt();
+        simd(
+            #[inline(always)]
+            || {
+                for (((y, &x), &gain), &bias) in y.iter_mut().zip(x).zip(gain).zip(bias) {
+                    *y = ((x - mean) * inverse) * gain + bias;
+                }
+            },
+        );
+    });
+}
+
+fn rms_norm(call: &NativeCall<'_>) {
+    let (x, y) = (call.read::<f32>(0), call.write::<f32>(2));
+    let (rows, cols, epsilon) = (call.size(0), call.size(1), call.f32(2));
+    let gain = &call.read::<f32>(1)[..cols];
+    for_each_block(&mut y[..rows * cols], cols, call.threads_for(2 * rows * cols), |row, y| {
+        let x = &x[row * cols..][..cols];
+        let inverse = 1.0 / (sum_of_squares(x, 0.0) / cols as f32 + epsilon).sqrt();
+        simd(
+            #[inline(always)]
+            || {
+                for ((y, &x), &gain) in y.iter_mut().zip(x).zip(gain) {
+                    *y = (x * inverse) * gain;
+                }
+            },
+        );
+    });
+}

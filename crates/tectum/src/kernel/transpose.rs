@@ -1,0 +1,65 @@
+//! Transposes of matrices, one or a batch, of words of any type.
+
+use std::sync::{Arc, LazyLock};
+
+use super::native::{NativeCall, for_each_chunk};
+use super::{Kernel, built_in};
+use crate::dtype::DType;
+
+/// Rows and columns of the tile that one workgroup moves.
+pub const TILE: usize = 32;
+/// Output rows that one task of the native twin fills: as many words as a cache line of the input holds.
+const LINE: usize = 16;
+
+/// `y[b, col, row] = x[b, row, col]`.
+pub static TRANSPOSE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    built_in(
+        Kernel::define("transpose_u32")
+            .read("x", DType::U32)
+            .write("y", DType::U32)
+            .param("batch", DType::U32)
+            .param("rows", DType::U32)
+            .param("cols", DType::U32)
+            .body(include_str!("../../kernels/transpose_u32.wgsl")),
+        transpose,
+    )
+});
+
+/// The kernels of this file.
+pub fn kernels() -> Vec<Arc<Kernel>> {
+    vec![TRANSPOSE.clone()]
+}
+
+fn transpose(call: &NativeCall<'_>) {
+    let (x, y) = (call.read::<u32>(0), call.write::<u32>(1));
+    let (batch, rows, cols) = (call.size(0), call.size(1), call.size(2));
+    let area = rows * cols;
+    let threads = call.threads_for(batch * area);
+    for (x, y) in x[..batch * area].chunks_exact(area).zip(y[..batch * area].chunks_exact_mut(area)) {
+        for_each_chunk(y, LINE * rows, threads, |index, y| strip(x, cols, index * LINE, y, rows));
+    }
+}
+
+/// Fills the output rows from `first` on: up to 16 columns of the input, block by block of 16 of its rows.
+fn strip(x: &[u32], cols: usize, first: usize, y: &mut [u32], rows: usize) {
+    let count = y.len() / rows;
+    for start in (0..rows).step_by(LINE) {
+        let height = LINE.min(rows - start);
+        if count == LINE && height == LINE {
+            let mut block = [[0u32; LINE]; LINE];
+            for (row, block) in block.iter_mut().enumerate() {
+                block.copy_from_slice(&x[(start + row) * cols + first..][..LINE]);
+            }
+            for col in 0..LINE {
+                let y: &mut [u32] = &mut y[col * rows + start..][..LINE];
+                y.iter_mut().zip(&block).for_each(|(y, block)| *y = block[col]);
+            }
+        } else {
+            for row in start..start + height {
+                for col in 0..count {
+                    y[col * rows + row] = x[row * cols + first + col];
+                }
+            }
+        }
+    }
+}

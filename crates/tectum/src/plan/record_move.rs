@@ -1,0 +1,159 @@
+//! Recording casts, transposes, gathers and scatters.
+
+use super::record_reduce::groups;
+use super::{PlanBuilder, View};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::pack::Half;
+use crate::kernel::{cast, gather, groups_for, transpose};
+
+impl PlanBuilder {
+    /// Records `y[i] = x[i]` from one element type to another, told by the views: f32 from or to i32 or u32, or a copy where
+    /// the types are one. Between i32 and u32 nothing need be moved: [`View::reinterpret`].
+    ///
+    /// # Numerics
+    /// Float to integer drops the fraction and saturates to −2147483648..=2147483520 or 0..=4294967040, the floats next to the
+    /// ends; NaN gives 0. Integer to float rounds to nearest, ties to even.
+    /// # Errors
+    /// `Invalid` if the lengths differ or the types are i32 and u32; as [`PlanBuilder::launch`].
+    pub fn cast(&mut self, x: View, y: View) -> Result<()> {
+        if x.len() != y.len() {
+            return Err(Error::invalid(format!("cast: lengths {} and {} differ", x.len(), y.len())));
+        }
+        if x.dtype() == y.dtype() {
+            return self.copy(x, y);
+        }
+        let Some(kernel) = cast::number_kernel(x.dtype(), y.dtype()) else {
+            return Err(Error::invalid(format!("cast: {} to {}: reinterpret the view", x.dtype().wgsl(), y.dtype().wgsl())));
+        };
+        if y.is_empty() {
+            return Ok(());
+        }
+        self.launch(kernel, &[x, y], &[y.len() as u32], groups_for(y.len()))
+    }
+
+    /// Records the rounding of f32 to half-width floats, two in a word, the first in the low half; an odd last word's high half
+    /// is 0.
+    ///
+    /// # Shapes
+    /// `x` [n] f32, `y` [⌈n / 2⌉] u32.
+    /// # Numerics
+    /// To nearest, ties to even; beyond the range ±∞, NaN stays NaN; subnormals kept. The same bits on every device.
+    /// # Errors
+    /// `Invalid` if the lengths or types do not fit; as [`PlanBuilder::launch`].
+    pub fn cast_to_half(&mut self, half: Half, x: View, y: View) -> Result<()> {
+        check_half("cast_to_half", half, x, y)?;
+        if x.is_empty() {
+            return Ok(());
+        }
+        self.launch(cast::to_half_kernel(half), &[x.reinterpret(DType::U32), y], &[x.len() as u32], groups_for(y.len()))
+    }
+
+    /// Records half-width floats, two in a word, as f32. Exact.
+    ///
+    /// # Shapes
+    /// `x` [⌈n / 2⌉] u32, `y` [n] f32.
+    /// # Errors
+    /// As [`PlanBuilder::cast_to_half`].
+    pub fn cast_from_half(&mut self, half: Half, x: View, y: View) -> Result<()> {
+        check_half("cast_from_half", half, y, x)?;
+        if y.is_empty() {
+            return Ok(());
+        }
+        self.launch(cast::from_half_kernel(half), &[x, y.reinterpret(DType::U32)], &[y.len() as u32], groups_for(y.len()))
+    }
+
+    /// Records `y[b, col, row] = x[b, row, col]` for words of any type.
+    ///
+    /// # Shapes
+    /// `x` [batch, rows, cols], `y` [batch, cols, rows].
+    /// # Errors
+    /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
+    pub fn transpose(&mut self, x: View, y: View, [batch, rows, cols]: [usize; 3]) -> Result<()> {
+        let len = batch * rows * cols;
+        if x.len() != len || y.len() != len {
+            return Err(Error::invalid(format!("transpose: x has {} and y {} elements, [{batch}, {rows}, {cols}] needed", x.len(), y.len())));
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        let tiles = batch * rows.div_ceil(transpose::TILE) * cols.div_ceil(transpose::TILE);
+        let views = [x.reinterpret(DType::U32), y.reinterpret(DType::U32)];
+        self.launch(&transpose::TRANSPOSE, &views, &[batch, rows, cols].map(|word| word as u32), groups(tiles))
+    }
+
+    /// Records `y[i, ..] = table[indices[i], ..]` for words of any type. An index beyond the table gives a row of zeros, and
+    /// `faults` is set to the number of such indices.
+    ///
+    /// # Shapes
+    /// `table` [rows, cols], `indices` [count] u32, `y` [count, cols], `faults` [1] u32.
+    /// # Errors
+    /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
+    /// # Cost
+    /// Two launches: one clears `faults`.
+    pub fn gather(&mut self, table: View, indices: View, y: View, faults: View, cols: usize) -> Result<()> {
+        let (rows, count) = (rows_of("gather: table", table, cols)?, indices.len());
+        check_rows("gather", y, faults, count, cols)?;
+        self.fill(faults, 0)?;
+        if y.is_empty() {
+            return Ok(());
+        }
+        if rows == 0 {
+            self.fill(y, 0)?;
+            return self.fill(faults, count as u32);
+        }
+        let views = [table.reinterpret(DType::U32), indices, y.reinterpret(DType::U32), faults];
+        self.launch(&gather::GATHER, &views, &[rows, cols, count].map(|word| word as u32), groups_for(count * cols))
+    }
+
+    /// Records `y[indices[i], ..] += x[i, ..]` for integers, modulo 2³². An index beyond `y` adds nothing, and `faults` is set
+    /// to the number of such indices. Rows may repeat; the order of the additions does not matter.
+    ///
+    /// # Shapes
+    /// `x` [count, cols] i32 or u32, `indices` [count] u32, `y` [rows, cols] of x's type, `faults` [1] u32.
+    /// # Errors
+    /// `Invalid` if the lengths or types do not fit; as [`PlanBuilder::launch`].
+    /// # Cost
+    /// Two launches: one clears `faults`.
+    pub fn scatter_add(&mut self, x: View, indices: View, y: View, faults: View, cols: usize) -> Result<()> {
+        let (rows, count) = (rows_of("scatter_add: y", y, cols)?, indices.len());
+        check_rows("scatter_add", x, faults, count, cols)?;
+        if x.dtype() != y.dtype() || x.dtype() == DType::F32 {
+            return Err(Error::invalid(format!("scatter_add: x is {} and y {}; one integer type needed", x.dtype().wgsl(), y.dtype().wgsl())));
+        }
+        self.fill(faults, 0)?;
+        if x.is_empty() {
+            return Ok(());
+        }
+        if rows == 0 {
+            return self.fill(faults, count as u32);
+        }
+        let views = [x.reinterpret(DType::U32), indices, y.reinterpret(DType::U32), faults];
+        self.launch(&gather::SCATTER_ADD, &views, &[rows, cols, count].map(|word| word as u32), groups_for(count * cols))
+    }
+}
+
+fn check_half(op: &str, half: Half, floats: View, words: View) -> Result<()> {
+    if words.len() == half.words(floats.len()) && floats.dtype() == DType::F32 && words.dtype() == DType::U32 {
+        return Ok(());
+    }
+    let (n, given) = (floats.len(), words.len());
+    Err(Error::invalid(format!(
+        "{op}: {n} {} and {given} {}; n f32 and {} u32 for them needed",
+        floats.dtype().wgsl(),
+        words.dtype().wgsl(),
+        half.words(n)
+    )))
+}
+
+fn rows_of(what: &str, view: View, cols: usize) -> Result<usize> {
+    let rows = view.len().checked_div(cols).unwrap_or(0);
+    if rows * cols == view.len() { Ok(rows) } else { Err(Error::invalid(format!("{what} has {} elements, rows of {cols} needed", view.len()))) }
+}
+
+fn check_rows(op: &str, rows: View, faults: View, count: usize, cols: usize) -> Result<()> {
+    if rows.len() == count * cols && faults.len() == 1 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{op}: {} elements for {count} indices of rows of {cols}, faults {}; 1 needed", rows.len(), faults.len())))
+}

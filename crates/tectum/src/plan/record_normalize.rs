@@ -1,0 +1,139 @@
+//! Recording min, mean, variance, layer norm and root-mean-square norm.
+
+use super::record_reduce::{check, groups};
+use super::{PlanBuilder, View};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::reduce::{self, SEGMENT};
+use crate::kernel::{moments, normalize};
+
+impl PlanBuilder {
+    /// Records `y[row] = min x[row, ..]`, NaN if the row holds one. A row of no elements gives +∞.
+    ///
+    /// # Shapes
+    /// `x` [rows, cols], `y` [rows].
+    /// # Errors
+    /// As [`PlanBuilder::sum`].
+    pub fn min(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
+        check("min", x, y, rows, cols)?;
+        if cols == 0 {
+            return self.fill(y, f32::INFINITY.to_bits());
+        }
+        self.reduce_rows(&reduce::MIN, x, y, rows, cols)
+    }
+
+    /// Records `y[row] = Σ x[row, ..] / cols`. A row of no elements gives NaN.
+    ///
+    /// # Shapes
+    /// `x` [rows, cols], `y` [rows].
+    /// # Numerics
+    /// f32 accumulation by the tree of [`PlanBuilder::sum`], one division; same device, same bits.
+    /// # Errors
+    /// As [`PlanBuilder::sum`].
+    pub fn mean(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
+        check("mean", x, y, rows, cols)?;
+        if cols == 0 {
+            return self.fill(y, f32::NAN.to_bits());
+        }
+        if rows == 0 {
+            return Ok(());
+        }
+        let (mut from, mut width) = (x, cols);
+        while width > SEGMENT {
+            let segments = width.div_ceil(SEGMENT);
+            let sums = self.temp(DType::F32, rows * segments);
+            let params = [rows, width, SEGMENT, segments].map(|word| word as u32);
+            self.launch(&reduce::SUM, &[from, sums], &params, groups(rows * segments))?;
+            (from, width) = (sums, segments);
+        }
+        let params = [rows as u32, width as u32, (cols as f32).to_bits()];
+        self.launch(&moments::MEAN, &[from, y], &params, groups(rows))
+    }
+
+    /// Records the mean of each row and its variance `Σ (x − mean)² / (cols − ddof)`: `ddof` 0 for the variance of the row
+    /// itself, 1 for the unbiased estimate from a sample. A row of no elements gives NaN for both, one of `ddof` elements or
+    /// fewer NaN for its variance.
+    ///
+    /// # Shapes
+    /// `x` [rows, cols], `mean` and `variance` [rows].
+    /// # Numerics
+    /// Two passes over segments of 4,096 elements, merged by their means: the error does not grow with the mean's distance
+    /// from 0 but through the rounding of the mean itself. Same device, same bits.
+    /// # Errors
+    /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
+    /// # Cost
+    /// One launch for rows of up to 4,096 elements, else two.
+    /// # Source
+    /// Chan, Golub and LeVeque, *Updating Formulae and a Pairwise Algorithm for Computing Sample Variances* (1979).
+    pub fn variance(&mut self, x: View, mean: View, variance: View, rows: usize, cols: usize, ddof: usize) -> Result<()> {
+        check("variance: mean", x, mean, rows, cols)?;
+        check("variance", x, variance, rows, cols)?;
+        if cols == 0 {
+            self.fill(mean, f32::NAN.to_bits())?;
+            return self.fill(variance, f32::NAN.to_bits());
+        }
+        if rows == 0 {
+            return Ok(());
+        }
+        let scale = if cols > ddof { 1.0 / (cols - ddof) as f32 } else { f32::NAN };
+        let segments = cols.div_ceil(SEGMENT);
+        let params = |scale: f32| [rows as u32, cols as u32, SEGMENT.min(cols) as u32, segments as u32, scale.to_bits()];
+        if segments == 1 {
+            return self.launch(&moments::MOMENTS, &[x, mean, variance], &params(scale), groups(rows));
+        }
+        let [means, spreads] = [0, 1].map(|_| self.temp(DType::F32, rows * segments));
+        self.launch(&moments::MOMENTS, &[x, means, spreads], &params(1.0), groups(rows * segments))?;
+        self.launch(&moments::MOMENTS_MERGE, &[means, spreads, mean, variance], &params(scale), groups(rows))
+    }
+
+    /// Records `y[row, i] = (x[row, i] − mean) / √(variance + epsilon) · gain[i] + bias[i]`, mean and variance of the row.
+    ///
+    /// # Shapes
+    /// `gain` and `bias` [cols], `x` and `y` [rows, cols], `cols` being the length of `gain`.
+    /// # Numerics
+    /// f32, the variance by two passes over fixed trees; same device, same bits.
+    /// # Errors
+    /// `Invalid` if the lengths do not fit or `epsilon` is not positive; as [`PlanBuilder::launch`].
+    /// # Cost
+    /// One launch; a row is read from memory once and from cache after.
+    pub fn layer_norm(&mut self, x: View, [gain, bias]: [View; 2], y: View, epsilon: f32) -> Result<()> {
+        let cols = gain.len();
+        let rows = norm_rows("layer_norm", x, y, cols, epsilon)?;
+        if bias.len() != cols {
+            return Err(Error::invalid(format!("layer_norm: gain has {cols} and bias {} elements", bias.len())));
+        }
+        if rows == 0 {
+            return Ok(());
+        }
+        let params = [rows as u32, cols as u32, epsilon.to_bits()];
+        self.launch(&normalize::LAYER_NORM, &[x, gain, bias, y], &params, groups(rows))
+    }
+
+    /// Records `y[row, i] = x[row, i] / √(mean of x[row, ..]² + epsilon) · gain[i]`.
+    ///
+    /// # Shapes
+    /// `gain` [cols], `x` and `y` [rows, cols].
+    /// # Errors
+    /// As [`PlanBuilder::layer_norm`].
+    pub fn rms_norm(&mut self, x: View, gain: View, y: View, epsilon: f32) -> Result<()> {
+        let cols = gain.len();
+        let rows = norm_rows("rms_norm", x, y, cols, epsilon)?;
+        if rows == 0 {
+            return Ok(());
+        }
+        let params = [rows as u32, cols as u32, epsilon.to_bits()];
+        self.launch(&normalize::RMS_NORM, &[x, gain, y], &params, groups(rows))
+    }
+}
+
+/// The number of rows, once the lengths fit.
+fn norm_rows(op: &str, x: View, y: View, cols: usize, epsilon: f32) -> Result<usize> {
+    if epsilon.is_nan() || epsilon <= 0.0 {
+        return Err(Error::invalid(format!("{op}: epsilon {epsilon} is not positive")));
+    }
+    let rows = x.len().checked_div(cols).unwrap_or(0);
+    if x.len() != y.len() || rows * cols != x.len() {
+        return Err(Error::invalid(format!("{op}: x has {} and y {} elements, whole rows of gain's {cols} needed", x.len(), y.len())));
+    }
+    Ok(rows)
+}
