@@ -194,6 +194,7 @@ impl Translator<'_> {
         if offset < 1 << 30 {
             return (address, offset);
         }
+        let address = self.writer.in_register(address);
         let address = self.writer.add(Scalar::I64, address, Operand::u64(offset.cast_unsigned()));
         (address, 0)
     }

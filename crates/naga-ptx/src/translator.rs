@@ -244,7 +244,8 @@ impl<'a> Translator<'a> {
         match place {
             Place::Memory { address, offset, .. } if zeros.len() > REGISTER_SCALARS => {
                 let bytes = inner.size(self.module.to_ctx()).next_multiple_of(VARIABLE_ALIGNMENT);
-                let base = self.writer.add(Scalar::I64, *address, Operand::u64(offset.cast_unsigned()));
+                let base = self.writer.in_register(*address);
+                let base = self.writer.add(Scalar::I64, base, Operand::u64(offset.cast_unsigned()));
                 self.zero_words(Space::Local, base, Operand::u32(0), bytes, 4);
                 Ok(())
             }

@@ -29,6 +29,9 @@ const PROGRAMS: &[Program] = &[
         a[((x + 1) % 8) as usize] + a[(x % 8) as usize] * 1000
     }),
     ("function array starts at zero", "fn compute(x: u32) -> u32 { var a: array<vec3<u32>, 4>; return a[x % 4u].y + a[0].x; }", |_| 0),
+    ("large arrays start at zero", "var<private> p: array<u32, 70>;\nfn compute(x: u32) -> u32 { var a: array<vec3<u32>, 40>; p[x % 70u] += x; a[x % 40u].z += 1u; var sum = 0u; for (var i = 0u; i < 70u; i++) { sum += p[i] * 100u + a[i % 40u].x + a[i % 40u].y; } for (var i = 0u; i < 40u; i++) { sum += a[i].z; } return sum; }", |x| {
+        x * 100 + 1
+    }),
     ("let copy of an array", "fn compute(x: u32) -> u32 { var a = array<u32, 4>(1u, 2u, 3u, x); let old = a; a[x % 4u] = 9u; a[0] = 7u; var b = a; b[1] = 50u; return old[x % 4u] + a[x % 4u] * 100u + b[1] * 10000u + a[1]; }", |x| {
         let old = [1, 2, 3, x];
         let mut a = old;
