@@ -5,6 +5,7 @@
 //! place is found. The same cases serve `tectum verify` and the test table.
 
 mod case;
+mod chain_cases;
 mod elementwise_cases;
 mod functions;
 mod gemm_cases;
@@ -117,6 +118,7 @@ pub fn suites() -> Vec<Suite> {
     suites.extend(normalize_cases::suites());
     suites.extend(move_cases::suites());
     suites.extend(product_cases::suites());
+    suites.extend(chain_cases::suites());
     suites
 }
 

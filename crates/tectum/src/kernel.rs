@@ -5,6 +5,7 @@
 //! checks share one source. A device never sees a tensor operation; it sees a kernel and the regions bound to it.
 
 pub mod cast;
+pub mod chain;
 pub mod elementwise;
 pub mod gather;
 pub mod gemm;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+pub use chain::{Chain, Value};
 pub use gemm::Activation;
 pub use native::NativeCall;
 pub use translate::Translations;
@@ -128,6 +130,7 @@ pub struct Kernel {
     params: Vec<Param>,
     wgsl: String,
     native: NativeFn,
+    program: Vec<u32>,
     hash: u64,
 }
 
@@ -159,7 +162,7 @@ impl Kernel {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn define(name: impl Into<String>) -> KernelBuilder {
-        KernelBuilder { name: name.into(), preludes: Vec::new(), bindings: Vec::new(), params: Vec::new(), body: String::new() }
+        KernelBuilder { name: name.into(), preludes: Vec::new(), bindings: Vec::new(), params: Vec::new(), body: String::new(), program: Vec::new() }
     }
 
     /// The stable name used in logs, receipts, benchmarks and tests.
@@ -185,6 +188,11 @@ impl Kernel {
     /// The CPU form.
     pub fn native_fn(&self) -> NativeFn {
         self.native
+    }
+
+    /// Words that the CPU form interprets; empty but for generated kernels.
+    pub fn program(&self) -> &[u32] {
+        &self.program
     }
 
     /// A content hash of the WGSL module (FNV-1a, 64 bits), named in receipts.
@@ -215,6 +223,7 @@ pub struct KernelBuilder {
     bindings: Vec<Binding>,
     params: Vec<Param>,
     body: String,
+    program: Vec<u32>,
 }
 
 impl KernelBuilder {
@@ -274,6 +283,13 @@ impl KernelBuilder {
         self
     }
 
+    /// Sets the words that the CPU form of a generated kernel interprets.
+    #[must_use]
+    pub fn program(mut self, words: Vec<u32>) -> Self {
+        self.program = words;
+        self
+    }
+
     /// Finishes the definition with the CPU form.
     ///
     /// # Errors
@@ -291,7 +307,7 @@ impl KernelBuilder {
         }
         let wgsl = self.assemble();
         let hash = fnv1a(wgsl.as_bytes());
-        Ok(Arc::new(Kernel { name: self.name, bindings: self.bindings, params: self.params, wgsl, native, hash }))
+        Ok(Arc::new(Kernel { name: self.name, bindings: self.bindings, params: self.params, wgsl, native, program: self.program, hash }))
     }
 
     fn assemble(&self) -> String {

@@ -34,7 +34,7 @@ pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{CompiledGraph, Factor, Graph, GraphBuilder, LayoutEntry, Node, ParameterLayout, Tensor};
-pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
+pub use kernel::{Access, Activation, Chain, Kernel, KernelBuilder, NativeCall, Prelude, Value};
 pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use kernel::pack::Half;

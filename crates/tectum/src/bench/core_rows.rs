@@ -3,7 +3,7 @@
 use super::{Roofline, Work};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::Activation;
+use crate::kernel::{Activation, Chain};
 use crate::kernel::elementwise::{Arity, OPS};
 use crate::kernel::pack::Half;
 use crate::kernel::stencil::{Boundary, Points};
@@ -33,6 +33,7 @@ pub(super) fn rows(software: bool) -> Vec<Work> {
     rows.extend(random(n));
     rows.extend(normalizations(n));
     rows.extend(moves(n));
+    rows.push(chain(n));
     rows.extend(narrow_products(if software { 256 } else { 1024 }));
     rows.extend(stencils(if software { 16 } else { 32 }));
     rows
@@ -191,4 +192,19 @@ fn stencils(side: usize) -> Vec<Work> {
         memory(name, format!("{side}x{side}x{side}x64"), 8 * n, operands, move |plan, v| plan.stencil(points, v[0], v[1], v[2], sizes, Boundary::Periodic))
     };
     names.into_iter().map(row).collect()
+}
+
+/// (a·b + a)·b − a·(a + b): six operations in one pass.
+fn chain(n: usize) -> Work {
+    memory("chain", format!("6.n{n}"), 12 * n, vec![(F, n); 3], |plan, v| {
+        let mut chain = Chain::new(2)?;
+        let (a, b) = (chain.input(0)?, chain.input(1)?);
+        let product = chain.op("mul", &[a, b])?;
+        let left = chain.op("add", &[product, a])?;
+        let left = chain.op("mul", &[left, b])?;
+        let sum = chain.op("add", &[a, b])?;
+        let right = chain.op("mul", &[a, sum])?;
+        chain.op("sub", &[left, right])?;
+        plan.chain(&chain, &v[..2], v[2])
+    })
 }

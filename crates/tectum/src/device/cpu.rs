@@ -8,7 +8,7 @@ use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLi
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::native::NativeRegion;
-use crate::kernel::{NativeCall, NativeFn};
+use crate::kernel::{Kernel, NativeCall};
 use crate::launch::{LaunchList, RunStats};
 use crate::memory::{Block, Role};
 
@@ -161,7 +161,7 @@ impl Backend for CpuDevice {
                     writable: binding.access.writes(),
                 });
             }
-            calls.push(Call { native: launch.kernel.native_fn(), params: launch.params.clone(), regions: first..regions.len() });
+            calls.push(Call { kernel: launch.kernel.clone(), params: launch.params.clone(), regions: first..regions.len() });
         }
         let mut shared = list.shared.clone();
         shared.sort_unstable_by_key(|&index| Arc::as_ptr(&memory[index]) as usize);
@@ -171,7 +171,7 @@ impl Backend for CpuDevice {
 }
 
 struct Call {
-    native: NativeFn,
+    kernel: Arc<Kernel>,
     params: Vec<u32>,
     regions: std::ops::Range<usize>,
 }
@@ -211,8 +211,8 @@ impl CpuCompiled {
                     // another of the launch; shared buffers are locked, the others belong to this value alone, which
                     // `run` borrows exclusively; memory is initialised at allocation and 64-byte aligned.
                     let arguments =
-                        unsafe { NativeCall::new(&call.params, &self.regions[call.regions.clone()], self.threads) };
-                    (call.native)(&arguments);
+                        unsafe { NativeCall::new(&call.params, call.kernel.program(), &self.regions[call.regions.clone()], self.threads) };
+                    call.kernel.native_fn()(&arguments);
                     done();
                 }
             }

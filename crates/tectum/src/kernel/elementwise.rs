@@ -32,7 +32,7 @@ pub struct Op {
     pub domain: (f32, f32),
     /// Allowed error relative to the result's magnitude, in units of 2⁻²³.
     pub ulp: f64,
-    native: fn(&NativeCall<'_>),
+    pub(super) native: fn(&NativeCall<'_>),
 }
 
 macro_rules! op_table {

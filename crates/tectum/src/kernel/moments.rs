@@ -115,15 +115,17 @@ pub(super) fn sum_of_squares(x: &[f32], centre: f32) -> f32 {
         #[inline(always)]
         || {
             let mut lanes = [0.0f32; LANES];
-            let mut step = |x: &[f32]| {
-                for (lane, x) in lanes.iter_mut().zip(x) {
+            let (blocks, rest) = x.as_chunks::<LANES>();
+            for block in blocks {
+                for (lane, x) in lanes.iter_mut().zip(block) {
                     let deviation = x - centre;
                     *lane += deviation * deviation;
                 }
-            };
-            let (blocks, rest) = x.as_chunks::<LANES>();
-            blocks.iter().for_each(|block| step(block));
-            step(rest);
+            }
+            for (lane, x) in lanes.iter_mut().zip(rest) {
+                let deviation = x - centre;
+                *lane += deviation * deviation;
+            }
             fold_tree(lanes, |a, b| a + b)
         },
     )

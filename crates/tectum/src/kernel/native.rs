@@ -17,6 +17,7 @@ pub(crate) struct NativeRegion {
 /// The arguments of one launch on the CPU.
 pub struct NativeCall<'a> {
     params: &'a [u32],
+    program: &'a [u32],
     regions: &'a [NativeRegion],
     threads: usize,
     written: Cell<u32>,
@@ -31,8 +32,27 @@ impl<'a> NativeCall<'a> {
     /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for `'a` nothing else
     /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it holds its
     /// queue lock while a launch runs, and the plan refuses launches with an overlapping written region.
-    pub(crate) unsafe fn new(params: &'a [u32], regions: &'a [NativeRegion], threads: usize) -> Self {
-        Self { params, regions, threads, written: Cell::new(0), read: Cell::new(0), lifetime: PhantomData }
+    pub(crate) unsafe fn new(params: &'a [u32], program: &'a [u32], regions: &'a [NativeRegion], threads: usize) -> Self {
+        Self { params, program, regions, threads, written: Cell::new(0), read: Cell::new(0), lifetime: PhantomData }
+    }
+
+    /// Runs a twin over slices of one thread: bindings are the inputs in order and then the output.
+    pub(crate) fn on_slices(native: super::NativeFn, params: &[u32], inputs: &[&[f32]], output: &mut [f32]) {
+        const NONE: NativeRegion = NativeRegion { start: std::ptr::null_mut(), bytes: 0, dtype: DType::F32, writable: false };
+        let mut regions = [NONE; super::MAX_BINDINGS];
+        for (region, input) in regions.iter_mut().zip(inputs) {
+            *region = NativeRegion { start: input.as_ptr().cast_mut().cast(), bytes: size_of_val(*input), ..NONE };
+        }
+        let last = NativeRegion { start: output.as_mut_ptr().cast(), bytes: size_of_val(output), writable: true, ..NONE };
+        regions[inputs.len()] = last;
+        // SAFETY: each region is a borrowed slice of f32 that outlives the call, and only that of the exclusive borrow is
+        // writable, so it overlaps no other.
+        native(&unsafe { NativeCall::new(params, &[], &regions[..=inputs.len()], 1) });
+    }
+
+    /// The words that the kernel carries for its twin.
+    pub fn program(&self) -> &'a [u32] {
+        self.program
     }
 
     /// The parameter word at `index` as an unsigned integer.
@@ -107,8 +127,8 @@ pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, w
     }
 }
 
-/// Elements of a result from which it is written past the caches: 16 MiB of 32-bit words.
-const STREAM_FROM: usize = 4 << 20;
+/// Elements of a result from which it is written past the caches: 32 MiB of 32-bit words.
+const STREAM_FROM: usize = 8 << 20;
 /// The longest block that [`for_each_block`] holds in L1 before it is written: 16 KiB of 32-bit words.
 pub const STREAM_BLOCK: usize = 4096;
 /// Blocks that one task of [`for_each_block`] works through.
@@ -116,7 +136,7 @@ const BLOCKS_PER_TASK: usize = 16;
 
 /// Splits `out` into blocks of `block` elements and runs `work(index of the block, block)` on at most `threads` threads.
 ///
-/// A result of at least 16 MiB is made block by block in L1 and written with streaming stores: a plain store would first read
+/// A result of at least 32 MiB is made block by block in L1 and written with streaming stores: a plain store would first read
 /// each line from memory, and the result would not fit the caches anyway. `work` must write every element of its block and
 /// read none. Blocks longer than [`STREAM_BLOCK`] are written in place.
 pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {

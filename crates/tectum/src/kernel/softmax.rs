@@ -24,7 +24,7 @@ pub static SOFTMAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 });
 
 /// Independent accumulators of the native twin: enough of the widest vectors to hide the latency of an addition.
-const LANES: usize = 32;
+const LANES: usize = 64;
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
@@ -45,48 +45,39 @@ fn softmax(call: &NativeCall<'_>) {
     });
 }
 
-/// Three passes over a row that stays in L1: the greatest scaled element, exponentials with their sum, and the division.
+/// Four passes over a row that stays in L1: the greatest scaled element, exponentials, their sum, and the division.
+///
+/// A NaN is not looked for: it passes by the first comparison, but its own exponential is NaN, and with it the sum and the row.
+/// So is that of +∞ less itself, and of −∞ less itself where nothing is greater.
 #[inline(always)]
 fn softmax_row(x: &[f32], y: &mut [f32], scale: f32) {
     let greatest = greatest_scaled(x, scale);
-    if !greatest.is_finite() {
-        return y.fill(f32::NAN);
-    }
-    let ((x_blocks, x_rest), (y_blocks, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks_mut::<LANES>());
-    let mut lanes = [0.0f32; LANES];
-    for (x, y) in x_blocks.iter().zip(y_blocks) {
-        for ((lane, y), &x) in lanes.iter_mut().zip(y).zip(x) {
-            *y = exp_not_positive(scale * x - greatest);
-            *lane += *y;
-        }
-    }
-    for ((lane, y), &x) in lanes.iter_mut().zip(y_rest).zip(x_rest) {
+    for (y, &x) in y.iter_mut().zip(x) {
         *y = exp_not_positive(scale * x - greatest);
-        *lane += *y;
     }
-    let inverse = 1.0 / reduce::fold_tree(lanes, |a, b| a + b);
+    let inverse = 1.0 / reduce::sum(y);
     y.iter_mut().for_each(|y| *y *= inverse);
 }
 
-/// The greatest of `scale·x`; NaN if there is one.
+/// The greatest of `scale·x` but for NaN.
 #[inline(always)]
 fn greatest_scaled(x: &[f32], scale: f32) -> f32 {
+    let greater = |a: f32, b: f32| if b > a { b } else { a };
     let mut lanes = [f32::NEG_INFINITY; LANES];
-    let mut unordered = [0u32; LANES];
-    let mut step = |x: &[f32]| {
-        for ((lane, nan), &x) in lanes.iter_mut().zip(&mut unordered).zip(x) {
-            let scaled = scale * x;
-            *lane = if scaled > *lane { scaled } else { *lane };
-            *nan |= u32::from(scaled.is_nan());
-        }
-    };
     let (blocks, rest) = x.as_chunks::<LANES>();
-    blocks.iter().for_each(|block| step(block));
-    step(rest);
-    if unordered.iter().any(|&nan| nan != 0) { f32::NAN } else { reduce::fold_tree(lanes, |a, b| if a > b { a } else { b }) }
+    for block in blocks {
+        for (lane, &x) in lanes.iter_mut().zip(block) {
+            *lane = greater(*lane, scale * x);
+        }
+    }
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
+        *lane = greater(*lane, scale * x);
+    }
+    reduce::fold_tree(lanes, greater)
 }
 
-/// eˣ for x ≤ 0 or −∞, at most 1.5 ulp, 0 below −87.33: [`math::exp`](super::math::exp) without the cases that cannot occur.
+/// eˣ for x ≤ 0 or −∞, at most 1.5 ulp, 0 below −87.33, NaN for NaN: [`math::exp`](super::math::exp) without the cases that
+/// cannot occur.
 #[inline(always)]
 fn exp_not_positive(x: f32) -> f32 {
     const LOWEST: f32 = -87.33;
@@ -106,5 +97,6 @@ fn exp_not_positive(x: f32) -> f32 {
     let p = p * r + 0.5;
     let y = 1.0 + (r + p * (r * r));
     let y = f32::from_bits(y.to_bits().wrapping_add(shifted.to_bits() << 23));
-    if x < LOWEST { 0.0 } else { y }
+    // The bits of a NaN went through integer arithmetic: x − x is 0, or NaN again.
+    if x < LOWEST { 0.0 } else { y + (x - x) }
 }
