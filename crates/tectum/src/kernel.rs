@@ -105,6 +105,9 @@ pub struct Param {
 /// The CPU form of a kernel.
 pub type NativeFn = fn(&NativeCall<'_>);
 
+/// Floating-point operations of a launch with these parameter words; a multiply-add counts two.
+pub type FlopsFn = fn(&[u32]) -> f64;
+
 /// Device code with everything needed to launch it anywhere.
 pub struct Kernel {
     name: String,
@@ -112,6 +115,8 @@ pub struct Kernel {
     params: Vec<Param>,
     wgsl: String,
     native: NativeFn,
+    flops: Option<FlopsFn>,
+    workgroup: u32,
     hash: u64,
 }
 
@@ -143,7 +148,7 @@ impl Kernel {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn define(name: impl Into<String>) -> KernelBuilder {
-        KernelBuilder { name: name.into(), preludes: Vec::new(), bindings: Vec::new(), params: Vec::new(), body: String::new() }
+        KernelBuilder { name: name.into(), preludes: Vec::new(), bindings: Vec::new(), params: Vec::new(), body: String::new(), flops: None }
     }
 
     /// The stable name used in logs, receipts, benchmarks and tests.
@@ -169,6 +174,16 @@ impl Kernel {
     /// The CPU form.
     pub fn native_fn(&self) -> NativeFn {
         self.native
+    }
+
+    /// Operations of a launch with these parameter words, if the definition gives them.
+    pub fn flops(&self, params: &[u32]) -> Option<f64> {
+        self.flops.map(|flops| flops(params))
+    }
+
+    /// Invocations in a workgroup.
+    pub fn workgroup(&self) -> u32 {
+        self.workgroup
     }
 
     /// A content hash of the WGSL module (FNV-1a, 64 bits), named in receipts.
@@ -199,6 +214,7 @@ pub struct KernelBuilder {
     bindings: Vec<Binding>,
     params: Vec<Param>,
     body: String,
+    flops: Option<FlopsFn>,
 }
 
 impl KernelBuilder {
@@ -251,6 +267,13 @@ impl KernelBuilder {
         self
     }
 
+    /// Says how many operations a launch takes, for routing. Without it a launch counts one for every word that it binds.
+    #[must_use]
+    pub fn flops(mut self, flops: FlopsFn) -> Self {
+        self.flops = Some(flops);
+        self
+    }
+
     /// Finishes the definition with the CPU form.
     ///
     /// # Errors
@@ -268,7 +291,9 @@ impl KernelBuilder {
         }
         let wgsl = self.assemble();
         let hash = fnv1a(wgsl.as_bytes());
-        Ok(Arc::new(Kernel { name: self.name, bindings: self.bindings, params: self.params, wgsl, native, hash }))
+        let workgroup = workgroup_size(&self.body).unwrap_or(WORKGROUP);
+        let Self { name, bindings, params, flops, .. } = self;
+        Ok(Arc::new(Kernel { name, bindings, params, wgsl, native, flops, workgroup, hash }))
     }
 
     fn assemble(&self) -> String {
@@ -293,6 +318,13 @@ impl KernelBuilder {
         text.push_str(&self.body);
         text
     }
+}
+
+/// The product of the numbers after `@workgroup_size`; none where they are not plain numbers.
+fn workgroup_size(body: &str) -> Option<u32> {
+    let (_, rest) = body.split_once("@workgroup_size(")?;
+    let (sizes, _) = rest.split_once(')')?;
+    sizes.split(',').try_fold(1u32, |product, size| product.checked_mul(size.trim().trim_end_matches('u').parse().ok()?))
 }
 
 /// FNV-1a over 64 bits: stable across platforms and releases, for content hashes that appear in receipts.

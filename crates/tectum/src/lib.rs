@@ -29,6 +29,7 @@ mod measure;
 mod memory;
 mod plan;
 mod receipt;
+pub mod route;
 
 pub use device::{Api, Device, DeviceInfo, DeviceKind, DeviceLimits};
 pub use dtype::{DType, Element};
@@ -38,5 +39,5 @@ pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude}
 pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use memory::{Buffer, Pool, PoolCaps, PoolStats};
-pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, Matrix, Plan, PlanBuilder, View};
+pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, LaunchWork, Matrix, Plan, PlanBuilder, PlanWork, View};
 pub use receipt::{CodeObject, Fallback, InjectedFault, LISTED_RECOVERIES, Latency, RECEIPT_SCHEMA, Receipt, Recovery, Session};

@@ -37,6 +37,8 @@ fn unknown_ids_are_refused_with_what_is_known() {
         ("gpu", ErrorKind::Invalid, "\"gpu\""),
         ("vulkan", ErrorKind::Invalid, "vulkan:N"),
         ("vulkan:x", ErrorKind::Invalid, "vulkan:x"),
+        ("vulkan:00", ErrorKind::Invalid, "vulkan:00"),
+        ("vulkan:+0", ErrorKind::Invalid, "vulkan:+0"),
         ("cuda:0", ErrorKind::Invalid, "cuda:0"),
         ("vulkan:99", ErrorKind::Unsupported, "present: cpu, null"),
     ] {
