@@ -10,6 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["device", "memory"],
     &["plan"],
     &["measure", "receipt"],
+    &["route"],
     &["graph"],
     &["conformance", "bench"],
 ];

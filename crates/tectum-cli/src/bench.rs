@@ -10,7 +10,7 @@ use crate::table::{bytes, print, print_json, table};
 pub struct BenchArgs {
     /// What to measure.
     suite: Suite,
-    /// The device: auto, cpu, cuda:N, vulkan:N, metal:N or dx12:N.
+    /// The device: auto (the CPU: there is no one plan to route here), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
     /// Prints one line of JSON.

@@ -2,6 +2,7 @@
 
 mod bench;
 mod devices;
+mod explain;
 mod plots;
 mod run;
 mod table;
@@ -26,6 +27,7 @@ enum Command {
     Devices(devices::DevicesArgs),
     Verify(verify::VerifyArgs),
     Bench(bench::BenchArgs),
+    Explain(explain::ExplainArgs),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Command::Devices(args) => devices::devices(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Bench(args) => bench::bench(&args),
+        Command::Explain(args) => explain::explain(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,7 +9,7 @@ use crate::table::{print, print_json, table};
 /// Runs every kernel of a device over random shapes against a float64 reference.
 #[derive(Args)]
 pub struct VerifyArgs {
-    /// The device: auto, cpu, null, cuda:N, vulkan:N, metal:N or dx12:N.
+    /// The device: auto (the CPU: there is no one plan to route here), cpu, null, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
     /// Seed of shapes and data.

@@ -26,6 +26,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
         // Mesa's device-select layer looks for a Wayland server and complains on standard error if there is none.
         command.env("NODEVICE_SELECT", "1");
+        command.env("XDG_CACHE_HOME", self.0.join("cache"));
         command.args(line.split_whitespace()).current_dir(&self.0).output().expect("the binary starts")
     }
 
@@ -87,6 +88,9 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("run cart_pole --brain lqr --inject nan@", 2, "inject \"nan@\": expected one of device-lost@T, nan@T, slow@T"),
         ("run cart_pole --brain lqr --inject nan@99", 2, "inject nan@99: the run ends at 20 s"),
         ("run cart_pole --brain lqr --inject device-lost@1", 2, "inject device-lost@1: brain lqr runs on no device"),
+        ("explain route gemm:0", 2, "plan \"gemm:0\": a size from 1 to 16384 is needed"),
+        ("explain route add:1T", 2, "plan \"add:1T\": a size from 1"),
+        ("explain route pendlum", 2, "neither gemm:N nor add:N: scenario \"pendlum\" is unknown"),
         ("run --resume nowhere", 7, "nowhere/scenario.toml"),
     ];
     for (line, code, message) in cases {
@@ -248,6 +252,35 @@ fn an_injected_fault_is_in_the_receipt_with_what_it_cost() {
     assert_eq!(receipt["injected"][1], serde_json::json!({"fault": "nan@4", "tick": 100}));
     let recovery = &receipt["recoveries"][0];
     assert_eq!((recovery["tick"].as_u64(), recovery["ticks_lost"].as_u64(), recovery["injected"].as_bool()), (Some(50), Some(51), Some(true)));
+}
+
+#[test]
+fn the_route_is_explained_and_measured_once() {
+    let place = Place::new("route");
+    let explained = place.json("explain route --json");
+    let choices = explained["choices"].as_array().expect("a list");
+    let names: Vec<_> = choices.iter().filter_map(|choice| choice["plan"].as_str()).collect();
+    assert_eq!(names, ["pendulum: control tick", "pendulum: training step", "gemm:64", "gemm:1024", "add:1k", "add:16M"]);
+    for device in explained["devices"].as_array().expect("a list") {
+        assert!(device["rates"]["flop_per_s"].as_f64() > Some(0.0), "{device}");
+        let chosen = choices.iter().any(|choice| choice["device"] == device["id"]);
+        assert!(!(chosen && device["software"].as_bool() == Some(true)), "{device} is software");
+        for choice in choices.iter().filter(|_| device["software"] == true) {
+            let thought = choice["predicted"].as_array().and_then(|all| all.iter().find(|one| one["device"] == device["id"]));
+            assert_eq!(thought.expect("thought of")["refused"], "a software adapter is never chosen");
+        }
+    }
+    let again = place.json("explain route gemm:64 --json");
+    assert_eq!(again["devices"], explained["devices"], "rates come from the cache");
+    assert_eq!(names_of_cache(&place), ["calibration.json"]);
+    place.write("cache/tectum/calibration.json", "{");
+    let anew = place.json("explain route add:1k --json");
+    assert_ne!(anew["devices"], explained["devices"], "a broken cache is measured anew");
+    assert!(text(&place.tectum("explain route").stdout).contains("pendulum: control tick -> "));
+}
+
+fn names_of_cache(place: &Place) -> Vec<String> {
+    names(&place.0.join("cache/tectum"))
 }
 
 #[test]

@@ -92,15 +92,36 @@ impl Snapshot {
         self.arrays.iter().find(|(_, array)| holds_nan(array)).map(|(name, _)| name.as_str())
     }
 
+    /// The snapshot as a safetensors file; [`Snapshot::parse`] reads it back.
+    ///
+    /// # Errors
+    /// `Data` naming the array that cannot be encoded.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let views = self.arrays.iter().map(|(name, array)| Ok((name.clone(), array.view(name)?)));
+        let views = views.collect::<Result<Vec<_>, Error>>()?;
+        safetensors::serialize(views, None).map_err(|e| Error::data("a snapshot cannot be encoded").with_source(e))
+    }
+
+    /// Reads a snapshot from the bytes of its file.
+    ///
+    /// # Errors
+    /// `Data`, naming the array where one is at fault.
+    pub fn parse(bytes: &[u8]) -> Result<Snapshot, Error> {
+        let tensors = SafeTensors::deserialize(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
+        let mut snapshot = Snapshot::default();
+        for (name, view) in tensors.tensors() {
+            let array = Array::from_view(&view).ok_or_else(|| Error::data(format!("array {name} is of type {:?}", view.dtype())))?;
+            snapshot.insert(name, array);
+        }
+        Ok(snapshot)
+    }
+
     /// Writes the snapshot beside `path` and renames it into place, so that no reader sees half of it.
     ///
     /// # Errors
     /// `Io` naming the path.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
-        let views = self.arrays.iter().map(|(name, array)| Ok((name.clone(), array.view(name)?)));
-        let views = views.collect::<Result<Vec<_>, Error>>()?;
-        let bytes = safetensors::serialize(views, None)
-            .map_err(|e| Error::data(format!("{}: cannot be encoded", path.display())).with_source(e))?;
+        let bytes = self.to_bytes().map_err(|error| error.at(path.display()))?;
         let partial = path.with_extension("partial");
         std::fs::write(&partial, bytes).map_err(|e| Error::io(partial.display(), e))?;
         std::fs::rename(&partial, path).map_err(|e| Error::io(path.display(), e))
@@ -112,15 +133,7 @@ impl Snapshot {
     /// `Io` or `Data` naming the path, and the array where one is at fault.
     pub fn load(path: &Path) -> Result<Snapshot, Error> {
         let bytes = std::fs::read(path).map_err(|e| Error::io(path.display(), e))?;
-        let tensors = SafeTensors::deserialize(&bytes)
-            .map_err(|e| Error::data(format!("{}: not a snapshot", path.display())).with_source(e))?;
-        let mut snapshot = Snapshot::default();
-        for (name, view) in tensors.tensors() {
-            let array = Array::from_view(&view)
-                .ok_or_else(|| Error::data(format!("{}: array {name} is of type {:?}", path.display(), view.dtype())))?;
-            snapshot.insert(name, array);
-        }
-        Ok(snapshot)
+        Self::parse(&bytes).map_err(|error| error.at(path.display()))
     }
 }
 

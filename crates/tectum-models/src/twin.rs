@@ -13,7 +13,7 @@ use tectum::{Error, Result};
 use crate::body::uniform::Uniform;
 use crate::body::{BodySpec, ChannelKind, ObservationChannel};
 pub use network::Network;
-pub use training::{TrainingReport, train};
+pub use training::{TrainingReport, step_plan, train};
 pub use transitions::Transitions;
 
 /// What the network reads and writes for a body.

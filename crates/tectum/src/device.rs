@@ -234,8 +234,8 @@ impl Device {
 
     /// Opens the device of an id: `auto`, `cpu`, `null`, `cuda:N`, `vulkan:N`, `metal:N` or `dx12:N`.
     ///
-    /// `auto` takes the CPU: software adapters are never chosen, and a hardware GPU only by its id until routing by
-    /// measurement decides. The same id gives the same device object as long as one is alive.
+    /// `auto` takes the CPU: without a plan there is nothing to route; [`crate::route::open`] picks a device for one. The same
+    /// id gives the same device object as long as one is alive.
     ///
     /// # Errors
     /// `Invalid` for an id of another form, `Unsupported`, with the reason if one is known and the ids that exist, for a
@@ -295,7 +295,8 @@ fn open_backend(id: &str) -> Result<Arc<dyn Backend>> {
         "dx12" => Api::Dx12,
         _ => return Err(unknown_device(id)),
     };
-    let number: usize = number.parse().map_err(|_| unknown_device(id))?;
+    // One device has one id: `vulkan:00` and `vulkan:+0` are not other names of `vulkan:0`.
+    let number = number.parse::<usize>().ok().filter(|parsed| parsed.to_string() == number).ok_or_else(|| unknown_device(id))?;
     match api {
         Api::Cuda => cuda::open(number)?.map(|device| Arc::new(device) as _),
         api => wgpu_device::open(api, number)?.map(|device| Arc::new(device) as _),

@@ -123,6 +123,9 @@ pub struct Param {
 /// The CPU form of a kernel.
 pub type NativeFn = fn(&NativeCall<'_>);
 
+/// Floating-point operations of a launch with these parameter words; a multiply-add counts two.
+pub type FlopsFn = fn(&[u32]) -> f64;
+
 /// Device code with everything needed to launch it anywhere.
 pub struct Kernel {
     name: String,
@@ -131,6 +134,8 @@ pub struct Kernel {
     wgsl: String,
     native: NativeFn,
     program: Vec<u32>,
+    flops: Option<FlopsFn>,
+    workgroup: u32,
     hash: u64,
 }
 
@@ -162,7 +167,15 @@ impl Kernel {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn define(name: impl Into<String>) -> KernelBuilder {
-        KernelBuilder { name: name.into(), preludes: Vec::new(), bindings: Vec::new(), params: Vec::new(), body: String::new(), program: Vec::new() }
+        KernelBuilder {
+            name: name.into(),
+            preludes: Vec::new(),
+            bindings: Vec::new(),
+            params: Vec::new(),
+            body: String::new(),
+            program: Vec::new(),
+            flops: None,
+        }
     }
 
     /// The stable name used in logs, receipts, benchmarks and tests.
@@ -195,6 +208,16 @@ impl Kernel {
         &self.program
     }
 
+    /// Operations of a launch with these parameter words, if the definition gives them.
+    pub fn flops(&self, params: &[u32]) -> Option<f64> {
+        self.flops.map(|flops| flops(params))
+    }
+
+    /// Invocations in a workgroup.
+    pub fn workgroup(&self) -> u32 {
+        self.workgroup
+    }
+
     /// A content hash of the WGSL module (FNV-1a, 64 bits), named in receipts.
     pub fn hash(&self) -> u64 {
         self.hash
@@ -224,6 +247,7 @@ pub struct KernelBuilder {
     params: Vec<Param>,
     body: String,
     program: Vec<u32>,
+    flops: Option<FlopsFn>,
 }
 
 impl KernelBuilder {
@@ -290,6 +314,13 @@ impl KernelBuilder {
         self
     }
 
+    /// Says how many operations a launch takes, for routing. Without it a launch counts one for every word that it binds.
+    #[must_use]
+    pub fn flops(mut self, flops: FlopsFn) -> Self {
+        self.flops = Some(flops);
+        self
+    }
+
     /// Finishes the definition with the CPU form.
     ///
     /// # Errors
@@ -307,7 +338,9 @@ impl KernelBuilder {
         }
         let wgsl = self.assemble();
         let hash = fnv1a(wgsl.as_bytes());
-        Ok(Arc::new(Kernel { name: self.name, bindings: self.bindings, params: self.params, wgsl, native, program: self.program, hash }))
+        let workgroup = workgroup_size(&self.body).unwrap_or(WORKGROUP);
+        let Self { name, bindings, params, program, flops, .. } = self;
+        Ok(Arc::new(Kernel { name, bindings, params, wgsl, native, program, flops, workgroup, hash }))
     }
 
     fn assemble(&self) -> String {
@@ -328,6 +361,13 @@ impl KernelBuilder {
         text.push_str(&self.body);
         text
     }
+}
+
+/// The product of the numbers after `@workgroup_size`; none where they are not plain numbers.
+fn workgroup_size(body: &str) -> Option<u32> {
+    let (_, rest) = body.split_once("@workgroup_size(")?;
+    let (sizes, _) = rest.split_once(')')?;
+    sizes.split(',').try_fold(1u32, |product, size| product.checked_mul(size.trim().trim_end_matches('u').parse().ok()?))
 }
 
 /// FNV-1a over 64 bits: stable across platforms and releases, for content hashes that appear in receipts.

@@ -29,6 +29,7 @@ mod measure;
 mod memory;
 mod plan;
 mod receipt;
+pub mod route;
 
 pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings};
 pub use dtype::{DType, Element};
@@ -40,5 +41,5 @@ pub use measure::Measurement;
 pub use kernel::pack::Half;
 pub use kernel::stencil::{Boundary, Points};
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
-pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, Matrices, Matrix, Plan, PlanBuilder, View};
+pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, View};
 pub use receipt::{CodeObject, Fallback, InjectedFault, LISTED_RECOVERIES, Latency, RECEIPT_SCHEMA, Receipt, Recovery, Session};

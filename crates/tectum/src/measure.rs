@@ -25,7 +25,7 @@ pub struct Measurement {
 }
 
 /// Elements of the copy: 64 MiB each way.
-const COPY_LEN: usize = 16 << 20;
+pub(crate) const COPY_LEN: usize = 16 << 20;
 const TRANSFER_LEN: usize = 4 << 20;
 
 impl Device {
@@ -36,8 +36,8 @@ impl Device {
     pub fn measure(&self) -> Result<Measurement> {
         let copy_s = best_seconds(&mut copy_plan(self)?, 5)?;
         let side = if self.info().software { 512 } else { 1024 };
-        let gemm_s = best_seconds(&mut gemm_plan(self, side)?, 5)?;
-        let launch_s = best_seconds(&mut smallest_plan(self)?, 200)?;
+        let gemm_s = best_seconds(&mut gemm_plan(self, side, side)?, 5)?;
+        let launch_s = best_seconds(&mut smallest_plan(self, 1)?, 200)?;
         let (upload_bytes_per_s, download_bytes_per_s) = transfer_rates(self)?;
         Ok(Measurement {
             copy_bytes_per_s: 2.0 * 4.0 * COPY_LEN as f64 / copy_s,
@@ -50,7 +50,7 @@ impl Device {
 }
 
 /// The least host time of a run.
-fn best_seconds(executable: &mut Executable, repeats: usize) -> Result<f64> {
+pub(crate) fn best_seconds(executable: &mut Executable, repeats: usize) -> Result<f64> {
     let mut best = f64::INFINITY;
     for _ in 0..=repeats {
         let start = Instant::now();
@@ -60,30 +60,35 @@ fn best_seconds(executable: &mut Executable, repeats: usize) -> Result<f64> {
     Ok(best)
 }
 
-fn copy_plan(device: &Device) -> Result<Executable> {
+pub(crate) fn copy_plan(device: &Device) -> Result<Executable> {
     let mut plan = PlanBuilder::new("measure.copy");
     let (x, y) = (plan.state("x", DType::F32, COPY_LEN), plan.state("y", DType::F32, COPY_LEN));
     plan.copy(x, y)?;
     plan.finish()?.compile(device)
 }
 
-fn gemm_plan(device: &Device, side: usize) -> Result<Executable> {
+/// A product `[side, inner] · [inner, side]`.
+pub(crate) fn gemm_plan(device: &Device, side: usize, inner: usize) -> Result<Executable> {
     let mut plan = PlanBuilder::new("measure.gemm");
-    let [a, b, y] = ["a", "b", "y"].map(|name| plan.state(name, DType::F32, side * side));
-    plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, GemmTail::default())?;
+    let [a, b] = ["a", "b"].map(|name| plan.state(name, DType::F32, side * inner));
+    let y = plan.state("y", DType::F32, side * side);
+    plan.gemm(Matrix::new(a, side, inner), Matrix::new(b, inner, side), y, GemmTail::default())?;
     plan.finish()?.compile(device)
 }
 
-fn smallest_plan(device: &Device) -> Result<Executable> {
+/// So many smallest launches and nothing to transfer.
+pub(crate) fn smallest_plan(device: &Device, launches: usize) -> Result<Executable> {
     let mut plan = PlanBuilder::new("measure.launch");
     let y = plan.state("y", DType::U32, 1);
-    plan.fill(y, 1)?;
+    for _ in 0..launches {
+        plan.fill(y, 1)?;
+    }
     plan.finish()?.compile(device)
 }
 
 /// Rates of a run that only uploads or downloads, less the time of the smallest run.
-fn transfer_rates(device: &Device) -> Result<(Option<f64>, Option<f64>)> {
-    let base_s = best_seconds(&mut smallest_plan(device)?, 50)?;
+pub(crate) fn transfer_rates(device: &Device) -> Result<(Option<f64>, Option<f64>)> {
+    let base_s = best_seconds(&mut smallest_plan(device, 1)?, 50)?;
     let mut plan = PlanBuilder::new("measure.upload");
     let (x, y) = (plan.input("x", DType::F32, TRANSFER_LEN), plan.state("y", DType::F32, 64));
     plan.copy(x.part(0..64), y)?;

@@ -16,6 +16,7 @@ mod record_products;
 mod record_random;
 mod record_reduce;
 mod record_select;
+mod work;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub use executable::Executable;
 pub(crate) use memory_plan::{Lifetime, MemoryPlan, plan_memory};
 pub use record_gemm::{GemmTail, Matrix};
 pub use record_products::Matrices;
+pub use work::{LaunchWork, PlanWork};
 
 /// Elements (of any type) in the alignment of a bound range: views that begin at a multiple of it can be bound.
 pub const ALIGNED_ELEMENTS: usize = BINDING_ALIGNMENT / 4;

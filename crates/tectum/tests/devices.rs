@@ -40,6 +40,8 @@ fn unknown_ids_are_refused_with_what_is_known() {
         ("cuda", ErrorKind::Invalid, "cuda:N"),
         ("cuda:x", ErrorKind::Invalid, "cuda:x"),
         ("cuda:99", ErrorKind::Unsupported, "device cuda:99: "),
+        ("vulkan:00", ErrorKind::Invalid, "vulkan:00"),
+        ("vulkan:+0", ErrorKind::Invalid, "vulkan:+0"),
         ("vulkan:99", ErrorKind::Unsupported, "present: cpu, null"),
     ] {
         let error = Device::open(id).expect_err(id);

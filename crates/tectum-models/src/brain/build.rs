@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use tectum::{Device, Error, Result, RunStats};
+use tectum::{Device, Error, Plan, Result, RunStats};
 
 use super::Brain;
 use super::lqr::Lqr;
-use super::mppi::{Mppi, MppiParameters};
+use super::mppi::{Mppi, MppiParameters, tick_plan};
 use super::zero::Zero;
 use crate::body::{Body, BodySpec, body};
 use crate::rig_csv::RigRecording;
 use crate::scenario::{BrainSpec, MppiSpec, Scenario};
 use crate::snapshot::{Array, Snapshot};
-use crate::twin::{Transitions, Twin, TwinLayout, TwinRecipe, train};
+use crate::twin::{Network, Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
 
 /// How far the work before the first tick has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,21 @@ pub fn build_brain(
     }
 }
 
+/// The plans that a scenario runs, for routing: that of a control tick first, then that of a training step if its twin learns.
+/// Nothing is trained, compiled or read. A brain of plain host arithmetic has none.
+///
+/// # Errors
+/// Settings that do not fit the body.
+pub fn build_plans(scenario: &Scenario) -> Result<Vec<Plan>> {
+    let BrainSpec::Mppi(spec) = &scenario.brain else { return Ok(Vec::new()) };
+    let plant = body(&scenario.body.name, scenario.body.start)?;
+    let parameters = mppi_parameters(scenario, spec, plant.spec())?;
+    let layout = TwinLayout::of(plant.spec(), parameters.previous_action)?;
+    let recipe = twin_recipe(spec);
+    let network = Network::new(layout.features(), &recipe.hidden, layout.channels.len())?;
+    Ok(vec![tick_plan(&layout, &network, &parameters)?, step_plan(&network, &recipe)?])
+}
+
 /// The body's defaults with the scenario's settings over them.
 fn mppi_parameters(scenario: &Scenario, spec: &MppiSpec, body: &BodySpec) -> Result<MppiParameters> {
     let mut parameters = MppiParameters::for_body(&scenario.body.name)?;
@@ -90,15 +105,7 @@ fn learn(
     recording: Option<RigRecording>,
     progress: &mut dyn FnMut(BuildProgress),
 ) -> Result<Twin> {
-    let defaults = TwinRecipe::default();
-    let recipe = TwinRecipe {
-        hidden: spec.twin.hidden.clone().unwrap_or(defaults.hidden),
-        transitions: spec.twin.transitions.unwrap_or(defaults.transitions),
-        steps: spec.twin.steps.unwrap_or(defaults.steps),
-        batch: spec.twin.batch.unwrap_or(defaults.batch),
-        learning_rate: spec.twin.learning_rate.map_or(defaults.learning_rate, |value| value as f32),
-        weight_decay: spec.twin.weight_decay.map_or(defaults.weight_decay, |value| value as f32),
-    };
+    let recipe = twin_recipe(spec);
     let transitions = match recording {
         Some(_) if scenario.body.name != "rig" => {
             return Err(Error::invalid(format!("a recording of the rig cannot teach body {}", scenario.body.name)));
@@ -115,6 +122,18 @@ fn learn(
         progress(BuildProgress { stage: "training", done: done as u64, total });
     })?;
     Ok(twin)
+}
+
+fn twin_recipe(spec: &MppiSpec) -> TwinRecipe {
+    let defaults = TwinRecipe::default();
+    TwinRecipe {
+        hidden: spec.twin.hidden.clone().unwrap_or(defaults.hidden),
+        transitions: spec.twin.transitions.unwrap_or(defaults.transitions),
+        steps: spec.twin.steps.unwrap_or(defaults.steps),
+        batch: spec.twin.batch.unwrap_or(defaults.batch),
+        learning_rate: spec.twin.learning_rate.map_or(defaults.learning_rate, |value| value as f32),
+        weight_decay: spec.twin.weight_decay.map_or(defaults.weight_decay, |value| value as f32),
+    }
 }
 
 impl Brain for Lqr {

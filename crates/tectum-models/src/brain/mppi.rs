@@ -109,6 +109,22 @@ pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
     Ok(vec![rollout, kernels::CONTROLS.clone(), kernels::TEMPER.clone(), kernels::SHIFT.clone()])
 }
 
+/// The plan of one tick, for a network's shape; what the twin has learned does not matter to it.
+///
+/// # Errors
+/// As [`Mppi::new`].
+pub fn tick_plan(layout: &TwinLayout, network: &Network, parameters: &MppiParameters) -> Result<Plan> {
+    parameters.check(layout)?;
+    let twin = Twin {
+        layout: layout.clone(),
+        weights: vec![0.0; network.parameters().len()],
+        network: network.clone(),
+        change_mean: vec![0.0; layout.channels.len()],
+        change_deviation: vec![1.0; layout.channels.len()],
+    };
+    record(&twin, parameters).map(|(plan, _)| plan)
+}
+
 /// What the device knows of each channel; see `kernels/mppi_rollout.wgsl`.
 fn channel_table(twin: &Twin, parameters: &MppiParameters) -> Vec<f32> {
     let mut table = Vec::with_capacity(twin.layout.channels.len() * CHANNEL_NUMBERS);

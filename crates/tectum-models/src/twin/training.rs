@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use tectum::kernel::random;
-use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, View};
+use tectum::{DType, Device, Error, Executable, Plan, PlanBuilder, Result, View};
 
 use super::{Network, Transitions, Twin, TwinLayout, TwinRecipe};
 
@@ -37,6 +37,12 @@ pub struct TrainingReport {
 /// A compiled training step.
 struct Step {
     run: Executable,
+    slots: StepSlots,
+}
+
+/// The views of a training step that the host fills or reads.
+#[derive(Debug, Clone, Copy)]
+struct StepSlots {
     x: View,
     target: View,
     schedule: View,
@@ -77,20 +83,20 @@ pub fn train(
     let held_out = (transitions.len / HELD_OUT).min(MOST_HELD_OUT);
     let kept = transitions.len - held_out;
     let mut step = Step::compile(&network, recipe, device)?;
-    step.run.write_state(step.weights, &network.initial_weights(seed))?;
+    step.run.write_state(step.slots.weights, &network.initial_weights(seed))?;
     let mut losses = Vec::with_capacity(recipe.steps);
     for index in 0..recipe.steps {
         step.fill_batch(&network, transitions, &targets, kept, [seed as u32, index as u32]);
-        step.run.input::<f32>(step.schedule).copy_from_slice(&schedule(recipe, index));
+        step.run.input::<f32>(step.slots.schedule).copy_from_slice(&schedule(recipe, index));
         step.run.run()?;
-        let loss = step.run.output::<f32>(step.loss)[0];
+        let loss = step.run.output::<f32>(step.slots.loss)[0];
         if !loss.is_finite() {
             return Err(Error::invalid(format!("twin: the loss is {loss} at step {index}; a lower learning rate is needed")));
         }
         losses.push(loss);
         progress(index + 1, loss);
     }
-    let weights = step.run.read_state::<f32>(step.weights)?;
+    let weights = step.run.read_state::<f32>(step.slots.weights)?;
     let rows = |data: &[f32], width: usize| data[kept * width..].to_vec();
     let held_out_loss = loss_of(&network, &weights, rows(&transitions.features, network.features()), rows(&targets, channels), device)?;
     let last = &losses[losses.len().saturating_sub(100)..];
@@ -115,46 +121,58 @@ fn schedule(recipe: &TwinRecipe, step: usize) -> [f32; 4] {
     [recipe.learning_rate * rise * fall, unbias(BETA1), unbias(BETA2), recipe.weight_decay]
 }
 
+/// The plan of one training step.
+///
+/// # Errors
+/// `Invalid` for a batch of nothing.
+pub fn step_plan(network: &Network, recipe: &TwinRecipe) -> Result<Plan> {
+    record_step(network, recipe).map(|(plan, _)| plan)
+}
+
+fn record_step(network: &Network, recipe: &TwinRecipe) -> Result<(Plan, StepSlots)> {
+    let batch = recipe.batch;
+    let (mut builder, input, output) = network.builder(batch)?;
+    let wanted = builder.input("target", [batch, network.channels()])?;
+    let loss_node = builder.mse(output, wanted)?;
+    builder.output("loss", loss_node)?;
+    let graph = builder.finish()?.gradients(loss_node)?;
+
+    let mut plan = PlanBuilder::new("twin.train");
+    let x = plan.input("features", DType::F32, batch * network.features());
+    let target = plan.input("target", DType::F32, batch * network.channels());
+    let schedule = plan.input("schedule", DType::F32, 4);
+    let [weights, first, second] = ["weights", "first_moment", "second_moment"].map(|name| plan.state(name, DType::F32, network.parameters().len()));
+    let loss = plan.output("loss", DType::F32, 1);
+    // A state, so that the padding between the parameters has a gradient of 0.
+    let gradient = plan.state("gradient", DType::F32, network.parameters().len());
+    let mut feeds = vec![(input, x), (wanted, target)];
+    feeds.extend(network.parameters().feeds(weights)?);
+    let mut results = vec![(loss_node, loss)];
+    results.extend(network.parameters().gradient_outputs(&graph, gradient)?);
+    graph.record(&mut plan, &feeds, &results)?;
+    plan.adamw(schedule, gradient, [weights, first, second], BETA1, BETA2)?;
+    Ok((plan.finish()?, StepSlots { x, target, schedule, weights, loss }))
+}
+
 impl Step {
     fn compile(network: &Network, recipe: &TwinRecipe, device: &Device) -> Result<Self> {
-        let batch = recipe.batch;
-        let (mut builder, input, output) = network.builder(batch)?;
-        let wanted = builder.input("target", [batch, network.channels()])?;
-        let loss_node = builder.mse(output, wanted)?;
-        builder.output("loss", loss_node)?;
-        let graph = builder.finish()?.gradients(loss_node)?;
-
-        let mut plan = PlanBuilder::new("twin.train");
-        let x = plan.input("features", DType::F32, batch * network.features());
-        let target = plan.input("target", DType::F32, batch * network.channels());
-        let schedule = plan.input("schedule", DType::F32, 4);
-        let [weights, first, second] = ["weights", "first_moment", "second_moment"].map(|name| plan.state(name, DType::F32, network.parameters().len()));
-        let loss = plan.output("loss", DType::F32, 1);
-        // A state, so that the padding between the parameters has a gradient of 0.
-        let gradient = plan.state("gradient", DType::F32, network.parameters().len());
-        let mut feeds = vec![(input, x), (wanted, target)];
-        feeds.extend(network.parameters().feeds(weights)?);
-        let mut results = vec![(loss_node, loss)];
-        results.extend(network.parameters().gradient_outputs(&graph, gradient)?);
-        graph.record(&mut plan, &feeds, &results)?;
-        plan.adamw(schedule, gradient, [weights, first, second], BETA1, BETA2)?;
-        let run = plan.finish()?.compile(device)?;
-        Ok(Self { run, x, target, schedule, weights, loss })
+        let (plan, slots) = record_step(network, recipe)?;
+        Ok(Self { run: plan.compile(device)?, slots })
     }
 
     /// A batch drawn with replacement by the counter `[seed, step]`.
     fn fill_batch(&mut self, network: &Network, transitions: &Transitions, targets: &[f32], kept: usize, key: [u32; 2]) {
         let (features, channels) = (network.features(), network.channels());
-        let rows = self.x.len() / features;
+        let rows = self.slots.x.len() / features;
         let chosen = |row: usize| {
             let word = random::philox([row as u32 / 4, 0, 0, 1], key)[row % 4];
             ((u64::from(word) * kept as u64) >> 32) as usize
         };
-        let x = self.run.input::<f32>(self.x);
+        let x = self.run.input::<f32>(self.slots.x);
         for (row, x) in x.chunks_mut(features).enumerate() {
             x.copy_from_slice(&transitions.features[chosen(row) * features..][..features]);
         }
-        let target = self.run.input::<f32>(self.target);
+        let target = self.run.input::<f32>(self.slots.target);
         for (row, target) in target.chunks_mut(channels).take(rows).enumerate() {
             target.copy_from_slice(&targets[chosen(row) * channels..][..channels]);
         }

@@ -174,8 +174,17 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 ",
         op.wgsl
     );
-    built_in(builder.body(body), op.native)
+    let flops: super::FlopsFn = if TRANSCENDENTAL.contains(&op.name) {
+        |params| TRANSCENDENTAL_FLOPS * f64::from(params[0])
+    } else {
+        |params| f64::from(params[0])
+    };
+    built_in(builder.body(body).flops(flops), op.native)
 }
+
+/// Operations that are polynomials of some length, and about how many steps they take.
+const TRANSCENDENTAL: [&str; 5] = ["exp", "log", "sigmoid", "tanh", "gelu"];
+const TRANSCENDENTAL_FLOPS: f64 = 24.0;
 
 static KERNELS: LazyLock<Vec<Arc<Kernel>>> = LazyLock::new(|| OPS.iter().map(define).collect());
 

@@ -116,7 +116,8 @@ fn define_gemm(epilogue: Epilogue) -> Arc<Kernel> {
     let builder = epilogue.apply(builder, include_str!("../../kernels/gemm_f32.wgsl"), "col", "out");
     let builder = ["m", "n", "k", "a_row", "a_col", "b_row", "b_col", "activation"]
         .into_iter()
-        .fold(builder, |builder, name| builder.param(name, DType::U32));
+        .fold(builder, |builder, name| builder.param(name, DType::U32))
+        .flops(|params| 2.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>());
     let native: super::NativeFn = match (epilogue.bias, epilogue.residual) {
         (false, false) => |call| gemm(call, None, None),
         (true, false) => |call| gemm(call, Some(call.read(3)), None),
@@ -135,6 +136,7 @@ fn define_matvec(epilogue: Epilogue) -> Arc<Kernel> {
         .write("y", DType::F32);
     let builder = epilogue.apply(builder, include_str!("../../kernels/matvec_f32.wgsl"), "row", "row");
     let builder = ["m", "k", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
+    let builder = builder.flops(|params| 2.0 * f64::from(params[0]) * f64::from(params[1]));
     let native: super::NativeFn = match (epilogue.bias, epilogue.residual) {
         (false, false) => |call| matvec(call, None, None),
         (true, false) => |call| matvec(call, Some(call.read(3)), None),

@@ -139,8 +139,8 @@ fn each_once(mut code: Vec<(String, u64)>) -> Vec<(String, u64)> {
 }
 
 /// The plan's slots numbered as buffers.
-struct Layout {
-    list: LaunchList,
+pub(super) struct Layout {
+    pub(super) list: LaunchList,
     homes: Vec<Home>,
     downloads: Vec<Option<usize>>,
     /// The slot of each buffer that holds just one.
@@ -148,7 +148,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan) -> Self {
         let mut homes = vec![Home::None; plan.slots.len()];
         let mut buffer_bytes = Vec::new();
         let mut buffer_slots = Vec::new();

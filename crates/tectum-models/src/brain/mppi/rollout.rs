@@ -51,9 +51,17 @@ pub fn rollout_kernel(network: &Network) -> Result<(Arc<Kernel>, Vec<u32>, usize
     // The device code has the layers as constants; the native twin reads them here.
     let builder = words(builder, &["layers"]);
     let builder = words(builder, &LAYER_PARAMS[..layers.len() * LAYER_NUMBERS]);
+    let builder = builder.flops(rollout_flops);
     let kernel = finish(builder.body(body(network.channels(), width, &layers)), rollout);
     let shape = std::iter::once(layers.len() as u32).chain(layers.into_iter().flatten()).collect();
     Ok((kernel, shape, 2 * width as usize))
+}
+
+/// A multiply-add for every weight, sample and step.
+fn rollout_flops(params: &[u32]) -> f64 {
+    let layers = params[FIRST_LAYER..].chunks_exact(LAYER_NUMBERS);
+    let weights: f64 = layers.map(|layer| f64::from(layer[2]) * f64::from(layer[3])).sum();
+    2.0 * f64::from(params[0]) * f64::from(params[1]) * weights
 }
 
 /// Names of the layers' parameters.

@@ -1,0 +1,188 @@
+//! `tectum explain`: why things are done as they are.
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use tectum::route::{self, Calibration, Choice, Rates};
+use tectum::{DType, DeviceInfo, Error, ErrorKind, GemmTail, Matrix, Plan, PlanBuilder, Result};
+use tectum_models::brain::build::build_plans;
+use tectum_models::scenario::Scenario;
+
+use crate::table::{bytes, print, print_json, table};
+
+/// Explains what is chosen, and from what.
+#[derive(Args)]
+pub struct ExplainArgs {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(Subcommand)]
+enum Subject {
+    Route(RouteArgs),
+}
+
+/// Shows what each device was measured to do, how long a plan is predicted to take on each, and which one auto takes.
+#[derive(Args)]
+struct RouteArgs {
+    /// A scenario, gemm:N (a product of N by N) or add:N (a sum of N elements; k and M are powers of two). Without it: the pendulum
+    /// scenario, gemm:64, gemm:1024, add:1k and add:16M.
+    #[arg(value_name = "SCENARIO|PLAN")]
+    thing: Option<String>,
+    /// Measures anew what is in the cache already.
+    #[arg(long)]
+    recalibrate: bool,
+    /// Prints one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is explained when nothing is named.
+const STANDARD: [&str; 5] = ["pendulum", "gemm:64", "gemm:1024", "add:1k", "add:16M"];
+/// APIs that a device may be reached through.
+const APIS: [&str; 3] = ["vulkan", "metal", "dx12"];
+/// The largest product and sum: what fits the plans' indices.
+const MOST_SIDE: usize = 16_384;
+const MOST_LEN: usize = 1 << 29;
+
+#[derive(Serialize)]
+struct Explanation {
+    devices: Vec<Entry>,
+    /// APIs without a device here.
+    absent: Vec<String>,
+    /// Where calibrations are kept.
+    cache: Option<String>,
+    choices: Vec<Choice>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    id: String,
+    name: String,
+    software: bool,
+    rates: Option<Rates>,
+    error: Option<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A scenario or plan that is unknown; a standard output that cannot be written.
+pub fn explain(args: &ExplainArgs) -> Result<()> {
+    match &args.subject {
+        Subject::Route(args) => explain_route(args),
+    }
+}
+
+fn explain_route(args: &RouteArgs) -> Result<()> {
+    let things = args.thing.as_deref().map_or(STANDARD.to_vec(), |thing| vec![thing]);
+    let plans = things.into_iter().map(plans).collect::<Result<Vec<_>>>()?.concat();
+    let path = route::default_path();
+    let found = route::calibrate_all(path.as_deref(), args.recalibrate);
+    let absent = APIS.iter().filter(|api| found.iter().all(|(info, _)| info.api.name() != **api)).map(|api| (*api).to_owned());
+    let known: Vec<Calibration> = found.iter().filter_map(|(_, calibration)| calibration.as_ref().ok().cloned()).collect();
+    let choices = plans.iter().map(|(name, plan)| {
+        let choice = route::choose(&plan.work(), &known)?;
+        Ok(Choice { plan: name.clone(), ..choice })
+    });
+    let choices = choices.collect::<Result<Vec<_>>>()?;
+    let absent = absent.collect();
+    let cache = path.map(|path| path.display().to_string());
+    let explanation = Explanation { devices: found.into_iter().map(entry).collect(), absent, cache, choices };
+    if args.json { print_json(&explanation) } else { print(&text(&explanation)) }
+}
+
+/// The plans that a name stands for, with what to call them.
+fn plans(thing: &str) -> Result<Vec<(String, Plan)>> {
+    if let Some(side) = thing.strip_prefix("gemm:") {
+        return Ok(vec![(thing.to_owned(), product(size(thing, side, MOST_SIDE)?)?)]);
+    } else if let Some(len) = thing.strip_prefix("add:") {
+        return Ok(vec![(thing.to_owned(), sum(size(thing, len, MOST_LEN)?)?)]);
+    }
+    let scenario = Scenario::open(thing).map_err(|error| match error.kind() {
+        ErrorKind::Invalid => error.at("neither gemm:N nor add:N"),
+        _ => error,
+    })?;
+    let named = ["control tick", "training step"].into_iter().zip(build_plans(&scenario)?);
+    let plans = named.map(|(name, plan)| (format!("{thing}: {name}"), plan)).collect::<Vec<_>>();
+    match plans.is_empty() {
+        true => Err(Error::invalid(format!("scenario {thing}: brain {} is plain host arithmetic; there is nothing to route", scenario.brain.name()))),
+        false => Ok(plans),
+    }
+}
+
+fn size(thing: &str, text: &str, most: usize) -> Result<usize> {
+    let (digits, scale) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1 << 10),
+        None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1 << 20)),
+    };
+    let size = digits.parse::<usize>().ok().and_then(|size| size.checked_mul(scale)).filter(|size| (1..=most).contains(size));
+    size.ok_or_else(|| Error::invalid(format!("plan {thing:?}: a size from 1 to {most} is needed")))
+}
+
+fn product(side: usize) -> Result<Plan> {
+    let mut plan = PlanBuilder::new("gemm");
+    let [a, b, y] = ["a", "b", "y"].map(|name| plan.state(name, DType::F32, side * side));
+    plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, GemmTail::default())?;
+    plan.finish()
+}
+
+fn sum(len: usize) -> Result<Plan> {
+    let mut plan = PlanBuilder::new("add");
+    let [a, b, y] = ["a", "b", "y"].map(|name| plan.state(name, DType::F32, len));
+    plan.binary("add", a, b, y)?;
+    plan.finish()
+}
+
+fn entry((info, found): (DeviceInfo, Result<Calibration>)) -> Entry {
+    let (rates, error) = match found {
+        Ok(calibration) => (Some(calibration.rates), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Entry { id: info.id, name: info.name, software: info.software, rates, error }
+}
+
+fn text(explanation: &Explanation) -> String {
+    let head = ["device", "run", "launch", "transfer", "up/s", "down/s", "memory/s", "cached/s", "arithmetic", "a lane"];
+    let rows = explanation.devices.iter().map(|entry| match &entry.rates {
+        Some(rates) => rates_row(&entry.id, rates),
+        None => vec![entry.id.clone(), entry.error.clone().unwrap_or_default()],
+    });
+    let mut text = table(&[vec![head.map(str::to_owned).to_vec()], rows.collect()].concat());
+    for choice in &explanation.choices {
+        text += &format!("\n{} -> {}: {}\n", choice.plan, choice.device, choice.reason);
+        let rows = choice.predicted.iter().map(|prediction| {
+            let seconds = prediction.seconds.map_or_else(|| "-".to_owned(), duration);
+            let chosen = if prediction.device == choice.device { "chosen" } else { "slower" };
+            let verdict = prediction.refused.clone().unwrap_or_else(|| chosen.to_owned());
+            vec![format!("  {}", prediction.device), seconds, verdict]
+        });
+        text += &table(&rows.collect::<Vec<_>>());
+    }
+    text += &format!("\nabsent here: {}\n", explanation.absent.join(", "));
+    text + &explanation.cache.as_ref().map_or_else(String::new, |path| format!("kept in {path}\n"))
+}
+
+fn rates_row(id: &str, rates: &Rates) -> Vec<String> {
+    let shared = |rate: Option<f64>| rate.map_or_else(|| "shared".to_owned(), bytes);
+    let flops = |rate: f64| format!("{:.2} GFLOP/s", rate / 1e9);
+    vec![
+        id.to_owned(),
+        duration(rates.run_s),
+        duration(rates.launch_s),
+        duration(rates.transfer_s),
+        shared(rates.upload_bytes_per_s),
+        shared(rates.download_bytes_per_s),
+        bytes(rates.memory_bytes_per_s),
+        bytes(rates.near_bytes_per_s),
+        flops(rates.flop_per_s),
+        flops(rates.lane_flop_per_s),
+    ]
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds >= 1.0 => format!("{seconds:.2} s"),
+        seconds if seconds >= 1e-3 => format!("{:.2} ms", seconds * 1e3),
+        seconds => format!("{:.2} us", seconds * 1e6),
+    }
+}

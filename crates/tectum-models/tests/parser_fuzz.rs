@@ -1,0 +1,298 @@
+//! Every parser of text or bytes from outside, under mutated input: none panics, none takes memory beyond a bound, an error names
+//! its place, and what is understood reads back as itself.
+//!
+//! `TECTUM_FUZZ_INPUTS` is the number of inputs for each parser, 20,000 unless given.
+
+#[path = "parser_fuzz/mutator.rs"]
+mod mutator;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use mutator::Mutator;
+use tectum::Device;
+use tectum::route::{Calibration, CalibrationCache, Rates};
+use tectum_models::body::{Start, body};
+use tectum_models::brain::build::build_plans;
+use tectum_models::closed_loop::{Fault, TickRecord, Timing};
+use tectum_models::recording::{Recorder, Trace};
+use tectum_models::rig_csv::RigRecording;
+use tectum_models::scenario::Scenario;
+use tectum_models::snapshot::{Array, Snapshot};
+
+/// What is wrong with how an input was taken; `Ok` tells whether it was understood.
+type Verdict = Result<bool, String>;
+
+/// A parser, seeds that it understands, words that mean something to it.
+struct Target {
+    name: &'static str,
+    seeds: fn() -> Vec<Vec<u8>>,
+    dictionary: &'static [&'static str],
+    check: fn(&[u8]) -> Verdict,
+    /// Inputs that once went wrong, each a row of its own for good.
+    found: &'static [(&'static [u8], &'static str)],
+}
+
+/// Memory that a parser's inputs may add to the process's peak; inputs are 16 KiB at most.
+const MOST_GROWTH_BYTES: u64 = 64 << 20;
+
+const TARGETS: [Target; 7] = [
+    Target {
+        name: "scenario",
+        seeds: scenario_seeds,
+        dictionary: &[
+            "[body]", "[brain]", "[brain.cost]", "[brain.twin]", "[loop]", "name = ", "hidden = [", "seed = 0x", "{", "\"\"\"", "'''",
+            "\\u0000", "\\U0010FFFF", "1979-05-27T07:32:00Z", "a.b.c = ", "[[body]]", "\u{feff}", "é",
+        ],
+        check: check_scenario,
+        found: &[],
+    },
+    Target {
+        name: "rig recording",
+        seeds: || vec![RIG.as_bytes().to_vec(), RIG.replace('\n', "\r\n").into_bytes()],
+        dictionary: &["\"", "\"\"", ",", "elapsed", "nan", "\r\n", "1e400", "\u{feff}", "é"],
+        check: check_recording,
+        found: &[],
+    },
+    Target {
+        name: "snapshot",
+        seeds: || vec![snapshot().to_bytes().expect("plain arrays"), Snapshot::default().to_bytes().expect("no arrays")],
+        dictionary: &["{\"a\":{\"dtype\":\"F32\",\"shape\":[", "data_offsets", "\"F64\"", "\"BF16\"", "[0,0]", "__metadata__", "}"],
+        check: check_snapshot,
+        found: &[],
+    },
+    Target {
+        name: "trace",
+        seeds: || vec![trace()],
+        dictionary: &["{\"tick\":", "null", "/observation", "/action", "/tick", "true", "}"],
+        check: check_trace,
+        found: &[],
+    },
+    Target {
+        name: "calibration cache",
+        seeds: || vec![cache().to_json().expect("plain numbers").into_bytes()],
+        dictionary: &["\"entries\":", "\"rates\":", "\"key\":", "null", "[[[[[[[[", "\\ud800", "1e-400"],
+        check: check_cache,
+        found: &[],
+    },
+    Target {
+        name: "device id",
+        seeds: || ["auto", "cpu", "null", "vulkan:7", "metal:12", "dx12:3"].map(|id| id.as_bytes().to_vec()).into(),
+        dictionary: &[":", "0", "00", "+", "99999999999999999999", "vulkan:"],
+        check: check_device,
+        found: &[(b"vulkan:00", "opened under a second name"), (b"vulkan:+0", "opened under a second name")],
+    },
+    Target {
+        name: "injected fault",
+        seeds: || ["device-lost@1", "nan@2.5", "slow@0.04"].map(|fault| fault.as_bytes().to_vec()).into(),
+        dictionary: &["@", "-0", "1e308", "0x1", "inf", "nan@", "_"],
+        check: check_fault,
+        found: &[],
+    },
+];
+
+const RIG: &str = "la_position,pend_velocity,pend_position,cmd_volts,elapsed,note\n0,0,-180,0.1,40,a\n0.5,-3.25,179,-0.2,41.5,\"b,\"\n";
+
+fn scenario_seeds() -> Vec<Vec<u8>> {
+    let long = "name = \"x\"\n[body]\nname = \"rig\"\nstart = \"random\"\n[brain]\nname = \"mppi\"\nsamples = 8\nhorizon = 4\nhold = 2\nsigma = 3\n\
+                sigma_min = 0.15\ntemperature = 0.1\n[brain.cost]\npend_position = 2.5\n[brain.twin]\nhidden = [64, 32]\nsteps = 30\n\
+                data = \"rig.csv\"\nlearning_rate = 4e-3\n[loop]\nseconds = 2.5\nseed = 0x10\nclock = \"sim\"\noverrun = \"safe\"\nstall_periods = 3\n";
+    let files = ["pendulum", "gym_pendulum", "cart_pole"].map(|name| Scenario::open(name).expect("built in").to_toml().expect("plain"));
+    std::iter::once(long.to_owned()).chain(files).map(String::into_bytes).collect()
+}
+
+fn snapshot() -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    snapshot.insert("brain.mean", Array::F32(vec![1.0, f32::NAN, -0.0]));
+    snapshot.insert("body.state", Array::F64(vec![0.5; 4]));
+    snapshot.insert("loop.counts", Array::U64(vec![u64::MAX, 3]));
+    snapshot
+}
+
+fn trace() -> Vec<u8> {
+    let plant = body("pendulum", Some(Start::Hanging)).expect("known");
+    let mut recorder = Recorder::new(std::io::Cursor::new(Vec::new()), plant.spec()).expect("memory");
+    for tick in 0..3 {
+        let record = TickRecord {
+            tick,
+            time_ns: tick * 50_000_000,
+            observation: &[1.0, 0.5, f32::NAN][..plant.spec().observation.len()],
+            action: &[0.5],
+            angle_rad: 0.25,
+            reward: -1.0,
+            held: false,
+            fallback: tick == 1,
+            terminated: false,
+            timing: Some(Timing { latency_ns: 10, lateness_ns: 20 }),
+        };
+        recorder.push(&record).expect("memory");
+    }
+    recorder.finish().expect("memory").into_inner()
+}
+
+fn cache() -> CalibrationCache {
+    let rates = Rates {
+        run_s: 1e-7,
+        launch_s: 7.1875e-9,
+        transfer_s: 0.0,
+        upload_bytes_per_s: None,
+        download_bytes_per_s: Some(1e9),
+        memory_bytes_per_s: 1.234_567_890_123e10,
+        near_bytes_per_s: 1e11,
+        flop_per_s: 1e11,
+        lane_flop_per_s: 3.3e10,
+    };
+    let mut cache = CalibrationCache::default();
+    cache.insert(&Calibration { device: Device::list().swap_remove(0), rates });
+    cache
+}
+
+/// Judges an error's text by what it must begin with.
+fn placed(error: &tectum::Error, begins: &[&str]) -> Verdict {
+    let text = error.to_string();
+    if begins.iter().any(|begin| text.starts_with(begin)) { Ok(false) } else { Err(format!("the error names no place: {text}")) }
+}
+
+fn check_scenario(bytes: &[u8]) -> Verdict {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
+    let scenario = match Scenario::parse(text, "s.toml", "s") {
+        Ok(scenario) => scenario,
+        Err(error) => return placed(&error, &["s.toml:"]),
+    };
+    let written = scenario.to_toml().map_err(|error| format!("understood, but not written: {error}"))?;
+    match Scenario::parse(&written, "again", "s") {
+        Ok(again) if again == scenario => {}
+        Ok(_) => return Err(format!("reads back as another: {written}")),
+        Err(error) => return Err(format!("does not read back: {error}: {written}")),
+    }
+    // Recording plans of the largest networks takes its time; a refusal is as good as a plan.
+    if bytes.len() < 512 {
+        drop(build_plans(&scenario));
+    }
+    Ok(true)
+}
+
+fn check_recording(bytes: &[u8]) -> Verdict {
+    let recording = match RigRecording::parse(bytes) {
+        Ok(recording) => recording,
+        Err(error) => return placed(&error, &["line ", "the file is empty", "there are no rows after the header"]),
+    };
+    let columns = [&recording.la_position_in, &recording.pend_velocity_deg_per_s, &recording.pend_position_deg, &recording.cmd_volts];
+    let is_whole = columns.iter().all(|column| column.len() == recording.len() && column.iter().all(|number| number.is_finite()));
+    let is_timed = recording.elapsed_ms.len() == recording.len() && recording.elapsed_ms.iter().all(|ms| *ms > 0.0 && ms.is_finite());
+    if is_whole && is_timed && recording.angle_is_valid.len() == recording.len() { Ok(true) } else { Err(format!("{recording:?}")) }
+}
+
+fn check_snapshot(bytes: &[u8]) -> Verdict {
+    let snapshot = match Snapshot::parse(bytes) {
+        Ok(snapshot) => snapshot,
+        Err(error) => return placed(&error, &["not a snapshot", "array "]),
+    };
+    // Compared as bytes: NaN is not equal to itself.
+    let written = snapshot.to_bytes().map_err(|error| format!("understood, but not written: {error}"))?;
+    let again = Snapshot::parse(&written).and_then(|again| again.to_bytes()).map_err(|error| format!("does not read back: {error}"))?;
+    if again == written { Ok(true) } else { Err("reads back as another".to_owned()) }
+}
+
+fn check_trace(bytes: &[u8]) -> Verdict {
+    let trace = match Trace::parse(bytes) {
+        Ok(trace) => trace,
+        Err(error) => return placed(&error, &["not an MCAP recording", "message ", "a /tick message"]),
+    };
+    let is_even = |numbers: usize, names: usize| numbers == names;
+    for tick in &trace.ticks {
+        if !is_even(tick.observation.len(), trace.observation_names.len()) || !is_even(tick.action.len(), trace.action_names.len()) {
+            return Err(format!("tick {} has another number of channels than the trace has names", tick.tick));
+        }
+    }
+    Ok(true)
+}
+
+fn check_cache(bytes: &[u8]) -> Verdict {
+    let cache = match CalibrationCache::parse(bytes, "c.json") {
+        Ok(cache) => cache,
+        Err(error) => return placed(&error, &["c.json: "]),
+    };
+    let written = cache.to_json().map_err(|error| format!("understood, but not written: {error}"))?;
+    match CalibrationCache::parse(written.as_bytes(), "again") {
+        Ok(again) if again == cache => Ok(true),
+        other => Err(format!("reads back as {other:?}")),
+    }
+}
+
+fn check_device(bytes: &[u8]) -> Verdict {
+    let Ok(id) = std::str::from_utf8(bytes) else { return Ok(false) };
+    // Opening real adapters by their own names is what other tests do.
+    if id.contains(':') && Device::list().iter().any(|info| info.id == id) {
+        return Ok(true);
+    }
+    match Device::open(id) {
+        Ok(device) if device.info().id == id || id == "auto" => Ok(true),
+        Ok(device) => Err(format!("{id:?} opened {}, which has another name", device.info().id)),
+        Err(error) => {
+            let text = error.to_string();
+            let is_named = text.contains(&format!("{id:?}")) || text.contains(&format!("device {id}:"));
+            if is_named { Ok(false) } else { Err(format!("the error does not name the id: {text}")) }
+        }
+    }
+}
+
+fn check_fault(bytes: &[u8]) -> Verdict {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
+    match text.parse::<Fault>() {
+        Ok(fault) if fault.to_string().parse::<Fault>().ok() == Some(fault) => Ok(true),
+        Ok(fault) => Err(format!("{fault} does not read back")),
+        Err(error) => placed(&error, &[&format!("inject {text:?}: ")]),
+    }
+}
+
+/// Runs a check; a panic is a verdict too.
+fn judged(target: &Target, bytes: &[u8]) -> Verdict {
+    let outcome = catch_unwind(AssertUnwindSafe(|| (target.check)(bytes)));
+    outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(format!("panicked: {}", text.unwrap_or_default()))
+    })
+}
+
+/// The most address space that the process has had, where the system tells.
+fn peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+#[test]
+fn no_input_panics_or_takes_memory_and_errors_name_their_place() {
+    let inputs = std::env::var("TECTUM_FUZZ_INPUTS").ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(20_000);
+    // Drivers and the pool of threads take memory when they are first asked; that is not a parser's.
+    drop(Device::list());
+    for (number, target) in TARGETS.iter().enumerate() {
+        for (input, what) in target.found {
+            if let Err(verdict) = judged(target, input) {
+                panic!("{}: {:?} ({what}): {verdict}", target.name, String::from_utf8_lossy(input));
+            }
+        }
+        let seeds = (target.seeds)();
+        for seed in &seeds {
+            let understood = judged(target, seed).unwrap_or_else(|verdict| panic!("{}: a seed: {verdict}", target.name));
+            assert!(understood || target.name == "device id", "{}: a seed is not understood", target.name);
+        }
+        let before = peak_bytes();
+        let mut mutator = Mutator::new(seeds, target.dictionary, number as u64);
+        let mut understood = 0;
+        for input in 0..inputs {
+            let bytes = mutator.next_input();
+            match judged(target, &bytes) {
+                Ok(true) => {
+                    understood += 1;
+                    mutator.keep(&bytes);
+                }
+                Ok(false) => {}
+                Err(verdict) => panic!("{}: input {input}, {:?}: {verdict}", target.name, String::from_utf8_lossy(&bytes)),
+            }
+        }
+        let growth = peak_bytes().zip(before).map(|(after, before)| after - before);
+        println!("fuzz {}: {inputs} inputs, {understood} understood, peak grew by {} KiB", target.name, growth.unwrap_or(0) >> 10);
+        assert!(growth.is_none_or(|growth| growth <= MOST_GROWTH_BYTES), "{}: the peak grew by {growth:?} bytes", target.name);
+    }
+}

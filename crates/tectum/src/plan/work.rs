@@ -1,0 +1,89 @@
+//! What a plan asks of a device, in numbers: what routing weighs.
+
+use serde::Serialize;
+
+use super::Plan;
+use super::executable::Layout;
+use crate::dtype::DType;
+use crate::kernel::Access;
+
+/// What one launch asks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LaunchWork {
+    /// The kernel's name.
+    pub kernel: String,
+    /// Bytes of the bound ranges, twice for those read and written in place.
+    pub bytes: f64,
+    /// Operations; one for every bound word where the kernel does not say.
+    pub flops: f64,
+    /// Invocations that the device may run side by side.
+    pub lanes: f64,
+}
+
+/// What one run of a plan asks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlanWork {
+    /// The plan's name.
+    pub plan: String,
+    /// Its launches in order.
+    pub launches: Vec<LaunchWork>,
+    /// Bytes that the host hands over before each run.
+    pub bytes_up: f64,
+    /// Bytes that it takes back.
+    pub bytes_down: f64,
+    /// Memory of all buffers.
+    pub memory_bytes: u64,
+    /// The longest range that a launch binds.
+    pub longest_binding_bytes: u64,
+    /// Element types that device code uses.
+    pub dtypes: Vec<DType>,
+}
+
+impl Plan {
+    /// What one run asks of a device.
+    ///
+    /// # Example
+    /// ```
+    /// use tectum::{DType, GemmTail, Matrix, PlanBuilder};
+    /// let mut plan = PlanBuilder::new("product");
+    /// let [a, b] = ["a", "b"].map(|name| plan.state(name, DType::F32, 64 * 64));
+    /// let y = plan.output("y", DType::F32, 64 * 64);
+    /// plan.gemm(Matrix::new(a, 64, 64), Matrix::new(b, 64, 64), y, GemmTail::default())?;
+    /// let work = plan.finish()?.work();
+    /// assert_eq!((work.launches[0].flops, work.launches[0].bytes), (2.0 * 64.0f64.powi(3), 3.0 * 16384.0));
+    /// assert_eq!((work.bytes_up, work.bytes_down), (0.0, 16384.0));
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn work(&self) -> PlanWork {
+        let list = Layout::new(self).list;
+        let mut dtypes = Vec::new();
+        let mut longest = 0;
+        let mut launches = Vec::with_capacity(list.launches.len());
+        for launch in &list.launches {
+            let mut bytes = 0.0;
+            for (binding, region) in launch.kernel.bindings().iter().zip(&launch.regions) {
+                let passes = if binding.access == Access::ReadWrite { 2.0 } else { 1.0 };
+                bytes += passes * region.bytes as f64;
+                longest = longest.max(region.bytes as u64);
+                if !dtypes.contains(&binding.dtype) {
+                    dtypes.push(binding.dtype);
+                }
+            }
+            launches.push(LaunchWork {
+                kernel: launch.kernel.name().to_owned(),
+                bytes,
+                flops: launch.kernel.flops(&launch.params).unwrap_or(bytes / 4.0),
+                lanes: f64::from(launch.groups) * f64::from(launch.kernel.workgroup()),
+            });
+        }
+        PlanWork {
+            plan: self.name.clone(),
+            launches,
+            bytes_up: list.upload.map_or(0.0, |buffer| list.buffer_bytes[buffer] as f64),
+            bytes_down: list.downloads.iter().map(|region| region.bytes as f64).sum(),
+            memory_bytes: list.buffer_bytes.iter().map(|bytes| *bytes as u64).sum(),
+            longest_binding_bytes: longest,
+            dtypes,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Routing by measurement: which device a plan is sent to.
+//!
+//! Each device is calibrated once ([`calibrate`]), the rates are kept in a file ([`CalibrationCache`]), and a plan goes where
+//! its predicted time is least ([`choose`]). Where only one device may be chosen nothing is measured.
+
+mod cache;
+mod calibration;
+mod cost;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::device::{Device, DeviceInfo, DeviceKind};
+use crate::error::{Error, Result};
+use crate::plan::PlanWork;
+pub use cache::{CACHE_SCHEMA, CalibrationCache, default_path};
+pub use calibration::{Calibration, NEAR_BYTES, Rates, calibrate};
+pub use cost::predict;
+
+/// What is thought of one device for a plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The device's id.
+    pub device: String,
+    /// Predicted host time of a run; none where the device was not calibrated.
+    pub seconds: Option<f64>,
+    /// Why it may not be chosen.
+    pub refused: Option<String>,
+}
+
+/// Where a plan goes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Choice {
+    /// The plan's name.
+    pub plan: String,
+    /// The chosen device's id.
+    pub device: String,
+    /// Every device that was thought of.
+    pub predicted: Vec<Prediction>,
+    /// Why this one.
+    pub reason: String,
+}
+
+/// Picks the device with the least predicted time among those that may be chosen; of equals the first.
+///
+/// # Errors
+/// `Unsupported`, with the reason for each, where none may be chosen.
+pub fn choose(work: &PlanWork, calibrations: &[Calibration]) -> Result<Choice> {
+    let predicted = calibrations.iter().map(|calibration| Prediction {
+        device: calibration.device.id.clone(),
+        seconds: Some(predict(work, calibration)),
+        refused: refusal(work, &calibration.device),
+    });
+    decide(work, predicted.collect())
+}
+
+/// Every device of this machine but the null device, with its calibration or why there is none: from the cache, or measured
+/// now and added to it.
+pub fn calibrate_all(path: Option<&Path>, recalibrate: bool) -> Vec<(DeviceInfo, Result<Calibration>)> {
+    let present = Device::list().into_iter().filter(|info| info.kind != DeviceKind::Null);
+    calibrate_these(present.collect(), path, recalibrate)
+}
+
+/// Opens the device that a plan goes to: what `auto` stands for once the plan is known. The machine's GPUs and CPU are
+/// calibrated at the first call that has a choice, about a second each.
+///
+/// # Errors
+/// As [`choose`]; what opening reports. A device that cannot be calibrated is not chosen.
+pub fn open(work: &PlanWork) -> Result<(Device, Choice)> {
+    let (may_be, refused): (Vec<_>, Vec<_>) =
+        Device::list().into_iter().map(|info| (refusal(work, &info), info)).partition(|(refused, _)| refused.is_none());
+    let mut predicted: Vec<Prediction> = if may_be.len() == 1 {
+        may_be.into_iter().map(|(_, info)| Prediction { device: info.id, seconds: None, refused: None }).collect()
+    } else {
+        let infos = may_be.into_iter().map(|(_, info)| info).collect();
+        calibrate_these(infos, default_path().as_deref(), false).into_iter().map(|(info, found)| prediction(work, info, found)).collect()
+    };
+    predicted.extend(refused.into_iter().map(|(refused, info)| Prediction { device: info.id, seconds: None, refused }));
+    let choice = decide(work, predicted)?;
+    Ok((Device::open(&choice.device)?, choice))
+}
+
+fn prediction(work: &PlanWork, info: DeviceInfo, found: Result<Calibration>) -> Prediction {
+    match found {
+        Ok(calibration) => Prediction { device: info.id, seconds: Some(predict(work, &calibration)), refused: None },
+        Err(error) => Prediction { device: info.id, seconds: None, refused: Some(format!("it could not be calibrated: {error}")) },
+    }
+}
+
+fn calibrate_these(infos: Vec<DeviceInfo>, path: Option<&Path>, recalibrate: bool) -> Vec<(DeviceInfo, Result<Calibration>)> {
+    // A cache that cannot be read is measured anew and replaced: it holds nothing that cannot be had again.
+    let mut cache = path.and_then(|path| CalibrationCache::load(path).ok()).unwrap_or_default();
+    let mut is_changed = false;
+    let mut found = Vec::with_capacity(infos.len());
+    for info in infos {
+        let known = if recalibrate { None } else { cache.rates(&info) };
+        let calibration = match known {
+            Some(rates) => Ok(Calibration { device: info.clone(), rates }),
+            None => Device::open(&info.id).and_then(|device| calibrate(&device)).inspect(|calibration| {
+                cache.insert(calibration);
+                is_changed = true;
+            }),
+        };
+        found.push((info, calibration));
+    }
+    if let Some(path) = path.filter(|_| is_changed) {
+        // A cache that cannot be written costs the next process a second; it is no reason to fail this one.
+        let _ = cache.save(path);
+    }
+    found
+}
+
+/// Why a plan may not go to a device.
+fn refusal(work: &PlanWork, info: &DeviceInfo) -> Option<String> {
+    let limits = &info.limits;
+    if info.kind == DeviceKind::Null {
+        return Some("it executes nothing".to_owned());
+    } else if info.software {
+        return Some("a software adapter is never chosen".to_owned());
+    } else if let Some(dtype) = work.dtypes.iter().find(|dtype| !info.dtypes.contains(dtype)) {
+        return Some(format!("its device code has no {}", dtype.wgsl()));
+    } else if work.longest_binding_bytes > limits.max_binding_bytes {
+        return Some(format!("a launch binds {} bytes, at most {} are possible", work.longest_binding_bytes, limits.max_binding_bytes));
+    }
+    let memory_bytes = info.memory_bytes.filter(|memory_bytes| work.memory_bytes > *memory_bytes)?;
+    Some(format!("the plan needs {} bytes of memory, there are {memory_bytes}", work.memory_bytes))
+}
+
+fn decide(work: &PlanWork, predicted: Vec<Prediction>) -> Result<Choice> {
+    let mut open: Vec<&Prediction> = predicted.iter().filter(|prediction| prediction.refused.is_none()).collect();
+    open.sort_by(|a, b| a.seconds.unwrap_or(0.0).total_cmp(&b.seconds.unwrap_or(0.0)));
+    let (device, reason) = match open.as_slice() {
+        [] => {
+            let reasons = predicted.iter().map(|prediction| format!("{}: {}", prediction.device, prediction.refused.as_deref().unwrap_or("")));
+            let reasons = reasons.collect::<Vec<_>>().join("; ");
+            return Err(Error::unsupported(format!("plan {}: no device may be chosen: {reasons}", work.plan)));
+        }
+        [only] => (only.device.clone(), "the only device that may be chosen".to_owned()),
+        [first, second, ..] => {
+            let ratio = second.seconds.unwrap_or(0.0) / first.seconds.unwrap_or(0.0).max(f64::MIN_POSITIVE);
+            (first.device.clone(), format!("least predicted time; {} would take {ratio:.2} times as long", second.device))
+        }
+    };
+    Ok(Choice { plan: work.plan.clone(), device, predicted, reason })
+}
+
+#[cfg(test)]
+mod tests;

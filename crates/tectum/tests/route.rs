@@ -1,0 +1,60 @@
+//! Predictions beside what the processor really takes.
+
+use std::time::Instant;
+
+use tectum::route::{calibrate, predict};
+use tectum::{DType, Device, Error, GemmTail, Matrix, Plan, PlanBuilder};
+
+fn product(side: usize) -> Result<Plan, Error> {
+    let mut plan = PlanBuilder::new(format!("gemm {side}"));
+    let [a, b, y] = ["a", "b", "y"].map(|name| plan.state(name, DType::F32, side * side));
+    plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, GemmTail::default())?;
+    plan.finish()
+}
+
+fn sums(len: usize, launches: usize) -> Result<Plan, Error> {
+    let mut plan = PlanBuilder::new(format!("add {len} times {launches}"));
+    let [a, b, y] = ["a", "b", "y"].map(|name| plan.state(name, DType::F32, len));
+    for _ in 0..launches {
+        plan.binary("add", a, b, y)?;
+    }
+    plan.finish()
+}
+
+fn median_s(plan: &Plan, device: &Device) -> Result<f64, Error> {
+    let mut run = plan.compile(device)?;
+    run.run()?;
+    let mut times = Vec::new();
+    let start = Instant::now();
+    while times.len() < 5 || (times.len() < 2000 && start.elapsed().as_secs_f64() < 0.05) {
+        let start = Instant::now();
+        run.run()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
+/// Prediction and measurement come from the same machine within seconds of each other, so their ratio says whether the model
+/// holds; the bound leaves room for caches, which it does not know, and for a machine that does other work too.
+#[test]
+fn predictions_on_the_cpu_are_of_the_size_of_what_is_measured_and_in_its_order() -> Result<(), Error> {
+    const FACTOR: f64 = 12.0;
+    let device = Device::open("cpu")?;
+    let calibration = calibrate(&device)?;
+    let plans = [sums(1 << 10, 1)?, sums(1 << 10, 100)?, product(64)?, product(256)?, sums(1 << 20, 1)?, product(1024)?, sums(1 << 24, 1)?];
+    let mut rows = Vec::new();
+    for plan in &plans {
+        let (predicted, measured) = (predict(&plan.work(), &calibration), median_s(plan, &device)?);
+        println!("{}: predicted {:.1} us, measured {:.1} us", plan.name(), predicted * 1e6, measured * 1e6);
+        assert!(predicted < FACTOR * measured && measured < FACTOR * predicted, "{}: {predicted} s, measured {measured} s", plan.name());
+        rows.push((predicted, measured));
+    }
+    // Plans whose measured times differ by more than the bound are predicted in that order.
+    for a in &rows {
+        for b in rows.iter().filter(|b| b.1 > FACTOR * a.1) {
+            assert!(b.0 > a.0, "{a:?} {b:?}");
+        }
+    }
+    Ok(())
+}
