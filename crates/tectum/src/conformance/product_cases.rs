@@ -26,7 +26,8 @@ pub(super) fn suites() -> Vec<Suite> {
 fn operand(seed: &mut Seed, packing: Packing, n: usize) -> (Data, Vec<f32>) {
     let values = seed.floats(n, -1.0, 1.0);
     let Packing::Half(half) = packing else { return (Data::F32(values.clone()), values) };
-    let (narrow, widen): (fn(u32) -> u32, fn(u32) -> u32) = if half == Half::F16 { (to_f16, f16_bits) } else { (to_bf16, bf16_bits) };
+    let narrow = if half == Half::F16 { to_f16 } else { to_bf16 };
+    let widen = if half == Half::F16 { f16_bits } else { bf16_bits };
     let halves: Vec<u32> = values.iter().map(|x| narrow(x.to_bits())).collect();
     let words = halves.chunks(2).map(|pair| pair[0] | pair.get(1).map_or(0, |high| high << 16)).collect();
     (Data::U32(words), halves.iter().map(|&half| f32::from_bits(widen(half))).collect())

@@ -97,6 +97,6 @@ fn exp_not_positive(x: f32) -> f32 {
     let p = p * r + 0.5;
     let y = 1.0 + (r + p * (r * r));
     let y = f32::from_bits(y.to_bits().wrapping_add(shifted.to_bits() << 23));
-    // The bits of a NaN went through integer arithmetic: x − x is 0, or NaN again.
-    if x < LOWEST { 0.0 } else { y + (x - x) }
+    // The bits of a NaN went through integer arithmetic: 0 · x is 0, or NaN again.
+    if x < LOWEST { 0.0 } else { y + 0.0 * x }
 }
