@@ -237,7 +237,7 @@ fn open_backend(id: &str) -> Result<Arc<dyn Backend>> {
 }
 
 fn unknown_device(id: &str) -> Error {
-    Error::invalid(format!("device \"{id}\": expected auto, cpu, null, vulkan:N, metal:N or dx12:N; tectum devices lists those present"))
+    Error::invalid(format!("device {id:?}: expected auto, cpu, null, vulkan:N, metal:N or dx12:N; tectum devices lists those present"))
 }
 
 fn present() -> String {
