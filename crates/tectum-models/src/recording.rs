@@ -6,6 +6,7 @@
 //!
 //! Nothing else goes into the file: no date, no name of a machine. Runs that do the same give the same bytes.
 
+mod records;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -204,6 +205,8 @@ mod tests {
         let trace = Trace::parse(&bytes).expect("an MCAP file");
         assert_eq!((trace.observation_names.as_slice(), trace.action_names.as_slice()), (&["angle".into(), "speed".into()][..], &["torque".into()][..]));
         assert_eq!(trace.messages, 9);
+        let outside = mcap::MessageStream::new(&bytes).expect("an MCAP file").filter(Result::is_ok).count();
+        assert_eq!(outside, 9, "the format's own reader finds the same");
         let last = &trace.ticks[2];
         assert_eq!((last.tick, last.time_ns, last.held, last.latency_ms), (3, 150_000_000, false, Some(1.5)));
         assert_eq!((last.observation[0], last.action[0], last.angle_rad, last.reward), (0.1, -2.0, 0.1, -1e-7));

@@ -1,7 +1,7 @@
 //! Every parser of text or bytes from outside, under mutated input: none panics, none takes memory beyond a bound, an error names
 //! its place, and what is understood reads back as itself.
 //!
-//! `TECTUM_FUZZ_INPUTS` is the number of inputs for each parser, 20,000 unless given.
+//! `TECTUM_FUZZ_INPUTS` is the number of inputs for each parser, 50,000 unless given.
 
 #[path = "parser_fuzz/mutator.rs"]
 mod mutator;
@@ -29,7 +29,7 @@ struct Target {
     dictionary: &'static [&'static str],
     check: fn(&[u8]) -> Verdict,
     /// Inputs that once went wrong, each a row of its own for good.
-    found: &'static [(&'static [u8], &'static str)],
+    found: fn() -> Vec<(Vec<u8>, &'static str)>,
 }
 
 /// Memory that a parser's inputs may add to the process's peak; inputs are 16 KiB at most.
@@ -44,49 +44,61 @@ const TARGETS: [Target; 7] = [
             "\\u0000", "\\U0010FFFF", "1979-05-27T07:32:00Z", "a.b.c = ", "[[body]]", "\u{feff}", "é",
         ],
         check: check_scenario,
-        found: &[],
+        found: Vec::new,
     },
     Target {
         name: "rig recording",
         seeds: || vec![RIG.as_bytes().to_vec(), RIG.replace('\n', "\r\n").into_bytes()],
         dictionary: &["\"", "\"\"", ",", "elapsed", "nan", "\r\n", "1e400", "\u{feff}", "é"],
         check: check_recording,
-        found: &[],
+        found: Vec::new,
     },
     Target {
         name: "snapshot",
         seeds: || vec![snapshot().to_bytes().expect("plain arrays"), Snapshot::default().to_bytes().expect("no arrays")],
         dictionary: &["{\"a\":{\"dtype\":\"F32\",\"shape\":[", "data_offsets", "\"F64\"", "\"BF16\"", "[0,0]", "__metadata__", "}"],
         check: check_snapshot,
-        found: &[],
+        found: Vec::new,
     },
     Target {
         name: "trace",
         seeds: || vec![trace()],
         dictionary: &["{\"tick\":", "null", "/observation", "/action", "/tick", "true", "}"],
         check: check_trace,
-        found: &[],
+        found: || {
+            vec![
+                (one_channel_less(), "periods with fewer numbers than channels: the plots then read past them"),
+                (endless_record(), "a length that overflows in the mcap crate, which then panics"),
+                (endless_name(), "a name's length that the mcap crate takes 4 GiB for"),
+            ]
+        },
     },
     Target {
         name: "calibration cache",
         seeds: || vec![cache().to_json().expect("plain numbers").into_bytes()],
         dictionary: &["\"entries\":", "\"rates\":", "\"key\":", "null", "[[[[[[[[", "\\ud800", "1e-400"],
         check: check_cache,
-        found: &[],
+        found: || vec![(CLOSE_CALL.as_bytes().to_vec(), "a number that read back as its neighbour")],
     },
     Target {
         name: "device id",
         seeds: || ["auto", "cpu", "null", "vulkan:7", "metal:12", "dx12:3"].map(|id| id.as_bytes().to_vec()).into(),
         dictionary: &[":", "0", "00", "+", "99999999999999999999", "vulkan:"],
         check: check_device,
-        found: &[(b"vulkan:00", "opened under a second name"), (b"vulkan:+0", "opened under a second name")],
+        found: || {
+            vec![
+                (b"vulkan:00".to_vec(), "opened under a second name"),
+                (b"vulkan:+0".to_vec(), "opened under a second name"),
+                (b"c\npp".to_vec(), "broke its error over two lines"),
+            ]
+        },
     },
     Target {
         name: "injected fault",
         seeds: || ["device-lost@1", "nan@2.5", "slow@0.04"].map(|fault| fault.as_bytes().to_vec()).into(),
         dictionary: &["@", "-0", "1e308", "0x1", "inf", "nan@", "_"],
         check: check_fault,
-        found: &[],
+        found: Vec::new,
     },
 ];
 
@@ -115,7 +127,7 @@ fn trace() -> Vec<u8> {
         let record = TickRecord {
             tick,
             time_ns: tick * 50_000_000,
-            observation: &[1.0, 0.5, f32::NAN][..plant.spec().observation.len()],
+            observation: &[if tick == 2 { f32::NAN } else { 1.0 }, 0.5],
             action: &[0.5],
             angle_rad: 0.25,
             reward: -1.0,
@@ -129,10 +141,37 @@ fn trace() -> Vec<u8> {
     recorder.finish().expect("memory").into_inner()
 }
 
+/// A trace whose first observation names one channel twice.
+fn one_channel_less() -> Vec<u8> {
+    let mut bytes = trace();
+    let (name, other) = (b"\"speed\":0.5", b"\"angle\":0.5");
+    let place = bytes.windows(name.len()).position(|window| window == name).expect("recorded");
+    bytes[place..place + name.len()].copy_from_slice(other);
+    bytes
+}
+
+/// A trace whose first record is 2⁶⁴ − 1 bytes long.
+fn endless_record() -> Vec<u8> {
+    let mut bytes = trace();
+    bytes[9..17].fill(0xFF);
+    bytes
+}
+
+/// A trace whose first name is 2³² − 1 bytes long.
+fn endless_name() -> Vec<u8> {
+    let mut bytes = trace();
+    bytes[17..21].fill(0xFF);
+    bytes
+}
+
+const CLOSE_CALL: &str = "{\"schema\":\"tectum.calibration/1\",\"entries\":[{\"key\":\"a\",\"rates\":{\"run_s\":0,\"launch_s\":7.1875000000000015e-9,\
+    \"transfer_s\":0,\"upload_bytes_per_s\":null,\"download_bytes_per_s\":null,\"memory_bytes_per_s\":1,\"near_bytes_per_s\":1,\
+    \"flop_per_s\":1,\"lane_flop_per_s\":1}}]}";
+
 fn cache() -> CalibrationCache {
     let rates = Rates {
         run_s: 1e-7,
-        launch_s: 7.1875e-9,
+        launch_s: 7.187_500_000_000_001e-9,
         transfer_s: 0.0,
         upload_bytes_per_s: None,
         download_bytes_per_s: Some(1e9),
@@ -263,13 +302,13 @@ fn peak_bytes() -> Option<u64> {
 
 #[test]
 fn no_input_panics_or_takes_memory_and_errors_name_their_place() {
-    let inputs = std::env::var("TECTUM_FUZZ_INPUTS").ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(20_000);
+    let inputs = std::env::var("TECTUM_FUZZ_INPUTS").ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(50_000);
     // Drivers and the pool of threads take memory when they are first asked; that is not a parser's.
     drop(Device::list());
     for (number, target) in TARGETS.iter().enumerate() {
-        for (input, what) in target.found {
-            if let Err(verdict) = judged(target, input) {
-                panic!("{}: {:?} ({what}): {verdict}", target.name, String::from_utf8_lossy(input));
+        for (input, what) in (target.found)() {
+            if let Err(verdict) = judged(target, &input) {
+                panic!("{}: {:?} ({what}): {verdict}", target.name, String::from_utf8_lossy(&input));
             }
         }
         let seeds = (target.seeds)();

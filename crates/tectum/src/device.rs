@@ -317,7 +317,7 @@ fn format_uuid(bytes: &[u8; 16]) -> String {
 }
 
 fn unknown_device(id: &str) -> Error {
-    Error::invalid(format!("device \"{id}\": expected auto, cpu, null, cuda:N, vulkan:N, metal:N or dx12:N; tectum devices lists those present"))
+    Error::invalid(format!("device {id:?}: expected auto, cpu, null, cuda:N, vulkan:N, metal:N or dx12:N; tectum devices lists those present"))
 }
 
 fn present() -> String {

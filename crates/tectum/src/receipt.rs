@@ -60,7 +60,7 @@ pub struct InjectedFault {
 /// A loop's way back after its brain failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recovery {
-    /// The tick that failed; it got the safe action.
+    /// The tick that failed, or that was to come when the state was found broken.
     pub tick: u64,
     /// What failed.
     pub reason: String,

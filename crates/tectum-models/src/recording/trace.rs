@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use tectum::{Error, Result};
 
+use super::records::{self, Message};
 use super::{ACTION_TOPIC, OBSERVATION_TOPIC, TICK_TOPIC};
 
 /// A recording in memory.
@@ -55,37 +56,53 @@ impl Trace {
         Self::parse(&bytes).map_err(|error| error.at(path.display()))
     }
 
-    /// Reads a recording from the bytes of the file.
+    /// Reads a recording from the bytes of the file, up to the end of its data; the summary after it is not needed.
     ///
     /// # Errors
-    /// `Data` for bytes that are no recording of this form.
+    /// `Data` for bytes that are no recording of this form, naming the message: each period needs one observation, one action and
+    /// one tick, with the same channels throughout.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let mut trace = Self::default();
         let mut open = TraceTick::default();
-        for message in mcap::MessageStream::new(bytes).map_err(unreadable)? {
-            let message = message.map_err(unreadable)?;
-            let fields: Map<String, Value> = serde_json::from_slice(&message.data)
-                .map_err(|source| Error::data(format!("message {}: not a JSON object", trace.messages)).with_source(source))?;
+        records::messages(bytes, &mut |message| {
+            let place = trace.messages;
             trace.messages += 1;
-            match message.channel.topic.as_str() {
-                OBSERVATION_TOPIC => take_numbers(&fields, &mut trace.observation_names, &mut open.observation),
-                ACTION_TOPIC => take_numbers(&fields, &mut trace.action_names, &mut open.action),
-                TICK_TOPIC => trace.ticks.push(closed(std::mem::take(&mut open), &fields, message.log_time)?),
-                _ => {}
-            }
-        }
+            trace.take(&message, &mut open).map_err(|error| error.at(format_args!("message {place}")))
+        })?;
         Ok(trace)
+    }
+
+    fn take(&mut self, message: &Message<'_>, open: &mut TraceTick) -> Result<()> {
+        let fields: Map<String, Value> =
+            serde_json::from_slice(message.data).map_err(|source| Error::data("not a JSON object").with_source(source))?;
+        match message.topic {
+            OBSERVATION_TOPIC => take_numbers(&fields, &mut self.observation_names, &mut open.observation),
+            ACTION_TOPIC => take_numbers(&fields, &mut self.action_names, &mut open.action),
+            TICK_TOPIC => closed(std::mem::take(open), &fields, message.time_ns).map(|tick| self.ticks.push(tick)),
+            _ => Ok(()),
+        }
     }
 }
 
-fn take_numbers(fields: &Map<String, Value>, names: &mut Vec<String>, numbers: &mut Vec<f64>) {
+/// Takes the numbers of a message, whose channels are those of the first of its kind.
+fn take_numbers(fields: &Map<String, Value>, names: &mut Vec<String>, numbers: &mut Vec<f64>) -> Result<()> {
     if names.is_empty() {
         names.extend(fields.keys().cloned());
     }
+    if names.is_empty() || !names.iter().eq(fields.keys()) {
+        let found = fields.keys().cloned().collect::<Vec<_>>().join(", ");
+        return Err(Error::data(format!("channels {found:?}; {:?} are needed", names.join(", "))));
+    } else if !numbers.is_empty() {
+        return Err(Error::data("the second of its kind in one period"));
+    }
     numbers.extend(fields.values().map(number));
+    Ok(())
 }
 
 fn closed(open: TraceTick, fields: &Map<String, Value>, time_ns: u64) -> Result<TraceTick> {
+    if open.observation.is_empty() || open.action.is_empty() {
+        return Err(Error::data("a period without an observation or an action"));
+    }
     let field = |name: &str| fields.get(name).ok_or_else(|| Error::data(format!("a {TICK_TOPIC} message has no {name}")));
     let is = |name: &str| field(name).map(|value| value.as_bool().unwrap_or(false));
     Ok(TraceTick {
@@ -103,8 +120,4 @@ fn closed(open: TraceTick, fields: &Map<String, Value>, time_ns: u64) -> Result<
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
-}
-
-fn unreadable(source: mcap::McapError) -> Error {
-    Error::data("not an MCAP recording").with_source(source)
 }

@@ -1,0 +1,143 @@
+//! The records of an MCAP file, as far as reading a recording back needs them.
+//!
+//! The `mcap` crate writes recordings but does not read them here: on a broken length it panics or asks for gigabytes. Here every
+//! length is held against what there is, and nothing is copied. Checksums are not looked at.
+//!
+//! # Source
+//! The MCAP format specification, <https://mcap.dev/spec>: records, and chunks without compression.
+
+use tectum::{Error, Result};
+
+const MAGIC: &[u8; 8] = b"\x89MCAP0\r\n";
+/// Opcode and length of a record.
+const HEAD_BYTES: usize = 9;
+const FOOTER: u8 = 0x02;
+const CHANNEL: u8 = 0x04;
+const MESSAGE: u8 = 0x05;
+const CHUNK: u8 = 0x06;
+const DATA_END: u8 = 0x0F;
+/// The most channels: a recording has three.
+const MOST_CHANNELS: usize = 256;
+
+/// A message and the topic of its channel.
+pub(super) struct Message<'b> {
+    pub topic: &'b str,
+    pub time_ns: u64,
+    pub data: &'b [u8],
+}
+
+/// Hands over every message in the file's order.
+///
+/// # Errors
+/// `Data` naming the byte of a record that is not well formed; what `take` reports.
+pub(super) fn messages<'b>(bytes: &'b [u8], take: &mut dyn FnMut(Message<'b>) -> Result<()>) -> Result<()> {
+    let records = bytes.strip_prefix(MAGIC).ok_or_else(|| Error::data("not an MCAP recording: it does not begin as one"))?;
+    let mut channels = Vec::new();
+    let mut fields = Fields { bytes: records, place: MAGIC.len() };
+    while let Some((opcode, mut body)) = fields.record()? {
+        match opcode {
+            FOOTER | DATA_END => return Ok(()),
+            CHUNK => {
+                let mut inner = body.chunk()?;
+                while let Some((opcode, body)) = inner.record()? {
+                    one(opcode, body, &mut channels, take)?;
+                }
+            }
+            _ => one(opcode, body, &mut channels, take)?,
+        }
+    }
+    Err(Error::data(format!("not an MCAP recording: it breaks off at byte {}", bytes.len())))
+}
+
+/// Notes a channel or hands over a message; other records say nothing about a recording's numbers.
+fn one<'b>(
+    opcode: u8,
+    mut body: Fields<'b>,
+    channels: &mut Vec<(u16, &'b str)>,
+    take: &mut dyn FnMut(Message<'b>) -> Result<()>,
+) -> Result<()> {
+    let place = body.place;
+    if opcode == CHANNEL {
+        let (id, _schema) = (body.u16()?, body.u16()?);
+        let topic = std::str::from_utf8(body.prefixed()?).map_err(|_| body.wrong("has a topic that is not text"))?;
+        // A channel is written again before the chunks that use it.
+        if channels.iter().all(|(known, _)| *known != id) {
+            channels.push((id, topic));
+        }
+        if channels.len() > MOST_CHANNELS {
+            return Err(body.wrong("is one channel too many"));
+        }
+    } else if opcode == MESSAGE {
+        let (id, _sequence, time_ns, _published) = (body.u16()?, body.u32()?, body.u64()?, body.u64()?);
+        let topic = channels.iter().find(|(known, _)| *known == id).map(|(_, topic)| *topic);
+        let topic = topic.ok_or_else(|| Error::data(format!("not an MCAP recording: the record at byte {place} is of no channel")))?;
+        take(Message { topic, time_ns, data: body.bytes })?;
+    }
+    Ok(())
+}
+
+/// What is left of a record, or of records, and where it begins in the file.
+#[derive(Clone, Copy)]
+struct Fields<'b> {
+    bytes: &'b [u8],
+    place: usize,
+}
+
+impl<'b> Fields<'b> {
+    /// The next record's opcode and body; none at the end.
+    fn record(&mut self) -> Result<Option<(u8, Fields<'b>)>> {
+        if self.bytes.is_empty() {
+            return Ok(None);
+        }
+        let [opcode, length @ ..] = *self.array::<HEAD_BYTES>()?;
+        let place = self.place;
+        let bytes = self.sized(u64::from_le_bytes(length))?;
+        Ok(Some((opcode, Fields { bytes, place })))
+    }
+
+    /// The records of a chunk.
+    fn chunk(&mut self) -> Result<Fields<'b>> {
+        let (_start, _end, _size, _checksum) = (self.u64()?, self.u64()?, self.u64()?, self.u32()?);
+        if !self.prefixed()?.is_empty() {
+            return Err(self.wrong("is a compressed chunk, which recordings have not"));
+        }
+        let length = self.u64()?;
+        let place = self.place;
+        Ok(Fields { bytes: self.sized(length)?, place })
+    }
+
+    fn u16(&mut self) -> Result<u16> {
+        self.array().map(|bytes| u16::from_le_bytes(*bytes))
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        self.array().map(|bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        self.array().map(|bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// Bytes after their length.
+    fn prefixed(&mut self) -> Result<&'b [u8]> {
+        let length = self.u32()?;
+        self.sized(u64::from(length))
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<&'b [u8; N]> {
+        let (taken, rest) = self.bytes.split_first_chunk().ok_or_else(|| self.wrong("is cut short"))?;
+        *self = Self { bytes: rest, place: self.place + N };
+        Ok(taken)
+    }
+
+    fn sized(&mut self, length: u64) -> Result<&'b [u8]> {
+        let split = usize::try_from(length).ok().and_then(|length| self.bytes.split_at_checked(length));
+        let (taken, rest) = split.ok_or_else(|| self.wrong("is cut short"))?;
+        *self = Self { bytes: rest, place: self.place + taken.len() };
+        Ok(taken)
+    }
+
+    fn wrong(&self, what: &str) -> Error {
+        Error::data(format!("not an MCAP recording: what stands at byte {} {what}", self.place))
+    }
+}
