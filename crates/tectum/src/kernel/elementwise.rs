@@ -40,7 +40,7 @@ macro_rules! op_table {
         /// The op table. `unless` gives what holds of the arguments for which `native` is right, and what is right for all.
         pub static OPS: &[Op] = &[$({
             fn native(call: &NativeCall<'_>) {
-                op_table!(@run $arity, call, |$a: f32 $(, $b: f32)?| -> f32 { $native } $(, |$a: f32| $near, |$a: f32| $full)?);
+                op_table!(@run $arity, call, #[inline(always)] |$a: f32 $(, $b: f32)?| -> f32 { $native } $(, #[inline(always)] |$a: f32| $near, |$a: f32| $full)?);
             }
             fn reference(first: f64, second: f64) -> f64 {
                 let $a = first;
