@@ -1,59 +1,129 @@
-//! `tectum bench`: how fast kernels are beside what was measured in the same run.
+//! `tectum bench`: how fast kernels are beside what was measured in the same run, and whether they became slower.
 
-use clap::{Args, ValueEnum};
-use tectum::{Device, Result, bench};
+mod check;
+mod show;
 
-use crate::table::{bytes, print, print_json, table};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// Measures a suite as percents of the device's own rooflines.
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use indicatif::ProgressBar;
+use tectum::bench::{self, Options, PeerChoice, Suite};
+use tectum::{Device, Result};
+
+use crate::table::{print, print_json};
+
+/// Measures suites beside the device's own rooflines and beside peers, in the same run.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Check(check::CheckArgs),
+}
+
+#[derive(Args)]
+struct RunArgs {
     /// What to measure.
-    suite: Suite,
+    #[arg(required = true, value_parser = PossibleValuesParser::new(suites().iter().map(|suite| suite.name)))]
+    suite: Vec<String>,
     /// The device: auto (the CPU: there is no one plan to route here), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
-    /// Prints one line of JSON.
+    /// The peers beside the rows: all, none, or names with commas between them.
+    #[arg(long, default_value = "all")]
+    peers: String,
+    /// The folder of peers; bench/peers here or in the nearest folder above if not given.
+    #[arg(long, value_name = "DIR")]
+    peer_dir: Option<PathBuf>,
+    /// Only rows whose key contains this; may be given several times.
+    #[arg(long, value_name = "TEXT")]
+    rows: Vec<String>,
+    /// Rounds of each row: roofline, row and peers in turn.
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Writes the record as DATE-DEVICE.json into this folder; bench/records if none is named.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "bench/records")]
+    record: Option<PathBuf>,
+    /// What a reader of the record should know.
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    /// Prints the record as one line of JSON.
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Suite {
-    /// Every kernel of the core.
-    Core,
+/// Every suite there is, of all crates.
+fn suites() -> Vec<Suite> {
+    bench::suites()
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// An unknown device; what the device reports.
+/// An unknown device, peer or row; what the device reports; `Mismatch` if a check finds a row that became slower.
 pub fn bench(args: &BenchArgs) -> Result<()> {
-    let device = Device::open(&args.device)?;
-    let report = match args.suite {
-        Suite::Core => bench::core(&device, |_| {})?,
-    };
-    if args.json {
-        return print_json(&report);
+    match &args.action {
+        Some(Action::Check(args)) => check::check(args),
+        None => run(&args.run),
     }
-    let head = ["row", "median", "spread", "rate", "of roofline"].map(str::to_owned).to_vec();
-    let rows = report.rows.iter().map(row).collect();
-    print(&table(&[vec![head], rows].concat()))?;
-    let measured = &report.measured;
-    let gemm = measured.gemm_flop_per_s / 1e9;
-    print(&format!("measured here: copy {}/s, matrix product {gemm:.1} GFLOP/s\n", bytes(measured.copy_bytes_per_s)))
 }
 
-fn row(row: &bench::Row) -> Vec<String> {
-    let rate = match row.roofline {
-        bench::Roofline::Gemm => format!("{:.1} GFLOP/s", row.rate / 1e9),
-        _ => format!("{}/s", bytes(row.rate)),
+fn run(args: &RunArgs) -> Result<()> {
+    let device = Device::open(&args.device)?;
+    let mut chosen = suites();
+    chosen.retain(|suite| args.suite.iter().any(|name| name == suite.name));
+    let options = Options {
+        rounds: args.rounds as usize,
+        filters: args.rows.clone(),
+        peers: peers(&args.peers),
+        peer_folder: args.peer_dir.clone().or_else(|| above("bench/peers")),
+        commit: commit(),
+        note: args.note.clone(),
     };
-    vec![
-        row.key.clone(),
-        format!("{:.1} us", row.median_s * 1e6),
-        format!("{:.0} %", row.spread * 100.0),
-        rate,
-        format!("{:.0} %", row.percent_of_roofline),
-    ]
+    let spinner = ProgressBar::new_spinner();
+    let record = bench::run(&device, &chosen, &options, |key| {
+        spinner.set_message(key.to_owned());
+        spinner.tick();
+    });
+    spinner.finish_and_clear();
+    let record = record?;
+    let path = args.record.as_deref().map(|folder| record.write(folder)).transpose()?;
+    if args.json {
+        return print_json(&record);
+    }
+    print(&show::record(&record))?;
+    path.map_or(Ok(()), |path| print(&format!("record: {}\n", path.display())))
+}
+
+fn peers(text: &str) -> PeerChoice {
+    match text {
+        "all" => PeerChoice::All,
+        "none" => PeerChoice::Named(Vec::new()),
+        names => PeerChoice::Named(names.split(',').map(|name| name.trim().to_owned()).collect()),
+    }
+}
+
+/// A folder by its path from here or from the nearest folder above that has it.
+fn above(path: &str) -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    here.ancestors().map(|folder: &Path| folder.join(path)).find(|folder| folder.is_dir())
+}
+
+/// The commit of the working tree here; `+` after it says that files differ from it.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(hash) = git(&["rev-parse", "--short", "HEAD"]) else { return "unknown".to_owned() };
+    let is_changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|status| !status.is_empty());
+    if is_changed { format!("{hash}+") } else { hash }
 }

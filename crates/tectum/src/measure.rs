@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::device::Device;
 use crate::dtype::DType;
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::plan::{Executable, GemmTail, Matrix, PlanBuilder};
 
 /// Measured rates of a device. Each is the best of several repeats.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// Bytes read plus written each second by a large copy on the device.
     pub copy_bytes_per_s: f64,
@@ -28,6 +28,21 @@ pub struct Measurement {
 pub(crate) const COPY_LEN: usize = 16 << 20;
 const TRANSFER_LEN: usize = 4 << 20;
 
+impl Measurement {
+    /// The better of two measurements, rate by rate.
+    #[must_use]
+    pub fn better(self, other: Self) -> Self {
+        let most = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a.max(b));
+        Self {
+            copy_bytes_per_s: self.copy_bytes_per_s.max(other.copy_bytes_per_s),
+            upload_bytes_per_s: most(self.upload_bytes_per_s, other.upload_bytes_per_s),
+            download_bytes_per_s: most(self.download_bytes_per_s, other.download_bytes_per_s),
+            launch_s: self.launch_s.min(other.launch_s),
+            gemm_flop_per_s: self.gemm_flop_per_s.max(other.gemm_flop_per_s),
+        }
+    }
+}
+
 impl Device {
     /// Measures copy bandwidth, transfer rates, launch latency and the rate of a matrix product; takes about a second.
     ///
@@ -35,7 +50,7 @@ impl Device {
     /// Whatever the device reports.
     pub fn measure(&self) -> Result<Measurement> {
         let copy_s = best_seconds(&mut copy_plan(self)?, 5)?;
-        let side = if self.info().software { 512 } else { 1024 };
+        let side = gemm_side(self);
         let gemm_s = best_seconds(&mut gemm_plan(self, side, side)?, 5)?;
         let launch_s = best_seconds(&mut smallest_plan(self, 1)?, 200)?;
         let (upload_bytes_per_s, download_bytes_per_s) = transfer_rates(self)?;
@@ -47,6 +62,31 @@ impl Device {
             gemm_flop_per_s: 2.0 * (side as f64).powi(3) / gemm_s,
         })
     }
+}
+
+/// The work behind a roofline, to be timed between other work.
+pub(crate) struct Reference {
+    /// One run of it.
+    pub(crate) executable: Executable,
+    /// Bytes or operations of a run.
+    pub(crate) amount: f64,
+}
+
+impl Reference {
+    /// The large copy.
+    pub(crate) fn copy(device: &Device) -> Result<Self> {
+        Ok(Self { executable: copy_plan(device)?, amount: 2.0 * 4.0 * COPY_LEN as f64 })
+    }
+
+    /// The large matrix product.
+    pub(crate) fn gemm(device: &Device) -> Result<Self> {
+        let side = gemm_side(device);
+        Ok(Self { executable: gemm_plan(device, side, side)?, amount: 2.0 * (side as f64).powi(3) })
+    }
+}
+
+fn gemm_side(device: &Device) -> usize {
+    if device.info().software { 512 } else { 1024 }
 }
 
 /// The least host time of a run.

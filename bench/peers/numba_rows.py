@@ -1,0 +1,107 @@
+"""Numba beside the core suite: loops compiled for this processor, parallel over all threads."""
+
+import numba
+import numpy as np
+
+from protocol import row, serve
+
+WEIGHTS = (0.4, 0.06, 0.02, 0.005)
+
+
+def uniform(shape, *sizes):
+    return 1 - np.random.default_rng(1).random(sizes or shape.sizes, dtype=shape.dtype)
+
+
+@numba.njit(parallel=True, fastmath=True)
+def step_7(x, y, center, face):
+    planes, rows, columns, channels = x.shape
+    for i in numba.prange(planes):
+        up, down = (i - 1) % planes, (i + 1) % planes
+        for j in range(rows):
+            north, south = (j - 1) % rows, (j + 1) % rows
+            for k in range(columns):
+                west, east = (k - 1) % columns, (k + 1) % columns
+                for c in range(channels):
+                    faces = x[up, j, k, c] + x[down, j, k, c] + x[i, north, k, c] + x[i, south, k, c] + x[i, j, west, c] + x[i, j, east, c]
+                    y[i, j, k, c] = center * x[i, j, k, c] + face * faces
+
+
+@numba.njit(parallel=True, fastmath=True)
+def step_27(x, y, weights):
+    planes, rows, columns, channels = x.shape
+    for i in numba.prange(planes):
+        for j in range(rows):
+            for k in range(columns):
+                for c in range(channels):
+                    y[i, j, k, c] = 0
+                for di in range(-1, 2):
+                    for dj in range(-1, 2):
+                        for dk in range(-1, 2):
+                            weight = weights[abs(di) + abs(dj) + abs(dk)]
+                            for c in range(channels):
+                                y[i, j, k, c] += weight * x[(i + di) % planes, (j + dj) % rows, (k + dk) % columns, c]
+
+
+@numba.njit(parallel=True, fastmath=True)
+def chain(a, b, y):
+    for i in numba.prange(a.size):
+        y[i] = np.sqrt(np.abs((a[i] * b[i] + a[i]) - b[i]) * a[i])
+
+
+@numba.njit(parallel=True, fastmath=True)
+def exponential(x, y):
+    for i in numba.prange(x.size):
+        y[i] = np.exp(x[i])
+
+
+@numba.njit
+def exclusive_scan(x, y):
+    total = np.uint32(0)
+    for i in range(x.size):
+        y[i] = total
+        total += x[i]
+
+
+for name in ["stencil_7", "stencil7"]:
+
+    @row(name, 4, "njit(parallel=True) 7-point loop, periodic", types=["float32"])
+    def stencil_7(shape):
+        x, y = uniform(shape), uniform(shape)
+        center, face = np.float32(WEIGHTS[0]), np.float32(WEIGHTS[1])
+        return lambda: step_7(x, y, center, face)
+
+
+for name in ["stencil_27", "stencil27"]:
+
+    @row(name, 4, "njit(parallel=True) 27-point loop, periodic", types=["float32"])
+    def stencil_27(shape):
+        x, y = uniform(shape), uniform(shape)
+        weights = np.array(WEIGHTS, np.float32)
+        return lambda: step_27(x, y, weights)
+
+
+@row("chain6", 1, "njit(parallel=True) loop of sqrt(abs((a * b + a) - b) * a)")
+def chain6(shape):
+    a, b, y = uniform(shape), uniform(shape), uniform(shape)
+    return lambda: chain(a, b, y)
+
+
+@row("exp", 1, "njit(parallel=True) loop of exp")
+def exp(shape):
+    x, y = uniform(shape), uniform(shape)
+    return lambda: exponential(x, y)
+
+
+@row("exclusive_scan", 1, "njit loop, one thread", types=["float32"])
+def scan(shape):
+    x = np.random.default_rng(1).integers(0, 2, shape.sizes, dtype=np.uint32)
+    y = np.zeros_like(x)
+    return lambda: exclusive_scan(x, y)
+
+
+def threads(count):
+    numba.set_num_threads(count)
+    return numba.get_num_threads()
+
+
+serve(lambda _device: {"numba": numba.__version__, "numpy": np.__version__}, threads)

@@ -1,0 +1,149 @@
+"""NumPy beside the core suite. Elementwise calls and reductions use one thread; products use BLAS with all."""
+
+import numpy as np
+
+from protocol import row, serve
+
+RANDOM = np.random.Generator(np.random.Philox(1))
+
+
+def uniform(shape, *sizes):
+    """Numbers in (0, 1], as on the other side."""
+    return 1 - RANDOM.random(sizes or shape.sizes, dtype=shape.dtype)
+
+
+def bits(n):
+    return RANDOM.integers(0, 2, n, dtype=np.uint32)
+
+
+@row("fill", 1, "y.fill(7)", types=["float32"])
+def fill(shape):
+    y = bits(shape.sizes)
+    return lambda: y.fill(7)
+
+
+@row("copy", 1, "numpy.copyto(y, x)", types=["float32"])
+def copy(shape):
+    x, y = bits(shape.sizes), bits(shape.sizes)
+    return lambda: np.copyto(y, x)
+
+
+def unary(op, function):
+    @row(op, 1, f"numpy.{function.__name__}(x, out=y)")
+    def make(shape):
+        x, y = uniform(shape), uniform(shape)
+        return lambda: function(x, out=y)
+
+
+def binary(op, function):
+    @row(op, 1, f"numpy.{function.__name__}(a, b, out=y)")
+    def make(shape):
+        a, b, y = uniform(shape), uniform(shape), uniform(shape)
+        return lambda: function(a, b, out=y)
+
+
+for op, function in [("abs", np.absolute), ("neg", np.negative), ("sqrt", np.sqrt), ("exp", np.exp), ("exp2", np.exp2), ("log", np.log),
+                     ("log2", np.log2), ("sin", np.sin), ("cos", np.cos), ("tanh", np.tanh)]:
+    unary(op, function)
+for op, function in [("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide), ("min", np.minimum), ("max", np.maximum)]:
+    binary(op, function)
+
+
+@row("relu", 1, "numpy.maximum(x, 0, out=y)")
+def relu(shape):
+    x, y = uniform(shape), uniform(shape)
+    zero = x.dtype.type(0)
+    return lambda: np.maximum(x, zero, out=y)
+
+
+def reduction(op, function, axis):
+    @row(op, 2, f"numpy.{function.__name__}(x, axis={axis}, out=y)")
+    def make(shape):
+        x = uniform(shape)
+        y = function(x, axis=axis)
+        return lambda: function(x, axis=axis, out=y)
+
+
+for op, function, axis in [("sum", np.sum, 1), ("mean", np.mean, 1), ("variance", np.var, 1), ("min", np.min, 1), ("max", np.max, 1),
+                           ("argmax", np.argmax, 1), ("sum_columns", np.sum, 0)]:
+    reduction(op, function, axis)
+
+
+@row("exclusive_scan", 1, "numpy.cumsum(x, out=y)", types=["float32"])
+def scan(shape):
+    x, y = bits(shape.sizes), bits(shape.sizes)
+    return lambda: np.cumsum(x, out=y)
+
+
+@row("compact", 1, "numpy.flatnonzero(x)", types=["float32"])
+def compact(shape):
+    x = bits(shape.sizes)
+    return lambda: np.flatnonzero(x)
+
+
+@row("top_k", 2, "numpy.argpartition(x, -64)[:, -64:], sorted", tail="k64", types=["float32"])
+def top_k(shape):
+    x = uniform(shape)
+
+    def call():
+        found = np.argpartition(x, -64, axis=1)[:, -64:]
+        best = np.take_along_axis(x, found, axis=1)
+        order = np.argsort(-best, axis=1)
+        return np.take_along_axis(best, order, axis=1), np.take_along_axis(found, order, axis=1)
+
+    return call
+
+
+@row("gemm", 3, "numpy.matmul(a, b, out=y)")
+def gemm(shape):
+    m, k, n = shape.sizes
+    a, b, y = uniform(shape, m, k), uniform(shape, k, n), uniform(shape, m, n)
+    return lambda: np.matmul(a, b, out=y)
+
+
+@row("gemm_batched", 4, "numpy.matmul(a, b, out=y)")
+def gemm_batched(shape):
+    batch, m, k, n = shape.sizes
+    a, b, y = uniform(shape, batch, m, k), uniform(shape, batch, k, n), uniform(shape, batch, m, n)
+    return lambda: np.matmul(a, b, out=y)
+
+
+@row("matvec", 2, "numpy.dot(a, x, out=y)")
+def matvec(shape):
+    m, n = shape.sizes
+    a, x, y = uniform(shape, m, n), uniform(shape, n), uniform(shape, m)
+    return lambda: np.dot(a, x, out=y)
+
+
+@row("transpose", 2, "numpy.copyto(y, x.T)", types=["float32"])
+def transpose(shape):
+    x = uniform(shape)
+    y = uniform(shape, *reversed(shape.sizes))
+    return lambda: np.copyto(y, x.T)
+
+
+@row("random_bits", 1, "Philox.random_raw(n / 2), 64 bits each", types=["float32"])
+def random_bits(shape):
+    generator = np.random.Philox(1)
+    count = shape.sizes[0] // 2
+    return lambda: generator.random_raw(count)
+
+
+@row("uniform", 1, "Generator(Philox).random(dtype=float32, out=y)", types=["float32"])
+def random_uniform(shape):
+    y = uniform(shape)
+    return lambda: RANDOM.random(dtype=np.float32, out=y)
+
+
+@row("normal", 1, "Generator(Philox).standard_normal(dtype=float32, out=y)", types=["float32"])
+def normal(shape):
+    y = uniform(shape)
+    return lambda: RANDOM.standard_normal(dtype=np.float32, out=y)
+
+
+def versions(_device):
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return {"numpy": np.__version__, blas["name"]: blas["version"]}
+
+
+serve(versions, lambda threads: threads)

@@ -1,0 +1,86 @@
+"""What the peer scripts share: the protocol of `crates/tectum/src/bench/peer.rs`, keys, operands and timing.
+
+A script registers rows with `@row` and ends with `serve`. A row is a function of `Shape` that fills the operands and
+returns the call to time, which writes into memory that it was given wherever the library allows that.
+"""
+
+import json
+import re
+import sys
+import time
+
+# A run longer than this is timed once a round, as on the other side.
+SLOW_SECONDS = 0.1
+
+ROWS = {}
+
+
+class Shape:
+    """A key's sizes, its tail (`bias_tanh`, `k64`, …) and its element type: `core.gemm.8x8x8.bias_tanh.f64`."""
+
+    def __init__(self, key):
+        _, self.op, *parts = key.split(".")
+        sizes = next((part for part in parts if re.fullmatch(r"n?\d+(x\d+)*", part)), "")
+        self.sizes = [int(size) for size in sizes.removeprefix("n").split("x") if size]
+        self.dtype = "float64" if "f64" in parts else "float32"
+        self.tail = ".".join(part for part in parts if part not in (sizes, "f64"))
+        self.name = (self.op, len(self.sizes), self.tail)
+
+
+def row(op, dimensions, call, tail="", types=("float32", "float64")):
+    """Registers a row: the operation, how many sizes its keys have, and the call as people write it."""
+
+    def register(make):
+        ROWS[(op, dimensions, tail)] = (call, make, types)
+        return make
+
+    return register
+
+
+def find(key):
+    shape = Shape(key)
+    call, make, types = ROWS.get(shape.name, (None, None, ()))
+    return (call, make, shape) if shape.dtype in types else (None, None, shape)
+
+
+def times(call, seconds, least):
+    """One untimed call, then enough calls and time, but one call of what is slow."""
+    call()
+    taken = []
+    begin = time.perf_counter()
+    while True:
+        start = time.perf_counter()
+        call()
+        now = time.perf_counter()
+        taken.append(now - start)
+        if now - begin >= SLOW_SECONDS or (now - begin >= seconds and len(taken) >= least):
+            return taken
+
+
+def serve(versions, threads, devices=("cpu",), settle=lambda call: call):
+    """Answers requests until input ends. `versions` and `threads` are functions of the device; `settle` wraps a call so that
+    it waits for the device."""
+    answers = sys.stdout
+    # Whatever a library prints must not look like an answer.
+    sys.stdout = sys.stderr
+    call = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            if request["do"] == "hello":
+                device = request["device"]
+                if device not in devices:
+                    raise RuntimeError(f"runs on {' and '.join(devices)}, not on {device}")
+                rows = {key: find(key)[0] for key in request["keys"] if find(key)[0]}
+                answer = {"versions": versions(device), "threads": threads(request["threads"]), "rows": rows}
+            elif request["do"] == "prepare":
+                call = None  # The last row's operands go before the next ones come.
+                _, make, shape = find(request["key"])
+                call = settle(make(shape))
+                call()
+                answer = {}
+            else:
+                answer = {"times_s": times(call, request["seconds"], request["least"])}
+        except Exception as error:  # A row that fails is skipped with its reason; the others go on.
+            answer = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+        print(json.dumps(answer), file=answers, flush=True)

@@ -1,0 +1,230 @@
+"""PyTorch, eager, beside the core suite: on the CPU, or on the first CUDA device beside `cuda:0`."""
+
+import torch
+import torch.nn.functional as F
+
+from protocol import row, serve
+
+torch.set_grad_enabled(False)
+torch.manual_seed(1)
+# Products in float32 as on the other side, not in TF32.
+torch.set_float32_matmul_precision("highest")
+
+DEVICE = torch.device("cpu")
+
+
+def uniform(shape, *sizes):
+    return 1 - torch.rand(sizes or shape.sizes, dtype=getattr(torch, shape.dtype), device=DEVICE)
+
+
+def bits(*sizes):
+    return torch.randint(0, 2, sizes, dtype=torch.int32, device=DEVICE)
+
+
+@row("fill", 1, "y.fill_(7)", types=["float32"])
+def fill(shape):
+    y = bits(*shape.sizes)
+    return lambda: y.fill_(7)
+
+
+@row("copy", 1, "y.copy_(x)", types=["float32"])
+def copy(shape):
+    x, y = bits(*shape.sizes), bits(*shape.sizes)
+    return lambda: y.copy_(x)
+
+
+def unary(op, function, text, **options):
+    @row(op, 1, text)
+    def make(shape):
+        x, y = uniform(shape), uniform(shape)
+        return lambda: function(x, out=y, **options)
+
+
+for op in ["abs", "neg", "sqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "sigmoid", "erf"]:
+    unary(op, getattr(torch, op), f"torch.{op}(x, out=y)")
+unary("gelu", torch._C._nn.gelu, 'gelu(x, approximate="tanh", out=y)', approximate="tanh")
+unary("gelu_erf", torch._C._nn.gelu, "gelu(x, out=y)")
+unary("silu", torch._C._nn.silu, "silu(x, out=y)")
+unary("relu", lambda x, out: torch.clamp_min(x, 0, out=out), "torch.clamp_min(x, 0, out=y)")
+
+
+def binary(op, function, text):
+    @row(op, 1, text)
+    def make(shape):
+        a, b, y = uniform(shape), uniform(shape), uniform(shape)
+        return lambda: function(a, b, y)
+
+
+for op, name in [("add", "add"), ("sub", "sub"), ("mul", "mul"), ("div", "div"), ("min", "minimum"), ("max", "maximum")]:
+    binary(op, lambda a, b, y, function=getattr(torch, name): function(a, b, out=y), f"torch.{name}(a, b, out=y)")
+ATEN = torch.ops.aten
+binary("tanh_grad", lambda a, b, y: ATEN.tanh_backward.grad_input(b, a, grad_input=y), "tanh_backward(dy, y, grad_input=dx)")
+binary("sigmoid_grad", lambda a, b, y: ATEN.sigmoid_backward.grad_input(b, a, grad_input=y), "sigmoid_backward(dy, y, grad_input=dx)")
+binary("relu_grad", lambda a, b, y: ATEN.threshold_backward.grad_input(b, a, 0, grad_input=y), "threshold_backward(dy, y, 0, grad_input=dx)")
+
+
+@row("chain6", 1, "sqrt(abs((a * b + a) - b) * a), six calls in place")
+def chain6(shape):
+    a, b, y = uniform(shape), uniform(shape), uniform(shape)
+
+    def call():
+        torch.mul(a, b, out=y)
+        y.add_(a).sub_(b).abs_().mul_(a).sqrt_()
+
+    return call
+
+
+def reduction(op, function, text):
+    @row(op, 2, text)
+    def make(shape):
+        x = uniform(shape)
+        return lambda: function(x)
+
+
+reduction("sum", lambda x: torch.sum(x, 1), "torch.sum(x, 1)")
+reduction("mean", lambda x: torch.mean(x, 1), "torch.mean(x, 1)")
+reduction("variance", lambda x: torch.var_mean(x, 1, correction=0), "torch.var_mean(x, 1, correction=0)")
+reduction("sum_columns", lambda x: torch.sum(x, 0), "torch.sum(x, 0)")
+reduction("min", lambda x: torch.amin(x, 1), "torch.amin(x, 1)")
+reduction("max", lambda x: torch.amax(x, 1), "torch.amax(x, 1)")
+reduction("argmax", lambda x: torch.argmax(x, 1), "torch.argmax(x, 1)")
+
+
+@row("softmax", 2, "torch.softmax(x, 1, out=y)")
+def softmax(shape):
+    x, y = uniform(shape), uniform(shape)
+    return lambda: torch.softmax(x, 1, out=y)
+
+
+@row("layer_norm", 2, "layer_norm(x, [cols], weight, bias)")
+def layer_norm(shape):
+    cols = shape.sizes[1]
+    x, weight, bias = uniform(shape), uniform(shape, cols), uniform(shape, cols)
+    return lambda: F.layer_norm(x, [cols], weight, bias)
+
+
+@row("rms_norm", 2, "rms_norm(x, [cols], weight)")
+def rms_norm(shape):
+    cols = shape.sizes[1]
+    x, weight = uniform(shape), uniform(shape, cols)
+    return lambda: F.rms_norm(x, [cols], weight, eps=1e-5)
+
+
+@row("exclusive_scan", 1, "torch.cumsum(x, 0, out=y)", types=["float32"])
+def scan(shape):
+    x, y = bits(*shape.sizes), bits(*shape.sizes)
+    return lambda: torch.cumsum(x, 0, dtype=torch.int32, out=y)
+
+
+@row("compact", 1, "torch.nonzero(x)", types=["float32"])
+def compact(shape):
+    x = bits(*shape.sizes)
+    return lambda: torch.nonzero(x)
+
+
+@row("top_k", 2, "torch.topk(x, 64, 1)", tail="k64", types=["float32"])
+def top_k(shape):
+    x = uniform(shape)
+    return lambda: torch.topk(x, 64, 1)
+
+
+def product(op, dimensions, call, tail, operands, multiply, multiply_add):
+    """A product with one of its ends: a bias under tanh, a residual, both."""
+
+    @row(op, dimensions, call, tail)
+    def make(shape):
+        a, b, y, bias, residual = operands(shape)
+        if not tail:
+            return lambda: multiply(a, b, out=y)
+        if tail == "residual":
+            return lambda: multiply_add(residual, a, b, out=y)
+        if tail == "bias_tanh":
+            return lambda: multiply_add(bias, a, b, out=y).tanh_()
+        return lambda: multiply_add(bias, a, b, out=y).tanh_().add_(residual)
+
+
+def gemm_operands(shape):
+    m, k, n = shape.sizes
+    return uniform(shape, m, k), uniform(shape, k, n), uniform(shape, m, n), uniform(shape, n), uniform(shape, m, n)
+
+
+def matvec_operands(shape):
+    m, n = shape.sizes
+    return uniform(shape, m, n), uniform(shape, n), uniform(shape, m), uniform(shape, m), uniform(shape, m)
+
+
+for tail, start, rest in [("", "", ""), ("residual", "add", ""), ("bias_tanh", "add", ".tanh_()"), ("bias_tanh_residual", "add", ".tanh_().add_(residual)")]:
+    first = {"": "", "residual": "residual, "}.get(tail, "bias, ")
+    product("gemm", 3, f"torch.{start}mm({first}a, b, out=y){rest}", tail, gemm_operands, torch.mm, torch.addmm)
+    product("matvec", 2, f"torch.{start}mv({first}a, x, out=y){rest}", tail, matvec_operands, torch.mv, torch.addmv)
+
+
+@row("gemm_batched", 4, "torch.bmm(a, b, out=y)")
+def gemm_batched(shape):
+    batch, m, k, n = shape.sizes
+    a, b, y = uniform(shape, batch, m, k), uniform(shape, batch, k, n), uniform(shape, batch, m, n)
+    return lambda: torch.bmm(a, b, out=y)
+
+
+@row("transpose", 2, "y.copy_(x.T)", types=["float32"])
+def transpose(shape):
+    x, y = uniform(shape), uniform(shape, *reversed(shape.sizes))
+    return lambda: y.copy_(x.T)
+
+
+@row("stencil27", 4, "conv3d by channel, channels last, on a field padded by one", types=["float32"])
+def stencil_27(shape):
+    planes, rows, columns, channels = shape.sizes
+    # Last in memory and recognised as such: the batch's stride is the whole field.
+    x = uniform(shape, planes + 2, rows + 2, columns + 2, channels).permute(3, 0, 1, 2)[None].contiguous(memory_format=torch.channels_last_3d)
+    weight = uniform(shape, channels, 1, 3, 3, 3)
+    return lambda: F.conv3d(x, weight, groups=channels)
+
+
+@row("uniform", 1, "y.uniform_()", types=["float32"])
+def random_uniform(shape):
+    y = uniform(shape)
+    return lambda: y.uniform_()
+
+
+@row("normal", 1, "y.normal_()", types=["float32"])
+def normal(shape):
+    y = uniform(shape)
+    return lambda: y.normal_()
+
+
+@row("adamw", 1, "optim.AdamW(fused=True).step()", types=["float32"])
+def adamw(shape):
+    parameter = torch.nn.Parameter(uniform(shape))
+    parameter.grad = uniform(shape)
+    optimizer = torch.optim.AdamW([parameter], fused=True)
+    return optimizer.step
+
+
+def versions(device):
+    global DEVICE
+    if device == "cuda":
+        if not torch.cuda.is_available():
+            raise RuntimeError("sees no CUDA device")
+        DEVICE = torch.device("cuda:0")
+        return {"torch": torch.__version__, "cuda": torch.version.cuda, "device": torch.cuda.get_device_name(0)}
+    return {"torch": torch.__version__, "blas": "mkl" if torch.backends.mkl.is_available() else "other"}
+
+
+def threads(count):
+    torch.set_num_threads(count)
+    return torch.get_num_threads()
+
+
+def settle(call):
+    if DEVICE.type == "cpu":
+        return call
+
+    def settled():
+        call()
+        torch.cuda.synchronize()
+
+    return settled
+
+
+serve(versions, threads, devices=("cpu", "cuda"), settle=settle)

@@ -1,0 +1,58 @@
+//! A record as tables.
+
+use tectum::bench::{BenchRecord, Interval, PeerBrief, PeerRow, Roofline, Row};
+
+use crate::table::{bytes, table};
+
+/// The rows, the rooflines and what each peer is.
+pub fn record(record: &BenchRecord) -> String {
+    let head = ["row", "median", "spread", "rate", "of roofline", "peer", "ratio [low, high]"].map(str::to_owned).to_vec();
+    let mut text = table(&[vec![head], record.rows.iter().flat_map(rows).collect()].concat());
+    let (measured, machine) = (&record.measured, &record.machine);
+    let gemm = measured.gemm_flop_per_s / 1e9;
+    text += &format!("\nmeasured here: copy {}/s, matrix product {gemm:.1} GFLOP/s", bytes(measured.copy_bytes_per_s));
+    text += &format!(" on {}, {} threads, {}\n", record.device.name, machine.threads, machine.simd);
+    text + &record.peers.iter().map(peer).collect::<String>()
+}
+
+/// A median with its interval.
+pub fn interval(value: &Interval) -> String {
+    format!("{:.2} [{:.2}, {:.2}]", value.median, value.low, value.high)
+}
+
+/// A line for the row, or one for each of its peers.
+fn rows(row: &Row) -> Vec<Vec<String>> {
+    let rate = match row.roofline {
+        Roofline::Gemm => format!("{:.1} GFLOP/s", row.rate / 1e9),
+        Roofline::Copy => format!("{}/s", bytes(row.rate)),
+    };
+    let ours = vec![
+        row.key.clone(),
+        format!("{:.1} us", row.median_s * 1e6),
+        format!("{:.0} %", row.spread * 100.0),
+        rate,
+        format!("{:.0} %", row.percent_of_roofline),
+    ];
+    let mut lines: Vec<Vec<String>> = row.peers.iter().map(|peer| [vec![String::new(); ours.len()], beside(peer)].concat()).collect();
+    match lines.first_mut() {
+        Some(first) => first[..ours.len()].clone_from_slice(&ours),
+        None => lines.push(ours),
+    }
+    lines
+}
+
+fn beside(peer: &PeerRow) -> Vec<String> {
+    let skipped = || format!("skipped: {}", peer.skipped.as_deref().unwrap_or("not timed"));
+    vec![peer.peer.clone(), peer.ratio.as_ref().map_or_else(skipped, interval)]
+}
+
+fn peer(peer: &PeerBrief) -> String {
+    let what = match &peer.skipped {
+        Some(reason) => format!("skipped: {reason}"),
+        None => {
+            let versions: Vec<String> = peer.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+            format!("{}; {} threads", versions.join(", "), peer.threads.unwrap_or(0))
+        }
+    };
+    format!("peer {}: {what}\n", peer.name)
+}
