@@ -4,6 +4,8 @@ mod gpu_kit;
 mod layers;
 mod mutations;
 mod paths;
+mod peers;
+mod performance;
 mod suite;
 
 use std::path::{Path, PathBuf};
@@ -20,7 +22,9 @@ fn main() -> ExitCode {
         Some("check") => suite::structure(&root()),
         Some("gpu-kit") => gpu_kit::run(&root()),
         Some("mutate") => mutations::run(&root(), &std::env::args().nth(2).unwrap_or_default()),
-        _ => Err("usage: cargo xtask test | check | gpu-kit | mutate [RULE]".to_owned()),
+        Some("peers") => peers::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
+        Some("performance") => performance::write(&root()),
+        _ => Err("usage: cargo xtask test | check | gpu-kit | mutate [RULE] | peers [NAME…] | performance".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

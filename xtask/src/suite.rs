@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::{gpu_kit, layers, paths};
+use crate::{gpu_kit, layers, paths, peers, performance};
 
 /// What the test runs printed.
 #[derive(Debug, Default)]
@@ -30,12 +30,14 @@ pub fn run(root: &Path) -> Result<(), String> {
     if tests && tally.failed == 0 { Ok(()) } else { Err("tests failed".to_owned()) }
 }
 
-/// Checks the order of modules and the names in documents.
+/// Checks the order of modules, the names in documents, the peers' files and that the page of figures is the records'.
 pub fn structure(root: &Path) -> Result<(), String> {
     let mut faults = layers::violations(root)?;
     for document in ["ARCHITECTURE.md", "README.md"] {
         faults.extend(paths::missing(root, document)?);
     }
+    faults.extend(peers::faults(root)?);
+    faults.extend(performance::faults(root)?);
     faults.iter().for_each(|fault| eprintln!("{fault}"));
     if faults.is_empty() { Ok(()) } else { Err(format!("{} faults of structure", faults.len())) }
 }

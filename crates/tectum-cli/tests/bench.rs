@@ -1,0 +1,160 @@
+//! `tectum bench`: what it says, what it records, and what it finds in records.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+/// An empty working directory, gone at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tectum-bench-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("writable");
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().expect("inside")).expect("writable");
+        std::fs::write(path, text).expect("writable");
+    }
+
+    fn bench(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
+        command.arg("bench").args(line.split_whitespace()).current_dir(&self.0).output().expect("the binary starts")
+    }
+
+    /// Runs a line that works and prints one line of JSON.
+    fn json(&self, line: &str) -> Value {
+        let output = self.bench(line);
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout).lines().count(), 1, "{line}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    fn check(&self, old: &str, new: &str) -> (Option<i32>, String, String) {
+        let output = self.bench(&format!("check {old} {new}"));
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().expect("a list").iter().map(|number| number.as_f64().expect("a number")).collect()
+}
+
+/// Multiplies the times of a row's rounds.
+fn plant(record: &mut Value, row: usize, factor: f64) {
+    let rounds = numbers(&record["rows"][row]["rounds_s"]);
+    record["rows"][row]["rounds_s"] = json!(rounds.iter().map(|seconds| seconds * factor).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_recorded_run_agrees_with_itself_and_a_planted_slowdown_is_named() {
+    let place = Place::new("planted");
+    let mut record = place.json("core --device cpu --peers none --rounds 6 --rows core.fill. --rows core.copy. --record records --json");
+    let name = format!("{}-cpu.json", record["date"].as_str().expect("a date"));
+    assert_eq!((record["schema"].as_str(), record["suites"].clone()), (Some("tectum.bench/1"), json!(["core"])));
+    let old = format!("records/{name}");
+    assert_eq!(place.check(&old, &old), (Some(0), String::new(), String::new()));
+    // Rounds as steady as the test needs them: how noisy this machine is must not decide.
+    for row in 0..2 {
+        for (key, value) in [("rounds_s", 1e-3), ("roofline_rounds", 1e10)] {
+            record["rows"][row][key] = json!([1.00, 1.01, 0.99, 1.02, 0.98, 1.00].map(|factor| factor * value));
+        }
+    }
+    place.write("steady.json", &record.to_string());
+    plant(&mut record, 1, 1.3);
+    place.write("slow.json", &record.to_string());
+    let (code, stdout, stderr) = place.check("steady.json", "slow.json");
+    assert_eq!((code, stdout.lines().count(), stderr.as_str()), (Some(1), 1, "error: check: 1 of 2 rows became slower\n"), "{stdout}");
+    assert!(stdout.starts_with("core.copy.n16777216: 1.30 [") && stdout.contains("slower beside the roofline"), "{stdout}");
+    assert_eq!(place.check("slow.json", "steady.json"), (Some(0), String::new(), String::new()));
+}
+
+#[test]
+fn every_record_of_the_repository_can_be_read_and_agrees_with_itself() {
+    let place = Place::new("kept");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/records");
+    let files = std::fs::read_dir(&folder).expect("there").map(|entry| entry.expect("readable").path());
+    let records: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
+    assert!(!records.is_empty());
+    for record in records {
+        let path = record.display().to_string();
+        assert_eq!(place.check(&path, &path), (Some(0), String::new(), String::new()));
+    }
+}
+
+#[test]
+fn mistakes_get_one_line_and_an_exit_code() {
+    let place = Place::new("mistakes");
+    place.write("bench/peers/numpy_rows.py", "");
+    place.write("old.json", "{\"suite\": \"core\"}");
+    let cases = [
+        ("core --peers numpi --rows core.fill.", 2, "peer \"numpi\" is unknown; known: numpy"),
+        ("core --peers none --rows core.fil.", 2, "no row's key contains core.fil."),
+        ("check old.json old.json", 3, "old.json: not a record of tectum.bench/1"),
+        ("check missing.json old.json", 7, "missing.json"),
+    ];
+    for (line, code, message) in cases {
+        let output = place.bench(line);
+        let stderr = text(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(code), 0), "{line}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(message), "{line}: {stderr}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn peers_run_in_the_same_rounds_and_one_that_fails_is_skipped_with_its_reason() {
+    use std::os::unix::fs::PermissionsExt;
+
+    if !Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: peers in the same rounds: python3 is not installed");
+        return;
+    }
+    let place = Place::new("peers");
+    let protocol = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers/protocol.py");
+    place.write("bench/peers/protocol.py", &std::fs::read_to_string(protocol).expect("there"));
+    let good = "import os, time\nfrom protocol import row, serve\n\
+                @row('fill', 1, 'sleep(0.001)')\ndef fill(shape):\n    assert shape.sizes == [16777216]\n    print('noise')\n    return lambda: time.sleep(0.001)\n\
+                @row('copy', 1, 'raise')\ndef copy(shape):\n    raise ValueError('too large')\n\
+                serve(lambda device: {'python': '3'}, lambda threads: int(os.environ['OMP_NUM_THREADS']))\n";
+    for (name, script) in [("asleep", good), ("broken", "raise SystemExit(3)\n"), ("missing", good)] {
+        place.write(&format!("bench/peers/{name}_rows.py"), script);
+        if name != "missing" {
+            let python = format!("bench/peers/.venv-{name}/bin/python");
+            place.write(&python, "#!/bin/sh\nexec python3 \"$@\"\n");
+            std::fs::set_permissions(place.0.join(python), std::fs::Permissions::from_mode(0o755)).expect("ours");
+        }
+    }
+    let record = place.json("core --device cpu --rounds 3 --rows core.fill. --rows core.copy. --json");
+    let peers = &record["peers"];
+    let names: Vec<_> = (0..3).map(|peer| peers[peer]["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["asleep", "broken", "missing"]);
+    assert_eq!(peers[0]["threads"], record["machine"]["threads"]);
+    assert!(peers[1]["skipped"].as_str().is_some_and(|reason| reason.contains("exit status: 3")), "{peers}");
+    assert!(peers[2]["skipped"].as_str().is_some_and(|reason| reason.contains("cargo xtask peers missing")), "{peers}");
+    let (fill, copy) = (&record["rows"][0]["peers"][0], &record["rows"][1]["peers"][0]);
+    assert_eq!((numbers(&fill["rounds_s"]).len(), fill["call"].as_str()), (3, Some("sleep(0.001)")));
+    let (ours, theirs) = (numbers(&record["rows"][0]["rounds_s"]), numbers(&fill["rounds_s"]));
+    let mut ratios: Vec<f64> = theirs.iter().zip(&ours).map(|(theirs, ours)| theirs / ours).collect();
+    ratios.sort_by(f64::total_cmp);
+    for (end, ratio) in [("low", ratios[0]), ("median", ratios[1]), ("high", ratios[2])] {
+        let stated = fill["ratio"][end].as_f64().expect("a number");
+        assert!((stated / ratio - 1.0).abs() < 1e-9, "{end}: {stated} and {ratio}");
+    }
+    assert_eq!(copy["skipped"], "ValueError: too large");
+}

@@ -1,0 +1,127 @@
+//! As much of a benchmark's record as the page tells.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::bars::Bar;
+
+#[derive(Deserialize)]
+pub struct Record {
+    pub date: String,
+    pub commit: String,
+    pub note: Option<String>,
+    pub suites: Vec<String>,
+    pub machine: Machine,
+    pub device: Device,
+    pub peers: Vec<Peer>,
+    pub measured: Measured,
+    pub rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+pub struct Machine {
+    pub cpu: String,
+    pub threads: u32,
+    pub simd: String,
+    pub system: String,
+    pub load: Option<f64>,
+}
+
+#[derive(Deserialize)]
+pub struct Device {
+    pub id: String,
+    pub name: String,
+    pub driver: String,
+    kind: String,
+}
+
+#[derive(Deserialize)]
+pub struct Peer {
+    pub name: String,
+    #[serde(default)]
+    pub versions: BTreeMap<String, String>,
+    pub threads: Option<u32>,
+    pub skipped: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub struct Measured {
+    pub copy_bytes_per_s: f64,
+    pub gemm_flop_per_s: f64,
+}
+
+#[derive(Deserialize)]
+pub struct Row {
+    pub key: String,
+    pub median_s: f64,
+    pub spread: f64,
+    pub rate: f64,
+    pub roofline: String,
+    pub percent_of_roofline: f64,
+    peers: Vec<PeerRow>,
+}
+
+#[derive(Deserialize)]
+struct PeerRow {
+    peer: String,
+    ratio: Option<Ratio>,
+    skipped: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Ratio {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+/// Every record with its file's name, newest first.
+pub fn all(root: &Path) -> Result<Vec<(String, Record)>, String> {
+    let folder = root.join("bench/records");
+    let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut records = Vec::new();
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.extension().is_some_and(|ending| ending == "json")) {
+        let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let record = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+        records.push((path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), record));
+    }
+    records.sort_by(|(a, first): &(String, Record), (b, second)| (&second.date, b).cmp(&(&first.date, a)));
+    Ok(records)
+}
+
+impl Device {
+    /// Whether it is a GPU and not a processor that plays one.
+    pub fn is_gpu(&self) -> bool {
+        ["discrete", "integrated", "virtual"].contains(&self.kind.as_str())
+    }
+}
+
+impl Row {
+    /// The first two parts of the key: what is done, whatever the size.
+    pub fn operation(&self) -> &str {
+        self.key.match_indices('.').nth(1).map_or(self.key.as_str(), |(end, _)| &self.key[..end])
+    }
+
+    pub fn roofline_bar(&self) -> Bar {
+        let percent = self.percent_of_roofline;
+        Bar { name: self.key.clone(), value: percent, ends: None, text: format!("{percent:.0}") }
+    }
+
+    pub fn peer_bars(&self) -> impl Iterator<Item = Bar> {
+        self.peers.iter().filter_map(|theirs| {
+            let ratio = theirs.ratio.as_ref()?;
+            let text = format!("{} {:.2}", theirs.peer, ratio.median);
+            Some(Bar { name: self.key.clone(), value: ratio.median, ends: Some((ratio.low, ratio.high)), text })
+        })
+    }
+
+    pub fn peer_text(&self) -> String {
+        let one = |theirs: &PeerRow| match &theirs.ratio {
+            Some(ratio) => format!("{} {:.2} [{:.2}, {:.2}]", theirs.peer, ratio.median, ratio.low, ratio.high),
+            None => format!("{} skipped: {}", theirs.peer, theirs.skipped.as_deref().unwrap_or("not timed")),
+        };
+        self.peers.iter().map(one).collect::<Vec<_>>().join("; ")
+    }
+}
