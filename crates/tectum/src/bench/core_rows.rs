@@ -34,6 +34,7 @@ pub(super) fn rows(software: bool) -> Vec<Work> {
     rows.extend(normalizations(n));
     rows.extend(moves(n));
     rows.push(chain(n));
+    rows.extend(cached(n / 16));
     rows.extend(narrow_products(if software { 256 } else { 1024 }));
     rows.extend(stencils(if software { 16 } else { 32 }));
     rows
@@ -194,17 +195,30 @@ fn stencils(side: usize) -> Vec<Work> {
     names.into_iter().map(row).collect()
 }
 
-/// (a·b + a)·b − a·(a + b): six operations in one pass.
+/// What a larger cache holds: an exponential, and rows as long as a network's width.
+fn cached(n: usize) -> Vec<Work> {
+    let (cols, all) = (1024, 4 * n);
+    let shape = format!("{}x{cols}", all / cols);
+    vec![
+        memory("exp", format!("n{n}"), 8 * n, vec![(F, n), (F, n)], |plan, v| plan.unary("exp", v[0], v[1])),
+        memory("softmax", shape.clone(), 8 * all, vec![(F, all), (F, all)], move |plan, v| plan.softmax(v[0], v[1], all / cols, cols, 1.0)),
+        memory("layer_norm", shape, 8 * all, vec![(F, all), (F, cols), (F, cols), (F, all)], |plan, v| {
+            plan.layer_norm(v[0], [v[1], v[2]], v[3], 1e-5)
+        }),
+    ]
+}
+
+/// √(|(a·b + a) − b| · a): six operations in one pass.
 fn chain(n: usize) -> Work {
-    memory("chain", format!("6.n{n}"), 12 * n, vec![(F, n); 3], |plan, v| {
+    memory("chain6", format!("n{n}"), 12 * n, vec![(F, n); 3], |plan, v| {
         let mut chain = Chain::new(2)?;
         let (a, b) = (chain.input(0)?, chain.input(1)?);
         let product = chain.op("mul", &[a, b])?;
-        let left = chain.op("add", &[product, a])?;
-        let left = chain.op("mul", &[left, b])?;
-        let sum = chain.op("add", &[a, b])?;
-        let right = chain.op("mul", &[a, sum])?;
-        chain.op("sub", &[left, right])?;
+        let sum = chain.op("add", &[product, a])?;
+        let difference = chain.op("sub", &[sum, b])?;
+        let size = chain.op("abs", &[difference])?;
+        let scaled = chain.op("mul", &[size, a])?;
+        chain.op("sqrt", &[scaled])?;
         plan.chain(&chain, &v[..2], v[2])
     })
 }

@@ -1,15 +1,15 @@
-//! Elementary functions on `f32`: the native twin of `kernels/lib/math.wgsl`, the same algorithm line for line.
+//! Elementary functions on `f32`: the native twin of `kernels/lib/math.wgsl`: the same reductions and polynomials, here with fused steps.
 //!
 //! Every function but [`sin`] and [`cos`] is free of branches and of table look-ups, so a plain loop over a slice vectorises
 //! wherever it is compiled with SIMD enabled (inside `pulp::Arch::dispatch`, for instance); for those two, [`sin_near`] and
-//! [`cos_near`] are. Only IEEE 754 additions, multiplications and divisions are used, none of them fused, so the result has
-//! the same bits on every CPU.
+//! [`cos_near`] are. Only IEEE 754 additions, multiplications, divisions and fused multiply-adds are used, so the result has
+//! the same bits on every CPU; one without fused multiply-add computes it in software, slowly.
 //!
 //! # Numerics
 //!
 //! The errors stated are the largest found against float64 over every `f32` value, rounded up
 //! (`tectum verify --functions --exhaustive`). Common to all: NaN in gives NaN out, results below the smallest normal number
-//! (2⁻¹²⁶) are rounded to subnormal ones, and special values are recognised on bits, never by comparing floats.
+//! (2⁻¹²⁶) are rounded to subnormal ones.
 //!
 //! # Source
 //!
@@ -40,10 +40,10 @@ const LOG2_E: f32 = std::f32::consts::LOG2_E;
 const LN2_HI: f32 = 355.0 / 512.0;
 const LN2_LO: f32 = -2.121_944_4e-4;
 
-/// The largest argument whose exponential is finite, 88.72283.
-const EXP_MAX: u32 = 0x42b1_7217;
-/// −104, below which the exponential rounds to 0.
-const EXP_END: u32 = SIGN | 0x42d0_0000;
+/// The largest argument whose exponential is finite.
+const EXP_MAX: f32 = f32::from_bits(0x42b1_7217);
+/// Below this the exponential rounds to 0.
+const EXP_END: f32 = -104.0;
 
 /// Says whether `x` is NaN, by its bits.
 #[inline(always)]
@@ -62,14 +62,12 @@ pub fn is_nan(x: f32) -> bool {
 /// Cephes `expf`: x = n·ln 2 + r, |r| ≤ ½ ln 2, eʳ = 1 + r + r²·P₅(r).
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
-    let over = (x.to_bits() as i32) > EXP_MAX as i32;
-    let under = x.to_bits() > EXP_END;
-    let inside = f32::from_bits(select(over, 0, select(under, EXP_END, x.to_bits())));
-    let shifted = inside * LOG2_E + ROUND;
-    let n = shifted - ROUND;
-    let w = exp_less_one(inside - n * LN2_HI, n * -LN2_LO);
-    let y = raise(1.0 + w, whole(shifted)).to_bits();
-    f32::from_bits(select(is_nan(x), NAN, select(over, INF, y)))
+    let inside = if x > EXP_END { x } else { EXP_END };
+    let inside = if inside < EXP_MAX { inside } else { EXP_MAX };
+    let shifted = inside.mul_add(LOG2_E, ROUND);
+    let y = raise(exp_reduced(n_ln2_less(inside, shifted - ROUND)), whole(shifted));
+    // Overflow gives inf, NaN stays NaN.
+    if x <= EXP_MAX { y } else { x + f32::INFINITY }
 }
 
 /// Computes 2ˣ.
@@ -83,16 +81,14 @@ pub fn exp(x: f32) -> f32 {
 /// As [`exp`], with n the whole number nearest to x and r = (x − n)·ln 2.
 #[inline(always)]
 pub fn exp2(x: f32) -> f32 {
-    const MAX: i32 = 0x42ff_ffff;
-    const END: u32 = SIGN | 0x4317_0000;
-    let over = (x.to_bits() as i32) > MAX;
-    let under = x.to_bits() > END;
-    let inside = f32::from_bits(select(over, 0, select(under, END, x.to_bits())));
+    /// The float before 128.
+    const MAX: f32 = 127.999_99;
+    const END: f32 = -151.0;
+    let inside = if x > END { x } else { END };
+    let inside = if inside < MAX { inside } else { MAX };
     let shifted = inside + ROUND;
-    let f = inside - (shifted - ROUND);
-    let w = exp_less_one(f * LN2_HI, f * LN2_LO);
-    let y = raise(1.0 + w, whole(shifted)).to_bits();
-    f32::from_bits(select(is_nan(x), NAN, select(over, INF, y)))
+    let y = raise(exp_reduced((inside - (shifted - ROUND)) * std::f32::consts::LN_2), whole(shifted));
+    if x <= MAX { y } else { x + f32::INFINITY }
 }
 
 /// Computes the natural logarithm ln x.
@@ -147,15 +143,15 @@ fn log_reduced(x: f32) -> (f32, f32) {
 /// f³·P₈(f).
 #[inline(always)]
 fn log_cubic(f: f32) -> f32 {
-    let p = 7.037_683_6e-2;
-    let p = p * f - 1.151_461e-1;
-    let p = p * f + 1.167_699_87e-1;
-    let p = p * f - 1.242_014_1e-1;
-    let p = p * f + 1.424_932_3e-1;
-    let p = p * f - 1.666_805_7e-1;
-    let p = p * f + 2.000_071_4e-1;
-    let p = p * f - 2.499_999_4e-1;
-    let p = p * f + 3.333_333e-1;
+    let p = 7.037_683_6e-2_f32;
+    let p = p.mul_add(f, -1.151_461e-1);
+    let p = p.mul_add(f, 1.167_699_87e-1);
+    let p = p.mul_add(f, -1.242_014_1e-1);
+    let p = p.mul_add(f, 1.424_932_3e-1);
+    let p = p.mul_add(f, -1.666_805_7e-1);
+    let p = p.mul_add(f, 2.000_071_4e-1);
+    let p = p.mul_add(f, -2.499_999_4e-1);
+    let p = p.mul_add(f, 3.333_333e-1);
     f * (f * f) * p
 }
 
@@ -185,11 +181,11 @@ pub fn tanh(x: f32) -> f32 {
     let a = f32::from_bits(select(size > ONE_FROM, ONE_FROM, size));
 
     let z = a * a;
-    let p = -5.704_988_7e-3;
-    let p = p * z + 2.063_908_8e-2;
-    let p = p * z - 5.373_971_6e-2;
-    let p = p * z + 1.333_144_2e-1;
-    let p = p * z - 3.333_328e-1;
+    let p = -5.704_988_7e-3_f32;
+    let p = p.mul_add(z, 2.063_908_8e-2);
+    let p = p.mul_add(z, -5.373_971_6e-2);
+    let p = p.mul_add(z, 1.333_144_2e-1);
+    let p = p.mul_add(z, -3.333_328e-1);
     let near = a + a * (z * p);
     let far = 1.0 - 2.0 / (exp_normal(a + a) + 1.0);
 
@@ -220,24 +216,40 @@ pub fn relu(x: f32) -> f32 {
 
 /// eˣ for an x whose exponential is a normal number.
 #[inline(always)]
-fn exp_normal(x: f32) -> f32 {
-    let shifted = x * LOG2_E + ROUND;
-    let n = shifted - ROUND;
-    let y = 1.0 + exp_less_one(x - n * LN2_HI, n * -LN2_LO);
+pub(super) fn exp_normal(x: f32) -> f32 {
+    let shifted = x.mul_add(LOG2_E, ROUND);
+    let y = exp_reduced(n_ln2_less(x, shifted - ROUND));
     f32::from_bits(y.to_bits().wrapping_add(shifted.to_bits() << 23))
+}
+
+/// x − n·ln 2, the first step exact.
+#[inline(always)]
+fn n_ln2_less(x: f32, n: f32) -> f32 {
+    n.mul_add(-LN2_LO, n.mul_add(-LN2_HI, x))
+}
+
+/// eʳ for |r| ≤ ½ ln 2.
+#[inline(always)]
+fn exp_reduced(r: f32) -> f32 {
+    1.0 + exp_polynomial(r).mul_add(r * r, r)
 }
 
 /// e^(high + low) − 1 for |high + low| ≤ ½ ln 2, to 2⁻²⁶ if `high` is exact.
 #[inline(always)]
 fn exp_less_one(high: f32, low: f32) -> f32 {
     let r = high + low;
-    let p = 1.987_569_1e-4;
-    let p = p * r + 1.398_199_9e-3;
-    let p = p * r + 8.333_452e-3;
-    let p = p * r + 4.166_579_6e-2;
-    let p = p * r + 1.666_666_5e-1;
-    let p = p * r + 0.5;
-    high + (p * (r * r) + low)
+    high + exp_polynomial(r).mul_add(r * r, low)
+}
+
+/// (eʳ − 1 − r) / r².
+#[inline(always)]
+fn exp_polynomial(r: f32) -> f32 {
+    let p = 1.987_569_1e-4_f32;
+    let p = p.mul_add(r, 1.398_199_9e-3);
+    let p = p.mul_add(r, 8.333_452e-3);
+    let p = p.mul_add(r, 4.166_579_6e-2);
+    let p = p.mul_add(r, 1.666_666_5e-1);
+    p.mul_add(r, 0.5)
 }
 
 /// The integer that adding [`ROUND`] left in the low bits.

@@ -195,6 +195,27 @@ fn stream_fence() {
     }
 }
 
+/// Elements of one step of a loop that calls [`prefetch`]: two cache lines of 32-bit words.
+pub const PREFETCH_STEP: usize = 32;
+
+/// Asks for the [`PREFETCH_STEP`] elements from `at` on; for nothing beyond the end.
+///
+/// What a row's last pass asks for of the next row arrives while that pass computes.
+#[inline(always)]
+pub fn prefetch(x: &[f32], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some([first, .., last]) = x.get(at..at + PREFETCH_STEP) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program sees, both addresses are of elements, and SSE is part of x86-64.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(first).cast());
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(last).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (x, at);
+}
+
 /// Runs a loop compiled for the widest SIMD of this machine (AVX-512, AVX2, NEON or none, found once at run time).
 ///
 /// The closure must be marked `#[inline(always)]`, else its loop is compiled for the baseline.

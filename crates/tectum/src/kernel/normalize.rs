@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::moments::sum_of_squares;
-use super::native::{NativeCall, for_each_block, simd};
+use super::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, simd};
 use super::reduce::sum;
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
@@ -51,14 +51,18 @@ fn layer_norm(call: &NativeCall<'_>) {
     let (rows, cols, epsilon) = (call.size(0), call.size(1), call.f32(2));
     let (gain, bias) = (&call.read::<f32>(1)[..cols], &call.read::<f32>(2)[..cols]);
     for_each_block(&mut y[..rows * cols], cols, call.threads_for(2 * rows * cols), |row, y| {
-        let x = &x[row * cols..][..cols];
+        let (x, next) = x[row * cols..].split_at(cols);
         let mean = sum(x) / cols as f32;
         let inverse = 1.0 / (sum_of_squares(x, mean) / cols as f32 + epsilon).sqrt();
         simd(
             #[inline(always)]
             || {
-                for (((y, &x), &gain), &bias) in y.iter_mut().zip(x).zip(gain).zip(bias) {
-                    *y = ((x - mean) * inverse) * gain + bias;
+                for at in (0..cols).step_by(PREFETCH_STEP) {
+                    prefetch(next, at);
+                    let end = cols.min(at + PREFETCH_STEP);
+                    for (((y, &x), &gain), &bias) in y[at..end].iter_mut().zip(&x[at..end]).zip(&gain[at..end]).zip(&bias[at..end]) {
+                        *y = ((x - mean) * inverse) * gain + bias;
+                    }
                 }
             },
         );
@@ -70,13 +74,17 @@ fn rms_norm(call: &NativeCall<'_>) {
     let (rows, cols, epsilon) = (call.size(0), call.size(1), call.f32(2));
     let gain = &call.read::<f32>(1)[..cols];
     for_each_block(&mut y[..rows * cols], cols, call.threads_for(2 * rows * cols), |row, y| {
-        let x = &x[row * cols..][..cols];
+        let (x, next) = x[row * cols..].split_at(cols);
         let inverse = 1.0 / (sum_of_squares(x, 0.0) / cols as f32 + epsilon).sqrt();
         simd(
             #[inline(always)]
             || {
-                for ((y, &x), &gain) in y.iter_mut().zip(x).zip(gain) {
-                    *y = (x * inverse) * gain;
+                for at in (0..cols).step_by(PREFETCH_STEP) {
+                    prefetch(next, at);
+                    let end = cols.min(at + PREFETCH_STEP);
+                    for ((y, &x), &gain) in y[at..end].iter_mut().zip(&x[at..end]).zip(&gain[at..end]) {
+                        *y = (x * inverse) * gain;
+                    }
                 }
             },
         );

@@ -148,8 +148,9 @@ pub(super) fn min(x: &[f32]) -> f32 {
     fold_lanes(x, f32::INFINITY, math::min)
 }
 
+/// Folds by 64 interleaved accumulators, then a tree over them.
 #[inline(always)]
-fn fold_lanes(x: &[f32], zero: f32, f: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
+pub(super) fn fold_lanes(x: &[f32], zero: f32, f: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
     simd(
         #[inline(always)]
         || {

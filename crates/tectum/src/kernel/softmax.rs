@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::native::{NativeCall, for_each_block, simd};
-use super::{Kernel, Prelude, built_in, reduce};
+use super::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, simd};
+use super::{Kernel, Prelude, built_in, math, reduce};
 use crate::dtype::DType;
 
 /// `y[row, i] = exp(scale·x[row, i] − m) / Σ exp(scale·x[row, j] − m)` with `m` the row's greatest scaled element.
@@ -23,8 +23,8 @@ pub static SOFTMAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     )
 });
 
-/// Independent accumulators of the native twin: enough of the widest vectors to hide the latency of an addition.
-const LANES: usize = 64;
+/// Independent accumulators of the exponentials' sum.
+const LANES: usize = PREFETCH_STEP;
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
@@ -37,66 +37,53 @@ fn softmax(call: &NativeCall<'_>) {
     // exp costs some eight times a copied element.
     let threads = call.threads_for(rows * cols * 8);
     for_each_block(&mut y[..rows * cols], cols, threads, |row, y| {
-        let x = &x[row * cols..][..cols];
+        let (x, next) = x[row * cols..].split_at(cols);
+        let greatest = greatest_scaled(x, scale);
         simd(
             #[inline(always)]
-            || softmax_row(x, y, scale),
+            || exponentials(x, next, y, scale, greatest),
         );
     });
 }
 
-/// Four passes over a row that stays in L1: the greatest scaled element, exponentials, their sum, and the division.
+/// Exponentials with their sum, and the division, over a row that stays in L1.
 ///
 /// A NaN is not looked for: it passes by the first comparison, but its own exponential is NaN, and with it the sum and the row.
 /// So is that of +∞ less itself, and of −∞ less itself where nothing is greater.
 #[inline(always)]
-fn softmax_row(x: &[f32], y: &mut [f32], scale: f32) {
-    let greatest = greatest_scaled(x, scale);
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y = exp_not_positive(scale * x - greatest);
+fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f32) {
+    let mut sums = [0.0; LANES];
+    let ((x, x_rest), (y_blocks, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks_mut::<LANES>());
+    for (block, (x, y)) in x.iter().zip(y_blocks).enumerate() {
+        prefetch(next, block * LANES);
+        for lane in 0..LANES {
+            y[lane] = exp_not_positive(scale * x[lane] - greatest);
+            sums[lane] += y[lane];
+        }
     }
-    let inverse = 1.0 / reduce::sum(y);
+    for ((x, y), sum) in x_rest.iter().zip(y_rest).zip(&mut sums) {
+        *y = exp_not_positive(scale * x - greatest);
+        *sum += *y;
+    }
+    let inverse = 1.0 / reduce::fold_tree(sums, |a, b| a + b);
     y.iter_mut().for_each(|y| *y *= inverse);
 }
 
-/// The greatest of `scale·x` but for NaN.
-#[inline(always)]
+/// The greatest of `scale·x` but for NaN: rounding keeps order, so it is the scaled greatest or least.
 fn greatest_scaled(x: &[f32], scale: f32) -> f32 {
-    let greater = |a: f32, b: f32| if b > a { b } else { a };
-    let mut lanes = [f32::NEG_INFINITY; LANES];
-    let (blocks, rest) = x.as_chunks::<LANES>();
-    for block in blocks {
-        for (lane, &x) in lanes.iter_mut().zip(block) {
-            *lane = greater(*lane, scale * x);
-        }
-    }
-    for (lane, &x) in lanes.iter_mut().zip(rest) {
-        *lane = greater(*lane, scale * x);
-    }
-    reduce::fold_tree(lanes, greater)
+    let greatest = if scale >= 0.0 {
+        reduce::fold_lanes(x, f32::NEG_INFINITY, f32::max)
+    } else {
+        reduce::fold_lanes(x, f32::INFINITY, f32::min)
+    };
+    scale * greatest
 }
 
-/// eˣ for x ≤ 0 or −∞, at most 1.5 ulp, 0 below −87.33, NaN for NaN: [`math::exp`](super::math::exp) without the cases that
-/// cannot occur.
+/// eˣ for x ≤ 0 or −∞, at most 1.5 ulp, 0 below −87.33, NaN for NaN: [`math::exp`] without the cases that cannot occur.
 #[inline(always)]
 fn exp_not_positive(x: f32) -> f32 {
     const LOWEST: f32 = -87.33;
-    // Adding 1.5·2²³ rounds to the nearest integer and leaves it in the low bits.
-    const ROUND: f32 = 12_582_912.0;
-    // ln 2 in two parts; the upper has 9 bits, so its product with any exponent is exact.
-    const LN2: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
-    let inside = if x < LOWEST { LOWEST } else { x };
-    let shifted = inside * std::f32::consts::LOG2_E + ROUND;
-    let n = shifted - ROUND;
-    let r = (inside - n * LN2[0]) - n * LN2[1];
-    let p = 1.987_569_1e-4;
-    let p = p * r + 1.398_199_9e-3;
-    let p = p * r + 8.333_452e-3;
-    let p = p * r + 4.166_579_6e-2;
-    let p = p * r + 1.666_666_5e-1;
-    let p = p * r + 0.5;
-    let y = 1.0 + (r + p * (r * r));
-    let y = f32::from_bits(y.to_bits().wrapping_add(shifted.to_bits() << 23));
-    // The bits of a NaN went through integer arithmetic: 0 · x is 0, or NaN again.
-    if x < LOWEST { 0.0 } else { y + 0.0 * x }
+    let y = math::exp_normal(if x > LOWEST { x } else { LOWEST });
+    // Where x is not above, it is below or NaN: 0 · x would be NaN for −∞ as well.
+    if x >= LOWEST { y } else { if x < LOWEST { 0.0 } else { x } }
 }
