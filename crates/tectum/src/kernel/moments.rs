@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::native::{NativeCall, for_each_chunk, simd};
-use super::reduce::{fold_tree, sum};
+use super::reduce::{each_lane, fold_tree, sum};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
@@ -117,10 +117,7 @@ pub(super) fn sum_of_squares(x: &[f32], centre: f32) -> f32 {
             let mut lanes = [0.0f32; LANES];
             let (blocks, rest) = x.as_chunks::<LANES>();
             for block in blocks {
-                for (lane, x) in lanes.iter_mut().zip(block) {
-                    let deviation = x - centre;
-                    *lane += deviation * deviation;
-                }
+                lanes = each_lane(lanes, |lane, sum| sum + (block[lane] - centre) * (block[lane] - centre));
             }
             for (lane, x) in lanes.iter_mut().zip(rest) {
                 let deviation = x - centre;

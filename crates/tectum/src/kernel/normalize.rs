@@ -54,17 +54,13 @@ fn layer_norm(call: &NativeCall<'_>) {
         let (x, next) = x[row * cols..].split_at(cols);
         let mean = sum(x) / cols as f32;
         let inverse = 1.0 / (sum_of_squares(x, mean) / cols as f32 + epsilon).sqrt();
-        simd(
+        scaled(
+            x,
+            next,
+            y,
+            [gain, bias],
             #[inline(always)]
-            || {
-                for at in (0..cols).step_by(PREFETCH_STEP) {
-                    prefetch(next, at);
-                    let end = cols.min(at + PREFETCH_STEP);
-                    for (((y, &x), &gain), &bias) in y[at..end].iter_mut().zip(&x[at..end]).zip(&gain[at..end]).zip(&bias[at..end]) {
-                        *y = ((x - mean) * inverse) * gain + bias;
-                    }
-                }
-            },
+            |x, gain, bias| ((x - mean) * inverse) * gain + bias,
         );
     });
 }
@@ -76,17 +72,39 @@ fn rms_norm(call: &NativeCall<'_>) {
     for_each_block(&mut y[..rows * cols], cols, call.threads_for(2 * rows * cols), |row, y| {
         let (x, next) = x[row * cols..].split_at(cols);
         let inverse = 1.0 / (sum_of_squares(x, 0.0) / cols as f32 + epsilon).sqrt();
-        simd(
+        scaled(
+            x,
+            next,
+            y,
+            [gain, gain],
             #[inline(always)]
-            || {
-                for at in (0..cols).step_by(PREFETCH_STEP) {
-                    prefetch(next, at);
-                    let end = cols.min(at + PREFETCH_STEP);
-                    for ((y, &x), &gain) in y[at..end].iter_mut().zip(&x[at..end]).zip(&gain[at..end]) {
-                        *y = (x * inverse) * gain;
-                    }
-                }
-            },
+            |x, gain, _| (x * inverse) * gain,
         );
     });
+}
+
+/// `y = f(x, gain, bias)` element by element, the next row asked for meanwhile.
+#[inline(always)]
+fn scaled(x: &[f32], next: &[f32], y: &mut [f32], [gain, bias]: [&[f32]; 2], f: impl Fn(f32, f32, f32) -> f32) {
+    simd(
+        #[inline(always)]
+        || {
+            let (x_blocks, x_rest) = x.as_chunks::<PREFETCH_STEP>();
+            let (y_blocks, y_rest) = y.as_chunks_mut::<PREFETCH_STEP>();
+            let (gain_blocks, gain_rest) = gain.as_chunks::<PREFETCH_STEP>();
+            let (bias_blocks, bias_rest) = bias.as_chunks::<PREFETCH_STEP>();
+            for (index, (((y, x), gain), bias)) in y_blocks.iter_mut().zip(x_blocks).zip(gain_blocks).zip(bias_blocks).enumerate() {
+                prefetch(next, index * PREFETCH_STEP);
+                // By way of registers: the compiler does not know that y is apart from what is read.
+                let mut made = [0.0; PREFETCH_STEP];
+                for lane in 0..PREFETCH_STEP {
+                    made[lane] = f(x[lane], gain[lane], bias[lane]);
+                }
+                *y = made;
+            }
+            for (((y, &x), &gain), &bias) in y_rest.iter_mut().zip(x_rest).zip(gain_rest).zip(bias_rest) {
+                *y = f(x, gain, bias);
+            }
+        },
+    );
 }

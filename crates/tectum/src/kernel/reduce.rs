@@ -157,9 +157,7 @@ pub(super) fn fold_lanes(x: &[f32], zero: f32, f: impl Fn(f32, f32) -> f32 + Cop
             let mut lanes = [zero; LANES];
             let (blocks, rest) = x.as_chunks::<LANES>();
             for block in blocks {
-                for (lane, &x) in lanes.iter_mut().zip(block) {
-                    *lane = f(*lane, x);
-                }
+                lanes = each_lane(lanes, |lane, sum| f(sum, block[lane]));
             }
             for (lane, &x) in lanes.iter_mut().zip(rest) {
                 *lane = f(*lane, x);
@@ -167,6 +165,16 @@ pub(super) fn fold_lanes(x: &[f32], zero: f32, f: impl Fn(f32, f32) -> f32 + Cop
             fold_tree(lanes, f)
         },
     )
+}
+
+/// Steps every accumulator, in registers: through `&mut` they would go to the stack and back.
+#[inline(always)]
+pub(super) fn each_lane<const N: usize>(lanes: [f32; N], f: impl Fn(usize, f32) -> f32) -> [f32; N] {
+    let mut next = [0.0; N];
+    for lane in 0..N {
+        next[lane] = f(lane, lanes[lane]);
+    }
+    next
 }
 
 /// Folds a power of two of lanes by halves.

@@ -56,10 +56,12 @@ fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f3
     let ((x, x_rest), (y_blocks, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks_mut::<LANES>());
     for (block, (x, y)) in x.iter().zip(y_blocks).enumerate() {
         prefetch(next, block * LANES);
+        let mut made = [0.0; LANES];
         for lane in 0..LANES {
-            y[lane] = exp_not_positive(scale * x[lane] - greatest);
-            sums[lane] += y[lane];
+            made[lane] = exp_not_positive(scale * x[lane] - greatest);
+            sums[lane] += made[lane];
         }
+        *y = made;
     }
     for ((x, y), sum) in x_rest.iter().zip(y_rest).zip(&mut sums) {
         *y = exp_not_positive(scale * x - greatest);
