@@ -39,7 +39,7 @@ struct RouteArgs {
 /// What is explained when nothing is named.
 const STANDARD: [&str; 5] = ["pendulum", "gemm:64", "gemm:1024", "add:1k", "add:16M"];
 /// APIs that a device may be reached through.
-const APIS: [&str; 3] = ["vulkan", "metal", "dx12"];
+const APIS: [&str; 4] = ["cuda", "vulkan", "metal", "dx12"];
 /// The largest product and sum: what fits the plans' indices.
 const MOST_SIDE: usize = 16_384;
 const MOST_LEN: usize = 1 << 29;

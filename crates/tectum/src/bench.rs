@@ -102,8 +102,10 @@ struct Work {
     roofline: Roofline,
     /// Bytes read and written, or operations, of one run.
     amount: f64,
-    /// Element type and length of each operand; operands start with random numbers (words under 2 for integers).
+    /// Element type and length of each operand; operands start with random numbers.
     operands: Vec<(DType, usize)>,
+    /// Integers start below this.
+    below: u32,
     record: Box<Record>,
 }
 
@@ -124,17 +126,17 @@ fn prepare(device: &Device, work: &Work) -> Result<Executable> {
     (work.record)(&mut plan, &views)?;
     let mut run = plan.finish()?.compile(device)?;
     for (index, view) in views.iter().enumerate() {
-        fill(&mut run, *view, index as u32)?;
+        fill(&mut run, *view, index as u32, work.below)?;
     }
     Ok(run)
 }
 
-/// Uniform floats in (0, 1], or words of 0 and 1.
-fn fill(run: &mut Executable, view: View, stream: u32) -> Result<()> {
+/// Uniform floats in (0, 1], or integers below `below`.
+fn fill(run: &mut Executable, view: View, stream: u32, below: u32) -> Result<()> {
     let blocks = (0..view.len().div_ceil(4) as u32).flat_map(|block| random::philox([block, stream, 0, 0], [0, 0]));
     let words: Vec<u32> = match view.dtype() {
         DType::F32 => blocks.take(view.len()).map(|word| (1.0 - random::uniform(word)).to_bits()).collect(),
-        DType::U32 | DType::I32 => blocks.take(view.len()).map(|word| word & 1).collect(),
+        DType::U32 | DType::I32 => blocks.take(view.len()).map(|word| word % below).collect(),
     };
     run.write_state(view.reinterpret(DType::U32), &words)
 }

@@ -1,4 +1,4 @@
-// Elementary functions on f32. Native twin: `src/kernel/math.rs`, the same algorithm line for line.
+// Elementary functions on f32. Native twin: `src/kernel/math.rs`, the same reductions and polynomials with fused steps.
 //
 // Numerics. WGSL lets a driver fuse, regroup and approximate float arithmetic, take NaN and infinity for impossible, and
 // flush subnormals; its built-in exp, log, tanh, sin and cos are of unstated quality. So none of those is used; special values

@@ -20,7 +20,7 @@ fn memory(
     operands: Vec<(DType, usize)>,
     record: impl Fn(&mut PlanBuilder, &[View]) -> Result<()> + 'static,
 ) -> Work {
-    Work { name, shape, roofline: Roofline::Copy, amount: bytes as f64, operands, record: Box::new(record) }
+    Work { name, shape, roofline: Roofline::Copy, amount: bytes as f64, operands, below: 2, record: Box::new(record) }
 }
 
 /// Every row; a software device gets a sixteenth of the elements.
@@ -93,6 +93,7 @@ fn products(side: usize) -> Vec<Work> {
         roofline: Roofline::Gemm,
         amount: 2.0 * (side as f64).powi(3),
         operands: vec![(F, area), (F, area), (F, area), (F, side), (F, area)],
+        below: 2,
         record: Box::new(move |plan, v| {
             plan.gemm(Matrix::new(v[0], side, side), Matrix::new(v[1], side, side), v[2], tail(kind, v))
         }),
@@ -148,8 +149,10 @@ fn moves(n: usize) -> Vec<Work> {
     }
     moves.push(memory("transpose", format!("{}x1024", n / 1024), 8 * n, vec![(U, n), (U, n)], move |plan, v| plan.transpose(v[0], v[1], [1, n / 1024, 1024])));
     let operands = vec![(U, n), (U, rows), (U, n), (U, 1)];
-    moves.push(memory("gather", format!("{rows}x{cols}"), 8 * n, operands.clone(), move |plan, v| plan.gather(v[0], v[1], v[2], v[3], cols)));
-    moves.push(memory("scatter_add", format!("{rows}x{cols}"), 12 * n, operands, move |plan, v| plan.scatter_add(v[0], v[1], v[2], v[3], cols)));
+    let gather = memory("gather", format!("{rows}x{cols}"), 8 * n, operands.clone(), move |plan, v| plan.gather(v[0], v[1], v[2], v[3], cols));
+    let scatter = memory("scatter_add", format!("{rows}x{cols}"), 12 * n, operands, move |plan, v| plan.scatter_add(v[0], v[1], v[2], v[3], cols));
+    // Rows anywhere in the table.
+    moves.extend([gather, scatter].map(|work| Work { below: rows as u32, ..work }));
     moves
 }
 
@@ -161,6 +164,7 @@ fn narrow_products(side: usize) -> Vec<Work> {
         roofline: Roofline::Gemm,
         amount: 2.0 * (side as f64).powi(3),
         operands,
+        below: 2,
         record,
     };
     let cube = format!("{side}x{side}x{side}");
