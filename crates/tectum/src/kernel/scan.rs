@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use rayon::prelude::*;
 
+use super::native::{for_each_chunk, simd};
 use super::{Kernel, built_in};
 use crate::dtype::DType;
 
@@ -53,9 +54,13 @@ pub static SCAN_ADD: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .body(include_str!("../../kernels/scan_add_u32.wgsl")),
         |call| {
             let (offsets, y, n) = (call.read::<u32>(0), call.write::<u32>(1), call.size(0));
-            for (block, &offset) in y[..n].chunks_mut(BLOCK).zip(offsets) {
-                block.iter_mut().for_each(|y| *y = y.wrapping_add(offset));
-            }
+            for_each_chunk(&mut y[..n], BLOCK, call.threads_for(n), |index, block| {
+                let offset = offsets[index];
+                simd(
+                    #[inline(always)]
+                    || block.iter_mut().for_each(|y| *y = y.wrapping_add(offset)),
+                );
+            });
         },
     )
 });
@@ -72,19 +77,37 @@ pub static COMPACT: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
         |call| {
             let (flags, offsets, indices) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<u32>(2));
             let n = call.size(0);
+            let threads = call.threads_for(n);
+            let piece = n.div_ceil(4 * threads).max(1);
             let count = offsets[n - 1] as usize + usize::from(flags[n - 1] != 0);
-            // Every index is written where the next kept one belongs and overwritten unless it is kept: no branch on the
-            // flags. Once all are found nothing more is written.
-            let indices = &mut indices[..count];
-            let mut next = 0;
-            for (i, &flag) in flags[..n].iter().enumerate() {
-                let Some(place) = indices.get_mut(next) else { break };
-                *place = i as u32;
-                next += usize::from(flag != 0);
-            }
+            // The kept indices of a piece of the flags lie between the offsets of its ends.
+            let mut rest = &mut indices[..count];
+            rayon::in_place_scope(|scope| {
+                for start in (0..n).step_by(piece) {
+                    let end = n.min(start + piece);
+                    let kept = offsets.get(end).map_or(count, |&offset| offset as usize) - offsets[start] as usize;
+                    let (part, after) = std::mem::take(&mut rest).split_at_mut(kept);
+                    rest = after;
+                    let mut work = move || keep_indices(&flags[start..end], start, part);
+                    if threads > 1 { scope.spawn(move |_| work()) } else { work() }
+                }
+            });
         },
     )
 });
+
+/// Writes the places of nonzero flags, as many as `kept` holds; the first flag's place is `first`.
+///
+/// Every place is written where the next kept one belongs and overwritten unless it is kept: no branch on the flags. Once all
+/// are found nothing more is written.
+fn keep_indices(flags: &[u32], first: usize, kept: &mut [u32]) {
+    let mut next = 0;
+    for (offset, &flag) in flags.iter().enumerate() {
+        let Some(place) = kept.get_mut(next) else { break };
+        *place = (first + offset) as u32;
+        next += usize::from(flag != 0);
+    }
+}
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {

@@ -6,7 +6,9 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, LazyLock};
 
-use super::native::NativeCall;
+use rayon::prelude::*;
+
+use super::native::{NativeCall, simd};
 use super::order::order_key;
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
@@ -57,31 +59,97 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![TOP_K.clone(), TOP_K_MERGE.clone()]
 }
 
-/// Key and column of a candidate; sorts before another when it is to be kept first.
-type Candidate = (Reverse<u32>, u32);
+/// Key and column of a candidate, and its value; by the first it sorts before another when it is to be kept first.
+type Candidate = ((Reverse<u32>, u32), f32);
+const NONE: Candidate = ((Reverse(0), NO_COLUMN), f32::NEG_INFINITY);
 
+/// Of each chunk the k greatest, but for those that k candidates of the row's earlier chunks exceed: they cannot be among the
+/// row's, and a chunk without others is only read.
 fn select(call: &NativeCall<'_>, x: &[f32], candidates: Option<&[u32]>, values: &mut [f32], columns: &mut [u32]) {
     let (rows, cols, chunks, k) = (call.size(0), call.size(1), call.size(2), call.size(3));
-    let mut sorted: [(Candidate, f32); CHUNK] = [((Reverse(0), NO_COLUMN), f32::NEG_INFINITY); CHUNK];
-    for item in 0..rows * chunks {
-        let (row, start) = (item / chunks, item % chunks * CHUNK);
-        let count = CHUNK.min(cols - start);
-        for (offset, slot) in sorted[..count].iter_mut().enumerate() {
-            let i = start + offset;
-            let value = x[row * cols + i];
-            let column = candidates.map_or(i as u32, |c| c[row * cols + i]);
-            let key = if column == NO_COLUMN { 0 } else { order_key(value) };
-            *slot = ((Reverse(key), column), value);
+    let (items, threads) = (rows * chunks, call.threads_for(rows * cols));
+    let piece = items.div_ceil(2 * threads).max(1);
+    let run = |index: usize, values: &mut [f32], columns: &mut [u32]| {
+        let mut best = Best { candidates: [NONE; MAX_K + CHUNK], len: 0, k };
+        for (offset, (values, columns)) in values.chunks_mut(k).zip(columns.chunks_mut(k)).enumerate() {
+            let (row, chunk) = ((index * piece + offset) / chunks, (index * piece + offset) % chunks);
+            if chunk == 0 {
+                best.len = 0;
+            }
+            let range = row * cols + chunk * CHUNK..row * cols + cols.min((chunk + 1) * CHUNK);
+            let found = best.add(&x[range.clone()], candidates.map(|columns| &columns[range]), (chunk * CHUNK) as u32);
+            for (place, (value, column)) in values.iter_mut().zip(columns).enumerate() {
+                ((_, *column), *value) = found.get(place).copied().unwrap_or(NONE);
+            }
+            let count = found.len();
+            best.keep(count);
         }
-        let kept = k.min(count);
-        if kept < count {
-            sorted[..count].select_nth_unstable_by_key(kept, |entry| entry.0);
+    };
+    let (values, columns) = (&mut values[..items * k], &mut columns[..items * k]);
+    if threads <= 1 {
+        return values.chunks_mut(piece * k).zip(columns.chunks_mut(piece * k)).enumerate().for_each(|(i, (v, c))| run(i, v, c));
+    }
+    let pieces = values.par_chunks_mut(piece * k).zip(columns.par_chunks_mut(piece * k));
+    pieces.enumerate().for_each(|(index, (values, columns))| run(index, values, columns));
+}
+
+/// The best candidates of a row so far.
+struct Best {
+    /// The first `len` are the best, in no order; behind them a chunk's are put.
+    candidates: [Candidate; MAX_K + CHUNK],
+    len: usize,
+    k: usize,
+}
+
+/// Elements that are looked at together.
+const BLOCK: usize = 64;
+
+impl Best {
+    /// Puts what a chunk adds behind the best, sorted, k at most.
+    fn add(&mut self, x: &[f32], columns: Option<&[u32]>, first: u32) -> &[Candidate] {
+        // An equal key comes later in the row and loses.
+        let exceeds = match self.len < self.k {
+            true => 0,
+            false => (self.candidates[self.len - 1].0.0.0).saturating_add(1),
+        };
+        let none_exceeds_nan = self.len == self.k && self.candidates[self.len - 1].0.0.0 == u32::MAX;
+        let mut end = self.len;
+        for (index, block) in x.chunks(BLOCK).enumerate() {
+            if none_exceeds_nan || !any_from(block, exceeds) {
+                continue;
+            }
+            for (offset, &value) in block.iter().enumerate() {
+                let at = index * BLOCK + offset;
+                let (key, column) = (order_key(value), columns.map_or(first + at as u32, |columns| columns[at]));
+                if key >= exceeds && column != NO_COLUMN {
+                    self.candidates[end] = ((Reverse(key), column), value);
+                    end += 1;
+                }
+            }
         }
-        sorted[..kept].sort_unstable_by_key(|entry| entry.0);
-        for place in 0..k {
-            let ((_, column), value) = if place < kept { sorted[place] } else { ((Reverse(0), NO_COLUMN), f32::NEG_INFINITY) };
-            values[item * k + place] = value;
-            columns[item * k + place] = column;
+        let found = &mut self.candidates[self.len..end];
+        let kept = self.k.min(found.len());
+        if kept < found.len() {
+            found.select_nth_unstable_by_key(kept, |candidate| candidate.0);
+        }
+        found[..kept].sort_unstable_by_key(|candidate| candidate.0);
+        &found[..kept]
+    }
+
+    /// Takes the `found` candidates behind the best among them; the last is the worst.
+    fn keep(&mut self, found: usize) {
+        let all = &mut self.candidates[..self.len + found];
+        self.len = self.k.min(all.len());
+        if found > 0 && self.len == self.k {
+            all.select_nth_unstable_by_key(self.k - 1, |candidate| candidate.0);
         }
     }
+}
+
+/// Says whether a key is at least `least`.
+fn any_from(block: &[f32], least: u32) -> bool {
+    simd(
+        #[inline(always)]
+        || block.iter().fold(false, |any, &x| any | (order_key(x) >= least)),
+    )
 }
