@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::native::{NativeCall, STREAM_BLOCK, for_each_block, simd};
+use super::native::{BLOCK, NativeCall, for_each_block, simd};
 use super::pack::{self, Half};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::{DType, Element};
@@ -29,8 +29,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 
 fn each<X: Element, Y: Element>(call: &NativeCall<'_>, f: impl Fn(X) -> Y + Copy + Sync) {
     let (x, y, n) = (call.read::<X>(0), call.write::<Y>(1), call.size(0));
-    for_each_block(&mut y[..n], STREAM_BLOCK, call.threads_for(n), |index, y| {
-        let x = &x[index * STREAM_BLOCK..][..y.len()];
+    for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
+        let x = &x[index * BLOCK..][..y.len()];
         simd(
             #[inline(always)]
             || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x)),
@@ -69,8 +69,8 @@ fn to_half(kind: Half) -> Arc<Kernel> {
 
 fn pack_all(call: &NativeCall<'_>, half: impl Fn(u32) -> u32 + Copy + Sync) {
     let (x, y, n) = (call.read::<u32>(0), call.write::<u32>(1), call.size(0));
-    for_each_block(&mut y[..n.div_ceil(2)], STREAM_BLOCK, call.threads_for(n), |index, y| {
-        let first = 2 * index * STREAM_BLOCK;
+    for_each_block(&mut y[..n.div_ceil(2)], BLOCK, call.threads_for(n), |index, y| {
+        let first = 2 * index * BLOCK;
         let x = &x[first..n.min(first + 2 * y.len())];
         simd(
             #[inline(always)]
@@ -100,8 +100,8 @@ fn from_half(kind: Half) -> Arc<Kernel> {
 
 fn unpack_all(call: &NativeCall<'_>, kind: Half) {
     let (x, y, n) = (call.read::<u32>(0), call.write::<u32>(1), call.size(0));
-    for_each_block(&mut y[..n], STREAM_BLOCK, call.threads_for(n), |index, y| {
-        pack::unpack(kind, x, index * STREAM_BLOCK, bytemuck::cast_slice_mut(y));
+    for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
+        pack::unpack(kind, x, index * BLOCK, bytemuck::cast_slice_mut(y));
     });
 }
 

@@ -7,7 +7,7 @@ use super::{Kernel, Prelude, built_in, math, reference};
 use crate::dtype::DType;
 
 /// Elements of one unit of work on the CPU: what a streamed block holds.
-const CHUNK: usize = 512;
+const CHUNK: usize = super::native::BLOCK;
 
 /// How many operands an [`Op`] takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

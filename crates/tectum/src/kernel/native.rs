@@ -131,8 +131,11 @@ pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, w
 const STREAM_FROM: usize = 8 << 20;
 /// The longest block that [`for_each_block`] holds in L1 before it is written: 16 KiB of 32-bit words.
 pub const STREAM_BLOCK: usize = 4096;
+/// A block of [`for_each_block`] where any length would do: 2 KiB of 32-bit words. Longer ones stream in bursts that the next
+/// block's loads wait for.
+pub const BLOCK: usize = 512;
 /// Blocks that one task of [`for_each_block`] works through.
-const BLOCKS_PER_TASK: usize = 16;
+const BLOCKS_PER_TASK: usize = 64;
 
 /// Splits `out` into blocks of `block` elements and runs `work(index of the block, block)` on at most `threads` threads.
 ///

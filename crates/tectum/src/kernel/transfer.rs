@@ -6,7 +6,7 @@ use super::native::for_each_block;
 use super::{Kernel, built_in};
 use crate::dtype::DType;
 
-const CHUNK: usize = super::native::STREAM_BLOCK;
+const CHUNK: usize = super::native::BLOCK;
 
 /// `y[i] = word` for `i < n`.
 pub static FILL: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
