@@ -127,10 +127,16 @@ pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, w
     }
 }
 
-/// Elements of a result from which it is written past the caches: 32 MiB of 32-bit words.
-const STREAM_FROM: usize = 8 << 20;
-/// The longest block that [`for_each_block`] holds in L1 before it is written: 16 KiB of 32-bit words.
+/// Bytes of a result from which it is written past the caches.
+const STREAM_FROM_BYTES: usize = 32 << 20;
+/// The longest block that [`for_each_block`] holds in L1 before it is written, in 32-bit words: 16 KiB.
 pub const STREAM_BLOCK: usize = 4096;
+
+/// [`STREAM_BLOCK`] in elements of a type.
+pub const fn stream_block<T: Element>() -> usize {
+    STREAM_BLOCK * 4 / size_of::<T>()
+}
+
 /// Blocks that one task of [`for_each_block`] works through.
 const BLOCKS_PER_TASK: usize = 16;
 
@@ -138,11 +144,11 @@ const BLOCKS_PER_TASK: usize = 16;
 ///
 /// A result of at least 32 MiB is made block by block in L1 and written with streaming stores: a plain store would first read
 /// each line from memory, and the result would not fit the caches anyway. `work` must write every element of its block and
-/// read none. Blocks longer than [`STREAM_BLOCK`] are written in place.
+/// read none. Blocks longer than [`stream_block`] are written in place.
 pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     use rayon::prelude::*;
     let task = block * BLOCKS_PER_TASK.min((out.len() / block.max(1)).div_ceil(4 * threads)).max(1);
-    let streams = out.len() >= STREAM_FROM && block <= STREAM_BLOCK;
+    let streams = size_of_val(out) >= STREAM_FROM_BYTES && block <= stream_block::<T>();
     let run = |index: usize, part: &mut [T]| {
         let first = index * (task / block);
         if !streams {
