@@ -135,6 +135,10 @@ fn prepare(device: &Device, work: &Work) -> Result<Executable> {
 fn fill(run: &mut Executable, view: View, stream: u32, below: u32) -> Result<()> {
     let blocks = (0..view.len().div_ceil(4) as u32).flat_map(|block| random::philox([block, stream, 0, 0], [0, 0]));
     let words: Vec<u32> = match view.dtype() {
+        DType::F64 => {
+            let numbers: Vec<f64> = blocks.take(view.len()).map(|word| f64::from(1.0 - random::uniform(word))).collect();
+            return run.write_state(view, &numbers);
+        }
         DType::F32 => blocks.take(view.len()).map(|word| (1.0 - random::uniform(word)).to_bits()).collect(),
         DType::U32 | DType::I32 => blocks.take(view.len()).map(|word| word % below).collect(),
     };

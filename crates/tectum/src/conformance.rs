@@ -6,6 +6,7 @@
 
 mod case;
 mod chain_cases;
+mod double_cases;
 mod elementwise_cases;
 mod functions;
 mod gemm_cases;
@@ -15,6 +16,7 @@ mod product_cases;
 mod random_cases;
 mod reduce_cases;
 mod select_cases;
+mod wide;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,11 +24,12 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::device::Device;
+use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{self, Kernel};
 use crate::receipt::{Receipt, Session};
 pub use case::{Case, Data, Expected, Output, Seed};
-pub use functions::{FUNCTIONS, Function, FunctionReport, FunctionsReport, Sweep, functions};
+pub use functions::{FUNCTIONS, FUNCTIONS_F64, Function, FunctionReport, FunctionsReport, Sweep, functions};
 
 /// Makes the cases of an operation for a seed.
 pub type MakeCases = dyn Fn(&mut Seed) -> Vec<Case>;
@@ -35,13 +38,20 @@ pub type MakeCases = dyn Fn(&mut Seed) -> Vec<Case>;
 pub struct Suite {
     /// The operation's name.
     pub name: String,
+    /// The element type without which a device is not asked.
+    pub dtype: DType,
     /// Makes the cases for a seed.
     pub cases: Box<MakeCases>,
 }
 
 impl Suite {
     fn new(name: impl Into<String>, cases: impl Fn(&mut Seed) -> Vec<Case> + 'static) -> Self {
-        Self { name: name.into(), cases: Box::new(cases) }
+        Self { name: name.into(), dtype: DType::F32, cases: Box::new(cases) }
+    }
+
+    /// A suite for devices with f64.
+    fn double(name: impl Into<String>, cases: impl Fn(&mut Seed) -> Vec<Case> + 'static) -> Self {
+        Self { dtype: DType::F64, ..Self::new(name, cases) }
     }
 }
 
@@ -71,6 +81,8 @@ pub struct Report {
     pub failures: Vec<String>,
     /// Kernels of this crate that no case launched.
     pub kernels_missed: Vec<String>,
+    /// Operations on element types that the device lacks.
+    pub left_out: Vec<String>,
     /// Where it ran, with which code.
     pub receipt: Receipt,
 }
@@ -119,6 +131,7 @@ pub fn suites() -> Vec<Suite> {
     suites.extend(move_cases::suites());
     suites.extend(product_cases::suites());
     suites.extend(chain_cases::suites());
+    suites.extend(double_cases::suites());
     suites
 }
 
@@ -130,7 +143,9 @@ pub fn verify(device: &Device, seed: u64, mut progress: impl FnMut(&str)) -> Res
     let mut session = Session::new(device);
     let mut launched: BTreeSet<String> = BTreeSet::new();
     let (mut operations, mut failures) = (Vec::new(), Vec::new());
-    for suite in suites() {
+    let has = |dtype: DType| device.info().dtypes.contains(&dtype);
+    let (asked, left_out): (Vec<Suite>, Vec<Suite>) = suites().into_iter().partition(|suite| has(suite.dtype));
+    for suite in asked {
         progress(&suite.name);
         let mut operation = OperationReport { name: suite.name.clone(), cases: 0, worst_of_bound: 0.0, passed: true };
         let known = KNOWN_FAULTS.iter().find(|fault| {
@@ -154,8 +169,10 @@ pub fn verify(device: &Device, seed: u64, mut progress: impl FnMut(&str)) -> Res
         }
         operations.push(operation);
     }
-    let missed = kernel::all().into_iter().map(|kernel: Arc<Kernel>| kernel.name().to_owned());
+    let usable = |kernel: &Arc<Kernel>| kernel.bindings().iter().all(|binding| has(binding.dtype));
+    let missed = kernel::all().into_iter().filter(usable).map(|kernel: Arc<Kernel>| kernel.name().to_owned());
     let kernels_missed = missed.filter(|name| !launched.contains(name)).collect();
+    let left_out = left_out.into_iter().map(|suite| format!("{}: the device has no {}", suite.name, suite.dtype.wgsl())).collect();
     let cases = operations.iter().map(|operation| operation.cases).sum();
-    Ok(Report { seed, operations, cases, failures, kernels_missed, receipt: session.receipt() })
+    Ok(Report { seed, operations, cases, failures, kernels_missed, left_out, receipt: session.receipt() })
 }

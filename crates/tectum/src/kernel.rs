@@ -38,7 +38,7 @@ use crate::error::{Error, Result};
 pub use chain::{Chain, Value};
 pub use gemm::Activation;
 pub use native::NativeCall;
-pub use translate::Translations;
+pub use translate::{Translations, VULKAN_ONLY};
 
 /// Invocations in a workgroup of every one-dimensional kernel.
 pub const WORKGROUP: u32 = 256;
@@ -52,8 +52,8 @@ pub const MAX_PARAMS: usize = 64;
 /// The named preludes that a body may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prelude {
-    /// Own exp, exp2, log, log2, tanh, erf, sigmoid, silu, gelu in both forms, sin, cos and NaN-aware min, max, relu
-    /// (`kernels/lib/math.wgsl`).
+    /// Own exp, exp2, log, log2, tanh, erf, sigmoid, silu, gelu in both forms, sin, cos and NaN-aware min, max, relu on the
+    /// type `real` (`kernels/lib/math.wgsl`): f64 in a kernel that binds f64, else f32.
     Math,
     /// Philox4x32-10 and the exact conversions to uniforms and normals (`kernels/lib/random.wgsl`).
     Random,
@@ -68,14 +68,16 @@ pub enum Prelude {
 }
 
 impl Prelude {
-    fn wgsl(self) -> &'static str {
+    /// The texts that it is made of, where `double` says that `real` is f64.
+    fn wgsl(self, double: bool) -> [&'static str; 2] {
         match self {
-            Prelude::Math => include_str!("../kernels/lib/math.wgsl"),
-            Prelude::Random => include_str!("../kernels/lib/random.wgsl"),
-            Prelude::Tree => include_str!("../kernels/lib/tree.wgsl"),
-            Prelude::Order => include_str!("../kernels/lib/order.wgsl"),
-            Prelude::Activation => include_str!("../kernels/lib/activation.wgsl"),
-            Prelude::Pack => include_str!("../kernels/lib/pack.wgsl"),
+            Prelude::Math if double => [include_str!("../kernels/lib/math_f64.wgsl"), include_str!("../kernels/lib/math.wgsl")],
+            Prelude::Math => [include_str!("../kernels/lib/math_f32.wgsl"), include_str!("../kernels/lib/math.wgsl")],
+            Prelude::Random => [include_str!("../kernels/lib/random.wgsl"), ""],
+            Prelude::Tree => [include_str!("../kernels/lib/tree.wgsl"), ""],
+            Prelude::Order => [include_str!("../kernels/lib/order.wgsl"), ""],
+            Prelude::Activation => [include_str!("../kernels/lib/activation.wgsl"), ""],
+            Prelude::Pack => [include_str!("../kernels/lib/pack.wgsl"), ""],
         }
     }
 }
@@ -193,6 +195,11 @@ impl Kernel {
         &self.params
     }
 
+    /// Whether a binding holds elements of a type.
+    pub fn uses(&self, dtype: DType) -> bool {
+        self.bindings.iter().any(|binding| binding.dtype == dtype)
+    }
+
     /// The whole WGSL module.
     pub fn wgsl(&self) -> &str {
         &self.wgsl
@@ -230,7 +237,12 @@ impl Kernel {
     pub fn module(&self) -> Result<(naga::Module, naga::valid::ModuleInfo)> {
         let module = naga::front::wgsl::parse_str(&self.wgsl)
             .map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(&self.wgsl))))?;
-        let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty());
+        let capabilities = if self.uses(DType::F64) {
+            naga::valid::Capabilities::FLOAT64 | naga::valid::Capabilities::SHADER_INT64
+        } else {
+            naga::valid::Capabilities::empty()
+        };
+        let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities);
         let info = validator
             .validate(&module)
             .map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(&self.wgsl))))?;
@@ -355,8 +367,9 @@ impl KernelBuilder {
             let element = if binding.atomic { format!("atomic<{element}>") } else { element.to_owned() };
             let _ = writeln!(text, "@group(0) @binding({}) var<storage, {access}> {}: array<{element}>;", index + 1, binding.name);
         }
+        let double = self.bindings.iter().any(|binding| binding.dtype == DType::F64);
         for prelude in &self.preludes {
-            text.push_str(prelude.wgsl());
+            prelude.wgsl(double).into_iter().for_each(|part| text.push_str(part));
         }
         text.push_str(&self.body);
         text

@@ -69,10 +69,23 @@ impl View {
         View { offset: self.offset + range.start, len: range.len(), ..*self }
     }
 
-    /// The same words seen as another 32-bit type.
+    /// The same words seen as another type: one f64 is two words.
+    ///
+    /// # Panics
+    /// If half of an element would be left over.
     #[must_use]
     pub fn reinterpret(&self, dtype: DType) -> View {
-        View { dtype, ..*self }
+        let scaled = |count: usize| {
+            let bytes = count * self.dtype.bytes();
+            assert!(bytes.is_multiple_of(dtype.bytes()), "{} elements of {} seen as {}", count, self.dtype.wgsl(), dtype.wgsl());
+            bytes / dtype.bytes()
+        };
+        View { slot: self.slot, offset: scaled(self.offset), len: scaled(self.len), dtype }
+    }
+
+    /// The bytes of the slot that it covers.
+    fn bytes(&self) -> Range<usize> {
+        self.offset * self.dtype.bytes()..(self.offset + self.len) * self.dtype.bytes()
     }
 }
 
@@ -216,7 +229,8 @@ impl PlanBuilder {
         for (i, (a, a_binding)) in views.iter().zip(kernel.bindings()).enumerate() {
             for (b, b_binding) in views.iter().zip(kernel.bindings()).skip(i + 1) {
                 let (a_writes, b_writes) = (a_binding.access.writes(), b_binding.access.writes());
-                let overlap = a.offset < b.offset + b.len && b.offset < a.offset + a.len;
+                let (a_bytes, b_bytes) = (a.bytes(), b.bytes());
+                let overlap = a_bytes.start < b_bytes.end && b_bytes.start < a_bytes.end;
                 if a.slot == b.slot && (a_writes || b_writes) && (a_writes != b_writes || overlap) {
                     return Err(Error::invalid(format!(
                         "bindings {} and {} both touch slot {} and one writes it",
@@ -292,7 +306,7 @@ impl Plan {
 
     fn describe_view(&self, view: &View) -> String {
         let slot = &self.slots[view.slot as usize];
-        if view.len == slot.len { format!("{}[{}]", slot.name, view.len) } else { format!("{}[{}..{}]", slot.name, view.offset, view.offset + view.len) }
+        if view.bytes() == (0..slot.len * slot.dtype.bytes()) { format!("{}[{}]", slot.name, view.len) } else { format!("{}[{}..{}]", slot.name, view.offset, view.offset + view.len) }
     }
 }
 

@@ -1,5 +1,5 @@
 // The activation that a product ends with, by its code: 0 none, 1 relu, 2 tanh, 3 sigmoid, 4 gelu.
-fn tectum_activation(x: f32, code: u32) -> f32 {
+fn tectum_activation(x: real, code: u32) -> real {
     switch code {
         case 1u: { return tectum_relu(x); }
         case 2u: { return tectum_tanh(x); }

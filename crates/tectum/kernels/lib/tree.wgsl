@@ -1,8 +1,8 @@
 // Reductions over the 256 lanes of a workgroup by binary trees, the same order every time; all lanes get the result and
 // must call together. Needs the math prelude.
-var<workgroup> tectum_partial: array<f32, 256>;
+var<workgroup> tectum_partial: array<real, 256>;
 
-fn tectum_tree_sum(lane: u32, value: f32) -> f32 {
+fn tectum_tree_sum(lane: u32, value: real) -> real {
     tectum_partial[lane] = value;
     workgroupBarrier();
     for (var half = 128u; half > 0u; half /= 2u) {
@@ -16,7 +16,7 @@ fn tectum_tree_sum(lane: u32, value: f32) -> f32 {
     return result;
 }
 
-fn tectum_tree_max(lane: u32, value: f32) -> f32 {
+fn tectum_tree_max(lane: u32, value: real) -> real {
     tectum_partial[lane] = value;
     workgroupBarrier();
     for (var half = 128u; half > 0u; half /= 2u) {

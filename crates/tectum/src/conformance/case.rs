@@ -12,10 +12,14 @@ use crate::receipt::Session;
 
 /// What outputs hold before a run: a NaN that no operation makes, an absurd index.
 const POISON: u32 = 0x7fed_cba9;
+/// The same as an f64: 1.6e308.
+const POISON_DOUBLE: u64 = (POISON as u64) << 32 | POISON as u64;
 /// Elements of poison before and after each output.
 const GUARD: usize = 64;
 /// Devices may flush numbers below the smallest normal one, and our functions do: this much is forgiven anywhere.
 const FLUSH: f64 = f32::MIN_POSITIVE as f64 * 16.0;
+/// The same of f64.
+const FLUSH_DOUBLE: f64 = f64::MIN_POSITIVE * 16.0;
 
 /// Host data of one of the element types.
 #[derive(Debug, Clone)]
@@ -24,6 +28,8 @@ pub enum Data {
     F32(Vec<f32>),
     /// Unsigned words.
     U32(Vec<u32>),
+    /// Floats of double width.
+    F64(Vec<f64>),
 }
 
 impl Data {
@@ -31,6 +37,7 @@ impl Data {
         match self {
             Data::F32(_) => DType::F32,
             Data::U32(_) => DType::U32,
+            Data::F64(_) => DType::F64,
         }
     }
 
@@ -38,7 +45,12 @@ impl Data {
         match self {
             Data::F32(data) => bytemuck::cast_slice(data),
             Data::U32(data) => data,
+            Data::F64(data) => bytemuck::cast_slice(data),
         }
+    }
+
+    fn len(&self) -> usize {
+        self.words().len() * 4 / self.dtype().bytes()
     }
 }
 
@@ -56,7 +68,9 @@ pub struct Expected {
 pub enum Output {
     /// Floats within bounds.
     Near(Vec<Expected>),
-    /// The same, computed in place from these values.
+    /// Floats of double width within bounds, which allow for the rounding of the reference too.
+    NearDouble(Vec<Expected>),
+    /// Floats as in [`Output::Near`], computed in place from these values.
     NearInPlace(Vec<f32>, Vec<Expected>),
     /// Words, exactly; float outputs by their bits.
     Exact(Data),
@@ -67,8 +81,8 @@ pub enum Output {
 impl Output {
     fn len(&self) -> usize {
         match self {
-            Output::Near(expected) | Output::NearInPlace(_, expected) => expected.len(),
-            Output::Exact(data) => data.words().len(),
+            Output::Near(expected) | Output::NearInPlace(_, expected) | Output::NearDouble(expected) => expected.len(),
+            Output::Exact(data) => data.len(),
             Output::ExactPrefix(_, len) => *len,
         }
     }
@@ -78,6 +92,7 @@ impl Output {
             Output::Near(_) | Output::NearInPlace(..) => DType::F32,
             Output::Exact(data) => data.dtype(),
             Output::ExactPrefix(..) => DType::U32,
+            Output::NearDouble(_) => DType::F64,
         }
     }
 
@@ -88,6 +103,14 @@ impl Output {
                 let mut worst = 0.0f64;
                 for (index, (expected, &got)) in expected.iter().zip(got).enumerate() {
                     worst = worst.max(expected.share(got).map_err(|fault| format!("element {index}: {fault}"))?);
+                }
+                Ok(worst)
+            }
+            Output::NearDouble(expected) => {
+                let got: &[f64] = bytemuck::cast_slice(got);
+                let mut worst = 0.0f64;
+                for (index, (expected, &got)) in expected.iter().zip(got).enumerate() {
+                    worst = worst.max(expected.share_double(got).map_err(|fault| format!("element {index}: {fault}"))?);
                 }
                 Ok(worst)
             }
@@ -121,6 +144,25 @@ impl Expected {
         }
         let error = (f64::from(float) - self.value).abs();
         if error <= FLUSH {
+            return Ok(0.0);
+        }
+        if error <= self.bound { Ok(error / self.bound) } else { fault() }
+    }
+}
+
+impl Expected {
+    /// As `share`, of an f64.
+    fn share_double(&self, got: f64) -> std::result::Result<f64, String> {
+        let fault = || Err(format!("got {got:?} (0x{:016x}), expected {:?} ± {:e}", got.to_bits(), self.value, self.bound));
+        if got.to_bits() == POISON_DOUBLE {
+            return Err(format!("was never written, expected {:?}", self.value));
+        }
+        if !self.value.is_finite() {
+            let same = (self.value.is_nan() && got.is_nan()) || self.value == got;
+            return if same { Ok(0.0) } else { fault() };
+        }
+        let error = (got - self.value).abs();
+        if error <= FLUSH_DOUBLE {
             return Ok(0.0);
         }
         if error <= self.bound { Ok(error / self.bound) } else { fault() }
@@ -161,7 +203,7 @@ impl Case {
 
     /// Elements of inputs and outputs together.
     pub fn elements(&self) -> usize {
-        let inputs = self.inputs.iter().map(|data| data.words().len());
+        let inputs = self.inputs.iter().map(Data::len);
         inputs.chain(self.outputs.iter().map(Output::len)).sum()
     }
 
@@ -172,7 +214,7 @@ impl Case {
     pub fn run(&self, device: &Device, session: &mut Session, launched: &mut BTreeSet<String>) -> Result<f64> {
         let mut plan = PlanBuilder::new("verify");
         let inputs: Vec<View> =
-            self.inputs.iter().map(|data| plan.input("in", data.dtype(), data.words().len())).collect();
+            self.inputs.iter().map(|data| plan.input("in", data.dtype(), data.len())).collect();
         let guarded: Vec<View> =
             self.outputs.iter().map(|out| plan.state("out", out.dtype(), out.len() + 2 * GUARD)).collect();
         let outputs: Vec<View> =
@@ -185,7 +227,7 @@ impl Case {
             run.input::<u32>(view.reinterpret(DType::U32)).copy_from_slice(data.words());
         }
         for (view, output) in guarded.iter().zip(&self.outputs) {
-            let mut words = vec![POISON; view.len()];
+            let mut words = vec![POISON; view.reinterpret(DType::U32).len()];
             if let Output::NearInPlace(before, _) = output {
                 words[GUARD..GUARD + before.len()].copy_from_slice(bytemuck::cast_slice(before));
             }
@@ -198,8 +240,9 @@ impl Case {
         let mut worst = 0.0f64;
         for (number, (view, output)) in guarded.iter().zip(&self.outputs).enumerate() {
             let words = run.read_state::<u32>(view.reinterpret(DType::U32))?;
-            let (before, rest) = words.split_at(GUARD);
-            let (got, after) = rest.split_at(output.len());
+            let width = view.dtype().bytes() / 4;
+            let (before, rest) = words.split_at(GUARD * width);
+            let (got, after) = rest.split_at(output.len() * width);
             let result = if before.iter().chain(after).any(|&word| word != POISON) {
                 Err("wrote outside of its range".to_owned())
             } else {
@@ -247,6 +290,12 @@ impl Seed {
     /// A float between `low` and `high`.
     pub fn float(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * random::uniform(self.word())
+    }
+
+    /// `n` doubles between `low` and `high`, all 53 bits of them random.
+    pub fn doubles(&mut self, n: usize, low: f64, high: f64) -> Vec<f64> {
+        let mut unit = || f64::from(self.word()) / 4_294_967_296.0 + f64::from(self.word()) / 18_446_744_073_709_551_616.0;
+        (0..n).map(|_| low + (high - low) * unit()).collect()
     }
 
     /// `n` floats between `low` and `high`.

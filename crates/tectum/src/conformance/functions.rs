@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::elementwise;
 use crate::plan::{Executable, PlanBuilder, View};
 use crate::receipt::{Receipt, Session};
+use super::wide::{Exact, exact};
 
 /// Arguments of one run.
 const BATCH: u64 = 1 << 20;
@@ -55,12 +56,31 @@ pub const FUNCTIONS: &[Function] = &[
     Function { name: "gelu_erf", ulp: 1.8, device_ulp: 2.0 },
 ];
 
+/// Every elementary function on f64, measured where the device has the type.
+pub const FUNCTIONS_F64: &[Function] = &[
+    Function { name: "sqrt", ulp: 0.5, device_ulp: 3.0 },
+    Function { name: "rsqrt", ulp: 1.5, device_ulp: 5.0 },
+    Function { name: "reciprocal", ulp: 0.5, device_ulp: 2.5 },
+    Function { name: "exp", ulp: 1.1, device_ulp: 2.0 },
+    Function { name: "exp2", ulp: 1.1, device_ulp: 2.0 },
+    Function { name: "log", ulp: 0.9, device_ulp: 2.0 },
+    Function { name: "log2", ulp: 1.6, device_ulp: 2.0 },
+    Function { name: "tanh", ulp: 1.6, device_ulp: 2.4 },
+    Function { name: "erf", ulp: 1.5, device_ulp: 2.0 },
+    Function { name: "sin", ulp: 1.1, device_ulp: 2.0 },
+    Function { name: "cos", ulp: 1.1, device_ulp: 2.0 },
+    Function { name: "sigmoid", ulp: 1.1, device_ulp: 2.0 },
+    Function { name: "silu", ulp: 1.6, device_ulp: 2.0 },
+    Function { name: "gelu", ulp: 1.6, device_ulp: 2.0 },
+    Function { name: "gelu_erf", ulp: 1.8, device_ulp: 2.0 },
+];
+
 /// Which arguments are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sweep {
     /// 2ᵏ for each exponent and sign, and the neighbours of special values.
     Exponents(u32),
-    /// All 2³².
+    /// All 2³² of f32; of f64 2¹⁴ for each exponent and sign.
     Exhaustive,
 }
 
@@ -129,8 +149,15 @@ pub fn functions(device: &Device, sweep: Sweep, mut progress: impl FnMut(&str)) 
     let mut rows = Vec::new();
     for function in FUNCTIONS {
         progress(function.name);
-        let (op, _) = elementwise::find(function.name).ok_or_else(|| Error::invalid(format!("{}: no such operation", function.name)))?;
+        let (op, _) = elementwise::find(function.name, DType::F32).ok_or_else(|| Error::invalid(format!("{}: no such operation", function.name)))?;
         rows.push(measure::<f32>(device, function, sweep, |x| (op.reference)(f64::from(x), 0.0), &mut session)?);
+    }
+    if device.info().dtypes.contains(&DType::F64) {
+        for function in FUNCTIONS_F64 {
+            progress(function.name);
+            let exact = |x: f64| exact(function.name, x).expect("invariant: the table holds elementary functions");
+            rows.push(measure::<f64>(device, function, sweep, exact, &mut session)?);
+        }
     }
     Ok(FunctionsReport { functions: rows, receipt: session.receipt() })
 }
@@ -263,5 +290,60 @@ impl Float for f32 {
 
     fn bits(self) -> String {
         format!("0x{:08x}", self.to_bits())
+    }
+}
+
+/// As [`EDGES_F32`], of f64.
+const EDGES_F64: [u64; 21] = [
+    0, 0x0010_0000_0000_0000, 0x3fe4_0000_0000_0000, 0x3fe6_a09e_667f_3bcd, 0x3fed_8000_0000_0000, 0x3ff0_0000_0000_0000,
+    0x4000_0000_0000_0000, 0x4018_0000_0000_0000, 0x4034_0000_0000_0000, 0x4036_0000_0000_0000, 0x4043_8000_0000_0000,
+    0x4086_2e42_fefa_39ef, 0x4087_4910_d52d_3052, 0x4087_5000_0000_0000, 0x4087_a000_0000_0000, 0x4090_0000_0000_0000,
+    0x4090_cc00_0000_0000, 0x4129_21fa_0000_0000, 0x4270_0000_0000_0000, 0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000,
+];
+/// Arguments next to multiples of π/2, whose sines and cosines are the hardest.
+const NEAR_ZEROS: u64 = 4096;
+
+impl Float for f64 {
+    type Exact = Exact;
+
+    fn count(sweep: Sweep) -> u64 {
+        let spread = match sweep {
+            Sweep::Exponents(k) => 4096 << k.min(14),
+            Sweep::Exhaustive => 4096 << 14,
+        };
+        spread + 18 * EDGES_F64.len() as u64 + NEAR_ZEROS
+    }
+
+    fn argument(sweep: Sweep, index: u64) -> f64 {
+        let spread = f64::count(sweep) - 18 * EDGES_F64.len() as u64 - NEAR_ZEROS;
+        if index < spread {
+            let below = 64 - spread.trailing_zeros();
+            return f64::from_bits((index << below) | (mixed(index) & ((1 << below) - 1)));
+        }
+        let place = index - spread;
+        if let Some(multiple) = place.checked_sub(18 * EDGES_F64.len() as u64) {
+            // Multiples up to 2⁵², with every number of bits.
+            let multiple = (mixed(multiple) >> 12 >> (multiple % 52)) | 1;
+            return multiple as f64 * std::f64::consts::FRAC_PI_2;
+        }
+        let bits = EDGES_F64[(place / 18) as usize].wrapping_add(place % 9).wrapping_sub(4);
+        f64::from_bits(bits ^ if place % 18 < 9 { 0 } else { 1 << 63 })
+    }
+
+    fn error(self, exact: Exact, flushes: bool) -> f64 {
+        if self.is_nan() || exact.is_nan() {
+            return if self.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
+        }
+        let rounded = exact.value();
+        let flushed = flushes && rounded.abs() < f64::MIN_POSITIVE && self.abs() <= f64::MIN_POSITIVE;
+        if flushed || (self == rounded && (self.is_infinite() || self == 0.0)) { 0.0 } else { exact.error_ulp(self) }
+    }
+
+    fn is_small(self) -> bool {
+        self.abs() < f64::MIN_POSITIVE
+    }
+
+    fn bits(self) -> String {
+        format!("0x{:016x}", self.to_bits())
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn info() -> DeviceInfo {
             workgroup_memory_bytes: 16 << 10,
             max_workgroup_size: 256,
         },
-        dtypes: vec![DType::F32, DType::U32, DType::I32],
+        dtypes: vec![DType::F32, DType::U32, DType::I32, DType::F64],
     }
 }
 

@@ -276,10 +276,10 @@ fn run_step(step: &[u32; STEP_WORDS], x: &[&[f32]; MAX_INPUTS], blocks: &mut [Ve
         }
     };
     match OPS.get(op) {
-        Some(row) if row.arity == Arity::Unary => NativeCall::on_slices(row.native, &[n as u32], &[operand(0)], y),
+        Some(row) if row.arity == Arity::Unary => NativeCall::on_slices(row.native[0], &[n as u32], &[operand(0)], y),
         Some(row) => {
             let b = operand(1);
-            NativeCall::on_slices(row.native, &[n as u32, b.len() as u32], &[operand(0), b], y);
+            NativeCall::on_slices(row.native[0], &[n as u32, b.len() as u32], &[operand(0), b], y);
         }
         None => {
             let (a, b, c) = (operand(0), operand(1), operand(2));

@@ -2,12 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::native::{NativeCall, for_each_block, simd};
+use super::math::Real;
+use super::native::{BLOCK, NativeCall, for_each_block, simd};
 use super::{Kernel, Prelude, built_in, math, reference};
 use crate::dtype::DType;
-
-/// Elements of one unit of work on the CPU: what a streamed block holds.
-const CHUNK: usize = super::native::BLOCK;
 
 /// How many operands an [`Op`] takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +18,7 @@ pub enum Arity {
 
 /// A row of the op table.
 pub struct Op {
-    /// The operation's name; its kernel is `{name}_f32`.
+    /// The operation's name; its kernels are `{name}_f32` and `{name}_f64`.
     pub name: &'static str,
     /// Number of operands.
     pub arity: Arity,
@@ -32,15 +30,21 @@ pub struct Op {
     pub domain: (f32, f32),
     /// Allowed error relative to the result's magnitude, in units of 2⁻²³.
     pub ulp: f64,
-    pub(super) native: fn(&NativeCall<'_>),
+    /// The twins on f32 and on f64.
+    pub(super) native: [fn(&NativeCall<'_>); 2],
 }
 
 macro_rules! op_table {
     ($($arity:ident $name:ident($a:ident $(, $b:ident)?) wgsl $wgsl:literal native $native:expr, $(unless $near:expr => $full:expr,)? reference $reference:expr, from $low:literal to $high:literal, ulp $ulp:literal;)*) => {
         /// The op table. `unless` gives what holds of the arguments for which `native` is right, and what is right for all.
         pub static OPS: &[Op] = &[$({
-            fn native(call: &NativeCall<'_>) {
+            fn single(call: &NativeCall<'_>) {
                 op_table!(@run $arity, call, #[inline(always)] |$a: f32 $(, $b: f32)?| -> f32 { $native } $(, #[inline(always)] |$a: f32| $near, |$a: f32| $full)?);
+            }
+            fn double(call: &NativeCall<'_>) {
+                #[allow(unused_imports, reason = "the rows name `math`, which is that of the type")]
+                use super::math::double as math;
+                op_table!(@run $arity, call, #[inline(always)] |$a: f64 $(, $b: f64)?| -> f64 { $native } $(, #[inline(always)] |$a: f64| $near, |$a: f64| $full)?);
             }
             fn reference(first: f64, second: f64) -> f64 {
                 let $a = first;
@@ -48,7 +52,7 @@ macro_rules! op_table {
                 let _ = second;
                 $reference
             }
-            Op { name: stringify!($name), arity: Arity::$arity, wgsl: $wgsl, reference, domain: ($low, $high), ulp: $ulp, native }
+            Op { name: stringify!($name), arity: Arity::$arity, wgsl: $wgsl, reference, domain: ($low, $high), ulp: $ulp, native: [single, double] }
         }),*];
     };
     (@run Unary, $call:ident, $f:expr) => { unary($call, $f, |_, _| {}) };
@@ -96,10 +100,10 @@ fn nan_aware(a: f64, b: f64, pick: fn(f64, f64) -> f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { pick(a, b) }
 }
 
-fn unary(call: &NativeCall<'_>, f: impl Fn(f32) -> f32 + Copy + Sync, repair: impl Fn(&[f32], &mut [f32]) + Sync) {
-    let (x, y, n) = (call.read::<f32>(0), call.write::<f32>(1), call.size(0));
-    for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
-        let x = &x[index * CHUNK..][..y.len()];
+fn unary<T: Real>(call: &NativeCall<'_>, f: impl Fn(T) -> T + Copy + Sync, repair: impl Fn(&[T], &mut [T]) + Sync) {
+    let (x, y, n) = (call.read::<T>(0), call.write::<T>(1), call.size(0));
+    for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
+        let x = &x[index * BLOCK..][..y.len()];
         simd(
             #[inline(always)]
             || {
@@ -113,7 +117,7 @@ fn unary(call: &NativeCall<'_>, f: impl Fn(f32) -> f32 + Copy + Sync, repair: im
 }
 
 /// Computes again, one by one, what is not near.
-fn repair(x: &[f32], y: &mut [f32], near: impl Fn(f32) -> bool, full: impl Fn(f32) -> f32) {
+fn repair<T: Real>(x: &[T], y: &mut [T], near: impl Fn(T) -> bool, full: impl Fn(T) -> T) {
     for (x, y) in x.chunks(64).zip(y.chunks_mut(64)) {
         if !x.iter().fold(true, |all, &a| all & near(a)) {
             y.iter_mut().zip(x).filter(|(_, a)| !near(**a)).for_each(|(y, &a)| *y = full(a));
@@ -121,11 +125,11 @@ fn repair(x: &[f32], y: &mut [f32], near: impl Fn(f32) -> bool, full: impl Fn(f3
     }
 }
 
-fn binary(call: &NativeCall<'_>, f: impl Fn(f32, f32) -> f32 + Copy + Sync) {
-    let (a, b, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
+fn binary<T: Real>(call: &NativeCall<'_>, f: impl Fn(T, T) -> T + Copy + Sync) {
+    let (a, b, y) = (call.read::<T>(0), call.read::<T>(1), call.write::<T>(2));
     let (n, period) = (call.size(0), call.size(1));
-    for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {
-        let start = index * CHUNK;
+    for_each_block(&mut y[..n], BLOCK, call.threads_for(n), |index, y| {
+        let start = index * BLOCK;
         let a = &a[start..][..y.len()];
         if period == 1 {
             let b = b[0];
@@ -152,12 +156,12 @@ fn binary(call: &NativeCall<'_>, f: impl Fn(f32, f32) -> f32 + Copy + Sync) {
     });
 }
 
-fn define(op: &Op) -> Arc<Kernel> {
-    let builder = Kernel::define(format!("{}_f32", op.name)).prelude(Prelude::Math).read("x0", DType::F32);
+fn define(op: &Op, dtype: DType) -> Arc<Kernel> {
+    let builder = Kernel::define(format!("{}_{}", op.name, dtype.wgsl())).prelude(Prelude::Math).read("x0", dtype);
     let (builder, load_b) = match op.arity {
-        Arity::Unary => (builder.write("y", DType::F32).param("n", DType::U32), ""),
+        Arity::Unary => (builder.write("y", dtype).param("n", DType::U32), ""),
         Arity::Binary => (
-            builder.read("x1", DType::F32).write("y", DType::F32).param("n", DType::U32).param("period", DType::U32),
+            builder.read("x1", dtype).write("y", dtype).param("n", DType::U32).param("period", DType::U32),
             "var j = i; if params.period != params.n { j = i % params.period; }\n        let b = x1[j];\n",
         ),
     };
@@ -179,22 +183,25 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     } else {
         |params| f64::from(params[0])
     };
-    built_in(builder.body(body).flops(flops), op.native)
+    built_in(builder.body(body).flops(flops), op.native[usize::from(dtype == DType::F64)])
 }
 
 /// Operations that are polynomials of some length, and about how many steps they take.
 const TRANSCENDENTAL: [&str; 5] = ["exp", "log", "sigmoid", "tanh", "gelu"];
 const TRANSCENDENTAL_FLOPS: f64 = 24.0;
 
-static KERNELS: LazyLock<Vec<Arc<Kernel>>> = LazyLock::new(|| OPS.iter().map(define).collect());
+static KERNELS: LazyLock<Vec<Arc<Kernel>>> = LazyLock::new(|| {
+    [DType::F32, DType::F64].into_iter().flat_map(|dtype| OPS.iter().map(move |op| define(op, dtype))).collect()
+});
 
-/// The elementwise kernels, in the op table's order.
+/// The elementwise kernels, in the op table's order: those on f32, then those on f64.
 pub fn kernels() -> Vec<Arc<Kernel>> {
     KERNELS.clone()
 }
 
-/// The op of a name and its kernel.
-pub fn find(name: &str) -> Option<(&'static Op, &'static Arc<Kernel>)> {
+/// The op of a name and its kernel on f64, or on f32 for every other type.
+pub fn find(name: &str, dtype: DType) -> Option<(&'static Op, &'static Arc<Kernel>)> {
     let index = OPS.iter().position(|op| op.name == name)?;
-    Some((&OPS[index], &KERNELS[index]))
+    let kernel = if dtype == DType::F64 { OPS.len() + index } else { index };
+    Some((&OPS[index], &KERNELS[kernel]))
 }

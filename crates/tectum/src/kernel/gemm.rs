@@ -7,7 +7,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::native::{NativeCall, for_each_chunk, simd};
-use super::{Kernel, KernelBuilder, Prelude, built_in, math};
+use super::math::Real;
+use super::{Kernel, KernelBuilder, Prelude, built_in};
 use crate::dtype::DType;
 
 /// Rows and columns of the tile that one workgroup computes.
@@ -76,12 +77,12 @@ impl Epilogue {
     }
 
     /// Adds the bindings and fills the two holes of a body.
-    fn apply(self, mut builder: KernelBuilder, body: &str, bias_index: &str, out_index: &str) -> KernelBuilder {
+    fn apply<T: Real>(self, mut builder: KernelBuilder, body: &str, bias_index: &str, out_index: &str) -> KernelBuilder {
         if self.bias {
-            builder = builder.read("bias", DType::F32);
+            builder = builder.read("bias", T::DTYPE);
         }
         if self.residual {
-            builder = builder.read("residual", DType::F32);
+            builder = builder.read("residual", T::DTYPE);
         }
         let bias = if self.bias { format!(" + bias[{bias_index}]") } else { String::new() };
         let residual = if self.residual { format!(" + residual[{out_index}]") } else { String::new() };
@@ -89,65 +90,70 @@ impl Epilogue {
     }
 }
 
-static GEMM: LazyLock<Vec<Arc<Kernel>>> = LazyLock::new(|| Epilogue::ALL.map(define_gemm).to_vec());
-static MATVEC: LazyLock<Vec<Arc<Kernel>>> = LazyLock::new(|| Epilogue::ALL.map(define_matvec).to_vec());
+/// Kernels on f32, then on f64, each with every epilogue.
+type Family = LazyLock<[[Arc<Kernel>; 4]; 2]>;
 
-/// The product kernel with an epilogue: `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`.
-pub fn gemm_kernel(epilogue: Epilogue) -> &'static Arc<Kernel> {
-    &GEMM[epilogue.index()]
+static GEMM: Family = LazyLock::new(|| [Epilogue::ALL.map(define_gemm::<f32>), Epilogue::ALL.map(define_gemm::<f64>)]);
+static MATVEC: Family = LazyLock::new(|| [Epilogue::ALL.map(define_matvec::<f32>), Epilogue::ALL.map(define_matvec::<f64>)]);
+
+/// The product kernel with an epilogue: `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`; on f64, or on f32
+/// for every other type.
+pub fn gemm_kernel(epilogue: Epilogue, dtype: DType) -> &'static Arc<Kernel> {
+    &GEMM[usize::from(dtype == DType::F64)][epilogue.index()]
 }
 
-/// The matrix-vector kernel with an epilogue: `y[m] = activation(a[m, k]·x[k] + bias[m]) + residual[m]`.
-pub fn matvec_kernel(epilogue: Epilogue) -> &'static Arc<Kernel> {
-    &MATVEC[epilogue.index()]
+/// The matrix-vector kernel with an epilogue: `y[m] = activation(a[m, k]·x[k] + bias[m]) + residual[m]`; on f64, or on
+/// f32 for every other type.
+pub fn matvec_kernel(epilogue: Epilogue, dtype: DType) -> &'static Arc<Kernel> {
+    &MATVEC[usize::from(dtype == DType::F64)][epilogue.index()]
 }
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    GEMM.iter().chain(MATVEC.iter()).cloned().collect()
+    (0..2).flat_map(|width| GEMM[width].iter().chain(&MATVEC[width])).cloned().collect()
 }
 
-fn define_gemm(epilogue: Epilogue) -> Arc<Kernel> {
-    let builder = Kernel::define(format!("gemm_f32{}", epilogue.suffix()))
+fn define_gemm<T: Real>(epilogue: Epilogue) -> Arc<Kernel> {
+    let builder = Kernel::define(format!("gemm_{}{}", T::DTYPE.wgsl(), epilogue.suffix()))
         .prelude(Prelude::Activation)
-        .read("a", DType::F32)
-        .read("b", DType::F32)
-        .write("y", DType::F32);
-    let builder = epilogue.apply(builder, include_str!("../../kernels/gemm_f32.wgsl"), "col", "out");
+        .read("a", T::DTYPE)
+        .read("b", T::DTYPE)
+        .write("y", T::DTYPE);
+    let builder = epilogue.apply::<T>(builder, include_str!("../../kernels/gemm.wgsl"), "col", "out");
     let builder = ["m", "n", "k", "a_row", "a_col", "b_row", "b_col", "activation"]
         .into_iter()
         .fold(builder, |builder, name| builder.param(name, DType::U32))
         .flops(|params| 2.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>());
     let native: super::NativeFn = match (epilogue.bias, epilogue.residual) {
-        (false, false) => |call| gemm(call, None, None),
-        (true, false) => |call| gemm(call, Some(call.read(3)), None),
-        (false, true) => |call| gemm(call, None, Some(call.read(3))),
-        (true, true) => |call| gemm(call, Some(call.read(3)), Some(call.read(4))),
+        (false, false) => |call| gemm::<T>(call, None, None),
+        (true, false) => |call| gemm::<T>(call, Some(call.read(3)), None),
+        (false, true) => |call| gemm::<T>(call, None, Some(call.read(3))),
+        (true, true) => |call| gemm::<T>(call, Some(call.read(3)), Some(call.read(4))),
     };
     built_in(builder, native)
 }
 
-fn define_matvec(epilogue: Epilogue) -> Arc<Kernel> {
-    let builder = Kernel::define(format!("matvec_f32{}", epilogue.suffix()))
+fn define_matvec<T: Real>(epilogue: Epilogue) -> Arc<Kernel> {
+    let builder = Kernel::define(format!("matvec_{}{}", T::DTYPE.wgsl(), epilogue.suffix()))
         .prelude(Prelude::Activation)
         .prelude(Prelude::Tree)
-        .read("a", DType::F32)
-        .read("x", DType::F32)
-        .write("y", DType::F32);
-    let builder = epilogue.apply(builder, include_str!("../../kernels/matvec_f32.wgsl"), "row", "row");
+        .read("a", T::DTYPE)
+        .read("x", T::DTYPE)
+        .write("y", T::DTYPE);
+    let builder = epilogue.apply::<T>(builder, include_str!("../../kernels/matvec.wgsl"), "row", "row");
     let builder = ["m", "k", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
     let builder = builder.flops(|params| 2.0 * f64::from(params[0]) * f64::from(params[1]));
     let native: super::NativeFn = match (epilogue.bias, epilogue.residual) {
-        (false, false) => |call| matvec(call, None, None),
-        (true, false) => |call| matvec(call, Some(call.read(3)), None),
-        (false, true) => |call| matvec(call, None, Some(call.read(3))),
-        (true, true) => |call| matvec(call, Some(call.read(3)), Some(call.read(4))),
+        (false, false) => |call| matvec::<T>(call, None, None),
+        (true, false) => |call| matvec::<T>(call, Some(call.read(3)), None),
+        (false, true) => |call| matvec::<T>(call, None, Some(call.read(3))),
+        (true, true) => |call| matvec::<T>(call, Some(call.read(3)), Some(call.read(4))),
     };
     built_in(builder, native)
 }
 
-fn gemm(call: &NativeCall<'_>, bias: Option<&[f32]>, residual: Option<&[f32]>) {
-    let (a, b, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
+fn gemm<T: Real>(call: &NativeCall<'_>, bias: Option<&[T]>, residual: Option<&[T]>) {
+    let (a, b, y) = (call.read::<T>(0), call.read::<T>(1), call.write::<T>(2));
     let [m, n, k] = [call.size(0), call.size(1), call.size(2)];
     let [a_row, a_col, b_row, b_col] = [3, 4, 5, 6].map(|index| call.size(index));
     // A multiply-add is a sixteenth of a streamed element.
@@ -162,21 +168,21 @@ fn gemm(call: &NativeCall<'_>, bias: Option<&[f32]>, residual: Option<&[f32]>) {
         if let Some(bias) = bias {
             simd(
                 #[inline(always)]
-                || y.iter_mut().zip(bias).for_each(|(y, b)| *y += b),
+                || y.iter_mut().zip(bias).for_each(|(y, &b)| *y += b),
             );
         }
         activate(y, activation);
         if let Some(residual) = residual {
             simd(
                 #[inline(always)]
-                || y.iter_mut().zip(&residual[row * n..]).for_each(|(y, r)| *y += r),
+                || y.iter_mut().zip(&residual[row * n..]).for_each(|(y, &r)| *y += r),
             );
         }
     });
 }
 
 /// `y = a·b` for [m, k] and [k, n] by strides (row, column).
-pub(super) fn product([m, n, k]: [usize; 3], a: &[f32], a_strides: [usize; 2], b: &[f32], b_strides: [usize; 2], y: &mut [f32], threads: usize) {
+pub(super) fn product<T: Real>([m, n, k]: [usize; 3], a: &[T], a_strides: [usize; 2], b: &[T], b_strides: [usize; 2], y: &mut [T], threads: usize) {
     let parallelism = if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None };
     let last = |rows: usize, cols: usize, [row, col]: [usize; 2]| (rows - 1) * row + (cols - 1) * col;
     assert!(k == 0 || (last(m, k, a_strides) < a.len() && last(k, n, b_strides) < b.len()), "operand bounds");
@@ -198,8 +204,8 @@ pub(super) fn product([m, n, k]: [usize; 3], a: &[f32], a_strides: [usize; 2], b
             b.as_ptr(),
             b_strides[1] as isize,
             b_strides[0] as isize,
-            0.0,
-            1.0,
+            T::ZERO,
+            T::ONE,
             false,
             false,
             false,
@@ -209,18 +215,18 @@ pub(super) fn product([m, n, k]: [usize; 3], a: &[f32], a_strides: [usize; 2], b
 }
 
 /// Applies an activation in place.
-pub(super) fn activate(y: &mut [f32], activation: Activation) {
+pub(super) fn activate<T: Real>(y: &mut [T], activation: Activation) {
     match activation {
         Activation::None => {}
-        Activation::Relu => each(y, math::relu),
-        Activation::Tanh => each(y, math::tanh),
-        Activation::Sigmoid => each(y, math::sigmoid),
-        Activation::Gelu => each(y, math::gelu),
+        Activation::Relu => each(y, T::relu),
+        Activation::Tanh => each(y, T::tanh),
+        Activation::Sigmoid => each(y, T::sigmoid),
+        Activation::Gelu => each(y, T::gelu),
     }
 }
 
 #[inline(always)]
-fn each(y: &mut [f32], f: impl Fn(f32) -> f32) {
+fn each<T: Real>(y: &mut [T], f: impl Fn(T) -> T) {
     simd(
         #[inline(always)]
         || y.iter_mut().for_each(|y| *y = f(*y)),
@@ -230,42 +236,43 @@ fn each(y: &mut [f32], f: impl Fn(f32) -> f32) {
 /// Accumulators of a dot product.
 const LANES: usize = 64;
 
-fn matvec(call: &NativeCall<'_>, bias: Option<&[f32]>, residual: Option<&[f32]>) {
-    let (a, x, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
+fn matvec<T: Real>(call: &NativeCall<'_>, bias: Option<&[T]>, residual: Option<&[T]>) {
+    let (a, x, y) = (call.read::<T>(0), call.read::<T>(1), call.write::<T>(2));
     let (m, k, activation) = (call.size(0), call.size(1), Activation::from_code(call.u32(2)));
     let threads = call.threads_for(m * k);
     let chunk = m.div_ceil(threads * 4).max(1);
     for_each_chunk(&mut y[..m], chunk, threads, |index, y| {
         let first = index * chunk;
         for (offset, y) in y.iter_mut().enumerate() {
-            *y = dot(&a[(first + offset) * k..][..k], &x[..k]) + bias.map_or(0.0, |bias| bias[first + offset]);
+            *y = dot(&a[(first + offset) * k..][..k], &x[..k]) + bias.map_or(T::ZERO, |bias| bias[first + offset]);
         }
         activate(y, activation);
         if let Some(residual) = residual {
-            y.iter_mut().zip(&residual[first..]).for_each(|(y, r)| *y += r);
+            y.iter_mut().zip(&residual[first..]).for_each(|(y, &r)| *y += r);
         }
     });
 }
 
-fn dot(a: &[f32], b: &[f32]) -> f32 {
+fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     simd(
         #[inline(always)]
         || {
-            let mut lanes = [0.0f32; LANES];
+            let mut lanes = [T::ZERO; LANES];
             let ((a_blocks, a_rest), (b_blocks, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
             for (a, b) in a_blocks.iter().zip(b_blocks) {
-                for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+                for ((lane, &a), &b) in lanes.iter_mut().zip(a).zip(b) {
                     *lane += a * b;
                 }
             }
-            for ((lane, a), b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
+            for ((lane, &a), &b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
                 *lane += a * b;
             }
             let mut width = LANES;
             while width > 1 {
                 width /= 2;
                 for i in 0..width {
-                    lanes[i] += lanes[i + width];
+                    let upper = lanes[i + width];
+                    lanes[i] += upper;
                 }
             }
             lanes[0]

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::math::Real;
 use super::native::{NativeCall, for_each_chunk, simd};
 use super::reduce::{each_lane, fold_tree, sum};
 use super::{Kernel, Prelude, built_in};
@@ -13,20 +14,27 @@ use crate::dtype::DType;
 /// Independent accumulators of the native twins: four vectors of the widest SIMD.
 const LANES: usize = 64;
 
-/// `y[row] = Σ x[row, ..] / divisor`: the last step of a mean, over a row or over the sums of its segments.
-pub static MEAN: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+static MEAN: LazyLock<[Arc<Kernel>; 2]> = LazyLock::new(|| [define_mean::<f32>(), define_mean::<f64>()]);
+
+/// `y[row] = Σ x[row, ..] / divisor`: the last step of a mean, over a row or over the sums of its segments; of f64, or of f32
+/// for every other type.
+pub fn mean_kernel(dtype: DType) -> &'static Arc<Kernel> {
+    &MEAN[usize::from(dtype == DType::F64)]
+}
+
+fn define_mean<T: Real>() -> Arc<Kernel> {
     built_in(
-        Kernel::define("mean_f32")
+        Kernel::define(format!("mean_{}", T::DTYPE.wgsl()))
             .prelude(Prelude::Tree)
-            .read("x", DType::F32)
-            .write("y", DType::F32)
+            .read("x", T::DTYPE)
+            .write("y", T::DTYPE)
             .param("rows", DType::U32)
             .param("cols", DType::U32)
-            .param("divisor", DType::F32)
-            .body(include_str!("../../kernels/mean_f32.wgsl")),
+            .param("divisor", DType::U32)
+            .body(include_str!("../../kernels/mean.wgsl")),
         |call| {
-            let (x, y) = (call.read::<f32>(0), call.write::<f32>(1));
-            let (rows, cols, divisor) = (call.size(0), call.size(1), call.f32(2));
+            let (x, y) = (call.read::<T>(0), call.write::<T>(1));
+            let (rows, cols, divisor) = (call.size(0), call.size(1), T::from_count(call.size(2)));
             let threads = call.threads_for(x.len());
             let chunk = rows.div_ceil(threads * 4).max(1);
             for_each_chunk(&mut y[..rows], chunk, threads, |index, y| {
@@ -36,7 +44,7 @@ pub static MEAN: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             });
         },
     )
-});
+}
 
 /// `mean[row, s]` and `spread[row, s] = scale·Σ (x − mean)²` of segment `s` of row `row`.
 pub static MOMENTS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
@@ -64,7 +72,7 @@ fn with_results(builder: super::KernelBuilder) -> super::KernelBuilder {
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    vec![MEAN.clone(), MOMENTS.clone(), MOMENTS_MERGE.clone()]
+    MEAN.iter().chain([&*MOMENTS, &*MOMENTS_MERGE]).cloned().collect()
 }
 
 fn moments(call: &NativeCall<'_>) {

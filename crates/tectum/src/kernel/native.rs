@@ -127,11 +127,11 @@ pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, w
     }
 }
 
-/// Elements of a result from which it is written past the caches: 32 MiB of 32-bit words.
-const STREAM_FROM: usize = 8 << 20;
-/// The longest block that [`for_each_block`] holds in L1 before it is written: 16 KiB of 32-bit words.
-pub const STREAM_BLOCK: usize = 4096;
-/// A block of [`for_each_block`] where any length would do: 2 KiB of 32-bit words. Longer ones stream in bursts that the next
+/// Bytes of a result from which it is written past the caches.
+const STREAM_FROM_BYTES: usize = 32 << 20;
+/// The longest block that [`for_each_block`] holds in L1 before it is written, in 32-bit words: 16 KiB.
+const STREAM_BLOCK: usize = 4096;
+/// A block of [`for_each_block`] where any length would do, in elements. Longer ones stream in bursts that the next
 /// block's loads wait for.
 pub const BLOCK: usize = 512;
 /// Blocks that one task of [`for_each_block`] works through.
@@ -145,7 +145,7 @@ const BLOCKS_PER_TASK: usize = 64;
 pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     use rayon::prelude::*;
     let task = block * BLOCKS_PER_TASK.min((out.len() / block.max(1)).div_ceil(4 * threads)).max(1);
-    let streams = out.len() >= STREAM_FROM && block <= STREAM_BLOCK;
+    let streams = size_of_val(out) >= STREAM_FROM_BYTES && block * size_of::<T>() <= 4 * STREAM_BLOCK;
     let run = |index: usize, part: &mut [T]| {
         let first = index * (task / block);
         if !streams {

@@ -7,7 +7,8 @@ use std::sync::{Arc, LazyLock};
 
 use super::native::{NativeCall, for_each_chunk, simd};
 use super::order::order_key;
-use super::{Kernel, Prelude, built_in, math};
+use super::math::Real;
+use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
 /// Elements of a row that one workgroup reduces.
@@ -17,12 +18,12 @@ pub const COLUMN_SEGMENT: usize = 64;
 /// Independent accumulators of the native twins: four vectors of the widest SIMD.
 const LANES: usize = 64;
 
-fn define(name: &'static str, body: &str, native: super::NativeFn) -> Arc<Kernel> {
+fn define<T: Real>(operation: &str, body: &str, native: super::NativeFn) -> Arc<Kernel> {
     built_in(
-        Kernel::define(name)
+        Kernel::define(format!("{operation}_{}", T::DTYPE.wgsl()))
             .prelude(Prelude::Tree)
-            .read("x", DType::F32)
-            .write("y", DType::F32)
+            .read("x", T::DTYPE)
+            .write("y", T::DTYPE)
             .param("rows", DType::U32)
             .param("cols", DType::U32)
             .param("segment", DType::U32)
@@ -35,32 +36,41 @@ fn define(name: &'static str, body: &str, native: super::NativeFn) -> Arc<Kernel
 /// A tree of the kernel's own is put in front where the prelude has none.
 fn row_body(combine: &str, neutral: &str, tree: &str) -> String {
     let own = if tree == "tree_min" { TREE_MIN } else { "" };
-    let body = include_str!("../../kernels/reduce_f32.wgsl").replace("NEUTRAL", neutral).replace("TREE", tree);
-    format!("{own}fn combine(a: f32, b: f32) -> f32 {{\n    return {combine};\n}}\n{body}")
+    let body = include_str!("../../kernels/reduce.wgsl").replace("NEUTRAL", neutral).replace("TREE", tree);
+    format!("{own}fn combine(a: real, b: real) -> real {{\n    return {combine};\n}}\n{body}")
 }
 
 /// The least of all lanes is the greatest of their negatives: exact, and NaN stays NaN.
-const TREE_MIN: &str = "fn tree_min(lane: u32, value: f32) -> f32 {\n    return -tectum_tree_max(lane, -value);\n}\n";
+const TREE_MIN: &str = "fn tree_min(lane: u32, value: real) -> real {\n    return -tectum_tree_max(lane, -value);\n}\n";
 
-/// `y[row, s]` = sum of segment `s` of row `row`.
-pub static SUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    define("sum_f32", &row_body("a + b", "0.0", "tectum_tree_sum"), |call| reduce_rows(call, sum))
-});
+/// The reductions of one float type.
+pub struct Reductions {
+    /// `y[row, s]` = sum of segment `s` of row `row`.
+    pub sum: Arc<Kernel>,
+    /// `y[row, s]` = greatest element of segment `s` of row `row`; NaN if there is one.
+    pub max: Arc<Kernel>,
+    /// `y[row, s]` = least element of segment `s` of row `row`; NaN if there is one.
+    pub min: Arc<Kernel>,
+    /// `y[s, col]` = sum of column `col` over the rows of segment `s`.
+    pub sum_columns: Arc<Kernel>,
+}
 
-/// `y[row, s]` = greatest element of segment `s` of row `row`; NaN if there is one.
-pub static MAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    define("max_f32", &row_body("tectum_max(a, b)", "-tectum_inf()", "tectum_tree_max"), |call| reduce_rows(call, max))
-});
+static SINGLE: LazyLock<Reductions> = LazyLock::new(reductions::<f32>);
+static DOUBLE: LazyLock<Reductions> = LazyLock::new(reductions::<f64>);
 
-/// `y[row, s]` = least element of segment `s` of row `row`; NaN if there is one.
-pub static MIN: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    define("min_f32", &row_body("tectum_min(a, b)", "tectum_inf()", "tree_min"), |call| reduce_rows(call, min))
-});
+/// The reductions of f64, or of f32 for every other type.
+pub fn of(dtype: DType) -> &'static Reductions {
+    if dtype == DType::F64 { &DOUBLE } else { &SINGLE }
+}
 
-/// `y[s, col]` = sum of column `col` over the rows of segment `s`.
-pub static SUM_COLUMNS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    define("sum_columns_f32", include_str!("../../kernels/sum_columns_f32.wgsl"), sum_columns)
-});
+fn reductions<T: Real>() -> Reductions {
+    Reductions {
+        sum: define::<T>("sum", &row_body("a + b", "real(0.0)", "tectum_tree_sum"), |call| reduce_rows::<T>(call, sum)),
+        max: define::<T>("max", &row_body("tectum_max(a, b)", "-tectum_inf()", "tectum_tree_max"), |call| reduce_rows::<T>(call, max)),
+        min: define::<T>("min", &row_body("tectum_min(a, b)", "tectum_inf()", "tree_min"), |call| reduce_rows::<T>(call, min)),
+        sum_columns: define::<T>("sum_columns", include_str!("../../kernels/sum_columns.wgsl"), sum_columns::<T>),
+    }
+}
 
 /// `y[row, s]` = column of the first greatest element of segment `s` of row `row`; a NaN counts as greater than all.
 pub static ARGMAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
@@ -115,11 +125,12 @@ pub static ARGMAX_MERGE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    vec![SUM.clone(), MAX.clone(), SUM_COLUMNS.clone(), ARGMAX.clone(), ARGMAX_MERGE.clone(), MIN.clone()]
+    let own = |family: &Reductions| [&family.sum, &family.max, &family.min, &family.sum_columns].map(Arc::clone);
+    own(&SINGLE).into_iter().chain([ARGMAX.clone(), ARGMAX_MERGE.clone()]).chain(own(&DOUBLE)).collect()
 }
 
-fn reduce_rows(call: &NativeCall<'_>, reduce: fn(&[f32]) -> f32) {
-    let (x, y) = (call.read::<f32>(0), call.write::<f32>(1));
+fn reduce_rows<T: Real>(call: &NativeCall<'_>, reduce: fn(&[T]) -> T) {
+    let (x, y) = (call.read::<T>(0), call.write::<T>(1));
     let (cols, segment, segments) = (call.size(1), call.size(2), call.size(3));
     let items = call.size(0) * segments;
     let threads = call.threads_for(x.len());
@@ -134,23 +145,23 @@ fn reduce_rows(call: &NativeCall<'_>, reduce: fn(&[f32]) -> f32) {
 }
 
 /// Sum by 64 interleaved accumulators, then a tree over them.
-pub(super) fn sum(x: &[f32]) -> f32 {
-    fold_lanes(x, 0.0, |a, b| a + b)
+pub(super) fn sum<T: Real>(x: &[T]) -> T {
+    fold_lanes(x, T::ZERO, |a, b| a + b)
 }
 
 /// Greatest element; NaN if there is one; −∞ for none.
-pub(super) fn max(x: &[f32]) -> f32 {
-    fold_lanes(x, f32::NEG_INFINITY, math::max)
+pub(super) fn max<T: Real>(x: &[T]) -> T {
+    fold_lanes(x, T::NEG_INFINITY, T::max)
 }
 
 /// Least element; NaN if there is one; +∞ for none.
-pub(super) fn min(x: &[f32]) -> f32 {
-    fold_lanes(x, f32::INFINITY, math::min)
+pub(super) fn min<T: Real>(x: &[T]) -> T {
+    fold_lanes(x, T::INFINITY, T::min)
 }
 
 /// Folds by 64 interleaved accumulators, then a tree over them.
 #[inline(always)]
-pub(super) fn fold_lanes(x: &[f32], zero: f32, f: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
+pub(super) fn fold_lanes<T: Real>(x: &[T], zero: T, f: impl Fn(T, T) -> T + Copy) -> T {
     simd(
         #[inline(always)]
         || {
@@ -169,8 +180,8 @@ pub(super) fn fold_lanes(x: &[f32], zero: f32, f: impl Fn(f32, f32) -> f32 + Cop
 
 /// Steps every accumulator, in registers: through `&mut` they would go to the stack and back.
 #[inline(always)]
-pub(super) fn each_lane<const N: usize>(lanes: [f32; N], f: impl Fn(usize, f32) -> f32) -> [f32; N] {
-    let mut next = [0.0; N];
+pub(super) fn each_lane<T: Real, const N: usize>(lanes: [T; N], f: impl Fn(usize, T) -> T) -> [T; N] {
+    let mut next = [T::ZERO; N];
     for lane in 0..N {
         next[lane] = f(lane, lanes[lane]);
     }
@@ -179,7 +190,7 @@ pub(super) fn each_lane<const N: usize>(lanes: [f32; N], f: impl Fn(usize, f32) 
 
 /// Folds a power of two of lanes by halves.
 #[inline(always)]
-pub(super) fn fold_tree<const N: usize>(mut lanes: [f32; N], f: impl Fn(f32, f32) -> f32) -> f32 {
+pub(super) fn fold_tree<T: Real, const N: usize>(mut lanes: [T; N], f: impl Fn(T, T) -> T) -> T {
     let mut width = N;
     while width > 1 {
         width /= 2;
@@ -213,12 +224,12 @@ fn first_greatest(x: &[f32]) -> usize {
     block + x[block..].iter().position(|&x| order_key(x) == greatest).unwrap_or(0)
 }
 
-fn sum_columns(call: &NativeCall<'_>) {
-    let (x, y) = (call.read::<f32>(0), call.write::<f32>(1));
+fn sum_columns<T: Real>(call: &NativeCall<'_>) {
+    let (x, y) = (call.read::<T>(0), call.write::<T>(1));
     let (rows, cols, segment, segments) = (call.size(0), call.size(1), call.size(2), call.size(3));
     for_each_chunk(&mut y[..segments * cols], cols, call.threads_for(rows * cols), |s, y| {
         let part = &x[s * segment * cols..rows.min((s + 1) * segment) * cols];
-        y.fill(0.0);
+        y.fill(T::ZERO);
         simd(
             #[inline(always)]
             || {

@@ -3,6 +3,7 @@
 use naga::back::{hlsl, msl, spv};
 
 use super::Kernel;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 /// A kernel's translations.
@@ -10,11 +11,14 @@ use crate::error::{Error, Result};
 pub struct Translations {
     /// SPIR-V 1.3 words, for Vulkan.
     pub spirv: Vec<u32>,
-    /// Metal Shading Language 2.4.
-    pub msl: String,
-    /// HLSL for shader model 6.0.
-    pub hlsl: String,
+    /// Metal Shading Language 2.4; none for the types of [`VULKAN_ONLY`].
+    pub msl: Option<String>,
+    /// HLSL for shader model 6.0; none for the types of [`VULKAN_ONLY`].
+    pub hlsl: Option<String>,
 }
+
+/// Element types that are not written for Metal and DX12, with the reason.
+pub const VULKAN_ONLY: &[(DType, &str)] = &[(DType::F64, "Metal has no f64, and wgpu has none on DX12")];
 
 impl Kernel {
     /// Translates the kernel as wgpu does for each API.
@@ -26,6 +30,9 @@ impl Kernel {
         let fault = |language: &str, error: &dyn std::fmt::Display| Error::invalid(format!("kernel {} as {language}: {error}", self.name));
         let spv_options = spv::Options { lang_version: (1, 3), emit_int_div_checks: true, ..spv::Options::default() };
         let spirv = spv::write_vec(&module, &info, &spv_options, None).map_err(|e| fault("SPIR-V", &e))?;
+        if VULKAN_ONLY.iter().any(|(dtype, _)| self.uses(*dtype)) {
+            return Ok(Translations { spirv, msl: None, hlsl: None });
+        }
         let msl_options = msl::Options { lang_version: (2, 4), fake_missing_bindings: true, ..msl::Options::default() };
         let (msl, _) = msl::write_string(&module, &info, &msl_options, &msl::PipelineOptions::default()).map_err(|e| fault("MSL", &e))?;
         let hlsl_options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_0, ..hlsl::Options::default() };
@@ -34,6 +41,6 @@ impl Kernel {
         hlsl::Writer::new(&mut hlsl, &hlsl_options, &pipeline_options)
             .write(&module, &info, None)
             .map_err(|e| fault("HLSL", &e))?;
-        Ok(Translations { spirv, msl, hlsl })
+        Ok(Translations { spirv, msl: Some(msl), hlsl: Some(hlsl) })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Plan, Slot, SlotKind, View};
-use crate::device::{Compiled, Device};
+use crate::device::{Compiled, Device, DeviceInfo};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, fnv1a};
@@ -57,6 +57,7 @@ impl Plan {
     /// As [`Plan::compile`]; `Invalid` if a shared buffer is of another length or device, or is bound to something else
     /// than a state.
     pub fn compile_with(&self, device: &Device, shared: &[(View, &Buffer<f32>)]) -> Result<Executable> {
+        self.check_dtypes(device.info())?;
         self.check_shared(device, shared)?;
         let mut layout = Layout::new(self);
         let mut blocks = Vec::with_capacity(layout.list.buffer_bytes.len());
@@ -103,6 +104,22 @@ impl Plan {
             compiled,
             ran: false,
         })
+    }
+
+    /// Whether device code may use the element types of every launch.
+    pub(super) fn check_dtypes(&self, info: &DeviceInfo) -> Result<()> {
+        let lacking = self.kernels().flat_map(|kernel| kernel.bindings().iter().map(move |binding| (kernel, binding.dtype)));
+        match lacking.into_iter().find(|(_, dtype)| !info.dtypes.contains(dtype)) {
+            None => Ok(()),
+            Some((kernel, dtype)) => Err(Error::unsupported(format!(
+                "plan {}: kernel {} needs {}, which device {} ({}) lacks; tectum devices lists what each has",
+                self.name,
+                kernel.name(),
+                dtype.wgsl(),
+                info.id,
+                info.name
+            ))),
+        }
     }
 
     fn check_shared(&self, device: &Device, shared: &[(View, &Buffer<f32>)]) -> Result<()> {

@@ -7,7 +7,7 @@ use crate::kernel::elementwise::{self, Arity};
 use crate::kernel::{groups_for, transfer};
 
 impl PlanBuilder {
-    /// Records `y[i] = value` for words of any type, given by their bits.
+    /// Records `y[i] = value` for 32-bit words of any type, given by their bits; an f64 is two words.
     ///
     /// # Errors
     /// As [`PlanBuilder::launch`].
@@ -15,8 +15,20 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        let n = y.len() as u32;
-        self.launch(&transfer::FILL, &[y.reinterpret(DType::U32)], &[n, bits], groups_for(y.len()))
+        let words = y.reinterpret(DType::U32);
+        self.launch(&transfer::FILL, &[words], &[words.len() as u32, bits], groups_for(words.len()))
+    }
+
+    /// Records `y[i] = value` for f32 or f64.
+    pub(super) fn fill_number(&mut self, y: View, value: f64) -> Result<()> {
+        if y.dtype() != DType::F64 {
+            return self.fill(y, (value as f32).to_bits());
+        }
+        if y.is_empty() {
+            return Ok(());
+        }
+        let values = self.constant("value", &vec![value; y.len()]);
+        self.copy(values, y)
     }
 
     /// Records `y[i] = x[i]` for words of any type.
@@ -29,17 +41,18 @@ impl PlanBuilder {
             return Ok(());
         }
         let views = [x.reinterpret(DType::U32), y.reinterpret(DType::U32)];
-        self.launch(&transfer::COPY, &views, &[y.len() as u32], groups_for(y.len()))
+        let words = views[1].len();
+        self.launch(&transfer::COPY, &views, &[words as u32], groups_for(words))
     }
 
     /// Records `y[i] = op(x[i])` for an operation of the op table (`abs`, `neg`, `sqrt`, `exp`, `log`, `sigmoid`, `tanh`,
     /// `relu`, `gelu`, `gelu_erf`, `silu`, `erf`, `sin`, `cos`, `exp2`, `log2`, `floor`, `ceil`, `round` (to even), `square`,
-    /// `reciprocal`, `rsqrt`).
+    /// `reciprocal`, `rsqrt`), on f32 or f64 as `x` is.
     ///
     /// # Errors
     /// `Invalid` for another name or lengths that differ; as [`PlanBuilder::launch`].
     pub fn unary(&mut self, op: &str, x: View, y: View) -> Result<()> {
-        let kernel = find(op, Arity::Unary)?;
+        let kernel = find(op, Arity::Unary, x.dtype())?;
         same_len(op, x, y)?;
         if y.is_empty() {
             return Ok(());
@@ -48,13 +61,13 @@ impl PlanBuilder {
     }
 
     /// Records `y[i] = op(a[i], b[i mod len(b)])` for an operation of the op table (`add`, `sub`, `mul`, `div`, `min`,
-    /// `max`, `tanh_grad`, `sigmoid_grad`, `relu_grad`): `b` may be a scalar or a row that repeats.
+    /// `max`, `tanh_grad`, `sigmoid_grad`, `relu_grad`): `b` may be a scalar or a row that repeats. On f32 or f64 as `a` is.
     ///
     /// # Errors
     /// `Invalid` for another name, `a` and `y` of different lengths, or a `b` whose length does not divide theirs; as
     /// [`PlanBuilder::launch`].
     pub fn binary(&mut self, op: &str, a: View, b: View, y: View) -> Result<()> {
-        let kernel = find(op, Arity::Binary)?;
+        let kernel = find(op, Arity::Binary, a.dtype())?;
         same_len(op, a, y)?;
         if y.is_empty() {
             return Ok(());
@@ -66,8 +79,8 @@ impl PlanBuilder {
     }
 }
 
-fn find(op: &str, arity: Arity) -> Result<&'static std::sync::Arc<crate::kernel::Kernel>> {
-    match elementwise::find(op) {
+fn find(op: &str, arity: Arity, dtype: DType) -> Result<&'static std::sync::Arc<crate::kernel::Kernel>> {
+    match elementwise::find(op, dtype) {
         Some((row, kernel)) if row.arity == arity => Ok(kernel),
         _ => {
             let names: Vec<_> = elementwise::OPS.iter().filter(|row| row.arity == arity).map(|row| row.name).collect();

@@ -58,7 +58,7 @@ impl PlanBuilder {
     /// # Shapes
     /// `a` [m, k], `b` [k, n], bias [n], residual and `y` [m, n], row-major.
     /// # Numerics
-    /// f32 accumulation; same device, same bits.
+    /// Everything is f32, or everything f64, accumulation included; same device, same bits.
     /// # Errors
     /// `Invalid` naming the shapes if they do not fit or k = 0; as [`PlanBuilder::launch`].
     pub fn gemm(&mut self, a: Matrix, b: Matrix, y: View, tail: GemmTail) -> Result<()> {
@@ -88,7 +88,7 @@ impl PlanBuilder {
         views.extend(tail.bias);
         views.extend(tail.residual);
         let tiles = m.div_ceil(TILE) * n.div_ceil(TILE);
-        self.launch(gemm_kernel(tail.epilogue()), &views, &params, groups(tiles))
+        self.launch(gemm_kernel(tail.epilogue(), y.dtype()), &views, &params, groups(tiles))
     }
 
     /// Records `y = activation(a·x + bias) + residual` for a vector `x`.
@@ -118,6 +118,6 @@ impl PlanBuilder {
         views.extend(tail.bias);
         views.extend(tail.residual);
         let params = [m as u32, k as u32, tail.activation as u32];
-        self.launch(matvec_kernel(tail.epilogue()), &views, &params, groups(m))
+        self.launch(matvec_kernel(tail.epilogue(), y.dtype()), &views, &params, groups(m))
     }
 }

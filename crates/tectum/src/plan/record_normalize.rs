@@ -17,9 +17,9 @@ impl PlanBuilder {
     pub fn min(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
         check("min", x, y, rows, cols)?;
         if cols == 0 {
-            return self.fill(y, f32::INFINITY.to_bits());
+            return self.fill_number(y, f64::INFINITY);
         }
-        self.reduce_rows(&reduce::MIN, x, y, rows, cols)
+        self.reduce_rows(&reduce::of(x.dtype()).min, x, y, rows, cols)
     }
 
     /// Records `y[row] = Σ x[row, ..] / cols`. A row of no elements gives NaN.
@@ -27,13 +27,13 @@ impl PlanBuilder {
     /// # Shapes
     /// `x` [rows, cols], `y` [rows].
     /// # Numerics
-    /// f32 accumulation by the tree of [`PlanBuilder::sum`], one division; same device, same bits.
+    /// Accumulation in the type of `x` by the tree of [`PlanBuilder::sum`], one division; same device, same bits.
     /// # Errors
     /// As [`PlanBuilder::sum`].
     pub fn mean(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
         check("mean", x, y, rows, cols)?;
         if cols == 0 {
-            return self.fill(y, f32::NAN.to_bits());
+            return self.fill_number(y, f64::NAN);
         }
         if rows == 0 {
             return Ok(());
@@ -41,13 +41,13 @@ impl PlanBuilder {
         let (mut from, mut width) = (x, cols);
         while width > SEGMENT {
             let segments = width.div_ceil(SEGMENT);
-            let sums = self.temp(DType::F32, rows * segments);
+            let sums = self.temp(x.dtype(), rows * segments);
             let params = [rows, width, SEGMENT, segments].map(|word| word as u32);
-            self.launch(&reduce::SUM, &[from, sums], &params, groups(rows * segments))?;
+            self.launch(&reduce::of(x.dtype()).sum, &[from, sums], &params, groups(rows * segments))?;
             (from, width) = (sums, segments);
         }
-        let params = [rows as u32, width as u32, (cols as f32).to_bits()];
-        self.launch(&moments::MEAN, &[from, y], &params, groups(rows))
+        let params = [rows, width, cols].map(|word| word as u32);
+        self.launch(moments::mean_kernel(x.dtype()), &[from, y], &params, groups(rows))
     }
 
     /// Records the mean of each row and its variance `Σ (x − mean)² / (cols − ddof)`: `ddof` 0 for the variance of the row

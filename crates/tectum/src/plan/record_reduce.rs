@@ -1,4 +1,4 @@
-//! Recording sum, max, argmax and softmax.
+//! Recording sum, max, argmax and softmax. Sums and extremes are of f32 or f64, as the operand is.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ impl PlanBuilder {
     /// Records `y[row] = Σ x[row, ..]`. A row of no elements sums to 0.
     ///
     /// # Shapes
-    /// `x` [rows, cols], `y` [rows].
+    /// `x` [rows, cols], `y` [rows], both f32 or both f64.
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn sum(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
         check("sum", x, y, rows, cols)?;
         if cols == 0 {
-            return self.fill(y, 0.0f32.to_bits());
+            return self.fill_number(y, 0.0);
         }
-        self.reduce_rows(&reduce::SUM, x, y, rows, cols)
+        self.reduce_rows(&reduce::of(x.dtype()).sum, x, y, rows, cols)
     }
 
     /// Records `y[row] = max x[row, ..]`, NaN if the row holds one. A row of no elements gives −∞.
@@ -32,9 +32,9 @@ impl PlanBuilder {
     pub fn max(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
         check("max", x, y, rows, cols)?;
         if cols == 0 {
-            return self.fill(y, f32::NEG_INFINITY.to_bits());
+            return self.fill_number(y, f64::NEG_INFINITY);
         }
-        self.reduce_rows(&reduce::MAX, x, y, rows, cols)
+        self.reduce_rows(&reduce::of(x.dtype()).max, x, y, rows, cols)
     }
 
     pub(super) fn reduce_rows(&mut self, kernel: &Arc<Kernel>, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
@@ -42,7 +42,7 @@ impl PlanBuilder {
             return Ok(());
         }
         let segments = cols.div_ceil(SEGMENT);
-        let target = if segments == 1 { y } else { self.temp(DType::F32, rows * segments) };
+        let target = if segments == 1 { y } else { self.temp(x.dtype(), rows * segments) };
         let params = [rows, cols, SEGMENT.min(cols), segments].map(|word| word as u32);
         self.launch(kernel, &[x, target], &params, groups(rows * segments))?;
         if segments == 1 { Ok(()) } else { self.reduce_rows(kernel, target, y, rows, segments) }
@@ -57,15 +57,15 @@ impl PlanBuilder {
     pub fn sum_columns(&mut self, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
         check("sum_columns", x, y, cols, rows)?;
         if rows == 0 {
-            return self.fill(y, 0.0f32.to_bits());
+            return self.fill_number(y, 0.0);
         }
         if cols == 0 {
             return Ok(());
         }
         let segments = rows.div_ceil(COLUMN_SEGMENT);
-        let target = if segments == 1 { y } else { self.temp(DType::F32, segments * cols) };
+        let target = if segments == 1 { y } else { self.temp(x.dtype(), segments * cols) };
         let params = [rows, cols, COLUMN_SEGMENT.min(rows), segments].map(|word| word as u32);
-        self.launch(&reduce::SUM_COLUMNS, &[x, target], &params, groups_for(segments * cols))?;
+        self.launch(&reduce::of(x.dtype()).sum_columns, &[x, target], &params, groups_for(segments * cols))?;
         if segments == 1 { Ok(()) } else { self.sum_columns(target, y, segments, cols) }
     }
 

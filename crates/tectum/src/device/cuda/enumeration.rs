@@ -121,7 +121,7 @@ fn describe(driver: &'static Driver, version: &str, number: c_int) -> Result<Fou
             workgroup_memory_bytes: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as u32,
             max_workgroup_size: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)? as u32,
         },
-        dtypes: vec![DType::F32, DType::U32, DType::I32],
+        dtypes: vec![DType::F32, DType::U32, DType::I32, DType::F64],
     };
     let memory_pools = ask(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0;
     Ok(Found { driver, handle, info, capability, memory_pools })

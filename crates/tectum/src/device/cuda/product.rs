@@ -1,8 +1,9 @@
 //! Recognising matrix products that a library may compute: those that end in a sum, with no activation.
 //!
 //! The library's activations are other functions than ours: what its relu makes of NaN and how exact its gelu is are not
-//! documented, so products with an activation stay with the kernel.
+//! documented, so products with an activation stay with the kernel, and so do products of f64.
 
+use crate::dtype::DType;
 use crate::kernel::Activation;
 use crate::kernel::gemm::{Epilogue, gemm_kernel};
 use crate::launch::Launch;
@@ -34,7 +35,7 @@ impl Product {
         let epilogue = [(false, false), (true, false), (false, true), (true, true)]
             .map(|(bias, residual)| Epilogue { bias, residual })
             .into_iter()
-            .find(|&epilogue| gemm_kernel(epilogue).hash() == launch.kernel.hash())?;
+            .find(|&epilogue| gemm_kernel(epilogue, DType::F32).hash() == launch.kernel.hash())?;
         let &[m, n, k, a_row, a_col, b_row, b_col, activation] = launch.params.as_slice() else { return None };
         if activation != Activation::None as u32 {
             return None;
@@ -63,7 +64,7 @@ mod tests {
     use crate::kernel::transfer::COPY;
 
     fn launch(bias: bool, residual: bool, params: [u32; 8]) -> Launch {
-        let kernel = gemm_kernel(Epilogue { bias, residual }).clone();
+        let kernel = gemm_kernel(Epilogue { bias, residual }, DType::F32).clone();
         Launch { kernel, regions: Vec::new(), params: params.to_vec(), groups: 1 }
     }
 
@@ -103,7 +104,7 @@ mod tests {
             assert_eq!(Product::of(&launch(true, false, [2, 3, 5, 5, 1, 3, 1, activation as u32])), None);
         }
         assert_eq!(Product::of(&launch(false, false, [2, 3, 5, 7, 2, 3, 1, 0])), None, "strides of neither axis");
-        let matvec = matvec_kernel(Epilogue { bias: false, residual: false }).clone();
+        let matvec = matvec_kernel(Epilogue { bias: false, residual: false }, DType::F32).clone();
         for (kernel, params) in [(matvec, vec![2, 3, 0]), (COPY.clone(), vec![4])] {
             assert_eq!(Product::of(&Launch { kernel, regions: Vec::new(), params, groups: 1 }), None);
         }

@@ -46,6 +46,7 @@ pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevi
     let timestamps = adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY);
     let mut features = wgpu::Features::empty();
     features.set(wgpu::Features::TIMESTAMP_QUERY, timestamps);
+    features.set(DOUBLE_FEATURES, info.dtypes.contains(&DType::F64));
     features.set(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS, info.unified_memory);
     let request = adapter.request_device(&wgpu::DeviceDescriptor {
         label: Some("tectum"),
@@ -67,6 +68,14 @@ pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevi
     });
     let context = Context { info, device, queue, faults, timestamps };
     Ok(Some(WgpuDevice { context: Arc::new(context), cache: Mutex::new(PipelineCache::default()) }))
+}
+
+/// What f64 takes: its own arithmetic, and its bits as integers of the same width.
+const DOUBLE_FEATURES: wgpu::Features = wgpu::Features::SHADER_F64.union(wgpu::Features::SHADER_INT64);
+
+fn dtypes(features: wgpu::Features) -> Vec<DType> {
+    let double = features.contains(DOUBLE_FEATURES).then_some(DType::F64);
+    [DType::F32, DType::U32, DType::I32].into_iter().chain(double).collect()
 }
 
 fn describe(api: Api, number: usize, adapter: &wgpu::Adapter) -> DeviceInfo {
@@ -106,7 +115,7 @@ fn describe(api: Api, number: usize, adapter: &wgpu::Adapter) -> DeviceInfo {
             workgroup_memory_bytes: limits.max_compute_workgroup_storage_size,
             max_workgroup_size: limits.max_compute_invocations_per_workgroup,
         },
-        dtypes: vec![DType::F32, DType::U32, DType::I32],
+        dtypes: dtypes(adapter.features()),
     }
 }
 

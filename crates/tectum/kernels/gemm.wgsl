@@ -1,9 +1,9 @@
 // y[m, n] = activation(Σ_k a[m, k]·b[k, n] + bias[n]) + residual[m, n]
 // in: a by strides (a_row, a_col), b by strides (b_row, b_col), bias [n] and residual [m, n] where the variant has them;
 // out: y [m, n]. A workgroup computes a tile of 64 × 64, an invocation 4 × 4 of it, over slices of 16 of k held in
-// 8 KiB of workgroup memory; tiles stride over the workgroups. f32 accumulation, k in order.
-var<workgroup> a_tile: array<f32, 1024>;
-var<workgroup> b_tile: array<f32, 1024>;
+// 8 KiB of workgroup memory (16 KiB for f64); tiles stride over the workgroups. Accumulation in `real`, k in order.
+var<workgroup> a_tile: array<real, 1024>;
+var<workgroup> b_tile: array<real, 1024>;
 
 @compute @workgroup_size(256)
 fn main(
@@ -18,10 +18,10 @@ fn main(
     for (var tile = group.x; tile < tiles; tile += groups.x) {
         let first_row = (tile / tiles_n) * 64u;
         let first_col = (tile % tiles_n) * 64u;
-        var acc0 = vec4<f32>();
-        var acc1 = vec4<f32>();
-        var acc2 = vec4<f32>();
-        var acc3 = vec4<f32>();
+        var acc0 = vec4<real>();
+        var acc1 = vec4<real>();
+        var acc2 = vec4<real>();
+        var acc3 = vec4<real>();
         for (var first_k = 0u; first_k < params.k; first_k += 16u) {
             for (var part = 0u; part < 4u; part += 1u) {
                 // Neighbouring lanes walk the contiguous axis of each operand.
@@ -32,7 +32,7 @@ fn main(
                     a_k = slot / 64u;
                     a_m = slot % 64u;
                 }
-                var value = 0.0;
+                var value = real(0.0);
                 if first_row + a_m < params.m && first_k + a_k < params.k {
                     value = a[(first_row + a_m) * params.a_row + (first_k + a_k) * params.a_col];
                 }
@@ -53,7 +53,7 @@ fn main(
             for (var k = 0u; k < 16u; k += 1u) {
                 let at = k * 64u + lane_row;
                 let bt = k * 64u + lane_col;
-                let right = vec4<f32>(b_tile[bt], b_tile[bt + 1u], b_tile[bt + 2u], b_tile[bt + 3u]);
+                let right = vec4<real>(b_tile[bt], b_tile[bt + 1u], b_tile[bt + 2u], b_tile[bt + 3u]);
                 acc0 += a_tile[at] * right;
                 acc1 += a_tile[at + 1u] * right;
                 acc2 += a_tile[at + 2u] * right;
@@ -68,7 +68,7 @@ fn main(
     }
 }
 
-fn store(row: u32, first_col: u32, values: vec4<f32>) {
+fn store(row: u32, first_col: u32, values: vec4<real>) {
     if row >= params.m {
         return;
     }

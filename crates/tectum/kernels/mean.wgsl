@@ -7,13 +7,13 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
     for (var row = group.x; row < params.rows; row += groups.x) {
-        var acc = 0.0;
+        var acc = real(0.0);
         for (var i = lane; i < params.cols; i += 256u) {
             acc += x[row * params.cols + i];
         }
         let total = tectum_tree_sum(lane, acc);
         if lane == 0u {
-            y[row] = total / params.divisor;
+            y[row] = total / real(params.divisor);
         }
     }
 }

@@ -1,6 +1,6 @@
 // Each segment of each row reduced to one value: y[row, s] = Σ (or greatest) x[row, s·segment ..]; a NaN stays.
 // in: x [rows, cols]; out: y [rows, segments]. One workgroup reduces one segment: 256 strided partial results, then a
-// binary tree; workgroups stride over the items. The tree is fixed by the shape. Body of sum_f32 and max_f32.
+// binary tree; workgroups stride over the items. The tree is fixed by the shape. Body of sum, max and min.
 @compute @workgroup_size(256)
 fn main(
     @builtin(local_invocation_index) lane: u32,

@@ -7,7 +7,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let s = item / params.cols;
         let col = item % params.cols;
         let end = min((s + 1u) * params.segment, params.rows);
-        var acc = 0.0;
+        var acc = real(0.0);
         for (var row = s * params.segment; row < end; row += 1u) {
             acc += x[row * params.cols + col];
         }

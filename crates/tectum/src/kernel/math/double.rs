@@ -1,0 +1,269 @@
+//! Elementary functions on `f64`: constants and polynomials of this width, and reduction of far angles. For the functions see
+//! the module above.
+
+type Real = f64;
+type Bits = u64;
+type Int = i64;
+
+/// Bits of the fraction.
+const FRACTION: u32 = 52;
+const FRACTION_MASK: Bits = (1 << FRACTION) - 1;
+const BIAS: i32 = 1023;
+/// The least number above 0 is 2 to the minus this.
+const LEAST: i32 = 1074;
+/// `+inf` as bits; a larger magnitude is NaN.
+const INF: Bits = 0x7ff0_0000_0000_0000;
+const NAN: Bits = 0x7ff8_0000_0000_0000;
+const SIGN: Bits = 1 << (Bits::BITS - 1);
+/// The upper half of the significand.
+const UPPER: Bits = 0xffff_ffff_f800_0000;
+const SQRT_HALF: Bits = 0x3fe6_a09e_667f_3bcd;
+
+/// Adding it rounds to the nearest integer (ties to even) and leaves that in the low bits: 1.5·2^FRACTION.
+const ROUND: Real = 6_755_399_441_055_744.0;
+
+const LOG2_E: Real = std::f64::consts::LOG2_E;
+const LOG2_E_LESS_ONE: Real = 0.442_695_040_888_963_4;
+/// ln 2 in two parts; the upper so short that its product with any exponent is exact.
+const LN2_HI: Real = 0.693_147_180_369_123_8;
+const LN2_LO: Real = 1.908_214_929_270_587_7e-10;
+
+const LN2: Real = std::f64::consts::LN_2;
+
+/// The largest argument whose exponential is finite, 709.782712893384.
+const EXP_MAX: Bits = 0x4086_2e42_fefa_39ef;
+/// −746, below which the exponential rounds to 0.
+const EXP_END: Bits = SIGN | 0x4087_5000_0000_0000;
+/// The same of the binary exponential: the number below 1024, and −1076.
+const EXP2_MAX: Bits = 0x408f_ffff_ffff_ffff;
+const EXP2_END: Bits = SIGN | 0x4090_d000_0000_0000;
+/// Where tanh and erf leave their first polynomial, 0.625 and 0.921875, and where they are 1: 20, 6.
+const TANH_SPLIT: Bits = 0x3fe4_0000_0000_0000;
+const TANH_ONE: Bits = 0x4034_0000_0000_0000;
+const ERF_SPLIT: Bits = 0x3fed_8000_0000_0000;
+const ERF_ONE: Bits = 0x4018_0000_0000_0000;
+/// From these magnitudes on the functions have reached their ends: 746, 756, 22, 39.
+const SIGMOID_END: Bits = 0x4087_5000_0000_0000;
+const SILU_END: Bits = 0x4087_a000_0000_0000;
+const GELU_END: Bits = 0x4036_0000_0000_0000;
+const GELU_ERF_END: Bits = 0x4043_8000_0000_0000;
+
+/// Steps to 1 of the grid about which gelu and gelu_erf are expanded, of its squares, and of what they multiply.
+const GRID: Real = 1024.0;
+const SQUARE: Real = 1024.0;
+const TOP: Real = 4_294_967_296.0;
+/// 2√(2/π) in two parts, the upper a multiple of 1/TOP.
+const GELU_A: [Real; 2] = [1.595_769_121_544_435_6, 6.129_509_145_186_187e-11];
+/// 2√(2/π)·0.044715 in two parts, the upper of 23 bits.
+const GELU_B: [Real; 2] = [0.071_354_806_423_187_26, 9.849_412_992_916_964e-09];
+/// The first coefficient of the normal tail.
+const TAIL_LAST: Real = 0.756_459_005_504_267_7;
+
+const TWO_OVER_PI: Real = std::f64::consts::FRAC_2_PI;
+/// π/2 in four parts, the first three of 26 bits: their products with a near quadrant are exact.
+const HALF_PI: [Real; 4] = [1.570_796_310_901_641_8, 1.589_325_471_229_585_7e-08, 6.123_233_932_053_594e-17, 6.368_317_163_510_95e-25];
+/// The largest angle that Cody and Waite's reduction takes: 823 549 rad.
+const NEAR: Bits = 0x4129_21fa_0000_0000;
+/// The largest angle that the near functions take: 2⁴⁰ rad.
+const NEAR_END: Bits = 0x4270_0000_0000_0000;
+/// 2/π in binary: 64 zeros, then 1216 bits after the point.
+pub(crate) const TWO_OVER_PI_WORDS: [u64; 20] = [
+    0,
+    0xa2f9_836e_4e44_1529,
+    0xfc27_57d1_f534_ddc0,
+    0xdb62_9599_3c43_9041,
+    0xfe51_63ab_debb_c561,
+    0xb724_6e3a_424d_d2e0,
+    0x0649_2eea_09d1_921c,
+    0xfe1d_eb1c_b129_a73e,
+    0xe882_35f5_2ebb_4484,
+    0xe99c_7026_b45f_7e41,
+    0x3991_d639_8353_39f4,
+    0x9c84_5f8b_bdf9_283b,
+    0x1ff8_97ff_de05_980f,
+    0xef2f_118b_5a0a_6d1f,
+    0x6d36_7ecf_27cb_09b7,
+    0x4f46_3f66_9e5f_ea2d,
+    0x7527_bac7_ebe5_f17b,
+    0x3d07_39f7_8a52_92ea,
+    0x6bfb_5fb1_1f8d_5d08,
+    0x5603_3046_fc7b_6bab,
+];
+
+/// (eʳ − 1 − r)/r² for |r| ≤ ½ ln 2.
+#[inline(always)]
+fn exp_polynomial(r: f64) -> f64 {
+    let p = 2.091_489_872_717_552_4e-09_f64;
+    let p = p.mul_add(r, 2.510_551_354_184_708_6e-08);
+    let p = p.mul_add(r, 2.755_727_313_289_604e-07);
+    let p = p.mul_add(r, 2.755_725_468_572_880_3e-06);
+    let p = p.mul_add(r, 2.480_158_732_595_111e-05);
+    let p = p.mul_add(r, 0.000_198_412_698_753_854_8);
+    let p = p.mul_add(r, 0.001_388_888_888_888_363_3);
+    let p = p.mul_add(r, 0.008_333_333_333_325_973);
+    let p = p.mul_add(r, 0.041_666_666_666_666_67);
+    let p = p.mul_add(r, 0.166_666_666_666_666_7);
+    p.mul_add(r, 0.5)
+}
+
+/// (ln(1 + f) − f + f²/2)/f³ for √½ ≤ 1 + f < √2.
+#[inline(always)]
+fn log_polynomial(f: f64) -> f64 {
+    let p = -0.025_061_228_095_282_464_f64;
+    let p = p.mul_add(f, 0.056_664_232_420_521_8);
+    let p = p.mul_add(f, -0.061_295_619_807_279_06);
+    let p = p.mul_add(f, 0.053_718_778_906_647_8);
+    let p = p.mul_add(f, -0.053_682_803_880_505_48);
+    let p = p.mul_add(f, 0.058_370_183_514_649_99);
+    let p = p.mul_add(f, -0.062_650_318_695_180_63);
+    let p = p.mul_add(f, 0.066_719_855_552_712_91);
+    let p = p.mul_add(f, -0.071_422_320_491_584_7);
+    let p = p.mul_add(f, 0.076_919_881_201_337_5);
+    let p = p.mul_add(f, -0.083_333_450_564_132_04);
+    let p = p.mul_add(f, 0.090_909_198_759_982_02);
+    let p = p.mul_add(f, -0.099_999_999_963_172_7);
+    let p = p.mul_add(f, 0.111_111_109_098_410_72);
+    let p = p.mul_add(f, -0.124_999_999_971_092_67);
+    let p = p.mul_add(f, 0.142_857_142_875_917_4);
+    let p = p.mul_add(f, -0.166_666_666_666_973_05);
+    let p = p.mul_add(f, 0.199_999_999_999_932_23);
+    let p = p.mul_add(f, -0.249_999_999_999_999_3);
+    p.mul_add(f, 0.333_333_333_333_333_37)
+}
+
+/// (tanh x − x)/x³ of z = x² below the split.
+#[inline(always)]
+fn tanh_polynomial(z: f64) -> f64 {
+    let p = 6.485_163_482_793_113e-06_f64;
+    let p = p.mul_add(z, -3.120_110_142_579_74e-05);
+    let p = p.mul_add(z, 9.257_116_129_556_769e-05);
+    let p = p.mul_add(z, -0.000_237_590_649_605_556_2);
+    let p = p.mul_add(z, 0.000_589_660_657_775_704_3);
+    let p = p.mul_add(z, -0.001_455_775_412_047_805_5);
+    let p = p.mul_add(z, 0.003_592_121_751_154_962_2);
+    let p = p.mul_add(z, -0.008_863_235_103_240_878);
+    let p = p.mul_add(z, 0.021_869_488_519_008_305);
+    let p = p.mul_add(z, -0.053_968_253_967_896_99);
+    let p = p.mul_add(z, 0.133_333_333_333_330_42);
+    p.mul_add(z, -0.333_333_333_333_333_3)
+}
+
+/// erf(x)/x − 1 of z = x² below the split.
+#[inline(always)]
+fn erf_polynomial(z: f64) -> f64 {
+    let p = 6.378_155_232_986_422e-11_f64;
+    let p = p.mul_add(z, -1.159_667_328_450_035e-09);
+    let p = p.mul_add(z, 1.471_185_790_686_518e-08);
+    let p = p.mul_add(z, -1.635_727_599_793_855_8e-07);
+    let p = p.mul_add(z, 1.646_159_084_505_310_7e-06);
+    let p = p.mul_add(z, -1.492_562_831_622_888_2e-05);
+    let p = p.mul_add(z, 0.000_120_553_323_451_278_49);
+    let p = p.mul_add(z, -0.000_854_832_701_111_023_7);
+    let p = p.mul_add(z, 0.005_223_977_625_288_488);
+    let p = p.mul_add(z, -0.026_866_170_645_119_85);
+    let p = p.mul_add(z, 0.112_837_916_709_550_82);
+    let p = p.mul_add(z, -0.376_126_389_031_837_54);
+    p.mul_add(z, 0.128_379_167_095_512_6)
+}
+
+/// (P(w) − `TAIL_LAST`)/w, for P see `normal_tail`.
+#[inline(always)]
+fn tail_polynomial(w: f64) -> f64 {
+    let p = -5.545_952_131_187_219e-08_f64;
+    let p = p.mul_add(w, 4.996_540_415_441_061e-08);
+    let p = p.mul_add(w, 3.431_271_500_968_253e-07);
+    let p = p.mul_add(w, -9.829_074_030_479_4e-08);
+    let p = p.mul_add(w, -9.398_493_042_482_029e-07);
+    let p = p.mul_add(w, -4.450_558_088_819_844e-07);
+    let p = p.mul_add(w, 8.975_863_572_377_228e-07);
+    let p = p.mul_add(w, 1.732_135_527_189_803e-06);
+    let p = p.mul_add(w, 2.124_684_736_367_181e-06);
+    let p = p.mul_add(w, 4.228_456_524_214_964e-07);
+    let p = p.mul_add(w, -6.223_188_223_559_568e-06);
+    let p = p.mul_add(w, -1.444_112_336_686_364e-05);
+    let p = p.mul_add(w, -9.269_980_966_999_51e-06);
+    let p = p.mul_add(w, 2.792_272_710_942_339e-05);
+    let p = p.mul_add(w, 8.410_799_990_342_835e-05);
+    let p = p.mul_add(w, 6.268_111_450_539_767e-05);
+    let p = p.mul_add(w, -0.000_183_340_875_324_362_35);
+    let p = p.mul_add(w, -0.000_549_039_824_034_758_5);
+    let p = p.mul_add(w, -0.000_191_377_979_549_158_37);
+    let p = p.mul_add(w, 0.001_957_281_565_506_603);
+    let p = p.mul_add(w, 0.003_509_079_611_631_978);
+    let p = p.mul_add(w, -0.005_250_384_483_753_651);
+    let p = p.mul_add(w, -0.022_948_593_847_542_79);
+    let p = p.mul_add(w, 0.022_301_364_183_905_67);
+    let p = p.mul_add(w, 0.157_680_600_396_061_05);
+    p.mul_add(w, -0.513_991_123_086_334_4)
+}
+
+/// (sin r − r)/r³ of z = r², |r| ≤ π/4.
+#[inline(always)]
+fn sine_polynomial(z: f64) -> f64 {
+    let p = -7.586_687_352_764_324e-13_f64;
+    let p = p.mul_add(z, 1.605_853_145_331_946_6e-10);
+    let p = p.mul_add(z, -2.505_210_623_140_23e-08);
+    let p = p.mul_add(z, 2.755_731_921_933_615_6e-06);
+    let p = p.mul_add(z, -0.000_198_412_698_412_650_6);
+    let p = p.mul_add(z, 0.008_333_333_333_333_331);
+    p.mul_add(z, -0.166_666_666_666_666_66)
+}
+
+/// (cos r − 1 + r²/2)/r⁴ of z = r², |r| ≤ π/4.
+#[inline(always)]
+fn cosine_polynomial(z: f64) -> f64 {
+    let p = -1.138_261_819_509_108_2e-11_f64;
+    let p = p.mul_add(z, 2.087_614_607_087_010_7e-09);
+    let p = p.mul_add(z, -2.755_731_727_078_194e-07);
+    let p = p.mul_add(z, 2.480_158_729_876_386e-05);
+    let p = p.mul_add(z, -0.001_388_888_888_888_739_5);
+    p.mul_add(z, 0.041_666_666_666_666_664)
+}
+
+/// What the last two coefficients of the normal tail lost.
+#[inline(always)]
+fn tail_low(w: f64) -> f64 {
+    3.465_498_769_173_791_4e-17 + -2.608_451_143_490_848_6e-17 * w
+}
+
+/// erfc(a) = 2 Φ(−√2·a), near enough where it is taken from 1.
+#[inline(always)]
+fn erf_complement(a: f64) -> f64 {
+    let u = a * std::f64::consts::SQRT_2;
+    let w = (u - 2.0) / (u + 2.5);
+    let p = TAIL_LAST + w * tail_polynomial(w);
+    2.0 * (exp_normal(-(a * a)) * (p / (u + 2.5)))
+}
+
+/// The bits of a subnormal number as an integer: put behind 2⁵², then less 2⁵².
+#[inline(always)]
+fn fraction_as_float(bits: u64) -> f64 {
+    const WHOLE: f64 = 4_503_599_627_370_496.0;
+    f64::from_bits((bits & FRACTION_MASK) | WHOLE.to_bits()) - WHOLE
+}
+
+/// For a positive finite x above [`NEAR`].
+fn reduce_far(x: f64) -> Reduced {
+    // x = m·2^e. In x·2/π, bits of 2/π worth 4 and more, times the integer m, are whole turns: 192 bits from there on matter.
+    let m = u128::from((x.to_bits() & FRACTION_MASK) | (1 << FRACTION));
+    let offset = ((x.to_bits() >> FRACTION) - 1013) as usize;
+    let bits = |index: usize| {
+        let two = u128::from(TWO_OVER_PI_WORDS[index]) << 64 | u128::from(TWO_OVER_PI_WORDS[index + 1]);
+        (two << (offset % 64)) >> 64
+    };
+    let first = offset / 64;
+    let turn = ((m * bits(first)) << 64).wrapping_add(m * bits(first + 1)).wrapping_add((m * bits(first + 2)) >> 64);
+
+    // The nearest quarter, and the signed rest as a fraction of one, in units of 2^-126.
+    let quadrant = (turn.wrapping_add(1 << 125) >> 126) as u32;
+    let rest = turn.wrapping_sub(u128::from(quadrant) << 126) as i128;
+    let zeros = rest.unsigned_abs().leading_zeros();
+    let leading = (rest.unsigned_abs() << zeros) >> 64;
+    let product = ((leading * 0xc90f_daa2_2168_c235) >> 64) as u64;
+
+    // 53 and 11 bits of rest·π/2, both exact.
+    let unit = f64::from_bits(u64::from(962 - zeros) << FRACTION | if rest < 0 { SIGN } else { 0 });
+    Reduced { r: (product & !0x7ff) as f64 * unit, low: (product & 0x7ff) as f64 * unit, quadrant }
+}
+
+include!("functions.rs");

@@ -1,0 +1,202 @@
+//! Elementary functions on `f32`: constants and polynomials of this width, and reduction of far angles. For the functions see
+//! the module above.
+
+type Real = f32;
+type Bits = u32;
+type Int = i32;
+
+/// Bits of the fraction.
+const FRACTION: u32 = 23;
+const FRACTION_MASK: Bits = (1 << FRACTION) - 1;
+const BIAS: i32 = 127;
+/// The least number above 0 is 2 to the minus this.
+const LEAST: i32 = 149;
+/// `+inf` as bits; a larger magnitude is NaN.
+const INF: Bits = 0x7f80_0000;
+const NAN: Bits = 0x7fc0_0000;
+const SIGN: Bits = 1 << (Bits::BITS - 1);
+/// The upper half of the significand.
+const UPPER: Bits = 0xffff_f000;
+const SQRT_HALF: Bits = 0x3f35_04f3;
+
+/// Adding it rounds to the nearest integer (ties to even) and leaves that in the low bits: 1.5·2^FRACTION.
+const ROUND: Real = 12_582_912.0;
+
+const LOG2_E: Real = std::f32::consts::LOG2_E;
+const LOG2_E_LESS_ONE: Real = 0.442_695_05;
+/// ln 2 in two parts; the upper so short that its product with any exponent is exact.
+const LN2_HI: Real = 355.0 / 512.0;
+const LN2_LO: Real = -2.121_944_4e-4;
+
+const LN2: Real = std::f32::consts::LN_2;
+
+/// The largest argument whose exponential is finite, 88.72283.
+const EXP_MAX: Bits = 0x42b1_7217;
+/// −104, below which the exponential rounds to 0.
+const EXP_END: Bits = SIGN | 0x42d0_0000;
+/// The same of the binary exponential: the number below 128, and −151.
+const EXP2_MAX: Bits = 0x42ff_ffff;
+const EXP2_END: Bits = SIGN | 0x4317_0000;
+/// Where tanh and erf leave their first polynomial, 0.625 and 0.921875, and where they are 1: 10, 3.9375.
+const TANH_SPLIT: Bits = 0x3f20_0000;
+const TANH_ONE: Bits = 0x4120_0000;
+const ERF_SPLIT: Bits = 0x3f6c_0000;
+const ERF_ONE: Bits = 0x407c_0000;
+/// From these magnitudes on the functions have reached their ends: 104, 112, 11, 14.5.
+const SIGMOID_END: Bits = 0x42d0_0000;
+const SILU_END: Bits = 0x42e0_0000;
+const GELU_END: Bits = 0x4130_0000;
+const GELU_ERF_END: Bits = 0x4168_0000;
+
+/// Steps to 1 of the grid about which gelu and gelu_erf are expanded, of its squares, and of what they multiply.
+const GRID: Real = 64.0;
+const SQUARE: Real = 8.0;
+const TOP: Real = 1024.0;
+/// 2√(2/π) in two parts, the upper a multiple of 1/TOP.
+const GELU_A: [Real; 2] = [1.595_703_1, 6.599_66e-5];
+/// 2√(2/π)·0.044715 in two parts, the upper of 14 bits.
+const GELU_B: [Real; 2] = [0.071_350_1, 4.718_616_4e-6];
+/// The first coefficient of the normal tail.
+const TAIL_LAST: Real = 0.756_459;
+
+const TWO_OVER_PI: Real = std::f32::consts::FRAC_2_PI;
+/// π/2 in four parts, the first three of 11 bits: their products with a near quadrant are exact.
+const HALF_PI: [Real; 4] = [1.570_312_5, 4.837_513e-4, 7.549_533_6e-8, 2.563_344e-12];
+/// The largest angle that Cody and Waite's reduction takes: 12 867 rad.
+const NEAR: Bits = 0x4649_0c00;
+/// The largest angle that the near functions take: 2²² rad.
+const NEAR_END: Bits = 0x4a80_0000;
+/// 2/π in binary: 32 zeros, then 224 bits after the point.
+const TWO_OVER_PI_WORDS: [u32; 8] =
+    [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab];
+
+/// (eʳ − 1 − r)/r² for |r| ≤ ½ ln 2.
+#[inline(always)]
+fn exp_polynomial(r: f32) -> f32 {
+    let p = 1.987_569_1e-4_f32;
+    let p = p.mul_add(r, 1.398_199_9e-3);
+    let p = p.mul_add(r, 8.333_452e-3);
+    let p = p.mul_add(r, 4.166_579_6e-2);
+    let p = p.mul_add(r, 1.666_666_5e-1);
+    p.mul_add(r, 0.5)
+}
+
+/// (ln(1 + f) − f + f²/2)/f³ for √½ ≤ 1 + f < √2.
+#[inline(always)]
+fn log_polynomial(f: f32) -> f32 {
+    let p = 7.037_683_6e-2_f32;
+    let p = p.mul_add(f, -1.151_461e-1);
+    let p = p.mul_add(f, 1.167_699_87e-1);
+    let p = p.mul_add(f, -1.242_014_1e-1);
+    let p = p.mul_add(f, 1.424_932_3e-1);
+    let p = p.mul_add(f, -1.666_805_7e-1);
+    let p = p.mul_add(f, 2.000_071_4e-1);
+    let p = p.mul_add(f, -2.499_999_4e-1);
+    p.mul_add(f, 3.333_333e-1)
+}
+
+/// (tanh x − x)/x³ of z = x² below the split.
+#[inline(always)]
+fn tanh_polynomial(z: f32) -> f32 {
+    let p = -5.704_988_7e-3_f32;
+    let p = p.mul_add(z, 2.063_908_8e-2);
+    let p = p.mul_add(z, -5.373_971_6e-2);
+    let p = p.mul_add(z, 1.333_144_2e-1);
+    p.mul_add(z, -3.333_328e-1)
+}
+
+/// erf(x)/x − 1 of z = x² below the split.
+#[inline(always)]
+fn erf_polynomial(z: f32) -> f32 {
+    let p = 7.997_498e-5_f32;
+    let p = p.mul_add(z, -8.049_931e-4);
+    let p = p.mul_add(z, 5.192_415e-3);
+    let p = p.mul_add(z, -2.685_573_3e-2);
+    let p = p.mul_add(z, 1.128_362_6e-1);
+    let p = p.mul_add(z, -3.761_263e-1);
+    p.mul_add(z, 1.283_791_7e-1)
+}
+
+/// (P(w) − `TAIL_LAST`)/w, for P see `normal_tail`.
+#[inline(always)]
+fn tail_polynomial(w: f32) -> f32 {
+    let p = 7.590_033e-5_f32;
+    let p = p.mul_add(w, -6.325_491e-5);
+    let p = p.mul_add(w, -5.454_203e-4);
+    let p = p.mul_add(w, -2.628_223_2e-4);
+    let p = p.mul_add(w, 1.952_935_4e-3);
+    let p = p.mul_add(w, 3.529_246e-3);
+    let p = p.mul_add(w, -5.249_216_7e-3);
+    let p = p.mul_add(w, -2.295_117_5e-2);
+    let p = p.mul_add(w, 2.230_123_6e-2);
+    let p = p.mul_add(w, 0.157_680_72);
+    p.mul_add(w, -0.513_991_1)
+}
+
+/// (sin r − r)/r³ of z = r², |r| ≤ π/4.
+#[inline(always)]
+fn sine_polynomial(z: f32) -> f32 {
+    let p = -1.951_529_6e-4_f32;
+    let p = p.mul_add(z, 8.332_161e-3);
+    p.mul_add(z, -1.666_665_5e-1)
+}
+
+/// (cos r − 1 + r²/2)/r⁴ of z = r², |r| ≤ π/4.
+#[inline(always)]
+fn cosine_polynomial(z: f32) -> f32 {
+    let p = 2.443_315_7e-5_f32;
+    let p = p.mul_add(z, -1.388_731_6e-3);
+    p.mul_add(z, 4.166_664_6e-2)
+}
+
+/// What the last two coefficients of the normal tail lost.
+#[inline(always)]
+fn tail_low(_: f32) -> f32 {
+    6.657e-9
+}
+
+/// erfc(a) = e^P(a), P near ln erfc.
+#[inline(always)]
+fn erf_complement(a: f32) -> f32 {
+    let p = -2.109_835e-5_f32;
+    let p = p.mul_add(a, 4.345_036_3e-4);
+    let p = p.mul_add(a, -4.171_272e-3);
+    let p = p.mul_add(a, 2.511_999e-2);
+    let p = p.mul_add(a, -1.082_809_6e-1);
+    let p = p.mul_add(a, -6.333_461_4e-1);
+    let p = p.mul_add(a, -1.129_515_3);
+    let p = p.mul_add(a, 1.747_539_6e-4);
+    exp_normal(p)
+}
+
+/// The bits of a subnormal number as an integer.
+#[inline(always)]
+fn fraction_as_float(bits: u32) -> f32 {
+    bits as i32 as f32
+}
+
+/// For a positive finite x of 2¹³ and more.
+fn reduce_far(x: f32) -> Reduced {
+    // x = m·2^e. In x·2/π, bits of 2/π worth 4 and more, times the integer m, are whole turns: 96 bits from there on matter.
+    let m = u64::from((x.to_bits() & 0x007f_ffff) | 0x0080_0000);
+    let offset = ((x.to_bits() >> 23) - 150 + 30) as usize;
+    let bits = |index: usize| {
+        let two = u64::from(TWO_OVER_PI_WORDS[index]) << 32 | u64::from(TWO_OVER_PI_WORDS[index + 1]);
+        (two << (offset % 32)) >> 32
+    };
+    let first = offset / 32;
+    let turn = ((m * bits(first)) << 32).wrapping_add(m * bits(first + 1)).wrapping_add((m * bits(first + 2)) >> 32);
+
+    // The nearest quarter, and the signed rest as a fraction of one, in units of 2^-62.
+    let quadrant = (turn.wrapping_add(1 << 61) >> 62) as u32;
+    let rest = turn.wrapping_sub(u64::from(quadrant) << 62) as i64;
+    let zeros = rest.unsigned_abs().leading_zeros();
+    let leading = (rest.unsigned_abs() << zeros) >> 32;
+    let product = ((leading * 0xc90f_daa2) >> 32) as u32;
+
+    // 24 and 8 bits of rest·π/2, both exact.
+    let unit = f32::from_bits((127 - 29 - zeros) << 23 | if rest < 0 { SIGN } else { 0 });
+    Reduced { r: (product & 0xffff_ff00) as f32 * unit, low: (product & 0xff) as f32 * unit, quadrant }
+}
+
+include!("functions.rs");
