@@ -5,12 +5,15 @@
 //! labels, its buffers are declared, its predicates exist. What its instructions mean is in `docs/programs.md`.
 
 mod address;
+mod builder;
 mod class;
 mod instruction;
 mod launch_config;
 mod operation;
 mod register;
 mod scalar_type;
+mod serialized;
+mod structure;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,12 +21,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use address::{Address, BufferIndex, SharedAddress};
+pub use builder::ProgramBuilder;
 pub use class::{BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, boundary_offset, mirror, neighbors};
 pub use instruction::{Guard, Instruction, Reads, Target, Write};
 pub use launch_config::LaunchConfig;
 pub use operation::{BinaryOp, Condition, ReduceOp, Scope, TernaryOp, UnaryOp};
 pub use register::{Predicate, Register};
 pub use scalar_type::Type;
+pub use structure::MOST_INSTRUCTIONS;
 
 /// How a program may use a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
