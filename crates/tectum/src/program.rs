@@ -7,6 +7,7 @@
 mod address;
 mod builder;
 mod class;
+mod diagnostic;
 mod instruction;
 mod launch_config;
 mod operation;
@@ -14,6 +15,7 @@ mod register;
 mod scalar_type;
 mod serialized;
 mod structure;
+mod text;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use address::{Address, BufferIndex, SharedAddress};
 pub use builder::ProgramBuilder;
+pub use diagnostic::Diagnostic;
 pub use class::{BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, boundary_offset, mirror, neighbors};
 pub use instruction::{Guard, Instruction, Reads, Target, Write};
 pub use launch_config::LaunchConfig;

@@ -31,7 +31,7 @@ impl Program {
 
     /// As [`Program::new`], with the place of the fault.
     pub(super) fn formed(mut parts: ProgramParts) -> std::result::Result<Program, Fault> {
-        parts.labels.sort_by_key(|label| label.target);
+        parts.labels.sort_by(|a, b| (a.target, &a.name).cmp(&(b.target, &b.name)));
         declarations(&parts).map_err(|message| Fault { instruction: None, message })?;
         let labelled: HashSet<Target> = parts.labels.iter().map(|label| label.target).collect();
         for (index, instruction) in parts.instructions.iter().enumerate() {
