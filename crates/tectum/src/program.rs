@@ -6,6 +6,7 @@
 
 mod address;
 mod builder;
+mod check;
 mod class;
 mod diagnostic;
 mod fault;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use address::{Address, BufferIndex, SharedAddress};
 pub use builder::ProgramBuilder;
 pub use diagnostic::Diagnostic;
+pub use check::Checked;
 pub use class::{BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, boundary_offset, mirror, neighbors};
 pub use fault::{Fault, FaultKind};
 pub use instruction::{Guard, Instruction, Reads, Target, Write};

@@ -1,0 +1,49 @@
+//! Which function calls which: recursion and depth.
+
+use super::Mistake;
+use super::flow::Flow;
+use crate::program::Program;
+
+/// The most calls within calls.
+pub const MOST_DEPTH: usize = 256;
+
+/// The functions, callees before their callers.
+pub struct CallOrder(pub Vec<usize>);
+
+/// Orders the functions, or tells the call that closes a circle or goes too deep.
+pub fn call_order(flow: &Flow, program: &Program) -> Result<CallOrder, Mistake> {
+    let calls: Vec<Vec<(usize, usize)>> = (0..flow.functions.len()).map(|function| calls(flow, program, function)).collect();
+    let mut callers = vec![Vec::new(); calls.len()];
+    for (function, called) in calls.iter().enumerate() {
+        called.iter().for_each(|(_, callee)| callers[*callee].push(function));
+    }
+    // Functions whose callees are all ordered come next; what is never reached this way calls in a circle.
+    let mut open: Vec<usize> = calls.iter().map(Vec::len).collect();
+    let mut order: Vec<usize> = (0..calls.len()).filter(|function| open[*function] == 0).collect();
+    let mut depth = vec![0; calls.len()];
+    let mut at = 0;
+    while let Some(&function) = order.get(at) {
+        at += 1;
+        if let Some((instruction, _)) = calls[function].iter().find(|(_, callee)| depth[*callee] >= MOST_DEPTH) {
+            return Err(Mistake { instruction: *instruction, message: format!("calls nest deeper than {MOST_DEPTH}") });
+        }
+        depth[function] = calls[function].iter().map(|(_, callee)| depth[*callee] + 1).max().unwrap_or(0);
+        for caller in &callers[function] {
+            open[*caller] -= 1;
+            if open[*caller] == 0 {
+                order.push(*caller);
+            }
+        }
+    }
+    let circular = (0..calls.len()).filter(|function| open[*function] > 0).flat_map(|function| &calls[function]);
+    match circular.filter(|(_, callee)| open[*callee] > 0).min() {
+        None => Ok(CallOrder(order)),
+        Some((instruction, _)) => Err(Mistake { instruction: *instruction, message: "the call is part of a recursion".to_owned() }),
+    }
+}
+
+/// The calls of a function: instruction and callee.
+fn calls(flow: &Flow, program: &Program, function: usize) -> Vec<(usize, usize)> {
+    let code = flow.functions[function].blocks.iter().flat_map(|block| block.code(program));
+    code.filter_map(|(index, instruction)| Some((index, flow.callee(instruction)?))).collect()
+}
