@@ -9,7 +9,10 @@ mod builder;
 mod check;
 mod class;
 mod diagnostic;
+mod evaluate;
+mod extent;
 mod fault;
+pub mod generate;
 mod instruction;
 mod launch_config;
 mod operation;
@@ -29,13 +32,14 @@ pub use builder::ProgramBuilder;
 pub use diagnostic::Diagnostic;
 pub use check::Checked;
 pub use class::{BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, boundary_offset, mirror, neighbors};
+pub use evaluate::{Outcome, scalar};
 pub use fault::{Fault, FaultKind};
 pub use instruction::{Guard, Instruction, Reads, Target, Write};
 pub use launch_config::LaunchConfig;
 pub use operation::{BinaryOp, Condition, ReduceOp, Scope, TernaryOp, UnaryOp};
 pub use register::{Predicate, Register};
 pub use scalar_type::Type;
-pub use structure::MOST_INSTRUCTIONS;
+pub use structure::{MOST_INSTRUCTIONS, MOST_POOL_BYTES, MOST_SHARED_BYTES};
 
 /// How a program may use a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -55,6 +55,8 @@ impl LaunchConfig {
         let (lanes, all) = (self.block_lanes(), self.lanes());
         if lanes > Self::MOST_BLOCK_LANES {
             return Err(Error::invalid(format!("launch: block {:?} has {lanes} lanes, the most is {}", self.block, Self::MOST_BLOCK_LANES)));
+        } else if self.shared_bytes > super::MOST_SHARED_BYTES {
+            return Err(Error::invalid(format!("launch: {} bytes of shared memory, the most is {}", self.shared_bytes, super::MOST_SHARED_BYTES)));
         } else if all > u64::from(u32::MAX) {
             return Err(Error::invalid(format!("launch: grid {:?} of block {:?} has {all} lanes, the most is {}", self.grid, self.block, u32::MAX)));
         }

@@ -8,6 +8,11 @@ use crate::error::{Error, Result};
 /// The most instructions of a program: what indices and analyses are comfortable with.
 pub const MOST_INSTRUCTIONS: usize = 1 << 20;
 
+/// The most bytes of a lane's pool.
+pub const MOST_POOL_BYTES: u32 = 1 << 16;
+/// The most bytes of a block's shared memory that a program may ask for; devices have less.
+pub const MOST_SHARED_BYTES: u32 = 1 << 24;
+
 /// Why an instruction or a declaration is not well formed; the place is an instruction's index.
 pub(super) struct Fault {
     /// The instruction, if it is one's fault.
@@ -61,6 +66,10 @@ fn declarations(parts: &ProgramParts) -> std::result::Result<(), String> {
         return Err(format!("{count} instructions, the most is {MOST_INSTRUCTIONS}"));
     } else if !parts.name.is_empty() && !is_name(&parts.name) {
         return Err(format!("{:?} is not a name", parts.name));
+    } else if parts.pool_bytes > MOST_POOL_BYTES {
+        return Err(format!("a pool of {} bytes, the most is {MOST_POOL_BYTES}", parts.pool_bytes));
+    } else if parts.shared_bytes > MOST_SHARED_BYTES {
+        return Err(format!("{} bytes of shared memory, the most is {MOST_SHARED_BYTES}", parts.shared_bytes));
     }
     let mut names = HashSet::new();
     for buffer in &parts.buffers {
