@@ -214,3 +214,6 @@ impl fmt::Debug for Program {
         self.parts.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests;
