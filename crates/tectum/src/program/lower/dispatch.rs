@@ -119,7 +119,8 @@ fn jump(instruction: Instruction, blocks: &Blocks, next: &str) -> Option<Vec<Str
         }
         Instruction::Return => vec!["depth -= 1u;".to_owned(), "pc = returns[depth];".to_owned()],
         Instruction::Exit => vec![format!("pc = {END};")],
-        Instruction::Barrier { .. } if next == END => vec![format!("pc = {WAITS:#x}u + 0x7ffffffeu;")],
+        // Nothing comes after the barrier: to wait at it is to end.
+        Instruction::Barrier { .. } if next == END => vec![format!("pc = {END};")],
         Instruction::Barrier { .. } => vec![format!("pc = {WAITS:#x}u + {next};")],
         _ => return None,
     })
