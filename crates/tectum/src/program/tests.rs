@@ -1,4 +1,5 @@
 mod assembler;
+mod bounds;
 mod checks;
 mod defects;
 mod equivalence;

@@ -5,12 +5,10 @@
 //! what they write. Lanes that end in divergent flow leave the rest of the program divergent. Functions are followed with the
 //! union of what their callers bring.
 
-mod postdominators;
-
 use super::Mistake;
 use super::flow::{Flow, Function};
+use super::postdominators::Postdominators;
 use crate::program::{Address, Instruction, Predicate, Program, Register, SharedAddress, Write};
-use postdominators::Postdominators;
 
 /// Registers, predicates, then the phase.
 const SLOTS: usize = 256 + Predicate::COUNT as usize + 1;
