@@ -4,6 +4,7 @@ mod checks;
 mod defects;
 mod equivalence;
 mod instructions;
+mod library;
 
 use super::{LaunchConfig, Outcome, Program};
 

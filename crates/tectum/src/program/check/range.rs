@@ -26,7 +26,7 @@ impl Range {
 
     /// Whether every value is a multiple of a type's size.
     pub fn is_aligned(self, ty: Type) -> bool {
-        self.multiple % ty.bytes() == 0
+        self.multiple.is_multiple_of(ty.bytes())
     }
 
     /// The range itself, if it does not pass the type's greatest value.

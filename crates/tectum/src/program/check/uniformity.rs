@@ -8,7 +8,7 @@
 use super::Mistake;
 use super::flow::{Flow, Function};
 use super::postdominators::Postdominators;
-use crate::program::{Address, Instruction, Predicate, Program, Register, SharedAddress, Write};
+use crate::program::{Address, Instruction, Predicate, Program, Register, Write};
 
 /// Registers, predicates, then the phase.
 const SLOTS: usize = 256 + Predicate::COUNT as usize + 1;
@@ -158,10 +158,9 @@ impl<'a> Analysis<'a> {
         match instruction {
             Instruction::LoadGlobal { address, .. } => {
                 let buffer = if matches!(address, Address::Phi(_)) { self.program.boundary() } else { address.buffer() };
-                matches!(address, Address::Own { .. }) || !buffer.is_some_and(|buffer| !self.program.buffer(buffer).access.writes())
+                matches!(address, Address::Own { .. }) || buffer.is_none_or(|buffer| self.program.buffer(buffer).access.writes())
             }
-            Instruction::LoadShared { address, .. } => matches!(address, SharedAddress::Own | SharedAddress::Constant(_) | SharedAddress::Indexed(_)),
-            Instruction::PoolLoad { .. } | Instruction::PoolAllocate { .. } | Instruction::UnityTest { .. } => true,
+            Instruction::LoadShared { .. } | Instruction::PoolLoad { .. } | Instruction::PoolAllocate { .. } | Instruction::UnityTest { .. } => true,
             _ => false,
         }
     }

@@ -3,8 +3,11 @@
 use super::{bytes_of, run, values_of};
 use crate::program::{Fault, FaultKind, LaunchConfig, Outcome, Program, Type};
 
-/// `operation` on immediates of types, and the result as it is written.
-const VALUES: &[(&str, &[(&str, &str)], (&str, &str))] = &[
+/// A type and a value as they are written.
+type Written = (&'static str, &'static str);
+
+/// An operation, its operands from r1 on, and the result.
+const VALUES: &[(&str, &[Written], Written)] = &[
     // Integers wrap.
     ("add.i8 r0, r1, r2", &[("i8", "127"), ("i8", "1")], ("i8", "-128")),
     ("add.u64 r0, r1, r2", &[("u64", "18446744073709551615"), ("u64", "2")], ("u64", "1")),
@@ -282,7 +285,7 @@ fn endless_programs_stop_at_the_limit_of_steps() {
 #[test]
 fn launches_that_contradict_the_buffers_are_refused() {
     let program = Program::parse("program c\nbuffer x: f32 read\nbuffer y: f32 write\nldg.f32 r0, [x]\nstg.f32 [y], r0").and_then(|program| program.check()).expect("valid");
-    let mut refuse = |launch: LaunchConfig, sizes: &[usize], part: &str| {
+    let refuse = |launch: LaunchConfig, sizes: &[usize], part: &str| {
         let mut buffers: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; *size]).collect();
         let message = program.evaluate(&launch, &mut buffers, 1000).expect_err(part).to_string();
         assert!(message.contains(part), "{message}");
