@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 pub use address::{Address, BufferIndex, SharedAddress};
 pub use builder::ProgramBuilder;
 pub use diagnostic::Diagnostic;
-pub use check::Checked;
+pub use check::{Bounded, Checked};
 pub use class::{BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, boundary_offset, mirror, neighbors};
 pub use evaluate::{Outcome, scalar};
 pub use fault::{Fault, FaultKind};

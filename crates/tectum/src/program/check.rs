@@ -1,14 +1,18 @@
 //! The check: what every program that runs satisfies.
 
 mod access;
+mod bounds;
 mod call_order;
 mod definitions;
 mod flow;
+mod postdominators;
+mod range;
 mod uniformity;
 
 use super::diagnostic::{Diagnostic, Places};
 use super::Program;
 use crate::error::Result;
+pub use bounds::Bounded;
 use call_order::call_order;
 use flow::Flow;
 

@@ -41,7 +41,7 @@ pub const fn boundary_offset(class: u32, page: u32, byte: u32) -> u64 {
 /// The class whose label differs from that of (class mod 96) in e7 alone.
 pub const fn mirror(class: u32) -> u32 {
     let class = class % CLASSES;
-    if class / 3 % 2 == 0 { class + 3 } else { class - 3 }
+    if (class / 3).is_multiple_of(2) { class + 3 } else { class - 3 }
 }
 
 /// The neighbours of (class mod 96) in ascending order, and how many there are (5 or 6; what follows is 0).
@@ -51,7 +51,7 @@ pub const fn mirror(class: u32) -> u32 {
 pub fn neighbors(class: u32) -> ([u32; 6], usize) {
     const STRIDES: [u32; 4] = [48, 24, 12, 6];
     let class = class % CLASSES;
-    let flips = STRIDES.map(|stride| if class / stride % 2 == 0 { class + stride } else { class - stride });
+    let flips = STRIDES.map(|stride| if (class / stride).is_multiple_of(2) { class + stride } else { class - stride });
     let steps = match class % 3 {
         0 => vec![class + 1],
         1 => vec![class - 1, class + 1],

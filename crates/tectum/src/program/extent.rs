@@ -17,7 +17,7 @@ impl Checked {
             return refuse(format!("{} buffers given, {} declared", sizes.len(), program.buffers().len()));
         }
         for (buffer, size) in program.buffers().iter().zip(sizes) {
-            if size % buffer.ty.bytes() != 0 {
+            if !size.is_multiple_of(buffer.ty.bytes()) {
                 return refuse(format!("buffer {}: {size} bytes are no whole number of {}", buffer.name, buffer.ty));
             }
         }

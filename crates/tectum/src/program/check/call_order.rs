@@ -35,11 +35,28 @@ pub fn call_order(flow: &Flow, program: &Program) -> Result<CallOrder, Mistake> 
             }
         }
     }
-    let circular = (0..calls.len()).filter(|function| open[*function] > 0).flat_map(|function| &calls[function]);
-    match circular.filter(|(_, callee)| open[*callee] > 0).min() {
+    match circle(&calls, &callers, &mut open) {
         None => Ok(CallOrder(order)),
-        Some((instruction, _)) => Err(Mistake { instruction: *instruction, message: "the call is part of a recursion".to_owned() }),
+        Some(instruction) => Err(Mistake { instruction, message: "the call is part of a recursion".to_owned() }),
     }
+}
+
+/// The first call between the functions that are left when those that nothing of the rest calls are taken away too.
+fn circle(calls: &[Vec<(usize, usize)>], callers: &[Vec<usize>], open: &mut [usize]) -> Option<usize> {
+    let rest: Vec<bool> = open.iter().map(|calls| *calls > 0).collect();
+    let mut called: Vec<usize> = callers.iter().map(|callers| callers.iter().filter(|caller| rest[**caller]).count()).collect();
+    let mut outer: Vec<usize> = (0..calls.len()).filter(|function| rest[*function] && called[*function] == 0).collect();
+    while let Some(function) = outer.pop() {
+        open[function] = 0;
+        for (_, callee) in calls[function].iter().filter(|(_, callee)| rest[*callee]) {
+            called[*callee] -= 1;
+            if called[*callee] == 0 {
+                outer.push(*callee);
+            }
+        }
+    }
+    let inside = (0..calls.len()).filter(|function| open[*function] > 0).flat_map(|function| &calls[function]);
+    inside.filter(|(_, callee)| open[*callee] > 0).map(|(instruction, _)| *instruction).min()
 }
 
 /// The calls of a function: instruction and callee.

@@ -5,12 +5,10 @@
 //! what they write. Lanes that end in divergent flow leave the rest of the program divergent. Functions are followed with the
 //! union of what their callers bring.
 
-mod postdominators;
-
 use super::Mistake;
 use super::flow::{Flow, Function};
-use crate::program::{Address, Instruction, Predicate, Program, Register, SharedAddress, Write};
-use postdominators::Postdominators;
+use super::postdominators::Postdominators;
+use crate::program::{Address, Instruction, Predicate, Program, Register, Write};
 
 /// Registers, predicates, then the phase.
 const SLOTS: usize = 256 + Predicate::COUNT as usize + 1;
@@ -160,10 +158,9 @@ impl<'a> Analysis<'a> {
         match instruction {
             Instruction::LoadGlobal { address, .. } => {
                 let buffer = if matches!(address, Address::Phi(_)) { self.program.boundary() } else { address.buffer() };
-                matches!(address, Address::Own { .. }) || !buffer.is_some_and(|buffer| !self.program.buffer(buffer).access.writes())
+                matches!(address, Address::Own { .. }) || buffer.is_none_or(|buffer| self.program.buffer(buffer).access.writes())
             }
-            Instruction::LoadShared { address, .. } => matches!(address, SharedAddress::Own | SharedAddress::Constant(_) | SharedAddress::Indexed(_)),
-            Instruction::PoolLoad { .. } | Instruction::PoolAllocate { .. } | Instruction::UnityTest { .. } => true,
+            Instruction::LoadShared { .. } | Instruction::PoolLoad { .. } | Instruction::PoolAllocate { .. } | Instruction::UnityTest { .. } => true,
             _ => false,
         }
     }

@@ -101,7 +101,7 @@ pub fn within(size: u64, address: u64, ty: Type) -> Result<usize, FaultKind> {
     let end = address.checked_add(ty.bytes());
     if end.is_none_or(|end| end > size) {
         Err(FaultKind::OutOfBounds { address, ty, size })
-    } else if address % ty.bytes() != 0 {
+    } else if !address.is_multiple_of(ty.bytes()) {
         Err(FaultKind::Misaligned { address, ty })
     } else {
         Ok(address as usize)

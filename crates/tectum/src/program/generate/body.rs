@@ -16,6 +16,8 @@ pub struct Body {
     inputs: Vec<(Type, BufferIndex)>,
     /// Values that every path has written.
     known: Vec<(Register, Type)>,
+    /// What the statement writes, known after it.
+    pending: Vec<(Register, Type)>,
     next_register: u8,
     labels: u32,
     /// Functions to write after the end, with what is known where they are called.
@@ -29,8 +31,8 @@ pub struct Body {
 
 impl Body {
     pub fn new(builder: ProgramBuilder, random: Random, inputs: &[(Type, BufferIndex)], block: u32) -> Self {
-        let (known, functions) = (Vec::new(), Vec::new());
-        Self { builder, random, inputs: inputs.to_vec(), known, next_register: 0, labels: 0, functions, block, depth: 0, uniform: true }
+        let (known, pending, functions) = (Vec::new(), Vec::new(), Vec::new());
+        Self { builder, random, inputs: inputs.to_vec(), known, pending, next_register: 0, labels: 0, functions, block, depth: 0, uniform: true }
     }
 
     /// A register that nothing uses yet, or, when all are in use, one that holds this type.
@@ -126,11 +128,17 @@ impl Body {
             16 | 17 if self.uniform => self.exchange(),
             _ => self.operation(),
         }
+        self.known.append(&mut self.pending);
     }
 
     /// A value of a type known here, and where its result goes: a new register, or one that held the type before.
     fn result(&mut self, ty: Type) -> Register {
-        if self.depth > 0 || self.random.one_in(3) { self.writable(ty) } else { self.new_value(ty) }
+        if self.depth > 0 || self.random.one_in(3) || self.next_register == MOST_REGISTERS {
+            return self.writable(ty);
+        }
+        let register = self.fresh(ty);
+        self.pending.push((register, ty));
+        register
     }
 
     /// A register of the type that is not preloaded.
@@ -201,19 +209,21 @@ impl Body {
     }
 
     fn classes(&mut self) {
-        let (a, b, c, dst) = (self.any(Type::U32), self.any(Type::U32), self.any(Type::U32), self.result(Type::U32));
-        match self.random.below(7) {
-            0 => self.builder.push(Instruction::ClassGet { dst }),
-            1 => self.builder.push(Instruction::Mirror { dst, src: a }),
-            2 => self.builder.push(Instruction::NeighborCount { dst, class: a }),
-            3 => self.builder.push(Instruction::NeighborGet { dst, class: a, index: self.random.below(8) as u8 }),
-            4 => self.builder.push(Instruction::PhaseGet { dst }),
-            5 => self.builder.push(Instruction::PhaseAdvance { delta: self.random.bits() as u16 }),
-            _ => {
-                let dst = self.result(Type::U64);
-                self.builder.push(Instruction::BoundaryMap { dst, class: a, page: b, byte: c })
-            }
-        };
+        let [class, page, byte] = [(); 3].map(|()| self.any(Type::U32));
+        let kind = self.random.below(7);
+        if kind == 0 {
+            self.builder.push(Instruction::PhaseAdvance { delta: self.random.bits() as u16 });
+            return;
+        }
+        let dst = self.result(if kind == 1 { Type::U64 } else { Type::U32 });
+        self.builder.push(match kind {
+            1 => Instruction::BoundaryMap { dst, class, page, byte },
+            2 => Instruction::ClassGet { dst },
+            3 => Instruction::Mirror { dst, src: class },
+            4 => Instruction::NeighborCount { dst, class },
+            5 => Instruction::NeighborGet { dst, class, index: self.random.below(8) as u8 },
+            _ => Instruction::PhaseGet { dst },
+        });
     }
 
     /// Takes some of the pool, puts a value in and out, gives it back.
