@@ -1,4 +1,6 @@
 mod devices;
+mod flow;
+mod instructions;
 mod text;
 
 use super::{Bounds, Lowered};

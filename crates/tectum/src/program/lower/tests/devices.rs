@@ -9,7 +9,7 @@ use crate::program::generate::{Generated, generate};
 use crate::program::{BufferAccess, Checked, Fault, Outcome, ProgramView, Type};
 
 /// A Vulkan device, or a line that says what is skipped.
-fn vulkan(what: &str) -> Option<Device> {
+pub fn vulkan(what: &str) -> Option<Device> {
     match Device::open("vulkan:0") {
         Ok(device) => Some(device),
         Err(error) if error.kind() == ErrorKind::Unsupported => {
@@ -21,7 +21,7 @@ fn vulkan(what: &str) -> Option<Device> {
 }
 
 /// Runs a program on a device; the buffers after it, and the fault.
-fn run_on(device: &Device, program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>], bounds: Bounds) -> Result<(Vec<Vec<u8>>, Option<Fault>)> {
+pub fn run_on(device: &Device, program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>], bounds: Bounds) -> Result<(Vec<Vec<u8>>, Option<Fault>)> {
     let mut plan = PlanBuilder::new("program");
     let mut views: Vec<ProgramView> = Vec::new();
     for (declared, bytes) in program.program().buffers().iter().zip(buffers) {
