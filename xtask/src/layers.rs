@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["plan"],
     &["measure", "receipt"],
     &["route"],
+    &["program"],
     &["graph"],
     &["conformance", "bench"],
 ];

@@ -1,6 +1,7 @@
 //! The `tectum` command.
 
 mod bench;
+mod check;
 mod devices;
 mod explain;
 mod plots;
@@ -25,6 +26,7 @@ struct Cli {
 enum Command {
     Run(run::RunArgs),
     Devices(devices::DevicesArgs),
+    Check(check::CheckArgs),
     Verify(verify::VerifyArgs),
     Bench(bench::BenchArgs),
     Explain(explain::ExplainArgs),
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Devices(args) => devices::devices(&args),
+        Command::Check(args) => check::check(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Explain(args) => explain::explain(&args),

@@ -28,6 +28,7 @@ mod launch;
 mod measure;
 mod memory;
 mod plan;
+pub mod program;
 mod receipt;
 pub mod route;
 

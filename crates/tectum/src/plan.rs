@@ -217,7 +217,7 @@ impl PlanBuilder {
         self.check_aliases(kernel, views)
     }
 
-    fn is_written(&self, view: &View) -> bool {
+    pub(crate) fn is_written(&self, view: &View) -> bool {
         let writes = |launch: &Recorded| {
             let bound = launch.views.iter().zip(launch.kernel.bindings());
             bound.into_iter().any(|(other, binding)| other.slot == view.slot && binding.access.writes())

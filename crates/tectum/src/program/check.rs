@@ -1,0 +1,70 @@
+//! The check: what every program that runs satisfies.
+
+mod access;
+mod bounds;
+mod call_order;
+mod definitions;
+mod flow;
+mod postdominators;
+mod range;
+mod uniformity;
+
+use super::diagnostic::{Diagnostic, Places};
+use super::Program;
+use crate::error::Result;
+pub use bounds::Bounded;
+use call_order::call_order;
+use flow::Flow;
+
+/// A program that the check accepts: every read finds a value of its type, accesses are allowed by the declarations, barriers
+/// are in uniform flow, calls are bounded. Only [`Program::check`] makes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    program: Program,
+}
+
+impl Program {
+    /// Checks types, definition before use on every path, buffer access, calls and barriers.
+    ///
+    /// # Errors
+    /// Kind `Invalid`; each mistake with line, column and the line of the text (of the printed form, for a program that was
+    /// not assembled).
+    pub fn check(&self) -> Result<Checked> {
+        let found = self.mistakes();
+        if found.is_empty() { Ok(Checked { program: self.clone() }) } else { Err(Diagnostic::error(self.name(), &found)) }
+    }
+
+    /// Everything that the check has against the program, in the order of the instructions; empty if it accepts it.
+    pub fn mistakes(&self) -> Vec<Diagnostic> {
+        let mut found = access::mistakes(self);
+        match Flow::of(self).and_then(|flow| Ok((call_order(&flow, self)?, flow))) {
+            Ok((order, flow)) => {
+                let written = definitions::mistakes(self, &flow, &order);
+                found.extend(written);
+                found.extend(uniformity::mistakes(self, &flow));
+            }
+            Err(mistake) => found.push(mistake),
+        }
+        if found.is_empty() {
+            return Vec::new();
+        }
+        found.sort_by(|a, b| (a.instruction, &a.message).cmp(&(b.instruction, &b.message)));
+        found.dedup();
+        let places = Places::of(self);
+        found.into_iter().map(|mistake| places.diagnostic(mistake.instruction, mistake.message)).collect()
+    }
+}
+
+impl Checked {
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+}
+
+/// What is wrong with an instruction.
+#[derive(Debug, PartialEq, Eq)]
+struct Mistake {
+    instruction: usize,
+    message: String,
+}

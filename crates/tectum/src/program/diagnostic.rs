@@ -1,0 +1,75 @@
+//! What is wrong with a program and where, shown with the line of its text.
+
+use std::fmt;
+
+use super::{Program, Span};
+use crate::error::Error;
+
+/// A mistake in a program's text, or in the text that a built program prints as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What is wrong.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// The line of text, without its end.
+    pub line: String,
+}
+
+impl Diagnostic {
+    /// The longest part of a line that is shown.
+    const MOST_SHOWN: usize = 160;
+
+    /// A mistake at a place of a text.
+    pub(super) fn new(text: &str, span: Span, message: impl Into<String>) -> Self {
+        let line = text.lines().nth(span.line.saturating_sub(1) as usize).unwrap_or_default();
+        Self { message: message.into(), span, line: line.chars().take(Self::MOST_SHOWN).collect() }
+    }
+
+    /// One error of several mistakes; the first ones are shown.
+    pub(super) fn error(program: &str, found: &[Diagnostic]) -> Error {
+        const SHOWN: usize = 8;
+        let shown: Vec<String> = found.iter().take(SHOWN).map(Diagnostic::to_string).collect();
+        let more = if found.len() > SHOWN { format!("\nand {} more", found.len() - SHOWN) } else { String::new() };
+        let name = if program.is_empty() { "program" } else { program };
+        Error::invalid(format!("{name}: {}{more}", shown.join("\n")))
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Span { line, column } = self.span;
+        let gutter = line.to_string().len();
+        // Tabs stay tabs before the caret, so that it stands below what it means.
+        let before = self.line.chars().take(column.saturating_sub(1) as usize);
+        let indent: String = before.map(|letter| if letter == '\t' { '\t' } else { ' ' }).collect();
+        writeln!(f, "line {line}, column {column}: {}", self.message)?;
+        writeln!(f, "{line} | {}", self.line)?;
+        write!(f, "{:gutter$} | {indent}^", "")
+    }
+}
+
+/// Places of a program's instructions: in its own text, or in the text that it prints as.
+pub(super) struct Places {
+    text: String,
+    spans: Vec<Span>,
+}
+
+impl Places {
+    pub fn of(program: &Program) -> Self {
+        match &program.source {
+            Some(source) => Self { text: source.text.to_string(), spans: source.spans.to_vec() },
+            None => {
+                let (text, spans) = program.print();
+                Self { text, spans }
+            }
+        }
+    }
+
+    /// A mistake of an instruction; the end of the program stands for an index beyond the last.
+    pub fn diagnostic(&self, instruction: usize, message: impl Into<String>) -> Diagnostic {
+        let last = self.spans.last().copied().unwrap_or(Span { line: 1, column: 1 });
+        let span = self.spans.get(instruction).copied().unwrap_or(last);
+        Diagnostic::new(&self.text, span, message)
+    }
+}

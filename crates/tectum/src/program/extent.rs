@@ -1,0 +1,44 @@
+//! How many elements a launch has.
+
+use super::{Address, Checked, Instruction, LaunchConfig};
+use crate::error::{Error, Result};
+
+impl Checked {
+    /// The count of elements that the buffers accessed as `[b]` have, each in the size of its accesses, or `None` if there are none.
+    ///
+    /// # Errors
+    /// Kind `Invalid`: a launch that is too large; not one size a buffer, or one that is no whole number of elements; buffers that
+    /// differ in their count; a launch whose blocks do not cover the elements or of which one has none.
+    pub fn elements(&self, launch: &LaunchConfig, sizes: &[u64]) -> Result<Option<u64>> {
+        launch.check()?;
+        let program = self.program();
+        let refuse = |message: String| Err(Error::invalid(format!("{}: {message}", program.name())));
+        if sizes.len() != program.buffers().len() {
+            return refuse(format!("{} buffers given, {} declared", sizes.len(), program.buffers().len()));
+        }
+        for (buffer, size) in program.buffers().iter().zip(sizes) {
+            if !size.is_multiple_of(buffer.ty.bytes()) {
+                return refuse(format!("buffer {}: {size} bytes are no whole number of {}", buffer.name, buffer.ty));
+            }
+        }
+        let mut first: Option<(&str, u64)> = None;
+        for instruction in program.instructions() {
+            let (ty, address) = match instruction {
+                Instruction::LoadGlobal { ty, address, .. } | Instruction::StoreGlobal { ty, address, .. } => (ty, address),
+                _ => continue,
+            };
+            let Address::Own { buffer } = address else { continue };
+            let (name, count) = (&program.buffer(*buffer).name, sizes[buffer.0 as usize] / ty.bytes());
+            match first {
+                Some((other, known)) if known != count => return refuse(format!("buffer {other} has {known} elements and buffer {name} {count}")),
+                _ => first = Some((name, count)),
+            }
+        }
+        let Some((name, count)) = first else { return Ok(None) };
+        let lanes = launch.block_lanes();
+        if lanes == 0 && count > 0 || lanes > 0 && launch.blocks() != count.div_ceil(lanes) {
+            return refuse(format!("{} blocks of {lanes} lanes for the {count} elements of buffer {name}", launch.blocks()));
+        }
+        Ok(Some(count))
+    }
+}

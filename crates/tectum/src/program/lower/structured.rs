@@ -1,0 +1,177 @@
+//! Control flow as `if`, `if … else` and `loop`, where a program's jumps nest so.
+//!
+//! Every jump must be exactly one of: a branch over code that follows, with or without code for the other case; the one jump
+//! back at the bottom of a loop; a branch out of the innermost loop to what follows it. A jump that is none of these, as into
+//! the middle of something, makes the whole program go through [`super::dispatch`].
+
+use std::collections::HashMap;
+
+use super::statement::Statements;
+use super::{Bounds, Unsupported};
+use crate::program::{Guard, Instruction};
+
+/// Deeper nesting goes through the dispatch loop.
+const MOST_DEPTH: u32 = 32;
+
+/// The body of `run`, or `None` if the jumps do not nest.
+pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Option<String>, Unsupported> {
+    let mut bottoms: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (index, instruction) in statements.program.instructions().iter().enumerate() {
+        if let Some(target) = instruction.target().filter(|target| target.index() <= index) {
+            bottoms.entry(target.index()).or_default().push(index);
+        }
+    }
+    let end = statements.program.instructions().len();
+    let mut writer = Writer { statements, bottoms, has_barriers, text: String::new() };
+    let nests = writer.region(0, end, Place { depth: 0, loop_end: None, header: None })?;
+    Ok(nests.then_some(writer.text))
+}
+
+/// Where code stands.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: u32,
+    /// The instruction after the innermost loop.
+    loop_end: Option<usize>,
+    /// The first instruction of the loop whose body this is.
+    header: Option<usize>,
+}
+
+impl Place {
+    fn inside(self) -> Place {
+        Place { depth: self.depth + 1, header: None, ..self }
+    }
+}
+
+struct Writer<'a, 'b> {
+    statements: &'a mut Statements<'b>,
+    /// Jumps back, by what they go to.
+    bottoms: HashMap<usize, Vec<usize>>,
+    has_barriers: bool,
+    text: String,
+}
+
+type Nests = Result<bool, Unsupported>;
+
+impl Writer<'_, '_> {
+    /// Writes the instructions `first..end`; whether they nest.
+    fn region(&mut self, first: usize, end: usize, place: Place) -> Nests {
+        if place.depth > MOST_DEPTH {
+            return Ok(false);
+        }
+        let mut at = first;
+        while at < end {
+            let header = self.bottoms.get(&at).filter(|_| place.header != Some(at) || at != first).cloned();
+            let next = match header {
+                Some(bottoms) => self.counted(at, &bottoms, end, place)?,
+                None => self.instruction(at, end, place)?,
+            };
+            match next {
+                Some(next) => at = next,
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// A loop from its header on; what follows it.
+    fn counted(&mut self, header: usize, bottoms: &[usize], end: usize, place: Place) -> Result<Option<usize>, Unsupported> {
+        let &[bottom] = bottoms else { return Ok(None) };
+        let jump = self.statements.program.instructions()[bottom];
+        let conditional = !matches!(jump, Instruction::Branch { guard: None, .. });
+        if bottom >= end || !conditional || matches!(jump, Instruction::Call { .. }) {
+            return Ok(None);
+        }
+        self.line(place, "loop {");
+        let inside = Place { depth: place.depth + 1, loop_end: Some(bottom + 1), header: Some(header) };
+        if !self.region(header, bottom, inside)? {
+            return Ok(None);
+        }
+        match jump {
+            Instruction::Loop { count, .. } => {
+                self.line(inside, &format!("if r{} == 0u {{ break; }}", count.0));
+                self.line(inside, &format!("r{0} = r{0} - 1u;", count.0));
+            }
+            Instruction::Branch { guard: Some(guard), .. } => self.line(inside, &format!("if !({}) {{ break; }}", condition(guard))),
+            _ => return Ok(None),
+        }
+        self.line(place, "}");
+        Ok(Some(bottom + 1))
+    }
+
+    /// One instruction, with what it branches over; what follows, or `None` if it does not nest.
+    fn instruction(&mut self, at: usize, end: usize, place: Place) -> Result<Option<usize>, Unsupported> {
+        match self.statements.program.instructions()[at] {
+            Instruction::Branch { target, guard } => self.branch(at, target.index(), guard, end, place),
+            Instruction::Loop { .. } | Instruction::Call { .. } | Instruction::Return => Ok(None),
+            Instruction::Barrier { .. } if place.depth > 0 => Ok(None),
+            Instruction::Exit if self.has_barriers && (place.depth > 0 || at + 1 != end) => Ok(None),
+            Instruction::Exit if at + 1 != end => Ok(None),
+            Instruction::Exit => {
+                if !self.has_barriers {
+                    self.line(place, "return;");
+                }
+                Ok(Some(at + 1))
+            }
+            _ => {
+                let statement = self.statements.of(at)?;
+                statement.lines.iter().for_each(|line| self.line(place, line));
+                if statement.may_fault && self.statements.bounds == Bounds::Checked {
+                    self.leave(place);
+                }
+                Ok(Some(at + 1))
+            }
+        }
+    }
+
+    fn branch(&mut self, at: usize, target: usize, guard: Option<Guard>, end: usize, place: Place) -> Result<Option<usize>, Unsupported> {
+        let Some(guard) = guard else {
+            // What follows is not reached from here: only the last of its region may go elsewhere.
+            let breaks = place.loop_end == Some(target) && at + 1 == end && target > end;
+            if breaks {
+                self.line(place, "break;");
+            }
+            return Ok((breaks || target == at + 1).then_some(at + 1));
+        };
+        if place.loop_end == Some(target) && target > end {
+            self.line(place, &format!("if {} {{ break; }}", condition(guard)));
+            return Ok(Some(at + 1));
+        } else if target <= at || target > end {
+            return Ok(None);
+        }
+        self.line(place, &format!("if !({}) {{", condition(guard)));
+        let skip = self.statements.program.instructions()[target - 1];
+        let otherwise = match skip {
+            Instruction::Branch { target: after, guard: None } if target - 1 > at && after.index() > target && after.index() <= end => Some(after.index()),
+            _ => None,
+        };
+        let nests = match otherwise {
+            None => self.region(at + 1, target, place.inside())?,
+            Some(after) => {
+                let first = self.region(at + 1, target - 1, place.inside())?;
+                self.line(place, "} else {");
+                first && self.region(target, after, place.inside())?
+            }
+        };
+        self.line(place, "}");
+        Ok(nests.then_some(otherwise.unwrap_or(target)))
+    }
+
+    /// Ends a lane that faulted. With barriers to come it goes on, to meet the others there; loops end.
+    fn leave(&mut self, place: Place) {
+        if !self.has_barriers {
+            self.line(place, "if faulted { return; }");
+        } else if place.loop_end.is_some() {
+            self.line(place, "if faulted { break; }");
+        }
+    }
+
+    fn line(&mut self, place: Place, line: &str) {
+        super::indented(&mut self.text, place.depth + 1, line);
+    }
+}
+
+/// When a branch is taken.
+pub fn condition(guard: Guard) -> String {
+    if guard.when { guard.predicate.to_string() } else { format!("!{}", guard.predicate) }
+}

@@ -1,0 +1,116 @@
+//! Lowered programs on software Vulkan beside the reference interpreter.
+
+use super::{Bounds, LaunchConfig, checked};
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::plan::{PlanBuilder, View};
+use crate::program::generate::{Generated, generate};
+use crate::program::{BufferAccess, Checked, Fault, Outcome, ProgramView, Type};
+
+/// A Vulkan device, or a line that says what is skipped.
+pub fn vulkan(what: &str) -> Option<Device> {
+    match Device::open("vulkan:0") {
+        Ok(device) => Some(device),
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            println!("skipped: no Vulkan device: {what}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Runs a program on a device; the buffers after it, and the fault.
+pub fn run_on(device: &Device, program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>], bounds: Bounds) -> Result<(Vec<Vec<u8>>, Option<Fault>)> {
+    let mut plan = PlanBuilder::new("program");
+    let mut views: Vec<ProgramView> = Vec::new();
+    for (declared, bytes) in program.program().buffers().iter().zip(buffers) {
+        let words = words(bytes);
+        let view = match declared.access {
+            BufferAccess::Read => plan.constant(&declared.name, &words),
+            _ => plan.state(&declared.name, DType::U32, words.len()),
+        };
+        views.push(ProgramView { view, bytes: bytes.len() as u64 });
+    }
+    let recorded = plan.program(program, launch, &views, bounds)?;
+    recorded.lowered().fits(device.info()).map_err(|unsupported| unsupported.error())?;
+    let mut run = plan.finish()?.compile(device)?;
+    let writable = |index: usize| program.program().buffers()[index].access.writes();
+    for (index, (view, bytes)) in views.iter().zip(buffers).enumerate() {
+        if writable(index) && !bytes.is_empty() {
+            run.write_state(view.view, &words(bytes))?;
+        }
+    }
+    run.run()?;
+    let mut after = Vec::new();
+    for (index, (view, bytes)) in views.iter().zip(buffers).enumerate() {
+        after.push(if writable(index) { read(&run, view.view, bytes.len())? } else { bytes.clone() });
+    }
+    Ok((after, recorded.fault(&run)))
+}
+
+fn read(run: &crate::plan::Executable, view: View, bytes: usize) -> Result<Vec<u8>> {
+    if bytes == 0 {
+        return Ok(Vec::new());
+    }
+    let words = run.read_state::<u32>(view)?;
+    Ok(bytemuck::cast_slice::<u32, u8>(&words)[..bytes].to_vec())
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks(4).map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))).collect()
+}
+
+/// Whether two buffers agree: integers in bits, floats within the tolerance of generated programs.
+fn differ(ty: Type, ours: &[u8], theirs: &[u8]) -> Option<String> {
+    let width = ty.bytes() as usize;
+    let value = |bytes: &[u8]| {
+        let bits = bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+        (bits, f64::from_bits(crate::program::scalar::convert(Type::F64, ty, bits)))
+    };
+    ours.chunks(width).zip(theirs.chunks(width)).enumerate().find_map(|(index, (ours, theirs))| {
+        let ((a, x), (b, y)) = (value(ours), value(theirs));
+        let near = ty.is_float() && ((x - y).abs() <= Generated::tolerance(ty) || (x.is_nan() && y.is_nan()));
+        (a != b && !near).then(|| format!("{ty} {index}: {a:#x} ({x}) where the reference has {b:#x} ({y})"))
+    })
+}
+
+#[test]
+fn generated_programs_agree_with_the_reference() {
+    let Some(device) = vulkan("generated programs") else { return };
+    let (mut ran, mut left) = (0, 0);
+    for seed in 0..60 {
+        let generated = generate(seed);
+        let Generated { program, launch, buffers } = &generated;
+        let mut expected = buffers.clone();
+        let outcome = program.evaluate(launch, &mut expected, Generated::MOST_STEPS).expect("generated launches fit");
+        assert_eq!(outcome, Outcome::Finished);
+        if program.lower(launch, Bounds::Checked).is_err() {
+            left += 1;
+            continue;
+        }
+        for bounds in [Bounds::Checked, Bounds::Proven] {
+            let (after, fault) = run_on(&device, program, launch, buffers, bounds).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert_eq!(fault, None, "seed {seed}\n{}", program.program());
+            for (declared, (ours, theirs)) in program.program().buffers().iter().zip(after.iter().zip(&expected)) {
+                let found = differ(declared.ty, ours, theirs);
+                assert!(found.is_none(), "seed {seed}, {}: {}\n{}", declared.name, found.unwrap_or_default(), program.program());
+            }
+        }
+        ran += 1;
+    }
+    println!("generated programs: {ran} ran, {left} are not for device code");
+    assert!(ran >= 10, "{ran} of 60 generated programs ran");
+}
+
+#[test]
+fn a_small_program_runs() {
+    let Some(device) = vulkan("a small program") else { return };
+    let program = checked("buffer x: f32 read\nbuffer y: i32 read_write\nldg.f32 r0, [x]\nadd.f32 r0, r0, r0\ncvt.i32.f32 r1, r0\nldg.i32 r2, [y]\nsub.i32 r1, r1, r2\nstg.i32 [y], r1");
+    let x = bytemuck::cast_slice(&[1.5f32, -2.0, 3e9]).to_vec();
+    let y = bytemuck::cast_slice(&[1i32, 2, 3]).to_vec();
+    for bounds in [Bounds::Checked, Bounds::Forced, Bounds::Proven] {
+        let (after, fault) = run_on(&device, &program, &LaunchConfig::linear(3, 2), &[x.clone(), y.clone()], bounds).expect("it runs");
+        assert_eq!((bytemuck::pod_collect_to_vec::<u8, i32>(&after[1]), fault), (vec![2, -6, i32::MAX - 3], None));
+    }
+}

@@ -1,0 +1,100 @@
+//! Recording a program's launch in a plan.
+
+use super::lower::{FAULT_WORDS, Lowered, read_fault};
+use super::{Bounds, BufferAccess, Checked, Fault, LaunchConfig, Program};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::plan::{Executable, PlanBuilder, View};
+
+/// A program's buffer in a plan: words, of which so many bytes are the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProgramView {
+    /// The words, of any type.
+    pub view: View,
+    /// The bytes; the last word may be used in part.
+    pub bytes: u64,
+}
+
+impl From<View> for ProgramView {
+    fn from(view: View) -> Self {
+        Self { view, bytes: view.len() as u64 * view.dtype().bytes() as u64 }
+    }
+}
+
+/// A recorded launch of a program.
+#[derive(Debug, Clone)]
+pub struct ProgramLaunch {
+    program: Program,
+    lowered: Lowered,
+    faults: Option<View>,
+}
+
+impl ProgramLaunch {
+    /// The program as a kernel.
+    pub fn lowered(&self) -> &Lowered {
+        &self.lowered
+    }
+
+    /// The first fault of the last run, if the launch is checked and a lane faulted.
+    pub fn fault(&self, run: &Executable) -> Option<Fault> {
+        read_fault(run.output::<u32>(self.faults?), &self.program)
+    }
+
+    /// The error of the last run's first fault.
+    ///
+    /// # Errors
+    /// Kind `Invalid`, naming lane, instruction and address.
+    pub fn check(&self, run: &Executable) -> Result<()> {
+        self.fault(run).map_or(Ok(()), |fault| Err(fault.error(&self.program)))
+    }
+}
+
+impl PlanBuilder {
+    /// Records one launch of a program over its buffers, in the order of their declarations. Writable buffers that nothing has
+    /// written before, and that the program may not fill, begin as zeros.
+    ///
+    /// # Errors
+    /// `Invalid` if the launch does not suit the buffers ([`Checked::elements`]), a view has other words than its bytes need;
+    /// as [`PlanBuilder::launch`]. A program that device code cannot do is recorded all the same, for the CPU:
+    /// [`Lowered::fits`] tells.
+    pub fn program(&mut self, program: &Checked, launch: &LaunchConfig, buffers: &[ProgramView], bounds: Bounds) -> Result<ProgramLaunch> {
+        let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.bytes).collect();
+        program.elements(launch, &sizes)?;
+        let lowered = program.lower_or_native(launch, bounds)?;
+        let groups = lowered.groups(launch);
+        let mut launched = ProgramLaunch { program: program.program().clone(), lowered, faults: None };
+        if groups == 0 {
+            return Ok(launched);
+        }
+        let mut views = Vec::with_capacity(buffers.len() + 1);
+        for (index, buffer) in buffers.iter().enumerate() {
+            views.push(self.program_buffer(&launched, index, *buffer)?);
+        }
+        if bounds == Bounds::Checked {
+            let words = self.output(format!("faults of {}", launched.lowered.kernel().name()), DType::U32, FAULT_WORDS);
+            self.fill(words, 0)?;
+            views.push(words);
+            launched.faults = Some(words);
+        }
+        self.launch(launched.lowered.kernel(), &views, &launched.lowered.params(launch, &sizes), groups)?;
+        Ok(launched)
+    }
+
+    /// The view that a buffer's binding gets.
+    fn program_buffer(&mut self, launched: &ProgramLaunch, index: usize, buffer: ProgramView) -> Result<View> {
+        let declared = &launched.program.buffers()[index];
+        if buffer.bytes.div_ceil(4) != buffer.view.len() as u64 || buffer.bytes > u64::from(u32::MAX) {
+            return Err(Error::invalid(format!("buffer {}: {} bytes in {} words", declared.name, buffer.bytes, buffer.view.len())));
+        }
+        if buffer.view.is_empty() {
+            // A binding is never empty: one word that no access reaches stands for it.
+            return Ok(self.state(format!("empty {}", declared.name), DType::U32, 1));
+        }
+        let view = buffer.view.reinterpret(DType::U32);
+        let binding = &launched.lowered.kernel().bindings()[index];
+        if declared.access != BufferAccess::Read && binding.access != crate::kernel::Access::Write && !self.is_written(&view) {
+            self.fill(view, 0)?;
+        }
+        Ok(view)
+    }
+}

@@ -1,0 +1,79 @@
+//! The predecessor's eight defects, as far as they concern what a program means: none of them comes back.
+
+use super::{bytes_of, run, values_of};
+use crate::program::{LaunchConfig, Outcome, Program};
+
+const ADD: &str = "buffer a: f32 read\nbuffer b: f32 read\nbuffer y: f32 write\nldg.f32 r0, [a]\nldg.f32 r1, [b]\nadd.f32 r2, r0, r1\nstg.f32 [y], r2\n";
+
+/// Defect 1: the first arithmetic instruction stood for the whole program, over 1,024 elements whatever the launch.
+#[test]
+fn the_whole_program_runs_over_every_element() {
+    let more = ADD.replace("stg", "mul.f32 r2, r2, r2\nmul.f32 r2, r2, r0\nstg");
+    for n in [1u32, 3, 1_023, 1_025, 5_000] {
+        let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
+        let b = vec![2.0f32; n as usize];
+        let buffers = run(&more, LaunchConfig::linear(n, 256), vec![bytes_of(&a), bytes_of(&b), vec![0; 4 * n as usize]]);
+        let expected: Vec<f32> = a.iter().map(|a| (a + 2.0) * (a + 2.0) * a).collect();
+        assert_eq!(values_of::<f32>(&buffers[2]), expected, "n = {n}");
+    }
+}
+
+/// Defect 4: an operation was chosen by a part of the kernel's name, and reductions had a count of 0.
+#[test]
+fn a_name_does_not_choose_the_operation() {
+    let text = format!("program relu_sub\n{ADD}");
+    let buffers = run(&text, LaunchConfig::linear(2, 2), vec![bytes_of(&[1.0f32, -5.0]), bytes_of(&[2.0f32, 2.0]), vec![0; 8]]);
+    assert_eq!(values_of::<f32>(&buffers[2]), [3.0, -3.0]);
+    assert!(Program::parse("reduce_add.f32 r0, r1, 0").is_err());
+}
+
+/// Defect 5: a cache of programs left the constants out of its key.
+#[test]
+fn programs_that_differ_in_a_constant_differ_in_every_form() {
+    let [one, two] = ["1.0", "2.0"].map(|value| Program::parse(&format!("mov_imm.f32 r0, {value}")).expect("valid"));
+    assert_ne!(one, two);
+    assert_ne!(one.to_bytes(), two.to_bytes());
+    let [small, large] = ["0.001", "0.002"].map(|epsilon| Program::parse(&format!("unity_test p0, {epsilon}")).expect("valid"));
+    assert_ne!(small.to_bytes(), large.to_bytes());
+}
+
+/// Defect 6: buffers were 96 classes, and gone after eleven calls.
+#[test]
+fn a_program_runs_any_number_of_times_and_has_any_number_of_buffers() {
+    for _ in 0..200 {
+        run(ADD, LaunchConfig::linear(1, 1), vec![vec![0; 4], vec![0; 4], vec![0; 4]]);
+    }
+    let many: String = (0..300).map(|i| format!("buffer x{i}: u8 write\n")).collect();
+    let stores: String = (0..300).map(|i| format!("stg.u8 [x{i}], r0\n")).collect();
+    let buffers = run(&format!("{many}mov_imm.u8 r0, 7\n{stores}"), LaunchConfig::default(), vec![vec![0]; 300]);
+    assert!(buffers.iter().all(|bytes| bytes == &[7]));
+}
+
+/// Defect 7: each load copied the whole buffer. Here a step's work does not depend on the buffers' size: the steps are counted,
+/// not the time, and a launch of many lanes over a large buffer ends within them.
+#[test]
+fn steps_are_linear_in_the_elements() {
+    for n in [1_000u32, 100_000] {
+        let program = Program::parse(ADD).and_then(|program| program.check()).expect("valid");
+        let mut buffers = vec![vec![0; 4 * n as usize]; 3];
+        assert_eq!(program.evaluate(&LaunchConfig::linear(n, 250), &mut buffers, 4 * u64::from(n)).expect("fits"), Outcome::Finished);
+        assert_eq!(program.evaluate(&LaunchConfig::linear(n, 250), &mut buffers, 4 * u64::from(n) - 1).expect("fits"), Outcome::OutOfSteps);
+    }
+}
+
+/// Defect 8: shared loads went to global memory, barriers did nothing, a branch to itself went on, the epsilon of a unity test
+/// was unused.
+#[test]
+fn shared_memory_barriers_self_branches_and_epsilon_are_real() {
+    let exchange = "buffer y: u32 write\nshared 8\nsts.u32 [shared], r252\nbar.sync 0\nlds.u32 r0, [shared + 4]\nstg.u32 [y], r0";
+    assert_eq!(values_of::<u32>(&run(exchange, LaunchConfig::linear(2, 2), vec![vec![0; 8]])[0]), [1, 1]);
+    let endless = Program::parse("@self: bra @self").and_then(|program| program.check()).expect("valid");
+    assert_eq!(endless.evaluate(&LaunchConfig::default(), &mut [], 10).expect("fits"), Outcome::OutOfSteps);
+    for (epsilon, expected) in [("0.4", 0u8), ("0.6", 1)] {
+        let text = format!(
+            "buffer y: u8 write\nmov_imm.u32 r0, 4\nmov_imm.f32 r1, -0.5\nres_accum r0, r1\nunity_test p0, {epsilon}\n\
+             mov_imm.u8 r2, 1\nmov_imm.u8 r3, 0\nsel.u8 r2, p0, r2, r3\nstg.u8 [y], r2"
+        );
+        assert_eq!(run(&text, LaunchConfig::default(), vec![vec![9]]), [vec![expected]]);
+    }
+}

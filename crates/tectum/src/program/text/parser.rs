@@ -1,0 +1,128 @@
+//! The assembler: declarations, labels and instructions, one a line.
+
+mod cursor;
+mod statement;
+
+use std::collections::HashMap;
+
+use super::lexer;
+use crate::error::Result;
+use crate::program::diagnostic::Diagnostic;
+use crate::program::structure::MOST_INSTRUCTIONS;
+use crate::program::{BufferIndex, Instruction, Label, Program, ProgramParts, Source, Span, Target};
+use cursor::{Cursor, Mistake};
+
+/// The longest text that is read.
+const MOST_BYTES: usize = 64 << 20;
+
+impl Program {
+    /// Assembles the text form.
+    ///
+    /// # Errors
+    /// Kind `Invalid`, with line, column and the line's text: what is no statement, names that are taken or unknown, operands
+    /// out of range.
+    pub fn parse(text: &str) -> Result<Program> {
+        let mut parser = Parser::default();
+        parser.program(text).map_err(|found| Diagnostic::error(&parser.parts.name, &[found]))
+    }
+}
+
+/// What is known of a label.
+#[derive(Debug)]
+struct KnownLabel {
+    name: String,
+    /// Where it is first used or defined.
+    first: Span,
+    place: Option<Target>,
+}
+
+#[derive(Default)]
+struct Parser {
+    parts: ProgramParts,
+    spans: Vec<Span>,
+    buffers: HashMap<String, BufferIndex>,
+    label_numbers: HashMap<String, u32>,
+    labels: Vec<KnownLabel>,
+    /// The line being read, from 1.
+    line: u32,
+}
+
+impl Parser {
+    fn program(&mut self, text: &str) -> std::result::Result<Program, Diagnostic> {
+        if text.len() > MOST_BYTES {
+            let message = format!("{} bytes of text, the most is {MOST_BYTES}", text.len());
+            return Err(Diagnostic::new("", Span { line: 1, column: 1 }, message));
+        }
+        for (index, line) in text.lines().enumerate() {
+            self.line = index as u32 + 1;
+            self.read_line(line).map_err(|mistake| Diagnostic::new(text, Span { line: self.line, column: mistake.column }, mistake.message))?;
+        }
+        self.resolve().map_err(|(span, message)| Diagnostic::new(text, span, message))?;
+        let program = Program::formed(std::mem::take(&mut self.parts)).map_err(|fault| {
+            let span = fault.instruction.and_then(|index| self.spans.get(index)).copied();
+            Diagnostic::new(text, span.unwrap_or(Span { line: 1, column: 1 }), fault.message)
+        })?;
+        Ok(Program { source: Some(Source { text: text.into(), spans: self.spans.as_slice().into() }), ..program })
+    }
+
+    fn read_line(&mut self, line: &str) -> std::result::Result<(), Mistake> {
+        let tokens = lexer::tokens(line).map_err(|(column, message)| Mistake { column, message })?;
+        let end = line.chars().count() as u32 + 1;
+        let mut cursor = Cursor::new(&tokens, end);
+        while cursor.take_mark("@") {
+            self.define_label(&mut cursor)?;
+        }
+        if !cursor.is_done() {
+            self.statement(&mut cursor)?;
+        }
+        cursor.finish()
+    }
+
+    fn define_label(&mut self, cursor: &mut Cursor<'_>) -> std::result::Result<(), Mistake> {
+        let column = cursor.column();
+        let name = cursor.word("a label's name")?;
+        cursor.mark(":")?;
+        let number = self.label(name, column);
+        let here = Target(self.parts.instructions.len() as u32);
+        match self.labels[number as usize].place.replace(here) {
+            None => Ok(()),
+            Some(_) => Err(Mistake { column, message: format!("label @{name} is defined twice") }),
+        }
+    }
+
+    /// The number of a label, new or known.
+    fn label(&mut self, name: &str, column: u32) -> u32 {
+        if let Some(number) = self.label_numbers.get(name) {
+            return *number;
+        }
+        let number = self.labels.len() as u32;
+        self.labels.push(KnownLabel { name: name.to_owned(), first: Span { line: self.line, column }, place: None });
+        self.label_numbers.insert(name.to_owned(), number);
+        number
+    }
+
+    fn push(&mut self, instruction: Instruction, column: u32) -> std::result::Result<(), Mistake> {
+        if self.spans.len() == MOST_INSTRUCTIONS {
+            return Err(Mistake { column, message: format!("more than {MOST_INSTRUCTIONS} instructions") });
+        }
+        self.parts.instructions.push(instruction);
+        self.spans.push(Span { line: self.line, column });
+        Ok(())
+    }
+
+    /// Puts places in the stead of label numbers.
+    fn resolve(&mut self) -> std::result::Result<(), (Span, String)> {
+        let mut places = Vec::with_capacity(self.labels.len());
+        for label in &self.labels {
+            let target = label.place.ok_or_else(|| (label.first, format!("label @{} is not defined", label.name)))?;
+            places.push(target);
+            self.parts.labels.push(Label { name: label.name.clone(), target });
+        }
+        for instruction in &mut self.parts.instructions {
+            if let Some(label) = instruction.target() {
+                *instruction = instruction.with_target(places[label.index()]);
+            }
+        }
+        Ok(())
+    }
+}
