@@ -23,6 +23,7 @@ fn values(n: u32, scale: f32) -> Vec<f32> {
 #[test]
 fn elementwise_programs_are_right_at_every_size() {
     type Two = fn(f32, f32) -> f32;
+    type One = fn(f64) -> f64;
     const BINARY: &[(&str, Two)] = &[
         ("vector_add", |a, b| a + b),
         ("vector_sub", |a, b| a - b),
@@ -31,7 +32,7 @@ fn elementwise_programs_are_right_at_every_size() {
         ("vector_min", f32::min),
         ("vector_max", f32::max),
     ];
-    const UNARY: &[(&str, fn(f64) -> f64)] = &[
+    const UNARY: &[(&str, One)] = &[
         ("abs", f64::abs),
         ("neg", |x| -x),
         ("relu", |x| x.max(0.0)),
