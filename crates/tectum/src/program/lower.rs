@@ -120,9 +120,13 @@ impl Checked {
     }
 
     /// As [`Checked::lower`]; a program that device code cannot do becomes a kernel that runs on the CPU alone, with the reason.
+    ///
+    /// # Errors
+    /// `Unsupported` if no kernel takes the program at all: it has more buffers than a kernel has bindings, or stores nowhere.
     pub fn lower_or_native(&self, launch: &LaunchConfig, bounds: Bounds) -> crate::error::Result<Lowered> {
         match self.lower(launch, bounds) {
             Ok(lowered) => Ok(lowered),
+            Err(unsupported) if self.program().buffers().len() > most_buffers(bounds) || !needs_launch(self.program(), bounds) => Err(unsupported.error()),
             Err(unsupported) => {
                 let shape = Shape::of(self.program(), launch);
                 let kernel = source::native_kernel(self, shape, bounds, &unsupported)?;
@@ -147,7 +151,7 @@ impl Shape {
 /// What no kernel of the portable profile does.
 fn refuse(program: &Program, bounds: Bounds) -> Result<(), Unsupported> {
     let buffers = program.buffers().len();
-    let most = MAX_BINDINGS - usize::from(bounds == Bounds::Checked);
+    let most = most_buffers(bounds);
     let (instructions, pool) = (program.instructions().len(), program.pool_bytes());
     if buffers > most {
         Err(Unsupported::new(format!("{buffers} buffers; a kernel has {MAX_BINDINGS} bindings, {most} of them for buffers here")))
@@ -155,11 +159,21 @@ fn refuse(program: &Program, bounds: Bounds) -> Result<(), Unsupported> {
         Err(Unsupported::new(format!("a pool of {pool} bytes a lane; device code keeps at most {MOST_POOL_BYTES}")))
     } else if instructions > MOST_INSTRUCTIONS {
         Err(Unsupported::new(format!("{instructions} instructions; device code has at most {MOST_INSTRUCTIONS}")))
-    } else if bounds != Bounds::Checked && !program.buffers().iter().any(|buffer| buffer.access.writes()) {
+    } else if !needs_launch(program, bounds) {
         Err(Unsupported::new("the program stores nowhere"))
     } else {
         Ok(())
     }
+}
+
+/// Bindings that are left for buffers.
+fn most_buffers(bounds: Bounds) -> usize {
+    MAX_BINDINGS - usize::from(bounds == Bounds::Checked)
+}
+
+/// Whether anything can come of a launch: a store, or a fault.
+fn needs_launch(program: &Program, bounds: Bounds) -> bool {
+    bounds == Bounds::Checked || program.buffers().iter().any(|buffer| buffer.access.writes())
 }
 
 impl Lowered {

@@ -55,7 +55,7 @@ impl PlanBuilder {
     ///
     /// # Errors
     /// `Invalid` if the launch does not suit the buffers ([`Checked::elements`]), a view has other words than its bytes need;
-    /// as [`PlanBuilder::launch`]. A program that device code cannot do is recorded all the same, for the CPU:
+    /// as [`PlanBuilder::launch`]; as [`Checked::lower_or_native`]. A program that device code cannot do is recorded all the same, for the CPU:
     /// [`Lowered::fits`] tells.
     pub fn program(&mut self, program: &Checked, launch: &LaunchConfig, buffers: &[ProgramView], bounds: Bounds) -> Result<ProgramLaunch> {
         let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.bytes).collect();

@@ -131,7 +131,7 @@ fn flow_agrees_with_the_reference() {
 #[test]
 fn faults_name_lane_instruction_and_address() {
     let cases = [
-        ("buffer x: u32 read_write\nldg.u32 r0, [x + 16]\nstg.u32 [x], r0", 1, FaultKind::OutOfBounds { address: 16, ty: Type::U32, size: 16 }, 0),
+        ("buffer x: u32 read_write\nldg.u32 r0, [x + 16]\nstg.u32 [x], r0", 4, FaultKind::OutOfBounds { address: 16, ty: Type::U32, size: 16 }, 0),
         ("buffer x: u32 read_write\nmov_imm.u64 r1, 6\nstg.u32 [x + r1], r252", 4, FaultKind::Misaligned { address: 6, ty: Type::U32 }, 1),
         ("buffer x: u8 read_write\nmov_imm.u64 r1, 0x123456789a\nldg.u8 r1, [r1 + 0]\nstg.u8 [x + 0], r1", 4, FaultKind::UnknownHandle { handle: 0x12_3456_789a }, 1),
         ("buffer x: u8 write\nmov_imm.u64 r1, 1\nldg.u8 r1, [r1 + 0]\nstg.u8 [x + 0], r1", 4, FaultKind::Denied { handle: 1 }, 1),
