@@ -49,6 +49,9 @@ pub fn verify(args: &VerifyArgs) -> Result<()> {
         };
         print(&table(&[vec![head], report.operations.iter().map(row).collect()].concat()))?;
         print(&format!("{} cases on {}, seed {}\n", report.cases, report.receipt.device.id, report.seed))?;
+        for left_out in &report.left_out {
+            print(&format!("left out: {left_out}\n"))?;
+        }
         for failure in &report.failures {
             print(&format!("failed: {failure}\n"))?;
         }

@@ -4,7 +4,7 @@
 //
 // Numerics. WGSL lets a driver fuse, regroup and approximate float arithmetic, take NaN and infinity for impossible, and
 // flush subnormals; its built-in exp, log, tanh, sin and cos are of unstated quality. So none of those is used; special values
-// are recognised and made on bits; `+ - * /`, `round` and `clamp` carry the rest, with every cancellation
+// are recognised and made on bits; `+ - * /` and `clamp` carry the rest, with every cancellation
 // either exact, so that fusing cannot change it, or kept apart by `tectum_hold`, so that regrouping cannot lose it.
 // The largest errors are stated with the constants. Common to all: NaN gives NaN, and a device that flushes subnormals makes
 // results below the smallest normal number 0.
@@ -63,7 +63,7 @@ fn tectum_exp_less_one(high: real, low: real) -> real {
 
 // e^x for an x whose exponential is a normal number.
 fn tectum_exp_normal(x: real) -> real {
-    let n = round(x * TECTUM_LOG2_E);
+    let n = tectum_round(x * TECTUM_LOG2_E);
     let y = 1.0 + tectum_exp_less_one(tectum_hold(x - n * TECTUM_LN2_HI), n * -TECTUM_LN2_LO);
     return bitcast<real>(bitcast<TectumInt>(y) + (TectumInt(n) << TECTUM_FRACTION));
 }
@@ -74,7 +74,7 @@ fn tectum_exp(x: real) -> real {
     let bits = bitcast<TectumBits>(x);
     let over = bitcast<TectumInt>(x) > TectumInt(TECTUM_EXP_MAX);
     let inside = bitcast<real>(select(select(bits, TECTUM_EXP_END, bits > TECTUM_EXP_END), TectumBits(0), over));
-    let n = round(inside * TECTUM_LOG2_E);
+    let n = tectum_round(inside * TECTUM_LOG2_E);
     let w = tectum_exp_less_one(tectum_hold(inside - n * TECTUM_LN2_HI), n * -TECTUM_LN2_LO);
     let y = bitcast<TectumBits>(tectum_raise(1.0 + w, i32(n)));
     return bitcast<real>(select(select(y, TECTUM_INF, over), TECTUM_NAN, tectum_is_nan(x)));
@@ -85,7 +85,7 @@ fn tectum_exp2(x: real) -> real {
     let bits = bitcast<TectumBits>(x);
     let over = bitcast<TectumInt>(x) > TectumInt(TECTUM_EXP2_MAX);
     let inside = bitcast<real>(select(select(bits, TECTUM_EXP2_END, bits > TECTUM_EXP2_END), TectumBits(0), over));
-    let n = round(inside);
+    let n = tectum_round(inside);
     let f = inside - n;
     let w = tectum_exp_less_one(tectum_hold(f * TECTUM_LN2_HI), f * TECTUM_LN2_LO);
     let y = bitcast<TectumBits>(tectum_raise(1.0 + w, i32(n)));
@@ -187,7 +187,7 @@ struct TectumScaled {
 
 // From -t in two parts, the upper so short that n ln 2 (its upper part) is subtracted from it exactly.
 fn tectum_falling(high: real, low: real) -> TectumFalling {
-    let n = round((high + low) * TECTUM_LOG2_E);
+    let n = tectum_round((high + low) * TECTUM_LOG2_E);
     return TectumFalling(tectum_exp_less_one(tectum_hold(high - n * TECTUM_LN2_HI), n * -TECTUM_LN2_LO + low), i32(n));
 }
 
@@ -240,13 +240,13 @@ fn tectum_silu(x: real) -> real {
 // remainder, expanded about the multiple of the grid nearest to x.
 fn tectum_gelu_falling(x: real) -> TectumFalling {
     // c is x to a multiple of the grid, d the rest; c and c^2 are exact.
-    let c = round(x * TECTUM_GRID) * TECTUM_GRID_STEP;
+    let c = tectum_round(x * TECTUM_GRID) * TECTUM_GRID_STEP;
     let d = x - c;
     let c2 = c * c;
 
     // A + B c^2 = top + low, top a multiple of TECTUM_TOP_STEP; all but the last two products are exact.
-    let c2_hi = round(c2 * TECTUM_SQUARE) * TECTUM_SQUARE_STEP;
-    let near = round(c2 * (TECTUM_TOP * TECTUM_GELU_B_HI)) * TECTUM_TOP_STEP;
+    let c2_hi = tectum_round(c2 * TECTUM_SQUARE) * TECTUM_SQUARE_STEP;
+    let near = tectum_round(c2 * (TECTUM_TOP * TECTUM_GELU_B_HI)) * TECTUM_TOP_STEP;
     let rest = tectum_hold(c2_hi * TECTUM_GELU_B_HI - near) + tectum_hold(c2 - c2_hi) * TECTUM_GELU_B_HI;
     let low = rest + (c2 * TECTUM_GELU_B_LO + TECTUM_GELU_A_LO);
     let top = TECTUM_GELU_A_HI + near;
@@ -277,7 +277,7 @@ fn tectum_erf(x: real) -> real {
 // The normal distribution's tail Phi(-u) = e^(-u^2/2) P(w) / (u + 2.5), w = (u - 2)/(u + 2.5), for u from 0 to where it
 // underflows; u^2 is carried as the exact square of the multiple of the grid nearest to u and a remainder.
 fn tectum_normal_tail(u: real) -> TectumScaled {
-    let c = round(u * TECTUM_GRID) * TECTUM_GRID_STEP;
+    let c = tectum_round(u * TECTUM_GRID) * TECTUM_GRID_STEP;
     let falling = tectum_falling(-0.5 * (c * c), -0.5 * (tectum_hold(u - c) * (u + c)));
 
     // w and its remainder; sums and differences carry what their rounding lost.
@@ -323,7 +323,7 @@ struct TectumReduced {
 
 // For |x| up to TECTUM_ANGLE_NEAR.
 fn tectum_reduce_near(x: real) -> TectumReduced {
-    let n = round(x * TECTUM_TWO_OVER_PI);
+    let n = tectum_round(x * TECTUM_TWO_OVER_PI);
 
     // pi/2 in four parts, the first three so short that their products with n are exact, and so is `high`.
     // What follows is rounded: r carries the sum, low what the rounding lost.

@@ -68,6 +68,11 @@ const TECTUM_HALF_PI_1: f32 = 4.83751297e-4;
 const TECTUM_HALF_PI_2: f32 = 7.54953362e-8;
 const TECTUM_HALF_PI_3: f32 = 2.56334415e-12;
 
+// The nearest whole number, ties to even.
+fn tectum_round(x: f32) -> f32 {
+    return round(x);
+}
+
 // (e^r - 1 - r) / r^2 for |r| <= ln(2)/2.
 fn tectum_exp_polynomial(r: f32) -> f32 {
     var p: f32 = 1.9875691500e-4;

@@ -65,6 +65,14 @@ const TECTUM_HALF_PI_1: f64 = 1.5893254712295857e-08lf;
 const TECTUM_HALF_PI_2: f64 = 6.123233932053594e-17lf;
 const TECTUM_HALF_PI_3: f64 = 6.36831716351095e-25lf;
 
+// The nearest whole number, ties to even. llvmpipe's built-in gives numbers beyond 32 bits back as they are; so numbers below
+// 2^51 are put where one unit is the last place, and the clamp, which never bites, keeps the sum from being regrouped.
+fn tectum_round(x: f64) -> f64 {
+    let sum = clamp(x + 6755399441055744.0lf, 4503599627370496.0lf, 9007199254740992.0lf);
+    let whole = bitcast<u64>(sum - 6755399441055744.0lf) | (bitcast<u64>(x) & TECTUM_SIGN);
+    return bitcast<f64>(select(bitcast<u64>(x), whole, tectum_magnitude(x) < 0x4320000000000000lu));
+}
+
 // (e^r - 1 - r) / r^2 for |r| <= ln(2)/2.
 fn tectum_exp_polynomial(r: f64) -> f64 {
     var p: f64 = 2.0914898727175524e-09lf;

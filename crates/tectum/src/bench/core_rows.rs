@@ -12,6 +12,7 @@ use crate::plan::{GemmTail, Matrices, Matrix, PlanBuilder, View};
 const F: DType = DType::F32;
 const U: DType = DType::U32;
 const I: DType = DType::I32;
+const D: DType = DType::F64;
 
 fn memory(
     name: &'static str,
@@ -37,6 +38,7 @@ pub(super) fn rows(software: bool) -> Vec<Work> {
     rows.extend(cached(n / 16));
     rows.extend(narrow_products(if software { 256 } else { 1024 }));
     rows.extend(stencils(if software { 16 } else { 32 }));
+    rows.extend(doubles(n / 2, if software { 256 } else { 1024 }));
     rows
 }
 
@@ -197,6 +199,33 @@ fn stencils(side: usize) -> Vec<Work> {
         memory(name, format!("{side}x{side}x{side}x64"), 8 * n, operands, move |plan, v| plan.stencil(points, v[0], v[1], v[2], sizes, Boundary::Periodic))
     };
     names.into_iter().map(row).collect()
+}
+
+/// The families that exist on f64, with as many bytes as on f32.
+fn doubles(n: usize, side: usize) -> Vec<Work> {
+    let (rows, cols) = (n / 1024, 1024);
+    let shape = |shape: String| format!("f64.{shape}");
+    let mut doubles: Vec<Work> = OPS
+        .iter()
+        .map(|op| match op.arity {
+            Arity::Unary => memory(op.name, shape(format!("n{n}")), 16 * n, vec![(D, n); 2], |plan, v| plan.unary(op.name, v[0], v[1])),
+            Arity::Binary => memory(op.name, shape(format!("n{n}")), 24 * n, vec![(D, n); 3], |plan, v| plan.binary(op.name, v[0], v[1], v[2])),
+        })
+        .collect();
+    let row = || vec![(D, n), (D, 1)];
+    doubles.push(memory("sum", shape(format!("1x{n}")), 8 * n, row(), move |plan, v| plan.sum(v[0], v[1], 1, n)));
+    doubles.push(memory("max", shape(format!("1x{n}")), 8 * n, row(), move |plan, v| plan.max(v[0], v[1], 1, n)));
+    doubles.push(memory("min", shape(format!("1x{n}")), 8 * n, row(), move |plan, v| plan.min(v[0], v[1], 1, n)));
+    doubles.push(memory("mean", shape(format!("1x{n}")), 8 * n, row(), move |plan, v| plan.mean(v[0], v[1], 1, n)));
+    let columns = vec![(D, n), (D, cols)];
+    doubles.push(memory("sum_columns", shape(format!("{rows}x{cols}")), 8 * n, columns, move |plan, v| plan.sum_columns(v[0], v[1], rows, cols)));
+    for work in products(side) {
+        let operands = work.operands.iter().map(|&(_, len)| (D, len)).collect();
+        // A product's amount counts operations, a matrix-vector product's bytes.
+        let amount = if matches!(work.roofline, Roofline::Copy) { 2.0 * work.amount } else { work.amount };
+        doubles.push(Work { shape: shape(work.shape), operands, amount, ..work });
+    }
+    doubles
 }
 
 /// What a larger cache holds: an exponential, and rows as long as a network's width.

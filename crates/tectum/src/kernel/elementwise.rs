@@ -90,7 +90,7 @@ op_table! {
     Unary log2(a) wgsl "tectum_log2(a)" native math::log2(a), reference a.log2(), from 0.0 to 100.0, ulp 2.0;
     Unary floor(a) wgsl "floor(a)" native a.floor(), reference a.floor(), from -100.0 to 100.0, ulp 0.0;
     Unary ceil(a) wgsl "ceil(a)" native a.ceil(), reference a.ceil(), from -100.0 to 100.0, ulp 0.0;
-    Unary round(a) wgsl "round(a)" native a.round_ties_even(), reference a.round_ties_even(), from -100.0 to 100.0, ulp 0.0;
+    Unary round(a) wgsl "tectum_round(a)" native a.round_ties_even(), reference a.round_ties_even(), from -100.0 to 100.0, ulp 0.0;
     Unary square(a) wgsl "a * a" native a * a, reference a * a, from -100.0 to 100.0, ulp 1.0;
     Unary reciprocal(a) wgsl "1.0 / a" native 1.0 / a, reference 1.0 / a, from -100.0 to 100.0, ulp 3.0;
     Unary rsqrt(a) wgsl "1.0 / sqrt(a)" native 1.0 / a.sqrt(), reference 1.0 / a.sqrt(), from 0.0 to 100.0, ulp 5.0;

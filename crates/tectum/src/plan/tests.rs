@@ -134,3 +134,39 @@ fn a_binding_longer_than_the_device_allows_is_refused_with_the_numbers() {
     let error = plan.finish().expect("whole").compile(&device).expect_err("too long").to_string();
     assert!(error.contains(&limit.to_string()) && error.contains("fill_u32"), "{error}");
 }
+
+#[test]
+fn a_device_without_f64_is_told_which_kernel_needs_it() {
+    let mut plan = PlanBuilder::new("p");
+    let (x, y) = (plan.input("x", DType::F64, 4), plan.output("y", DType::F64, 4));
+    plan.unary("exp", x, y).expect("recorded");
+    let plan = plan.finish().expect("whole");
+    let mut info = Device::open("null").expect("always there").info().clone();
+    assert!(plan.check_dtypes(&info).is_ok() && plan.compile(&Device::open("null").expect("always there")).is_ok());
+    info.dtypes.retain(|dtype| *dtype != DType::F64);
+    let error = plan.check_dtypes(&info).expect_err("the device has no f64");
+    assert_eq!(error.kind(), crate::error::ErrorKind::Unsupported);
+    let told = "plan p: kernel exp_f64 needs f64, which device null (null (executes nothing)) lacks";
+    assert!(error.to_string().starts_with(told), "{error}");
+}
+
+#[test]
+fn types_are_not_mixed() {
+    let mut plan = PlanBuilder::new("p");
+    let (x, f, y) = (plan.input("x", DType::F64, 4), plan.input("f", DType::F32, 4), plan.output("y", DType::F64, 4));
+    let error = plan.binary("add", x, f, y).expect_err("f64 and f32").to_string();
+    assert!(error.contains("slot f is f32, the kernel needs f64"), "{error}");
+    let error = plan.sum(f, y.part(0..1), 1, 4).expect_err("f64 of f32").to_string();
+    assert!(error.contains("slot y is f64, the kernel needs f32"), "{error}");
+}
+
+#[test]
+fn a_double_is_two_words() {
+    let mut plan = PlanBuilder::new("p");
+    let x = plan.state("x", DType::F64, 256);
+    let words = x.part(64..128).reinterpret(DType::U32);
+    assert_eq!((words.len(), words.bytes()), (128, 512..1024));
+    assert_eq!(words.reinterpret(DType::F64), x.part(64..128));
+    let error = plan.launch(&COPY, &[x.part(0..128).reinterpret(DType::U32), x.part(64..192).reinterpret(DType::U32)], &[256], 1);
+    assert!(error.expect_err("they overlap").to_string().contains("both touch slot x"));
+}

@@ -134,3 +134,54 @@ fn least_and_greatest_order_zeros_and_infinities() {
         }
     }
 }
+
+#[test]
+fn special_values_of_doubles_are_as_documented() {
+    use super::double;
+    let inf = f64::INFINITY;
+    type Case = (&'static str, fn(f64) -> f64, f64, f64);
+    let table: [Case; 32] = [
+        ("exp", double::exp, -inf, 0.0),
+        ("exp", double::exp, inf, inf),
+        ("exp", double::exp, 709.782_712_893_385, inf),
+        ("exp", double::exp, -745.2, 0.0),
+        ("exp", double::exp, 0.0, 1.0),
+        ("exp2", double::exp2, 1024.0, inf),
+        ("exp2", double::exp2, 10.0, 1024.0),
+        ("exp2", double::exp2, -1074.0, f64::from_bits(1)),
+        ("exp2", double::exp2, -1075.0, 0.0),
+        ("log", double::log, 0.0, -inf),
+        ("log", double::log, -0.0, -inf),
+        ("log", double::log, inf, inf),
+        ("log", double::log, 1.0, 0.0),
+        ("log2", double::log2, f64::from_bits(1), -1074.0),
+        ("log2", double::log2, 8.0, 3.0),
+        ("tanh", double::tanh, inf, 1.0),
+        ("tanh", double::tanh, -inf, -1.0),
+        ("tanh", double::tanh, -0.0, -0.0),
+        ("erf", double::erf, inf, 1.0),
+        ("erf", double::erf, -0.0, -0.0),
+        ("sigmoid", double::sigmoid, -inf, 0.0),
+        ("sigmoid", double::sigmoid, inf, 1.0),
+        ("sigmoid", double::sigmoid, 0.0, 0.5),
+        ("silu", double::silu, -inf, -0.0),
+        ("silu", double::silu, inf, inf),
+        ("gelu", double::gelu, -inf, -0.0),
+        ("gelu", double::gelu, inf, inf),
+        ("gelu_erf", double::gelu_erf, -inf, -0.0),
+        ("gelu_erf", double::gelu_erf, inf, inf),
+        ("sin", double::sin, -0.0, -0.0),
+        ("cos", double::cos, 0.0, 1.0),
+        ("relu", double::relu, -0.0, 0.0),
+    ];
+    for (name, function, x, expected) in table {
+        assert_eq!(function(x).to_bits(), expected.to_bits(), "{name}({x:?}) = {:?}", function(x));
+        assert!(function(f64::NAN).is_nan(), "{name}(NaN)");
+    }
+    let impossible: [(&str, fn(f64) -> f64, f64); 4] =
+        [("log", double::log, -1e-300), ("log2", double::log2, -inf), ("sin", double::sin, inf), ("cos", double::cos, -inf)];
+    for (name, function, x) in impossible {
+        assert!(function(x).is_nan(), "{name}({x:?})");
+    }
+    assert!(double::is_near(823_549.0) && !double::is_near(823_550.0));
+}
