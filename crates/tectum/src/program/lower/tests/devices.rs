@@ -1,4 +1,4 @@
-//! Lowered programs on software Vulkan beside the reference interpreter.
+//! Lowered programs on GPUs, software Vulkan among them, beside the reference interpreter.
 
 use super::{Bounds, LaunchConfig, checked};
 use crate::device::Device;
@@ -9,18 +9,19 @@ use crate::program::generate::{Generated, generate};
 use crate::program::{BufferAccess, Checked, Fault, Outcome, ProgramView, Type};
 
 /// Programs generated; what software Vulkan takes is mostly to compile them.
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 60;
 
-/// A Vulkan device, or a line that says what is skipped.
-pub fn vulkan(what: &str) -> Option<Device> {
-    match Device::open("vulkan:0") {
+/// The GPUs there are, software Vulkan among them; a line says what is skipped.
+pub fn gpus(what: &str) -> Vec<Device> {
+    let open = |id: &str| match Device::open(id) {
         Ok(device) => Some(device),
         Err(error) if error.kind() == ErrorKind::Unsupported => {
-            println!("skipped: no Vulkan device: {what}");
+            println!("skipped: no {id}: {what}");
             None
         }
         Err(error) => panic!("{error}"),
-    }
+    };
+    ["vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
 }
 
 /// Runs a program on a device; the buffers after it, and the fault.
@@ -80,7 +81,10 @@ fn differ(ty: Type, ours: &[u8], theirs: &[u8]) -> Option<String> {
 
 #[test]
 fn generated_programs_agree_with_the_reference() {
-    let Some(device) = vulkan("generated programs") else { return };
+    gpus("generated programs").iter().for_each(generated_programs_agree_on);
+}
+
+fn generated_programs_agree_on(device: &Device) {
     let (mut ran, mut left) = (0, 0);
     for seed in 0..SEEDS {
         let generated = generate(seed);
@@ -93,7 +97,7 @@ fn generated_programs_agree_with_the_reference() {
             continue;
         }
         for bounds in [Bounds::Checked, Bounds::Proven] {
-            let (after, fault) = run_on(&device, program, launch, buffers, bounds).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            let (after, fault) = run_on(device, program, launch, buffers, bounds).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             assert_eq!(fault, None, "seed {seed}\n{}", program.program());
             for (declared, (ours, theirs)) in program.program().buffers().iter().zip(after.iter().zip(&expected)) {
                 let found = differ(declared.ty, ours, theirs);
@@ -102,18 +106,19 @@ fn generated_programs_agree_with_the_reference() {
         }
         ran += 1;
     }
-    println!("generated programs: {ran} ran, {left} are not for device code");
+    println!("generated programs on {}: {ran} ran, {left} are not for device code", device.info().id);
     assert!(ran >= SEEDS / 5, "{ran} of {SEEDS} generated programs ran");
 }
 
 #[test]
 fn a_small_program_runs() {
-    let Some(device) = vulkan("a small program") else { return };
     let program = checked("buffer x: f32 read\nbuffer y: i32 read_write\nldg.f32 r0, [x]\nadd.f32 r0, r0, r0\ncvt.i32.f32 r1, r0\nldg.i32 r2, [y]\nsub.i32 r1, r1, r2\nstg.i32 [y], r1");
     let x = bytemuck::cast_slice(&[1.5f32, -2.0, 3e9]).to_vec();
     let y = bytemuck::cast_slice(&[1i32, 2, 3]).to_vec();
     for bounds in [Bounds::Checked, Bounds::Forced, Bounds::Proven] {
-        let (after, fault) = run_on(&device, &program, &LaunchConfig::linear(3, 2), &[x.clone(), y.clone()], bounds).expect("it runs");
-        assert_eq!((bytemuck::pod_collect_to_vec::<u8, i32>(&after[1]), fault), (vec![2, -6, i32::MAX - 3], None));
+        for device in gpus("a small program") {
+            let (after, fault) = run_on(&device, &program, &LaunchConfig::linear(3, 2), &[x.clone(), y.clone()], bounds).expect("it runs");
+            assert_eq!((bytemuck::pod_collect_to_vec::<u8, i32>(&after[1]), fault), (vec![2, -6, i32::MAX - 3], None));
+        }
     }
 }

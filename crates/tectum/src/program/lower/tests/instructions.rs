@@ -1,6 +1,6 @@
-//! Every instruction that computes, of every type, on software Vulkan beside the reference's arithmetic.
+//! Every instruction that computes, of every type, on GPUs beside the reference's arithmetic.
 
-use super::devices::{run_on, vulkan};
+use super::devices::{gpus, run_on};
 use super::{Bounds, LaunchConfig};
 use crate::program::{
     Address, BinaryOp, BufferAccess, BufferIndex, Condition, Instruction, Predicate, ProgramBuilder, Register, TernaryOp, Type, UnaryOp, scalar,
@@ -105,7 +105,6 @@ fn agrees(expected: &Expected, bits: u64) -> bool {
 }
 
 fn compare_type(ty: Type) {
-    let Some(device) = vulkan("instructions") else { return };
     let mut builder = ProgramBuilder::new(format!("every_{ty}"));
     let inputs = ["a", "b", "c"].map(|name| builder.buffer(name, ty, BufferAccess::Read));
     let amounts = builder.buffer("n", Type::U32, BufferAccess::Read);
@@ -127,19 +126,27 @@ fn compare_type(ty: Type) {
     let buffers =
         [bytes(0, ty), bytes(1, ty), bytes(3, ty), bytes(2, Type::U32), vec![0; lanes.len() * instructions.len() * SLOT as usize]];
     let launch = LaunchConfig::linear(lanes.len() as u32, 16);
-    let (after, _) = run_on(&device, &program, &launch, &buffers, Bounds::Forced).unwrap_or_else(|error| panic!("{error}"));
+    for device in gpus("instructions") {
+        let (after, _) = run_on(&device, &program, &launch, &buffers, Bounds::Forced).unwrap_or_else(|error| panic!("{error}"));
+        let compared = compare_results(&instructions, &lanes, &after[4], &format!("{} on {}", ty, device.info().id));
+        println!("{ty} on {}: {compared} results of {} instructions", device.info().id, instructions.len());
+    }
+}
+
+/// Holds what the lanes wrote against the reference; how much was compared.
+fn compare_results(instructions: &[(Instruction, Type)], lanes: &[[u64; 4]], out: &[u8], what: &str) -> usize {
     let mut compared = 0;
     for (lane, values) in lanes.iter().enumerate() {
         for (place, (instruction, _)) in instructions.iter().enumerate() {
             let Some(expected) = expected(*instruction, *values) else { continue };
             let at = (lane * instructions.len() + place) * SLOT as usize;
             let width = expected.ty.bytes() as usize;
-            let bits = after[4][at..at + width].iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
-            assert!(agrees(&expected, bits), "{}.{ty} of {values:x?}: {bits:#x}, the reference has {:#x}", expected.name, expected.bits);
+            let bits = out[at..at + width].iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+            assert!(agrees(&expected, bits), "{} of {what}, {values:x?}: {bits:#x}, the reference has {:#x}", expected.name, expected.bits);
             compared += 1;
         }
     }
-    println!("{ty}: {compared} results of {} instructions", instructions.len());
+    compared
 }
 
 /// Each instruction and a store of its result to the lane's next slot.
