@@ -519,7 +519,7 @@ fn reduce_near(x: Real) -> Reduced {
     // What follows is rounded: r carries the sum, low what the rounding lost.
     let r = high - n * HALF_PI[2];
     let low = ((high - r) - n * HALF_PI[2]) - n * HALF_PI[3];
-    Reduced { r, low, quadrant: shifted.to_bits() as u32 }
+    Reduced { r, low, quadrant: whole(shifted) as u32 }
 }
 
 /// sin(x + quarters·π/2).

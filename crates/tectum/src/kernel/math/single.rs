@@ -76,8 +76,7 @@ fn exp_polynomial(r: f32) -> f32 {
     let p = p * r + 8.333_452e-3;
     let p = p * r + 4.166_579_6e-2;
     let p = p * r + 1.666_666_5e-1;
-    let p = p * r + 0.5;
-    p
+    p * r + 0.5
 }
 
 /// (ln(1 + f) − f + f²/2)/f³ for √½ ≤ 1 + f < √2.
@@ -91,8 +90,7 @@ fn log_polynomial(f: f32) -> f32 {
     let p = p * f - 1.666_805_7e-1;
     let p = p * f + 2.000_071_4e-1;
     let p = p * f - 2.499_999_4e-1;
-    let p = p * f + 3.333_333e-1;
-    p
+    p * f + 3.333_333e-1
 }
 
 /// (tanh x − x)/x³ of z = x² below the split.
@@ -102,8 +100,7 @@ fn tanh_polynomial(z: f32) -> f32 {
     let p = p * z + 2.063_908_8e-2;
     let p = p * z - 5.373_971_6e-2;
     let p = p * z + 1.333_144_2e-1;
-    let p = p * z - 3.333_328e-1;
-    p
+    p * z - 3.333_328e-1
 }
 
 /// erf(x)/x − 1 of z = x² below the split.
@@ -115,8 +112,7 @@ fn erf_polynomial(z: f32) -> f32 {
     let p = p * z - 2.685_573_3e-2;
     let p = p * z + 1.128_362_6e-1;
     let p = p * z - 3.761_263e-1;
-    let p = p * z + 1.283_791_7e-1;
-    p
+    p * z + 1.283_791_7e-1
 }
 
 /// (P(w) − `TAIL_LAST`)/w, for P see `normal_tail`.
@@ -132,8 +128,7 @@ fn tail_polynomial(w: f32) -> f32 {
     let p = p * w - 2.295_117_5e-2;
     let p = p * w + 2.230_123_6e-2;
     let p = p * w + 0.157_680_72;
-    let p = p * w - 0.513_991_1;
-    p
+    p * w - 0.513_991_1
 }
 
 /// (sin r − r)/r³ of z = r², |r| ≤ π/4.
@@ -141,8 +136,7 @@ fn tail_polynomial(w: f32) -> f32 {
 fn sine_polynomial(z: f32) -> f32 {
     let p = -1.951_529_6e-4;
     let p = p * z + 8.332_161e-3;
-    let p = p * z - 1.666_665_5e-1;
-    p
+    p * z - 1.666_665_5e-1
 }
 
 /// (cos r − 1 + r²/2)/r⁴ of z = r², |r| ≤ π/4.
@@ -150,8 +144,7 @@ fn sine_polynomial(z: f32) -> f32 {
 fn cosine_polynomial(z: f32) -> f32 {
     let p = 2.443_315_7e-5;
     let p = p * z - 1.388_731_6e-3;
-    let p = p * z + 4.166_664_6e-2;
-    p
+    p * z + 4.166_664_6e-2
 }
 
 /// What the last two coefficients of the normal tail lost.

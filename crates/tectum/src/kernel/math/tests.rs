@@ -139,8 +139,8 @@ fn least_and_greatest_order_zeros_and_infinities() {
 fn special_values_of_doubles_are_as_documented() {
     use super::double;
     let inf = f64::INFINITY;
-    type Case = (&'static str, fn(f64) -> f64, f64, f64);
-    let table: [Case; 32] = [
+    type Double = fn(f64) -> f64;
+    let table: [(&str, Double, f64, f64); 32] = [
         ("exp", double::exp, -inf, 0.0),
         ("exp", double::exp, inf, inf),
         ("exp", double::exp, 709.782_712_893_385, inf),
@@ -178,7 +178,7 @@ fn special_values_of_doubles_are_as_documented() {
         assert_eq!(function(x).to_bits(), expected.to_bits(), "{name}({x:?}) = {:?}", function(x));
         assert!(function(f64::NAN).is_nan(), "{name}(NaN)");
     }
-    let impossible: [(&str, fn(f64) -> f64, f64); 4] =
+    let impossible: [(&str, Double, f64); 4] =
         [("log", double::log, -1e-300), ("log2", double::log2, -inf), ("sin", double::sin, inf), ("cos", double::cos, -inf)];
     for (name, function, x) in impossible {
         assert!(function(x).is_nan(), "{name}({x:?})");
