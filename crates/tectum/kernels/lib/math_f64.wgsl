@@ -2,7 +2,8 @@
 //
 // Largest error against a reference of twice the precision over all exponents, in units in the last place:
 //
-//     @ERRORS@
+//     exp, exp2 1.1   log 0.9   log2 1.6   tanh 1.6   erf 1.5   sin, cos 1.1
+//     sigmoid 1.1   silu, gelu 1.6   gelu_erf 1.8   min, max, relu, round exact
 //
 // Source. Polynomials our own, interpolated at Chebyshev nodes.
 alias real = f64;
