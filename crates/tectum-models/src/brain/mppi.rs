@@ -79,7 +79,7 @@ impl Mppi {
         run.write_state(slots.table, &channel_table(twin, parameters))?;
         // Drivers compile at the first launch: it is done here, not in the first tick.
         run.run()?;
-        run.write_state(slots.mean, &vec![0.0; parameters.horizon])?;
+        run.write_state(slots.mean, &vec![0.0f32; parameters.horizon])?;
         Ok(Self {
             layout: twin.layout.clone(),
             slots,

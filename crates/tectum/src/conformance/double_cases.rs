@@ -193,7 +193,7 @@ fn variant(index: usize) -> Variant {
 fn gemm_cases(seed: &mut Seed) -> Vec<Case> {
     let shapes = [
         (0, 5, 3), (5, 0, 3), (1, 1, 1), (3, 5, 7), (64, 64, 64), (65, 63, 17), (1, 300, 64), (300, 1, 5), (128, 96, 256),
-        (63, 100, 1000), (130, 70, 33),
+        (63, 100, 1000), (130, 70, 33), (2, 2, 300), (33, 20, 9), (17, 31, 5),
     ];
     shapes.into_iter().enumerate().map(|(index, shape)| gemm(seed, shape, variant(index))).collect()
 }
