@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// A function, constant or structure, with the text of it and of the comment before it.
+/// A function, constant, alias or structure, with the text of it and of the comment before it.
 struct Item {
     text: String,
     uses: Vec<String>,
@@ -11,8 +11,12 @@ struct Item {
 
 /// Items by name, with their order in the files.
 static ITEMS: LazyLock<(Vec<String>, BTreeMap<String, Item>)> = LazyLock::new(|| {
-    let files =
-        [include_str!("../../../kernels/lib/math.wgsl"), include_str!("../../../kernels/lib/pack.wgsl"), include_str!("../../../kernels/lib/program.wgsl")];
+    let files = [
+        include_str!("../../../kernels/lib/math_f32.wgsl"),
+        include_str!("../../../kernels/lib/math.wgsl"),
+        include_str!("../../../kernels/lib/pack.wgsl"),
+        include_str!("../../../kernels/lib/program.wgsl"),
+    ];
     let mut order = Vec::new();
     let mut items = BTreeMap::new();
     for file in files {
@@ -68,7 +72,7 @@ fn split(file: &str) -> Vec<(String, String)> {
 
 /// The name of the item that a line begins.
 fn defined(line: &str) -> Option<&str> {
-    let rest = ["fn ", "const ", "struct "].iter().find_map(|keyword| line.strip_prefix(keyword))?;
+    let rest = ["fn ", "const ", "alias ", "struct "].iter().find_map(|keyword| line.strip_prefix(keyword))?;
     words(rest).next()
 }
 
