@@ -1,6 +1,7 @@
 //! The CPU device: native twins over host memory, no transfers.
 
-use std::cell::UnsafeCell;
+use std::alloc::Layout;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -12,29 +13,43 @@ use crate::kernel::{Kernel, NativeCall};
 use crate::launch::{LaunchList, RunStats};
 use crate::memory::{Block, Role};
 
-/// A cache line: the alignment of every allocation.
-#[repr(C, align(64))]
-struct Line([u8; 64]);
+/// The alignment of small allocations: a cache line.
+const LINE: usize = 64;
+/// The size and alignment of a huge page on x86-64 and on AArch64 with 4 KiB pages.
+const HUGE_PAGE: usize = 2 << 20;
 
 /// Host memory that executables and the host take turns with, by its lock.
 pub(crate) struct CpuMemory {
-    lines: Box<[UnsafeCell<Line>]>,
+    start: NonNull<u8>,
+    layout: Layout,
     turn: Mutex<()>,
 }
 
-// SAFETY: the bytes are reached only through `with_bytes`, which holds `turn`, and through a `CpuCompiled`, which holds
-// `turn` of every shared allocation while it runs and is the only owner of the others.
+// SAFETY: the bytes are owned by this value and reached only through `with_bytes`, which holds `turn`, and through a
+// `CpuCompiled`, which holds `turn` of every shared allocation while it runs and is the only owner of the others.
+unsafe impl Send for CpuMemory {}
+// SAFETY: as for `Send`.
 unsafe impl Sync for CpuMemory {}
 
 impl CpuMemory {
+    /// Zeroed memory. Large allocations ask for huge pages, of which the processor keeps the addresses of many more bytes
+    /// at hand: streaming through several arrays at once no longer waits for the page table.
     fn allocate(bytes: usize) -> Result<Self> {
-        let count = bytes.div_ceil(64).max(1);
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count).map_err(|e| {
-            Error::new(ErrorKind::OutOfMemory, format!("cpu: {bytes} bytes could not be allocated")).with_source(e)
-        })?;
-        lines.resize_with(count, || UnsafeCell::new(Line([0; 64])));
-        Ok(Self { lines: lines.into_boxed_slice(), turn: Mutex::new(()) })
+        let align = if bytes >= 2 * HUGE_PAGE { HUGE_PAGE } else { LINE };
+        let layout = Layout::from_size_align(bytes.next_multiple_of(LINE).max(LINE), align).ok();
+        let out_of_memory = || Error::new(ErrorKind::OutOfMemory, format!("cpu: {bytes} bytes could not be allocated"));
+        let layout = layout.ok_or_else(out_of_memory)?;
+        // SAFETY: the layout's size is not zero.
+        let start = NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or_else(out_of_memory)?;
+        #[cfg(target_os = "linux")]
+        if align == HUGE_PAGE {
+            // SAFETY: the range was just allocated, begins on a page and nothing is stored in it. It is advice: where the
+            // kernel has no huge pages the call fails and ordinary pages serve.
+            unsafe { libc::madvise(start.as_ptr().cast(), layout.size() / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE) };
+        }
+        // SAFETY: the allocation is `layout.size()` bytes long.
+        unsafe { start.write_bytes(0, layout.size()) };
+        Ok(Self { start, layout, turn: Mutex::new(()) })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, ()> {
@@ -42,14 +57,21 @@ impl CpuMemory {
     }
 
     fn start(&self) -> *mut u8 {
-        UnsafeCell::raw_get(self.lines.as_ptr()).cast()
+        self.start.as_ptr()
     }
 
     fn with_bytes<R>(&self, use_bytes: impl FnOnce(&mut [u8]) -> R) -> R {
         let _turn = self.lock();
-        // SAFETY: the allocation is `lines.len()` cache lines long and initialised; `turn` is held, so no run and no
-        // other copy touches it.
-        use_bytes(unsafe { std::slice::from_raw_parts_mut(self.start(), self.lines.len() * 64) })
+        // SAFETY: the allocation is `layout.size()` bytes long and initialised; `turn` is held, so no run and no other
+        // copy touches it.
+        use_bytes(unsafe { std::slice::from_raw_parts_mut(self.start(), self.layout.size()) })
+    }
+}
+
+impl Drop for CpuMemory {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and no longer reachable.
+        unsafe { std::alloc::dealloc(self.start(), self.layout) };
     }
 }
 
