@@ -219,6 +219,18 @@ pub fn prefetch(x: &[f32], at: usize) {
     let _ = (x, at);
 }
 
+/// Asks for all of `y` for writing.
+pub fn prefetch_write(y: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in y.chunks(16) {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        // SAFETY: a prefetch changes nothing that the program sees, the address is of an element, and SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = y;
+}
+
 /// Runs a loop compiled for the widest SIMD of this machine (AVX-512, AVX2, NEON or none, found once at run time).
 ///
 /// The closure must be marked `#[inline(always)]`, else its loop is compiled for the baseline.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::moments::sum_of_squares;
-use super::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, simd};
+use super::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, prefetch_write, simd};
 use super::reduce::sum;
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
@@ -52,6 +52,7 @@ fn layer_norm(call: &NativeCall<'_>) {
     let (gain, bias) = (&call.read::<f32>(1)[..cols], &call.read::<f32>(2)[..cols]);
     for_each_block(&mut y[..rows * cols], cols, call.threads_for(2 * rows * cols), |row, y| {
         let (x, next) = x[row * cols..].split_at(cols);
+        prefetch_write(y);
         let mean = sum(x) / cols as f32;
         let inverse = 1.0 / (sum_of_squares(x, mean) / cols as f32 + epsilon).sqrt();
         scaled(
