@@ -106,13 +106,13 @@ fn rows(call: &NativeCall<'_>, points: Points) {
     let cost = if points == Points::Seven { 2 } else { 6 };
     for_each_block(&mut y[..nx * ny * length], length, call.threads_for(cost * nx * ny * length), |row, y| {
         let (row_x, row_y) = ((row / ny) as isize, (row % ny) as isize);
-        let columns: Columns<'_> = std::array::from_fn(|index| {
+        let mut columns: Columns<'_> = [&zeros; 9];
+        for (index, column) in columns.iter_mut().enumerate() {
             let (step_x, step_y) = (index as isize / 3 - 1, index as isize % 3 - 1);
-            match boundary.place(row_x + step_x, nx).zip(boundary.place(row_y + step_y, ny)) {
-                Some((at_x, at_y)) => &x[(at_x * ny + at_y) * length..][..length],
-                None => &zeros,
+            if let Some((at_x, at_y)) = boundary.place(row_x + step_x, nx).zip(boundary.place(row_y + step_y, ny)) {
+                *column = &x[(at_x * ny + at_y) * length..][..length];
             }
-        });
+        }
         let line = Line { columns, zeros: &zeros, boundary, nz, channels };
         simd(
             #[inline(always)]
@@ -126,7 +126,7 @@ fn rows(call: &NativeCall<'_>, points: Points) {
                     let weights = [weights[0], weights[1], weights[2], weights[3]];
                     line.piece(points, 0, 1, &mut y[..channels], |_| weights);
                     // Pieces that stay in L1 between the passes of 27 points.
-                    let step = (1024 / channels).max(1);
+                    let step = if points == Points::Seven { nz.max(1) } else { (1024 / channels).max(1) };
                     let last = nz.max(1) - 1;
                     for z in (1..last).step_by(step) {
                         let end = (z + step).min(last);
@@ -173,7 +173,7 @@ impl Line<'_> {
     fn seven(&self, z: usize, end: usize, y: &mut [f32], weights: impl Fn(usize) -> [f32; 4]) {
         let n = y.len();
         let (centre, below, above) = (self.at(4, z, end, 0), self.at(4, z, end, -1), self.at(4, z, end, 1));
-        let [west, east, south, north] = [1, 7, 3, 5].map(|index| self.at(index, z, end, 0));
+        let (west, east, south, north) = (self.at(1, z, end, 0), self.at(7, z, end, 0), self.at(3, z, end, 0), self.at(5, z, end, 0));
         // Slices of one length, so that the loop holds no bounds checks.
         let (centre, below, above) = (&centre[..n], &below[..n], &above[..n]);
         let (west, east, south, north) = (&west[..n], &east[..n], &south[..n], &north[..n]);
