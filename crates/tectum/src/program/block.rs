@@ -21,7 +21,7 @@ mod private;
 use std::sync::{Mutex, PoisonError};
 
 use self::chunk::Chunk;
-use self::columns::Columns;
+use self::columns::{Columns, Kept};
 use self::memory::{Faults, Memory, Words};
 use self::private::Private;
 use super::lower::Bounds;
@@ -65,7 +65,7 @@ pub struct Prepared {
 /// What one task needs to run chunks.
 #[derive(Debug)]
 struct State {
-    columns: Columns,
+    kept: Kept,
     private: Private,
     shared: Vec<u32>,
 }
@@ -170,34 +170,33 @@ impl Prepared {
 
     fn run_task(&self, launch: &LaunchConfig, task: Task<'_>) -> Result<(), Fault> {
         let chunk_lanes = if self.block_bytes.is_some() { launch.block_lanes() as usize } else { self.chunk_lanes };
-        let mut state = self.take_state(chunk_lanes.min(task.lanes));
-        let State { columns, private, shared } = &mut state;
+        let State { kept, mut private, mut shared } = self.take_state(chunk_lanes.min(task.lanes));
+        let mut columns = Columns::new(kept);
         let Task { first, lanes, mut memory } = task;
         if let Some(bytes) = self.block_bytes {
-            memory.push(Memory { words: Words::Own(shared), bytes: u64::from(bytes), start: 0, streams: false });
+            memory.push(Memory { words: Words::Own(&mut shared), bytes: u64::from(bytes), start: 0, streams: false });
         }
         let result = (0..lanes).step_by(chunk_lanes).try_for_each(|offset| {
             let lanes = chunk_lanes.min(lanes - offset);
-            Chunk { prepared: self, launch, memory: &mut memory, columns, private, first: first + offset as u64, lanes }.run()
+            Chunk { prepared: self, launch, memory: &mut memory, columns: &mut columns, private: &mut private, first: first + offset as u64, lanes }.run()
         });
         if memory.iter().any(|memory| memory.streams) {
             stream_fence();
         }
+        let kept = columns.into_kept();
         drop(memory);
-        self.states.lock().unwrap_or_else(PoisonError::into_inner).push(state);
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).push(State { kept, private, shared });
         result
     }
 
     /// Working memory for chunks of so many lanes.
     fn take_state(&self, lanes: usize) -> State {
         let kept = self.states.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        if let Some(state) = kept.filter(|state| state.columns.lanes() >= lanes) {
+        if let Some(state) = kept.filter(|state| state.kept.lanes() >= lanes) {
             return state;
         }
-        let mut columns = Columns::new(&self.program, lanes);
-        columns::constants(&self.program).into_iter().for_each(|(_, register, ty, bits)| columns.fill(register, ty, |_| bits));
         let shared = vec![0; self.block_bytes.unwrap_or(0).div_ceil(4) as usize];
-        State { columns, private: Private::new(&self.program, lanes), shared }
+        State { kept: Kept::new(&self.program, lanes), private: Private::new(&self.program, lanes), shared }
     }
 }
 

@@ -88,7 +88,7 @@ fn single(op: UnaryOp, a: &[u32], out: &mut [u32]) {
             map(a, out, #[inline(always)] |a| -> u32 { f32::to_bits($f(f32::from_bits(a))) })
         };
     }
-    let near = a.iter().fold(true, |near, &a| near & math::is_near(f32::from_bits(a)));
+    let near = || a.iter().fold(true, |near, &a| near & math::is_near(f32::from_bits(a)));
     match op {
         UnaryOp::Exp => on!(math::exp),
         UnaryOp::Log => on!(math::log),
@@ -96,9 +96,9 @@ fn single(op: UnaryOp, a: &[u32], out: &mut [u32]) {
         UnaryOp::Log10 => on!(|a| math::log(a) * std::f32::consts::LOG10_E),
         UnaryOp::Sqrt => on!(f32::sqrt),
         UnaryOp::Rsqrt => on!(|a| 1.0 / f32::sqrt(a)),
-        UnaryOp::Sin if near => on!(math::sin_near),
-        UnaryOp::Cos if near => on!(math::cos_near),
-        UnaryOp::Tan if near => on!(|a| math::sin_near(a) / math::cos_near(a)),
+        UnaryOp::Sin if near() => on!(math::sin_near),
+        UnaryOp::Cos if near() => on!(math::cos_near),
+        UnaryOp::Tan if near() => on!(|a| math::sin_near(a) / math::cos_near(a)),
         UnaryOp::Sin => on!(math::sin),
         UnaryOp::Cos => on!(math::cos),
         UnaryOp::Tan => on!(|a| math::sin(a) / math::cos(a)),

@@ -19,7 +19,7 @@ pub struct Chunk<'c, 'm> {
     pub launch: &'c LaunchConfig,
     /// The buffers, then the shared memory.
     pub memory: &'c mut [Memory<'m>],
-    pub columns: &'c mut Columns,
+    pub columns: &'c mut Columns<'m>,
     pub private: &'c mut Private,
     /// The number in the launch of the first lane.
     pub first: u64,
@@ -50,7 +50,7 @@ enum Place {
     Indexed(Register),
 }
 
-impl Chunk<'_, '_> {
+impl<'m> Chunk<'_, 'm> {
     /// Runs every lane to its end.
     ///
     /// # Errors
@@ -77,10 +77,10 @@ impl Chunk<'_, '_> {
         let lanes = launch.block_lanes();
         for &register in &self.prepared.preloaded {
             match register {
-                Register::LANE => self.columns.fill(register, Type::U32, |lane| (first + lane as u64) % lanes % block_x),
-                Register::BLOCK => self.columns.fill(register, Type::U32, |lane| (first + lane as u64) / lanes % grid_x),
-                Register::BLOCK_SIZE => self.columns.fill(register, Type::U32, |_| block_x),
-                _ => self.columns.fill(register, Type::U64, |lane| first + lane as u64),
+                Register::LANE => self.columns.kept().fill(register, Type::U32, |lane| (first + lane as u64) % lanes % block_x),
+                Register::BLOCK => self.columns.kept().fill(register, Type::U32, |lane| (first + lane as u64) / lanes % grid_x),
+                Register::BLOCK_SIZE => self.columns.kept().fill(register, Type::U32, |_| block_x),
+                _ => self.columns.kept().fill(register, Type::U64, |lane| first + lane as u64),
             }
         }
         self.private.clear();
@@ -172,9 +172,9 @@ impl Chunk<'_, '_> {
         macro_rules! either {
             ($ty:expr, $dst:expr, |$c:ident, $out:ident| $words:expr, $longs:expr) => {
                 if $ty.bytes() == 8 {
-                    self.columns.put($dst, mask, |$c: &Columns, $out: &mut [u64]| { $longs; Ok(()) })
+                    self.columns.put($dst, mask, |$c: &Columns<'_>, $out: &mut [u64]| { $longs; Ok(()) })
                 } else {
-                    self.columns.put($dst, mask, |$c: &Columns, $out: &mut [u32]| { $words; Ok(()) })
+                    self.columns.put($dst, mask, |$c: &Columns<'_>, $out: &mut [u32]| { $words; Ok(()) })
                 }
             };
         }
@@ -300,10 +300,10 @@ impl Chunk<'_, '_> {
                 Ok(())
             }
             I::PoolLoad { ty, dst, handle, offset } => {
-                fn all<B: Bits>(columns: &Columns, out: &mut [B], mask: &Mask, mut load: impl FnMut(&Columns, usize) -> Result<u64, Stop>) -> Result<(), Stop> {
+                fn all<B: Bits>(columns: &Columns<'_>, out: &mut [B], mask: &Mask, mut load: impl FnMut(&Columns<'_>, usize) -> Result<u64, Stop>) -> Result<(), Stop> {
                     mask.lanes().try_for_each(|lane| load(columns, lane).map(|value| out[lane - mask.first()] = B::of(value)))
                 }
-                let load = |columns: &Columns, lane: usize| {
+                let load = |columns: &Columns<'_>, lane: usize| {
                     let loaded = private.pool(lane).load(ty, columns.long(handle, lane), columns.long(offset, lane));
                     if ignores { Ok(loaded.unwrap_or(0)) } else { loaded.map_err(told(lane)) }
                 };
@@ -323,7 +323,7 @@ impl Chunk<'_, '_> {
     }
 
     /// A result made lane by lane.
-    fn each<B: Bits>(&mut self, dst: Register, mask: &Mask, value: impl Fn(&Columns, usize) -> B) {
+    fn each<B: Bits>(&mut self, dst: Register, mask: &Mask, value: impl Fn(&Columns<'_>, usize) -> B) {
         let done: Result<(), Stop> = self.columns.put(dst, mask, |columns, out: &mut [B]| {
             mask.lanes().for_each(|lane| out[lane - mask.first()] = value(columns, lane));
             Ok(())
@@ -379,6 +379,12 @@ impl Chunk<'_, '_> {
         let access = Access { ty, faults: self.prepared.faults, mask };
         let first = if memory == self.prepared.modes.len() { 0 } else { self.first };
         let memory = &mut self.memory[memory];
+        if let (Place::Own, 4, true) = (place, ty.bytes(), mask.is_all())
+            && let Some(words) = memory.view(first, self.lanes)
+        {
+            self.columns.view(dst, words);
+            return Ok(());
+        }
         if ty.bytes() == 8 {
             self.columns.put(dst, mask, |columns, out: &mut [u64]| memory.load(&access, offsets(columns, place, first, mask), out))
         } else {

@@ -159,7 +159,14 @@ pub struct Access<'a> {
     pub mask: &'a Mask,
 }
 
-impl Memory<'_> {
+impl<'m> Memory<'m> {
+    /// So many elements of 32 bits from one on, if they are all there and nobody writes them.
+    pub fn view(&self, first: u64, count: usize) -> Option<&'m [u32]> {
+        let Words::Read(words) = self.words else { return None };
+        let first = usize::try_from(first).ok()?;
+        words.get(..self.bytes as usize / 4)?.get(first..)?.get(..count)
+    }
+
     /// Loads for the lanes of a mask into `out`, which is the mask's range of lanes.
     pub fn load<B: Bits>(&mut self, access: &Access<'_>, offsets: Offsets<'_>, out: &mut [B]) -> Result<(), Stop> {
         let (start, bytes) = (self.start, self.bytes);
