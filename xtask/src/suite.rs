@@ -21,13 +21,34 @@ pub fn run(root: &Path) -> Result<(), String> {
     structure(root)?;
     step("lints", &mut cargo(root, &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     let mut tally = Tally::default();
-    let tests = tally.run(&mut cargo(root, &["test", "--release", "--workspace", "--no-fail-fast", "--", "--nocapture"]))?;
+    let tests = tally.run(programs(None)?.current_dir(root).args(["test", "--release", "--workspace", "--no-fail-fast", "--", "--nocapture"]))?;
     println!("== gpu kit");
     gpu_kit::run(root)?;
     println!();
     tally.cases.iter().chain(&tally.skipped).for_each(|line| println!("{line}"));
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped.len());
     if tests && tally.failed == 0 { Ok(()) } else { Err("tests failed".to_owned()) }
+}
+
+/// Holds 20,000 random programs against the reference, on every device.
+pub fn soak(root: &Path) -> Result<(), String> {
+    let arguments = ["test", "--release", "--workspace", "--lib", "--", "--nocapture", "program::tests::equivalence", "program::block", "generated_programs"];
+    step("soak", programs(Some(20_000))?.current_dir(root).args(arguments))
+}
+
+/// Cargo with seeds for the tests of random programs that no run had before, unless `TECTUM_SEED` gives the first.
+fn programs(count: Option<u64>) -> Result<Command, String> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    if std::env::var_os("TECTUM_SEED").is_none() {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_err(|e| format!("the clock: {e}"))?;
+        let seed = now.as_secs() * 1_000;
+        println!("== random programs from TECTUM_SEED={seed}");
+        command.env("TECTUM_SEED", seed.to_string());
+    }
+    if let Some(count) = count {
+        command.env("TECTUM_PROGRAMS", count.to_string());
+    }
+    Ok(command)
 }
 
 /// Checks the order of modules, the names in documents, the peers' files and that the page of figures is the records'.

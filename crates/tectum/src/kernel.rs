@@ -5,7 +5,6 @@
 //! checks share one source. A device never sees a tensor operation; it sees a kernel and the regions bound to it.
 
 pub mod cast;
-pub mod chain;
 pub mod elementwise;
 pub mod gather;
 pub mod gemm;
@@ -36,7 +35,6 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-pub use chain::{Chain, Value};
 pub use gemm::Activation;
 pub use native::NativeCall;
 pub use translate::{Translations, VULKAN_ONLY};

@@ -36,11 +36,12 @@ pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{CompiledGraph, Factor, Graph, GraphBuilder, LayoutEntry, Node, ParameterLayout, Tensor};
-pub use kernel::{Access, Activation, Chain, Kernel, KernelBuilder, NativeCall, Prelude, Value};
+pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
 pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use kernel::pack::Half;
 pub use kernel::stencil::{Boundary, Points};
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
+pub use program::{Chain, Value};
 pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, View};
 pub use receipt::{CodeObject, Fallback, InjectedFault, LISTED_RECOVERIES, Latency, RECEIPT_SCHEMA, Receipt, Recovery, Session};

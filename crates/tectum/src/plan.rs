@@ -7,7 +7,6 @@
 
 mod executable;
 mod memory_plan;
-mod record_chain;
 mod record_elementwise;
 mod record_gemm;
 mod record_move;

@@ -268,6 +268,34 @@ fn gelu_f32(a: u32) -> u32 {
     return hold(tectum_gelu(bitcast<f32>(a)));
 }
 
+fn gelu_erf_f32(a: u32) -> u32 {
+    return hold(tectum_gelu_erf(bitcast<f32>(a)));
+}
+
+fn silu_f32(a: u32) -> u32 {
+    return hold(tectum_silu(bitcast<f32>(a)));
+}
+
+fn erf_f32(a: u32) -> u32 {
+    return hold(tectum_erf(bitcast<f32>(a)));
+}
+
+fn exp2_f32(a: u32) -> u32 {
+    return hold(tectum_exp2(bitcast<f32>(a)));
+}
+
+fn floor_f32(a: u32) -> u32 {
+    return hold(floor(bitcast<f32>(a)));
+}
+
+fn ceil_f32(a: u32) -> u32 {
+    return hold(ceil(bitcast<f32>(a)));
+}
+
+fn round_f32(a: u32) -> u32 {
+    return hold(tectum_round(bitcast<f32>(a)));
+}
+
 // f64, its bits.
 
 fn nan_f64(a: vec2<u32>) -> bool {

@@ -3,10 +3,11 @@
 use super::{Roofline, Work};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Activation, Chain};
+use crate::kernel::Activation;
 use crate::kernel::elementwise::{Arity, OPS};
 use crate::kernel::pack::Half;
 use crate::kernel::stencil::{Boundary, Points};
+use crate::program::Chain;
 use crate::plan::{GemmTail, Matrices, Matrix, PlanBuilder, View};
 
 const F: DType = DType::F32;

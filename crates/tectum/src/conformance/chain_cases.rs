@@ -2,7 +2,7 @@
 
 use super::{Case, Data, Expected, Output, Seed, Suite};
 use crate::error::Result;
-use crate::kernel::{Chain, Value};
+use crate::program::{Chain, Value};
 
 /// Half a unit in the last place: the relative error of one rounding.
 const ROUNDING: f64 = 1.0 / 16_777_216.0;

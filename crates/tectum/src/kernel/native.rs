@@ -38,20 +38,6 @@ impl<'a> NativeCall<'a> {
         Self { params, data, regions, threads, written: Cell::new(0), read: Cell::new(0), lifetime: PhantomData }
     }
 
-    /// Runs a twin over slices of one thread: bindings are the inputs in order and then the output.
-    pub(crate) fn on_slices(native: super::NativeFn, params: &[u32], inputs: &[&[f32]], output: &mut [f32]) {
-        const NONE: NativeRegion = NativeRegion { start: std::ptr::null_mut(), bytes: 0, dtype: DType::F32, writable: false };
-        let mut regions = [NONE; super::MAX_BINDINGS];
-        for (region, input) in regions.iter_mut().zip(inputs) {
-            *region = NativeRegion { start: input.as_ptr().cast_mut().cast(), bytes: size_of_val(*input), ..NONE };
-        }
-        let last = NativeRegion { start: output.as_mut_ptr().cast(), bytes: size_of_val(output), writable: true, ..NONE };
-        regions[inputs.len()] = last;
-        // SAFETY: each region is a borrowed slice of f32 that outlives the call, and only that of the exclusive borrow is
-        // writable, so it overlaps no other.
-        native(&unsafe { NativeCall::new(params, None, &regions[..=inputs.len()], 1) });
-    }
-
     /// What the kernel carries for its twin ([`KernelBuilder::data`](super::KernelBuilder::data)).
     ///
     /// # Panics

@@ -53,8 +53,16 @@ family! {
         Relu = "relu",
         /// ½a(1 + tanh(√(2/π)(a + 0.044715a³))).
         Gelu = "gelu",
+        /// a·Φ(a), Φ the normal distribution function.
+        GeluErf = "gelu_erf",
+        /// a/(1 + e⁻ᵃ).
+        Silu = "silu",
+        /// The error function.
+        Erf = "erf",
         /// eᵃ.
         Exp = "exp",
+        /// 2ᵃ.
+        Exp2 = "exp2",
         /// ln a.
         Log = "log",
         /// log₂ a.
@@ -75,6 +83,12 @@ family! {
         Tanh = "tanh",
         /// 1/(1 + e⁻ᵃ).
         Sigmoid = "sigmoid",
+        /// The greatest integer that is not above a.
+        Floor = "floor",
+        /// The least integer that is not below a.
+        Ceil = "ceil",
+        /// The nearest integer, ties to even.
+        Round = "round",
     }
 }
 

@@ -105,6 +105,13 @@ fn single(op: UnaryOp, a: &[u32], out: &mut [u32]) {
         UnaryOp::Tanh => on!(math::tanh),
         UnaryOp::Sigmoid => on!(math::sigmoid),
         UnaryOp::Gelu => on!(math::gelu),
+        UnaryOp::GeluErf => on!(math::gelu_erf),
+        UnaryOp::Silu => on!(math::silu),
+        UnaryOp::Erf => on!(math::erf),
+        UnaryOp::Exp2 => on!(math::exp2),
+        UnaryOp::Floor => on!(f32::floor),
+        UnaryOp::Ceil => on!(f32::ceil),
+        UnaryOp::Round => on!(f32::round_ties_even),
         UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Not | UnaryOp::Relu => unreachable!("invariant: these are no functions"),
     }
 }
@@ -129,6 +136,13 @@ fn twofold(op: UnaryOp, a: &[u64], out: &mut [u64]) {
         UnaryOp::Tanh => on!(double::tanh),
         UnaryOp::Sigmoid => on!(double::sigmoid),
         UnaryOp::Gelu => on!(double::gelu),
+        UnaryOp::GeluErf => on!(double::gelu_erf),
+        UnaryOp::Silu => on!(double::silu),
+        UnaryOp::Erf => on!(double::erf),
+        UnaryOp::Exp2 => on!(double::exp2),
+        UnaryOp::Floor => on!(f64::floor),
+        UnaryOp::Ceil => on!(f64::ceil),
+        UnaryOp::Round => on!(f64::round_ties_even),
         UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Not | UnaryOp::Relu => unreachable!("invariant: these are no functions"),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Values are words whose bits above the type's width are 0.
 
+use crate::kernel::reference;
 use crate::kernel::pack::{bf16_bits, f16_bits, to_bf16, to_f16};
 use crate::program::{BinaryOp, Condition, TernaryOp, Type, UnaryOp};
 
@@ -220,17 +221,14 @@ fn elementary(op: UnaryOp) -> fn(f64) -> f64 {
         UnaryOp::Tan => f64::tan,
         UnaryOp::Tanh => f64::tanh,
         UnaryOp::Sigmoid => |x| 1.0 / (1.0 + (-x).exp()),
-        UnaryOp::Gelu => gelu,
+        UnaryOp::Gelu => reference::gelu,
+        UnaryOp::GeluErf => reference::gelu_erf,
+        UnaryOp::Silu => reference::silu,
+        UnaryOp::Erf => reference::erf,
+        UnaryOp::Exp2 => f64::exp2,
+        UnaryOp::Floor => f64::floor,
+        UnaryOp::Ceil => f64::ceil,
+        UnaryOp::Round => f64::round_ties_even,
         UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Not | UnaryOp::Relu => |x| x,
     }
-}
-
-/// ½x(1 + tanh u) as x/(1 + e⁻²ᵘ), which keeps its relative accuracy where the sum cancels.
-fn gelu(x: f64) -> f64 {
-    const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
-    if x == f64::NEG_INFINITY {
-        return -0.0;
-    }
-    let u = SQRT_2_OVER_PI * (x + 0.044_715 * x * x * x);
-    x / (1.0 + (-2.0 * u).exp())
 }

@@ -25,11 +25,11 @@ pub fn operation(builder: &mut ProgramBuilder, random: &mut Random, ty: Type, ds
             builder.unary(op, ty, VALUE, a);
         }
         3 => {
-            let op = random.pick(&[UnaryOp::Tanh, UnaryOp::Sigmoid, UnaryOp::Sin, UnaryOp::Cos]);
+            let op = random.pick(&[UnaryOp::Tanh, UnaryOp::Sigmoid, UnaryOp::Sin, UnaryOp::Cos, UnaryOp::Erf]);
             builder.unary(op, ty, VALUE, a);
         }
         4 => {
-            let op = random.pick(&[UnaryOp::Exp, UnaryOp::Tan, UnaryOp::Gelu]);
+            let op = random.pick(&[UnaryOp::Exp, UnaryOp::Exp2, UnaryOp::Tan, UnaryOp::Gelu, UnaryOp::GeluErf, UnaryOp::Silu]);
             builder.unary(op, ty, VALUE, a);
             scale(builder, ty, 0.25);
         }
