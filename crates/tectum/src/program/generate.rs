@@ -8,7 +8,7 @@ mod body;
 mod float;
 mod random;
 
-use super::{Address, BinaryOp, BufferAccess, BufferIndex, Checked, LaunchConfig, Program, ProgramBuilder, Register, Type};
+use super::{Address, BinaryOp, BufferAccess, BufferIndex, Checked, Instruction, LaunchConfig, Program, ProgramBuilder, Register, Type, UnaryOp};
 use body::Body;
 pub use random::Random;
 
@@ -28,14 +28,31 @@ impl Generated {
     pub const MOST_STEPS: u64 = 50_000_000;
 
     /// What a float of a type may differ by between two devices: each of some hundred operations adds a few units of the last
-    /// place of 1, and none enlarges what came before.
-    pub fn tolerance(ty: Type) -> f64 {
-        match ty {
-            Type::F16 => 512.0 * f64::powi(2.0, -11),
-            Type::Bf16 => 512.0 * f64::powi(2.0, -8),
-            Type::F32 => 4096.0 * f64::powi(2.0, -24),
-            _ => 4096.0 * f64::powi(2.0, -53),
-        }
+    /// place of 1, and none enlarges what came before. A value that was converted from a narrower type brings the units of that.
+    pub fn tolerance(&self, ty: Type) -> f64 {
+        let coarsest = self.program.program().instructions().iter().filter_map(|instruction| match *instruction {
+            Instruction::Convert { to, from, .. } if to.is_float() && from.is_float() => Some(units(from)),
+            _ => None,
+        });
+        coarsest.fold(units(ty), f64::max)
+    }
+
+    /// Whether the program has functions, which devices do not compute to the same bits.
+    pub fn has_functions(&self) -> bool {
+        let is_function = |instruction: &Instruction| {
+            matches!(instruction, Instruction::Unary { op, .. } if !matches!(op, UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Not | UnaryOp::Relu))
+        };
+        self.program.program().instructions().iter().any(is_function)
+    }
+}
+
+/// The most that hundreds of roundings add up to.
+fn units(ty: Type) -> f64 {
+    match ty {
+        Type::F16 => 512.0 * f64::powi(2.0, -11),
+        Type::Bf16 => 512.0 * f64::powi(2.0, -8),
+        Type::F32 => 4096.0 * f64::powi(2.0, -24),
+        _ => 4096.0 * f64::powi(2.0, -53),
     }
 }
 

@@ -36,8 +36,8 @@ pub fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks(4).map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))).collect()
 }
 
-/// Whether two buffers agree: integers in bits, floats within the tolerance of generated programs.
-pub fn differ(ty: Type, ours: &[u8], theirs: &[u8]) -> Option<String> {
+/// Where two buffers do not agree: integers in bits, floats within a tolerance.
+pub fn differ(ty: Type, ours: &[u8], theirs: &[u8], tolerance: f64) -> Option<String> {
     let width = ty.bytes() as usize;
     let value = |bytes: &[u8]| {
         let bits = bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
@@ -45,7 +45,7 @@ pub fn differ(ty: Type, ours: &[u8], theirs: &[u8]) -> Option<String> {
     };
     ours.chunks(width).zip(theirs.chunks(width)).enumerate().find_map(|(index, (ours, theirs))| {
         let ((a, x), (b, y)) = (value(ours), value(theirs));
-        let near = ty.is_float() && ((x - y).abs() <= super::generate::Generated::tolerance(ty) || (x.is_nan() && y.is_nan()));
+        let near = ty.is_float() && ((x - y).abs() <= tolerance || (x.is_nan() && y.is_nan()));
         (a != b && !near).then(|| format!("{ty} {index}: {a:#x} ({x}) where the reference has {b:#x} ({y})"))
     })
 }

@@ -81,7 +81,7 @@ fn generated_programs_agree_on(device: &Device) {
         let (after, fault) = run_on(device, program, launch, buffers, bounds).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_eq!(fault, None, "seed {seed}\n{}", program.program());
         for (declared, (ours, theirs)) in program.program().buffers().iter().zip(after.iter().zip(&expected)) {
-            let found = differ(declared.ty, ours, theirs);
+            let found = differ(declared.ty, ours, theirs, generated.tolerance(declared.ty));
             assert!(found.is_none(), "seed {seed}, {}: {}\n{}", declared.name, found.unwrap_or_default(), program.program());
         }
         ran += 1;
