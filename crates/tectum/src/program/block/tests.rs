@@ -58,7 +58,7 @@ fn lanes_part_and_meet_again() {
     let x: Vec<u8> = (0..n).flat_map(|i| (i * 7919 % 13).to_le_bytes()).collect();
     let launch = LaunchConfig::linear(n, 100);
     let mut expected = [x.clone(), vec![0xff; 4 * n as usize]];
-    assert_eq!(program.evaluate(launch, &mut expected, u64::MAX).expect("the launch fits"), Outcome::Finished);
+    assert_eq!(program.evaluate(&launch, &mut expected, u64::MAX).expect("the launch fits"), Outcome::Finished);
     let mut found = [x.clone(), vec![0xff; 4 * n as usize]];
     assert_eq!(run(&program, &launch, &mut found, Bounds::Checked, 2), None);
     assert_eq!(found, expected);
