@@ -1,0 +1,380 @@
+//! Recognition: what a program is, beyond what its instructions say one by one.
+//!
+//! A launch over buffers of known sizes is followed symbolically: one lane stands for all, one turn of a loop for all its turns.
+//! What comes out says for each stored element what it is made of. From this, and never from how the instructions are
+//! spelled, a [`Shape`] is found, each with its [`Obligation`]s proven; where one cannot be, the shape is refused with the
+//! [`Refusal`] that says why, and the program stays what it is.
+//!
+//! ```text
+//! Checked ──recognize──▶ Recognized ──plan.program_recognized──▶ the core's kernels, or the program re-rolled, or the program
+//! ```
+
+mod affine;
+mod control;
+mod cover;
+mod element;
+mod fold;
+mod fuse;
+mod graph;
+mod lane;
+mod product;
+mod record;
+mod reduction;
+mod trip;
+
+use std::fmt;
+
+use super::{BufferDeclaration, BufferIndex, Checked, LaunchConfig, ReduceOp, Type};
+use crate::error::Result;
+pub use fuse::{Fused, Stage, fuse};
+use lane::{Follower, Stop};
+pub use record::{RecognizedLaunch, Recognition};
+
+/// Lanes of a block of a map's launch.
+const BLOCK_LANES: u32 = 256;
+
+/// What a program is launched over.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<'a> {
+    /// The launch.
+    pub launch: &'a LaunchConfig,
+    /// Bytes of each buffer.
+    pub sizes: &'a [u64],
+    /// The bytes of buffers that are known beforehand, such as those that hold sizes. They must be what the buffers hold
+    /// whenever the program runs; only those of buffers declared `read` are used.
+    pub contents: &'a [(BufferIndex, &'a [u8])],
+    /// Whether sums of floats may be taken in another order, and products be rounded once with the sum. Without it, what is
+    /// recognised gives the same bits as the program does.
+    pub reassociate: bool,
+}
+
+impl<'a> Setting<'a> {
+    /// A launch over buffers of which only the sizes are known; sums of floats keep their order.
+    pub fn new(launch: &'a LaunchConfig, sizes: &'a [u64]) -> Self {
+        Self { launch, sizes, contents: &[], reassociate: false }
+    }
+}
+
+/// Why a program is not of some shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The instruction that shows it, if one does.
+    pub instruction: Option<usize>,
+    /// What stands against it.
+    pub reason: String,
+}
+
+/// What must hold for a program to be of its shape, and what shows that it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obligation {
+    /// What must hold.
+    pub claim: &'static str,
+    /// Why it does, with this launch and these sizes.
+    pub proof: String,
+}
+
+/// A pass over elements: element i of each result is made of element i of the inputs and of what is the same for all.
+#[derive(Debug, Clone)]
+pub struct Map {
+    program: Checked,
+    launch: LaunchConfig,
+    elements: element::Elements,
+}
+
+impl Map {
+    /// The map of some elements of a program's buffers.
+    fn of(elements: element::Elements, name: &str, buffers: &[BufferDeclaration]) -> std::result::Result<Map, String> {
+        let program = elements.program(name, buffers)?.check().map_err(|error| error.to_string())?;
+        let count = u32::try_from(elements.count).map_err(|_| format!("{} elements are more than a launch has lanes", elements.count))?;
+        let launch = LaunchConfig::linear(count, BLOCK_LANES);
+        launch.check().map_err(|error| error.to_string())?;
+        Ok(Map { program, launch, elements })
+    }
+
+    /// The pass as a program of one lane an element, every access to `[b]` or to a constant place.
+    pub fn program(&self) -> &Checked {
+        &self.program
+    }
+
+    /// A launch of a lane an element.
+    pub fn launch(&self) -> &LaunchConfig {
+        &self.launch
+    }
+
+    /// The count of elements.
+    pub fn elements(&self) -> u64 {
+        self.elements.count
+    }
+}
+
+/// What a program was recognised as.
+#[derive(Debug, Clone)]
+pub enum Shape {
+    /// One pass over elements.
+    ///
+    /// # Proof obligations
+    /// The stores to each buffer cover it, each element once; all buffers in one order. What is stored to element i is made of
+    /// loads of element i and of constant places, alike for every i. A buffer that is stored to is loaded at the own element
+    /// alone. No access leaves its buffer and no divisor is 0.
+    Map(Map),
+    /// `to[row] = op over the columns of from[row, ..]`; one row for a reduction of everything.
+    ///
+    /// # Proof obligations
+    /// Those of the stores of a map. The value is what a chain of the operation leaves, begun with its neutral element or the first
+    /// element; nothing else reads the chain before its end. Its elements are the whole of one buffer, each once, that is not
+    /// stored to. Sums of floats: the setting allows another order (minimum and maximum do not depend on it).
+    Reduction {
+        /// The operation.
+        op: ReduceOp,
+        /// Of this type.
+        ty: Type,
+        /// Results.
+        rows: u64,
+        /// Elements of a result.
+        cols: u64,
+        /// Whether `from` is stored column by column: [cols, rows] row-major.
+        columns: bool,
+        /// What is reduced.
+        from: BufferIndex,
+        /// Where the results go.
+        to: BufferIndex,
+    },
+    /// `y[i] = Σ_j a[i, j]·x[j]`, `a` row-major [m, k].
+    ///
+    /// # Proof obligations
+    /// Those of a reduction, for a chain of products of two loads; the loads of each factor are the whole of its buffer.
+    Matvec {
+        /// Rows.
+        m: u64,
+        /// Columns.
+        k: u64,
+        /// The element type, f32 or f64.
+        ty: Type,
+        /// The matrix.
+        a: BufferIndex,
+        /// The vector.
+        x: BufferIndex,
+        /// The result.
+        y: BufferIndex,
+    },
+    /// `y[i, j] = Σ_l a[i, l]·b[l, j]`, `y` row-major [m, n].
+    ///
+    /// # Proof obligations
+    /// Those of [`Shape::Matvec`].
+    Gemm {
+        /// Rows, columns and inner size.
+        sizes: [u64; 3],
+        /// The element type, f32 or f64.
+        ty: Type,
+        /// The left factor, and whether it is stored as its transpose [k, m].
+        a: (BufferIndex, bool),
+        /// The right factor, and whether it is stored as its transpose [n, k].
+        b: (BufferIndex, bool),
+        /// The result.
+        y: BufferIndex,
+    },
+    /// None of these: it runs as it is.
+    General,
+}
+
+impl Shape {
+    /// The name in explanations.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Shape::Map(_) => "map",
+            Shape::Reduction { .. } => "reduction",
+            Shape::Matvec { .. } => "matvec",
+            Shape::Gemm { .. } => "gemm",
+            Shape::General => "general",
+        }
+    }
+}
+
+/// A program and what it was recognised as. Only [`Checked::recognize`] makes one.
+#[derive(Debug, Clone)]
+pub struct Recognized {
+    program: Checked,
+    launch: LaunchConfig,
+    sizes: Vec<u64>,
+    shape: Shape,
+    obligations: Vec<Obligation>,
+    refusals: Vec<(&'static str, Refusal)>,
+}
+
+impl Checked {
+    /// Finds what the program is for a launch and sizes of its buffers.
+    ///
+    /// # Errors
+    /// What [`Checked::elements`] refuses; an access that leaves its buffer whatever the data: the launch, the loops and the sizes
+    /// contradict each other.
+    ///
+    /// # Example
+    /// ```
+    /// use tectum::program::{LaunchConfig, Program, Setting, Shape};
+    /// // One lane, two elements, one after the other.
+    /// let text = "buffer x: f32 read\nbuffer y: f32 write\nldg.f32 r1, [x + 0]\nneg.f32 r2, r1\nstg.f32 [y + 0], r2\n\
+    ///             ldg.f32 r1, [x + 4]\nneg.f32 r2, r1\nstg.f32 [y + 4], r2";
+    /// let recognized = Program::parse(text)?.check()?.recognize(&Setting::new(&LaunchConfig::default(), &[8, 8]))?;
+    /// let Shape::Map(map) = recognized.shape() else { panic!("not a map") };
+    /// assert!(map.program().program().to_string().ends_with("    ldg.f32 r0, [x]\n    neg.f32 r0, r0\n    stg.f32 [y], r0\n"));
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn recognize(&self, setting: &Setting<'_>) -> Result<Recognized> {
+        let elements = self.elements(setting.launch, setting.sizes)?;
+        let mut recognized = Recognized {
+            program: self.clone(),
+            launch: *setting.launch,
+            sizes: setting.sizes.to_vec(),
+            shape: Shape::General,
+            obligations: Vec::new(),
+            refusals: Vec::new(),
+        };
+        if setting.launch.lanes() == 0 {
+            recognized.refuse("any shape", Refusal { instruction: None, reason: "the launch has no lanes".to_owned() });
+            return Ok(recognized);
+        }
+        let mut split = None;
+        let followed = loop {
+            let mut follower = Follower::new(self, setting, elements, split);
+            match follower.run() {
+                Ok(()) => break Ok(follower),
+                Err(Stop::Split(columns)) if split.is_none() => split = Some(columns),
+                Err(Stop::Split(_)) => break Err(Refusal { instruction: None, reason: "the lanes are split in two ways".to_owned() }),
+                Err(Stop::Refused(refusal)) => break Err(refusal),
+                Err(Stop::Invalid(error)) => return Err(error),
+            }
+        };
+        match followed.and_then(cover::results) {
+            Ok(results) => recognized.find(results, setting),
+            Err(refusal) => recognized.refuse("any shape", refusal),
+        }
+        Ok(recognized)
+    }
+}
+
+impl Recognized {
+    /// The program.
+    pub fn program(&self) -> &Checked {
+        &self.program
+    }
+
+    /// The launch.
+    pub fn launch(&self) -> &LaunchConfig {
+        &self.launch
+    }
+
+    /// Bytes of each buffer.
+    pub fn sizes(&self) -> &[u64] {
+        &self.sizes
+    }
+
+    /// What the program is.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What was proven for it.
+    pub fn obligations(&self) -> &[Obligation] {
+        &self.obligations
+    }
+
+    /// The shapes that it is not, each with the reason.
+    pub fn refusals(&self) -> &[(&'static str, Refusal)] {
+        &self.refusals
+    }
+
+    fn refuse(&mut self, shape: &'static str, refusal: Refusal) {
+        self.refusals.push((shape, refusal));
+    }
+
+    /// Tries the shapes. A chain that leaves one element is looked at as a chain first: as a map it would be one lane's work.
+    fn find(&mut self, mut results: cover::Results, setting: &Setting<'_>) {
+        let map = self.map(&results);
+        if results.elements() > 1 || map.is_err() {
+            match map {
+                Ok(map) => return self.be_map(map, &results),
+                Err((instruction, reason)) => self.refuse("map", Refusal { instruction, reason }),
+            }
+            return self.find_chain(&mut results, setting);
+        }
+        self.find_chain(&mut results, setting);
+        if let (Shape::General, Ok(map)) = (&self.shape, map) {
+            self.be_map(map, &results);
+        }
+    }
+
+    fn be_map(&mut self, map: Map, results: &cover::Results) {
+        self.prove_results(results);
+        self.prove("elements are alike and apart", "every element is one expression of loads at its own number and at constant places".to_owned());
+        self.shape = Shape::Map(map);
+    }
+
+    fn find_chain(&mut self, results: &mut cover::Results, setting: &Setting<'_>) {
+        let fold = match fold::fold(results) {
+            Ok(fold) => fold,
+            Err(refusal) => return self.refuse("reduction, matvec, gemm", refusal),
+        };
+        let found = match product::product(results, &fold, setting) {
+            Err(refusal) if product::is_product(&fold) => return self.refuse("matvec, gemm", refusal),
+            Err(_) => reduction::reduction(results, &fold, setting),
+            found => found,
+        };
+        match found {
+            Ok((shape, proofs)) => {
+                self.prove_results(results);
+                self.obligations.extend(proofs);
+                self.shape = shape;
+            }
+            Err(refusal) => self.refuse("reduction", refusal),
+        }
+    }
+
+    fn map(&self, results: &cover::Results) -> std::result::Result<Map, (Option<usize>, String)> {
+        let program = self.program.program();
+        let elements = element::elements(results, &self.sizes, |buffer| program.buffer(buffer).name.clone());
+        let elements = elements.map_err(|(instruction, reason)| (Some(instruction), reason))?;
+        Map::of(elements, program.name(), program.buffers()).map_err(|reason| (None, reason))
+    }
+
+    fn prove(&mut self, claim: &'static str, proof: String) {
+        self.obligations.push(Obligation { claim, proof });
+    }
+
+    /// What holds for every shape.
+    fn prove_results(&mut self, results: &cover::Results) {
+        let program = self.program.program();
+        let names: Vec<&str> = results.outputs.iter().map(|output| program.buffer(output.buffer).name.as_str()).collect();
+        let order: Vec<String> = results.order.iter().map(|(var, extent)| format!("{var} < {extent}")).collect();
+        let counted = if order.is_empty() { "one element".to_owned() } else { order.join(", ") };
+        let proof = format!("{}: {} elements counted by {counted}, each stored once", names.join(", "), results.elements());
+        self.prove("stores cover their buffers", proof);
+        self.prove("no lane faults", "every offset was bounded by the sizes given, and no divisor is 0".to_owned());
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.instruction {
+            Some(instruction) => write!(f, "{} (instruction {instruction})", self.reason),
+            None => f.write_str(&self.reason),
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shape::Map(map) => write!(f, "map over {} elements", map.elements()),
+            Shape::Reduction { op, ty, rows, cols, columns, .. } => {
+                let along = if *columns { "columns" } else { "rows" };
+                write!(f, "{}.{ty} of {rows} {along} of {cols}", op.name())
+            }
+            Shape::Matvec { m, k, ty, .. } => write!(f, "matvec.{ty} of [{m}, {k}]"),
+            Shape::Gemm { sizes: [m, n, k], ty, .. } => write!(f, "gemm.{ty} of [{m}, {k}] and [{k}, {n}]"),
+            Shape::General => f.write_str("general"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
