@@ -88,7 +88,7 @@ fn family_order(follower: &Follower<'_>, family: &[Store]) -> Result<(Vec<(Var, 
     extents.extend(first.scope.iter().copied());
     extents.insert(Var::Run, family.len() as u64);
     let form = run_form(family)?.reduced(&extents);
-    if let Some((var, _)) = first.scope.iter().find(|(var, _)| form.factor(*var) == 0) {
+    if let Some((var, _)) = first.scope.iter().find(|(var, extent)| *extent != 1 && form.factor(*var) == 0) {
         return Err(format!("every value of {var} stores to the same place"));
     }
     let width = first.ty.bytes();

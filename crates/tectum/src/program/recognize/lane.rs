@@ -27,7 +27,7 @@ pub struct State {
     pub predicates: Vec<Option<Id>>,
 }
 
-/// What counts around an instruction, with extents other than 1.
+/// What counts around an instruction, with extents.
 pub type Scope = Vec<(Var, u64)>;
 
 /// A store, done once for each combination of its scope.
@@ -317,7 +317,6 @@ impl<'a> Follower<'a> {
             scope.push((var, limited));
         }
         scope.extend(self.open.iter().filter_map(|var| Some((*var, *self.extents.get(var)?))));
-        scope.retain(|(_, extent)| *extent != 1);
         Ok(scope)
     }
 
