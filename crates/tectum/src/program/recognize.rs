@@ -20,15 +20,19 @@ mod lane;
 mod product;
 mod record;
 mod reduction;
+mod tree;
 mod trip;
 
 use std::fmt;
 
-use super::{BufferDeclaration, BufferIndex, Checked, LaunchConfig, ReduceOp, Type};
+use super::{BinaryOp, BufferDeclaration, BufferIndex, Checked, LaunchConfig, ReduceOp, Type};
 use crate::error::Result;
 pub use fuse::{Fused, Stage, fuse};
 use lane::{Follower, Stop};
 pub use record::{RecognizedLaunch, Recognition};
+
+/// One way to see a chain.
+type Way<'a> = dyn Fn() -> std::result::Result<(Shape, Vec<Obligation>), Refusal> + 'a;
 
 /// Lanes of a block of a map's launch.
 const BLOCK_LANES: u32 = 256;
@@ -41,7 +45,7 @@ pub struct Setting<'a> {
     /// Bytes of each buffer.
     pub sizes: &'a [u64],
     /// The bytes of buffers that are known beforehand, such as those that hold sizes. They must be what the buffers hold
-    /// whenever the program runs; only those of buffers declared `read` are used.
+    /// whenever the program runs. Used are integers of buffers declared `read`, where nothing is recognised without.
     pub contents: &'a [(BufferIndex, &'a [u8])],
     /// Whether sums of floats may be taken in another order, and products be rounded once with the sum. Without it, what is
     /// recognised gives the same bits as the program does.
@@ -139,6 +143,23 @@ pub enum Shape {
         /// Where the results go.
         to: BufferIndex,
     },
+    /// A chain over terms of one form that leaves one element, by one block.
+    ///
+    /// # Proof obligations
+    /// Those of a reduction, but that the terms may be any expression that elements of a map may be. Operations on integers,
+    /// minimum and maximum do not depend on the order.
+    Tree {
+        /// The operation.
+        op: BinaryOp,
+        /// Of this type.
+        ty: Type,
+        /// Terms.
+        count: u64,
+        /// The program of the block.
+        program: Checked,
+        /// Its launch.
+        launch: LaunchConfig,
+    },
     /// `y[i] = Σ_j a[i, j]·x[j]`, `a` row-major [m, k].
     ///
     /// # Proof obligations
@@ -183,6 +204,7 @@ impl Shape {
         match self {
             Shape::Map(_) => "map",
             Shape::Reduction { .. } => "reduction",
+            Shape::Tree { .. } => "tree",
             Shape::Matvec { .. } => "matvec",
             Shape::Gemm { .. } => "gemm",
             Shape::General => "general",
@@ -221,6 +243,13 @@ impl Checked {
     /// ```
     pub fn recognize(&self, setting: &Setting<'_>) -> Result<Recognized> {
         let elements = self.elements(setting.launch, setting.sizes)?;
+        let plain = Setting { contents: &[], ..*setting };
+        let first = self.recognize_as(&plain, elements)?;
+        if matches!(first.shape, Shape::General) && !setting.contents.is_empty() { self.recognize_as(setting, elements) } else { Ok(first) }
+    }
+
+    /// Finds what the program is, with what is known of the contents.
+    fn recognize_as(&self, setting: &Setting<'_>, elements: Option<u64>) -> Result<Recognized> {
         let mut recognized = Recognized {
             program: self.clone(),
             launch: *setting.launch,
@@ -312,20 +341,28 @@ impl Recognized {
     fn find_chain(&mut self, results: &mut cover::Results, setting: &Setting<'_>) {
         let fold = match fold::fold(results) {
             Ok(fold) => fold,
-            Err(refusal) => return self.refuse("reduction, matvec, gemm", refusal),
+            Err(refusal) => return self.refuse("matvec, gemm, reduction, tree", refusal),
         };
-        let found = match product::product(results, &fold, setting) {
-            Err(refusal) if product::is_product(&fold) => return self.refuse("matvec, gemm", refusal),
-            Err(_) => reduction::reduction(results, &fold, setting),
-            found => found,
-        };
-        match found {
-            Ok((shape, proofs)) => {
-                self.prove_results(results);
-                self.obligations.extend(proofs);
-                self.shape = shape;
+        let program = self.program.clone();
+        let mut found = None;
+        let ways: [(&'static str, &Way<'_>); 3] = [
+            ("matvec, gemm", &|| product::product(results, &fold, setting)),
+            ("reduction", &|| reduction::reduction(results, &fold, setting)),
+            ("tree", &|| tree::tree(results, &fold, setting, program.program())),
+        ];
+        for (name, way) in ways {
+            match way() {
+                Ok(shape) => {
+                    found = Some(shape);
+                    break;
+                }
+                Err(refusal) => self.refuse(name, refusal),
             }
-            Err(refusal) => self.refuse("reduction", refusal),
+        }
+        if let Some((shape, proofs)) = found {
+            self.prove_results(results);
+            self.obligations.extend(proofs);
+            self.shape = shape;
         }
     }
 
@@ -369,6 +406,7 @@ impl fmt::Display for Shape {
                 let along = if *columns { "columns" } else { "rows" };
                 write!(f, "{}.{ty} of {rows} {along} of {cols}", op.name())
             }
+            Shape::Tree { op, ty, count, .. } => write!(f, "tree of {op}.{ty} over {count} terms"),
             Shape::Matvec { m, k, ty, .. } => write!(f, "matvec.{ty} of [{m}, {k}]"),
             Shape::Gemm { sizes: [m, n, k], ty, .. } => write!(f, "gemm.{ty} of [{m}, {k}] and [{k}, {n}]"),
             Shape::General => f.write_str("general"),

@@ -113,7 +113,7 @@ pub struct Written {
 
 /// Writes the instructions that compute some values of an element in registers below `most`.
 pub fn write(graph: &Graph, roots: &[Id], number: Number, most: usize) -> Result<Written, String> {
-    let order = graph.reachable(roots.iter().copied());
+    let order = graph.in_turn(roots);
     let mut uses: BTreeMap<Id, u32> = BTreeMap::new();
     let operands = |id: Id| match graph.node(id) {
         Node::Select { predicate, on_true, on_false, .. } => [graph.parts(*predicate), vec![*on_true, *on_false]].concat(),

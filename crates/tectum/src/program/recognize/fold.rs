@@ -160,32 +160,27 @@ fn is_chained(op: BinaryOp) -> bool {
 
 /// Whether a value changes nothing that it is combined with.
 fn is_neutral(graph: &Graph, id: Id, op: BinaryOp, ty: Type) -> bool {
-    let bits = match graph.node(id) {
-        Node::Float { bits, .. } => *bits,
-        Node::Integer { form, .. } => match form.as_constant() {
-            Some(constant) => constant as u64,
-            None => return false,
-        },
-        _ => return false,
-    };
-    let sign = 1u64 << (ty.bits() - 1);
-    if ty.is_float() {
-        let float = |value: f64| crate::program::scalar::convert(ty, Type::F64, value.to_bits());
-        return match op {
-            BinaryOp::Add => bits & !sign == 0,
-            BinaryOp::Mul => bits == float(1.0),
-            BinaryOp::Max => bits == float(f64::NEG_INFINITY),
-            BinaryOp::Min => bits == float(f64::INFINITY),
-            _ => false,
-        };
-    }
-    match (op, ty.is_signed()) {
-        (BinaryOp::Add, _) => bits == 0,
-        (BinaryOp::Mul, _) => bits == 1,
-        (BinaryOp::Max, true) => bits == sign,
-        (BinaryOp::Min, true) => bits == sign - 1,
-        (BinaryOp::Max, false) => bits == 0,
-        (BinaryOp::Min, false) => bits == ty.mask(),
+    match graph.node(id) {
+        // A zero of either sign.
+        Node::Float { bits, .. } if op == BinaryOp::Add => bits << (64 - ty.bits()) << 1 == 0,
+        Node::Float { bits, .. } => *bits == neutral(op, ty),
+        Node::Integer { form, .. } => form.as_constant() == Some(i128::from(neutral(op, ty))),
         _ => false,
+    }
+}
+
+/// The bits of the value that changes nothing that it is combined with.
+pub fn neutral(op: BinaryOp, ty: Type) -> u64 {
+    let sign = 1u64 << (ty.bits() - 1);
+    let float = |value: f64| crate::program::scalar::convert(ty, Type::F64, value.to_bits());
+    match op {
+        BinaryOp::Mul if ty.is_float() => float(1.0),
+        BinaryOp::Max if ty.is_float() => float(f64::NEG_INFINITY),
+        BinaryOp::Min if ty.is_float() => float(f64::INFINITY),
+        BinaryOp::Mul => 1,
+        BinaryOp::Max if ty.is_signed() => sign,
+        BinaryOp::Min if ty.is_signed() => sign - 1,
+        BinaryOp::Min => ty.mask(),
+        _ => 0,
     }
 }

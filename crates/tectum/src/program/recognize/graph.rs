@@ -162,6 +162,22 @@ impl Graph {
         found.into_iter().collect()
     }
 
+    /// As [`Graph::reachable`], in the order in which the values ask for their parts: the same whenever what is computed is.
+    pub fn in_turn(&self, roots: &[Id]) -> Vec<Id> {
+        let mut order = Vec::new();
+        let mut begun: BTreeSet<Id> = BTreeSet::new();
+        let mut open: Vec<(Id, bool)> = roots.iter().rev().map(|root| (*root, false)).collect();
+        while let Some((id, is_done)) = open.pop() {
+            if is_done {
+                order.push(id);
+            } else if begun.insert(id) {
+                open.push((id, true));
+                open.extend(self.parts(id).into_iter().rev().map(|part| (part, false)));
+            }
+        }
+        order
+    }
+
     /// The value with every form, of integers and of loads' offsets, changed.
     pub fn with_forms(&mut self, root: Id, extents: &Extents, change: &mut dyn FnMut(&Affine) -> Affine) -> Id {
         let mut changed: HashMap<Id, Id> = HashMap::new();

@@ -280,10 +280,10 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// A value of a buffer whose contents are given and that the program does not change.
+    /// An integer of a buffer whose contents are given and that the program does not change.
     fn known(&self, ty: Type, buffer: BufferIndex, form: &Affine) -> Option<u64> {
         let bytes = self.setting.contents.iter().find(|(index, _)| *index == buffer).map(|(_, bytes)| bytes)?;
-        let first = usize::try_from(form.as_constant()?).ok().filter(|_| !self.program.buffer(buffer).access.writes())?;
+        let first = usize::try_from(form.as_constant()?).ok().filter(|_| ty.is_integer() && !self.program.buffer(buffer).access.writes())?;
         let value = bytes.get(first..first.checked_add(ty.bytes() as usize)?)?;
         Some(value.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
     }

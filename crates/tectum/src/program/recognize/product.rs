@@ -9,11 +9,6 @@ use crate::program::{BinaryOp, BufferIndex, Type};
 
 type Order = Vec<(Var, u64)>;
 
-/// Whether the terms of a chain are products of two loads.
-pub fn is_product(fold: &Fold) -> bool {
-    factors(fold).is_some()
-}
-
 /// The product that a chain is.
 pub fn product(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Result<(Shape, Vec<Obligation>), Refusal> {
     let refuse = |reason: String| Refusal { instruction: Some(fold.instruction), reason };

@@ -28,7 +28,7 @@ impl RecognizedLaunch {
         &self.recognized
     }
 
-    /// The program that was recorded: the map's or the original one; none where the core's kernels stand for it.
+    /// The program that was recorded: the map's, the tree's or the original one; none where the core's kernels stand for it.
     pub fn launch(&self) -> Option<&ProgramLaunch> {
         self.launch.as_ref()
     }
@@ -57,6 +57,7 @@ impl PlanBuilder {
         let recognized = program.recognize(&Setting { launch, sizes: &sizes, contents: &contents, reassociate: how.reassociate })?;
         let launch = match recognized.shape() {
             Shape::Map(map) => Some(self.program(map.program(), map.launch(), buffers, Bounds::Proven)?),
+            Shape::Tree { program, launch, .. } => Some(self.program(program, launch, buffers, Bounds::Proven)?),
             Shape::General => Some(self.program(program, launch, buffers, how.bounds)?),
             shape => {
                 self.core(shape, buffers)?;
@@ -83,7 +84,7 @@ impl PlanBuilder {
                 };
                 self.gemm(matrix(view(a, *ty), m, k, *a_transposed), matrix(view(b, *ty), k, n, *b_transposed), view(y, *ty), GemmTail::default())
             }
-            Shape::Map(_) | Shape::General => Ok(()),
+            Shape::Map(_) | Shape::Tree { .. } | Shape::General => Ok(()),
         }
     }
 

@@ -44,7 +44,7 @@ fn a_chain_of_maps_becomes_one() {
         let fused = fuse(&stages, &[2]).expect("they fuse");
         agree(&stages, &fused, &memories, &[2]);
         let expected = "program scale_relu_add\nbuffer m0: f32 read\nbuffer m1: f32 read\nbuffer m3: f32 write\n    ldg.f32 r0, [m0]\n    ldg.f32 r1, [m1 + 4]\n    mul.f32 r1, r0, r1\n    relu.f32 r1, r1\n    \
-                        add.f32 r1, r1, r0\n    stg.f32 [m3], r1\n";
+                        add.f32 r0, r1, r0\n    stg.f32 [m3], r0\n";
         assert_eq!((text(&fused).as_str(), fused.memories.as_slice()), (expected, &[0usize, 1, 3][..]), "n = {n}");
     }
 }

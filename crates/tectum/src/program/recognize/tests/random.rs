@@ -89,7 +89,7 @@ impl Element {
     fn buffers(&mut self, n: u64) -> Vec<Vec<u8>> {
         let width = crate::program::Type::from_name(self.ty).map_or(1, |ty| ty.bytes()) as usize;
         // Quarters and small integers: every operation is exact, and no float is NaN.
-        let mut value = |random: &mut Random| match self.ty {
+        let value = |random: &mut Random| match self.ty {
             "f32" => ((random.below(64) as f32 - 32.0) / 4.0).to_le_bytes().to_vec(),
             "f64" => ((random.below(64) as f64 - 32.0) / 4.0).to_le_bytes().to_vec(),
             _ => random.bits().to_le_bytes()[..width].to_vec(),
