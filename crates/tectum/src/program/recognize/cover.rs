@@ -1,10 +1,10 @@
 //! The stores of a program as results: which elements they cover, in which order, and what each element is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Refusal;
 use super::affine::{Affine, Extents, Var, count, radix};
-use super::graph::{Graph, Id};
+use super::graph::{Graph, Id, Node};
 use super::lane::{Follower, Store, Turns};
 use crate::program::{BufferIndex, Type};
 
@@ -42,11 +42,13 @@ impl Results {
 /// one order.
 pub fn results(mut follower: Follower<'_>) -> Result<Results, Refusal> {
     let mut families: BTreeMap<BufferIndex, Vec<Store>> = BTreeMap::new();
-    for store in std::mem::take(&mut follower.stores).into_values() {
+    let mut stores: Vec<Store> = std::mem::take(&mut follower.stores).into_values().collect();
+    let mut graph = std::mem::take(&mut follower.graph);
+    forwards(&mut graph, &follower.extents, &mut stores);
+    for store in stores {
         families.entry(store.buffer).or_default().push(store);
     }
     let mut results: Option<Results> = None;
-    let mut graph = std::mem::take(&mut follower.graph);
     for (buffer, mut family) in families {
         family.sort_by_key(|store| (store.at.constant, store.instruction));
         let instruction = family.iter().map(|store| store.instruction).min();
@@ -68,6 +70,25 @@ pub fn results(mut follower: Follower<'_>) -> Result<Results, Refusal> {
     let mut results = results.ok_or(Refusal { instruction: None, reason: "the program stores nothing".to_owned() })?;
     (results.graph, results.turns) = (graph, follower.turns);
     Ok(results)
+}
+
+/// Counts turns that store downwards from the last to the first: which comes first makes no difference to what each stores. What
+/// loops leave is not looked into, and stays.
+fn forwards(graph: &mut Graph, extents: &Extents, stores: &mut [Store]) {
+    let falls = |(var, factor): &(Var, i128)| (matches!(var, Var::Turn(_)) && *factor < 0).then_some(*var);
+    let falling: BTreeSet<Var> = stores.iter().flat_map(|store| store.at.terms().iter().filter_map(falls)).collect();
+    let folds = stores.iter().flat_map(|store| graph.reachable([store.value])).any(|id| matches!(graph.node(id), Node::Fold { .. } | Node::Carried { .. }));
+    if folds {
+        return;
+    }
+    for var in falling {
+        let Some(turns) = extents.get(&var) else { continue };
+        let mirrored = Affine::constant(i128::from(*turns) - 1).sub(&Affine::of(var));
+        for store in stores.iter_mut() {
+            store.at = store.at.substitute(var, &mirrored);
+            store.value = graph.substitute(store.value, var, &mirrored, extents);
+        }
+    }
 }
 
 /// What counts the elements that some stores cover, all of them and each once, with the extents of everything that counts.

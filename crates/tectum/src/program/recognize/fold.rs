@@ -57,10 +57,8 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
     if !over.is_empty() {
         chain.terms.reverse();
     }
-    if chain.terms.len() > 1 {
-        if extents.insert(Var::Run, chain.terms.len() as u64).is_some_and(|run| run > 1) {
-            return Err(refuse("the results are an unrolled run, and so is the chain"));
-        }
+    if chain.terms.len() > 1 && extents.insert(Var::Run, chain.terms.len() as u64).is_some_and(|run| run > 1) {
+        return Err(refuse("the results are an unrolled run, and so is the chain"));
     }
     let mut term = graph.template(&chain.terms, &extents).ok_or_else(|| refuse("the terms of the chain are not alike"))?;
     if chain.terms.len() > 1 {
