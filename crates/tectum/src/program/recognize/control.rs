@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::affine::{Affine, Var};
 use super::graph::{Id, Node};
 use super::lane::{Followed, Follower, State, Turns};
+use super::role::Role;
 use super::trip;
 use crate::program::{Condition, Guard, Instruction, Program, Register, Type, Write};
 
@@ -25,21 +26,10 @@ impl Loops {
 
 /// A loop: `head … bottom`, and where it is left if that is not at the bottom.
 #[derive(Clone, Copy)]
-struct Loop {
-    head: usize,
-    test: Option<usize>,
-    bottom: usize,
-}
-
-/// What a register does from turn to turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// Is at the begin of every turn what it was before the first.
-    Same,
-    /// Grows by a constant.
-    Step(i128),
-    /// Anything else.
-    Carried,
+pub struct Loop {
+    pub head: usize,
+    pub test: Option<usize>,
+    pub bottom: usize,
 }
 
 /// How a stretch of code ends.
@@ -54,7 +44,7 @@ const NOT_A_HEAD: usize = usize::MAX;
 /// Turns beyond this are not counted.
 const MOST_TURNS: u64 = 1 << 40;
 /// The deepest nest of loops.
-const MOST_DEPTH: usize = 4;
+pub const MOST_DEPTH: usize = 4;
 
 impl Follower<'_> {
     /// Follows the whole program.
@@ -205,7 +195,7 @@ impl Follower<'_> {
     }
 
     /// One turn, up to where the next one begins.
-    fn body(&mut self, around: Loop) -> Followed<()> {
+    pub fn body(&mut self, around: Loop) -> Followed<()> {
         let through = match around.test {
             Some(test) => {
                 self.pure(around)?;
@@ -239,13 +229,13 @@ impl Follower<'_> {
         self.pure(around)
     }
 
-    fn written(&self, around: Loop) -> BTreeSet<Register> {
+    pub fn written(&self, around: Loop) -> BTreeSet<Register> {
         let code = &self.program.instructions()[around.head..=around.bottom];
         code.iter().filter_map(|instruction| if let Some(Write::Register(register, _)) = instruction.write() { Some(register) } else { None }).collect()
     }
 
     /// The registers at the begin of a turn.
-    fn begin(&mut self, entry: &State, roles: &BTreeMap<Register, Role>, turn: u32, around: Loop) {
+    pub fn begin(&mut self, entry: &State, roles: &BTreeMap<Register, Role>, turn: u32, around: Loop) {
         self.state = entry.clone();
         for (register, role) in roles {
             let Some(before) = entry.registers[usize::from(register.0)] else { continue };
@@ -267,51 +257,6 @@ impl Follower<'_> {
             if let Some(Write::Predicate(predicate)) = instruction.write() {
                 self.state.predicates[usize::from(predicate.0)] = None;
             }
-        }
-    }
-
-    /// Finds out what registers do, by turns that have no effect.
-    fn roles(&mut self, around: Loop, turn: u32) -> Followed<BTreeMap<Register, Role>> {
-        let entry = self.state.clone();
-        let mut roles: BTreeMap<Register, Role> = self.written(around).into_iter().map(|register| (register, Role::Carried)).collect();
-        self.probing += 1;
-        for _ in 0..MOST_DEPTH {
-            self.begin(&entry, &roles, turn, around);
-            let begin = self.state.clone();
-            let followed = self.body(around);
-            let found = followed.map(|()| roles.iter().map(|(register, role)| (*register, self.role(*register, *role, &entry, &begin))).collect());
-            let found: BTreeMap<Register, Role> = match found {
-                Ok(found) => found,
-                Err(stop) => {
-                    self.probing -= 1;
-                    return Err(stop);
-                }
-            };
-            let settled = found == roles;
-            roles = found;
-            if settled {
-                break;
-            }
-        }
-        self.probing -= 1;
-        self.state = entry;
-        Ok(roles)
-    }
-
-    /// What a register was seen to do in a turn.
-    fn role(&self, register: Register, role: Role, entry: &State, begin: &State) -> Role {
-        let at = |state: &State| state.registers[usize::from(register.0)];
-        let (Some(before), Some(first), Some(last)) = (at(entry), at(begin), at(&self.state)) else { return role };
-        if role != Role::Carried {
-            return role;
-        } else if last == before {
-            return Role::Same;
-        }
-        match self.graph.form(first).zip(self.graph.form(last)).and_then(|(first, last)| last.sub(first).as_constant()) {
-            Some(0) => Role::Same,
-            Some(step) => Role::Step(step),
-            None if first == last => Role::Same,
-            None => Role::Carried,
         }
     }
 
@@ -401,18 +346,6 @@ impl Follower<'_> {
         self.state = after;
         self.forget_predicates(around);
         self.leave(around)
-    }
-
-    /// Tests in the turn that counts what the turns without effect showed of a register.
-    fn holds(&self, around: Loop, role: Role, first: Option<Id>, last: Id) -> Followed<()> {
-        let forms = || Some(self.graph.form(last)?.sub(self.graph.form(first?)?));
-        let ty = self.graph.ty(last).unwrap_or(Type::U64);
-        let right = match role {
-            Role::Same => first.is_none_or(|first| first == last),
-            Role::Step(step) => forms().is_some_and(|change| change.sub(&Affine::constant(step)).wrapped(ty) == Affine::default()),
-            Role::Carried => true,
-        };
-        if right { Ok(()) } else { self.refuse(around.head, "the loop's registers do not change from turn to turn alike") }
     }
 
     /// A register after the last turn, from what it is at the end of any.

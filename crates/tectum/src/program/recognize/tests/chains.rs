@@ -182,7 +182,7 @@ fn chains_that_the_core_has_no_kernel_for_are_trees() {
                  ldg.{ty} r1, [x + r5]\nadd.{ty} r1, r1, r2\nneg.{ty} r1, r1\n{op}.{ty} r0, r0, r1\nadd.u64 r5, r5, r4\nloop r9, @l\nstg.{ty} [y + 0], r0",
                 n - 1
             ));
-            let value = |i: u64| if ty == "f32" { f32s([(i % 31) as f32 - 9.0]) } else { (i * 0x9e37_79b9_7f4a_7c15 | 1).to_le_bytes()[..width as usize].to_vec() };
+            let value = |i: u64| if ty == "f32" { f32s([(i % 31) as f32 - 9.0]) } else { (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).to_le_bytes()[..width as usize].to_vec() };
             let buffers = vec![(0..n).flat_map(value).collect(), value(5), vec![0; width as usize]];
             let (shape, after) = planned(&program, &ONE, &buffers, true);
             assert!(matches!(shape, Shape::Tree { count, .. } if count == n), "{ty} {op} {n}: {shape}");
