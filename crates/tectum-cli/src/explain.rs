@@ -1,5 +1,7 @@
 //! `tectum explain`: why things are done as they are.
 
+mod program;
+
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tectum::route::{self, Calibration, Choice, Rates};
@@ -9,11 +11,15 @@ use tectum_models::scenario::Scenario;
 
 use crate::table::{bytes, print, print_json, table};
 
-/// Explains what is chosen, and from what.
+/// Explains what is chosen, and from what: for a lane-level program, what it was recognised as and why, what not and why
+/// not, and its WGSL and PTX.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ExplainArgs {
     #[command(subcommand)]
-    subject: Subject,
+    subject: Option<Subject>,
+    #[command(flatten)]
+    program: Option<program::ProgramArgs>,
 }
 
 #[derive(Subcommand)]
@@ -66,10 +72,12 @@ struct Entry {
 /// Runs the command.
 ///
 /// # Errors
-/// A scenario or plan that is unknown; a standard output that cannot be written.
+/// A scenario, plan or program that is unknown or not valid; a standard output that cannot be written.
 pub fn explain(args: &ExplainArgs) -> Result<()> {
-    match &args.subject {
-        Subject::Route(args) => explain_route(args),
+    match (&args.subject, &args.program) {
+        (Some(Subject::Route(args)), _) => explain_route(args),
+        (None, Some(args)) => program::explain_program(args),
+        (None, None) => Err(Error::invalid("explain: a program or route is needed")),
     }
 }
 

@@ -62,6 +62,29 @@ fn text(bytes: &[u8]) -> String {
 
 const HEADER: &str = "la_position,pend_velocity,pend_position,cmd_volts,elapsed\n";
 
+const DOUBLE: &str = "program double\nbuffer x: f32 read_write\nldg.f32 r7, [x]\nadd.f32 r7, r7, r7\nstg.f32 [x], r7\n";
+
+#[test]
+fn a_program_is_explained_with_what_was_proven_and_what_not() {
+    let place = Place::new("explain-program");
+    place.write("double.atlas", DOUBLE);
+    let loops = "buffer x: f32 read\nbuffer y: f32 write\nmov_imm.f32 r0, 0.0\nmov_imm.u64 r1, 4\nmov_imm.u64 r2, 0\nmov_imm.u32 r3, 9\n@l:\nldg.f32 r4, [x + r2]\nadd.f32 r0, r0, r4\nadd.u64 r2, r2, r1\nloop r3, @l\nstg.f32 [y + 0], r0\n";
+    place.write("total.atlas", loops);
+    let explained = |line: &str| {
+        let output = place.tectum(line);
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let map = explained("explain double.atlas");
+    for needed in ["recognised as: map over 1024 elements", "no lane faults: ", "re-rolled, for grid [4, 1, 1] of block [256, 1, 1]", "WGSL:", "fn main(", "PTX:", ".visible .entry"] {
+        assert!(map.contains(needed), "{needed}: {map}");
+    }
+    let sum = explained("explain total.atlas --sizes x=40 y=4 --reassociate");
+    assert!(sum.contains("recognised as: reduce_add.f32 of 1 rows of 10") && sum.contains("kernel sum_f32, PTX:"), "{sum}");
+    let kept = explained("explain total.atlas --sizes x=40 y=4");
+    assert!(kept.contains("recognised as: general") && kept.contains("not reduction: the order of the additions would change"), "{kept}");
+}
+
 #[test]
 fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
     let place = Place::new("mistakes");
@@ -69,6 +92,7 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
     place.write("no_column.csv", "la_position,pend_velocity,pend_position,elapsed\n0,0,0,40\n");
     place.write("nan.csv", &format!("{HEADER}0,0,-180,nan,40\n"));
     place.write("empty.csv", "");
+    place.write("double.atlas", DOUBLE);
     let before = place.names();
     let cases = [
         ("run pendulum", 3, "scenarios/pendulum.toml:7: unknown key \"horizn\"; known: name, samples"),
@@ -90,6 +114,10 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("run cart_pole --brain lqr --inject device-lost@1", 2, "inject device-lost@1: brain lqr runs on no device"),
         ("explain route gemm:0", 2, "plan \"gemm:0\": a size from 1 to 16384 is needed"),
         ("explain route add:1T", 2, "plan \"add:1T\": a size from 1"),
+        ("explain missing.atlas", 7, "missing.atlas"),
+        ("explain double.atlas --sizes y=8", 2, "the program has no buffer y"),
+        ("explain double.atlas --grid 1,2,3,4", 2, "one to three sizes"),
+        ("explain double.atlas --sizes x=8 --grid 2", 2, "2 blocks of 256 lanes for the 2 elements of buffer x"),
         ("explain route pendlum", 2, "neither gemm:N nor add:N: scenario \"pendlum\" is unknown"),
         ("run --resume nowhere", 7, "nowhere/scenario.toml"),
     ];

@@ -224,6 +224,14 @@ impl PlanBuilder {
         !matches!(self.slots[view.slot as usize].kind, SlotKind::Temp | SlotKind::Output) || self.launches.iter().rev().any(writes)
     }
 
+    /// The bytes that a view of a constant holds.
+    pub(crate) fn constant_bytes(&self, view: &View) -> Option<&[u8]> {
+        match &self.slots[view.slot as usize].kind {
+            SlotKind::Constant(bytes) => bytes.get(view.bytes()),
+            _ => None,
+        }
+    }
+
     fn check_aliases(&self, kernel: &Kernel, views: &[View]) -> Result<()> {
         for (i, (a, a_binding)) in views.iter().zip(kernel.bindings()).enumerate() {
             for (b, b_binding) in views.iter().zip(kernel.bindings()).skip(i + 1) {

@@ -21,6 +21,17 @@ pub struct Translations {
 pub const VULKAN_ONLY: &[(DType, &str)] = &[(DType::F64, "Metal has no f64, and wgpu has none on DX12")];
 
 impl Kernel {
+    /// The kernel as PTX, as the CUDA device has it.
+    ///
+    /// # Errors
+    /// `Invalid` for a module that naga refuses, `Unsupported` naming what PTX does not cover.
+    pub fn ptx(&self) -> Result<String> {
+        let (module, info) = self.module()?;
+        let options = naga_ptx::Options { index: naga_ptx::IndexPolicy::Trust, zero_workgroup_memory: true, ..naga_ptx::Options::default() };
+        let translated = naga_ptx::translate(&module, &info, "main", &options);
+        Ok(translated.map_err(|error| Error::unsupported(format!("kernel {}: {}", self.name, error.with_source(self.wgsl()))))?.ptx)
+    }
+
     /// Translates the kernel as wgpu does for each API.
     ///
     /// # Errors

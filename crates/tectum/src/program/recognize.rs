@@ -1,0 +1,267 @@
+//! Recognition: what a program is, beyond what its instructions say one by one.
+//!
+//! A launch over buffers of known sizes is followed symbolically: one lane stands for all, one turn of a loop for all its turns.
+//! What comes out says for each stored element what it is made of. From this, and never from how the instructions are
+//! spelled, a [`Shape`] is found, each with its [`Obligation`]s proven; where one cannot be, the shape is refused with the
+//! [`Refusal`] that says why, and the program stays what it is.
+//!
+//! ```text
+//! Checked ──recognize──▶ Recognized ──plan.program_recognized──▶ the core's kernels, or the program re-rolled, or the program
+//! ```
+
+mod affine;
+mod control;
+mod cover;
+mod element;
+mod fold;
+mod fuse;
+mod graph;
+mod lane;
+mod product;
+mod record;
+mod reduction;
+mod role;
+mod shape;
+mod tree;
+mod trip;
+
+use std::fmt;
+
+use super::{BufferIndex, Checked, LaunchConfig};
+use crate::error::Result;
+pub use fuse::{Fused, Stage, fuse};
+use lane::{Follower, Stop};
+pub use record::{RecognizedLaunch, Recognition};
+pub use shape::{Map, Shape};
+
+/// One way to see a chain.
+type Way<'a> = dyn Fn() -> std::result::Result<(Shape, Vec<Obligation>), Refusal> + 'a;
+
+/// What a program is launched over.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<'a> {
+    /// The launch.
+    pub launch: &'a LaunchConfig,
+    /// Bytes of each buffer.
+    pub sizes: &'a [u64],
+    /// The bytes of buffers that are known beforehand, such as those that hold sizes. They must be what the buffers hold
+    /// whenever the program runs. Used are integers of buffers declared `read`, where nothing is recognised without.
+    pub contents: &'a [(BufferIndex, &'a [u8])],
+    /// Whether sums of floats may be taken in another order, and products be rounded once with the sum. Without it, what is
+    /// recognised gives the same bits as the program does.
+    pub reassociate: bool,
+}
+
+impl<'a> Setting<'a> {
+    /// A launch over buffers of which only the sizes are known; sums of floats keep their order.
+    pub fn new(launch: &'a LaunchConfig, sizes: &'a [u64]) -> Self {
+        Self { launch, sizes, contents: &[], reassociate: false }
+    }
+}
+
+/// Why a program is not of some shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The instruction that shows it, if one does.
+    pub instruction: Option<usize>,
+    /// What stands against it.
+    pub reason: String,
+}
+
+/// What must hold for a program to be of its shape, and what shows that it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obligation {
+    /// What must hold.
+    pub claim: &'static str,
+    /// Why it does, with this launch and these sizes.
+    pub proof: String,
+}
+
+/// A program and what it was recognised as. Only [`Checked::recognize`] makes one.
+#[derive(Debug, Clone)]
+pub struct Recognized {
+    program: Checked,
+    launch: LaunchConfig,
+    sizes: Vec<u64>,
+    shape: Shape,
+    obligations: Vec<Obligation>,
+    refusals: Vec<(&'static str, Refusal)>,
+}
+
+impl Checked {
+    /// Finds what the program is for a launch and sizes of its buffers.
+    ///
+    /// # Errors
+    /// What [`Checked::elements`] refuses; an access that leaves its buffer whatever the data: the launch, the loops and the sizes
+    /// contradict each other.
+    ///
+    /// # Example
+    /// ```
+    /// use tectum::program::{LaunchConfig, Program, Setting, Shape};
+    /// // One lane, two elements, one after the other.
+    /// let text = "buffer x: f32 read\nbuffer y: f32 write\nldg.f32 r1, [x + 0]\nneg.f32 r2, r1\nstg.f32 [y + 0], r2\n\
+    ///             ldg.f32 r1, [x + 4]\nneg.f32 r2, r1\nstg.f32 [y + 4], r2";
+    /// let recognized = Program::parse(text)?.check()?.recognize(&Setting::new(&LaunchConfig::default(), &[8, 8]))?;
+    /// let Shape::Map(map) = recognized.shape() else { panic!("not a map") };
+    /// assert!(map.program().program().to_string().ends_with("    ldg.f32 r0, [x]\n    neg.f32 r0, r0\n    stg.f32 [y], r0\n"));
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn recognize(&self, setting: &Setting<'_>) -> Result<Recognized> {
+        let elements = self.elements(setting.launch, setting.sizes)?;
+        let plain = Setting { contents: &[], ..*setting };
+        let first = self.recognize_as(&plain, elements)?;
+        if matches!(first.shape, Shape::General) && !setting.contents.is_empty() { self.recognize_as(setting, elements) } else { Ok(first) }
+    }
+
+    /// Finds what the program is, with what is known of the contents.
+    fn recognize_as(&self, setting: &Setting<'_>, elements: Option<u64>) -> Result<Recognized> {
+        let mut recognized = Recognized {
+            program: self.clone(),
+            launch: *setting.launch,
+            sizes: setting.sizes.to_vec(),
+            shape: Shape::General,
+            obligations: Vec::new(),
+            refusals: Vec::new(),
+        };
+        if setting.launch.lanes() == 0 {
+            recognized.refuse("any shape", Refusal { instruction: None, reason: "the launch has no lanes".to_owned() });
+            return Ok(recognized);
+        }
+        let mut split = None;
+        let followed = loop {
+            let mut follower = Follower::new(self, setting, elements, split);
+            match follower.run() {
+                Ok(()) => break Ok(follower),
+                Err(Stop::Split(columns)) if split.is_none() => split = Some(columns),
+                Err(Stop::Split(_)) => break Err(Refusal { instruction: None, reason: "the lanes are split in two ways".to_owned() }),
+                Err(Stop::Refused(refusal)) => break Err(refusal),
+                Err(Stop::Invalid(error)) => return Err(error),
+            }
+        };
+        match followed.and_then(cover::results) {
+            Ok(results) => recognized.find(results, setting),
+            Err(refusal) => recognized.refuse("any shape", refusal),
+        }
+        Ok(recognized)
+    }
+}
+
+impl Recognized {
+    /// The program.
+    pub fn program(&self) -> &Checked {
+        &self.program
+    }
+
+    /// The launch.
+    pub fn launch(&self) -> &LaunchConfig {
+        &self.launch
+    }
+
+    /// Bytes of each buffer.
+    pub fn sizes(&self) -> &[u64] {
+        &self.sizes
+    }
+
+    /// What the program is.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What was proven for it.
+    pub fn obligations(&self) -> &[Obligation] {
+        &self.obligations
+    }
+
+    /// The shapes that it is not, each with the reason.
+    pub fn refusals(&self) -> &[(&'static str, Refusal)] {
+        &self.refusals
+    }
+
+    fn refuse(&mut self, shape: &'static str, refusal: Refusal) {
+        self.refusals.push((shape, refusal));
+    }
+
+    /// Tries the shapes. A chain that leaves one element is looked at as a chain first: as a map it would be one lane's work.
+    fn find(&mut self, mut results: cover::Results, setting: &Setting<'_>) {
+        let map = self.map(&results);
+        if results.elements() > 1 || map.is_err() {
+            match map {
+                Ok(map) => return self.be_map(map, &results),
+                Err((instruction, reason)) => self.refuse("map", Refusal { instruction, reason }),
+            }
+            return self.find_chain(&mut results, setting);
+        }
+        self.find_chain(&mut results, setting);
+        if let (Shape::General, Ok(map)) = (&self.shape, map) {
+            self.be_map(map, &results);
+        }
+    }
+
+    fn be_map(&mut self, map: Map, results: &cover::Results) {
+        self.prove_results(results);
+        self.prove("elements are alike and apart", "every element is one expression of loads at its own number and at constant places".to_owned());
+        self.shape = Shape::Map(map);
+    }
+
+    fn find_chain(&mut self, results: &mut cover::Results, setting: &Setting<'_>) {
+        let fold = match fold::fold(results) {
+            Ok(fold) => fold,
+            Err(refusal) => return self.refuse("matvec, gemm, reduction, tree", refusal),
+        };
+        let program = self.program.clone();
+        let mut found = None;
+        let ways: [(&'static str, &Way<'_>); 3] = [
+            ("matvec, gemm", &|| product::product(results, &fold, setting)),
+            ("reduction", &|| reduction::reduction(results, &fold, setting)),
+            ("tree", &|| tree::tree(results, &fold, setting, program.program())),
+        ];
+        for (name, way) in ways {
+            match way() {
+                Ok(shape) => {
+                    found = Some(shape);
+                    break;
+                }
+                Err(refusal) => self.refuse(name, refusal),
+            }
+        }
+        if let Some((shape, proofs)) = found {
+            self.prove_results(results);
+            self.obligations.extend(proofs);
+            self.shape = shape;
+        }
+    }
+
+    fn map(&self, results: &cover::Results) -> std::result::Result<Map, (Option<usize>, String)> {
+        let program = self.program.program();
+        let elements = element::elements(results, &self.sizes, |buffer| program.buffer(buffer).name.clone());
+        let elements = elements.map_err(|(instruction, reason)| (Some(instruction), reason))?;
+        Map::of(elements, program.name(), program.buffers()).map_err(|reason| (None, reason))
+    }
+
+    fn prove(&mut self, claim: &'static str, proof: String) {
+        self.obligations.push(Obligation { claim, proof });
+    }
+
+    /// What holds for every shape.
+    fn prove_results(&mut self, results: &cover::Results) {
+        let program = self.program.program();
+        let names: Vec<&str> = results.outputs.iter().map(|output| program.buffer(output.buffer).name.as_str()).collect();
+        let order: Vec<String> = results.order.iter().map(|(var, extent)| format!("{var} < {extent}")).collect();
+        let counted = if order.is_empty() { "one element".to_owned() } else { order.join(", ") };
+        let proof = format!("{}: {} elements counted by {counted}, each stored once", names.join(", "), results.elements());
+        self.prove("stores cover their buffers", proof);
+        self.prove("no lane faults", "every offset was bounded by the sizes given, and no divisor is 0".to_owned());
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.instruction {
+            Some(instruction) => write!(f, "{} (instruction {instruction})", self.reason),
+            None => f.write_str(&self.reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

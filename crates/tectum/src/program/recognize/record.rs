@@ -1,0 +1,100 @@
+//! Recording what was recognised in a plan.
+
+use super::{Recognized, Setting, Shape};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::plan::{Executable, GemmTail, Matrix, PlanBuilder, View};
+use crate::program::{Bounds, BufferIndex, Checked, LaunchConfig, ProgramLaunch, ProgramView, ReduceOp, Type};
+
+/// What recognition may do, and how what is not recognised runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Recognition {
+    /// As in [`Setting`].
+    pub reassociate: bool,
+    /// For a program that runs as it is. What is recognised is proven to have no fault.
+    pub bounds: Bounds,
+}
+
+/// A recorded launch of what was recognised.
+#[derive(Debug, Clone)]
+pub struct RecognizedLaunch {
+    recognized: Recognized,
+    launch: Option<ProgramLaunch>,
+}
+
+impl RecognizedLaunch {
+    /// What the program was recognised as.
+    pub fn recognized(&self) -> &Recognized {
+        &self.recognized
+    }
+
+    /// The program that was recorded: the map's, the tree's or the original one; none where the core's kernels stand for it.
+    pub fn launch(&self) -> Option<&ProgramLaunch> {
+        self.launch.as_ref()
+    }
+
+    /// The error of the last run's first fault.
+    ///
+    /// # Errors
+    /// As [`ProgramLaunch::check`].
+    pub fn check(&self, run: &Executable) -> Result<()> {
+        self.launch.as_ref().map_or(Ok(()), |launch| launch.check(run))
+    }
+}
+
+impl PlanBuilder {
+    /// Records one launch of a program as what it is recognised as: the core's kernels for reductions and products, one program
+    /// of a lane an element for maps, the program itself for all else. What read-only buffers hold is known where
+    /// their views are constants of the plan.
+    ///
+    /// # Errors
+    /// As [`Checked::recognize`] and [`PlanBuilder::program`].
+    pub fn program_recognized(&mut self, program: &Checked, launch: &LaunchConfig, buffers: &[ProgramView], how: Recognition) -> Result<RecognizedLaunch> {
+        let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.bytes).collect();
+        let held: Vec<(BufferIndex, Vec<u8>)> =
+            buffers.iter().enumerate().filter_map(|(index, buffer)| Some((BufferIndex(index as u32), self.constant_bytes(&buffer.view)?.to_vec()))).collect();
+        let contents: Vec<(BufferIndex, &[u8])> = held.iter().map(|(index, bytes)| (*index, bytes.as_slice())).collect();
+        let recognized = program.recognize(&Setting { launch, sizes: &sizes, contents: &contents, reassociate: how.reassociate })?;
+        let launch = match recognized.shape() {
+            Shape::Map(map) => Some(self.program(map.program(), map.launch(), buffers, Bounds::Proven)?),
+            Shape::Tree { program, launch, .. } => Some(self.program(program, launch, buffers, Bounds::Proven)?),
+            Shape::General => Some(self.program(program, launch, buffers, how.bounds)?),
+            shape => {
+                self.core(shape, buffers)?;
+                None
+            }
+        };
+        Ok(RecognizedLaunch { recognized, launch })
+    }
+
+    /// Records the core's kernels.
+    fn core(&mut self, shape: &Shape, buffers: &[ProgramView]) -> Result<()> {
+        let number = |size: u64| usize::try_from(size).map_err(|_| Error::invalid(format!("{size} elements")));
+        let view = |index: &BufferIndex, ty: Type| buffers[index.0 as usize].view.reinterpret(if ty == Type::F64 { DType::F64 } else { DType::F32 });
+        match shape {
+            Shape::Reduction { op, ty, rows, cols, columns, from, to } => {
+                let (from, to, rows, cols) = (view(from, *ty), view(to, *ty), number(*rows)?, number(*cols)?);
+                self.reduction(*op, *columns, [from, to], [rows, cols])
+            }
+            Shape::Matvec { ty, a, x, y, .. } => self.matvec(view(a, *ty), view(x, *ty), view(y, *ty), GemmTail::default()),
+            Shape::Gemm { sizes: [m, n, k], ty, a: (a, a_transposed), b: (b, b_transposed), y } => {
+                let (m, n, k) = (number(*m)?, number(*n)?, number(*k)?);
+                let matrix = |view: View, rows: usize, cols: usize, transposed: bool| {
+                    if transposed { Matrix::new(view, cols, rows).transpose() } else { Matrix::new(view, rows, cols) }
+                };
+                self.gemm(matrix(view(a, *ty), m, k, *a_transposed), matrix(view(b, *ty), k, n, *b_transposed), view(y, *ty), GemmTail::default())
+            }
+            Shape::Map(_) | Shape::Tree { .. } | Shape::General => Ok(()),
+        }
+    }
+
+    fn reduction(&mut self, op: ReduceOp, columns: bool, [from, to]: [View; 2], [rows, cols]: [usize; 2]) -> Result<()> {
+        match (op, columns) {
+            (ReduceOp::Add, true) => self.sum_columns(from, to, cols, rows),
+            (ReduceOp::Add, false) => self.sum(from, to, rows, cols),
+            (ReduceOp::Min, _) => self.min(from, to, rows, cols),
+            (ReduceOp::Max, _) => self.max(from, to, rows, cols),
+            (ReduceOp::Mul, _) => Err(Error::unsupported("the core has no tree of products")),
+        }
+    }
+}
