@@ -19,6 +19,7 @@ mod lower;
 mod operation;
 mod record;
 mod register;
+mod run;
 mod scalar_type;
 mod serialized;
 mod structure;
@@ -42,6 +43,7 @@ pub use lower::{Bounds, FAULT_WORDS, Lowered, Unsupported};
 pub use operation::{BinaryOp, Condition, ReduceOp, Scope, TernaryOp, UnaryOp};
 pub use record::{ProgramLaunch, ProgramView};
 pub use register::{Predicate, Register};
+pub use run::{ProgramPlan, ProgramRun};
 pub use scalar_type::Type;
 pub use structure::{MOST_INSTRUCTIONS, MOST_POOL_BYTES, MOST_SHARED_BYTES};
 
