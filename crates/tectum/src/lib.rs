@@ -18,6 +18,7 @@
 //! ```
 
 pub mod bench;
+mod bounded_cache;
 pub mod conformance;
 mod device;
 mod dtype;

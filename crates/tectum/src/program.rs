@@ -6,6 +6,7 @@
 
 mod address;
 mod builder;
+mod cache;
 mod check;
 mod class;
 mod diagnostic;
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use address::{Address, BufferIndex, SharedAddress};
 pub use builder::ProgramBuilder;
+pub use cache::{CacheCounts, ProgramCache};
 pub use diagnostic::Diagnostic;
 pub use check::{Bounded, Checked};
 pub use class::{BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, boundary_offset, mirror, neighbors};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::record::{ProgramLaunch, ProgramView};
-use super::{Bounded, Bounds, BufferIndex, Unsupported};
+use super::{Bounded, Bounds, BufferIndex, Lowered, ProgramCache, Unsupported};
 use crate::device::{Device, DeviceInfo};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -54,6 +54,11 @@ impl Bounded {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn plan(&self) -> Result<ProgramPlan> {
+        self.plan_lowered(ProgramCache::shared().lowered(self.checked(), self.launch(), self.bounds())?)
+    }
+
+    /// As [`Bounded::plan`], of a kernel that was made of the program for this launch.
+    pub(super) fn plan_lowered(&self, lowered: Lowered) -> Result<ProgramPlan> {
         let program = self.checked().program();
         let mut plan = PlanBuilder::new(if program.name().is_empty() { "program" } else { program.name() });
         let mut ports = Vec::with_capacity(program.buffers().len());
@@ -68,7 +73,7 @@ impl Bounded {
             views.extend(output.or(input).map(|view| ProgramView { view, bytes }));
             ports.push(Port { input, output, bytes: bytes as usize });
         }
-        let launch = plan.program(self.checked(), self.launch(), &views, self.bounds())?;
+        let launch = plan.lowered_program(self.checked(), lowered, self.launch(), &views)?;
         for output in ports.iter().filter_map(|port| port.output) {
             // A launch without lanes writes nothing.
             if !output.is_empty() && !plan.is_written(&output) {

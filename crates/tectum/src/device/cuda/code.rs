@@ -6,9 +6,9 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
 use naga_ptx::{IndexPolicy, Options};
 
-use super::bounded_cache::BoundedCache;
 use super::context::Context;
 use super::driver::call;
+use crate::bounded_cache::BoundedCache;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, fnv1a};
 use crate::launch::{Launch, Region};
