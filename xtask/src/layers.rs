@@ -7,6 +7,7 @@ const LAYERS: &[&[&str]] = &[
     &["error", "dtype"],
     &["bounded_cache"],
     &["kernel"],
+    &["store"],
     &["launch"],
     &["device", "memory"],
     &["plan"],

@@ -32,6 +32,7 @@ mod plan;
 pub mod program;
 mod receipt;
 pub mod route;
+mod store;
 
 pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings};
 pub use dtype::{DType, Element};
