@@ -137,6 +137,20 @@ fn buffers_that_are_read_and_written_begin_as_their_input_or_as_zeros() {
 }
 
 #[test]
+fn a_program_of_more_buffers_than_a_kernel_has_runs_all_the_same() {
+    let place = Place::new("many");
+    let outputs: String = (0..11).map(|i| format!("buffer y{i}: f32 write\n")).collect();
+    let stores: String = (0..11).map(|i| format!("stg.f32 [y{i}], r0\n")).collect();
+    place.write("many.atlas", format!("program many\nbuffer x: f32 read\n{outputs}ldg.f32 r0, [x]\nneg.f32 r0, r0\n{stores}"));
+    place.floats("x.npy", "3,", [1.0, -2.0, 3.0]);
+    let report = place.json("run many.atlas --in x.npy --out y10=y.npy --json");
+    assert_eq!((place.read("y.npy").1, &report["kernel"]), (vec![-1.0, 2.0, -3.0], &Value::Null));
+    let reason = report["receipt"]["fallbacks"][0]["reason"].as_str().expect("told");
+    assert!(reason.contains("12 buffers") && reason.ends_with("the reference interpreter ran it"), "{reason}");
+    assert!(text(&place.tectum("run many.atlas --in x.npy --device vulkan:99").stderr).contains("vulkan:99"));
+}
+
+#[test]
 fn mistakes_get_a_message_an_exit_code_and_leave_nothing() {
     let place = Place::new("mistakes");
     place.floats("a.npy", "3,", [1.0, 2.0, 3.0]);

@@ -8,10 +8,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::Args;
-use tectum::program::{BufferIndex, Checked, Program, ProgramPlan, ProgramRun};
-use tectum::{Device, Error, ErrorKind, Result, Session, route};
+use tectum::program::{Bounded, BufferIndex, Checked, Outcome, Program, ProgramPlan, ProgramRun};
+use tectum::{Device, Error, ErrorKind, Result, RunStats, Session, route};
 
 use self::arrays::Arrays;
+use self::report::Report;
 use super::RunArgs;
 use crate::table::{print, print_json};
 
@@ -71,7 +72,10 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     let mut arrays = Arrays::new(checked.program(), &args.program)?;
     let launch = launch::fit(checked.program(), &mut arrays, &args.program)?;
     let bounded = checked.bound(&launch, &arrays.sizes())?;
-    let plan = bounded.plan()?;
+    let plan = match bounded.plan() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => return interpret(path, args, &bounded, &arrays, &error),
+        other => other?,
+    };
     let (device, mut run, refusal) = compile(&args.device, &plan)?;
     let mut session = Session::new(&device);
     session.uses(run.executable());
@@ -79,12 +83,31 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
         session.fell_back(device, reason);
     }
     execute(&mut run, &arrays, &mut session)?;
-    let saved = arrays.save(checked.program(), &run)?;
-    let report = report::Report::new(path, &bounded, &plan, &device, session.receipt(), saved);
+    let saved = arrays.save(checked.program(), |buffer| run.output(buffer))?;
+    say(args, &Report::new(path, &bounded, Some(plan.launch()), session.receipt(), saved))
+}
+
+fn say(args: &RunArgs, report: &Report) -> Result<()> {
     if !args.quiet {
         print(&report.text())?;
     }
-    if args.json { print_json(&report) } else { Ok(()) }
+    if args.json { print_json(report) } else { Ok(()) }
+}
+
+/// Runs a program that no kernel takes, for one because of its many buffers, by the reference interpreter.
+fn interpret(path: &str, args: &RunArgs, bounded: &Bounded, arrays: &Arrays, why: &Error) -> Result<()> {
+    // A device that does not exist is a mistake here too.
+    let asked = Device::open(&args.device)?.info().id.clone();
+    let mut session = Session::new(&Device::open("cpu")?);
+    session.fell_back(&asked, &format!("{why}; the reference interpreter ran it"));
+    let (program, mut buffers) = (bounded.checked().program(), arrays.filled());
+    let start = Instant::now();
+    if let Outcome::Fault(fault) = bounded.checked().evaluate(bounded.launch(), &mut buffers, u64::MAX)? {
+        return Err(fault.error(program));
+    }
+    session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
+    let saved = arrays.save(program, |buffer| &buffers[buffer.0 as usize])?;
+    say(args, &Report::new(path, bounded, None, session.receipt(), saved))
 }
 
 fn open(path: &Path) -> Result<Checked> {

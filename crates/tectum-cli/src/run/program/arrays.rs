@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tectum::program::{BufferDeclaration, BufferIndex, Program, ProgramRun, Type};
+use tectum::program::{BufferDeclaration, BufferIndex, Program, Type};
 use tectum::{Error, Result};
 
 use super::ProgramArgs;
@@ -101,7 +101,13 @@ impl Arrays {
         self.0[buffer.0 as usize].shape(program.buffer(buffer), shape)
     }
 
-    /// What each buffer holds before the run.
+    /// What each buffer holds before the run, in full.
+    pub fn filled(&self) -> Vec<Vec<u8>> {
+        let filled = |array: &Array| if array.contents.is_empty() { vec![0; array.bytes as usize] } else { array.contents.clone() };
+        self.0.iter().map(filled).collect()
+    }
+
+    /// What each buffer that the program reads holds before the run; nothing for others.
     pub fn contents(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(|array| array.contents.as_slice())
     }
@@ -110,12 +116,12 @@ impl Arrays {
     ///
     /// # Errors
     /// `Io` naming the file.
-    pub fn save(&self, program: &Program, run: &ProgramRun) -> Result<Vec<Saved>> {
+    pub fn save<'r>(&self, program: &Program, result: impl Fn(BufferIndex) -> &'r [u8]) -> Result<Vec<Saved>> {
         let mut saved = Vec::new();
         let mut places = Places(Vec::new());
         for (index, (buffer, array)) in program.buffers().iter().zip(&self.0).enumerate() {
             let (Some(path), Some(header)) = (&array.output, &array.header) else { continue };
-            places.write(path, header, run.output(BufferIndex(index as u32)))?;
+            places.write(path, header, result(BufferIndex(index as u32)))?;
             let Header { descr, shape } = header.clone();
             saved.push(Saved { buffer: buffer.name.clone(), file: path.display().to_string(), descr, shape });
         }

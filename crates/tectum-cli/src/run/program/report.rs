@@ -1,8 +1,8 @@
 //! What a run of a program says at its end.
 
 use serde::Serialize;
-use tectum::program::{Bounded, Bounds, ProgramPlan};
-use tectum::{Device, Receipt};
+use tectum::program::{Bounded, Bounds, ProgramLaunch};
+use tectum::Receipt;
 
 use super::arrays::Saved;
 use crate::table::table;
@@ -19,28 +19,29 @@ pub struct Report {
     bounds: &'static str,
     device: String,
     software: bool,
-    kernel: String,
+    /// None if the reference interpreter ran it.
+    kernel: Option<String>,
     /// The kernel's content hash.
-    hash: String,
+    hash: Option<String>,
     outputs: Vec<Saved>,
     receipt: Receipt,
 }
 
 impl Report {
     /// Collects it.
-    pub fn new(file: &str, bounded: &Bounded, plan: &ProgramPlan, device: &Device, receipt: Receipt, outputs: Vec<Saved>) -> Self {
-        let kernel = plan.launch().lowered().kernel();
+    pub fn new(file: &str, bounded: &Bounded, launch: Option<&ProgramLaunch>, receipt: Receipt, outputs: Vec<Saved>) -> Self {
+        let kernel = launch.map(|launch| launch.lowered().kernel());
         Self {
             program: bounded.checked().program().name().to_owned(),
             file: file.to_owned(),
             grid: bounded.launch().grid,
             block: bounded.launch().block,
             elements: bounded.elements(),
-            bounds: if bounded.bounds() == Bounds::Proven { "proven" } else { "checked" },
-            device: device.info().id.clone(),
-            software: device.info().software,
-            kernel: kernel.name().to_owned(),
-            hash: format!("{:016x}", kernel.hash()),
+            bounds: if launch.is_some() && bounded.bounds() == Bounds::Proven { "proven" } else { "checked" },
+            device: receipt.device.id.clone(),
+            software: receipt.device.software,
+            kernel: kernel.map(|kernel| kernel.name().to_owned()),
+            hash: kernel.map(|kernel| format!("{:016x}", kernel.hash())),
             outputs,
             receipt,
         }
@@ -57,7 +58,7 @@ impl Report {
             row("launch", format!("{} blocks of {} lanes{elements}", of(self.grid), of(self.block))),
             row("bounds", self.bounds.to_owned()),
             row("device", format!("{} ({}{software})", self.device, self.receipt.device.name)),
-            row("kernel", format!("{} {}", self.kernel, self.hash)),
+            row("kernel", self.kernel.iter().chain(&self.hash).map(String::as_str).collect::<Vec<_>>().join(" ")),
             row("run", format!("{:.3} ms", self.receipt.latency_ms.p50)),
         ];
         rows.extend(self.receipt.fallbacks.iter().map(|fallback| row("fallback", format!("{}: {}", fallback.what, fallback.reason))));
