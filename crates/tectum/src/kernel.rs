@@ -30,6 +30,7 @@ mod translate;
 pub mod transfer;
 pub mod transpose;
 
+use std::any::Any;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -122,6 +123,9 @@ pub struct Param {
     pub dtype: DType,
 }
 
+/// What a generated kernel carries for its CPU form.
+pub type KernelData = dyn Any + Send + Sync;
+
 /// The CPU form of a kernel.
 pub type NativeFn = fn(&NativeCall<'_>);
 
@@ -135,7 +139,7 @@ pub struct Kernel {
     params: Vec<Param>,
     wgsl: String,
     native: NativeFn,
-    program: Vec<u32>,
+    data: Option<Arc<KernelData>>,
     flops: Option<FlopsFn>,
     workgroup: u32,
     hash: u64,
@@ -175,7 +179,7 @@ impl Kernel {
             bindings: Vec::new(),
             params: Vec::new(),
             body: String::new(),
-            program: Vec::new(),
+            data: None,
             flops: None,
         }
     }
@@ -210,9 +214,9 @@ impl Kernel {
         self.native
     }
 
-    /// Words that the CPU form interprets; empty but for generated kernels.
-    pub fn program(&self) -> &[u32] {
-        &self.program
+    /// What the CPU form of a generated kernel works by.
+    pub fn data(&self) -> Option<&KernelData> {
+        self.data.as_deref()
     }
 
     /// Operations of a launch with these parameter words, if the definition gives them.
@@ -258,7 +262,7 @@ pub struct KernelBuilder {
     bindings: Vec<Binding>,
     params: Vec<Param>,
     body: String,
-    program: Vec<u32>,
+    data: Option<Arc<KernelData>>,
     flops: Option<FlopsFn>,
 }
 
@@ -319,10 +323,10 @@ impl KernelBuilder {
         self
     }
 
-    /// Sets the words that the CPU form of a generated kernel interprets.
+    /// Sets what the CPU form of a generated kernel works by; it finds it with [`NativeCall::data`].
     #[must_use]
-    pub fn program(mut self, words: Vec<u32>) -> Self {
-        self.program = words;
+    pub fn data(mut self, data: Arc<KernelData>) -> Self {
+        self.data = Some(data);
         self
     }
 
@@ -351,8 +355,8 @@ impl KernelBuilder {
         let wgsl = self.assemble();
         let hash = fnv1a(wgsl.as_bytes());
         let workgroup = workgroup_size(&self.body).unwrap_or(WORKGROUP);
-        let Self { name, bindings, params, program, flops, .. } = self;
-        Ok(Arc::new(Kernel { name, bindings, params, wgsl, native, program, flops, workgroup, hash }))
+        let Self { name, bindings, params, data, flops, .. } = self;
+        Ok(Arc::new(Kernel { name, bindings, params, wgsl, native, data, flops, workgroup, hash }))
     }
 
     fn assemble(&self) -> String {

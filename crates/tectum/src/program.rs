@@ -5,6 +5,7 @@
 //! labels, its buffers are declared, its predicates exist. What its instructions mean is in `docs/programs.md`.
 
 mod address;
+mod block;
 mod builder;
 mod cache;
 mod check;

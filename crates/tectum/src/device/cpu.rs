@@ -233,7 +233,7 @@ impl CpuCompiled {
                     // another of the launch; shared buffers are locked, the others belong to this value alone, which
                     // `run` borrows exclusively; memory is initialised at allocation and 64-byte aligned.
                     let arguments =
-                        unsafe { NativeCall::new(&call.params, call.kernel.program(), &self.regions[call.regions.clone()], self.threads) };
+                        unsafe { NativeCall::new(&call.params, call.kernel.data(), &self.regions[call.regions.clone()], self.threads) };
                     call.kernel.native_fn()(&arguments);
                     done();
                 }

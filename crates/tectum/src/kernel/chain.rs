@@ -153,7 +153,7 @@ impl Chain {
         const INPUTS: [&str; MAX_INPUTS] = ["x0", "x1", "x2", "x3", "x4", "x5", "x6"];
         let builder = Kernel::define(format!("chain_{}_f32", names.join("_"))).prelude(Prelude::Math);
         let builder = INPUTS[..self.inputs].iter().fold(builder, |builder, name| builder.read(name, DType::F32));
-        builder.write("y", DType::F32).param("n", DType::U32).body(self.wgsl()).program(self.program()).native(interpret)
+        builder.write("y", DType::F32).param("n", DType::U32).body(self.wgsl()).data(Arc::new(self.program())).native(interpret)
     }
 
     fn wgsl(&self) -> String {
@@ -232,8 +232,9 @@ thread_local! {
 }
 
 fn interpret(call: &NativeCall<'_>) {
-    let (inputs, registers) = (call.program()[0] as usize, call.program()[1] as usize);
-    let steps = call.program()[2..].as_chunks::<STEP_WORDS>().0;
+    let program = call.data::<Vec<u32>>();
+    let (inputs, registers) = (program[0] as usize, program[1] as usize);
+    let steps = program[2..].as_chunks::<STEP_WORDS>().0;
     let mut x: [&[f32]; MAX_INPUTS] = [&[]; MAX_INPUTS];
     x[..inputs].iter_mut().enumerate().for_each(|(index, x)| *x = call.read(index));
     let (y, n) = (call.write::<f32>(inputs), call.size(0));

@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::sync::atomic::AtomicU32;
 
+use super::KernelData;
 use crate::dtype::{DType, Element};
 
 /// A bound range of host memory; only devices make these.
@@ -17,7 +19,7 @@ pub(crate) struct NativeRegion {
 /// The arguments of one launch on the CPU.
 pub struct NativeCall<'a> {
     params: &'a [u32],
-    program: &'a [u32],
+    data: Option<&'a KernelData>,
     regions: &'a [NativeRegion],
     threads: usize,
     written: Cell<u32>,
@@ -32,8 +34,8 @@ impl<'a> NativeCall<'a> {
     /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for `'a` nothing else
     /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it holds its
     /// queue lock while a launch runs, and the plan refuses launches with an overlapping written region.
-    pub(crate) unsafe fn new(params: &'a [u32], program: &'a [u32], regions: &'a [NativeRegion], threads: usize) -> Self {
-        Self { params, program, regions, threads, written: Cell::new(0), read: Cell::new(0), lifetime: PhantomData }
+    pub(crate) unsafe fn new(params: &'a [u32], data: Option<&'a KernelData>, regions: &'a [NativeRegion], threads: usize) -> Self {
+        Self { params, data, regions, threads, written: Cell::new(0), read: Cell::new(0), lifetime: PhantomData }
     }
 
     /// Runs a twin over slices of one thread: bindings are the inputs in order and then the output.
@@ -47,12 +49,15 @@ impl<'a> NativeCall<'a> {
         regions[inputs.len()] = last;
         // SAFETY: each region is a borrowed slice of f32 that outlives the call, and only that of the exclusive borrow is
         // writable, so it overlaps no other.
-        native(&unsafe { NativeCall::new(params, &[], &regions[..=inputs.len()], 1) });
+        native(&unsafe { NativeCall::new(params, None, &regions[..=inputs.len()], 1) });
     }
 
-    /// The words that the kernel carries for its twin.
-    pub fn program(&self) -> &'a [u32] {
-        self.program
+    /// What the kernel carries for its twin ([`KernelBuilder::data`](super::KernelBuilder::data)).
+    ///
+    /// # Panics
+    /// If the kernel carries nothing of this type: a bug in the twin.
+    pub fn data<T: 'static>(&self) -> &'a T {
+        self.data.and_then(|data| data.downcast_ref()).expect("invariant: a kernel and its twin agree on the data")
     }
 
     /// The parameter word at `index` as an unsigned integer.
@@ -128,7 +133,7 @@ pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, w
 }
 
 /// Bytes of a result from which it is written past the caches.
-const STREAM_FROM_BYTES: usize = 32 << 20;
+pub(crate) const STREAM_FROM_BYTES: usize = 32 << 20;
 /// The longest block that [`for_each_block`] holds in L1 before it is written, in 32-bit words: 16 KiB.
 const STREAM_BLOCK: usize = 4096;
 /// A block of [`for_each_block`] where any length would do, in elements. Longer ones stream in bursts that the next
@@ -166,9 +171,16 @@ pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, w
     }
 }
 
+/// Words that several threads may read and write at once.
+pub(crate) fn as_atomics(words: &mut [u32]) -> &[AtomicU32] {
+    // SAFETY: an `AtomicU32` has the size and alignment of a `u32` on every target that has it, and the exclusive borrow
+    // lasts as long as the shared one that is given back.
+    unsafe { std::slice::from_raw_parts(words.as_mut_ptr().cast::<AtomicU32>(), words.len()) }
+}
+
 /// Copies with stores that go past the caches; [`stream_fence`] must follow before another thread may read them.
 #[cfg(target_arch = "x86_64")]
-fn stream<T: Element>(to: &mut [T], from: &[T]) {
+pub(crate) fn stream<T: Element>(to: &mut [T], from: &[T]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
     assert_eq!(to.len(), from.len(), "invariant: a block is copied to a range of its length");
     let (to, from): (&mut [u8], &[u8]) = (bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from));
@@ -185,12 +197,12 @@ fn stream<T: Element>(to: &mut [T], from: &[T]) {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn stream<T: Element>(to: &mut [T], from: &[T]) {
+pub(crate) fn stream<T: Element>(to: &mut [T], from: &[T]) {
     to.copy_from_slice(from);
 }
 
 /// Orders streaming stores before all that this thread tells others afterwards.
-fn stream_fence() {
+pub(crate) fn stream_fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the fence touches no memory, and SSE is part of x86-64.
     unsafe {

@@ -5,11 +5,14 @@
 
 mod lane;
 mod memory;
+mod pool;
 pub mod scalar;
 
 use super::{Checked, Fault, LaunchConfig};
 use crate::error::{Error, Result};
 use lane::{Lane, Pause};
+pub(super) use memory::within;
+pub(super) use pool::Pool;
 use memory::Memory;
 
 /// How a launch ended.

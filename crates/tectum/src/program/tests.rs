@@ -6,7 +6,7 @@ mod equivalence;
 mod instructions;
 pub(super) mod library;
 
-use super::{LaunchConfig, Outcome, Program};
+use super::{LaunchConfig, Outcome, Program, Type};
 
 /// Runs text over buffers and gives them back.
 fn run(text: &str, launch: LaunchConfig, mut buffers: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
@@ -22,4 +22,30 @@ fn bytes_of<T: bytemuck::Pod>(values: &[T]) -> Vec<u8> {
 
 fn values_of<T: bytemuck::Pod>(bytes: &[u8]) -> Vec<T> {
     bytemuck::pod_collect_to_vec(bytes)
+}
+
+/// Seeds of random programs: `TECTUM_PROGRAMS` of them, 500 unless given, from `TECTUM_SEED` on.
+pub fn seeds() -> std::ops::Range<u64> {
+    let number = |name, otherwise| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise);
+    let first = number("TECTUM_SEED", 1);
+    first..first + number("TECTUM_PROGRAMS", 500)
+}
+
+/// Bytes as words, the last filled up with zeros.
+pub fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks(4).map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))).collect()
+}
+
+/// Whether two buffers agree: integers in bits, floats within the tolerance of generated programs.
+pub fn differ(ty: Type, ours: &[u8], theirs: &[u8]) -> Option<String> {
+    let width = ty.bytes() as usize;
+    let value = |bytes: &[u8]| {
+        let bits = bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+        (bits, f64::from_bits(super::scalar::convert(Type::F64, ty, bits)))
+    };
+    ours.chunks(width).zip(theirs.chunks(width)).enumerate().find_map(|(index, (ours, theirs))| {
+        let ((a, x), (b, y)) = (value(ours), value(theirs));
+        let near = ty.is_float() && ((x - y).abs() <= super::generate::Generated::tolerance(ty) || (x.is_nan() && y.is_nan()));
+        (a != b && !near).then(|| format!("{ty} {index}: {a:#x} ({x}) where the reference has {b:#x} ({y})"))
+    })
 }

@@ -1,9 +1,10 @@
 //! One lane: its state, and what each instruction does to it.
 
 use super::memory::{self, Lookup, Memory, Place};
+use super::pool::Pool;
 use super::scalar;
 use crate::program::{
-    CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Program, Register, Type, UNITY, boundary_offset, mirror, neighbors,
+    CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Program, Register, UNITY, boundary_offset, mirror, neighbors,
 };
 
 /// Why a lane does not run on for now.
@@ -188,42 +189,23 @@ impl Lane {
     }
 
     fn pool(&mut self, instruction: &Instruction) -> Result<(), FaultKind> {
+        let registers = self.registers;
+        let value = |register: Register| registers[usize::from(register.0)];
+        let mut pool = Pool { bytes: &mut self.pool, next: &mut self.pool_next };
         match *instruction {
             Instruction::PoolAllocate { dst, bytes } => {
-                let first = self.pool_next;
-                if first.checked_add(bytes).is_none_or(|end| end > self.pool.len() as u64) {
-                    return Err(FaultKind::PoolExhausted { bytes });
-                }
-                self.pool_next = first + bytes.next_multiple_of(8);
-                self.set(dst, bytes << 32 | first);
+                let handle = pool.allocate(bytes)?;
+                self.set(dst, handle);
             }
-            Instruction::PoolFree { handle } => {
-                let (bytes, first) = parts(self.get(handle));
-                if first + bytes.next_multiple_of(8) == self.pool_next {
-                    self.pool_next = first;
-                }
-            }
+            Instruction::PoolFree { handle } => pool.free(value(handle)),
             Instruction::PoolLoad { ty, dst, handle, offset } => {
-                let address = self.pool_address(ty, handle, offset)?;
-                self.set(dst, memory::load(&self.pool, address, ty)?);
+                let loaded = pool.load(ty, value(handle), value(offset))?;
+                self.set(dst, loaded);
             }
-            Instruction::PoolStore { ty, src, handle, offset } => {
-                let (address, value) = (self.pool_address(ty, handle, offset)?, self.get(src));
-                memory::store(&mut self.pool, address, ty, value)?;
-            }
+            Instruction::PoolStore { ty, src, handle, offset } => pool.store(ty, value(handle), value(offset), value(src))?,
             _ => unreachable!("step gives only pool instructions"),
         }
         Ok(())
-    }
-
-    /// The place in the lane's pool of an offset from a handle, within its allocation.
-    fn pool_address(&self, ty: Type, handle: Register, offset: Register) -> Result<u64, FaultKind> {
-        let (bytes, first) = parts(self.get(handle));
-        let offset = self.get(offset);
-        if offset.checked_add(ty.bytes()).is_none_or(|end| end > bytes) {
-            return Err(FaultKind::OutOfBounds { address: offset, ty, size: bytes });
-        }
-        Ok(first + offset)
     }
 
     fn lookup(&self) -> Lookup<'_> {
@@ -242,9 +224,4 @@ impl Lane {
     fn word(&self, register: Register) -> u32 {
         self.get(register) as u32
     }
-}
-
-/// A pool handle's bytes and first byte.
-fn parts(handle: u64) -> (u64, u64) {
-    (handle >> 32, handle & u64::from(u32::MAX))
 }

@@ -6,6 +6,7 @@ use crate::kernel::pack::{bf16_bits, f16_bits, to_bf16, to_f16};
 use crate::program::{BinaryOp, Condition, TernaryOp, Type, UnaryOp};
 
 /// The result of an operation of one operand.
+#[inline(always)]
 pub fn unary(op: UnaryOp, ty: Type, a: u64) -> u64 {
     let sign = 1 << (ty.bits() - 1);
     match op {
@@ -22,6 +23,7 @@ pub fn unary(op: UnaryOp, ty: Type, a: u64) -> u64 {
 }
 
 /// The result of an operation of two operands; `None` for an integer division by zero.
+#[inline(always)]
 pub fn binary(op: BinaryOp, ty: Type, a: u64, b: u64) -> Option<u64> {
     if ty.is_float() {
         return Some(float_binary(op, ty, a, b));
@@ -49,6 +51,7 @@ pub fn binary(op: BinaryOp, ty: Type, a: u64, b: u64) -> Option<u64> {
 }
 
 /// The result of an operation of three operands.
+#[inline(always)]
 pub fn ternary(op: TernaryOp, ty: Type, a: u64, b: u64, c: u64) -> u64 {
     match op {
         TernaryOp::Mad => {
@@ -61,6 +64,7 @@ pub fn ternary(op: TernaryOp, ty: Type, a: u64, b: u64, c: u64) -> u64 {
 }
 
 /// Whether a comparison holds.
+#[inline(always)]
 pub fn compare(condition: Condition, ty: Type, a: u64, b: u64) -> bool {
     let order = if ty.is_float() {
         real(ty, a).partial_cmp(&real(ty, b))
@@ -80,6 +84,7 @@ pub fn compare(condition: Condition, ty: Type, a: u64, b: u64) -> bool {
 }
 
 /// A value as another type.
+#[inline(always)]
 pub fn convert(to: Type, from: Type, a: u64) -> u64 {
     match to {
         _ if to == from => a,
@@ -94,6 +99,7 @@ pub fn convert(to: Type, from: Type, a: u64) -> u64 {
 }
 
 /// An f32 as f16, bf16 or f32.
+#[inline(always)]
 fn narrow(ty: Type, value: f32) -> u64 {
     let bits = value.to_bits();
     u64::from(match ty {
@@ -104,6 +110,7 @@ fn narrow(ty: Type, value: f32) -> u64 {
 }
 
 /// An f16, bf16 or f32 as f32.
+#[inline(always)]
 fn widen(ty: Type, bits: u64) -> f32 {
     f32::from_bits(match ty {
         Type::F16 => f16_bits(bits as u32),
@@ -113,6 +120,7 @@ fn widen(ty: Type, bits: u64) -> f32 {
 }
 
 /// Any value as the nearest f32.
+#[inline(always)]
 fn single(from: Type, bits: u64) -> f32 {
     match from {
         Type::F64 => f64::from_bits(bits) as f32,
@@ -123,21 +131,25 @@ fn single(from: Type, bits: u64) -> f32 {
 }
 
 /// A float as f64, which is exact.
+#[inline(always)]
 fn real(ty: Type, bits: u64) -> f64 {
     if ty == Type::F64 { f64::from_bits(bits) } else { f64::from(widen(ty, bits)) }
 }
 
+#[inline(always)]
 fn is_nan(ty: Type, bits: u64) -> bool {
     real(ty, bits).is_nan()
 }
 
 /// The value of the bits as a signed integer of the type's width.
+#[inline(always)]
 fn signed(ty: Type, bits: u64) -> i64 {
     let unused = 64 - ty.bits();
     (bits << unused) as i64 >> unused
 }
 
 /// Towards zero, the nearest value of the type; 0 for NaN.
+#[inline(always)]
 fn saturated(to: Type, value: f64) -> u64 {
     match to {
         Type::I8 => value as i8 as u64,
@@ -151,6 +163,7 @@ fn saturated(to: Type, value: f64) -> u64 {
     }
 }
 
+#[inline(always)]
 fn float_binary(op: BinaryOp, ty: Type, a: u64, b: u64) -> u64 {
     if matches!(op, BinaryOp::Min | BinaryOp::Max) {
         return extreme(op == BinaryOp::Min, ty, a, b);
@@ -176,6 +189,7 @@ fn float_binary(op: BinaryOp, ty: Type, a: u64, b: u64) -> u64 {
 }
 
 /// The lesser or greater of two floats; NaN if either is; −0 below +0.
+#[inline(always)]
 fn extreme(least: bool, ty: Type, a: u64, b: u64) -> u64 {
     let (x, y) = (real(ty, a), real(ty, b));
     let a_is_less = if x == y { x.is_sign_negative() } else { x < y };

@@ -10,6 +10,7 @@ use super::statement::Statements;
 use super::{Bounds, Shape, Unsupported, covers, dispatch, faults, library, native, structured};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, KernelBuilder, MAX_BINDINGS, WORKGROUP, fnv1a};
+use crate::program::block::Prepared;
 use crate::program::{Address, BufferAccess, Checked, Instruction, Program, Register, Type, Write};
 
 /// The names of the buffers' bindings.
@@ -39,8 +40,8 @@ pub fn native_kernel(checked: &Checked, shape: Shape, bounds: Bounds, why: &Unsu
 }
 
 fn finish(builder: KernelBuilder, checked: &Checked, shape: Shape, bounds: Bounds) -> crate::error::Result<Arc<Kernel>> {
-    let shared = if let Shape::Blocks { shared_bytes, .. } = shape { shared_bytes } else { 0 };
-    builder.program(native::words(checked, shared, bounds)).native(native::run)
+    let block_bytes = if let Shape::Blocks { shared_bytes, .. } = shape { Some(shared_bytes) } else { None };
+    builder.data(Arc::new(Prepared::new(checked, block_bytes, bounds))).native(native::run)
 }
 
 fn define(checked: &Checked, bounds: Bounds, is_atomic: impl Fn(Space) -> bool) -> KernelBuilder {

@@ -1,14 +1,8 @@
 //! Random programs: they are accepted, end without a fault, and every form of them means the same.
 
+use super::seeds;
 use crate::program::generate::{Generated, generate, mutate};
 use crate::program::{Instruction, LaunchConfig, Outcome, Program, Type};
-
-/// `TECTUM_PROGRAMS` is the number of random programs, 500 unless given; `TECTUM_SEED` the first seed.
-fn seeds() -> std::ops::Range<u64> {
-    let number = |name, otherwise| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise);
-    let first = number("TECTUM_SEED", 1);
-    first..first + number("TECTUM_PROGRAMS", 500)
-}
 
 #[test]
 fn random_programs_run_and_every_form_of_them_is_the_same() {

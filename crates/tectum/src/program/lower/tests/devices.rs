@@ -1,4 +1,4 @@
-//! Lowered programs on GPUs, software Vulkan among them, beside the reference interpreter.
+//! Lowered programs on every device, software Vulkan among them, beside the reference interpreter.
 
 use super::{Bounds, LaunchConfig, checked};
 use crate::device::Device;
@@ -6,13 +6,14 @@ use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::plan::{PlanBuilder, View};
 use crate::program::generate::{Generated, generate};
-use crate::program::{BufferAccess, Checked, Fault, Outcome, ProgramView, Type};
+use crate::program::tests::{differ, words};
+use crate::program::{BufferAccess, Checked, Fault, Outcome, ProgramView};
 
 /// Programs generated; what software Vulkan takes is mostly to compile them.
 const SEEDS: u64 = 60;
 
-/// The GPUs there are, software Vulkan among them; a line says what is skipped.
-pub fn gpus(what: &str) -> Vec<Device> {
+/// The devices there are, software Vulkan among them; a line says what is skipped.
+pub fn devices(what: &str) -> Vec<Device> {
     let open = |id: &str| match Device::open(id) {
         Ok(device) => Some(device),
         Err(error) if error.kind() == ErrorKind::Unsupported => {
@@ -21,7 +22,7 @@ pub fn gpus(what: &str) -> Vec<Device> {
         }
         Err(error) => panic!("{error}"),
     };
-    ["vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
+    ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
 }
 
 /// Runs a program on a device; the buffers after it, and the fault.
@@ -61,27 +62,9 @@ fn read(run: &crate::plan::Executable, view: View, bytes: usize) -> Result<Vec<u
     Ok(bytemuck::cast_slice::<u32, u8>(&words)[..bytes].to_vec())
 }
 
-fn words(bytes: &[u8]) -> Vec<u32> {
-    bytes.chunks(4).map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))).collect()
-}
-
-/// Whether two buffers agree: integers in bits, floats within the tolerance of generated programs.
-fn differ(ty: Type, ours: &[u8], theirs: &[u8]) -> Option<String> {
-    let width = ty.bytes() as usize;
-    let value = |bytes: &[u8]| {
-        let bits = bytes.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
-        (bits, f64::from_bits(crate::program::scalar::convert(Type::F64, ty, bits)))
-    };
-    ours.chunks(width).zip(theirs.chunks(width)).enumerate().find_map(|(index, (ours, theirs))| {
-        let ((a, x), (b, y)) = (value(ours), value(theirs));
-        let near = ty.is_float() && ((x - y).abs() <= Generated::tolerance(ty) || (x.is_nan() && y.is_nan()));
-        (a != b && !near).then(|| format!("{ty} {index}: {a:#x} ({x}) where the reference has {b:#x} ({y})"))
-    })
-}
-
 #[test]
 fn generated_programs_agree_with_the_reference() {
-    gpus("generated programs").iter().for_each(generated_programs_agree_on);
+    devices("generated programs").iter().for_each(generated_programs_agree_on);
 }
 
 fn generated_programs_agree_on(device: &Device) {
@@ -116,7 +99,7 @@ fn a_small_program_runs() {
     let x = bytemuck::cast_slice(&[1.5f32, -2.0, 3e9]).to_vec();
     let y = bytemuck::cast_slice(&[1i32, 2, 3]).to_vec();
     for bounds in [Bounds::Checked, Bounds::Forced, Bounds::Proven] {
-        for device in gpus("a small program") {
+        for device in devices("a small program") {
             let (after, fault) = run_on(&device, &program, &LaunchConfig::linear(3, 2), &[x.clone(), y.clone()], bounds).expect("it runs");
             assert_eq!((bytemuck::pod_collect_to_vec::<u8, i32>(&after[1]), fault), (vec![2, -6, i32::MAX - 3], None));
         }

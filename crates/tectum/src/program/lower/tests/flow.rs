@@ -1,14 +1,9 @@
 //! Divergence, calls, barriers, shared memory, pools and faults, on GPUs and on the CPU beside the reference.
 
-use super::devices::{gpus, run_on};
+use super::devices::{devices, run_on};
 use super::{Bounds, LaunchConfig, checked};
 use crate::device::Device;
 use crate::program::{Fault, FaultKind, Outcome, Type};
-
-fn devices(what: &str) -> Vec<Device> {
-    let cpu = Device::open("cpu").expect("the CPU opens");
-    std::iter::once(cpu).chain(gpus(what)).collect()
-}
 
 /// A sum over a block by a tree: a loop with barriers, divergence between them.
 const TREE: &str = "

@@ -1,6 +1,6 @@
 //! Every instruction that computes, of every type, on GPUs beside the reference's arithmetic.
 
-use super::devices::{gpus, run_on};
+use super::devices::{devices, run_on};
 use super::{Bounds, LaunchConfig};
 use crate::program::{
     Address, BinaryOp, BufferAccess, BufferIndex, Condition, Instruction, Predicate, ProgramBuilder, Register, TernaryOp, Type, UnaryOp, scalar,
@@ -126,7 +126,7 @@ fn compare_type(ty: Type) {
     let buffers =
         [bytes(0, ty), bytes(1, ty), bytes(3, ty), bytes(2, Type::U32), vec![0; lanes.len() * instructions.len() * SLOT as usize]];
     let launch = LaunchConfig::linear(lanes.len() as u32, 16);
-    for device in gpus("instructions") {
+    for device in devices("instructions") {
         let (after, _) = run_on(&device, &program, &launch, &buffers, Bounds::Forced).unwrap_or_else(|error| panic!("{error}"));
         let compared = compare_results(&instructions, &lanes, &after[4], &format!("{} on {}", ty, device.info().id));
         println!("{ty} on {}: {compared} results of {} instructions", device.info().id, instructions.len());

@@ -1,0 +1,73 @@
+//! What a lane has besides registers: places to return to, phase, accumulators, a pool.
+
+use super::mask::Mask;
+use crate::program::evaluate::Pool;
+use crate::program::{CLASSES, Instruction, Program};
+
+/// The private state of a chunk's lanes; what the program does not use is empty.
+#[derive(Debug, Default)]
+pub struct Private {
+    /// Calls that have not returned, and for each depth where they return to.
+    depth: Vec<u16>,
+    returns: Vec<Vec<u32>>,
+    pub phase: Vec<u32>,
+    pub resonance: Vec<[f32; CLASSES as usize]>,
+    pool: Vec<u8>,
+    pool_bytes: usize,
+    pool_next: Vec<u64>,
+}
+
+impl Private {
+    pub fn new(program: &Program, lanes: usize) -> Self {
+        use Instruction as I;
+        let uses = |wanted: fn(&Instruction) -> bool| if program.instructions().iter().any(wanted) { lanes } else { 0 };
+        let pool_bytes = program.pool_bytes() as usize;
+        let pools = uses(|instruction| matches!(instruction, I::PoolAllocate { .. } | I::PoolFree { .. } | I::PoolLoad { .. } | I::PoolStore { .. }));
+        Self {
+            depth: vec![0; uses(|instruction| matches!(instruction, I::Call { .. }))],
+            returns: Vec::new(),
+            phase: vec![0; uses(|instruction| matches!(instruction, I::PhaseGet { .. } | I::PhaseAdvance { .. }))],
+            resonance: vec![[0.0; CLASSES as usize]; uses(|instruction| matches!(instruction, I::ResonanceAccumulate { .. } | I::UnityTest { .. }))],
+            pool: vec![0; pools * pool_bytes],
+            pool_bytes,
+            pool_next: vec![0; pools],
+        }
+    }
+
+    /// As each lane starts.
+    pub fn clear(&mut self) {
+        self.depth.fill(0);
+        self.phase.fill(0);
+        self.resonance.fill([0.0; CLASSES as usize]);
+        self.pool.fill(0);
+        self.pool_next.fill(0);
+    }
+
+    pub fn pool(&mut self, lane: usize) -> Pool<'_> {
+        let bytes = &mut self.pool[lane * self.pool_bytes..][..self.pool_bytes];
+        Pool { bytes, next: &mut self.pool_next[lane] }
+    }
+
+    /// Notes where the lanes of a mask return to.
+    pub fn call(&mut self, mask: &Mask, to: usize) {
+        for lane in mask.lanes() {
+            let level = usize::from(self.depth[lane]);
+            if level == self.returns.len() {
+                self.returns.push(vec![0; self.depth.len()]);
+            }
+            self.returns[level][lane] = to as u32;
+            self.depth[lane] += 1;
+        }
+    }
+
+    /// Of the lanes of a mask, those that return to where the first one does, and that place; the call is over for them.
+    pub fn return_from(&mut self, mask: &Mask) -> (Mask, usize) {
+        let place = |lane: usize| self.returns[usize::from(self.depth[lane]) - 1][lane];
+        let target = place(mask.first());
+        let mut is_same = vec![0; self.depth.len()];
+        mask.lanes().for_each(|lane| is_same[lane] = u8::from(place(lane) == target));
+        let taken = mask.only(&is_same, true);
+        taken.lanes().for_each(|lane| self.depth[lane] -= 1);
+        (taken, target as usize)
+    }
+}
