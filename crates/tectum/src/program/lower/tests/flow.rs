@@ -2,7 +2,6 @@
 
 use super::devices::{devices, run_on};
 use super::{Bounds, LaunchConfig, checked};
-use crate::device::Device;
 use crate::program::{Fault, FaultKind, Outcome, Type};
 
 /// A sum over a block by a tree: a loop with barriers, divergence between them.

@@ -1,6 +1,6 @@
 //! The programs under `programs/` on every device, through plans, beside expectations computed in f64.
 
-use super::devices::gpus;
+use super::devices::devices;
 use crate::device::Device;
 use crate::program::BufferIndex;
 use crate::program::tests::library::{Job, cases};
@@ -17,8 +17,7 @@ fn run_on(device: &Device, job: &Job) -> crate::error::Result<Vec<u8>> {
 
 #[test]
 fn every_device_is_right_at_every_size() {
-    let mut devices = gpus("the library of programs");
-    devices.push(Device::open("cpu").expect("always there"));
+    let devices = devices("the library of programs");
     for (name, case) in cases() {
         for n in [1, 3, 1_024, 3_073, 65_536, 1_000_007] {
             let job = case(n);
