@@ -1,4 +1,4 @@
-"""NumExpr beside the core suite: elementwise expressions in one pass over blocks, on all threads."""
+"""NumExpr beside the core suite and the suite of programs: elementwise expressions in one pass over blocks, on all threads."""
 
 import numexpr
 import numpy as np
@@ -7,6 +7,7 @@ from protocol import row, serve
 
 EXPRESSIONS = {
     "add": "a + b",
+    "vector_add": "a + b",
     "sub": "a - b",
     "mul": "a * b",
     "div": "a / b",

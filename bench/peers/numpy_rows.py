@@ -1,4 +1,4 @@
-"""NumPy beside the core suite. Elementwise calls and reductions use one thread; products use BLAS with all."""
+"""NumPy beside the core suite and the suite of programs. Elementwise calls and reductions use one thread; products use BLAS with all."""
 
 import numpy as np
 
@@ -47,6 +47,40 @@ for op, function in [("abs", np.absolute), ("neg", np.negative), ("sqrt", np.sqr
     unary(op, function)
 for op, function in [("add", np.add), ("sub", np.subtract), ("mul", np.multiply), ("div", np.divide), ("min", np.minimum), ("max", np.maximum)]:
     binary(op, function)
+
+
+binary("vector_add", np.add)
+
+
+@row("chain6", 1, "six calls, each with out=t", types=["float32"])
+def chain6(shape):
+    a, b, t = uniform(shape), uniform(shape), uniform(shape)
+
+    def call():
+        np.multiply(a, b, out=t)
+        np.add(t, a, out=t)
+        np.subtract(t, b, out=t)
+        np.absolute(t, out=t)
+        np.multiply(t, a, out=t)
+        np.sqrt(t, out=t)
+
+    return call
+
+
+@row("sigmoid_tanh", 1, "six calls for tanh(x)/(1 + exp(-(1.5*x + 0.25))), each with out=", tail="one_thread", types=["float32"])
+def sigmoid_tanh(shape):
+    x, t, y = uniform(shape), uniform(shape), uniform(shape)
+    scale, shift, one = (x.dtype.type(number) for number in (-1.5, -0.25, 1))
+
+    def call():
+        np.multiply(x, scale, out=t)
+        np.add(t, shift, out=t)
+        np.exp(t, out=t)
+        np.add(t, one, out=t)
+        np.tanh(x, out=y)
+        np.divide(y, t, out=y)
+
+    return call
 
 
 @row("relu", 1, "numpy.maximum(x, 0, out=y)")

@@ -56,7 +56,7 @@ if grep -Eq "\"id\": ?\"$device\"" "$parts/devices.out"; then
     step conformance 90 bash -c conformance
     step verify 90 "$kit/tectum" verify --device "$device" --json
     step pendulum 60 "$kit/tectum" run pendulum --seconds 30 --seed 1 --device "$device" --runs "$parts/runs" --json
-    step bench_core 150 "$kit/tectum" bench core --device "$device" --peers none --record "$(dirname "$record")" --json
+    step bench_core 150 "$kit/tectum" bench core programs --device "$device" --peers none --record "$(dirname "$record")" --json
 else
     reason="$("$kit/tectum" verify --device "$device" 2>&1 >/dev/null | grep -v XDG_RUNTIME_DIR | head -n 1)"
     for name in $steps; do skip "$name" "$reason"; done

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 /// Lowest first. Modules in one row form one layer: a device hands out pooled memory, so the two know each other.
 const LAYERS: &[&[&str]] = &[
     &["error", "dtype"],
+    &["bounded_cache"],
     &["kernel"],
+    &["store"],
     &["launch"],
     &["device", "memory"],
     &["plan"],

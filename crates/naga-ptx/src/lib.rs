@@ -47,6 +47,9 @@ pub enum IndexPolicy {
     Trust,
 }
 
+/// A hash of this crate's sources: translations of one revision are the same wherever they were made, and may be kept by it.
+pub const REVISION: &str = env!("NAGA_PTX_REVISION");
+
 /// Choices of a translation.
 #[derive(Debug, Clone)]
 pub struct Options {

@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod devices;
 mod explain;
+mod npy;
 mod plots;
 mod run;
 mod table;

@@ -1,5 +1,6 @@
-//! `tectum run`: a scenario in its closed loop, from the command line to the run folder.
+//! `tectum run`: a scenario in its closed loop, from the command line to the run folder; or a program over arrays.
 
+mod program;
 mod progress;
 mod summary;
 
@@ -21,12 +22,14 @@ use self::progress::Display;
 use crate::plots;
 use crate::table::{print, print_json};
 
-/// Runs a brain on a body.
+/// Runs a brain on a body, or a program over arrays in files.
 #[derive(Args)]
 pub struct RunArgs {
-    /// A scenario file, or the short name of one in scenarios/ or built in: pendulum, gym_pendulum, cart_pole.
+    /// A scenario file, or the short name of one in scenarios/ or built in: pendulum, gym_pendulum, cart_pole; or a program, FILE.atlas.
     #[arg(required_unless_present = "resume")]
     scenario: Option<String>,
+    #[command(flatten)]
+    program: program::ProgramArgs,
     /// Length of the run in the body's time, counted from tick 0.
     #[arg(long)]
     seconds: Option<f64>,
@@ -83,6 +86,14 @@ enum ClockArg {
 /// Every mistake and fault that the scenario, the files and the device can have. Before the first tick nothing is left on disk; a
 /// fault after it still completes the run folder.
 pub fn run(args: &RunArgs) -> Result<()> {
+    if let Some(path) = args.scenario.as_deref().filter(|path| path.ends_with(".atlas")) {
+        return match of_scenarios(args) {
+            Some(option) => Err(Error::invalid(format!("run {path}: {option} is for scenarios, and this is a program"))),
+            None => program::run(path, args),
+        };
+    } else if let Some(option) = args.program.given() {
+        return Err(Error::invalid(format!("run: {option} is for programs, FILE.atlas")));
+    }
     let scenario = effective_scenario(args)?;
     let faults = args.inject.iter().map(|text| text.parse()).collect::<Result<Vec<Fault>>>()?;
     let resumed = args.resume.as_deref().map(|folder| Snapshot::load(&folder.join(SNAPSHOT_FILE))).transpose()?;
@@ -110,6 +121,23 @@ pub fn run(args: &RunArgs) -> Result<()> {
         End::Completed | End::Interrupted => Ok(()),
         End::Failed(error) => Err(error.at(format_args!("run stopped at tick {}", outcome.metrics.ticks))),
     }
+}
+
+/// The first option given that means nothing to a program.
+fn of_scenarios(args: &RunArgs) -> Option<&'static str> {
+    let given = [
+        ("--seconds", args.seconds.is_some()),
+        ("--seed", args.seed.is_some()),
+        ("--clock", args.clock.is_some()),
+        ("--brain", args.brain.is_some()),
+        ("--body", args.body.is_some()),
+        ("--data", args.data.is_some()),
+        ("--resume", args.resume.is_some()),
+        ("--trace", args.trace),
+        ("--inject", !args.inject.is_empty()),
+        ("--no-plots", args.no_plots),
+    ];
+    given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
 }
 
 /// The scenario with the command line's changes.

@@ -300,7 +300,8 @@ fn the_route_is_explained_and_measured_once() {
     }
     let again = place.json("explain route gemm:64 --json");
     assert_eq!(again["devices"], explained["devices"], "rates come from the cache");
-    assert_eq!(names_of_cache(&place), ["calibration.json"]);
+    // Device code is kept beside it where a device needs it as text.
+    assert_eq!(names_of_cache(&place).into_iter().filter(|name| name != "code").collect::<Vec<_>>(), ["calibration.json"]);
     place.write("cache/tectum/calibration.json", "{");
     let anew = place.json("explain route add:1k --json");
     assert_ne!(anew["devices"], explained["devices"], "a broken cache is measured anew");

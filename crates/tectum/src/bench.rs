@@ -6,6 +6,7 @@ mod harness;
 mod interval;
 mod machine;
 mod peer;
+mod program_rows;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ pub use self::check::{Basis, Comparison, Slowdown, compare};
 pub use self::harness::{Options, PeerChoice, run};
 pub use self::interval::{CONFIDENCE, Interval};
 pub use self::machine::Machine;
+pub use self::program_rows::predecessor_seconds;
 pub use self::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row};
 
 use serde::{Deserialize, Serialize};
@@ -23,7 +25,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::random;
 use crate::launch::RunStats;
-use crate::plan::{Executable, PlanBuilder, View};
+use crate::plan::{Executable, Plan, PlanBuilder, View};
 
 /// What a row is held against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,18 +86,21 @@ impl Workload for Executable {
 
 /// The suites of this crate.
 pub fn suites() -> Vec<Suite> {
-    vec![Suite { name: "core", about: "every kernel of the core", cases: core_cases }]
+    vec![
+        Suite { name: "core", about: "every kernel of the core", cases: core_cases },
+        Suite { name: "programs", about: "lane-level programs, and what a dispatch of one costs", cases: program_rows::cases },
+    ]
 }
 
 fn core_cases(device: &Device) -> Vec<Case> {
     let has = |work: &Work| work.operands.iter().all(|(dtype, _)| device.info().dtypes.contains(dtype));
-    core_rows::rows(device.info().software).into_iter().filter(has).map(Case::from).collect()
+    core_rows::rows(device.info().software).into_iter().filter(has).map(|work| Case::of("core", work)).collect()
 }
 
 /// Records an operation on its operands.
 type Record = dyn Fn(&mut PlanBuilder, &[View]) -> Result<()>;
 
-/// A row of the core suite: one recorded operation.
+/// A row of one recorded operation.
 struct Work {
     name: &'static str,
     shape: String,
@@ -109,10 +114,10 @@ struct Work {
     record: Box<Record>,
 }
 
-impl From<Work> for Case {
-    fn from(work: Work) -> Self {
+impl Case {
+    fn of(suite: &str, work: Work) -> Self {
         Self {
-            key: format!("core.{}.{}", work.name, work.shape),
+            key: format!("{suite}.{}.{}", work.name, work.shape),
             roofline: work.roofline,
             amount: work.amount,
             prepare: Box::new(move |device| Ok(Box::new(prepare(device, &work)?))),
@@ -121,14 +126,22 @@ impl From<Work> for Case {
 }
 
 fn prepare(device: &Device, work: &Work) -> Result<Executable> {
+    let (plan, views) = plan_of(work)?;
+    let mut run = plan.compile(device)?;
+    fill_all(&mut run, &views, work.below)?;
+    Ok(run)
+}
+
+/// The plan of a row and its operands.
+fn plan_of(work: &Work) -> Result<(Plan, Vec<View>)> {
     let mut plan = PlanBuilder::new(work.name);
     let views: Vec<View> = work.operands.iter().map(|(dtype, len)| plan.state("operand", *dtype, *len)).collect();
     (work.record)(&mut plan, &views)?;
-    let mut run = plan.finish()?.compile(device)?;
-    for (index, view) in views.iter().enumerate() {
-        fill(&mut run, *view, index as u32, work.below)?;
-    }
-    Ok(run)
+    Ok((plan.finish()?, views))
+}
+
+fn fill_all(run: &mut Executable, views: &[View], below: u32) -> Result<()> {
+    views.iter().zip(0..).try_for_each(|(view, stream)| fill(run, *view, stream, below))
 }
 
 /// Uniform floats in (0, 1], or integers below `below`.

@@ -18,6 +18,7 @@
 //! ```
 
 pub mod bench;
+mod bounded_cache;
 pub mod conformance;
 mod device;
 mod dtype;
@@ -31,6 +32,7 @@ mod plan;
 pub mod program;
 mod receipt;
 pub mod route;
+mod store;
 
 pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings};
 pub use dtype::{DType, Element};

@@ -7,6 +7,7 @@
 mod address;
 mod block;
 mod builder;
+mod cache;
 mod chain;
 mod check;
 mod class;
@@ -22,6 +23,7 @@ mod operation;
 mod recognize;
 mod record;
 mod register;
+mod run;
 mod scalar_type;
 mod serialized;
 mod structure;
@@ -34,6 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub use address::{Address, BufferIndex, SharedAddress};
 pub use builder::ProgramBuilder;
+pub use cache::{CacheCounts, ProgramCache};
 pub use chain::{Chain, Value};
 pub use diagnostic::Diagnostic;
 pub use check::{Bounded, Checked};
@@ -47,6 +50,7 @@ pub use operation::{BinaryOp, Condition, ReduceOp, Scope, TernaryOp, UnaryOp};
 pub use recognize::{Fused, Map, Obligation, Recognition, Recognized, RecognizedLaunch, Refusal, Setting, Shape, Stage, fuse};
 pub use record::{ProgramLaunch, ProgramView};
 pub use register::{Predicate, Register};
+pub use run::{ProgramPlan, ProgramRun};
 pub use scalar_type::Type;
 pub use structure::{MOST_INSTRUCTIONS, MOST_POOL_BYTES, MOST_SHARED_BYTES};
 

@@ -1,6 +1,6 @@
 //! A record as tables.
 
-use tectum::bench::{BenchRecord, Interval, PeerBrief, PeerRow, Roofline, Row};
+use tectum::bench::{self, BenchRecord, Interval, PeerBrief, PeerRow, Roofline, Row};
 
 use crate::table::{bytes, table};
 
@@ -12,7 +12,14 @@ pub fn record(record: &BenchRecord) -> String {
     let gemm = measured.gemm_flop_per_s / 1e9;
     text += &format!("\nmeasured here: copy {}/s, matrix product {gemm:.1} GFLOP/s", bytes(measured.copy_bytes_per_s));
     text += &format!(" on {}, {} threads, {}\n", record.device.name, machine.threads, machine.simd);
+    text += &record.rows.iter().filter_map(predecessor).collect::<String>();
     text + &record.peers.iter().map(peer).collect::<String>()
+}
+
+/// How many times as fast as the predecessor's interpreter a row is, where that was measured.
+fn predecessor(row: &Row) -> Option<String> {
+    let seconds = bench::predecessor_seconds(&row.key)?;
+    Some(format!("{}: {:.0} times as fast as the predecessor's interpreter, which took {:.0} ms on two cores\n", row.key, seconds / row.median_s, seconds * 1e3))
 }
 
 /// A median with its interval.

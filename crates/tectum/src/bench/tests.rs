@@ -144,18 +144,20 @@ fn a_run_gives_every_row_its_rounds_and_says_which_peers_it_lacks() {
     let device = Device::open("cpu").expect("always here");
     let options = Options {
         rounds: 4,
-        filters: vec!["core.fill.".into(), "core.gemm.".into()],
+        filters: vec!["core.fill.".into(), "core.gemm.".into(), "programs.dispatch.".into(), "programs.vector_add.".into()],
         peers: PeerChoice::Named(vec!["numpy".into()]),
         peer_folder: None,
         commit: "0".into(),
         note: None,
     };
     let record = run(&device, &suites(), &options, |_| {}).expect("runs");
-    assert!(record.rows.len() > 1 && record.kernels_missed.is_empty());
+    assert!(record.rows.len() > 3 && record.kernels_missed.is_empty());
     for row in &record.rows {
         assert_eq!((row.rounds_s.len(), row.roofline_rounds.len()), (4, 4), "{}", row.key);
         assert!(row.repeats >= 4 && row.rate > 0.0 && row.percent_of_roofline > 0.0, "{}", row.key);
     }
+    let add = record.rows.iter().find(|row| predecessor_seconds(&row.key).is_some()).expect("the predecessor's row");
+    assert_eq!((add.key.as_str(), add.kernels.as_slice()), ("programs.vector_add.n65536", &["program_vector_add".to_owned()][..]));
     assert!(record.peers[0].skipped.as_ref().is_some_and(|reason| reason.contains("--peer-dir")), "{:?}", record.peers);
     let nothing = Options { filters: vec!["no such row".into()], ..options };
     assert!(run(&device, &suites(), &nothing, |_| {}).expect_err("no row").to_string().contains("no row's key contains no such row"));

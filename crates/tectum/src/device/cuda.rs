@@ -4,7 +4,6 @@
 //! block from pinned memory, all launches, the downloads gathered into one block in pinned memory. One stream orders all
 //! work of a device.
 
-mod bounded_cache;
 mod code;
 mod compiled;
 mod context;

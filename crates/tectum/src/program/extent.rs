@@ -1,6 +1,6 @@
-//! How many elements a launch has.
+//! How many elements a launch has, and how far accesses surely reach.
 
-use super::{Address, Checked, Instruction, LaunchConfig};
+use super::{Address, BufferIndex, Checked, Instruction, LaunchConfig, Program, Type};
 use crate::error::{Error, Result};
 
 impl Checked {
@@ -22,11 +22,7 @@ impl Checked {
             }
         }
         let mut first: Option<(&str, u64)> = None;
-        for instruction in program.instructions() {
-            let (ty, address) = match instruction {
-                Instruction::LoadGlobal { ty, address, .. } | Instruction::StoreGlobal { ty, address, .. } => (ty, address),
-                _ => continue,
-            };
+        for (ty, address) in program.accesses() {
             let Address::Own { buffer } = address else { continue };
             let (name, count) = (&program.buffer(*buffer).name, sizes[buffer.0 as usize] / ty.bytes());
             match first {
@@ -40,5 +36,36 @@ impl Checked {
             return refuse(format!("{} blocks of {lanes} lanes for the {count} elements of buffer {name}", launch.blocks()));
         }
         Ok(Some(count))
+    }
+}
+
+impl Program {
+    /// Bytes of a buffer's elements where some access takes the lane's own, `[b]`.
+    pub fn own_element_bytes(&self, buffer: BufferIndex) -> Option<u64> {
+        self.accesses().find_map(|(ty, address)| (*address == Address::Own { buffer }).then(|| ty.bytes()))
+    }
+
+    /// The least size that holds every access of a buffer, if all of them name it and are at constant offsets.
+    pub fn constant_extent(&self, buffer: BufferIndex) -> Option<u64> {
+        let mut extent = 0;
+        for (ty, address) in self.accesses() {
+            let first = match *address {
+                Address::Constant { buffer: named, bytes } if named == buffer => bytes,
+                Address::Phi(phi) if self.boundary() == Some(buffer) => phi.offset(),
+                Address::Own { buffer: named } | Address::Indexed { buffer: named, .. } if named == buffer => return None,
+                Address::Handle { .. } | Address::Computed { .. } => return None,
+                _ => continue,
+            };
+            extent = extent.max(first.checked_add(ty.bytes())?);
+        }
+        Some(extent)
+    }
+
+    /// Type and address of every load from a buffer and every store to one.
+    fn accesses(&self) -> impl Iterator<Item = (Type, &Address)> {
+        self.instructions().iter().filter_map(|instruction| match instruction {
+            Instruction::LoadGlobal { ty, address, .. } | Instruction::StoreGlobal { ty, address, .. } => Some((*ty, address)),
+            _ => None,
+        })
     }
 }

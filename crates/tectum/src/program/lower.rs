@@ -77,9 +77,9 @@ impl Unsupported {
     }
 }
 
-/// How lanes are laid over workgroups.
+/// How lanes are laid over workgroups: what of a launch the code depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Shape {
+pub(super) enum Shape {
     /// Workgroups stride over all lanes.
     Free,
     /// A workgroup is a block.
@@ -137,7 +137,7 @@ impl Checked {
 }
 
 impl Shape {
-    fn of(program: &Program, launch: &LaunchConfig) -> Shape {
+    pub(super) fn of(program: &Program, launch: &LaunchConfig) -> Shape {
         let shares = |instruction: &Instruction| {
             matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. } | Instruction::Barrier { .. })
         };

@@ -1,7 +1,7 @@
 //! Recording a program's launch in a plan.
 
 use super::lower::{FAULT_WORDS, Lowered, read_fault};
-use super::{Bounds, BufferAccess, Checked, Fault, LaunchConfig, Program};
+use super::{Bounds, BufferAccess, Checked, Fault, LaunchConfig, Program, ProgramCache};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{Executable, PlanBuilder, View};
@@ -51,16 +51,22 @@ impl ProgramLaunch {
 
 impl PlanBuilder {
     /// Records one launch of a program over its buffers, in the order of their declarations. Writable buffers that nothing has
-    /// written before, and that the program may not fill, begin as zeros.
+    /// written before, and that the program may not fill, begin as zeros. What was lowered before comes from [`ProgramCache::shared`].
     ///
     /// # Errors
     /// `Invalid` if the launch does not suit the buffers ([`Checked::elements`]), a view has other words than its bytes need;
     /// as [`PlanBuilder::launch`]; as [`Checked::lower_or_native`]. A program that device code cannot do is recorded all the same, for the CPU:
     /// [`Lowered::fits`] tells.
     pub fn program(&mut self, program: &Checked, launch: &LaunchConfig, buffers: &[ProgramView], bounds: Bounds) -> Result<ProgramLaunch> {
+        let lowered = ProgramCache::shared().lowered(program, launch, bounds)?;
+        self.lowered_program(program, lowered, launch, buffers)
+    }
+
+    /// As [`PlanBuilder::program`], of a kernel that was made of the program for such a launch.
+    pub(super) fn lowered_program(&mut self, program: &Checked, lowered: Lowered, launch: &LaunchConfig, buffers: &[ProgramView]) -> Result<ProgramLaunch> {
         let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.bytes).collect();
         program.elements(launch, &sizes)?;
-        let lowered = program.lower_or_native(launch, bounds)?;
+        let bounds = lowered.bounds();
         let groups = lowered.groups(launch);
         let mut launched = ProgramLaunch { program: program.program().clone(), lowered, faults: None };
         if groups == 0 {

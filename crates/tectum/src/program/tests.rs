@@ -4,7 +4,7 @@ mod checks;
 mod defects;
 mod equivalence;
 mod instructions;
-mod library;
+pub(super) mod library;
 
 use super::{LaunchConfig, Outcome, Program, Type};
 

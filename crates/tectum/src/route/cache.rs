@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Calibration, Rates};
 use crate::device::DeviceInfo;
 use crate::error::{Error, Result};
+use crate::store::cache_folder;
 
 /// The version of the file's form.
 pub const CACHE_SCHEMA: &str = "tectum.calibration/1";
@@ -120,8 +121,5 @@ fn key(info: &DeviceInfo) -> String {
 
 /// Where the cache is: `tectum/calibration.json` in the user's cache folder, if the system names one.
 pub fn default_path() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || Some(variable("HOME")?.join(if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" }));
-    let folder = variable("XDG_CACHE_HOME").or_else(|| variable("LOCALAPPDATA")).or_else(home)?;
-    Some(folder.join("tectum").join("calibration.json"))
+    Some(cache_folder()?.join("calibration.json"))
 }

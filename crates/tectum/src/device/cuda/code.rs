@@ -1,17 +1,19 @@
-//! From a kernel to a loaded function: PTX once a process, a module once a context.
+//! From a kernel to a loaded function: PTX once a process, or once a user where the [`Store`] has it, a module once a context.
 
 use std::ffi::{CString, c_int, c_void};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUjit_option, CUmodule};
-use naga_ptx::{IndexPolicy, Options};
+use naga_ptx::{BindingKind, IndexPolicy, Options};
+use serde::{Deserialize, Serialize};
 
-use super::bounded_cache::BoundedCache;
 use super::context::Context;
 use super::driver::call;
+use crate::bounded_cache::BoundedCache;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, fnv1a};
 use crate::launch::{Launch, Region};
+use crate::store::Store;
 
 /// The most translations that a process keeps, and the most modules that a device keeps.
 const CAP: usize = 512;
@@ -44,16 +46,74 @@ impl Translation {
         translations.get_or_make((kernel.hash(), read_only_cache), || Self::make(kernel, read_only_cache).map(Arc::new))
     }
 
+    /// From the store, or made and kept there. The driver assembles it, and keeps the machine code by its own version.
     fn make(kernel: &Kernel, read_only_cache: bool) -> Result<Self> {
+        Self::make_with(Store::shared(), kernel, read_only_cache)
+    }
+
+    fn make_with(store: Option<&Store>, kernel: &Kernel, read_only_cache: bool) -> Result<Self> {
+        let key = format!("ptx {} trust zero {read_only_cache}\n{}", naga_ptx::REVISION, kernel.wgsl());
+        if let Some(stored) = store.and_then(|store| store.get(&key)).and_then(|bytes| decode(&bytes)) {
+            return Ok(Self::new(stored));
+        }
+        let translated = Self::translate(kernel, read_only_cache)?;
+        if let Some(store) = store {
+            store.put(&key, &encode(&translated));
+        }
+        Ok(Self::new(translated))
+    }
+
+    fn translate(kernel: &Kernel, read_only_cache: bool) -> Result<naga_ptx::Kernel> {
         let (module, info) = kernel.module()?;
         let options = Options { index: IndexPolicy::Trust, read_only_cache, zero_workgroup_memory: true, ..Options::default() };
-        let translated = naga_ptx::translate(&module, &info, "main", &options)
-            .map_err(|error| Error::unsupported(format!("kernel {}: {}", kernel.name(), error.with_source(kernel.wgsl()))))?;
+        naga_ptx::translate(&module, &info, "main", &options)
+            .map_err(|error| Error::unsupported(format!("kernel {}: {}", kernel.name(), error.with_source(kernel.wgsl()))))
+    }
+
+    fn new(translated: naga_ptx::Kernel) -> Self {
         let no_zero = |text: &str| CString::new(text).expect("invariant: PTX text and names hold no zero");
         let (text, entry) = (no_zero(&translated.ptx), no_zero(&translated.entry));
         let hash = fnv1a(translated.ptx.as_bytes());
-        Ok(Self { kernel: translated, text, entry, hash })
+        Self { kernel: translated, text, entry, hash }
     }
+}
+
+/// What the store keeps of a translation.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    ptx: String,
+    entry: String,
+    workgroup_size: [u32; 3],
+    shared_bytes: [u32; 2],
+    /// Group, binding, name, kind and least bytes of each.
+    bindings: Vec<(u32, u32, Option<String>, u8, u32)>,
+}
+
+const KINDS: [BindingKind; 3] = [BindingKind::Uniform, BindingKind::StorageRead, BindingKind::StorageReadWrite];
+
+fn encode(kernel: &naga_ptx::Kernel) -> Vec<u8> {
+    let kind = |wanted: BindingKind| KINDS.iter().position(|kind| *kind == wanted).unwrap_or_default() as u8;
+    let bindings = kernel.bindings.iter().map(|binding| (binding.group, binding.binding, binding.name.clone(), kind(binding.kind), binding.min_bytes));
+    let stored = Stored {
+        ptx: kernel.ptx.clone(),
+        entry: kernel.entry.clone(),
+        workgroup_size: kernel.workgroup_size,
+        shared_bytes: [kernel.static_shared_bytes, kernel.dynamic_shared_bytes],
+        bindings: bindings.collect(),
+    };
+    postcard::to_extend(&stored, Vec::new()).expect("invariant: a translation is plain data, and memory takes all of it")
+}
+
+fn decode(bytes: &[u8]) -> Option<naga_ptx::Kernel> {
+    let stored: Stored = postcard::from_bytes(bytes).ok()?;
+    let bindings = stored.bindings.into_iter().map(|(group, binding, name, kind, min_bytes)| {
+        Some(naga_ptx::Binding { group, binding, name, kind: *KINDS.get(usize::from(kind))?, min_bytes })
+    });
+    let is_text = !stored.ptx.contains('\0') && !stored.entry.contains('\0');
+    let [static_shared_bytes, dynamic_shared_bytes] = stored.shared_bytes;
+    let bindings = bindings.collect::<Option<Vec<_>>>().filter(|_| is_text)?;
+    let Stored { ptx, entry, workgroup_size, .. } = stored;
+    Some(naga_ptx::Kernel { ptx, entry, workgroup_size, static_shared_bytes, dynamic_shared_bytes, bindings })
 }
 
 /// Whether no range that a launch reads lies in memory that it also writes: only then may reads go through the
@@ -197,6 +257,28 @@ mod tests {
         let cached = Translation::of(&COPY, true).expect("translates");
         assert!(plain.hash != cached.hash && cached.kernel.ptx.contains(".nc") && !plain.kernel.ptx.contains(".nc"));
         assert_eq!(plain.kernel.bindings.iter().map(|binding| binding.binding).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_stored_translation_is_the_one_that_was_made_and_a_foreign_one_is_made_anew() {
+        let folder = std::env::temp_dir().join(format!("tectum-ptx-{}", std::process::id()));
+        let store = Store::new(folder.clone(), 64, 1 << 20);
+        let made = Translation::make_with(Some(&store), &COPY, true).expect("translates");
+        let files = || std::fs::read_dir(&folder).expect("there").flatten().map(|entry| entry.path()).collect::<Vec<_>>();
+        assert_eq!(files().len(), 1);
+        let stored = Translation::make_with(Some(&store), &COPY, true).expect("found");
+        assert_eq!(format!("{:?}", stored.kernel), format!("{:?}", made.kernel));
+        assert_eq!((stored.hash, stored.entry.clone(), stored.text.clone()), (made.hash, made.entry.clone(), made.text.clone()));
+        // The flags are of the key.
+        assert!(Translation::make_with(Some(&store), &COPY, false).expect("translates").hash != made.hash);
+        // A value that is no translation, and a file that is no entry.
+        let key = format!("ptx {} trust zero true\n{}", naga_ptx::REVISION, COPY.wgsl());
+        store.put(&key, b"\x05hello");
+        assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("made anew").hash, made.hash);
+        assert!(store.get(&key).is_some_and(|bytes| decode(&bytes).is_some()), "and kept");
+        files().iter().for_each(|file| std::fs::write(file, b"half an ent").expect("writable"));
+        assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("made anew").hash, made.hash);
+        std::fs::remove_dir_all(&folder).expect("ours");
     }
 
     #[test]

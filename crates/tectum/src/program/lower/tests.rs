@@ -1,6 +1,7 @@
 mod devices;
 mod flow;
 mod instructions;
+mod library;
 mod text;
 
 use super::{Bounds, Lowered};

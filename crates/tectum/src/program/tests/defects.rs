@@ -1,7 +1,9 @@
 //! The predecessor's eight defects, as far as they concern what a program means: none of them comes back.
 
 use super::{bytes_of, run, values_of};
-use crate::program::{LaunchConfig, Outcome, Program};
+use crate::device::Device;
+use crate::error::ErrorKind;
+use crate::program::{Bounds, BufferIndex, LaunchConfig, Outcome, Program, ProgramCache};
 
 const ADD: &str = "buffer a: f32 read\nbuffer b: f32 read\nbuffer y: f32 write\nldg.f32 r0, [a]\nldg.f32 r1, [b]\nadd.f32 r2, r0, r1\nstg.f32 [y], r2\n";
 
@@ -15,6 +17,46 @@ fn the_whole_program_runs_over_every_element() {
         let buffers = run(&more, LaunchConfig::linear(n, 256), vec![bytes_of(&a), bytes_of(&b), vec![0; 4 * n as usize]]);
         let expected: Vec<f32> = a.iter().map(|a| (a + 2.0) * (a + 2.0) * a).collect();
         assert_eq!(values_of::<f32>(&buffers[2]), expected, "n = {n}");
+    }
+}
+
+/// Defect 2: on CUDA every program ended in an error, and nothing turned to the CPU.
+#[test]
+fn programs_have_code_for_cuda_and_what_device_code_cannot_do_runs_on_the_cpu() {
+    let ptx_of = |text: &str| {
+        let program = Program::parse(text).and_then(|program| program.check()).expect("valid");
+        let lowered = program.lower(&LaunchConfig::linear(3, 256), Bounds::Proven).unwrap_or_else(|reason| panic!("{reason}"));
+        let (module, info) = lowered.kernel().module().expect("valid");
+        naga_ptx::translate(&module, &info, "main", &naga_ptx::Options::default()).expect("translates").ptx
+    };
+    assert!(ptx_of(ADD).contains("add.rn.f32") || ptx_of(ADD).contains("add.f32"));
+    let wide = "buffer x: f64 read\nbuffer y: f64 write\nldg.f64 r0, [x]\nadd.f64 r0, r0, r0\nstg.f64 [y], r0";
+    let program = Program::parse(wide).and_then(|program| program.check()).expect("valid");
+    let plan = program.bound(&LaunchConfig::linear(2, 256), &[16, 16]).and_then(|bounded| bounded.plan()).expect("made");
+    let refusal = plan.compile(&Device::open("null").expect("always there")).expect_err("no device code");
+    assert!(refusal.kind() == ErrorKind::Unsupported && refusal.to_string().contains("f64"), "{refusal}");
+    let mut run = plan.compile(&Device::open("cpu").expect("always there")).expect("the CPU takes every program");
+    run.input(BufferIndex(0)).copy_from_slice(&bytes_of(&[1.5f64, -2.0]));
+    run.run().expect("runs");
+    assert_eq!(run.output(BufferIndex(1)), bytes_of(&[3.0f64, -4.0]));
+}
+
+/// Defect 3: relu, gelu, softmax, sums, losses, boundary buffers and everything over 3,072 elements had no device code, and the
+/// matrix product was the host's.
+#[test]
+fn the_whole_library_and_the_boundary_have_device_code_at_every_size() {
+    let boundary = "program boundary\nbuffer x: f32 read_write boundary\nldg.f32 r0, [Phi(3,1,4)]\nadd.f32 r0, r0, r0\nstg.f32 [Phi(3,1,8)], r0";
+    let boundary = Program::parse(boundary).and_then(|program| program.check()).expect("valid");
+    let jobs = super::library::cases().into_iter().map(|(_, case)| case(3_073));
+    let library = jobs.map(|job| (job.program, job.launch));
+    for (program, launch) in library.chain([(boundary, LaunchConfig::default())]) {
+        let name = program.program().name();
+        for bounds in [Bounds::Checked, Bounds::Proven] {
+            let lowered = program.lower(&launch, bounds).unwrap_or_else(|reason| panic!("{name}: {reason}"));
+            lowered.kernel().translate().unwrap_or_else(|error| panic!("{name}: {error}"));
+            let (module, info) = lowered.kernel().module().unwrap_or_else(|error| panic!("{name}: {error}"));
+            naga_ptx::translate(&module, &info, "main", &naga_ptx::Options::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
     }
 }
 
@@ -33,6 +75,17 @@ fn programs_that_differ_in_a_constant_differ_in_every_form() {
     let [one, two] = ["1.0", "2.0"].map(|value| Program::parse(&format!("mov_imm.f32 r0, {value}")).expect("valid"));
     assert_ne!(one, two);
     assert_ne!(one.to_bytes(), two.to_bytes());
+    // The test of the cache itself is beside it; this is its one process-wide instance, through plans.
+    let device = Device::open("cpu").expect("always there");
+    for value in ["0.25", "706.125", "0.25"] {
+        let text = format!("buffer y: f32 write\nmov_imm.f32 r0, {value}\nstg.f32 [y], r0");
+        let program = Program::parse(&text).and_then(|program| program.check()).expect("valid");
+        let bounded = program.bound(&LaunchConfig::linear(1, 1), &[4]).expect("fits");
+        let run = ProgramCache::shared().run(&bounded, &device).expect("compiles");
+        let mut run = run.lock().expect("nothing panicked");
+        run.run().expect("runs");
+        assert_eq!(values_of::<f32>(run.output(BufferIndex(0))), [value.parse::<f32>().expect("a number")]);
+    }
     let [small, large] = ["0.001", "0.002"].map(|epsilon| Program::parse(&format!("unity_test p0, {epsilon}")).expect("valid"));
     assert_ne!(small.to_bytes(), large.to_bytes());
 }
@@ -42,6 +95,11 @@ fn programs_that_differ_in_a_constant_differ_in_every_form() {
 fn a_program_runs_any_number_of_times_and_has_any_number_of_buffers() {
     for _ in 0..200 {
         run(ADD, LaunchConfig::linear(1, 1), vec![vec![0; 4], vec![0; 4], vec![0; 4]]);
+    }
+    let plan = Program::parse(ADD).and_then(|program| program.check()?.bound(&LaunchConfig::linear(1, 1), &[4; 3])).and_then(|bounded| bounded.plan()).expect("fits");
+    let device = Device::open("cpu").expect("always there");
+    for _ in 0..200 {
+        plan.compile(&device).and_then(|mut run| run.run()).expect("no buffer is ever used up");
     }
     let many: String = (0..300).map(|i| format!("buffer x{i}: u8 write\n")).collect();
     let stores: String = (0..300).map(|i| format!("stg.u8 [x{i}], r0\n")).collect();

@@ -6,15 +6,16 @@ use std::hash::Hash;
 use crate::error::Result;
 
 /// At most `cap` values by key.
-pub(super) struct BoundedCache<K, V> {
+pub(crate) struct BoundedCache<K, V> {
     values: HashMap<K, (V, u64)>,
     uses: u64,
+    misses: u64,
     cap: usize,
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
     pub fn new(cap: usize) -> Self {
-        Self { values: HashMap::new(), uses: 0, cap }
+        Self { values: HashMap::new(), uses: 0, misses: 0, cap }
     }
 
     /// The value of a key, made if it is not there.
@@ -24,6 +25,7 @@ impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
             *used = self.uses;
             return Ok(value.clone());
         }
+        self.misses += 1;
         let value = make()?;
         if self.values.len() >= self.cap {
             let oldest = self.values.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
@@ -31,6 +33,16 @@ impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
         }
         self.values.insert(key, (value.clone(), self.uses));
         Ok(value)
+    }
+
+    /// How often a value was asked for, and how often it was not there.
+    pub fn uses_and_misses(&self) -> (u64, u64) {
+        (self.uses, self.misses)
+    }
+
+    /// Values kept.
+    pub fn len(&self) -> usize {
+        self.values.len()
     }
 }
 
@@ -51,6 +63,7 @@ mod tests {
             assert_eq!(value.expect("made"), 10 * key);
         }
         assert_eq!(made, [1, 2, 3, 2]);
+        assert_eq!((cache.uses_and_misses(), cache.len()), ((6, 4), 2));
         assert!(cache.get_or_make(4, || Err(Error::invalid("no"))).is_err());
         assert_eq!(cache.get_or_make(4, || Ok(40)).expect("a failure is not kept"), 40);
     }

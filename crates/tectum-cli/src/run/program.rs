@@ -1,0 +1,148 @@
+//! `tectum run FILE.atlas`: a program over arrays in files, from the command line to the files it fills.
+
+mod arrays;
+mod launch;
+mod report;
+
+use std::path::Path;
+use std::time::Instant;
+
+use clap::Args;
+use tectum::program::{Bounded, BufferIndex, Checked, Outcome, Program, ProgramPlan, ProgramRun};
+use tectum::{Device, Error, ErrorKind, Result, RunStats, Session, route};
+
+use self::arrays::Arrays;
+use self::report::Report;
+use super::RunArgs;
+use crate::table::{print, print_json};
+
+/// What only programs take.
+#[derive(Args)]
+pub struct ProgramArgs {
+    /// Of a program: the contents of a buffer, or, without a name, of the next one that the program reads.
+    #[arg(long = "in", value_name = "[NAME=]FILE.npy")]
+    inputs: Vec<String>,
+    /// Of a program: where a buffer goes, or, without a name, the next one that the program writes.
+    #[arg(long = "out", value_name = "[NAME=]FILE.npy")]
+    outputs: Vec<String>,
+    /// Of a program: the shape of a buffer without contents; else it has an element for each of the inputs' or for each lane.
+    #[arg(long = "size", value_name = "NAME=N[,N…]")]
+    sizes: Vec<String>,
+    /// Of a program: blocks of the launch; as many as the elements need if not given.
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = launch::extent)]
+    grid: Option<[u32; 3]>,
+    /// Of a program: lanes of a block; 256 if not given.
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = launch::extent)]
+    block: Option<[u32; 3]>,
+    /// Of a program: bytes of a block's shared memory, if more than the program declares.
+    #[arg(long, value_name = "BYTES")]
+    shared: Option<u32>,
+}
+
+impl ProgramArgs {
+    /// The first of these that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--in", !self.inputs.is_empty()),
+            ("--out", !self.outputs.is_empty()),
+            ("--size", !self.sizes.is_empty()),
+            ("--grid", self.grid.is_some()),
+            ("--block", self.block.is_some()),
+            ("--shared", self.shared.is_some()),
+        ];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+}
+
+/// Why a device was not taken.
+struct Refusal {
+    device: String,
+    reason: String,
+}
+
+/// Runs a program once.
+///
+/// # Errors
+/// Mistakes in the program, its launch and its files; a lane's fault; what the device reports. No file is written then.
+pub fn run(path: &str, args: &RunArgs) -> Result<()> {
+    let checked = open(Path::new(path))?;
+    if args.device == "null" {
+        return Err(Error::invalid(format!("run {path}: null executes nothing; a program needs another device")));
+    }
+    let mut arrays = Arrays::new(checked.program(), &args.program)?;
+    let launch = launch::fit(checked.program(), &mut arrays, &args.program)?;
+    let bounded = checked.bound(&launch, &arrays.sizes())?;
+    let plan = match bounded.plan() {
+        Err(error) if error.kind() == ErrorKind::Unsupported => return interpret(path, args, &bounded, &arrays, &error),
+        other => other?,
+    };
+    let (device, mut run, refusal) = compile(&args.device, &plan)?;
+    let mut session = Session::new(&device);
+    session.uses(run.executable());
+    if let Some(Refusal { device, reason }) = &refusal {
+        session.fell_back(device, reason);
+    }
+    execute(&mut run, &arrays, &mut session)?;
+    let saved = arrays.save(checked.program(), |buffer| run.output(buffer))?;
+    say(args, &Report::new(path, &bounded, Some(plan.launch()), session.receipt(), saved))
+}
+
+fn say(args: &RunArgs, report: &Report) -> Result<()> {
+    if !args.quiet {
+        print(&report.text())?;
+    }
+    if args.json { print_json(report) } else { Ok(()) }
+}
+
+/// Runs a program that no kernel takes, for one because of its many buffers, by the reference interpreter.
+fn interpret(path: &str, args: &RunArgs, bounded: &Bounded, arrays: &Arrays, why: &Error) -> Result<()> {
+    // A device that does not exist is a mistake here too.
+    let asked = Device::open(&args.device)?.info().id.clone();
+    let mut session = Session::new(&Device::open("cpu")?);
+    session.fell_back(&asked, &format!("{why}; the reference interpreter ran it"));
+    let (program, mut buffers) = (bounded.checked().program(), arrays.filled());
+    let start = Instant::now();
+    if let Outcome::Fault(fault) = bounded.checked().evaluate(bounded.launch(), &mut buffers, u64::MAX)? {
+        return Err(fault.error(program));
+    }
+    session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
+    let saved = arrays.save(program, |buffer| &buffers[buffer.0 as usize])?;
+    say(args, &Report::new(path, bounded, None, session.receipt(), saved))
+}
+
+fn open(path: &Path) -> Result<Checked> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
+    Program::parse(&text).and_then(|program| program.check()).map_err(|error| error.at(path.display()))
+}
+
+/// Compiles for the device of an id, or for the CPU where that device cannot run the program.
+fn compile(id: &str, plan: &ProgramPlan) -> Result<(Device, ProgramRun, Option<Refusal>)> {
+    let device = match (id, plan.launch().lowered().unsupported()) {
+        ("auto", Some(_)) => Device::open("cpu")?,
+        ("auto", None) => route::open(&plan.plan().work())?.0,
+        _ => Device::open(id)?,
+    };
+    let name = device.info().id.clone();
+    match plan.compile(&device) {
+        Ok(run) => {
+            let reason = plan.launch().lowered().unsupported().map(ToString::to_string);
+            Ok((device, run, reason.filter(|_| id == "auto").map(|reason| Refusal { device: "auto".to_owned(), reason })))
+        }
+        Err(error) if error.kind() == ErrorKind::Unsupported && name != "cpu" => {
+            let cpu = Device::open("cpu")?;
+            let run = plan.compile(&cpu)?;
+            Ok((cpu, run, Some(Refusal { device: name, reason: error.to_string() })))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn execute(run: &mut ProgramRun, arrays: &Arrays, session: &mut Session) -> Result<()> {
+    for (index, contents) in arrays.contents().enumerate() {
+        run.input(BufferIndex(index as u32)).copy_from_slice(contents);
+    }
+    let start = Instant::now();
+    let stats = run.run()?;
+    session.record(&stats, start.elapsed().as_nanos() as u64);
+    Ok(())
+}

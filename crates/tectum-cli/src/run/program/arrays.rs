@@ -1,0 +1,229 @@
+//! The arrays of a program's buffers: where they come from, how long they are, where they go.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tectum::program::{BufferDeclaration, BufferIndex, Program, Type};
+use tectum::{Error, Result};
+
+use super::ProgramArgs;
+use crate::npy::{self, Header};
+
+/// One buffer.
+#[derive(Debug, Default)]
+struct Array {
+    /// Before the run; empty for a buffer that the program does not read.
+    contents: Vec<u8>,
+    /// Element type and shape, once known.
+    header: Option<Header>,
+    bytes: u64,
+    input: Option<PathBuf>,
+    output: Option<PathBuf>,
+}
+
+/// The arrays of a program, by buffer.
+#[derive(Debug)]
+pub struct Arrays(Vec<Array>);
+
+/// A file that was written.
+#[derive(Debug, Serialize)]
+pub struct Saved {
+    buffer: String,
+    file: String,
+    descr: String,
+    shape: Vec<u64>,
+}
+
+impl Saved {
+    /// One line.
+    pub fn text(&self) -> String {
+        let sizes: Vec<String> = self.shape.iter().map(u64::to_string).collect();
+        format!("{}: {} [{}] in {}", self.buffer, self.descr, sizes.join(", "), self.file)
+    }
+}
+
+impl Arrays {
+    /// Reads what the command line names.
+    ///
+    /// # Errors
+    /// A buffer that does not exist, is given twice, is not read or not written, has no contents although it is only read;
+    /// a file that is not of the buffer's type.
+    pub fn new(program: &Program, args: &ProgramArgs) -> Result<Self> {
+        let buffers = program.buffers();
+        let mut arrays: Vec<Array> = buffers.iter().map(|_| Array::default()).collect();
+        for (index, path) in assigned(buffers, "--in", &args.inputs, |buffer| buffer.access.reads(), "reads")? {
+            let (header, contents) = npy::read(&path)?;
+            check_type(&buffers[index], &header, &path)?;
+            arrays[index] = Array { bytes: contents.len() as u64, contents, header: Some(header), input: Some(path), output: None };
+        }
+        for (index, path) in assigned(buffers, "--out", &args.outputs, |buffer| buffer.access.writes(), "writes")? {
+            if arrays.iter().any(|array| array.output.as_ref() == Some(&path)) {
+                return Err(Error::invalid(format!("--out {}: two buffers go to this file", path.display())));
+            }
+            arrays[index].output = Some(path);
+        }
+        for text in &args.sizes {
+            let (index, shape) = sized(buffers, text)?;
+            if arrays[index].header.is_some() {
+                return Err(Error::invalid(format!("--size {text}: the shape of buffer {} is known already", buffers[index].name)));
+            }
+            arrays[index].shape(&buffers[index], shape)?;
+        }
+        match buffers.iter().zip(&arrays).find(|(buffer, array)| !buffer.access.writes() && array.input.is_none()) {
+            Some((buffer, _)) => Err(Error::invalid(format!("buffer {} is read and has no contents; --in {}=FILE.npy gives them", buffer.name, buffer.name))),
+            None => Ok(Self(arrays)),
+        }
+    }
+
+    /// Bytes of each buffer, once all are known.
+    pub fn sizes(&self) -> Vec<u64> {
+        self.0.iter().map(|array| array.bytes).collect()
+    }
+
+    /// Bytes of a buffer, if they are known.
+    pub fn known(&self, buffer: BufferIndex) -> Option<u64> {
+        let array = &self.0[buffer.0 as usize];
+        array.header.as_ref().map(|_| array.bytes)
+    }
+
+    /// The sizes that a buffer's array has, if it came from a file.
+    pub fn shape_of(&self, buffer: BufferIndex) -> Option<&[u64]> {
+        let array = &self.0[buffer.0 as usize];
+        array.header.as_ref().filter(|_| array.input.is_some()).map(|header| header.shape.as_slice())
+    }
+
+    /// Gives a buffer without contents its shape.
+    ///
+    /// # Errors
+    /// More bytes than can be counted.
+    pub fn set_shape(&mut self, program: &Program, buffer: BufferIndex, shape: Vec<u64>) -> Result<()> {
+        self.0[buffer.0 as usize].shape(program.buffer(buffer), shape)
+    }
+
+    /// What each buffer holds before the run, in full.
+    pub fn filled(&self) -> Vec<Vec<u8>> {
+        let filled = |array: &Array| if array.contents.is_empty() { vec![0; array.bytes as usize] } else { array.contents.clone() };
+        self.0.iter().map(filled).collect()
+    }
+
+    /// What each buffer that the program reads holds before the run; nothing for others.
+    pub fn contents(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(|array| array.contents.as_slice())
+    }
+
+    /// Writes every file that was asked for beside its place, then puts all in their places.
+    ///
+    /// # Errors
+    /// `Io` naming the file.
+    pub fn save<'r>(&self, program: &Program, result: impl Fn(BufferIndex) -> &'r [u8]) -> Result<Vec<Saved>> {
+        let mut saved = Vec::new();
+        let mut places = Places(Vec::new());
+        for (index, (buffer, array)) in program.buffers().iter().zip(&self.0).enumerate() {
+            let (Some(path), Some(header)) = (&array.output, &array.header) else { continue };
+            places.write(path, header, result(BufferIndex(index as u32)))?;
+            let Header { descr, shape } = header.clone();
+            saved.push(Saved { buffer: buffer.name.clone(), file: path.display().to_string(), descr, shape });
+        }
+        places.rename()?;
+        Ok(saved)
+    }
+}
+
+impl Array {
+    fn shape(&mut self, buffer: &BufferDeclaration, shape: Vec<u64>) -> Result<()> {
+        let count = shape.iter().try_fold(buffer.ty.bytes(), |bytes, size| bytes.checked_mul(*size)).filter(|bytes| *bytes <= u64::from(u32::MAX));
+        self.bytes = count.ok_or_else(|| Error::invalid(format!("buffer {}: {shape:?} of {}; a buffer has at most {} bytes", buffer.name, buffer.ty, u32::MAX)))?;
+        if buffer.access.reads() {
+            self.contents = vec![0; self.bytes as usize];
+        }
+        self.header = Some(Header { descr: npy::descr(buffer.ty).to_owned(), shape });
+        Ok(())
+    }
+}
+
+/// Files beside their places; those that have not reached them are removed at the end.
+struct Places(Vec<(PathBuf, PathBuf)>);
+
+impl Places {
+    fn write(&mut self, path: &Path, header: &Header, elements: &[u8]) -> Result<()> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".{}.partial", std::process::id()));
+        let beside = PathBuf::from(beside);
+        if path.is_dir() {
+            return Err(Error::io(path.display(), std::io::ErrorKind::IsADirectory.into()));
+        }
+        let created = std::fs::File::create(&beside);
+        self.0.push((beside, path.to_owned()));
+        let written = created.and_then(|mut file| file.write_all(&npy::head(header)).and_then(|()| file.write_all(elements)));
+        written.map_err(|source| Error::io(path.display(), source))
+    }
+
+    fn rename(&mut self) -> Result<()> {
+        for (beside, path) in &self.0 {
+            std::fs::rename(beside, path).map_err(|source| Error::io(path.display(), source))?;
+        }
+        self.0.clear();
+        Ok(())
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        for (beside, _) in &self.0 {
+            let _ = std::fs::remove_file(beside);
+        }
+    }
+}
+
+/// The buffers that an option names, or those that come next among the suitable ones it does not name.
+fn assigned(
+    buffers: &[BufferDeclaration],
+    option: &str,
+    texts: &[String],
+    suits: impl Fn(&BufferDeclaration) -> bool,
+    verb: &str,
+) -> Result<Vec<(usize, PathBuf)>> {
+    let is_name = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.');
+    let split = |text: &str| text.split_once('=').filter(|(name, _)| is_name(name)).map(|(name, path)| (name.to_owned(), path.to_owned()));
+    let mut found: Vec<(usize, PathBuf)> = Vec::new();
+    for (text, (name, path)) in texts.iter().filter_map(|text| Some((text, split(text)?))) {
+        let index = index_of(buffers, &name).map_err(|error| error.at(format_args!("{option} {text}")))?;
+        if !suits(&buffers[index]) {
+            return Err(Error::invalid(format!("{option} {text}: buffer {name} is declared {}; no instruction {verb} it", buffers[index].access.name())));
+        } else if found.iter().any(|(other, _)| *other == index) {
+            return Err(Error::invalid(format!("{option} {text}: buffer {name} is given twice")));
+        }
+        found.push((index, PathBuf::from(path)));
+    }
+    let named: Vec<usize> = found.iter().map(|(index, _)| *index).collect();
+    let mut next = (0..buffers.len()).filter(|index| suits(&buffers[*index]) && !named.contains(index));
+    for text in texts.iter().filter(|text| split(text).is_none()) {
+        let index = next.next().ok_or_else(|| Error::invalid(format!("{option} {text}: the program {verb} no further buffer")))?;
+        found.push((index, PathBuf::from(text)));
+    }
+    Ok(found)
+}
+
+fn index_of(buffers: &[BufferDeclaration], name: &str) -> Result<usize> {
+    let names = || buffers.iter().map(|buffer| buffer.name.as_str()).collect::<Vec<_>>().join(", ");
+    buffers.iter().position(|buffer| buffer.name == name).ok_or_else(|| Error::invalid(format!("buffer {name:?} is unknown; declared: {}", names())))
+}
+
+/// A buffer and its shape: `y=3` or `y=3,4`.
+fn sized(buffers: &[BufferDeclaration], text: &str) -> Result<(usize, Vec<u64>)> {
+    let malformed = || Error::invalid(format!("--size {text}: NAME=N or NAME=N,N… is needed"));
+    let (name, sizes) = text.split_once('=').ok_or_else(malformed)?;
+    let index = index_of(buffers, name).map_err(|error| error.at(format_args!("--size {text}")))?;
+    let sizes: std::result::Result<Vec<u64>, _> = sizes.split(',').map(|size| size.trim().parse()).collect();
+    Ok((index, sizes.map_err(|_| malformed())?))
+}
+
+fn check_type(buffer: &BufferDeclaration, header: &Header, path: &Path) -> Result<()> {
+    let needed = npy::descr(buffer.ty);
+    // A buffer of u8 is raw bytes.
+    if buffer.ty == Type::U8 || header.descr == needed {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("buffer {}: {} has elements {}, {} needs {needed}", buffer.name, path.display(), header.descr, buffer.ty)))
+}
