@@ -43,7 +43,7 @@ pub use check::{Bounded, Checked};
 pub use class::{BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, boundary_offset, mirror, neighbors};
 pub use evaluate::{Outcome, scalar};
 pub use fault::{Fault, FaultKind};
-pub use instruction::{Guard, Instruction, Reads, Target, Write};
+pub use instruction::{Guard, Instruction, Operands, Reads, Target, Write};
 pub use launch_config::LaunchConfig;
 pub use lower::{Bounds, FAULT_WORDS, Lowered, Unsupported};
 pub use operation::{BinaryOp, Condition, ReduceOp, Scope, TernaryOp, UnaryOp};
@@ -144,7 +144,7 @@ pub struct ProgramParts {
 /// A well-formed program. Two are equal if their parts are, wherever they came from.
 #[derive(Clone)]
 pub struct Program {
-    parts: ProgramParts,
+    parts: Arc<ProgramParts>,
     source: Option<Source>,
 }
 

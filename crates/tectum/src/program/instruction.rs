@@ -1,6 +1,7 @@
 //! The instructions.
 
 use serde::{Deserialize, Serialize};
+use smallvec::{SmallVec, smallvec};
 
 use super::{Address, BinaryOp, Condition, Predicate, ReduceOp, Register, Scope, SharedAddress, TernaryOp, Type, UnaryOp};
 
@@ -96,11 +97,14 @@ pub enum Instruction {
     PoolStore { ty: Type, src: Register, handle: Register, offset: Register },
 }
 
+/// Registers with the types that they must hold; those of all but reductions fit in place.
+pub type Operands = SmallVec<[(Register, Type); 4]>;
+
 /// What an instruction reads: registers with the type each must hold (a reduction reads up to 256) and a predicate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reads {
     /// In the order of the operands.
-    pub registers: Vec<(Register, Type)>,
+    pub registers: Operands,
     /// The predicate of a branch or a selection.
     pub predicate: Option<Predicate>,
 }
@@ -123,33 +127,33 @@ impl Instruction {
             I::Branch { guard, .. } => guard.map(|guard| guard.predicate),
             _ => None,
         };
-        let address = |address: &Address| address.registers().into_iter().flatten().map(|register| (register, Type::U64)).collect();
-        let shared = |address: &SharedAddress| match address {
-            SharedAddress::Indexed(offset) => vec![(*offset, Type::U64)],
-            SharedAddress::Own | SharedAddress::Constant(_) => Vec::new(),
-        };
-        let registers: Vec<(Register, Type)> = match self {
+        let address = |address: &Address| -> Operands { address.registers().into_iter().flatten().map(|register| (register, Type::U64)).collect() };
+        let shared = |address: &SharedAddress| -> Operands { match address {
+            SharedAddress::Indexed(offset) => smallvec![(*offset, Type::U64)],
+            SharedAddress::Own | SharedAddress::Constant(_) => Operands::new(),
+        }};
+        let registers: Operands = match self {
             I::LoadGlobal { address: at, .. } => address(at),
-            I::StoreGlobal { ty, src, address: at } => [vec![(*src, *ty)], address(at)].concat(),
+            I::StoreGlobal { ty, src, address: at } => std::iter::once((*src, *ty)).chain(address(at)).collect(),
             I::LoadShared { address, .. } => shared(address),
-            I::StoreShared { ty, src, address } => [vec![(*src, *ty)], shared(address)].concat(),
-            I::Move { ty, src, .. } | I::Unary { ty, src, .. } => vec![(*src, *ty)],
-            I::Convert { from, src, .. } => vec![(*src, *from)],
-            I::Binary { op, ty, a, b, .. } => vec![(*a, *ty), (*b, op.second_type(*ty))],
-            I::Ternary { ty, a, b, c, .. } => vec![(*a, *ty), (*b, *ty), (*c, *ty)],
-            I::Compare { ty, a, b, .. } => vec![(*a, *ty), (*b, *ty)],
-            I::Select { ty, on_true, on_false, .. } => vec![(*on_true, *ty), (*on_false, *ty)],
-            I::Loop { count, .. } => vec![(*count, Type::U32)],
-            I::Mirror { src, .. } => vec![(*src, Type::U32)],
-            I::NeighborCount { class, .. } | I::NeighborGet { class, .. } => vec![(*class, Type::U32)],
-            I::ResonanceAccumulate { class, value } => vec![(*class, Type::U32), (*value, Type::F32)],
-            I::BoundaryMap { class, page, byte, .. } => vec![(*class, Type::U32), (*page, Type::U32), (*byte, Type::U32)],
+            I::StoreShared { ty, src, address } => std::iter::once((*src, *ty)).chain(shared(address)).collect(),
+            I::Move { ty, src, .. } | I::Unary { ty, src, .. } => smallvec![(*src, *ty)],
+            I::Convert { from, src, .. } => smallvec![(*src, *from)],
+            I::Binary { op, ty, a, b, .. } => smallvec![(*a, *ty), (*b, op.second_type(*ty))],
+            I::Ternary { ty, a, b, c, .. } => smallvec![(*a, *ty), (*b, *ty), (*c, *ty)],
+            I::Compare { ty, a, b, .. } => smallvec![(*a, *ty), (*b, *ty)],
+            I::Select { ty, on_true, on_false, .. } => smallvec![(*on_true, *ty), (*on_false, *ty)],
+            I::Loop { count, .. } => smallvec![(*count, Type::U32)],
+            I::Mirror { src, .. } => smallvec![(*src, Type::U32)],
+            I::NeighborCount { class, .. } | I::NeighborGet { class, .. } => smallvec![(*class, Type::U32)],
+            I::ResonanceAccumulate { class, value } => smallvec![(*class, Type::U32), (*value, Type::F32)],
+            I::BoundaryMap { class, page, byte, .. } => smallvec![(*class, Type::U32), (*page, Type::U32), (*byte, Type::U32)],
             I::Reduce { ty, first, count, .. } => (0..*count).map_while(|i| Some((Register(u8::try_from(u32::from(first.0) + i).ok()?), *ty))).collect(),
-            I::PoolFree { handle } => vec![(*handle, Type::U64)],
-            I::PoolLoad { handle, offset, .. } => vec![(*handle, Type::U64), (*offset, Type::U64)],
-            I::PoolStore { ty, src, handle, offset } => vec![(*src, *ty), (*handle, Type::U64), (*offset, Type::U64)],
-            I::MoveImmediate { .. } | I::Branch { .. } | I::Call { .. } | I::Return | I::Exit | I::Barrier { .. } | I::Fence { .. } => Vec::new(),
-            I::ClassGet { .. } | I::UnityTest { .. } | I::PhaseGet { .. } | I::PhaseAdvance { .. } | I::PoolAllocate { .. } => Vec::new(),
+            I::PoolFree { handle } => smallvec![(*handle, Type::U64)],
+            I::PoolLoad { handle, offset, .. } => smallvec![(*handle, Type::U64), (*offset, Type::U64)],
+            I::PoolStore { ty, src, handle, offset } => smallvec![(*src, *ty), (*handle, Type::U64), (*offset, Type::U64)],
+            I::MoveImmediate { .. } | I::Branch { .. } | I::Call { .. } | I::Return | I::Exit | I::Barrier { .. } | I::Fence { .. } => Operands::new(),
+            I::ClassGet { .. } | I::UnityTest { .. } | I::PhaseGet { .. } | I::PhaseAdvance { .. } | I::PoolAllocate { .. } => Operands::new(),
         };
         Reads { registers, predicate }
     }

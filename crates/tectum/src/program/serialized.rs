@@ -13,7 +13,7 @@ impl Program {
     /// The serialised form: magic, version, name, declarations, labels and instructions. It has no source text.
     pub fn to_bytes(&self) -> Vec<u8> {
         let head = [&MAGIC[..], &Self::FORMAT.to_le_bytes()].concat();
-        postcard::to_extend(&self.parts, head).expect("invariant: parts are plain data, and memory takes all of it")
+        postcard::to_extend(&*self.parts, head).expect("invariant: parts are plain data, and memory takes all of it")
     }
 
     /// Reads the serialised form.

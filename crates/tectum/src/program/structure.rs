@@ -1,6 +1,7 @@
 //! What every program satisfies, whatever it came from.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::{Address, BufferIndex, Instruction, Predicate, Program, ProgramParts, Target, Type, Write};
 use crate::error::{Error, Result};
@@ -42,7 +43,7 @@ impl Program {
         for (index, instruction) in parts.instructions.iter().enumerate() {
             operands(&parts, &labelled, instruction).map_err(|message| Fault { instruction: Some(index), message })?;
         }
-        Ok(Program { parts, source: None })
+        Ok(Program { parts: Arc::new(parts), source: None })
     }
 }
 

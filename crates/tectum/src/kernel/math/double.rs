@@ -42,8 +42,7 @@ const TANH_SPLIT: Bits = 0x3fe4_0000_0000_0000;
 const TANH_ONE: Bits = 0x4034_0000_0000_0000;
 const ERF_SPLIT: Bits = 0x3fed_8000_0000_0000;
 const ERF_ONE: Bits = 0x4018_0000_0000_0000;
-/// From these magnitudes on the functions have reached their ends: 746, 756, 22, 39.
-const SIGMOID_END: Bits = 0x4087_5000_0000_0000;
+/// From these magnitudes on the functions have reached their ends: 756, 22, 39.
 const SILU_END: Bits = 0x4087_a000_0000_0000;
 const GELU_END: Bits = 0x4036_0000_0000_0000;
 const GELU_ERF_END: Bits = 0x4043_8000_0000_0000;

@@ -377,10 +377,16 @@ fn logistic(falling: &Falling, negative: bool) -> Scaled {
 /// # Numerics
 ///
 /// Always in [0, 1]. `sigmoid(-inf) = 0`, `sigmoid(+inf) = 1`.
+///
+/// # Source
+///
+/// 1/(1 + e) or e/(1 + e) with e = exp(−|x|): one division, and nothing overflows. The roundings of e, of the sum and of the
+/// quotient add up to 2.3 ulp; half of that took twice the time.
 #[inline(always)]
 pub fn sigmoid(x: Real) -> Real {
-    let y = logistic(&falling(x, SIGMOID_END), x.to_bits() >= SIGN).times(1.0);
-    Real::from_bits(select(is_nan(x), NAN, y.to_bits()))
+    let e = exp(Real::from_bits(x.to_bits() | SIGN));
+    let top = if x.to_bits() >= SIGN { e } else { 1.0 };
+    top / (1.0 + e)
 }
 
 /// Computes the sigmoid-weighted linear unit x/(1 + e⁻ˣ).

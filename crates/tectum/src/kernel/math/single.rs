@@ -42,8 +42,7 @@ const TANH_SPLIT: Bits = 0x3f20_0000;
 const TANH_ONE: Bits = 0x4120_0000;
 const ERF_SPLIT: Bits = 0x3f6c_0000;
 const ERF_ONE: Bits = 0x407c_0000;
-/// From these magnitudes on the functions have reached their ends: 104, 112, 11, 14.5.
-const SIGMOID_END: Bits = 0x42d0_0000;
+/// From these magnitudes on the functions have reached their ends: 112, 11, 14.5.
 const SILU_END: Bits = 0x42e0_0000;
 const GELU_END: Bits = 0x4130_0000;
 const GELU_ERF_END: Bits = 0x4168_0000;
