@@ -22,9 +22,6 @@ pub fn mistakes(program: &Program, flow: &Flow) -> Vec<Mistake> {
     if !program.instructions().iter().any(|instruction| matches!(instruction, Instruction::Barrier { .. })) {
         return Vec::new();
     }
-    if !program.instructions().iter().any(|instruction| matches!(instruction, Instruction::Barrier { .. })) {
-        return Vec::new();
-    }
     let mut analysis = Analysis::new(program, flow);
     while analysis.round() {}
     analysis.divergent_barriers()
