@@ -32,7 +32,7 @@ impl Checked {
         let elements = self.elements(launch, sizes)?;
         let program = self.program();
         let mut bounds = Bounds { program, launch, sizes, proven: vec![None; program.instructions().len()], outside: Vec::new() };
-        if launch.lanes() > 0 {
+        if launch.lanes() > 0 && program.instructions().iter().any(may_fault) {
             bounds.program();
         }
         if !bounds.outside.is_empty() {
@@ -106,7 +106,7 @@ impl Bounds<'_> {
         // The flow of a checked program is known to be sound.
         let Ok(flow) = Flow::of(self.program) else { return };
         let main = &flow.functions[0];
-        let states = self.solve(&main.blocks);
+        let mut states = self.solve(&main.blocks);
         let postdominators = Postdominators::of(main);
         let mut always = vec![false; main.blocks.len()];
         let mut block = Some(0);
@@ -114,7 +114,7 @@ impl Bounds<'_> {
             block = postdominators.nearest(index);
         }
         for (index, block) in main.blocks.iter().enumerate() {
-            let Some(mut state) = states[index].clone() else { continue };
+            let Some(mut state) = states[index].take() else { continue };
             for (place, instruction) in block.code(self.program) {
                 self.decide(&state, place, instruction, always[index]);
                 self.step(&mut state, instruction);
@@ -136,10 +136,9 @@ impl Bounds<'_> {
         entries[0] = Some(Box::new(self.entry()));
         let mut open = vec![0];
         while let Some(index) = open.pop() {
-            let Some(entry) = entries[index].clone() else { continue };
-            let mut state: Box<State> = entry;
+            let Some(mut state) = entries[index].as_deref().copied().map(Box::new) else { continue };
             self.accelerate(&mut state, index, &blocks[index]);
-            states[index] = Some(state.clone());
+            states[index] = Some(Box::new(*state));
             for (_, instruction) in blocks[index].code(self.program) {
                 self.step(&mut state, instruction);
             }
