@@ -182,10 +182,10 @@ impl<'m> Chunk<'_, 'm> {
             I::Move { ty, dst, src } => either!(ty, dst, |c, out| out.copy_from_slice(c.get(src, mask)), out.copy_from_slice(c.get(src, mask))),
             I::MoveImmediate { ty, dst, bits } => either!(ty, dst, |_c, out| out.fill(bits as u32), out.fill(bits)),
             I::Convert { to, from, dst, src } => match (to.bytes() == 8, from.bytes() == 8) {
-                (false, false) => self.columns.put(dst, mask, |c, out: &mut [u32]| Ok(over::convert(to, from, c.get::<u32>(src, mask), out))),
-                (false, true) => self.columns.put(dst, mask, |c, out: &mut [u32]| Ok(over::convert(to, from, c.get::<u64>(src, mask), out))),
-                (true, false) => self.columns.put(dst, mask, |c, out: &mut [u64]| Ok(over::convert(to, from, c.get::<u32>(src, mask), out))),
-                (true, true) => self.columns.put(dst, mask, |c, out: &mut [u64]| Ok(over::convert(to, from, c.get::<u64>(src, mask), out))),
+                (false, false) => self.columns.put(dst, mask, |c, out: &mut [u32]| { over::convert(to, from, c.get::<u32>(src, mask), out); Ok(()) }),
+                (false, true) => self.columns.put(dst, mask, |c, out: &mut [u32]| { over::convert(to, from, c.get::<u64>(src, mask), out); Ok(()) }),
+                (true, false) => self.columns.put(dst, mask, |c, out: &mut [u64]| { over::convert(to, from, c.get::<u32>(src, mask), out); Ok(()) }),
+                (true, true) => self.columns.put(dst, mask, |c, out: &mut [u64]| { over::convert(to, from, c.get::<u64>(src, mask), out); Ok(()) }),
             },
             I::Unary { op, ty, dst, src } => {
                 either!(ty, dst, |c, out| over::unary_words(op, ty, c.get(src, mask), out), over::unary_longs(op, ty, c.get(src, mask), out))
@@ -193,7 +193,10 @@ impl<'m> Chunk<'_, 'm> {
             I::Binary { op, ty, dst, a, b } => {
                 self.divides(instruction, mask)?;
                 if op.is_shift() && ty.bytes() == 8 {
-                    return self.columns.put(dst, mask, |c, out| Ok(over::shift_longs(op, ty, c.get(a, mask), c.get(b, mask), out)));
+                    return self.columns.put(dst, mask, |c, out| {
+                        over::shift_longs(op, ty, c.get(a, mask), c.get(b, mask), out);
+                        Ok(())
+                    });
                 }
                 either!(ty, dst, |c, out| over::binary_words(op, ty, c.get(a, mask), c.get(b, mask), out), over::binary_longs(op, ty, c.get(a, mask), c.get(b, mask), out))
             }
