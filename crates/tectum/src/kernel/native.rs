@@ -217,6 +217,31 @@ pub fn prefetch(x: &[f32], at: usize) {
     let _ = (x, at);
 }
 
+/// Asks for the cache line of an element, if there is one.
+#[inline(always)]
+pub fn prefetch_line<T>(x: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(element) = x.get(at) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program sees, the address is of an element, and SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(element).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (x, at);
+}
+
+/// Asks for all of `x`.
+pub fn prefetch_read(x: &[u32]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in x.chunks(16) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program sees, the address is of an element, and SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = x;
+}
+
 /// Asks for all of `y` for writing.
 pub fn prefetch_write(y: &[f32]) {
     #[cfg(target_arch = "x86_64")]

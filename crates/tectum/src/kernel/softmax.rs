@@ -3,6 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, simd};
+use super::math::four::{self, Four};
 use super::{Kernel, Prelude, built_in, math, reduce};
 use crate::dtype::DType;
 
@@ -57,8 +58,14 @@ fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f3
     for (block, (x, y)) in x.iter().zip(y_blocks).enumerate() {
         prefetch(next, block * LANES);
         let mut made = [0.0; LANES];
+        for lane in 0..LANES / 4 {
+            let places = [lane, lane + LANES / 4, lane + LANES / 2, lane + 3 * (LANES / 4)];
+            let less = [x[places[0]], x[places[1]], x[places[2]], x[places[3]]];
+            let less = [scale * less[0] - greatest, scale * less[1] - greatest, scale * less[2] - greatest, scale * less[3] - greatest];
+            let four = four_not_positive(less);
+            (made[places[0]], made[places[1]], made[places[2]], made[places[3]]) = (four[0], four[1], four[2], four[3]);
+        }
         for lane in 0..LANES {
-            made[lane] = exp_not_positive(scale * x[lane] - greatest);
             sums[lane] += made[lane];
         }
         *y = made;
@@ -81,11 +88,29 @@ fn greatest_scaled(x: &[f32], scale: f32) -> f32 {
     scale * greatest
 }
 
+/// The lowest argument whose exponential is a normal number.
+const LOWEST: f32 = -87.33;
+
 /// eˣ for x ≤ 0 or −∞, at most 1.5 ulp, 0 below −87.33, NaN for NaN: [`math::exp`] without the cases that cannot occur.
 #[inline(always)]
 fn exp_not_positive(x: f32) -> f32 {
-    const LOWEST: f32 = -87.33;
-    let y = math::exp_normal(if x > LOWEST { x } else { LOWEST });
-    // Where x is not above, it is below or NaN: 0 · x would be NaN for −∞ as well.
+    ends(x, math::exp_normal(inside(x)))
+}
+
+/// The same of four.
+#[inline(always)]
+fn four_not_positive(x: [f32; 4]) -> [f32; 4] {
+    let Four(y) = four::exp_normal(Four([inside(x[0]), inside(x[1]), inside(x[2]), inside(x[3])]));
+    [ends(x[0], y[0]), ends(x[1], y[1]), ends(x[2], y[2]), ends(x[3], y[3])]
+}
+
+#[inline(always)]
+fn inside(x: f32) -> f32 {
+    if x > LOWEST { x } else { LOWEST }
+}
+
+/// Where x is not above, it is below or NaN: 0 · x would be NaN for −∞ as well.
+#[inline(always)]
+fn ends(x: f32, y: f32) -> f32 {
     if x >= LOWEST { y } else { if x < LOWEST { 0.0 } else { x } }
 }

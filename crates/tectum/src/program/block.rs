@@ -17,6 +17,7 @@ mod columns;
 mod mask;
 mod memory;
 mod private;
+mod straight;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -25,11 +26,11 @@ use self::columns::{Columns, Kept};
 use self::memory::{Faults, Memory, Words};
 use self::private::Private;
 use super::lower::Bounds;
-use super::{Address, Checked, Fault, Instruction, LaunchConfig, Program, Register, Target};
+use super::{Address, BufferIndex, Checked, Fault, Instruction, LaunchConfig, Program, Register, Target};
 use crate::kernel::native::{STREAM_FROM_BYTES, as_atomics, stream_fence};
 
-/// Bytes of columns that a chunk may have, as far as chunks can be chosen: half of a common L1.
-const COLUMN_BYTES: usize = 16 << 10;
+/// Bytes of columns that a chunk may have, as far as chunks can be chosen: three quarters of a common L1.
+const COLUMN_BYTES: usize = 24 << 10;
 /// The fewest and the most lanes of a chunk that can be chosen.
 const CHUNK_LANES: [usize; 2] = [128, 2048];
 /// Lanes that a task has at least, so that giving it to a thread is no cost.
@@ -55,6 +56,8 @@ pub struct Prepared {
     block_bytes: Option<u32>,
     modes: Vec<Mode>,
     preloaded: Vec<Register>,
+    /// Where an instruction can make what the next stores.
+    direct_stores: Vec<Option<BufferIndex>>,
     /// Instructions that columns which are filled once stand for.
     is_hoisted: Vec<bool>,
     chunk_lanes: usize,
@@ -92,11 +95,11 @@ struct Task<'a> {
 impl Prepared {
     /// Makes a program ready; `block_bytes` of shared memory if its chunks must be blocks.
     pub fn new(checked: &Checked, block_bytes: Option<u32>, bounds: Bounds) -> Self {
-        let program = checked.program().clone();
+        let program = straight::with_own_constants(checked.program());
         let used = columns::used(&program);
         let is_used = |(register, ty): &(Register, super::Type)| used.contains(&(*register, *ty));
         let mut is_hoisted = vec![false; program.instructions().len()];
-        columns::constants(&program).iter().for_each(|(index, ..)| is_hoisted[*index] = true);
+        straight::constants(&program).iter().for_each(|(index, ..)| is_hoisted[*index] = true);
         let fitting = COLUMN_BYTES / columns::bytes_per_lane(&program);
         let [least, most] = CHUNK_LANES;
         let turns = |(index, instruction): (usize, &Instruction)| instruction.target().is_some_and(|Target(to)| to as usize <= index);
@@ -104,6 +107,7 @@ impl Prepared {
         Self {
             modes: (0..program.buffers().len()).map(|buffer| mode(&program, buffer)).collect(),
             preloaded: Register::PRELOADED.iter().filter(|preloaded| is_used(preloaded)).map(|(register, _)| *register).collect(),
+            direct_stores: straight::direct_stores(&program),
             is_hoisted,
             chunk_lanes: (fitting / 64 * 64).clamp(least, most),
             work: (program.instructions().len() / 4).max(1) * if loops { ASSUMED_TURNS } else { 1 },

@@ -17,7 +17,7 @@ const NAN: Bits = 0x7ff8_0000_0000_0000;
 const SIGN: Bits = 1 << (Bits::BITS - 1);
 /// The upper half of the significand.
 const UPPER: Bits = 0xffff_ffff_f800_0000;
-const SQRT_HALF: Bits = 0x3fe6_a09e_667f_3bcd;
+const SQRT_HALF_BITS: Bits = 0x3fe6_a09e_667f_3bcd;
 
 /// Adding it rounds to the nearest integer (ties to even) and leaves that in the low bits: 1.5·2^FRACTION.
 const ROUND: Real = 6_755_399_441_055_744.0;
@@ -30,16 +30,33 @@ const LN2_LO: Real = 1.908_214_929_270_587_7e-10;
 
 const LN2: Real = std::f64::consts::LN_2;
 
-/// The largest argument whose exponential is finite, 709.782712893384.
-const EXP_MAX: Bits = 0x4086_2e42_fefa_39ef;
-/// −746, below which the exponential rounds to 0.
-const EXP_END: Bits = SIGN | 0x4087_5000_0000_0000;
-/// The same of the binary exponential: the number below 1024, and −1076.
-const EXP2_MAX: Bits = 0x408f_ffff_ffff_ffff;
-const EXP2_END: Bits = SIGN | 0x4090_d000_0000_0000;
-/// Where tanh and erf leave their first polynomial, 0.625 and 0.921875, and where they are 1: 20, 6.
-const TANH_SPLIT: Bits = 0x3fe4_0000_0000_0000;
-const TANH_ONE: Bits = 0x4034_0000_0000_0000;
+const ONE: Real = 1.0;
+const TWO: Real = 2.0;
+const SQRT_HALF: Real = std::f64::consts::FRAC_1_SQRT_2;
+
+/// Of (eʳ − 1 − r)/r², the highest first.
+const EXP_COEFFICIENTS: [Real; 11] = [
+    2.091_489_872_717_552_4e-09,
+    2.510_551_354_184_708_6e-08,
+    2.755_727_313_289_604e-07,
+    2.755_725_468_572_880_3e-06,
+    2.480_158_732_595_111e-05,
+    0.000_198_412_698_753_854_8,
+    0.001_388_888_888_888_363_3,
+    0.008_333_333_333_325_973,
+    0.041_666_666_666_666_67,
+    0.166_666_666_666_666_7,
+    0.5,
+];
+
+/// Beyond these the exponential is 0 and inf, and so is the binary one.
+const EXP_END: Real = -746.0;
+const EXP_TOP: Real = 710.0;
+const EXP2_END: Real = -1076.0;
+const EXP2_TOP: Real = 1024.0;
+/// From here on tanh is 1.
+const TANH_ONE: Real = 20.0;
+/// Where erf leaves its first polynomial, 0.921875, and where it is 1: 6.
 const ERF_SPLIT: Bits = 0x3fed_8000_0000_0000;
 const ERF_ONE: Bits = 0x4018_0000_0000_0000;
 /// From these magnitudes on the functions have reached their ends: 756, 22, 39.
@@ -89,22 +106,6 @@ pub(crate) const TWO_OVER_PI_WORDS: [u64; 20] = [
     0x5603_3046_fc7b_6bab,
 ];
 
-/// (eʳ − 1 − r)/r² for |r| ≤ ½ ln 2.
-#[inline(always)]
-fn exp_polynomial(r: f64) -> f64 {
-    let p = 2.091_489_872_717_552_4e-09_f64;
-    let p = p.mul_add(r, 2.510_551_354_184_708_6e-08);
-    let p = p.mul_add(r, 2.755_727_313_289_604e-07);
-    let p = p.mul_add(r, 2.755_725_468_572_880_3e-06);
-    let p = p.mul_add(r, 2.480_158_732_595_111e-05);
-    let p = p.mul_add(r, 0.000_198_412_698_753_854_8);
-    let p = p.mul_add(r, 0.001_388_888_888_888_363_3);
-    let p = p.mul_add(r, 0.008_333_333_333_325_973);
-    let p = p.mul_add(r, 0.041_666_666_666_666_67);
-    let p = p.mul_add(r, 0.166_666_666_666_666_7);
-    p.mul_add(r, 0.5)
-}
-
 /// (ln(1 + f) − f + f²/2)/f³ for √½ ≤ 1 + f < √2.
 #[inline(always)]
 fn log_polynomial(f: f64) -> f64 {
@@ -128,23 +129,6 @@ fn log_polynomial(f: f64) -> f64 {
     let p = p.mul_add(f, 0.199_999_999_999_932_23);
     let p = p.mul_add(f, -0.249_999_999_999_999_3);
     p.mul_add(f, 0.333_333_333_333_333_37)
-}
-
-/// (tanh x − x)/x³ of z = x² below the split.
-#[inline(always)]
-fn tanh_polynomial(z: f64) -> f64 {
-    let p = 6.485_163_482_793_113e-06_f64;
-    let p = p.mul_add(z, -3.120_110_142_579_74e-05);
-    let p = p.mul_add(z, 9.257_116_129_556_769e-05);
-    let p = p.mul_add(z, -0.000_237_590_649_605_556_2);
-    let p = p.mul_add(z, 0.000_589_660_657_775_704_3);
-    let p = p.mul_add(z, -0.001_455_775_412_047_805_5);
-    let p = p.mul_add(z, 0.003_592_121_751_154_962_2);
-    let p = p.mul_add(z, -0.008_863_235_103_240_878);
-    let p = p.mul_add(z, 0.021_869_488_519_008_305);
-    let p = p.mul_add(z, -0.053_968_253_967_896_99);
-    let p = p.mul_add(z, 0.133_333_333_333_330_42);
-    p.mul_add(z, -0.333_333_333_333_333_3)
 }
 
 /// erf(x)/x − 1 of z = x² below the split.
@@ -266,3 +250,4 @@ fn reduce_far(x: f64) -> Reduced {
 }
 
 include!("functions.rs");
+include!("exponentials.rs");

@@ -7,45 +7,6 @@ pub fn is_nan(x: Real) -> bool {
     magnitude(x) > INF
 }
 
-/// Computes eˣ.
-///
-/// # Numerics
-///
-/// `exp(-inf) = 0`, `exp(+inf) = inf`, overflow gives inf.
-///
-/// # Source
-///
-/// x = n·ln 2 + r, |r| ≤ ½ ln 2, eʳ = 1 + r + r²·P(r).
-#[inline(always)]
-pub fn exp(x: Real) -> Real {
-    let (most, end) = (Real::from_bits(EXP_MAX), Real::from_bits(EXP_END));
-    let inside = if x > end { x } else { end };
-    let inside = if inside < most { inside } else { most };
-    let shifted = inside.mul_add(LOG2_E, ROUND);
-    let y = raise(exp_reduced(less_ln2(inside, shifted - ROUND)), whole(shifted));
-    // Overflow gives inf, NaN stays NaN.
-    if x <= most { y } else { x + Real::INFINITY }
-}
-
-/// Computes 2ˣ.
-///
-/// # Numerics
-///
-/// Exact for whole numbers. `exp2(-inf) = 0`, `exp2(+inf) = inf`, overflow gives inf.
-///
-/// # Source
-///
-/// As [`exp`], with n the whole number nearest to x and r = (x − n)·ln 2.
-#[inline(always)]
-pub fn exp2(x: Real) -> Real {
-    let (most, end) = (Real::from_bits(EXP2_MAX), Real::from_bits(EXP2_END));
-    let inside = if x > end { x } else { end };
-    let inside = if inside < most { inside } else { most };
-    let shifted = inside + ROUND;
-    let y = raise(exp_reduced((inside - (shifted - ROUND)) * LN2), whole(shifted));
-    if x <= most { y } else { x + Real::INFINITY }
-}
-
 /// Computes the natural logarithm ln x.
 ///
 /// # Numerics
@@ -88,9 +49,9 @@ fn log_reduced(x: Real) -> (Real, Real) {
     // A subnormal is its fraction as an integer times the least number, and that integer is exact as a float.
     let subnormal = bits <= FRACTION_MASK;
     let normal = select(subnormal, fraction_as_float(bits).to_bits(), bits);
-    let shifted = normal.wrapping_sub(SQRT_HALF);
+    let shifted = normal.wrapping_sub(SQRT_HALF_BITS);
     let e = ((shifted as Int >> FRACTION) as i32 - if subnormal { LEAST } else { 0 }) as Real;
-    (Real::from_bits((shifted & FRACTION_MASK) + SQRT_HALF) - 1.0, e)
+    (Real::from_bits((shifted & FRACTION_MASK) + SQRT_HALF_BITS) - 1.0, e)
 }
 
 /// f³·P(f).
@@ -106,28 +67,6 @@ fn log_ends(x: Real, y: Real) -> Real {
     let y = select(bits == INF, INF, y.to_bits());
     let y = select(bits > INF, NAN, y);
     Real::from_bits(select(magnitude(x) == 0, SIGN | INF, y))
-}
-
-/// Computes the hyperbolic tangent.
-///
-/// # Numerics
-///
-/// Relative accuracy kept down to 0; odd, and never beyond ±1. `tanh(±inf) = ±1`.
-///
-/// # Source
-///
-/// x + x³·P(x²) below 0.625, else 1 − 2/(e²ˣ + 1).
-#[inline(always)]
-pub fn tanh(x: Real) -> Real {
-    let size = magnitude(x);
-    let a = Real::from_bits(select(size > TANH_ONE, TANH_ONE, size));
-
-    let z = a * a;
-    let near = a + a * (z * tanh_polynomial(z));
-    let far = 1.0 - 2.0 / (exp_normal(a + a) + 1.0);
-
-    let y = select(size < TANH_SPLIT, near.to_bits(), far.to_bits()) | (x.to_bits() & SIGN);
-    Real::from_bits(select(is_nan(x), NAN, y))
 }
 
 /// Picks the lesser of two numbers: exact; NaN if either is NaN; −0 is less than +0 (IEEE 754-2019 `minimum`).
@@ -151,31 +90,65 @@ pub fn relu(x: Real) -> Real {
     Real::from_bits(select(below, 0, x.to_bits()))
 }
 
-/// eˣ for an x whose exponential is a normal number.
-#[inline(always)]
-pub(crate) fn exp_normal(x: Real) -> Real {
-    let shifted = x.mul_add(LOG2_E, ROUND);
-    let y = exp_reduced(less_ln2(x, shifted - ROUND));
-    Real::from_bits(y.to_bits().wrapping_add(shifted.to_bits() << FRACTION))
-}
-
-/// x − n·ln 2, the first step exact.
-#[inline(always)]
-fn less_ln2(x: Real, n: Real) -> Real {
-    n.mul_add(-LN2_LO, n.mul_add(-LN2_HI, x))
-}
-
-/// eʳ for |r| ≤ ½ ln 2.
-#[inline(always)]
-fn exp_reduced(r: Real) -> Real {
-    1.0 + exp_polynomial(r).mul_add(r * r, r)
-}
-
 /// e^(high + low) − 1 for |high + low| ≤ ½ ln 2, to a quarter ulp if `high` is exact.
 #[inline(always)]
-fn exp_less_one(high: Real, low: Real) -> Real {
+fn exp_pair_less_one(high: Real, low: Real) -> Real {
     let r = high + low;
     high + exp_polynomial(r).mul_add(r * r, low)
+}
+
+/// a·b + c, rounded once.
+#[inline(always)]
+fn fused(a: Real, b: Real, c: Real) -> Real {
+    a.mul_add(b, c)
+}
+
+/// The greater of x and a bound; NaN stays.
+#[inline(always)]
+fn at_least(x: Real, least: Real) -> Real {
+    if least > x { least } else { x }
+}
+
+/// The lesser of x and a bound; NaN stays.
+#[inline(always)]
+fn at_most(x: Real, most: Real) -> Real {
+    if most < x { most } else { x }
+}
+
+/// |x|.
+#[inline(always)]
+fn absolute(x: Real) -> Real {
+    Real::from_bits(magnitude(x))
+}
+
+/// −|x|.
+#[inline(always)]
+fn negative(x: Real) -> Real {
+    Real::from_bits(x.to_bits() | SIGN)
+}
+
+/// A y that has no sign with that of x.
+#[inline(always)]
+fn with_sign(y: Real, x: Real) -> Real {
+    Real::from_bits(y.to_bits() | (x.to_bits() & SIGN))
+}
+
+/// One of two by the sign bit of x.
+#[inline(always)]
+fn if_negative(x: Real, yes: Real, no: Real) -> Real {
+    if x.to_bits() >= SIGN { yes } else { no }
+}
+
+/// 2ⁿ for the n that adding [`ROUND`] left, the exponent of a normal number.
+#[inline(always)]
+fn power_of(shifted: Real) -> Real {
+    Real::from_bits((shifted.to_bits() << FRACTION).wrapping_add((BIAS as Bits) << FRACTION))
+}
+
+/// y·2ⁿ for the n that adding [`ROUND`] left, rounded once if it is subnormal.
+#[inline(always)]
+fn scaled(y: Real, shifted: Real) -> Real {
+    lower(y, whole(shifted))
 }
 
 /// The integer that adding [`ROUND`] left in the low bits.
@@ -184,14 +157,7 @@ fn whole(shifted: Real) -> i32 {
     shifted.to_bits() as i32 - ROUND.to_bits() as i32
 }
 
-/// y·2ⁿ for ½ ≤ y < 2, rounded once if it is subnormal: half of n by integer addition on the exponent.
-#[inline(always)]
-fn raise(y: Real, n: i32) -> Real {
-    let half = n >> 1;
-    Real::from_bits(y.to_bits().wrapping_add((Int::from(half) << FRACTION) as Bits)) * power(n - half)
-}
-
-/// y·2ⁿ for any y and n ≤ 0, rounded once if it is subnormal.
+/// y·2ⁿ, rounded once if it is subnormal.
 #[inline(always)]
 fn lower(y: Real, n: i32) -> Real {
     let half = n >> 1;
@@ -336,7 +302,7 @@ impl Falling {
     fn new(high: Real, low: Real) -> Self {
         let shifted = (high + low) * LOG2_E + ROUND;
         let n = shifted - ROUND;
-        Self { w: exp_less_one(high - n * LN2_HI, n * -LN2_LO + low), n: whole(shifted) }
+        Self { w: exp_pair_less_one(high - n * LN2_HI, n * -LN2_LO + low), n: whole(shifted) }
     }
 }
 
@@ -370,23 +336,6 @@ fn logistic(falling: &Falling, negative: bool) -> Scaled {
     let top = if negative { m } else { (1.0, 0.0) };
     let (high, low) = quotient(top, (sum, lost + m.1 * power));
     Scaled { high, low, n: if negative { falling.n } else { 0 } }
-}
-
-/// Computes the logistic function 1/(1 + e⁻ˣ).
-///
-/// # Numerics
-///
-/// Always in [0, 1]. `sigmoid(-inf) = 0`, `sigmoid(+inf) = 1`.
-///
-/// # Source
-///
-/// 1/(1 + e) or e/(1 + e) with e = exp(−|x|): one division, and nothing overflows. The roundings of e, of the sum and of the
-/// quotient add up to 2.3 ulp; half of that took twice the time.
-#[inline(always)]
-pub fn sigmoid(x: Real) -> Real {
-    let e = exp(Real::from_bits(x.to_bits() | SIGN));
-    let top = if x.to_bits() >= SIGN { e } else { 1.0 };
-    top / (1.0 + e)
 }
 
 /// Computes the sigmoid-weighted linear unit x/(1 + e⁻ˣ).

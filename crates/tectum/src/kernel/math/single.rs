@@ -1,6 +1,8 @@
 //! Elementary functions on `f32`: constants and polynomials of this width, and reduction of far angles. For the functions see
 //! the module above.
 
+pub(crate) mod four;
+
 type Real = f32;
 type Bits = u32;
 type Int = i32;
@@ -17,7 +19,7 @@ const NAN: Bits = 0x7fc0_0000;
 const SIGN: Bits = 1 << (Bits::BITS - 1);
 /// The upper half of the significand.
 const UPPER: Bits = 0xffff_f000;
-const SQRT_HALF: Bits = 0x3f35_04f3;
+const SQRT_HALF_BITS: Bits = 0x3f35_04f3;
 
 /// Adding it rounds to the nearest integer (ties to even) and leaves that in the low bits: 1.5·2^FRACTION.
 const ROUND: Real = 12_582_912.0;
@@ -30,16 +32,28 @@ const LN2_LO: Real = -2.121_944_4e-4;
 
 const LN2: Real = std::f32::consts::LN_2;
 
-/// The largest argument whose exponential is finite, 88.72283.
-const EXP_MAX: Bits = 0x42b1_7217;
-/// −104, below which the exponential rounds to 0.
-const EXP_END: Bits = SIGN | 0x42d0_0000;
-/// The same of the binary exponential: the number below 128, and −151.
-const EXP2_MAX: Bits = 0x42ff_ffff;
-const EXP2_END: Bits = SIGN | 0x4317_0000;
-/// Where tanh and erf leave their first polynomial, 0.625 and 0.921875, and where they are 1: 10, 3.9375.
-const TANH_SPLIT: Bits = 0x3f20_0000;
-const TANH_ONE: Bits = 0x4120_0000;
+const ONE: Real = 1.0;
+const TWO: Real = 2.0;
+const SQRT_HALF: Real = std::f32::consts::FRAC_1_SQRT_2;
+
+/// Of (eʳ − 1 − r)/r², the highest first.
+const EXP_COEFFICIENTS: [Real; 6] = [
+    1.987_569_1e-4,
+    1.398_199_9e-3,
+    8.333_452e-3,
+    4.166_579_6e-2,
+    1.666_666_5e-1,
+    0.5,
+];
+
+/// Beyond these the exponential is 0 and inf, and so is the binary one.
+const EXP_END: Real = -104.0;
+const EXP_TOP: Real = 89.0;
+const EXP2_END: Real = -151.0;
+const EXP2_TOP: Real = 128.0;
+/// From here on tanh is 1.
+const TANH_ONE: Real = 10.0;
+/// Where erf leaves its first polynomial, 0.921875, and where it is 1: 3.9375.
 const ERF_SPLIT: Bits = 0x3f6c_0000;
 const ERF_ONE: Bits = 0x407c_0000;
 /// From these magnitudes on the functions have reached their ends: 112, 11, 14.5.
@@ -69,17 +83,6 @@ const NEAR_END: Bits = 0x4a80_0000;
 const TWO_OVER_PI_WORDS: [u32; 8] =
     [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab];
 
-/// (eʳ − 1 − r)/r² for |r| ≤ ½ ln 2.
-#[inline(always)]
-fn exp_polynomial(r: f32) -> f32 {
-    let p = 1.987_569_1e-4_f32;
-    let p = p.mul_add(r, 1.398_199_9e-3);
-    let p = p.mul_add(r, 8.333_452e-3);
-    let p = p.mul_add(r, 4.166_579_6e-2);
-    let p = p.mul_add(r, 1.666_666_5e-1);
-    p.mul_add(r, 0.5)
-}
-
 /// (ln(1 + f) − f + f²/2)/f³ for √½ ≤ 1 + f < √2.
 #[inline(always)]
 fn log_polynomial(f: f32) -> f32 {
@@ -92,16 +95,6 @@ fn log_polynomial(f: f32) -> f32 {
     let p = p.mul_add(f, 2.000_071_4e-1);
     let p = p.mul_add(f, -2.499_999_4e-1);
     p.mul_add(f, 3.333_333e-1)
-}
-
-/// (tanh x − x)/x³ of z = x² below the split.
-#[inline(always)]
-fn tanh_polynomial(z: f32) -> f32 {
-    let p = -5.704_988_7e-3_f32;
-    let p = p.mul_add(z, 2.063_908_8e-2);
-    let p = p.mul_add(z, -5.373_971_6e-2);
-    let p = p.mul_add(z, 1.333_144_2e-1);
-    p.mul_add(z, -3.333_328e-1)
 }
 
 /// erf(x)/x − 1 of z = x² below the split.
@@ -199,3 +192,4 @@ fn reduce_far(x: f32) -> Reduced {
 }
 
 include!("functions.rs");
+include!("exponentials.rs");

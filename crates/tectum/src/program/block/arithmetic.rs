@@ -88,9 +88,10 @@ fn single(op: UnaryOp, a: &[u32], out: &mut [u32]) {
             map(a, out, #[inline(always)] |a| -> u32 { f32::to_bits($f(f32::from_bits(a))) })
         };
     }
+    let mut over = |f: fn(&[f32], &mut [f32])| f(bytemuck::cast_slice(a), bytemuck::cast_slice_mut(out));
     let near = || a.iter().fold(true, |near, &a| near & math::is_near(f32::from_bits(a)));
     match op {
-        UnaryOp::Exp => on!(math::exp),
+        UnaryOp::Exp => over(math::slices::exp),
         UnaryOp::Log => on!(math::log),
         UnaryOp::Log2 => on!(math::log2),
         UnaryOp::Log10 => on!(|a| math::log(a) * std::f32::consts::LOG10_E),
@@ -102,13 +103,13 @@ fn single(op: UnaryOp, a: &[u32], out: &mut [u32]) {
         UnaryOp::Sin => on!(math::sin),
         UnaryOp::Cos => on!(math::cos),
         UnaryOp::Tan => on!(|a| math::sin(a) / math::cos(a)),
-        UnaryOp::Tanh => on!(math::tanh),
-        UnaryOp::Sigmoid => on!(math::sigmoid),
+        UnaryOp::Tanh => over(math::slices::tanh),
+        UnaryOp::Sigmoid => over(math::slices::sigmoid),
         UnaryOp::Gelu => on!(math::gelu),
         UnaryOp::GeluErf => on!(math::gelu_erf),
         UnaryOp::Silu => on!(math::silu),
         UnaryOp::Erf => on!(math::erf),
-        UnaryOp::Exp2 => on!(math::exp2),
+        UnaryOp::Exp2 => over(math::slices::exp2),
         UnaryOp::Floor => on!(f32::floor),
         UnaryOp::Ceil => on!(f32::ceil),
         UnaryOp::Round => on!(f32::round_ties_even),

@@ -9,8 +9,9 @@ use super::columns::{Bits, Columns};
 use super::mask::Mask;
 use super::memory::{Access, Faults, Memory, Offsets, Stop, Words};
 use super::private::Private;
+use crate::kernel::native::{prefetch_read, prefetch_write};
 use crate::program::{
-    Address, BinaryOp, CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Register, SharedAddress, Type, UNITY, boundary_offset, mirror, neighbors,
+    Address, BinaryOp, BufferIndex, CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Register, SharedAddress, Type, UNITY, boundary_offset, mirror, neighbors,
 };
 
 /// A chunk while it runs.
@@ -105,6 +106,10 @@ impl<'m> Chunk<'_, 'm> {
             }
             let first = self.first;
             let told = |(lane, kind)| Fault { lane: first + lane as u64, instruction: next, kind };
+            if mask.is_all() && let Some(buffer) = prepared.direct_stores[next] && self.make_in(buffer, instruction, &mask) {
+                next += 2;
+                continue;
+            }
             match self.step(instruction, next, &mask).map_err(told)? {
                 Then::Next => next += 1,
                 Then::Jump(target) => next = target,
@@ -160,13 +165,26 @@ impl<'m> Chunk<'_, 'm> {
             I::Exit => return Ok(Then::End),
             I::Barrier { .. } => return Ok(Then::Barrier),
             I::Fence { .. } => {}
-            _ => self.compute(instruction, mask)?,
+            _ => self.compute(instruction, mask, None)?,
         }
         Ok(Then::Next)
     }
 
-    /// Instructions on registers and predicates.
-    fn compute(&mut self, instruction: &Instruction, mask: &Mask) -> Result<(), Stop> {
+    /// Makes the result of an instruction in the buffer where the next would store it, unless it faults or the buffer does not
+    /// have every lane's element.
+    fn make_in(&mut self, buffer: BufferIndex, instruction: &Instruction, mask: &Mask) -> bool {
+        let (index, first, lanes) = (buffer.0 as usize, self.first, self.lanes);
+        let Some(own) = self.memory[index].take_own(first, lanes) else { return false };
+        let (words, range) = own;
+        let (place, rest) = words[range.start..].split_at_mut(range.len());
+        prefetch_write(bytemuck::cast_slice(&rest[..lanes.min(rest.len())]));
+        let made = self.compute(instruction, mask, Some(place));
+        self.memory[index].words = Words::Own(words);
+        made.is_ok()
+    }
+
+    /// Instructions on registers and predicates; those of 32-bit arithmetic can make their results in a place given.
+    fn compute(&mut self, instruction: &Instruction, mask: &Mask, place: Option<&mut [u32]>) -> Result<(), Stop> {
         use Instruction as I;
         /// One instruction for either width: `$get` gives a register's values, `$out` takes the result's.
         macro_rules! either {
@@ -174,7 +192,7 @@ impl<'m> Chunk<'_, 'm> {
                 if $ty.bytes() == 8 {
                     self.columns.put($dst, mask, |$c: &Columns<'_>, $out: &mut [u64]| { $longs; Ok(()) })
                 } else {
-                    self.columns.put($dst, mask, |$c: &Columns<'_>, $out: &mut [u32]| { $words; Ok(()) })
+                    self.columns.put_in($dst, mask, place, |$c: &Columns<'_>, $out: &mut [u32]| { $words; Ok(()) })
                 }
             };
         }
@@ -378,13 +396,15 @@ impl<'m> Chunk<'_, 'm> {
     }
 
     fn load(&mut self, memory: Option<usize>, place: Place, ty: Type, dst: Register, mask: &Mask) -> Result<(), Stop> {
-        let Some(memory) = memory else { return self.compute(&Instruction::MoveImmediate { ty, dst, bits: 0 }, mask) };
+        let Some(memory) = memory else { return self.compute(&Instruction::MoveImmediate { ty, dst, bits: 0 }, mask, None) };
         let access = Access { ty, faults: self.prepared.faults, mask };
         let first = if memory == self.prepared.modes.len() { 0 } else { self.first };
         let memory = &mut self.memory[memory];
         if let (Place::Own, 4, true) = (place, ty.bytes(), mask.is_all())
             && let Some(words) = memory.view(first, self.lanes)
         {
+            // The next chunk's words arrive while this one computes.
+            memory.view(first + self.lanes as u64, self.lanes).into_iter().for_each(prefetch_read);
             self.columns.view(dst, words);
             return Ok(());
         }

@@ -6,7 +6,8 @@
 //! consecutive words of a buffer which nobody writes is a view of them: nothing is copied.
 
 use super::mask::Mask;
-use crate::program::{Instruction, Predicate, Program, Register, Type, Write};
+use super::straight::constants;
+use crate::program::{Predicate, Program, Register, Type, Write};
 
 /// A word that a column holds: bits of a value, those above its type's width 0.
 pub trait Bits: bytemuck::Pod + Default {
@@ -212,6 +213,21 @@ impl<'m> Columns<'m> {
 
     /// Makes a register's values in the lanes of a mask; `make` gets room for those of the mask's range.
     pub fn put<B: Bits, E>(&mut self, register: Register, mask: &Mask, make: impl FnOnce(&Self, &mut [B]) -> Result<(), E>) -> Result<(), E> {
+        self.put_in(register, mask, None, make)
+    }
+
+    /// As [`Columns::put`]; where nothing but a store needs the values, they are made in `place`, and the register is left as it was.
+    #[inline(always)]
+    pub fn put_in<B: Bits, E>(
+        &mut self,
+        register: Register,
+        mask: &Mask,
+        place: Option<&mut [B]>,
+        make: impl FnOnce(&Self, &mut [B]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if let Some(place) = place {
+            return make(self, place);
+        }
         let mut made = std::mem::take(&mut B::family(&mut self.kept).spare);
         let result = make(self, &mut made[mask.range()]);
         let view = B::take_view(self, register);
@@ -244,22 +260,4 @@ fn settle<T: Copy>(column: &mut Vec<T>, made: &mut Vec<T>, mask: &Mask) {
     for ((to, &from), &is_in) in column[mask.range()].iter_mut().zip(&made[mask.range()]).zip(mask.bytes()) {
         *to = if is_in != 0 { from } else { *to };
     }
-}
-
-/// Registers that one instruction alone writes, a constant: their columns are filled once, and the instruction is done.
-pub fn constants(program: &Program) -> Vec<(usize, Register, Type, u64)> {
-    let mut writes = [0u32; 256];
-    Register::PRELOADED.iter().for_each(|(register, _)| writes[usize::from(register.0)] = 1);
-    for instruction in program.instructions() {
-        if let Some(Write::Register(register, _)) = instruction.write() {
-            writes[usize::from(register.0)] += 1;
-        }
-    }
-    let places = program.instructions().iter().enumerate();
-    places
-        .filter_map(|(index, instruction)| match *instruction {
-            Instruction::MoveImmediate { ty, dst, bits } if writes[usize::from(dst.0)] == 1 => Some((index, dst, ty, bits)),
-            _ => None,
-        })
-        .collect()
 }

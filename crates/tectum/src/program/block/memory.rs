@@ -4,6 +4,7 @@
 //! atomic words, so that lanes may race, as a program is free to, without undefined behaviour: bytes are then those of any of
 //! the stores, as `docs/programs.md` says.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::columns::Bits;
@@ -165,6 +166,16 @@ impl<'m> Memory<'m> {
         let Words::Read(words) = self.words else { return None };
         let first = usize::try_from(first).ok()?;
         words.get(..self.bytes as usize / 4)?.get(first..)?.get(..count)
+    }
+
+    /// The memory's words, taken from it, with the place of the lanes' own words, if stores go there as they are and all are there.
+    pub fn take_own(&mut self, first: u64, lanes: usize) -> Option<(&'m mut [u32], Range<usize>)> {
+        let begin = usize::try_from(first).ok()?.checked_sub(self.start as usize / 4)?;
+        let range = begin..begin.checked_add(lanes)?;
+        match &mut self.words {
+            Words::Own(words) if !self.streams && range.end <= words.len() && (first + lanes as u64) * 4 <= self.bytes => Some((std::mem::take(words), range)),
+            _ => None,
+        }
     }
 
     /// Loads for the lanes of a mask into `out`, which is the mask's range of lanes.
