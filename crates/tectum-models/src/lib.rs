@@ -9,4 +9,5 @@ pub mod rig_csv;
 pub mod run_folder;
 pub mod scenario;
 pub mod snapshot;
+pub mod spiking;
 pub mod twin;

@@ -1,0 +1,17 @@
+//! Spiking networks by one rule in integers: the same spikes on every device, thread count and number of shards.
+//!
+//! [`Neurons`] with their [`NeuronOptions`] and synapses, as [`Rows`], make a [`Network`]; a [`Simulation`] runs it.
+//! `docs/spiking.md` has the rule in words.
+
+pub mod connectome;
+mod kernels;
+mod network;
+pub mod rule;
+mod simulation;
+
+pub use network::{Network, NetworkOptions, NeuronOptions, Neurons, Rows, Synapse, SynapseList};
+pub use rule::Silence;
+pub use simulation::{Simulation, SimulationOptions, SpikeCounts};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! Synapses packed for a run: four bytes each, in rows by source, once for each part of the targets.
+//!
+//! ```text
+//! word = target within its part (23 bits) · inhibitory (1) · weight (8)
+//! ```
+//!
+//! A part holds all synapses that end in its range of neurons. Parts are what threads share out, so no two write the same sum,
+//! and what a device with bindings of limited size gets one launch each for.
+
+use std::ops::Range;
+
+use tectum::{Error, Result};
+
+use super::network::Rows;
+
+/// Bits of a word below the target: weight and sign.
+pub const TARGET_SHIFT: u32 = 9;
+/// The sign's bit.
+pub const INHIBITORY: u32 = 1 << 8;
+/// Neurons of a part, at most.
+pub const PART_NEURONS: u32 = 1 << (32 - TARGET_SHIFT);
+
+/// The synapses that end in a range of neurons.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The targets.
+    pub targets: Range<u32>,
+    /// Where each source's row begins, with the end of the last; 64 bits, since a part can have more than 2³² synapses.
+    pub starts: Vec<u64>,
+    /// Packed synapses.
+    pub words: Vec<u32>,
+}
+
+/// Packs the synapses of `sources` neurons that end in each of some ranges.
+///
+/// # Errors
+/// `Invalid` for a range longer than [`PART_NEURONS`].
+pub fn pack(sources: u32, rows: &dyn Rows, ranges: &[Range<u32>]) -> Result<Vec<Part>> {
+    ranges.iter().map(|range| part(sources, rows, range.clone())).collect()
+}
+
+fn part(sources: u32, rows: &dyn Rows, targets: Range<u32>) -> Result<Part> {
+    if targets.len() > PART_NEURONS as usize {
+        return Err(Error::invalid(format!("a part of {} neurons; at most {PART_NEURONS} are possible", targets.len())));
+    }
+    let mut starts = Vec::with_capacity(sources as usize + 1);
+    let mut end = 0u64;
+    for source in 0..sources {
+        starts.push(end);
+        rows.visit(source, &mut |synapse| end += u64::from(targets.contains(&synapse.target)));
+    }
+    starts.push(end);
+    let mut words = Vec::with_capacity(end as usize);
+    for source in 0..sources {
+        let begin = words.len();
+        rows.visit(source, &mut |synapse| {
+            if targets.contains(&synapse.target) {
+                let sign = if synapse.inhibitory { INHIBITORY } else { 0 };
+                words.push((synapse.target - targets.start) << TARGET_SHIFT | sign | u32::from(synapse.weight));
+            }
+        });
+        // By target: neighbours share a cache line.
+        words[begin..].sort_unstable();
+    }
+    Ok(Part { targets, starts, words })
+}
+
+/// Splits neurons into so many ranges of about equal length, each beginning at a multiple of 64.
+pub fn split(neurons: u32, parts: u32) -> Vec<Range<u32>> {
+    let length = neurons.div_ceil(parts.max(1)).next_multiple_of(64).min(PART_NEURONS);
+    (0..neurons).step_by(length as usize).map(|first| first..(first + length).min(neurons)).collect()
+}
+
+/// What a source's synapse adds to its target for each unit.
+#[inline(always)]
+pub fn weight_of(word: u32) -> i32 {
+    let weight = (word & 0xff) as i32;
+    if word & INHIBITORY == 0 { weight } else { -weight }
+}

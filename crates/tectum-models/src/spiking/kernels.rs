@@ -1,0 +1,321 @@
+//! The three kernels of a burst with their native twins. On the CPU one launch takes all parts, each part on one thread; on
+//! other devices each part has launches of its own.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use tectum::kernel::native::{prefetch_line, prefetch_read, simd};
+use tectum::{DType, Kernel, KernelBuilder, NativeCall};
+
+use super::connectome::{Part, TARGET_SHIFT, weight_of};
+use super::network::Network;
+use super::rule::{self, ALWAYS, NeuronState, POTENTIAL_MAX, Profile, Silence};
+
+/// Words of a profile in the table of device code.
+pub const PROFILE_WORDS: usize = 12;
+/// In the list of firings, of a neuron whose psp is its own always.
+const STATIC: u32 = u32::MAX;
+/// Words before the list of firings.
+pub const HEADER: usize = 64;
+/// Rows ahead that the native twin asks memory for.
+const AHEAD: usize = 8;
+/// Neurons that are looked at together for whether anything arrived.
+const BLOCK: usize = 32;
+
+/// The kernels of a network. On the CPU they carry its connectome and profiles.
+pub struct Kernels {
+    pub inject: Arc<Kernel>,
+    pub propagate: Arc<Kernel>,
+    pub dynamics: Arc<Kernel>,
+}
+
+/// What the native twin of the dynamics carries.
+struct Dynamics {
+    profiles: Vec<Profile>,
+    runs: Vec<(Range<u32>, u32)>,
+    silence: Silence,
+}
+
+impl Kernels {
+    /// The kernels, and for the CPU the parts that are propagated to.
+    pub fn new(network: &Network, parts: Arc<Vec<Part>>) -> Self {
+        let dynamics = Dynamics { profiles: network.profiles.clone(), runs: network.runs.clone(), silence: network.options.silence };
+        let inject = params(
+            Kernel::define("spiking_inject").read("inputs", DType::U32).read("steady", DType::U32).atomic("sums", DType::I32).atomic("fired", DType::U32),
+            &["len", "chunk", "tracked", "is_first", "steady_count", "bits_at", "bit_words"],
+        );
+        let propagate = params(
+            ["fired", "starts", "words", "senders"]
+                .into_iter()
+                .fold(Kernel::define("spiking_propagate"), |builder, name| builder.read(name, DType::U32))
+                .atomic("sums", DType::I32)
+                .atomic("totals", DType::U32),
+            &["len", "tracked", "fraction_bits", "list_at"],
+        );
+        let of_dynamics = params(
+            ["clock", "profile_of", "profiles"]
+                .into_iter()
+                .fold(Kernel::define("spiking_dynamics"), |builder, name| builder.read(name, DType::U32))
+                .atomic("sums", DType::I32)
+                .read_write("state", DType::U32)
+                .atomic("fired", DType::U32),
+            &["first", "base", "count", "len", "offset", "planes", "tracked", "skips", "seed", "fraction_bits", "list_at", "bits_at"],
+        );
+        Self {
+            inject: finish(inject.body(include_str!("../../kernels/spiking_inject.wgsl")), native_inject),
+            propagate: finish(propagate.body(include_str!("../../kernels/spiking_propagate.wgsl")).data(parts), native_propagate),
+            dynamics: finish(of_dynamics.body(include_str!("../../kernels/spiking_dynamics.wgsl")).data(Arc::new(dynamics)), native_dynamics),
+        }
+    }
+}
+
+fn params(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {
+    names.iter().fold(builder, |builder, name| builder.param(name, DType::U32))
+}
+
+fn finish(builder: KernelBuilder, native: fn(&NativeCall<'_>)) -> Arc<Kernel> {
+    builder.native(native).expect("invariant: the kernel tables of this file are well formed")
+}
+
+/// The words of a profile in the table of device code.
+pub fn profile_words(profile: &Profile) -> [u32; PROFILE_WORDS] {
+    [
+        profile.threshold as u32,
+        profile.limit as u32,
+        profile.rest as u32,
+        profile.leak,
+        profile.chance,
+        profile.refractory,
+        profile.consecutive_limit,
+        profile.snooze,
+        u32::from(profile.accumulates),
+        u32::from(profile.potential_driven),
+        0,
+        0,
+    ]
+}
+
+fn native_inject(call: &NativeCall<'_>) {
+    let (inputs, steady, sums, fired) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<i32>(2), call.write::<u32>(3));
+    let [len, chunk] = [0, 1].map(|index| call.size(index));
+    let (tracked, is_first, steady_count) = (call.u32(2) != 0, call.u32(3) != 0, call.size(4));
+    fired[0] = 0;
+    fired[call.size(5)..][..call.size(6)].fill(0);
+    let mut add = |[neuron, amount]: [u32; 2]| {
+        let (part, i) = (neuron as usize / len * chunk, neuron as usize % len);
+        sums[part + i] = sums[part + i].wrapping_add(amount as i32);
+        if tracked {
+            sums[part + len + i / 32] |= 1 << (i % 32);
+        }
+    };
+    let count = if is_first { inputs[0] as usize } else { 0 };
+    let (inputs, _) = inputs[1..].as_chunks::<2>();
+    inputs[..count].iter().for_each(|pair| add(*pair));
+    let (steady, _) = steady.as_chunks::<2>();
+    steady[..steady_count].iter().for_each(|pair| add(*pair));
+}
+
+/// Each thread walks, for its part of the targets, the rows of all that fired.
+fn native_propagate(call: &NativeCall<'_>) {
+    let parts = call.data::<Vec<Part>>();
+    let (fired, senders) = (call.read::<u32>(0), call.read::<u32>(3));
+    let (sums, totals) = (call.write::<i32>(4), call.write::<u32>(5));
+    let (len, tracked, fraction_bits) = (call.size(0), call.u32(1) != 0, call.u32(2));
+    let (list, _) = fired[call.size(3)..].as_chunks::<2>();
+    let list = &list[..fired[0] as usize];
+    let walk = |(part, sums): (&Part, &mut [i32])| {
+        let (sums, bits) = sums.split_at_mut(len);
+        let bits = if tracked { bits } else { &mut [] };
+        propagate(part, list, senders, fraction_bits, sums, bits)
+    };
+    let shared = parts.iter().zip(sums.chunks_mut(if tracked { len + len / 32 } else { len }));
+    // A synapse costs about as much as eight elements that stream.
+    let work = list.len().saturating_mul(parts.iter().map(|part| part.words.len()).sum::<usize>() / senders.len().max(1) + 1).saturating_mul(8);
+    let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
+    totals[0] = totals[0].wrapping_add(events as u32);
+}
+
+/// Adds what the firings of a list send into one part; how many synapses that were.
+fn propagate(part: &Part, list: &[[u32; 2]], senders: &[u32], fraction_bits: u32, sums: &mut [i32], bits: &mut [i32]) -> u64 {
+    let row = |neuron: u32| part.starts[neuron as usize] as usize..part.starts[neuron as usize + 1] as usize;
+    let mut events = 0;
+    for (index, &[neuron, psp]) in list.iter().enumerate() {
+        if let Some(&[later, _]) = list.get(index + 2 * AHEAD) {
+            prefetch_line(&part.starts, later as usize);
+            prefetch_line(senders, later as usize);
+        }
+        if let Some(&[next, _]) = list.get(index + AHEAD) {
+            let range = row(next);
+            prefetch_read(&part.words[range.start..range.end.min(range.start + 256)]);
+        }
+        let sender = senders[neuron as usize];
+        let unit = if psp == STATIC { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
+        let words = &part.words[row(neuron)];
+        events += words.len() as u64;
+        if bits.is_empty() {
+            for &word in words {
+                let sum = &mut sums[(word >> TARGET_SHIFT) as usize];
+                *sum = sum.wrapping_add(weight_of(word) * unit);
+            }
+        } else {
+            for &word in words {
+                let target = (word >> TARGET_SHIFT) as usize;
+                sums[target] = sums[target].wrapping_add(weight_of(word) * unit);
+                bits[target / 32] |= 1 << (target % 32);
+            }
+        }
+    }
+    events
+}
+
+/// What a part's neurons are worked on with.
+struct Place<'a> {
+    first: u32,
+    sums: &'a mut [i32],
+    arrivals: &'a mut [i32],
+    state: &'a mut [u32],
+    list: &'a mut [[u32; 2]],
+    bits: &'a mut [u32],
+    firings: usize,
+    marks: [u32; 2],
+}
+
+/// The numbers of a launch of the dynamics.
+#[derive(Clone, Copy)]
+struct Burst {
+    number: u32,
+    len: usize,
+    planes: usize,
+    seed: u32,
+    fraction_bits: u32,
+    silence: Silence,
+}
+
+fn native_dynamics(call: &NativeCall<'_>) {
+    let data = call.data::<Dynamics>();
+    let (clock, sums, state, fired) = (call.read::<u32>(0), call.write::<i32>(3), call.write::<u32>(4), call.write::<u32>(5));
+    let (first, count, len, planes, tracked) = (call.u32(0), call.size(2), call.size(3), call.size(5), call.u32(6) != 0);
+    let burst = Burst { number: clock[0].wrapping_add(call.u32(4)), len, planes, seed: call.u32(8), fraction_bits: call.u32(9), silence: data.silence };
+    let (head, rest) = fired.split_at_mut(call.size(10));
+    let (list, bits) = rest.split_at_mut(call.size(11) - call.size(10));
+    let (list, _) = list.as_chunks_mut::<2>();
+
+    let chunk = if tracked { len + len / 32 } else { len };
+    let shared = sums.chunks_mut(chunk).zip(state.chunks_mut(planes * len)).zip(list.chunks_mut(len)).zip(bits.chunks_mut(len / 32)).enumerate();
+    let places: Vec<Place<'_>> = shared
+        .map(|(part, (((sums, state), list), bits))| {
+            let (sums, arrivals) = sums.split_at_mut(len);
+            Place { first: first + (part * len) as u32, sums, arrivals, state, list, bits, firings: 0, marks: [0; 2] }
+        })
+        .collect();
+    let work = |mut place: Place<'_>| {
+        let end = (place.first + len as u32).min(first + count as u32);
+        let from = data.runs.partition_point(|(range, _)| range.end <= place.first);
+        for (range, profile) in data.runs[from..].iter().take_while(|(range, _)| range.start < end) {
+            let range = (range.start.max(place.first) - place.first) as usize..(range.end.min(end) - place.first) as usize;
+            place.run(&data.profiles[*profile as usize], range, burst);
+        }
+        place.arrivals.fill(0);
+        (place.firings, place.marks)
+    };
+    let found: Vec<(usize, [u32; 2])> =
+        if call.threads_for(2 * count) > 1 { places.into_par_iter().map(work).collect() } else { places.into_iter().map(work).collect() };
+
+    let mut total = 0;
+    for (part, (firings, marks)) in found.into_iter().enumerate() {
+        list.copy_within(part * len..part * len + firings, total);
+        total += firings;
+        for (sum, mark) in head[2..4].iter_mut().zip(marks) {
+            *sum = sum.wrapping_add(mark);
+        }
+    }
+    head[0] = total as u32;
+    head[1] = head[1].wrapping_add(total as u32);
+}
+
+impl Place<'_> {
+    /// Neurons of one profile.
+    fn run(&mut self, profile: &Profile, range: Range<usize>, burst: Burst) {
+        let tracked = !self.arrivals.is_empty();
+        let is_plain = burst.planes == 1 && !tracked && profile.leak == 0 && profile.chance == ALWAYS && profile.accumulates && profile.threshold > profile.rest;
+        let mut begin = range.start;
+        while begin < range.end {
+            let end = (begin + BLOCK).min(range.end);
+            let block = begin..end;
+            begin = end;
+            if is_plain {
+                let mut fires = [0u8; BLOCK];
+                if self.plain(profile, block.clone(), &mut fires) {
+                    for (i, fires) in block.clone().zip(fires) {
+                        if fires != 0 {
+                            self.fire(profile, i, self.sums[i], burst);
+                        }
+                    }
+                }
+                self.sums[block].fill(0);
+            } else if tracked {
+                for i in block {
+                    if self.arrivals[i / 32] as u32 & 1 << (i % 32) != 0 {
+                        self.touch(profile, i, burst);
+                    }
+                }
+            } else if self.sums[block.clone()].iter().fold(0, |any, sum| any | sum) != 0 {
+                for i in block {
+                    if self.sums[i] != 0 {
+                        self.touch(profile, i, burst);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Neurons that only add, fire and return, all of a block: those in which nothing arrived stay as they are, since none of them
+    /// waits in its window. Leaves firing potentials in the sums; whether any fires.
+    fn plain(&mut self, profile: &Profile, block: Range<usize>, fires: &mut [u8; BLOCK]) -> bool {
+        let (threshold, limit, rest) = (profile.threshold, profile.limit, profile.rest);
+        let (sums, state) = (&mut self.sums[block.clone()], &mut self.state[block]);
+        simd(
+            #[inline(always)]
+            || {
+                let mut any = 0;
+                for ((sum, state), fires) in sums.iter_mut().zip(state).zip(fires) {
+                    let potential = (*state as i32 + *sum).clamp(-POTENTIAL_MAX, POTENTIAL_MAX);
+                    let is_inside = potential >= threshold && potential <= limit;
+                    *state = if is_inside { rest } else { potential } as u32;
+                    *sum = potential;
+                    *fires = u8::from(is_inside);
+                    any |= *fires;
+                }
+                any != 0
+            },
+        )
+    }
+
+    fn touch(&mut self, profile: &Profile, i: usize, burst: Burst) {
+        let plane = |number: usize| number * burst.len + i;
+        let whole = burst.planes == 4;
+        let aux = |number: usize| if whole { self.state[plane(number)] } else { 0 };
+        let mut state = NeuronState { potential: self.state[i] as i32, last: aux(1), ready: aux(2), consecutive: aux(3) };
+        let arrived = std::mem::take(&mut self.sums[i]);
+        let neuron = self.first + i as u32;
+        let fired = profile.touch(burst.silence, &mut state, arrived, burst.number, || rule::draw(burst.seed, neuron, burst.number));
+        self.state[i] = state.potential as u32;
+        if whole {
+            (self.state[plane(1)], self.state[plane(2)], self.state[plane(3)]) = (state.last, state.ready, state.consecutive);
+        }
+        if let Some(potential) = fired {
+            self.fire(profile, i, potential, burst);
+        }
+    }
+
+    fn fire(&mut self, profile: &Profile, i: usize, potential: i32, burst: Burst) {
+        let neuron = self.first + i as u32;
+        let psp = if profile.potential_driven { rule::potential_psp(potential, burst.fraction_bits) } else { STATIC };
+        self.list[self.firings] = [neuron, psp];
+        self.firings += 1;
+        self.bits[i / 32] |= 1 << (i % 32);
+        let marks = rule::spike_marks(neuron, burst.number);
+        self.marks = [self.marks[0].wrapping_add(marks[0]), self.marks[1].wrapping_add(marks[1])];
+    }
+}

@@ -1,0 +1,352 @@
+//! A network in integers: neurons with their profiles, synapses by source, and the scale at which no sum overflows.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use tectum::{Error, Result};
+
+use super::rule::{ALWAYS, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile, Silence};
+
+/// Binary places of a potential, at most.
+const FRACTION_BITS: u32 = 16;
+
+/// The options of some neurons. Potentials are in units of psp · weight.
+///
+/// # Source
+/// The properties of a cortical area of a FEAGI genome; see `docs/spiking.md`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NeuronOptions {
+    /// Fires from this potential on.
+    pub threshold: f32,
+    /// Fires up to this potential; none is no limit.
+    pub threshold_limit: Option<f32>,
+    /// Where potentials begin, return to and leak to.
+    pub resting_potential: f32,
+    /// The part of the potential that a burst without firing takes, 0 to 1.
+    pub leak: f32,
+    /// The chance that a candidate in its window fires, 0 to 1; from 0.999 on it always does.
+    pub excitability: f32,
+    /// Bursts after a firing in which arrivals are lost.
+    pub refractory: u16,
+    /// Firings in a row after which a neuron snoozes; 0 or 65,535 for no limit.
+    pub consecutive_fire_limit: u16,
+    /// Bursts that the refractory period is longer then.
+    pub snooze: u16,
+    /// Whether a potential is kept from burst to burst.
+    pub charge_accumulation: bool,
+    /// What a firing sends through weight 1.
+    pub psp: u8,
+    /// Whether every synapse carries all of it, or it is divided by their number.
+    pub uniform_psp: bool,
+    /// Whether the firing potential, rounded and held to 0 to 255, is sent in its place.
+    pub potential_driven_psp: bool,
+}
+
+impl Default for NeuronOptions {
+    fn default() -> Self {
+        Self {
+            threshold: 1.0,
+            threshold_limit: None,
+            resting_potential: 0.0,
+            leak: 0.0,
+            excitability: 1.0,
+            refractory: 0,
+            consecutive_fire_limit: 0,
+            snooze: 0,
+            charge_accumulation: true,
+            psp: 1,
+            uniform_psp: false,
+            potential_driven_psp: false,
+        }
+    }
+}
+
+/// A synapse's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Synapse {
+    /// The neuron at which it ends.
+    pub target: u32,
+    /// What it multiplies its sender's psp by.
+    pub weight: u8,
+    /// Whether it takes away instead.
+    pub inhibitory: bool,
+}
+
+/// Synapses by source: what a network is made from, twice over, so that it need not be held in memory.
+pub trait Rows: Sync {
+    /// Visits a source's synapses, the same ones in the same order each time.
+    fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse));
+}
+
+/// Synapses in memory, by source.
+#[derive(Debug, Clone, Default)]
+pub struct SynapseList {
+    starts: Vec<u64>,
+    synapses: Vec<Synapse>,
+}
+
+impl SynapseList {
+    /// Sorts synapses by source; those of a source stay in their order.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the synapse, if its source is no neuron.
+    pub fn new(neurons: u32, list: &[(u32, Synapse)]) -> Result<Self> {
+        let mut starts = vec![0u64; neurons as usize + 1];
+        for (index, (source, _)) in list.iter().enumerate() {
+            let count = starts.get_mut(*source as usize + 1);
+            *count.ok_or_else(|| Error::invalid(format!("synapse {index}: source {source} of {neurons} neurons")))? += 1;
+        }
+        for index in 0..neurons as usize {
+            starts[index + 1] += starts[index];
+        }
+        let mut next = starts.clone();
+        let mut synapses = vec![Synapse { target: 0, weight: 0, inhibitory: false }; list.len()];
+        for (source, synapse) in list {
+            synapses[next[*source as usize] as usize] = *synapse;
+            next[*source as usize] += 1;
+        }
+        Ok(Self { starts, synapses })
+    }
+}
+
+impl Rows for SynapseList {
+    fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse)) {
+        let range = self.starts[source as usize] as usize..self.starts[source as usize + 1] as usize;
+        self.synapses[range].iter().copied().for_each(visit);
+    }
+}
+
+/// Neurons, before they are connected.
+#[derive(Debug, Clone, Default)]
+pub struct Neurons {
+    groups: Vec<(u32, NeuronOptions)>,
+    count: u32,
+}
+
+impl Neurons {
+    /// Adds so many alike; gives their numbers.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the option, if one is out of its range, or beyond 2³¹ neurons.
+    pub fn add(&mut self, count: u32, options: &NeuronOptions) -> Result<Range<u32>> {
+        check(options)?;
+        let end = self.count.checked_add(count).filter(|&end| end < 1 << 31);
+        let end = end.ok_or_else(|| Error::invalid(format!("{} and {count} neurons; at most 2^31 are possible", self.count)))?;
+        match self.groups.last_mut() {
+            Some((last, same)) if same == options => *last += count,
+            _ => self.groups.push((count, options.clone())),
+        }
+        Ok(std::mem::replace(&mut self.count, end)..end)
+    }
+
+    /// Neurons so far.
+    pub fn len(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+fn check(options: &NeuronOptions) -> Result<()> {
+    let part = |name: &str, value: f32| match value {
+        value if (0.0..=1.0).contains(&value) => Ok(()),
+        value => Err(Error::invalid(format!("{name} {value}; 0 to 1 is needed"))),
+    };
+    part("leak", options.leak)?;
+    part("excitability", options.excitability)?;
+    for (name, value) in [("threshold", options.threshold), ("resting_potential", options.resting_potential)] {
+        if !value.is_finite() {
+            return Err(Error::invalid(format!("{name} {value}; a finite number is needed")));
+        }
+    }
+    match options.threshold_limit {
+        Some(limit) if !(limit >= options.threshold) => {
+            Err(Error::invalid(format!("threshold_limit {limit} below threshold {}: such a neuron never fires", options.threshold)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the neurons of a network have in common.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkOptions {
+    /// What a burst without arrivals does.
+    pub silence: Silence,
+    /// Added to each neuron's number for its draws.
+    pub seed: u32,
+    /// The most that may be injected into a neuron in one burst, either way; the scale leaves room for it.
+    pub most_injected: f32,
+}
+
+impl Default for NetworkOptions {
+    fn default() -> Self {
+        Self { silence: Silence::Counts, seed: 0, most_injected: 1024.0 }
+    }
+}
+
+/// A network that can run, whatever the device.
+pub struct Network {
+    pub(super) options: NetworkOptions,
+    pub(super) fraction_bits: u32,
+    pub(super) profiles: Vec<Profile>,
+    /// The profile of each neuron, by runs of neurons.
+    pub(super) runs: Vec<(Range<u32>, u32)>,
+    /// For each neuron the unit that its firing sends, or, where that hangs on the firing, the synapses that share it.
+    pub(super) senders: Vec<u32>,
+    pub(super) rows: Box<dyn Rows>,
+    /// Whether a sum of 0 must be told from silence.
+    pub(super) zero_sums_matter: bool,
+    synapses: u64,
+}
+
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Network({} neurons, {} synapses, {} binary places)", self.neurons(), self.synapses, self.fraction_bits)
+    }
+}
+
+impl Network {
+    /// Connects neurons and chooses the scale: as many binary places, up to 16, as leave every possible sum within 2³⁰.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the synapse or the neuron, for a target that is none, or where even whole numbers could overflow.
+    pub fn new(neurons: &Neurons, rows: Box<dyn Rows>, options: NetworkOptions) -> Result<Self> {
+        let count = neurons.count as usize;
+        if count == 0 {
+            return Err(Error::invalid("a network without neurons"));
+        }
+        let by_neuron = || neurons.groups.iter().flat_map(|(count, options)| std::iter::repeat_n(options, *count as usize));
+        let mut out_degrees = vec![0u32; count];
+        // Of each neuron: the most that can arrive in a burst, and half of all weights, which the rounding of units can add.
+        let (mut most, mut slack) = (vec![0.0f64; count], vec![0.0f64; count]);
+        let mut fault = None;
+        for (source, options) in by_neuron().enumerate() {
+            let mut degree = 0u32;
+            rows.visit(source as u32, &mut |_| degree += 1);
+            out_degrees[source] = degree;
+            let psp = if options.potential_driven_psp { 255.0 } else { f64::from(options.psp) };
+            let psp = if options.uniform_psp { psp } else { psp / f64::from(degree.max(1)) };
+            rows.visit(source as u32, &mut |synapse| {
+                match most.get_mut(synapse.target as usize) {
+                    Some(most) => {
+                        *most += psp * f64::from(synapse.weight);
+                        slack[synapse.target as usize] += 0.5 * f64::from(synapse.weight);
+                    }
+                    None => fault = Some((source, synapse.target)),
+                }
+            });
+        }
+        if let Some((source, target)) = fault {
+            return Err(Error::invalid(format!("a synapse of neuron {source} ends at {target} of {count} neurons")));
+        }
+
+        let fits = |bits: u32| {
+            let scale = f64::from(1u32 << bits);
+            let injected = 2.0 * f64::from(options.most_injected);
+            let full = |(most, slack): (&f64, &f64)| (most + injected) * scale + slack > f64::from(POTENTIAL_MAX);
+            most.iter().zip(&slack).position(full)
+        };
+        let threshold_fits = |bits: u32| {
+            let largest = |options: &NeuronOptions| [options.threshold, options.threshold_limit.unwrap_or(0.0), options.resting_potential].map(f32::abs);
+            let most = neurons.groups.iter().flat_map(|(_, options)| largest(options)).filter(|value| *value <= POTENTIAL_MAX as f32 / 2.0).fold(0.0, f32::max);
+            f64::from(most) * f64::from(1u32 << bits) <= f64::from(POTENTIAL_MAX)
+        };
+        let fraction_bits = (0..=FRACTION_BITS).rev().find(|&bits| fits(bits).is_none() && threshold_fits(bits));
+        let fraction_bits = fraction_bits.ok_or_else(|| {
+            let neuron = fits(0).unwrap_or(0);
+            Error::invalid(format!("neuron {neuron} can receive {:.0} in one burst; at most {POTENTIAL_MAX} are possible", most[neuron]))
+        })?;
+
+        let mut known: HashMap<Profile, u32> = HashMap::new();
+        let (mut profiles, mut runs) = (Vec::new(), Vec::<(Range<u32>, u32)>::new());
+        let mut first = 0;
+        for (count, options) in &neurons.groups {
+            let profile = profile(options, fraction_bits);
+            let index = *known.entry(profile).or_insert_with(|| {
+                profiles.push(profile);
+                profiles.len() as u32 - 1
+            });
+            match runs.last_mut() {
+                Some((range, same)) if *same == index => range.end += count,
+                _ => runs.push((first..first + count, index)),
+            }
+            first += count;
+        }
+        let senders = by_neuron().zip(&out_degrees).map(|(options, &degree)| {
+            let share = if options.uniform_psp { 1 } else { degree.max(1) };
+            if options.potential_driven_psp { share } else { super::rule::unit(u32::from(options.psp), fraction_bits, share) }
+        });
+        // Neurons that may wait in their window for another arrival, or that only arrivals move on.
+        let waits = |profile: &Profile| profile.chance != ALWAYS || profile.consecutive_limit != 0 || profile.threshold <= profile.rest;
+        let is_frozen = |profile: &Profile| options.silence == Silence::Skips && (profile.leak != 0 || profile.refractory != 0);
+        Ok(Self {
+            zero_sums_matter: profiles.iter().any(|profile| waits(profile) || is_frozen(profile)),
+            senders: senders.collect(),
+            synapses: out_degrees.iter().map(|&degree| u64::from(degree)).sum(),
+            options,
+            fraction_bits,
+            profiles,
+            runs,
+            rows,
+        })
+    }
+
+    /// Neurons.
+    pub fn neurons(&self) -> u32 {
+        self.senders.len() as u32
+    }
+
+    /// Synapses.
+    pub fn synapses(&self) -> u64 {
+        self.synapses
+    }
+
+    /// Binary places of a potential.
+    pub fn fraction_bits(&self) -> u32 {
+        self.fraction_bits
+    }
+
+    /// A potential in fixed point: the nearest.
+    ///
+    /// # Errors
+    /// `Invalid` beyond what may be injected.
+    pub(super) fn injected(&self, neuron: u32, amount: f32) -> Result<i32> {
+        if neuron >= self.neurons() {
+            return Err(Error::invalid(format!("injection into neuron {neuron} of {}", self.neurons())));
+        }
+        if !(amount.abs() <= self.options.most_injected) {
+            return Err(Error::invalid(format!("injection of {amount} into neuron {neuron}; the most is {} either way", self.options.most_injected)));
+        }
+        Ok(fixed(amount, self.fraction_bits))
+    }
+}
+
+/// A number in fixed point, the nearest within what a potential can be.
+fn fixed(value: f32, fraction_bits: u32) -> i32 {
+    let scaled = (f64::from(value) * f64::from(1u32 << fraction_bits)).round();
+    scaled.clamp(-f64::from(POTENTIAL_MAX), f64::from(POTENTIAL_MAX)) as i32
+}
+
+fn profile(options: &NeuronOptions, fraction_bits: u32) -> Profile {
+    let beyond = |value: f32| f64::from(value) * f64::from(1u32 << fraction_bits) > f64::from(POTENTIAL_MAX);
+    let bound = |value: f32| if beyond(value) { NEVER } else { fixed(value, fraction_bits) };
+    let limit = match options.consecutive_fire_limit {
+        u16::MAX => 0,
+        limit => u32::from(limit),
+    };
+    Profile {
+        threshold: bound(options.threshold),
+        limit: options.threshold_limit.map_or(NEVER, bound),
+        rest: fixed(options.resting_potential, fraction_bits),
+        leak: (f64::from(options.leak) * f64::from(LEAK_ONE)).round() as u32,
+        chance: if options.excitability >= 0.999 { ALWAYS } else { (f64::from(options.excitability) * 4_294_967_296.0) as u32 },
+        refractory: u32::from(options.refractory),
+        consecutive_limit: limit,
+        snooze: if limit == 0 { 0 } else { u32::from(options.snooze) },
+        accumulates: options.charge_accumulation,
+        potential_driven: options.potential_driven_psp,
+    }
+}

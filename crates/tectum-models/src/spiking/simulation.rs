@@ -1,0 +1,447 @@
+//! A network that runs: its state on one device, or split by target over several, burst after burst.
+//!
+//! ```text
+//! burst: propagate (what fired in the burst before) → inject → dynamics → what fires, in a list on the device
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tectum::{Api, DType, Device, Error, Executable, Plan, PlanBuilder, Result, View};
+
+use super::connectome::{self, Part};
+use super::kernels::{HEADER, Kernels, PROFILE_WORDS, profile_words};
+use super::network::Network;
+use super::rule::Silence;
+
+/// Neurons of a part on the CPU: its sums fill a common L2.
+const CPU_PART_NEURONS: u32 = 1 << 19;
+/// Workgroups that walk rows.
+const WALKERS: u32 = 2048;
+/// Bursts of the plan that runs several at once.
+const BATCH: u32 = 16;
+
+/// How a network runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimulationOptions {
+    /// What arrives at some neurons in every burst, such as the power area's.
+    pub steady: Vec<(u32, f32)>,
+    /// The most injections into one burst.
+    pub most_inputs: usize,
+    /// Parts that the targets of a device are split into; by its size if none.
+    pub parts: Option<u32>,
+}
+
+impl Default for SimulationOptions {
+    fn default() -> Self {
+        Self { steady: Vec::new(), most_inputs: 4096, parts: None }
+    }
+}
+
+/// What a run has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SpikeCounts {
+    /// Bursts; the first is number 1.
+    pub bursts: u32,
+    /// Firings.
+    pub spikes: u64,
+    /// Synapses that carried a spike.
+    pub events: u64,
+    /// The same for the same (burst, neuron) pairs, in whatever order, on whatever device.
+    pub spike_hash: u64,
+}
+
+/// A network with its state.
+pub struct Simulation {
+    network: Arc<Network>,
+    shards: Vec<Shard>,
+    inputs: Vec<(u32, i32)>,
+    most_inputs: usize,
+    counts: SpikeCounts,
+}
+
+impl std::fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Simulation({:?} on {} devices, {:?})", self.network, self.shards.len(), self.counts)
+    }
+}
+
+/// What a plan's slots are.
+#[derive(Clone)]
+struct Views {
+    clock: View,
+    inputs: View,
+    state: View,
+    sums: View,
+    fired: View,
+    totals: View,
+    head: View,
+    events: View,
+}
+
+/// The targets that one device has.
+struct Shard {
+    targets: Range<u32>,
+    views: Views,
+    single: Executable,
+    batch: Option<Executable>,
+    /// Spikes, marks and events as the device last told them.
+    told: [u32; 4],
+    shape: Shape,
+}
+
+/// Where things are in a shard's buffers.
+struct Shape {
+    targets: Range<u32>,
+    ranges: Vec<Range<u32>>,
+    len: usize,
+    planes: usize,
+    tracked: bool,
+    list_at: usize,
+    bits_at: usize,
+    bit_words: usize,
+}
+
+impl Simulation {
+    /// Puts a network on a device; nothing has fired yet, and every potential is at rest.
+    ///
+    /// # Errors
+    /// `Invalid` for an injection that the network refuses; what compiling a plan reports.
+    pub fn new(network: Arc<Network>, device: &Device, options: &SimulationOptions) -> Result<Self> {
+        Self::sharded(network, std::slice::from_ref(device), options)
+    }
+
+    /// Splits a network by target over devices, which may be the same one several times; each burst they exchange what fired.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`]; `Invalid` without a device.
+    pub fn sharded(network: Arc<Network>, devices: &[Device], options: &SimulationOptions) -> Result<Self> {
+        if devices.is_empty() {
+            return Err(Error::invalid("a simulation on no device"));
+        }
+        let ranges = connectome::split(network.neurons(), devices.len() as u32);
+        let shards = ranges.into_iter().zip(devices).map(|(range, device)| Shard::new(&network, range, device, options, devices.len() == 1));
+        let shards = shards.collect::<Result<Vec<_>>>()?;
+        Ok(Self { network, shards, inputs: Vec::new(), most_inputs: options.most_inputs, counts: SpikeCounts::default() })
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// What the run has done.
+    pub fn counts(&self) -> SpikeCounts {
+        self.counts
+    }
+
+    /// Adds to what arrives in the next burst.
+    ///
+    /// # Errors
+    /// `Invalid`, and nothing is added, for a neuron that is none or is injected twice, more than the network leaves room for, or
+    /// more injections than the simulation was made for.
+    pub fn inject(&mut self, inputs: &[(u32, f32)]) -> Result<()> {
+        if self.inputs.len() + inputs.len() > self.most_inputs {
+            return Err(Error::invalid(format!("{} injections into one burst; at most {}", self.inputs.len() + inputs.len(), self.most_inputs)));
+        }
+        let added = inputs.iter().map(|&(neuron, amount)| Ok((neuron, self.network.injected(neuron, amount)?))).collect::<Result<Vec<_>>>()?;
+        let mut all: Vec<u32> = self.inputs.iter().chain(&added).map(|(neuron, _)| *neuron).collect();
+        all.sort_unstable();
+        if let Some(twice) = all.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::invalid(format!("neuron {} is injected twice in one burst", twice[0])));
+        }
+        self.inputs.extend(added);
+        Ok(())
+    }
+
+    /// Runs so many bursts.
+    ///
+    /// # Errors
+    /// What the devices report; the run cannot go on then.
+    pub fn run(&mut self, bursts: u32) -> Result<SpikeCounts> {
+        let mut left = bursts;
+        while left > 0 {
+            let taken = match &self.shards[..] {
+                [Shard { batch: Some(_), .. }] if left >= BATCH => BATCH,
+                _ => 1,
+            };
+            self.submit(taken)?;
+            left -= taken;
+        }
+        Ok(self.counts)
+    }
+
+    fn submit(&mut self, bursts: u32) -> Result<()> {
+        let burst = self.counts.bursts + 1;
+        for shard in &mut self.shards {
+            shard.submit(burst, bursts, &self.inputs)?;
+        }
+        self.inputs.clear();
+        self.counts.bursts += bursts;
+        for shard in &mut self.shards {
+            let [spikes, first, second, events] = shard.news(bursts);
+            self.counts.spikes += u64::from(spikes);
+            self.counts.events += u64::from(events);
+            let [low, high] = [self.counts.spike_hash as u32, (self.counts.spike_hash >> 32) as u32];
+            self.counts.spike_hash = u64::from(low.wrapping_add(first)) | u64::from(high.wrapping_add(second)) << 32;
+        }
+        if self.shards.len() > 1 {
+            let mut list = Vec::new();
+            for shard in &self.shards {
+                list.extend(shard.list()?);
+            }
+            for shard in &mut self.shards {
+                shard.set_list(&list)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The neurons that fired in the last burst, ascending.
+    ///
+    /// # Errors
+    /// What the devices report.
+    pub fn fired(&self) -> Result<Vec<u32>> {
+        let shards = if self.shards.len() > 1 { &self.shards[..1] } else { &self.shards[..] };
+        let mut fired = Vec::new();
+        for shard in shards {
+            fired.extend(shard.list()?.into_iter().map(|[neuron, _]| neuron));
+        }
+        fired.sort_unstable();
+        Ok(fired)
+    }
+
+    /// The potential of every neuron, in units of psp · weight.
+    ///
+    /// # Errors
+    /// What the devices report.
+    pub fn potentials(&self) -> Result<Vec<f64>> {
+        let scale = f64::from(1u32 << self.network.fraction_bits);
+        let mut all = Vec::with_capacity(self.network.neurons() as usize);
+        for shard in &self.shards {
+            all.extend(shard.potentials(&self.network, self.counts.bursts)?.into_iter().map(|potential| f64::from(potential) / scale));
+        }
+        Ok(all)
+    }
+}
+
+impl Shard {
+    fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, alone: bool) -> Result<Self> {
+        let is_cpu = device.info().api == Api::Cpu;
+        let shape = Shape::new(network, targets.clone(), device, options);
+        let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, &shape.ranges)?);
+        let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
+        let steady = local(&targets, options.steady.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
+        let build = |bursts: u32| record(network, &shape, &kernels, &parts, &steady, bursts, options, is_cpu);
+        let (plan, views) = build(1)?;
+        let mut single = plan.compile(device)?;
+        let mut state = vec![0u32; views.state.len()];
+        for (range, profile) in &network.runs {
+            let rest = network.profiles[*profile as usize].rest as u32;
+            for neuron in range.start.max(targets.start)..range.end.min(targets.end) {
+                state[shape.potential_at((neuron - targets.start) as usize)] = rest;
+            }
+        }
+        single.write_state::<f32>(views.state, bytemuck::cast_slice(&state))?;
+        // On another device its tables would be there twice.
+        let batch = match alone && is_cpu {
+            true => {
+                let (plan, other) = build(BATCH)?;
+                let pairs = [(other.state, views.state), (other.sums, views.sums), (other.fired, views.fired), (other.totals, views.totals)];
+                let buffers = pairs.iter().map(|(other, view)| Ok((*other, single.state_buffer(*view)?))).collect::<Result<Vec<_>>>()?;
+                let shared: Vec<_> = buffers.iter().map(|(view, buffer)| (*view, buffer)).collect();
+                Some(plan.compile_with(device, &shared)?)
+            }
+            false => None,
+        };
+        Ok(Self { targets, views, single, batch, told: [0; 4], shape })
+    }
+
+    fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)]) -> Result<()> {
+        let inputs = local(&self.targets, inputs.iter().map(|&input| Ok(input)))?;
+        let executable = if bursts > 1 { self.batch.as_mut().unwrap_or(&mut self.single) } else { &mut self.single };
+        executable.input::<u32>(self.views.clock)[0] = burst;
+        let slot = executable.input::<u32>(self.views.inputs);
+        slot[0] = (inputs.len() / 2) as u32;
+        slot[1..][..inputs.len()].copy_from_slice(&inputs);
+        executable.run().map(|_| ())
+    }
+
+    /// Spikes, both marks and events since they were last asked for.
+    fn news(&mut self, bursts: u32) -> [u32; 4] {
+        let executable = if bursts > 1 { self.batch.as_ref().unwrap_or(&self.single) } else { &self.single };
+        let (head, events) = (executable.output::<u32>(self.views.head), executable.output::<u32>(self.views.events));
+        let now = [head[1], head[2], head[3], events[0]];
+        let before = std::mem::replace(&mut self.told, now);
+        [0, 1, 2, 3].map(|index| now[index].wrapping_sub(before[index]))
+    }
+
+    /// What fired, with what each firing sends.
+    fn list(&self) -> Result<Vec<[u32; 2]>> {
+        let head = self.single.read_state::<f32>(self.views.fired.part(0..HEADER))?;
+        let count = head[0].to_bits() as usize;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let words = self.single.read_state::<f32>(self.views.fired.part(self.shape.list_at..self.shape.list_at + 2 * count))?;
+        Ok(words.chunks_exact(2).map(|pair| [pair[0].to_bits(), pair[1].to_bits()]).collect())
+    }
+
+    /// Gives the device all that fired, on whatever device.
+    fn set_list(&mut self, list: &[[u32; 2]]) -> Result<()> {
+        let count = [f32::from_bits(list.len() as u32)];
+        self.single.write_state::<f32>(self.views.fired.part(0..1), &count)?;
+        if list.is_empty() {
+            return Ok(());
+        }
+        let words: &[f32] = bytemuck::cast_slice(list);
+        self.single.write_state::<f32>(self.views.fired.part(self.shape.list_at..self.shape.list_at + words.len()), words)
+    }
+
+    /// The potentials, with the leak of the bursts in which nothing arrived.
+    fn potentials(&self, network: &Network, burst: u32) -> Result<Vec<i32>> {
+        let state = self.single.read_state::<f32>(self.views.state)?;
+        let leaks = self.shape.planes == 4 && network.options.silence == Silence::Counts;
+        let mut potentials = Vec::with_capacity(self.targets.len());
+        for (range, profile) in &network.runs {
+            let profile = &network.profiles[*profile as usize];
+            for neuron in range.start.max(self.targets.start)..range.end.min(self.targets.end) {
+                let at = self.shape.potential_at((neuron - self.targets.start) as usize);
+                let silent = if leaks { burst - state[at + self.shape.len].to_bits() } else { 0 };
+                potentials.push(profile.leaked(state[at].to_bits() as i32, silent));
+            }
+        }
+        Ok(potentials)
+    }
+}
+
+impl Shape {
+    fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions) -> Self {
+        let count = targets.len() as u32;
+        let natural = if device.info().api == Api::Cpu { count.div_ceil(CPU_PART_NEURONS) } else { count.div_ceil(connectome::PART_NEURONS) };
+        // Views of parts begin at multiples of 64 elements, and so do the bits behind a part's sums.
+        let len = count.div_ceil(options.parts.unwrap_or(natural).max(1)).next_multiple_of(2048).min(connectome::PART_NEURONS) as usize;
+        let ranges: Vec<Range<u32>> = targets.clone().step_by(len).map(|first| first..(first + len as u32).min(targets.end)).collect();
+        let padded = ranges.len() * len;
+        let counts = network.options.silence == Silence::Counts;
+        let has_past = |profile: &super::rule::Profile| profile.refractory != 0 || profile.consecutive_limit != 0 || (counts && profile.leak != 0);
+        Self {
+            targets,
+            len,
+            planes: if network.profiles.iter().any(has_past) { 4 } else { 1 },
+            tracked: network.zero_sums_matter,
+            list_at: HEADER,
+            bits_at: HEADER + 2 * padded,
+            bit_words: padded / 32,
+            ranges,
+        }
+    }
+
+    /// Words of a part's sums, with its bits of arrivals.
+    fn chunk(&self) -> usize {
+        if self.tracked { self.len + self.len / 32 } else { self.len }
+    }
+
+    /// Where the potential of a shard's neuron is in the state.
+    fn potential_at(&self, i: usize) -> usize {
+        i / self.len * self.planes * self.len + i % self.len
+    }
+}
+
+/// The injections into a shard's neurons, numbered within it: neuron and amount in turn.
+fn local(targets: &Range<u32>, inputs: impl Iterator<Item = Result<(u32, i32)>>) -> Result<Vec<u32>> {
+    let mut words = Vec::new();
+    for input in inputs {
+        let (neuron, amount) = input?;
+        if targets.contains(&neuron) {
+            words.extend([neuron - targets.start, amount as u32]);
+        }
+    }
+    Ok(words)
+}
+
+/// Records so many bursts.
+fn record(network: &Network, shape: &Shape, kernels: &Kernels, parts: &[Part], steady: &[u32], bursts: u32, options: &SimulationOptions, is_cpu: bool) -> Result<(Plan, Views)> {
+    let mut plan = PlanBuilder::new("spiking");
+    let padded = shape.ranges.len() * shape.len;
+    let views = Views {
+        clock: plan.input("clock", DType::U32, 1),
+        inputs: plan.input("inputs", DType::U32, 1 + 2 * options.most_inputs),
+        state: plan.state("state", DType::F32, shape.planes * padded),
+        sums: plan.state("sums", DType::F32, shape.ranges.len() * shape.chunk()),
+        fired: plan.state("fired", DType::F32, shape.bits_at + shape.bit_words),
+        totals: plan.state("totals", DType::F32, HEADER),
+        head: plan.output("head", DType::U32, HEADER),
+        events: plan.output("events", DType::U32, HEADER),
+    };
+    let [state, fired, totals] = [views.state, views.fired, views.totals].map(|view| view.reinterpret(DType::U32));
+    let sums = views.sums.reinterpret(DType::I32);
+    let steady_view = plan.constant("steady", if steady.is_empty() { &[0] } else { steady });
+    let senders = plan.constant("senders", &network.senders);
+    // The CPU's twins carry profiles and synapses; other devices have them in buffers.
+    let profile_of = plan.constant("profile_of", &if is_cpu { vec![0] } else { profile_of(network, &shape.targets) });
+    let table: Vec<u32> = network.profiles.iter().flat_map(profile_words).collect();
+    let profiles = plan.constant("profiles", if is_cpu { &[0; PROFILE_WORDS] } else { &table[..] });
+    let mut rows = Vec::new();
+    for part in parts.iter().take(if is_cpu { 1 } else { parts.len() }) {
+        rows.push(if is_cpu { [plan.constant("starts", &[0u32]), plan.constant("words", &[0u32])] } else { rows_of(&mut plan, part)? });
+    }
+
+    let tracked = u32::from(shape.tracked);
+    let [len, chunk] = [shape.len as u32, shape.chunk() as u32];
+    for burst in 0..bursts {
+        for (index, [starts, words]) in rows.iter().enumerate() {
+            let sums = if is_cpu { sums } else { sums.part(index * shape.chunk()..(index + 1) * shape.chunk()) };
+            let params = [len, tracked, network.fraction_bits, shape.list_at as u32];
+            plan.launch(&kernels.propagate, &[fired, *starts, *words, senders, sums, totals], &params, WALKERS)?;
+        }
+        let params = [len, chunk, tracked, u32::from(burst == 0), (steady.len() / 2) as u32, shape.bits_at as u32, shape.bit_words as u32];
+        plan.launch(&kernels.inject, &[views.inputs, steady_view, sums, fired], &params, (shape.bit_words as u32).div_ceil(256).clamp(1, 1024))?;
+        for (index, range) in shape.ranges.iter().enumerate().take(rows.len()) {
+            let count = if is_cpu { shape.targets.len() } else { range.len() };
+            let (sums, state, profile_of) = if is_cpu {
+                (sums, state, profile_of)
+            } else {
+                let (chunk, planes) = (shape.chunk(), shape.planes * shape.len);
+                let first = index * shape.len;
+                (sums.part(index * chunk..(index + 1) * chunk), state.part(index * planes..(index + 1) * planes), profile_of.part(first..first + range.len()))
+            };
+            let params = [
+                range.start,
+                (index * shape.len) as u32,
+                count as u32,
+                len,
+                burst,
+                shape.planes as u32,
+                tracked,
+                u32::from(network.options.silence == Silence::Skips),
+                network.options.seed,
+                network.fraction_bits,
+                shape.list_at as u32,
+                shape.bits_at as u32,
+            ];
+            plan.launch(&kernels.dynamics, &[views.clock, profile_of, profiles, sums, state, fired], &params, (range.len() as u32).div_ceil(256))?;
+        }
+    }
+    plan.copy(fired.part(0..HEADER), views.head)?;
+    plan.copy(totals, views.events)?;
+    Ok((plan.finish()?, views))
+}
+
+/// The profile of each of some neurons.
+fn profile_of(network: &Network, targets: &Range<u32>) -> Vec<u32> {
+    let mut all = Vec::with_capacity(targets.len());
+    for (range, profile) in &network.runs {
+        let part = range.start.max(targets.start)..range.end.min(targets.end);
+        all.extend(part.map(|_| *profile));
+    }
+    all
+}
+
+/// A part's rows in the buffers of a device.
+fn rows_of(plan: &mut PlanBuilder, part: &Part) -> Result<[View; 2]> {
+    let starts = part.starts.iter().map(|&start| u32::try_from(start).ok()).collect::<Option<Vec<u32>>>();
+    let starts = starts.ok_or_else(|| Error::unsupported(format!("{} synapses in one part; a device takes up to 2^32, so split the network into more parts", part.words.len())))?;
+    let words = if part.words.is_empty() { &[0] } else { &part.words[..] };
+    Ok([plan.constant("starts", &starts), plan.constant("words", words)])
+}

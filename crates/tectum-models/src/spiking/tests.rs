@@ -1,0 +1,160 @@
+//! The engine against a naive one, and every row of the list of disagreements worked by hand.
+
+mod naive;
+mod worked;
+
+use std::sync::Arc;
+
+use tectum::Device;
+
+use super::*;
+use self::naive::Naive;
+
+/// A small generator for tests: `SplitMix64` (S. Vigna).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize].clone()
+    }
+}
+
+/// A network with random options, as the engine and the naive one take it.
+struct Case {
+    groups: Vec<(u32, NeuronOptions)>,
+    synapses: Vec<(u32, Synapse)>,
+    options: NetworkOptions,
+    steady: Vec<(u32, f32)>,
+}
+
+fn case(seed: u64) -> Case {
+    let random = &mut Random(seed);
+    let group = |random: &mut Random| {
+        let threshold = random.pick(&[1.0, 1.0, 3.0, 0.5, 20.0, 0.0, -1.0]);
+        let options = NeuronOptions {
+            threshold,
+            threshold_limit: random.pick(&[None, None, None, Some(threshold + 2.0)]),
+            resting_potential: random.pick(&[0.0, 0.0, 0.0, 0.25, -0.5]),
+            leak: random.pick(&[0.0, 0.0, 0.1, 0.5, 1.0, 0.003]),
+            excitability: random.pick(&[1.0, 1.0, 1.0, 0.5, 0.05, 0.0]),
+            refractory: random.pick(&[0, 0, 0, 1, 3]),
+            consecutive_fire_limit: random.pick(&[0, 0, 3, 1, 65_535]),
+            snooze: random.pick(&[0, 2, 5]),
+            charge_accumulation: random.below(4) > 0,
+            psp: random.pick(&[1, 5, 255, 0]),
+            uniform_psp: random.below(2) == 0,
+            potential_driven_psp: random.below(5) == 0,
+        };
+        (1 + random.below(60) as u32, options)
+    };
+    let groups: Vec<_> = (0..1 + random.below(5)).map(|_| group(random)).collect();
+    let neurons: u64 = groups.iter().map(|(count, _)| u64::from(*count)).sum();
+    let mut synapses = Vec::new();
+    for _ in 0..random.below(neurons * 8) {
+        let synapse = Synapse { target: random.below(neurons) as u32, weight: random.pick(&[1, 1, 2, 9, 255]), inhibitory: random.below(4) == 0 };
+        synapses.push((random.below(neurons) as u32, synapse));
+    }
+    let silence = random.pick(&[Silence::Counts, Silence::Counts, Silence::Skips]);
+    let steady = (0..random.below(4).min(neurons)).map(|neuron| (neuron as u32, 1.0 + neuron as f32)).collect();
+    Case { groups, synapses, options: NetworkOptions { silence, seed: random.next() as u32, most_injected: 100.0 }, steady }
+}
+
+fn network(case: &Case) -> Arc<Network> {
+    let mut neurons = Neurons::default();
+    for (count, options) in &case.groups {
+        neurons.add(*count, options).unwrap();
+    }
+    let rows = SynapseList::new(neurons.len(), &case.synapses).unwrap();
+    Arc::new(Network::new(&neurons, Box::new(rows), case.options.clone()).unwrap())
+}
+
+/// What arrives from outside in a burst: now and then a few neurons.
+fn inputs(random: &mut Random, neurons: u64) -> Vec<(u32, f32)> {
+    let mut inputs: Vec<(u32, f32)> = Vec::new();
+    for _ in 0..random.below(6) {
+        let neuron = random.below(neurons) as u32;
+        if !inputs.iter().any(|(other, _)| *other == neuron) {
+            inputs.push((neuron, random.pick(&[1.0, 30.0, 0.4, -2.0])));
+        }
+    }
+    if random.below(3) == 0 { inputs } else { Vec::new() }
+}
+
+/// Runs a case on some devices beside the naive engine: the same firings and potentials after every burst.
+fn check(seed: u64, devices: &[Device], parts: Option<u32>, bursts: u32) {
+    let case = case(seed);
+    let network = network(&case);
+    let mut naive = Naive::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
+    let options = SimulationOptions { steady: case.steady.clone(), parts, ..SimulationOptions::default() };
+    let mut simulation = Simulation::sharded(network, devices, &options).unwrap();
+    let random = &mut Random(seed ^ 0xabcd);
+    for burst in 1..=bursts {
+        let inputs = inputs(random, naive.len() as u64);
+        simulation.inject(&inputs).unwrap();
+        simulation.run(1).unwrap();
+        let fired = naive.burst(case.steady.iter().chain(&inputs));
+        assert_eq!(simulation.fired().unwrap(), fired, "seed {seed}, burst {burst}: firings");
+        assert_eq!(simulation.potentials().unwrap(), naive.potentials(), "seed {seed}, burst {burst}: potentials of {:?} with {:?}", case.groups, case.options);
+    }
+    assert_eq!(simulation.counts(), naive.counts(), "seed {seed}");
+}
+
+fn cpu() -> Device {
+    Device::open("cpu").unwrap()
+}
+
+#[test]
+fn two_hundred_random_networks_fire_as_the_naive_engine_says() {
+    let cpu = cpu();
+    for seed in 0..200 {
+        check(seed, std::slice::from_ref(&cpu), None, 60);
+    }
+}
+
+#[test]
+fn shards_fire_as_the_naive_engine_says() {
+    let cpu = cpu();
+    for seed in 200..260 {
+        let shards = 2 + (seed % 2) as usize;
+        check(seed, &vec![cpu.clone(); shards], None, 40);
+    }
+}
+
+#[test]
+fn batches_of_bursts_are_bursts() {
+    for seed in 300..340 {
+        let case = case(seed);
+        let network = network(&case);
+        let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
+        let mut whole = Simulation::new(network.clone(), &cpu(), &options).unwrap();
+        let mut single = Simulation::new(network, &cpu(), &options).unwrap();
+        whole.run(50).unwrap();
+        (0..50).for_each(|_| {
+            single.run(1).unwrap();
+        });
+        assert_eq!(whole.counts(), single.counts(), "seed {seed}");
+        assert_eq!(whole.potentials().unwrap(), single.potentials().unwrap(), "seed {seed}");
+    }
+}
+
+#[test]
+fn device_networks_fire_as_the_naive_engine_says() {
+    for id in ["vulkan:0", "cuda:0"] {
+        match Device::open(id) {
+            Ok(device) => (400..424).for_each(|seed| check(seed, std::slice::from_ref(&device), None, 25)),
+            Err(error) => eprintln!("skipped: {id}: {error}"),
+        }
+    }
+}

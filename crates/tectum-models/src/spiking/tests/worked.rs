@@ -1,0 +1,1 @@
+//! Networks small enough to work out by hand.
