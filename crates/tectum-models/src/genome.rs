@@ -23,6 +23,7 @@
 
 mod area;
 mod area_id;
+mod document;
 mod draw;
 mod estimate;
 mod expansion;
@@ -38,6 +39,7 @@ mod tests;
 mod units;
 mod warnings;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -132,7 +134,7 @@ impl Genome {
     /// # Source
     /// FEAGI (Nadji-Tehrani and Eslami, IEEE TNNLS 31(12), 2020); `docs/genomes.md` lists where we depart from it.
     pub fn parse(text: &str, options: &GenomeOptions) -> Result<Self> {
-        let document: Value = serde_json::from_str(text).map_err(|source| Error::data("not JSON").with_source(source))?;
+        let document = document::parse(text)?;
         let sections = document.as_object().ok_or_else(|| Error::data("not a genome: an object needed"))?;
         let mut warnings = Warnings::default();
         for key in sections.keys().filter(|key| !SECTIONS.contains(&key.as_str())) {
@@ -145,14 +147,14 @@ impl Genome {
         area::sort(&mut records);
         let mut units = UnitReport::new(options.units, &records)?;
         let areas = area::areas(&records, &mut units, &mut warnings)?;
+        let indices = areas.iter().enumerate().map(|(index, area)| (area.id, index)).collect::<BTreeMap<_, _>>();
         let morphologies = Morphologies::read(sections.get("neuron_morphologies"))?;
-        let reader = mapping::Reader { areas: &areas, morphologies: &morphologies, strict: options.strict };
-        let mappings = reader.mappings(&records, &mut warnings)?;
+        let mappings = mapping::Reader { areas: &areas, indices: &indices, morphologies, strict: options.strict }.mappings(&records, &mut warnings)?;
         Ok(Self {
             title: title(sections)?,
             version,
             physiology: Physiology::read(sections.get("physiology"), &mut warnings)?,
-            regions: region::regions(sections.get("brain_regions"), &areas, &mut warnings)?,
+            regions: region::regions(sections.get("brain_regions"), &indices, &mut warnings)?,
             areas,
             mappings,
             units,

@@ -1,5 +1,7 @@
 //! Mappings: which area sends synapses to which, and how.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tectum::{Error, Result};
@@ -70,14 +72,15 @@ const MOST_SCALAR: f64 = 1e6;
 /// What mappings are read against.
 pub(super) struct Reader<'a> {
     pub areas: &'a [Area],
-    pub morphologies: &'a Morphologies,
+    pub indices: &'a BTreeMap<AreaId, usize>,
+    pub morphologies: Morphologies,
     /// Whether a function without a definition is an error.
     pub strict: bool,
 }
 
 impl Reader<'_> {
     /// Reads the mappings of all areas, in the order of areas and then of the file.
-    pub fn mappings(&self, records: &[Record<'_>], warnings: &mut Warnings) -> Result<Vec<Mapping>> {
+    pub fn mappings(mut self, records: &[Record<'_>], warnings: &mut Warnings) -> Result<Vec<Mapping>> {
         let mut mappings = Vec::new();
         for (source, record) in records.iter().enumerate() {
             let Some(value) = record.value(Property::Destinations) else { continue };
@@ -95,10 +98,9 @@ impl Reader<'_> {
     }
 
     /// The mappings of one destination.
-    fn rules(&self, source: usize, spelling: &str, rules: &Value, mappings: &mut Vec<Mapping>, warnings: &mut Warnings) -> Result<()> {
+    fn rules(&mut self, source: usize, spelling: &str, rules: &Value, mappings: &mut Vec<Mapping>, warnings: &mut Warnings) -> Result<()> {
         let id = spelling.parse::<AreaId>()?;
-        let destination = self.areas.iter().position(|area| area.id == id);
-        let destination = destination.ok_or_else(|| Error::data(format!("destination {} is no area of the genome", shown(spelling))))?;
+        let destination = *self.indices.get(&id).ok_or_else(|| Error::data(format!("destination {} is no area of the genome", shown(spelling))))?;
         let list = match rules {
             Value::Array(rules) => rules,
             Value::Null => return Ok(()),
@@ -106,7 +108,15 @@ impl Reader<'_> {
         };
         for (index, rule) in list.iter().enumerate() {
             let place = || format!("destination {}: rule {index}", shown(spelling));
-            let mapping = self.mapping(source, destination, rule).map_err(|error| error.at(place()))?;
+            let rule = Rule::new(rule).map_err(|error| error.at(place()))?;
+            let mapping = self.mapping(source, destination, &rule).map_err(|error| error.at(place()))?;
+            for key in rule.unknown() {
+                warnings.add(format!("area {}: {}: key {} is unknown", self.areas[source].id, place(), shown(key)));
+            }
+            if mapping.plastic && rule.get(Field::Constant).is_none() {
+                let what = "plastic without plasticity_constant, so that nothing is learnt";
+                warnings.add(format!("area {}: {}: {what}", self.areas[source].id, place()));
+            }
             if mapping.morphology == Morphology::Unknown {
                 let what = format!("morphology {}: a function without a known definition", shown(&mapping.morphology_name));
                 match self.strict {
@@ -122,11 +132,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn mapping(&self, source: usize, destination: usize, rule: &Value) -> Result<Mapping> {
-        let rule = Rule::new(rule)?;
+    fn mapping(&mut self, source: usize, destination: usize, rule: &Rule<'_>) -> Result<Mapping> {
         let morphology_name = rule.text(Field::Morphology)?.to_owned();
         let scalar = rule.scalar()?;
-        let morphology = self.morphologies.find(&morphology_name, scalar);
+        let morphology = self.morphologies.find(&morphology_name, scalar)?;
         let morphology = morphology.ok_or_else(|| Error::data(format!("morphology {} is unknown", shown(&morphology_name))))?;
         let attractivity = rule.number(Field::Attractivity, 0.0, 100.0)?;
         let plastic = rule.flag(Field::Plastic)?;
@@ -202,6 +211,15 @@ impl<'a> Rule<'a> {
             Rule::Array(_) => None,
             Rule::Object(fields) => fields.get(FIELDS[field as usize]),
         }
+    }
+
+    /// Keys of an object that mean nothing.
+    fn unknown(&self) -> impl Iterator<Item = &'a str> {
+        let fields = match self {
+            Rule::Array(_) => None,
+            Rule::Object(fields) => Some(*fields),
+        };
+        fields.into_iter().flat_map(Map::keys).map(String::as_str).filter(|key| !FIELDS.contains(key))
     }
 
     fn missing(&self, field: Field) -> Error {

@@ -1,6 +1,7 @@
 //! Morphologies: which target voxels a source voxel reaches, by the definitions of a file and those of the format.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tectum::{Error, Result};
@@ -13,7 +14,7 @@ use super::warnings::shown;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Morphology {
     /// Fixed synapses: the union of the relations.
-    Voxels(Vec<Relation>),
+    Voxels(Arc<[Relation]>),
     /// No fixed synapses: the engine acts on the areas' activity.
     Plastic(PlasticMorphology),
     /// A function without a known definition: no synapses.
@@ -36,16 +37,21 @@ const MOST_RULES: usize = 1 << 12;
 /// The greatest coordinate or offset.
 const MOST_OFFSET: f64 = 1e9;
 
-/// Definitions of a file, by name.
+/// The most vectors of all mappings together, a scalar making others of them.
+const MOST_OFFSETS: usize = 1 << 18;
+
+/// Definitions of a file, by name, and what scalars have made of its vectors.
 pub(super) struct Morphologies {
     defined: BTreeMap<String, Definition>,
+    scaled: BTreeMap<(String, [u64; 3]), Arc<[Relation]>>,
+    offsets: usize,
 }
 
 #[derive(Debug, Clone)]
 enum Definition {
     /// Offsets, before the scalar of a mapping.
-    Vectors(Vec<[f64; 3]>),
-    Relations(Vec<Relation>),
+    Vectors(Arc<[[f64; 3]]>),
+    Relations(Arc<[Relation]>),
     Plastic(PlasticMorphology),
     Unknown,
 }
@@ -63,18 +69,33 @@ impl Morphologies {
             let definition = define(name, value).map_err(|error| error.at(format!("neuron_morphologies: {}", shown(name))))?;
             defined.insert(name.clone(), definition);
         }
-        Ok(Self { defined })
+        Ok(Self { defined, scaled: BTreeMap::new(), offsets: 0 })
     }
 
     /// The morphology of a name with the scalar of a mapping: the file's, or else the format's. None if neither has it.
-    pub fn find(&self, name: &str, scalar: [f64; 3]) -> Option<Morphology> {
-        let definition = self.defined.get(name).cloned().or_else(|| core(name))?;
-        Some(match definition {
-            Definition::Vectors(vectors) => Morphology::Voxels(offsets(&vectors, scalar)),
-            Definition::Relations(relations) => Morphology::Voxels(relations),
-            Definition::Plastic(kind) => Morphology::Plastic(kind),
-            Definition::Unknown => Morphology::Unknown,
+    pub fn find(&mut self, name: &str, scalar: [f64; 3]) -> Result<Option<Morphology>> {
+        let definition = self.defined.get(name).cloned().or_else(|| core(name));
+        Ok(match definition {
+            None => None,
+            Some(Definition::Vectors(vectors)) => Some(Morphology::Voxels(self.scale(name, &vectors, scalar)?)),
+            Some(Definition::Relations(relations)) => Some(Morphology::Voxels(relations)),
+            Some(Definition::Plastic(kind)) => Some(Morphology::Plastic(kind)),
+            Some(Definition::Unknown) => Some(Morphology::Unknown),
         })
+    }
+
+    fn scale(&mut self, name: &str, vectors: &[[f64; 3]], scalar: [f64; 3]) -> Result<Arc<[Relation]>> {
+        let key = (name.to_owned(), scalar.map(f64::to_bits));
+        if let Some(relations) = self.scaled.get(&key) {
+            return Ok(Arc::clone(relations));
+        }
+        self.offsets += vectors.len();
+        if self.offsets > MOST_OFFSETS {
+            return Err(Error::data(format!("morphology {}: more than {MOST_OFFSETS} vectors in all mappings", shown(name))));
+        }
+        let relations = offsets(vectors, scalar);
+        self.scaled.insert(key, Arc::clone(&relations));
+        Ok(relations)
     }
 }
 
@@ -98,7 +119,7 @@ fn define(name: &str, value: &Value) -> Result<Definition> {
         Some("patterns") => Ok(Definition::Relations(rows("patterns")?.iter().map(pattern).collect::<Result<_>>()?)),
         Some("functions" | "function") => Ok(function(name).unwrap_or(Definition::Unknown)),
         Some("composite") => composite(name, parameters),
-        Some("placeholder") => Ok(Definition::Relations(Vec::new())),
+        Some("placeholder") => Ok(Definition::Relations(Arc::new([]))),
         _ => {
             let given = fields.get("type").map_or_else(|| "nothing".to_owned(), kind);
             Err(Error::data(format!("type: {given} given; vectors, patterns, functions or composite needed")))
@@ -167,7 +188,7 @@ fn whole(text: &str) -> Option<i64> {
 }
 
 /// Offsets of a mapping: vectors times its scalar, towards zero, none twice.
-fn offsets(vectors: &[[f64; 3]], scalar: [f64; 3]) -> Vec<Relation> {
+fn offsets(vectors: &[[f64; 3]], scalar: [f64; 3]) -> Arc<[Relation]> {
     let mut offsets: Vec<[i64; 3]> = Vec::with_capacity(vectors.len());
     let scaled = vectors.iter().map(|vector| [0, 1, 2].map(|axis| (vector[axis] * scalar[axis]).trunc() as i64));
     offsets.extend(scaled);
@@ -181,14 +202,14 @@ fn core(name: &str) -> Option<Definition> {
     let lateral = |axis: usize, step: f64| {
         let mut vector = [0.0; 3];
         vector[axis] = step;
-        Some(Definition::Vectors(vec![vector]))
+        Some(Definition::Vectors(Arc::new([vector])))
     };
     let at_origin = Sources::Between(0, 0);
     let each = |sources: Sources, to: To| {
-        Some(Definition::Relations(vec![Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources, to }))]))
+        Some(Definition::Relations(Arc::new([Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources, to }))])))
     };
     match name {
-        "block_to_block" => Some(Definition::Vectors(vec![[0.0; 3]])),
+        "block_to_block" => Some(Definition::Vectors(Arc::new([[0.0; 3]]))),
         "lateral_+x" => lateral(0, 1.0),
         "lateral_-x" => lateral(0, -1.0),
         "lateral_+y" => lateral(1, 1.0),
@@ -204,7 +225,7 @@ fn core(name: &str) -> Option<Definition> {
 
 /// The morphologies that are defined by their name.
 fn function(name: &str) -> Option<Definition> {
-    let product = |axes: [Axis; 3]| Some(Definition::Relations(vec![Relation::Axes(axes)]));
+    let product = |axes: [Axis; 3]| Some(Definition::Relations(Arc::new([Relation::Axes(axes)])));
     let projector = |from: [usize; 3]| product([0, 1, 2].map(|axis| Axis::own(from[axis], To::Scaled)));
     // From the last layer of an axis to the first.
     let from_end = |end: usize| {
@@ -214,7 +235,7 @@ fn function(name: &str) -> Option<Definition> {
     let bits = |by: usize, to: To, others: To| product([0, 1, 2].map(|axis| Axis::own(axis, if axis == by { to } else { others })));
     let corner = |sources: Sources, to: To| product([0, 1, 2].map(|axis| Axis { from: axis, sources, to }));
     match name {
-        "block_to_block" => Some(Definition::Vectors(vec![[0.0; 3]])),
+        "block_to_block" => Some(Definition::Vectors(Arc::new([[0.0; 3]]))),
         "projector" => projector([0, 1, 2]),
         "projector_xy" | "transpose_xy" => projector([1, 0, 2]),
         "projector_yz" | "transpose_yz" => projector([0, 2, 1]),
@@ -235,10 +256,10 @@ fn function(name: &str) -> Option<Definition> {
         "block_connection" => bits(0, To::Divided(10), To::Near(0, 0)),
         "last_to_first" => corner(Sources::Last, To::Between(0, 0)),
         "first_to_last" => corner(Sources::Between(0, 0), To::Last),
-        "randomizer" => Some(Definition::Relations(vec![Relation::Random])),
-        "tile" => Some(Definition::Relations(vec![Relation::Tile])),
-        "sweeper" => Some(Definition::Relations(vec![Relation::Sweep])),
-        "rotator_z" => Some(Definition::Relations(vec![Relation::RotateZ])),
+        "randomizer" => Some(Definition::Relations(Arc::new([Relation::Random]))),
+        "tile" => Some(Definition::Relations(Arc::new([Relation::Tile]))),
+        "sweeper" => Some(Definition::Relations(Arc::new([Relation::Sweep]))),
+        "rotator_z" => Some(Definition::Relations(Arc::new([Relation::RotateZ]))),
         "memory" | "episodic_memory" => Some(Definition::Plastic(PlasticMorphology::Memory)),
         "memory_replay" => Some(Definition::Plastic(PlasticMorphology::Replay)),
         "associative_memory" | "bidirectional_stdp" => Some(Definition::Plastic(PlasticMorphology::Associative)),
@@ -265,7 +286,7 @@ fn composite(name: &str, parameters: Option<&Map<String, Value>>) -> Result<Defi
         Some(Axis::own(axis, To::Tiled { side, choose, skip }))
     };
     match (axis(0), axis(1), axis(2)) {
-        (Some(x), Some(y), Some(z)) => Ok(Definition::Relations(vec![Relation::Axes([x, y, z])])),
+        (Some(x), Some(y), Some(z)) => Ok(Definition::Relations(Arc::new([Relation::Axes([x, y, z])]))),
         _ => Err(Error::data("parameters: src_seed of three whole numbers from 1 and src_pattern of three pairs [from 1, from 0] needed")),
     }
 }

@@ -1,10 +1,11 @@
 //! Brain regions: how people sort areas. They have no effect on a run.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tectum::{Error, Result};
 
-use super::area::Area;
 use super::area_id::AreaId;
 use super::record::kind;
 use super::warnings::{Warnings, shown};
@@ -23,15 +24,15 @@ pub struct Region {
 }
 
 /// Reads the section `brain_regions`. Areas that the genome does not have are left out with a warning.
-pub(super) fn regions(section: Option<&Value>, areas: &[Area], warnings: &mut Warnings) -> Result<Vec<Region>> {
+pub(super) fn regions(section: Option<&Value>, indices: &BTreeMap<AreaId, usize>, warnings: &mut Warnings) -> Result<Vec<Region>> {
     match section {
         None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::Object(regions)) => regions.iter().map(|(id, value)| region(id, value, areas, warnings)).collect(),
+        Some(Value::Object(regions)) => regions.iter().map(|(id, value)| region(id, value, indices, warnings)).collect(),
         Some(other) => Err(Error::data(format!("brain_regions: {} given; an object needed", kind(other)))),
     }
 }
 
-fn region(id: &str, value: &Value, areas: &[Area], warnings: &mut Warnings) -> Result<Region> {
+fn region(id: &str, value: &Value, indices: &BTreeMap<AreaId, usize>, warnings: &mut Warnings) -> Result<Region> {
     let place = || format!("brain_regions: {}", shown(id));
     let fields = value.as_object().ok_or_else(|| Error::data(format!("{}: {} given; an object needed", place(), kind(value))))?;
     let text = |key: &str| text(fields, key).map_err(|error| error.at(place()));
@@ -39,9 +40,9 @@ fn region(id: &str, value: &Value, areas: &[Area], warnings: &mut Warnings) -> R
     let parent = text("parent_region_id")?;
     let mut members = Vec::new();
     for spelling in list(fields).map_err(|error| error.at(place()))? {
-        let found = spelling.as_str().and_then(|text| text.parse::<AreaId>().ok()).and_then(|id| areas.iter().position(|area| area.id == id));
+        let found = spelling.as_str().and_then(|text| text.parse::<AreaId>().ok()).and_then(|id| indices.get(&id));
         match found {
-            Some(area) => members.push(area),
+            Some(area) => members.push(*area),
             None => warnings.add(format!("{}: {} is no area of the genome", place(), kind(spelling))),
         }
     }

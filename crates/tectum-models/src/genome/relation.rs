@@ -121,21 +121,33 @@ impl Axis {
         (span.start < span.end).then_some(span)
     }
 
-    /// Pairs of source and target coordinates.
+    /// Pairs of source and target coordinates, where possible without going through them.
     pub(super) fn pairs(&self, n: u32, m: u32) -> u64 {
         let sources = match self.sources {
             Sources::All => 0..n,
             Sources::Between(least, most) => clipped(least, most, n),
             Sources::Last => n - 1..n,
         };
+        let count = u64::from(sources.end - sources.start);
         match self.to {
-            // The same for every source: no need to go through them.
-            To::All | To::Between(..) | To::Last => {
-                u64::from(sources.end - sources.start) * self.to.span(0, n, m).len()
-            }
-            _ => sources.filter_map(|s| self.span(s, n, m)).map(|span| span.len()).sum(),
+            To::All | To::Between(..) | To::Last => count * self.to.span(0, n, m).len(),
+            To::Others => count * u64::from(m) - u64::from(sources.end.min(m).saturating_sub(sources.start)),
+            To::Near(least, most) => at_most(&sources, most, m).saturating_sub(at_most(&sources, least.saturating_sub(1), m)),
+            To::Scaled if count == u64::from(n) => u64::from(n.max(m)),
+            _ => sources.map(|s| self.to.span(s, n, m).len()).sum(),
         }
     }
+}
+
+/// Pairs with `t − s ≤ most`: the sum over s of `s + most + 1`, held within 0 and m.
+fn at_most(sources: &std::ops::Range<u32>, most: i64, m: u32) -> u64 {
+    let (start, end, m) = (i128::from(sources.start), i128::from(sources.end), i128::from(m));
+    let reach = i128::from(most) + 1;
+    // Sources before `low` reach nothing, those from `high` on all.
+    let low = (-reach).clamp(start, end);
+    let high = (m - reach).clamp(low, end);
+    let sum = (high - low) * (low + high - 1) / 2 + (high - low) * reach + (end - high) * m;
+    u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
 /// The part of `least..=most` within a box's `0..len`.
@@ -223,12 +235,24 @@ impl Span {
         (self.start..self.end).contains(&t) && (t - self.start) % self.step == 0 && self.keeps(t)
     }
 
+    /// How many they are. Spans thinned by bits start at 0.
     pub fn len(self) -> u64 {
         let all = u64::from(self.end.saturating_sub(self.start)).div_ceil(u64::from(self.step));
         match self.keep {
             Keep::All => all,
             Keep::Not(other) => all - u64::from((self.start..self.end).contains(&other)),
-            _ => self.iter().count() as u64,
+            Keep::WithBit(bit) => {
+                // Of every 2^(bit + 1) numbers the upper half has the bit.
+                let (turn, half) = (1u64 << (bit + 1), 1u64 << bit);
+                all / turn * half + (all % turn).saturating_sub(half)
+            }
+            Keep::BitOf { value, top } => {
+                // Bits top − t for t below the end: those from top − end + 1 to top.
+                let from = u64::from(top) + 1 - u64::from(self.end.min(top + 1));
+                let kept = if from < 32 { value >> from } else { 0 };
+                let width = u64::from(top) + 1 - from;
+                u64::from(if width < 32 { kept & ((1 << width) - 1) } else { kept }.count_ones())
+            }
         }
     }
 }

@@ -101,22 +101,22 @@ impl UnitReport {
     /// threshold `t` that is the fraction `k / t`; where `k ≥ t` nothing below the threshold remains, which is the fraction 1.
     pub(super) fn leak(&mut self, record: &Record<'_>, property: Property, threshold: f64) -> Result<f32> {
         let convert = |amount: f64| if amount >= threshold { f64::from(amount > 0.0) } else { amount / threshold };
-        self.leak.take(record, property, 1.0, convert).map(|leak| leak.unwrap_or(0.0) as f32)
+        let leak = self.leak.take(record, property, [1.0, MOST], convert)?;
+        Ok(leak.unwrap_or(0.0) as f32)
     }
 
     /// Excitability as a fraction; without one a neuron always fires.
     pub(super) fn excitability(&mut self, record: &Record<'_>) -> Result<f32> {
-        let excitability = self.excitability.take(record, Property::Excitability, 100.0, |percent| percent / 100.0)?;
+        let excitability = self.excitability.take(record, Property::Excitability, [1.0, 100.0], |percent| percent / 100.0)?;
         Ok(excitability.unwrap_or(1.0) as f32)
     }
 
     /// The current as a whole number to 255. Legacy ones lose their fraction and are cut at 255, as the reference does.
     pub(super) fn current(&mut self, record: &Record<'_>) -> Result<u8> {
-        let current = self.current.take(record, Property::Current, MOST, |current| current.trunc().min(255.0))?;
-        let current = current.unwrap_or(1.0);
-        match self.current.legacy || (current <= 255.0 && current.fract() == 0.0) {
-            true => Ok(current as u8),
-            false => Err(record.error(Property::Current, &format!("{current} is not a whole number from 0 to 255{HINT}"))),
+        let current = self.current.take(record, Property::Current, [255.0, MOST], |current| current.trunc().min(255.0))?;
+        match current.unwrap_or(1.0) {
+            current if current.fract() == 0.0 => Ok(current as u8),
+            current => Err(record.error(Property::Current, &format!("{current} is not a whole number{HINT}"))),
         }
     }
 }
@@ -139,19 +139,15 @@ impl QuantityReport {
         Ok(Self { legacy, evidence, converted: Vec::new() })
     }
 
-    /// The value of a property in the engine's unit.
-    fn take(&mut self, record: &Record<'_>, property: Property, most_legacy: f64, convert: impl Fn(f64) -> f64) -> Result<Option<f64>> {
-        let most = match property {
-            _ if self.legacy && property != Property::Excitability => MOST,
-            Property::Current => MOST,
-            _ if self.legacy => most_legacy,
-            _ => 1.0,
-        };
-        let value = record.number(property, 0.0, most).map_err(|error| match record.number(property, 0.0, most_legacy.max(MOST)) {
-            Ok(Some(value)) if !self.legacy => record.error(property, &format!("{value} is not from 0 to 1{HINT}")),
-            _ => error,
-        })?;
-        let Some(given) = value.filter(|_| self.legacy) else { return Ok(value) };
+    /// The value of a property in the engine's unit; `most` is the greatest of the newer and of the legacy unit.
+    fn take(&mut self, record: &Record<'_>, property: Property, most: [f64; 2], convert: impl Fn(f64) -> f64) -> Result<Option<f64>> {
+        let Some(given) = record.number(property, 0.0, most[1])? else { return Ok(None) };
+        if !self.legacy {
+            return match given <= most[0] {
+                true => Ok(Some(given)),
+                false => Err(record.error(property, &format!("{given} is not from 0 to {}{HINT}", most[0]))),
+            };
+        }
         let taken = convert(given);
         if taken != given {
             let key = record.key(property).unwrap_or_default().to_owned();
