@@ -232,7 +232,7 @@ impl Span {
     }
 
     pub fn contains(self, t: u32) -> bool {
-        (self.start..self.end).contains(&t) && (t - self.start) % self.step == 0 && self.keeps(t)
+        (self.start..self.end).contains(&t) && (t - self.start).is_multiple_of(self.step) && self.keeps(t)
     }
 
     /// How many they are. Spans thinned by bits start at 0.
