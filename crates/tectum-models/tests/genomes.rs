@@ -10,8 +10,10 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/
 /// File, areas, neurons, mappings, synapses.
 const GENOMES: [(&str, usize, u32, usize, u64); 5] = [
     ("barebones_genome.json", 2, 2, 0, 0),
-    // Six patterns: 10, 10, 10, 10 … as listed in the file; 40 in all.
+    // Four morphologies of seven single pairs inside the boxes, two of six.
     ("salamander.json", 6, 282, 6, 40),
+    // Three projectors from 64 × 64 voxels to fewer, one from 16 × 16, one of 45 voxels onto 900; 2 · 45 + 30 + 6 voxels onto their
+    // counterparts; two lateral of 600 − 30; 6 · 5 inhibitory; 6 from the memory's voxel; 12 single pairs; four without synapses.
     ("gesture_recognition.json", 37, 8_352, 29, 14_758),
     // Two projectors of 16 × 16 × 3 voxels to one, eight from one voxel to one, eight single pairs: 2 · 768 + 16.
     ("essential_genome.json", 24, 55_357, 18, 1_552),

@@ -2,6 +2,7 @@
 
 mod errors;
 mod morphologies;
+mod mutations;
 mod spellings;
 mod units;
 
