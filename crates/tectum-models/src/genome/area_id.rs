@@ -33,13 +33,13 @@ pub enum CoreArea {
 
 /// The canonical eight bytes of each core area, then the other spellings that files use.
 const CORE: [(CoreArea, &[u8; 8], &[&str]); 7] = [
-    (CoreArea::Death, b"___death", &["_death", "_dth", "___dth"]),
-    (CoreArea::Power, b"___power", &["_power", "___pwr", "___pwr__"]),
-    (CoreArea::Fatigue, b"___fatig", &["_fatig", "_fatigue", "___fat"]),
-    (CoreArea::Pain, b"___pain_", &["_pain", "_pain_", "___pan"]),
-    (CoreArea::Pleasure, b"___pleas", &["_pleas", "_pleasure"]),
-    (CoreArea::Fear, b"___fear_", &["_fear", "_fear_"]),
-    (CoreArea::Hope, b"___hope_", &["_hope", "_hope_"]),
+    (CoreArea::Death, b"___death", &["_death"]),
+    (CoreArea::Power, b"___power", &["_power", "___pwr"]),
+    (CoreArea::Fatigue, b"___fatig", &["_fatig", "_fatigue"]),
+    (CoreArea::Pain, b"___pain_", &["_pain"]),
+    (CoreArea::Pleasure, b"___pleas", &["_pleasure"]),
+    (CoreArea::Fear, b"___fear_", &["_fear"]),
+    (CoreArea::Hope, b"___hope_", &["_hope"]),
 ];
 
 impl AreaId {
@@ -84,10 +84,10 @@ impl FromStr for AreaId {
             _ => None,
         };
         let bytes = bytes.ok_or_else(|| Error::data(format!("area id {text:?}: six or eight ASCII characters or twelve of base64 needed")))?;
-        // Base64 of a core area's other spelling is that core area too.
-        let spelled = std::str::from_utf8(&bytes).ok().map(|text| text.trim_end_matches('\0'));
-        let core = spelled.and_then(|text| CORE.iter().find(|(_, _, spellings)| spellings.contains(&text) || spellings.contains(&text.trim_end_matches("__"))));
-        Ok(core.map_or(Self(bytes), |(core, _, _)| Self::of_core(*core)))
+        // Another spelling of a core area, padded to eight bytes, is that core area too.
+        let spelled = std::str::from_utf8(&bytes).unwrap_or_default();
+        let core = CORE.iter().find(|(_, known, spellings)| known.as_slice() == bytes || spellings.contains(&spelled.trim_end_matches("__")));
+        Ok(core.map_or(Self(bytes), |(core, ..)| Self::of_core(*core)))
     }
 }
 
@@ -150,6 +150,10 @@ mod tests {
             ("_power", "_power", Some(CoreArea::Power)),
             ("___pwr", "_power", Some(CoreArea::Power)),
             ("___power", "_power", Some(CoreArea::Power)),
+            ("___pwr__", "_power", Some(CoreArea::Power)),
+            ("_pain", "_pain", Some(CoreArea::Pain)),
+            ("___hope_", "_hope", Some(CoreArea::Hope)),
+            ("_pleasure", "_pleasure", Some(CoreArea::Pleasure)),
             ("X19fcG93ZXI=", "_power", Some(CoreArea::Power)),
             ("X19fcHdyX18=", "_power", Some(CoreArea::Power)),
             ("_death", "_death", Some(CoreArea::Death)),
