@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod devices;
 mod explain;
+mod inspect;
 mod npy;
 mod plots;
 mod run;
@@ -31,6 +32,7 @@ enum Command {
     Verify(verify::VerifyArgs),
     Bench(bench::BenchArgs),
     Explain(explain::ExplainArgs),
+    Inspect(inspect::InspectArgs),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::verify(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Explain(args) => explain::explain(&args),
+        Command::Inspect(args) => inspect::inspect(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

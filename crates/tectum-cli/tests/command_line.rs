@@ -85,6 +85,45 @@ fn a_program_is_explained_with_what_was_proven_and_what_not() {
     assert!(kept.contains("recognised as: general") && kept.contains("not reduction: the order of the additions would change"), "{kept}");
 }
 
+/// Power and a motor of 8 x 1 x 10 voxels, in legacy units.
+const GENOME: &str = r#"{"version": "2.0", "genome_title": "small", "physiology": {"burst_delay": 0.025}, "hats": 1, "blueprint": {
+"_____10c-o__mot-cx-__name-t": "motor", "_____10c-o__mot-cx-_group-t": "OPU", "_____10c-o__mot-nx-mp_acc-b": true,
+"_____10c-o__mot-cx-___bbx-i": 8, "_____10c-o__mot-cx-___bby-i": 1, "_____10c-o__mot-cx-___bbz-i": 10,
+"_____10c-o__mot-nx-refrac-i": 0, "_____10c-o__mot-nx-excite-f": 5,
+"_____10c-___pwr-cx-___bbx-i": 1, "_____10c-___pwr-cx-___bby-i": 1, "_____10c-___pwr-cx-___bbz-i": 1, "_____10c-___pwr-nx-mp_acc-b": false,
+"_____10c-___pwr-nx-leak_c-f": 10, "_____10c-___pwr-nx-pstcr_-f": 500,
+"_____10c-___pwr-cx-dstmap-d": {"o__mot": [["projector", [1, 1, 1], -2, true, 1, 100, 1], ["memory", [1, 1, 1], 1, false]]}}}"#;
+
+#[test]
+fn a_genome_is_shown_with_its_synapses_units_and_memory() {
+    let place = Place::new("inspect-genome");
+    // The kind is told from the content, not from the name.
+    place.write("brain.txt", GENOME);
+    let output = place.tectum("inspect brain.txt");
+    let shown = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for line in [
+        "genome \"small\" (brain.txt), version 2.0, 25 ms a burst",
+        "_power         core    1 x 1 x 1   1        1        1          -      1     0           1             -         0       255      no     whole",
+        "o__mot  motor  output  8 x 1 x 10  1        80       1          -      0     0           0.05          -         0       1        yes    divided",
+        "_power  o__mot  projector   80          -2          100 %         1 x 100 / 1",
+        "_power  o__mot  memory      none fixed  1           100 %         no",
+        "leak: legacy: an amount of potential (area _power: \"_____10c-___pwr-nx-leak_c-f\": 10 exceeds 1)",
+        "  10 became 1: _power",
+        "excitability: legacy: percent (area o__mot: \"_____10c-o__mot-nx-excite-f\": 5 exceeds 1)",
+        "  5 became 0.05: o__mot",
+        "  500 became 255: _power",
+        "warning: section \"hats\" is unknown",
+        "2 areas, 81 neurons (3.9 kB), 2 mappings, 80 synapses (0.6 kB) at most",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
+    }
+    let inspection = place.json("inspect brain.txt --units legacy --json");
+    let found = ["/kind", "/areas/1/name", "/areas/1/neurons/end", "/areas/0/properties/leak", "/estimate/synapses", "/mappings/0/multiplier", "/units/policy"];
+    let expected = serde_json::json!(["genome", "motor", 81, 1.0, 80, -2, "legacy"]);
+    assert_eq!(Value::Array(found.iter().map(|path| inspection.pointer(path).cloned().unwrap_or_default()).collect()), expected, "{inspection}");
+}
+
 #[test]
 fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
     let place = Place::new("mistakes");
@@ -93,6 +132,8 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
     place.write("nan.csv", &format!("{HEADER}0,0,-180,nan,40\n"));
     place.write("empty.csv", "");
     place.write("double.atlas", DOUBLE);
+    place.write("brain.json", GENOME);
+    place.write("wrong.json", &GENOME.replace("nx-refrac-i\": 0", "nx-refrac-i\": -1"));
     let before = place.names();
     let cases = [
         ("run pendulum", 3, "scenarios/pendulum.toml:7: unknown key \"horizn\"; known: name, samples"),
@@ -120,6 +161,10 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("explain double.atlas --sizes x=8 --grid 2", 2, "2 blocks of 256 lanes for the 2 elements of buffer x"),
         ("explain route pendlum", 2, "neither gemm:N nor add:N: scenario \"pendlum\" is unknown"),
         ("run --resume nowhere", 7, "nowhere/scenario.toml"),
+        ("inspect missing.json", 7, "missing.json"),
+        ("inspect double.atlas", 2, "double.atlas: of no kind that can be shown; genomes (JSON) can"),
+        ("inspect wrong.json", 3, "wrong.json: area o__mot: _____10c-o__mot-nx-refrac-i: -1 is not from 0 to 65535"),
+        ("inspect brain.json --units fraction", 3, "brain.json: area _power: _____10c-___pwr-nx-leak_c-f: 10 is not from 0 to 1; if the file is of the legacy unit"),
     ];
     for (line, code, message) in cases {
         let output = place.tectum(line);

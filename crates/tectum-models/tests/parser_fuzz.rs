@@ -14,6 +14,7 @@ use tectum::route::{Calibration, CalibrationCache, Rates};
 use tectum_models::body::{Start, body};
 use tectum_models::brain::build::build_plans;
 use tectum_models::closed_loop::{Fault, TickRecord, Timing};
+use tectum_models::genome::{Genome, GenomeOptions};
 use tectum_models::recording::{Recorder, Trace};
 use tectum_models::rig_csv::RigRecording;
 use tectum_models::scenario::Scenario;
@@ -35,7 +36,7 @@ struct Target {
 /// Memory that a parser's inputs may add to the process's peak; inputs are 16 KiB at most.
 const MOST_GROWTH_BYTES: u64 = 64 << 20;
 
-const TARGETS: [Target; 7] = [
+const TARGETS: [Target; 8] = [
     Target {
         name: "scenario",
         seeds: scenario_seeds,
@@ -100,7 +101,44 @@ const TARGETS: [Target; 7] = [
         check: check_fault,
         found: Vec::new,
     },
+    Target {
+        name: "genome",
+        seeds: || [FLAT_GENOME, GENOME].map(|text| text.as_bytes().to_vec()).into(),
+        dictionary: &[
+            "\"_____10c-", "-cx-", "-nx-", "\"block_boundaries\": ", "\"cortical_mapping_dst\": {", "\"*\"", "\"?\"", "\"!\"", "\"?-1:?+1\"",
+            "\"0..3\"", "[1, 1, 1]", "[\"randomizer\", 1, 1, false]", "[\"rotator_z\", 1, 1, false]", "[\"sweeper\", 1, 1, false],",
+            "[\"tile\", 1, 1, false],", "[\"bitmask_decoder_x\", 1, 1, false],", "\"___pwr\"", "null", "true", "[[[[[[[[", "\\ud800", "e5",
+        ],
+        check: check_genome,
+        found: Vec::new,
+    },
 ];
+
+const FLAT_GENOME: &str = r#"{"version": "2.0", "genome_title": "f", "blueprint": {
+"_____10c-___pwr-cx-___bbx-i": 1, "_____10c-___pwr-cx-___bby-i": 1, "_____10c-___pwr-cx-___bbz-i": 1,
+"_____10c-___pwr-nx-pstcr_-f": 500, "_____10c-___pwr-nx-leak_c-f": 10, "_____10c-___pwr-nx-excite-f": 100,
+"_____10c-___pwr-cx-dstmap-d": {"o__mot": [["0_0_0-1_0_0", [1, 1, 1], 1, false], ["projector", [1, 1, 1], -30, true, 1, 100, 1]]},
+"_____10c-o__mot-cx-__name-t": "motor", "_____10c-o__mot-cx-_group-t": "OPU", "_____10c-o__mot-cx-devcnt-i": 2,
+"_____10c-o__mot-cx-___bbx-i": 8, "_____10c-o__mot-cx-___bby-i": 1, "_____10c-o__mot-cx-___bbz-i": 10,
+"_____10c-o__mot-cx-_n_cnt-i": 2, "_____10c-o__mot-cx-synatt-f": 50, "_____10c-o__mot-nx-ftincz-f": 0.5, "_____10c-o__mot-nx-mp_acc-b": true,
+"_____10c-o__mot-cx-dstmap-d": {"o__mot": [["spread", [1, 1, 1], 1.0, false, 1, 1, 1], ["lateral_+z", [2], 3, false]], "___pwr": [["memory", 1, 1, false]]}},
+"neuron_morphologies": {"0_0_0-1_0_0": {"parameters": {"patterns": [[[0, 0, 0], [1, 0, 0]]]}, "type": "patterns", "class": "custom"},
+"spread": {"type": "patterns", "parameters": {"patterns": [[["*", "?", 3], [2, "*", "!"]], [["*", "*", "*"], ["?", 0, "?"]]]}},
+"lateral_+z": {"parameters": {"vectors": [[0, 0, 1], [1, 0, -1]]}, "type": "vectors", "class": "core"},
+"memory": {"parameters": {}, "type": "functions", "class": "core"}},
+"physiology": {"burst_delay": 0.025, "plasticity_queue_depth": 3}, "brain_regions": {"root": {"title": "r", "areas": ["o__mot"]}}}"#;
+
+const GENOME: &str = r#"{"version": "2.1", "blueprint": {
+"b19fbW90X18=": {"cortical_name": "eye", "group_id": "IPU", "block_boundaries": [6, 4, 3], "relative_coordinate": [0, -3, 7],
+"firing_threshold": 1.5, "firing_threshold_increment": [0, 0.5, 1], "leak_coefficient": 0.25, "neuron_excitability": 0.5, "refractory_period": 2,
+"mp_charge_accumulation": false, "psp_uniform_distribution": true, "cortical_mapping_dst": {"cdeep1": [
+["expander_x", 1, 1, false], ["reducer_x", 1, 1, false], ["lateral_pairs_x", 1, 2, false], ["tiles", 1, 1, false],
+{"morphology_id": "projector", "morphology_scalar": [1, 1, 1], "postSynapticCurrent_multiplier": -2, "plasticity_flag": true,
+"plasticity_constant": 1, "ltp_multiplier": 2, "ltd_multiplier": 1, "plasticity_window": 3, "synaptic_delay_bursts": 1, "synapse_attractivity": 40}]}},
+"cdeep1": {"cortical_dimensions": {"x": 2, "y": 5, "z": 4}, "cortical_neuron_per_vox_count": 3, "is_mem_type": true, "temporal_depth": 4,
+"neuron_post_synaptic_potential": 7, "consecutive_fire_cnt_max": 3, "snooze_length": 1, "mp_driven_psp": true}},
+"neuron_morphologies": {"tiles": {"parameters": {"src_seed": [2, 2, 1], "src_pattern": [[1, 0], [1, 1], [1, 0]], "mapper_morphology": "projector"},
+"type": "composite", "class": "core"}}, "physiology": {"simulation_timestep": 0.1, "quantization_precision": "fp32"}}"#;
 
 const RIG: &str = "la_position,pend_velocity,pend_position,cmd_volts,elapsed,note\n0,0,-180,0.1,40,a\n0.5,-3.25,179,-0.2,41.5,\"b,\"\n";
 
@@ -281,6 +319,44 @@ fn check_fault(bytes: &[u8]) -> Verdict {
         Ok(fault) if fault.to_string().parse::<Fault>().ok() == Some(fault) => Ok(true),
         Ok(fault) => Err(format!("{fault} does not read back")),
         Err(error) => placed(&error, &[&format!("inject {text:?}: ")]),
+    }
+}
+
+fn check_genome(bytes: &[u8]) -> Verdict {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
+    let genome = match Genome::parse(text, &GenomeOptions::default()) {
+        Ok(genome) => genome,
+        Err(error) => {
+            let sections = ["neuron_morphologies: ", "physiology: ", "brain_regions: ", "genome_title: "];
+            return placed(&error, &[&["not JSON: ", "not a genome: ", "version", "blueprint: ", "area "][..], &sections].concat());
+        }
+    };
+    let starts = genome.areas().iter().map(|area| area.neurons.start).chain([genome.neurons()]);
+    let ends = [0].into_iter().chain(genome.areas().iter().map(|area| area.neurons.end));
+    if !starts.eq(ends) {
+        return Err("areas have gaps".to_owned());
+    }
+    let estimate = genome.estimate();
+    if genome.neurons() > 10_000 || estimate.synapses > 50_000 {
+        return Ok(true);
+    }
+    let mut counted = vec![0u64; genome.mappings().len()];
+    let mut fault = None;
+    genome.synapses(1, &mut |synapse| {
+        let mapping = &genome.mappings()[synapse.mapping as usize];
+        let (from, to) = (&genome.areas()[mapping.source], &genome.areas()[mapping.destination]);
+        if !from.neurons.contains(&synapse.source) || !to.neurons.contains(&synapse.target) {
+            fault = Some(format!("{synapse:?} is outside its areas"));
+        }
+        counted[synapse.mapping as usize] += 1;
+    });
+    let is_off = |(counted, estimated): (&u64, &tectum_models::genome::MappingEstimate)| {
+        *counted > estimated.synapses || (estimated.exact && *counted != estimated.synapses)
+    };
+    match counted.iter().zip(&estimate.mappings).position(is_off) {
+        _ if fault.is_some() => Err(fault.unwrap_or_default()),
+        Some(index) => Err(format!("mapping {index} has {} synapses; estimated {:?}", counted[index], estimate.mappings[index])),
+        None => Ok(true),
     }
 }
 

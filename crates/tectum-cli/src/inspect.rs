@@ -1,0 +1,49 @@
+//! `tectum inspect`: what a file holds.
+
+mod genome;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tectum::{Error, Result};
+use tectum_models::genome::UnitPolicy;
+
+/// Shows what a file holds, before anything is run: for a genome its areas, mappings and synapses, the units that were found,
+/// warnings and memory. The kind of a file is told from its content.
+#[derive(Args)]
+pub struct InspectArgs {
+    /// A genome.
+    #[arg(value_name = "GENOME.json")]
+    file: PathBuf,
+    /// The units of a genome's numbers: detect, fraction or legacy.
+    #[arg(long, default_value = "detect")]
+    units: UnitPolicy,
+    /// Refuses morphologies without a known definition.
+    #[arg(long)]
+    strict: bool,
+    /// Prints one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file that cannot be read, is of no kind that can be shown, or is at fault; a standard output that cannot be written.
+pub fn inspect(args: &InspectArgs) -> Result<()> {
+    match is_json_object(&args.file)? {
+        true => genome::inspect_genome(args),
+        false => Err(Error::invalid(format!("{}: of no kind that can be shown; genomes (JSON) can", args.file.display()))),
+    }
+}
+
+/// Whether a file begins as a JSON object does.
+fn is_json_object(path: &Path) -> Result<bool> {
+    /// Blanks that may come before it.
+    const MOST_BLANKS: u64 = 4096;
+    let failed = |source| Error::io(path.display(), source);
+    let mut start = Vec::new();
+    std::fs::File::open(path).map_err(failed)?.take(MOST_BLANKS).read_to_end(&mut start).map_err(failed)?;
+    Ok(start.trim_ascii_start().first() == Some(&b'{'))
+}

@@ -1,0 +1,85 @@
+//! JSON in which no object has a key twice: where one does, readers disagree about what it means.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use tectum::{Error, Result};
+
+/// Reads a document.
+///
+/// # Errors
+/// `Data` with line and column: not JSON, nested deeper than 127, a key twice in one object.
+pub(super) fn parse(text: &str) -> Result<Value> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = Once.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+    value.map_err(|error| Error::data(format!("not JSON: {error}")))
+}
+
+/// A value whose objects name each key once.
+#[derive(Clone, Copy)]
+struct Once;
+
+impl<'de> DeserializeSeed<'de> for Once {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Once {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> std::result::Result<Value, E> {
+        Ok(Value::Bool(flag))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> std::result::Result<Value, E> {
+        Ok(Value::Number(number.into()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> std::result::Result<Value, E> {
+        Ok(Value::Number(number.into()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> std::result::Result<Value, E> {
+        Ok(Number::from_f64(number).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> std::result::Result<Value, E> {
+        Ok(Value::String(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> std::result::Result<Value, E> {
+        Ok(Value::String(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> std::result::Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = parts.next_element_seed(self)? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut parts: A) -> std::result::Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = parts.next_key::<String>()? {
+            let value = parts.next_value_seed(self)?;
+            if fields.contains_key(&key) {
+                return Err(A::Error::custom(format!("key {} occurs twice", super::warnings::shown(&key))));
+            }
+            fields.insert(key, value);
+        }
+        Ok(Value::Object(fields))
+    }
+}

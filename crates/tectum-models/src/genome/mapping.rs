@@ -1,0 +1,274 @@
+//! Mappings: which area sends synapses to which, and how.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tectum::{Error, Result};
+
+use super::area::Area;
+use super::area_id::AreaId;
+use super::morphology::{Morphologies, Morphology};
+use super::property::Property;
+use super::record::{Record, kind};
+use super::warnings::{Warnings, shown};
+
+/// One rule by which the neurons of one area reach those of another (or their own).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Mapping {
+    /// Index of the area that sends.
+    pub source: usize,
+    /// Index of the area that receives.
+    pub destination: usize,
+    /// The name of the morphology in the file.
+    pub morphology_name: String,
+    /// Which target voxels a source voxel reaches, the scalar applied.
+    #[serde(skip)]
+    pub morphology: Morphology,
+    /// What vectors are multiplied by along each axis.
+    pub scalar: [f64; 3],
+    /// Magnitude is the weight, sign the type: −255 to 255.
+    pub multiplier: i32,
+    /// Percent probability that a possible synapse exists, 0 to 100: the mapping's own, or else its destination's.
+    pub attractivity: f32,
+    /// Whether its synapses learn.
+    pub plastic: bool,
+    /// How they learn.
+    pub plasticity: Plasticity,
+    /// Bursts from firing to arrival, 1 unless the file says otherwise.
+    pub delay_bursts: u8,
+}
+
+/// How the synapses of a mapping learn.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Plasticity {
+    /// Step of the weight, before the multipliers.
+    pub constant: f32,
+    /// Multiplier of a gain.
+    pub ltp: f32,
+    /// Multiplier of a loss.
+    pub ltd: f32,
+    /// Bursts that count as together; 0: the physiology's `plasticity_queue_depth`.
+    pub window: u16,
+}
+
+impl Mapping {
+    /// The magnitude of the multiplier.
+    pub fn weight(&self) -> u8 {
+        u8::try_from(self.multiplier.unsigned_abs()).unwrap_or(u8::MAX)
+    }
+
+    /// Whether its synapses take potential away.
+    pub fn is_inhibitory(&self) -> bool {
+        self.multiplier < 0
+    }
+}
+
+/// The most mappings of a genome.
+const MOST_MAPPINGS: usize = 1 << 16;
+/// The greatest scalar.
+const MOST_SCALAR: f64 = 1e6;
+
+/// What mappings are read against.
+pub(super) struct Reader<'a> {
+    pub areas: &'a [Area],
+    pub indices: &'a BTreeMap<AreaId, usize>,
+    pub morphologies: Morphologies,
+    /// Whether a function without a definition is an error.
+    pub strict: bool,
+}
+
+impl Reader<'_> {
+    /// Reads the mappings of all areas, in the order of areas and then of the file.
+    pub fn mappings(mut self, records: &[Record<'_>], warnings: &mut Warnings) -> Result<Vec<Mapping>> {
+        let mut mappings = Vec::new();
+        for (source, record) in records.iter().enumerate() {
+            let Some(value) = record.value(Property::Destinations) else { continue };
+            let destinations = match value {
+                Value::Object(destinations) => destinations,
+                Value::Null => continue,
+                other => return Err(record.error(Property::Destinations, &format!("{} given; an object needed", kind(other)))),
+            };
+            for (destination, rules) in destinations {
+                self.rules(source, destination, rules, &mut mappings, warnings)
+                    .map_err(|error| error.at(format!("area {}: {}", record.id, record.key(Property::Destinations).unwrap_or_default())))?;
+            }
+        }
+        Ok(mappings)
+    }
+
+    /// The mappings of one destination.
+    fn rules(&mut self, source: usize, spelling: &str, rules: &Value, mappings: &mut Vec<Mapping>, warnings: &mut Warnings) -> Result<()> {
+        let id = spelling.parse::<AreaId>()?;
+        let destination = *self.indices.get(&id).ok_or_else(|| Error::data(format!("destination {} is no area of the genome", shown(spelling))))?;
+        let list = match rules {
+            Value::Array(rules) => rules,
+            Value::Null => return Ok(()),
+            other => return Err(Error::data(format!("destination {}: {} given; an array of rules needed", shown(spelling), kind(other)))),
+        };
+        for (index, rule) in list.iter().enumerate() {
+            let place = || format!("destination {}: rule {index}", shown(spelling));
+            let rule = Rule::new(rule).map_err(|error| error.at(place()))?;
+            let mapping = self.mapping(source, destination, &rule).map_err(|error| error.at(place()))?;
+            for key in rule.unknown() {
+                warnings.add(format!("area {}: {}: key {} is unknown", self.areas[source].id, place(), shown(key)));
+            }
+            if mapping.plastic && rule.get(Field::Constant).is_none() {
+                let what = "plastic without plasticity_constant, so that nothing is learnt";
+                warnings.add(format!("area {}: {}: {what}", self.areas[source].id, place()));
+            }
+            if mapping.morphology == Morphology::Unknown {
+                let what = format!("morphology {}: a function without a known definition", shown(&mapping.morphology_name));
+                match self.strict {
+                    true => return Err(Error::unsupported(what).at(place())),
+                    false => warnings.add(format!("area {}: {}: {what}; no synapses", self.areas[source].id, place())),
+                }
+            }
+            mappings.push(mapping);
+            if mappings.len() > MOST_MAPPINGS {
+                return Err(Error::data(format!("more than {MOST_MAPPINGS} mappings")));
+            }
+        }
+        Ok(())
+    }
+
+    fn mapping(&mut self, source: usize, destination: usize, rule: &Rule<'_>) -> Result<Mapping> {
+        let morphology_name = rule.text(Field::Morphology)?.to_owned();
+        let scalar = rule.scalar()?;
+        let morphology = self.morphologies.find(&morphology_name, scalar)?;
+        let morphology = morphology.ok_or_else(|| Error::data(format!("morphology {} is unknown", shown(&morphology_name))))?;
+        let attractivity = rule.number(Field::Attractivity, 0.0, 100.0)?;
+        let plastic = rule.flag(Field::Plastic)?;
+        let step = |field: Field| rule.number(field, -MOST_SCALAR, MOST_SCALAR).map(|step| step.unwrap_or(0.0) as f32);
+        Ok(Mapping {
+            source,
+            destination,
+            morphology_name,
+            morphology,
+            scalar,
+            multiplier: rule.whole(Field::Multiplier, -255, 255)?.ok_or_else(|| rule.missing(Field::Multiplier))? as i32,
+            attractivity: attractivity.unwrap_or(f64::from(self.areas[destination].properties.synapse_attractivity)) as f32,
+            plastic,
+            plasticity: Plasticity {
+                constant: step(Field::Constant)?,
+                ltp: step(Field::Ltp)?,
+                ltd: step(Field::Ltd)?,
+                window: rule.whole(Field::Window, 0, i64::from(u16::MAX))?.unwrap_or(0) as u16,
+            },
+            delay_bursts: rule.whole(Field::Delay, 0, i64::from(u8::MAX))?.unwrap_or(1) as u8,
+        })
+    }
+}
+
+/// The parts of a rule: their places in an array, their keys in an object.
+#[derive(Clone, Copy)]
+enum Field {
+    Morphology,
+    Scalar,
+    Multiplier,
+    Plastic,
+    Constant,
+    Ltp,
+    Ltd,
+    Window,
+    Delay,
+    Attractivity,
+}
+
+const FIELDS: [&str; 10] = [
+    "morphology_id",
+    "morphology_scalar",
+    "postSynapticCurrent_multiplier",
+    "plasticity_flag",
+    "plasticity_constant",
+    "ltp_multiplier",
+    "ltd_multiplier",
+    "plasticity_window",
+    "synaptic_delay_bursts",
+    "synapse_attractivity",
+];
+/// Parts that an array may have; the last field stands in objects only.
+const MOST_PARTS: usize = 9;
+
+enum Rule<'a> {
+    Array(&'a [Value]),
+    Object(&'a Map<String, Value>),
+}
+
+impl<'a> Rule<'a> {
+    fn new(value: &'a Value) -> Result<Self> {
+        match value {
+            Value::Array(parts) if (4..=MOST_PARTS).contains(&parts.len()) => Ok(Rule::Array(parts)),
+            Value::Array(parts) => Err(Error::data(format!("{} parts given; 4 to {MOST_PARTS} needed", parts.len()))),
+            Value::Object(fields) => Ok(Rule::Object(fields)),
+            other => Err(Error::data(format!("{} given; an array or an object needed", kind(other)))),
+        }
+    }
+
+    fn get(&self, field: Field) -> Option<&'a Value> {
+        match self {
+            Rule::Array(parts) if (field as usize) < MOST_PARTS => parts.get(field as usize),
+            Rule::Array(_) => None,
+            Rule::Object(fields) => fields.get(FIELDS[field as usize]),
+        }
+    }
+
+    /// Keys of an object that mean nothing.
+    fn unknown(&self) -> impl Iterator<Item = &'a str> {
+        let fields = match self {
+            Rule::Array(_) => None,
+            Rule::Object(fields) => Some(*fields),
+        };
+        fields.into_iter().flat_map(Map::keys).map(String::as_str).filter(|key| !FIELDS.contains(key))
+    }
+
+    fn missing(&self, field: Field) -> Error {
+        Error::data(format!("{} is missing", FIELDS[field as usize]))
+    }
+
+    fn wrong(field: Field, needed: &str, value: &Value) -> Error {
+        Error::data(format!("{}: {} given; {needed}", FIELDS[field as usize], kind(value)))
+    }
+
+    fn text(&self, field: Field) -> Result<&'a str> {
+        let value = self.get(field).ok_or_else(|| self.missing(field))?;
+        value.as_str().ok_or_else(|| Self::wrong(field, "a text needed", value))
+    }
+
+    fn flag(&self, field: Field) -> Result<bool> {
+        let value = self.get(field).ok_or_else(|| self.missing(field))?;
+        value.as_bool().ok_or_else(|| Self::wrong(field, "true or false needed", value))
+    }
+
+    fn number(&self, field: Field, least: f64, most: f64) -> Result<Option<f64>> {
+        let Some(value) = self.get(field) else { return Ok(None) };
+        let number = value.as_f64().ok_or_else(|| Self::wrong(field, "a number needed", value))?;
+        match (least..=most).contains(&number) {
+            true => Ok(Some(number)),
+            false => Err(Self::wrong(field, &format!("{least} to {most} needed"), value)),
+        }
+    }
+
+    fn whole(&self, field: Field, least: i64, most: i64) -> Result<Option<i64>> {
+        match self.number(field, least as f64, most as f64)? {
+            Some(number) if number.fract() != 0.0 => Err(Error::data(format!("{}: {number} is not a whole number", FIELDS[field as usize]))),
+            number => Ok(number.map(|number| number as i64)),
+        }
+    }
+
+    /// One number for all axes, bare or in an array, or one for each.
+    fn scalar(&self) -> Result<[f64; 3]> {
+        let Some(value) = self.get(Field::Scalar) else { return Ok([1.0; 3]) };
+        let numbers = match value {
+            Value::Array(values) => values.iter().map(Value::as_f64).collect::<Option<Vec<_>>>().unwrap_or_default(),
+            other => other.as_f64().into_iter().collect(),
+        };
+        let scalar = match numbers[..] {
+            [all] => Some([all; 3]),
+            [x, y, z] => Some([x, y, z]),
+            _ => None,
+        };
+        let scalar = scalar.filter(|scalar| scalar.iter().all(|part| part.abs() <= MOST_SCALAR));
+        scalar.ok_or_else(|| Self::wrong(Field::Scalar, &format!("one number or three, of at most {MOST_SCALAR}, needed"), value))
+    }
+}

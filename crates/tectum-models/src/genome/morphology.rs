@@ -1,0 +1,292 @@
+//! Morphologies: which target voxels a source voxel reaches, by the definitions of a file and those of the format.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tectum::{Error, Result};
+
+use super::record::kind;
+use super::relation::{Axis, Relation, Sources, To};
+use super::warnings::shown;
+
+/// Which target voxels a source voxel reaches.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Morphology {
+    /// Fixed synapses: the union of the relations.
+    Voxels(Arc<[Relation]>),
+    /// No fixed synapses: the engine acts on the areas' activity.
+    Plastic(PlasticMorphology),
+    /// A function without a known definition: no synapses.
+    Unknown,
+}
+
+/// Morphologies that make no fixed synapses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlasticMorphology {
+    /// `memory`, `episodic_memory`: the destination remembers patterns of the source.
+    Memory,
+    /// `memory_replay`: the destination shows again what the source remembers.
+    Replay,
+    /// `associative_memory`, `bidirectional_stdp`: synapses grow between neurons that fire together.
+    Associative,
+}
+
+/// The most patterns or vectors of one morphology.
+const MOST_RULES: usize = 1 << 12;
+/// The greatest coordinate or offset.
+const MOST_OFFSET: f64 = 1e9;
+
+/// The most vectors of all mappings together, a scalar making others of them.
+const MOST_OFFSETS: usize = 1 << 18;
+
+/// Definitions of a file, by name, and what scalars have made of its vectors.
+pub(super) struct Morphologies {
+    defined: BTreeMap<String, Definition>,
+    scaled: BTreeMap<(String, [u64; 3]), Arc<[Relation]>>,
+    offsets: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Definition {
+    /// Offsets, before the scalar of a mapping.
+    Vectors(Arc<[[f64; 3]]>),
+    Relations(Arc<[Relation]>),
+    Plastic(PlasticMorphology),
+    Unknown,
+}
+
+impl Morphologies {
+    /// Reads the section `neuron_morphologies`.
+    pub fn read(section: Option<&Value>) -> Result<Self> {
+        let mut defined = BTreeMap::new();
+        let named = match section {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(named)) => Some(named),
+            Some(other) => return Err(Error::data(format!("neuron_morphologies: {} given; an object needed", kind(other)))),
+        };
+        for (name, value) in named.into_iter().flatten() {
+            let definition = define(name, value).map_err(|error| error.at(format!("neuron_morphologies: {}", shown(name))))?;
+            defined.insert(name.clone(), definition);
+        }
+        Ok(Self { defined, scaled: BTreeMap::new(), offsets: 0 })
+    }
+
+    /// The morphology of a name with the scalar of a mapping: the file's, or else the format's. None if neither has it.
+    pub fn find(&mut self, name: &str, scalar: [f64; 3]) -> Result<Option<Morphology>> {
+        let definition = self.defined.get(name).cloned().or_else(|| core(name));
+        Ok(match definition {
+            None => None,
+            Some(Definition::Vectors(vectors)) => Some(Morphology::Voxels(self.scale(name, &vectors, scalar)?)),
+            Some(Definition::Relations(relations)) => Some(Morphology::Voxels(relations)),
+            Some(Definition::Plastic(kind)) => Some(Morphology::Plastic(kind)),
+            Some(Definition::Unknown) => Some(Morphology::Unknown),
+        })
+    }
+
+    fn scale(&mut self, name: &str, vectors: &[[f64; 3]], scalar: [f64; 3]) -> Result<Arc<[Relation]>> {
+        let key = (name.to_owned(), scalar.map(f64::to_bits));
+        if let Some(relations) = self.scaled.get(&key) {
+            return Ok(Arc::clone(relations));
+        }
+        self.offsets += vectors.len();
+        if self.offsets > MOST_OFFSETS {
+            return Err(Error::data(format!("morphology {}: more than {MOST_OFFSETS} vectors in all mappings", shown(name))));
+        }
+        let relations = offsets(vectors, scalar);
+        self.scaled.insert(key, Arc::clone(&relations));
+        Ok(relations)
+    }
+}
+
+fn define(name: &str, value: &Value) -> Result<Definition> {
+    let fields = value.as_object().ok_or_else(|| Error::data(format!("{} given; an object needed", kind(value))))?;
+    let parameters = match fields.get("parameters") {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(parameters)) => Some(parameters),
+        Some(other) => return Err(Error::data(format!("parameters: {} given; an object needed", kind(other)))),
+    };
+    let rows = |key: &str| {
+        let value = parameters.and_then(|parameters| parameters.get(key));
+        let rows = value.and_then(Value::as_array).ok_or_else(|| Error::data(format!("parameters: {key}: an array needed")))?;
+        match rows.len() {
+            count if count > MOST_RULES => Err(Error::data(format!("parameters: {key}: {count} given; at most {MOST_RULES}"))),
+            _ => Ok(rows),
+        }
+    };
+    match fields.get("type").and_then(Value::as_str) {
+        Some("vectors") => Ok(Definition::Vectors(rows("vectors")?.iter().map(vector).collect::<Result<_>>()?)),
+        Some("patterns") => Ok(Definition::Relations(rows("patterns")?.iter().map(pattern).collect::<Result<_>>()?)),
+        Some("functions" | "function") => Ok(function(name).unwrap_or(Definition::Unknown)),
+        Some("composite") => composite(name, parameters),
+        Some("placeholder") => Ok(Definition::Relations(Arc::new([]))),
+        _ => {
+            let given = fields.get("type").map_or_else(|| "nothing".to_owned(), kind);
+            Err(Error::data(format!("type: {given} given; vectors, patterns, functions or composite needed")))
+        }
+    }
+}
+
+/// Three numbers.
+fn numbers(value: &Value) -> Option<[f64; 3]> {
+    let numbers = value.as_array()?.iter().map(Value::as_f64).collect::<Option<Vec<_>>>()?;
+    numbers.try_into().ok()
+}
+
+fn vector(value: &Value) -> Result<[f64; 3]> {
+    let vector = numbers(value).filter(|vector| vector.iter().all(|part| part.fract() == 0.0 && part.abs() <= MOST_OFFSET));
+    vector.ok_or_else(|| Error::data(format!("parameters: vectors: {}: three whole numbers needed", shown(&value.to_string()))))
+}
+
+fn pattern(value: &Value) -> Result<Relation> {
+    let wrong = || Error::data(format!("parameters: patterns: {}: two triples of \"*\", \"?\", \"!\" or whole numbers needed", shown(&value.to_string())));
+    let sides = value.as_array().filter(|sides| sides.len() == 2).ok_or_else(wrong)?;
+    let side = |index: usize| {
+        let elements = sides[index].as_array().filter(|elements| elements.len() == 3)?;
+        let elements = elements.iter().map(element).collect::<Option<Vec<_>>>()?;
+        <[To; 3]>::try_from(elements).ok()
+    };
+    let (from, to) = (side(0).ok_or_else(wrong)?, side(1).ok_or_else(wrong)?);
+    // Only absolute elements choose among sources; the others stand for any coordinate there.
+    let sources = from.map(|element| match element {
+        To::Between(least, most) => Sources::Between(least, most),
+        _ => Sources::All,
+    });
+    Ok(Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources: sources[axis], to: to[axis] })))
+}
+
+/// One element of a pattern as it reads on the target side.
+fn element(value: &Value) -> Option<To> {
+    if let Some(number) = value.as_f64() {
+        let whole = (number.fract() == 0.0 && number.abs() <= MOST_OFFSET).then_some(number as i64)?;
+        return Some(To::Between(whole, whole));
+    }
+    let text = value.as_str()?;
+    match text {
+        "*" => return Some(To::All),
+        "?" => return Some(To::Near(0, 0)),
+        "!" => return Some(To::Others),
+        "?+" => return Some(To::Near(1, i64::MAX)),
+        "?-" => return Some(To::Near(i64::MIN, -1)),
+        "?+=" => return Some(To::Near(0, i64::MAX)),
+        "?-=" => return Some(To::Near(i64::MIN, 0)),
+        _ => {}
+    }
+    let relative = |text: &str| text.strip_prefix('?').filter(|rest| rest.starts_with(['+', '-'])).and_then(whole);
+    if let Some((least, most)) = text.split_once(':') {
+        return Some(To::Near(relative(least)?, relative(most)?));
+    } else if let Some((least, most)) = text.split_once("..") {
+        return Some(To::Between(whole(least)?, whole(most)?));
+    } else if let Some(offset) = relative(text) {
+        return Some(To::Near(offset, offset));
+    }
+    whole(text).map(|number| To::Between(number, number))
+}
+
+fn whole(text: &str) -> Option<i64> {
+    text.parse::<i64>().ok().filter(|number| number.unsigned_abs() <= MOST_OFFSET as u64)
+}
+
+/// Offsets of a mapping: vectors times its scalar, towards zero, none twice.
+fn offsets(vectors: &[[f64; 3]], scalar: [f64; 3]) -> Arc<[Relation]> {
+    let mut offsets: Vec<[i64; 3]> = Vec::with_capacity(vectors.len());
+    let scaled = vectors.iter().map(|vector| [0, 1, 2].map(|axis| (vector[axis] * scalar[axis]).trunc() as i64));
+    offsets.extend(scaled);
+    offsets.sort_unstable();
+    offsets.dedup();
+    offsets.into_iter().map(|offset| Relation::Axes([0, 1, 2].map(|axis| Axis::own(axis, To::Near(offset[axis], offset[axis]))))).collect()
+}
+
+/// The morphologies that every genome has.
+fn core(name: &str) -> Option<Definition> {
+    let lateral = |axis: usize, step: f64| {
+        let mut vector = [0.0; 3];
+        vector[axis] = step;
+        Some(Definition::Vectors(Arc::new([vector])))
+    };
+    let at_origin = Sources::Between(0, 0);
+    let each = |sources: Sources, to: To| {
+        Some(Definition::Relations(Arc::new([Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources, to }))])))
+    };
+    match name {
+        "block_to_block" => Some(Definition::Vectors(Arc::new([[0.0; 3]]))),
+        "lateral_+x" => lateral(0, 1.0),
+        "lateral_-x" => lateral(0, -1.0),
+        "lateral_+y" => lateral(1, 1.0),
+        "lateral_-y" => lateral(1, -1.0),
+        "lateral_+z" => lateral(2, 1.0),
+        "lateral_-z" => lateral(2, -1.0),
+        "all_to_0-0-0" => each(Sources::All, To::Between(0, 0)),
+        "0-0-0_to_all" => each(at_origin, To::All),
+        "all_to_all" => each(Sources::All, To::All),
+        _ => function(name),
+    }
+}
+
+/// The morphologies that are defined by their name.
+fn function(name: &str) -> Option<Definition> {
+    let product = |axes: [Axis; 3]| Some(Definition::Relations(Arc::new([Relation::Axes(axes)])));
+    let projector = |from: [usize; 3]| product([0, 1, 2].map(|axis| Axis::own(from[axis], To::Scaled)));
+    // From the last layer of an axis to the first.
+    let from_end = |end: usize| {
+        let last = Axis { from: end, sources: Sources::Last, to: To::Between(0, 0) };
+        product([0, 1, 2].map(|axis| if axis == end { last } else { Axis::own(axis, To::Scaled) }))
+    };
+    let bits = |by: usize, to: To, others: To| product([0, 1, 2].map(|axis| Axis::own(axis, if axis == by { to } else { others })));
+    let corner = |sources: Sources, to: To| product([0, 1, 2].map(|axis| Axis { from: axis, sources, to }));
+    match name {
+        "block_to_block" => Some(Definition::Vectors(Arc::new([[0.0; 3]]))),
+        "projector" => projector([0, 1, 2]),
+        "projector_xy" | "transpose_xy" => projector([1, 0, 2]),
+        "projector_yz" | "transpose_yz" => projector([0, 2, 1]),
+        "projector_xz" | "transpose_xz" => projector([2, 1, 0]),
+        "project_from_end_x" => from_end(0),
+        "project_from_end_y" => from_end(1),
+        "project_from_end_z" => from_end(2),
+        "expander" => product([0, 1, 2].map(|axis| Axis::own(axis, To::ScaledToOne))),
+        "expander_x" => bits(0, To::ExpandedBits, To::Between(0, 0)),
+        "reducer_x" => bits(0, To::ReducedBits, To::Between(0, 0)),
+        "bitmask_encoder_x" => bits(0, To::EncodedBits, To::Clamped),
+        "bitmask_encoder_y" => bits(1, To::EncodedBits, To::Clamped),
+        "bitmask_encoder_z" => bits(2, To::EncodedBits, To::Clamped),
+        "bitmask_decoder_x" => bits(0, To::DecodedBits, To::Clamped),
+        "bitmask_decoder_y" => bits(1, To::DecodedBits, To::Clamped),
+        "bitmask_decoder_z" => bits(2, To::DecodedBits, To::Clamped),
+        "lateral_pairs_x" => bits(0, To::Paired, To::Near(0, 0)),
+        "block_connection" => bits(0, To::Divided(10), To::Near(0, 0)),
+        "last_to_first" => corner(Sources::Last, To::Between(0, 0)),
+        "first_to_last" => corner(Sources::Between(0, 0), To::Last),
+        "randomizer" => Some(Definition::Relations(Arc::new([Relation::Random]))),
+        "tile" => Some(Definition::Relations(Arc::new([Relation::Tile]))),
+        "sweeper" => Some(Definition::Relations(Arc::new([Relation::Sweep]))),
+        "rotator_z" => Some(Definition::Relations(Arc::new([Relation::RotateZ]))),
+        "memory" | "episodic_memory" => Some(Definition::Plastic(PlasticMorphology::Memory)),
+        "memory_replay" => Some(Definition::Plastic(PlasticMorphology::Replay)),
+        "associative_memory" | "bidirectional_stdp" => Some(Definition::Plastic(PlasticMorphology::Associative)),
+        _ => None,
+    }
+}
+
+/// Blocks of the source, each mapped onto the whole target by another morphology; only the projector is defined for that.
+fn composite(name: &str, parameters: Option<&Map<String, Value>>) -> Result<Definition> {
+    let parameter = |key: &str| parameters.and_then(|parameters| parameters.get(key));
+    if parameter("mapper_morphology").and_then(Value::as_str) != Some("projector") {
+        return Ok(function(name).unwrap_or(Definition::Unknown));
+    }
+    let counts = |value: &Value, least: f64| {
+        let count = value.as_f64().filter(|count| count.fract() == 0.0 && (least..=1e6).contains(count))?;
+        Some(count as u32)
+    };
+    let seed = parameter("src_seed").and_then(Value::as_array).filter(|seed| seed.len() == 3);
+    let turns = parameter("src_pattern").and_then(Value::as_array).filter(|turns| turns.len() == 3);
+    let axis = |axis: usize| {
+        let side = counts(seed?.get(axis)?, 1.0)?;
+        let turn = turns?.get(axis)?.as_array().filter(|turn| turn.len() == 2)?;
+        let (choose, skip) = (counts(&turn[0], 1.0)?, counts(&turn[1], 0.0)?);
+        Some(Axis::own(axis, To::Tiled { side, choose, skip }))
+    };
+    match (axis(0), axis(1), axis(2)) {
+        (Some(x), Some(y), Some(z)) => Ok(Definition::Relations(Arc::new([Relation::Axes([x, y, z])]))),
+        _ => Err(Error::data("parameters: src_seed of three whole numbers from 1 and src_pattern of three pairs [from 1, from 0] needed")),
+    }
+}

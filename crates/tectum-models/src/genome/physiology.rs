@@ -1,0 +1,83 @@
+//! What a genome says about the brain as a whole.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tectum::{Error, Result};
+
+use super::record::kind;
+use super::warnings::{Warnings, shown};
+
+/// What a genome says about the brain as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Physiology {
+    /// Time of a burst in seconds (`simulation_timestep`, formerly `burst_delay`); the reference's 0.1 without one.
+    pub timestep_s: f64,
+    /// Bursts that count as together in plasticity.
+    pub plasticity_queue_depth: u16,
+    /// The precision that the genome was made for, such as `fp32`; has no effect.
+    pub quantization_precision: Option<String>,
+}
+
+/// The reference's burst period.
+const DEFAULT_TIMESTEP_S: f64 = 0.1;
+/// The reference's window.
+const DEFAULT_QUEUE_DEPTH: u16 = 3;
+/// The longest burst.
+const MOST_TIMESTEP_S: f64 = 3600.0;
+/// Keys that matter to the life of a brain, not to a run.
+const WITHOUT_EFFECT: [&str; 9] = [
+    "max_age",
+    "evolution_burst_count",
+    "ipu_idle_threshold",
+    "lifespan_mgmt_interval",
+    "sleep",
+    "sleep_trigger_inactivity_window",
+    "sleep_trigger_neural_activity_max",
+    "rate_modulated_leak",
+    "genome_age",
+];
+
+impl Physiology {
+    /// Reads the section `physiology`.
+    pub(super) fn read(section: Option<&Value>, warnings: &mut Warnings) -> Result<Self> {
+        let empty = Map::new();
+        let fields = match section {
+            None | Some(Value::Null) => &empty,
+            Some(Value::Object(fields)) => fields,
+            Some(other) => return Err(Error::data(format!("physiology: {} given; an object needed", kind(other)))),
+        };
+        for key in fields.keys() {
+            let is_read = ["simulation_timestep", "burst_delay", "plasticity_queue_depth", "quantization_precision"].contains(&key.as_str());
+            if !is_read && !WITHOUT_EFFECT.contains(&key.as_str()) {
+                warnings.add(format!("physiology: key {} is unknown", shown(key)));
+            }
+        }
+        let timestep_s = match (timestep(fields, "simulation_timestep")?, timestep(fields, "burst_delay")?) {
+            (Some(new), Some(old)) if new != old => return Err(Error::data("physiology: simulation_timestep and burst_delay differ")),
+            (new, old) => new.or(old).unwrap_or(DEFAULT_TIMESTEP_S),
+        };
+        Ok(Self { timestep_s, plasticity_queue_depth: queue_depth(fields)?, quantization_precision: precision(fields)? })
+    }
+}
+
+fn timestep(fields: &Map<String, Value>, key: &str) -> Result<Option<f64>> {
+    let Some(value) = fields.get(key) else { return Ok(None) };
+    let seconds = value.as_f64().filter(|seconds| *seconds > 0.0 && *seconds <= MOST_TIMESTEP_S);
+    let wrong = || Error::data(format!("physiology: {key}: {} given; seconds above 0 and to {MOST_TIMESTEP_S} needed", kind(value)));
+    seconds.map(Some).ok_or_else(wrong)
+}
+
+fn queue_depth(fields: &Map<String, Value>) -> Result<u16> {
+    let Some(value) = fields.get("plasticity_queue_depth") else { return Ok(DEFAULT_QUEUE_DEPTH) };
+    let depth = value.as_f64().filter(|depth| depth.fract() == 0.0 && (0.0..=f64::from(u16::MAX)).contains(depth));
+    let wrong = || Error::data(format!("physiology: plasticity_queue_depth: {} given; a whole number from 0 to 65535 needed", kind(value)));
+    depth.map(|depth| depth as u16).ok_or_else(wrong)
+}
+
+fn precision(fields: &Map<String, Value>) -> Result<Option<String>> {
+    match fields.get("quantization_precision") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(precision)) => Ok(Some(precision.clone())),
+        Some(other) => Err(Error::data(format!("physiology: quantization_precision: {} given; a text needed", kind(other)))),
+    }
+}

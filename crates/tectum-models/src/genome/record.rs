@@ -1,0 +1,231 @@
+//! What a file gives an area, property by property, whichever form the file has.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use tectum::{Error, Result};
+
+use super::area_id::AreaId;
+use super::property::{self, Property};
+use super::warnings::{Warnings, shown};
+
+/// What keys of flat files begin with.
+const FLAT_PREFIX: &str = "_____10c-";
+/// The letters that end codes; which one a code has differs between files, so any is taken.
+const ENDINGS: [&str; 5] = ["-i", "-f", "-t", "-b", "-d"];
+/// The most areas of a genome.
+const MOST_AREAS: usize = 1 << 16;
+
+/// One area as a file gives it.
+pub(super) struct Record<'a> {
+    pub id: AreaId,
+    entries: BTreeMap<Property, Entry<'a>>,
+}
+
+/// A value and the key that it stands under in the file.
+#[derive(Clone)]
+struct Entry<'a> {
+    key: String,
+    value: &'a Value,
+}
+
+/// The areas of a blueprint in the order in which the file first names them.
+pub(super) fn records<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Result<Vec<Record<'a>>> {
+    let is_flat = blueprint.keys().any(|key| key.starts_with(FLAT_PREFIX));
+    let records = if is_flat { flat(blueprint, warnings)? } else { hierarchical(blueprint, warnings)? };
+    match records.len() {
+        0 => Err(Error::data("blueprint: it has no areas")),
+        count if count > MOST_AREAS => Err(Error::data(format!("blueprint: {count} areas; at most {MOST_AREAS}"))),
+        _ => Ok(records),
+    }
+}
+
+fn flat<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Result<Vec<Record<'a>>> {
+    let mut spelled = Spelled::default();
+    for (key, value) in blueprint {
+        let Some((area, code)) = key.strip_prefix(FLAT_PREFIX).and_then(split_flat) else {
+            if value.is_object() {
+                return Err(Error::data(format!("blueprint: key {}: an area of the hierarchical form among flat keys", shown(key))));
+            }
+            warnings.add(format!("blueprint: key {} is unknown", shown(key)));
+            continue;
+        };
+        let record = spelled.record(area)?;
+        match property::of_code(code) {
+            Some(Property::Unsupported) => warn_unsupported(key, value, warnings),
+            Some(property) => record.insert(property, key.clone(), value)?,
+            None => warnings.add(format!("area {}: key {} is unknown", record.id, shown(key))),
+        }
+    }
+    Ok(spelled.records)
+}
+
+/// Records by the spelling that the file uses; another spelling of the same id is refused.
+#[derive(Default)]
+struct Spelled<'a> {
+    records: Vec<Record<'a>>,
+    by_spelling: BTreeMap<&'a str, usize>,
+    by_id: BTreeMap<AreaId, &'a str>,
+}
+
+impl<'a> Spelled<'a> {
+    fn record(&mut self, spelling: &'a str) -> Result<&mut Record<'a>> {
+        let index = match self.by_spelling.get(spelling) {
+            Some(index) => *index,
+            None => {
+                let id = spelling.parse::<AreaId>().map_err(|error| error.at("blueprint"))?;
+                if let Some(other) = self.by_id.insert(id, spelling) {
+                    return Err(Error::data(format!("blueprint: {other:?} and {spelling:?} are both area {id}")));
+                }
+                self.records.push(Record { id, entries: BTreeMap::new() });
+                self.by_spelling.insert(spelling, self.records.len() - 1);
+                self.records.len() - 1
+            }
+        };
+        Ok(&mut self.records[index])
+    }
+}
+
+/// `{area}-{cx|nx}-{code}-{ending}` as area and code.
+fn split_flat(rest: &str) -> Option<(&str, &str)> {
+    let at = rest.rfind("-cx-").or_else(|| rest.rfind("-nx-"))?;
+    let code = ENDINGS.iter().find_map(|ending| rest[at + 4..].strip_suffix(ending))?;
+    Some((&rest[..at], code))
+}
+
+fn hierarchical<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Result<Vec<Record<'a>>> {
+    let mut spelled = Spelled::default();
+    for (area, value) in blueprint {
+        let properties = value.as_object().ok_or_else(|| Error::data(format!("blueprint: area {}: an object needed", shown(area))))?;
+        let record = spelled.record(area)?;
+        for (key, value) in properties {
+            record.insert_key(key, value, warnings)?;
+        }
+    }
+    Ok(spelled.records)
+}
+
+fn warn_unsupported(key: &str, value: &Value, warnings: &mut Warnings) {
+    let is_off = matches!(value, Value::Null | Value::Bool(false)) || value.as_f64() == Some(0.0) || value.as_str() == Some("");
+    if !is_off {
+        warnings.add(format!("key {} is known, but has no effect here", shown(key)));
+    }
+}
+
+impl<'a> Record<'a> {
+    fn insert_key(&mut self, key: &str, value: &'a Value, warnings: &mut Warnings) -> Result<()> {
+        if let Some(properties) = property::of_triple(key) {
+            // A single number for a threshold's increment means nothing along three axes, unless it is none at all.
+            if properties[0] == Property::ThresholdIncrementX && value.as_f64() == Some(0.0) {
+                return Ok(());
+            }
+            let values = triple(value).ok_or_else(|| self.wrong(key, "three numbers needed", value))?;
+            for (axis, (property, value)) in properties.into_iter().zip(values).enumerate() {
+                self.insert(property, format!("{key}[{axis}]"), value)?;
+            }
+            return Ok(());
+        }
+        match property::of_key(key) {
+            Some(Property::Unsupported) => warn_unsupported(key, value, warnings),
+            Some(property) => self.insert(property, key.to_owned(), value)?,
+            None => warnings.add(format!("area {}: key {} is unknown", self.id, shown(key))),
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, property: Property, key: String, value: &'a Value) -> Result<()> {
+        if property == Property::Shown {
+            return Ok(());
+        }
+        match self.entries.get(&property) {
+            Some(other) if !is_same(other.value, value) => {
+                Err(Error::data(format!("area {}: {} and {} differ", self.id, shown(&other.key), shown(&key))))
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.entries.insert(property, Entry { key, value });
+                Ok(())
+            }
+        }
+    }
+
+    /// The key that a property stands under.
+    pub fn key(&self, property: Property) -> Option<&str> {
+        self.entries.get(&property).map(|entry| entry.key.as_str())
+    }
+
+    /// The value of a property as it stands in the file.
+    pub fn value(&self, property: Property) -> Option<&'a Value> {
+        self.entries.get(&property).map(|entry| entry.value)
+    }
+
+    /// An error that names area and key.
+    pub fn error(&self, property: Property, what: &str) -> Error {
+        Error::data(format!("area {}: {}: {what}", self.id, self.key(property).unwrap_or("a key")))
+    }
+
+    fn wrong(&self, key: &str, needed: &str, value: &Value) -> Error {
+        Error::data(format!("area {}: {key}: {} given; {needed}", self.id, kind(value)))
+    }
+
+    /// A number within a range.
+    pub fn number(&self, property: Property, least: f64, most: f64) -> Result<Option<f64>> {
+        let Some(entry) = self.entries.get(&property) else { return Ok(None) };
+        let number = entry.value.as_f64().filter(|number| number.is_finite());
+        let number = number.ok_or_else(|| self.wrong(&entry.key, "a number needed", entry.value))?;
+        match (least..=most).contains(&number) {
+            true => Ok(Some(number)),
+            false => Err(self.error(property, &format!("{number} is not from {least} to {most}"))),
+        }
+    }
+
+    /// A number without a fraction within a range; `1.0` is one too.
+    pub fn whole(&self, property: Property, least: i64, most: i64) -> Result<Option<i64>> {
+        let number = self.number(property, least as f64, most as f64)?;
+        match number {
+            Some(number) if number.fract() != 0.0 => Err(self.error(property, &format!("{number} is not a whole number"))),
+            number => Ok(number.map(|number| number as i64)),
+        }
+    }
+
+    /// A text.
+    pub fn text(&self, property: Property) -> Result<Option<&'a str>> {
+        let Some(entry) = self.entries.get(&property) else { return Ok(None) };
+        entry.value.as_str().map(Some).ok_or_else(|| self.wrong(&entry.key, "a text needed", entry.value))
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&self, property: Property) -> Result<Option<bool>> {
+        let Some(entry) = self.entries.get(&property) else { return Ok(None) };
+        entry.value.as_bool().map(Some).ok_or_else(|| self.wrong(&entry.key, "true or false needed", entry.value))
+    }
+}
+
+/// Whether two values say the same; 1 and 1.0 do.
+fn is_same(left: &Value, right: &Value) -> bool {
+    left == right || matches!((left.as_f64(), right.as_f64()), (Some(left), Some(right)) if left == right)
+}
+
+/// The parts of a triple.
+fn triple(value: &Value) -> Option<[&Value; 3]> {
+    match value {
+        Value::Array(values) => values.iter().collect::<Vec<_>>().try_into().ok(),
+        Value::Object(values) if values.len() == 3 => {
+            let named = |names: [&str; 3]| Some([values.get(names[0])?, values.get(names[1])?, values.get(names[2])?]);
+            named(["x", "y", "z"]).or_else(|| named(["width", "height", "depth"]))
+        }
+        _ => None,
+    }
+}
+
+/// What a value is, in words.
+pub(super) fn kind(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => shown(text),
+        Value::Array(values) => format!("an array of {}", values.len()),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}

@@ -1,0 +1,174 @@
+//! The units of a file: newer genomes give leak and excitability as fractions, older ones as amounts and percents.
+//!
+//! Each of three quantities is judged by itself, since files mix them. See `docs/genomes.md` for the reasons of each rule.
+
+use std::str::FromStr;
+
+use serde::Serialize;
+use tectum::{Error, Result};
+
+use super::area_id::AreaId;
+use super::property::Property;
+use super::record::Record;
+use super::warnings::shown;
+
+/// Which units the numbers of a file are taken to be in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnitPolicy {
+    /// Each quantity is legacy if any value of the file could not be of the newer unit.
+    #[default]
+    Detect,
+    /// Leak and excitability are fractions, the current is a whole number to 255; all else is refused.
+    Fraction,
+    /// Leak is an amount of potential, excitability a percent, the current any amount.
+    Legacy,
+}
+
+/// Which units were found, why, and what each converted value became.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UnitReport {
+    /// What the caller asked for.
+    pub policy: UnitPolicy,
+    /// `leak_coefficient` and `leak_variability`.
+    pub leak: QuantityReport,
+    /// `neuron_excitability`.
+    pub excitability: QuantityReport,
+    /// `postsynaptic_current`.
+    pub current: QuantityReport,
+}
+
+/// The unit of one quantity.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QuantityReport {
+    /// Whether values are of the legacy unit.
+    pub legacy: bool,
+    /// Why it is taken so.
+    pub evidence: String,
+    /// Values that changed.
+    pub converted: Vec<Conversion>,
+}
+
+/// A value that changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Conversion {
+    /// The area.
+    pub area: AreaId,
+    /// The key in the file.
+    pub key: String,
+    /// What the file says.
+    pub given: f64,
+    /// What is used.
+    pub taken: f64,
+}
+
+/// The greatest number that any of the three quantities may be.
+pub(super) const MOST: f64 = 1e6;
+
+impl FromStr for UnitPolicy {
+    type Err = Error;
+
+    /// # Errors
+    /// `Invalid` for another word than detect, fraction or legacy.
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "detect" => Ok(UnitPolicy::Detect),
+            "fraction" => Ok(UnitPolicy::Fraction),
+            "legacy" => Ok(UnitPolicy::Legacy),
+            _ => Err(Error::invalid(format!("units {text:?}: detect, fraction or legacy needed"))),
+        }
+    }
+}
+
+impl UnitReport {
+    /// Judges the units of a file.
+    pub(super) fn new(policy: UnitPolicy, records: &[Record<'_>]) -> Result<Self> {
+        Ok(Self {
+            policy,
+            leak: QuantityReport::new(policy, records, &[Property::Leak, Property::LeakVariability], |leak| leak > 1.0, "exceeds 1")?,
+            excitability: QuantityReport::new(policy, records, &[Property::Excitability], |value| value > 1.0, "exceeds 1")?,
+            current: QuantityReport::new(
+                policy,
+                records,
+                &[Property::Current],
+                |current| current > 255.0 || current.fract() != 0.0,
+                "is no whole number to 255",
+            )?,
+        })
+    }
+
+    /// Leak (or its variability) as a fraction. The legacy amount `k` is what a potential loses in a burst, down to 0. At the
+    /// threshold `t` that is the fraction `k / t`; where `k ≥ t` nothing below the threshold remains, which is the fraction 1.
+    pub(super) fn leak(&mut self, record: &Record<'_>, property: Property, threshold: f64) -> Result<f32> {
+        let convert = |amount: f64| if amount >= threshold { f64::from(amount > 0.0) } else { amount / threshold };
+        let leak = self.leak.take(record, property, [1.0, MOST], convert)?;
+        Ok(leak.unwrap_or(0.0) as f32)
+    }
+
+    /// Excitability as a fraction; without one a neuron always fires.
+    pub(super) fn excitability(&mut self, record: &Record<'_>) -> Result<f32> {
+        let excitability = self.excitability.take(record, Property::Excitability, [1.0, 100.0], |percent| percent / 100.0)?;
+        Ok(excitability.unwrap_or(1.0) as f32)
+    }
+
+    /// The current as a whole number to 255. Legacy ones lose their fraction and are cut at 255, as the reference does.
+    pub(super) fn current(&mut self, record: &Record<'_>) -> Result<u8> {
+        let current = self.current.take(record, Property::Current, [255.0, MOST], |current| current.trunc().min(255.0))?;
+        match current.unwrap_or(1.0) {
+            current if current.fract() == 0.0 => Ok(current as u8),
+            current => Err(record.error(Property::Current, &format!("{current} is not a whole number{HINT}"))),
+        }
+    }
+}
+
+/// What to do about a value that only the legacy unit allows.
+const HINT: &str = "; if the file is of the legacy unit, say so (units legacy)";
+
+impl QuantityReport {
+    fn new(policy: UnitPolicy, records: &[Record<'_>], properties: &[Property], is_legacy: fn(f64) -> bool, how: &str) -> Result<Self> {
+        let (legacy, evidence) = match policy {
+            UnitPolicy::Fraction => (false, "as asked".to_owned()),
+            UnitPolicy::Legacy => (true, "as asked".to_owned()),
+            UnitPolicy::Detect => match witness(records, properties, is_legacy)? {
+                Some((record, property, value)) => {
+                    (true, format!("area {}: {}: {value} {how}", record.id, record.key(property).map(shown).unwrap_or_default()))
+                }
+                None => (false, format!("no value {how}")),
+            },
+        };
+        Ok(Self { legacy, evidence, converted: Vec::new() })
+    }
+
+    /// The value of a property in the engine's unit; `most` is the greatest of the newer and of the legacy unit.
+    fn take(&mut self, record: &Record<'_>, property: Property, most: [f64; 2], convert: impl Fn(f64) -> f64) -> Result<Option<f64>> {
+        let Some(given) = record.number(property, 0.0, most[1])? else { return Ok(None) };
+        if !self.legacy {
+            return match given <= most[0] {
+                true => Ok(Some(given)),
+                false => Err(record.error(property, &format!("{given} is not from 0 to {}{HINT}", most[0]))),
+            };
+        }
+        let taken = convert(given);
+        if taken != given {
+            let key = record.key(property).unwrap_or_default().to_owned();
+            self.converted.push(Conversion { area: record.id, key, given, taken });
+        }
+        Ok(Some(taken))
+    }
+}
+
+/// The first value that only the legacy unit allows.
+fn witness<'r, 'a>(
+    records: &'r [Record<'a>],
+    properties: &[Property],
+    is_legacy: fn(f64) -> bool,
+) -> Result<Option<(&'r Record<'a>, Property, f64)>> {
+    for record in records {
+        for property in properties {
+            if let Some(value) = record.number(*property, 0.0, MOST)?.filter(|value| is_legacy(*value)) {
+                return Ok(Some((record, *property, value)));
+            }
+        }
+    }
+    Ok(None)
+}

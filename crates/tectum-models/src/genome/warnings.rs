@@ -1,0 +1,38 @@
+//! What a file says that has no effect, in bounded number.
+
+/// The most warnings that are kept.
+const MOST: usize = 200;
+
+/// Warnings of one file, in order.
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    kept: Vec<String>,
+    left_out: usize,
+}
+
+impl Warnings {
+    /// Keeps a warning, unless there are many already.
+    pub fn add(&mut self, warning: impl Into<String>) {
+        match self.kept.len() < MOST {
+            true => self.kept.push(warning.into()),
+            false => self.left_out += 1,
+        }
+    }
+
+    /// The warnings, the last one telling how many more there were.
+    pub fn finish(mut self) -> Vec<String> {
+        if self.left_out > 0 {
+            self.kept.push(format!("and {} more", self.left_out));
+        }
+        self.kept
+    }
+}
+
+/// A text from a file in a message: quoted, and cut if it is long.
+pub(super) fn shown(text: &str) -> String {
+    const MOST_CHARS: usize = 60;
+    match text.char_indices().nth(MOST_CHARS) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
