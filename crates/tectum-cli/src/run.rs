@@ -1,5 +1,6 @@
-//! `tectum run`: a scenario in its closed loop, from the command line to the run folder; or a program over arrays.
+//! `tectum run`: a scenario in its closed loop, from the command line to the run folder; a program over arrays; or a genome.
 
+mod genome;
 mod program;
 mod progress;
 mod summary;
@@ -22,14 +23,17 @@ use self::progress::Display;
 use crate::plots;
 use crate::table::{print, print_json};
 
-/// Runs a brain on a body, or a program over arrays in files.
+/// Runs a brain on a body, a program over arrays in files, or a genome's spiking network.
 #[derive(Args)]
 pub struct RunArgs {
-    /// A scenario file, or the short name of one in scenarios/ or built in: pendulum, gym_pendulum, cart_pole; or a program, FILE.atlas.
+    /// A scenario file, or the short name of one in scenarios/ or built in: pendulum, gym_pendulum, cart_pole; or a program, FILE.atlas;
+    /// or a genome, FILE.json.
     #[arg(required_unless_present = "resume")]
     scenario: Option<String>,
     #[command(flatten)]
     program: program::ProgramArgs,
+    #[command(flatten)]
+    genome: genome::GenomeArgs,
     /// Length of the run in the body's time, counted from tick 0.
     #[arg(long)]
     seconds: Option<f64>,
@@ -87,12 +91,20 @@ enum ClockArg {
 /// fault after it still completes the run folder.
 pub fn run(args: &RunArgs) -> Result<()> {
     if let Some(path) = args.scenario.as_deref().filter(|path| path.ends_with(".atlas")) {
-        return match of_scenarios(args) {
-            Some(option) => Err(Error::invalid(format!("run {path}: {option} is for scenarios, and this is a program"))),
+        return match of_scenarios(args).or(args.seed.map(|_| "--seed")).or(args.genome.given()) {
+            Some(option) => Err(Error::invalid(format!("run {path}: {option} is not for programs, and this is one"))),
             None => program::run(path, args),
         };
     } else if let Some(option) = args.program.given() {
         return Err(Error::invalid(format!("run: {option} is for programs, FILE.atlas")));
+    }
+    if let Some(path) = args.scenario.as_deref().filter(|path| path.ends_with(".json")) {
+        return match of_scenarios(args) {
+            Some(option) => Err(Error::invalid(format!("run {path}: {option} is not for genomes, and this is one"))),
+            None => genome::run(Path::new(path), args),
+        };
+    } else if let Some(option) = args.genome.given() {
+        return Err(Error::invalid(format!("run: {option} is for genomes, FILE.json")));
     }
     let scenario = effective_scenario(args)?;
     let faults = args.inject.iter().map(|text| text.parse()).collect::<Result<Vec<Fault>>>()?;
@@ -127,7 +139,6 @@ pub fn run(args: &RunArgs) -> Result<()> {
 fn of_scenarios(args: &RunArgs) -> Option<&'static str> {
     let given = [
         ("--seconds", args.seconds.is_some()),
-        ("--seed", args.seed.is_some()),
         ("--clock", args.clock.is_some()),
         ("--brain", args.brain.is_some()),
         ("--body", args.body.is_some()),

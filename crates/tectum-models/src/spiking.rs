@@ -4,11 +4,13 @@
 //! `docs/spiking.md` has the rule in words.
 
 pub mod connectome;
+mod from_genome;
 mod kernels;
 mod network;
 pub mod rule;
 mod simulation;
 
+pub use from_genome::{Connected, connect};
 pub use network::{Network, NetworkOptions, NeuronOptions, Neurons, Rows, Synapse, SynapseList};
 pub use rule::Silence;
 pub use simulation::{Simulation, SimulationOptions, SpikeCounts};

@@ -18,7 +18,7 @@ const FRACTION_BITS: u32 = 16;
 pub struct NeuronOptions {
     /// Fires from this potential on.
     pub threshold: f32,
-    /// Fires up to this potential; none is no limit.
+    /// Fires up to this potential; none is no limit. A neuron whose limit is below its threshold never fires.
     pub threshold_limit: Option<f32>,
     /// Where potentials begin, return to and leak to.
     pub resting_potential: f32,
@@ -163,9 +163,7 @@ fn check(options: &NeuronOptions) -> Result<()> {
         }
     }
     match options.threshold_limit {
-        Some(limit) if !(limit >= options.threshold) => {
-            Err(Error::invalid(format!("threshold_limit {limit} below threshold {}: such a neuron never fires", options.threshold)))
-        }
+        Some(limit) if limit.is_nan() => Err(Error::invalid("threshold_limit is no number")),
         _ => Ok(()),
     }
 }

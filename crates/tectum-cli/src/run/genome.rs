@@ -1,0 +1,140 @@
+//! `tectum run GENOME.json`: a genome as a spiking network, burst after burst.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use serde::Serialize;
+use tectum::{Device, Error, Result};
+use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
+use tectum_models::spiking::{Connected, NetworkOptions, Silence, Simulation, SimulationOptions, SpikeCounts, connect};
+
+use super::RunArgs;
+use crate::table::{print, print_json};
+
+/// What only genomes take.
+#[derive(Args)]
+pub struct GenomeArgs {
+    /// Of a genome: bursts to run.
+    #[arg(long)]
+    bursts: Option<u32>,
+    /// Of a genome: threads of the CPU; as many as it has if not given.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+    /// Of a genome: parts of the network, by target, that exchange their spikes; one if not given.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
+    shards: Option<u32>,
+    /// Of a genome: the units of its numbers, detect, fraction or legacy; detected if not given.
+    #[arg(long)]
+    units: Option<UnitPolicy>,
+    /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU engine.
+    #[arg(long)]
+    frozen_silence: bool,
+}
+
+impl GenomeArgs {
+    /// The first of these that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--bursts", self.bursts.is_some()),
+            ("--threads", self.threads.is_some()),
+            ("--shards", self.shards.is_some()),
+            ("--units", self.units.is_some()),
+            ("--frozen-silence", self.frozen_silence),
+        ];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+}
+
+/// The result, as JSON.
+#[derive(Serialize)]
+struct Report<'a> {
+    kind: &'static str,
+    genome: &'a str,
+    device: String,
+    shards: u32,
+    neurons: u32,
+    synapses: u64,
+    fraction_bits: u32,
+    bursts: u32,
+    spikes: u64,
+    events: u64,
+    spike_hash: String,
+    seconds: f64,
+    bursts_per_s: f64,
+    events_per_s: f64,
+    notes: &'a [String],
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A genome that is at fault, and what the device reports.
+pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
+    if let Some(threads) = args.genome.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize);
+        pool.build_global().map_err(|source| Error::unsupported(format!("{threads} threads")).with_source(source))?;
+    }
+    let units = args.genome.units.unwrap_or(UnitPolicy::Detect);
+    let genome = Genome::read(path, &GenomeOptions { units, strict: false })?;
+    let silence = if args.genome.frozen_silence { Silence::Skips } else { Silence::Counts };
+    let seed = args.seed.unwrap_or(0);
+    let options = NetworkOptions { silence, seed: seed as u32, ..NetworkOptions::default() };
+    let Connected { network, steady, notes } = connect(&genome, seed, options).map_err(|error| error.at(path.display()))?;
+    let network = Arc::new(network);
+    let device = Device::open(if args.device == "auto" { "cpu" } else { &args.device })?;
+    let shards = args.genome.shards.unwrap_or(1);
+    let options = SimulationOptions { steady, ..SimulationOptions::default() };
+    let mut simulation = Simulation::sharded(network.clone(), &vec![device.clone(); shards as usize], &options)?;
+
+    let bursts = args.genome.bursts.unwrap_or(1000);
+    let start = Instant::now();
+    let counts = simulation.run(bursts)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let report = Report {
+        kind: "genome",
+        genome: genome.title(),
+        device: device.info().id.clone(),
+        shards,
+        neurons: network.neurons(),
+        synapses: network.synapses(),
+        fraction_bits: network.fraction_bits(),
+        bursts,
+        spikes: counts.spikes,
+        events: counts.events,
+        spike_hash: format!("{:016x}", counts.spike_hash),
+        seconds,
+        bursts_per_s: f64::from(bursts) / seconds,
+        events_per_s: counts.events as f64 / seconds,
+        notes: &notes,
+    };
+    if !args.quiet {
+        print(&text(path, &report, &genome, counts))?;
+    }
+    if args.json { print_json(&report) } else { Ok(()) }
+}
+
+fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) -> String {
+    let mut text = format!(
+        "{}: {} neurons, {} synapses on {} ({} shards), potentials of {} binary places\n{} bursts in {:.3} s, {:.0} a second ({:.0} times real time); {} spikes, {} synaptic events, {:.3e} a second\nspike hash {}\n",
+        path.display(),
+        report.neurons,
+        report.synapses,
+        report.device,
+        report.shards,
+        report.fraction_bits,
+        report.bursts,
+        report.seconds,
+        report.bursts_per_s,
+        report.bursts_per_s * genome.physiology().timestep_s,
+        counts.spikes,
+        counts.events,
+        report.events_per_s,
+        report.spike_hash,
+    );
+    for note in genome.warnings().iter().chain(report.notes) {
+        text += &format!("note: {note}\n");
+    }
+    text
+}

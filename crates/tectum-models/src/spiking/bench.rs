@@ -1,0 +1,157 @@
+//! The suite `spiking`: whole bursts at 1 % firing beside a plain loop over the same rows.
+
+use std::sync::Arc;
+
+use tectum::bench::{Case, Roofline, Suite, Workload};
+use tectum::{Device, Result, RunStats};
+
+use super::{Network, NetworkOptions, NeuronOptions, Neurons, Rows, Simulation, SimulationOptions, Synapse};
+
+/// Neurons and synapses of each.
+const SIZES: [(u32, u32, &str); 5] =
+    [(10_000, 50, "n10k_s50"), (100_000, 100, "n100k_s100"), (500_000, 100, "n500k_s100"), (1_000_000, 100, "n1m_s100"), (1_000_000, 1000, "n1m_s1000")];
+/// One neuron in so many fires in each burst.
+const SPARSITY: u32 = 100;
+/// Bursts with other neurons firing, before they begin anew.
+const PATTERNS: usize = 16;
+
+/// The suite.
+pub fn suite() -> Suite {
+    Suite { name: "spiking", about: "bursts of spiking networks at 1 % firing", cases }
+}
+
+fn cases(device: &Device) -> Vec<Case> {
+    let most = if device.info().software { 100_000 } else { u32::MAX };
+    let sizes = SIZES.into_iter().filter(|(neurons, ..)| *neurons <= most);
+    sizes
+        .flat_map(|(neurons, degree, shape)| {
+            let events = f64::from(neurons / SPARSITY) * f64::from(degree);
+            // A burst reads four bytes of each synapse, and reads and writes the sums and the potentials.
+            let burst = Case {
+                key: format!("spiking.burst.{shape}"),
+                roofline: Roofline::Copy,
+                amount: 4.0 * events + 16.0 * f64::from(neurons),
+                prepare: Box::new(move |device| Ok(Box::new(Burst::new(neurons, degree, device)?))),
+            };
+            let scatter = Case {
+                key: format!("spiking.csr_scatter.{shape}"),
+                roofline: Roofline::Copy,
+                amount: 8.0 * events,
+                prepare: Box::new(move |_| Ok(Box::new(Scatter::new(neurons, degree)))),
+            };
+            [burst, scatter]
+        })
+        .collect()
+}
+
+/// Rows of a fixed number of synapses anywhere, one in five inhibitory.
+struct RandomRows {
+    neurons: u32,
+    degree: u32,
+}
+
+impl Rows for RandomRows {
+    fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse)) {
+        for index in 0..self.degree {
+            let bits = mixed(u64::from(source) << 32 | u64::from(index));
+            let target = ((bits & 0xffff_ffff) * u64::from(self.neurons) >> 32) as u32;
+            visit(Synapse { target, weight: 1 + (bits >> 40 & 3) as u8, inhibitory: (bits >> 48) % 5 == 0 });
+        }
+    }
+}
+
+/// The neurons that fire in a pattern's burst.
+fn firing(neurons: u32, pattern: usize) -> Vec<u32> {
+    let groups = 0..neurons / SPARSITY;
+    groups.map(|group| group * SPARSITY + (mixed(u64::from(group) << 8 | pattern as u64) % u64::from(SPARSITY)) as u32).collect()
+}
+
+/// A bijection of 64 bits: `SplitMix64`'s (S. Vigna).
+fn mixed(x: u64) -> u64 {
+    let z = x.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Bursts in which one neuron in a hundred is made to fire.
+struct Burst {
+    simulation: Simulation,
+    patterns: Vec<Vec<(u32, f32)>>,
+    next: usize,
+}
+
+impl Burst {
+    fn new(neurons: u32, degree: u32, device: &Device) -> Result<Self> {
+        const THRESHOLD: f32 = 1000.0;
+        let mut all = Neurons::default();
+        // A threshold that random arrivals hardly ever reach, and injections always do.
+        all.add(neurons, &NeuronOptions { threshold: THRESHOLD, uniform_psp: true, ..NeuronOptions::default() })?;
+        let options = NetworkOptions { most_injected: 2.0 * THRESHOLD, ..NetworkOptions::default() };
+        let network = Network::new(&all, Box::new(RandomRows { neurons, degree }), options)?;
+        let options = SimulationOptions { most_inputs: (neurons / SPARSITY) as usize, ..SimulationOptions::default() };
+        let mut simulation = Simulation::new(Arc::new(network), device, &options)?;
+        let pattern = |pattern| firing(neurons, pattern).into_iter().map(|neuron| (neuron, 1.5 * THRESHOLD)).collect();
+        let patterns: Vec<Vec<(u32, f32)>> = (0..PATTERNS).map(pattern).collect();
+        simulation.inject(&patterns[0])?;
+        simulation.run(1)?;
+        Ok(Self { simulation, patterns, next: 1 })
+    }
+}
+
+impl Workload for Burst {
+    fn run(&mut self) -> Result<RunStats> {
+        self.simulation.inject(&self.patterns[self.next % PATTERNS])?;
+        self.next += 1;
+        self.simulation.run(1)?;
+        Ok(self.simulation.stats())
+    }
+
+    fn code(&self) -> &[(String, u64)] {
+        self.simulation.code()
+    }
+}
+
+/// What a burst is held against: a plain loop over rows of 32-bit targets and float weights, on one thread.
+struct Scatter {
+    starts: Vec<u64>,
+    targets: Vec<u32>,
+    weights: Vec<f32>,
+    sums: Vec<f32>,
+    patterns: Vec<Vec<u32>>,
+    next: usize,
+}
+
+impl Scatter {
+    fn new(neurons: u32, degree: u32) -> Self {
+        let rows = RandomRows { neurons, degree };
+        let (mut starts, mut targets, mut weights) = (vec![0], Vec::new(), Vec::new());
+        for source in 0..neurons {
+            rows.visit(source, &mut |synapse| {
+                targets.push(synapse.target);
+                weights.push(if synapse.inhibitory { -1.0 } else { 1.0 } * f32::from(synapse.weight));
+            });
+            starts.push(targets.len() as u64);
+        }
+        let patterns = (0..PATTERNS).map(|pattern| firing(neurons, pattern)).collect();
+        Self { starts, targets, weights, sums: vec![0.0; neurons as usize], patterns, next: 0 }
+    }
+}
+
+impl Workload for Scatter {
+    fn run(&mut self) -> Result<RunStats> {
+        for &neuron in &self.patterns[self.next % PATTERNS] {
+            let row = self.starts[neuron as usize] as usize..self.starts[neuron as usize + 1] as usize;
+            for (&target, &weight) in self.targets[row.clone()].iter().zip(&self.weights[row]) {
+                self.sums[target as usize] += weight;
+            }
+        }
+        self.next += 1;
+        std::hint::black_box(&mut self.sums);
+        Ok(RunStats { launches: 1, ..RunStats::default() })
+    }
+
+    fn code(&self) -> &[(String, u64)] {
+        &[]
+    }
+}
