@@ -62,7 +62,9 @@ struct RunArgs {
 
 /// Every suite there is, of all crates.
 fn suites() -> Vec<Suite> {
-    bench::suites()
+    let mut suites = bench::suites();
+    suites.push(tectum_models::spiking::suite());
+    suites
 }
 
 /// Runs the command.

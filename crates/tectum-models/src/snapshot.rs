@@ -1,10 +1,13 @@
 //! Snapshots: named arrays that hold the state of a brain, a body or a loop, on any device.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use tectum::Error;
+
+/// The header's entry with the checksum of all arrays.
+const CHECKSUM: &str = "checksum";
 
 /// One array of a snapshot.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +16,8 @@ pub enum Array {
     F32(Vec<f32>),
     /// 64-bit floats.
     F64(Vec<f64>),
+    /// 32-bit unsigned integers.
+    U32(Vec<u32>),
     /// 64-bit unsigned integers.
     U64(Vec<u64>),
 }
@@ -71,6 +76,22 @@ impl Snapshot {
         }
     }
 
+    /// An array of 32-bit unsigned integers of a known length.
+    ///
+    /// # Errors
+    /// As [`Snapshot::f32`].
+    pub fn u32(&self, name: &str, len: usize) -> Result<&[u32], Error> {
+        match self.arrays.get(name) {
+            Some(Array::U32(data)) if data.len() == len => Ok(data),
+            found => Err(misfit(name, "u32", len, found)),
+        }
+    }
+
+    /// The length of an array, if it is there.
+    pub fn len_of(&self, name: &str) -> Option<usize> {
+        self.arrays.get(name).map(Array::len)
+    }
+
     /// An array of 64-bit unsigned integers of a known length.
     ///
     /// # Errors
@@ -87,7 +108,7 @@ impl Snapshot {
         let holds_nan = |array: &Array| match array {
             Array::F32(data) => data.iter().any(|number| number.is_nan()),
             Array::F64(data) => data.iter().any(|number| number.is_nan()),
-            Array::U64(_) => false,
+            Array::U32(_) | Array::U64(_) => false,
         };
         self.arrays.iter().find(|(_, array)| holds_nan(array)).map(|(name, _)| name.as_str())
     }
@@ -99,7 +120,8 @@ impl Snapshot {
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let views = self.arrays.iter().map(|(name, array)| Ok((name.clone(), array.view(name)?)));
         let views = views.collect::<Result<Vec<_>, Error>>()?;
-        safetensors::serialize(views, None).map_err(|e| Error::data("a snapshot cannot be encoded").with_source(e))
+        let metadata = HashMap::from([(CHECKSUM.to_owned(), format!("{:016x}", self.checksum()))]);
+        safetensors::serialize(views, Some(metadata)).map_err(|e| Error::data("a snapshot cannot be encoded").with_source(e))
     }
 
     /// Reads a snapshot from the bytes of its file.
@@ -113,7 +135,26 @@ impl Snapshot {
             let array = Array::from_view(&view).ok_or_else(|| Error::data(format!("array {name} is of type {:?}", view.dtype())))?;
             snapshot.insert(name, array);
         }
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
+        let told = header.metadata().as_ref().and_then(|metadata| metadata.get(CHECKSUM));
+        let told = told.ok_or_else(|| Error::data("a snapshot without a checksum"))?;
+        if *told != format!("{:016x}", snapshot.checksum()) {
+            return Err(Error::data(format!("the checksum {told} is not that of the arrays, {:016x}: the file is damaged", snapshot.checksum())));
+        }
         Ok(snapshot)
+    }
+
+    /// FNV-1a of names, types and elements in the order of the names.
+    fn checksum(&self) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325u64;
+        let mut add = |bytes: &[u8]| bytes.iter().for_each(|byte| hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
+        for (name, array) in &self.arrays {
+            let (dtype, bytes) = array.bytes();
+            add(name.as_bytes());
+            add(format!("{dtype:?}{}", array.len()).as_bytes());
+            add(bytes);
+        }
+        hash
     }
 
     /// Writes the snapshot beside `path` and renames it into place, so that no reader sees half of it.
@@ -142,16 +183,22 @@ impl Array {
         match self {
             Array::F32(data) => data.len(),
             Array::F64(data) => data.len(),
+            Array::U32(data) => data.len(),
             Array::U64(data) => data.len(),
         }
     }
 
-    fn view(&self, name: &str) -> Result<TensorView<'_>, Error> {
-        let (dtype, bytes) = match self {
+    fn bytes(&self) -> (Dtype, &[u8]) {
+        match self {
             Array::F32(data) => (Dtype::F32, bytemuck::cast_slice(data)),
             Array::F64(data) => (Dtype::F64, bytemuck::cast_slice(data)),
+            Array::U32(data) => (Dtype::U32, bytemuck::cast_slice(data)),
             Array::U64(data) => (Dtype::U64, bytemuck::cast_slice(data)),
-        };
+        }
+    }
+
+    fn view(&self, name: &str) -> Result<TensorView<'_>, Error> {
+        let (dtype, bytes) = self.bytes();
         TensorView::new(dtype, vec![self.len()], bytes)
             .map_err(|e| Error::data(format!("snapshot array {name} cannot be encoded")).with_source(e))
     }
@@ -161,6 +208,7 @@ impl Array {
         match view.dtype() {
             Dtype::F32 => Some(Array::F32(bytemuck::pod_collect_to_vec(data))),
             Dtype::F64 => Some(Array::F64(bytemuck::pod_collect_to_vec(data))),
+            Dtype::U32 => Some(Array::U32(bytemuck::pod_collect_to_vec(data))),
             Dtype::U64 => Some(Array::U64(bytemuck::pod_collect_to_vec(data))),
             _ => None,
         }
@@ -178,6 +226,20 @@ fn misfit(name: &str, dtype: &str, len: usize, found: Option<&Array>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_damaged_file_is_told_from_a_whole_one() {
+        let mut snapshot = Snapshot::default();
+        snapshot.insert("fired", Array::U32(vec![7, 9, 11]));
+        let bytes = snapshot.to_bytes().expect("it can be encoded");
+        assert_eq!(Snapshot::parse(&bytes).expect("it is whole"), snapshot);
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 4;
+            assert!(Snapshot::parse(&damaged).is_err() || at < 8 + bytes.len() - 12, "a change of byte {at} is not seen");
+            assert!(Snapshot::parse(&bytes[..at]).is_err(), "{at} bytes are not all");
+        }
+    }
 
     #[test]
     fn saving_and_loading_gives_the_same_bits_and_misfits_are_named() {

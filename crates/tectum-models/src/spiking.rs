@@ -3,6 +3,7 @@
 //! [`Neurons`] with their [`NeuronOptions`] and synapses, as [`Rows`], make a [`Network`]; a [`Simulation`] runs it.
 //! `docs/spiking.md` has the rule in words.
 
+mod bench;
 pub mod connectome;
 mod from_genome;
 mod kernels;
@@ -10,6 +11,7 @@ mod network;
 pub mod rule;
 mod simulation;
 
+pub use bench::suite;
 pub use from_genome::{Connected, connect};
 pub use network::{Network, NetworkOptions, NeuronOptions, Neurons, Rows, Synapse, SynapseList};
 pub use rule::Silence;

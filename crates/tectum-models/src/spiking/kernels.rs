@@ -243,7 +243,6 @@ impl Place<'_> {
         while begin < range.end {
             let end = (begin + BLOCK).min(range.end);
             let block = begin..end;
-            begin = end;
             if is_plain {
                 let mut fires = [0u8; BLOCK];
                 if self.plain(profile, block.clone(), &mut fires) {
@@ -255,9 +254,15 @@ impl Place<'_> {
                 }
                 self.sums[block].fill(0);
             } else if tracked {
-                for i in block {
-                    if self.arrivals[i / 32] as u32 & 1 << (i % 32) != 0 {
-                        self.touch(profile, i, burst);
+                for word in begin / 32..=(block.end - 1) / 32 {
+                    let inside = |bit: usize| block.contains(&(32 * word + bit));
+                    let mut bits = self.arrivals[word] as u32;
+                    while bits != 0 {
+                        let bit = bits.trailing_zeros() as usize;
+                        bits &= bits - 1;
+                        if inside(bit) {
+                            self.touch(profile, 32 * word + bit, burst);
+                        }
                     }
                 }
             } else if self.sums[block.clone()].iter().fold(0, |any, sum| any | sum) != 0 {
@@ -267,6 +272,7 @@ impl Place<'_> {
                     }
                 }
             }
+            begin = end;
         }
     }
 

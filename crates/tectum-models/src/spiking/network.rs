@@ -198,6 +198,8 @@ pub struct Network {
     /// Whether a sum of 0 must be told from silence.
     pub(super) zero_sums_matter: bool,
     synapses: u64,
+    /// Of all that decides what it does.
+    pub(super) fingerprint: u64,
 }
 
 impl std::fmt::Debug for Network {
@@ -221,13 +223,16 @@ impl Network {
         // Of each neuron: the most that can arrive in a burst, and half of all weights, which the rounding of units can add.
         let (mut most, mut slack) = (vec![0.0f64; count], vec![0.0f64; count]);
         let mut fault = None;
+        let mut fingerprint = u64::from(options.seed) << 1 | u64::from(options.silence == Silence::Skips);
         for (source, options) in by_neuron().enumerate() {
             let mut degree = 0u32;
             rows.visit(source as u32, &mut |_| degree += 1);
             out_degrees[source] = degree;
             let psp = if options.potential_driven_psp { 255.0 } else { f64::from(options.psp) };
             let psp = if options.uniform_psp { psp } else { psp / f64::from(degree.max(1)) };
+            fingerprint = stirred(fingerprint, u64::from(degree));
             rows.visit(source as u32, &mut |synapse| {
+                fingerprint = stirred(fingerprint, u64::from(synapse.target) << 9 | u64::from(synapse.inhibitory) << 8 | u64::from(synapse.weight));
                 match most.get_mut(synapse.target as usize) {
                     Some(most) => {
                         *most += psp * f64::from(synapse.weight);
@@ -278,11 +283,18 @@ impl Network {
             if options.potential_driven_psp { share } else { super::rule::unit(u32::from(options.psp), fraction_bits, share) }
         });
         // Neurons that may wait in their window for another arrival, or that only arrivals move on.
+        let senders: Vec<u32> = senders.collect();
+        for (range, profile) in &runs {
+            let words = super::kernels::profile_words(&profiles[*profile as usize]);
+            fingerprint = words.iter().fold(stirred(fingerprint, u64::from(range.end)), |hash, word| stirred(hash, u64::from(*word)));
+        }
+        let fingerprint = senders.iter().fold(stirred(fingerprint, u64::from(fraction_bits)), |hash, sender| stirred(hash, u64::from(*sender)));
         let waits = |profile: &Profile| profile.chance != ALWAYS || profile.consecutive_limit != 0 || profile.threshold <= profile.rest;
         let is_frozen = |profile: &Profile| options.silence == Silence::Skips && (profile.leak != 0 || profile.refractory != 0);
         Ok(Self {
             zero_sums_matter: profiles.iter().any(|profile| waits(profile) || is_frozen(profile)),
-            senders: senders.collect(),
+            senders,
+            fingerprint,
             synapses: out_degrees.iter().map(|&degree| u64::from(degree)).sum(),
             options,
             fraction_bits,
@@ -320,6 +332,12 @@ impl Network {
         }
         Ok(fixed(amount, self.fraction_bits))
     }
+}
+
+/// One step of a hash of 64 bits.
+fn stirred(hash: u64, word: u64) -> u64 {
+    let x = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x ^ (x >> 29)
 }
 
 /// A number in fixed point, the nearest within what a potential can be.

@@ -7,17 +7,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tectum::{Api, DType, Device, Error, Executable, Plan, PlanBuilder, Result, View};
+use tectum::{Api, DType, Device, Error, Executable, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::connectome::{self, Part};
 use super::kernels::{HEADER, Kernels, PROFILE_WORDS, profile_words};
 use super::network::Network;
-use super::rule::Silence;
+use super::rule::{POTENTIAL_MAX, Silence};
+use crate::snapshot::{Array, Snapshot};
 
 /// Neurons of a part on the CPU: its sums fill a common L2.
 const CPU_PART_NEURONS: u32 = 1 << 19;
 /// Workgroups that walk rows.
 const WALKERS: u32 = 2048;
+/// Names of a neuron's numbers in a snapshot.
+const PLANES: [&str; 4] = ["potential", "last", "ready", "consecutive"];
 /// Bursts of the plan that runs several at once.
 const BATCH: u32 = 16;
 
@@ -58,6 +61,7 @@ pub struct Simulation {
     inputs: Vec<(u32, i32)>,
     most_inputs: usize,
     counts: SpikeCounts,
+    stats: RunStats,
 }
 
 impl std::fmt::Debug for Simulation {
@@ -122,7 +126,7 @@ impl Simulation {
         let ranges = connectome::split(network.neurons(), devices.len() as u32);
         let shards = ranges.into_iter().zip(devices).map(|(range, device)| Shard::new(&network, range, device, options, devices.len() == 1));
         let shards = shards.collect::<Result<Vec<_>>>()?;
-        Ok(Self { network, shards, inputs: Vec::new(), most_inputs: options.most_inputs, counts: SpikeCounts::default() })
+        Ok(Self { network, shards, inputs: Vec::new(), most_inputs: options.most_inputs, counts: SpikeCounts::default(), stats: RunStats::default() })
     }
 
     /// The network.
@@ -173,8 +177,9 @@ impl Simulation {
 
     fn submit(&mut self, bursts: u32) -> Result<()> {
         let burst = self.counts.bursts + 1;
+        self.stats = RunStats::default();
         for shard in &mut self.shards {
-            shard.submit(burst, bursts, &self.inputs)?;
+            self.stats.add(&shard.submit(burst, bursts, &self.inputs)?);
         }
         self.inputs.clear();
         self.counts.bursts += bursts;
@@ -194,6 +199,80 @@ impl Simulation {
                 shard.set_list(&list)?;
             }
         }
+        Ok(())
+    }
+
+    /// What the devices counted in the last submission.
+    pub fn stats(&self) -> RunStats {
+        self.stats
+    }
+
+    /// The code objects that run: kernel and content hash.
+    pub fn code(&self) -> &[(String, u64)] {
+        self.shards[0].single.code()
+    }
+
+    /// The state, for any device and number of shards: of each neuron `potential`, `last`, `ready`, `consecutive`; `fired` pairs of
+    /// neuron and psp; `counts`.
+    ///
+    /// # Errors
+    /// What the devices report.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let mut planes = vec![Vec::with_capacity(self.network.neurons() as usize); self.shards[0].shape.planes];
+        for shard in &self.shards {
+            let state = shard.single.read_state::<f32>(shard.views.state)?;
+            for (number, plane) in planes.iter_mut().enumerate() {
+                let at = |i: usize| shard.shape.potential_at(i) + number * shard.shape.len;
+                plane.extend((0..shard.targets.len()).map(|i| state[at(i)].to_bits()));
+            }
+        }
+        let mut snapshot = Snapshot::default();
+        for (name, plane) in PLANES.into_iter().zip(planes) {
+            snapshot.insert(name, Array::U32(plane));
+        }
+        let mut fired = self.shards[0].list()?;
+        fired.sort_unstable();
+        snapshot.insert("fired", Array::U32(fired.into_iter().flatten().collect()));
+        let SpikeCounts { bursts, spikes, events, spike_hash } = self.counts;
+        snapshot.insert("counts", Array::U64(vec![u64::from(bursts), spikes, events, spike_hash]));
+        snapshot.insert("network", Array::U64(vec![self.network.fingerprint]));
+        Ok(snapshot)
+    }
+
+    /// Takes up a state; what was injected for the next burst is forgotten.
+    ///
+    /// # Errors
+    /// `Data`, and nothing is changed, if it is of another network or an array is at fault; what the devices report.
+    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
+        let neurons = self.network.neurons() as usize;
+        if snapshot.u64("network", 1)?[0] != self.network.fingerprint {
+            return Err(Error::data("the snapshot is of another network, or of the same with other options"));
+        }
+        let names = &PLANES[..self.shards[0].shape.planes];
+        let planes = names.iter().map(|name| snapshot.u32(name, neurons)).collect::<Result<Vec<_>>>()?;
+        let (fired, rest) = snapshot.u32("fired", snapshot.len_of("fired").unwrap_or(0))?.as_chunks::<2>();
+        let ascends = fired.windows(2).all(|pair| pair[0][0] < pair[1][0]);
+        if !rest.is_empty() || !ascends || fired.last().is_some_and(|[neuron, _]| *neuron as usize >= neurons) {
+            return Err(Error::data("the snapshot's array fired is no list of ascending neurons"));
+        }
+        let counts = snapshot.u64("counts", 4)?;
+        let bursts = u32::try_from(counts[0]).map_err(|_| Error::data(format!("the snapshot is of burst {}", counts[0])))?;
+        if planes[0].iter().any(|potential| (*potential as i32).unsigned_abs() > POTENTIAL_MAX as u32) || planes.get(1).is_some_and(|last| last.iter().any(|last| *last > bursts)) {
+            return Err(Error::data("the snapshot has a neuron that is in no possible state"));
+        }
+        for shard in &mut self.shards {
+            let mut state = vec![0u32; shard.views.state.len()];
+            for (number, plane) in planes.iter().enumerate() {
+                for (i, value) in plane[shard.targets.start as usize..shard.targets.end as usize].iter().enumerate() {
+                    state[shard.shape.potential_at(i) + number * shard.shape.len] = *value;
+                }
+            }
+            shard.single.write_state::<f32>(shard.views.state, bytemuck::cast_slice(&state))?;
+            shard.single.write_state::<f32>(shard.views.sums, &vec![0.0; shard.views.sums.len()])?;
+            shard.set_list(fired)?;
+        }
+        self.inputs.clear();
+        self.counts = SpikeCounts { bursts, spikes: counts[1], events: counts[2], spike_hash: counts[3] };
         Ok(())
     }
 
@@ -257,14 +336,14 @@ impl Shard {
         Ok(Self { targets, views, single, batch, told: [0; 4], shape })
     }
 
-    fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)]) -> Result<()> {
+    fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)]) -> Result<RunStats> {
         let inputs = local(&self.targets, inputs.iter().map(|&input| Ok(input)))?;
         let executable = if bursts > 1 { self.batch.as_mut().unwrap_or(&mut self.single) } else { &mut self.single };
         executable.input::<u32>(self.views.clock)[0] = burst;
         let slot = executable.input::<u32>(self.views.inputs);
         slot[0] = (inputs.len() / 2) as u32;
         slot[1..][..inputs.len()].copy_from_slice(&inputs);
-        executable.run().map(|_| ())
+        executable.run()
     }
 
     /// Spikes, both marks and events since they were last asked for.

@@ -150,6 +150,43 @@ fn batches_of_bursts_are_bursts() {
 }
 
 #[test]
+fn a_snapshot_goes_on_as_if_nothing_had_been() {
+    for seed in 500..540 {
+        let case = case(seed);
+        let network = network(&case);
+        let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
+        let mut whole = Simulation::new(network.clone(), &cpu(), &options).unwrap();
+        let random = &mut Random(seed);
+        let mut feed = |simulations: &mut [&mut Simulation]| {
+            let inputs = inputs(random, u64::from(network.neurons()));
+            for simulation in simulations {
+                simulation.inject(&inputs).unwrap();
+                simulation.run(1).unwrap();
+            }
+        };
+        (0..17).for_each(|_| feed(&mut [&mut whole]));
+        let bytes = whole.snapshot().unwrap().to_bytes().unwrap();
+        let snapshot = crate::snapshot::Snapshot::parse(&bytes).unwrap();
+        // Another number of shards, in the midst of another run.
+        let mut other = Simulation::sharded(network.clone(), &vec![cpu(); 1 + seed as usize % 3], &options).unwrap();
+        other.run(5).unwrap();
+        other.restore(&snapshot).unwrap();
+        assert_eq!(other.snapshot().unwrap(), snapshot, "seed {seed}");
+        (0..20).for_each(|_| feed(&mut [&mut whole, &mut other]));
+        assert_eq!(other.counts(), whole.counts(), "seed {seed}");
+        assert_eq!(other.potentials().unwrap(), whole.potentials().unwrap(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_snapshot_of_another_network_is_refused() {
+    let simulation = |seed: u64| Simulation::new(network(&case(seed)), &cpu(), &SimulationOptions::default()).unwrap();
+    let snapshot = simulation(1).snapshot().unwrap();
+    let error = simulation(2).restore(&snapshot).unwrap_err();
+    assert_eq!(error.to_string(), "the snapshot is of another network, or of the same with other options");
+}
+
+#[test]
 fn device_networks_fire_as_the_naive_engine_says() {
     for id in ["vulkan:0", "cuda:0"] {
         match Device::open(id) {
