@@ -1,6 +1,7 @@
 //! Jumps that are followed: loops that turn a number of times known beforehand, and branches that end the last lanes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use super::affine::{Affine, Var};
 use super::graph::{Id, Node};
@@ -32,6 +33,20 @@ pub struct Loop {
     pub bottom: usize,
 }
 
+impl Loop {
+    /// Every instruction of it.
+    fn all(&self) -> Range<usize> {
+        self.head..self.bottom + 1
+    }
+}
+
+/// How often a loop turns.
+enum Trip {
+    Turns(u64),
+    /// The lanes take the turns in turns, so many altogether: lane l those of l, l + lanes, l + 2·lanes ….
+    Strided(u64),
+}
+
 /// How a stretch of code ends.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
@@ -41,6 +56,8 @@ pub enum End {
 
 /// Inside a loop, but not where it begins.
 const NOT_A_HEAD: usize = usize::MAX;
+/// The most turns of a loop with barriers.
+const MOST_MEETINGS: usize = 64;
 /// Turns beyond this are not counted.
 const MOST_TURNS: u64 = 1 << 40;
 /// The deepest nest of loops.
@@ -89,7 +106,9 @@ impl Follower<'_> {
                 (true, false) => self.refuse(at, "the jump leaves a loop"),
             };
         }
-        if !forward || !self.open.is_empty() || inside.is_some() || self.probing > 0 {
+        if forward && self.open.is_empty() && self.probing == 0 && !self.ends(target) && self.is_part(at + 1..target) {
+            return self.part(at, target, guard).map(Some);
+        } else if !forward || !self.open.is_empty() || inside.is_some() || self.probing > 0 {
             return self.refuse(at, "the branch depends on data or on the turn of a loop");
         }
         // `bra @body, p` before an `exit` is the same as a branch to the end where p does not hold.
@@ -103,6 +122,31 @@ impl Follower<'_> {
         let condition = if stays { condition } else { trip::negated(condition) };
         let any = self.keep_lanes(at, condition, ty, a, b)?;
         Ok(any.then_some(next))
+    }
+
+    /// Whether a stretch is one that some lanes may skip: it ends where it is written to, in shared memory.
+    fn is_part(&self, stretch: Range<usize>) -> bool {
+        let code = &self.program.instructions()[stretch];
+        let is_shared = |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. });
+        let is_straight = |instruction: &Instruction| instruction.target().is_none() && instruction.falls_through() && !matches!(instruction, Instruction::Barrier { .. });
+        code.iter().any(is_shared) && code.iter().all(is_straight)
+    }
+
+    /// Follows a stretch that the first lanes run and the others skip; where they come together. What it writes is known in the
+    /// first lanes.
+    fn part(&mut self, at: usize, target: usize, guard: Guard) -> Followed<usize> {
+        let id = self.state.predicates[usize::from(guard.predicate.0)];
+        let Some(Node::Compare { condition, ty, a, b }) = id.map(|id| self.graph.node(id).clone()) else { return self.refuse(at, "the branch depends on data") };
+        let condition = if guard.when { trip::negated(condition) } else { condition };
+        let all = self.extents.clone();
+        if self.keep_lanes(at, condition, ty, a, b)? {
+            self.part = Some(self.lanes());
+            (at + 1..target).try_for_each(|index| self.step(index))?;
+            self.part = None;
+            self.forget_predicates(at + 1..target);
+        }
+        self.extents = all;
+        Ok(target)
     }
 
     /// Whether a lane ends at an instruction.
@@ -145,6 +189,7 @@ impl Follower<'_> {
             return self.refuse(at, "the lanes that the branch leaves are not the first ones of the launch");
         }
         self.extents.insert(var, (kept / lanes_of_one) as u64);
+        self.ragged = false;
         Ok(kept > 0)
     }
 
@@ -155,16 +200,75 @@ impl Follower<'_> {
             return self.refuse(head, "the loops do not nest, or too deep");
         }
         let around = Loop { head, test: self.test_of(head, bottom)?, bottom };
+        let meets = |instruction: &Instruction| matches!(instruction, Instruction::Barrier { .. });
+        if self.program.instructions()[head..=bottom].iter().any(meets) {
+            return self.meetings(around).map(|()| bottom);
+        }
+        self.forget_limited();
         let turn = self.next_turn;
         self.next_turn += 1;
         let roles = self.roles(around, turn)?;
-        let turns = self.count(around, turn, &roles)?;
-        match turns {
-            0 => self.pure(around)?,
-            1 => self.once(around)?,
-            _ => self.turns(around, turn, &roles, turns)?,
+        match self.count(around, turn, &roles)? {
+            Trip::Turns(0) => self.pure(around)?,
+            Trip::Turns(1) => self.once(around)?,
+            Trip::Turns(turns) => self.turns(around, turn, &roles, turns)?,
+            Trip::Strided(turns) => self.strided(around, turn, &roles, turns)?,
         }
         Ok(bottom)
+    }
+
+    /// Registers that are not alike in all lanes are not followed into loops.
+    fn forget_limited(&mut self) {
+        let lanes = self.lanes();
+        for (register, _) in std::mem::take(&mut self.state.limits).into_iter().filter(|(_, limit)| *limit < lanes) {
+            self.state.registers[usize::from(register.0)] = None;
+        }
+    }
+
+    /// Follows a loop with barriers turn by turn.
+    fn meetings(&mut self, around: Loop) -> Followed<()> {
+        let Loop { head, test, bottom } = around;
+        for _ in 0..MOST_MEETINGS {
+            let through = match test {
+                Some(test) => {
+                    self.pure(around)?;
+                    if self.is_taken(test)? {
+                        return Ok(());
+                    }
+                    self.region(test + 1, bottom, Some(NOT_A_HEAD))?
+                }
+                None => self.region(head, bottom, Some(head))?,
+            };
+            if through == End::Lane {
+                return self.refuse(head, "a turn of the loop ends the lane");
+            } else if !self.is_taken(bottom)? {
+                return Ok(());
+            }
+        }
+        self.refuse(head, format!("the loop meets at barriers more than {MOST_MEETINGS} times"))
+    }
+
+    /// Whether a jump is taken that every lane takes or none.
+    fn is_taken(&mut self, at: usize) -> Followed<bool> {
+        match self.program.instructions()[at] {
+            Instruction::Branch { guard: None, .. } => Ok(true),
+            Instruction::Branch { guard: Some(guard), .. } => match self.state.predicates[usize::from(guard.predicate.0)].map(|id| self.graph.node(id)) {
+                Some(Node::Truth(holds)) => Ok(*holds == guard.when),
+                _ => self.refuse(at, "the number of turns of a loop with barriers is not known beforehand"),
+            },
+            Instruction::Loop { count, .. } => {
+                let id = self.get(count, at)?;
+                match self.graph.form(id).and_then(Affine::as_constant) {
+                    None => self.refuse(at, "the loop's count is not known beforehand"),
+                    Some(left) => {
+                        let id = self.graph.constant(Type::U32, left.saturating_sub(1).max(0) as u64);
+                        self.set(count, id);
+                        Ok(left > 0)
+                    }
+                }
+            }
+            _ => self.refuse(at, "the jump is not part of a loop"),
+        }
     }
 
     /// The branch that leaves a loop which jumps back always.
@@ -248,12 +352,12 @@ impl Follower<'_> {
             };
             self.set(*register, now);
         }
-        self.forget_predicates(around);
+        self.forget_predicates(around.all());
     }
 
     /// Predicates are not followed from turn to turn.
-    fn forget_predicates(&mut self, around: Loop) {
-        for instruction in &self.program.instructions()[around.head..=around.bottom] {
+    fn forget_predicates(&mut self, stretch: Range<usize>) {
+        for instruction in &self.program.instructions()[stretch] {
             if let Some(Write::Predicate(predicate)) = instruction.write() {
                 self.state.predicates[usize::from(predicate.0)] = None;
             }
@@ -261,14 +365,14 @@ impl Follower<'_> {
     }
 
     /// How often the body runs.
-    fn count(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>) -> Followed<u64> {
+    fn count(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>) -> Followed<Trip> {
         let entry = self.state.clone();
         let (bottom, code) = (around.bottom, self.program.instructions());
         if let Instruction::Loop { count, .. } = code[bottom] {
             let id = self.get(count, bottom)?;
             let known = self.graph.form(id).and_then(Affine::as_constant);
             return match (known, roles.get(&count)) {
-                (Some(count), Some(Role::Step(-1))) => Ok(count as u64 + 1),
+                (Some(count), Some(Role::Step(-1))) => Ok(Trip::Turns(count as u64 + 1)),
                 _ => self.refuse(bottom, "the loop's count is not known beforehand"),
             };
         }
@@ -286,20 +390,23 @@ impl Follower<'_> {
     }
 
     /// The turns after which a branch leaves a loop: `leaves` tells whether it is taken then.
-    fn turns_of(&mut self, branch: usize, guard: Guard, turn: u32, leaves: bool) -> Followed<u64> {
+    fn turns_of(&mut self, branch: usize, guard: Guard, turn: u32, leaves: bool) -> Followed<Trip> {
         let Some(id) = self.state.predicates[usize::from(guard.predicate.0)] else { return self.refuse(branch, "what ends the loop is not followed") };
         let stays = guard.when != leaves;
         let node = self.graph.node(id).clone();
         if let Node::Truth(holds) = node {
             return match (holds == stays, leaves) {
-                (false, true) => Ok(0),
-                (false, false) => Ok(1),
+                (false, true) => Ok(Trip::Turns(0)),
+                (false, false) => Ok(Trip::Turns(1)),
                 (true, _) => self.refuse(branch, "the loop has no end"),
             };
         }
         let Node::Compare { condition, ty, a, b } = node else { return self.refuse(branch, "what ends the loop depends on data") };
         let Some((a, b)) = self.graph.form(a).cloned().zip(self.graph.form(b).cloned()) else { return self.refuse(branch, "what ends the loop depends on data") };
         let condition = if stays { condition } else { trip::negated(condition) };
+        if let Some(turns) = self.lanes_turns(condition, ty, &a, &b, turn).filter(|_| leaves) {
+            return Ok(Trip::Strided(turns));
+        }
         let Some(first) = trip::first_failure(condition, &a.sub(&b), Var::Turn(turn)) else {
             return self.refuse(branch, format!("the number of turns is not known beforehand: {a} against {b}"));
         };
@@ -312,7 +419,76 @@ impl Follower<'_> {
         if self.probing == 0 && (a.exact(ty, &extents).is_none() || b.exact(ty, &extents).is_none()) {
             return self.refuse(branch, format!("{a} or {b} may wrap before the loop ends"));
         }
-        Ok(if leaves { first } else { first + 1 })
+        Ok(Trip::Turns(if leaves { first } else { first + 1 }))
+    }
+
+    /// The turns of all lanes together, if each goes on by as many numbers as there are lanes, from its own.
+    fn lanes_turns(&self, condition: Condition, ty: Type, a: &Affine, b: &Affine, turn: u32) -> Option<u64> {
+        let (lanes, number) = (self.lanes(), Var::Strided(turn));
+        if lanes < 2 || self.probing > 0 || !self.open.is_empty() || self.part.is_some() || matches!(condition, Condition::Eq | Condition::Ne) {
+            return None;
+        }
+        // The same number for lane and turn wherever lane + lanes · turn is the same.
+        let along = |form: &Affine| {
+            let factor = form.factor(Var::Lane);
+            let rest = form.without(Var::Lane).without(Var::Turn(turn));
+            (form.factor(Var::Turn(turn)) == factor * i128::from(lanes)).then(|| rest.plus(&Affine::of(number), factor))
+        };
+        let (a, b) = (along(a)?, along(b)?);
+        let difference = a.sub(&b);
+        if difference.factor(number) == 0 {
+            return None;
+        }
+        let turns = trip::first_failure(condition, &difference, number).filter(|turns| (1..=MOST_TURNS).contains(turns))?;
+        // No lane's number wraps up to its turn at which the loop is left.
+        let mut extents = self.extents.clone();
+        extents.insert(number, turns + lanes);
+        (a.exact(ty, &extents).is_some() && b.exact(ty, &extents).is_some()).then_some(turns)
+    }
+
+    /// Follows a loop whose turns the lanes share as one turn of any lane.
+    fn strided(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>, turns: u64) -> Followed<()> {
+        let (entry, extents) = (self.state.clone(), self.extents.clone());
+        let number = Var::Strided(turn);
+        let lane = Affine::of(number).plus(&Affine::of(Var::Turn(turn)), -i128::from(self.lanes()));
+        self.begin(&entry, roles, turn, around);
+        self.extents.insert(number, turns);
+        for place in 0..self.state.registers.len() {
+            let Some(id) = self.state.registers[place] else { continue };
+            self.state.registers[place] = Some(self.graph.substitute(id, Var::Lane, &lane, &self.extents));
+        }
+        self.state.predicates.fill(None);
+        // Neither the lane nor the turn alone has a range here: no access can depend on them but by the number.
+        self.extents.remove(&Var::Lane);
+        self.open.push(number);
+        let begin = self.state.clone();
+        self.body(around)?;
+        self.open.pop();
+        let mut record = Turns { extent: turns, strided: true, ..Turns::default() };
+        let mut after = entry.clone();
+        for (register, role) in roles {
+            let place = usize::from(register.0);
+            let (before, first, last) = (entry.registers[place], begin.registers[place], self.state.registers[place]);
+            let Some(last) = last else { continue };
+            self.holds(around, *role, first, last)?;
+            after.registers[place] = match (role, before, self.graph.ty(last)) {
+                (Role::Same, ..) => before,
+                (Role::Carried, Some(_), Some(ty)) => Some(self.graph.put(Node::Fold { turn, register: *register, ty })),
+                _ => None,
+            };
+            record.carried.insert(*register, (before, last));
+        }
+        self.turns.insert(turn, record);
+        (self.state, self.extents) = (after, extents);
+        self.extents.insert(number, turns);
+        self.forget_predicates(around.all());
+        // What stands before the test runs once more, with numbers that depend on the lane.
+        for instruction in &self.program.instructions()[around.head..around.test.unwrap_or(around.head)] {
+            if let Some(Write::Register(register, _)) = instruction.write() {
+                self.state.registers[usize::from(register.0)] = None;
+            }
+        }
+        Ok(())
     }
 
     /// Follows a loop of several turns as one turn of any number.
@@ -344,7 +520,7 @@ impl Follower<'_> {
         }
         self.turns.insert(turn, record);
         self.state = after;
-        self.forget_predicates(around);
+        self.forget_predicates(around.all());
         self.leave(around)
     }
 
