@@ -89,8 +89,11 @@ fn every_form_of_a_block_s_reduction_is_one() {
     }
 }
 
-/// Replacements in the sum by a block of 64 lanes, do while; lanes of the block; why it is none then.
-const NEAR: &[(&[(&str, &str)], u32, &str)] = &[
+/// What is replaced in the sum by a block of 64 lanes, do while, and by what.
+type Changes = &'static [(&'static str, &'static str)];
+
+/// Changes, lanes of the block, and why it is none then.
+const NEAR: &[(Changes, u32, &str)] = &[
     (&[("sts.f32 [shared + r6], r0\nbar.sync 0", "sts.f32 [shared + r6], r0")], 64, "a lane loads what another stores, with no barrier"),
     (&[("@upper:\nbar.sync 0", "@upper:")], 64, "the branch depends on data or on the turn of a loop"),
     (&[("shr.u64 r7, r7, r10", "shr.u64 r7, r7, r10\nshr.u64 r7, r7, r10")], 64, "every value of lane stores to the same place"),
