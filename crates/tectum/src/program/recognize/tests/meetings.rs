@@ -1,7 +1,8 @@
 //! Blocks that reduce through shared memory, and what looks like one but is none.
 
 use super::{ONE, SIZES, checked, planned, reasons, recognized, reference, try_recognize, u64s, values, zeros};
-use crate::program::{Checked, LaunchConfig, Shape};
+use crate::program::generate::Random;
+use crate::program::{Checked, LaunchConfig, Outcome, Program, Shape};
 
 const BLOCK: LaunchConfig = LaunchConfig { grid: [1; 3], block: [256, 1, 1], shared_bytes: 0 };
 
@@ -129,7 +130,7 @@ fn what_is_no_reduction_of_a_block_is_refused_with_the_reason() {
             assert!(text.contains(&from) || from == "256", "{from}");
             text.replace(&from, to)
         });
-        let program = match crate::program::Program::parse(&text).and_then(|program| program.check()) {
+        let program = match Program::parse(&text).and_then(|program| program.check()) {
             Ok(program) => program,
             Err(error) => panic!("{error}\n{text}"),
         };
@@ -157,4 +158,52 @@ fn several_blocks_do_not_meet() {
     assert!(reasons(&found).contains("each lane keeps its own part"), "{}", reasons(&found));
     assert_eq!(planned(&checked(&text), &launch, &buffers, true).1, reference(&checked(&text), &launch, &buffers));
     assert!(matches!(recognized(&checked(&text), &ONE, &[values(1_000, 0.25), zeros(1)]).shape(), Shape::General));
+}
+
+/// One line of a program changed, left out, or done twice.
+fn mutant(text: &str, random: &mut Random) -> String {
+    const HEAD: usize = 3;
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let at = HEAD + random.below((lines.len() - HEAD) as u64) as usize;
+    let elsewhere = HEAD + random.below((lines.len() - HEAD) as u64) as usize;
+    match random.below(4) {
+        0 => drop(lines.remove(at)),
+        1 => lines.insert(elsewhere, lines[at].clone()),
+        2 => lines.swap(at, elsewhere),
+        _ => {
+            let [from, to] = [(); 2].map(|()| random.pick(&["r0", "r2", "r4", "r6", "r7", "r8", "r9", "4", "128", "256", "32", "8", "5", "ge", "gt", "lt", "add", "max", "p1", "!p1", "p2", "4000"]));
+            lines[at] = lines[at].replacen(from, to, 1);
+        }
+    }
+    lines.join("\n")
+}
+
+/// Of thousands of programs that nearly are reductions, every one that is recognised gives what the reference does, and none is
+/// said to contradict its buffers that the reference ends without a fault.
+#[test]
+fn mutants_are_what_they_are_recognised_as() {
+    let mut random = Random::new(1);
+    let (mut kept, mut refused) = (0, 0);
+    for _ in 0..3_000 {
+        let (_, n, part) = PARTS[random.below(3) as usize];
+        let mut text = block(part, &halvings()[random.below(5) as usize].1);
+        for _ in 0..1 + random.below(2) {
+            text = mutant(&text, &mut random);
+        }
+        let Ok(program) = Program::parse(&text).and_then(|program| program.check()) else { continue };
+        let (launch, buffers) = (LaunchConfig::linear(64, 64), vec![values(n, 0.25), zeros(1)]);
+        let mut after = buffers.clone();
+        let ends = matches!(program.evaluate(&launch, &mut after, 200_000), Ok(Outcome::Finished));
+        match try_recognize(&program, &launch, &buffers, true) {
+            Ok(found) if matches!(found.shape(), Shape::General) => refused += 1,
+            Ok(found) => {
+                assert!(ends, "{} of what faults\n{text}", found.shape());
+                assert_eq!(planned(&program, &launch, &buffers, true).1, after, "{}\n{text}", found.shape());
+                kept += 1;
+            }
+            Err(error) => assert!(!ends, "{error}\n{text}"),
+        }
+    }
+    println!("mutants: {kept} recognised, {refused} refused");
+    assert!(kept > 100 && refused > 500, "{kept} recognised, {refused} refused");
 }
