@@ -17,12 +17,14 @@ mod fold;
 mod fuse;
 mod graph;
 mod lane;
+mod meeting;
 mod product;
 mod record;
 mod reduction;
 mod role;
 mod shape;
 mod shared;
+mod strided;
 mod tree;
 mod trip;
 

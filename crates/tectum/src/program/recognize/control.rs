@@ -35,7 +35,7 @@ pub struct Loop {
 
 impl Loop {
     /// Every instruction of it.
-    fn all(&self) -> Range<usize> {
+    pub fn all(&self) -> Range<usize> {
         self.head..self.bottom + 1
     }
 }
@@ -55,11 +55,9 @@ pub enum End {
 }
 
 /// Inside a loop, but not where it begins.
-const NOT_A_HEAD: usize = usize::MAX;
-/// The most turns of a loop with barriers.
-const MOST_MEETINGS: usize = 64;
+pub const NOT_A_HEAD: usize = usize::MAX;
 /// Turns beyond this are not counted.
-const MOST_TURNS: u64 = 1 << 40;
+pub const MOST_TURNS: u64 = 1 << 40;
 /// The deepest nest of loops.
 pub const MOST_DEPTH: usize = 4;
 
@@ -70,7 +68,7 @@ impl Follower<'_> {
     }
 
     /// Follows the instructions `first..end`; `inside` is the head of the loop whose body this is.
-    fn region(&mut self, first: usize, end: usize, inside: Option<usize>) -> Followed<End> {
+    pub fn region(&mut self, first: usize, end: usize, inside: Option<usize>) -> Followed<End> {
         let mut at = first;
         while at < end {
             let bottoms = self.loops.0.get(&at).filter(|_| !(inside == Some(at) && at == first)).cloned();
@@ -124,31 +122,6 @@ impl Follower<'_> {
         Ok(any.then_some(next))
     }
 
-    /// Whether a stretch is one that some lanes may skip: it ends where it is written to, in shared memory.
-    fn is_part(&self, stretch: Range<usize>) -> bool {
-        let code = &self.program.instructions()[stretch];
-        let is_shared = |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. });
-        let is_straight = |instruction: &Instruction| instruction.target().is_none() && instruction.falls_through() && !matches!(instruction, Instruction::Barrier { .. });
-        code.iter().any(is_shared) && code.iter().all(is_straight)
-    }
-
-    /// Follows a stretch that the first lanes run and the others skip; where they come together. What it writes is known in the
-    /// first lanes.
-    fn part(&mut self, at: usize, target: usize, guard: Guard) -> Followed<usize> {
-        let id = self.state.predicates[usize::from(guard.predicate.0)];
-        let Some(Node::Compare { condition, ty, a, b }) = id.map(|id| self.graph.node(id).clone()) else { return self.refuse(at, "the branch depends on data") };
-        let condition = if guard.when { trip::negated(condition) } else { condition };
-        let all = self.extents.clone();
-        if self.keep_lanes(at, condition, ty, a, b)? {
-            self.part = Some(self.lanes());
-            (at + 1..target).try_for_each(|index| self.step(index))?;
-            self.part = None;
-            self.forget_predicates(at + 1..target);
-        }
-        self.extents = all;
-        Ok(target)
-    }
-
     /// Whether a lane ends at an instruction.
     fn ends(&self, index: usize) -> bool {
         match self.program.instructions().get(index) {
@@ -159,7 +132,7 @@ impl Follower<'_> {
     }
 
     /// Leaves the lanes for which a comparison holds, if they are the first ones; whether there are any.
-    fn keep_lanes(&mut self, at: usize, condition: Condition, ty: Type, a: Id, b: Id) -> Followed<bool> {
+    pub fn keep_lanes(&mut self, at: usize, condition: Condition, ty: Type, a: Id, b: Id) -> Followed<bool> {
         let forms = self.graph.form(a).cloned().zip(self.graph.form(b).cloned());
         let exact = forms.filter(|(a, b)| a.exact(ty, &self.extents).is_some() && b.exact(ty, &self.extents).is_some());
         let Some((a, b)) = exact else { return self.refuse(at, "the branch depends on data") };
@@ -225,52 +198,6 @@ impl Follower<'_> {
         }
     }
 
-    /// Follows a loop with barriers turn by turn.
-    fn meetings(&mut self, around: Loop) -> Followed<()> {
-        let Loop { head, test, bottom } = around;
-        for _ in 0..MOST_MEETINGS {
-            let through = match test {
-                Some(test) => {
-                    self.pure(around)?;
-                    if self.is_taken(test)? {
-                        return Ok(());
-                    }
-                    self.region(test + 1, bottom, Some(NOT_A_HEAD))?
-                }
-                None => self.region(head, bottom, Some(head))?,
-            };
-            if through == End::Lane {
-                return self.refuse(head, "a turn of the loop ends the lane");
-            } else if !self.is_taken(bottom)? {
-                return Ok(());
-            }
-        }
-        self.refuse(head, format!("the loop meets at barriers more than {MOST_MEETINGS} times"))
-    }
-
-    /// Whether a jump is taken that every lane takes or none.
-    fn is_taken(&mut self, at: usize) -> Followed<bool> {
-        match self.program.instructions()[at] {
-            Instruction::Branch { guard: None, .. } => Ok(true),
-            Instruction::Branch { guard: Some(guard), .. } => match self.state.predicates[usize::from(guard.predicate.0)].map(|id| self.graph.node(id)) {
-                Some(Node::Truth(holds)) => Ok(*holds == guard.when),
-                _ => self.refuse(at, "the number of turns of a loop with barriers is not known beforehand"),
-            },
-            Instruction::Loop { count, .. } => {
-                let id = self.get(count, at)?;
-                match self.graph.form(id).and_then(Affine::as_constant) {
-                    None => self.refuse(at, "the loop's count is not known beforehand"),
-                    Some(left) => {
-                        let id = self.graph.constant(Type::U32, left.saturating_sub(1).max(0) as u64);
-                        self.set(count, id);
-                        Ok(left > 0)
-                    }
-                }
-            }
-            _ => self.refuse(at, "the jump is not part of a loop"),
-        }
-    }
-
     /// The branch that leaves a loop which jumps back always.
     fn test_of(&self, head: usize, bottom: usize) -> Followed<Option<usize>> {
         let code = self.program.instructions();
@@ -291,7 +218,7 @@ impl Follower<'_> {
     }
 
     /// What stands before the test of a loop; it has no effect but on registers.
-    fn pure(&mut self, around: Loop) -> Followed<()> {
+    pub fn pure(&mut self, around: Loop) -> Followed<()> {
         match around.test {
             Some(test) => (around.head..test).try_for_each(|at| self.step(at)),
             None => Ok(()),
@@ -356,7 +283,7 @@ impl Follower<'_> {
     }
 
     /// Predicates are not followed from turn to turn.
-    fn forget_predicates(&mut self, stretch: Range<usize>) {
+    pub fn forget_predicates(&mut self, stretch: Range<usize>) {
         for instruction in &self.program.instructions()[stretch] {
             if let Some(Write::Predicate(predicate)) = instruction.write() {
                 self.state.predicates[usize::from(predicate.0)] = None;
@@ -420,75 +347,6 @@ impl Follower<'_> {
             return self.refuse(branch, format!("{a} or {b} may wrap before the loop ends"));
         }
         Ok(Trip::Turns(if leaves { first } else { first + 1 }))
-    }
-
-    /// The turns of all lanes together, if each goes on by as many numbers as there are lanes, from its own.
-    fn lanes_turns(&self, condition: Condition, ty: Type, a: &Affine, b: &Affine, turn: u32) -> Option<u64> {
-        let (lanes, number) = (self.lanes(), Var::Strided(turn));
-        if lanes < 2 || self.probing > 0 || !self.open.is_empty() || self.part.is_some() || matches!(condition, Condition::Eq | Condition::Ne) {
-            return None;
-        }
-        // The same number for lane and turn wherever lane + lanes · turn is the same.
-        let along = |form: &Affine| {
-            let factor = form.factor(Var::Lane);
-            let rest = form.without(Var::Lane).without(Var::Turn(turn));
-            (form.factor(Var::Turn(turn)) == factor * i128::from(lanes)).then(|| rest.plus(&Affine::of(number), factor))
-        };
-        let (a, b) = (along(a)?, along(b)?);
-        let difference = a.sub(&b);
-        if difference.factor(number) == 0 {
-            return None;
-        }
-        let turns = trip::first_failure(condition, &difference, number).filter(|turns| (1..=MOST_TURNS).contains(turns))?;
-        // No lane's number wraps up to its turn at which the loop is left.
-        let mut extents = self.extents.clone();
-        extents.insert(number, turns + lanes);
-        (a.exact(ty, &extents).is_some() && b.exact(ty, &extents).is_some()).then_some(turns)
-    }
-
-    /// Follows a loop whose turns the lanes share as one turn of any lane.
-    fn strided(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>, turns: u64) -> Followed<()> {
-        let (entry, extents) = (self.state.clone(), self.extents.clone());
-        let number = Var::Strided(turn);
-        let lane = Affine::of(number).plus(&Affine::of(Var::Turn(turn)), -i128::from(self.lanes()));
-        self.begin(&entry, roles, turn, around);
-        self.extents.insert(number, turns);
-        for place in 0..self.state.registers.len() {
-            let Some(id) = self.state.registers[place] else { continue };
-            self.state.registers[place] = Some(self.graph.substitute(id, Var::Lane, &lane, &self.extents));
-        }
-        self.state.predicates.fill(None);
-        // Neither the lane nor the turn alone has a range here: no access can depend on them but by the number.
-        self.extents.remove(&Var::Lane);
-        self.open.push(number);
-        let begin = self.state.clone();
-        self.body(around)?;
-        self.open.pop();
-        let mut record = Turns { extent: turns, strided: true, ..Turns::default() };
-        let mut after = entry.clone();
-        for (register, role) in roles {
-            let place = usize::from(register.0);
-            let (before, first, last) = (entry.registers[place], begin.registers[place], self.state.registers[place]);
-            let Some(last) = last else { continue };
-            self.holds(around, *role, first, last)?;
-            after.registers[place] = match (role, before, self.graph.ty(last)) {
-                (Role::Same, ..) => before,
-                (Role::Carried, Some(_), Some(ty)) => Some(self.graph.put(Node::Fold { turn, register: *register, ty })),
-                _ => None,
-            };
-            record.carried.insert(*register, (before, last));
-        }
-        self.turns.insert(turn, record);
-        (self.state, self.extents) = (after, extents);
-        self.extents.insert(number, turns);
-        self.forget_predicates(around.all());
-        // What stands before the test runs once more, with numbers that depend on the lane.
-        for instruction in &self.program.instructions()[around.head..around.test.unwrap_or(around.head)] {
-            if let Some(Write::Register(register, _)) = instruction.write() {
-                self.state.registers[usize::from(register.0)] = None;
-            }
-        }
-        Ok(())
     }
 
     /// Follows a loop of several turns as one turn of any number.
