@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["launch"],
     &["device", "memory"],
     &["plan"],
+    &["stream"],
     &["measure", "receipt"],
     &["route"],
     &["program"],

@@ -84,8 +84,9 @@ fn arrays_go_in_and_come_out_in_their_shape_with_a_receipt() {
     let report = place.json(&format!("run {} --in a.npy --in b.npy --out y.npy --json --device cpu", library("vector_add")));
     assert_eq!((&report["device"], &report["bounds"], &report["elements"]), (&"cpu".into(), &"proven".into(), &1000.into()));
     assert_eq!((&report["grid"], &report["block"]), (&serde_json::json!([4, 1, 1]), &serde_json::json!([256, 1, 1])));
-    assert_eq!((&report["kernel"], &report["receipt"]["runs"]), (&"program_vector_add".into(), &1.into()));
-    assert_eq!(report["receipt"]["code"][0]["hash"], report["hash"]);
+    assert_eq!((&report["kernels"][0]["name"], &report["receipt"]["runs"]), (&"program_vector_add".into(), &1.into()));
+    assert_eq!(report["receipt"]["code"][0]["hash"], report["kernels"][0]["hash"]);
+    assert_eq!((&report["recognized"]["shape"], &report["recognized"]["text"]), (&"map".into(), &"map over 1000 elements".into()));
     let (head, y) = place.read("y.npy");
     assert!(head.contains("'<f4'") && head.contains("(10, 100)"), "{head}");
     assert!(y.iter().enumerate().all(|(i, y)| *y == 1.5 * i as f32));
@@ -115,9 +116,45 @@ fn sizes_follow_from_lanes_constants_and_the_command_line() {
         let (head, y) = place.read("y.npy");
         assert!(head.contains(shape) && y == expected, "{line}: {head} {y:?}");
     }
+    // Where nothing depends on the lane, one runs: here with the loop's count of elements.
+    place.write("loop.atlas", "buffer x: f32 read\nbuffer y: f32 write\nmov_imm.u64 r1, 4\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 2\n@l:\nldg.f32 r3, [x + r2]\nneg.f32 r3, r3\nstg.f32 [y + r2], r3\nadd.u64 r2, r2, r1\nloop r0, @l");
+    let report = place.json("run loop.atlas --in x.npy --out y.npy --size y=3 --json");
+    assert_eq!((&report["block"], &report["recognized"]["text"]), (&serde_json::json!([1, 1, 1]), &"map over 3 elements".into()));
+    assert_eq!(place.read("y.npy").1, [-1.0, -2.0, -4.0]);
+    let contradicted = place.tectum("run loop.atlas --in x.npy --out none.npy --size y=2");
+    assert!(text(&contradicted.stderr).contains("reaches byte 12 of the 8 of buffer y"), "{}", text(&contradicted.stderr));
     place.floats("none.npy", "0,", []);
     let report = place.json(&format!("run {} --in none.npy --out y.npy --json", library("relu")));
     assert_eq!((&report["elements"], place.read("y.npy").1.len()), (&0.into(), 0));
+}
+
+/// What a recognised program gives is what it gives as it is; the report tells which of them ran, by which kernels, and why.
+#[test]
+fn what_is_recognised_runs_by_the_kernels_for_it_unless_refused() {
+    let place = Place::new("recognized");
+    place.floats("a.npy", "6, 4", (0..24).map(|i| i as f32));
+    place.floats("b.npy", "4, 5", (0..20).map(|i| 0.5 * i as f32));
+    place.array("size.npy", "<u8", "3,", [6u64, 4, 5].map(u64::to_le_bytes));
+    let line = format!("run {} --in a.npy --in b.npy --in size.npy --size y=6,5 --device cpu --json", library("gemm"));
+    let kernels = |report: &Value| report["kernels"].as_array().expect("a list").iter().map(|code| code["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>();
+    let plain = place.json(&format!("{line} --no-recognize --out plain.npy"));
+    assert_eq!((&plain["recognized"]["shape"], &plain["recognized"]["refusals"][0]), (&"general".into(), &"not any shape: recognition was not asked for".into()));
+    assert_eq!(kernels(&plain).iter().filter(|name| *name == "program_gemm").count(), 1);
+    let kept = place.json(&format!("{line} --out kept.npy"));
+    assert!(kept["recognized"]["refusals"].to_string().contains("the order of the additions would change"), "{}", kept["recognized"]);
+    let tuned = place.json(&format!("{line} --reassociate --out tuned.npy"));
+    assert_eq!((&tuned["recognized"]["text"], &tuned["bounds"]), (&"gemm.f32 of [6, 4] and [4, 5]".into(), &"proven".into()));
+    assert!(!kernels(&tuned).iter().any(|name| name.starts_with("program_")), "{:?}", kernels(&tuned));
+    // Every product and sum is exact here.
+    assert_eq!((place.read("tuned.npy"), place.read("kept.npy")), (place.read("plain.npy"), place.read("plain.npy")));
+    let stdout = |options: &str| text(&place.tectum(&format!("{line} --out y.npy {options}").replace(" --json", "")).stdout);
+    assert!(stdout("--reassociate").contains("gemm.f32 of [6, 4] and [4, 5]"), "{}", stdout("--reassociate"));
+    assert!(stdout("").contains("as it is; not map: "), "{}", stdout(""));
+    // A count that contradicts the buffers is a mistake, and nothing is written.
+    place.array("size.npy", "<u8", "3,", [6u64, 5, 5].map(u64::to_le_bytes));
+    let output = place.tectum(&format!("{line} --out none.npy"));
+    assert_eq!((output.status.code(), place.0.join("none.npy").exists()), (Some(2), false));
+    assert!(text(&output.stderr).contains("reaches byte"), "{}", text(&output.stderr));
 }
 
 #[test]
@@ -144,7 +181,7 @@ fn a_program_of_more_buffers_than_a_kernel_has_runs_all_the_same() {
     place.write("many.atlas", format!("program many\nbuffer x: f32 read\n{outputs}ldg.f32 r0, [x]\nneg.f32 r0, r0\n{stores}"));
     place.floats("x.npy", "3,", [1.0, -2.0, 3.0]);
     let report = place.json("run many.atlas --in x.npy --out y10=y.npy --json");
-    assert_eq!((place.read("y.npy").1, &report["kernel"]), (vec![-1.0, 2.0, -3.0], &Value::Null));
+    assert_eq!((place.read("y.npy").1, &report["recognized"]), (vec![-1.0, 2.0, -3.0], &Value::Null));
     let reason = report["receipt"]["fallbacks"][0]["reason"].as_str().expect("told");
     assert!(reason.contains("12 buffers") && reason.ends_with("the reference interpreter ran it"), "{reason}");
     assert!(text(&place.tectum("run many.atlas --in x.npy --device vulkan:99").stderr).contains("vulkan:99"));

@@ -193,8 +193,15 @@ pub(crate) trait Compiled: Send {
     fn routine(&self, _launch: usize) -> Option<&str> {
         None
     }
-    /// Executes the list once and waits for its downloads.
-    fn run(&mut self) -> Result<RunStats>;
+    /// Begins to execute the list once; a device that cannot go on by itself does so in `finish`. A run that is begun is finished
+    /// before anything else is done here.
+    fn begin(&mut self) -> Result<()>;
+    /// Notes where the run that was begun ends among the device's work, so that `finish` waits for no more than that.
+    fn mark(&mut self) -> Result<()> {
+        Ok(())
+    }
+    /// Waits for the run and its downloads.
+    fn finish(&mut self) -> Result<RunStats>;
     /// Executes the launches once, one by one, and gives each one's time by the device's clock in nanoseconds; none where
     /// the device has no clock. What the host uploads is as at the last run.
     fn trace(&mut self) -> Result<Vec<Option<u64>>>;

@@ -33,6 +33,7 @@ pub mod program;
 mod receipt;
 pub mod route;
 mod store;
+mod stream;
 
 pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings};
 pub use dtype::{DType, Element};
@@ -46,4 +47,5 @@ pub use kernel::stencil::{Boundary, Points};
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
 pub use program::{Chain, Value};
 pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, View};
+pub use stream::{Event, Stream, Submission, Work};
 pub use receipt::{CodeObject, Fallback, InjectedFault, LISTED_RECOVERIES, Latency, RECEIPT_SCHEMA, Receipt, Recovery, Session};

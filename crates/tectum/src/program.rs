@@ -50,7 +50,7 @@ pub use operation::{BinaryOp, Condition, ReduceOp, Scope, TernaryOp, UnaryOp};
 pub use recognize::{Fused, Map, Obligation, Recognition, Recognized, RecognizedLaunch, Refusal, Setting, Shape, Stage, fuse};
 pub use record::{ProgramLaunch, ProgramView};
 pub use register::{Predicate, Register};
-pub use run::{ProgramPlan, ProgramRun};
+pub use run::{Contents, ProgramPlan, ProgramRun, Recognize};
 pub use scalar_type::Type;
 pub use structure::{MOST_INSTRUCTIONS, MOST_POOL_BYTES, MOST_SHARED_BYTES};
 

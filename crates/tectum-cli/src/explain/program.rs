@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tectum::program::{
-    Address, Bounds, BufferAccess, BufferIndex, Checked, Instruction, LaunchConfig, Program, ProgramView, Recognition, Recognized, Register, Setting, Shape,
+    Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Program, ProgramView, Recognition, Recognized, Setting, Shape,
 };
 use tectum::{DType, Error, PlanBuilder, Result};
 
@@ -86,13 +86,7 @@ fn named<'a>(program: &Program, text: &'a str) -> Result<(usize, &'a str)> {
 }
 
 fn launch(args: &ProgramArgs, program: &Program) -> Result<LaunchConfig> {
-    let preloaded = |register: &Register| Register::PRELOADED.iter().any(|(other, _)| other == register);
-    let own = |instruction: &Instruction| match instruction {
-        Instruction::LoadGlobal { address, .. } | Instruction::StoreGlobal { address, .. } => matches!(address, Address::Own { .. }),
-        _ => false,
-    };
-    let uses_lane = |instruction: &Instruction| own(instruction) || instruction.reads().registers.iter().any(|(register, _)| preloaded(register));
-    let standard = if program.instructions().iter().any(uses_lane) { LaunchConfig::linear(ELEMENTS as u32, 256) } else { LaunchConfig::default() };
+    let standard = if program.uses_lanes() { LaunchConfig::linear(ELEMENTS as u32, 256) } else { LaunchConfig::default() };
     let size = |text: &Option<String>, otherwise: [u32; 3]| text.as_ref().map_or(Ok(otherwise), |text| triple(text));
     Ok(LaunchConfig { grid: size(&args.grid, standard.grid)?, block: size(&args.block, standard.block)?, shared_bytes: 0 })
 }
@@ -153,8 +147,10 @@ fn device_code(program: &Checked, given: &Given, reassociate: bool) -> Result<St
     let plan = plan.finish()?;
     let mut text = String::new();
     let mut seen: Vec<u64> = Vec::new();
-    for kernel in plan.kernels() {
-        if seen.contains(&kernel.hash()) || kernel.name().starts_with("fill") {
+    // What only clears words for faults is left out.
+    let kernels = recorded.launch().map_or_else(|| plan.kernels().collect(), |launch| vec![launch.lowered().kernel()]);
+    for kernel in kernels {
+        if seen.contains(&kernel.hash()) {
             continue;
         }
         seen.push(kernel.hash());

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::Args;
-use tectum::program::{Bounded, BufferIndex, Checked, Outcome, Program, ProgramPlan, ProgramRun};
+use tectum::program::{Bounded, BufferAccess, BufferIndex, Checked, Outcome, Program, ProgramPlan, ProgramRun, Recognize};
 use tectum::{Device, Error, ErrorKind, Result, RunStats, Session, route};
 
 use self::arrays::Arrays;
@@ -28,15 +28,21 @@ pub struct ProgramArgs {
     /// Of a program: the shape of a buffer without contents; else it has an element for each of the inputs' or for each lane.
     #[arg(long = "size", value_name = "NAME=N[,N…]")]
     sizes: Vec<String>,
-    /// Of a program: blocks of the launch; as many as the elements need if not given.
+    /// Of a program: blocks of the launch; as many as the elements need if not given, one if nothing depends on the lane.
     #[arg(long, value_name = "X[,Y,Z]", value_parser = launch::extent)]
     grid: Option<[u32; 3]>,
-    /// Of a program: lanes of a block; 256 if not given.
+    /// Of a program: lanes of a block; 256 if not given, one if nothing depends on the lane.
     #[arg(long, value_name = "X[,Y,Z]", value_parser = launch::extent)]
     block: Option<[u32; 3]>,
     /// Of a program: bytes of a block's shared memory, if more than the program declares.
     #[arg(long, value_name = "BYTES")]
     shared: Option<u32>,
+    /// Of a program: runs it as it is, whatever it could be recognised as.
+    #[arg(long)]
+    no_recognize: bool,
+    /// Of a program: what it is recognised as may take sums of floats in another order.
+    #[arg(long, conflicts_with = "no_recognize")]
+    reassociate: bool,
 }
 
 impl ProgramArgs {
@@ -49,8 +55,18 @@ impl ProgramArgs {
             ("--grid", self.grid.is_some()),
             ("--block", self.block.is_some()),
             ("--shared", self.shared.is_some()),
+            ("--no-recognize", self.no_recognize),
+            ("--reassociate", self.reassociate),
         ];
         given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+
+    fn recognize(&self) -> Recognize {
+        match (self.no_recognize, self.reassociate) {
+            (true, _) => Recognize::Off,
+            (false, false) => Recognize::Exact,
+            (false, true) => Recognize::Reassociated,
+        }
     }
 }
 
@@ -72,7 +88,7 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     let mut arrays = Arrays::new(checked.program(), &args.program)?;
     let launch = launch::fit(checked.program(), &mut arrays, &args.program)?;
     let bounded = checked.bound(&launch, &arrays.sizes())?;
-    let plan = match bounded.plan() {
+    let plan = match bounded.plan_as(args.program.recognize(), &integers(checked.program(), &arrays)) {
         Err(error) if error.kind() == ErrorKind::Unsupported => return interpret(path, args, &bounded, &arrays, &error),
         other => other?,
     };
@@ -84,7 +100,7 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     }
     execute(&mut run, &arrays, &mut session)?;
     let saved = arrays.save(checked.program(), |buffer| run.output(buffer))?;
-    say(args, &Report::new(path, &bounded, Some(plan.launch()), session.receipt(), saved))
+    say(args, &Report::new(path, &bounded, Some(&run), session.receipt(), saved))
 }
 
 fn say(args: &RunArgs, report: &Report) -> Result<()> {
@@ -110,6 +126,13 @@ fn interpret(path: &str, args: &RunArgs, bounded: &Bounded, arrays: &Arrays, why
     say(args, &Report::new(path, bounded, None, session.receipt(), saved))
 }
 
+/// What the integer buffers hold that the program only reads: counts and sizes are among them.
+fn integers<'a>(program: &Program, arrays: &'a Arrays) -> Vec<(BufferIndex, &'a [u8])> {
+    let held = program.buffers().iter().zip(arrays.contents()).enumerate();
+    let given = held.filter(|(_, (buffer, _))| buffer.access == BufferAccess::Read && buffer.ty.is_integer());
+    given.map(|(index, (_, contents))| (BufferIndex(index as u32), contents)).collect()
+}
+
 fn open(path: &Path) -> Result<Checked> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
     Program::parse(&text).and_then(|program| program.check()).map_err(|error| error.at(path.display()))
@@ -117,7 +140,7 @@ fn open(path: &Path) -> Result<Checked> {
 
 /// Compiles for the device of an id, or for the CPU where that device cannot run the program.
 fn compile(id: &str, plan: &ProgramPlan) -> Result<(Device, ProgramRun, Option<Refusal>)> {
-    let device = match (id, plan.launch().lowered().unsupported()) {
+    let device = match (id, plan.unsupported()) {
         ("auto", Some(_)) => Device::open("cpu")?,
         ("auto", None) => route::open(&plan.plan().work())?.0,
         _ => Device::open(id)?,
@@ -125,7 +148,7 @@ fn compile(id: &str, plan: &ProgramPlan) -> Result<(Device, ProgramRun, Option<R
     let name = device.info().id.clone();
     match plan.compile(&device) {
         Ok(run) => {
-            let reason = plan.launch().lowered().unsupported().map(ToString::to_string);
+            let reason = plan.unsupported().map(ToString::to_string);
             Ok((device, run, reason.filter(|_| id == "auto").map(|reason| Refusal { device: "auto".to_owned(), reason })))
         }
         Err(error) if error.kind() == ErrorKind::Unsupported && name != "cpu" => {
@@ -138,8 +161,10 @@ fn compile(id: &str, plan: &ProgramPlan) -> Result<(Device, ProgramRun, Option<R
 }
 
 fn execute(run: &mut ProgramRun, arrays: &Arrays, session: &mut Session) -> Result<()> {
-    for (index, contents) in arrays.contents().enumerate() {
-        run.input(BufferIndex(index as u32)).copy_from_slice(contents);
+    let known = run.recorded().recognized().known().to_vec();
+    let inputs = arrays.contents().enumerate().map(|(index, contents)| (BufferIndex(index as u32), contents));
+    for (buffer, contents) in inputs.filter(|(buffer, _)| !known.contains(buffer)) {
+        run.input(buffer).copy_from_slice(contents);
     }
     let start = Instant::now();
     let stats = run.run()?;

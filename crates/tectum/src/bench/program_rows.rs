@@ -128,7 +128,8 @@ impl Workload for OneThread {
     }
 }
 
-/// What a caller does who has a program, a launch and a few numbers: check, bound, find the compiled launch, run it.
+/// What a caller does who has a program, a launch and a few numbers: check, bound, find the launch that was recognised and compiled,
+/// run it.
 struct Dispatch {
     device: Device,
     program: Program,

@@ -256,7 +256,11 @@ impl Compiled for CpuCompiled {
         unsafe { std::slice::from_raw_parts(self.bytes(region.buffer, region.offset, region.bytes), region.bytes) }
     }
 
-    fn run(&mut self) -> Result<RunStats> {
+    fn begin(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<RunStats> {
         let start = Instant::now();
         self.run_locked(0, &mut || {});
         let elapsed = start.elapsed().as_nanos() as u64;

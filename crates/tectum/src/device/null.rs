@@ -123,7 +123,11 @@ impl Compiled for NullCompiled {
         &bytemuck::cast_slice(&self.zeros)[..self.lengths[index]]
     }
 
-    fn run(&mut self) -> Result<RunStats> {
+    fn begin(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<RunStats> {
         Ok(self.stats)
     }
 

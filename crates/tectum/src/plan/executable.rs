@@ -272,7 +272,19 @@ impl Executable {
     /// # Errors
     /// `DeviceLost` with the plan's name when the device fails; its states are gone then.
     pub fn run(&mut self) -> Result<RunStats> {
-        let stats = self.compiled.run()?;
+        self.compiled.begin()?;
+        self.finish()
+    }
+
+    /// Begins a run that goes on beside the caller; it must be finished before anything else is done with the executable.
+    pub(crate) fn begin(&mut self) -> Result<()> {
+        self.compiled.begin()?;
+        self.compiled.mark()
+    }
+
+    /// Waits for the run that was begun.
+    pub(crate) fn finish(&mut self) -> Result<RunStats> {
+        let stats = self.compiled.finish()?;
         self.ran = true;
         Ok(stats)
     }

@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::lower::Shape;
-use super::{Bounded, Bounds, Checked, LaunchConfig, Lowered, ProgramRun};
+use super::{Bounded, Bounds, BufferIndex, Checked, Contents, LaunchConfig, Lowered, ProgramRun, Recognize};
 use crate::bounded_cache::BoundedCache;
 use crate::device::Device;
 use crate::error::Result;
@@ -30,6 +30,9 @@ struct RunKey {
     code: CodeKey,
     launch: LaunchConfig,
     sizes: Vec<u64>,
+    recognize: Recognize,
+    /// What was to be taken for granted, whether it was or not.
+    contents: Vec<(BufferIndex, Vec<u8>)>,
     device: String,
     driver: String,
     /// Of two devices that are alive under one id, as null devices may be, which one. A kept run keeps its device alive.
@@ -107,18 +110,28 @@ impl ProgramCache {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn run(&self, bounded: &Bounded, device: &Device) -> Result<Arc<Mutex<ProgramRun>>> {
+        self.run_as(bounded, device, Recognize::Exact, &[])
+    }
+
+    /// As [`ProgramCache::run`] of [`Bounded::plan_as`]. What a program was recognised as is kept with its launch: a launch that is
+    /// found is not looked at again.
+    ///
+    /// # Errors
+    /// As [`Bounded::plan_as`] and [`ProgramPlan::compile`](super::ProgramPlan::compile); failures are not kept.
+    pub fn run_as(&self, bounded: &Bounded, device: &Device, recognize: Recognize, contents: &Contents<'_>) -> Result<Arc<Mutex<ProgramRun>>> {
         let info = device.info();
         let key = RunKey {
             code: CodeKey::of(bounded.checked(), bounded.launch(), bounded.bounds()),
             launch: *bounded.launch(),
             sizes: bounded.sizes().to_vec(),
+            recognize,
+            contents: contents.iter().map(|(index, bytes)| (*index, bytes.to_vec())).collect(),
             device: info.id.clone(),
             driver: info.driver.clone(),
             instance: std::ptr::from_ref(info).addr(),
         };
         locked(&self.runs).get_or_make(key, || {
-            let lowered = self.lowered(bounded.checked(), bounded.launch(), bounded.bounds())?;
-            let run = bounded.plan_lowered(lowered)?.compile(device)?;
+            let run = bounded.plan_in(self, recognize, contents)?.compile(device)?;
             Ok(Arc::new(Mutex::new(run)))
         })
     }
@@ -152,7 +165,7 @@ fn counts<K: Eq + std::hash::Hash + Clone, V: Clone>(cache: &BoundedCache<K, V>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{BufferIndex, Program};
+    use crate::program::Program;
 
     fn add(constant: &str) -> Checked {
         let text = format!("buffer x: f32 read_write\nldg.f32 r0, [x]\nmov_imm.f32 r1, {constant}\nadd.f32 r0, r0, r1\nstg.f32 [x], r0");
@@ -224,5 +237,35 @@ mod tests {
             assert_eq!(run.output(BufferIndex(0)), expected.to_le_bytes(), "+ {constant}");
         }
         assert_eq!((counted(cache.run_counts()), counted(cache.lowered_counts())), ((1, 2, 2), (0, 2, 2)));
+    }
+
+    /// What a plan takes for granted, and how far it may go, are as much of it as its constants.
+    #[test]
+    fn the_key_of_the_cache_has_what_was_taken_for_granted() {
+        let cache = ProgramCache::new(8, 8);
+        let device = Device::open("cpu").expect("always there");
+        // y = scale[0] · x in a loop over as many elements as n says.
+        let text = "buffer x: i32 read\nbuffer scale: i32 read\nbuffer n: u32 read\nbuffer y: i32 write\nldg.u32 r9, [n + 0]\nldg.i32 r1, [scale + 0]\nmov_imm.u64 r4, 4\nmov_imm.u64 r5, 0\n\
+                    @l:\nldg.i32 r2, [x + r5]\nmul.i32 r2, r2, r1\nstg.i32 [y + r5], r2\nadd.u64 r5, r5, r4\nloop r9, @l";
+        let program = Program::parse(text).and_then(|program| program.check()).expect("valid");
+        let bounded = program.bound(&LaunchConfig::default(), &[8, 4, 4, 8]).expect("fits");
+        let run = |recognize, scale: i32| {
+            let (scale, n) = (scale.to_le_bytes(), 1u32.to_le_bytes());
+            let run = cache.run_as(&bounded, &device, recognize, &[(BufferIndex(1), &scale), (BufferIndex(2), &n)]).expect("compiles");
+            let mut run = run.lock().expect("nothing panicked");
+            let shape = run.recorded().recognized().shape().name();
+            for (index, bytes) in [(0, &[3, 0, 0, 0, 5, 0, 0, 0][..]), (1, &scale), (2, &n)] {
+                if !run.recorded().recognized().known().contains(&BufferIndex(index)) {
+                    run.input(BufferIndex(index)).copy_from_slice(bytes);
+                }
+            }
+            run.run().expect("runs");
+            (shape, bytemuck::pod_collect_to_vec::<u8, i32>(run.output(BufferIndex(3))))
+        };
+        assert_eq!(run(Recognize::Exact, 2), ("map", vec![6, 10]));
+        assert_eq!(run(Recognize::Exact, 7), ("map", vec![21, 35]));
+        assert_eq!(run(Recognize::Off, 7), ("general", vec![21, 35]));
+        assert_eq!(run(Recognize::Exact, 2), ("map", vec![6, 10]));
+        assert_eq!(counted(cache.run_counts()), (1, 3, 3));
     }
 }

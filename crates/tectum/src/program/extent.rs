@@ -1,6 +1,6 @@
 //! How many elements a launch has, and how far accesses surely reach.
 
-use super::{Address, BufferIndex, Checked, Instruction, LaunchConfig, Program, Type};
+use super::{Address, BufferIndex, Checked, Instruction, LaunchConfig, Program, Register, SharedAddress, Type};
 use crate::error::{Error, Result};
 
 impl Checked {
@@ -59,6 +59,19 @@ impl Program {
             extent = extent.max(first.checked_add(ty.bytes())?);
         }
         Some(extent)
+    }
+
+    /// Whether the lanes of a launch can do different things: some instruction depends on the lane's number or its block's, or lets lanes
+    /// meet. A program where none does has a use for one lane alone.
+    pub fn uses_lanes(&self) -> bool {
+        use Instruction as I;
+        let is_own = |instruction: &Instruction| match instruction {
+            I::LoadGlobal { address, .. } | I::StoreGlobal { address, .. } => matches!(address, Address::Own { .. }),
+            I::LoadShared { address, .. } | I::StoreShared { address, .. } => matches!(address, SharedAddress::Own),
+            _ => matches!(instruction, I::Barrier { .. } | I::ClassGet { .. }),
+        };
+        let is_preloaded = |register: Register| Register::PRELOADED.iter().any(|(other, _)| *other == register);
+        self.instructions().iter().any(|instruction| is_own(instruction) || instruction.reads().registers.iter().any(|(register, _)| is_preloaded(*register)))
     }
 
     /// Type and address of every load from a buffer and every store to one.

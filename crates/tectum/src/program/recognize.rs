@@ -17,11 +17,14 @@ mod fold;
 mod fuse;
 mod graph;
 mod lane;
+mod meeting;
 mod product;
 mod record;
 mod reduction;
 mod role;
 mod shape;
+mod shared;
+mod strided;
 mod tree;
 mod trip;
 
@@ -86,6 +89,7 @@ pub struct Recognized {
     shape: Shape,
     obligations: Vec<Obligation>,
     refusals: Vec<(&'static str, Refusal)>,
+    known: Vec<BufferIndex>,
 }
 
 impl Checked {
@@ -115,14 +119,7 @@ impl Checked {
 
     /// Finds what the program is, with what is known of the contents.
     fn recognize_as(&self, setting: &Setting<'_>, elements: Option<u64>) -> Result<Recognized> {
-        let mut recognized = Recognized {
-            program: self.clone(),
-            launch: *setting.launch,
-            sizes: setting.sizes.to_vec(),
-            shape: Shape::General,
-            obligations: Vec::new(),
-            refusals: Vec::new(),
-        };
+        let mut recognized = Recognized::general(self, setting.launch, setting.sizes);
         if setting.launch.lanes() == 0 {
             recognized.refuse("any shape", Refusal { instruction: None, reason: "the launch has no lanes".to_owned() });
             return Ok(recognized);
@@ -138,8 +135,9 @@ impl Checked {
                 Err(Stop::Invalid(error)) => return Err(error),
             }
         };
+        let known = followed.as_ref().map(|follower| follower.used.iter().copied().collect()).unwrap_or_default();
         match followed.and_then(cover::results) {
-            Ok(results) => recognized.find(results, setting),
+            Ok(results) => recognized.find(results, setting, known),
             Err(refusal) => recognized.refuse("any shape", refusal),
         }
         Ok(recognized)
@@ -147,6 +145,18 @@ impl Checked {
 }
 
 impl Recognized {
+    fn general(program: &Checked, launch: &LaunchConfig, sizes: &[u64]) -> Self {
+        let (program, launch, sizes) = (program.clone(), *launch, sizes.to_vec());
+        Self { program, launch, sizes, shape: Shape::General, obligations: Vec::new(), refusals: Vec::new(), known: Vec::new() }
+    }
+
+    /// A program that is to run as it is, whatever it may be.
+    pub(super) fn unasked(program: &Checked, launch: &LaunchConfig, sizes: &[u64]) -> Self {
+        let mut recognized = Self::general(program, launch, sizes);
+        recognized.refuse("any shape", Refusal { instruction: None, reason: "recognition was not asked for".to_owned() });
+        recognized
+    }
+
     /// The program.
     pub fn program(&self) -> &Checked {
         &self.program
@@ -167,6 +177,11 @@ impl Recognized {
         &self.shape
     }
 
+    /// The buffers that the shape holds for with the contents that were given, and with no others.
+    pub fn known(&self) -> &[BufferIndex] {
+        &self.known
+    }
+
     /// What was proven for it.
     pub fn obligations(&self) -> &[Obligation] {
         &self.obligations
@@ -182,7 +197,14 @@ impl Recognized {
     }
 
     /// Tries the shapes. A chain that leaves one element is looked at as a chain first: as a map it would be one lane's work.
-    fn find(&mut self, mut results: cover::Results, setting: &Setting<'_>) {
+    fn find(&mut self, results: cover::Results, setting: &Setting<'_>, known: Vec<BufferIndex>) {
+        self.find_shape(results, setting);
+        if !matches!(self.shape, Shape::General) {
+            self.known = known;
+        }
+    }
+
+    fn find_shape(&mut self, mut results: cover::Results, setting: &Setting<'_>) {
         let map = self.map(&results);
         if results.elements() > 1 || map.is_err() {
             match map {
@@ -226,6 +248,11 @@ impl Recognized {
         }
         if let Some((shape, proofs)) = found {
             self.prove_results(results);
+            if let Some(lanes) = fold.lanes {
+                let proof = format!("the first lane ends with {} over what the lanes 0 to {} stored in shared memory, each once", fold.op, lanes - 1);
+                self.prove("the block combines every lane's part once", proof);
+                self.prove("no two lanes race", "between two barriers a lane stores to its own place alone, and none loads a place that another stores".to_owned());
+            }
             self.obligations.extend(proofs);
             self.shape = shape;
         }

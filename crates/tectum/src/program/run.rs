@@ -2,13 +2,29 @@
 
 use std::fmt;
 
-use super::record::{ProgramLaunch, ProgramView};
-use super::{Bounded, Bounds, BufferIndex, Lowered, ProgramCache, Unsupported};
+use super::record::ProgramView;
+use super::{Bounded, Bounds, BufferAccess, BufferIndex, ProgramCache, Recognized, RecognizedLaunch, Setting, Unsupported};
 use crate::device::{Device, DeviceInfo};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::launch::RunStats;
 use crate::plan::{Executable, Plan, PlanBuilder, View};
+use crate::stream::{Runs, Work};
+
+/// What may stand for a program in a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Recognize {
+    /// The program as it is.
+    Off,
+    /// What it is recognised as, where the bits of the results do not depend on that.
+    #[default]
+    Exact,
+    /// As `Exact`, and sums and products of floats in another order, products rounded once with the sum.
+    Reassociated,
+}
+
+/// Contents of buffers that a plan may take for granted.
+pub type Contents<'a> = [(BufferIndex, &'a [u8])];
 
 /// Where a buffer enters and leaves.
 #[derive(Debug, Clone, Copy)]
@@ -20,12 +36,12 @@ struct Port {
     bytes: usize,
 }
 
-/// A plan of one launch of a program. Buffers that the program may read are inputs, those that it may write outputs, and
-/// `read_write` ones both.
+/// A plan of one launch of a program, or of what it is recognised as. Buffers that the program may read are inputs, those that it
+/// may write outputs, and `read_write` ones both.
 #[derive(Debug, Clone)]
 pub struct ProgramPlan {
     plan: Plan,
-    launch: ProgramLaunch,
+    recorded: RecognizedLaunch,
     ports: Vec<Port>,
 }
 
@@ -36,10 +52,10 @@ impl Bounded {
         if self.is_unchecked() && stores { Bounds::Proven } else { Bounds::Checked }
     }
 
-    /// Makes a plan of this launch alone.
+    /// Makes a plan of this launch alone, of what it is recognised as where that gives the same bits.
     ///
     /// # Errors
-    /// As [`PlanBuilder::program`].
+    /// As [`PlanBuilder::program_recognized`].
     ///
     /// # Example
     /// ```
@@ -47,6 +63,7 @@ impl Bounded {
     /// use tectum::program::{BufferIndex, LaunchConfig, Program};
     /// let program = Program::parse("buffer x: i32 read\nbuffer y: i32 write\nldg.i32 r0, [x]\nadd.i32 r0, r0, r0\nstg.i32 [y], r0")?.check()?;
     /// let plan = program.bound(&LaunchConfig::linear(2, 256), &[8, 8])?.plan()?;
+    /// assert_eq!(plan.recorded().recognized().shape().to_string(), "map over 2 elements");
     /// let mut run = plan.compile(&Device::open("cpu")?)?;
     /// run.input(BufferIndex(0)).copy_from_slice(&[3, 0, 0, 0, 5, 0, 0, 0]);
     /// run.run()?;
@@ -54,34 +71,69 @@ impl Bounded {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn plan(&self) -> Result<ProgramPlan> {
-        self.plan_lowered(ProgramCache::shared().lowered(self.checked(), self.launch(), self.bounds())?)
+        self.plan_as(Recognize::Exact, &[])
     }
 
-    /// As [`Bounded::plan`], of a kernel that was made of the program for this launch.
-    pub(super) fn plan_lowered(&self, lowered: Lowered) -> Result<ProgramPlan> {
+    /// Makes a plan of this launch alone. Where nothing is recognised without them, contents of integer buffers that are only
+    /// read, such as counts, may be taken for granted: those that were ([`Recognized::known`]) are constants of the plan then.
+    ///
+    /// # Errors
+    /// As [`PlanBuilder::program_recognized`]; contents of a buffer that is written, or of another size.
+    pub fn plan_as(&self, recognize: Recognize, contents: &Contents<'_>) -> Result<ProgramPlan> {
+        self.plan_in(ProgramCache::shared(), recognize, contents)
+    }
+
+    pub(super) fn plan_in(&self, cache: &ProgramCache, recognize: Recognize, contents: &Contents<'_>) -> Result<ProgramPlan> {
+        self.check_contents(contents)?;
+        let recognized = match recognize {
+            Recognize::Off => Recognized::unasked(self.checked(), self.launch(), self.sizes()),
+            how => {
+                let reassociate = how == Recognize::Reassociated;
+                self.checked().recognize(&Setting { launch: self.launch(), sizes: self.sizes(), contents, reassociate })?
+            }
+        };
         let program = self.checked().program();
         let mut plan = PlanBuilder::new(if program.name().is_empty() { "program" } else { program.name() });
         let mut ports = Vec::with_capacity(program.buffers().len());
         let mut views = Vec::with_capacity(program.buffers().len());
-        for (buffer, &bytes) in program.buffers().iter().zip(self.sizes()) {
+        for (index, (buffer, &bytes)) in program.buffers().iter().zip(self.sizes()).enumerate() {
             let words = bytes.div_ceil(4) as usize;
-            let input = buffer.access.reads().then(|| plan.input(&buffer.name, DType::U32, words));
+            let known = contents.iter().find(|(known, _)| known.0 as usize == index && recognized.known().contains(known));
+            let constant = known.map(|(_, bytes)| plan.constant(&buffer.name, &words_of(bytes)));
+            let input = (buffer.access.reads() && constant.is_none()).then(|| plan.input(&buffer.name, DType::U32, words));
             let output = buffer.access.writes().then(|| plan.output(&buffer.name, DType::U32, words));
             if let (Some(input), Some(output)) = (input, output) {
                 plan.copy(input, output)?;
             }
-            views.extend(output.or(input).map(|view| ProgramView { view, bytes }));
+            views.extend(constant.or(output).or(input).map(|view| ProgramView { view, bytes }));
             ports.push(Port { input, output, bytes: bytes as usize });
         }
-        let launch = plan.lowered_program(self.checked(), lowered, self.launch(), &views)?;
+        let recorded = plan.recognized(recognized, cache, &views, self.bounds())?;
         for output in ports.iter().filter_map(|port| port.output) {
             // A launch without lanes writes nothing.
             if !output.is_empty() && !plan.is_written(&output) {
                 plan.fill(output, 0)?;
             }
         }
-        Ok(ProgramPlan { plan: plan.finish()?, launch, ports })
+        Ok(ProgramPlan { plan: plan.finish()?, recorded, ports })
     }
+
+    fn check_contents(&self, contents: &Contents<'_>) -> Result<()> {
+        let buffers = self.checked().program().buffers();
+        let fits = |(index, bytes): &&(BufferIndex, &[u8])| {
+            let place = index.0 as usize;
+            buffers.get(place).is_some_and(|buffer| buffer.access == BufferAccess::Read) && self.sizes()[place] == bytes.len() as u64
+        };
+        match contents.iter().find(|given| !fits(given)) {
+            None => Ok(()),
+            Some((index, bytes)) => Err(Error::invalid(format!("{} bytes given as the contents of buffer {}: it must be only read, and as long", bytes.len(), index.0))),
+        }
+    }
+}
+
+/// Bytes as words; the last is filled up with zeros.
+fn words_of(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks(4).map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))).collect()
 }
 
 impl ProgramPlan {
@@ -90,9 +142,14 @@ impl ProgramPlan {
         &self.plan
     }
 
-    /// Its launch.
-    pub fn launch(&self) -> &ProgramLaunch {
-        &self.launch
+    /// What was recorded for the program.
+    pub fn recorded(&self) -> &RecognizedLaunch {
+        &self.recorded
+    }
+
+    /// Why it runs on the CPU alone, if it does.
+    pub fn unsupported(&self) -> Option<&Unsupported> {
+        self.recorded.launch()?.lowered().unsupported()
     }
 
     /// Whether a device takes the program.
@@ -100,7 +157,7 @@ impl ProgramPlan {
     /// # Errors
     /// The reason why it does not.
     pub fn fits(&self, device: &DeviceInfo) -> std::result::Result<(), Unsupported> {
-        self.launch.lowered().fits(device)
+        self.recorded.launch().map_or(Ok(()), |launch| launch.lowered().fits(device))
     }
 
     /// Compiles for a device.
@@ -109,14 +166,14 @@ impl ProgramPlan {
     /// `Unsupported` with the reason if the device does not take the program; as [`Plan::compile`].
     pub fn compile(&self, device: &Device) -> Result<ProgramRun> {
         self.fits(device.info()).map_err(Unsupported::error)?;
-        Ok(ProgramRun { executable: self.plan.compile(device)?, launch: self.launch.clone(), ports: self.ports.clone() })
+        Ok(ProgramRun { executable: self.plan.compile(device)?, recorded: self.recorded.clone(), ports: self.ports.clone() })
     }
 }
 
 /// A program's launch compiled for a device: fill the inputs, run, read the outputs, any number of times.
 pub struct ProgramRun {
     executable: Executable,
-    launch: ProgramLaunch,
+    recorded: RecognizedLaunch,
     ports: Vec<Port>,
 }
 
@@ -127,7 +184,8 @@ impl fmt::Debug for ProgramRun {
 }
 
 impl ProgramRun {
-    /// The bytes that a buffer has before the next run; none of a buffer that the program may not read.
+    /// The bytes that a buffer has before the next run; none of a buffer that the program may not read, or of which the plan
+    /// took the contents for granted.
     ///
     /// # Panics
     /// If the index is not of the program.
@@ -142,10 +200,10 @@ impl ProgramRun {
     /// Runs once.
     ///
     /// # Errors
-    /// The first fault, as [`ProgramLaunch::check`]; as [`Executable::run`].
+    /// The first fault, as [`RecognizedLaunch::check`]; as [`Executable::run`].
     pub fn run(&mut self) -> Result<RunStats> {
         let stats = self.executable.run()?;
-        self.launch.check(&self.executable)?;
+        self.recorded.check(&self.executable)?;
         Ok(stats)
     }
 
@@ -158,8 +216,27 @@ impl ProgramRun {
         port.output.map_or(&[], |view| &bytemuck::cast_slice::<u32, u8>(self.executable.output(view))[..port.bytes])
     }
 
+    /// What was recorded for the program.
+    pub fn recorded(&self) -> &RecognizedLaunch {
+        &self.recorded
+    }
+
     /// The compiled plan.
     pub fn executable(&self) -> &Executable {
         &self.executable
+    }
+}
+
+impl Work for ProgramRun {}
+
+impl Runs for ProgramRun {
+    fn begin(&mut self) -> Result<()> {
+        self.executable.begin()
+    }
+
+    fn finish(&mut self) -> Result<RunStats> {
+        let stats = self.executable.finish()?;
+        self.recorded.check(&self.executable)?;
+        Ok(stats)
     }
 }

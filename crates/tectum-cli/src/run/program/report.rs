@@ -1,7 +1,7 @@
 //! What a run of a program says at its end.
 
 use serde::Serialize;
-use tectum::program::{Bounded, Bounds, ProgramLaunch};
+use tectum::program::{Bounded, Bounds, ProgramRun, Recognized as Found, Shape};
 use tectum::Receipt;
 
 use super::arrays::Saved;
@@ -20,28 +20,70 @@ pub struct Report {
     device: String,
     software: bool,
     /// None if the reference interpreter ran it.
-    kernel: Option<String>,
-    /// The kernel's content hash.
-    hash: Option<String>,
+    recognized: Option<Recognized>,
+    /// What ran; none if the reference interpreter did.
+    kernels: Vec<Code>,
     outputs: Vec<Saved>,
     receipt: Receipt,
 }
 
+/// What the program was recognised as, or why it was not.
+#[derive(Serialize)]
+struct Recognized {
+    /// `map`, `reduction`, `tree`, `matvec`, `gemm`, or `general`: it ran as it is.
+    shape: &'static str,
+    /// The shape with its sizes.
+    text: String,
+    /// What was proven for it.
+    proofs: Vec<String>,
+    /// What it is not, and why.
+    refusals: Vec<String>,
+}
+
+/// A kernel, or a library's routine, and its content hash.
+#[derive(Serialize)]
+struct Code {
+    name: String,
+    hash: String,
+}
+
+impl Recognized {
+    fn of(found: &Found) -> Self {
+        Self {
+            shape: found.shape().name(),
+            text: found.shape().to_string(),
+            proofs: found.obligations().iter().map(|obligation| format!("{}: {}", obligation.claim, obligation.proof)).collect(),
+            refusals: found.refusals().iter().map(|(shape, refusal)| format!("not {shape}: {refusal}")).collect(),
+        }
+    }
+
+    /// For the table: why not, where it ran as it is.
+    fn row(&self) -> String {
+        match self.refusals.as_slice() {
+            reasons if self.shape == Shape::General.name() => format!("as it is; {}", reasons.join("; ")),
+            _ => self.text.clone(),
+        }
+    }
+}
+
 impl Report {
     /// Collects it.
-    pub fn new(file: &str, bounded: &Bounded, launch: Option<&ProgramLaunch>, receipt: Receipt, outputs: Vec<Saved>) -> Self {
-        let kernel = launch.map(|launch| launch.lowered().kernel());
+    pub fn new(file: &str, bounded: &Bounded, run: Option<&ProgramRun>, receipt: Receipt, outputs: Vec<Saved>) -> Self {
+        let recorded = run.map(ProgramRun::recorded);
+        // What is recognised is proven to have no fault.
+        let is_proven = recorded.is_some_and(|recorded| recorded.launch().is_none_or(|launch| launch.lowered().bounds() == Bounds::Proven));
+        let code = run.map_or(&[][..], |run| run.executable().code());
         Self {
             program: bounded.checked().program().name().to_owned(),
             file: file.to_owned(),
             grid: bounded.launch().grid,
             block: bounded.launch().block,
             elements: bounded.elements(),
-            bounds: if launch.is_some() && bounded.bounds() == Bounds::Proven { "proven" } else { "checked" },
+            bounds: if is_proven { "proven" } else { "checked" },
             device: receipt.device.id.clone(),
             software: receipt.device.software,
-            kernel: kernel.map(|kernel| kernel.name().to_owned()),
-            hash: kernel.map(|kernel| format!("{:016x}", kernel.hash())),
+            recognized: recorded.map(|recorded| Recognized::of(recorded.recognized())),
+            kernels: code.iter().map(|(name, hash)| Code { name: name.clone(), hash: format!("{hash:016x}") }).collect(),
             outputs,
             receipt,
         }
@@ -58,9 +100,12 @@ impl Report {
             row("launch", format!("{} blocks of {} lanes{elements}", of(self.grid), of(self.block))),
             row("bounds", self.bounds.to_owned()),
             row("device", format!("{} ({}{software})", self.device, self.receipt.device.name)),
-            row("kernel", self.kernel.iter().chain(&self.hash).map(String::as_str).collect::<Vec<_>>().join(" ")),
-            row("run", format!("{:.3} ms", self.receipt.latency_ms.p50)),
         ];
+        rows.extend(self.recognized.iter().map(|recognized| row("recognised", recognized.row())));
+        rows.extend(self.kernels.iter().map(|code| row("kernel", format!("{} {}", code.name, code.hash))));
+        rows.extend([
+            row("run", format!("{:.3} ms", self.receipt.latency_ms.p50)),
+        ]);
         rows.extend(self.receipt.fallbacks.iter().map(|fallback| row("fallback", format!("{}: {}", fallback.what, fallback.reason))));
         rows.extend(self.outputs.iter().map(|saved| row("output", saved.text())));
         table(&rows)

@@ -59,6 +59,8 @@ struct Download {
 /// A launch list compiled for a CUDA device. Fields are dropped in order: the graph before what it uses.
 pub(super) struct CudaCompiled {
     graph: Graph,
+    /// Where a run ends that is not finished yet.
+    end: Option<Event>,
     work: Work,
 }
 
@@ -98,7 +100,7 @@ impl CudaCompiled {
         let mode = if products { CaptureMode::Relaxed } else { CaptureMode::Strict };
         // SAFETY: everything that a run names is owned by `work`, which is kept beside the graph and dropped after it.
         let graph = unsafe { Graph::record(&work.context, mode, |stream| work.enqueue(stream)) }?;
-        Ok(Self { graph, work })
+        Ok(Self { graph, end: None, work })
     }
 }
 
@@ -322,14 +324,26 @@ impl Compiled for CudaCompiled {
         self.work.steps[launch].routine.as_deref()
     }
 
-    fn run(&mut self) -> Result<RunStats> {
+    fn begin(&mut self) -> Result<()> {
         let work = &self.work;
         work.context.bind()?;
-        {
-            let _turn = work.context.turn();
-            self.graph.launch().map_err(|error| work.place("the run", error))?;
-        }
-        work.context.synchronize().map_err(|error| work.in_flight(error))?;
+        let _turn = work.context.turn();
+        self.graph.launch().map_err(|error| work.place("the run", error))
+    }
+
+    fn mark(&mut self) -> Result<()> {
+        self.end = Some(Event::record(&self.work.context)?);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<RunStats> {
+        let work = &self.work;
+        work.context.bind()?;
+        let waited = match self.end.take() {
+            Some(end) => end.synchronize(),
+            None => work.context.synchronize(),
+        };
+        waited.map_err(|error| work.in_flight(error))?;
         let bytes_up = work.upload.as_ref().map_or(0, |upload| upload.host.len() as u64);
         let bytes_down = work.download.as_ref().map_or(0, |download| download.layout.bytes as u64);
         Ok(RunStats {

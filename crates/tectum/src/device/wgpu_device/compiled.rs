@@ -52,6 +52,8 @@ pub(super) struct WgpuCompiled {
     download: Download,
     queries: Option<wgpu::QuerySet>,
     ns_per_tick: f64,
+    /// The run that is not finished yet.
+    begun: Option<(wgpu::SubmissionIndex, RunStats)>,
     /// Keeps every bound buffer out of the pool.
     _memory: Vec<Arc<Block>>,
 }
@@ -76,7 +78,7 @@ impl WgpuCompiled {
         let queries = context.timestamps.then(|| query_set(&context, 2));
         let download = Download::new(&context, list, &memory)?;
         let ns_per_tick = f64::from(context.queue.get_timestamp_period());
-        Ok(Self { name: list.name.clone(), context, dispatches, upload, download, queries, ns_per_tick, _memory: memory })
+        Ok(Self { name: list.name.clone(), context, dispatches, upload, download, queries, ns_per_tick, begun: None, _memory: memory })
     }
 
     fn nanoseconds(&self, begin: u64, end: u64) -> u64 {
@@ -246,7 +248,7 @@ impl Compiled for WgpuCompiled {
         &self.download.host_bytes()[self.download.places[index].clone()]
     }
 
-    fn run(&mut self) -> Result<RunStats> {
+    fn begin(&mut self) -> Result<()> {
         let mut stats = RunStats { launches: self.dispatches.len() as u32, submissions: 1, ..RunStats::default() };
         if let Some(upload) = &self.upload {
             upload.mapping.wait(&self.context, "the upload block").map_err(|e| e.at(&self.name))?;
@@ -257,13 +259,19 @@ impl Compiled for WgpuCompiled {
             (stats.transfers_up, stats.bytes_up) = (1, upload.bytes as u64);
         }
         let submission = self.context.queue.submit([self.encode()]);
-        let bytes = self.download.bytes;
-        if bytes > 0 {
+        if self.download.bytes > 0 {
             self.download.mapping.request(&self.download.readback, wgpu::MapMode::Read);
         }
         if let Some(upload) = &self.upload {
             upload.request();
         }
+        self.begun = Some((submission, stats));
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<RunStats> {
+        let (submission, mut stats) = self.begun.take().expect("invariant: a run was begun");
+        let bytes = self.download.bytes;
         self.context.wait(submission, &format!("plan {}", self.name))?;
         if bytes == 0 {
             return Ok(stats);

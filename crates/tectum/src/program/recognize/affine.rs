@@ -20,6 +20,8 @@ pub enum Var {
     Turn(u32),
     /// The place in an unrolled run.
     Run,
+    /// The lane's number plus so many lanes as come here for each turn of a loop.
+    Strided(u32),
     /// A register at the begin of a turn of a loop, of which no more is known. It has no extent.
     Carried(u32, Register),
 }
@@ -197,6 +199,7 @@ impl fmt::Display for Var {
             Var::Column => write!(f, "column"),
             Var::Turn(turn) => write!(f, "turn{turn}"),
             Var::Run => write!(f, "run"),
+            Var::Strided(turn) => write!(f, "element{turn}"),
             Var::Carried(_, register) => write!(f, "{register}"),
         }
     }

@@ -1,6 +1,7 @@
 //! Jumps that are followed: loops that turn a number of times known beforehand, and branches that end the last lanes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use super::affine::{Affine, Var};
 use super::graph::{Id, Node};
@@ -32,6 +33,20 @@ pub struct Loop {
     pub bottom: usize,
 }
 
+impl Loop {
+    /// Every instruction of it.
+    pub fn all(&self) -> Range<usize> {
+        self.head..self.bottom + 1
+    }
+}
+
+/// How often a loop turns.
+enum Trip {
+    Turns(u64),
+    /// The lanes take the turns in turns, so many altogether: lane l those of l, l + lanes, l + 2·lanes ….
+    Strided(u64),
+}
+
 /// How a stretch of code ends.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
@@ -40,9 +55,9 @@ pub enum End {
 }
 
 /// Inside a loop, but not where it begins.
-const NOT_A_HEAD: usize = usize::MAX;
+pub const NOT_A_HEAD: usize = usize::MAX;
 /// Turns beyond this are not counted.
-const MOST_TURNS: u64 = 1 << 40;
+pub const MOST_TURNS: u64 = 1 << 40;
 /// The deepest nest of loops.
 pub const MOST_DEPTH: usize = 4;
 
@@ -53,7 +68,7 @@ impl Follower<'_> {
     }
 
     /// Follows the instructions `first..end`; `inside` is the head of the loop whose body this is.
-    fn region(&mut self, first: usize, end: usize, inside: Option<usize>) -> Followed<End> {
+    pub fn region(&mut self, first: usize, end: usize, inside: Option<usize>) -> Followed<End> {
         let mut at = first;
         while at < end {
             let bottoms = self.loops.0.get(&at).filter(|_| !(inside == Some(at) && at == first)).cloned();
@@ -89,7 +104,9 @@ impl Follower<'_> {
                 (true, false) => self.refuse(at, "the jump leaves a loop"),
             };
         }
-        if !forward || !self.open.is_empty() || inside.is_some() || self.probing > 0 {
+        if forward && self.open.is_empty() && self.probing == 0 && !self.ends(target) && self.is_part(at + 1..target) {
+            return self.part(at, target, guard).map(Some);
+        } else if !forward || !self.open.is_empty() || inside.is_some() || self.probing > 0 {
             return self.refuse(at, "the branch depends on data or on the turn of a loop");
         }
         // `bra @body, p` before an `exit` is the same as a branch to the end where p does not hold.
@@ -115,7 +132,7 @@ impl Follower<'_> {
     }
 
     /// Leaves the lanes for which a comparison holds, if they are the first ones; whether there are any.
-    fn keep_lanes(&mut self, at: usize, condition: Condition, ty: Type, a: Id, b: Id) -> Followed<bool> {
+    pub fn keep_lanes(&mut self, at: usize, condition: Condition, ty: Type, a: Id, b: Id) -> Followed<bool> {
         let forms = self.graph.form(a).cloned().zip(self.graph.form(b).cloned());
         let exact = forms.filter(|(a, b)| a.exact(ty, &self.extents).is_some() && b.exact(ty, &self.extents).is_some());
         let Some((a, b)) = exact else { return self.refuse(at, "the branch depends on data") };
@@ -145,6 +162,7 @@ impl Follower<'_> {
             return self.refuse(at, "the lanes that the branch leaves are not the first ones of the launch");
         }
         self.extents.insert(var, (kept / lanes_of_one) as u64);
+        self.ragged = false;
         Ok(kept > 0)
     }
 
@@ -155,16 +173,29 @@ impl Follower<'_> {
             return self.refuse(head, "the loops do not nest, or too deep");
         }
         let around = Loop { head, test: self.test_of(head, bottom)?, bottom };
+        let meets = |instruction: &Instruction| matches!(instruction, Instruction::Barrier { .. });
+        if self.program.instructions()[head..=bottom].iter().any(meets) {
+            return self.meetings(around).map(|()| bottom);
+        }
+        self.forget_limited();
         let turn = self.next_turn;
         self.next_turn += 1;
         let roles = self.roles(around, turn)?;
-        let turns = self.count(around, turn, &roles)?;
-        match turns {
-            0 => self.pure(around)?,
-            1 => self.once(around)?,
-            _ => self.turns(around, turn, &roles, turns)?,
+        match self.count(around, turn, &roles)? {
+            Trip::Turns(0) => self.pure(around)?,
+            Trip::Turns(1) => self.once(around)?,
+            Trip::Turns(turns) => self.turns(around, turn, &roles, turns)?,
+            Trip::Strided(turns) => self.strided(around, turn, &roles, turns)?,
         }
         Ok(bottom)
+    }
+
+    /// Registers that are not alike in all lanes are not followed into loops.
+    fn forget_limited(&mut self) {
+        let lanes = self.lanes();
+        for (register, _) in std::mem::take(&mut self.state.limits).into_iter().filter(|(_, limit)| *limit < lanes) {
+            self.state.registers[usize::from(register.0)] = None;
+        }
     }
 
     /// The branch that leaves a loop which jumps back always.
@@ -187,7 +218,7 @@ impl Follower<'_> {
     }
 
     /// What stands before the test of a loop; it has no effect but on registers.
-    fn pure(&mut self, around: Loop) -> Followed<()> {
+    pub fn pure(&mut self, around: Loop) -> Followed<()> {
         match around.test {
             Some(test) => (around.head..test).try_for_each(|at| self.step(at)),
             None => Ok(()),
@@ -248,12 +279,12 @@ impl Follower<'_> {
             };
             self.set(*register, now);
         }
-        self.forget_predicates(around);
+        self.forget_predicates(around.all());
     }
 
     /// Predicates are not followed from turn to turn.
-    fn forget_predicates(&mut self, around: Loop) {
-        for instruction in &self.program.instructions()[around.head..=around.bottom] {
+    pub fn forget_predicates(&mut self, stretch: Range<usize>) {
+        for instruction in &self.program.instructions()[stretch] {
             if let Some(Write::Predicate(predicate)) = instruction.write() {
                 self.state.predicates[usize::from(predicate.0)] = None;
             }
@@ -261,14 +292,14 @@ impl Follower<'_> {
     }
 
     /// How often the body runs.
-    fn count(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>) -> Followed<u64> {
+    fn count(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>) -> Followed<Trip> {
         let entry = self.state.clone();
         let (bottom, code) = (around.bottom, self.program.instructions());
         if let Instruction::Loop { count, .. } = code[bottom] {
             let id = self.get(count, bottom)?;
             let known = self.graph.form(id).and_then(Affine::as_constant);
             return match (known, roles.get(&count)) {
-                (Some(count), Some(Role::Step(-1))) => Ok(count as u64 + 1),
+                (Some(count), Some(Role::Step(-1))) => Ok(Trip::Turns(count as u64 + 1)),
                 _ => self.refuse(bottom, "the loop's count is not known beforehand"),
             };
         }
@@ -286,20 +317,23 @@ impl Follower<'_> {
     }
 
     /// The turns after which a branch leaves a loop: `leaves` tells whether it is taken then.
-    fn turns_of(&mut self, branch: usize, guard: Guard, turn: u32, leaves: bool) -> Followed<u64> {
+    fn turns_of(&mut self, branch: usize, guard: Guard, turn: u32, leaves: bool) -> Followed<Trip> {
         let Some(id) = self.state.predicates[usize::from(guard.predicate.0)] else { return self.refuse(branch, "what ends the loop is not followed") };
         let stays = guard.when != leaves;
         let node = self.graph.node(id).clone();
         if let Node::Truth(holds) = node {
             return match (holds == stays, leaves) {
-                (false, true) => Ok(0),
-                (false, false) => Ok(1),
+                (false, true) => Ok(Trip::Turns(0)),
+                (false, false) => Ok(Trip::Turns(1)),
                 (true, _) => self.refuse(branch, "the loop has no end"),
             };
         }
         let Node::Compare { condition, ty, a, b } = node else { return self.refuse(branch, "what ends the loop depends on data") };
         let Some((a, b)) = self.graph.form(a).cloned().zip(self.graph.form(b).cloned()) else { return self.refuse(branch, "what ends the loop depends on data") };
         let condition = if stays { condition } else { trip::negated(condition) };
+        if let Some(turns) = self.lanes_turns(condition, ty, &a, &b, turn).filter(|_| leaves) {
+            return Ok(Trip::Strided(turns));
+        }
         let Some(first) = trip::first_failure(condition, &a.sub(&b), Var::Turn(turn)) else {
             return self.refuse(branch, format!("the number of turns is not known beforehand: {a} against {b}"));
         };
@@ -312,7 +346,7 @@ impl Follower<'_> {
         if self.probing == 0 && (a.exact(ty, &extents).is_none() || b.exact(ty, &extents).is_none()) {
             return self.refuse(branch, format!("{a} or {b} may wrap before the loop ends"));
         }
-        Ok(if leaves { first } else { first + 1 })
+        Ok(Trip::Turns(if leaves { first } else { first + 1 }))
     }
 
     /// Follows a loop of several turns as one turn of any number.
@@ -344,7 +378,7 @@ impl Follower<'_> {
         }
         self.turns.insert(turn, record);
         self.state = after;
-        self.forget_predicates(around);
+        self.forget_predicates(around.all());
         self.leave(around)
     }
 

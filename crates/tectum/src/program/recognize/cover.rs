@@ -6,6 +6,7 @@ use super::Refusal;
 use super::affine::{Affine, Extents, Var, count, radix};
 use super::graph::{Graph, Id, Node};
 use super::lane::{Follower, Store, Turns};
+use super::shared::Part;
 use crate::program::{BufferIndex, Type};
 
 /// One buffer's element for each combination of the variables.
@@ -22,6 +23,8 @@ pub struct Results {
     pub graph: Graph,
     pub extents: Extents,
     pub turns: HashMap<u32, Turns>,
+    /// What lanes stored in shared memory.
+    pub parts: Vec<Part>,
     /// What counts the elements, the fastest first; none for one element.
     pub order: Vec<(Var, u64)>,
     pub outputs: Vec<Output>,
@@ -59,7 +62,7 @@ pub fn results(mut follower: Follower<'_>) -> Result<Results, Refusal> {
         let value = graph.template(&values, &extents).ok_or_else(|| refuse("the elements of the run are not made alike".to_owned()))?;
         let output = Output { instruction: instruction.unwrap_or(0), buffer, ty: family[0].ty, value };
         match &mut results {
-            None => results = Some(Results { graph: Graph::default(), extents, turns: HashMap::new(), order, outputs: vec![output] }),
+            None => results = Some(Results { graph: Graph::default(), extents, turns: HashMap::new(), parts: Vec::new(), order, outputs: vec![output] }),
             Some(results) if results.order == order => results.outputs.push(output),
             Some(results) => {
                 let first = &follower.program.buffer(results.outputs[0].buffer).name;
@@ -68,7 +71,7 @@ pub fn results(mut follower: Follower<'_>) -> Result<Results, Refusal> {
         }
     }
     let mut results = results.ok_or(Refusal { instruction: None, reason: "the program stores nothing".to_owned() })?;
-    (results.graph, results.turns) = (graph, follower.turns);
+    (results.graph, results.turns, results.parts) = (graph, follower.turns, follower.shared.parts);
     Ok(results)
 }
 

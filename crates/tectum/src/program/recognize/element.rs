@@ -59,6 +59,7 @@ impl Numbered<'_> {
                 }
                 Node::Carried { register, .. } => return Err(format!("{register} is carried from turn to turn")),
                 Node::Fold { register, .. } => return Err(format!("{register} is what the turns of a loop leave")),
+                Node::Stored { .. } => return Err("it depends on what lanes stored in shared memory".to_owned()),
                 Node::Unknown { instruction, .. } => return Err(format!("it depends on instruction {instruction}, which is not followed")),
                 node => {
                     let parts: Vec<Id> = graph.parts(id).iter().map(|part| self.changed[part]).collect();

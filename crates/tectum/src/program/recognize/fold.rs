@@ -4,6 +4,7 @@ use super::Refusal;
 use super::affine::{Affine, Extents, Var};
 use super::cover::Results;
 use super::graph::{Graph, Id, Node};
+use super::shared::{Met, met};
 use crate::program::{BinaryOp, Register, Type};
 
 /// `init ∘ term ∘ term ∘ …` over some variables.
@@ -16,6 +17,8 @@ pub struct Fold {
     pub over: Vec<(Var, u64)>,
     pub extents: Extents,
     pub graph: Graph,
+    /// The lanes whose parts the block combined.
+    pub lanes: Option<u64>,
 }
 
 /// A register of a loop.
@@ -30,13 +33,24 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
     let mut extents = results.extents.clone();
     let mut over = Vec::new();
     let mut chain = Chain { op: BinaryOp::Add, ty: output.ty, terms: Vec::new() };
-    let init = match unrolled(results, &graph, output.value, &mut over) {
+    let met: Option<Met> = met(&mut graph, output.value, &results.parts, &extents).transpose().map_err(|reason| refuse(&reason))?;
+    let value = met.map_or(output.value, |met| met.part.value);
+    let is_strided = |id: &Id| matches!(graph.node(*id), Node::Fold { turn, .. } if results.turns.get(turn).is_some_and(|turns| turns.strided));
+    if graph.reachable([value]).iter().any(|id| is_strided(id) && (met.is_none() || *id != value)) {
+        return Err(refuse("each lane keeps its own part of the chain"));
+    }
+    let shares_turns = is_strided(&value);
+    let init = match unrolled(results, &graph, value, &mut over) {
         Some((init, end, marker)) => {
             let rest = chain.peel(&mut graph, end, Some(marker), &extents);
             if chain.terms.is_empty() || rest.is_some() {
                 return Err(refuse("what a turn of the loop adds is not one chain of an operation"));
             }
             init
+        }
+        None if met.is_some() => {
+            chain.terms.push(value);
+            None
         }
         None => {
             if let Some(rest) = chain.peel(&mut graph, output.value, None, &extents) {
@@ -51,6 +65,18 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
             first
         }
     };
+    if let Some(Met { op, part }) = met {
+        if over.is_empty() {
+            chain.op = op;
+        }
+        if chain.op != op || !is_chained(op) {
+            return Err(refuse("the block combines the lanes' parts by another operation than the lanes"));
+        }
+        if !shares_turns {
+            extents.insert(Var::Lane, part.lanes);
+            over.push((Var::Lane, part.lanes));
+        }
+    }
     if chain.terms.len() < 2 && over.is_empty() {
         return Err(refuse("the value is no chain of an operation"));
     }
@@ -66,7 +92,7 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
     }
     if let Some(init) = init.filter(|init| !is_neutral(&graph, *init, chain.op, chain.ty)) {
         // The first element may stand before the loop.
-        let &[(var, turns)] = over.as_slice() else { return Err(refuse("the chain does not begin with its neutral element")) };
+        let (&[(var, turns)], None) = (over.as_slice(), met) else { return Err(refuse("the chain does not begin with its neutral element")) };
         if graph.substitute(term, var, &Affine::constant(-1), &extents) != init {
             return Err(refuse("the chain begins with neither its neutral element nor the element before the loop's first"));
         }
@@ -74,7 +100,7 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
         over[0].1 = turns + 1;
         extents.insert(var, turns + 1);
     }
-    Ok(Fold { instruction, op: chain.op, ty: chain.ty, term, over, extents, graph })
+    Ok(Fold { instruction, op: chain.op, ty: chain.ty, term, over, extents, graph, lanes: met.map(|met| met.part.lanes) })
 }
 
 fn refusal(instruction: Option<usize>, reason: &str) -> Refusal {
@@ -87,7 +113,8 @@ fn unrolled(results: &Results, graph: &Graph, value: Id, over: &mut Vec<(Var, u6
     let carried = |(turn, register): Marker| results.turns.get(&turn).and_then(|turns| Some((turns.extent, *turns.carried.get(&register)?)));
     let mut marker = turn_of(value)?;
     let (extent, (init, mut end)) = carried(marker)?;
-    over.push((Var::Turn(marker.0), extent));
+    let is_strided = results.turns.get(&marker.0).is_some_and(|turns| turns.strided);
+    over.push((if is_strided { Var::Strided(marker.0) } else { Var::Turn(marker.0) }, extent));
     while let Some(inner) = turn_of(end) {
         let (extent, (begin, last)) = carried(inner)?;
         if !begin.is_some_and(|begin| is_marker(graph, begin, marker)) {

@@ -29,6 +29,8 @@ pub enum Node {
     Carried { turn: u32, register: Register, ty: Type },
     /// A register after the last turn.
     Fold { turn: u32, register: Register, ty: Type },
+    /// What a lane stored in shared memory, by the lane's number.
+    Stored { ty: Type, part: u32, at: Affine },
     /// What an instruction gives that is not followed.
     Unknown { instruction: usize, ty: Type },
 }
@@ -75,7 +77,8 @@ impl Graph {
     pub fn ty(&self, id: Id) -> Option<Type> {
         Some(match self.node(id) {
             Node::Integer { ty, .. } | Node::Float { ty, .. } | Node::Load { ty, .. } | Node::Unary { ty, .. } | Node::Binary { ty, .. } => *ty,
-            Node::Ternary { ty, .. } | Node::Select { ty, .. } | Node::Carried { ty, .. } | Node::Fold { ty, .. } | Node::Unknown { ty, .. } => *ty,
+            Node::Ternary { ty, .. } | Node::Select { ty, .. } | Node::Carried { ty, .. } | Node::Fold { ty, .. } => *ty,
+            Node::Stored { ty, .. } | Node::Unknown { ty, .. } => *ty,
             Node::Convert { to, .. } => *to,
             Node::Compare { .. } | Node::Truth(_) => return None,
         })
@@ -185,6 +188,7 @@ impl Graph {
             let new = match self.node(id).clone() {
                 Node::Integer { ty, form } => self.integer(ty, &change(&form)),
                 Node::Load { ty, buffer, at } => self.put(Node::Load { ty, buffer, at: change(&at) }),
+                Node::Stored { ty, part, at } => self.put(Node::Stored { ty, part, at: change(&at) }),
                 node => {
                     let parts: Vec<Id> = self.parts(id).iter().map(|part| changed[part]).collect();
                     self.rebuilt(node, &parts, extents)

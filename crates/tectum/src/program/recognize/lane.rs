@@ -1,10 +1,11 @@
 //! One lane followed symbolically: what each store puts where, as values over what counts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::affine::{Affine, Extents, Var};
 use super::control::Loops;
 use super::graph::{Graph, Id, Node};
+use super::shared::Shared;
 use super::{Refusal, Setting};
 use crate::error::Error;
 use crate::program::{Address, BinaryOp, BufferIndex, Checked, Instruction, Program, Register, TernaryOp, Type, Write};
@@ -25,6 +26,8 @@ pub type Followed<T> = Result<T, Stop>;
 pub struct State {
     pub registers: Vec<Option<Id>>,
     pub predicates: Vec<Option<Id>>,
+    /// Registers that hold this in the first so many lanes alone.
+    pub limits: BTreeMap<Register, u64>,
 }
 
 /// What counts around an instruction, with extents.
@@ -46,6 +49,8 @@ pub struct Store {
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
     pub extent: u64,
+    /// Whether the lanes take turns: the extent is that of all of them together, counted by [`Var::Strided`].
+    pub strided: bool,
     pub carried: HashMap<Register, (Option<Id>, Id)>,
 }
 
@@ -64,7 +69,14 @@ pub struct Follower<'a> {
     pub loops: Loops,
     /// Above 0 while a loop's registers are found out: nothing is recorded.
     pub probing: u32,
+    /// Buffers of which the contents were looked at.
+    pub used: BTreeSet<BufferIndex>,
     split: Option<u64>,
+    /// Whether the last row of lanes may be a part of one, so that rows and columns stand for more lanes than there are.
+    pub ragged: bool,
+    pub shared: Shared,
+    /// The lanes that are in a stretch which others skip.
+    pub part: Option<u64>,
     elements: Option<u64>,
     /// What this lane stored last at an address.
     memory: HashMap<(BufferIndex, Affine), Id>,
@@ -75,7 +87,7 @@ pub struct Follower<'a> {
 impl<'a> Follower<'a> {
     pub fn new(checked: &'a Checked, setting: &'a Setting<'a>, elements: Option<u64>, split: Option<u64>) -> Self {
         let program = checked.program();
-        let state = State { registers: vec![None; 256], predicates: vec![None; 16] };
+        let state = State { registers: vec![None; 256], predicates: vec![None; 16], limits: BTreeMap::new() };
         let (graph, extents) = (Graph::default(), Extents::new());
         let mut follower = Follower {
             program,
@@ -89,7 +101,11 @@ impl<'a> Follower<'a> {
             next_turn: 0,
             loops: Loops::of(program),
             probing: 0,
+            used: BTreeSet::new(),
             split,
+            shared: Shared::default(),
+            part: None,
+            ragged: split.is_some_and(|columns| !setting.launch.lanes().is_multiple_of(columns)),
             elements,
             memory: HashMap::new(),
             access_types: HashMap::new(),
@@ -105,7 +121,7 @@ impl<'a> Follower<'a> {
         match self.split {
             Some(columns) => {
                 self.extents.insert(Var::Column, columns);
-                self.extents.insert(Var::Row, lanes / columns);
+                self.extents.insert(Var::Row, lanes.div_ceil(columns));
             }
             None => drop(self.extents.insert(Var::Lane, lanes)),
         }
@@ -147,7 +163,9 @@ impl<'a> Follower<'a> {
     }
 
     pub fn get(&mut self, register: Register, instruction: usize) -> Followed<Id> {
-        if let Some(id) = self.state.registers[usize::from(register.0)] {
+        if let Some(limit) = self.state.limits.get(&register).copied().filter(|limit| *limit < self.lanes()) {
+            return self.refuse(instruction, format!("{register} is another in the lanes from {limit} on"));
+        } else if let Some(id) = self.state.registers[usize::from(register.0)] {
             return Ok(id);
         }
         let launch = self.setting.launch;
@@ -159,6 +177,10 @@ impl<'a> Follower<'a> {
 
     pub fn set(&mut self, register: Register, id: Id) {
         self.state.registers[usize::from(register.0)] = Some(id);
+        match self.part {
+            Some(lanes) => drop(self.state.limits.insert(register, lanes)),
+            None => drop(self.state.limits.remove(&register)),
+        }
     }
 
     /// Follows an instruction that neither jumps nor ends.
@@ -176,7 +198,7 @@ impl<'a> Follower<'a> {
                 self.state.predicates[usize::from(dst.0)] = Some(self.graph.compare(condition, ty, a, b));
             }
             I::Fence { .. } | I::PhaseAdvance { .. } => {}
-            I::LoadShared { .. } | I::StoreShared { .. } | I::Barrier { .. } => return self.refuse(at, "shared memory and barriers are not followed"),
+            I::LoadShared { .. } | I::StoreShared { .. } | I::Barrier { .. } => self.meet(at, instruction)?,
             I::PoolAllocate { .. } | I::PoolFree { .. } | I::PoolLoad { .. } | I::PoolStore { .. } => return self.refuse(at, "pools are not followed"),
             I::Call { .. } | I::Return => return self.refuse(at, "calls are not followed"),
             I::ResonanceAccumulate { .. } => {}
@@ -246,7 +268,7 @@ impl<'a> Follower<'a> {
 
     /// Asks for rows of lanes where the lane's number was divided and did not come out as a form.
     fn split_by(&self, a: Id, op: BinaryOp, ty: Type, divisor: Option<i128>, result: Id) -> Followed<()> {
-        let lanes = self.setting.launch.lanes();
+        let lanes = self.extents.get(&Var::Lane).copied().unwrap_or(0);
         let is_lane = self.graph.form(a).is_some_and(|form| form.is_var(Var::Lane));
         let columns = divisor.and_then(|divisor| match op {
             BinaryOp::Div => u64::try_from(divisor).ok(),
@@ -272,6 +294,7 @@ impl<'a> Follower<'a> {
         }
         self.accessed(at, ty, buffer, &form, own)?;
         if let Some(bits) = self.known(ty, buffer, &form) {
+            self.used.insert(buffer);
             return Ok(self.graph.constant(ty, bits));
         }
         match self.memory.get(&(buffer, form.clone())) {
@@ -291,6 +314,9 @@ impl<'a> Follower<'a> {
     fn store(&mut self, at: usize, ty: Type, src: Register, address: Address) -> Followed<()> {
         let (buffer, form, own) = self.place(at, ty, address, true)?;
         let value = self.get(src, at)?;
+        if self.part.is_some() || self.is_strided() {
+            return self.refuse(at, "only some lanes store this, or lanes in turns");
+        }
         if self.probing > 0 {
             return Ok(());
         }
@@ -312,6 +338,7 @@ impl<'a> Follower<'a> {
                 (Var::Lane, Some(elements), _) => extent.min(elements),
                 (Var::Row, Some(elements), Some(columns)) if elements.is_multiple_of(columns) => extent.min(elements / columns),
                 (Var::Row, Some(_), _) => return self.refuse(at, "the elements are no whole rows of lanes"),
+                (Var::Row, None, _) if self.ragged => return self.refuse(at, "the lanes are no whole rows"),
                 _ => extent,
             };
             scope.push((var, limited));
@@ -324,6 +351,7 @@ impl<'a> Follower<'a> {
     fn place(&mut self, at: usize, ty: Type, address: Address, is_store: bool) -> Followed<(BufferIndex, Affine, bool)> {
         let constant = |bytes: u64| Affine::constant(i128::from(bytes));
         Ok(match address {
+            Address::Own { .. } if self.is_strided() => return self.refuse(at, "the own element is accessed in a loop that lanes turn in differently often"),
             Address::Own { buffer } => (buffer, self.lane().scale(i128::from(ty.bytes())), true),
             Address::Constant { buffer, bytes } => (buffer, constant(bytes), false),
             Address::Indexed { buffer, offset } => (buffer, self.offset(at, offset)?, false),
@@ -336,7 +364,12 @@ impl<'a> Follower<'a> {
         })
     }
 
-    fn offset(&mut self, at: usize, register: Register) -> Followed<Affine> {
+    /// Whether lanes take the turns of the loop around.
+    fn is_strided(&self) -> bool {
+        self.open.iter().any(|var| matches!(var, Var::Strided(_)))
+    }
+
+    pub fn offset(&mut self, at: usize, register: Register) -> Followed<Affine> {
         let id = self.get(register, at)?;
         match self.graph.form(id).cloned() {
             Some(form) => Ok(form),
@@ -360,6 +393,8 @@ impl<'a> Follower<'a> {
         }
         if own {
             return Ok(());
+        } else if self.ragged && form.terms().iter().any(|(var, _)| matches!(var, Var::Row | Var::Column)) {
+            return self.refuse(at, "the lanes are no whole rows");
         }
         let Some((low, high)) = form.range(&self.extents) else { return self.refuse(at, format!("the range of the offset {form} is not known")) };
         let size = i128::from(self.setting.sizes[buffer.0 as usize]);

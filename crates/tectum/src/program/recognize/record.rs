@@ -4,7 +4,7 @@ use super::{Recognized, Setting, Shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{Executable, GemmTail, Matrix, PlanBuilder, View};
-use crate::program::{Bounds, BufferIndex, Checked, LaunchConfig, ProgramLaunch, ProgramView, ReduceOp, Type};
+use crate::program::{Bounds, BufferIndex, Checked, LaunchConfig, ProgramCache, ProgramLaunch, ProgramView, ReduceOp, Type};
 
 /// What recognition may do, and how what is not recognised runs.
 #[derive(Debug, Clone, Copy)]
@@ -55,16 +55,22 @@ impl PlanBuilder {
             buffers.iter().enumerate().filter_map(|(index, buffer)| Some((BufferIndex(index as u32), self.constant_bytes(&buffer.view)?.to_vec()))).collect();
         let contents: Vec<(BufferIndex, &[u8])> = held.iter().map(|(index, bytes)| (*index, bytes.as_slice())).collect();
         let recognized = program.recognize(&Setting { launch, sizes: &sizes, contents: &contents, reassociate: how.reassociate })?;
-        let launch = match recognized.shape() {
-            Shape::Map(map) => Some(self.program(map.program(), map.launch(), buffers, Bounds::Proven)?),
-            Shape::Tree { program, launch, .. } => Some(self.program(program, launch, buffers, Bounds::Proven)?),
-            Shape::General => Some(self.program(program, launch, buffers, how.bounds)?),
+        self.recognized(recognized, ProgramCache::shared(), buffers, how.bounds)
+    }
+
+    /// Records what a program was recognised as; `bounds` are those of a program that runs as it is.
+    pub(in crate::program) fn recognized(&mut self, recognized: Recognized, cache: &ProgramCache, buffers: &[ProgramView], bounds: Bounds) -> Result<RecognizedLaunch> {
+        let (program, launch, bounds) = match recognized.shape() {
+            Shape::Map(map) => (map.program(), map.launch(), Bounds::Proven),
+            Shape::Tree { program, launch, .. } => (program, launch, Bounds::Proven),
+            Shape::General => (&recognized.program, &recognized.launch, bounds),
             shape => {
                 self.core(shape, buffers)?;
-                None
+                return Ok(RecognizedLaunch { recognized, launch: None });
             }
         };
-        Ok(RecognizedLaunch { recognized, launch })
+        let launch = self.lowered_program(program, cache.lowered(program, launch, bounds)?, launch, buffers)?;
+        Ok(RecognizedLaunch { recognized, launch: Some(launch) })
     }
 
     /// Records the core's kernels.

@@ -1,6 +1,7 @@
 mod chains;
 mod fused;
 mod maps;
+mod meetings;
 mod random;
 
 use super::{Recognition, Recognized, Refusal, Setting, Shape};

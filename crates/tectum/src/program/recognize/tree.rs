@@ -39,7 +39,7 @@ pub fn tree(results: &Results, fold: &Fold, setting: &Setting<'_>, program: &Pro
     }
     let order = fold.over.iter().rev().copied().collect();
     let output = Output { value: fold.term, ..results.outputs[0].clone() };
-    let terms = Results { graph: fold.graph.clone(), extents: fold.extents.clone(), turns: HashMap::new(), order, outputs: vec![output] };
+    let terms = Results { graph: fold.graph.clone(), extents: fold.extents.clone(), turns: HashMap::new(), parts: Vec::new(), order, outputs: vec![output] };
     let elements = element::elements(&terms, setting.sizes, |buffer| program.buffer(buffer).name.clone()).map_err(|(_, reason)| refuse(reason))?;
     let (buffer, ty, value) = elements.outputs[0];
     let written = element::write(&elements.graph, &[value], Number::Register(NUMBER), usize::from(NUMBER.0)).map_err(refuse)?;

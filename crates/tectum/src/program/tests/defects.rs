@@ -1,11 +1,25 @@
 //! The predecessor's eight defects, as far as they concern what a program means: none of them comes back.
 
+use std::time::{Duration, Instant};
+
 use super::{bytes_of, run, values_of};
 use crate::device::Device;
 use crate::error::ErrorKind;
-use crate::program::{Bounds, BufferIndex, LaunchConfig, Outcome, Program, ProgramCache};
+use crate::program::{Bounds, BufferIndex, LaunchConfig, Outcome, Program, ProgramCache, Recognize};
 
 const ADD: &str = "buffer a: f32 read\nbuffer b: f32 read\nbuffer y: f32 write\nldg.f32 r0, [a]\nldg.f32 r1, [b]\nadd.f32 r2, r0, r1\nstg.f32 [y], r2\n";
+
+/// The last buffer after a run on the CPU, as the program is or as what it is recognised as.
+fn planned(text: &str, launch: LaunchConfig, buffers: &[Vec<u8>], recognize: Recognize) -> Vec<u8> {
+    let sizes: Vec<u64> = buffers.iter().map(|bytes| bytes.len() as u64).collect();
+    let bounded = Program::parse(text).and_then(|program| program.check()?.bound(&launch, &sizes)).expect("fits");
+    let mut run = bounded.plan_as(recognize, &[]).and_then(|plan| plan.compile(&Device::open("cpu")?)).expect("compiles");
+    for (index, bytes) in (0..).map(BufferIndex).zip(buffers).take(buffers.len() - 1) {
+        run.input(index).copy_from_slice(bytes);
+    }
+    run.run().expect("runs");
+    run.output(BufferIndex(buffers.len() as u32 - 1)).to_vec()
+}
 
 /// Defect 1: the first arithmetic instruction stood for the whole program, over 1,024 elements whatever the launch.
 #[test]
@@ -14,9 +28,12 @@ fn the_whole_program_runs_over_every_element() {
     for n in [1u32, 3, 1_023, 1_025, 5_000] {
         let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
         let b = vec![2.0f32; n as usize];
-        let buffers = run(&more, LaunchConfig::linear(n, 256), vec![bytes_of(&a), bytes_of(&b), vec![0; 4 * n as usize]]);
+        let buffers = vec![bytes_of(&a), bytes_of(&b), vec![0; 4 * n as usize]];
         let expected: Vec<f32> = a.iter().map(|a| (a + 2.0) * (a + 2.0) * a).collect();
-        assert_eq!(values_of::<f32>(&buffers[2]), expected, "n = {n}");
+        for recognize in [Recognize::Off, Recognize::Exact, Recognize::Reassociated] {
+            assert_eq!(values_of::<f32>(&planned(&more, LaunchConfig::linear(n, 256), &buffers, recognize)), expected, "n = {n}, {recognize:?}");
+        }
+        assert_eq!(values_of::<f32>(&run(&more, LaunchConfig::linear(n, 256), buffers)[2]), expected, "n = {n}");
     }
 }
 
@@ -64,8 +81,9 @@ fn the_whole_library_and_the_boundary_have_device_code_at_every_size() {
 #[test]
 fn a_name_does_not_choose_the_operation() {
     let text = format!("program relu_sub\n{ADD}");
-    let buffers = run(&text, LaunchConfig::linear(2, 2), vec![bytes_of(&[1.0f32, -5.0]), bytes_of(&[2.0f32, 2.0]), vec![0; 8]]);
-    assert_eq!(values_of::<f32>(&buffers[2]), [3.0, -3.0]);
+    let buffers = vec![bytes_of(&[1.0f32, -5.0]), bytes_of(&[2.0f32, 2.0]), vec![0; 8]];
+    assert_eq!(values_of::<f32>(&planned(&text, LaunchConfig::linear(2, 2), &buffers, Recognize::Reassociated)), [3.0, -3.0]);
+    assert_eq!(values_of::<f32>(&run(&text, LaunchConfig::linear(2, 2), buffers)[2]), [3.0, -3.0]);
     assert!(Program::parse("reduce_add.f32 r0, r1, 0").is_err());
 }
 
@@ -107,16 +125,38 @@ fn a_program_runs_any_number_of_times_and_has_any_number_of_buffers() {
     assert!(buffers.iter().all(|bytes| bytes == &[7]));
 }
 
-/// Defect 7: each load copied the whole buffer. Here a step's work does not depend on the buffers' size: the steps are counted,
-/// not the time, and a launch of many lanes over a large buffer ends within them.
+/// Defect 7: each load copied the whole buffer. Here the steps are as many as the instructions of all lanes, and 1,000 lanes that
+/// load from a buffer 16,384 times as long take nowhere near as many times as long.
 #[test]
-fn steps_are_linear_in_the_elements() {
+fn steps_are_linear_in_the_elements_and_loads_do_not_depend_on_the_buffer_s_length() {
     for n in [1_000u32, 100_000] {
         let program = Program::parse(ADD).and_then(|program| program.check()).expect("valid");
         let mut buffers = vec![vec![0; 4 * n as usize]; 3];
         assert_eq!(program.evaluate(&LaunchConfig::linear(n, 250), &mut buffers, 4 * u64::from(n)).expect("fits"), Outcome::Finished);
         assert_eq!(program.evaluate(&LaunchConfig::linear(n, 250), &mut buffers, 4 * u64::from(n) - 1).expect("fits"), Outcome::OutOfSteps);
     }
+    for (short, long) in loading(1_000).into_iter().zip(loading(16_384_000)) {
+        assert!(long < 1_000 * short, "1,000 loads: {short:?} from 1,000 elements, {long:?} from 16,384,000");
+    }
+}
+
+/// Of several tries the shortest time that 1,000 loads take, by the reference and by a run on the CPU.
+fn loading(elements: usize) -> [Duration; 2] {
+    let text = "buffer x: f32 read\nbuffer y: f32 write\nmov_imm.u64 r1, 4\nmul.u64 r1, r255, r1\nldg.f32 r0, [x + r1]\nexp.f32 r0, r0\nstg.f32 [y], r0";
+    let program = Program::parse(text).and_then(|program| program.check()).expect("valid");
+    let (launch, mut buffers) = (LaunchConfig::linear(1_000, 250), vec![vec![0; 4 * elements], vec![0; 4_000]]);
+    let plan = program.bound(&launch, &[4 * elements as u64, 4_000]).and_then(|bounded| bounded.plan_as(Recognize::Off, &[])).expect("fits");
+    let mut run = plan.compile(&Device::open("cpu").expect("always there")).expect("compiles");
+    let timed = |work: &mut dyn FnMut()| {
+        let once = |work: &mut dyn FnMut()| {
+            let start = Instant::now();
+            work();
+            start.elapsed()
+        };
+        (0..5).map(|_| once(work)).min().unwrap_or_default()
+    };
+    let reference = timed(&mut || assert_eq!(program.evaluate(&launch, &mut buffers, u64::MAX).expect("fits"), Outcome::Finished));
+    [reference, timed(&mut || assert_eq!(run.run().expect("runs").fallbacks, 0))]
 }
 
 /// Defect 8: shared loads went to global memory, barriers did nothing, a branch to itself went on, the epsilon of a unity test

@@ -169,10 +169,27 @@ impl State {
         Ok(())
     }
 
+    /// Executes what is queued up to an event, and nothing after it.
+    pub fn synchronize_event(&mut self, event: usize) -> Answer {
+        self.events.get(&event).ok_or(INVALID_HANDLE)?;
+        let place = |stream: &Stream| stream.queue.iter().position(|work| matches!(work, Work::Record(recorded) if *recorded == event));
+        let found = self.streams.iter().find_map(|(handle, stream)| Some((*handle, place(stream)?)));
+        let Some((stream, place)) = found else { return Ok(()) };
+        let queue = &mut self.streams.get_mut(&stream).ok_or(INVALID_HANDLE)?.queue;
+        let later = queue.split_off(place + 1);
+        let sooner = std::mem::replace(queue, later);
+        self.execute_all(sooner)
+    }
+
     /// Executes what a stream has queued.
     pub fn drain(&mut self, stream: usize) -> Answer {
         let stream = self.streams.get_mut(&stream).ok_or(INVALID_HANDLE)?;
-        for work in std::mem::take(&mut stream.queue) {
+        let queue = std::mem::take(&mut stream.queue);
+        self.execute_all(queue)
+    }
+
+    fn execute_all(&mut self, queue: Vec<Work>) -> Answer {
+        for work in queue {
             if let Err(code) = self.execute(&work) {
                 self.lost = Some(code);
                 return Err(code);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use tectum::conformance::{Case, Seed, suites};
-use tectum::{DType, Device, ErrorKind, Executable, PlanBuilder, Session, View};
+use tectum::{DType, Device, ErrorKind, Executable, PlanBuilder, Session, Stream, View};
 use tectum_models::brain::build::{build_body, build_brain};
 use tectum_models::clock::SimClock;
 use tectum_models::closed_loop::{ClosedLoop, Sink, TickRecord};
@@ -28,6 +28,8 @@ const TESTS: &[Test] = &[
     ("an_old_card_is_refused_with_its_capability", &[("CUDA_DOUBLE_CAPABILITY", "70")], || absent("7.0")),
     ("a_driver_without_devices_says_so", &[("CUDA_DOUBLE_DEVICES", "0")], || absent("cuInit: CUDA_ERROR_NO_DEVICE")),
     ("lack_of_memory_is_told_with_its_size", &[("CUDA_DOUBLE_MEMORY", "1000000")], out_of_memory),
+    ("streams_execute_in_order_and_events_order_them", &[("CUDA_DOUBLE_DEVICES", "2")], streams),
+    ("a_device_lost_in_a_stream_is_told_by_wait", &[("CUDA_DOUBLE_FAIL", "cuEventSynchronize:2:719")], lost_in_stream),
     ("a_lost_device_is_told_with_the_call", &[("CUDA_DOUBLE_FAIL", "cuGraphLaunch:2:719")], lost),
 ];
 
@@ -227,6 +229,62 @@ fn out_of_memory() -> Result<(), String> {
         Err(error) => Err(error.to_string()),
         Ok(_) => Err("memory that is not there".to_owned()),
     }
+}
+
+/// Two streams on one device and a third on another: what one leaves in a state, the next one reads after an event.
+fn streams() -> Result<(), String> {
+    let tried = || -> tectum::Result<Vec<f32>> {
+        let device = Device::open("cuda:0")?;
+        let [first, second, third] = [Stream::new()?, Stream::new()?, Stream::new()?];
+        let mut plan = PlanBuilder::new("writes");
+        let x = plan.input("x", DType::F32, 100);
+        let left = plan.state("left", DType::F32, 100);
+        plan.unary("neg", x, left)?;
+        let mut writes = plan.finish()?.compile(&device)?;
+        let mut plan = PlanBuilder::new("reads");
+        let seen = plan.state("seen", DType::F32, 100);
+        let y = plan.output("y", DType::F32, 100);
+        plan.binary("add", seen, seen, y)?;
+        let mut reads = plan.finish()?.compile_with(&device, &[(seen, &writes.state_buffer(left)?)])?;
+        let (mut other, other_x, other_y) = exponential(&Device::open("cuda:1")?, 100)?;
+        let mut results = Vec::new();
+        for round in 0..4 {
+            writes.input::<f32>(x).fill(round as f32);
+            other.input::<f32>(other_x).fill(0.0);
+            let written = first.submit(writes);
+            second.wait_for(&first.event());
+            let read = second.submit(reads);
+            third.wait_for(&second.event());
+            let beside = third.submit(other);
+            let ((run, stats), (again, _), (beside, beside_stats)) = (read.wait(), written.wait(), beside.wait());
+            stats.and(beside_stats)?;
+            results.extend([run.output::<f32>(y)[99], beside.output::<f32>(other_y)[99]]);
+            (writes, reads, other) = (again, run, beside);
+        }
+        Ok(results)
+    };
+    let results = tried().map_err(|e| e.to_string())?;
+    check(results == [0.0, 1.0, -2.0, 1.0, -4.0, 1.0, -6.0, 1.0], format!("{results:?}"))
+}
+
+fn lost_in_stream() -> Result<(), String> {
+    let stream = Stream::new().map_err(|e| e.to_string())?;
+    let (executable, ..) = exponential(&cuda()?, 100).map_err(|e| e.to_string())?;
+    let (executable, stats) = stream.submit(executable).wait();
+    stats.map_err(|e| e.to_string())?;
+    let (executable, lost) = stream.submit(executable).wait();
+    match lost {
+        Err(error) if error.kind() == ErrorKind::DeviceLost && error.to_string().contains("plan exponential: in flight") => {}
+        Err(error) => return Err(error.to_string()),
+        Ok(_) => return Err("a lost device ran".to_owned()),
+    }
+    // The stream goes on, on a device that is not lost.
+    let (_, after) = stream.submit(executable).wait();
+    check(after.is_err_and(|error| error.kind() == ErrorKind::DeviceLost), "a lost device stays lost")?;
+    let (mut run, x, y) = exponential(&Device::open("cpu").map_err(|e| e.to_string())?, 1).map_err(|e| e.to_string())?;
+    run.input::<f32>(x).fill(0.0);
+    let (run, stats) = stream.submit(run).wait();
+    check(stats.is_ok() && run.output::<f32>(y) == [1.0], "the stream goes on")
 }
 
 fn lost() -> Result<(), String> {

@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, Result};
 use crate::plan::{PlanBuilder, View};
 use crate::program::generate::{Generated, generate};
 use crate::program::tests::{differ, seeds, words};
-use crate::program::{BufferAccess, Checked, Fault, Outcome, ProgramView};
+use crate::program::{BufferAccess, Checked, Fault, Outcome, ProgramView, Recognition};
 
 /// The devices there are, software Vulkan among them; a line says what is skipped.
 pub fn devices(what: &str) -> Vec<Device> {
@@ -108,5 +108,27 @@ fn a_small_program_runs() {
             let (after, fault) = run_on(&device, &program, &LaunchConfig::linear(3, 2), &[x.clone(), y.clone()], bounds).expect("it runs");
             assert_eq!((bytemuck::pod_collect_to_vec::<u8, i32>(&after[1]), fault), (vec![2, -6, i32::MAX - 3], None));
         }
+    }
+}
+
+#[test]
+fn several_programs_of_one_plan_run_in_order_by_one_submission() {
+    let buffers = "buffer x: f32 read\nbuffer y: f32 write\nldg.f32 r0, [x]\n";
+    let [double, square] = ["add", "mul"].map(|op| checked(&format!("{buffers}{op}.f32 r0, r0, r0\nstg.f32 [y], r0")));
+    let launch = LaunchConfig::linear(100, 32);
+    for device in devices("several programs in one plan") {
+        let mut plan = PlanBuilder::new("three programs");
+        let (x, between) = (plan.input("x", DType::F32, 100), plan.temp(DType::F32, 100));
+        let [y, z] = ["y", "z"].map(|name| plan.output(name, DType::F32, 100));
+        let how = Recognition { reassociate: false, bounds: Bounds::Proven };
+        plan.program(&double, &launch, &[x.into(), between.into()], Bounds::Proven).expect("fits");
+        plan.program_recognized(&square, &launch, &[between.into(), y.into()], how).expect("fits");
+        plan.program(&double, &launch, &[between.into(), z.into()], Bounds::Checked).expect("fits");
+        let mut run = plan.finish().and_then(|plan| plan.compile(&device)).expect("compiles");
+        run.input::<f32>(x).iter_mut().zip(0u8..).for_each(|(x, i)| *x = f32::from(i));
+        let stats = run.run().expect("runs");
+        // The words of the checked one's fault are cleared besides.
+        assert_eq!((stats.submissions, stats.launches), (1, 4), "{device:?}");
+        assert!((0u8..100).map(f32::from).zip(run.output::<f32>(y).iter().zip(run.output::<f32>(z))).all(|(x, (y, z))| (*y, *z) == (4.0 * x * x, 4.0 * x)), "{device:?}");
     }
 }

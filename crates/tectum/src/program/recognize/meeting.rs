@@ -1,0 +1,86 @@
+//! Code in which lanes of a block part and meet again at barriers: stretches that only the first lanes run, loops with barriers.
+
+use std::ops::Range;
+
+use super::affine::Affine;
+use super::control::{End, Loop, NOT_A_HEAD};
+use super::graph::Node;
+use super::lane::{Followed, Follower};
+use super::trip;
+use crate::program::{Guard, Instruction, Type};
+
+/// The most turns of a loop with barriers.
+const MOST_MEETINGS: usize = 64;
+
+impl Follower<'_> {
+    /// Whether a stretch is one that some lanes may skip: it ends where it is written to, in shared memory.
+    pub fn is_part(&self, stretch: Range<usize>) -> bool {
+        let code = &self.program.instructions()[stretch];
+        let is_shared = |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. });
+        let is_straight = |instruction: &Instruction| instruction.target().is_none() && instruction.falls_through() && !matches!(instruction, Instruction::Barrier { .. });
+        code.iter().any(is_shared) && code.iter().all(is_straight)
+    }
+
+    /// Follows a stretch that the first lanes run and the others skip; where they come together. What it writes is known in the
+    /// first lanes.
+    pub fn part(&mut self, at: usize, target: usize, guard: Guard) -> Followed<usize> {
+        let id = self.state.predicates[usize::from(guard.predicate.0)];
+        let Some(Node::Compare { condition, ty, a, b }) = id.map(|id| self.graph.node(id).clone()) else { return self.refuse(at, "the branch depends on data") };
+        let condition = if guard.when { trip::negated(condition) } else { condition };
+        let all = self.extents.clone();
+        if self.keep_lanes(at, condition, ty, a, b)? {
+            self.part = Some(self.lanes());
+            (at + 1..target).try_for_each(|index| self.step(index))?;
+            self.part = None;
+            self.forget_predicates(at + 1..target);
+        }
+        self.extents = all;
+        Ok(target)
+    }
+
+    /// Follows a loop with barriers turn by turn.
+    pub fn meetings(&mut self, around: Loop) -> Followed<()> {
+        let Loop { head, test, bottom } = around;
+        for _ in 0..MOST_MEETINGS {
+            let through = match test {
+                Some(test) => {
+                    self.pure(around)?;
+                    if self.is_taken(test)? {
+                        return Ok(());
+                    }
+                    self.region(test + 1, bottom, Some(NOT_A_HEAD))?
+                }
+                None => self.region(head, bottom, Some(head))?,
+            };
+            if through == End::Lane {
+                return self.refuse(head, "a turn of the loop ends the lane");
+            } else if !self.is_taken(bottom)? {
+                return Ok(());
+            }
+        }
+        self.refuse(head, format!("the loop meets at barriers more than {MOST_MEETINGS} times"))
+    }
+
+    /// Whether a jump is taken that every lane takes or none.
+    fn is_taken(&mut self, at: usize) -> Followed<bool> {
+        match self.program.instructions()[at] {
+            Instruction::Branch { guard: None, .. } => Ok(true),
+            Instruction::Branch { guard: Some(guard), .. } => match self.state.predicates[usize::from(guard.predicate.0)].map(|id| self.graph.node(id)) {
+                Some(Node::Truth(holds)) => Ok(*holds == guard.when),
+                _ => self.refuse(at, "the number of turns of a loop with barriers is not known beforehand"),
+            },
+            Instruction::Loop { count, .. } => {
+                let id = self.get(count, at)?;
+                match self.graph.form(id).and_then(Affine::as_constant) {
+                    None => self.refuse(at, "the loop's count is not known beforehand"),
+                    Some(left) => {
+                        let id = self.graph.constant(Type::U32, left.saturating_sub(1).max(0) as u64);
+                        self.set(count, id);
+                        Ok(left > 0)
+                    }
+                }
+            }
+            _ => self.refuse(at, "the jump is not part of a loop"),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use super::*;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::ErrorKind;
+use crate::kernel::Kernel;
+use crate::plan::{PlanBuilder, View};
+use crate::program::{BufferIndex, LaunchConfig, Program};
+
+/// So long a test waits for what comes at once if all is right.
+const MOST: Duration = Duration::from_secs(60);
+
+/// Work that does not end before it is told to; then as it is told.
+struct Gate(Receiver<Result<RunStats>>);
+
+fn gate() -> (Sender<Result<RunStats>>, Gate) {
+    let (open, gate) = channel();
+    (open, Gate(gate))
+}
+
+impl Work for Gate {}
+
+impl Runs for Gate {
+    fn begin(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<RunStats> {
+        self.0.recv_timeout(MOST).expect("the gate is opened")
+    }
+}
+
+fn devices(what: &str) -> Vec<Device> {
+    let open = |id: &str| Device::open(id).map_err(|_| println!("skipped: no {id}: {what}")).ok();
+    ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
+}
+
+/// A plan that leaves −x in a state, and one that doubles what is in it.
+fn writer_and_reader(device: &Device) -> Result<((Executable, View), (Executable, View))> {
+    let mut plan = PlanBuilder::new("writer");
+    let (x, left) = (plan.input("x", DType::F32, 1_000), plan.state("left", DType::F32, 1_000));
+    plan.unary("neg", x, left)?;
+    let writer = plan.finish()?.compile(device)?;
+    let mut plan = PlanBuilder::new("reader");
+    let (seen, y) = (plan.state("seen", DType::F32, 1_000), plan.output("y", DType::F32, 1_000));
+    plan.binary("add", seen, seen, y)?;
+    let reader = plan.finish()?.compile_with(device, &[(seen, &writer.state_buffer(left)?)])?;
+    Ok(((writer, x), (reader, y)))
+}
+
+#[test]
+fn an_event_orders_the_work_of_two_streams() {
+    for device in devices("two streams and an event") {
+        let ((mut writer, x), (mut reader, y)) = writer_and_reader(&device).expect("compiles");
+        for round in 1..=5u8 {
+            let [first, second] = [(); 2].map(|()| Stream::new().expect("a thread"));
+            writer.input::<f32>(x).fill(f32::from(round));
+            let (open, gate) = gate();
+            let held = first.submit(gate);
+            let written = first.submit(writer);
+            let event = first.event();
+            second.wait_for(&event);
+            let read = second.submit(reader);
+            // The gate is closed, so nothing behind it can have happened.
+            assert!(!held.is_done() && !written.is_done() && !event.has_come() && !read.is_done());
+            open.send(Ok(RunStats::default())).expect("the gate waits");
+            let (ran, stats) = read.wait();
+            assert!(event.has_come() && written.is_done(), "{device:?}");
+            assert_eq!((stats.expect("runs").launches, ran.output::<f32>(y)), (1, &[-2.0 * f32::from(round); 1_000][..]), "{device:?}, round {round}");
+            (writer, reader) = (written.wait().0, ran);
+        }
+    }
+}
+
+/// Everything is handed over before the gate opens, so the order in which the thread takes it is known.
+#[test]
+fn a_run_is_begun_while_the_one_before_it_goes_on() {
+    struct Noted(char, Sender<String>);
+    impl Work for Noted {}
+    impl Runs for Noted {
+        fn begin(&mut self) -> Result<()> {
+            self.1.send(format!("{} begins", self.0)).map_err(|_| Error::invalid("nobody listens"))
+        }
+        fn finish(&mut self) -> Result<RunStats> {
+            self.1.send(format!("{} ends", self.0)).map_err(|_| Error::invalid("nobody listens"))?;
+            Ok(RunStats::default())
+        }
+    }
+    let (stream, (note, noted), (open, gate)) = (Stream::new().expect("a thread"), channel(), gate());
+    stream.submit(gate);
+    for name in ['a', 'b', 'c'] {
+        stream.submit(Noted(name, note.clone()));
+    }
+    let event = stream.event();
+    stream.submit(Noted('d', note));
+    open.send(Ok(RunStats::default())).expect("the gate waits");
+    event.wait();
+    drop(stream);
+    let order: Vec<String> = noted.iter().collect();
+    assert_eq!(order, ["a begins", "b begins", "a ends", "c begins", "b ends", "c ends", "d begins", "d ends"]);
+}
+
+static BEGAN: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+static GO_ON: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+
+fn raise(flag: &(Mutex<bool>, Condvar)) {
+    *locked(&flag.0) = true;
+    flag.1.notify_all();
+}
+
+fn is_raised(flag: &(Mutex<bool>, Condvar)) -> bool {
+    let (raised, _) = flag.1.wait_timeout_while(locked(&flag.0), MOST, |raised| !*raised).unwrap_or_else(PoisonError::into_inner);
+    *raised
+}
+
+/// The kernel is in the midst of its run, and ends only after the host has gone on.
+#[test]
+fn the_host_goes_on_while_the_cpu_runs() {
+    let body = "@compute @workgroup_size(256)\nfn main(@builtin(global_invocation_id) id: vec3<u32>) { if id.x < params.n { y[id.x] = 1.0; } }";
+    let kernel = Kernel::define("waits_for_the_host").write("y", DType::F32).param("n", DType::U32).body(body).native(|call| {
+        raise(&BEGAN);
+        let was_told = is_raised(&GO_ON);
+        call.write::<f32>(0).fill(if was_told { 1.0 } else { -1.0 });
+    });
+    let mut plan = PlanBuilder::new("waits");
+    let y = plan.output("y", DType::F32, 3);
+    plan.launch(&kernel.expect("well formed"), &[y], &[3], 1).expect("fits");
+    let run = plan.finish().and_then(|plan| plan.compile(&Device::open("cpu")?)).expect("compiles");
+    let stream = Stream::new().expect("a thread");
+    let submission = stream.submit(run);
+    assert!(is_raised(&BEGAN), "the run did not begin");
+    assert!(!submission.is_done());
+    raise(&GO_ON);
+    let (run, stats) = submission.wait();
+    assert_eq!((run.output::<f32>(y), stats.expect("runs").launches), (&[1.0; 3][..], 1));
+}
+
+#[test]
+fn an_error_is_told_by_wait_and_the_stream_goes_on() {
+    let text = "buffer x: u32 read\nbuffer y: u32 write\nldg.u32 r0, [x]\nmov_imm.u32 r1, 60\ndiv.u32 r0, r1, r0\nstg.u32 [y], r0";
+    for device in devices("an error in a stream") {
+        let bounded = Program::parse(text).and_then(|program| program.check()?.bound(&LaunchConfig::linear(3, 3), &[12, 12])).expect("fits");
+        let mut run = bounded.plan().and_then(|plan| plan.compile(&device)).expect("compiles");
+        let stream = Stream::new().expect("a thread");
+        run.input(BufferIndex(0)).copy_from_slice(bytemuck::cast_slice(&[3u32, 0, 5]));
+        let (mut run, stats) = stream.submit(run).wait();
+        let error = stats.expect_err("divides by zero");
+        assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("lane 1") && error.to_string().contains("division by zero"), "{error}");
+        run.input(BufferIndex(0)).copy_from_slice(bytemuck::cast_slice(&[3u32, 4, 5]));
+        // An error comes to its own submission, and to no other; an event comes all the same.
+        let (open, lost) = gate();
+        open.send(Err(Error::device_lost("gone"))).expect("the gate is there");
+        let (lost, run, event) = (stream.submit(lost), stream.submit(run), stream.event());
+        event.wait();
+        assert!(lost.is_done() && run.is_done());
+        assert_eq!(lost.wait().1.expect_err("it was lost").kind(), ErrorKind::DeviceLost);
+        let (run, stats) = run.wait();
+        stats.expect("runs");
+        assert_eq!(bytemuck::pod_collect_to_vec::<u8, u32>(run.output(BufferIndex(1))), [20, 15, 12], "{device:?}");
+    }
+}
+
+#[test]
+fn a_panic_is_that_of_the_one_who_waits_and_the_stream_goes_on() {
+    let (stream, (closed, gate)) = (Stream::new().expect("a thread"), gate());
+    drop(closed);
+    let panics = stream.submit(gate);
+    let (open, gate) = super::tests::gate();
+    open.send(Ok(RunStats { launches: 7, ..RunStats::default() })).expect("the gate is there");
+    let next = stream.submit(gate);
+    assert_eq!(next.wait().1.expect("runs").launches, 7);
+    assert!(catch_unwind(AssertUnwindSafe(|| panics.wait())).is_err());
+}
+
+/// What is submitted is done, whoever keeps the submission or the stream.
+#[test]
+fn a_stream_that_is_dropped_ends_what_it_has() {
+    let (stream, (open, gate)) = (Stream::new().expect("a thread"), gate());
+    let (held, event) = (stream.submit(gate), stream.event());
+    assert!(!held.is_done());
+    open.send(Ok(RunStats::default())).expect("the gate waits");
+    drop(stream);
+    assert!(held.is_done() && event.has_come());
+    held.wait().1.expect("runs");
+}
