@@ -73,7 +73,7 @@ pub struct Synapse {
 }
 
 /// Synapses by source: what a network is made from, twice over, so that it need not be held in memory.
-pub trait Rows: Sync {
+pub trait Rows: Send + Sync {
     /// Visits a source's synapses, the same ones in the same order each time.
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse));
 }

@@ -150,6 +150,38 @@ fn batches_of_bursts_are_bursts() {
 }
 
 #[test]
+fn watched_neurons_are_told_as_the_list_has_them() {
+    let devices = [vec![cpu()], vec![cpu(); 3]].into_iter().chain(Device::open("vulkan:0").map_err(|error| eprintln!("skipped: {error}")).map(|device| vec![device]));
+    let mut neurons = Neurons::default();
+    neurons.add(20_000, &NeuronOptions { excitability: 0.5, uniform_psp: true, ..NeuronOptions::default() }).unwrap();
+    // Every neuron reaches the one 4,999 after it, so half of what fires does so again.
+    let synapse = |source: u32| (source, Synapse { target: (source + 4_999) % 20_000, weight: 1, inhibitory: false });
+    let rows = SynapseList::new(neurons.len(), &(0..20_000).map(synapse).collect::<Vec<_>>()).unwrap();
+    let network = Arc::new(Network::new(&neurons, Box::new(rows), NetworkOptions::default()).unwrap());
+    // One run of words, two that touch, one at the end.
+    let watched = vec![19_990..20_000, 2_040..2_060, 70..75, 4_100..4_101, 10_239..10_240];
+    for devices in devices {
+        let options = SimulationOptions { most_inputs: 20_000, watched: watched.clone(), ..SimulationOptions::default() };
+        let mut simulation = Simulation::sharded(network.clone(), &devices, &options).unwrap();
+        assert!(!simulation.has_fired(70));
+        let mut told = 0;
+        for bursts in [1, 1, 2, 16, 1, 17] {
+            simulation.inject(&(0..20_000).map(|neuron| (neuron, 1.0)).collect::<Vec<_>>()).unwrap();
+            simulation.run(bursts).unwrap();
+            let fired = simulation.fired().unwrap();
+            for neuron in watched.iter().cloned().flatten() {
+                assert_eq!(simulation.has_fired(neuron), fired.binary_search(&neuron).is_ok(), "neuron {neuron} after {bursts} on {devices:?}");
+                told += u32::from(simulation.has_fired(neuron));
+            }
+        }
+        assert!(told > 20, "{told}");
+        let snapshot = simulation.snapshot().unwrap();
+        simulation.restore(&snapshot).unwrap();
+        assert!(watched.iter().cloned().flatten().all(|neuron| !simulation.has_fired(neuron)));
+    }
+}
+
+#[test]
 fn a_snapshot_goes_on_as_if_nothing_had_been() {
     for seed in 500..540 {
         let case = case(seed);
