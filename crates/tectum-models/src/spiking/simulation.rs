@@ -4,16 +4,20 @@
 //! burst: propagate (what fired in the burst before) → inject → dynamics → what fires, in a list on the device
 //! ```
 
+mod layout;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use tectum::{Api, DType, Device, Error, Executable, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::connectome::{self, Part};
+use super::explanation;
 use super::kernels::{HEADER, Kernels, PROFILE_WORDS, profile_words};
 use super::network::Network;
 use super::rule::{POTENTIAL_MAX, Silence};
 use crate::snapshot::{Array, Snapshot};
+pub use layout::{MemoryUse, ShardLayout, layout};
 
 /// Neurons of a part on the CPU: its sums fill a common L2.
 const CPU_PART_NEURONS: u32 = 1 << 19;
@@ -441,8 +445,7 @@ impl Shape {
         let padded = ranges.len() * len;
         // All of a network may fire at once, and every shard is told.
         let room = padded.max(network.neurons().next_multiple_of(2048) as usize);
-        let counts = network.options.silence == Silence::Counts;
-        let has_past = |profile: &super::rule::Profile| profile.refractory != 0 || profile.consecutive_limit != 0 || (counts && profile.leak != 0);
+        let has_past = |profile: &super::rule::Profile| explanation::past(profile, network.options.silence).is_some();
         Self {
             watched: watched_words(&options.watched, &targets),
             targets,
