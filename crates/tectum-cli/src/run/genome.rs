@@ -1,5 +1,9 @@
 //! `tectum run GENOME.json`: a genome as a spiking network, burst after burst.
 
+mod observe;
+mod plot;
+mod raster;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,6 +14,7 @@ use tectum::{Device, Error, Result};
 use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
 use tectum_models::spiking::{Connected, NetworkOptions, Silence, Simulation, SimulationOptions, SpikeCounts, connect};
 
+use self::observe::{ObserveArgs, Observer};
 use super::RunArgs;
 use crate::table::{print, print_json};
 
@@ -31,6 +36,8 @@ pub struct GenomeArgs {
     /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU engine.
     #[arg(long)]
     frozen_silence: bool,
+    #[command(flatten)]
+    observe: ObserveArgs,
 }
 
 impl GenomeArgs {
@@ -43,7 +50,7 @@ impl GenomeArgs {
             ("--units", self.units.is_some()),
             ("--frozen-silence", self.frozen_silence),
         ];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.observe.given())
     }
 }
 
@@ -89,9 +96,11 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let mut simulation = Simulation::sharded(network.clone(), &vec![device.clone(); shards as usize], &options)?;
 
     let bursts = args.genome.bursts.unwrap_or(1000);
+    let mut observer = Observer::new(&genome, args, 0, bursts)?;
     let start = Instant::now();
-    let counts = simulation.run(bursts)?;
+    let counts = observer.run(&mut simulation, bursts)?;
     let seconds = start.elapsed().as_secs_f64();
+    observer.finish()?;
     let report = Report {
         kind: "genome",
         genome: genome.title(),
