@@ -76,12 +76,12 @@ fn a_genome_is_wired_by_its_scenario_and_to_its_body_alone() {
     let BrainSpec::Genome(genome) = &scenario.brain else { panic!("{:?}", scenario.brain) };
     assert_eq!((genome.sensors[0].channel, genome.sensors[0].amount, genome.motors[0].rest, genome.bursts_per_tick), (1, Some(2.5), Some(-1.0), 2));
     let before = scenario.clone();
-    assert_eq!(scenario.set_body("rig").unwrap_err().to_string(), "body rig: the genome's sensors and motors are those of body pendulum");
+    assert_eq!(scenario.set_body("rig").expect_err("wired").to_string(), "body rig: the genome's sensors and motors are those of body pendulum");
     scenario.set_body("pendulum").expect("its own");
     scenario.set_brain("genome").expect("its own");
     assert_eq!(scenario, before);
     scenario.set_brain("lqr").expect("known");
-    assert!(scenario.set_brain("genome").unwrap_err().to_string().contains("wired to its body by a scenario"));
+    assert!(scenario.set_brain("genome").expect_err("wired").to_string().contains("wired to its body by a scenario"));
 }
 
 #[test]

@@ -54,8 +54,8 @@ impl Rows for RandomRows {
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse)) {
         for index in 0..self.degree {
             let bits = mixed(u64::from(source) << 32 | u64::from(index));
-            let target = ((bits & 0xffff_ffff) * u64::from(self.neurons) >> 32) as u32;
-            visit(Synapse { target, weight: 1 + (bits >> 40 & 3) as u8, inhibitory: (bits >> 48) % 5 == 0 });
+            let target = (((bits & 0xffff_ffff) * u64::from(self.neurons)) >> 32) as u32;
+            visit(Synapse { target, weight: 1 + (bits >> 40 & 3) as u8, inhibitory: (bits >> 48).is_multiple_of(5) });
         }
     }
 }

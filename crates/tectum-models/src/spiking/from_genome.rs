@@ -104,11 +104,11 @@ pub fn undone(mapping: &Mapping) -> Vec<Undone> {
 /// What the genome says and this network does not do.
 fn notes(genome: &Genome) -> Vec<String> {
     let undone: Vec<Undone> = genome.mappings().iter().flat_map(undone).collect();
-    let kinds: [(fn(&Undone) -> bool, &str); 3] = [
-        (|undone| *undone == Undone::Plastic, "are plastic; their weights stay as they begin"),
-        (|undone| *undone == Undone::Memory, "feed memory areas, which form no neurons"),
-        (|undone| matches!(undone, Undone::Delay(_)), "have a delay; everything arrives in the next burst"),
+    let count = |is_kind: fn(&&Undone) -> bool| undone.iter().filter(is_kind).count();
+    let counted = [
+        (count(|undone| **undone == Undone::Plastic), "are plastic; their weights stay as they begin"),
+        (count(|undone| **undone == Undone::Memory), "feed memory areas, which form no neurons"),
+        (count(|undone| matches!(undone, Undone::Delay(_))), "have a delay; everything arrives in the next burst"),
     ];
-    let counted = kinds.map(|(is_kind, text)| (undone.iter().filter(|undone| is_kind(undone)).count(), text));
     counted.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} mappings {text}")).collect()
 }

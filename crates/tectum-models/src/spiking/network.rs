@@ -342,7 +342,7 @@ impl Network {
         if neuron >= self.neurons() {
             return Err(Error::invalid(format!("injection into neuron {neuron} of {}", self.neurons())));
         }
-        if !(amount.abs() <= self.options.most_injected) {
+        if amount.is_nan() || amount.abs() > self.options.most_injected {
             return Err(Error::invalid(format!("injection of {amount} into neuron {neuron}; the most is {} either way", self.options.most_injected)));
         }
         Ok(fixed(amount, self.fraction_bits))

@@ -105,6 +105,8 @@ struct Shard {
 
 /// Where things are in a shard's buffers.
 struct Shape {
+    is_cpu: bool,
+    most_inputs: usize,
     targets: Range<u32>,
     ranges: Vec<Range<u32>>,
     len: usize,
@@ -330,12 +332,12 @@ impl Simulation {
 
 impl Shard {
     fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, alone: bool) -> Result<Self> {
-        let is_cpu = device.info().api == Api::Cpu;
         let shape = Shape::new(network, targets.clone(), device, options);
+        let is_cpu = shape.is_cpu;
         let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, &shape.ranges)?);
         let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
         let steady = local(&targets, options.steady.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
-        let build = |bursts: u32| record(network, &shape, &kernels, &parts, &steady, bursts, options, is_cpu);
+        let build = |bursts: u32| record(network, &shape, &kernels, &parts, &steady, bursts);
         let (plan, views) = build(1)?;
         let mut single = plan.compile(device)?;
         let mut state = vec![0u32; views.state.len()];
@@ -438,7 +440,8 @@ impl Shard {
 impl Shape {
     fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions) -> Self {
         let count = targets.len() as u32;
-        let natural = if device.info().api == Api::Cpu { count.div_ceil(CPU_PART_NEURONS) } else { count.div_ceil(connectome::PART_NEURONS) };
+        let is_cpu = device.info().api == Api::Cpu;
+        let natural = if is_cpu { count.div_ceil(CPU_PART_NEURONS) } else { count.div_ceil(connectome::PART_NEURONS) };
         // Views of parts begin at multiples of 64 elements, and so do the bits behind a part's sums.
         let len = count.div_ceil(options.parts.unwrap_or(natural).max(1)).next_multiple_of(2048).min(connectome::PART_NEURONS) as usize;
         let ranges: Vec<Range<u32>> = targets.clone().step_by(len).map(|first| first..(first + len as u32).min(targets.end)).collect();
@@ -447,6 +450,8 @@ impl Shape {
         let room = padded.max(network.neurons().next_multiple_of(2048) as usize);
         let has_past = |profile: &super::rule::Profile| explanation::past(profile, network.options.silence).is_some();
         Self {
+            is_cpu,
+            most_inputs: options.most_inputs,
             watched: watched_words(&options.watched, &targets),
             targets,
             len,
@@ -500,12 +505,13 @@ fn local(targets: &Range<u32>, inputs: impl Iterator<Item = Result<(u32, i32)>>)
 }
 
 /// Records so many bursts.
-fn record(network: &Network, shape: &Shape, kernels: &Kernels, parts: &[Part], steady: &[u32], bursts: u32, options: &SimulationOptions, is_cpu: bool) -> Result<(Plan, Views)> {
+fn record(network: &Network, shape: &Shape, kernels: &Kernels, parts: &[Part], steady: &[u32], bursts: u32) -> Result<(Plan, Views)> {
+    let is_cpu = shape.is_cpu;
     let mut plan = PlanBuilder::new("spiking");
     let padded = shape.ranges.len() * shape.len;
     let views = Views {
         clock: plan.input("clock", DType::U32, 1),
-        inputs: plan.input("inputs", DType::U32, 1 + 2 * options.most_inputs),
+        inputs: plan.input("inputs", DType::U32, 1 + 2 * shape.most_inputs),
         state: plan.state("state", DType::F32, shape.planes * padded),
         sums: plan.state("sums", DType::F32, shape.ranges.len() * shape.chunk()),
         fired: plan.state("fired", DType::F32, shape.bits_at + shape.bit_words),

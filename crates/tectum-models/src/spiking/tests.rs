@@ -1,5 +1,7 @@
 //! The engine against a naive one, and every row of the list of disagreements worked by hand.
 
+#![allow(clippy::unwrap_used, reason = "what a test makes is in order, and its error says more than we could")]
+
 mod naive;
 mod worked;
 

@@ -16,7 +16,9 @@ fn devices() -> Vec<Device> {
 /// Neurons of some kinds with synapses (source, target, weight, inhibitory).
 fn network(kinds: &[(u32, NeuronOptions)], synapses: &[(u32, u32, u8, bool)], options: NetworkOptions) -> Arc<Network> {
     let mut neurons = Neurons::default();
-    kinds.iter().for_each(|(count, kind)| drop(neurons.add(*count, kind).unwrap()));
+    for (count, kind) in kinds {
+        neurons.add(*count, kind).unwrap();
+    }
     let synapse = |&(source, target, weight, inhibitory): &(u32, u32, u8, bool)| (source, Synapse { target, weight, inhibitory });
     let list: Vec<_> = synapses.iter().map(synapse).collect();
     Arc::new(Network::new(&neurons, Box::new(SynapseList::new(neurons.len(), &list).unwrap()), options).unwrap())
