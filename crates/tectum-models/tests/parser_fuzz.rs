@@ -41,7 +41,7 @@ const TARGETS: [Target; 8] = [
         name: "scenario",
         seeds: scenario_seeds,
         dictionary: &[
-            "[body]", "[brain]", "[brain.cost]", "[brain.twin]", "[loop]", "name = ", "hidden = [", "seed = 0x", "{", "\"\"\"", "'''",
+            "[body]", "[brain]", "[brain.cost]", "[brain.twin]", "[loop]", "[[brain.motors]]", "sensors = [{", "name = ", "hidden = [", "seed = 0x", "{", "\"\"\"", "'''",
             "\\u0000", "\\U0010FFFF", "1979-05-27T07:32:00Z", "a.b.c = ", "[[body]]", "\u{feff}", "é",
         ],
         check: check_scenario,
@@ -146,8 +146,11 @@ fn scenario_seeds() -> Vec<Vec<u8>> {
     let long = "name = \"x\"\n[body]\nname = \"rig\"\nstart = \"random\"\n[brain]\nname = \"mppi\"\nsamples = 8\nhorizon = 4\nhold = 2\nsigma = 3\n\
                 sigma_min = 0.15\ntemperature = 0.1\n[brain.cost]\npend_position = 2.5\n[brain.twin]\nhidden = [64, 32]\nsteps = 30\n\
                 data = \"rig.csv\"\nlearning_rate = 4e-3\n[loop]\nseconds = 2.5\nseed = 0x10\nclock = \"sim\"\noverrun = \"safe\"\nstall_periods = 3\n";
+    let genome = "[body]\nname = \"pendulum\"\n[brain]\ngenome = \"g.json\"\nunits = \"legacy\"\nsilence = \"skips\"\nbursts_per_tick = 2\n\
+                  sensors = [{ channel = \"speed\", area = \"eye___\", x = 1, y = 2, coding = \"fractional\", amount = 2.5 }]\n\
+                  [[brain.motors]]\nchannel = 0\narea = \"arm___\"\ncoding = \"linear\"\nrest = -1.5\n";
     let files = ["pendulum", "gym_pendulum", "cart_pole"].map(|name| Scenario::open(name).expect("built in").to_toml().expect("plain"));
-    std::iter::once(long.to_owned()).chain(files).map(String::into_bytes).collect()
+    [long, genome].map(str::to_owned).into_iter().chain(files).map(String::into_bytes).collect()
 }
 
 fn snapshot() -> Snapshot {
