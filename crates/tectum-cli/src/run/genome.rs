@@ -1,13 +1,15 @@
 //! `tectum run GENOME.json`: a genome as a spiking network, burst after burst.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
 use tectum::{Device, Error, Result};
-use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
+use tectum_models::genome::{AreaRole, Genome, GenomeOptions, UnitPolicy};
+use tectum_models::snapshot::Snapshot;
+use tectum_models::spiking::rule::draw;
 use tectum_models::spiking::{Connected, NetworkOptions, Silence, Simulation, SimulationOptions, SpikeCounts, connect};
 
 use super::RunArgs;
@@ -31,6 +33,15 @@ pub struct GenomeArgs {
     /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU engine.
     #[arg(long)]
     frozen_silence: bool,
+    /// Of a genome: the part of its input areas' neurons that a random stimulus of 1 reaches in each burst, 0 to 1.
+    #[arg(long, value_name = "PART")]
+    stimulus: Option<f64>,
+    /// Of a genome: where its state goes as it runs and at the end, to go on from with --resume FILE.
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+    /// Of a genome: bursts from one snapshot to the next.
+    #[arg(long, value_name = "BURSTS", requires = "snapshot", value_parser = clap::value_parser!(u32).range(1..))]
+    every: Option<u32>,
 }
 
 impl GenomeArgs {
@@ -42,6 +53,8 @@ impl GenomeArgs {
             ("--shards", self.shards.is_some()),
             ("--units", self.units.is_some()),
             ("--frozen-silence", self.frozen_silence),
+            ("--stimulus", self.stimulus.is_some()),
+            ("--snapshot", self.snapshot.is_some()),
         ];
         given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
     }
@@ -85,13 +98,19 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let network = Arc::new(network);
     let device = Device::open(if args.device == "auto" { "cpu" } else { &args.device })?;
     let shards = args.genome.shards.unwrap_or(1);
-    let options = SimulationOptions { steady, ..SimulationOptions::default() };
+    let stimulus = Stimulus::new(&genome, args.genome.stimulus, seed)?;
+    let options = SimulationOptions { steady, most_inputs: stimulus.neurons.len().max(1), ..SimulationOptions::default() };
     let mut simulation = Simulation::sharded(network.clone(), &vec![device.clone(); shards as usize], &options)?;
+    if let Some(file) = &args.resume {
+        simulation.restore(&Snapshot::load(file)?).map_err(|error| error.at(file.display()))?;
+    }
 
-    let bursts = args.genome.bursts.unwrap_or(1000);
+    let end = args.genome.bursts.unwrap_or(1000);
+    let first = simulation.counts();
     let start = Instant::now();
-    let counts = simulation.run(bursts)?;
+    let counts = advance(&mut simulation, &stimulus, end, &args.genome)?;
     let seconds = start.elapsed().as_secs_f64();
+    let bursts = counts.bursts - first.bursts;
     let report = Report {
         kind: "genome",
         genome: genome.title(),
@@ -100,19 +119,65 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         neurons: network.neurons(),
         synapses: network.synapses(),
         fraction_bits: network.fraction_bits(),
-        bursts,
+        bursts: counts.bursts,
         spikes: counts.spikes,
         events: counts.events,
         spike_hash: format!("{:016x}", counts.spike_hash),
         seconds,
         bursts_per_s: f64::from(bursts) / seconds,
-        events_per_s: counts.events as f64 / seconds,
+        events_per_s: (counts.events - first.events) as f64 / seconds,
         notes: &notes,
     };
     if !args.quiet {
         print(&text(path, &report, &genome, counts))?;
     }
     if args.json { print_json(&report) } else { Ok(()) }
+}
+
+/// Runs up to a burst, with snapshots on the way if they are wanted.
+fn advance(simulation: &mut Simulation, stimulus: &Stimulus, end: u32, args: &GenomeArgs) -> Result<SpikeCounts> {
+    let save = |simulation: &Simulation| match &args.snapshot {
+        Some(file) => simulation.snapshot()?.save(file),
+        None => Ok(()),
+    };
+    while simulation.counts().bursts < end {
+        let done = simulation.counts().bursts;
+        let until = args.every.map_or(end, |every| (done / every + 1).saturating_mul(every).min(end));
+        if stimulus.chance == 0 {
+            simulation.run(until - done)?;
+        } else {
+            for burst in done + 1..=until {
+                simulation.inject(&stimulus.of(burst))?;
+                simulation.run(1)?;
+            }
+        }
+        save(simulation)?;
+    }
+    Ok(simulation.counts())
+}
+
+/// A random input: the same for a seed, a neuron and a burst, wherever a run begins.
+struct Stimulus {
+    neurons: Vec<u32>,
+    seed: u32,
+    chance: u32,
+}
+
+impl Stimulus {
+    fn new(genome: &Genome, part: Option<f64>, seed: u64) -> Result<Self> {
+        let part = part.unwrap_or(0.0);
+        if !(0.0..=1.0).contains(&part) {
+            return Err(Error::invalid(format!("--stimulus {part}; 0 to 1 is needed")));
+        }
+        let inputs = genome.areas().iter().filter(|area| area.role == AreaRole::Input);
+        let neurons = if part == 0.0 { Vec::new() } else { inputs.flat_map(|area| area.neurons.clone()).collect() };
+        Ok(Self { neurons, seed: !(seed as u32), chance: (part * f64::from(u32::MAX)) as u32 })
+    }
+
+    fn of(&self, burst: u32) -> Vec<(u32, f32)> {
+        let is_reached = |neuron: &u32| draw(self.seed, *neuron, burst) < self.chance;
+        self.neurons.iter().copied().filter(is_reached).map(|neuron| (neuron, 1.0)).collect()
+    }
 }
 
 fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) -> String {
