@@ -144,7 +144,7 @@ fn damaged_snapshots_and_strange_options_are_refused() {
     refused(&format!("{line} --resume {}", snapshot.display()), "the file is damaged");
     std::fs::write(&snapshot, &whole).expect("writable");
     refused(&format!("{line} --seed 1 --resume {}", snapshot.display()), "another network");
-    refused(&format!("{line} --stimulus 2"), "--stimulus 2; 0 to 1 is needed");
+    refused(&format!("{line} --stimulus 2"), "a stimulus of 2; 0 to 1 is needed");
     refused(&format!("{line} --clock sim"), "--clock is not for genomes");
     refused("run pendulum --bursts 3", "--bursts is for genomes");
 }

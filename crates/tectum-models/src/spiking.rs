@@ -10,12 +10,14 @@ mod kernels;
 mod network;
 pub mod rule;
 mod simulation;
+mod stimulus;
 
 pub use bench::suite;
 pub use from_genome::{Connected, connect};
 pub use network::{Network, NetworkOptions, NeuronOptions, Neurons, Rows, Synapse, SynapseList};
 pub use rule::Silence;
 pub use simulation::{Simulation, SimulationOptions, SpikeCounts};
+pub use stimulus::Stimulus;
 
 #[cfg(test)]
 mod tests;

@@ -7,10 +7,9 @@ use std::time::Instant;
 use clap::Args;
 use serde::Serialize;
 use tectum::{Device, Error, Result};
-use tectum_models::genome::{AreaRole, Genome, GenomeOptions, UnitPolicy};
+use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
 use tectum_models::snapshot::Snapshot;
-use tectum_models::spiking::rule::draw;
-use tectum_models::spiking::{Connected, NetworkOptions, Silence, Simulation, SimulationOptions, SpikeCounts, connect};
+use tectum_models::spiking::{Connected, NetworkOptions, Silence, Simulation, SimulationOptions, SpikeCounts, Stimulus, connect};
 
 use super::RunArgs;
 use crate::table::{print, print_json};
@@ -98,8 +97,8 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let network = Arc::new(network);
     let device = Device::open(if args.device == "auto" { "cpu" } else { &args.device })?;
     let shards = args.genome.shards.unwrap_or(1);
-    let stimulus = Stimulus::new(&genome, args.genome.stimulus, seed)?;
-    let options = SimulationOptions { steady, most_inputs: stimulus.neurons.len().max(1), ..SimulationOptions::default() };
+    let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
+    let options = SimulationOptions { steady, most_inputs: stimulus.most_inputs(), ..SimulationOptions::default() };
     let mut simulation = Simulation::sharded(network.clone(), &vec![device.clone(); shards as usize], &options)?;
     if let Some(file) = &args.resume {
         simulation.restore(&Snapshot::load(file)?).map_err(|error| error.at(file.display()))?;
@@ -143,7 +142,7 @@ fn advance(simulation: &mut Simulation, stimulus: &Stimulus, end: u32, args: &Ge
     while simulation.counts().bursts < end {
         let done = simulation.counts().bursts;
         let until = args.every.map_or(end, |every| (done / every + 1).saturating_mul(every).min(end));
-        if stimulus.chance == 0 {
+        if stimulus.is_none() {
             simulation.run(until - done)?;
         } else {
             for burst in done + 1..=until {
@@ -154,30 +153,6 @@ fn advance(simulation: &mut Simulation, stimulus: &Stimulus, end: u32, args: &Ge
         save(simulation)?;
     }
     Ok(simulation.counts())
-}
-
-/// A random input: the same for a seed, a neuron and a burst, wherever a run begins.
-struct Stimulus {
-    neurons: Vec<u32>,
-    seed: u32,
-    chance: u32,
-}
-
-impl Stimulus {
-    fn new(genome: &Genome, part: Option<f64>, seed: u64) -> Result<Self> {
-        let part = part.unwrap_or(0.0);
-        if !(0.0..=1.0).contains(&part) {
-            return Err(Error::invalid(format!("--stimulus {part}; 0 to 1 is needed")));
-        }
-        let inputs = genome.areas().iter().filter(|area| area.role == AreaRole::Input);
-        let neurons = if part == 0.0 { Vec::new() } else { inputs.flat_map(|area| area.neurons.clone()).collect() };
-        Ok(Self { neurons, seed: !(seed as u32), chance: (part * f64::from(u32::MAX)) as u32 })
-    }
-
-    fn of(&self, burst: u32) -> Vec<(u32, f32)> {
-        let is_reached = |neuron: &u32| draw(self.seed, *neuron, burst) < self.chance;
-        self.neurons.iter().copied().filter(is_reached).map(|neuron| (neuron, 1.0)).collect()
-    }
 }
 
 fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) -> String {

@@ -73,7 +73,7 @@ pub struct Synapse {
 }
 
 /// Synapses by source: what a network is made from, twice over, so that it need not be held in memory.
-pub trait Rows: Sync {
+pub trait Rows: Send + Sync {
     /// Visits a source's synapses, the same ones in the same order each time.
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse));
 }
@@ -327,7 +327,7 @@ impl Network {
         if neuron >= self.neurons() {
             return Err(Error::invalid(format!("injection into neuron {neuron} of {}", self.neurons())));
         }
-        if !(amount.abs() <= self.options.most_injected) {
+        if amount.is_nan() || amount.abs() > self.options.most_injected {
             return Err(Error::invalid(format!("injection of {amount} into neuron {neuron}; the most is {} either way", self.options.most_injected)));
         }
         Ok(fixed(amount, self.fraction_bits))

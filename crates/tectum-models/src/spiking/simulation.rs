@@ -15,8 +15,8 @@ use super::network::Network;
 use super::rule::{POTENTIAL_MAX, Silence};
 use crate::snapshot::{Array, Snapshot};
 
-/// Neurons of a part on the CPU: its sums fill a common L2.
-const CPU_PART_NEURONS: u32 = 1 << 19;
+/// Neurons from which a part for each thread is worth it.
+const SHARED_FROM_NEURONS: u32 = 1 << 15;
 /// Workgroups that walk rows.
 const WALKERS: u32 = 2048;
 /// Names of a neuron's numbers in a snapshot.
@@ -311,7 +311,8 @@ impl Shard {
         let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, &shape.ranges)?);
         let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
         let steady = local(&targets, options.steady.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
-        let build = |bursts: u32| record(network, &shape, &kernels, &parts, &steady, bursts, options, is_cpu);
+        let source = Source { network, shape: &shape, kernels: &kernels, parts: &parts, steady: &steady, most_inputs: options.most_inputs, is_cpu };
+        let build = |bursts: u32| record(&source, bursts);
         let (plan, views) = build(1)?;
         let mut single = plan.compile(device)?;
         let mut state = vec![0u32; views.state.len()];
@@ -397,7 +398,18 @@ impl Shard {
 impl Shape {
     fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions) -> Self {
         let count = targets.len() as u32;
-        let natural = if device.info().api == Api::Cpu { count.div_ceil(CPU_PART_NEURONS) } else { count.div_ceil(connectome::PART_NEURONS) };
+        let natural = match device.info().api {
+            Api::Cpu => {
+                // Fewer and longer rows are walked faster than sums that stay in L2 are worth.
+                if count < SHARED_FROM_NEURONS { 1 } else { device.info().compute_units.unwrap_or(1) }
+            }
+            _ => {
+                let words = device.info().limits.max_binding_bytes / 4;
+                // Random targets spread evenly; a tenth more is room for those that do not.
+                let by_words = (network.synapses() + network.synapses() / 10).div_ceil(words.max(1)) as u32;
+                count.div_ceil(connectome::PART_NEURONS).max(by_words)
+            }
+        };
         // Views of parts begin at multiples of 64 elements, and so do the bits behind a part's sums.
         let len = count.div_ceil(options.parts.unwrap_or(natural).max(1)).next_multiple_of(2048).min(connectome::PART_NEURONS) as usize;
         let ranges: Vec<Range<u32>> = targets.clone().step_by(len).map(|first| first..(first + len as u32).min(targets.end)).collect();
@@ -439,13 +451,25 @@ fn local(targets: &Range<u32>, inputs: impl Iterator<Item = Result<(u32, i32)>>)
     Ok(words)
 }
 
+/// What a shard's plans are recorded from.
+struct Source<'a> {
+    network: &'a Network,
+    shape: &'a Shape,
+    kernels: &'a Kernels,
+    parts: &'a [Part],
+    steady: &'a [u32],
+    most_inputs: usize,
+    is_cpu: bool,
+}
+
 /// Records so many bursts.
-fn record(network: &Network, shape: &Shape, kernels: &Kernels, parts: &[Part], steady: &[u32], bursts: u32, options: &SimulationOptions, is_cpu: bool) -> Result<(Plan, Views)> {
+fn record(source: &Source<'_>, bursts: u32) -> Result<(Plan, Views)> {
+    let &Source { network, shape, kernels, parts, steady, most_inputs, is_cpu } = source;
     let mut plan = PlanBuilder::new("spiking");
     let padded = shape.ranges.len() * shape.len;
     let views = Views {
         clock: plan.input("clock", DType::U32, 1),
-        inputs: plan.input("inputs", DType::U32, 1 + 2 * options.most_inputs),
+        inputs: plan.input("inputs", DType::U32, 1 + 2 * most_inputs),
         state: plan.state("state", DType::F32, shape.planes * padded),
         sums: plan.state("sums", DType::F32, shape.ranges.len() * shape.chunk()),
         fired: plan.state("fired", DType::F32, shape.bits_at + shape.bit_words),

@@ -74,10 +74,10 @@ fn case(seed: u64) -> Case {
 fn network(case: &Case) -> Arc<Network> {
     let mut neurons = Neurons::default();
     for (count, options) in &case.groups {
-        neurons.add(*count, options).unwrap();
+        neurons.add(*count, options).expect("it works");
     }
-    let rows = SynapseList::new(neurons.len(), &case.synapses).unwrap();
-    Arc::new(Network::new(&neurons, Box::new(rows), case.options.clone()).unwrap())
+    let rows = SynapseList::new(neurons.len(), &case.synapses).expect("it works");
+    Arc::new(Network::new(&neurons, Box::new(rows), case.options.clone()).expect("it works"))
 }
 
 /// What arrives from outside in a burst: now and then a few neurons.
@@ -98,21 +98,21 @@ fn check(seed: u64, devices: &[Device], parts: Option<u32>, bursts: u32) {
     let network = network(&case);
     let mut naive = Naive::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
     let options = SimulationOptions { steady: case.steady.clone(), parts, ..SimulationOptions::default() };
-    let mut simulation = Simulation::sharded(network, devices, &options).unwrap();
+    let mut simulation = Simulation::sharded(network, devices, &options).expect("it works");
     let random = &mut Random(seed ^ 0xabcd);
     for burst in 1..=bursts {
         let inputs = inputs(random, naive.len() as u64);
-        simulation.inject(&inputs).unwrap();
-        simulation.run(1).unwrap();
+        simulation.inject(&inputs).expect("it works");
+        simulation.run(1).expect("it works");
         let fired = naive.burst(case.steady.iter().chain(&inputs));
-        assert_eq!(simulation.fired().unwrap(), fired, "seed {seed}, burst {burst}: firings");
-        assert_eq!(simulation.potentials().unwrap(), naive.potentials(), "seed {seed}, burst {burst}: potentials of {:?} with {:?}", case.groups, case.options);
+        assert_eq!(simulation.fired().expect("it works"), fired, "seed {seed}, burst {burst}: firings");
+        assert_eq!(simulation.potentials().expect("it works"), naive.potentials(), "seed {seed}, burst {burst}: potentials of {:?} with {:?}", case.groups, case.options);
     }
     assert_eq!(simulation.counts(), naive.counts(), "seed {seed}");
 }
 
 fn cpu() -> Device {
-    Device::open("cpu").unwrap()
+    Device::open("cpu").expect("it works")
 }
 
 #[test]
@@ -138,14 +138,14 @@ fn batches_of_bursts_are_bursts() {
         let case = case(seed);
         let network = network(&case);
         let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
-        let mut whole = Simulation::new(network.clone(), &cpu(), &options).unwrap();
-        let mut single = Simulation::new(network, &cpu(), &options).unwrap();
-        whole.run(50).unwrap();
+        let mut whole = Simulation::new(network.clone(), &cpu(), &options).expect("it works");
+        let mut single = Simulation::new(network, &cpu(), &options).expect("it works");
+        whole.run(50).expect("it works");
         (0..50).for_each(|_| {
-            single.run(1).unwrap();
+            single.run(1).expect("it works");
         });
         assert_eq!(whole.counts(), single.counts(), "seed {seed}");
-        assert_eq!(whole.potentials().unwrap(), single.potentials().unwrap(), "seed {seed}");
+        assert_eq!(whole.potentials().expect("it works"), single.potentials().expect("it works"), "seed {seed}");
     }
 }
 
@@ -155,34 +155,34 @@ fn a_snapshot_goes_on_as_if_nothing_had_been() {
         let case = case(seed);
         let network = network(&case);
         let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
-        let mut whole = Simulation::new(network.clone(), &cpu(), &options).unwrap();
+        let mut whole = Simulation::new(network.clone(), &cpu(), &options).expect("it works");
         let random = &mut Random(seed);
         let mut feed = |simulations: &mut [&mut Simulation]| {
             let inputs = inputs(random, u64::from(network.neurons()));
             for simulation in simulations {
-                simulation.inject(&inputs).unwrap();
-                simulation.run(1).unwrap();
+                simulation.inject(&inputs).expect("it works");
+                simulation.run(1).expect("it works");
             }
         };
         (0..17).for_each(|_| feed(&mut [&mut whole]));
-        let bytes = whole.snapshot().unwrap().to_bytes().unwrap();
-        let snapshot = crate::snapshot::Snapshot::parse(&bytes).unwrap();
+        let bytes = whole.snapshot().expect("it works").to_bytes().expect("it works");
+        let snapshot = crate::snapshot::Snapshot::parse(&bytes).expect("it works");
         // Another number of shards, in the midst of another run.
-        let mut other = Simulation::sharded(network.clone(), &vec![cpu(); 1 + seed as usize % 3], &options).unwrap();
-        other.run(5).unwrap();
-        other.restore(&snapshot).unwrap();
-        assert_eq!(other.snapshot().unwrap(), snapshot, "seed {seed}");
+        let mut other = Simulation::sharded(network.clone(), &vec![cpu(); 1 + seed as usize % 3], &options).expect("it works");
+        other.run(5).expect("it works");
+        other.restore(&snapshot).expect("it works");
+        assert_eq!(other.snapshot().expect("it works"), snapshot, "seed {seed}");
         (0..20).for_each(|_| feed(&mut [&mut whole, &mut other]));
         assert_eq!(other.counts(), whole.counts(), "seed {seed}");
-        assert_eq!(other.potentials().unwrap(), whole.potentials().unwrap(), "seed {seed}");
+        assert_eq!(other.potentials().expect("it works"), whole.potentials().expect("it works"), "seed {seed}");
     }
 }
 
 #[test]
 fn a_snapshot_of_another_network_is_refused() {
-    let simulation = |seed: u64| Simulation::new(network(&case(seed)), &cpu(), &SimulationOptions::default()).unwrap();
-    let snapshot = simulation(1).snapshot().unwrap();
-    let error = simulation(2).restore(&snapshot).unwrap_err();
+    let simulation = |seed: u64| Simulation::new(network(&case(seed)), &cpu(), &SimulationOptions::default()).expect("it works");
+    let snapshot = simulation(1).snapshot().expect("it works");
+    let error = simulation(2).restore(&snapshot).expect_err("it is refused");
     assert_eq!(error.to_string(), "the snapshot is of another network, or of the same with other options");
 }
 

@@ -90,7 +90,7 @@ fn rename(instructions: &mut [Instruction], from: Register, to: Register) -> boo
     let Some(next) = instructions[1..].iter().position(rewrites) else { return false };
     let (first, readers) = instructions[..next + 2].split_first_mut().expect("invariant: the write is there");
     let reads = |instruction: &&mut Instruction| instruction.reads().registers.iter().any(|(read, _)| *read == from);
-    let mut renamed: Vec<Instruction> = readers.iter().cloned().collect();
+    let mut renamed = readers.to_vec();
     if !renamed.iter_mut().filter(reads).all(|instruction| read_instead(instruction, from, to)) {
         return false;
     }
