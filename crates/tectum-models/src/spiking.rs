@@ -13,6 +13,7 @@ mod simulation;
 mod stimulus;
 
 pub use bench::suite;
+pub use kernels::kernels;
 pub use from_genome::{Connected, connect};
 pub use network::{Network, NetworkOptions, NeuronOptions, Neurons, Rows, Synapse, SynapseList};
 pub use rule::Silence;

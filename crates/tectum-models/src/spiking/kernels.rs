@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use tectum::kernel::native::{prefetch_line, prefetch_read, simd};
-use tectum::{DType, Kernel, KernelBuilder, NativeCall};
+use tectum::{DType, Kernel, KernelBuilder, NativeCall, Result};
 
 use super::connectome::{Part, TARGET_SHIFT, weight_of};
-use super::network::Network;
+use super::network::{Network, NetworkOptions, NeuronOptions, Neurons, SynapseList};
 use super::rule::{self, ALWAYS, NeuronState, POTENTIAL_MAX, Profile, Silence};
 
 /// Words of a profile in the table of device code.
@@ -68,6 +68,18 @@ impl Kernels {
             dynamics: finish(of_dynamics.body(include_str!("../../kernels/spiking_dynamics.wgsl")).data(Arc::new(dynamics)), native_dynamics),
         }
     }
+}
+
+/// The kernels that every network runs.
+///
+/// # Errors
+/// None that a network of one neuron can have.
+pub fn kernels() -> Result<Vec<Arc<Kernel>>> {
+    let mut neurons = Neurons::default();
+    neurons.add(1, &NeuronOptions::default())?;
+    let network = Network::new(&neurons, Box::new(SynapseList::new(1, &[])?), NetworkOptions::default())?;
+    let Kernels { inject, propagate, dynamics } = Kernels::new(&network, Arc::default());
+    Ok(vec![inject, propagate, dynamics])
 }
 
 fn params(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {

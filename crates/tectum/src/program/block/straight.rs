@@ -55,11 +55,11 @@ pub fn direct_stores(program: &Program) -> Vec<Option<BufferIndex>> {
 }
 
 /// Whether instructions run once each, in order.
-fn is_straight(program: &Program) -> bool {
+pub fn is_straight(program: &Program) -> bool {
     let turns = |instruction: &Instruction| {
         instruction.target().is_some() || matches!(instruction, Instruction::Return | Instruction::Exit | Instruction::Barrier { .. })
     };
-    !program.instructions().split_last().is_some_and(|(last, rest)| rest.iter().any(turns) || last.target().is_some())
+    !program.instructions().split_last().is_some_and(|(last, rest)| rest.iter().any(turns) || last.target().is_some() || matches!(last, Instruction::Return))
 }
 
 /// Whether no instruction reads a register before one writes it.
