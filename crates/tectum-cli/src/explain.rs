@@ -1,5 +1,6 @@
 //! `tectum explain`: why things are done as they are.
 
+mod genome;
 mod program;
 
 use clap::{Args, Subcommand};
@@ -9,10 +10,11 @@ use tectum::{DType, DeviceInfo, Error, ErrorKind, GemmTail, Matrix, Plan, PlanBu
 use tectum_models::brain::build::build_plans;
 use tectum_models::scenario::Scenario;
 
+use crate::inspect::is_json_object;
 use crate::table::{bytes, print, print_json, table};
 
 /// Explains what is chosen, and from what: for a lane-level program, what it was recognised as and why, what not and why
-/// not, and its WGSL and PTX.
+/// not, and its WGSL and PTX; for a genome, how its mappings are held, what its state and scale hang on, and memory.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ExplainArgs {
@@ -20,6 +22,8 @@ pub struct ExplainArgs {
     subject: Option<Subject>,
     #[command(flatten)]
     program: Option<program::ProgramArgs>,
+    #[command(flatten)]
+    genome: genome::GenomeArgs,
 }
 
 #[derive(Subcommand)]
@@ -76,8 +80,15 @@ struct Entry {
 pub fn explain(args: &ExplainArgs) -> Result<()> {
     match (&args.subject, &args.program) {
         (Some(Subject::Route(args)), _) => explain_route(args),
-        (None, Some(args)) => program::explain_program(args),
-        (None, None) => Err(Error::invalid("explain: a program or route is needed")),
+        (None, Some(program)) if is_json_object(&program.file)? => match program.given() {
+            Some(option) => Err(Error::invalid(format!("explain {}: {option} is for programs, and this is a genome", program.file.display()))),
+            None => genome::explain_genome(&program.file, &args.genome),
+        },
+        (None, Some(program)) => match args.genome.given() {
+            Some(option) => Err(Error::invalid(format!("explain {}: {option} is for genomes, and this is none", program.file.display()))),
+            None => program::explain_program(program),
+        },
+        (None, None) => Err(Error::invalid("explain: a program, a genome or route is needed")),
     }
 }
 
@@ -113,6 +124,7 @@ fn plans(thing: &str) -> Result<Vec<(String, Plan)>> {
     let named = ["control tick", "training step"].into_iter().zip(build_plans(&scenario)?);
     let plans = named.map(|(name, plan)| (format!("{thing}: {name}"), plan)).collect::<Vec<_>>();
     match plans.is_empty() {
+        true if scenario.brain.name() == "genome" => Err(Error::invalid(format!("scenario {thing}: a genome is not routed; it runs on the cpu unless told"))),
         true => Err(Error::invalid(format!("scenario {thing}: brain {} is plain host arithmetic; there is nothing to route", scenario.brain.name()))),
         false => Ok(plans),
     }

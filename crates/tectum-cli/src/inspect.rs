@@ -39,7 +39,10 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
 }
 
 /// Whether a file begins as a JSON object does.
-fn is_json_object(path: &Path) -> Result<bool> {
+///
+/// # Errors
+/// `Io` for a file that cannot be read.
+pub fn is_json_object(path: &Path) -> Result<bool> {
     /// Blanks that may come before it.
     const MOST_BLANKS: u64 = 4096;
     let failed = |source| Error::io(path.display(), source);

@@ -1,6 +1,6 @@
 //! The pictures in a run folder: `angle.png`, `actions.png`, `latency.png`.
 
-mod chart;
+pub mod chart;
 mod font;
 
 use std::path::Path;
@@ -84,6 +84,11 @@ fn latency(path: &Path, histogram: &LatencyHistogram) -> std::result::Result<(),
         chart.bar((decades(bin), decades(bin + 1)), counts[bin] as f64, BLUE)?;
     }
     chart.finish()
+}
+
+/// The colour of the line of a number.
+pub fn line_color(number: usize) -> RGBColor {
+    LINES[number % LINES.len()]
 }
 
 fn seconds(tick: &TraceTick) -> f64 {

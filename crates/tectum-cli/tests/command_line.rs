@@ -124,6 +124,93 @@ fn a_genome_is_shown_with_its_synapses_units_and_memory() {
     assert_eq!(Value::Array(found.iter().map(|path| inspection.pointer(path).cloned().unwrap_or_default()).collect()), expected, "{inspection}");
 }
 
+/// An eye that power feeds, with a mapping each of the kinds that are explained.
+const WATCHED: &str = r#"{"version": "2.1", "genome_title": "watched", "physiology": {"simulation_timestep": 0.025}, "blueprint": {
+"___pwr": {"block_boundaries": [1, 1, 1], "mp_charge_accumulation": false, "postsynaptic_current": 255, "cortical_mapping_dst": {"eye___": [["projector", 1, 1, false]]}},
+"eye___": {"group_id": "IPU", "block_boundaries": [1, 1, 9], "mp_charge_accumulation": false, "refractory_period": 2,
+           "cortical_mapping_dst": {"arm___": [["projector", 1, 9, true], ["lateral_+z", 1, -4, false, 0, 0, 0, 0, 3], ["memory", 1, 1, false]]}},
+"arm___": {"group_id": "OPU", "block_boundaries": [1, 1, 9], "mp_charge_accumulation": true, "neuron_excitability": 0.5, "leak_coefficient": 0.25}}}"#;
+
+#[test]
+fn a_genome_is_explained_by_mapping_with_what_its_state_and_scale_hang_on() {
+    let place = Place::new("explain-genome");
+    place.write("brain.txt", WATCHED);
+    let output = place.tectum("explain brain.txt");
+    let shown = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for line in [
+        "brain.txt: 19 neurons of 3 kinds, 26 synapses",
+        "_power  eye___  projector   packed rows                    9         0.0 kB  255               1       0.0",
+        "eye___  arm___  projector   packed rows                    9         0.0 kB  1 / its synapses  9       0.0   learning",
+        "eye___  arm___  lateral_+z  packed rows                    8         0.0 kB  1 / its synapses  -4      0.0   delay of 3",
+        "eye___  arm___  memory      nothing: it grows by learning  0         0.0 kB  1 / its synapses  1             memory",
+        "potentials: 16 binary places, the most there are",
+        "  draw whether they fire (arm___)",
+        "  have a refractory period (eye___)",
+        "  leak: the bursts of silence are made up for at the next arrival (arm___)",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
+    }
+    let explanation = place.json("explain brain.txt --shards 2 --frozen-silence --json");
+    let found = ["/kind", "/network/synapses", "/network/scale", "/mappings/0/strategy", "/mappings/2/undone/0/delay", "/network/zero_sums/0/1", "/network/past/0/1"];
+    let found = found.map(|path| explanation.pointer(path).cloned().unwrap_or_default());
+    assert_eq!(Value::from(found.to_vec()), serde_json::json!(["genome", 26, "most", "packed_rows", 3, "frozen", "refractory"]), "{explanation}");
+    for (line, code, message) in [
+        ("explain brain.txt --grid 1", 2, "explain brain.txt: --grid is for programs, and this is a genome"),
+        ("explain brain.txt --device vulkan:99", 4, "device vulkan:99"),
+        ("explain absent.json", 7, "absent.json"),
+    ] {
+        let output = place.tectum(line);
+        assert!(text(&output.stderr).contains(message) && output.status.code() == Some(code), "{line}: {:?} {}", output.status.code(), text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_watched_run_has_the_same_spikes_and_leaves_whole_files() {
+    let place = Place::new("watch-genome");
+    place.write("brain.json", WATCHED);
+    let alone = place.json("run brain.json --bursts 50 --json");
+    let watched = place.json("run brain.json --bursts 50 --plot pictures --record spikes.mcap --json");
+    assert_eq!((&watched["spike_hash"], &watched["spikes"]), (&alone["spike_hash"], &alone["spikes"]));
+    assert!(alone["spikes"].as_u64().is_some_and(|spikes| spikes > 100), "{alone}");
+    assert_eq!(place.names(), ["brain.json", "pictures", "spikes.mcap"]);
+    assert_eq!(names(&place.0.join("pictures")), ["raster.png", "rates.png"]);
+    let recorded = std::fs::read(place.0.join("spikes.mcap")).expect("there");
+    assert!(recorded.starts_with(b"\x89MCAP0\r\n") && recorded.ends_with(b"\x89MCAP0\r\n"));
+    let bursts = recorded.windows(10).filter(|bytes| bytes.starts_with(b"{\"burst\":") && bytes[9].is_ascii_digit()).count();
+    assert_eq!(bursts, 50);
+    // Standard output is no terminal here: no raster, no escapes.
+    let shown = text(&place.tectum("run brain.json --bursts 5").stdout);
+    assert!(!shown.contains('\x1b') && shown.contains("spike hash"), "{shown}");
+    let output = place.tectum("run brain.json --record nowhere/spikes.mcap");
+    assert!(!output.status.success() && text(&output.stderr).contains("nowhere/spikes.partial"), "{}", text(&output.stderr));
+    let output = place.tectum("run pendulum --plot pictures");
+    assert!(text(&output.stderr).contains("--plot is for genomes, FILE.json"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_genome_moves_a_body_and_says_in_its_receipt_what_it_does_not_do() {
+    let place = Place::new("genome-brain");
+    place.write("brain.json", WATCHED);
+    let wiring = "sensors = [{ channel = \"angle\", area = \"eye___\", amount = 300 }]\nmotors = [{ channel = 0, area = \"arm___\", rest = 0.5 }]\n";
+    place.write("scenarios/watched.toml", &format!("[body]\nname = \"pendulum\"\n[brain]\ngenome = \"brain.json\"\n{wiring}[loop]\nseconds = 5\nclock = \"sim\"\nsnapshot_every = 20\n"));
+    let whole = place.json("run watched --no-plots --json");
+    assert_eq!((&whole["brain"], &whole["ticks"], &whole["end"]), (&"genome".into(), &100.into(), &"completed".into()), "{whole}");
+    let receipt = std::fs::read_to_string(place.0.join("runs/1/receipt.json")).expect("there");
+    assert!(receipt.contains("1 mappings are plastic") && receipt.contains("spiking_dynamics"), "{receipt}");
+    place.json("run watched --seconds 2 --no-plots --json");
+    let resumed = place.json("run watched --resume runs/2 --no-plots --json");
+    assert_eq!((&resumed["resumed_at_tick"], &resumed["return"]), (&40.into(), &whole["return"]), "{resumed}");
+    for (line, message) in [
+        ("run watched --body rig", "body rig: the genome's sensors and motors are those of body pendulum"),
+        ("run pendulum --brain genome", "brain \"genome\" is wired to its body by a scenario"),
+        ("explain route watched", "a genome is not routed"),
+    ] {
+        let output = place.tectum(line);
+        assert!(text(&output.stderr).contains(message) && output.status.code() == Some(2), "{line}: {}", text(&output.stderr));
+    }
+}
+
 #[test]
 fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
     let place = Place::new("mistakes");
@@ -142,7 +229,7 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("run cart_pole --device vulcan:0", 2, "device \"vulcan:0\": expected auto, cpu"),
         ("run cart_pole --device vulkan:99", 4, "device vulkan:99: no such device here"),
         ("run cart_pole --device cuda:99", 4, "device cuda:99: "),
-        ("run cart_pole --brain pid", 2, "brain \"pid\" is unknown; known: mppi, lqr, zero"),
+        ("run cart_pole --brain pid", 2, "brain \"pid\" is unknown; known: mppi, lqr, zero, genome"),
         ("run cart_pole --body arm", 2, "body \"arm\" is unknown; known: rig, pendulum, cart_pole"),
         ("run cart_pole --brain lqr --seconds nan", 2, "seconds is NaN, needs a number above 0"),
         ("run cart_pole --brain lqr --data no_column.csv", 2, "brain \"lqr\" learns nothing from it"),

@@ -1,6 +1,7 @@
 //! Brains: what turns observations into actions, one tick at a time.
 
 pub mod build;
+pub mod genome;
 pub mod lqr;
 pub mod zero;
 
@@ -58,6 +59,11 @@ pub trait Brain: Send {
     /// The device that ticks run on; none for brains that are plain host arithmetic.
     fn device(&self) -> Option<&Device> {
         None
+    }
+
+    /// What it was asked for and does not do, for the receipt.
+    fn notes(&self) -> &[String] {
+        &[]
     }
 
     /// Name and content hash of the kernels that ticks launch.

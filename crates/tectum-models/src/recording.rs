@@ -7,6 +7,7 @@
 //! Nothing else goes into the file: no date, no name of a machine. Runs that do the same give the same bytes.
 
 mod records;
+mod spikes;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use tectum::{Error, Result};
 
 use crate::body::BodySpec;
 use crate::closed_loop::TickRecord;
+pub use spikes::SpikeRecorder;
 pub use trace::{Trace, TraceTick};
 
 const OBSERVATION_TOPIC: &str = "/observation";

@@ -6,7 +6,7 @@
 //! start = "hanging"     # hanging, random
 //!
 //! [brain]
-//! name = "mppi"         # mppi, lqr, zero
+//! name = "mppi"         # mppi, lqr, zero; or genome = "FILE.json" with sensors and motors, see GenomeSpec
 //! samples = 256         # see MppiSpec; every setting has a default
 //!
 //! [brain.cost]          # weights by channel name
@@ -26,6 +26,7 @@
 
 mod brain_spec;
 mod document;
+mod genome_spec;
 
 use std::path::Path;
 
@@ -35,6 +36,7 @@ use tectum::{Error, Result};
 use self::document::{Placed, Section, Source};
 use crate::body::{BODY_NAMES, Body, Start, body};
 pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiSpec, TwinSpec};
+pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec};
 
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -184,12 +186,13 @@ impl Scenario {
     /// defaults; the same body leaves all as it is.
     ///
     /// # Errors
-    /// An unknown name.
+    /// An unknown name; a genome, which is wired to the body that it has.
     pub fn set_body(&mut self, name: &str) -> Result<()> {
         if name != self.body.name {
             body(name, None)?;
+            let wired = || Error::invalid(format!("body {name}: the genome's sensors and motors are those of body {}", self.body.name));
+            self.brain = BrainSpec::named(self.brain.name()).ok_or_else(wired)?;
             self.body = BodySettings { name: name.to_owned(), start: None };
-            self.brain = BrainSpec::named(self.brain.name()).expect("invariant: a brain knows its own name");
         }
         Ok(())
     }
@@ -197,10 +200,13 @@ impl Scenario {
     /// Puts another brain in the scenario, with default settings; the same brain keeps its own.
     ///
     /// # Errors
-    /// An unknown name.
+    /// An unknown name; a genome, whose file, sensors and motors only a scenario can say.
     pub fn set_brain(&mut self, name: &str) -> Result<()> {
         if name != self.brain.name() {
-            let unknown = || Error::invalid(format!("brain {name:?} is unknown; known: {}", BRAIN_NAMES.join(", ")));
+            let unknown = || match BRAIN_NAMES.contains(&name) {
+                true => Error::invalid(format!("brain {name:?} is wired to its body by a scenario, which this one does not do")),
+                false => Error::invalid(format!("brain {name:?} is unknown; known: {}", BRAIN_NAMES.join(", "))),
+            };
             self.brain = BrainSpec::named(name).ok_or_else(unknown)?;
         }
         Ok(())

@@ -5,6 +5,7 @@
 
 mod bench;
 pub mod connectome;
+mod explanation;
 mod from_genome;
 mod kernels;
 mod network;
@@ -13,11 +14,12 @@ mod simulation;
 mod stimulus;
 
 pub use bench::suite;
+pub use explanation::{NetworkExplanation, Past, ScaleLimit, ZeroSums};
+pub use from_genome::{Connected, Undone, connect, undone};
 pub use kernels::kernels;
-pub use from_genome::{Connected, connect};
 pub use network::{Network, NetworkOptions, NeuronOptions, Neurons, Rows, Synapse, SynapseList};
 pub use rule::Silence;
-pub use simulation::{Simulation, SimulationOptions, SpikeCounts};
+pub use simulation::{MemoryUse, ShardLayout, Simulation, SimulationOptions, SpikeCounts, layout};
 pub use stimulus::Stimulus;
 
 #[cfg(test)]

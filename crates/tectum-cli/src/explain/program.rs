@@ -18,9 +18,9 @@ const MOST_BYTES: u64 = 1 << 32;
 /// Shows what a lane-level program was recognised as.
 #[derive(Args)]
 pub struct ProgramArgs {
-    /// A program in its text form.
-    #[arg(value_name = "FILE.atlas")]
-    file: PathBuf,
+    /// A program in its text form, or a genome; which of them is told from the content.
+    #[arg(value_name = "FILE.atlas|GENOME.json")]
+    pub file: PathBuf,
     /// Blocks in x, y, z. Without it, as many as 1,024 lanes need if the program has a use for its lane's number, else one.
     #[arg(long, value_name = "X[,Y[,Z]]")]
     grid: Option<String>,
@@ -36,6 +36,20 @@ pub struct ProgramArgs {
     /// Lets sums of floats change their order.
     #[arg(long)]
     reassociate: bool,
+}
+
+impl ProgramArgs {
+    /// The first option given that only programs take.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--grid", self.grid.is_some()),
+            ("--block", self.block.is_some()),
+            ("--sizes", !self.sizes.is_empty()),
+            ("--values", !self.values.is_empty()),
+            ("--reassociate", self.reassociate),
+        ];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
 }
 
 /// A launch, and the buffers as far as they are known.

@@ -10,6 +10,8 @@ use super::{GREY, font};
 const SIZE: (u32, u32) = (960, 400);
 /// Room for numbers and names: left, right, top, bottom.
 const MARGIN: (i32, i32, i32, i32) = (64, 16, 28, 44);
+/// Signs of a band's name that there is room for.
+const NAME: usize = 9;
 /// About as many ticks as an axis has room for.
 const TICKS: f64 = 8.0;
 
@@ -20,17 +22,24 @@ pub struct Axis<'n> {
     low: f64,
     high: f64,
     is_decades: bool,
+    /// What stands at ½, 1½ and so on, in place of numbers.
+    names: &'n [String],
 }
 
 impl<'n> Axis<'n> {
     /// An ordinary axis.
     pub fn new(name: &'n str, low: f64, high: f64) -> Self {
-        Self { name, low, high: high.max(low + 1e-9), is_decades: false }
+        Self { name, low, high: high.max(low + 1e-9), is_decades: false, names: &[] }
     }
 
     /// An axis whose values are logarithms to base 10; its numbers are the powers.
     pub fn decades(name: &'n str, low: f64, high: f64) -> Self {
         Self { is_decades: true, ..Self::new(name, low, high) }
+    }
+
+    /// An axis of bands, each one long, with a name each.
+    pub fn names(name: &'n str, names: &'n [String]) -> Self {
+        Self { names, ..Self::new(name, 0.0, names.len() as f64) }
     }
 
     fn share(&self, value: f64) -> f64 {
@@ -39,6 +48,9 @@ impl<'n> Axis<'n> {
 
     /// Places of the ticks with their numbers.
     fn ticks(&self) -> Vec<(f64, String)> {
+        if !self.names.is_empty() {
+            return self.names.iter().enumerate().map(|(place, name)| (place as f64 + 0.5, name.chars().take(NAME).collect())).collect();
+        }
         let rough = (self.high - self.low) / TICKS;
         let scale = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * scale).into_iter().find(|step| *step >= rough).unwrap_or(rough);
@@ -58,6 +70,7 @@ impl<'n> Axis<'n> {
 /// A picture in the making.
 pub struct Chart<'p> {
     area: DrawingArea<BitMapBackend<'p>, plotters::coord::Shift>,
+    size: (u32, u32),
     x: Axis<'p>,
     y: Axis<'p>,
 }
@@ -67,9 +80,14 @@ type Drawn = Result<(), String>;
 impl<'p> Chart<'p> {
     /// Begins a white picture.
     pub fn new(path: &'p Path, x: Axis<'p>, y: Axis<'p>) -> Result<Self, String> {
-        let area = BitMapBackend::new(path, SIZE).into_drawing_area();
+        Self::sized(path, SIZE, x, y)
+    }
+
+    /// Begins a white picture of a size in pixels.
+    pub fn sized(path: &'p Path, size: (u32, u32), x: Axis<'p>, y: Axis<'p>) -> Result<Self, String> {
+        let area = BitMapBackend::new(path, size).into_drawing_area();
         area.fill(&WHITE).map_err(|error| error.to_string())?;
-        Ok(Self { area, x, y })
+        Ok(Self { area, size, x, y })
     }
 
     /// Fills the whole width between two values.
@@ -80,6 +98,11 @@ impl<'p> Chart<'p> {
     /// Fills a bar from 0 to a value.
     pub fn bar(&mut self, (left, right): (f64, f64), value: f64, color: RGBColor) -> Drawn {
         self.rectangle((left, 0.0), (right, value), color)
+    }
+
+    /// Fills rectangles between two corners each, of a pixel at least.
+    pub fn cells(&mut self, corners: impl Iterator<Item = ((f64, f64), (f64, f64))>, color: RGBColor) -> Drawn {
+        corners.into_iter().try_for_each(|(from, to)| self.rectangle(from, to, color))
     }
 
     /// Draws a line through the points that are numbers.
@@ -118,7 +141,7 @@ impl<'p> Chart<'p> {
 
     fn pixel(&self, x: f64, y: f64) -> (i32, i32) {
         let (left, right, top, bottom) = MARGIN;
-        let (width, height) = (SIZE.0 as i32 - left - right, SIZE.1 as i32 - top - bottom);
+        let (width, height) = (self.size.0 as i32 - left - right, self.size.1 as i32 - top - bottom);
         let x = left + (self.x.share(x) * f64::from(width)).round() as i32;
         (x, top + height - (self.y.share(y) * f64::from(height)).round() as i32)
     }

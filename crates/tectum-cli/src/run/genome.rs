@@ -1,5 +1,9 @@
 //! `tectum run GENOME.json`: a genome as a spiking network, burst after burst.
 
+mod observe;
+mod plot;
+mod raster;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +15,7 @@ use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
 use tectum_models::snapshot::Snapshot;
 use tectum_models::spiking::{Connected, NetworkOptions, Silence, Simulation, SimulationOptions, SpikeCounts, Stimulus, connect};
 
+use self::observe::{ObserveArgs, Observer};
 use super::RunArgs;
 use crate::table::{print, print_json};
 
@@ -41,6 +46,8 @@ pub struct GenomeArgs {
     /// Of a genome: bursts from one snapshot to the next.
     #[arg(long, value_name = "BURSTS", requires = "snapshot", value_parser = clap::value_parser!(u32).range(1..))]
     every: Option<u32>,
+    #[command(flatten)]
+    observe: ObserveArgs,
 }
 
 impl GenomeArgs {
@@ -55,7 +62,7 @@ impl GenomeArgs {
             ("--stimulus", self.stimulus.is_some()),
             ("--snapshot", self.snapshot.is_some()),
         ];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.observe.given())
     }
 }
 
@@ -106,9 +113,11 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
 
     let end = args.genome.bursts.unwrap_or(1000);
     let first = simulation.counts();
+    let mut observer = Observer::new(&genome, args, first.bursts, end.saturating_sub(first.bursts))?;
     let start = Instant::now();
-    let counts = advance(&mut simulation, &stimulus, end, &args.genome)?;
+    let counts = advance(&mut simulation, &stimulus, &mut observer, end, &args.genome)?;
     let seconds = start.elapsed().as_secs_f64();
+    observer.finish()?;
     let bursts = counts.bursts - first.bursts;
     let report = Report {
         kind: "genome",
@@ -134,7 +143,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
 }
 
 /// Runs up to a burst, with snapshots on the way if they are wanted.
-fn advance(simulation: &mut Simulation, stimulus: &Stimulus, end: u32, args: &GenomeArgs) -> Result<SpikeCounts> {
+fn advance(simulation: &mut Simulation, stimulus: &Stimulus, observer: &mut Observer, end: u32, args: &GenomeArgs) -> Result<SpikeCounts> {
     let save = |simulation: &Simulation| match &args.snapshot {
         Some(file) => simulation.snapshot()?.save(file),
         None => Ok(()),
@@ -143,11 +152,11 @@ fn advance(simulation: &mut Simulation, stimulus: &Stimulus, end: u32, args: &Ge
         let done = simulation.counts().bursts;
         let until = args.every.map_or(end, |every| (done / every + 1).saturating_mul(every).min(end));
         if stimulus.is_none() {
-            simulation.run(until - done)?;
+            observer.run(simulation, until - done)?;
         } else {
             for burst in done + 1..=until {
                 simulation.inject(&stimulus.of(burst))?;
-                simulation.run(1)?;
+                observer.run(simulation, 1)?;
             }
         }
         save(simulation)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use tectum::{Device, Error, Plan, Result, RunStats};
 
 use super::Brain;
+use super::genome::GenomeBrain;
 use super::lqr::Lqr;
 use super::mppi::{Mppi, MppiParameters, tick_plan};
 use super::zero::Zero;
@@ -38,7 +39,7 @@ pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
 /// Makes the controller of a scenario for its plant, ready to tick on `device`; training happens here.
 ///
 /// # Errors
-/// A recording that cannot be read or does not fit the body; what the device reports.
+/// A recording or a genome that cannot be read or does not fit the body; what the device reports.
 pub fn build_brain(
     scenario: &Scenario,
     plant: &dyn Body,
@@ -48,6 +49,7 @@ pub fn build_brain(
     match &scenario.brain {
         BrainSpec::Zero => Ok(Box::new(Zero::new(&plant.spec().safe_action))),
         BrainSpec::Lqr => Ok(Box::new(Lqr::new(body(&scenario.body.name, scenario.body.start)?)?)),
+        BrainSpec::Genome(spec) => Ok(Box::new(GenomeBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
         BrainSpec::Mppi(spec) => {
             let recording = spec.twin.data.as_deref().map(|path| RigRecording::read(Path::new(path))).transpose()?;
             let parameters = mppi_parameters(scenario, spec, plant.spec())?;
@@ -60,7 +62,7 @@ pub fn build_brain(
 }
 
 /// The plans that a scenario runs, for routing: that of a control tick first, then that of a training step if its twin learns.
-/// Nothing is trained, compiled or read. A brain of plain host arithmetic has none.
+/// Nothing is trained, compiled or read. A brain of plain host arithmetic has none, nor has a genome, whose plan hangs on its file.
 ///
 /// # Errors
 /// Settings that do not fit the body.

@@ -6,10 +6,11 @@ use serde::Serialize;
 use tectum::Result;
 
 use super::document::{Placed, Section, Source};
+use super::genome_spec::GenomeSpec;
 use crate::body::BodySpec;
 
-/// Names that [`BrainSpec::named`] knows.
-pub const BRAIN_NAMES: [&str; 3] = ["mppi", "lqr", "zero"];
+/// The brains' names.
+pub const BRAIN_NAMES: [&str; 4] = ["mppi", "lqr", "zero", "genome"];
 
 /// Which brain, with the settings that the scenario gives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -21,6 +22,8 @@ pub enum BrainSpec {
     Lqr,
     /// The safe action at every tick: the floor.
     Zero,
+    /// A genome's spiking network.
+    Genome(Box<GenomeSpec>),
 }
 
 /// Settings of MPPI; what is left out has the body's own default.
@@ -94,7 +97,7 @@ impl TwinSpec {
 }
 
 impl BrainSpec {
-    /// A brain by name, all settings left to their defaults.
+    /// A brain by name, all settings left to their defaults; none for a genome, which has no default wiring.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "mppi" => Some(Self::Mppi(Box::default())),
@@ -110,11 +113,18 @@ impl BrainSpec {
             Self::Mppi(_) => "mppi",
             Self::Lqr => "lqr",
             Self::Zero => "zero",
+            Self::Genome(_) => "genome",
         }
     }
 
     pub(super) fn read(mut section: Section<'_, '_>, source: Source<'_>, body: &BodySpec) -> Result<Self> {
-        let Placed { value: name, place } = section.required("name")?;
+        // A table with a genome says by that which brain it is.
+        let name = if section.has("genome") { section.string("name")? } else { Some(section.required("name")?) };
+        let Some(Placed { value: name, place }) = name.filter(|name| name.value != "genome") else {
+            let spec = GenomeSpec::read(&mut section, body)?;
+            section.finish()?;
+            return Ok(Self::Genome(Box::new(spec)));
+        };
         let Some(mut spec) = Self::named(name) else {
             return Err(source.error(&place, format!("brain {name:?} is unknown; known: {}", BRAIN_NAMES.join(", "))));
         };

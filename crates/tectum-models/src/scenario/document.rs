@@ -72,6 +72,25 @@ impl<'d, 't> Section<'d, 't> {
         Ok(Section { source: self.source, name, table, known: Vec::new() })
     }
 
+    /// Reads a list of tables; an absent one is empty.
+    pub fn sections(&mut self, key: &str) -> Result<Vec<Section<'d, 't>>> {
+        let Some(value) = self.take(key) else { return Ok(Vec::new()) };
+        let DeValue::Array(items) = value.get_ref() else { return Err(self.wrong(key, value, "a list of tables")) };
+        let section = |(index, item): (usize, &'d Spanned<DeValue<'t>>)| match item.get_ref() {
+            DeValue::Table(table) => {
+                let name = format!("{}.{key}[{index}]", self.name);
+                Ok(Section { source: self.source, name, table: Some(table), known: Vec::new() })
+            }
+            _ => Err(self.wrong(key, item, "a list of tables")),
+        };
+        items.iter().enumerate().map(section).collect()
+    }
+
+    /// Whether a key was given.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.is_some_and(|table| table.contains_key(key))
+    }
+
     /// Reads a string.
     pub fn string(&mut self, key: &str) -> Result<Option<Placed<&'d str>>> {
         let Some(value) = self.take(key) else { return Ok(None) };
@@ -81,8 +100,13 @@ impl<'d, 't> Section<'d, 't> {
 
     /// Reads a string that must be there.
     pub fn required(&mut self, key: &str) -> Result<Placed<&'d str>> {
-        let missing = Error::data(format!("{}: [{}] needs the key \"{key}\"", self.source.origin, self.name));
+        let missing = self.missing(key);
         self.string(key)?.ok_or(missing)
+    }
+
+    /// What is wrong where a key must be there and is not.
+    pub fn missing(&self, key: &str) -> Error {
+        Error::data(format!("{}: [{}] needs the key \"{key}\"", self.source.origin, self.name))
     }
 
     /// Reads one of a few names.
@@ -103,6 +127,18 @@ impl<'d, 't> Section<'d, 't> {
         self.whole_number(key, value, &range).map(Some)
     }
 
+    /// Reads the place of one of some names, given as the name or as the place; it must be there.
+    pub fn place_in(&mut self, key: &str, names: &[&str]) -> Result<usize> {
+        let value = self.take(key).ok_or_else(|| self.missing(key))?;
+        let place = match value.get_ref() {
+            DeValue::String(name) => names.iter().position(|known| known == name),
+            DeValue::Integer(integer) => integer.as_str().parse().ok().filter(|place| *place < names.len()),
+            _ => None,
+        };
+        let known = || names.iter().enumerate().map(|(place, name)| format!("{place} {name}")).collect::<Vec<_>>().join(", ");
+        place.ok_or_else(|| self.wrong(key, value, &format!("one of {}", known())))
+    }
+
     /// Reads a list of whole numbers of a range, at least one.
     pub fn whole_list(&mut self, key: &str, range: RangeInclusive<u64>) -> Result<Option<Vec<u64>>> {
         let Some(value) = self.take(key) else { return Ok(None) };
@@ -112,6 +148,12 @@ impl<'d, 't> Section<'d, 't> {
             }
             _ => Err(self.wrong(key, value, "a list of whole numbers")),
         }
+    }
+
+    /// Reads a number of a range.
+    pub fn within(&mut self, key: &str, range: RangeInclusive<f64>) -> Result<Option<f64>> {
+        let needed = format!("a number from {} to {}", range.start(), range.end());
+        self.number(key, &needed, |number| range.contains(&number))
     }
 
     /// Reads a finite number above 0.

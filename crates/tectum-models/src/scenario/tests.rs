@@ -10,7 +10,7 @@ fn mistakes_are_reported_with_line_and_remedy() {
         ("[body]\nname = \"rig\"\nstart = \"flying\"\n", ":3: start \"flying\" is unknown; known: hanging, random"),
         ("[body]\nname = \"cart_pole\"\nstart = \"hanging\"\n", ":3: cart_pole: start \"hanging\" is beyond its 12 degrees; known: random"),
         ("[brain]\nname = \"lqr\"\n", ": [body] needs the key \"name\""),
-        ("[body]\nname = \"rig\"\n[brain]\nname = \"pid\"\n", ":4: brain \"pid\" is unknown; known: mppi, lqr, zero"),
+        ("[body]\nname = \"rig\"\n[brain]\nname = \"pid\"\n", ":4: brain \"pid\" is unknown; known: mppi, lqr, zero, genome"),
         ("[body]\nname = \"rig\"\n[brain]\nname = \"lqr\"\nsamples = 3\n", ":5: unknown key \"samples\"; known: name"),
         ("[body]\nname = \"rig\"\nname = \"rig\"\n", ":3: duplicate key"),
         ("[body\n", ":1: unclosed table, expected `]`"),
@@ -28,8 +28,26 @@ fn mistakes_are_reported_with_line_and_remedy() {
         ("[loop]\nseconds = 0\n", ":6: seconds is 0, needs a number above 0, at most 1000000"),
         ("[lop]\nseconds = 1\n", ":5: unknown key \"lop\"; known: name, body, brain, loop"),
     ];
+    let with_genome = [
+        ("", ": [brain] needs the key \"motors\""),
+        ("motors = 3\n", ":5: motors is 3, needs a list of tables"),
+        ("motors = [3]\n", ":5: motors is 3, needs a list of tables"),
+        ("motors = [{ area = \"o\" }]\n", ": [brain.motors[0]] needs the key \"channel\""),
+        ("motors = [{ channel = 1, area = \"o\" }]\n", ":5: channel is 1, needs one of 0 cmd_volts"),
+        ("motors = [{ channel = 0 }]\n", ": [brain.motors[0]] needs the key \"area\""),
+        ("motors = [{ channel = 0, area = \"o\", rest = -13 }]\n", ":5: rest is -13, needs a number from -5 to 5"),
+        ("motors = [{ channel = 0, area = \"o\", z = 1 }]\n", ":5: unknown key \"z\"; known: channel, area, x, y, coding, rest"),
+        ("[[brain.sensors]]\nchannel = \"la_speed\"\n", ":6: channel is \"la_speed\", needs one of 0 la_position, 1 la_velocity, 2 pend_velocity, 3 pend_position"),
+        ("sensors = [{ channel = 0, area = \"i\", coding = \"cubic\" }]\n", ":5: coding \"cubic\" is unknown; known: linear, fractional"),
+        ("sensors = [{ channel = 0, area = \"i\", x = 1048576 }]\n", ":5: x is 1048576, needs a whole number from 0 to 1048575"),
+        ("sensors = [{ channel = 0, area = \"i\", amount = 0 }]\n", ":5: amount is 0, needs a number above 0"),
+        ("bursts_per_tick = 0\n", ":5: bursts_per_tick is 0, needs a whole number from 1 to 4096"),
+        ("name = \"mppi\"\n", ":4: unknown key \"genome\"; known: name, samples, horizon, hold, sigma, sigma_min, temperature, rate_weight, energy_weight, terminal_multiplier, cost, twin"),
+        ("name = \"genome\"\nunits = \"new\"\n", ":6: units \"new\" is unknown; known: detect, fraction, legacy"),
+    ];
+    let with_genome = with_genome.map(|(tail, expected)| (format!("[body]\nname = \"rig\"\n[brain]\ngenome = \"g.json\"\n{tail}"), expected));
     let with_head = with_head.map(|(tail, expected)| (format!("{HEAD}{tail}"), expected));
-    for (text, expected) in cases.map(|(text, expected)| (text.to_owned(), expected)).into_iter().chain(with_head) {
+    for (text, expected) in cases.map(|(text, expected)| (text.to_owned(), expected)).into_iter().chain(with_head).chain(with_genome) {
         let error = Scenario::parse(&text, "s.toml", "s").expect_err(expected);
         assert_eq!(error.to_string(), format!("s.toml{expected}"), "{text}");
     }
@@ -45,6 +63,25 @@ fn the_effective_scenario_reads_back_as_itself() {
     assert_eq!(Scenario::parse(&text, "t.toml", "t").expect("correct"), scenario, "{text}");
     let BrainSpec::Mppi(mppi) = &scenario.brain else { panic!("{:?}", scenario.brain) };
     assert_eq!((mppi.sigma, mppi.cost["pend_position"], scenario.run.seed), (Some(3.0), 2.5, 16));
+}
+
+#[test]
+fn a_genome_is_wired_by_its_scenario_and_to_its_body_alone() {
+    let text = "[body]\nname = \"pendulum\"\n[brain]\ngenome = \"g.json\"\nbursts_per_tick = 2\nsilence = \"skips\"\n\
+                sensors = [{ channel = \"speed\", area = \"eye\", x = 1, coding = \"fractional\", amount = 2.5 }]\n\
+                [[brain.motors]]\nchannel = 0\narea = \"arm\"\nrest = -1\n";
+    let mut scenario = Scenario::parse(text, "s.toml", "s").expect("correct");
+    let written = scenario.to_toml().expect("plain numbers");
+    assert_eq!(Scenario::parse(&written, "t.toml", "s").expect("correct"), scenario, "{written}");
+    let BrainSpec::Genome(genome) = &scenario.brain else { panic!("{:?}", scenario.brain) };
+    assert_eq!((genome.sensors[0].channel, genome.sensors[0].amount, genome.motors[0].rest, genome.bursts_per_tick), (1, Some(2.5), Some(-1.0), 2));
+    let before = scenario.clone();
+    assert_eq!(scenario.set_body("rig").unwrap_err().to_string(), "body rig: the genome's sensors and motors are those of body pendulum");
+    scenario.set_body("pendulum").expect("its own");
+    scenario.set_brain("genome").expect("its own");
+    assert_eq!(scenario, before);
+    scenario.set_brain("lqr").expect("known");
+    assert!(scenario.set_brain("genome").unwrap_err().to_string().contains("wired to its body by a scenario"));
 }
 
 #[test]

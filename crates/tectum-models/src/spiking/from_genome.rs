@@ -1,9 +1,10 @@
 //! A genome as a network: its areas' neurons, its mappings' synapses, and the power area that feeds it.
 
+use serde::Serialize;
 use tectum::Result;
 
 use super::{Network, NetworkOptions, NeuronOptions, Neurons, Synapse, SynapseList};
-use crate::genome::{Area, AreaProperties, CoreArea, Genome, Morphology};
+use crate::genome::{Area, AreaProperties, CoreArea, Genome, Mapping, Morphology};
 
 /// What the power area's neurons receive in every burst.
 const POWER: f32 = 1.0;
@@ -78,20 +79,36 @@ fn neuron_options(properties: &AreaProperties, threshold: f32) -> NeuronOptions 
     }
 }
 
+/// What a mapping asks for and the network does not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undone {
+    /// Its synapses do not learn.
+    Plastic,
+    /// It makes no synapses, and what it feeds or grows is not formed.
+    Memory,
+    /// What it sends arrives in the next burst, not after so many.
+    Delay(u8),
+}
+
+/// What a mapping asks for and the network does not do.
+pub fn undone(mapping: &Mapping) -> Vec<Undone> {
+    let asked = [
+        mapping.plastic.then_some(Undone::Plastic),
+        matches!(mapping.morphology, Morphology::Plastic(_)).then_some(Undone::Memory),
+        (mapping.delay_bursts > 1).then_some(Undone::Delay(mapping.delay_bursts)),
+    ];
+    asked.into_iter().flatten().collect()
+}
+
 /// What the genome says and this network does not do.
 fn notes(genome: &Genome) -> Vec<String> {
-    let mut notes = Vec::new();
-    let plastic = genome.mappings().iter().filter(|mapping| mapping.plastic).count();
-    if plastic > 0 {
-        notes.push(format!("{plastic} mappings are plastic; their weights stay as they begin"));
-    }
-    let memories = genome.mappings().iter().filter(|mapping| matches!(mapping.morphology, Morphology::Plastic(_))).count();
-    if memories > 0 {
-        notes.push(format!("{memories} mappings feed memory areas, which form no neurons"));
-    }
-    let delayed = genome.mappings().iter().filter(|mapping| mapping.delay_bursts > 1).count();
-    if delayed > 0 {
-        notes.push(format!("{delayed} mappings have a delay; everything arrives in the next burst"));
-    }
-    notes
+    let undone: Vec<Undone> = genome.mappings().iter().flat_map(undone).collect();
+    let kinds: [(fn(&Undone) -> bool, &str); 3] = [
+        (|undone| *undone == Undone::Plastic, "are plastic; their weights stay as they begin"),
+        (|undone| *undone == Undone::Memory, "feed memory areas, which form no neurons"),
+        (|undone| matches!(undone, Undone::Delay(_)), "have a delay; everything arrives in the next burst"),
+    ];
+    let counted = kinds.map(|(is_kind, text)| (undone.iter().filter(|undone| is_kind(undone)).count(), text));
+    counted.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} mappings {text}")).collect()
 }

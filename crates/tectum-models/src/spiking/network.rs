@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use tectum::{Error, Result};
 
+use super::explanation::{self, ScaleLimit};
 use super::rule::{ALWAYS, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile, Silence};
 
 /// Binary places of a potential, at most.
@@ -76,6 +77,11 @@ pub struct Synapse {
 pub trait Rows: Send + Sync {
     /// Visits a source's synapses, the same ones in the same order each time.
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse));
+
+    /// Bytes that they take in memory; 0 for synapses that are made when they are visited.
+    fn bytes(&self) -> u64 {
+        0
+    }
 }
 
 /// Synapses in memory, by source.
@@ -113,6 +119,10 @@ impl Rows for SynapseList {
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse)) {
         let range = self.starts[source as usize] as usize..self.starts[source as usize + 1] as usize;
         self.synapses[range].iter().copied().for_each(visit);
+    }
+
+    fn bytes(&self) -> u64 {
+        (size_of_val(&self.starts[..]) + size_of_val(&self.synapses[..])) as u64
     }
 }
 
@@ -197,6 +207,8 @@ pub struct Network {
     pub(super) rows: Box<dyn Rows>,
     /// Whether a sum of 0 must be told from silence.
     pub(super) zero_sums_matter: bool,
+    /// What keeps potentials from having more binary places.
+    pub(super) scale: ScaleLimit,
     synapses: u64,
     /// Of all that decides what it does.
     pub(super) fingerprint: u64,
@@ -262,6 +274,11 @@ impl Network {
             let neuron = fits(0).unwrap_or(0);
             Error::invalid(format!("neuron {neuron} can receive {:.0} in one burst; at most {POTENTIAL_MAX} are possible", most[neuron]))
         })?;
+        let scale = match fits(fraction_bits + 1) {
+            _ if fraction_bits == FRACTION_BITS => ScaleLimit::Most,
+            Some(neuron) => ScaleLimit::Sum { neuron: neuron as u32, most: most[neuron] },
+            None => ScaleLimit::Threshold,
+        };
 
         let mut known: HashMap<Profile, u32> = HashMap::new();
         let (mut profiles, mut runs) = (Vec::new(), Vec::<(Range<u32>, u32)>::new());
@@ -282,17 +299,15 @@ impl Network {
             let share = if options.uniform_psp { 1 } else { degree.max(1) };
             if options.potential_driven_psp { share } else { super::rule::unit(u32::from(options.psp), fraction_bits, share) }
         });
-        // Neurons that may wait in their window for another arrival, or that only arrivals move on.
         let senders: Vec<u32> = senders.collect();
         for (range, profile) in &runs {
             let words = super::kernels::profile_words(&profiles[*profile as usize]);
             fingerprint = words.iter().fold(stirred(fingerprint, u64::from(range.end)), |hash, word| stirred(hash, u64::from(*word)));
         }
         let fingerprint = senders.iter().fold(stirred(fingerprint, u64::from(fraction_bits)), |hash, sender| stirred(hash, u64::from(*sender)));
-        let waits = |profile: &Profile| profile.chance != ALWAYS || profile.consecutive_limit != 0 || profile.threshold <= profile.rest;
-        let is_frozen = |profile: &Profile| options.silence == Silence::Skips && (profile.leak != 0 || profile.refractory != 0);
         Ok(Self {
-            zero_sums_matter: profiles.iter().any(|profile| waits(profile) || is_frozen(profile)),
+            zero_sums_matter: profiles.iter().any(|profile| explanation::zero_sums(profile, options.silence).is_some()),
+            scale,
             senders,
             fingerprint,
             synapses: out_degrees.iter().map(|&degree| u64::from(degree)).sum(),

@@ -3,6 +3,8 @@
 //! A potential is a fixed-point number of `fraction_bits` binary places, in an `i32` that stays within ±[`POTENTIAL_MAX`]. All
 //! additions of one burst's arrivals are exact, so their order does not matter.
 
+use serde::Serialize;
+
 /// The greatest potential; a sum beyond it stays there, as does one below its negative.
 pub const POTENTIAL_MAX: i32 = (1 << 30) - 1;
 /// A threshold that no potential reaches.
@@ -13,7 +15,8 @@ pub const LEAK_ONE: u32 = 1 << 16;
 pub const ALWAYS: u32 = u32::MAX;
 
 /// What a burst in which nothing arrives does to a neuron.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Silence {
     /// It leaks, its refractory period runs, and it breaks a series of firings. Made up for when the neuron is next touched.
     #[default]

@@ -4,21 +4,27 @@
 //! burst: propagate (what fired in the burst before) → inject → dynamics → what fires, in a list on the device
 //! ```
 
+mod layout;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use tectum::{Api, DType, Device, Error, Executable, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::connectome::{self, Part};
+use super::explanation;
 use super::kernels::{HEADER, Kernels, PROFILE_WORDS, profile_words};
 use super::network::Network;
 use super::rule::{POTENTIAL_MAX, Silence};
 use crate::snapshot::{Array, Snapshot};
+pub use layout::{MemoryUse, ShardLayout, layout};
 
 /// Neurons from which a part for each thread is worth it.
 const SHARED_FROM_NEURONS: u32 = 1 << 15;
 /// Workgroups that walk rows.
 const WALKERS: u32 = 2048;
+/// Bursts of the longest refractory period with its snooze, and the next.
+const LONGEST_PAUSE: u32 = 2 * (1 << 16);
 /// Names of a neuron's numbers in a snapshot.
 const PLANES: [&str; 4] = ["potential", "last", "ready", "consecutive"];
 /// Bursts of the plan that runs several at once.
@@ -33,11 +39,13 @@ pub struct SimulationOptions {
     pub most_inputs: usize,
     /// Parts that the targets of a device are split into; by its size if none.
     pub parts: Option<u32>,
+    /// Neurons whose firings come back with every run, for [`Simulation::has_fired`].
+    pub watched: Vec<Range<u32>>,
 }
 
 impl Default for SimulationOptions {
     fn default() -> Self {
-        Self { steady: Vec::new(), most_inputs: 4096, parts: None }
+        Self { steady: Vec::new(), most_inputs: 4096, parts: None, watched: Vec::new() }
     }
 }
 
@@ -81,6 +89,7 @@ struct Views {
     totals: View,
     head: View,
     events: View,
+    watched: Option<View>,
 }
 
 /// The targets that one device has.
@@ -91,6 +100,8 @@ struct Shard {
     batch: Option<Executable>,
     /// Spikes, marks and events as the device last told them.
     told: [u32; 4],
+    /// The bits of the last burst's firings, of the shape's watched words.
+    watched: Vec<u32>,
     shape: Shape,
 }
 
@@ -104,6 +115,8 @@ struct Shape {
     list_at: usize,
     bits_at: usize,
     bit_words: usize,
+    /// Words of bits that come back with every run.
+    watched: Vec<Range<usize>>,
 }
 
 impl Simulation {
@@ -161,8 +174,12 @@ impl Simulation {
     /// Runs so many bursts.
     ///
     /// # Errors
-    /// What the devices report; the run cannot go on then.
+    /// `Unsupported` past the last number that a burst can have; what the devices report, and the run cannot go on then.
     pub fn run(&mut self, bursts: u32) -> Result<SpikeCounts> {
+        if self.counts.bursts.checked_add(bursts).is_none_or(|last| last > u32::MAX - LONGEST_PAUSE) {
+            return Err(Error::unsupported(format!("{bursts} bursts after burst {}: their numbers end at {}", self.counts.bursts, u32::MAX - LONGEST_PAUSE)));
+        }
+        self.stats = RunStats::default();
         let mut left = bursts;
         while left > 0 {
             let taken = match &self.shards[..] {
@@ -177,7 +194,6 @@ impl Simulation {
 
     fn submit(&mut self, bursts: u32) -> Result<()> {
         let burst = self.counts.bursts + 1;
-        self.stats = RunStats::default();
         for shard in &mut self.shards {
             self.stats.add(&shard.submit(burst, bursts, &self.inputs)?);
         }
@@ -202,9 +218,21 @@ impl Simulation {
         Ok(())
     }
 
-    /// What the devices counted in the last submission.
+    /// What the devices counted in the last run.
     pub fn stats(&self) -> RunStats {
         self.stats
+    }
+
+    /// Whether a neuron fired in the last burst that ran here; false before the first and after a state was taken up.
+    ///
+    /// # Cost
+    /// No transfer: the firings of watched neurons came with the run.
+    ///
+    /// # Panics
+    /// If the neuron is not in [`SimulationOptions::watched`]: a mistake in the calling code.
+    pub fn has_fired(&self, neuron: u32) -> bool {
+        let shard = self.shards.iter().find(|shard| shard.targets.contains(&neuron));
+        shard.and_then(|shard| shard.has_fired(neuron)).unwrap_or_else(|| panic!("neuron {neuron} is not watched"))
     }
 
     /// The code objects that run: kernel and content hash.
@@ -257,7 +285,13 @@ impl Simulation {
         }
         let counts = snapshot.u64("counts", 4)?;
         let bursts = u32::try_from(counts[0]).map_err(|_| Error::data(format!("the snapshot is of burst {}", counts[0])))?;
-        if planes[0].iter().any(|potential| (*potential as i32).unsigned_abs() > POTENTIAL_MAX as u32) || planes.get(1).is_some_and(|last| last.iter().any(|last| *last > bursts)) {
+        let beyond = |plane: usize, most: u32| planes.get(plane).is_some_and(|values| values.iter().any(|value| *value > most));
+        let most_ready = bursts.saturating_add(LONGEST_PAUSE);
+        if planes[0].iter().any(|potential| (*potential as i32).unsigned_abs() > POTENTIAL_MAX as u32)
+            || beyond(1, bursts)
+            || beyond(2, most_ready)
+            || beyond(3, u32::from(u16::MAX))
+        {
             return Err(Error::data("the snapshot has a neuron that is in no possible state"));
         }
         for shard in &mut self.shards {
@@ -270,6 +304,7 @@ impl Simulation {
             shard.single.write_state::<f32>(shard.views.state, bytemuck::cast_slice(&state))?;
             shard.single.write_state::<f32>(shard.views.sums, &vec![0.0; shard.views.sums.len()])?;
             shard.set_list(fired)?;
+            shard.watched.fill(0);
         }
         self.inputs.clear();
         self.counts = SpikeCounts { bursts, spikes: counts[1], events: counts[2], spike_hash: counts[3] };
@@ -334,7 +369,8 @@ impl Shard {
             }
             false => None,
         };
-        Ok(Self { targets, views, single, batch, told: [0; 4], shape })
+        let watched = vec![0; shape.watched.iter().map(Range::len).sum()];
+        Ok(Self { targets, views, single, batch, told: [0; 4], watched, shape })
     }
 
     fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)]) -> Result<RunStats> {
@@ -347,13 +383,29 @@ impl Shard {
         executable.run()
     }
 
-    /// Spikes, both marks and events since they were last asked for.
+    /// Spikes, both marks and events since they were last asked for; keeps the bits of watched neurons.
     fn news(&mut self, bursts: u32) -> [u32; 4] {
         let executable = if bursts > 1 { self.batch.as_ref().unwrap_or(&self.single) } else { &self.single };
+        if let Some(view) = self.views.watched {
+            self.watched.copy_from_slice(executable.output::<u32>(view));
+        }
         let (head, events) = (executable.output::<u32>(self.views.head), executable.output::<u32>(self.views.events));
         let now = [head[1], head[2], head[3], events[0]];
         let before = std::mem::replace(&mut self.told, now);
         [0, 1, 2, 3].map(|index| now[index].wrapping_sub(before[index]))
+    }
+
+    /// Whether a neuron fired in the last burst; none if it is not watched.
+    fn has_fired(&self, neuron: u32) -> Option<bool> {
+        let i = (neuron - self.targets.start) as usize;
+        let mut at = 0;
+        for words in &self.shape.watched {
+            if words.contains(&(i / 32)) {
+                return Some(self.watched[at + i / 32 - words.start] >> (i % 32) & 1 != 0);
+            }
+            at += words.len();
+        }
+        None
     }
 
     /// What fired, with what each firing sends.
@@ -414,15 +466,17 @@ impl Shape {
         let len = count.div_ceil(options.parts.unwrap_or(natural).max(1)).next_multiple_of(2048).min(connectome::PART_NEURONS) as usize;
         let ranges: Vec<Range<u32>> = targets.clone().step_by(len).map(|first| first..(first + len as u32).min(targets.end)).collect();
         let padded = ranges.len() * len;
-        let counts = network.options.silence == Silence::Counts;
-        let has_past = |profile: &super::rule::Profile| profile.refractory != 0 || profile.consecutive_limit != 0 || (counts && profile.leak != 0);
+        // All of a network may fire at once, and every shard is told.
+        let room = padded.max(network.neurons().next_multiple_of(2048) as usize);
+        let has_past = |profile: &super::rule::Profile| explanation::past(profile, network.options.silence).is_some();
         Self {
+            watched: watched_words(&options.watched, &targets),
             targets,
             len,
             planes: if network.profiles.iter().any(has_past) { 4 } else { 1 },
             tracked: network.zero_sums_matter,
             list_at: HEADER,
-            bits_at: HEADER + 2 * padded,
+            bits_at: HEADER + 2 * room,
             bit_words: padded / 32,
             ranges,
         }
@@ -437,6 +491,23 @@ impl Shape {
     fn potential_at(&self, i: usize) -> usize {
         i / self.len * self.planes * self.len + i % self.len
     }
+}
+
+/// The words of bits that hold some neurons' firings, ascending and none twice: in whole runs of 64 words, at which views may begin.
+fn watched_words(watched: &[Range<u32>], targets: &Range<u32>) -> Vec<Range<usize>> {
+    const NEURONS: u32 = 32 * 64;
+    let inside = watched.iter().map(|range| range.start.max(targets.start)..range.end.min(targets.end)).filter(|range| !range.is_empty());
+    let runs = inside.map(|range| (range.start - targets.start) / NEURONS..(range.end - targets.start).div_ceil(NEURONS));
+    let mut runs: Vec<Range<u32>> = runs.collect();
+    runs.sort_unstable_by_key(|run| run.start);
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for run in runs.into_iter().map(|run| 64 * run.start as usize..64 * run.end as usize) {
+        match merged.last_mut() {
+            Some(last) if run.start <= last.end => last.end = last.end.max(run.end),
+            _ => merged.push(run),
+        }
+    }
+    merged
 }
 
 /// The injections into a shard's neurons, numbered within it: neuron and amount in turn.
@@ -476,6 +547,10 @@ fn record(source: &Source<'_>, bursts: u32) -> Result<(Plan, Views)> {
         totals: plan.state("totals", DType::F32, HEADER),
         head: plan.output("head", DType::U32, HEADER),
         events: plan.output("events", DType::U32, HEADER),
+        watched: match shape.watched.iter().map(Range::len).sum() {
+            0 => None,
+            words => Some(plan.output("watched", DType::U32, words)),
+        },
     };
     let [state, fired, totals] = [views.state, views.fired, views.totals].map(|view| view.reinterpret(DType::U32));
     let sums = views.sums.reinterpret(DType::I32);
@@ -528,6 +603,13 @@ fn record(source: &Source<'_>, bursts: u32) -> Result<(Plan, Views)> {
     }
     plan.copy(fired.part(0..HEADER), views.head)?;
     plan.copy(totals, views.events)?;
+    if let Some(view) = views.watched {
+        let mut at = 0;
+        for words in &shape.watched {
+            plan.copy(fired.part(shape.bits_at + words.start..shape.bits_at + words.end), view.part(at..at + words.len()))?;
+            at += words.len();
+        }
+    }
     Ok((plan.finish()?, views))
 }
 

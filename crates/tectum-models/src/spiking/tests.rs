@@ -150,6 +150,38 @@ fn batches_of_bursts_are_bursts() {
 }
 
 #[test]
+fn watched_neurons_are_told_as_the_list_has_them() {
+    let devices = [vec![cpu()], vec![cpu(); 3]].into_iter().chain(Device::open("vulkan:0").map_err(|error| eprintln!("skipped: {error}")).map(|device| vec![device]));
+    let mut neurons = Neurons::default();
+    neurons.add(20_000, &NeuronOptions { excitability: 0.5, uniform_psp: true, ..NeuronOptions::default() }).unwrap();
+    // Every neuron reaches the one 4,999 after it, so half of what fires does so again.
+    let synapse = |source: u32| (source, Synapse { target: (source + 4_999) % 20_000, weight: 1, inhibitory: false });
+    let rows = SynapseList::new(neurons.len(), &(0..20_000).map(synapse).collect::<Vec<_>>()).unwrap();
+    let network = Arc::new(Network::new(&neurons, Box::new(rows), NetworkOptions::default()).unwrap());
+    // One run of words, two that touch, one at the end.
+    let watched = vec![19_990..20_000, 2_040..2_060, 70..75, 4_100..4_101, 10_239..10_240];
+    for devices in devices {
+        let options = SimulationOptions { most_inputs: 20_000, watched: watched.clone(), ..SimulationOptions::default() };
+        let mut simulation = Simulation::sharded(network.clone(), &devices, &options).unwrap();
+        assert!(!simulation.has_fired(70));
+        let mut told = 0;
+        for bursts in [1, 1, 2, 16, 1, 17] {
+            simulation.inject(&(0..20_000).map(|neuron| (neuron, 1.0)).collect::<Vec<_>>()).unwrap();
+            simulation.run(bursts).unwrap();
+            let fired = simulation.fired().unwrap();
+            for neuron in watched.iter().cloned().flatten() {
+                assert_eq!(simulation.has_fired(neuron), fired.binary_search(&neuron).is_ok(), "neuron {neuron} after {bursts} on {devices:?}");
+                told += u32::from(simulation.has_fired(neuron));
+            }
+        }
+        assert!(told > 20, "{told}");
+        let snapshot = simulation.snapshot().unwrap();
+        simulation.restore(&snapshot).unwrap();
+        assert!(watched.iter().cloned().flatten().all(|neuron| !simulation.has_fired(neuron)));
+    }
+}
+
+#[test]
 fn a_snapshot_goes_on_as_if_nothing_had_been() {
     for seed in 500..540 {
         let case = case(seed);
@@ -176,6 +208,54 @@ fn a_snapshot_goes_on_as_if_nothing_had_been() {
         assert_eq!(other.counts(), whole.counts(), "seed {seed}");
         assert_eq!(other.potentials().expect("it works"), whole.potentials().expect("it works"), "seed {seed}");
     }
+}
+
+#[test]
+fn snapshots_with_impossible_states_are_refused_or_run() {
+    use crate::snapshot::{Array, Snapshot};
+    let network = network(&case(3));
+    let neurons = network.neurons() as usize;
+    let mut simulation = Simulation::new(network.clone(), &cpu(), &SimulationOptions::default()).expect("it works");
+    simulation.inject(&[(0, 50.0)]).expect("it works");
+    simulation.run(9).expect("it works");
+    let whole = simulation.snapshot().expect("it works");
+    let random = &mut Random(8);
+    let (mut refused, mut ran) = (0, 0);
+    for _ in 0..2000 {
+        let mut hostile = whole.clone();
+        for _ in 0..=random.below(3) {
+            let value = random.pick(&[0, 1, 9, 10, 70_000, 1 << 30, u32::MAX - 1, u32::MAX]);
+            let name = random.pick(&["potential", "last", "ready", "consecutive", "fired", "counts", "network"]);
+            match name {
+                "counts" | "network" => {
+                    let mut words = whole.u64(name, whole.len_of(name).expect("it is there")).expect("it is there").to_vec();
+                    let at = random.below(words.len() as u64) as usize;
+                    words[at] = u64::from(value) << random.below(33);
+                    hostile.insert(name, Array::U64(words));
+                }
+                name if whole.len_of(name).is_some() => {
+                    let length = random.pick(&[neurons, neurons, neurons, neurons + 1, 0, 2, 4]);
+                    hostile.insert(name, Array::U32((0..length).map(|_| value.wrapping_add(random.below(2) as u32)).collect()));
+                }
+                _ => {}
+            }
+        }
+        let before = simulation.snapshot().expect("it works");
+        match simulation.restore(&hostile) {
+            Ok(()) => {
+                // Whatever it is, it can be run from, up to the end of the numbers.
+                let _ = simulation.run(3);
+                ran += 1;
+            }
+            Err(_) => {
+                assert_eq!(simulation.snapshot().expect("it works"), before, "nothing changed");
+                refused += 1;
+            }
+        }
+        simulation.restore(&whole).expect("it works");
+    }
+    assert!(refused > 100 && ran > 100, "{refused} refused, {ran} ran");
+    assert!(simulation.restore(&Snapshot::default()).is_err());
 }
 
 #[test]

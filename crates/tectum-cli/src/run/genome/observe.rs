@@ -1,0 +1,161 @@
+//! Watching a genome's run: the live raster, pictures, a recording. Where nobody watches, nothing is read from the device.
+
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tectum::{Error, Result};
+use tectum_models::genome::Genome;
+use tectum_models::recording::SpikeRecorder;
+use tectum_models::spiking::{Simulation, SpikeCounts};
+
+use super::plot::Pictures;
+use super::raster::LiveRaster;
+use crate::run::RunArgs;
+
+/// What is watched of a genome.
+#[derive(Args)]
+pub struct ObserveArgs {
+    /// Of a genome: draws raster.png and rates.png, firings and rates of each area over the bursts, into this folder.
+    #[arg(long, value_name = "DIR")]
+    plot: Option<PathBuf>,
+    /// Of a genome: records the firings of each area in each burst.
+    #[arg(long, value_name = "FILE.mcap")]
+    record: Option<PathBuf>,
+}
+
+impl ObserveArgs {
+    /// The first of these that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        self.plot.as_ref().map(|_| "--plot").or(self.record.as_ref().map(|_| "--record"))
+    }
+}
+
+/// All that watches a run.
+pub struct Observer {
+    areas: Vec<Range<u32>>,
+    firings: Vec<u32>,
+    raster: Option<LiveRaster>,
+    pictures: Option<(PathBuf, Pictures)>,
+    recording: Option<Recording>,
+}
+
+/// A recording in the making; it gets its name when it is whole, and is taken away if it never is.
+struct Recording {
+    recorder: Option<SpikeRecorder<BufWriter<File>>>,
+    partial: PathBuf,
+    complete: PathBuf,
+}
+
+impl Observer {
+    /// Makes what the command line asks for, for a run of so many bursts after `first`; the live raster where people look at it.
+    ///
+    /// # Errors
+    /// `Io`, naming the path, for a folder or file that cannot be made.
+    pub fn new(genome: &Genome, args: &RunArgs, first: u32, bursts: u32) -> Result<Self> {
+        let ObserveArgs { plot, record } = &args.genome.observe;
+        if let Some(folder) = plot {
+            std::fs::create_dir_all(folder).map_err(|source| Error::io(folder.display(), source))?;
+        }
+        let is_looked_at = std::io::stdout().is_terminal() && !args.quiet && !args.json;
+        Ok(Self {
+            areas: genome.areas().iter().map(|area| area.neurons.clone()).collect(),
+            firings: vec![0; genome.areas().len()],
+            raster: is_looked_at.then(|| LiveRaster::new(genome)),
+            pictures: plot.clone().map(|folder| (folder, Pictures::new(genome, first, bursts))),
+            recording: record.as_deref().map(|path| Recording::new(path, genome)).transpose()?,
+        })
+    }
+
+    /// Runs so many bursts: one by one where something watches, else as they are.
+    ///
+    /// # Errors
+    /// What the device reports; a standard output or a file that cannot be written.
+    pub fn run(&mut self, simulation: &mut Simulation, bursts: u32) -> Result<SpikeCounts> {
+        if self.raster.is_none() && self.pictures.is_none() && self.recording.is_none() {
+            return simulation.run(bursts);
+        }
+        for _ in 0..bursts {
+            simulation.run(1)?;
+            self.watch(simulation.counts().bursts, &simulation.fired()?)?;
+        }
+        Ok(simulation.counts())
+    }
+
+    /// Completes what is left on disk, and clears the raster.
+    ///
+    /// # Errors
+    /// `Io` or `Data`, naming the path.
+    pub fn finish(self) -> Result<()> {
+        if let Some(raster) = self.raster {
+            raster.finish()?;
+        }
+        if let Some((folder, pictures)) = self.pictures {
+            pictures.draw(&folder)?;
+        }
+        self.recording.map_or(Ok(()), Recording::finish)
+    }
+
+    fn watch(&mut self, burst: u32, fired: &[u32]) -> Result<()> {
+        count(&self.areas, fired, &mut self.firings);
+        if let Some((_, pictures)) = &mut self.pictures {
+            pictures.add(burst, fired, &self.firings);
+        }
+        if let Some(Recording { recorder: Some(recorder), partial, .. }) = &mut self.recording {
+            recorder.push(burst, &self.firings).map_err(|error| error.at(partial.display()))?;
+        }
+        match &mut self.raster {
+            Some(raster) => raster.add(burst, &self.firings),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many of some ascending neurons are in each area; areas follow one another.
+fn count(areas: &[Range<u32>], fired: &[u32], counts: &mut [u32]) {
+    let mut rest = fired;
+    for (area, count) in areas.iter().zip(counts) {
+        let inside = rest.partition_point(|neuron| *neuron < area.end);
+        *count = inside as u32;
+        rest = &rest[inside..];
+    }
+}
+
+impl Recording {
+    fn new(complete: &Path, genome: &Genome) -> Result<Self> {
+        let partial = complete.with_extension("partial");
+        let file = File::create(&partial).map_err(|source| Error::io(partial.display(), source))?;
+        let mut recording = Self { recorder: None, partial, complete: complete.to_owned() };
+        recording.recorder = Some(SpikeRecorder::new(BufWriter::new(file), genome)?);
+        Ok(recording)
+    }
+
+    fn finish(mut self) -> Result<()> {
+        if let Some(recorder) = self.recorder.take() {
+            let file = recorder.finish().map_err(|error| error.at(self.partial.display()))?;
+            file.into_inner().map_err(|error| Error::io(self.partial.display(), error.into_error()))?;
+        }
+        std::fs::rename(&self.partial, &self.complete).map_err(|source| Error::io(self.complete.display(), source))
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // After a rename there is nothing of this name; after a failure there is nobody to tell.
+        let _ = std::fs::remove_file(&self.partial);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn firings_are_counted_by_area() {
+        let mut counts = [9; 4];
+        count(&[0..1, 1..5, 5..6, 6..20], &[0, 1, 4, 6, 19], &mut counts);
+        assert_eq!(counts, [1, 2, 0, 2]);
+    }
+}

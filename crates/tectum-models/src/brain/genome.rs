@@ -1,0 +1,116 @@
+//! A genome's spiking network as a brain: channels of the observation written to input areas, channels of the action read from
+//! output areas.
+//!
+//! ```text
+//! observation → voxels along z, injected before the tick's first burst → bursts_per_tick bursts → what fires in the last → action
+//! ```
+
+mod coding;
+mod wiring;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tectum::{Device, Result, RunStats};
+
+use self::wiring::Wiring;
+use super::{Brain, Rebuild};
+use crate::body::BodySpec;
+use crate::genome::{Genome, GenomeOptions};
+use crate::scenario::GenomeSpec;
+use crate::snapshot::Snapshot;
+use crate::spiking::{Connected, Network, NetworkOptions, Simulation, SimulationOptions, connect};
+
+/// A genome that runs.
+///
+/// # Numerics
+/// Spikes are the same on every device, and the codings are arithmetic of the host: so are actions.
+///
+/// # Cost
+/// A tick is one run of the network: for one burst an upload, a submission, a download.
+pub struct GenomeBrain {
+    origin: Arc<Origin>,
+    simulation: Simulation,
+    device: Device,
+    injected: Vec<(u32, f32)>,
+}
+
+/// What it is made from, kept on the host to make it anew elsewhere.
+struct Origin {
+    network: Arc<Network>,
+    steady: Vec<(u32, f32)>,
+    wiring: Wiring,
+    bursts_per_tick: u32,
+    notes: Vec<String>,
+}
+
+impl GenomeBrain {
+    /// Reads and connects the genome, wires it to a body and puts it on a device.
+    ///
+    /// # Errors
+    /// As [`Genome::read`] and [`Network::new`]; `Invalid`, naming the key, for wiring that does not fit genome or body; what the
+    /// device reports.
+    pub fn new(spec: &GenomeSpec, body: &BodySpec, device: &Device, seed: u64) -> Result<Self> {
+        let genome = Genome::read(Path::new(&spec.genome), &GenomeOptions { units: spec.units, strict: false })?;
+        let wiring = Wiring::new(spec, &genome, body)?;
+        let defaults = NetworkOptions::default();
+        let most_injected = defaults.most_injected.max(wiring.most_injected());
+        let options = NetworkOptions { silence: spec.silence, seed: seed as u32, most_injected };
+        let Connected { network, steady, notes } = connect(&genome, seed, options).map_err(|error| error.at(&spec.genome))?;
+        let origin = Origin { network: Arc::new(network), steady, wiring, bursts_per_tick: spec.bursts_per_tick, notes };
+        Self::from_origin(Arc::new(origin), device)
+    }
+
+    fn from_origin(origin: Arc<Origin>, device: &Device) -> Result<Self> {
+        let most_inputs = origin.wiring.most_inputs();
+        let options = SimulationOptions { steady: origin.steady.clone(), most_inputs, watched: origin.wiring.watched(), ..SimulationOptions::default() };
+        let mut simulation = Simulation::new(origin.network.clone(), device, &options)?;
+        // Drivers compile at the first launch: it is done here, not in the first tick.
+        let first = simulation.snapshot()?;
+        simulation.run(origin.bursts_per_tick)?;
+        simulation.restore(&first)?;
+        Ok(Self { simulation, device: device.clone(), injected: Vec::with_capacity(most_inputs), origin })
+    }
+}
+
+impl Brain for GenomeBrain {
+    fn name(&self) -> &'static str {
+        "genome"
+    }
+
+    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        self.origin.wiring.sense(observation, &mut self.injected);
+        self.simulation.inject(&self.injected)?;
+        self.simulation.run(self.origin.bursts_per_tick)?;
+        self.origin.wiring.act(|neuron| self.simulation.has_fired(neuron), action);
+        Ok(self.simulation.stats())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        self.simulation.snapshot()
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
+        self.simulation.restore(snapshot)
+    }
+
+    fn rebuild(&self) -> Option<Rebuild> {
+        let origin = self.origin.clone();
+        Some(Box::new(move |device| Ok(Box::new(GenomeBrain::from_origin(origin, device)?))))
+    }
+
+    fn device(&self) -> Option<&Device> {
+        Some(&self.device)
+    }
+
+    fn code(&self) -> Vec<(String, u64)> {
+        self.simulation.code().to_vec()
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.origin.notes
+    }
+}

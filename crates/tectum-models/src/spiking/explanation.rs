@@ -1,0 +1,114 @@
+//! Why a network runs as it does, as data.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use super::network::Network;
+use super::rule::{ALWAYS, Profile, Silence};
+
+/// Why a network runs as it does, whatever the device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NetworkExplanation {
+    /// Neurons.
+    pub neurons: u32,
+    /// Synapses.
+    pub synapses: u64,
+    /// Kinds of neurons: those that agree in all their numbers share a row of constants.
+    pub profiles: usize,
+    /// Binary places of a potential.
+    pub fraction_bits: u32,
+    /// Why there are not more.
+    pub scale: ScaleLimit,
+    /// Neurons for which an arrival whose sum is 0 differs from none; if there are any, arrivals are marked beside the sums.
+    pub zero_sums: Vec<(Range<u32>, ZeroSums)>,
+    /// Neurons with more to remember than their potential; if there are any, each has four planes of state in place of one.
+    pub past: Vec<(Range<u32>, Past)>,
+    /// Bytes of the synapses as the host keeps them, to pack them for another device.
+    pub host_synapse_bytes: u64,
+}
+
+/// What keeps potentials from having more binary places.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScaleLimit {
+    /// Nothing: there are as many as are of use.
+    Most,
+    /// What a neuron may receive in one burst.
+    Sum {
+        /// The first neuron for which one place more would not be safe.
+        neuron: u32,
+        /// In units of psp · weight, without injections.
+        most: f64,
+    },
+    /// The greatest threshold, limit or resting potential.
+    Threshold,
+}
+
+/// Why a sum of 0 must be told from silence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ZeroSums {
+    /// A neuron draws whether it fires: one that did not draws again at any arrival.
+    Draws,
+    /// A neuron that was stopped by its consecutive limit may fire at any arrival.
+    Limited,
+    /// Its threshold is not above its rest, so any arrival makes it fire.
+    FiresAtRest,
+    /// Silence skips: its leak and refractory period go on at arrivals alone.
+    Frozen,
+}
+
+/// What a neuron remembers beside its potential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Past {
+    /// Its refractory period.
+    Refractory,
+    /// Its firings in a row.
+    Limited,
+    /// The burst of its last arrival, from which the leak is made up for.
+    Leaks,
+}
+
+impl Network {
+    /// Why the network runs as it does.
+    pub fn explain(&self) -> NetworkExplanation {
+        let runs = || self.runs.iter().map(|(range, profile)| (range.clone(), &self.profiles[*profile as usize]));
+        let silence = self.options.silence;
+        NetworkExplanation {
+            neurons: self.neurons(),
+            synapses: self.synapses(),
+            profiles: self.profiles.len(),
+            fraction_bits: self.fraction_bits,
+            scale: self.scale,
+            zero_sums: runs().filter_map(|(range, profile)| Some((range, zero_sums(profile, silence)?))).collect(),
+            past: runs().filter_map(|(range, profile)| Some((range, past(profile, silence)?))).collect(),
+            host_synapse_bytes: self.rows.bytes(),
+        }
+    }
+}
+
+/// Whether, and why, a neuron may wait in its window for another arrival, or is moved on by arrivals alone.
+pub(super) fn zero_sums(profile: &Profile, silence: Silence) -> Option<ZeroSums> {
+    if profile.chance != ALWAYS {
+        Some(ZeroSums::Draws)
+    } else if profile.consecutive_limit != 0 {
+        Some(ZeroSums::Limited)
+    } else if profile.threshold <= profile.rest {
+        Some(ZeroSums::FiresAtRest)
+    } else {
+        (silence == Silence::Skips && (profile.leak != 0 || profile.refractory != 0)).then_some(ZeroSums::Frozen)
+    }
+}
+
+/// Whether, and why, a neuron's state is more than its potential.
+pub(super) fn past(profile: &Profile, silence: Silence) -> Option<Past> {
+    if profile.refractory != 0 {
+        Some(Past::Refractory)
+    } else if profile.consecutive_limit != 0 {
+        Some(Past::Limited)
+    } else {
+        (silence == Silence::Counts && profile.leak != 0).then_some(Past::Leaks)
+    }
+}

@@ -1,0 +1,79 @@
+//! What a network takes on devices, before anything is put there.
+
+use std::ops::Range;
+
+use serde::Serialize;
+use tectum::{Api, Device};
+
+use super::super::kernels::{HEADER, PROFILE_WORDS};
+use super::{Network, Shape, SimulationOptions};
+use crate::spiking::connectome;
+
+/// What one device has of a network.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShardLayout {
+    /// The device's id.
+    pub device: String,
+    /// The neurons that it has.
+    pub targets: Range<u32>,
+    /// What they are split into: on the CPU what threads share out, on others one launch each.
+    pub parts: Vec<Range<u32>>,
+    /// Numbers of a neuron's state.
+    pub state_planes: usize,
+    /// Whether arrivals are marked beside the sums.
+    pub marks_arrivals: bool,
+    /// Bytes by kind.
+    pub memory: Vec<MemoryUse>,
+}
+
+/// Bytes of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MemoryUse {
+    /// What they hold.
+    pub what: &'static str,
+    /// How many.
+    pub bytes: u64,
+}
+
+/// What each device will have of a network, as [`super::Simulation::sharded`] puts it there.
+///
+/// # Cost
+/// One pass over the synapses; nothing is allocated for them.
+pub fn layout(network: &Network, devices: &[Device], options: &SimulationOptions) -> Vec<ShardLayout> {
+    let ranges = connectome::split(network.neurons(), devices.len() as u32);
+    let mut synapses = vec![0u64; ranges.len()];
+    for source in 0..network.neurons() {
+        network.rows.visit(source, &mut |synapse| synapses[ranges.partition_point(|range| range.end <= synapse.target)] += 1);
+    }
+    let is_alone = ranges.len() == 1;
+    let shards = ranges.into_iter().zip(devices).zip(synapses);
+    shards.map(|((range, device), synapses)| shard(network, range, device, options, (synapses, is_alone))).collect()
+}
+
+fn shard(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, (synapses, is_alone): (u64, bool)) -> ShardLayout {
+    let is_cpu = device.info().api == Api::Cpu;
+    let shape = Shape::new(network, targets.clone(), device, options);
+    let (parts, neurons) = (shape.ranges.len() as u64, u64::from(network.neurons()));
+    // The CPU's plan of several bursts has its constants again, and its twins have profiles by runs of neurons.
+    let plans = if is_cpu && is_alone { 2 } else { 1 };
+    let profiles = network.profiles.len() as u64 * 4 * PROFILE_WORDS as u64;
+    let words = |count: usize| 4 * count as u64;
+    let memory = [
+        ("synapses", 4 * synapses),
+        ("row starts", parts * (neurons + 1) * if is_cpu { 8 } else { 4 }),
+        ("units of senders", plans * 4 * neurons),
+        ("constants of neurons", if is_cpu { profiles + 16 * network.runs.len() as u64 } else { profiles + 4 * targets.len() as u64 }),
+        ("state", words(shape.planes * shape.ranges.len() * shape.len)),
+        ("sums", words(shape.ranges.len() * shape.chunk())),
+        ("firings", words(shape.bits_at + shape.bit_words)),
+        ("inputs and outputs", plans * words(1 + 1 + 2 * options.most_inputs + 3 * HEADER + shape.watched.iter().map(Range::len).sum::<usize>())),
+    ];
+    ShardLayout {
+        device: device.info().id.clone(),
+        targets,
+        parts: shape.ranges.clone(),
+        state_planes: shape.planes,
+        marks_arrivals: shape.tracked,
+        memory: memory.map(|(what, bytes)| MemoryUse { what, bytes }).to_vec(),
+    }
+}
