@@ -26,7 +26,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     Devices(devices::DevicesArgs),
     Check(check::CheckArgs),
     Verify(verify::VerifyArgs),

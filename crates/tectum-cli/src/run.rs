@@ -55,8 +55,8 @@ pub struct RunArgs {
     /// A recording of the rig to train the twin on.
     #[arg(long, value_name = "RIG.CSV")]
     data: Option<String>,
-    /// Goes on from the snapshot in this run folder, with its scenario unless another is named.
-    #[arg(long, value_name = "DIR")]
+    /// Goes on from the snapshot in this run folder, with its scenario unless another is named; of a genome, from a snapshot file.
+    #[arg(long, value_name = "DIR|FILE")]
     resume: Option<PathBuf>,
     /// Where run folders are made.
     #[arg(long, value_name = "DIR", default_value = "runs")]
@@ -91,7 +91,7 @@ enum ClockArg {
 /// fault after it still completes the run folder.
 pub fn run(args: &RunArgs) -> Result<()> {
     if let Some(path) = args.scenario.as_deref().filter(|path| path.ends_with(".atlas")) {
-        return match of_scenarios(args).or(args.seed.map(|_| "--seed")).or(args.genome.given()) {
+        return match of_scenarios(args).or(args.seed.map(|_| "--seed")).or(args.resume.as_ref().map(|_| "--resume")).or(args.genome.given()) {
             Some(option) => Err(Error::invalid(format!("run {path}: {option} is not for programs, and this is one"))),
             None => program::run(path, args),
         };
@@ -143,7 +143,6 @@ fn of_scenarios(args: &RunArgs) -> Option<&'static str> {
         ("--brain", args.brain.is_some()),
         ("--body", args.body.is_some()),
         ("--data", args.data.is_some()),
-        ("--resume", args.resume.is_some()),
         ("--trace", args.trace),
         ("--inject", !args.inject.is_empty()),
         ("--no-plots", args.no_plots),

@@ -11,13 +11,16 @@ mod kernels;
 mod network;
 pub mod rule;
 mod simulation;
+mod stimulus;
 
 pub use bench::suite;
 pub use explanation::{NetworkExplanation, Past, ScaleLimit, ZeroSums};
 pub use from_genome::{Connected, Undone, connect, undone};
+pub use kernels::kernels;
 pub use network::{Network, NetworkOptions, NeuronOptions, Neurons, Rows, Synapse, SynapseList};
 pub use rule::Silence;
 pub use simulation::{MemoryUse, ShardLayout, Simulation, SimulationOptions, SpikeCounts, layout};
+pub use stimulus::Stimulus;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ mod observe;
 mod plot;
 mod raster;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,7 +12,8 @@ use clap::Args;
 use serde::Serialize;
 use tectum::{Device, Error, Result};
 use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
-use tectum_models::spiking::{Connected, NetworkOptions, Silence, Simulation, SimulationOptions, SpikeCounts, connect};
+use tectum_models::snapshot::Snapshot;
+use tectum_models::spiking::{Connected, NetworkOptions, Silence, Simulation, SimulationOptions, SpikeCounts, Stimulus, connect};
 
 use self::observe::{ObserveArgs, Observer};
 use super::RunArgs;
@@ -36,6 +37,15 @@ pub struct GenomeArgs {
     /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU engine.
     #[arg(long)]
     frozen_silence: bool,
+    /// Of a genome: the part of its input areas' neurons that a random stimulus of 1 reaches in each burst, 0 to 1.
+    #[arg(long, value_name = "PART")]
+    stimulus: Option<f64>,
+    /// Of a genome: where its state goes as it runs and at the end, to go on from with --resume FILE.
+    #[arg(long, value_name = "FILE")]
+    snapshot: Option<PathBuf>,
+    /// Of a genome: bursts from one snapshot to the next.
+    #[arg(long, value_name = "BURSTS", requires = "snapshot", value_parser = clap::value_parser!(u32).range(1..))]
+    every: Option<u32>,
     #[command(flatten)]
     observe: ObserveArgs,
 }
@@ -49,6 +59,8 @@ impl GenomeArgs {
             ("--shards", self.shards.is_some()),
             ("--units", self.units.is_some()),
             ("--frozen-silence", self.frozen_silence),
+            ("--stimulus", self.stimulus.is_some()),
+            ("--snapshot", self.snapshot.is_some()),
         ];
         given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.observe.given())
     }
@@ -92,15 +104,21 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let network = Arc::new(network);
     let device = Device::open(if args.device == "auto" { "cpu" } else { &args.device })?;
     let shards = args.genome.shards.unwrap_or(1);
-    let options = SimulationOptions { steady, ..SimulationOptions::default() };
+    let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
+    let options = SimulationOptions { steady, most_inputs: stimulus.most_inputs(), ..SimulationOptions::default() };
     let mut simulation = Simulation::sharded(network.clone(), &vec![device.clone(); shards as usize], &options)?;
+    if let Some(file) = &args.resume {
+        simulation.restore(&Snapshot::load(file)?).map_err(|error| error.at(file.display()))?;
+    }
 
-    let bursts = args.genome.bursts.unwrap_or(1000);
-    let mut observer = Observer::new(&genome, args, 0, bursts)?;
+    let end = args.genome.bursts.unwrap_or(1000);
+    let first = simulation.counts();
+    let mut observer = Observer::new(&genome, args, first.bursts, end.saturating_sub(first.bursts))?;
     let start = Instant::now();
-    let counts = observer.run(&mut simulation, bursts)?;
+    let counts = advance(&mut simulation, &stimulus, &mut observer, end, &args.genome)?;
     let seconds = start.elapsed().as_secs_f64();
     observer.finish()?;
+    let bursts = counts.bursts - first.bursts;
     let report = Report {
         kind: "genome",
         genome: genome.title(),
@@ -109,19 +127,41 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         neurons: network.neurons(),
         synapses: network.synapses(),
         fraction_bits: network.fraction_bits(),
-        bursts,
+        bursts: counts.bursts,
         spikes: counts.spikes,
         events: counts.events,
         spike_hash: format!("{:016x}", counts.spike_hash),
         seconds,
         bursts_per_s: f64::from(bursts) / seconds,
-        events_per_s: counts.events as f64 / seconds,
+        events_per_s: (counts.events - first.events) as f64 / seconds,
         notes: &notes,
     };
     if !args.quiet {
         print(&text(path, &report, &genome, counts))?;
     }
     if args.json { print_json(&report) } else { Ok(()) }
+}
+
+/// Runs up to a burst, with snapshots on the way if they are wanted.
+fn advance(simulation: &mut Simulation, stimulus: &Stimulus, observer: &mut Observer, end: u32, args: &GenomeArgs) -> Result<SpikeCounts> {
+    let save = |simulation: &Simulation| match &args.snapshot {
+        Some(file) => simulation.snapshot()?.save(file),
+        None => Ok(()),
+    };
+    while simulation.counts().bursts < end {
+        let done = simulation.counts().bursts;
+        let until = args.every.map_or(end, |every| (done / every + 1).saturating_mul(every).min(end));
+        if stimulus.is_none() {
+            observer.run(simulation, until - done)?;
+        } else {
+            for burst in done + 1..=until {
+                simulation.inject(&stimulus.of(burst))?;
+                observer.run(simulation, 1)?;
+            }
+        }
+        save(simulation)?;
+    }
+    Ok(simulation.counts())
 }
 
 fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) -> String {

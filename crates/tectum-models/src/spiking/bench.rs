@@ -1,17 +1,24 @@
 //! The suite `spiking`: whole bursts at 1 % firing beside a plain loop over the same rows.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tectum::bench::{Case, Roofline, Suite, Workload};
 use tectum::{Device, Result, RunStats};
 
-use super::{Network, NetworkOptions, NeuronOptions, Neurons, Rows, Simulation, SimulationOptions, Synapse};
+use super::{Connected, Network, NetworkOptions, NeuronOptions, Neurons, Rows, Simulation, SimulationOptions, Stimulus, Synapse, connect};
+use crate::genome::{Genome, GenomeOptions};
 
 /// Neurons and synapses of each.
 const SIZES: [(u32, u32, &str); 5] =
-    [(10_000, 50, "n10k_s50"), (100_000, 100, "n100k_s100"), (500_000, 100, "n500k_s100"), (1_000_000, 100, "n1m_s100"), (1_000_000, 1000, "n1m_s1000")];
+    [(10_000, 50, "n10k_s50"), (100_000, 100, "n100k_s100"), (500_000, 100, "n500k_s100"), (1_000_000, 100, "n1m_s100"), (1_000_000, 1000, "n1m_s1k")];
 /// One neuron in so many fires in each burst.
 const SPARSITY: u32 = 100;
+/// Genomes that are measured where they are present, read in place.
+const GENOMES: [&str; 3] = ["gesture_recognition", "essential_genome", "brain_pong"];
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/genomes");
+/// Bursts from which the events of a burst are estimated.
+const TRIAL: u32 = 200;
 /// Bursts with other neurons firing, before they begin anew.
 const PATTERNS: usize = 16;
 
@@ -41,7 +48,51 @@ fn cases(device: &Device) -> Vec<Case> {
             };
             [burst, scatter]
         })
+        .chain(GENOMES.into_iter().filter_map(|name| genome(name, device)))
         .collect()
+}
+
+/// The bursts of a genome that is here, under a stimulus of 1 % of its input areas.
+fn genome(name: &'static str, device: &Device) -> Option<Case> {
+    let path = Path::new(FOLDER).join(name).with_extension("json");
+    let genome = Arc::new(Genome::read(&path, &GenomeOptions::default()).ok()?);
+    let mut trial = Life::new(&genome, device).ok()?;
+    (0..TRIAL).try_for_each(|_| trial.run().map(|_| ())).ok()?;
+    // A burst reads four bytes of each synapse and looks at every sum.
+    let events = trial.simulation.counts().events as f64 / f64::from(TRIAL);
+    Some(Case {
+        key: format!("spiking.genome.{name}"),
+        roofline: Roofline::Copy,
+        amount: 4.0 * events + 4.0 * f64::from(genome.neurons()),
+        prepare: Box::new(move |device| Ok(Box::new(Life::new(&genome, device)?))),
+    })
+}
+
+/// A genome that is stimulated.
+struct Life {
+    simulation: Simulation,
+    stimulus: Stimulus,
+}
+
+impl Life {
+    fn new(genome: &Genome, device: &Device) -> Result<Self> {
+        let Connected { network, steady, .. } = connect(genome, 0, NetworkOptions::default())?;
+        let stimulus = Stimulus::new(genome, 0.01, 0)?;
+        let options = SimulationOptions { steady, most_inputs: stimulus.most_inputs(), ..SimulationOptions::default() };
+        Ok(Self { simulation: Simulation::new(Arc::new(network), device, &options)?, stimulus })
+    }
+}
+
+impl Workload for Life {
+    fn run(&mut self) -> Result<RunStats> {
+        self.simulation.inject(&self.stimulus.of(self.simulation.counts().bursts + 1))?;
+        self.simulation.run(1)?;
+        Ok(self.simulation.stats())
+    }
+
+    fn code(&self) -> &[(String, u64)] {
+        self.simulation.code()
+    }
 }
 
 /// Rows of a fixed number of synapses anywhere, one in five inhibitory.
@@ -55,7 +106,7 @@ impl Rows for RandomRows {
         for index in 0..self.degree {
             let bits = mixed(u64::from(source) << 32 | u64::from(index));
             let target = (((bits & 0xffff_ffff) * u64::from(self.neurons)) >> 32) as u32;
-            visit(Synapse { target, weight: 1 + (bits >> 40 & 3) as u8, inhibitory: (bits >> 48).is_multiple_of(5) });
+            visit(Synapse { target, weight: 1 + ((bits >> 40) & 3) as u8, inhibitory: (bits >> 48).is_multiple_of(5) });
         }
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use tectum::kernel::native::{prefetch_line, prefetch_read, simd};
-use tectum::{DType, Kernel, KernelBuilder, NativeCall};
+use tectum::{DType, Kernel, KernelBuilder, NativeCall, Result};
 
 use super::connectome::{Part, TARGET_SHIFT, weight_of};
-use super::network::Network;
+use super::network::{Network, NetworkOptions, NeuronOptions, Neurons, SynapseList};
 use super::rule::{self, ALWAYS, NeuronState, POTENTIAL_MAX, Profile, Silence};
 
 /// Words of a profile in the table of device code.
@@ -68,6 +68,18 @@ impl Kernels {
             dynamics: finish(of_dynamics.body(include_str!("../../kernels/spiking_dynamics.wgsl")).data(Arc::new(dynamics)), native_dynamics),
         }
     }
+}
+
+/// The kernels that every network runs.
+///
+/// # Errors
+/// None that a network of one neuron can have.
+pub fn kernels() -> Result<Vec<Arc<Kernel>>> {
+    let mut neurons = Neurons::default();
+    neurons.add(1, &NeuronOptions::default())?;
+    let network = Network::new(&neurons, Box::new(SynapseList::new(1, &[])?), NetworkOptions::default())?;
+    let Kernels { inject, propagate, dynamics } = Kernels::new(&network, Arc::default());
+    Ok(vec![inject, propagate, dynamics])
 }
 
 fn params(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {
@@ -239,21 +251,14 @@ impl Place<'_> {
     fn run(&mut self, profile: &Profile, range: Range<usize>, burst: Burst) {
         let tracked = !self.arrivals.is_empty();
         let is_plain = burst.planes == 1 && !tracked && profile.leak == 0 && profile.chance == ALWAYS && profile.accumulates && profile.threshold > profile.rest;
+        if is_plain {
+            return self.run_plain(profile, range, burst);
+        }
         let mut begin = range.start;
         while begin < range.end {
             let end = (begin + BLOCK).min(range.end);
             let block = begin..end;
-            if is_plain {
-                let mut fires = [0u8; BLOCK];
-                if self.plain(profile, block.clone(), &mut fires) {
-                    for (i, fires) in block.clone().zip(fires) {
-                        if fires != 0 {
-                            self.fire(profile, i, self.sums[i], burst);
-                        }
-                    }
-                }
-                self.sums[block].fill(0);
-            } else if tracked {
+            if tracked {
                 for word in begin / 32..=(block.end - 1) / 32 {
                     let inside = |bit: usize| block.contains(&(32 * word + bit));
                     let mut bits = self.arrivals[word] as u32;
@@ -276,26 +281,31 @@ impl Place<'_> {
         }
     }
 
-    /// Neurons that only add, fire and return, all of a block: those in which nothing arrived stay as they are, since none of them
-    /// waits in its window. Leaves firing potentials in the sums; whether any fires.
-    fn plain(&mut self, profile: &Profile, block: Range<usize>, fires: &mut [u8; BLOCK]) -> bool {
+    /// Neurons that only add, fire and return: those in which nothing arrived stay as they are, since none of them waits in its
+    /// window. A block at a time, so that the common case has no branch.
+    fn run_plain(&mut self, profile: &Profile, range: Range<usize>, burst: Burst) {
         let (threshold, limit, rest) = (profile.threshold, profile.limit, profile.rest);
-        let (sums, state) = (&mut self.sums[block.clone()], &mut self.state[block]);
-        simd(
-            #[inline(always)]
-            || {
-                let mut any = 0;
-                for ((sum, state), fires) in sums.iter_mut().zip(state).zip(fires) {
-                    let potential = (*state as i32 + *sum).clamp(-POTENTIAL_MAX, POTENTIAL_MAX);
-                    let is_inside = potential >= threshold && potential <= limit;
-                    *state = if is_inside { rest } else { potential } as u32;
-                    *sum = potential;
-                    *fires = u8::from(is_inside);
-                    any |= *fires;
+        let mut begin = range.start;
+        while begin < range.end {
+            let end = (begin + BLOCK).min(range.end);
+            let (sums, state) = (&mut self.sums[begin..end], &mut self.state[begin..end]);
+            let mut potentials = [0; BLOCK];
+            let fires = simd(
+                #[inline(always)]
+                || match (sums.first_chunk_mut::<BLOCK>(), state.first_chunk_mut::<BLOCK>()) {
+                    (Some(sums), Some(state)) => plain_block(threshold, limit, rest, sums, state, &mut potentials),
+                    _ => plain_block(threshold, limit, rest, sums, state, &mut potentials),
+                },
+            );
+            if fires {
+                for (i, potential) in (begin..end).zip(potentials) {
+                    if potential >= threshold && potential <= limit {
+                        self.fire(profile, i, potential, burst);
+                    }
                 }
-                any != 0
-            },
-        )
+            }
+            begin = end;
+        }
     }
 
     fn touch(&mut self, profile: &Profile, i: usize, burst: Burst) {
@@ -324,4 +334,23 @@ impl Place<'_> {
         let marks = rule::spike_marks(neuron, burst.number);
         self.marks = [self.marks[0].wrapping_add(marks[0]), self.marks[1].wrapping_add(marks[1])];
     }
+}
+
+/// Adds the sums of some neurons, whose potentials are left in `potentials`; whether any fires.
+#[inline(always)]
+fn plain_block(threshold: i32, limit: i32, rest: i32, sums: &mut [i32], state: &mut [u32], potentials: &mut [i32; BLOCK]) -> bool {
+    if sums.iter().fold(0, |any, sum| any | sum) == 0 {
+        potentials.fill(i32::MIN);
+        return false;
+    }
+    let mut any = 0;
+    for ((sum, state), made) in sums.iter_mut().zip(state).zip(potentials) {
+        let potential = (*state as i32 + *sum).clamp(-POTENTIAL_MAX, POTENTIAL_MAX);
+        let is_inside = (potential >= threshold) & (potential <= limit);
+        *state = if is_inside { rest } else { potential } as u32;
+        *sum = 0;
+        *made = potential;
+        any |= i32::from(is_inside);
+    }
+    any != 0
 }

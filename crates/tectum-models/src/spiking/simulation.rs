@@ -19,10 +19,12 @@ use super::rule::{POTENTIAL_MAX, Silence};
 use crate::snapshot::{Array, Snapshot};
 pub use layout::{MemoryUse, ShardLayout, layout};
 
-/// Neurons of a part on the CPU: its sums fill a common L2.
-const CPU_PART_NEURONS: u32 = 1 << 19;
+/// Neurons from which a part for each thread is worth it.
+const SHARED_FROM_NEURONS: u32 = 1 << 15;
 /// Workgroups that walk rows.
 const WALKERS: u32 = 2048;
+/// Bursts of the longest refractory period with its snooze, and the next.
+const LONGEST_PAUSE: u32 = 2 * (1 << 16);
 /// Names of a neuron's numbers in a snapshot.
 const PLANES: [&str; 4] = ["potential", "last", "ready", "consecutive"];
 /// Bursts of the plan that runs several at once.
@@ -105,8 +107,6 @@ struct Shard {
 
 /// Where things are in a shard's buffers.
 struct Shape {
-    is_cpu: bool,
-    most_inputs: usize,
     targets: Range<u32>,
     ranges: Vec<Range<u32>>,
     len: usize,
@@ -174,8 +174,11 @@ impl Simulation {
     /// Runs so many bursts.
     ///
     /// # Errors
-    /// What the devices report; the run cannot go on then.
+    /// `Unsupported` past the last number that a burst can have; what the devices report, and the run cannot go on then.
     pub fn run(&mut self, bursts: u32) -> Result<SpikeCounts> {
+        if self.counts.bursts.checked_add(bursts).is_none_or(|last| last > u32::MAX - LONGEST_PAUSE) {
+            return Err(Error::unsupported(format!("{bursts} bursts after burst {}: their numbers end at {}", self.counts.bursts, u32::MAX - LONGEST_PAUSE)));
+        }
         self.stats = RunStats::default();
         let mut left = bursts;
         while left > 0 {
@@ -282,7 +285,13 @@ impl Simulation {
         }
         let counts = snapshot.u64("counts", 4)?;
         let bursts = u32::try_from(counts[0]).map_err(|_| Error::data(format!("the snapshot is of burst {}", counts[0])))?;
-        if planes[0].iter().any(|potential| (*potential as i32).unsigned_abs() > POTENTIAL_MAX as u32) || planes.get(1).is_some_and(|last| last.iter().any(|last| *last > bursts)) {
+        let beyond = |plane: usize, most: u32| planes.get(plane).is_some_and(|values| values.iter().any(|value| *value > most));
+        let most_ready = bursts.saturating_add(LONGEST_PAUSE);
+        if planes[0].iter().any(|potential| (*potential as i32).unsigned_abs() > POTENTIAL_MAX as u32)
+            || beyond(1, bursts)
+            || beyond(2, most_ready)
+            || beyond(3, u32::from(u16::MAX))
+        {
             return Err(Error::data("the snapshot has a neuron that is in no possible state"));
         }
         for shard in &mut self.shards {
@@ -332,12 +341,13 @@ impl Simulation {
 
 impl Shard {
     fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, alone: bool) -> Result<Self> {
+        let is_cpu = device.info().api == Api::Cpu;
         let shape = Shape::new(network, targets.clone(), device, options);
-        let is_cpu = shape.is_cpu;
         let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, &shape.ranges)?);
         let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
         let steady = local(&targets, options.steady.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
-        let build = |bursts: u32| record(network, &shape, &kernels, &parts, &steady, bursts);
+        let source = Source { network, shape: &shape, kernels: &kernels, parts: &parts, steady: &steady, most_inputs: options.most_inputs, is_cpu };
+        let build = |bursts: u32| record(&source, bursts);
         let (plan, views) = build(1)?;
         let mut single = plan.compile(device)?;
         let mut state = vec![0u32; views.state.len()];
@@ -440,8 +450,18 @@ impl Shard {
 impl Shape {
     fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions) -> Self {
         let count = targets.len() as u32;
-        let is_cpu = device.info().api == Api::Cpu;
-        let natural = if is_cpu { count.div_ceil(CPU_PART_NEURONS) } else { count.div_ceil(connectome::PART_NEURONS) };
+        let natural = match device.info().api {
+            Api::Cpu => {
+                // Fewer and longer rows are walked faster than sums that stay in L2 are worth.
+                if count < SHARED_FROM_NEURONS { 1 } else { device.info().compute_units.unwrap_or(1) }
+            }
+            _ => {
+                let words = device.info().limits.max_binding_bytes / 4;
+                // Random targets spread evenly; a tenth more is room for those that do not.
+                let by_words = (network.synapses() + network.synapses() / 10).div_ceil(words.max(1)) as u32;
+                count.div_ceil(connectome::PART_NEURONS).max(by_words)
+            }
+        };
         // Views of parts begin at multiples of 64 elements, and so do the bits behind a part's sums.
         let len = count.div_ceil(options.parts.unwrap_or(natural).max(1)).next_multiple_of(2048).min(connectome::PART_NEURONS) as usize;
         let ranges: Vec<Range<u32>> = targets.clone().step_by(len).map(|first| first..(first + len as u32).min(targets.end)).collect();
@@ -450,8 +470,6 @@ impl Shape {
         let room = padded.max(network.neurons().next_multiple_of(2048) as usize);
         let has_past = |profile: &super::rule::Profile| explanation::past(profile, network.options.silence).is_some();
         Self {
-            is_cpu,
-            most_inputs: options.most_inputs,
             watched: watched_words(&options.watched, &targets),
             targets,
             len,
@@ -504,14 +522,25 @@ fn local(targets: &Range<u32>, inputs: impl Iterator<Item = Result<(u32, i32)>>)
     Ok(words)
 }
 
+/// What a shard's plans are recorded from.
+struct Source<'a> {
+    network: &'a Network,
+    shape: &'a Shape,
+    kernels: &'a Kernels,
+    parts: &'a [Part],
+    steady: &'a [u32],
+    most_inputs: usize,
+    is_cpu: bool,
+}
+
 /// Records so many bursts.
-fn record(network: &Network, shape: &Shape, kernels: &Kernels, parts: &[Part], steady: &[u32], bursts: u32) -> Result<(Plan, Views)> {
-    let is_cpu = shape.is_cpu;
+fn record(source: &Source<'_>, bursts: u32) -> Result<(Plan, Views)> {
+    let &Source { network, shape, kernels, parts, steady, most_inputs, is_cpu } = source;
     let mut plan = PlanBuilder::new("spiking");
     let padded = shape.ranges.len() * shape.len;
     let views = Views {
         clock: plan.input("clock", DType::U32, 1),
-        inputs: plan.input("inputs", DType::U32, 1 + 2 * shape.most_inputs),
+        inputs: plan.input("inputs", DType::U32, 1 + 2 * most_inputs),
         state: plan.state("state", DType::F32, shape.planes * padded),
         sums: plan.state("sums", DType::F32, shape.ranges.len() * shape.chunk()),
         fired: plan.state("fired", DType::F32, shape.bits_at + shape.bit_words),

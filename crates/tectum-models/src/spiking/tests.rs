@@ -1,7 +1,5 @@
 //! The engine against a naive one, and every row of the list of disagreements worked by hand.
 
-#![allow(clippy::unwrap_used, reason = "what a test makes is in order, and its error says more than we could")]
-
 mod naive;
 mod worked;
 
@@ -76,10 +74,10 @@ fn case(seed: u64) -> Case {
 fn network(case: &Case) -> Arc<Network> {
     let mut neurons = Neurons::default();
     for (count, options) in &case.groups {
-        neurons.add(*count, options).unwrap();
+        neurons.add(*count, options).expect("it works");
     }
-    let rows = SynapseList::new(neurons.len(), &case.synapses).unwrap();
-    Arc::new(Network::new(&neurons, Box::new(rows), case.options.clone()).unwrap())
+    let rows = SynapseList::new(neurons.len(), &case.synapses).expect("it works");
+    Arc::new(Network::new(&neurons, Box::new(rows), case.options.clone()).expect("it works"))
 }
 
 /// What arrives from outside in a burst: now and then a few neurons.
@@ -100,21 +98,21 @@ fn check(seed: u64, devices: &[Device], parts: Option<u32>, bursts: u32) {
     let network = network(&case);
     let mut naive = Naive::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
     let options = SimulationOptions { steady: case.steady.clone(), parts, ..SimulationOptions::default() };
-    let mut simulation = Simulation::sharded(network, devices, &options).unwrap();
+    let mut simulation = Simulation::sharded(network, devices, &options).expect("it works");
     let random = &mut Random(seed ^ 0xabcd);
     for burst in 1..=bursts {
         let inputs = inputs(random, naive.len() as u64);
-        simulation.inject(&inputs).unwrap();
-        simulation.run(1).unwrap();
+        simulation.inject(&inputs).expect("it works");
+        simulation.run(1).expect("it works");
         let fired = naive.burst(case.steady.iter().chain(&inputs));
-        assert_eq!(simulation.fired().unwrap(), fired, "seed {seed}, burst {burst}: firings");
-        assert_eq!(simulation.potentials().unwrap(), naive.potentials(), "seed {seed}, burst {burst}: potentials of {:?} with {:?}", case.groups, case.options);
+        assert_eq!(simulation.fired().expect("it works"), fired, "seed {seed}, burst {burst}: firings");
+        assert_eq!(simulation.potentials().expect("it works"), naive.potentials(), "seed {seed}, burst {burst}: potentials of {:?} with {:?}", case.groups, case.options);
     }
     assert_eq!(simulation.counts(), naive.counts(), "seed {seed}");
 }
 
 fn cpu() -> Device {
-    Device::open("cpu").unwrap()
+    Device::open("cpu").expect("it works")
 }
 
 #[test]
@@ -140,14 +138,14 @@ fn batches_of_bursts_are_bursts() {
         let case = case(seed);
         let network = network(&case);
         let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
-        let mut whole = Simulation::new(network.clone(), &cpu(), &options).unwrap();
-        let mut single = Simulation::new(network, &cpu(), &options).unwrap();
-        whole.run(50).unwrap();
+        let mut whole = Simulation::new(network.clone(), &cpu(), &options).expect("it works");
+        let mut single = Simulation::new(network, &cpu(), &options).expect("it works");
+        whole.run(50).expect("it works");
         (0..50).for_each(|_| {
-            single.run(1).unwrap();
+            single.run(1).expect("it works");
         });
         assert_eq!(whole.counts(), single.counts(), "seed {seed}");
-        assert_eq!(whole.potentials().unwrap(), single.potentials().unwrap(), "seed {seed}");
+        assert_eq!(whole.potentials().expect("it works"), single.potentials().expect("it works"), "seed {seed}");
     }
 }
 
@@ -155,30 +153,30 @@ fn batches_of_bursts_are_bursts() {
 fn watched_neurons_are_told_as_the_list_has_them() {
     let devices = [vec![cpu()], vec![cpu(); 3]].into_iter().chain(Device::open("vulkan:0").map_err(|error| eprintln!("skipped: {error}")).map(|device| vec![device]));
     let mut neurons = Neurons::default();
-    neurons.add(20_000, &NeuronOptions { excitability: 0.5, uniform_psp: true, ..NeuronOptions::default() }).unwrap();
+    neurons.add(20_000, &NeuronOptions { excitability: 0.5, uniform_psp: true, ..NeuronOptions::default() }).expect("it works");
     // Every neuron reaches the one 4,999 after it, so half of what fires does so again.
     let synapse = |source: u32| (source, Synapse { target: (source + 4_999) % 20_000, weight: 1, inhibitory: false });
-    let rows = SynapseList::new(neurons.len(), &(0..20_000).map(synapse).collect::<Vec<_>>()).unwrap();
-    let network = Arc::new(Network::new(&neurons, Box::new(rows), NetworkOptions::default()).unwrap());
+    let rows = SynapseList::new(neurons.len(), &(0..20_000).map(synapse).collect::<Vec<_>>()).expect("it works");
+    let network = Arc::new(Network::new(&neurons, Box::new(rows), NetworkOptions::default()).expect("it works"));
     // One run of words, two that touch, one at the end.
     let watched = vec![19_990..20_000, 2_040..2_060, 70..75, 4_100..4_101, 10_239..10_240];
     for devices in devices {
         let options = SimulationOptions { most_inputs: 20_000, watched: watched.clone(), ..SimulationOptions::default() };
-        let mut simulation = Simulation::sharded(network.clone(), &devices, &options).unwrap();
+        let mut simulation = Simulation::sharded(network.clone(), &devices, &options).expect("it works");
         assert!(!simulation.has_fired(70));
         let mut told = 0;
         for bursts in [1, 1, 2, 16, 1, 17] {
-            simulation.inject(&(0..20_000).map(|neuron| (neuron, 1.0)).collect::<Vec<_>>()).unwrap();
-            simulation.run(bursts).unwrap();
-            let fired = simulation.fired().unwrap();
+            simulation.inject(&(0..20_000).map(|neuron| (neuron, 1.0)).collect::<Vec<_>>()).expect("it works");
+            simulation.run(bursts).expect("it works");
+            let fired = simulation.fired().expect("it works");
             for neuron in watched.iter().cloned().flatten() {
                 assert_eq!(simulation.has_fired(neuron), fired.binary_search(&neuron).is_ok(), "neuron {neuron} after {bursts} on {devices:?}");
                 told += u32::from(simulation.has_fired(neuron));
             }
         }
         assert!(told > 20, "{told}");
-        let snapshot = simulation.snapshot().unwrap();
-        simulation.restore(&snapshot).unwrap();
+        let snapshot = simulation.snapshot().expect("it works");
+        simulation.restore(&snapshot).expect("it works");
         assert!(watched.iter().cloned().flatten().all(|neuron| !simulation.has_fired(neuron)));
     }
 }
@@ -189,34 +187,82 @@ fn a_snapshot_goes_on_as_if_nothing_had_been() {
         let case = case(seed);
         let network = network(&case);
         let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
-        let mut whole = Simulation::new(network.clone(), &cpu(), &options).unwrap();
+        let mut whole = Simulation::new(network.clone(), &cpu(), &options).expect("it works");
         let random = &mut Random(seed);
         let mut feed = |simulations: &mut [&mut Simulation]| {
             let inputs = inputs(random, u64::from(network.neurons()));
             for simulation in simulations {
-                simulation.inject(&inputs).unwrap();
-                simulation.run(1).unwrap();
+                simulation.inject(&inputs).expect("it works");
+                simulation.run(1).expect("it works");
             }
         };
         (0..17).for_each(|_| feed(&mut [&mut whole]));
-        let bytes = whole.snapshot().unwrap().to_bytes().unwrap();
-        let snapshot = crate::snapshot::Snapshot::parse(&bytes).unwrap();
+        let bytes = whole.snapshot().expect("it works").to_bytes().expect("it works");
+        let snapshot = crate::snapshot::Snapshot::parse(&bytes).expect("it works");
         // Another number of shards, in the midst of another run.
-        let mut other = Simulation::sharded(network.clone(), &vec![cpu(); 1 + seed as usize % 3], &options).unwrap();
-        other.run(5).unwrap();
-        other.restore(&snapshot).unwrap();
-        assert_eq!(other.snapshot().unwrap(), snapshot, "seed {seed}");
+        let mut other = Simulation::sharded(network.clone(), &vec![cpu(); 1 + seed as usize % 3], &options).expect("it works");
+        other.run(5).expect("it works");
+        other.restore(&snapshot).expect("it works");
+        assert_eq!(other.snapshot().expect("it works"), snapshot, "seed {seed}");
         (0..20).for_each(|_| feed(&mut [&mut whole, &mut other]));
         assert_eq!(other.counts(), whole.counts(), "seed {seed}");
-        assert_eq!(other.potentials().unwrap(), whole.potentials().unwrap(), "seed {seed}");
+        assert_eq!(other.potentials().expect("it works"), whole.potentials().expect("it works"), "seed {seed}");
     }
 }
 
 #[test]
+fn snapshots_with_impossible_states_are_refused_or_run() {
+    use crate::snapshot::{Array, Snapshot};
+    let network = network(&case(3));
+    let neurons = network.neurons() as usize;
+    let mut simulation = Simulation::new(network.clone(), &cpu(), &SimulationOptions::default()).expect("it works");
+    simulation.inject(&[(0, 50.0)]).expect("it works");
+    simulation.run(9).expect("it works");
+    let whole = simulation.snapshot().expect("it works");
+    let random = &mut Random(8);
+    let (mut refused, mut ran) = (0, 0);
+    for _ in 0..2000 {
+        let mut hostile = whole.clone();
+        for _ in 0..=random.below(3) {
+            let value = random.pick(&[0, 1, 9, 10, 70_000, 1 << 30, u32::MAX - 1, u32::MAX]);
+            let name = random.pick(&["potential", "last", "ready", "consecutive", "fired", "counts", "network"]);
+            match name {
+                "counts" | "network" => {
+                    let mut words = whole.u64(name, whole.len_of(name).expect("it is there")).expect("it is there").to_vec();
+                    let at = random.below(words.len() as u64) as usize;
+                    words[at] = u64::from(value) << random.below(33);
+                    hostile.insert(name, Array::U64(words));
+                }
+                name if whole.len_of(name).is_some() => {
+                    let length = random.pick(&[neurons, neurons, neurons, neurons + 1, 0, 2, 4]);
+                    hostile.insert(name, Array::U32((0..length).map(|_| value.wrapping_add(random.below(2) as u32)).collect()));
+                }
+                _ => {}
+            }
+        }
+        let before = simulation.snapshot().expect("it works");
+        match simulation.restore(&hostile) {
+            Ok(()) => {
+                // Whatever it is, it can be run from, up to the end of the numbers.
+                let _ = simulation.run(3);
+                ran += 1;
+            }
+            Err(_) => {
+                assert_eq!(simulation.snapshot().expect("it works"), before, "nothing changed");
+                refused += 1;
+            }
+        }
+        simulation.restore(&whole).expect("it works");
+    }
+    assert!(refused > 100 && ran > 100, "{refused} refused, {ran} ran");
+    assert!(simulation.restore(&Snapshot::default()).is_err());
+}
+
+#[test]
 fn a_snapshot_of_another_network_is_refused() {
-    let simulation = |seed: u64| Simulation::new(network(&case(seed)), &cpu(), &SimulationOptions::default()).unwrap();
-    let snapshot = simulation(1).snapshot().unwrap();
-    let error = simulation(2).restore(&snapshot).unwrap_err();
+    let simulation = |seed: u64| Simulation::new(network(&case(seed)), &cpu(), &SimulationOptions::default()).expect("it works");
+    let snapshot = simulation(1).snapshot().expect("it works");
+    let error = simulation(2).restore(&snapshot).expect_err("it is refused");
     assert_eq!(error.to_string(), "the snapshot is of another network, or of the same with other options");
 }
 

@@ -23,6 +23,7 @@ use std::sync::{Mutex, PoisonError};
 
 use self::chunk::Chunk;
 use self::columns::{Columns, Kept};
+use self::mask::Mask;
 use self::memory::{Faults, Memory, Words};
 use self::private::Private;
 use super::lower::Bounds;
@@ -56,6 +57,8 @@ pub struct Prepared {
     block_bytes: Option<u32>,
     modes: Vec<Mode>,
     preloaded: Vec<Register>,
+    /// Whether instructions run once each, in order, for all lanes of a chunk.
+    is_straight: bool,
     /// Where an instruction can make what the next stores.
     direct_stores: Vec<Option<BufferIndex>>,
     /// Instructions that columns which are filled once stand for.
@@ -107,6 +110,7 @@ impl Prepared {
         Self {
             modes: (0..program.buffers().len()).map(|buffer| mode(&program, buffer)).collect(),
             preloaded: Register::PRELOADED.iter().filter(|preloaded| is_used(preloaded)).map(|(register, _)| *register).collect(),
+            is_straight: straight::is_straight(&program),
             direct_stores: straight::direct_stores(&program),
             is_hoisted,
             chunk_lanes: (fitting / 64 * 64).clamp(least, most),
@@ -180,9 +184,11 @@ impl Prepared {
         if let Some(bytes) = self.block_bytes {
             memory.push(Memory { words: Words::Own(&mut shared), bytes: u64::from(bytes), start: 0, streams: false });
         }
+        let all = Mask::all(chunk_lanes.min(lanes));
         let result = (0..lanes).step_by(chunk_lanes).try_for_each(|offset| {
             let lanes = chunk_lanes.min(lanes - offset);
-            Chunk { prepared: self, launch, memory: &mut memory, columns: &mut columns, private: &mut private, first: first + offset as u64, lanes }.run()
+            let mut chunk = Chunk { prepared: self, launch, memory: &mut memory, columns: &mut columns, private: &mut private, first: first + offset as u64, lanes };
+            if self.is_straight && lanes == chunk_lanes { chunk.run_straight(&all) } else { chunk.run() }
         });
         if memory.iter().any(|memory| memory.streams) {
             stream_fence();

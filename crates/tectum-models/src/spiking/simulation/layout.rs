@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use serde::Serialize;
-use tectum::Device;
+use tectum::{Api, Device};
 
 use super::super::kernels::{HEADER, PROFILE_WORDS};
 use super::{Network, Shape, SimulationOptions};
@@ -51,8 +51,8 @@ pub fn layout(network: &Network, devices: &[Device], options: &SimulationOptions
 }
 
 fn shard(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, (synapses, is_alone): (u64, bool)) -> ShardLayout {
+    let is_cpu = device.info().api == Api::Cpu;
     let shape = Shape::new(network, targets.clone(), device, options);
-    let is_cpu = shape.is_cpu;
     let (parts, neurons) = (shape.ranges.len() as u64, u64::from(network.neurons()));
     // The CPU's plan of several bursts has its constants again, and its twins have profiles by runs of neurons.
     let plans = if is_cpu && is_alone { 2 } else { 1 };
@@ -66,7 +66,7 @@ fn shard(network: &Network, targets: Range<u32>, device: &Device, options: &Simu
         ("state", words(shape.planes * shape.ranges.len() * shape.len)),
         ("sums", words(shape.ranges.len() * shape.chunk())),
         ("firings", words(shape.bits_at + shape.bit_words)),
-        ("inputs and outputs", plans * words(1 + 1 + 2 * shape.most_inputs + 3 * HEADER + shape.watched.iter().map(Range::len).sum::<usize>())),
+        ("inputs and outputs", plans * words(1 + 1 + 2 * options.most_inputs + 3 * HEADER + shape.watched.iter().map(Range::len).sum::<usize>())),
     ];
     ShardLayout {
         device: device.info().id.clone(),

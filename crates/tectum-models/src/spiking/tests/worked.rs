@@ -17,25 +17,25 @@ fn devices() -> Vec<Device> {
 fn network(kinds: &[(u32, NeuronOptions)], synapses: &[(u32, u32, u8, bool)], options: NetworkOptions) -> Arc<Network> {
     let mut neurons = Neurons::default();
     for (count, kind) in kinds {
-        neurons.add(*count, kind).unwrap();
+        neurons.add(*count, kind).expect("it works");
     }
     let synapse = |&(source, target, weight, inhibitory): &(u32, u32, u8, bool)| (source, Synapse { target, weight, inhibitory });
     let list: Vec<_> = synapses.iter().map(synapse).collect();
-    Arc::new(Network::new(&neurons, Box::new(SynapseList::new(neurons.len(), &list).unwrap()), options).unwrap())
+    Arc::new(Network::new(&neurons, Box::new(SynapseList::new(neurons.len(), &list).expect("it works")), options).expect("it works"))
 }
 
 /// Runs bursts with injections on every device: whether neuron 0 fires, and its potential, after each.
 fn first_neuron(kind: &NeuronOptions, inputs: &[f32], expected: &[(bool, f64)]) {
     let network = network(&[(1, kind.clone())], &[], NetworkOptions::default());
     for device in devices() {
-        let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).unwrap();
+        let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).expect("it works");
         for (burst, (&input, &(fires, potential))) in inputs.iter().zip(expected).enumerate() {
             if input != 0.0 {
-                simulation.inject(&[(0, input)]).unwrap();
+                simulation.inject(&[(0, input)]).expect("it works");
             }
-            simulation.run(1).unwrap();
-            let fired = simulation.fired().unwrap() == [0];
-            let found = simulation.potentials().unwrap()[0];
+            simulation.run(1).expect("it works");
+            let fired = simulation.fired().expect("it works") == [0];
+            let found = simulation.potentials().expect("it works")[0];
             // Potentials are whole in units of 2^-16, and a leak rounds down by less than one of them.
             assert!(fired == fires && (found - potential).abs() < 1e-4, "{:?}, burst {}: {fired} {found}, not {fires} {potential}", device, burst + 1);
         }
@@ -63,7 +63,7 @@ fn a_leak_is_a_fraction_and_silence_leaks_it_too() {
 
 #[test]
 fn a_leak_of_ten_is_refused() {
-    let error = Neurons::default().add(1, &NeuronOptions { leak: 10.0, ..kind() }).unwrap_err();
+    let error = Neurons::default().add(1, &NeuronOptions { leak: 10.0, ..kind() }).expect_err("it is refused");
     assert_eq!(error.to_string(), "leak 10; 0 to 1 is needed");
 }
 
@@ -122,8 +122,8 @@ fn excitability_is_the_fraction_of_candidates_that_fire() {
         let lazy = NeuronOptions { threshold: 1.0, excitability, charge_accumulation: false, ..NeuronOptions::default() };
         let network = network(&[(neurons, lazy)], &[], NetworkOptions { seed: 7, ..NetworkOptions::default() });
         let steady = (0..neurons).map(|neuron| (neuron, 1.0)).collect();
-        let mut simulation = Simulation::new(network, &Device::open("cpu").unwrap(), &SimulationOptions { steady, ..SimulationOptions::default() }).unwrap();
-        let spikes = simulation.run(1).unwrap().spikes as f64;
+        let mut simulation = Simulation::new(network, &Device::open("cpu").expect("it works"), &SimulationOptions { steady, ..SimulationOptions::default() }).expect("it works");
+        let spikes = simulation.run(1).expect("it works").spikes as f64;
         let (mean, chance) = (f64::from(neurons) * f64::from(excitability), f64::from(excitability));
         let sigma = (mean * (1.0 - chance)).sqrt();
         assert!((spikes - mean).abs() < 4.0 * sigma, "{excitability}: {spikes} of {neurons}, {mean} ± {sigma}");
@@ -140,10 +140,10 @@ fn maximal_inputs_do_not_overflow() {
         let synapses: Vec<_> = (0..inputs).map(|source| (source, inputs, 255, false)).collect();
         let network = network(&[(inputs, strong), (1, quiet)], &synapses, NetworkOptions { most_injected: 10.0, ..NetworkOptions::default() });
         for device in devices() {
-            let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions { most_inputs: 10_000, ..SimulationOptions::default() }).unwrap();
-            simulation.inject(&(0..inputs).map(|neuron| (neuron, 1.0)).collect::<Vec<_>>()).unwrap();
-            simulation.run(2).unwrap();
-            let potential = simulation.potentials().unwrap()[inputs as usize];
+            let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions { most_inputs: 10_000, ..SimulationOptions::default() }).expect("it works");
+            simulation.inject(&(0..inputs).map(|neuron| (neuron, 1.0)).collect::<Vec<_>>()).expect("it works");
+            simulation.run(2).expect("it works");
+            let potential = simulation.potentials().expect("it works")[inputs as usize];
             assert_eq!(potential, f64::from(inputs) * 65_025.0, "{inputs} on {device:?}");
         }
     }
@@ -152,10 +152,10 @@ fn maximal_inputs_do_not_overflow() {
 #[test]
 fn what_could_overflow_is_refused_by_name() {
     let mut neurons = Neurons::default();
-    neurons.add(20_000, &NeuronOptions { psp: 255, uniform_psp: true, ..kind() }).unwrap();
+    neurons.add(20_000, &NeuronOptions { psp: 255, uniform_psp: true, ..kind() }).expect("it works");
     let list: Vec<_> = (0..20_000).map(|source| (source, Synapse { target: 5, weight: 255, inhibitory: false })).collect();
-    let rows = SynapseList::new(20_000, &list).unwrap();
-    let error = Network::new(&neurons, Box::new(rows), NetworkOptions::default()).unwrap_err();
+    let rows = SynapseList::new(20_000, &list).expect("it works");
+    let error = Network::new(&neurons, Box::new(rows), NetworkOptions::default()).expect_err("it is refused");
     assert_eq!(error.to_string(), "neuron 5 can receive 1300500000 in one burst; at most 1073741823 are possible");
 }
 
@@ -167,14 +167,14 @@ fn sums_that_cancel_are_arrivals() {
     let sender = NeuronOptions { threshold: 1.0, psp: 3, ..NeuronOptions::default() };
     let network = network(&[(2, sender), (1, NeuronOptions { leak: 0.5, ..kind() })], &[(0, 2, 1, false), (1, 2, 1, true)], frozen);
     for device in devices() {
-        let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).unwrap();
-        simulation.inject(&[(0, 1.0), (1, 1.0), (2, 8.0)]).unwrap();
-        simulation.run(1).unwrap();
-        assert_eq!(simulation.potentials().unwrap()[2], 4.0, "8 leaks when it arrives");
-        simulation.run(1).unwrap();
-        assert_eq!(simulation.potentials().unwrap()[2], 2.0, "{device:?}: 3 and −3 arrive");
-        simulation.run(3).unwrap();
-        assert_eq!(simulation.potentials().unwrap()[2], 2.0, "{device:?}: nothing arrives");
+        let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).expect("it works");
+        simulation.inject(&[(0, 1.0), (1, 1.0), (2, 8.0)]).expect("it works");
+        simulation.run(1).expect("it works");
+        assert_eq!(simulation.potentials().expect("it works")[2], 4.0, "8 leaks when it arrives");
+        simulation.run(1).expect("it works");
+        assert_eq!(simulation.potentials().expect("it works")[2], 2.0, "{device:?}: 3 and −3 arrive");
+        simulation.run(3).expect("it works");
+        assert_eq!(simulation.potentials().expect("it works")[2], 2.0, "{device:?}: nothing arrives");
     }
 }
 
@@ -186,11 +186,11 @@ fn a_psp_is_whole_or_shared_out() {
         let synapses = [(0, 1, 2, false), (0, 2, 1, false), (0, 3, 1, false), (0, 4, 1, true)];
         let network = network(&[(1, sender), (4, receiver.clone())], &synapses, NetworkOptions::default());
         for device in devices() {
-            let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).unwrap();
-            simulation.inject(&[(0, 1.0)]).unwrap();
-            simulation.run(2).unwrap();
+            let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).expect("it works");
+            simulation.inject(&[(0, 1.0)]).expect("it works");
+            simulation.run(2).expect("it works");
             let half = expected / 2.0;
-            assert_eq!(simulation.potentials().unwrap(), [0.0, expected, half, half, -half], "{device:?}");
+            assert_eq!(simulation.potentials().expect("it works"), [0.0, expected, half, half, -half], "{device:?}");
         }
     }
 }
@@ -201,13 +201,13 @@ fn a_driven_psp_is_the_firing_potential_as_a_whole_number_to_255() {
     let sender = NeuronOptions { threshold: 1.0, psp: 1, uniform_psp: true, potential_driven_psp: true, ..NeuronOptions::default() };
     let network = network(&[(1, sender), (1, receiver)], &[(0, 1, 2, false)], NetworkOptions::default());
     for device in devices() {
-        let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).unwrap();
+        let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).expect("it works");
         let mut expected = 0.0;
         for (input, psp) in [(7.0, 7.0), (7.5, 8.0), (7.25, 7.0), (400.0, 255.0)] {
-            simulation.inject(&[(0, input)]).unwrap();
-            simulation.run(2).unwrap();
+            simulation.inject(&[(0, input)]).expect("it works");
+            simulation.run(2).expect("it works");
             expected += 2.0 * psp;
-            assert_eq!(simulation.potentials().unwrap()[1], expected, "{device:?}: {input}");
+            assert_eq!(simulation.potentials().expect("it works")[1], expected, "{device:?}: {input}");
         }
     }
 }
@@ -223,10 +223,10 @@ fn rows_of_every_length_arrive_whole() {
     let network = network(&[(count, sender), (4096, receiver)], &synapses, NetworkOptions::default());
     for device in devices() {
         for parts in [None, Some(3)] {
-            let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions { parts, ..SimulationOptions::default() }).unwrap();
-            simulation.inject(&(0..count).map(|neuron| (neuron, 1.0)).collect::<Vec<_>>()).unwrap();
-            simulation.run(2).unwrap();
-            let potentials = simulation.potentials().unwrap();
+            let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions { parts, ..SimulationOptions::default() }).expect("it works");
+            simulation.inject(&(0..count).map(|neuron| (neuron, 1.0)).collect::<Vec<_>>()).expect("it works");
+            simulation.run(2).expect("it works");
+            let potentials = simulation.potentials().expect("it works");
             for index in 0..4096u32 {
                 let expected = lengths.iter().filter(|length| **length > index).count() as f64;
                 assert_eq!(potentials[(count + index) as usize], expected, "{device:?}, {parts:?}: target {index}");
@@ -240,9 +240,9 @@ fn rows_of_every_length_arrive_whole() {
 fn an_autapse_reaches_its_own_neuron_in_the_next_burst() {
     let network = network(&[(1, NeuronOptions { threshold: 1.0, ..NeuronOptions::default() })], &[(0, 0, 1, false)], NetworkOptions::default());
     for device in devices() {
-        let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).unwrap();
-        simulation.inject(&[(0, 1.0)]).unwrap();
-        assert_eq!(simulation.run(50).unwrap().spikes, 50, "{device:?}: it keeps itself firing");
+        let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).expect("it works");
+        simulation.inject(&[(0, 1.0)]).expect("it works");
+        assert_eq!(simulation.run(50).expect("it works").spikes, 50, "{device:?}: it keeps itself firing");
     }
 }
 
@@ -250,22 +250,22 @@ fn an_autapse_reaches_its_own_neuron_in_the_next_burst() {
 fn injections_are_refused_whole() {
     let network = network(&[(2, kind())], &[], NetworkOptions { most_injected: 5.0, ..NetworkOptions::default() });
     let options = SimulationOptions { most_inputs: 1, ..SimulationOptions::default() };
-    let mut simulation = Simulation::new(network, &Device::open("cpu").unwrap(), &options).unwrap();
-    let mut refused = |inputs: &[(u32, f32)], expected: &str| assert_eq!(simulation.inject(inputs).unwrap_err().to_string(), expected);
+    let mut simulation = Simulation::new(network, &Device::open("cpu").expect("it works"), &options).expect("it works");
+    let mut refused = |inputs: &[(u32, f32)], expected: &str| assert_eq!(simulation.inject(inputs).expect_err("it is refused").to_string(), expected);
     refused(&[(2, 1.0)], "injection into neuron 2 of 2");
     refused(&[(0, 5.5)], "injection of 5.5 into neuron 0; the most is 5 either way");
     refused(&[(0, f32::NAN)], "injection of NaN into neuron 0; the most is 5 either way");
     refused(&[(0, 1.0), (1, 1.0)], "2 injections into one burst; at most 1");
-    simulation.run(1).unwrap();
-    assert_eq!(simulation.potentials().unwrap(), [0.0, 0.0]);
+    simulation.run(1).expect("it works");
+    assert_eq!(simulation.potentials().expect("it works"), [0.0, 0.0]);
 }
 
 #[test]
 fn a_gpu_run_is_one_upload_and_one_download() {
     for device in devices().into_iter().filter(|device| device.info().id != "cpu") {
         let network = network(&[(64, kind())], &[(0, 1, 1, false)], NetworkOptions::default());
-        let mut simulation = Simulation::new(network, &device, &SimulationOptions::default()).unwrap();
-        simulation.run(1).unwrap();
+        let mut simulation = Simulation::new(network, &device, &SimulationOptions::default()).expect("it works");
+        simulation.run(1).expect("it works");
         let stats = simulation.stats();
         assert_eq!((stats.transfers_up, stats.transfers_down, stats.submissions), (1, 1, 1), "{device:?}");
     }

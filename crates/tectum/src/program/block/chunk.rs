@@ -71,6 +71,29 @@ impl<'m> Chunk<'_, 'm> {
         }
     }
 
+    /// The same for a program whose instructions run once each, in order; `all` are the chunk's lanes.
+    ///
+    /// # Errors
+    /// As [`Chunk::run`].
+    pub fn run_straight(&mut self, all: &Mask) -> Result<(), Fault> {
+        self.begin();
+        let prepared = self.prepared;
+        let mut next = 0;
+        while let Some(instruction) = prepared.program.instructions().get(next) {
+            match prepared.direct_stores[next] {
+                _ if prepared.is_hoisted[next] => {}
+                Some(buffer) if self.make_in(buffer, instruction, all) => next += 1,
+                _ => {
+                    let first = self.first;
+                    let told = |(lane, kind)| Fault { lane: first + lane as u64, instruction: next, kind };
+                    self.step(instruction, next, all).map_err(told)?;
+                }
+            }
+            next += 1;
+        }
+        Ok(())
+    }
+
     /// What each lane has at its start.
     fn begin(&mut self) {
         let (launch, first) = (self.launch, self.first);

@@ -55,11 +55,11 @@ pub fn direct_stores(program: &Program) -> Vec<Option<BufferIndex>> {
 }
 
 /// Whether instructions run once each, in order.
-fn is_straight(program: &Program) -> bool {
+pub fn is_straight(program: &Program) -> bool {
     let turns = |instruction: &Instruction| {
         instruction.target().is_some() || matches!(instruction, Instruction::Return | Instruction::Exit | Instruction::Barrier { .. })
     };
-    !program.instructions().split_last().is_some_and(|(last, rest)| rest.iter().any(turns) || last.target().is_some())
+    !program.instructions().split_last().is_some_and(|(last, rest)| rest.iter().any(turns) || last.target().is_some() || matches!(last, Instruction::Return))
 }
 
 /// Whether no instruction reads a register before one writes it.
@@ -90,7 +90,7 @@ fn rename(instructions: &mut [Instruction], from: Register, to: Register) -> boo
     let Some(next) = instructions[1..].iter().position(rewrites) else { return false };
     let (first, readers) = instructions[..next + 2].split_first_mut().expect("invariant: the write is there");
     let reads = |instruction: &&mut Instruction| instruction.reads().registers.iter().any(|(read, _)| *read == from);
-    let mut renamed: Vec<Instruction> = readers.to_vec();
+    let mut renamed = readers.to_vec();
     if !renamed.iter_mut().filter(reads).all(|instruction| read_instead(instruction, from, to)) {
         return false;
     }

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::Arc;
 
 use tectum::conformance::{Case, Seed, suites};
 use tectum::{DType, Device, ErrorKind, Executable, PlanBuilder, Session, Stream, View};
@@ -13,6 +14,7 @@ use tectum_models::clock::SimClock;
 use tectum_models::closed_loop::{ClosedLoop, Sink, TickRecord};
 use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::Snapshot;
+use tectum_models::spiking::{Network, NetworkOptions, NeuronOptions, Neurons, Simulation, SimulationOptions, Synapse, SynapseList};
 
 /// A test: its name, its environment and what it does.
 type Test = (&'static str, &'static [(&'static str, &'static str)], fn() -> Result<(), String>);
@@ -22,6 +24,7 @@ const TESTS: &[Test] = &[
     ("every_conformance_case_holds", &[], conformance),
     ("no_conformance_case_races", &[("CUDA_DOUBLE_RACES", "1")], conformance),
     ("the_pendulum_acts_as_on_the_cpu", &[], pendulum),
+    ("a_spiking_network_fires_as_on_the_cpu", &[("CUDA_DOUBLE_DEVICES", "2"), ("CUDA_DOUBLE_RACES", "1")], spiking),
     ("a_traced_run_times_each_launch", &[], traced),
     ("buffers_move_between_devices", &[("CUDA_DOUBLE_DEVICES", "2")], peers),
     ("an_old_driver_is_refused_with_its_version", &[("CUDA_DOUBLE_VERSION", "11000")], || absent("11.0")),
@@ -168,6 +171,35 @@ fn pendulum() -> Result<(), String> {
     check(cuda.len() == cpu.len() && cuda.len() >= 4, format!("{} actions; {ended}", cuda.len()))?;
     let worst = cuda.iter().zip(&cpu).map(|(a, b)| (a - b).abs()).fold(0.0f32, f32::max);
     check(worst < 1e-3, format!("actions differ by {worst}: {cuda:?} and {cpu:?}"))
+}
+
+/// 300 neurons that leak, rest, hesitate and tire, a hundred stimulated in each burst: the same spikes on the CPU, on a device, and
+/// in shards of two devices and the CPU.
+fn spiking() -> Result<(), String> {
+    let counts = |ids: &[&str]| -> tectum::Result<_> {
+        let tired = NeuronOptions { threshold: 2.0, refractory: 1, leak: 0.1, excitability: 0.8, consecutive_fire_limit: 2, snooze: 3, psp: 3, ..NeuronOptions::default() };
+        let driven = NeuronOptions { threshold: 1.0, potential_driven_psp: true, uniform_psp: true, ..NeuronOptions::default() };
+        let mut neurons = Neurons::default();
+        neurons.add(200, &tired)?;
+        neurons.add(100, &driven)?;
+        let synapse = |i: u32| (i % 300, Synapse { target: (i * 7 + i / 300) % 300, weight: 1 + (i % 5) as u8, inhibitory: i % 4 == 0 });
+        let rows = SynapseList::new(300, &(0..6000).map(synapse).collect::<Vec<_>>())?;
+        let network = Network::new(&neurons, Box::new(rows), NetworkOptions::default())?;
+        let devices = ids.iter().map(|id| Device::open(id)).collect::<tectum::Result<Vec<_>>>()?;
+        let mut simulation = Simulation::sharded(Arc::new(network), &devices, &SimulationOptions::default())?;
+        for burst in 0..8 {
+            simulation.inject(&(0..100).map(|i| ((i * 3 + burst) % 300, 2.5)).collect::<Vec<_>>())?;
+            simulation.run(1)?;
+        }
+        Ok((simulation.counts(), simulation.potentials()?))
+    };
+    let expected = counts(&["cpu"]).map_err(|e| e.to_string())?;
+    check(expected.0.spikes > 300, format!("{:?}", expected.0))?;
+    for ids in [&["cuda:0"][..], &["cuda:0", "cuda:1", "cpu"]] {
+        let found = counts(ids).map_err(|e| e.to_string())?;
+        check(found == expected, format!("{ids:?}: {:?}, not {:?}", found.0, expected.0))?;
+    }
+    Ok(())
 }
 
 /// y = exp(x) over `n` elements.

@@ -1,0 +1,49 @@
+//! A random stimulus: what a genome's input areas receive where no body feeds them.
+
+use tectum::{Error, Result};
+
+use super::rule::draw;
+use crate::genome::{AreaRole, Genome};
+
+/// What a neuron that is reached receives.
+const AMOUNT: f32 = 1.0;
+
+/// Input neurons, each reached in a part of all bursts: the same ones for a seed and a burst, wherever a run begins.
+#[derive(Debug, Clone)]
+pub struct Stimulus {
+    neurons: Vec<u32>,
+    seed: u32,
+    chance: u32,
+}
+
+impl Stimulus {
+    /// Reaches a part, 0 to 1, of the neurons of a genome's input areas in each burst.
+    ///
+    /// # Errors
+    /// `Invalid` for a part that is none.
+    pub fn new(genome: &Genome, part: f64, seed: u64) -> Result<Self> {
+        if !(0.0..=1.0).contains(&part) {
+            return Err(Error::invalid(format!("a stimulus of {part}; 0 to 1 is needed")));
+        }
+        let inputs = genome.areas().iter().filter(|area| area.role == AreaRole::Input);
+        let neurons = if part == 0.0 { Vec::new() } else { inputs.flat_map(|area| area.neurons.clone()).collect() };
+        // Another seed than that of the neurons' own draws.
+        Ok(Self { neurons, seed: !(seed as u32), chance: (part * f64::from(u32::MAX)) as u32 })
+    }
+
+    /// Whether it reaches nothing ever.
+    pub fn is_none(&self) -> bool {
+        self.neurons.is_empty()
+    }
+
+    /// The most injections into one burst.
+    pub fn most_inputs(&self) -> usize {
+        self.neurons.len().max(1)
+    }
+
+    /// What arrives in a burst.
+    pub fn of(&self, burst: u32) -> Vec<(u32, f32)> {
+        let is_reached = |neuron: &u32| draw(self.seed, *neuron, burst) < self.chance;
+        self.neurons.iter().copied().filter(is_reached).map(|neuron| (neuron, AMOUNT)).collect()
+    }
+}
