@@ -137,9 +137,9 @@ impl Snapshot {
         }
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
         let told = header.metadata().as_ref().and_then(|metadata| metadata.get(CHECKSUM));
-        let told = told.ok_or_else(|| Error::data("a snapshot without a checksum"))?;
+        let told = told.ok_or_else(|| Error::data("header: there is no checksum"))?;
         if *told != format!("{:016x}", snapshot.checksum()) {
-            return Err(Error::data(format!("the checksum {told} is not that of the arrays, {:016x}: the file is damaged", snapshot.checksum())));
+            return Err(Error::data(format!("header: checksum {told}, but that of the arrays is {:016x}: the file is damaged", snapshot.checksum())));
         }
         Ok(snapshot)
     }

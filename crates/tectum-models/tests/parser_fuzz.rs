@@ -265,7 +265,7 @@ fn check_recording(bytes: &[u8]) -> Verdict {
 fn check_snapshot(bytes: &[u8]) -> Verdict {
     let snapshot = match Snapshot::parse(bytes) {
         Ok(snapshot) => snapshot,
-        Err(error) => return placed(&error, &["not a snapshot", "array "]),
+        Err(error) => return placed(&error, &["not a snapshot", "array ", "header: "]),
     };
     // Compared as bytes: NaN is not equal to itself.
     let written = snapshot.to_bytes().map_err(|error| format!("understood, but not written: {error}"))?;
