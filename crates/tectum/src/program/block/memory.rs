@@ -237,7 +237,10 @@ fn load<B: Bits>(cells: &impl Cells, [start, bytes]: [u64; 2], access: &Access<'
         Offsets::Own(number) => {
             let first = number + range.start as u64;
             let count = (bytes / width).saturating_sub(first).min(out.len() as u64) as usize;
-            run(cells, (first * width).wrapping_sub(start) as usize, width, &mut out[..count]);
+            // Lanes of a launch's last block may begin beyond the buffer.
+            if count > 0 {
+                run(cells, (first * width).wrapping_sub(start) as usize, width, &mut out[..count]);
+            }
             out[count..].fill(B::default());
         }
         Offsets::Same(at) => {
@@ -286,6 +289,9 @@ fn store<B: Bits>(cells: &mut impl Cells, [start, bytes]: [u64; 2], access: &Acc
             let first = number + range.start as u64;
             let count = (bytes / width).saturating_sub(first).min(values.len() as u64) as usize;
             let at = (first * width).wrapping_sub(start) as usize;
+            if count == 0 {
+                return Ok(());
+            }
             if access.mask.is_all() {
                 put_run(cells, at, width, &values[..count]);
             } else {

@@ -64,6 +64,21 @@ fn lanes_part_and_meet_again() {
     assert_eq!(found, expected);
 }
 
+/// A launch's last block may reach beyond the buffers by more than a chunk, wherever chunks begin.
+#[test]
+fn lanes_beyond_the_buffers_change_nothing() {
+    let program = checked("buffer x: u32 read\nbuffer y: u32 read_write\nldg.u32 r0, [x]\nldg.u32 r1, [y]\nadd.u32 r0, r0, r1\nstg.u32 [y], r0");
+    for n in (1..6_000u32).step_by(61) {
+        let words = |scale: u32| (0..n).flat_map(|i| (scale * i).to_le_bytes()).collect::<Vec<u8>>();
+        let launch = LaunchConfig::linear(n.next_multiple_of(4096), 1024);
+        for threads in [1, 3] {
+            let mut buffers = [words(3), words(4)];
+            assert_eq!(run(&program, &launch, &mut buffers, Bounds::Checked, threads), None, "{n}");
+            assert_eq!(buffers, [words(3), words(7)], "{n} elements, {threads} threads");
+        }
+    }
+}
+
 /// Every kind of fault is told with its lane, and ignored where that is asked for.
 #[test]
 fn faults_are_told_or_ignored() {
