@@ -222,6 +222,7 @@ fn zero_sums_text(genome: &Genome, network: &NetworkExplanation) -> String {
         ZeroSums::Draws => "draw whether they fire",
         ZeroSums::Limited => "may fire at any arrival after their consecutive limit stopped them",
         ZeroSums::FiresAtRest => "have a threshold that is not above their rest",
+        ZeroSums::LeaksIntoWindow => "leak from above their limit into their window",
         ZeroSums::Frozen => "leak or recover at arrivals alone",
     };
     match network.zero_sums[..] {

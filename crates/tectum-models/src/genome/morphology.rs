@@ -119,6 +119,7 @@ fn define(name: &str, value: &Value) -> Result<Definition> {
         Some("patterns") => Ok(Definition::Relations(rows("patterns")?.iter().map(pattern).collect::<Result<_>>()?)),
         Some("functions" | "function") => Ok(function(name).unwrap_or(Definition::Unknown)),
         Some("composite") => composite(name, parameters),
+        // The format's word for a morphology without rules: it makes no synapse.
         Some("placeholder") => Ok(Definition::Relations(Arc::new([]))),
         _ => {
             let given = fields.get("type").map_or_else(|| "nothing".to_owned(), kind);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use super::network::Network;
-use super::rule::{ALWAYS, Profile, Silence};
+use super::rule::{ALWAYS, NEVER, Profile, Silence};
 
 /// Why a network runs as it does, whatever the device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,6 +55,8 @@ pub enum ZeroSums {
     Limited,
     /// Its threshold is not above its rest, so any arrival makes it fire.
     FiresAtRest,
+    /// From above its limit it leaks into its window, where any arrival makes it fire.
+    LeaksIntoWindow,
     /// Silence skips: its leak and refractory period go on at arrivals alone.
     Frozen,
 }
@@ -97,6 +99,8 @@ pub(super) fn zero_sums(profile: &Profile, silence: Silence) -> Option<ZeroSums>
         Some(ZeroSums::Limited)
     } else if profile.threshold <= profile.rest {
         Some(ZeroSums::FiresAtRest)
+    } else if profile.limit != NEVER && profile.leak != 0 {
+        Some(ZeroSums::LeaksIntoWindow)
     } else {
         (silence == Silence::Skips && (profile.leak != 0 || profile.refractory != 0)).then_some(ZeroSums::Frozen)
     }

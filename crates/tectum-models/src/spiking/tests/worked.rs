@@ -179,6 +179,22 @@ fn sums_that_cancel_are_arrivals() {
 }
 
 #[test]
+fn a_sum_that_cancels_fires_what_leaked_into_its_window() {
+    // 22 is above the limit of 12 and leaks to 11, inside the window from 10 on; then 3 − 3 arrives.
+    let sender = NeuronOptions { threshold: 1.0, psp: 3, ..NeuronOptions::default() };
+    let limited = NeuronOptions { threshold_limit: Some(12.0), leak: 0.5, ..kind() };
+    let network = network(&[(2, sender), (1, limited)], &[(0, 2, 1, false), (1, 2, 1, true)], NetworkOptions::default());
+    for device in devices() {
+        let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).expect("it works");
+        simulation.inject(&[(0, 1.0), (1, 1.0), (2, 22.0)]).expect("it works");
+        simulation.run(1).expect("it works");
+        assert_eq!((simulation.fired().expect("it works"), simulation.potentials().expect("it works")[2]), (vec![0, 1], 11.0));
+        simulation.run(1).expect("it works");
+        assert_eq!((simulation.fired().expect("it works"), simulation.potentials().expect("it works")[2]), (vec![2], 0.0), "{device:?}");
+    }
+}
+
+#[test]
 fn a_psp_is_whole_or_shared_out() {
     let receiver = NeuronOptions { threshold: 1e6, ..NeuronOptions::default() };
     for (uniform_psp, expected) in [(true, 10.0), (false, 2.5)] {
