@@ -1,4 +1,4 @@
-"""Numba beside the core suite: loops compiled for this processor, parallel over all threads."""
+"""Numba beside the suites: loops compiled for this processor, parallel over all threads."""
 
 import numba
 import numpy as np
@@ -97,6 +97,67 @@ def scan(shape):
     x = np.random.default_rng(1).integers(0, 2, shape.sizes, dtype=np.uint32)
     y = np.zeros_like(x)
     return lambda: exclusive_scan(x, y)
+
+
+NETWORKS = {"n10k_s50": (10_000, 50), "n100k_s100": (100_000, 100), "n500k_s100": (500_000, 100), "n1m_s100": (1_000_000, 100)}
+
+
+@numba.njit
+def deliver(fired, starts, targets, weights, sums):
+    for neuron in fired:
+        for synapse in range(starts[neuron], starts[neuron + 1]):
+            sums[targets[synapse]] += weights[synapse]
+
+
+@numba.njit(parallel=True)
+def integrate(potentials, sums, has_fired, threshold):
+    for neuron in numba.prange(potentials.size):
+        potential = potentials[neuron] + sums[neuron]
+        sums[neuron] = 0
+        has_fired[neuron] = potential >= threshold
+        potentials[neuron] = np.float32(0) if potential >= threshold else potential
+
+
+def network(neurons, degree):
+    """Rows of random targets, and sixteen patterns of one neuron in a hundred that is made to fire."""
+    random = np.random.default_rng(1)
+    targets = random.integers(0, neurons, neurons * degree, dtype=np.uint32)
+    weights = random.choice(np.array([1, 2, 3, 4, -1], np.float32), neurons * degree)
+    starts = np.arange(0, neurons * degree + 1, degree, dtype=np.int64)
+    groups = np.arange(0, neurons, 100)
+    patterns = [groups + random.integers(0, 100, groups.size) for _ in range(16)]
+    return starts, targets, weights, patterns
+
+
+for name, size in NETWORKS.items():
+
+    @row("burst", 0, "njit: CSR rows of what fired, injection, njit(parallel=True) threshold and reset, numpy.flatnonzero", tail=name, types=["float32"])
+    def burst(_shape, size=size):
+        starts, targets, weights, patterns = network(*size)
+        sums, potentials = np.zeros(size[0], np.float32), np.zeros(size[0], np.float32)
+        has_fired = np.zeros(size[0], np.bool_)
+        state = {"fired": patterns[0], "burst": 0}
+
+        def step():
+            state["burst"] += 1
+            deliver(state["fired"], starts, targets, weights, sums)
+            sums[patterns[state["burst"] % 16]] += 1500
+            integrate(potentials, sums, has_fired, np.float32(1000))
+            state["fired"] = np.flatnonzero(has_fired)
+
+        return step
+
+    @row("csr_scatter", 0, "njit: CSR rows of what fired", tail=name, types=["float32"])
+    def csr_scatter(_shape, size=size):
+        starts, targets, weights, patterns = network(*size)
+        sums = np.zeros(size[0], np.float32)
+        state = {"burst": 0}
+
+        def step():
+            state["burst"] += 1
+            deliver(patterns[state["burst"] % 16], starts, targets, weights, sums)
+
+        return step
 
 
 def threads(count):

@@ -5,6 +5,7 @@ mod check;
 mod devices;
 mod explain;
 mod inspect;
+mod network_args;
 mod npy;
 mod plots;
 mod run;

@@ -128,7 +128,7 @@ fn a_genome_is_shown_with_its_synapses_units_and_memory() {
 const WATCHED: &str = r#"{"version": "2.1", "genome_title": "watched", "physiology": {"simulation_timestep": 0.025}, "blueprint": {
 "___pwr": {"block_boundaries": [1, 1, 1], "mp_charge_accumulation": false, "postsynaptic_current": 255, "cortical_mapping_dst": {"eye___": [["projector", 1, 1, false]]}},
 "eye___": {"group_id": "IPU", "block_boundaries": [1, 1, 9], "mp_charge_accumulation": false, "refractory_period": 2,
-           "cortical_mapping_dst": {"arm___": [["projector", 1, 9, true], ["lateral_+z", 1, -4, false, 0, 0, 0, 0, 3], ["memory", 1, 1, false]]}},
+           "cortical_mapping_dst": {"arm___": [["projector", 1, 9, true, 1, 5, 2], ["lateral_+z", 1, -4, false, 0, 0, 0, 0, 3], ["memory", 1, 1, false]]}},
 "arm___": {"group_id": "OPU", "block_boundaries": [1, 1, 9], "mp_charge_accumulation": true, "neuron_excitability": 0.5, "leak_coefficient": 0.25}}}"#;
 
 #[test]
@@ -140,10 +140,10 @@ fn a_genome_is_explained_by_mapping_with_what_its_state_and_scale_hang_on() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     for line in [
         "brain.txt: 19 neurons of 3 kinds, 26 synapses",
-        "_power  eye___  projector   packed rows                    9         0.0 kB  255               1       0.0",
-        "eye___  arm___  projector   packed rows                    9         0.0 kB  1 / its synapses  9       0.0   learning",
-        "eye___  arm___  lateral_+z  packed rows                    8         0.0 kB  1 / its synapses  -4      0.0   delay of 3",
-        "eye___  arm___  memory      nothing: it grows by learning  0         0.0 kB  1 / its synapses  1             memory",
+        "_power  eye___  projector   packed rows              9         0.0 kB  255               1                          0.0",
+        "eye___  arm___  projector   plastic rows             9         0.1 kB  1 / its synapses  9       +5 −2 of 3 bursts  0.0",
+        "eye___  arm___  lateral_+z  packed rows              8         0.0 kB  1 / its synapses  -4                         0.0   delay of 3",
+        "eye___  arm___  memory      nothing: no memory area  0         0.0 kB  1 / its synapses  1",
         "potentials: 16 binary places, the most there are",
         "  draw whether they fire (arm___)",
         "  have a refractory period (eye___)",
@@ -197,7 +197,7 @@ fn a_genome_moves_a_body_and_says_in_its_receipt_what_it_does_not_do() {
     let whole = place.json("run watched --no-plots --json");
     assert_eq!((&whole["brain"], &whole["ticks"], &whole["end"]), (&"genome".into(), &100.into(), &"completed".into()), "{whole}");
     let receipt = std::fs::read_to_string(place.0.join("runs/1/receipt.json")).expect("there");
-    assert!(receipt.contains("1 mappings are plastic") && receipt.contains("spiking_dynamics"), "{receipt}");
+    assert!(receipt.contains("1 mappings have a delay") && receipt.contains("spiking_dynamics"), "{receipt}");
     place.json("run watched --seconds 2 --no-plots --json");
     let resumed = place.json("run watched --resume runs/2 --no-plots --json");
     assert_eq!((&resumed["resumed_at_tick"], &resumed["return"]), (&40.into(), &whole["return"]), "{resumed}");

@@ -36,7 +36,7 @@ use tectum::{Error, Result};
 use self::document::{Placed, Section, Source};
 use crate::body::{BODY_NAMES, Body, Start, body};
 pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiSpec, TwinSpec};
-pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec};
+pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, Weights};
 
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -8,6 +8,8 @@ pub mod connectome;
 mod explanation;
 mod from_genome;
 mod kernels;
+mod learning;
+mod memory;
 mod network;
 pub mod rule;
 mod simulation;
@@ -15,11 +17,13 @@ mod stimulus;
 
 pub use bench::suite;
 pub use explanation::{NetworkExplanation, Past, ScaleLimit, ZeroSums};
-pub use from_genome::{Connected, Undone, connect, undone};
+pub use from_genome::{ConnectOptions, Connected, Undone, connect, rule, undone};
 pub use kernels::kernels;
+pub use learning::PlasticityRule;
+pub use memory::{Memory, MemoryReport};
 pub use network::{Network, NetworkOptions, NeuronOptions, Neurons, Rows, Synapse, SynapseList};
 pub use rule::Silence;
-pub use simulation::{MemoryUse, ShardLayout, Simulation, SimulationOptions, SpikeCounts, layout};
+pub use simulation::{FireLedger, MemoryUse, PlasticSynapse, ShardLayout, Simulation, SimulationOptions, SpikeCounts, layout};
 pub use stimulus::Stimulus;
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! `tectum explain GENOME.json`: how a genome's network runs on devices, mapping by mapping, and why so.
 
+use std::ops::Range;
 use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
-use tectum::{Device, Result};
-use tectum_models::genome::{AreaProperties, Genome, GenomeOptions, Morphology, UnitPolicy};
+use tectum::Result;
+use tectum_models::genome::{AreaProperties, Genome, Morphology, PlasticMorphology};
 use tectum_models::spiking::{
-    Connected, NetworkExplanation, NetworkOptions, Past, ScaleLimit, ShardLayout, Silence, SimulationOptions, Undone, ZeroSums, connect, layout, undone,
+    Connected, NetworkExplanation, Past, PlasticityRule, ScaleLimit, ShardLayout, SimulationOptions, Undone, ZeroSums, layout, rule, undone,
 };
 
+use crate::network_args::NetworkArgs;
 use crate::table::{bytes, print, print_json, table};
 
 /// What only genomes take.
@@ -18,15 +20,8 @@ pub struct GenomeArgs {
     /// Of a genome: the device, cpu if not given.
     #[arg(long)]
     device: Option<String>,
-    /// Of a genome: parts of the network, by target, that exchange their spikes; one if not given.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
-    shards: Option<u32>,
-    /// Of a genome: the units of its numbers, detect, fraction or legacy; detected if not given.
-    #[arg(long)]
-    units: Option<UnitPolicy>,
-    /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU engine.
-    #[arg(long)]
-    frozen_silence: bool,
+    #[command(flatten)]
+    network: NetworkArgs,
     /// Of a genome: prints one line of JSON.
     #[arg(long)]
     json: bool,
@@ -37,12 +32,9 @@ impl GenomeArgs {
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             ("--device", self.device.is_some()),
-            ("--shards", self.shards.is_some()),
-            ("--units", self.units.is_some()),
-            ("--frozen-silence", self.frozen_silence),
             ("--json", self.json),
         ];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.given())
     }
 }
 
@@ -67,6 +59,8 @@ struct MappingExplanation<'a> {
     bytes: u64,
     sends: Sends,
     weight: i32,
+    /// How its synapses learn.
+    rule: Option<PlasticityRule>,
     /// Of each shard that has targets of it, the shard and the parts.
     parts: Vec<(usize, Vec<usize>)>,
     undone: Vec<Undone>,
@@ -80,8 +74,16 @@ enum Strategy {
     PackedRows,
     /// It has none: none are in the boxes, or chance left none.
     Empty,
-    /// It has none: its kind grows them by learning.
+    /// In such rows of eight bytes: beside the word, what its target's firings were when it last learnt.
+    PlasticRows,
+    /// As plastic rows, between all pairs of neurons and both ways, with weight 0 until they grow.
     Grown,
+    /// It has none: the destination keeps patterns of what fires in the source.
+    Remembered,
+    /// It has none: the destination is no memory area.
+    Forgotten,
+    /// It has none: the destination would show what the source remembers.
+    Replayed,
     /// It has none: the morphology has no known definition.
     Unknown,
 }
@@ -102,30 +104,67 @@ enum Sends {
 
 /// Prints the explanation.
 pub fn explain_genome(path: &Path, args: &GenomeArgs) -> Result<()> {
-    let genome = Genome::read(path, &GenomeOptions { units: args.units.unwrap_or(UnitPolicy::Detect), strict: false })?;
-    let silence = if args.frozen_silence { Silence::Skips } else { Silence::Counts };
-    let Connected { network, steady, .. } = connect(&genome, 0, NetworkOptions { silence, ..NetworkOptions::default() }).map_err(|error| error.at(path.display()))?;
-    let device = Device::open(args.device.as_deref().filter(|id| *id != "auto").unwrap_or("cpu"))?;
+    let (genome, Connected { network, steady, memories, .. }) = args.network.connect(path, 0)?;
+    let devices = args.network.devices(args.device.as_deref().unwrap_or("auto"))?;
     let options = SimulationOptions { steady, ..SimulationOptions::default() };
-    let shards = layout(&network, &vec![device; args.shards.unwrap_or(1) as usize], &options);
+    let shards = layout(&network, &devices, &options);
     let network = network.explain();
-    let mappings = (0..genome.mappings().len()).map(|index| mapping(&genome, index, &shards)).collect();
+    let areas = Areas { genome: &genome, memories: &memories, network: &network };
+    let mappings = (0..genome.mappings().len()).map(|index| mapping(&areas, index, &shards, args.network.learns())).collect();
     let explanation = Explanation { kind: "genome", genome: genome.title(), network: &network, shards: &shards, mappings };
-    if args.json { print_json(&explanation) } else { print(&text(path, &genome, &explanation)) }
+    if args.json { print_json(&explanation) } else { print(&text(path, &areas, &explanation)) }
 }
 
-fn mapping<'a>(genome: &'a Genome, index: usize, shards: &[ShardLayout]) -> MappingExplanation<'a> {
+/// Areas with the neurons of those that are memories.
+struct Areas<'a> {
+    genome: &'a Genome,
+    /// The area of each memory.
+    memories: &'a [usize],
+    network: &'a NetworkExplanation,
+}
+
+impl Areas<'_> {
+    /// What stands for an area where it learns: its memory's neurons, or its own.
+    fn active(&self, area: usize) -> Range<u32> {
+        let memory = self.memories.iter().position(|memory| *memory == area);
+        memory.map_or(self.genome.areas()[area].neurons.clone(), |memory| self.network.memories[memory].neurons.clone())
+    }
+
+    /// The areas that some neurons are in.
+    fn of(&self, neurons: &Range<u32>) -> Vec<usize> {
+        let meets = |other: &Range<u32>| other.start < neurons.end && neurons.start < other.end;
+        let own = (0..self.genome.areas().len()).filter(|area| meets(&self.genome.areas()[*area].neurons));
+        own.chain(self.memories.iter().zip(&self.network.memories).filter(|(_, memory)| meets(&memory.neurons)).map(|(area, _)| *area)).collect()
+    }
+}
+
+fn mapping<'a>(areas: &Areas<'a>, index: usize, shards: &[ShardLayout], learns: bool) -> MappingExplanation<'a> {
+    let genome = areas.genome;
     let mapping = &genome.mappings()[index];
     let (from, to) = (&genome.areas()[mapping.source], &genome.areas()[mapping.destination]);
-    let mut synapses = 0;
+    let rule = if learns { rule(genome, mapping) } else { None };
+    let mut synapses = 0u64;
     genome.mapping_synapses(index, from.neurons.clone(), 0, &mut |_| synapses += 1);
-    let strategy = match mapping.morphology {
-        Morphology::Plastic(_) => Strategy::Grown,
-        Morphology::Unknown => Strategy::Unknown,
-        Morphology::Voxels(_) if synapses == 0 => Strategy::Empty,
-        Morphology::Voxels(_) => Strategy::PackedRows,
+    if areas.memories.contains(&mapping.source) {
+        let mut row = 0;
+        genome.mapping_synapses(index, from.neurons.start..from.neurons.start + 1, 0, &mut |_| row += 1);
+        synapses += areas.active(mapping.source).len() as u64 * row;
+    }
+    let (strategy, targets) = match mapping.morphology {
+        Morphology::Plastic(PlasticMorphology::Memory) if areas.memories.contains(&mapping.destination) => (Strategy::Remembered, 0..0),
+        Morphology::Plastic(PlasticMorphology::Memory) => (Strategy::Forgotten, 0..0),
+        Morphology::Plastic(PlasticMorphology::Replay) => (Strategy::Replayed, 0..0),
+        Morphology::Plastic(PlasticMorphology::Associative) => {
+            let ends = [mapping.source, mapping.destination].map(|area| areas.active(area));
+            synapses = if rule.is_some() { 2 * ends[0].len() as u64 * ends[1].len() as u64 } else { 0 };
+            (Strategy::Grown, ends[1].clone())
+        }
+        Morphology::Unknown => (Strategy::Unknown, 0..0),
+        Morphology::Voxels(_) if synapses == 0 => (Strategy::Empty, 0..0),
+        Morphology::Voxels(_) if rule.is_some() => (Strategy::PlasticRows, to.neurons.clone()),
+        Morphology::Voxels(_) => (Strategy::PackedRows, to.neurons.clone()),
     };
-    let meets = |part: &std::ops::Range<u32>| part.start < to.neurons.end && to.neurons.start < part.end;
+    let meets = |part: &Range<u32>| part.start < targets.end && targets.start < part.end;
     let parts_of = |shard: &ShardLayout| shard.parts.iter().enumerate().filter(|(_, part)| meets(part)).map(|(part, _)| part).collect::<Vec<_>>();
     MappingExplanation {
         from: from.id.to_string(),
@@ -133,9 +172,10 @@ fn mapping<'a>(genome: &'a Genome, index: usize, shards: &[ShardLayout]) -> Mapp
         morphology: &mapping.morphology_name,
         strategy,
         synapses,
-        bytes: 4 * synapses,
+        bytes: if rule.is_some() { 8 } else { 4 } * synapses,
         sends: sends(&from.properties),
         weight: mapping.multiplier,
+        rule,
         parts: shards.iter().map(parts_of).enumerate().filter(|(_, parts)| synapses > 0 && !parts.is_empty()).collect(),
         undone: undone(mapping),
     }
@@ -150,7 +190,7 @@ fn sends(properties: &AreaProperties) -> Sends {
     }
 }
 
-fn text(path: &Path, genome: &Genome, explanation: &Explanation<'_>) -> String {
+fn text(path: &Path, areas: &Areas<'_>, explanation: &Explanation<'_>) -> String {
     let Explanation { network, shards, mappings, .. } = explanation;
     let mut text = format!("{}: {} neurons of {} kinds, {} synapses\n", path.display(), network.neurons, network.profiles, network.synapses);
     if !mappings.is_empty() {
@@ -159,9 +199,24 @@ fn text(path: &Path, genome: &Genome, explanation: &Explanation<'_>) -> String {
     if mappings.iter().any(|mapping| mapping.strategy == Strategy::PackedRows) {
         text += "packed rows: by source, 4 bytes a synapse: 23 bits of target within its part, sign, 8 bits of weight; what is sent is the sender's, so no synapse holds it\n";
     }
-    text += &format!("\n{}\n", scale_text(genome, network));
-    text += &zero_sums_text(genome, network);
-    text += &past_text(genome, network);
+    if mappings.iter().any(|mapping| matches!(mapping.strategy, Strategy::PlasticRows | Strategy::Grown)) {
+        text += "plastic rows: 8 bytes a synapse, learnt when the source fires and when its window closes; + what a weight gains where both ends fired in all bursts of the window, − what it loses where either did in some\n";
+    }
+    text += &format!("\n{}\n", scale_text(areas, network));
+    text += &zero_sums_text(areas, network);
+    text += &past_text(areas, network);
+    for (area, memory) in areas.memories.iter().zip(&network.memories) {
+        text += &format!(
+            "memory {}: {} neurons, patterns of {} bursts of {} upstream neurons; kept {} bursts, {} more each time, for good from {} on\n",
+            areas.genome.areas()[*area].id,
+            memory.neurons.len(),
+            memory.depth,
+            memory.upstream.iter().map(Range::len).sum::<usize>(),
+            memory.initial_lifespan,
+            memory.lifespan_growth,
+            memory.longterm_threshold,
+        );
+    }
     for (index, shard) in shards.iter().enumerate() {
         text += &shard_text(index, shard);
     }
@@ -169,18 +224,21 @@ fn text(path: &Path, genome: &Genome, explanation: &Explanation<'_>) -> String {
 }
 
 fn mapping_rows(mappings: &[MappingExplanation<'_>]) -> Vec<Vec<String>> {
-    let head = ["from", "to", "morphology", "held", "synapses", "memory", "a firing sends", "weight", "part", "not done"].map(str::to_owned).to_vec();
+    let head = ["from", "to", "morphology", "held", "synapses", "memory", "a firing sends", "weight", "learns", "part", "not done"].map(str::to_owned).to_vec();
     let rows = mappings.iter().map(|mapping| {
         let part = |(shard, parts): &(usize, Vec<usize>)| parts.iter().map(|part| format!("{shard}.{part}")).collect::<Vec<_>>();
         let undone = mapping.undone.iter().map(|undone| match undone {
-            Undone::Plastic => "learning".to_owned(),
-            Undone::Memory => "memory".to_owned(),
+            Undone::Replay => "replay".to_owned(),
             Undone::Delay(bursts) => format!("delay of {bursts}"),
         });
         let held = match mapping.strategy {
             Strategy::PackedRows => "packed rows",
             Strategy::Empty => "nothing: no pair of voxels",
-            Strategy::Grown => "nothing: it grows by learning",
+            Strategy::PlasticRows => "plastic rows",
+            Strategy::Grown => "plastic rows of all pairs",
+            Strategy::Remembered => "nothing: it is remembered",
+            Strategy::Forgotten => "nothing: no memory area",
+            Strategy::Replayed => "nothing: replay",
             Strategy::Unknown => "nothing: morphology unknown",
         };
         let sends = match mapping.sends {
@@ -198,6 +256,7 @@ fn mapping_rows(mappings: &[MappingExplanation<'_>]) -> Vec<Vec<String>> {
             bytes(mapping.bytes as f64),
             sends,
             mapping.weight.to_string(),
+            mapping.rule.map_or(String::new(), |rule| format!("+{} −{} of {} bursts", rule.gain, rule.loss, rule.window)),
             mapping.parts.iter().flat_map(part).collect::<Vec<_>>().join(" "),
             undone.collect::<Vec<_>>().join(", "),
         ]
@@ -205,19 +264,19 @@ fn mapping_rows(mappings: &[MappingExplanation<'_>]) -> Vec<Vec<String>> {
     std::iter::once(head).chain(rows).collect()
 }
 
-fn scale_text(genome: &Genome, network: &NetworkExplanation) -> String {
+fn scale_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
     let places = network.fraction_bits;
     match network.scale {
         ScaleLimit::Most => format!("potentials: {places} binary places, the most there are"),
         ScaleLimit::Sum { neuron, most } => {
-            let area = genome.areas()[genome.area_of(neuron)].id;
+            let area = areas.of(&(neuron..neuron + 1)).first().map_or(String::new(), |area| areas.genome.areas()[*area].id.to_string());
             format!("potentials: {places} binary places; neuron {neuron} of {area} can receive {most:.0} in one burst, which with one more could pass 2^30")
         }
         ScaleLimit::Threshold => format!("potentials: {places} binary places; with one more the greatest threshold or limit would pass 2^30"),
     }
 }
 
-fn zero_sums_text(genome: &Genome, network: &NetworkExplanation) -> String {
+fn zero_sums_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
     let reason = |why: ZeroSums| match why {
         ZeroSums::Draws => "draw whether they fire",
         ZeroSums::Limited => "may fire at any arrival after their consecutive limit stopped them",
@@ -227,11 +286,11 @@ fn zero_sums_text(genome: &Genome, network: &NetworkExplanation) -> String {
     };
     match network.zero_sums[..] {
         [] => "arrivals: a sum of 0 is silence, so sums alone are kept\n".to_owned(),
-        _ => format!("arrivals: marked beside the sums, since a sum of 0 is no silence to neurons that\n{}", areas_text(genome, &network.zero_sums, reason)),
+        _ => format!("arrivals: marked beside the sums, since a sum of 0 is no silence to neurons that\n{}", areas_text(areas, &network.zero_sums, reason)),
     }
 }
 
-fn past_text(genome: &Genome, network: &NetworkExplanation) -> String {
+fn past_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
     let reason = |why: Past| match why {
         Past::Refractory => "have a refractory period",
         Past::Limited => "count firings in a row",
@@ -239,25 +298,24 @@ fn past_text(genome: &Genome, network: &NetworkExplanation) -> String {
     };
     match network.past[..] {
         [] => "state: one plane, the potential\n".to_owned(),
-        _ => format!("state: four planes (potential, last arrival, end of the refractory period, firings in a row), since neurons\n{}", areas_text(genome, &network.past, reason)),
+        _ => format!("state: four planes (potential, last arrival, end of the refractory period, firings in a row), since neurons\n{}", areas_text(areas, &network.past, reason)),
     }
 }
 
 /// Reasons with the areas that have them.
-fn areas_text<R: Copy + PartialEq>(genome: &Genome, ranges: &[(std::ops::Range<u32>, R)], text: impl Fn(R) -> &'static str) -> String {
+fn areas_text<R: Copy + PartialEq>(areas: &Areas<'_>, ranges: &[(Range<u32>, R)], text: impl Fn(R) -> &'static str) -> String {
     const MOST: usize = 6;
     let mut reasons: Vec<(R, Vec<usize>)> = Vec::new();
     for (range, reason) in ranges {
-        let areas = genome.area_of(range.start)..=genome.area_of(range.end - 1);
         let at = reasons.iter().position(|(known, _)| known == reason).unwrap_or_else(|| {
             reasons.push((*reason, Vec::new()));
             reasons.len() - 1
         });
-        areas.for_each(|area| if reasons[at].1.last() != Some(&area) { reasons[at].1.push(area) });
+        areas.of(range).into_iter().for_each(|area| if reasons[at].1.last() != Some(&area) { reasons[at].1.push(area) });
     }
-    let line = |(reason, areas): (R, Vec<usize>)| {
-        let named = areas.iter().take(MOST).map(|area| genome.areas()[*area].id.to_string()).collect::<Vec<_>>().join(", ");
-        let more = if areas.len() > MOST { format!(" and {} more", areas.len() - MOST) } else { String::new() };
+    let line = |(reason, found): (R, Vec<usize>)| {
+        let named = found.iter().take(MOST).map(|area| areas.genome.areas()[*area].id.to_string()).collect::<Vec<_>>().join(", ");
+        let more = if found.len() > MOST { format!(" and {} more", found.len() - MOST) } else { String::new() };
         format!("  {} ({named}{more})\n", text(reason))
     };
     reasons.into_iter().map(line).collect()

@@ -10,13 +10,14 @@ use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
-use tectum::{Device, Error, Result};
-use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
+use tectum::{Error, Result};
+use tectum_models::genome::Genome;
 use tectum_models::snapshot::Snapshot;
-use tectum_models::spiking::{Connected, NetworkOptions, Silence, Simulation, SimulationOptions, SpikeCounts, Stimulus, connect};
+use tectum_models::spiking::{Connected, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus};
 
 use self::observe::{ObserveArgs, Observer};
 use super::RunArgs;
+use crate::network_args::NetworkArgs;
 use crate::table::{print, print_json};
 
 /// What only genomes take.
@@ -28,15 +29,8 @@ pub struct GenomeArgs {
     /// Of a genome: threads of the CPU; as many as it has if not given.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
-    /// Of a genome: parts of the network, by target, that exchange their spikes; one if not given.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
-    shards: Option<u32>,
-    /// Of a genome: the units of its numbers, detect, fraction or legacy; detected if not given.
-    #[arg(long)]
-    units: Option<UnitPolicy>,
-    /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU engine.
-    #[arg(long)]
-    frozen_silence: bool,
+    #[command(flatten)]
+    network: NetworkArgs,
     /// Of a genome: the part of its input areas' neurons that a random stimulus of 1 reaches in each burst, 0 to 1.
     #[arg(long, value_name = "PART")]
     stimulus: Option<f64>,
@@ -56,13 +50,10 @@ impl GenomeArgs {
         let given = [
             ("--bursts", self.bursts.is_some()),
             ("--threads", self.threads.is_some()),
-            ("--shards", self.shards.is_some()),
-            ("--units", self.units.is_some()),
-            ("--frozen-silence", self.frozen_silence),
             ("--stimulus", self.stimulus.is_some()),
             ("--snapshot", self.snapshot.is_some()),
         ];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.observe.given())
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.given()).or(self.observe.given())
     }
 }
 
@@ -83,7 +74,28 @@ struct Report<'a> {
     seconds: f64,
     bursts_per_s: f64,
     events_per_s: f64,
+    plastic: Option<PlasticReport>,
+    memories: Vec<MemoryLine>,
     notes: &'a [String],
+}
+
+/// What plastic synapses have come to.
+#[derive(Serialize)]
+struct PlasticReport {
+    synapses: usize,
+    mean_weight: f64,
+    /// With a weight of 0, so that they send nothing.
+    silent: usize,
+    /// With the greatest weight.
+    full: usize,
+}
+
+/// What a memory area keeps.
+#[derive(Serialize)]
+struct MemoryLine {
+    area: String,
+    #[serde(flatten)]
+    memory: MemoryReport,
 }
 
 /// Runs the command.
@@ -95,18 +107,13 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize);
         pool.build_global().map_err(|source| Error::unsupported(format!("{threads} threads")).with_source(source))?;
     }
-    let units = args.genome.units.unwrap_or(UnitPolicy::Detect);
-    let genome = Genome::read(path, &GenomeOptions { units, strict: false })?;
-    let silence = if args.genome.frozen_silence { Silence::Skips } else { Silence::Counts };
     let seed = args.seed.unwrap_or(0);
-    let options = NetworkOptions { silence, seed: seed as u32, ..NetworkOptions::default() };
-    let Connected { network, steady, notes } = connect(&genome, seed, options).map_err(|error| error.at(path.display()))?;
+    let (genome, Connected { network, steady, memories, notes }) = args.genome.network.connect(path, seed)?;
     let network = Arc::new(network);
-    let device = Device::open(if args.device == "auto" { "cpu" } else { &args.device })?;
-    let shards = args.genome.shards.unwrap_or(1);
+    let devices = args.genome.network.devices(&args.device)?;
     let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
     let options = SimulationOptions { steady, most_inputs: stimulus.most_inputs(), ..SimulationOptions::default() };
-    let mut simulation = Simulation::sharded(network.clone(), &vec![device.clone(); shards as usize], &options)?;
+    let mut simulation = Simulation::sharded(network.clone(), &devices, &options)?;
     if let Some(file) = &args.resume {
         simulation.restore(&Snapshot::load(file)?).map_err(|error| error.at(file.display()))?;
     }
@@ -122,8 +129,8 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let report = Report {
         kind: "genome",
         genome: genome.title(),
-        device: device.info().id.clone(),
-        shards,
+        device: devices[0].info().id.clone(),
+        shards: devices.len() as u32,
         neurons: network.neurons(),
         synapses: network.synapses(),
         fraction_bits: network.fraction_bits(),
@@ -134,12 +141,21 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         seconds,
         bursts_per_s: f64::from(bursts) / seconds,
         events_per_s: (counts.events - first.events) as f64 / seconds,
+        plastic: plastic(&simulation)?,
+        memories: simulation.memories()?.into_iter().zip(&memories).map(|(memory, area)| MemoryLine { area: genome.areas()[*area].id.to_string(), memory }).collect(),
         notes: &notes,
     };
     if !args.quiet {
         print(&text(path, &report, &genome, counts))?;
     }
     if args.json { print_json(&report) } else { Ok(()) }
+}
+
+fn plastic(simulation: &Simulation) -> Result<Option<PlasticReport>> {
+    let weights: Vec<u8> = simulation.plastic_synapses()?.into_iter().map(|synapse| synapse.weight).collect();
+    let count = |weight: u8| weights.iter().filter(|other| **other == weight).count();
+    let mean = || weights.iter().map(|weight| f64::from(*weight)).sum::<f64>() / weights.len() as f64;
+    Ok((!weights.is_empty()).then(|| PlasticReport { synapses: weights.len(), mean_weight: mean(), silent: count(0), full: count(u8::MAX) }))
 }
 
 /// Runs up to a burst, with snapshots on the way if they are wanted.
@@ -182,6 +198,12 @@ fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) 
         report.events_per_s,
         report.spike_hash,
     );
+    if let Some(PlasticReport { synapses, mean_weight, silent, full }) = &report.plastic {
+        text += &format!("plastic synapses: {synapses}, weights {mean_weight:.1} in the mean; {silent} have come to 0, {full} to 255\n");
+    }
+    for MemoryLine { area, memory } in &report.memories {
+        text += &format!("memory {area}: {} patterns, {} for good; {} formed, {} lost for want of room\n", memory.patterns, memory.longterm, memory.formed, memory.lost);
+    }
     for note in genome.warnings().iter().chain(report.notes) {
         text += &format!("note: {note}\n");
     }

@@ -20,9 +20,9 @@ use self::wiring::Wiring;
 use super::{Brain, Rebuild};
 use crate::body::BodySpec;
 use crate::genome::{Genome, GenomeOptions};
-use crate::scenario::GenomeSpec;
+use crate::scenario::{GenomeSpec, Weights};
 use crate::snapshot::Snapshot;
-use crate::spiking::{Connected, Network, NetworkOptions, Simulation, SimulationOptions, connect};
+use crate::spiking::{ConnectOptions, Connected, Network, NetworkOptions, Simulation, SimulationOptions, connect};
 
 /// A genome that runs.
 ///
@@ -58,8 +58,9 @@ impl GenomeBrain {
         let wiring = Wiring::new(spec, &genome, body)?;
         let defaults = NetworkOptions::default();
         let most_injected = defaults.most_injected.max(wiring.most_injected());
-        let options = NetworkOptions { silence: spec.silence, seed: seed as u32, most_injected };
-        let Connected { network, steady, notes } = connect(&genome, seed, options).map_err(|error| error.at(&spec.genome))?;
+        let network = NetworkOptions { silence: spec.silence, seed: seed as u32, most_injected, ..defaults };
+        let options = ConnectOptions { seed, learns: spec.weights == Weights::Learn, network, ..ConnectOptions::default() };
+        let Connected { network, steady, notes, .. } = connect(&genome, options).map_err(|error| error.at(&spec.genome))?;
         let origin = Origin { network: Arc::new(network), steady, wiring, bursts_per_tick: spec.bursts_per_tick, notes };
         Self::from_origin(Arc::new(origin), device)
     }

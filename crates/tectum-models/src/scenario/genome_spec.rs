@@ -17,12 +17,25 @@ pub struct GenomeSpec {
     pub units: UnitPolicy,
     /// What a burst without arrivals does to a neuron.
     pub silence: Silence,
+    /// Whether plastic synapses learn.
+    pub weights: Weights,
     /// Bursts of a tick.
     pub bursts_per_tick: u32,
     /// Where channels of the observation go.
     pub sensors: Vec<SensorSpec>,
     /// Where channels of the action come from.
     pub motors: Vec<MotorSpec>,
+}
+
+/// What becomes of the weights of plastic synapses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weights {
+    /// They learn.
+    #[default]
+    Learn,
+    /// They stay as they begin.
+    Frozen,
 }
 
 /// One channel of the observation, written along z of a column of an input area.
@@ -85,6 +98,7 @@ impl GenomeSpec {
             genome,
             units: section.choice("units", &units)?.unwrap_or_default(),
             silence: section.choice("silence", &silence)?.unwrap_or_default(),
+            weights: section.choice("weights", &[("learn", Weights::Learn), ("frozen", Weights::Frozen)])?.unwrap_or_default(),
             bursts_per_tick: section.whole("bursts_per_tick", 1..=MOST_BURSTS)?.map_or(1, |bursts| bursts as u32),
             sensors: section.sections("sensors")?.into_iter().map(|section| SensorSpec::read(section, body)).collect::<Result<_>>()?,
             motors: section.sections("motors")?.into_iter().map(|section| MotorSpec::read(section, body)).collect::<Result<_>>()?,

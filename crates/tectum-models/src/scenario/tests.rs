@@ -67,7 +67,7 @@ fn the_effective_scenario_reads_back_as_itself() {
 
 #[test]
 fn a_genome_is_wired_by_its_scenario_and_to_its_body_alone() {
-    let text = "[body]\nname = \"pendulum\"\n[brain]\ngenome = \"g.json\"\nbursts_per_tick = 2\nsilence = \"skips\"\n\
+    let text = "[body]\nname = \"pendulum\"\n[brain]\ngenome = \"g.json\"\nbursts_per_tick = 2\nsilence = \"skips\"\nweights = \"frozen\"\n\
                 sensors = [{ channel = \"speed\", area = \"eye\", x = 1, coding = \"fractional\", amount = 2.5 }]\n\
                 [[brain.motors]]\nchannel = 0\narea = \"arm\"\nrest = -1\n";
     let mut scenario = Scenario::parse(text, "s.toml", "s").expect("correct");

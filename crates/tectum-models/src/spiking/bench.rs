@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tectum::bench::{Case, Roofline, Suite, Workload};
 use tectum::{Device, Result, RunStats};
 
-use super::{Connected, Network, NetworkOptions, NeuronOptions, Neurons, Rows, Simulation, SimulationOptions, Stimulus, Synapse, connect};
+use super::{ConnectOptions, Connected, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Rows, Simulation, SimulationOptions, Stimulus, Synapse, connect};
 use crate::genome::{Genome, GenomeOptions};
 
 /// Neurons and synapses of each.
@@ -38,7 +38,7 @@ fn cases(device: &Device) -> Vec<Case> {
                 key: format!("spiking.burst.{shape}"),
                 roofline: Roofline::Copy,
                 amount: 4.0 * events + 16.0 * f64::from(neurons),
-                prepare: Box::new(move |device| Ok(Box::new(Burst::new(neurons, degree, device)?))),
+                prepare: Box::new(move |device| Ok(Box::new(Burst::new(RandomRows { neurons, degree, plasticity: None }, device)?))),
             };
             let scatter = Case {
                 key: format!("spiking.csr_scatter.{shape}"),
@@ -48,8 +48,22 @@ fn cases(device: &Device) -> Vec<Case> {
             };
             [burst, scatter]
         })
+        .chain(std::iter::once(plastic()))
         .chain(GENOMES.into_iter().filter_map(|name| genome(name, device)))
         .collect()
+}
+
+/// Bursts in which every synapse learns.
+fn plastic() -> Case {
+    let (neurons, degree, shape) = SIZES[1];
+    // A firing's row is visited twice, each time eight bytes of each synapse are read and written.
+    let visits = 2.0 * f64::from(neurons / SPARSITY) * f64::from(degree);
+    Case {
+        key: format!("spiking.plastic.{shape}"),
+        roofline: Roofline::Copy,
+        amount: 16.0 * visits + 16.0 * f64::from(neurons),
+        prepare: Box::new(move |device| Ok(Box::new(Burst::new(RandomRows { neurons, degree, plasticity: Some(0) }, device)?))),
+    }
 }
 
 /// The bursts of a genome that is here, under a stimulus of 1 % of its input areas.
@@ -76,7 +90,7 @@ struct Life {
 
 impl Life {
     fn new(genome: &Genome, device: &Device) -> Result<Self> {
-        let Connected { network, steady, .. } = connect(genome, 0, NetworkOptions::default())?;
+        let Connected { network, steady, .. } = connect(genome, ConnectOptions::default())?;
         let stimulus = Stimulus::new(genome, 0.01, 0)?;
         let options = SimulationOptions { steady, most_inputs: stimulus.most_inputs(), ..SimulationOptions::default() };
         Ok(Self { simulation: Simulation::new(Arc::new(network), device, &options)?, stimulus })
@@ -99,6 +113,7 @@ impl Workload for Life {
 struct RandomRows {
     neurons: u32,
     degree: u32,
+    plasticity: Option<u8>,
 }
 
 impl Rows for RandomRows {
@@ -106,7 +121,7 @@ impl Rows for RandomRows {
         for index in 0..self.degree {
             let bits = mixed(u64::from(source) << 32 | u64::from(index));
             let target = (((bits & 0xffff_ffff) * u64::from(self.neurons)) >> 32) as u32;
-            visit(Synapse { target, weight: 1 + ((bits >> 40) & 3) as u8, inhibitory: (bits >> 48).is_multiple_of(5) });
+            visit(Synapse { plasticity: self.plasticity, ..Synapse::fixed(target, 1 + ((bits >> 40) & 3) as u8, (bits >> 48).is_multiple_of(5)) });
         }
     }
 }
@@ -133,13 +148,16 @@ struct Burst {
 }
 
 impl Burst {
-    fn new(neurons: u32, degree: u32, device: &Device) -> Result<Self> {
+    fn new(rows: RandomRows, device: &Device) -> Result<Self> {
         const THRESHOLD: f32 = 1000.0;
+        let neurons = rows.neurons;
         let mut all = Neurons::default();
         // A threshold that random arrivals hardly ever reach, and injections always do.
         all.add(neurons, &NeuronOptions { threshold: THRESHOLD, uniform_psp: true, ..NeuronOptions::default() })?;
-        let options = NetworkOptions { most_injected: 2.0 * THRESHOLD, ..NetworkOptions::default() };
-        let network = Network::new(&all, Box::new(RandomRows { neurons, degree }), options)?;
+        // Nothing is lost, so that weights stay above 0 and every visit sends.
+        let plasticity = rows.plasticity.map(|_| PlasticityRule { window: 3, gain: 1, loss: 0 }).into_iter().collect();
+        let options = NetworkOptions { most_injected: 2.0 * THRESHOLD, plasticity, ..NetworkOptions::default() };
+        let network = Network::new(&all, Box::new(rows), options)?;
         let options = SimulationOptions { most_inputs: (neurons / SPARSITY) as usize, ..SimulationOptions::default() };
         let mut simulation = Simulation::new(Arc::new(network), device, &options)?;
         let pattern = |pattern| firing(neurons, pattern).into_iter().map(|neuron| (neuron, 1.5 * THRESHOLD)).collect();
@@ -175,7 +193,7 @@ struct Scatter {
 
 impl Scatter {
     fn new(neurons: u32, degree: u32) -> Self {
-        let rows = RandomRows { neurons, degree };
+        let rows = RandomRows { neurons, degree, plasticity: None };
         let (mut starts, mut targets, mut weights) = (vec![0], Vec::new(), Vec::new());
         for source in 0..neurons {
             rows.visit(source, &mut |synapse| {

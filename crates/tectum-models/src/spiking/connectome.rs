@@ -11,12 +11,18 @@ use std::ops::Range;
 
 use tectum::{Error, Result};
 
-use super::network::Rows;
+use super::network::{Rows, Synapse};
 
 /// Bits of a word below the target: weight and sign.
 pub const TARGET_SHIFT: u32 = 9;
 /// The sign's bit.
 pub const INHIBITORY: u32 = 1 << 8;
+/// The weight's bits.
+pub const WEIGHT: u32 = 0xff;
+/// Synapses of a slice of a row, about.
+const SLICE: u64 = 512;
+/// Slices of a row, at most.
+const SLICES_MAX: u64 = 64;
 /// Neurons of a part, at most.
 pub const PART_NEURONS: u32 = 1 << (32 - TARGET_SHIFT);
 
@@ -31,30 +37,50 @@ pub struct Part {
     pub words: Vec<u32>,
 }
 
-/// Packs the synapses of `sources` neurons that end in each of some ranges.
+impl Part {
+    /// The synapses of a source.
+    #[inline(always)]
+    pub fn row(&self, source: u32) -> Range<usize> {
+        self.starts[source as usize] as usize..self.starts[source as usize + 1] as usize
+    }
+
+    /// Slices that a device cuts each row into, so that its longest is shared out.
+    pub fn slices(&self) -> u32 {
+        let longest = self.starts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
+        longest.div_ceil(SLICE).clamp(1, SLICES_MAX) as u32
+    }
+
+    /// Synapses, with room so that others may begin where views may.
+    pub fn room(&self) -> usize {
+        (self.starts.last().copied().unwrap_or(0) as usize).next_multiple_of(32)
+    }
+}
+
+/// Packs the synapses of `sources` neurons that end in each of some ranges: those that learn by a rule, or those that do not learn.
 ///
 /// # Errors
 /// `Invalid` for a range longer than [`PART_NEURONS`].
-pub fn pack(sources: u32, rows: &dyn Rows, ranges: &[Range<u32>]) -> Result<Vec<Part>> {
-    ranges.iter().map(|range| part(sources, rows, range.clone())).collect()
+pub fn pack(sources: u32, rows: &dyn Rows, plasticity: Option<u8>, ranges: &[Range<u32>]) -> Result<Vec<Part>> {
+    ranges.iter().map(|range| part(sources, rows, plasticity, range.clone())).collect()
 }
 
-fn part(sources: u32, rows: &dyn Rows, targets: Range<u32>) -> Result<Part> {
+fn part(sources: u32, rows: &dyn Rows, plasticity: Option<u8>, targets: Range<u32>) -> Result<Part> {
     if targets.len() > PART_NEURONS as usize {
         return Err(Error::invalid(format!("a part of {} neurons; at most {PART_NEURONS} are possible", targets.len())));
     }
+    let is_inside = |synapse: &Synapse| synapse.plasticity == plasticity && targets.contains(&synapse.target);
     let mut starts = Vec::with_capacity(sources as usize + 1);
     let mut end = 0u64;
     for source in 0..sources {
         starts.push(end);
-        rows.visit(source, &mut |synapse| end += u64::from(targets.contains(&synapse.target)));
+        rows.visit(source, &mut |synapse| end += u64::from(is_inside(&synapse)));
     }
     starts.push(end);
     let mut words = Vec::with_capacity(end as usize);
     for source in 0..sources {
         let begin = words.len();
         rows.visit(source, &mut |synapse| {
-            if targets.contains(&synapse.target) {
+            if is_inside(&synapse) {
                 let sign = if synapse.inhibitory { INHIBITORY } else { 0 };
                 words.push((synapse.target - targets.start) << TARGET_SHIFT | sign | u32::from(synapse.weight));
             }
@@ -74,6 +100,6 @@ pub fn split(neurons: u32, parts: u32) -> Vec<Range<u32>> {
 /// What a source's synapse adds to its target for each unit.
 #[inline(always)]
 pub fn weight_of(word: u32) -> i32 {
-    let weight = (word & 0xff) as i32;
+    let weight = (word & WEIGHT) as i32;
     if word & INHIBITORY == 0 { weight } else { -weight }
 }

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use super::learning::PlasticityRule;
+use super::memory::Memory;
 use super::network::Network;
 use super::rule::{ALWAYS, NEVER, Profile, Silence};
 
@@ -16,6 +18,12 @@ pub struct NetworkExplanation {
     pub synapses: u64,
     /// Kinds of neurons: those that agree in all their numbers share a row of constants.
     pub profiles: usize,
+    /// Synapses that learn.
+    pub plastic_synapses: u64,
+    /// By what rules they do.
+    pub plasticity: Vec<PlasticityRule>,
+    /// What keeps patterns of firings.
+    pub memories: Vec<Memory>,
     /// Binary places of a potential.
     pub fraction_bits: u32,
     /// Why there are not more.
@@ -82,6 +90,9 @@ impl Network {
             neurons: self.neurons(),
             synapses: self.synapses(),
             profiles: self.profiles.len(),
+            plastic_synapses: self.plastic_synapses(),
+            plasticity: self.options.plasticity.clone(),
+            memories: self.options.memories.clone(),
             fraction_bits: self.fraction_bits,
             scale: self.scale,
             zero_sums: runs().filter_map(|(range, profile)| Some((range, zero_sums(profile, silence)?))).collect(),

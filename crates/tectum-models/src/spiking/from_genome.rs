@@ -1,48 +1,172 @@
-//! A genome as a network: its areas' neurons, its mappings' synapses, and the power area that feeds it.
+//! A genome as a network: its areas' neurons, its mappings' synapses, its memories, and the power area that feeds it.
+
+use std::ops::Range;
 
 use serde::Serialize;
-use tectum::Result;
+use tectum::{Error, Result};
 
-use super::{Network, NetworkOptions, NeuronOptions, Neurons, Synapse, SynapseList};
-use crate::genome::{Area, AreaProperties, CoreArea, Genome, Mapping, Morphology};
+use super::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Synapse, SynapseList};
+use crate::genome::{Area, AreaProperties, CoreArea, Genome, Mapping, Morphology, PlasticMorphology};
 
 /// What the power area's neurons receive in every burst.
 const POWER: f32 = 1.0;
+/// The most pairs of neurons between which one mapping may grow synapses.
+const MOST_PAIRS: u64 = 1 << 26;
+
+/// How a genome is connected.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConnectOptions {
+    /// The seed of synapses that exist with a probability.
+    pub seed: u64,
+    /// Whether plastic mappings learn; if not, their weights stay as they begin, and none grow.
+    pub learns: bool,
+    /// Patterns that each memory area keeps at most.
+    pub memory_neurons: u32,
+    /// What is not the genome's; its rules and memories are added.
+    pub network: NetworkOptions,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self { seed: 0, learns: true, memory_neurons: 1024, network: NetworkOptions::default() }
+    }
+}
 
 /// A network made from a genome.
 #[derive(Debug)]
 pub struct Connected {
-    /// Neurons have the genome's numbers.
+    /// Neurons have the genome's numbers; behind them come those of its memories.
     pub network: Network,
     /// What arrives in every burst: at the power area.
     pub steady: Vec<(u32, f32)>,
+    /// The areas that are the network's memories, by index.
+    pub memories: Vec<usize>,
     /// What the genome says and the network does not do.
     pub notes: Vec<String>,
 }
 
 /// Connects a genome.
 ///
-/// `seed` is that of synapses which exist with a probability.
-///
 /// # Errors
-/// As [`Network::new`].
-pub fn connect(genome: &Genome, seed: u64, options: NetworkOptions) -> Result<Connected> {
+/// As [`Network::new`], naming the area or the mapping; `Unsupported` for a mapping that may grow more than 2²⁶ synapses.
+pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<Connected> {
+    let ConnectOptions { seed, learns, memory_neurons, mut network } = options;
     let mut neurons = Neurons::default();
     for area in genome.areas() {
         add(&mut neurons, area).map_err(|error| error.at(format_args!("area {}", area.id)))?;
     }
+    let remembering = remembering_areas(genome);
+    // What stands for an area where it learns: its memory's neurons, or its own.
+    let mut active: Vec<Range<u32>> = genome.areas().iter().map(|area| area.neurons.clone()).collect();
+    for &area in &remembering {
+        active[area] = neurons.add(memory_neurons, &neuron_options(&genome.areas()[area].properties, 0.0))?;
+    }
+    network.memories.extend(remembering.iter().filter_map(|&area| memory(genome, area, &active)));
+
     let mut synapses = Vec::new();
-    genome.synapses(seed, &mut |synapse| {
-        synapses.push((synapse.source, Synapse { target: synapse.target, weight: synapse.weight, inhibitory: synapse.inhibitory }));
-    });
+    for (index, mapping) in genome.mappings().iter().enumerate() {
+        let place = || format!("mapping {} to {}", genome.areas()[mapping.source].id, genome.areas()[mapping.destination].id);
+        let rule = if learns { rule(genome, mapping) } else { None };
+        let plasticity = rule.map(|rule| rule_index(&mut network.plasticity, rule));
+        let (weight, inhibitory) = (mapping.weight(), mapping.is_inhibitory());
+        if matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Associative)) {
+            let Some(plasticity) = plasticity else { continue };
+            let ends = [mapping.source, mapping.destination].map(|area| active[area].clone());
+            let is_first = |other: &Mapping| !matches!(other.morphology, Morphology::Plastic(PlasticMorphology::Associative)) || ends_of(other) != ends_of(mapping);
+            if !genome.mappings()[..index].iter().all(is_first) {
+                continue;
+            }
+            let pairs = 2 * ends[0].len() as u64 * ends[1].len() as u64;
+            if pairs > MOST_PAIRS {
+                return Err(Error::unsupported(format!("{}: synapses may grow between {pairs} pairs of neurons; at most {MOST_PAIRS} are possible", place())));
+            }
+            grow(&ends, plasticity, inhibitory, &mut synapses);
+            continue;
+        }
+        genome.mapping_synapses(index, genome.areas()[mapping.source].neurons.clone(), seed, &mut |synapse| {
+            synapses.push((synapse.source, Synapse { target: synapse.target, weight, inhibitory, plasticity }));
+        });
+        // Every neuron of a memory sends as the area's first does.
+        if remembering.contains(&mapping.source) {
+            let first = genome.areas()[mapping.source].neurons.start;
+            let mut row = Vec::new();
+            genome.mapping_synapses(index, first..first + 1, seed, &mut |synapse| row.push(Synapse { target: synapse.target, weight, inhibitory, plasticity }));
+            synapses.extend(active[mapping.source].clone().flat_map(|source| row.iter().map(move |synapse| (source, *synapse))));
+        }
+    }
     let rows = SynapseList::new(neurons.len(), &synapses)?;
     drop(synapses);
     let power = genome.core(CoreArea::Power).map(|area| genome.areas()[area].neurons.clone()).unwrap_or_default();
     Ok(Connected {
-        network: Network::new(&neurons, Box::new(rows), options)?,
+        network: Network::new(&neurons, Box::new(rows), network)?,
         steady: power.map(|neuron| (neuron, POWER)).collect(),
+        memories: remembering,
         notes: notes(genome),
     })
+}
+
+/// Areas that remember what some mapping shows them.
+fn remembering_areas(genome: &Genome) -> Vec<usize> {
+    let is_shown = |area: &usize| genome.mappings().iter().any(|mapping| mapping.destination == *area && shows(mapping));
+    (0..genome.areas().len()).filter(|area| genome.areas()[*area].properties.memory.is_some()).filter(is_shown).collect()
+}
+
+fn shows(mapping: &Mapping) -> bool {
+    matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Memory))
+}
+
+/// The areas of a mapping, whichever way it goes.
+fn ends_of(mapping: &Mapping) -> (usize, usize) {
+    (mapping.source.min(mapping.destination), mapping.source.max(mapping.destination))
+}
+
+fn memory(genome: &Genome, area: usize, active: &[Range<u32>]) -> Option<Memory> {
+    let properties = genome.areas()[area].properties.memory?;
+    let mut upstream: Vec<Range<u32>> = genome.mappings().iter().filter(|mapping| mapping.destination == area && shows(mapping)).map(|mapping| active[mapping.source].clone()).collect();
+    upstream.sort_unstable_by_key(|range| range.start);
+    upstream.dedup();
+    upstream.retain(|range| !range.is_empty());
+    Some(Memory {
+        upstream,
+        neurons: active[area].clone(),
+        depth: u32::from(properties.temporal_depth),
+        initial_lifespan: properties.initial_lifespan,
+        lifespan_growth: properties.lifespan_growth as u32,
+        longterm_threshold: properties.longterm_threshold,
+    })
+}
+
+/// How a mapping's synapses learn; none if they do not.
+pub fn rule(genome: &Genome, mapping: &Mapping) -> Option<PlasticityRule> {
+    let grows = matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Associative));
+    let plasticity = mapping.plasticity;
+    let step = |multiplier: f32| (plasticity.constant * multiplier).round().clamp(0.0, 255.0) as u8;
+    let window = if plasticity.window == 0 { genome.physiology().plasticity_queue_depth } else { plasticity.window };
+    let rule = PlasticityRule { window: u32::from(window).max(1), gain: step(plasticity.ltp), loss: step(plasticity.ltd) };
+    let learns = (mapping.plastic || grows) && (rule.gain > 0 || !grows && rule.loss > 0);
+    learns.then_some(rule)
+}
+
+fn rule_index(rules: &mut Vec<PlasticityRule>, rule: PlasticityRule) -> u8 {
+    let known = rules.iter().position(|other| *other == rule).unwrap_or(rules.len());
+    if known == rules.len() {
+        rules.push(rule);
+    }
+    // Beyond 16 the network refuses them.
+    known.min(usize::from(u8::MAX)) as u8
+}
+
+/// Synapses between all pairs of two areas, both ways, that have yet to grow.
+fn grow(ends: &[Range<u32>; 2], rule: u8, inhibitory: bool, synapses: &mut Vec<(u32, Synapse)>) {
+    let synapse = |target: u32| Synapse { target, weight: 0, inhibitory, plasticity: Some(rule) };
+    for source in ends[0].clone() {
+        synapses.extend(ends[1].clone().filter(|target| *target != source).map(|target| (source, synapse(target))));
+    }
+    if ends[0] != ends[1] {
+        for source in ends[1].clone() {
+            synapses.extend(ends[0].clone().map(|target| (source, synapse(target))));
+        }
+    }
 }
 
 /// Adds an area's neurons in their order: x, y, z, then those of a voxel.
@@ -83,10 +207,8 @@ fn neuron_options(properties: &AreaProperties, threshold: f32) -> NeuronOptions 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undone {
-    /// Its synapses do not learn.
-    Plastic,
-    /// It makes no synapses, and what it feeds or grows is not formed.
-    Memory,
+    /// What is remembered is not shown again.
+    Replay,
     /// What it sends arrives in the next burst, not after so many.
     Delay(u8),
 }
@@ -94,8 +216,7 @@ pub enum Undone {
 /// What a mapping asks for and the network does not do.
 pub fn undone(mapping: &Mapping) -> Vec<Undone> {
     let asked = [
-        mapping.plastic.then_some(Undone::Plastic),
-        matches!(mapping.morphology, Morphology::Plastic(_)).then_some(Undone::Memory),
+        matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Replay)).then_some(Undone::Replay),
         (mapping.delay_bursts > 1).then_some(Undone::Delay(mapping.delay_bursts)),
     ];
     asked.into_iter().flatten().collect()
@@ -106,8 +227,7 @@ fn notes(genome: &Genome) -> Vec<String> {
     let undone: Vec<Undone> = genome.mappings().iter().flat_map(undone).collect();
     let count = |is_kind: fn(&&Undone) -> bool| undone.iter().filter(is_kind).count();
     let counted = [
-        (count(|undone| **undone == Undone::Plastic), "are plastic; their weights stay as they begin"),
-        (count(|undone| **undone == Undone::Memory), "feed memory areas, which form no neurons"),
+        (count(|undone| **undone == Undone::Replay), "replay what an area remembers, which is not done"),
         (count(|undone| matches!(undone, Undone::Delay(_))), "have a delay; everything arrives in the next burst"),
     ];
     counted.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} mappings {text}")).collect()

@@ -1,5 +1,7 @@
-//! The three kernels of a burst with their native twins. On the CPU one launch takes all parts, each part on one thread; on
+//! The kernels of a burst with their native twins. On the CPU one launch takes all parts, each part on one thread; on
 //! other devices each part has launches of its own.
+
+mod learning;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,12 +12,13 @@ use tectum::{DType, Kernel, KernelBuilder, NativeCall, Result};
 
 use super::connectome::{Part, TARGET_SHIFT, weight_of};
 use super::network::{Network, NetworkOptions, NeuronOptions, Neurons, SynapseList};
+pub use learning::{KEPT_WORDS, LearningKernels, MEMORY_WORDS, MemoryRow, set_bits};
 use super::rule::{self, ALWAYS, NeuronState, POTENTIAL_MAX, Profile, Silence};
 
 /// Words of a profile in the table of device code.
 pub const PROFILE_WORDS: usize = 12;
 /// In the list of firings, of a neuron whose psp is its own always.
-const STATIC: u32 = u32::MAX;
+pub const STATIC: u32 = u32::MAX;
 /// Words before the list of firings.
 pub const HEADER: usize = 64;
 /// Rows ahead that the native twin asks memory for.
@@ -25,6 +28,7 @@ const BLOCK: usize = 32;
 
 /// The kernels of a network. On the CPU they carry its connectome and profiles.
 pub struct Kernels {
+    pub unpack: Arc<Kernel>,
     pub inject: Arc<Kernel>,
     pub propagate: Arc<Kernel>,
     pub dynamics: Arc<Kernel>,
@@ -51,7 +55,7 @@ impl Kernels {
                 .fold(Kernel::define("spiking_propagate"), |builder, name| builder.read(name, DType::U32))
                 .atomic("sums", DType::I32)
                 .atomic("totals", DType::U32),
-            &["len", "tracked", "fraction_bits", "list_at"],
+            &["len", "tracked", "fraction_bits", "list_at", "slices"],
         );
         let of_dynamics = params(
             ["clock", "profile_of", "profiles"]
@@ -62,7 +66,10 @@ impl Kernels {
                 .atomic("fired", DType::U32),
             &["first", "base", "count", "len", "offset", "planes", "tracked", "skips", "seed", "fraction_bits", "list_at", "bits_at"],
         );
+        let unpack = Kernel::define("spiking_unpack").read("clock", DType::U32).read("exchanged", DType::U32).atomic("fired", DType::U32);
+        let unpack = params(unpack, &["list_at", "words"]);
         Self {
+            unpack: finish(unpack.body(include_str!("../../kernels/spiking_unpack.wgsl")), native_unpack),
             inject: finish(inject.body(include_str!("../../kernels/spiking_inject.wgsl")), native_inject),
             propagate: finish(propagate.body(include_str!("../../kernels/spiking_propagate.wgsl")).data(parts), native_propagate),
             dynamics: finish(of_dynamics.body(include_str!("../../kernels/spiking_dynamics.wgsl")).data(Arc::new(dynamics)), native_dynamics),
@@ -78,8 +85,9 @@ pub fn kernels() -> Result<Vec<Arc<Kernel>>> {
     let mut neurons = Neurons::default();
     neurons.add(1, &NeuronOptions::default())?;
     let network = Network::new(&neurons, Box::new(SynapseList::new(1, &[])?), NetworkOptions::default())?;
-    let Kernels { inject, propagate, dynamics } = Kernels::new(&network, Arc::default());
-    Ok(vec![inject, propagate, dynamics])
+    let Kernels { unpack, inject, propagate, dynamics } = Kernels::new(&network, Arc::default());
+    let LearningKernels { archive, learn, close, memory, forget } = LearningKernels::new(Arc::default());
+    Ok(vec![unpack, inject, propagate, dynamics, archive, learn, close, memory, forget])
 }
 
 fn params(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {
@@ -106,6 +114,19 @@ pub fn profile_words(profile: &Profile) -> [u32; PROFILE_WORDS] {
         0,
         0,
     ]
+}
+
+fn native_unpack(call: &NativeCall<'_>) {
+    let (clock, exchanged, fired) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<u32>(2));
+    if clock[1] == 0 {
+        return;
+    }
+    let (head, rest) = fired.split_at_mut(call.size(0));
+    let (list, _) = rest.as_chunks_mut::<2>();
+    for neuron in set_bits(exchanged, 0..32 * call.u32(1)) {
+        list[head[0] as usize] = [neuron, STATIC];
+        head[0] += 1;
+    }
 }
 
 fn native_inject(call: &NativeCall<'_>) {
@@ -150,7 +171,6 @@ fn native_propagate(call: &NativeCall<'_>) {
 
 /// Adds what the firings of a list send into one part; how many synapses that were.
 fn propagate(part: &Part, list: &[[u32; 2]], senders: &[u32], fraction_bits: u32, sums: &mut [i32], bits: &mut [i32]) -> u64 {
-    let row = |neuron: u32| part.starts[neuron as usize] as usize..part.starts[neuron as usize + 1] as usize;
     let mut events = 0;
     for (index, &[neuron, psp]) in list.iter().enumerate() {
         if let Some(&[later, _]) = list.get(index + 2 * AHEAD) {
@@ -158,12 +178,12 @@ fn propagate(part: &Part, list: &[[u32; 2]], senders: &[u32], fraction_bits: u32
             prefetch_line(senders, later as usize);
         }
         if let Some(&[next, _]) = list.get(index + AHEAD) {
-            let range = row(next);
+            let range = part.row(next);
             prefetch_read(&part.words[range.start..range.end.min(range.start + 256)]);
         }
         let sender = senders[neuron as usize];
         let unit = if psp == STATIC { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
-        let words = &part.words[row(neuron)];
+        let words = &part.words[part.row(neuron)];
         events += words.len() as u64;
         if bits.is_empty() {
             for &word in words {

@@ -6,6 +6,8 @@ use std::ops::Range;
 use tectum::{Error, Result};
 
 use super::explanation::{self, ScaleLimit};
+use super::learning::PlasticityRule;
+use super::memory::{self, Memory};
 use super::rule::{ALWAYS, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile, Silence};
 
 /// Binary places of a potential, at most.
@@ -71,6 +73,20 @@ pub struct Synapse {
     pub weight: u8,
     /// Whether it takes away instead.
     pub inhibitory: bool,
+    /// By which of [`NetworkOptions::plasticity`] its weight learns; none is fixed.
+    pub plasticity: Option<u8>,
+}
+
+impl Synapse {
+    /// A synapse whose weight is fixed.
+    pub fn fixed(target: u32, weight: u8, inhibitory: bool) -> Self {
+        Self { target, weight, inhibitory, plasticity: None }
+    }
+
+    /// Whether it is there from the beginning, and not only once it has learnt.
+    fn is_there(&self) -> bool {
+        self.plasticity.is_none() || self.weight > 0
+    }
 }
 
 /// Synapses by source: what a network is made from, twice over, so that it need not be held in memory.
@@ -106,7 +122,7 @@ impl SynapseList {
             starts[index + 1] += starts[index];
         }
         let mut next = starts.clone();
-        let mut synapses = vec![Synapse { target: 0, weight: 0, inhibitory: false }; list.len()];
+        let mut synapses = vec![Synapse::fixed(0, 0, false); list.len()];
         for (source, synapse) in list {
             synapses[next[*source as usize] as usize] = *synapse;
             next[*source as usize] += 1;
@@ -187,13 +203,20 @@ pub struct NetworkOptions {
     pub seed: u32,
     /// The most that may be injected into a neuron in one burst, either way; the scale leaves room for it.
     pub most_injected: f32,
+    /// How plastic synapses learn; at most 16 rules.
+    pub plasticity: Vec<PlasticityRule>,
+    /// What keeps patterns of firings.
+    pub memories: Vec<Memory>,
 }
 
 impl Default for NetworkOptions {
     fn default() -> Self {
-        Self { silence: Silence::Counts, seed: 0, most_injected: 1024.0 }
+        Self { silence: Silence::Counts, seed: 0, most_injected: 1024.0, plasticity: Vec::new(), memories: Vec::new() }
     }
 }
+
+/// The most rules of plasticity.
+const RULES_MAX: usize = 16;
 
 /// A network that can run, whatever the device.
 pub struct Network {
@@ -210,6 +233,8 @@ pub struct Network {
     /// What keeps potentials from having more binary places.
     pub(super) scale: ScaleLimit,
     synapses: u64,
+    /// Of them, those that learn, by rule.
+    pub(super) plastic: Vec<u64>,
     /// Of all that decides what it does.
     pub(super) fingerprint: u64,
 }
@@ -230,32 +255,53 @@ impl Network {
         if count == 0 {
             return Err(Error::invalid("a network without neurons"));
         }
+        if options.plasticity.len() > RULES_MAX {
+            return Err(Error::invalid(format!("{} rules of plasticity; at most {RULES_MAX} are possible", options.plasticity.len())));
+        }
+        options.plasticity.iter().enumerate().try_for_each(|(index, rule)| rule.check().map_err(|error| error.at(format_args!("plasticity rule {index}"))))?;
+        memory::check(&options.memories, neurons.count)?;
+        let remembers = |neuron: u32| options.memories.iter().any(|memory| memory.neurons.contains(&neuron));
         let by_neuron = || neurons.groups.iter().flat_map(|(count, options)| std::iter::repeat_n(options, *count as usize));
         let mut out_degrees = vec![0u32; count];
+        let mut synapses = 0;
+        let mut plastic = vec![0u64; options.plasticity.len()];
         // Of each neuron: the most that can arrive in a burst, and half of all weights, which the rounding of units can add.
         let (mut most, mut slack) = (vec![0.0f64; count], vec![0.0f64; count]);
         let mut fault = None;
         let mut fingerprint = u64::from(options.seed) << 1 | u64::from(options.silence == Silence::Skips);
-        for (source, options) in by_neuron().enumerate() {
+        for (source, neuron) in by_neuron().enumerate() {
             let mut degree = 0u32;
-            rows.visit(source as u32, &mut |_| degree += 1);
+            rows.visit(source as u32, &mut |synapse| degree += u32::from(synapse.is_there()));
             out_degrees[source] = degree;
-            let psp = if options.potential_driven_psp { 255.0 } else { f64::from(options.psp) };
-            let psp = if options.uniform_psp { psp } else { psp / f64::from(degree.max(1)) };
+            let psp = if neuron.potential_driven_psp { 255.0 } else { f64::from(neuron.psp) };
+            let psp = if neuron.uniform_psp { psp } else { psp / f64::from(degree.max(1)) };
             fingerprint = stirred(fingerprint, u64::from(degree));
             rows.visit(source as u32, &mut |synapse| {
-                fingerprint = stirred(fingerprint, u64::from(synapse.target) << 9 | u64::from(synapse.inhibitory) << 8 | u64::from(synapse.weight));
-                match most.get_mut(synapse.target as usize) {
-                    Some(most) => {
-                        *most += psp * f64::from(synapse.weight);
-                        slack[synapse.target as usize] += 0.5 * f64::from(synapse.weight);
+                let Synapse { target, weight, inhibitory, plasticity } = synapse;
+                let word = u64::from(target) << 9 | u64::from(inhibitory) << 8 | u64::from(weight);
+                fingerprint = stirred(fingerprint, plasticity.map_or(0, |rule| u64::from(rule) + 1) << 48 | word);
+                synapses += 1;
+                let Some(most) = most.get_mut(target as usize) else {
+                    fault = Some(format!("a synapse of neuron {source} ends at {target} of {count} neurons"));
+                    return;
+                };
+                let mut greatest = f64::from(weight);
+                if let Some(rule) = plasticity {
+                    match plastic.get_mut(rule as usize) {
+                        Some(_) if weight > 0 && remembers(target) => {
+                            fault = Some(format!("a plastic synapse of neuron {source} to neuron {target} of a memory begins with weight {weight}, not 0"));
+                        }
+                        Some(count) => *count += 1,
+                        None => fault = Some(format!("a synapse of neuron {source} learns by rule {rule} of {}", options.plasticity.len())),
                     }
-                    None => fault = Some((source, synapse.target)),
+                    greatest = 255.0;
                 }
+                *most += psp * greatest;
+                slack[target as usize] += 0.5 * greatest;
             });
         }
-        if let Some((source, target)) = fault {
-            return Err(Error::invalid(format!("a synapse of neuron {source} ends at {target} of {count} neurons")));
+        if let Some(fault) = fault {
+            return Err(Error::invalid(fault));
         }
 
         let fits = |bits: u32| {
@@ -282,35 +328,38 @@ impl Network {
 
         let mut known: HashMap<Profile, u32> = HashMap::new();
         let (mut profiles, mut runs) = (Vec::new(), Vec::<(Range<u32>, u32)>::new());
-        let mut first = 0;
-        for (count, options) in &neurons.groups {
-            let profile = profile(options, fraction_bits);
+        for (range, neuron) in kinds(&neurons.groups, &options.memories) {
+            let profile = profile(&neuron, fraction_bits);
             let index = *known.entry(profile).or_insert_with(|| {
                 profiles.push(profile);
                 profiles.len() as u32 - 1
             });
             match runs.last_mut() {
-                Some((range, same)) if *same == index => range.end += count,
-                _ => runs.push((first..first + count, index)),
+                Some((before, same)) if *same == index => before.end = range.end,
+                _ => runs.push((range, index)),
             }
-            first += count;
         }
-        let senders = by_neuron().zip(&out_degrees).map(|(options, &degree)| {
-            let share = if options.uniform_psp { 1 } else { degree.max(1) };
-            if options.potential_driven_psp { share } else { super::rule::unit(u32::from(options.psp), fraction_bits, share) }
+        let senders = by_neuron().zip(&out_degrees).zip(0..).map(|((neuron, &degree), number)| {
+            let share = if neuron.uniform_psp { 1 } else { degree.max(1) };
+            if neuron.potential_driven_psp && !remembers(number) { share } else { super::rule::unit(u32::from(neuron.psp), fraction_bits, share) }
         });
         let senders: Vec<u32> = senders.collect();
         for (range, profile) in &runs {
             let words = super::kernels::profile_words(&profiles[*profile as usize]);
             fingerprint = words.iter().fold(stirred(fingerprint, u64::from(range.end)), |hash, word| stirred(hash, u64::from(*word)));
         }
+        for rule in &options.plasticity {
+            fingerprint = stirred(fingerprint, u64::from(rule.window) << 16 | u64::from(rule.gain) << 8 | u64::from(rule.loss));
+        }
+        fingerprint = options.memories.iter().flat_map(Memory::numbers).fold(fingerprint, |hash, number| stirred(hash, u64::from(number)));
         let fingerprint = senders.iter().fold(stirred(fingerprint, u64::from(fraction_bits)), |hash, sender| stirred(hash, u64::from(*sender)));
         Ok(Self {
             zero_sums_matter: profiles.iter().any(|profile| explanation::zero_sums(profile, options.silence).is_some()),
             scale,
             senders,
             fingerprint,
-            synapses: out_degrees.iter().map(|&degree| u64::from(degree)).sum(),
+            synapses,
+            plastic,
             options,
             fraction_bits,
             profiles,
@@ -327,6 +376,16 @@ impl Network {
     /// Synapses.
     pub fn synapses(&self) -> u64 {
         self.synapses
+    }
+
+    /// What keeps patterns of firings.
+    pub fn memories(&self) -> &[Memory] {
+        &self.options.memories
+    }
+
+    /// Synapses that learn.
+    pub fn plastic_synapses(&self) -> u64 {
+        self.plastic.iter().sum()
     }
 
     /// Binary places of a potential.
@@ -347,6 +406,28 @@ impl Network {
         }
         Ok(fixed(amount, self.fraction_bits))
     }
+}
+
+/// The options of each run of neurons; those of a memory fire for their patterns alone, and send their own psp.
+fn kinds(groups: &[(u32, NeuronOptions)], memories: &[Memory]) -> Vec<(Range<u32>, NeuronOptions)> {
+    let mut kinds = Vec::new();
+    let mut first = 0;
+    for (count, options) in groups {
+        let range = first..first + count;
+        first = range.end;
+        let mut begin = range.start;
+        let mut inside: Vec<&Range<u32>> = memories.iter().map(|memory| &memory.neurons).filter(|neurons| neurons.start < range.end && range.start < neurons.end).collect();
+        inside.sort_unstable_by_key(|neurons| neurons.start);
+        for neurons in inside {
+            let neurons = neurons.start.max(range.start)..neurons.end.min(range.end);
+            kinds.push((begin..neurons.start, options.clone()));
+            begin = neurons.end;
+            kinds.push((neurons, NeuronOptions { threshold: f32::MAX, threshold_limit: None, potential_driven_psp: false, ..options.clone() }));
+        }
+        kinds.push((begin..range.end, options.clone()));
+    }
+    kinds.retain(|(range, _)| !range.is_empty());
+    kinds
 }
 
 /// One step of a hash of 64 bits.

@@ -5,19 +5,25 @@
 //! ```
 
 mod layout;
+mod learning;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use roaring::RoaringBitmap;
 use tectum::{Api, DType, Device, Error, Executable, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::connectome::{self, Part};
 use super::explanation;
-use super::kernels::{HEADER, Kernels, PROFILE_WORDS, profile_words};
+use super::memory::MemoryReport;
+use super::kernels::{HEADER, Kernels, STATIC, profile_words, set_bits};
 use super::network::Network;
 use super::rule::{POTENTIAL_MAX, Silence};
 use crate::snapshot::{Array, Snapshot};
 pub use layout::{MemoryUse, ShardLayout, layout};
+use learning::{Held, Learned, LearnedViews, Saved, Slots};
+pub use learning::PlasticSynapse;
 
 /// Neurons from which a part for each thread is worth it.
 const SHARED_FROM_NEURONS: u32 = 1 << 15;
@@ -41,13 +47,20 @@ pub struct SimulationOptions {
     pub parts: Option<u32>,
     /// Neurons whose firings come back with every run, for [`Simulation::has_fired`].
     pub watched: Vec<Range<u32>>,
+    /// Bursts whose firings stay on the device at least, for [`Simulation::ledger`].
+    pub ledger: u32,
+    /// Whether what arrived in the last burst can be read, with [`Simulation::candidates`].
+    pub candidates: bool,
 }
 
 impl Default for SimulationOptions {
     fn default() -> Self {
-        Self { steady: Vec::new(), most_inputs: 4096, parts: None, watched: Vec::new() }
+        Self { steady: Vec::new(), most_inputs: 4096, parts: None, watched: Vec::new(), ledger: 0, candidates: false }
     }
 }
+
+/// The firings of the last bursts, ascending: each burst's number with the neurons that fired in it.
+pub type FireLedger = Vec<(u32, RoaringBitmap)>;
 
 /// What a run has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,7 +81,11 @@ pub struct Simulation {
     shards: Vec<Shard>,
     inputs: Vec<(u32, i32)>,
     most_inputs: usize,
+    /// What fired in the last burst on all shards, if there are several.
+    exchanged: Vec<[u32; 2]>,
     counts: SpikeCounts,
+    /// The first burst whose firings are in the ledger.
+    ledger_from: u32,
     stats: RunStats,
 }
 
@@ -90,6 +107,20 @@ struct Views {
     head: View,
     events: View,
     watched: Option<View>,
+    candidates: Option<View>,
+    /// Of a shard among others: what fired on all of them, as bits.
+    exchanged: Option<View>,
+    learned: Option<LearnedViews>,
+    /// As [`tables`] has them.
+    tables: Vec<View>,
+}
+
+impl Views {
+    /// What two plans of the same network share.
+    fn shared(&self) -> Vec<View> {
+        let learned = self.learned.iter().flat_map(|views| [views.synapses, views.histories, views.ledger, views.kept]);
+        [self.state, self.sums, self.fired, self.totals].into_iter().chain(self.candidates).chain(learned).chain(self.tables.iter().copied()).collect()
+    }
 }
 
 /// The targets that one device has.
@@ -103,6 +134,9 @@ struct Shard {
     /// The bits of the last burst's firings, of the shape's watched words.
     watched: Vec<u32>,
     shape: Shape,
+    learned: Option<Learned>,
+    /// Whether what fired was handed over as bits.
+    is_packed: bool,
 }
 
 /// Where things are in a shard's buffers.
@@ -117,6 +151,8 @@ struct Shape {
     bit_words: usize,
     /// Words of bits that come back with every run.
     watched: Vec<Range<usize>>,
+    /// Whether arrivals are kept for the host.
+    candidates: bool,
 }
 
 impl Simulation {
@@ -139,7 +175,7 @@ impl Simulation {
         let ranges = connectome::split(network.neurons(), devices.len() as u32);
         let shards = ranges.into_iter().zip(devices).map(|(range, device)| Shard::new(&network, range, device, options, devices.len() == 1));
         let shards = shards.collect::<Result<Vec<_>>>()?;
-        Ok(Self { network, shards, inputs: Vec::new(), most_inputs: options.most_inputs, counts: SpikeCounts::default(), stats: RunStats::default() })
+        Ok(Self { network, shards, inputs: Vec::new(), most_inputs: options.most_inputs, exchanged: Vec::new(), counts: SpikeCounts::default(), ledger_from: 1, stats: RunStats::default() })
     }
 
     /// The network.
@@ -207,15 +243,37 @@ impl Simulation {
             self.counts.spike_hash = u64::from(low.wrapping_add(first)) | u64::from(high.wrapping_add(second)) << 32;
         }
         if self.shards.len() > 1 {
+            let may_pack = !self.network.profiles.iter().any(|profile| profile.potential_driven);
             let mut list = Vec::new();
             for shard in &self.shards {
-                list.extend(shard.list()?);
+                shard.tell(may_pack, &mut list)?;
             }
-            for shard in &mut self.shards {
-                shard.set_list(&list)?;
-            }
+            self.hand_over(list)?;
         }
         Ok(())
+    }
+
+    /// Gives every shard all that fired, in the shorter form: the list, or a bit for each neuron.
+    fn hand_over(&mut self, list: Vec<[u32; 2]>) -> Result<()> {
+        let words = self.network.ledger_words();
+        let may_pack = self.shards.len() > 1 && list.iter().all(|[_, psp]| *psp == STATIC);
+        if may_pack && words < 2 * list.len() {
+            let mut bits = vec![0u32; words];
+            list.iter().for_each(|[neuron, _]| bits[*neuron as usize / 32] |= 1 << (neuron % 32));
+            self.shards.iter_mut().try_for_each(|shard| shard.take_bits(&bits))?;
+        } else {
+            self.shards.iter_mut().try_for_each(|shard| shard.set_list(&list))?;
+        }
+        self.exchanged = list;
+        Ok(())
+    }
+
+    /// What fired in the last burst, with what each firing sends.
+    fn list(&self) -> Result<Vec<[u32; 2]>> {
+        match &self.shards[..] {
+            [alone] => alone.list(),
+            _ => Ok(self.exchanged.clone()),
+        }
     }
 
     /// What the devices counted in the last run.
@@ -241,7 +299,7 @@ impl Simulation {
     }
 
     /// The state, for any device and number of shards: of each neuron `potential`, `last`, `ready`, `consecutive`; `fired` pairs of
-    /// neuron and psp; `counts`.
+    /// neuron and psp; `counts`; of a network that learns or remembers also `ledger`, `histories`, `weights`, `seen` and `kept`.
     ///
     /// # Errors
     /// What the devices report.
@@ -258,12 +316,15 @@ impl Simulation {
         for (name, plane) in PLANES.into_iter().zip(planes) {
             snapshot.insert(name, Array::U32(plane));
         }
-        let mut fired = self.shards[0].list()?;
+        let mut fired = self.list()?;
         fired.sort_unstable();
         snapshot.insert("fired", Array::U32(fired.into_iter().flatten().collect()));
         let SpikeCounts { bursts, spikes, events, spike_hash } = self.counts;
         snapshot.insert("counts", Array::U64(vec![u64::from(bursts), spikes, events, spike_hash]));
         snapshot.insert("network", Array::U64(vec![self.network.fingerprint]));
+        if self.network.looks_back() > 0 {
+            learning::save(&self.network, &self.held(), bursts, &mut snapshot)?;
+        }
         Ok(snapshot)
     }
 
@@ -294,7 +355,17 @@ impl Simulation {
         {
             return Err(Error::data("the snapshot has a neuron that is in no possible state"));
         }
-        for shard in &mut self.shards {
+        let saved = if self.network.looks_back() > 0 { Some(Saved::read(&self.network, snapshot, bursts)?) } else { None };
+        for index in 0..self.shards.len() {
+            let learned = match &saved {
+                Some(saved) => Some(saved.of_shard(&self.network, &self.held(), index, bursts)?),
+                None => None,
+            };
+            let shard = &mut self.shards[index];
+            let slots = shard.views.learned.iter().flat_map(|views| [views.synapses, views.histories, views.ledger, views.kept]);
+            for (slot, words) in slots.zip(learned.into_iter().flatten()) {
+                shard.single.write_state::<f32>(slot, bytemuck::cast_slice(&words))?;
+            }
             let mut state = vec![0u32; shard.views.state.len()];
             for (number, plane) in planes.iter().enumerate() {
                 for (i, value) in plane[shard.targets.start as usize..shard.targets.end as usize].iter().enumerate() {
@@ -303,11 +374,12 @@ impl Simulation {
             }
             shard.single.write_state::<f32>(shard.views.state, bytemuck::cast_slice(&state))?;
             shard.single.write_state::<f32>(shard.views.sums, &vec![0.0; shard.views.sums.len()])?;
-            shard.set_list(fired)?;
             shard.watched.fill(0);
         }
+        self.hand_over(fired.to_vec())?;
         self.inputs.clear();
         self.counts = SpikeCounts { bursts, spikes: counts[1], events: counts[2], spike_hash: counts[3] };
+        self.ledger_from = bursts.saturating_sub(self.network.looks_back()).max(1);
         Ok(())
     }
 
@@ -316,13 +388,72 @@ impl Simulation {
     /// # Errors
     /// What the devices report.
     pub fn fired(&self) -> Result<Vec<u32>> {
-        let shards = if self.shards.len() > 1 { &self.shards[..1] } else { &self.shards[..] };
-        let mut fired = Vec::new();
-        for shard in shards {
-            fired.extend(shard.list()?.into_iter().map(|[neuron, _]| neuron));
-        }
+        let mut fired: Vec<u32> = self.list()?.into_iter().map(|[neuron, _]| neuron).collect();
         fired.sort_unstable();
         Ok(fired)
+    }
+
+    /// The firings of the last bursts: of [`SimulationOptions::ledger`] at least, or as far back as they are known. Empty if the
+    /// network keeps none.
+    ///
+    /// # Errors
+    /// What the devices report.
+    pub fn ledger(&self) -> Result<FireLedger> {
+        let burst = self.counts.bursts;
+        let held = self.held();
+        let [first, ..] = &held[..] else { return Ok(Vec::new()) };
+        if burst == 0 {
+            return Ok(Vec::new());
+        }
+        let bursts = self.ledger_from.max(burst.saturating_sub(first.learned.bursts()))..burst;
+        let words = first.ledger(bursts.clone())?;
+        let row = |words: &[u32]| RoaringBitmap::from_lsb0_bytes(0, bytemuck::cast_slice(words));
+        let mut ledger: FireLedger = bursts.zip(words.chunks(self.network.ledger_words()).map(row)).collect();
+        ledger.push((burst, self.fired()?.into_iter().collect()));
+        Ok(ledger)
+    }
+
+    /// The fire candidates of the last burst that ran: the neurons in which something arrived, and the sum, in units of psp · weight.
+    ///
+    /// # Errors
+    /// `Invalid` if [`SimulationOptions::candidates`] was not asked for; what the devices report.
+    pub fn candidates(&self) -> Result<Vec<(u32, f64)>> {
+        let scale = f64::from(1u32 << self.network.fraction_bits);
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let view = shard.views.candidates.ok_or_else(|| Error::invalid("a simulation that was not asked for its candidates"))?;
+            let words = shard.single.read_state::<f32>(view)?;
+            for (chunk, range) in words.chunks(shard.shape.chunk()).zip(&shard.shape.ranges) {
+                let (sums, bits) = chunk.split_at(shard.shape.len);
+                let is_touched = |i: &usize| bits[i / 32].to_bits() >> (i % 32) & 1 != 0;
+                all.extend((0..range.len()).filter(is_touched).map(|i| (range.start + i as u32, f64::from(sums[i].to_bits() as i32) / scale)));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The plastic synapses by rule, source and target, with their weights at the end of the last burst.
+    ///
+    /// # Errors
+    /// What the devices report.
+    pub fn plastic_synapses(&self) -> Result<Vec<PlasticSynapse>> {
+        if self.network.plastic_synapses() == 0 {
+            return Ok(Vec::new());
+        }
+        learning::plastic_synapses(&self.network, &self.held(), &self.fired()?, self.counts.bursts)
+    }
+
+    /// What each of the network's memories keeps.
+    ///
+    /// # Errors
+    /// What the devices report.
+    pub fn memories(&self) -> Result<Vec<MemoryReport>> {
+        self.held().first().map_or(Ok(Vec::new()), |shard| learning::memories(&self.network, shard))
+    }
+
+    /// What the shards have learnt; none for a network that looks at no past.
+    fn held(&self) -> Vec<Held<'_>> {
+        self.shards.iter().filter_map(Shard::held).collect()
     }
 
     /// The potential of every neuron, in units of psp · weight.
@@ -343,10 +474,11 @@ impl Shard {
     fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, alone: bool) -> Result<Self> {
         let is_cpu = device.info().api == Api::Cpu;
         let shape = Shape::new(network, targets.clone(), device, options);
-        let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, &shape.ranges)?);
+        let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, None, &shape.ranges)?);
+        let (learned, synapses) = Learned::new(network, &shape, options.ledger, is_cpu)?.unzip();
         let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
         let steady = local(&targets, options.steady.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
-        let source = Source { network, shape: &shape, kernels: &kernels, parts: &parts, steady: &steady, most_inputs: options.most_inputs, is_cpu };
+        let source = Source { network, shape: &shape, kernels: &kernels, parts: &parts, steady: &steady, most_inputs: options.most_inputs, is_cpu, is_alone: alone, learned: learned.as_ref() };
         let build = |bursts: u32| record(&source, bursts);
         let (plan, views) = build(1)?;
         let mut single = plan.compile(device)?;
@@ -358,29 +490,39 @@ impl Shard {
             }
         }
         single.write_state::<f32>(views.state, bytemuck::cast_slice(&state))?;
-        // On another device its tables would be there twice.
-        let batch = match alone && is_cpu {
+        if let (Some(views), Some(mut words)) = (&views.learned, synapses) {
+            words.resize(views.synapses.len(), 0);
+            single.write_state::<f32>(views.synapses, bytemuck::cast_slice(&words))?;
+        }
+        for (view, (_, words)) in views.tables.iter().zip(tables(&source)?) {
+            single.write_state::<f32>(*view, bytemuck::cast_slice(&words))?;
+        }
+        let batch = match alone {
             true => {
                 let (plan, other) = build(BATCH)?;
-                let pairs = [(other.state, views.state), (other.sums, views.sums), (other.fired, views.fired), (other.totals, views.totals)];
-                let buffers = pairs.iter().map(|(other, view)| Ok((*other, single.state_buffer(*view)?))).collect::<Result<Vec<_>>>()?;
+                let pairs = other.shared().into_iter().zip(views.shared());
+                let buffers = pairs.map(|(other, view)| Ok((other, single.state_buffer(view)?))).collect::<Result<Vec<_>>>()?;
                 let shared: Vec<_> = buffers.iter().map(|(view, buffer)| (*view, buffer)).collect();
                 Some(plan.compile_with(device, &shared)?)
             }
             false => None,
         };
         let watched = vec![0; shape.watched.iter().map(Range::len).sum()];
-        Ok(Self { targets, views, single, batch, told: [0; 4], watched, shape })
+        Ok(Self { targets, views, single, batch, told: [0; 4], watched, shape, learned, is_packed: false })
     }
 
     fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)]) -> Result<RunStats> {
         let inputs = local(&self.targets, inputs.iter().map(|&input| Ok(input)))?;
         let executable = if bursts > 1 { self.batch.as_mut().unwrap_or(&mut self.single) } else { &mut self.single };
-        executable.input::<u32>(self.views.clock)[0] = burst;
+        executable.input::<u32>(self.views.clock).copy_from_slice(&[burst, u32::from(self.is_packed)]);
         let slot = executable.input::<u32>(self.views.inputs);
         slot[0] = (inputs.len() / 2) as u32;
         slot[1..][..inputs.len()].copy_from_slice(&inputs);
         executable.run()
+    }
+
+    fn held(&self) -> Option<Held<'_>> {
+        Some(Held { learned: self.learned.as_ref()?, views: self.views.learned.as_ref()?, executable: &self.single })
     }
 
     /// Spikes, both marks and events since they were last asked for; keeps the bits of watched neurons.
@@ -419,8 +561,32 @@ impl Shard {
         Ok(words.chunks_exact(2).map(|pair| [pair[0].to_bits(), pair[1].to_bits()]).collect())
     }
 
+    /// Adds what fired here to a list, read in the shorter form if the psp is each sender's own.
+    fn tell(&self, may_pack: bool, list: &mut Vec<[u32; 2]>) -> Result<()> {
+        let count = self.single.read_state::<f32>(self.views.fired.part(0..1))?[0].to_bits() as usize;
+        if !may_pack || 2 * count <= self.shape.bit_words {
+            list.extend(self.list()?);
+            return Ok(());
+        }
+        let words = self.single.read_state::<f32>(self.views.fired.part(self.shape.bits_at..self.shape.bits_at + self.shape.bit_words))?;
+        let words: Vec<u32> = words.into_iter().map(f32::to_bits).collect();
+        list.extend(set_bits(&words, 0..self.targets.len() as u32).map(|i| [self.targets.start + i, STATIC]));
+        Ok(())
+    }
+
+    /// Gives the device all that fired, as bits, for the next burst to list.
+    fn take_bits(&mut self, bits: &[u32]) -> Result<()> {
+        self.set_list(&[])?;
+        self.is_packed = true;
+        match self.views.exchanged {
+            Some(view) => self.single.write_state::<f32>(view, bytemuck::cast_slice(bits)),
+            None => Ok(()),
+        }
+    }
+
     /// Gives the device all that fired, on whatever device.
     fn set_list(&mut self, list: &[[u32; 2]]) -> Result<()> {
+        self.is_packed = false;
         let count = [f32::from_bits(list.len() as u32)];
         self.single.write_state::<f32>(self.views.fired.part(0..1), &count)?;
         if list.is_empty() {
@@ -458,7 +624,8 @@ impl Shape {
             _ => {
                 let words = device.info().limits.max_binding_bytes / 4;
                 // Random targets spread evenly; a tenth more is room for those that do not.
-                let by_words = (network.synapses() + network.synapses() / 10).div_ceil(words.max(1)) as u32;
+                let synapses = network.synapses() + network.plastic_synapses();
+                let by_words = (synapses + synapses / 10).div_ceil(words.max(1)) as u32;
                 count.div_ceil(connectome::PART_NEURONS).max(by_words)
             }
         };
@@ -474,7 +641,8 @@ impl Shape {
             targets,
             len,
             planes: if network.profiles.iter().any(has_past) { 4 } else { 1 },
-            tracked: network.zero_sums_matter,
+            tracked: network.zero_sums_matter || options.candidates,
+            candidates: options.candidates,
             list_at: HEADER,
             bits_at: HEADER + 2 * room,
             bit_words: padded / 32,
@@ -531,15 +699,17 @@ struct Source<'a> {
     steady: &'a [u32],
     most_inputs: usize,
     is_cpu: bool,
+    is_alone: bool,
+    learned: Option<&'a Learned>,
 }
 
 /// Records so many bursts.
 fn record(source: &Source<'_>, bursts: u32) -> Result<(Plan, Views)> {
-    let &Source { network, shape, kernels, parts, steady, most_inputs, is_cpu } = source;
+    let &Source { network, shape, kernels, parts, steady, most_inputs, is_cpu, is_alone, learned } = source;
     let mut plan = PlanBuilder::new("spiking");
     let padded = shape.ranges.len() * shape.len;
-    let views = Views {
-        clock: plan.input("clock", DType::U32, 1),
+    let mut views = Views {
+        clock: plan.input("clock", DType::U32, 2),
         inputs: plan.input("inputs", DType::U32, 1 + 2 * most_inputs),
         state: plan.state("state", DType::F32, shape.planes * padded),
         sums: plan.state("sums", DType::F32, shape.ranges.len() * shape.chunk()),
@@ -551,30 +721,46 @@ fn record(source: &Source<'_>, bursts: u32) -> Result<(Plan, Views)> {
             0 => None,
             words => Some(plan.output("watched", DType::U32, words)),
         },
+        candidates: shape.candidates.then(|| plan.state("candidates", DType::F32, shape.ranges.len() * shape.chunk())),
+        exchanged: (!is_alone).then(|| plan.state("exchanged", DType::F32, network.ledger_words())),
+        learned: learned.map(|learned| learned.slots(&mut plan, network)),
+        tables: Vec::new(),
     };
     let [state, fired, totals] = [views.state, views.fired, views.totals].map(|view| view.reinterpret(DType::U32));
     let sums = views.sums.reinterpret(DType::I32);
     let steady_view = plan.constant("steady", if steady.is_empty() { &[0] } else { steady });
-    let senders = plan.constant("senders", &network.senders);
-    // The CPU's twins carry profiles and synapses; other devices have them in buffers.
-    let profile_of = plan.constant("profile_of", &if is_cpu { vec![0] } else { profile_of(network, &shape.targets) });
-    let table: Vec<u32> = network.profiles.iter().flat_map(profile_words).collect();
-    let profiles = plan.constant("profiles", if is_cpu { &[0; PROFILE_WORDS] } else { &table[..] });
-    let mut rows = Vec::new();
-    for part in parts.iter().take(if is_cpu { 1 } else { parts.len() }) {
-        rows.push(if is_cpu { [plan.constant("starts", &[0u32]), plan.constant("words", &[0u32])] } else { rows_of(&mut plan, part)? });
+    for (name, words) in tables(source)? {
+        let table = plan.state(name, DType::F32, words.len());
+        views.tables.push(table);
     }
+    let tables: Vec<View> = views.tables.iter().map(|table| table.reinterpret(DType::U32)).collect();
+    let ([senders, profile_of, profiles], (rows, _)) = ([0, 1, 2].map(|table| tables[table]), tables[3..].as_chunks::<2>());
+
+    let learning = match (learned, &views.learned) {
+        (Some(learned), Some(own)) => Some((learned, Slots::new(&mut plan, learned, &views, own, senders, source)?)),
+        _ => None,
+    };
 
     let tracked = u32::from(shape.tracked);
     let [len, chunk] = [shape.len as u32, shape.chunk() as u32];
+    if let Some(exchanged) = views.exchanged {
+        let words = network.ledger_words() as u32;
+        plan.launch(&kernels.unpack, &[views.clock, exchanged.reinterpret(DType::U32), fired], &[shape.list_at as u32, words], words.div_ceil(256).min(1024))?;
+    }
     for burst in 0..bursts {
+        if let Some((learned, slots)) = &learning {
+            learned.record_before(&mut plan, slots, source, burst)?;
+        }
         for (index, [starts, words]) in rows.iter().enumerate() {
             let sums = if is_cpu { sums } else { sums.part(index * shape.chunk()..(index + 1) * shape.chunk()) };
-            let params = [len, tracked, network.fraction_bits, shape.list_at as u32];
+            let params = [len, tracked, network.fraction_bits, shape.list_at as u32, parts.get(index).map_or(1, Part::slices)];
             plan.launch(&kernels.propagate, &[fired, *starts, *words, senders, sums, totals], &params, WALKERS)?;
         }
         let params = [len, chunk, tracked, u32::from(burst == 0), (steady.len() / 2) as u32, shape.bits_at as u32, shape.bit_words as u32];
         plan.launch(&kernels.inject, &[views.inputs, steady_view, sums, fired], &params, (shape.bit_words as u32).div_ceil(256).clamp(1, 1024))?;
+        if let Some(view) = views.candidates {
+            plan.copy(views.sums.reinterpret(DType::U32), view.reinterpret(DType::U32))?;
+        }
         for (index, range) in shape.ranges.iter().enumerate().take(rows.len()) {
             let count = if is_cpu { shape.targets.len() } else { range.len() };
             let (sums, state, profile_of) = if is_cpu {
@@ -600,6 +786,9 @@ fn record(source: &Source<'_>, bursts: u32) -> Result<(Plan, Views)> {
             ];
             plan.launch(&kernels.dynamics, &[views.clock, profile_of, profiles, sums, state, fired], &params, (range.len() as u32).div_ceil(256))?;
         }
+        if let Some((learned, slots)) = &learning {
+            learned.record_after(&mut plan, slots, source, burst)?;
+        }
     }
     plan.copy(fired.part(0..HEADER), views.head)?;
     plan.copy(totals, views.events)?;
@@ -623,10 +812,30 @@ fn profile_of(network: &Network, targets: &Range<u32>) -> Vec<u32> {
     all
 }
 
-/// A part's rows in the buffers of a device.
-fn rows_of(plan: &mut PlanBuilder, part: &Part) -> Result<[View; 2]> {
+/// A table's name and words.
+type Table<'a> = (&'static str, Cow<'a, [u32]>);
+
+/// What does not change while a network runs, in this order: the units of senders; on other devices than the CPU, whose twins carry them, also
+/// the profile of each neuron, the profiles, and of each part the starts of rows and the synapses.
+fn tables<'a>(source: &Source<'a>) -> Result<Vec<Table<'a>>> {
+    let &Source { network, shape, parts, is_cpu, .. } = source;
+    let absent = || Cow::Owned(vec![0]);
+    let profiles = || Cow::Owned(network.profiles.iter().flat_map(profile_words).collect());
+    let mut tables = vec![
+        ("senders", Cow::Borrowed(&network.senders[..])),
+        ("profile_of", if is_cpu { absent() } else { Cow::Owned(profile_of(network, &shape.targets)) }),
+        ("profiles", if is_cpu { absent() } else { profiles() }),
+    ];
+    for part in parts.iter().take(if is_cpu { 1 } else { parts.len() }) {
+        let words = if is_cpu || part.words.is_empty() { absent() } else { Cow::Borrowed(&part.words[..]) };
+        tables.extend([("starts", if is_cpu { absent() } else { Cow::Owned(short_starts(part)?) }), ("words", words)]);
+    }
+    Ok(tables)
+}
+
+/// Where a part's rows begin, in words of 32 bits.
+fn short_starts(part: &Part) -> Result<Vec<u32>> {
     let starts = part.starts.iter().map(|&start| u32::try_from(start).ok()).collect::<Option<Vec<u32>>>();
-    let starts = starts.ok_or_else(|| Error::unsupported(format!("{} synapses in one part; a device takes up to 2^32, so split the network into more parts", part.words.len())))?;
-    let words = if part.words.is_empty() { &[0] } else { &part.words[..] };
-    Ok([plan.constant("starts", &starts), plan.constant("words", words)])
+    let count = part.starts.last().copied().unwrap_or(0);
+    starts.ok_or_else(|| Error::unsupported(format!("{count} synapses in one part; a device takes up to 2^32, so split the network into more parts")))
 }

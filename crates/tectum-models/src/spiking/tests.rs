@@ -1,5 +1,6 @@
 //! The engine against a naive one, and every row of the list of disagreements worked by hand.
 
+mod learnt;
 mod naive;
 mod worked;
 
@@ -63,12 +64,63 @@ fn case(seed: u64) -> Case {
     let neurons: u64 = groups.iter().map(|(count, _)| u64::from(*count)).sum();
     let mut synapses = Vec::new();
     for _ in 0..random.below(neurons * 8) {
-        let synapse = Synapse { target: random.below(neurons) as u32, weight: random.pick(&[1, 1, 2, 9, 255]), inhibitory: random.below(4) == 0 };
+        let synapse = Synapse::fixed(random.below(neurons) as u32, random.pick(&[1, 1, 2, 9, 255]), random.below(4) == 0);
         synapses.push((random.below(neurons) as u32, synapse));
     }
     let silence = random.pick(&[Silence::Counts, Silence::Counts, Silence::Skips]);
     let steady = (0..random.below(4).min(neurons)).map(|neuron| (neuron as u32, 1.0 + neuron as f32)).collect();
-    Case { groups, synapses, options: NetworkOptions { silence, seed: random.next() as u32, most_injected: 100.0 }, steady }
+    let options = NetworkOptions { silence, seed: random.next() as u32, most_injected: 100.0, ..NetworkOptions::default() };
+    Case { groups, synapses, options, steady }
+}
+
+/// The same, where half of the synapses learn, and with a memory or two.
+fn learning_case(seed: u64) -> Case {
+    let mut case = case(seed);
+    let random = &mut Random(seed ^ 0x1ea4);
+    let own: u64 = case.groups.iter().map(|(count, _)| u64::from(*count)).sum();
+    // Livelier than those of other cases, so that the same fires again.
+    for (_, options) in &mut case.groups {
+        options.excitability = random.pick(&[1.0, 1.0, 0.8]);
+        options.threshold = random.pick(&[1.0, 0.5, 0.0]);
+        options.uniform_psp = true;
+    }
+    let rule = |random: &mut Random| PlasticityRule { window: random.pick(&[1, 1, 2, 3, 5, 9]), gain: random.pick(&[1, 3, 100, 0]), loss: random.pick(&[1, 1, 2, 50, 0]) };
+    case.options.plasticity = (0..1 + random.below(3)).map(|_| rule(random)).collect();
+    let rules = case.options.plasticity.len() as u64;
+    for (_, synapse) in &mut case.synapses {
+        synapse.plasticity = (random.below(2) == 0).then(|| random.below(rules) as u8);
+        if synapse.plasticity.is_some() {
+            synapse.weight = random.pick(&[0, 1, 9, 250]);
+        }
+    }
+    let mut first = own as u32;
+    for _ in 0..random.below(3) {
+        let count = 1 + random.below(12) as u32;
+        let neurons = first..first + count;
+        case.groups.push((count, NeuronOptions { threshold: 0.0, uniform_psp: random.below(2) == 0, ..NeuronOptions::default() }));
+        let split = random.below(own) as u32;
+        // What it sees may be the memory before.
+        let upstream: Vec<_> = [0..split.min(9), split.max(9)..(split.max(9) + 5).min(neurons.start)].into_iter().filter(|range| !range.is_empty()).collect();
+        for source in neurons.clone() {
+            for _ in 0..random.below(6) {
+                let synapse = Synapse { plasticity: (random.below(3) > 0).then(|| random.below(rules) as u8), ..Synapse::fixed(random.below(own) as u32, random.pick(&[0, 1, 30]), false) };
+                case.synapses.push((source, synapse));
+                let back = Synapse { plasticity: Some(random.below(rules) as u8), ..Synapse::fixed(source, 0, false) };
+                case.synapses.push((random.below(own) as u32, back));
+            }
+        }
+        let lifespan = |random: &mut Random| 1 + random.below(6) as u32;
+        case.options.memories.push(Memory {
+            upstream,
+            neurons: neurons.clone(),
+            depth: 1 + random.below(3) as u32,
+            initial_lifespan: lifespan(random),
+            lifespan_growth: random.below(5) as u32,
+            longterm_threshold: random.pick(&[9, 20, 100]),
+        });
+        first = neurons.end;
+    }
+    case
 }
 
 fn network(case: &Case) -> Arc<Network> {
@@ -92,10 +144,18 @@ fn inputs(random: &mut Random, neurons: u64) -> Vec<(u32, f32)> {
     if random.below(3) == 0 { inputs } else { Vec::new() }
 }
 
-/// Runs a case on some devices beside the naive engine: the same firings and potentials after every burst.
-fn check(seed: u64, devices: &[Device], parts: Option<u32>, bursts: u32) {
-    let case = case(seed);
-    let network = network(&case);
+/// What runs of learning networks came to.
+#[derive(Default)]
+struct Learning {
+    grown: usize,
+    shrunk: usize,
+    formed: u32,
+    lost: u32,
+}
+
+/// Runs a case on some devices beside the naive engine: the same firings, potentials and weights after every burst.
+fn check(seed: u64, case: &Case, devices: &[Device], parts: Option<u32>, bursts: u32) -> Learning {
+    let network = network(case);
     let mut naive = Naive::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
     let options = SimulationOptions { steady: case.steady.clone(), parts, ..SimulationOptions::default() };
     let mut simulation = Simulation::sharded(network, devices, &options).expect("it works");
@@ -107,8 +167,31 @@ fn check(seed: u64, devices: &[Device], parts: Option<u32>, bursts: u32) {
         let fired = naive.burst(case.steady.iter().chain(&inputs));
         assert_eq!(simulation.fired().expect("it works"), fired, "seed {seed}, burst {burst}: firings");
         assert_eq!(simulation.potentials().expect("it works"), naive.potentials(), "seed {seed}, burst {burst}: potentials of {:?} with {:?}", case.groups, case.options);
+        let mut plastic: Vec<_> =
+            simulation.plastic_synapses().expect("it works").into_iter().map(|synapse| (synapse.rule, synapse.source, synapse.target, synapse.inhibitory, i64::from(synapse.weight))).collect();
+        plastic.sort_unstable();
+        assert_eq!(plastic, naive.plastic(), "seed {seed}, burst {burst}: weights with {:?}", case.options.plasticity);
     }
     assert_eq!(simulation.counts(), naive.counts(), "seed {seed}");
+    let memories = simulation.memories().expect("it works");
+    let sum = |count: fn(&MemoryReport) -> u32| memories.iter().map(count).sum::<u32>();
+    assert_eq!((sum(|memory| memory.formed), sum(|memory| memory.lost)), (naive.formed, naive.lost), "seed {seed}");
+    let begun = case.synapses.iter().filter(|(_, synapse)| synapse.plasticity.is_some()).map(|(_, synapse)| u32::from(synapse.weight)).sum::<u32>();
+    let now = naive.plastic().iter().map(|(.., weight)| *weight as u32).sum::<u32>();
+    Learning { grown: usize::from(now > begun), shrunk: usize::from(now < begun), formed: naive.formed, lost: naive.lost }
+}
+
+/// Learning networks on devices, and that they do learn.
+fn check_learning(seeds: std::ops::Range<u64>, devices: impl Fn(u64) -> Vec<Device>, bursts: u32) {
+    let mut all = Learning::default();
+    let count = seeds.end - seeds.start;
+    for seed in seeds {
+        let Learning { grown, shrunk, formed, lost } = check(seed, &learning_case(seed), &devices(seed), None, bursts);
+        all = Learning { grown: all.grown + grown, shrunk: all.shrunk + shrunk, formed: all.formed + formed, lost: all.lost + lost };
+    }
+    let Learning { grown, shrunk, formed, lost } = all;
+    println!("{count} learning networks: {grown} have grown, {shrunk} shrunk; {formed} patterns formed, {lost} lost");
+    assert!(grown as u64 > count / 10 && shrunk as u64 > count / 10 && u64::from(formed) > count && lost > 0);
 }
 
 fn cpu() -> Device {
@@ -119,7 +202,7 @@ fn cpu() -> Device {
 fn two_hundred_random_networks_fire_as_the_naive_engine_says() {
     let cpu = cpu();
     for seed in 0..200 {
-        check(seed, std::slice::from_ref(&cpu), None, 60);
+        check(seed, &case(seed), std::slice::from_ref(&cpu), None, 60);
     }
 }
 
@@ -128,14 +211,34 @@ fn shards_fire_as_the_naive_engine_says() {
     let cpu = cpu();
     for seed in 200..260 {
         let shards = 2 + (seed % 2) as usize;
-        check(seed, &vec![cpu.clone(); shards], None, 40);
+        check(seed, &case(seed), &vec![cpu.clone(); shards], None, 40);
+    }
+}
+
+#[test]
+fn learning_networks_do_as_the_naive_engine_says() {
+    check_learning(600..760, |_| vec![cpu()], 40);
+}
+
+#[test]
+fn learning_networks_in_shards_do_as_the_naive_engine_says() {
+    check_learning(760..800, |seed| vec![cpu(); 2 + (seed % 2) as usize], 30);
+}
+
+#[test]
+fn learning_networks_on_devices_do_as_the_naive_engine_says() {
+    for id in ["vulkan:0", "cuda:0"] {
+        match Device::open(id) {
+            Ok(device) => check_learning(800..824, |_| vec![device.clone()], 25),
+            Err(error) => eprintln!("skipped: {id}: {error}"),
+        }
     }
 }
 
 #[test]
 fn batches_of_bursts_are_bursts() {
-    for seed in 300..340 {
-        let case = case(seed);
+    for seed in 300..380 {
+        let case = if seed < 340 { case(seed) } else { learning_case(seed) };
         let network = network(&case);
         let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
         let mut whole = Simulation::new(network.clone(), &cpu(), &options).expect("it works");
@@ -151,15 +254,18 @@ fn batches_of_bursts_are_bursts() {
 
 #[test]
 fn watched_neurons_are_told_as_the_list_has_them() {
-    let devices = [vec![cpu()], vec![cpu(); 3]].into_iter().chain(Device::open("vulkan:0").map_err(|error| eprintln!("skipped: {error}")).map(|device| vec![device]));
+    let vulkan = Device::open("vulkan:0").map_err(|error| eprintln!("skipped: {error}"));
+    let devices = [vec![cpu()], vec![cpu(); 3]].into_iter().chain(vulkan.into_iter().flat_map(|device| [vec![device.clone()], vec![device, cpu()]]));
     let mut neurons = Neurons::default();
     neurons.add(20_000, &NeuronOptions { excitability: 0.5, uniform_psp: true, ..NeuronOptions::default() }).expect("it works");
     // Every neuron reaches the one 4,999 after it, so half of what fires does so again.
-    let synapse = |source: u32| (source, Synapse { target: (source + 4_999) % 20_000, weight: 1, inhibitory: false });
+    let synapse = |source: u32| (source, Synapse::fixed((source + 4_999) % 20_000, 1, false));
     let rows = SynapseList::new(neurons.len(), &(0..20_000).map(synapse).collect::<Vec<_>>()).expect("it works");
     let network = Arc::new(Network::new(&neurons, Box::new(rows), NetworkOptions::default()).expect("it works"));
     // One run of words, two that touch, one at the end.
     let watched = vec![19_990..20_000, 2_040..2_060, 70..75, 4_100..4_101, 10_239..10_240];
+    // Half of all fires, so shards hand that over as bits.
+    let mut counts = Vec::new();
     for devices in devices {
         let options = SimulationOptions { most_inputs: 20_000, watched: watched.clone(), ..SimulationOptions::default() };
         let mut simulation = Simulation::sharded(network.clone(), &devices, &options).expect("it works");
@@ -175,16 +281,18 @@ fn watched_neurons_are_told_as_the_list_has_them() {
             }
         }
         assert!(told > 20, "{told}");
+        counts.push(simulation.counts());
         let snapshot = simulation.snapshot().expect("it works");
         simulation.restore(&snapshot).expect("it works");
         assert!(watched.iter().cloned().flatten().all(|neuron| !simulation.has_fired(neuron)));
     }
+    assert!(counts.windows(2).all(|pair| pair[0] == pair[1]), "{counts:?}");
 }
 
 #[test]
 fn a_snapshot_goes_on_as_if_nothing_had_been() {
-    for seed in 500..540 {
-        let case = case(seed);
+    for seed in 500..580 {
+        let case = if seed < 540 { case(seed) } else { learning_case(seed) };
         let network = network(&case);
         let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
         let mut whole = Simulation::new(network.clone(), &cpu(), &options).expect("it works");
@@ -212,8 +320,17 @@ fn a_snapshot_goes_on_as_if_nothing_had_been() {
 
 #[test]
 fn snapshots_with_impossible_states_are_refused_or_run() {
+    hostile_snapshots(&network(&case(3)), &["potential", "last", "ready", "consecutive", "fired", "counts", "network"]);
+}
+
+#[test]
+fn snapshots_that_have_learnt_the_impossible_are_refused_or_run() {
+    let case = (900..).map(learning_case).find(|case| case.options.memories.len() == 2).expect("there is one");
+    hostile_snapshots(&network(&case), &["ledger", "histories", "weights", "seen", "kept", "fired", "counts"]);
+}
+
+fn hostile_snapshots(network: &Arc<Network>, names: &[&'static str]) {
     use crate::snapshot::{Array, Snapshot};
-    let network = network(&case(3));
     let neurons = network.neurons() as usize;
     let mut simulation = Simulation::new(network.clone(), &cpu(), &SimulationOptions::default()).expect("it works");
     simulation.inject(&[(0, 50.0)]).expect("it works");
@@ -225,7 +342,7 @@ fn snapshots_with_impossible_states_are_refused_or_run() {
         let mut hostile = whole.clone();
         for _ in 0..=random.below(3) {
             let value = random.pick(&[0, 1, 9, 10, 70_000, 1 << 30, u32::MAX - 1, u32::MAX]);
-            let name = random.pick(&["potential", "last", "ready", "consecutive", "fired", "counts", "network"]);
+            let name = random.pick(names);
             match name {
                 "counts" | "network" => {
                     let mut words = whole.u64(name, whole.len_of(name).expect("it is there")).expect("it is there").to_vec();
@@ -234,8 +351,14 @@ fn snapshots_with_impossible_states_are_refused_or_run() {
                     hostile.insert(name, Array::U64(words));
                 }
                 name if whole.len_of(name).is_some() => {
-                    let length = random.pick(&[neurons, neurons, neurons, neurons + 1, 0, 2, 4]);
-                    hostile.insert(name, Array::U32((0..length).map(|_| value.wrapping_add(random.below(2) as u32)).collect()));
+                    let right = whole.len_of(name).filter(|_| name != "fired").unwrap_or(neurons);
+                    let length = random.pick(&[right, right, right, right + 1, 0, 2, 4]);
+                    // All of it, or a few words.
+                    let mut words = whole.u32(name, whole.len_of(name).expect("it is there")).expect("it is there").to_vec();
+                    words.resize(length, 0);
+                    let few = random.below(2) == 0;
+                    words.iter_mut().filter(|_| !few || random.below(40) == 0).for_each(|word| *word = value);
+                    hostile.insert(name, Array::U32(words));
                 }
                 _ => {}
             }
@@ -270,7 +393,11 @@ fn a_snapshot_of_another_network_is_refused() {
 fn device_networks_fire_as_the_naive_engine_says() {
     for id in ["vulkan:0", "cuda:0"] {
         match Device::open(id) {
-            Ok(device) => (400..424).for_each(|seed| check(seed, std::slice::from_ref(&device), None, 25)),
+            Ok(device) => {
+                for seed in 400..424 {
+                    check(seed, &case(seed), std::slice::from_ref(&device), None, 25);
+                }
+            }
             Err(error) => eprintln!("skipped: {id}: {error}"),
         }
     }

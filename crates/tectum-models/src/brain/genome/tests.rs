@@ -190,14 +190,16 @@ fn a_tick_of_one_burst_is_one_upload_and_one_download() {
 fn a_state_of_another_genome_is_refused_and_what_is_not_done_is_told() {
     let file = File::new("told", &dreamer());
     let mut genome = dreamer();
-    genome["blueprint"]["middle"]["cortical_mapping_dst"]["arm___"][0][3] = json!(true);
+    let mapping = genome["blueprint"]["middle"]["cortical_mapping_dst"]["arm___"][0].as_array_mut().expect("a list");
+    mapping.resize(8, json!(0));
+    mapping.push(json!(3));
     let other = File::new("told-other", &genome);
     let (_, first) = brain(&scenario(&file, DREAMER), &cpu());
     let reflex = File::new("told-reflex", &reflex());
     let (_, mut second) = brain(&scenario(&reflex, REFLEX), &cpu());
     assert!(second.restore(&first.snapshot().expect("a state")).is_err());
     let (_, third) = brain(&scenario(&other, DREAMER), &cpu());
-    assert!(first.notes().is_empty() && third.notes().len() == 1 && third.notes()[0].contains("plastic"), "{:?}", third.notes());
+    assert!(first.notes().is_empty() && third.notes().len() == 1 && third.notes()[0].contains("delay"), "{:?}", third.notes());
 }
 
 #[test]

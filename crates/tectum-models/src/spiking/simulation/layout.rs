@@ -6,7 +6,7 @@ use serde::Serialize;
 use tectum::{Api, Device};
 
 use super::super::kernels::{HEADER, PROFILE_WORDS};
-use super::{Network, Shape, SimulationOptions};
+use super::{Network, Shape, SimulationOptions, learning};
 use crate::spiking::connectome;
 
 /// What one device has of a network.
@@ -41,32 +41,42 @@ pub struct MemoryUse {
 /// One pass over the synapses; nothing is allocated for them.
 pub fn layout(network: &Network, devices: &[Device], options: &SimulationOptions) -> Vec<ShardLayout> {
     let ranges = connectome::split(network.neurons(), devices.len() as u32);
-    let mut synapses = vec![0u64; ranges.len()];
+    // Those that are fixed and those that learn.
+    let mut synapses = vec![[0u64; 2]; ranges.len()];
     for source in 0..network.neurons() {
-        network.rows.visit(source, &mut |synapse| synapses[ranges.partition_point(|range| range.end <= synapse.target)] += 1);
+        network.rows.visit(source, &mut |synapse| {
+            synapses[ranges.partition_point(|range| range.end <= synapse.target)][usize::from(synapse.plasticity.is_some())] += 1;
+        });
     }
     let is_alone = ranges.len() == 1;
     let shards = ranges.into_iter().zip(devices).zip(synapses);
     shards.map(|((range, device), synapses)| shard(network, range, device, options, (synapses, is_alone))).collect()
 }
 
-fn shard(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, (synapses, is_alone): (u64, bool)) -> ShardLayout {
+fn shard(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, ([synapses, plastic], is_alone): ([u64; 2], bool)) -> ShardLayout {
     let is_cpu = device.info().api == Api::Cpu;
     let shape = Shape::new(network, targets.clone(), device, options);
     let (parts, neurons) = (shape.ranges.len() as u64, u64::from(network.neurons()));
-    // The CPU's plan of several bursts has its constants again, and its twins have profiles by runs of neurons.
-    let plans = if is_cpu && is_alone { 2 } else { 1 };
+    // A plan of several bursts has its inputs and outputs again; the CPU's twins have profiles by runs of neurons.
+    let plans = if is_alone { 2 } else { 1 };
     let profiles = network.profiles.len() as u64 * 4 * PROFILE_WORDS as u64;
     let words = |count: usize| 4 * count as u64;
+    let [synapses_learning, histories, ledger, kept] = learning::sizes(network, plastic, options.ledger).map(|words| 4 * words);
+    let rules = network.options.plasticity.len() as u64;
     let memory = [
         ("synapses", 4 * synapses),
-        ("row starts", parts * (neurons + 1) * if is_cpu { 8 } else { 4 }),
-        ("units of senders", plans * 4 * neurons),
+        ("plastic synapses", synapses_learning),
+        ("row starts", (1 + rules) * parts * (neurons + 1) * if is_cpu { 8 } else { 4 }),
+        ("units of senders", 4 * neurons),
         ("constants of neurons", if is_cpu { profiles + 16 * network.runs.len() as u64 } else { profiles + 4 * targets.len() as u64 }),
         ("state", words(shape.planes * shape.ranges.len() * shape.len)),
         ("sums", words(shape.ranges.len() * shape.chunk())),
+        ("past of neurons that learn", histories),
+        ("fire ledger", ledger),
+        ("memories", kept),
         ("firings", words(shape.bits_at + shape.bit_words)),
-        ("inputs and outputs", plans * words(1 + 1 + 2 * options.most_inputs + 3 * HEADER + shape.watched.iter().map(Range::len).sum::<usize>())),
+        ("firings of all shards", if is_alone { 0 } else { words(network.ledger_words()) }),
+        ("inputs and outputs", plans * words(2 + 1 + 2 * options.most_inputs + 3 * HEADER + shape.watched.iter().map(Range::len).sum::<usize>())),
     ];
     ShardLayout {
         device: device.info().id.clone(),
@@ -74,6 +84,6 @@ fn shard(network: &Network, targets: Range<u32>, device: &Device, options: &Simu
         parts: shape.ranges.clone(),
         state_planes: shape.planes,
         marks_arrivals: shape.tracked,
-        memory: memory.map(|(what, bytes)| MemoryUse { what, bytes }).to_vec(),
+        memory: memory.into_iter().filter(|(_, bytes)| *bytes > 0).map(|(what, bytes)| MemoryUse { what, bytes }).collect(),
     }
 }

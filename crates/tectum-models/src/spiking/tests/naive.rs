@@ -1,6 +1,8 @@
 //! A scalar engine written from `docs/spiking.md` alone: 64-bit numbers, every neuron and every burst one after another.
 
-use super::super::{NetworkOptions, NeuronOptions, Silence, SpikeCounts, Synapse};
+use std::collections::BTreeSet;
+
+use super::super::{Memory, NetworkOptions, NeuronOptions, PlasticityRule, Silence, SpikeCounts, Synapse};
 use crate::spiking::rule::{draw, spike_marks};
 
 struct Cell {
@@ -22,6 +24,24 @@ pub struct Naive {
     /// Neuron and firing potential of the last burst.
     fired: Vec<(usize, i64)>,
     counts: SpikeCounts,
+    rules: Vec<PlasticityRule>,
+    /// Of each synapse, as it is now.
+    weights: Vec<i64>,
+    /// What fired in each burst from 1 on.
+    past: Vec<BTreeSet<usize>>,
+    /// Of each neuron, the burst from which its firings count for learning.
+    counts_from: Vec<usize>,
+    memories: Vec<(Memory, Vec<Option<Kept>>)>,
+    pub formed: u32,
+    pub lost: u32,
+}
+
+/// A pattern that a memory's neuron keeps.
+struct Kept {
+    /// Ages and neurons.
+    pattern: BTreeSet<(usize, usize)>,
+    lifespan: u64,
+    is_for_good: bool,
 }
 
 const MAX: i64 = (1 << 30) - 1;
@@ -36,7 +56,23 @@ impl Naive {
             }
         }
         let (synapses, silence, seed) = (synapses.to_vec(), options.silence, options.seed);
-        Self { cells, synapses, silence, seed, bits, fired: Vec::new(), counts: SpikeCounts::default() }
+        let memories = options.memories.iter().map(|memory| (memory.clone(), memory.neurons.clone().map(|_| None).collect())).collect();
+        Self {
+            counts_from: vec![1; cells.len()],
+            cells,
+            weights: synapses.iter().map(|(_, synapse)| i64::from(synapse.weight)).collect(),
+            synapses,
+            silence,
+            seed,
+            bits,
+            fired: Vec::new(),
+            counts: SpikeCounts::default(),
+            rules: options.plasticity.clone(),
+            past: Vec::new(),
+            memories,
+            formed: 0,
+            lost: 0,
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -52,18 +88,94 @@ impl Naive {
         self.cells.iter().map(up_to_now).collect()
     }
 
+    /// The plastic synapses by rule, source and target, with those that are alike in any order.
+    pub fn plastic(&self) -> Vec<(u8, u32, u32, bool, i64)> {
+        let all = self.synapses.iter().zip(&self.weights);
+        let mut plastic: Vec<_> = all.filter_map(|((source, synapse), weight)| Some((synapse.plasticity?, *source, synapse.target, synapse.inhibitory, *weight))).collect();
+        plastic.sort_unstable();
+        plastic
+    }
+
+    /// What the memories fire, and what they keep from now on.
+    fn remember(&mut self, burst: usize) -> Vec<usize> {
+        let mut fired = Vec::new();
+        for (memory, kept) in &mut self.memories {
+            let mut pattern = BTreeSet::new();
+            for age in 0..(memory.depth as usize).min(burst - 1) {
+                let before = &self.past[burst - 2 - age];
+                pattern.extend(memory.upstream.iter().cloned().flatten().filter(|neuron| before.contains(&(*neuron as usize))).map(|neuron| (age, neuron as usize)));
+            }
+            for slot in kept.iter_mut() {
+                if let Some(Kept { lifespan, is_for_good, .. }) = slot {
+                    if !*is_for_good && *lifespan >= u64::from(memory.longterm_threshold) {
+                        *is_for_good = true;
+                    } else if !*is_for_good {
+                        *lifespan -= 1;
+                        if *lifespan == 0 {
+                            *slot = None;
+                        }
+                    }
+                }
+            }
+            if pattern.is_empty() {
+                continue;
+            }
+            let first = memory.neurons.start as usize;
+            if let Some(known) = kept.iter().position(|slot| slot.as_ref().is_some_and(|kept| kept.pattern == pattern)) {
+                if let Some(Kept { lifespan, is_for_good: false, .. }) = &mut kept[known] {
+                    *lifespan += u64::from(memory.lifespan_growth);
+                }
+                fired.push(first + known);
+            } else if let Some(free) = kept.iter().position(Option::is_none) {
+                kept[free] = Some(Kept { pattern, lifespan: u64::from(memory.initial_lifespan), is_for_good: false });
+                self.formed += 1;
+                fired.push(first + free);
+                self.counts_from[first + free] = burst;
+                for ((source, synapse), weight) in self.synapses.iter().zip(&mut self.weights) {
+                    if synapse.plasticity.is_some() && *source as usize == first + free {
+                        *weight = i64::from(synapse.weight);
+                    }
+                    if synapse.plasticity.is_some() && synapse.target as usize == first + free {
+                        *weight = 0;
+                    }
+                }
+            } else {
+                self.lost += 1;
+            }
+        }
+        fired
+    }
+
+    fn learn(&mut self, burst: usize) {
+        for ((source, synapse), weight) in self.synapses.iter().zip(&mut self.weights) {
+            let Some(rule) = synapse.plasticity.map(|rule| self.rules[rule as usize]) else { continue };
+            let has_fired = |neuron: usize, burst: usize| burst >= self.counts_from[neuron] && self.past[burst - 1].contains(&neuron);
+            let ends = [*source as usize, synapse.target as usize];
+            let window = rule.window as usize;
+            let bursts = burst.saturating_sub(window - 1).max(1)..=burst;
+            let is_whole = burst >= window;
+            if is_whole && bursts.clone().all(|burst| ends.iter().all(|end| has_fired(*end, burst))) {
+                *weight = (*weight + i64::from(rule.gain)).min(255);
+            } else if bursts.clone().any(|burst| ends.iter().any(|end| has_fired(*end, burst))) {
+                *weight = (*weight - i64::from(rule.loss)).max(0);
+            }
+        }
+    }
+
     pub fn burst<'a>(&mut self, inputs: impl Iterator<Item = &'a (u32, f32)>) -> Vec<u32> {
         self.counts.bursts += 1;
         let burst = self.counts.bursts;
         for (source, potential) in std::mem::take(&mut self.fired) {
-            let share = self.synapses.iter().filter(|(from, _)| *from as usize == source).count() as i64;
+            let is_there = |synapse: &Synapse| synapse.plasticity.is_none() || synapse.weight > 0;
+            let share = self.synapses.iter().filter(|(from, synapse)| *from as usize == source && is_there(synapse)).count() as i64;
             let options = self.cells[source].options.clone();
-            let psp = if options.potential_driven_psp { (potential as f64 / f64::from(1u32 << self.bits)).round().clamp(0.0, 255.0) as i64 } else { i64::from(options.psp) };
+            let remembers = self.memories.iter().any(|(memory, _)| memory.neurons.contains(&(source as u32)));
+            let psp = if options.potential_driven_psp && !remembers { (potential as f64 / f64::from(1u32 << self.bits)).round().clamp(0.0, 255.0) as i64 } else { i64::from(options.psp) };
             let share = if options.uniform_psp { 1 } else { share.max(1) };
             let unit = ((psp << self.bits) + share / 2) / share;
-            for (from, synapse) in &self.synapses {
-                if *from as usize == source {
-                    let sent = unit * i64::from(synapse.weight);
+            for ((from, synapse), weight) in self.synapses.iter().zip(&self.weights) {
+                if *from as usize == source && (synapse.plasticity.is_none() || *weight > 0) {
+                    let sent = unit * weight;
                     let cell = &mut self.cells[synapse.target as usize];
                     cell.touched = true;
                     cell.arrived += if synapse.inhibitory { -sent } else { sent };
@@ -76,11 +188,16 @@ impl Naive {
             cell.touched = true;
             cell.arrived += fixed(*amount, self.bits);
         }
+        let remembered = self.remember(burst as usize);
         for index in 0..self.cells.len() {
             let random = draw(self.seed, index as u32, burst);
             let (bits, silence) = (self.bits, self.silence);
             let cell = &mut self.cells[index];
-            if let Some(potential) = cell.burst(bits, silence, random) {
+            let is_memory = self.memories.iter().any(|(memory, _)| memory.neurons.contains(&(index as u32)));
+            let potential = cell.burst(bits, silence, random, is_memory);
+            if remembered.contains(&index) {
+                self.fired.push((index, 0));
+            } else if let Some(potential) = potential {
                 self.fired.push((index, potential));
             }
             if !cell.options.charge_accumulation {
@@ -94,12 +211,14 @@ impl Naive {
             let (low, high) = (self.counts.spike_hash as u32, (self.counts.spike_hash >> 32) as u32);
             self.counts.spike_hash = u64::from(low.wrapping_add(first)) | u64::from(high.wrapping_add(second)) << 32;
         }
+        self.past.push(fired.iter().map(|neuron| *neuron as usize).collect());
+        self.learn(burst as usize);
         fired
     }
 }
 
 impl Cell {
-    fn burst(&mut self, bits: u32, silence: Silence, random: u32) -> Option<i64> {
+    fn burst(&mut self, bits: u32, silence: Silence, random: u32, is_memory: bool) -> Option<i64> {
         let options = self.options.clone();
         let (touched, arrived) = (std::mem::take(&mut self.touched), std::mem::take(&mut self.arrived));
         let limit = if options.consecutive_fire_limit == 65_535 { 0 } else { u64::from(options.consecutive_fire_limit) };
@@ -125,7 +244,7 @@ impl Cell {
         }
         let potential = (self.potential + arrived).clamp(-MAX, MAX);
         self.potential = potential;
-        let inside = potential >= fixed(options.threshold, bits) && options.threshold_limit.is_none_or(|limit| potential <= fixed(limit, bits));
+        let inside = !is_memory && potential >= fixed(options.threshold, bits) && options.threshold_limit.is_none_or(|limit| potential <= fixed(limit, bits));
         if inside && limit > 0 && self.consecutive >= limit {
             self.consecutive = 0;
             return None;

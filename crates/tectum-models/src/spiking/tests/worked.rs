@@ -8,7 +8,7 @@ use tectum::Device;
 use super::super::*;
 
 /// Every device that is here.
-fn devices() -> Vec<Device> {
+pub fn devices() -> Vec<Device> {
     let open = |id: &str| Device::open(id).inspect_err(|error| eprintln!("skipped: {id}: {error}")).ok();
     ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
 }
@@ -19,7 +19,7 @@ fn network(kinds: &[(u32, NeuronOptions)], synapses: &[(u32, u32, u8, bool)], op
     for (count, kind) in kinds {
         neurons.add(*count, kind).expect("it works");
     }
-    let synapse = |&(source, target, weight, inhibitory): &(u32, u32, u8, bool)| (source, Synapse { target, weight, inhibitory });
+    let synapse = |&(source, target, weight, inhibitory): &(u32, u32, u8, bool)| (source, Synapse::fixed(target, weight, inhibitory));
     let list: Vec<_> = synapses.iter().map(synapse).collect();
     Arc::new(Network::new(&neurons, Box::new(SynapseList::new(neurons.len(), &list).expect("it works")), options).expect("it works"))
 }
@@ -153,7 +153,7 @@ fn maximal_inputs_do_not_overflow() {
 fn what_could_overflow_is_refused_by_name() {
     let mut neurons = Neurons::default();
     neurons.add(20_000, &NeuronOptions { psp: 255, uniform_psp: true, ..kind() }).expect("it works");
-    let list: Vec<_> = (0..20_000).map(|source| (source, Synapse { target: 5, weight: 255, inhibitory: false })).collect();
+    let list: Vec<_> = (0..20_000).map(|source| (source, Synapse::fixed(5, 255, false))).collect();
     let rows = SynapseList::new(20_000, &list).expect("it works");
     let error = Network::new(&neurons, Box::new(rows), NetworkOptions::default()).expect_err("it is refused");
     assert_eq!(error.to_string(), "neuron 5 can receive 1300500000 in one burst; at most 1073741823 are possible");

@@ -182,7 +182,7 @@ fn spiking() -> Result<(), String> {
         let mut neurons = Neurons::default();
         neurons.add(200, &tired)?;
         neurons.add(100, &driven)?;
-        let synapse = |i: u32| (i % 300, Synapse { target: (i * 7 + i / 300) % 300, weight: 1 + (i % 5) as u8, inhibitory: i.is_multiple_of(4) });
+        let synapse = |i: u32| (i % 300, Synapse::fixed((i * 7 + i / 300) % 300, 1 + (i % 5) as u8, i.is_multiple_of(4)));
         let rows = SynapseList::new(300, &(0..6000).map(synapse).collect::<Vec<_>>())?;
         let network = Network::new(&neurons, Box::new(rows), NetworkOptions::default())?;
         let devices = ids.iter().map(|id| Device::open(id)).collect::<tectum::Result<Vec<_>>>()?;

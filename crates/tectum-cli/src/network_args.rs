@@ -1,0 +1,70 @@
+//! What `run` and `explain` take of a genome's network.
+
+use std::path::Path;
+
+use clap::Args;
+use tectum::{Device, Result};
+use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
+use tectum_models::spiking::{ConnectOptions, Connected, NetworkOptions, Silence, connect};
+
+/// How a genome is connected and split.
+#[derive(Args)]
+pub struct NetworkArgs {
+    /// Of a genome: parts of the network, by target, that exchange their spikes; one if not given.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
+    shards: Option<u32>,
+    /// Of a genome: the units of its numbers, detect, fraction or legacy; detected if not given.
+    #[arg(long)]
+    units: Option<UnitPolicy>,
+    /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU engine.
+    #[arg(long)]
+    frozen_silence: bool,
+    /// Of a genome: its plastic synapses keep the weights with which they begin.
+    #[arg(long)]
+    frozen_weights: bool,
+    /// Of a genome: patterns that each memory area keeps at most; 1,024 if not given.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    memory_neurons: Option<u32>,
+}
+
+impl NetworkArgs {
+    /// The first of these that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--shards", self.shards.is_some()),
+            ("--units", self.units.is_some()),
+            ("--frozen-silence", self.frozen_silence),
+            ("--frozen-weights", self.frozen_weights),
+            ("--memory-neurons", self.memory_neurons.is_some()),
+        ];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+
+    /// Whether plastic synapses learn.
+    pub fn learns(&self) -> bool {
+        !self.frozen_weights
+    }
+
+    /// Reads and connects a genome.
+    ///
+    /// # Errors
+    /// A genome or a network that is at fault.
+    pub fn connect(&self, path: &Path, seed: u64) -> Result<(Genome, Connected)> {
+        let genome = Genome::read(path, &GenomeOptions { units: self.units.unwrap_or(UnitPolicy::Detect), strict: false })?;
+        let silence = if self.frozen_silence { Silence::Skips } else { Silence::Counts };
+        let network = NetworkOptions { silence, seed: seed as u32, ..NetworkOptions::default() };
+        let defaults = ConnectOptions::default();
+        let options = ConnectOptions { seed, learns: self.learns(), memory_neurons: self.memory_neurons.unwrap_or(defaults.memory_neurons), network };
+        let connected = connect(&genome, options).map_err(|error| error.at(path.display()))?;
+        Ok((genome, connected))
+    }
+
+    /// The device of each shard.
+    ///
+    /// # Errors
+    /// A device that is none.
+    pub fn devices(&self, id: &str) -> Result<Vec<Device>> {
+        let device = Device::open(if id == "auto" { "cpu" } else { id })?;
+        Ok(vec![device; self.shards.unwrap_or(1) as usize])
+    }
+}

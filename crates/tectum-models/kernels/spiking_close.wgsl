@@ -1,0 +1,38 @@
+// Brings the plastic synapses whose source's window closed with the burst before up to date, by one rule: those of what fired
+// window − 1 bursts before that and not since.
+// in: clock [1] the first burst of the submission; ledger and histories, see spiking_archive; starts [neurons + 1] of rows.
+// in and out: synapses, see spiking_learn.
+// A workgroup takes every stride-th word of the ledger's row, its invocations the synapses of each row. Exact.
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let burst = clock[0] + params.offset - 1u;
+    if burst < params.window {
+        return;
+    }
+    let closing = burst - (params.window - 1u);
+    let row = closing % params.depth * params.words;
+    let first_history = params.rule * params.neurons;
+    for (var word = group.x; word < params.words; word += groups.x) {
+        var bits = ledger[row + word];
+        while bits != 0u {
+            let neuron = 32u * word + firstTrailingBit(bits);
+            bits &= bits - 1u;
+            if histories[4u * (first_history + neuron)] != closing {
+                continue;
+            }
+            let end = starts[neuron + 1u];
+            for (var synapse = starts[neuron] + local.x; synapse < end; synapse += 64u) {
+                let packed = synapses[2u * synapse];
+                let weight = packed & 0xffu;
+                synapses[2u * synapse] = packed - min(weight, (params.window - 1u) * params.loss);
+                let target_history = 4u * (first_history + params.first + (packed >> 9u));
+                let last = histories[target_history];
+                var active_bursts = 0u;
+                if last != 0u {
+                    active_bursts = histories[target_history + 2u] + min(burst - last, params.window - 1u);
+                }
+                synapses[2u * synapse + 1u] = active_bursts;
+            }
+        }
+    }
+}
