@@ -4,6 +4,7 @@
 // active, before, see learning.rs.
 // One invocation takes a firing through every rule; the row of the burst to come is emptied. Exact.
 const FRESH = 0xffffffffu;
+const NEVER = 0xfffffbffu;
 
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -21,13 +22,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
             let at = 4u * (rule * params.neurons + neuron);
             let last = histories[at];
             let gap = burst - last;
-            var run = 1u;
-            var active_bursts = 1u;
-            if last != 0u {
-                run = select(1u, histories[at + 1u] + 1u, gap == 1u);
-                active_bursts = histories[at + 2u] + min(gap, rules[4u * rule]);
-            }
-            histories[at + 3u] = select(last, 0u, histories[at + 3u] == FRESH);
+            let run = select(1u, histories[at + 1u] + 1u, gap == 1u);
+            let active_bursts = histories[at + 2u] + min(gap, rules[4u * rule]);
+            histories[at + 3u] = select(last, NEVER, histories[at + 3u] == FRESH);
             histories[at] = burst;
             histories[at + 1u] = run;
             histories[at + 2u] = active_bursts;

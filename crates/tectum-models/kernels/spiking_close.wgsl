@@ -26,11 +26,7 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
                 let weight = packed & 0xffu;
                 synapses[2u * synapse] = packed - min(weight, (params.window - 1u) * params.loss);
                 let target_history = 4u * (first_history + params.first + (packed >> 9u));
-                let last = histories[target_history];
-                var active_bursts = 0u;
-                if last != 0u {
-                    active_bursts = histories[target_history + 2u] + min(burst - last, params.window - 1u);
-                }
+                let active_bursts = histories[target_history + 2u] + min(burst - histories[target_history], params.window - 1u);
                 synapses[2u * synapse + 1u] = active_bursts;
             }
         }

@@ -22,11 +22,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         for (var synapse = starts[neuron] + id.x; synapse < end; synapse += stride) {
             let word = synapses[2u * synapse];
             let target_history = 4u * (first_history + params.first + (word >> 9u));
-            let last = histories[target_history];
-            var active_bursts = 0u;
-            if last != 0u {
-                active_bursts = histories[target_history + 2u] + min(burst - 1u - last, params.window - 1u);
-            }
+            let active_bursts = histories[target_history + 2u] + min(burst - 1u - histories[target_history], params.window - 1u);
             synapses[2u * synapse] = (word & 0xffffff00u) | weights[row_weights + synapse];
             synapses[2u * synapse + 1u] = active_bursts;
         }

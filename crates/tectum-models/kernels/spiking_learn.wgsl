@@ -11,15 +11,10 @@ fn less(weight: u32, bursts: u32) -> u32 {
     return weight - min(weight, min(bursts, 255u) * params.loss);
 }
 
+// NEVER is so far off, counted round, that its window has always closed.
 fn active_until(history: u32, burst: u32) -> u32 {
-    let last = histories[history];
-    if last == 0u {
-        return 0u;
-    }
-    if burst < last {
-        return histories[history + 2u] - 1u;
-    }
-    return histories[history + 2u] + min(burst - last, params.window - 1u);
+    let gap = burst - histories[history];
+    return histories[history + 2u] + select(min(gap, params.window - 1u), gap, gap == 0xffffffffu);
 }
 
 @compute @workgroup_size(64)
@@ -39,15 +34,14 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
         }
         let source = 4u * (first_history + neuron);
         let is_together = histories[source + 1u] >= params.window;
-        let before = histories[source + 3u];
-        let is_open = before != 0u && burst - before < params.window;
+        let gap = burst - histories[source + 3u];
         let end = starts[neuron + 1u];
         for (var synapse = starts[neuron] + 64u * slice + local.x; synapse < end; synapse += 64u * params.slices) {
             let word = synapses[2u * synapse];
             let target_index = word >> 9u;
             let target_history = 4u * (first_history + params.first + target_index);
-            var lost = burst - before - 1u;
-            if !is_open {
+            var lost = max(gap, 1u) - 1u;
+            if gap >= params.window {
                 lost = active_until(target_history, burst - 1u) - synapses[2u * synapse + 1u];
             }
             var weight = less(word & 0xffu, lost);

@@ -11,7 +11,9 @@ use tectum::{Error, Result};
 pub const WINDOW_MAX: u32 = 256;
 /// The greatest weight.
 const WEIGHT_MAX: u32 = 255;
-/// In [`History::before`], of a neuron whose earlier firings no longer count.
+/// The burst of a firing that never was: so far before the first, counted round, that no window reaches from it.
+pub const NEVER: u32 = u32::MAX - 4 * WINDOW_MAX;
+/// In [`History::before`], of a neuron whose firings so far will not count.
 pub const FRESH: u32 = u32::MAX;
 
 /// How synapses learn from the firings of their two ends.
@@ -28,17 +30,30 @@ pub struct PlasticityRule {
     pub loss: u8,
 }
 
-/// What a rule must know of a neuron's firings up to some burst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What a rule must know of a neuron's firings up to some burst. Differences of bursts are taken modulo 2³².
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct History {
-    /// The burst of its last firing; 0 before the first.
+    /// The burst of its last firing; [`NEVER`] before the first.
     pub last: u32,
     /// Bursts in a row up to that one in which it fired.
     pub run: u32,
     /// Bursts up to that one that had a firing of it in their window, modulo 2³².
     pub active: u32,
-    /// The burst of the firing before; 0 if there is none, [`FRESH`] if it is not to count.
+    /// The burst of the firing before; [`NEVER`] if there is none, [`FRESH`] if those so far are not to count.
     pub before: u32,
+}
+
+/// What a firing does to the synapses of its source.
+#[derive(Debug, Clone, Copy)]
+pub struct Visit {
+    /// How the synapses learn.
+    pub rule: PlasticityRule,
+    /// The burst of the firing.
+    pub burst: u32,
+    /// Bursts since the firing before that were lost whatever the target did; none if its firings alone count.
+    pub lost: Option<u32>,
+    /// Whether the source fired in all bursts of the window.
+    pub may_gain: bool,
 }
 
 impl PlasticityRule {
@@ -57,21 +72,12 @@ impl PlasticityRule {
         weight.saturating_sub(bursts.min(WEIGHT_MAX) * u32::from(self.loss))
     }
 
-    /// A weight at the end of a burst in which its source fired, both histories up to that burst. `seen` is what the target's
-    /// number of active bursts was when the source's window last closed.
+    /// What the source's firing in a burst does, its history up to that burst.
     #[inline(always)]
-    pub fn at_firing(&self, source: &History, target: &History, weight: u32, seen: u32, burst: u32) -> u32 {
-        // Bursts since the firing before, all of them lost: the source's own window holds them, or else the target's firings do.
-        let lost = match source.before {
-            before if before != 0 && burst - before < self.window => burst - before - 1,
-            _ => target.active_until(burst - 1, self.window).wrapping_sub(seen),
-        };
-        let weight = self.less(weight, lost);
-        if source.run >= self.window && target.last == burst && target.run >= self.window {
-            (weight + u32::from(self.gain)).min(WEIGHT_MAX)
-        } else {
-            self.less(weight, 1)
-        }
+    pub fn visit(self, source: &History, burst: u32) -> Visit {
+        // The source's own window holds the bursts since its firing before, or else the target's firings alone count.
+        let gap = burst.wrapping_sub(source.before);
+        Visit { rule: self, burst, lost: (gap < self.window).then(|| gap.saturating_sub(1)), may_gain: source.run >= self.window }
     }
 
     /// A weight when the window of its source's last firing closes: at the end of the burst `window − 1` after it.
@@ -82,32 +88,49 @@ impl PlasticityRule {
 
     /// A weight at the end of a burst, both histories up to that burst, whenever it was last brought up to date.
     pub fn now(&self, source: &History, target: &History, weight: u32, seen: u32, burst: u32) -> u32 {
-        match source.last {
-            last if last == burst => self.at_firing(source, target, weight, seen, burst),
-            last if last != 0 && source.before != FRESH && burst - last < self.window => self.less(weight, burst - last),
+        match burst.wrapping_sub(source.last) {
+            0 => self.visit(source, burst).weight(target, weight, seen),
+            gap if gap < self.window && source.before != FRESH => self.less(weight, gap),
             _ => self.less(weight, target.active_until(burst, self.window).wrapping_sub(seen)),
         }
     }
 }
 
+impl Visit {
+    /// A synapse's weight at the end of the burst, the target's history up to that burst. `seen` is what the target's number of
+    /// active bursts was when the source's window last closed.
+    #[inline(always)]
+    pub fn weight(&self, target: &History, weight: u32, seen: u32) -> u32 {
+        let lost = self.lost.unwrap_or_else(|| target.active_until(self.burst - 1, self.rule.window).wrapping_sub(seen));
+        let weight = self.rule.less(weight, lost);
+        if self.may_gain && target.last == self.burst && target.run >= self.rule.window {
+            (weight + u32::from(self.rule.gain)).min(WEIGHT_MAX)
+        } else {
+            self.rule.less(weight, 1)
+        }
+    }
+}
+
 impl History {
+    /// Of a neuron that has not fired yet.
+    pub fn none(window: u32) -> Self {
+        // The bursts since a firing that never was make it 0.
+        Self { last: NEVER, run: 0, active: 1u32.wrapping_sub(window), before: NEVER }
+    }
+
     /// Takes in a firing.
     #[inline(always)]
     pub fn fire(&mut self, burst: u32, window: u32) {
-        let gap = burst - self.last;
-        let (run, active) = if self.last == 0 { (1, 1) } else { (if gap == 1 { self.run + 1 } else { 1 }, self.active.wrapping_add(gap.min(window))) };
-        let before = if self.before == FRESH { 0 } else { self.last };
-        *self = Self { last: burst, run, active, before };
+        let gap = burst.wrapping_sub(self.last);
+        let before = if self.before == FRESH { NEVER } else { self.last };
+        *self = Self { last: burst, run: if gap == 1 { self.run + 1 } else { 1 }, active: self.active.wrapping_add(gap.min(window)), before };
     }
 
     /// Bursts up to one that had a firing in their window: one not before the last firing, or the one just before it.
     #[inline(always)]
     pub fn active_until(&self, burst: u32, window: u32) -> u32 {
-        match self.last {
-            0 => 0,
-            last if burst < last => self.active.wrapping_sub(1),
-            last => self.active.wrapping_add((burst - last).min(window - 1)),
-        }
+        let gap = burst.wrapping_sub(self.last);
+        self.active.wrapping_add(if gap == u32::MAX { gap } else { gap.min(window - 1) })
     }
 
     /// From its words in memory.

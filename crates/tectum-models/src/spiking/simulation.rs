@@ -493,6 +493,9 @@ impl Shard {
         if let (Some(views), Some(mut words)) = (&views.learned, synapses) {
             words.resize(views.synapses.len(), 0);
             single.write_state::<f32>(views.synapses, bytemuck::cast_slice(&words))?;
+            let mut past = Learned::no_past(network);
+            past.resize(views.histories.len(), 0);
+            single.write_state::<f32>(views.histories, bytemuck::cast_slice(&past))?;
         }
         for (view, (_, words)) in views.tables.iter().zip(tables(&source)?) {
             single.write_state::<f32>(*view, bytemuck::cast_slice(&words))?;

@@ -1,5 +1,6 @@
 //! A random stimulus: what a genome's input areas receive where no body feeds them.
 
+use tectum::kernel::native::simd;
 use tectum::{Error, Result};
 
 use super::rule::draw;
@@ -7,6 +8,8 @@ use crate::genome::{AreaRole, Genome};
 
 /// What a neuron that is reached receives.
 const AMOUNT: f32 = 1.0;
+/// Neurons whose draws are made together.
+const BLOCK: usize = 32;
 
 /// Input neurons, each reached in a part of all bursts: the same ones for a seed and a burst, wherever a run begins.
 #[derive(Debug, Clone)]
@@ -43,7 +46,24 @@ impl Stimulus {
 
     /// What arrives in a burst.
     pub fn of(&self, burst: u32) -> Vec<(u32, f32)> {
-        let is_reached = |neuron: &u32| draw(self.seed, *neuron, burst) < self.chance;
-        self.neurons.iter().copied().filter(is_reached).map(|neuron| (neuron, AMOUNT)).collect()
+        let mut reached = Vec::new();
+        for neurons in self.neurons.chunks(BLOCK) {
+            let mut are_reached = [false; BLOCK];
+            // Drawn for a block at once, since few are reached.
+            let any = simd(
+                #[inline(always)]
+                || {
+                    let draws = are_reached.iter_mut().zip(neurons);
+                    draws.fold(false, |any, (is_reached, neuron)| {
+                        *is_reached = draw(self.seed, *neuron, burst) < self.chance;
+                        any | *is_reached
+                    })
+                },
+            );
+            if any {
+                reached.extend(neurons.iter().zip(are_reached).filter(|(_, is_reached)| *is_reached).map(|(neuron, _)| (*neuron, AMOUNT)));
+            }
+        }
+        reached
     }
 }

@@ -8,7 +8,7 @@ use tectum::kernel::native::prefetch_read;
 use tectum::{DType, Kernel, NativeCall};
 
 use super::super::connectome::{Part, TARGET_SHIFT, WEIGHT, weight_of};
-use super::super::learning::{FRESH, History, PlasticityRule};
+use super::super::learning::{FRESH, History, PlasticityRule, Visit};
 use super::super::rule;
 use super::{AHEAD, STATIC, finish, params};
 
@@ -104,6 +104,8 @@ fn native_learn(call: &NativeCall<'_>) {
     let walk = |((part, synapses), sums): ((&Part, &mut [[u32; 2]]), &mut [i32])| {
         let (sums, bits) = sums.split_at_mut(len);
         let targets = &histories[part.targets.start as usize..part.targets.end as usize];
+        let bits = if tracked { bits } else { &mut [] };
+        let mut ends = Ends { targets, sums, bits };
         let mut events = 0;
         for (index, &[neuron, psp]) in list.iter().enumerate() {
             if let Some(&[next, _]) = list.get(index + AHEAD) {
@@ -112,22 +114,16 @@ fn native_learn(call: &NativeCall<'_>) {
             }
             let sender = senders[neuron as usize];
             let unit = if psp == STATIC { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
-            let source = History::of(histories[neuron as usize]);
-            for [word, seen] in &mut synapses[part.row(neuron)] {
-                let i = (*word >> TARGET_SHIFT) as usize;
-                let target = History::of(targets[i]);
-                let weight = rule.at_firing(&source, &target, *word & WEIGHT, *seen, burst);
-                *word = *word & !WEIGHT | weight;
-                if rule.window == 1 {
-                    *seen = target.active_until(burst, rule.window);
-                }
-                if weight != 0 {
-                    events += 1;
-                    sums[i] = sums[i].wrapping_add(weight_of(*word) * unit);
-                    if tracked {
-                        bits[i / 32] |= 1 << (i % 32);
-                    }
-                }
+            let visit = rule.visit(&History::of(histories[neuron as usize]), burst);
+            let row = &mut synapses[part.row(neuron)];
+            events += match (visit.lost.is_some(), visit.may_gain) {
+                (false, false) => ends.learn::<false, false>(row, visit, unit),
+                (false, true) => ends.learn::<false, true>(row, visit, unit),
+                (true, false) => ends.learn::<true, false>(row, visit, unit),
+                (true, true) => ends.learn::<true, true>(row, visit, unit),
+            };
+            if rule.window == 1 {
+                row.iter_mut().for_each(|[word, seen]| *seen = History::of(targets[(*word >> TARGET_SHIFT) as usize]).active);
             }
         }
         events
@@ -138,6 +134,36 @@ fn native_learn(call: &NativeCall<'_>) {
     let work = list.len().saturating_mul(rows / neurons + 1).saturating_mul(20);
     let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
     totals[0] = totals[0].wrapping_add(events as u32);
+}
+
+/// What a part's rows end at.
+struct Ends<'a> {
+    targets: &'a [[u32; 4]],
+    sums: &'a mut [i32],
+    bits: &'a mut [i32],
+}
+
+impl Ends<'_> {
+    /// Brings a row up to date and sends through it; how many synapses do. One loop for each of a row's kinds, so that what is the same for all
+    /// of its synapses is not asked again.
+    #[inline(never)]
+    fn learn<const IS_OPEN: bool, const MAY_GAIN: bool>(&mut self, row: &mut [[u32; 2]], visit: Visit, unit: i32) -> u64 {
+        let visit = Visit { lost: visit.lost.filter(|_| IS_OPEN), may_gain: MAY_GAIN, ..visit };
+        let mut events = 0;
+        for [word, seen] in row {
+            let i = (*word >> TARGET_SHIFT) as usize;
+            let weight = visit.weight(&History::of(self.targets[i]), *word & WEIGHT, *seen);
+            *word = *word & !WEIGHT | weight;
+            if weight != 0 {
+                events += 1;
+                self.sums[i] = self.sums[i].wrapping_add(weight_of(*word) * unit);
+                if !self.bits.is_empty() {
+                    self.bits[i / 32] |= 1 << (i % 32);
+                }
+            }
+        }
+        events
+    }
 }
 
 fn native_close(call: &NativeCall<'_>) {

@@ -9,7 +9,7 @@ use super::{Shape, Source, WALKERS};
 use crate::snapshot::{Array, Snapshot};
 use crate::spiking::connectome::{self, INHIBITORY, Part, TARGET_SHIFT, WEIGHT};
 use crate::spiking::kernels::{HEADER, KEPT_WORDS, LearningKernels, MEMORY_WORDS, MemoryRow};
-use crate::spiking::learning::{FRESH, History, PlasticityRule};
+use crate::spiking::learning::{FRESH, History, NEVER, PlasticityRule};
 use crate::spiking::memory::{Memory, MemoryReport};
 use crate::spiking::network::Network;
 
@@ -137,6 +137,12 @@ impl Learned {
     /// Bursts of which the ledger has the firings.
     pub fn bursts(&self) -> u32 {
         self.depth - 1
+    }
+
+    /// The histories of neurons that have not fired yet.
+    pub fn no_past(network: &Network) -> Vec<u32> {
+        let rules = network.options.plasticity.iter();
+        rules.flat_map(|rule| std::iter::repeat_n(History::none(rule.window).words(), network.neurons() as usize)).flatten().collect()
     }
 
     /// The slots, in a plan.
@@ -379,8 +385,9 @@ impl Saved {
         if rules > 0 {
             saved.histories = words("histories", 4 * rules * neurons)?;
             let is_possible = |words: &[u32; 4]| {
-                let History { last, run, active, before } = History::of(*words);
-                (last == 0 || last < burst) && run <= last && active <= last && (before == FRESH || before == 0 || before < last)
+                let History { last, run, before, .. } = History::of(*words);
+                let is_past = |firing: u32| firing < burst || firing == NEVER;
+                is_past(last) && run <= burst && (is_past(before) || before == FRESH)
             };
             if !saved.histories.as_chunks::<4>().0.iter().all(is_possible) {
                 return Err(Error::data("the snapshot's array histories has a neuron with an impossible past"));
