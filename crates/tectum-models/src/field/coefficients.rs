@@ -83,7 +83,7 @@ impl Coefficients {
             }
         }
         let sum: f64 = self.diffusion.iter().chain(&self.diffusion_depth).map(|number| f64::from(number.abs())).sum();
-        if !(sum <= 0.5 + 1e-6) {
+        if sum > 0.5 + 1e-6 {
             return Err(Error::invalid(format!("field: diffusion adds up to {sum} over the axes, its depth included; the step is stable to 0.5")));
         }
         Ok(())

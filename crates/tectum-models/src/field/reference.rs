@@ -257,7 +257,7 @@ impl Cycle<'_> {
         let key = key(state.seed, state.cycle);
         let region = (0..3).fold(0, |region, axis| 4 * region + place[axis] * 4 / self.shape.cells()[axis]);
         let push = self.error_drive(modulation, place, region);
-        for channel in 0..evolving {
+        for (channel, next) in next[..evolving].iter_mut().enumerate() {
             let here = old([0; 3], channel);
             let mut spread = 0.0;
             for (axis, rate) in diffusion.iter().enumerate() {
@@ -267,7 +267,7 @@ impl Cycle<'_> {
             }
             let n = f64::from(draw(self.shape.at(place, channel) as u32, key)) / 21845f64.sqrt();
             let spontaneous = modulation.drive * (f64::from(c.noise) * n + 0.2 * f64::from(c.wave) * wave);
-            next[channel] = if channel < content {
+            *next = if channel < content {
                 let mut around = 0.0;
                 for step in 0..27isize {
                     let step = [step / 9 - 1, step / 3 % 3 - 1, step % 3 - 1];

@@ -45,6 +45,9 @@ struct Scratch {
     field: [Vec<f32>; 2],
 }
 
+/// Some rows by their number over [`ROWS_PER_TASK`]: the new field, its sums, its pooled sums.
+type Task<'a> = (usize, ((&'a mut [f32], &'a mut [f32]), &'a mut [f32]));
+
 /// Coefficients of a cell.
 struct Cell {
     decay: [f32; 8],
@@ -75,7 +78,7 @@ pub fn native(call: &NativeCall<'_>) {
     let rows = rows.chunks_mut(ROW_WORDS * ROWS_PER_TASK);
     let parts = y[..nx * ny * length].chunks_mut(length * ROWS_PER_TASK).zip(rows).zip(pooled.chunks_mut(line * ROWS_PER_TASK));
     let tasks: Vec<_> = parts.enumerate().collect();
-    let work = |scratch: &mut Scratch, (task, ((y, rows), pooled)): (usize, ((&mut [f32], &mut [f32]), &mut [f32]))| {
+    let work = |scratch: &mut Scratch, (task, ((y, rows), pooled)): Task<'_>| {
         let parts = y.chunks_mut(length).zip(rows.chunks_mut(ROW_WORDS)).zip(pooled.chunks_mut(line));
         for (row, ((y, sums), pooled)) in parts.enumerate() {
             step.row(task * ROWS_PER_TASK + row, scratch, y, sums, pooled);
