@@ -16,8 +16,10 @@ use super::number;
 
 /// Arguments of the logistic function of a cell: four decays, three diffusions and the coupling's weight twice, two plasticities.
 const GATES: usize = 10;
-/// Rows that a thread takes at once.
-const ROWS_PER_TASK: usize = 4;
+/// Channels that are worked on together: content and temporal channels are whole numbers of these.
+const LANES: usize = 8;
+/// Rows that a thread takes at once, one after the other along Y.
+const ROWS_PER_TASK: usize = 16;
 
 /// What every row of a launch is made with.
 struct Step<'a> {
@@ -34,9 +36,17 @@ struct Step<'a> {
     zeros: Vec<f32>,
 }
 
+/// Sums of three columns along X at the row's own Y and on either side, each [Z][content].
+#[derive(Clone)]
+struct Threes {
+    row: Option<usize>,
+    sums: [Vec<f32>; 3],
+}
+
 /// The buffers of a thread.
 #[derive(Clone)]
 struct Scratch {
+    threes: Threes,
     /// Sums over the nine columns of cells −1 to Z, [Z + 2][content].
     columns: Vec<f32>,
     /// Arguments and values of the logistic functions, [Z][GATES].
@@ -50,7 +60,7 @@ type Task<'a> = (usize, ((&'a mut [f32], &'a mut [f32]), &'a mut [f32]));
 
 /// Coefficients of a cell.
 struct Cell {
-    decay: [f32; 8],
+    decay: [f32; LANES],
     mean_decay: f32,
     diffusion: [f32; 3],
     coupling: f32,
@@ -70,6 +80,7 @@ pub fn native(call: &NativeCall<'_>) {
     let step = Step { x, live, control, tables, pull, cells, channels, content, boundary: Boundary::ALL[call.size(4)], block, zeros };
     let evolving = channels - DYNAMICS;
     let scratch = Scratch {
+        threes: Threes { row: None, sums: [0; 3].map(|_| vec![0.0; nz * content]) },
         columns: vec![0.0; (nz + 2) * content],
         gates: [vec![0.0; nz * GATES], vec![0.0; nz * GATES]],
         field: [vec![0.0; nz * evolving], vec![0.0; nz * evolving]],
@@ -93,9 +104,56 @@ pub fn native(call: &NativeCall<'_>) {
     }
 }
 
+/// A cell and its six faces.
+struct Near<'a> {
+    here: &'a [[f32; LANES]],
+    west: &'a [[f32; LANES]],
+    east: &'a [[f32; LANES]],
+    south: &'a [[f32; LANES]],
+    north: &'a [[f32; LANES]],
+    below: &'a [[f32; LANES]],
+    above: &'a [[f32; LANES]],
+}
+
+impl Near<'_> {
+    /// Σ D Δx of some lanes.
+    #[inline(always)]
+    fn spread(&self, i: usize, [dx, dy, dz]: [f32; 3]) -> [f32; LANES] {
+        let (here, west, east, south) = (&self.here[i], &self.west[i], &self.east[i], &self.south[i]);
+        let (north, below, above) = (&self.north[i], &self.below[i], &self.above[i]);
+        each(#[inline(always)] |l| {
+            let twice = 2.0 * here[l];
+            (dx * ((west[l] + east[l]) - twice) + dy * ((south[l] + north[l]) - twice)) + dz * ((below[l] + above[l]) - twice)
+        })
+    }
+}
+
+/// Numbers in eights; there are no others.
+#[inline(always)]
+fn lanes(numbers: &[f32]) -> &[[f32; LANES]] {
+    numbers.as_chunks().0
+}
+
+#[inline(always)]
+fn lanes_mut(numbers: &mut [f32]) -> &mut [[f32; LANES]] {
+    numbers.as_chunks_mut().0
+}
+
+/// The number of each lane. They are all made before any is stored: what is read may lie where it is stored, for all that the
+/// compiler knows, and one at a time is six times as slow.
+#[inline(always)]
+fn each(number: impl Fn(usize) -> f32) -> [f32; LANES] {
+    [number(0), number(1), number(2), number(3), number(4), number(5), number(6), number(7)]
+}
+
+#[inline(always)]
+fn add3(a: &[f32; LANES], b: &[f32; LANES], c: &[f32; LANES]) -> [f32; LANES] {
+    each(#[inline(always)] |l| (a[l] + b[l]) + c[l])
+}
+
 /// The sum of eight lanes, in a tree.
 #[inline(always)]
-pub fn fold(lanes: [f32; 8]) -> f32 {
+pub fn fold(lanes: [f32; LANES]) -> f32 {
     ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]))
 }
 
@@ -104,11 +162,11 @@ impl Step<'_> {
         let [_, ny, nz] = self.cells;
         let (px, py) = (row / ny, row % ny);
         let columns = self.columns(px, py);
-        let Scratch { columns: around, gates: [arguments, gates], field: [drive, field] } = scratch;
+        let Scratch { threes, columns: around, gates: [arguments, gates], field: [drive, field] } = scratch;
         simd(
             #[inline(always)]
             || {
-                self.add_columns(&columns, around);
+                self.add_columns(row, &columns, threes, around);
                 self.arguments(columns[4], arguments);
             },
         );
@@ -120,7 +178,7 @@ impl Step<'_> {
             let drive = &mut drive[z * (self.channels - DYNAMICS)..][..self.channels - DYNAMICS];
             simd(
                 #[inline(always)]
-                || self.drive(row, z, &columns, around, &cell, drive, scale),
+                || self.drive([px, py, z], &columns, around, &cell, drive),
             );
             self.extras([px, py, z], drive, scale);
         }
@@ -147,16 +205,32 @@ impl Step<'_> {
         })
     }
 
-    /// Sums over the columns at each cell of the row and one beyond either end.
+    /// Sums over the columns at each cell of the row and one beyond either end: of three columns along X at a time, of which the
+    /// next row along Y needs two again.
     #[inline(always)]
-    fn add_columns(&self, columns: &[&[f32]; 9], around: &mut [f32]) {
+    fn add_columns(&self, row: usize, columns: &[&[f32]; 9], threes: &mut Threes, around: &mut [f32]) {
         let nz = self.cells[2];
-        for z in 0..nz {
-            let part: [&[f32]; 9] = columns.map(|column| &column[z * self.channels..][..self.content]);
-            for (i, sum) in around[(z + 1) * self.content..][..self.content].iter_mut().enumerate() {
-                let [a, b, c, d, e, f, g, h, last] = part.map(|part| part[i]);
-                *sum = (((a + b) + (c + d)) + ((e + f) + (g + h))) + last;
+        let follows = threes.row == Some(row.wrapping_sub(1)) && !row.is_multiple_of(self.cells[1]);
+        threes.row = Some(row);
+        if follows {
+            threes.sums.rotate_left(1);
+        }
+        for side in if follows { 2 } else { 0 }..3 {
+            let sums = &mut threes.sums[side];
+            for z in 0..nz {
+                let west = lanes(&columns[side][z * self.channels..][..self.content]);
+                let here = lanes(&columns[3 + side][z * self.channels..][..self.content]);
+                let east = lanes(&columns[6 + side][z * self.channels..][..self.content]);
+                let sums = lanes_mut(&mut sums[z * self.content..][..self.content]);
+                for (((sum, west), here), east) in sums.iter_mut().zip(west).zip(here).zip(east) {
+                    *sum = add3(west, here, east);
+                }
             }
+        }
+        let [south, middle, north] = &threes.sums;
+        let inside = lanes_mut(&mut around[self.content..(nz + 1) * self.content]);
+        for (((sum, south), middle), north) in inside.iter_mut().zip(lanes(south)).zip(lanes(middle)).zip(lanes(north)) {
+            *sum = add3(south, middle, north);
         }
         for (end, outside) in [(0, -1), (nz + 1, nz as isize)] {
             match self.boundary.place(outside, nz) {
@@ -192,7 +266,7 @@ impl Step<'_> {
     fn prepare(&self, [px, py, pz]: [usize; 3], gates: &[f32], waves: &[[f32; 2]; WAVES]) -> Cell {
         let [nx, ny, nz] = self.cells;
         let depth = number(self.live, LIVE_DECAY_DEPTH);
-        let decay: [f32; 8] = std::array::from_fn(|s| self.control[CONTROL_RETENTION] * (1.0 - depth * (1.0 - gates[s % 4])));
+        let decay: [f32; LANES] = std::array::from_fn(|s| self.control[CONTROL_RETENTION] * (1.0 - depth * (1.0 - gates[s % 4])));
         let diffusion = std::array::from_fn(|axis| {
             number(self.live, LIVE_DIFFUSION + axis) + number(self.live, LIVE_DIFFUSION_DEPTH + axis) * (2.0 * gates[4 + axis] - 1.0)
         });
@@ -227,43 +301,59 @@ impl Step<'_> {
 
     /// The argument of the saturation for the evolving channels of a cell, but for what few cells get.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "one leaf of a loop; a struct would be made anew for every cell")]
-    fn drive(&self, row: usize, z: usize, columns: &[&[f32]; 9], around: &[f32], cell: &Cell, drive: &mut [f32], scale: f32) {
+    fn drive(&self, [px, py, z]: [usize; 3], columns: &[&[f32]; 9], around: &[f32], cell: &Cell, drive: &mut [f32]) {
         let (content, evolving) = (self.content, self.channels - DYNAMICS);
-        let nz = self.cells[2];
-        let at = |index: usize, z: usize| &columns[index][z * self.channels..][..evolving];
-        let end = |outside: isize| self.boundary.place(outside, nz).map_or(&self.zeros[..evolving], |z| at(4, z));
-        let (here, west, east, south, north) = (at(4, z), at(1, z), at(7, z), at(3, z), at(5, z));
-        let (below, above) = (end(z as isize - 1), end(z as isize + 1));
-        let key = [self.live[LIVE_KEY], self.live[LIVE_KEY + 1]];
-        let first = ((row * nz + z) * self.channels) as u32;
-        let noise = self.control[CONTROL_DRIVE] * number(self.live, LIVE_NOISE) * NOISE_UNIT;
-        let [dx, dy, dz] = cell.diffusion;
-        let spread = |i: usize| {
-            let twice = 2.0 * here[i];
-            (dx * ((west[i] + east[i]) - twice) + dy * ((south[i] + north[i]) - twice)) + dz * ((below[i] + above[i]) - twice)
+        let near = Near {
+            here: lanes(&columns[4][z * self.channels..][..evolving]),
+            west: lanes(&columns[1][z * self.channels..][..evolving]),
+            east: lanes(&columns[7][z * self.channels..][..evolving]),
+            south: lanes(&columns[3][z * self.channels..][..evolving]),
+            north: lanes(&columns[5][z * self.channels..][..evolving]),
+            below: lanes(self.end(columns[4], z as isize - 1)),
+            above: lanes(self.end(columns[4], z as isize + 1)),
         };
 
         // Content: decay of diffusion and coupling, and what the library recalls.
-        let line = |z: usize| &around[z * content..][..content];
-        let (one, two, three) = (line(z), line(z + 1), line(z + 2));
-        let place = [row / self.cells[1], row % self.cells[1], z];
-        let pull = &self.pull[self.region(place) * content..][..content];
+        let one = lanes(&around[z * content..][..content]);
+        let two = lanes(&around[(z + 1) * content..][..content]);
+        let three = lanes(&around[(z + 2) * content..][..content]);
+        let pull = lanes(&self.pull[self.region([px, py, z]) * content..][..content]);
         let rate = self.control[CONTROL_PULL];
+        let scale = 1.0 / number(self.live, LIVE_SATURATION);
+        let noise = self.control[CONTROL_DRIVE] * number(self.live, LIVE_NOISE) * NOISE_UNIT;
+        let key = [self.live[LIVE_KEY], self.live[LIVE_KEY + 1]];
+        let first = (((px * self.cells[1] + py) * self.cells[2] + z) * self.channels) as u32;
         let (content_drive, temporal_drive) = drive.split_at_mut(content);
-        for (i, drive) in content_drive.iter_mut().enumerate() {
-            let neighbours = ((one[i] + two[i]) + three[i]) - here[i];
-            let kept = here[i] + (spread(i) + cell.coupling * neighbours);
-            *drive = cell.decay[i % 8] * kept + (cell.push + (pull[i] - rate * here[i]));
+        for (i, drive) in lanes_mut(content_drive).iter_mut().enumerate() {
+            let spread = near.spread(i, cell.diffusion);
+            let (here, pull, one, two, three) = (&near.here[i], &pull[i], &one[i], &two[i], &three[i]);
+            let around = add3(one, two, three);
+            *drive = each(#[inline(always)] |l| {
+                let kept = here[l] + (spread[l] + cell.coupling * (around[l] - here[l]));
+                cell.decay[l] * kept + (cell.push + (pull[l] - rate * here[l]))
+            });
         }
 
         // Temporal: the register shifts.
-        for (i, drive) in temporal_drive.iter_mut().enumerate() {
-            let i = content + i;
-            *drive = cell.mean_decay * (0.85 * (here[i] + spread(i)) + 0.15 * here[i - 1]) + cell.swell;
+        let previous = lanes(&columns[4][z * self.channels + content - 1..][..evolving - content]);
+        for (i, drive) in lanes_mut(temporal_drive).iter_mut().enumerate() {
+            let spread = near.spread(content / LANES + i, cell.diffusion);
+            let (here, previous) = (&near.here[content / LANES + i], &previous[i]);
+            *drive = each(#[inline(always)] |l| cell.mean_decay * (0.85 * (here[l] + spread[l]) + 0.15 * previous[l]) + cell.swell);
         }
-        for (i, drive) in drive.iter_mut().enumerate() {
-            *drive = scale * (*drive + noise * draw(first.wrapping_add(i as u32), key) as f32);
+        for (i, drive) in lanes_mut(drive).iter_mut().enumerate() {
+            let first = first.wrapping_add((LANES * i) as u32);
+            *drive = each(#[inline(always)] |l| scale * (drive[l] + noise * draw(first.wrapping_add(l as u32), key) as f32));
+        }
+    }
+
+    /// The evolving channels of a cell of the row's own column, one step outside at most.
+    #[inline(always)]
+    fn end<'a>(&'a self, column: &'a [f32], z: isize) -> &'a [f32] {
+        let evolving = self.channels - DYNAMICS;
+        match self.boundary.place(z, self.cells[2]) {
+            Some(z) => &column[z * self.channels..][..evolving],
+            None => &self.zeros[..evolving],
         }
     }
 
@@ -293,11 +383,9 @@ impl Step<'_> {
     fn dynamics(&self, place: [usize; 3], here: &[f32], next: &mut [f32]) {
         let (mut sums, mut squares, mut quiet) = ([0.0; 8], [0.0; 8], [0.0; 8]);
         for v in here[..self.content].as_chunks::<8>().0 {
-            for lane in 0..8 {
-                sums[lane] += v[lane];
-                squares[lane] += v[lane] * v[lane];
-                quiet[lane] += if v[lane].abs() < 0.1 { 1.0 } else { 0.0 };
-            }
+            sums = each(#[inline(always)] |l| sums[l] + v[l]);
+            squares = each(#[inline(always)] |l| squares[l] + v[l] * v[l]);
+            quiet = each(#[inline(always)] |l| quiet[l] + if v[l].abs() < 0.1 { 1.0 } else { 0.0 });
         }
         let count = self.content as f32;
         let mean = fold(sums) / count;
@@ -328,21 +416,17 @@ impl Step<'_> {
             let (y_content, y_rest) = y.split_at_mut(self.content);
             let outputs = y_content.as_chunks_mut::<8>().0.iter_mut().zip(pooled.as_chunks_mut::<8>().0);
             for (field, (y, pooled)) in of_content.as_chunks::<8>().0.iter().zip(outputs) {
-                for lane in 0..8 {
-                    let v = saturation * field[lane];
-                    y[lane] = v;
-                    pooled[lane] += v;
-                    slice[lane] += v;
-                    size[lane] += v.abs();
-                    square[lane] += v * v;
-                }
+                let v = each(#[inline(always)] |l| saturation * field[l]);
+                *y = v;
+                *pooled = each(#[inline(always)] |l| pooled[l] + v[l]);
+                slice = each(#[inline(always)] |l| slice[l] + v[l]);
+                size = each(#[inline(always)] |l| size[l] + v[l].abs());
+                square = each(#[inline(always)] |l| square[l] + v[l] * v[l]);
             }
             for (field, y) in of_temporal.as_chunks::<8>().0.iter().zip(y_rest.as_chunks_mut::<8>().0) {
-                for lane in 0..8 {
-                    let v = saturation * field[lane];
-                    y[lane] = v;
-                    temporal[lane] += v.abs();
-                }
+                let v = each(#[inline(always)] |l| saturation * field[l]);
+                *y = v;
+                temporal = each(#[inline(always)] |l| temporal[l] + v[l].abs());
             }
             sum.iter_mut().zip(slice).for_each(|(sum, slice)| *sum += slice);
             if z == 0 {
