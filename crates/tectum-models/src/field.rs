@@ -3,7 +3,9 @@
 //! A [`Shape`] and [`Options`] make a [`Simulation`]; [`Simulation::tick`] takes sensors to motors. `docs/field.md` has the cycle in
 //! words, [`reference`] in float64.
 
+mod agreement;
 mod bench;
+mod check;
 mod coefficients;
 mod draw;
 mod kernels;
@@ -14,7 +16,9 @@ mod simulation;
 mod state;
 mod waves;
 
+pub use agreement::{Difference, TIE, differences};
 pub use bench::suite;
+pub use check::{CheckReport, Pass, check};
 pub use coefficients::Coefficients;
 pub use kernels::kernels;
 pub use shape::Shape;

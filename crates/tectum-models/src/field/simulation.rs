@@ -4,7 +4,7 @@
 //! sensors → sense → place → evolve → pool → act → motors
 //! ```
 
-use tectum::{Boundary, DType, Device, Error, Executable, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
+use tectum::{Boundary, DType, Device, Error, Executable, LaunchTime, Plan, PlanBuilder, PlanWork, Result, RunStats, View};
 
 use super::coefficients::Coefficients;
 use super::draw::key;
@@ -117,6 +117,7 @@ pub struct Simulation {
     cycles: [Executable; 2],
     views: Views,
     stats: RunStats,
+    work: PlanWork,
 }
 
 impl std::fmt::Debug for Simulation {
@@ -134,6 +135,7 @@ impl Simulation {
         options.check()?;
         let waves = Waves::new(options.seed);
         let (there, views) = record(&shape, &options, &waves, false)?;
+        let work = there.work();
         let there = there.compile(device)?;
         let (back, _) = record(&shape, &options, &waves, true)?;
         let states = [views.fields[0], views.fields[1], views.memory, views.sites, views.descriptor, views.pull];
@@ -141,7 +143,7 @@ impl Simulation {
         let shared: Vec<_> = states.into_iter().zip(&buffers).collect();
         let back = back.compile_with(device, &shared)?;
         let mut simulation =
-            Self { shape, options, coefficients: Coefficients::default(), seed: options.seed, cycle: 0, waves, cycles: [there, back], views, stats: RunStats::default() };
+            Self { shape, options, coefficients: Coefficients::default(), seed: options.seed, cycle: 0, waves, cycles: [there, back], views, stats: RunStats::default(), work };
         simulation.set_state(&State::new(&shape, options.seed))?;
         Ok(simulation)
     }
@@ -201,6 +203,11 @@ impl Simulation {
     /// What the device counted in the last cycle.
     pub fn stats(&self) -> RunStats {
         self.stats
+    }
+
+    /// What a cycle asks of a device.
+    pub fn work(&self) -> &PlanWork {
+        &self.work
     }
 
     /// The time of each launch of one more cycle on the last sensors.

@@ -1,16 +1,6 @@
 //! Every device one cycle from its own state, against float64.
 
 use super::*;
-use crate::field::reference::{Outcome, Place};
-
-/// The largest difference of a field's element, in parts of saturation: an argument is a sum of some 40 products of size at most
-/// 2, each rounded to 6e-8, and tanh flattens.
-const FIELD_TOLERANCE: f64 = 4e-6;
-/// The largest difference of a statistic, a motor or a modulating number; sums over a field of differences that are not even.
-const NUMBER_TOLERANCE: f64 = 2e-5;
-/// A place is as good as another if its score is within this.
-const TIE: f64 = 1e-5;
-
 /// Cycles of a soak by `TECTUM_FIELD_CYCLES`, else as many as a test has time for.
 fn cycles(default: u64) -> u64 {
     std::env::var("TECTUM_FIELD_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
@@ -42,45 +32,11 @@ fn compare(device: &Device, shape: Shape, options: Options, total: u64, every: u
             eprintln!("near-tie in cycle {cycle} on {}: {place:?} for {:?}, {short:e} apart", device.info().id, places[0].0);
             ties += 1;
         }
-        check(&format!("cycle {cycle} on {}", device.info().id), &reference.advance(&before, Some(place)), &after, &report, &coefficients, place);
+        for found in differences(&reference.advance(&before, Some(place)), &after, &report, coefficients.saturation) {
+            assert!(found.is_within(), "cycle {cycle} on {}: {found:?}", device.info().id);
+        }
     }
     ties
-}
-
-fn check(name: &str, expected: &Outcome, after: &State, report: &Report, coefficients: &Coefficients, place: Place) {
-    let worst = |found: &[f32], expected: &[f64]| {
-        let differences = found.iter().zip(expected).map(|(a, b)| (f64::from(*a) - b).abs()).enumerate();
-        differences.fold((0, 0.0), |worst, next| if next.1 > worst.1 || next.1.is_nan() { next } else { worst })
-    };
-    assert_eq!(expected.place, place);
-    let bound = FIELD_TOLERANCE * f64::from(coefficients.saturation);
-    for (what, found, expected, tolerance) in [
-        ("field", &after.field, &expected.field, bound),
-        ("sites", &after.sites, &expected.sites, bound),
-        ("descriptor", &after.descriptor, &expected.descriptor, bound),
-        ("motors", &report.motors, &expected.motors, NUMBER_TOLERANCE),
-    ] {
-        let (at, difference) = worst(found, expected);
-        assert!(difference <= tolerance, "{name}: {what} {at} is {} for {}", found[at], expected[at]);
-    }
-    for (at, (found, expected)) in after.memory.iter().zip(&expected.memory).enumerate() {
-        // A plateau counts cycles and falls to 0 with a hundredth of error: it is held to its size.
-        let tolerance = NUMBER_TOLERANCE * expected.abs().max(1.0);
-        assert!((f64::from(*found) - expected).abs() <= tolerance, "{name}: memory word {at} is {found} for {expected}");
-    }
-    let told = [
-        ("drive", report.drive, expected.drive),
-        ("explore", report.explore, expected.explore),
-        ("intensity", report.intensity, expected.intensity),
-        ("novelty", report.novelty, expected.novelty),
-        ("error", report.error, expected.error),
-        ("gradient along X", report.gradient[0], expected.gradient[0]),
-        ("gradient along Y", report.gradient[1], expected.gradient[1]),
-        ("gradient along Z", report.gradient[2], expected.gradient[2]),
-    ];
-    for (what, found, expected) in told {
-        assert!((f64::from(found) - expected).abs() <= NUMBER_TOLERANCE, "{name}: {what} is {found} for {expected}");
-    }
 }
 
 #[test]
