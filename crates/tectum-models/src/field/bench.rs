@@ -1,6 +1,6 @@
 //! The suite `field`: whole cycles, beside a 27-point pass, the noise and the tanh that they hold, each alone.
 
-use tectum::bench::{Case, Roofline, Suite, Workload};
+use tectum::bench::{Case, Prepare, Roofline, Suite, Workload};
 use tectum::{Boundary, DType, Device, Executable, PlanBuilder, Points, Result, RunStats};
 
 use super::kernels::NOISE;
@@ -8,7 +8,7 @@ use super::layout::LIVE_WORDS;
 use super::{Options, Shape, Simulation};
 
 /// Cells along each axis and channels.
-const SIZES: [(usize, usize, &str); 4] = [(16, 32, "c16x32"), (32, 64, "c32x64"), (64, 64, "c64x64"), (64, 256, "c64x256")];
+const SIZES: [(usize, usize); 4] = [(16, 32), (32, 64), (64, 64), (64, 256)];
 /// Numbers of an observation.
 const SENSORS: usize = 16;
 
@@ -19,21 +19,24 @@ pub fn suite() -> Suite {
 
 fn cases(device: &Device) -> Vec<Case> {
     let most = if device.info().software { 16 } else { 64 };
-    let sizes = SIZES.into_iter().filter(|(cells, ..)| *cells <= most);
-    sizes
-        .flat_map(|(cells, channels, shape)| {
-            let elements = cells * cells * cells * channels;
-            let evolving = elements / channels * (channels - super::shape::DYNAMICS);
-            // Every row reads and writes a field, but for the noise, which is only written.
-            let case = |name: &str, amount: f64, prepare: Box<tectum::bench::Prepare>| Case { key: format!("field.{name}.{shape}"), roofline: Roofline::Copy, amount, prepare };
-            [
-                case("cycle", 8.0 * elements as f64, Box::new(move |device| Ok(Box::new(Life::new(cells, channels, device)?)))),
-                case("stencil27", 8.0 * elements as f64, Box::new(move |device| Ok(Box::new(stencil27(cells, channels, device)?)))),
-                case("noise", 4.0 * evolving as f64, Box::new(move |device| Ok(Box::new(noise(evolving, device)?)))),
-                case("tanh", 8.0 * evolving as f64, Box::new(move |device| Ok(Box::new(tanh(evolving, device)?)))),
-            ]
-        })
-        .collect()
+    SIZES.into_iter().filter(|(cells, _)| *cells <= most).flat_map(|(cells, channels)| rows(cells, channels)).collect()
+}
+
+/// The rows of a size. All but the noise, which is only written, read and write what they hold.
+fn rows(cells: usize, channels: usize) -> Vec<Case> {
+    let elements = cells * cells * cells * channels;
+    let evolving = elements / channels * (channels - super::shape::DYNAMICS);
+    let field = format!("{cells}x{cells}x{cells}x{channels}");
+    let case = |key: String, amount: usize, prepare: Box<Prepare>| Case { key: format!("field.{key}"), roofline: Roofline::Copy, amount: amount as f64, prepare };
+    let cycle = || -> Box<Prepare> { Box::new(move |device| Ok(Box::new(Life::new(cells, channels, device)?))) };
+    vec![
+        case(format!("cycle.{field}"), 8 * elements, cycle()),
+        // Once more beside peers that compile theirs.
+        case(format!("cycle.{field}.compiled"), 8 * elements, cycle()),
+        case(format!("stencil27.{field}"), 8 * elements, Box::new(move |device| Ok(Box::new(stencil27(cells, channels, device)?)))),
+        case(format!("noise.n{evolving}"), 4 * evolving, Box::new(move |device| Ok(Box::new(noise(evolving, device)?)))),
+        case(format!("tanh.n{evolving}"), 8 * evolving, Box::new(move |device| Ok(Box::new(tanh(evolving, device)?)))),
+    ]
 }
 
 /// A field that is kept busy.
