@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 use tectum::kernel::math::slices;
-use tectum::kernel::native::simd;
+use tectum::kernel::native::{PREFETCH_STEP, prefetch, simd};
 use tectum::{Boundary, NativeCall};
 
 use super::super::draw::{NOISE_UNIT, draw};
@@ -173,7 +173,12 @@ impl Step<'_> {
         slices::sigmoid(arguments, gates);
         let waves = self.waves_of_row(px, py);
         let scale = 1.0 / number(self.live, LIVE_SATURATION);
+        // The one column that the next row asks memory for first: it arrives while this row is made.
+        let ahead = ((px + 1) * ny + py + 2) * nz * self.channels;
         for z in 0..nz {
+            for line in (0..self.channels).step_by(PREFETCH_STEP) {
+                prefetch(self.x, ahead + z * self.channels + line);
+            }
             let cell = self.prepare([px, py, z], &gates[z * GATES..][..GATES], &waves);
             let drive = &mut drive[z * (self.channels - DYNAMICS)..][..self.channels - DYNAMICS];
             simd(
