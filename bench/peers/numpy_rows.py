@@ -175,6 +175,57 @@ def normal(shape):
     return lambda: RANDOM.standard_normal(dtype=np.float32, out=y)
 
 
+@row("cycle", 4, "the step of docs/field.md on whole arrays, without imprint, sensors and placement", types=["float32"])
+def cycle(shape):
+    channels = shape.sizes[3]
+    content, evolving = 3 * channels // 4 - 16, channels - 16
+    x = np.float32(0.2) * RANDOM.standard_normal(shape.sizes, dtype=np.float32)
+    x[..., -16:-12] += 2
+    wave = np.float32(0.001) * RANDOM.standard_normal(shape.sizes[:3], dtype=np.float32)[..., None]
+    noise = np.empty([*shape.sizes[:3], evolving], dtype=np.float32)
+
+    def sigmoid(v):
+        return 1 / (1 + np.exp(-v))
+
+    def call():
+        nonlocal x
+        d, here = x[..., evolving:], x[..., :evolving]
+        decay = np.float32(0.999) * sigmoid(d[..., :4])
+        diffusion = np.float32(0.05) + np.float32(0.05) * np.tanh(d[..., 4:7])
+        coupling = np.float32(0.1 / 26) * sigmoid(d[..., 12:13]) * sigmoid(d[..., 13:14]) * np.tanh(d[..., 8:12].mean(-1, keepdims=True))
+        p = np.pad(here, [(1, 1)] * 3 + [(0, 0)], mode="edge")
+        spread = diffusion[..., 0:1] * (p[:-2, 1:-1, 1:-1] + p[2:, 1:-1, 1:-1] - 2 * here)
+        spread += diffusion[..., 1:2] * (p[1:-1, :-2, 1:-1] + p[1:-1, 2:, 1:-1] - 2 * here)
+        spread += diffusion[..., 2:3] * (p[1:-1, 1:-1, :-2] + p[1:-1, 1:-1, 2:] - 2 * here)
+        box = p[..., :content]
+        box = box[:-2] + box[1:-1] + box[2:]
+        box = box[:, :-2] + box[:, 1:-1] + box[:, 2:]
+        box = box[:, :, :-2] + box[:, :, 1:-1] + box[:, :, 2:]
+        old = here[..., :content]
+        result = np.empty_like(x)
+        new = result[..., :evolving]
+        new[..., :content] = np.tile(decay, content // 4) * (old + spread[..., :content] + coupling * (box - old))
+        new[..., content:] = decay.mean(-1, keepdims=True) * (
+            np.float32(0.85) * (here[..., content:] + spread[..., content:]) + np.float32(0.15) * here[..., content - 1 : -1]
+        )
+        RANDOM.standard_normal(dtype=np.float32, out=noise)
+        new += np.float32(0.5) * (np.float32(0.001) * noise + wave)
+        new *= np.float32(0.5)
+        np.tanh(new, out=new)
+        new *= 2
+        quiet = (np.abs(old) < 0.1).mean(-1, dtype=np.float32)
+        targets = np.stack([np.full_like(quiet, 1.99), np.float32(0.01) * old.var(-1), np.float32(0.005) * quiet, np.full_like(quiet, -0.0025)], -1)
+        result[..., evolving:] = np.clip(d + np.float32(0.05) * (np.repeat(targets, 4, -1) - d), -5, 5)
+        after = result[..., :content]
+        sums = [after.sum(), np.abs(after).sum(), np.vdot(after, after), after[-1].sum() - after[0].sum()]
+        sums += [after[:, -1].sum() - after[:, 0].sum(), after[:, :, -1].sum() - after[:, :, 0].sum()]
+        x = result
+        return sums
+
+    return call
+
+
+
 def versions(_device):
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {"numpy": np.__version__, blas["name"]: blas["version"]}

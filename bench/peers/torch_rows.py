@@ -201,6 +201,63 @@ def adamw(shape):
     return optimizer.step
 
 
+def field_step(x, noise, wave):
+    """A step of docs/field.md: content, temporal and dynamics channels, and the sums that the motors need. No imprint or error."""
+    channels = x.shape[3]
+    content, evolving = 3 * channels // 4 - 16, channels - 16
+    d = x[..., evolving:]
+    decay = 0.999 * torch.sigmoid(d[..., :4])
+    diffusion = 0.05 + 0.05 * torch.tanh(d[..., 4:7])
+    coupling = 0.1 * torch.sigmoid(d[..., 12:13]) * torch.sigmoid(d[..., 13:14]) * torch.tanh(d[..., 8:12].mean(-1, keepdim=True)) / 26
+    here = x[..., :evolving]
+    p = here
+    for axis in range(3):
+        p = torch.cat([p.narrow(axis, 0, 1), p, p.narrow(axis, p.shape[axis] - 1, 1)], axis)
+    spread = diffusion[..., 0:1] * (p[:-2, 1:-1, 1:-1] + p[2:, 1:-1, 1:-1] - 2 * here)
+    spread = spread + diffusion[..., 1:2] * (p[1:-1, :-2, 1:-1] + p[1:-1, 2:, 1:-1] - 2 * here)
+    spread = spread + diffusion[..., 2:3] * (p[1:-1, 1:-1, :-2] + p[1:-1, 1:-1, 2:] - 2 * here)
+    box = p[..., :content]
+    for axis in range(3):
+        size = box.shape[axis] - 2
+        box = box.narrow(axis, 0, size) + box.narrow(axis, 1, size) + box.narrow(axis, 2, size)
+    old = here[..., :content]
+    kept = decay.repeat(1, 1, 1, content // 4) * (old + spread[..., :content] + coupling * (box - old))
+    shifted = 0.85 * (here[..., content:] + spread[..., content:]) + 0.15 * here[..., content - 1 : -1]
+    next_here = torch.cat([kept, decay.mean(-1, keepdim=True) * shifted], -1)
+    next_here = 2 * torch.tanh((next_here + 0.5 * (0.001 * noise + wave[..., None])) / 2)
+    quiet = (old.abs() < 0.1).to(x.dtype).mean(-1, keepdim=True)
+    variance = old.var(-1, correction=0, keepdim=True)
+    zero = torch.zeros_like(quiet)
+    targets = torch.cat([zero + 1.99, 0.01 * variance, 0.005 * quiet, zero - 0.0025], -1).repeat_interleave(4, -1)
+    next_d = torch.clamp(d + 0.05 * (targets - d), -5, 5)
+    new = next_here[..., :content]
+    sums = torch.stack([new.sum(), new.abs().sum(), (new * new).sum(), new[-1].sum() - new[0].sum(), new[:, -1].sum() - new[:, 0].sum(), new[:, :, -1].sum() - new[:, :, 0].sum()])
+    return torch.cat([next_here, next_d], -1), sums
+
+
+def field_cycle(shape, step):
+    x = 0.2 * torch.randn(shape.sizes, device=DEVICE)
+    x[..., -16:-12] += 2
+    wave = 0.001 * torch.randn(shape.sizes[:3], device=DEVICE)
+    noise = torch.empty([*shape.sizes[:3], shape.sizes[3] - 16], device=DEVICE)
+
+    def call():
+        nonlocal x
+        x, _ = step(x, noise.normal_(), wave)
+
+    return call
+
+
+@row("cycle", 4, "the step of docs/field.md on whole arrays, without imprint, sensors and placement", types=["float32"])
+def cycle(shape):
+    return field_cycle(shape, field_step)
+
+
+@row("cycle", 4, "the same by torch.compile", tail="compiled", types=["float32"])
+def cycle_compiled(shape):
+    return field_cycle(shape, torch.compile(field_step))
+
+
 def versions(device):
     global DEVICE
     if device == "cuda":

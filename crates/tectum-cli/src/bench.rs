@@ -64,6 +64,7 @@ struct RunArgs {
 fn suites() -> Vec<Suite> {
     let mut suites = bench::suites();
     suites.push(tectum_models::spiking::suite());
+    suites.push(tectum_models::field::suite());
     suites
 }
 

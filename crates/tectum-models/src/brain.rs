@@ -1,6 +1,7 @@
 //! Brains: what turns observations into actions, one tick at a time.
 
 pub mod build;
+pub mod field;
 pub mod genome;
 pub mod lqr;
 pub mod zero;

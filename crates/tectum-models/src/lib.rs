@@ -4,6 +4,7 @@ pub mod body;
 pub mod brain;
 pub mod clock;
 pub mod closed_loop;
+pub mod field;
 pub mod genome;
 pub mod recording;
 pub mod rig_csv;

@@ -6,7 +6,7 @@
 //! start = "hanging"     # hanging, random
 //!
 //! [brain]
-//! name = "mppi"         # mppi, lqr, zero; or genome = "FILE.json" with sensors and motors, see GenomeSpec
+//! name = "mppi"         # mppi, lqr, zero, field, see FieldSpec; or genome = "FILE.json" with sensors and motors, see GenomeSpec
 //! samples = 256         # see MppiSpec; every setting has a default
 //!
 //! [brain.cost]          # weights by channel name
@@ -26,6 +26,7 @@
 
 mod brain_spec;
 mod document;
+mod field_spec;
 mod genome_spec;
 
 use std::path::Path;
@@ -36,6 +37,7 @@ use tectum::{Error, Result};
 use self::document::{Placed, Section, Source};
 use crate::body::{BODY_NAMES, Body, Start, body};
 pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiSpec, TwinSpec};
+pub use field_spec::{CoefficientsSpec, FieldSpec};
 pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, Weights};
 
 /// A checked scenario.

@@ -5,6 +5,7 @@ use std::path::Path;
 use tectum::{Device, Error, Plan, Result, RunStats};
 
 use super::Brain;
+use super::field::FieldBrain;
 use super::genome::GenomeBrain;
 use super::lqr::Lqr;
 use super::mppi::{Mppi, MppiParameters, tick_plan};
@@ -49,6 +50,7 @@ pub fn build_brain(
     match &scenario.brain {
         BrainSpec::Zero => Ok(Box::new(Zero::new(&plant.spec().safe_action))),
         BrainSpec::Lqr => Ok(Box::new(Lqr::new(body(&scenario.body.name, scenario.body.start)?)?)),
+        BrainSpec::Field(spec) => Ok(Box::new(FieldBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
         BrainSpec::Genome(spec) => Ok(Box::new(GenomeBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
         BrainSpec::Mppi(spec) => {
             let recording = spec.twin.data.as_deref().map(|path| RigRecording::read(Path::new(path))).transpose()?;
@@ -62,7 +64,7 @@ pub fn build_brain(
 }
 
 /// The plans that a scenario runs, for routing: that of a control tick first, then that of a training step if its twin learns.
-/// Nothing is trained, compiled or read. A brain of plain host arithmetic has none, nor has a genome, whose plan hangs on its file.
+/// Nothing is trained, compiled or read. A brain of plain host arithmetic has none; those of a genome and of a field are not told.
 ///
 /// # Errors
 /// Settings that do not fit the body.

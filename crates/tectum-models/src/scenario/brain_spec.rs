@@ -6,11 +6,12 @@ use serde::Serialize;
 use tectum::Result;
 
 use super::document::{Placed, Section, Source};
+use super::field_spec::FieldSpec;
 use super::genome_spec::GenomeSpec;
 use crate::body::BodySpec;
 
 /// The brains' names.
-pub const BRAIN_NAMES: [&str; 4] = ["mppi", "lqr", "zero", "genome"];
+pub const BRAIN_NAMES: [&str; 5] = ["mppi", "lqr", "zero", "field", "genome"];
 
 /// Which brain, with the settings that the scenario gives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,6 +23,8 @@ pub enum BrainSpec {
     Lqr,
     /// The safe action at every tick: the floor.
     Zero,
+    /// A field.
+    Field(Box<FieldSpec>),
     /// A genome's spiking network.
     Genome(Box<GenomeSpec>),
 }
@@ -103,6 +106,7 @@ impl BrainSpec {
             "mppi" => Some(Self::Mppi(Box::default())),
             "lqr" => Some(Self::Lqr),
             "zero" => Some(Self::Zero),
+            "field" => Some(Self::Field(Box::default())),
             _ => None,
         }
     }
@@ -113,6 +117,7 @@ impl BrainSpec {
             Self::Mppi(_) => "mppi",
             Self::Lqr => "lqr",
             Self::Zero => "zero",
+            Self::Field(_) => "field",
             Self::Genome(_) => "genome",
         }
     }
@@ -128,8 +133,13 @@ impl BrainSpec {
         let Some(mut spec) = Self::named(name) else {
             return Err(source.error(&place, format!("brain {name:?} is unknown; known: {}", BRAIN_NAMES.join(", "))));
         };
-        if let Self::Mppi(mppi) = &mut spec {
-            mppi.read(&mut section, body)?;
+        match &mut spec {
+            Self::Mppi(mppi) => mppi.read(&mut section, body)?,
+            Self::Field(field) => {
+                field.read(&mut section)?;
+                field.check().map_err(|error| source.error(&place, error))?;
+            }
+            _ => {}
         }
         section.finish()?;
         Ok(spec)

@@ -8,10 +8,11 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
 use tectum::conformance::{Case, Seed, suites};
-use tectum::{DType, Device, ErrorKind, Executable, PlanBuilder, Session, Stream, View};
+use tectum::{Boundary, DType, Device, ErrorKind, Executable, PlanBuilder, Session, Stream, View};
 use tectum_models::brain::build::{build_body, build_brain};
 use tectum_models::clock::SimClock;
 use tectum_models::closed_loop::{ClosedLoop, Sink, TickRecord};
+use tectum_models::field::{self, Shape};
 use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::Snapshot;
 use tectum_models::spiking::{Network, NetworkOptions, NeuronOptions, Neurons, Simulation, SimulationOptions, Synapse, SynapseList};
@@ -25,6 +26,7 @@ const TESTS: &[Test] = &[
     ("no_conformance_case_races", &[("CUDA_DOUBLE_RACES", "1")], conformance),
     ("the_pendulum_acts_as_on_the_cpu", &[], pendulum),
     ("a_spiking_network_fires_as_on_the_cpu", &[("CUDA_DOUBLE_DEVICES", "2"), ("CUDA_DOUBLE_RACES", "1")], spiking),
+    ("a_field_cycles_as_on_the_cpu", &[("CUDA_DOUBLE_RACES", "1")], field),
     ("a_traced_run_times_each_launch", &[], traced),
     ("buffers_move_between_devices", &[("CUDA_DOUBLE_DEVICES", "2")], peers),
     ("an_old_driver_is_refused_with_its_version", &[("CUDA_DOUBLE_VERSION", "11000")], || absent("11.0")),
@@ -200,6 +202,27 @@ fn spiking() -> Result<(), String> {
         check(found == expected, format!("{ids:?}: {:?}, not {:?}", found.0, expected.0))?;
     }
     Ok(())
+}
+
+/// A small field over a few cycles: the same draws, and numbers as near as sums in another order leave them.
+fn field() -> Result<(), String> {
+    let run = |id: &str| -> tectum::Result<_> {
+        let options = field::Options { sensors: 5, motors: 4, boundary: Boundary::Periodic, seed: 3 };
+        let mut simulation = field::Simulation::new(Shape::new([4, 4, 8], 32)?, options, &Device::open(id)?)?;
+        let mut last = None;
+        for cycle in 0..3 {
+            last = Some(simulation.tick(&[0.5, -0.5, 0.1 * cycle as f32, 0.9, 0.0], 0.5)?);
+        }
+        Ok((simulation.state()?, last, simulation.stats()))
+    };
+    let (expected, cpu, _) = run("cpu").map_err(|e| e.to_string())?;
+    let (found, cuda, stats) = run("cuda:0").map_err(|e| e.to_string())?;
+    check(stats.transfers_up == 1 && stats.transfers_down == 1, format!("{stats:?}"))?;
+    let worst = found.field.iter().zip(&expected.field).map(|(a, b)| (a - b).abs()).fold(0.0f32, f32::max);
+    check(worst < 1e-5, format!("the fields differ by {worst}"))?;
+    let motors = |report: &Option<field::Report>| report.as_ref().map(|report| report.motors.clone()).unwrap_or_default();
+    let worst = motors(&cuda).iter().zip(motors(&cpu)).map(|(a, b)| (a - b).abs()).fold(0.0f32, f32::max);
+    check(worst < 1e-4 && motors(&cuda).len() == 4, format!("{cuda:?} and {cpu:?}"))
 }
 
 /// y = exp(x) over `n` elements.

@@ -1,0 +1,72 @@
+//! `tectum check field`.
+
+use clap::Args;
+use tectum::{Boundary, Device, Result};
+use tectum_models::field::{CheckReport, Options, Shape, check};
+
+use crate::table::{bytes, print, table};
+
+/// What is checked.
+#[derive(Args)]
+pub struct FieldArgs {
+    /// The device of the field: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// Cells of the field along each axis.
+    #[arg(long, default_value_t = 32)]
+    cells: usize,
+    /// Channels of the field.
+    #[arg(long, default_value_t = 64)]
+    channels: usize,
+    /// Cycles of the field that are compared, each eight after the one before.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    cycles: u32,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A size that no field has; what the device reports; `Mismatch` for a field that differs from its reference.
+pub fn check_field(args: &FieldArgs) -> Result<()> {
+    let device = Device::open(&args.device)?;
+    let shape = Shape::new([args.cells; 3], args.channels)?;
+    let options = Options { sensors: 16, motors: 4, boundary: Boundary::Clamp, seed: 1 };
+    let report = check(shape, options, &device, args.cycles as usize)?;
+    print(&text(args, &device, &report))
+}
+
+fn text(args: &FieldArgs, device: &Device, report: &CheckReport) -> String {
+    let FieldArgs { cells, channels, .. } = args;
+    let floor_s = report.floor_bytes / report.copy_bytes_per_s;
+    let mut rows = vec![["pass", "launches", "binds", "time", "of floor"].map(str::to_owned).to_vec()];
+    let time = |seconds: f64| format!("{:.1} us", 1e6 * seconds);
+    let percent = |seconds: f64| format!("{:.1} %", 100.0 * floor_s / seconds);
+    for pass in &report.passes {
+        let (taken, part) = pass.median_s.map_or(("-".to_owned(), "-".to_owned()), |seconds| (time(seconds), percent(seconds)));
+        rows.push(vec![pass.kernel.clone(), "1".to_owned(), bytes(pass.bytes), taken, part]);
+    }
+    let whole = report.passes.iter().map(|pass| pass.median_s).sum::<Option<f64>>();
+    let all: f64 = report.passes.iter().map(|pass| pass.bytes).sum();
+    rows.push(vec![
+        "cycle".to_owned(),
+        report.passes.len().to_string(),
+        bytes(all),
+        whole.map_or("-".to_owned(), time),
+        whole.map_or("-".to_owned(), percent),
+    ]);
+    let [up, down] = report.transfers;
+    let [up_bytes, down_bytes] = report.transfer_bytes;
+    let mut text = format!("field of {cells}³ × {channels} on {} ({})\n\n{}", device.info().id, device.info().name, table(&rows));
+    text += &format!("\nfloor: {} read and written at {}/s, {}\n", bytes(report.floor_bytes), bytes(report.copy_bytes_per_s), time(floor_s));
+    text += &format!("transfers a cycle: {up} up ({up_bytes} B), {down} down ({down_bytes} B)\n\n");
+    let mut rows = vec![["against float64", "worst", "allowed", "at"].map(str::to_owned).to_vec()];
+    for found in &report.agreement {
+        rows.push(vec![found.what.to_owned(), format!("{:.1e}", found.worst), format!("{:.0e}", found.tolerance), found.at.to_string()]);
+    }
+    text += &table(&rows);
+    text += &format!("\n{} cycles compared, {} near-ties in placement\n", report.compared, report.ties.len());
+    for (found, expected, short) in &report.ties {
+        text += &format!("near-tie: {:?} at {:?} for {:?} at {:?}, {short:.1e} apart\n", found.kind, found.cell, expected.kind, expected.cell);
+    }
+    text
+}

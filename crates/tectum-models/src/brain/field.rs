@@ -1,0 +1,111 @@
+//! A field as a brain: the observation is its sensors, its motors the action.
+//!
+//! A linear channel is a sensor of value over scale; an angle is two, its sine and cosine. A motor of −1 to 1 runs over its channel's
+//! range. A [`Brain`] is given no reward, so imprints are neither strengthened nor weakened by one.
+
+use std::sync::Arc;
+
+use tectum::{Device, LaunchTime, Result, RunStats};
+
+use super::{Brain, Rebuild};
+use crate::body::{BodySpec, ChannelKind};
+use crate::field::{Options, Simulation, State};
+use crate::scenario::FieldSpec;
+use crate::snapshot::Snapshot;
+
+/// A field that runs on a body.
+///
+/// # Numerics
+/// As the field's: the same device, with any number of threads, gives the same actions.
+///
+/// # Cost
+/// A tick is one cycle: one upload, one submission, one download.
+pub struct FieldBrain {
+    origin: Arc<Origin>,
+    simulation: Simulation,
+    device: Device,
+    sensors: Vec<f32>,
+}
+
+/// What it is made from, kept on the host to make it anew elsewhere.
+struct Origin {
+    spec: FieldSpec,
+    options: Options,
+    body: BodySpec,
+}
+
+impl FieldBrain {
+    /// Puts a field for a body on a device, in the first state of the seed.
+    ///
+    /// # Errors
+    /// `Invalid` for a shape or coefficients that there are not, or a body of more channels than a field has; what the device
+    /// reports.
+    pub fn new(spec: &FieldSpec, body: &BodySpec, device: &Device, seed: u64) -> Result<Self> {
+        let sensors = body.observation.iter().map(|channel| if channel.kind == ChannelKind::Linear { 1 } else { 2 }).sum();
+        let options = Options { sensors, motors: body.action.len(), boundary: spec.boundary, seed };
+        Self::from_origin(Arc::new(Origin { spec: spec.clone(), options, body: body.clone() }), device)
+    }
+
+    fn from_origin(origin: Arc<Origin>, device: &Device) -> Result<Self> {
+        let mut simulation = Simulation::new(origin.spec.shape()?, origin.options, device)?;
+        simulation.set_coefficients(origin.spec.coefficients.whole())?;
+        // Drivers compile at the first launch of each plan: it is done here, not in the first ticks.
+        let first = simulation.state()?;
+        for _ in 0..2 {
+            simulation.tick(&vec![0.0; origin.options.sensors], 0.0)?;
+        }
+        simulation.set_state(&first)?;
+        let sensors = Vec::with_capacity(origin.options.sensors);
+        Ok(Self { origin, simulation, device: device.clone(), sensors })
+    }
+}
+
+impl Brain for FieldBrain {
+    fn name(&self) -> &'static str {
+        "field"
+    }
+
+    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        self.sensors.clear();
+        for (channel, value) in self.origin.body.observation.iter().zip(observation) {
+            match channel.kind {
+                ChannelKind::Linear => self.sensors.push(value / channel.scale),
+                ChannelKind::Angle { rad_per_unit } => {
+                    let (sine, cosine) = (f64::from(*value) * rad_per_unit).sin_cos();
+                    self.sensors.extend([sine as f32, cosine as f32]);
+                }
+            }
+        }
+        let report = self.simulation.tick(&self.sensors, 0.0)?;
+        for ((action, motor), channel) in action.iter_mut().zip(&report.motors).zip(&self.origin.body.action) {
+            *action = channel.low + (channel.high - channel.low) * (0.5 + 0.5 * motor);
+        }
+        Ok(self.simulation.stats())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        Ok(self.simulation.state()?.to_snapshot(self.simulation.shape()))
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
+        let state = State::from_snapshot(self.simulation.shape(), snapshot)?;
+        self.simulation.set_state(&state)
+    }
+
+    fn trace(&mut self) -> Result<Vec<LaunchTime>> {
+        self.simulation.trace()
+    }
+
+    fn rebuild(&self) -> Option<Rebuild> {
+        let origin = self.origin.clone();
+        Some(Box::new(move |device| Ok(Box::new(FieldBrain::from_origin(origin, device)?))))
+    }
+
+    fn device(&self) -> Option<&Device> {
+        Some(&self.device)
+    }
+
+    fn code(&self) -> Vec<(String, u64)> {
+        self.simulation.code().to_vec()
+    }
+}

@@ -1,0 +1,100 @@
+//! The suite `field`: whole cycles, beside a 27-point pass, the noise and the tanh that they hold, each alone.
+
+use tectum::bench::{Case, Prepare, Roofline, Suite, Workload};
+use tectum::{Boundary, DType, Device, Executable, PlanBuilder, Points, Result, RunStats};
+
+use super::kernels::NOISE;
+use super::layout::LIVE_WORDS;
+use super::{Options, Shape, Simulation};
+
+/// Cells along each axis and channels.
+const SIZES: [(usize, usize); 4] = [(16, 32), (32, 64), (64, 64), (64, 256)];
+/// Numbers of an observation.
+const SENSORS: usize = 16;
+
+/// The suite.
+pub fn suite() -> Suite {
+    Suite { name: "field", about: "cycles of the field brain beside the passes that bound them", cases }
+}
+
+fn cases(device: &Device) -> Vec<Case> {
+    let most = if device.info().software { 16 } else { 64 };
+    SIZES.into_iter().filter(|(cells, _)| *cells <= most).flat_map(|(cells, channels)| rows(cells, channels)).collect()
+}
+
+/// The rows of a size. All but the noise, which is only written, read and write what they hold.
+fn rows(cells: usize, channels: usize) -> Vec<Case> {
+    let elements = cells * cells * cells * channels;
+    let evolving = elements / channels * (channels - super::shape::DYNAMICS);
+    let field = format!("{cells}x{cells}x{cells}x{channels}");
+    let case = |key: String, amount: usize, prepare: Box<Prepare>| Case { key: format!("field.{key}"), roofline: Roofline::Copy, amount: amount as f64, prepare };
+    let cycle = || -> Box<Prepare> { Box::new(move |device| Ok(Box::new(Life::new(cells, channels, device)?))) };
+    vec![
+        case(format!("cycle.{field}"), 8 * elements, cycle()),
+        // Once more beside peers that compile theirs.
+        case(format!("cycle.{field}.compiled"), 8 * elements, cycle()),
+        case(format!("stencil27.{field}"), 8 * elements, Box::new(move |device| Ok(Box::new(stencil27(cells, channels, device)?)))),
+        case(format!("noise.n{evolving}"), 4 * evolving, Box::new(move |device| Ok(Box::new(noise(evolving, device)?)))),
+        case(format!("tanh.n{evolving}"), 8 * evolving, Box::new(move |device| Ok(Box::new(tanh(evolving, device)?)))),
+    ]
+}
+
+/// A field that is kept busy.
+struct Life {
+    field: Simulation,
+    sensors: Vec<f32>,
+}
+
+impl Life {
+    fn new(cells: usize, channels: usize, device: &Device) -> Result<Self> {
+        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1 };
+        Ok(Self { field: Simulation::new(Shape::new([cells; 3], channels)?, options, device)?, sensors: vec![0.0; SENSORS] })
+    }
+}
+
+impl Workload for Life {
+    fn run(&mut self) -> Result<RunStats> {
+        for (index, sensor) in self.sensors.iter_mut().enumerate() {
+            *sensor = (0.05 * self.field.cycle() as f32 + index as f32).sin();
+        }
+        self.field.tick(&self.sensors, 0.0)?;
+        Ok(self.field.stats())
+    }
+
+    fn code(&self) -> &[(String, u64)] {
+        self.field.code()
+    }
+}
+
+fn stencil27(cells: usize, channels: usize, device: &Device) -> Result<Executable> {
+    let n = cells * cells * cells * channels;
+    let mut plan = PlanBuilder::new("stencil27");
+    let x = plan.state("x", DType::F32, n);
+    let y = plan.state("y", DType::F32, n);
+    let weights = plan.constant("weights", &[0.4f32, 0.05, 0.02, 0.0075]);
+    plan.stencil(Points::TwentySeven, x, weights, y, [cells, cells, cells, channels], Boundary::Clamp)?;
+    filled(plan.finish()?.compile(device)?, x)
+}
+
+fn noise(n: usize, device: &Device) -> Result<Executable> {
+    let mut plan = PlanBuilder::new("noise");
+    let live = plan.input("live", DType::U32, LIVE_WORDS);
+    let noise = plan.state("noise", DType::F32, n);
+    plan.launch(&NOISE, &[live, noise], &[0, n as u32], tectum::kernel::groups_for(n))?;
+    plan.finish()?.compile(device)
+}
+
+fn tanh(n: usize, device: &Device) -> Result<Executable> {
+    let mut plan = PlanBuilder::new("tanh");
+    let x = plan.state("x", DType::F32, n);
+    let y = plan.state("y", DType::F32, n);
+    plan.unary("tanh", x, y)?;
+    filled(plan.finish()?.compile(device)?, x)
+}
+
+/// Numbers in (0, 1], none of them denormal.
+fn filled(mut run: Executable, x: tectum::View) -> Result<Executable> {
+    let numbers: Vec<f32> = (0..x.len() as u32).map(|i| (super::draw::draw(i, [1, 2]) + 511) as f32 / 1021.0).collect();
+    run.write_state(x, &numbers)?;
+    Ok(run)
+}

@@ -1,0 +1,127 @@
+//! `tectum check field`: what each pass of a cycle moves and takes, and how far it is from the reference.
+
+use tectum::{Device, Error, ErrorKind, Result};
+
+use super::agreement::{Difference, TIE, differences};
+use super::reference::{Cycle, Place};
+use super::shape::Shape;
+use super::simulation::{Options, Report, Simulation};
+use super::state::State;
+
+/// Cycles that times are the median of.
+const TIMED: usize = 15;
+
+/// A launch of a cycle.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pass {
+    /// The kernel.
+    pub kernel: String,
+    /// Bytes that it binds, twice for those read and written in place.
+    pub bytes: f64,
+    /// The median of its times by the device's clock, in seconds; none where it has none.
+    pub median_s: Option<f64>,
+}
+
+/// What a check comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckReport {
+    /// The launches of a cycle in order.
+    pub passes: Vec<Pass>,
+    /// Bytes that a cycle must move: the field read and written once.
+    pub floor_bytes: f64,
+    /// The device's rate of a large copy, in bytes read and written a second.
+    pub copy_bytes_per_s: f64,
+    /// Transfers of a cycle to the device and back.
+    pub transfers: [u32; 2],
+    /// Bytes of those.
+    pub transfer_bytes: [u64; 2],
+    /// The worst of each kind of number over all cycles that were compared.
+    pub agreement: Vec<Difference>,
+    /// Cycles compared with the reference.
+    pub compared: usize,
+    /// Places that the device chose otherwise, each with the reference's and with how far apart their scores are.
+    pub ties: Vec<(Place, Place, f64)>,
+}
+
+/// Runs a field, holds some of its cycles against the reference, and times its passes.
+///
+/// # Errors
+/// What the device reports; `Mismatch` naming what is farther from the reference than its tolerance.
+pub fn check(shape: Shape, options: Options, device: &Device, compared: usize) -> Result<CheckReport> {
+    let mut field = Simulation::new(shape, options, device)?;
+    let mut report = CheckReport {
+        passes: Vec::new(),
+        floor_bytes: 8.0 * shape.elements() as f64,
+        copy_bytes_per_s: device.measure()?.copy_bytes_per_s,
+        transfers: [0; 2],
+        transfer_bytes: [0; 2],
+        agreement: Vec::new(),
+        compared,
+        ties: Vec::new(),
+    };
+    for _ in 0..compared {
+        compare(&mut field, &mut report)?;
+    }
+    let stats = field.stats();
+    report.transfers = [stats.transfers_up, stats.transfers_down];
+    report.transfer_bytes = [stats.bytes_up, stats.bytes_down];
+    report.passes = passes(&mut field)?;
+    Ok(report)
+}
+
+/// Some cycles, then one that is compared.
+fn compare(field: &mut Simulation, report: &mut CheckReport) -> Result<()> {
+    let count = field.options().sensors;
+    let sensors = |cycle: u64| -> Vec<f32> { (0..count).map(|i| (0.05 * cycle as f32 * (1.0 + i as f32 / 7.0)).sin()).collect() };
+    for _ in 0..7 {
+        let sensors = sensors(field.cycle());
+        field.tick(&sensors, 0.5)?;
+    }
+    let sensors = sensors(field.cycle());
+    let before = field.state()?;
+    let told = field.tick(&sensors, 0.5)?;
+    let after = field.state()?;
+    let cycle = Cycle { shape: field.shape(), options: field.options(), coefficients: field.coefficients(), sensors: &sensors, reward: 0.5 };
+    let place = accepted(&cycle, &before, &told, report)?;
+    let found = differences(&cycle.advance(&before, Some(place)), &after, &told, field.coefficients().saturation);
+    if let Some(far) = found.iter().find(|difference| !difference.is_within()) {
+        let Difference { what, at, found, expected, .. } = far;
+        return Err(Error::new(ErrorKind::Mismatch, format!("field: {what} {at} is {found} after cycle {}, the reference has {expected}", before.cycle)));
+    }
+    if report.agreement.is_empty() {
+        report.agreement.clone_from(&found);
+    }
+    for (worst, found) in report.agreement.iter_mut().zip(found) {
+        if found.worst > worst.worst {
+            *worst = found;
+        }
+    }
+    Ok(())
+}
+
+/// The device's place, if the reference has none that is better by more than a tie.
+fn accepted(cycle: &Cycle<'_>, before: &State, told: &Report, report: &mut CheckReport) -> Result<Place> {
+    let places = cycle.places(before);
+    let is_told = |place: &Place| place.cell == told.place && place.kind == told.place_kind;
+    match places.iter().find(|(place, _)| is_told(place)) {
+        Some((place, short)) if *short < TIE => {
+            if *place != places[0].0 {
+                report.ties.push((*place, places[0].0, *short));
+            }
+            Ok(*place)
+        }
+        _ => Err(Error::new(ErrorKind::Mismatch, format!("field: the imprint of cycle {} is at {:?} ({:?}), the reference has {:?}", before.cycle, told.place, told.place_kind, places[0].0))),
+    }
+}
+
+/// The launches with the medians of their times.
+fn passes(field: &mut Simulation) -> Result<Vec<Pass>> {
+    let traces = (0..TIMED).map(|_| field.trace()).collect::<Result<Vec<_>>>()?;
+    let launches = field.work().launches.iter().enumerate();
+    let pass = |(index, launch): (usize, &tectum::LaunchWork)| {
+        let mut times: Vec<u64> = traces.iter().filter_map(|trace| trace.get(index)?.ns).collect();
+        times.sort_unstable();
+        Pass { kernel: launch.kernel.clone(), bytes: launch.bytes, median_s: times.get(times.len() / 2).map(|ns| *ns as f64 * 1e-9) }
+    };
+    Ok(launches.map(pass).collect())
+}

@@ -1,0 +1,24 @@
+//! Noise of the field: whole numbers by a counter hash, the same bits on every device.
+
+/// 1/√21845: what makes the variance of a draw 1.
+pub const NOISE_UNIT: f32 = 0.006_765_875;
+
+/// The key of a cycle.
+pub fn key(seed: u64, cycle: u64) -> [u32; 2] {
+    let mut z = seed.wrapping_add(cycle.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^= z >> 31;
+    [z as u32, (z >> 32) as u32]
+}
+
+/// The draw of an element: the sum of four bytes less its mean, −510 to 510.
+#[inline(always)]
+pub fn draw(index: u32, key: [u32; 2]) -> i32 {
+    let mut h = index.wrapping_mul(0x9e37_79b1).wrapping_add(key[0]);
+    h = (h ^ (h >> 16)).wrapping_mul(0x85eb_ca6b) ^ key[1];
+    h = (h ^ (h >> 13)).wrapping_mul(0xc2b2_ae35);
+    h ^= h >> 16;
+    let pairs = (h & 0x00ff_00ff) + ((h >> 8) & 0x00ff_00ff);
+    ((pairs & 0xffff) + (pairs >> 16)) as i32 - 510
+}

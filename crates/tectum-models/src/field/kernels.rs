@@ -1,0 +1,80 @@
+//! The kernels of a cycle, with their native twins in the files below.
+
+mod act;
+mod evolve;
+mod noise;
+mod place;
+mod pool;
+mod sense;
+
+use std::sync::{Arc, LazyLock};
+
+use tectum::{DType, Kernel, KernelBuilder, NativeCall, Prelude};
+
+use super::layout;
+
+/// Device code of the draw, put before what uses it.
+const DRAW: &str = include_str!("../../kernels/field_draw.wgsl");
+
+/// Prediction, error and modulation.
+pub static SENSE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    let builder = Kernel::define("field_sense").prelude(Prelude::Tree).read("live", DType::U32).read("descriptor", DType::F32);
+    let builder = builder.read_write("memory", DType::F32).write("control", DType::F32);
+    finish(builder, &["sensors", "motors", "content", "channels"], &[include_str!("../../kernels/field_sense.wgsl")], sense::native)
+});
+
+/// The place of the imprint.
+pub static PLACE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    let builder = Kernel::define("field_place").read("sites", DType::F32).read_write("control", DType::F32);
+    finish(builder, &["sites_x", "sites_y", "sites_z", "content", "block"], &[include_str!("../../kernels/field_place.wgsl")], place::native)
+});
+
+/// One step of the field.
+pub static EVOLVE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    let builder = Kernel::define("field_evolve").prelude(Prelude::Tree).read("x", DType::F32).read("live", DType::U32);
+    let builder = ["control", "tables", "pull"].into_iter().fold(builder, |builder, name| builder.read(name, DType::F32));
+    let builder = ["y", "rows", "pooled"].into_iter().fold(builder, |builder, name| builder.write(name, DType::F32));
+    finish(builder, &["nx", "ny", "nz", "channels", "boundary", "block"], &[DRAW, include_str!("../../kernels/field_evolve.wgsl")], evolve::native)
+});
+
+/// Means of the sites.
+pub static POOL: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    let builder = Kernel::define("field_pool").read("pooled", DType::F32).write("sites", DType::F32);
+    finish(builder, &["nx", "ny", "nz", "content", "block"], &[include_str!("../../kernels/field_pool.wgsl")], pool::native)
+});
+
+/// Statistics, regions and motors.
+pub static ACT: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    let builder = Kernel::define("field_act").prelude(Prelude::Tree).read("rows", DType::F32).read("live", DType::U32);
+    let builder = builder.read("control", DType::F32).read("site_means", DType::F32).read_write("memory", DType::F32);
+    let builder = builder.write("descriptor", DType::F32).write("report", DType::F32);
+    let params = ["nx", "ny", "nz", "content", "channels", "block", "motors"];
+    finish(builder, &params, &[DRAW, include_str!("../../kernels/field_act.wgsl")], act::native)
+});
+
+/// The draws alone.
+pub static NOISE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    let builder = Kernel::define("field_noise").read("live", DType::U32).write("noise", DType::F32);
+    finish(builder, &["first", "n"], &[DRAW, include_str!("../../kernels/field_noise.wgsl")], noise::native)
+});
+
+/// The kernels of the field brain.
+pub fn kernels() -> Vec<Arc<Kernel>> {
+    [&SENSE, &PLACE, &EVOLVE, &POOL, &ACT, &NOISE].map(|kernel| Arc::clone(kernel)).to_vec()
+}
+
+fn finish(builder: KernelBuilder, params: &[&'static str], bodies: &[&str], native: fn(&NativeCall<'_>)) -> Arc<Kernel> {
+    let builder = params.iter().fold(builder, |builder, name| builder.param(name, DType::U32));
+    let body: String = std::iter::once(layout::wgsl()).chain(bodies.iter().map(|body| (*body).to_owned())).collect();
+    builder.body(body).native(native).expect("invariant: the kernel tables of this file are well formed")
+}
+
+/// A float of the words that the host writes.
+fn number(live: &[u32], at: usize) -> f32 {
+    f32::from_bits(live[at])
+}
+
+/// (x − low)/(high − low) held to 0 to 1.
+fn ramp(x: f32, low: f32, high: f32) -> f32 {
+    ((x - low) / (high - low)).clamp(0.0, 1.0)
+}

@@ -1,0 +1,26 @@
+//! Means of the sites.
+
+use tectum::NativeCall;
+use tectum::kernel::native::simd;
+
+pub fn native(call: &NativeCall<'_>) {
+    let (pooled, sites) = (call.read::<f32>(0), call.write::<f32>(1));
+    let [_, ny, nz, content, block] = [0, 1, 2, 3, 4].map(|index| call.size(index));
+    let line = nz / block * content;
+    let scale = 1.0 / (block * block * block) as f32;
+    let across = ny / block;
+    simd(
+        #[inline(always)]
+        || {
+            for (column, sites) in sites.chunks_exact_mut(line).enumerate() {
+                let first = (column / across) * block * ny + (column % across) * block;
+                sites.fill(0.0);
+                for row in 0..block * block {
+                    let sums = &pooled[(first + row / block * ny + row % block) * line..][..line];
+                    sites.iter_mut().zip(sums).for_each(|(site, sum)| *site += sum);
+                }
+                sites.iter_mut().for_each(|site| *site *= scale);
+            }
+        },
+    );
+}

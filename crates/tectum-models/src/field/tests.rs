@@ -1,0 +1,146 @@
+//! The cycle against float64, and what can be worked out by hand.
+
+mod agreement;
+mod analytic;
+mod worked;
+
+use tectum::{Boundary, Device};
+
+use super::draw::{draw, key};
+use super::kernels::NOISE;
+use super::layout::{LIVE_KEY, LIVE_WORDS};
+use super::reference::Cycle;
+use super::*;
+
+fn cpu() -> Device {
+    Device::open("cpu").expect("always there")
+}
+
+/// The CPU and every other device that is here.
+fn devices() -> Vec<Device> {
+    let others = ["vulkan:0", "cuda:0"].into_iter().filter_map(|id| Device::open(id).map_err(|error| eprintln!("skipped: {error}")).ok());
+    std::iter::once(cpu()).chain(others).collect()
+}
+
+fn options(sensors: usize) -> Options {
+    Options { sensors, motors: 6, boundary: Boundary::Clamp, seed: 7 }
+}
+
+/// An observation that hangs on the cycle: slow sines, with all sensors silent for a while now and then.
+fn observation(cycle: u64, sensors: usize) -> Vec<f32> {
+    let sensor = |index: usize| if cycle % 500 < 380 { (0.05 * cycle as f32 * (1.0 + index as f32 / 7.0)).sin() } else { 0.0 };
+    (0..sensors).map(sensor).collect()
+}
+
+/// Coefficients without anything but diffusion: R(0.999 − 0.01N) is 1 for an N of 0 that no test of these reaches beyond a cycle.
+fn only_diffusion(diffusion: [f32; 3]) -> Coefficients {
+    Coefficients {
+        retention: 1.0,
+        decay_depth: 0.0,
+        diffusion,
+        diffusion_depth: [0.0; 3],
+        coupling: 0.0,
+        noise: 0.0,
+        wave: 0.0,
+        error_drive: 0.0,
+        imprint: 0.0,
+        dynamics_rate: 0.0,
+        echo: 0.0,
+        exploration: 0.0,
+        saturation: 1e6,
+    }
+}
+
+#[test]
+fn noise_has_the_same_bits_on_every_device() {
+    const N: usize = 5000;
+    let expected: Vec<f32> = (0..N as u32).map(|i| draw(3_000_000_000u32.wrapping_add(i), key(5, 9)) as f32).collect();
+    for device in devices() {
+        let mut plan = tectum::PlanBuilder::new("noise");
+        let live = plan.input("live", tectum::DType::U32, LIVE_WORDS);
+        let noise = plan.output("noise", tectum::DType::F32, N);
+        plan.launch(&NOISE, &[live, noise], &[3_000_000_000, N as u32], 4).expect("it fits");
+        let mut run = plan.finish().expect("whole").compile(&device).expect("it compiles");
+        run.input::<u32>(live)[LIVE_KEY..][..2].copy_from_slice(&key(5, 9));
+        run.run().expect("it runs");
+        assert_eq!(run.output::<f32>(noise), expected, "on {}", device.info().id);
+    }
+}
+
+#[test]
+fn draws_have_the_mean_and_the_variance_that_are_promised() {
+    let n = 1 << 20;
+    let draws = (0..n).map(|i| f64::from(draw(i, key(1, 2)))).collect::<Vec<_>>();
+    let mean = draws.iter().sum::<f64>() / f64::from(n);
+    let variance = draws.iter().map(|v| v * v).sum::<f64>() / f64::from(n);
+    // Four standard errors: 147.8/1024 of the mean; the fourth moment of four bytes is 2.7 variances squared.
+    assert!(mean.abs() < 4.0 * 147.8 / 1024.0, "mean {mean}");
+    assert!((variance / 21845.0 - 1.0).abs() < 4.0 * 1.7f64.sqrt() / 1024.0, "variance {variance}");
+    // Neighbours in place and in time have nothing to do with each other.
+    for other in [|i| draw(i + 1, key(1, 2)), |i| draw(i + 64, key(1, 2)), |i| draw(i, key(1, 3)), |i| draw(i, key(2, 2))] {
+        let product: f64 = (0..n).map(|i| draws[i as usize] * f64::from(other(i))).sum::<f64>() / f64::from(n) / 21845.0;
+        assert!(product.abs() < 4.0 / 1024.0, "correlation {product}");
+    }
+}
+
+#[test]
+fn coefficients_beyond_their_ranges_are_refused_by_name() {
+    let refused = |change: fn(&mut Coefficients)| {
+        let mut coefficients = Coefficients::default();
+        change(&mut coefficients);
+        coefficients.check().expect_err("beyond its range").to_string()
+    };
+    assert!(refused(|c| c.noise = -0.1).contains("noise is -0.1"));
+    assert!(refused(|c| c.coupling = f32::NAN).contains("coupling is NaN"));
+    assert!(refused(|c| c.saturation = 0.0).contains("saturation is 0"));
+    assert!(refused(|c| c.diffusion_depth[1] = 0.06).contains("along Y"));
+    assert!(refused(|c| c.diffusion = [0.2; 3]).contains("stable to 0.5"));
+    Coefficients { diffusion: [0.25, 0.25, 0.0], diffusion_depth: [0.0; 3], ..Coefficients::default() }.check().expect("at the bound");
+}
+
+#[test]
+fn impossible_shapes_and_counts_are_refused() {
+    for (cells, channels) in [([6, 8, 8], 64), ([8, 8, 8], 48), ([8, 8, 68], 64), ([0, 8, 8], 64), ([8, 8, 8], 288), ([20, 20, 20], 64)] {
+        assert!(Shape::new(cells, channels).is_err(), "{cells:?} × {channels}");
+    }
+    let shape = Shape::new([8; 3], 32).expect("a field");
+    assert!(Simulation::new(shape, options(0), &cpu()).is_err());
+    assert!(Simulation::new(shape, options(257), &cpu()).is_err());
+    assert!(Simulation::new(shape, Options { motors: 17, ..options(1) }, &cpu()).is_err());
+    let mut field = Simulation::new(shape, options(3), &cpu()).expect("it compiles");
+    assert!(field.tick(&[0.0; 2], 0.0).is_err());
+}
+
+#[test]
+fn a_snapshot_goes_on_exactly() {
+    let shape = Shape::new([8, 8, 16], 64).expect("a field");
+    for device in devices() {
+        let mut field = Simulation::new(shape, options(5), &device).expect("it compiles");
+        let run = |field: &mut Simulation, cycles: u64| (0..cycles).map(|_| field.tick(&observation(field.cycle(), 5), 0.3).expect("it runs")).collect::<Vec<_>>();
+        run(&mut field, 33);
+        let snapshot = field.state().expect("readable").to_snapshot(&shape);
+        let expected = (run(&mut field, 20), field.state().expect("readable"));
+        let bytes = snapshot.to_bytes().expect("it can be encoded");
+        let state = State::from_snapshot(&shape, &crate::snapshot::Snapshot::parse(&bytes).expect("whole")).expect("of this shape");
+        let mut other = Simulation::new(shape, options(5), &device).expect("it compiles");
+        other.set_state(&state).expect("it fits");
+        assert_eq!((run(&mut other, 20), other.state().expect("readable")), expected, "on {}", device.info().id);
+        let larger = Shape::new([8, 8, 8], 64).expect("a field");
+        assert!(State::from_snapshot(&larger, &snapshot).expect_err("another shape").to_string().contains("field of"));
+    }
+}
+
+#[test]
+fn a_cycle_is_one_transfer_each_way_and_five_launches() {
+    let shape = Shape::new([8; 3], 64).expect("a field");
+    for device in devices() {
+        let mut field = Simulation::new(shape, options(5), &device).expect("it compiles");
+        for _ in 0..3 {
+            field.tick(&observation(field.cycle(), 5), 0.0).expect("it runs");
+            let stats = field.stats();
+            let expected = if device.info().id == "cpu" { 0 } else { 1 };
+            assert_eq!((stats.transfers_up, stats.transfers_down, stats.launches), (expected, expected, 5), "on {}", device.info().id);
+            assert_eq!(stats.fallbacks, 0);
+        }
+    }
+}

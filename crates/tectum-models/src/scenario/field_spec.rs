@@ -1,0 +1,133 @@
+//! The `[brain]` part of a scenario whose brain is a field.
+
+use serde::{Serialize, Serializer};
+use tectum::{Boundary, Result};
+
+use super::document::Section;
+use crate::field::{Coefficients, Shape};
+
+/// Names of what lies outside a field.
+const BOUNDARIES: [(&str, Boundary); 3] = [("zero", Boundary::Zero), ("closed", Boundary::Clamp), ("periodic", Boundary::Periodic)];
+
+/// A field as a brain; what is left out has the field's own default.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FieldSpec {
+    /// Cells along X, Y and Z.
+    pub cells: Vec<u64>,
+    /// Channels of a cell.
+    pub channels: usize,
+    /// What lies outside.
+    #[serde(serialize_with = "boundary_name")]
+    pub boundary: Boundary,
+    /// Coefficients that differ from their defaults, by name.
+    #[serde(skip_serializing_if = "CoefficientsSpec::is_default")]
+    pub coefficients: CoefficientsSpec,
+}
+
+/// The coefficients that a scenario may give; for letters and ranges see [`Coefficients`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct CoefficientsSpec {
+    /// R.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<f64>,
+    /// k.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coupling: Option<f64>,
+    /// S.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<f64>,
+    /// w.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wave: Option<f64>,
+    /// What multiplies the error's drive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_drive: Option<f64>,
+    /// `G_imprint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imprint: Option<f64>,
+    /// η.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dynamics_rate: Option<f64>,
+    /// What multiplies the motors' noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exploration: Option<f64>,
+}
+
+impl Default for FieldSpec {
+    fn default() -> Self {
+        Self { cells: vec![32; 3], channels: 64, boundary: Boundary::Clamp, coefficients: CoefficientsSpec::default() }
+    }
+}
+
+impl FieldSpec {
+    pub(super) fn read(&mut self, section: &mut Section<'_, '_>) -> Result<()> {
+        if let Some(cells) = section.whole_list("cells", 4..=64)? {
+            self.cells = cells;
+        }
+        if let Some(channels) = section.whole("channels", 32..=256)? {
+            self.channels = channels as usize;
+        }
+        if let Some(boundary) = section.choice("boundary", &BOUNDARIES)? {
+            self.boundary = boundary;
+        }
+        self.coefficients.read(section.section("coefficients")?)
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        self.shape()?;
+        self.coefficients.whole().check()
+    }
+
+    /// The field's size.
+    ///
+    /// # Errors
+    /// As [`Shape::new`]; `Invalid` unless there are three axes.
+    pub fn shape(&self) -> Result<Shape> {
+        match self.cells[..] {
+            [x, y, z] => Shape::new([x, y, z].map(|size| size as usize), self.channels),
+            _ => Err(tectum::Error::invalid(format!("cells: {} axes given, 3 needed", self.cells.len()))),
+        }
+    }
+}
+
+impl CoefficientsSpec {
+    fn read(&mut self, mut section: Section<'_, '_>) -> Result<()> {
+        self.retention = section.non_negative("retention")?;
+        self.coupling = section.non_negative("coupling")?;
+        self.noise = section.non_negative("noise")?;
+        self.wave = section.non_negative("wave")?;
+        self.error_drive = section.non_negative("error_drive")?;
+        self.imprint = section.non_negative("imprint")?;
+        self.dynamics_rate = section.non_negative("dynamics_rate")?;
+        self.exploration = section.non_negative("exploration")?;
+        section.finish()
+    }
+
+    /// All coefficients, those that are not given at their defaults.
+    pub fn whole(&self) -> Coefficients {
+        let mut whole = Coefficients::default();
+        let given = [
+            (&mut whole.retention, self.retention),
+            (&mut whole.coupling, self.coupling),
+            (&mut whole.noise, self.noise),
+            (&mut whole.wave, self.wave),
+            (&mut whole.error_drive, self.error_drive),
+            (&mut whole.imprint, self.imprint),
+            (&mut whole.dynamics_rate, self.dynamics_rate),
+            (&mut whole.exploration, self.exploration),
+        ];
+        for (target, value) in given {
+            *target = value.map_or(*target, |value| value as f32);
+        }
+        whole
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn boundary_name<S: Serializer>(boundary: &Boundary, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    let name = BOUNDARIES.into_iter().find(|(_, named)| named == boundary).map_or("closed", |(name, _)| name);
+    serializer.serialize_str(name)
+}

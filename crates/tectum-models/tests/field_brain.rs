@@ -1,0 +1,87 @@
+//! The field as a brain in the closed loop: on any body, resumed exactly, rebuilt after its device was lost.
+
+use std::ops::ControlFlow;
+
+use tectum::{Device, Result};
+use tectum_models::body::BODY_NAMES;
+use tectum_models::brain::Brain;
+use tectum_models::brain::build::{build_body, build_brain};
+use tectum_models::clock::SimClock;
+use tectum_models::closed_loop::{ClosedLoop, End, Sink, TickRecord};
+use tectum_models::scenario::Scenario;
+use tectum_models::snapshot::Snapshot;
+
+#[derive(Default)]
+struct Actions(Vec<f32>);
+
+impl Sink for Actions {
+    fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
+        self.0.push(record.action[0]);
+        Ok(())
+    }
+
+    fn snapshot(&mut self, _: &Snapshot) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn scenario(body: &str) -> Scenario {
+    let text = format!(
+        "[body]\nname = \"{body}\"\n[brain]\nname = \"field\"\ncells = [8, 8, 8]\nchannels = 64\n[brain.coefficients]\nnoise = 0.01\n\
+         [loop]\nseconds = 1\nseed = 3\nclock = \"sim\"\nsnapshot_every = 10\n"
+    );
+    Scenario::parse(&text, "test", "test").expect("correct")
+}
+
+fn brain(scenario: &Scenario, device: &Device) -> Box<dyn Brain> {
+    let plant = build_body(scenario).expect("known");
+    build_brain(scenario, plant.as_ref(), device, &mut |_| {}).expect("it builds")
+}
+
+fn devices() -> Vec<Device> {
+    let others = ["vulkan:0", "cuda:0"].into_iter().filter_map(|id| Device::open(id).map_err(|error| eprintln!("skipped: {error}")).ok());
+    std::iter::once(Device::open("cpu").expect("always there")).chain(others).collect()
+}
+
+#[test]
+fn a_field_moves_every_body_within_its_ranges() {
+    for name in BODY_NAMES {
+        let scenario = scenario(name);
+        assert_eq!(Scenario::parse(&scenario.to_toml().expect("writable"), "again", "test").expect("the same"), scenario);
+        let cpu = Device::open("cpu").expect("always there");
+        let plant = build_body(&scenario).expect("known");
+        let channel = plant.spec().action[0].clone();
+        let mut closed_loop = ClosedLoop::new(plant, brain(&scenario, &cpu), &scenario.run, &cpu).expect("it opens");
+        let mut actions = Actions::default();
+        let outcome = closed_loop.run(&mut SimClock::new(), &mut actions, &mut |_| ControlFlow::Continue(()));
+        assert!(!matches!(outcome.end, End::Failed(_)), "{name}: {:?}", outcome.end);
+        assert!(outcome.receipt.recoveries.is_empty(), "{name}: {:?}", outcome.receipt.recoveries);
+        assert!(actions.0.iter().all(|action| (channel.low..=channel.high).contains(action)), "{name}: {:?}", actions.0);
+        assert!(actions.0.windows(2).any(|pair| pair[0] != pair[1]), "{name} is moved");
+    }
+}
+
+#[test]
+fn a_killed_brain_goes_on_from_its_snapshot_exactly() {
+    let scenario = scenario("pendulum");
+    for device in devices() {
+        let run = |brain: &mut dyn Brain, ticks: std::ops::Range<u32>| -> Vec<f32> {
+            let mut action = [0.0];
+            let mut one = |tick: u32| {
+                let angle = 0.1 * tick as f32;
+                brain.tick(&[angle.cos(), angle.sin(), 0.5 * angle.sin()], &mut action).expect("it runs");
+                action[0]
+            };
+            ticks.map(&mut one).collect()
+        };
+        let mut first = brain(&scenario, &device);
+        run(first.as_mut(), 0..25);
+        let bytes = first.snapshot().expect("readable").to_bytes().expect("it can be encoded");
+        let expected = run(first.as_mut(), 25..60);
+        let rebuild = first.rebuild().expect("it can be made anew");
+        drop(first);
+        let mut second = rebuild(&device).expect("it builds");
+        second.restore(&Snapshot::parse(&bytes).expect("whole")).expect("of this field");
+        assert_eq!(run(second.as_mut(), 25..60), expected, "on {}", device.info().id);
+    }
+}
