@@ -18,6 +18,9 @@ pub struct FieldArgs {
     /// Channels of the field.
     #[arg(long, default_value_t = 64)]
     channels: usize,
+    /// Places of the field's library of patterns; 0 for none.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4096))]
+    patterns: u32,
     /// Cycles of the field that are compared, each eight after the one before.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     cycles: u32,
@@ -30,7 +33,7 @@ pub struct FieldArgs {
 pub fn check_field(args: &FieldArgs) -> Result<()> {
     let device = Device::open(&args.device)?;
     let shape = Shape::new([args.cells; 3], args.channels)?;
-    let options = Options { sensors: 16, motors: 4, boundary: Boundary::Clamp, seed: 1 };
+    let options = Options { sensors: 16, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: args.patterns as usize };
     let report = check(shape, options, &device, args.cycles as usize)?;
     print(&text(args, &device, &report))
 }
@@ -64,7 +67,7 @@ fn text(args: &FieldArgs, device: &Device, report: &CheckReport) -> String {
         rows.push(vec![found.what.to_owned(), format!("{:.1e}", found.worst), format!("{:.0e}", found.tolerance), found.at.to_string()]);
     }
     text += &table(&rows);
-    text += &format!("\n{} cycles compared, {} near-ties in placement\n", report.compared, report.ties.len());
+    text += &format!("\n{} cycles compared, {} near-ties in placement, {} in the library\n", report.compared, report.ties.len(), report.recall_ties);
     for (found, expected, short) in &report.ties {
         text += &format!("near-tie: {:?} at {:?} for {:?} at {:?}, {short:.1e} apart\n", found.kind, found.cell, expected.kind, expected.cell);
     }

@@ -42,7 +42,7 @@ impl FieldBrain {
     /// reports.
     pub fn new(spec: &FieldSpec, body: &BodySpec, device: &Device, seed: u64) -> Result<Self> {
         let sensors = body.observation.iter().map(|channel| if channel.kind == ChannelKind::Linear { 1 } else { 2 }).sum();
-        let options = Options { sensors, motors: body.action.len(), boundary: spec.boundary, seed };
+        let options = Options { sensors, motors: body.action.len(), boundary: spec.boundary, seed, patterns: spec.patterns };
         Self::from_origin(Arc::new(Origin { spec: spec.clone(), options, body: body.clone() }), device)
     }
 
@@ -88,7 +88,7 @@ impl Brain for FieldBrain {
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
-        let state = State::from_snapshot(self.simulation.shape(), snapshot)?;
+        let state = State::from_snapshot(self.simulation.shape(), self.origin.options.patterns, snapshot)?;
         self.simulation.set_state(&state)
     }
 

@@ -19,6 +19,9 @@ pub struct FieldSpec {
     /// What lies outside.
     #[serde(serialize_with = "boundary_name")]
     pub boundary: Boundary,
+    /// Places of its library of patterns, 0 for none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub patterns: usize,
     /// Coefficients that differ from their defaults, by name.
     #[serde(skip_serializing_if = "CoefficientsSpec::is_default")]
     pub coefficients: CoefficientsSpec,
@@ -51,11 +54,23 @@ pub struct CoefficientsSpec {
     /// What multiplies the motors' noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exploration: Option<f64>,
+    /// γ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall: Option<f64>,
+    /// θ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub familiar: Option<f64>,
+    /// β.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attraction: Option<f64>,
+    /// The most of strategic patterns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<f64>,
 }
 
 impl Default for FieldSpec {
     fn default() -> Self {
-        Self { cells: vec![32; 3], channels: 64, boundary: Boundary::Clamp, coefficients: CoefficientsSpec::default() }
+        Self { cells: vec![32; 3], channels: 64, boundary: Boundary::Clamp, patterns: 0, coefficients: CoefficientsSpec::default() }
     }
 }
 
@@ -69,6 +84,9 @@ impl FieldSpec {
         }
         if let Some(boundary) = section.choice("boundary", &BOUNDARIES)? {
             self.boundary = boundary;
+        }
+        if let Some(patterns) = section.whole("patterns", 0..=4096)? {
+            self.patterns = patterns as usize;
         }
         self.coefficients.read(section.section("coefficients")?)
     }
@@ -100,6 +118,10 @@ impl CoefficientsSpec {
         self.imprint = section.non_negative("imprint")?;
         self.dynamics_rate = section.non_negative("dynamics_rate")?;
         self.exploration = section.non_negative("exploration")?;
+        self.recall = section.non_negative("recall")?;
+        self.familiar = section.non_negative("familiar")?;
+        self.attraction = section.non_negative("attraction")?;
+        self.strategy = section.non_negative("strategy")?;
         section.finish()
     }
 
@@ -115,6 +137,10 @@ impl CoefficientsSpec {
             (&mut whole.imprint, self.imprint),
             (&mut whole.dynamics_rate, self.dynamics_rate),
             (&mut whole.exploration, self.exploration),
+            (&mut whole.recall, self.recall),
+            (&mut whole.familiar, self.familiar),
+            (&mut whole.attraction, self.attraction),
+            (&mut whole.strategy, self.strategy),
         ];
         for (target, value) in given {
             *target = value.map_or(*target, |value| value as f32);
@@ -125,6 +151,11 @@ impl CoefficientsSpec {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 fn boundary_name<S: Serializer>(boundary: &Boundary, serializer: S) -> std::result::Result<S::Ok, S::Error> {
