@@ -4,6 +4,7 @@ use serde::{Serialize, Serializer};
 use tectum::{Boundary, Result};
 
 use super::document::Section;
+use crate::body::{BodySpec, ChannelKind};
 use crate::field::{Coefficients, Shape};
 
 /// Names of what lies outside a field.
@@ -22,6 +23,9 @@ pub struct FieldSpec {
     /// Places of its library of patterns, 0 for none.
     #[serde(skip_serializing_if = "is_zero")]
     pub patterns: usize,
+    /// The observation channel that is the reward, in its scale; it is no sensor then. Without one the reward is 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reward: Option<String>,
     /// Coefficients that differ from their defaults, by name.
     #[serde(skip_serializing_if = "CoefficientsSpec::is_default")]
     pub coefficients: CoefficientsSpec,
@@ -70,12 +74,12 @@ pub struct CoefficientsSpec {
 
 impl Default for FieldSpec {
     fn default() -> Self {
-        Self { cells: vec![32; 3], channels: 64, boundary: Boundary::Clamp, patterns: 0, coefficients: CoefficientsSpec::default() }
+        Self { cells: vec![32; 3], channels: 64, boundary: Boundary::Clamp, patterns: 0, reward: None, coefficients: CoefficientsSpec::default() }
     }
 }
 
 impl FieldSpec {
-    pub(super) fn read(&mut self, section: &mut Section<'_, '_>) -> Result<()> {
+    pub(super) fn read(&mut self, section: &mut Section<'_, '_>, body: &BodySpec) -> Result<()> {
         if let Some(cells) = section.whole_list("cells", 4..=64)? {
             self.cells = cells;
         }
@@ -88,6 +92,8 @@ impl FieldSpec {
         if let Some(patterns) = section.whole("patterns", 0..=4096)? {
             self.patterns = patterns as usize;
         }
+        let linear: Vec<_> = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| (channel.name, channel.name)).collect();
+        self.reward = section.choice("reward", &linear)?.map(str::to_owned);
         self.coefficients.read(section.section("coefficients")?)
     }
 
