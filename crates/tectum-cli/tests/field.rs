@@ -22,8 +22,8 @@ fn a_check_of_the_field_lists_passes_transfers_and_agreement() {
             eprintln!("skipped: no Vulkan device");
             continue;
         }
-        let shown = text(&format!("check field --cells 8 --channels 32 --cycles 2 --device {device}"));
-        for part in ["field_sense", "field_place", "field_evolve", "field_pool", "field_act", "2 cycles compared", "against float64", transfers] {
+        let shown = text(&format!("check field --cells 8 --channels 32 --patterns 16 --cycles 2 --device {device}"));
+        for part in ["field_similarity", "field_recall", "field_sense", "field_place", "field_evolve", "field_pool", "field_act", "2 cycles compared", "against float64", transfers] {
             assert!(shown.contains(part), "{device}: {part:?} is not in\n{shown}");
         }
     }
@@ -34,4 +34,12 @@ fn a_field_that_there_is_not_is_refused() {
     let output = tectum("check field --cells 10");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("an axis of 10 cells"));
+}
+
+#[test]
+fn a_check_of_learning_shows_four_controllers_and_their_curves() {
+    let shown = text("check field --learning --cells 4 --channels 32 --patterns 8 --seeds 2 --steps 50");
+    for part in ["field, learning", "field, not learning", "random", "hand-written", "2 seeds of 50 steps", "over not learning", "±"] {
+        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+    }
 }

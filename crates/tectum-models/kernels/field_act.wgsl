@@ -88,6 +88,13 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>) {
         report[REPORT_MEAN] = mean;
         report[REPORT_SIZE] = mean_size;
         report[REPORT_VARIANCE] = variance;
+        for (var i = 0u; i < TOP; i++) {
+            report[REPORT_TOP + i] = memory[MEMORY_TOP + i];
+        }
+        report[REPORT_NEAREST] = memory[MEMORY_NEAREST];
+        report[REPORT_STORED] = memory[MEMORY_STORED];
+        report[REPORT_ATTRACTOR] = memory[MEMORY_ATTRACTOR];
+        report[REPORT_KEPT] = memory[MEMORY_KEPT];
         for (var axis = 0u; axis < 3u; axis++) {
             report[REPORT_PLACE + axis] = control[CONTROL_PLACE + axis];
             report[REPORT_GRADIENT + axis] = gradient[axis];

@@ -80,9 +80,9 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>) {
         control[CONTROL_RETENTION] = number(LIVE_RETENTION) * (0.999 - 0.01 * norm);
         control[CONTROL_NOVELTY] = novelty;
         control[CONTROL_ERROR] = mean_error;
-        control[CONTROL_PULL] = 0.0;
-        control[CONTROL_STRATEGIC_WEIGHT] = 0.0;
-        control[CONTROL_STRATEGIC_DRIVE] = 0.0;
+        control[CONTROL_PULL] = memory[MEMORY_PULL];
+        control[CONTROL_STRATEGIC_WEIGHT] = memory[MEMORY_STRATEGIC_WEIGHT];
+        control[CONTROL_STRATEGIC_DRIVE] = memory[MEMORY_STRATEGIC_DRIVE];
         let echo = number(LIVE_ECHO);
         control[CONTROL_ECHO_FORWARD] = 0.3 * echo * memory[MEMORY_MOTORS];
         control[CONTROL_ECHO_TURN] = 0.3 * echo * select(0.0, memory[MEMORY_MOTORS + 1u], params.motors > 1u);
@@ -120,6 +120,6 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>) {
         control[CONTROL_PATTERN + lane] = sum / max(1.0, sensors);
     }
     if lane < params.channels / 4u {
-        control[CONTROL_STRATEGIC + lane] = 0.0;
+        control[CONTROL_STRATEGIC + lane] = memory[MEMORY_STRATEGIC + lane];
     }
 }

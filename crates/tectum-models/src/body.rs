@@ -6,6 +6,7 @@
 pub mod cart_pole;
 pub mod pendulum;
 pub mod rig;
+pub mod seeker;
 pub(crate) mod uniform;
 
 use tectum::{Error, Result};
@@ -13,6 +14,7 @@ use tectum::{Error, Result};
 use cart_pole::CartPole;
 use pendulum::Pendulum;
 use rig::{Rig, RigParameters};
+use seeker::Seeker;
 
 /// How numbers of an observation channel behave.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -155,7 +157,7 @@ pub trait Body: Send {
     /// If `action` has not one number for each channel.
     fn step(&mut self, action: &[f32]) -> Step;
 
-    /// The pole's angle from upright in radians, in [−π, π).
+    /// The pole's angle from upright in radians, in [−π, π); without a pole, the angle from where the body is to face.
     fn upright_angle_rad(&self) -> f64;
 
     /// Everything that the next step depends on; each body documents the order.
@@ -175,11 +177,12 @@ pub trait Body: Send {
 }
 
 /// Names that [`body`] knows.
-pub const BODY_NAMES: [&str; 3] = ["rig", "pendulum", "cart_pole"];
+pub const BODY_NAMES: [&str; 4] = ["rig", "pendulum", "cart_pole", "seeker"];
 
 /// Makes a body by name, standing at its start for seed 0.
 ///
-/// `start` is where resets begin; without it the rig hangs and the two Gymnasium plants start at random, as Gymnasium has them.
+/// `start` is where resets begin; without it the rig hangs, the two Gymnasium plants start at random, as Gymnasium has them, and so does
+/// the seeker.
 ///
 /// # Errors
 /// An unknown name; a start that the body does not have.
@@ -196,6 +199,7 @@ pub fn body(name: &str, start: Option<Start>) -> Result<Box<dyn Body>> {
         "rig" => Ok(Box::new(Rig::new(RigParameters::default(), start.unwrap_or(Start::Hanging))?)),
         "pendulum" => Ok(Box::new(Pendulum::new(start.unwrap_or(Start::Random)))),
         "cart_pole" => Ok(Box::new(CartPole::new(start.unwrap_or(Start::Random))?)),
+        "seeker" => Ok(Box::new(Seeker::new(start.unwrap_or(Start::Random))?)),
         _ => Err(Error::invalid(format!("body {name:?} is unknown; known: {}", BODY_NAMES.join(", ")))),
     }
 }

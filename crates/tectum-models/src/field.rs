@@ -22,7 +22,7 @@ pub use check::{CheckReport, Pass, check};
 pub use coefficients::Coefficients;
 pub use kernels::kernels;
 pub use shape::Shape;
-pub use simulation::{Options, PlaceKind, Report, Simulation};
+pub use simulation::{Options, PlaceKind, Recall, Report, Simulation};
 pub use state::State;
 
 #[cfg(test)]

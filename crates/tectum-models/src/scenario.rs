@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [body]
-//! name = "rig"          # rig, pendulum, cart_pole
+//! name = "rig"          # rig, pendulum, cart_pole, seeker
 //! start = "hanging"     # hanging, random
 //!
 //! [brain]
@@ -104,10 +104,11 @@ pub enum Overrun {
 /// The longest run: some eleven days.
 const MAX_SECONDS: f64 = 1e6;
 /// Scenarios that every build carries, so that the short names work in any directory.
-const EMBEDDED: [(&str, &str); 3] = [
+const EMBEDDED: [(&str, &str); 4] = [
     ("pendulum", include_str!("../../../scenarios/pendulum.toml")),
     ("gym_pendulum", include_str!("../../../scenarios/gym_pendulum.toml")),
     ("cart_pole", include_str!("../../../scenarios/cart_pole.toml")),
+    ("seeker", include_str!("../../../scenarios/seeker.toml")),
 ];
 
 impl Default for LoopSettings {

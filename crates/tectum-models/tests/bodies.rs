@@ -7,10 +7,11 @@ fn make(name: &str) -> Box<dyn Body> {
 }
 
 fn excite(body: &mut dyn Body, ticks: usize) -> Vec<f64> {
-    let high = body.spec().action[0].high;
+    let highs: Vec<f32> = body.spec().action.iter().map(|channel| channel.high).collect();
     let mut trail = Vec::new();
     for tick in 0..ticks {
-        let step = body.step(&[high * (0.7 * tick as f32).sin()]);
+        let action: Vec<f32> = highs.iter().map(|high| high * (0.7 * tick as f32).sin()).collect();
+        let step = body.step(&action);
         trail.push(step.reward);
         trail.extend(body.state());
     }
@@ -66,7 +67,7 @@ fn an_action_that_is_not_finite_becomes_the_safe_action() {
     for name in BODY_NAMES {
         let (mut refused, mut safe) = (make(name), make(name));
         let action = safe.spec().safe_action.clone();
-        assert!(refused.step(&[f32::NAN]).refused);
+        assert!(refused.step(&vec![f32::NAN; action.len()]).refused);
         assert!(!safe.step(&action).refused);
         assert_eq!(refused.state(), safe.state(), "{name}");
     }
@@ -75,7 +76,7 @@ fn an_action_that_is_not_finite_becomes_the_safe_action() {
 #[test]
 fn mistakes_are_refused_by_name() {
     let cases = [
-        (body("acrobot", None).err(), "body \"acrobot\" is unknown; known: rig, pendulum, cart_pole"),
+        (body("acrobot", None).err(), "body \"acrobot\" is unknown; known: rig, pendulum, cart_pole, seeker"),
         (
             body("cart_pole", Some(Start::Hanging)).err(),
             "cart_pole: start \"hanging\" is beyond its 12 degrees; known: random",

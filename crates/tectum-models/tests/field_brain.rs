@@ -85,3 +85,36 @@ fn a_killed_brain_goes_on_from_its_snapshot_exactly() {
         assert_eq!(run(second.as_mut(), 25..60), expected, "on {}", device.info().id);
     }
 }
+
+#[test]
+fn a_reward_reaches_the_field_through_its_channel_and_is_no_sensor() {
+    let text = |reward: &str| {
+        let text = format!("[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\ncells = [8, 8, 8]\npatterns = 8\n{reward}[loop]\nseconds = 1\n");
+        Scenario::parse(&text, "test", "test").expect("correct")
+    };
+    let told = text("reward = \"reward\"\n");
+    assert_eq!(Scenario::parse(&told.to_toml().expect("writable"), "again", "test").expect("the same"), told);
+    for device in devices() {
+        let run = |reward: f32| {
+            let mut brain = brain(&told, &device);
+            let mut action = [0.0; 2];
+            for _ in 0..5 {
+                brain.tick(&[0.5, 0.25, 0.0, 0.0, 0.0, 0.0, reward], &mut action).expect("it runs");
+            }
+            brain.snapshot().expect("readable")
+        };
+        let [punished, rewarded] = [-1.0, 1.0].map(run);
+        let traits = |snapshot: &Snapshot| snapshot.f32("traits", 4 * (8 + 20)).expect("kept").to_vec();
+        // Five attractors of the sign of the reward, the first four a twentieth weaker with each cycle.
+        for (snapshot, sign) in [(&punished, -1.0), (&rewarded, 1.0)] {
+            let attractors = traits(snapshot)[4 * 8..].to_vec();
+            for (place, own) in attractors.chunks_exact(4).enumerate() {
+                let expected = if place < 5 { [0.95f32.powi(4 - place as i32), sign] } else { [0.0, 0.0] };
+                assert!((own[1] - expected[0]).abs() < 1e-6 && own[3] == expected[1], "place {place} on {}: {own:?}", device.info().id);
+            }
+        }
+        // Six sensors without the reward: the seventh keeps its first confidence, and no history.
+        let silent = |snapshot: &Snapshot| snapshot.f32("memory", 1152).expect("kept")[64 + 6];
+        assert_eq!((silent(&punished), silent(&rewarded)), (0.0, 0.0));
+    }
+}

@@ -149,7 +149,7 @@ fn scenario_seeds() -> Vec<Vec<u8>> {
     let genome = "[body]\nname = \"pendulum\"\n[brain]\ngenome = \"g.json\"\nunits = \"legacy\"\nsilence = \"skips\"\nbursts_per_tick = 2\n\
                   sensors = [{ channel = \"speed\", area = \"eye___\", x = 1, y = 2, coding = \"fractional\", amount = 2.5 }]\n\
                   [[brain.motors]]\nchannel = 0\narea = \"arm___\"\ncoding = \"linear\"\nrest = -1.5\n";
-    let files = ["pendulum", "gym_pendulum", "cart_pole"].map(|name| Scenario::open(name).expect("built in").to_toml().expect("plain"));
+    let files = ["pendulum", "gym_pendulum", "cart_pole", "seeker"].map(|name| Scenario::open(name).expect("built in").to_toml().expect("plain"));
     [long, genome].map(str::to_owned).into_iter().chain(files).map(String::into_bytes).collect()
 }
 

@@ -2,7 +2,9 @@
 
 use clap::Args;
 use tectum::{Boundary, Device, Result};
+use tectum_models::brain::field::learning::{Estimate, Score, compare};
 use tectum_models::field::{CheckReport, Options, Shape, check};
+use tectum_models::scenario::FieldSpec;
 
 use crate::table::{bytes, print, table};
 
@@ -18,6 +20,18 @@ pub struct FieldArgs {
     /// Channels of the field.
     #[arg(long, default_value_t = 64)]
     channels: usize,
+    /// Places of the field's library of patterns; 0 for none.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4096))]
+    patterns: u32,
+    /// Compares controllers of the light seeker in place of that: the field learning and not, random actions, a hand-written one.
+    #[arg(long)]
+    learning: bool,
+    /// Seeds of that comparison.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+    /// Steps of each of its runs, ten a second.
+    #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
+    steps: u32,
     /// Cycles of the field that are compared, each eight after the one before.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     cycles: u32,
@@ -29,8 +43,11 @@ pub struct FieldArgs {
 /// A size that no field has; what the device reports; `Mismatch` for a field that differs from its reference.
 pub fn check_field(args: &FieldArgs) -> Result<()> {
     let device = Device::open(&args.device)?;
+    if args.learning {
+        return check_learning(args, &device);
+    }
     let shape = Shape::new([args.cells; 3], args.channels)?;
-    let options = Options { sensors: 16, motors: 4, boundary: Boundary::Clamp, seed: 1 };
+    let options = Options { sensors: 16, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: args.patterns as usize };
     let report = check(shape, options, &device, args.cycles as usize)?;
     print(&text(args, &device, &report))
 }
@@ -64,9 +81,29 @@ fn text(args: &FieldArgs, device: &Device, report: &CheckReport) -> String {
         rows.push(vec![found.what.to_owned(), format!("{:.1e}", found.worst), format!("{:.0e}", found.tolerance), found.at.to_string()]);
     }
     text += &table(&rows);
-    text += &format!("\n{} cycles compared, {} near-ties in placement\n", report.compared, report.ties.len());
+    text += &format!("\n{} cycles compared, {} near-ties in placement, {} in the library\n", report.compared, report.ties.len(), report.recall_ties);
     for (found, expected, short) in &report.ties {
         text += &format!("near-tie: {:?} at {:?} for {:?} at {:?}, {short:.1e} apart\n", found.kind, found.cell, expected.kind, expected.cell);
     }
     text
+}
+
+fn check_learning(args: &FieldArgs, device: &Device) -> Result<()> {
+    let spec = FieldSpec { cells: vec![args.cells as u64; 3], channels: args.channels, patterns: args.patterns as usize, ..FieldSpec::default() };
+    let scores = compare(&spec, device, args.seeds, args.steps as usize, &mut |_, _| {})?;
+    print(&learning_text(args, device, &scores))
+}
+
+fn learning_text(args: &FieldArgs, device: &Device, scores: &[Score]) -> String {
+    let FieldArgs { cells, channels, patterns, seeds, steps, .. } = args;
+    let estimate = |estimate: &Estimate| format!("{:.3} ± {:.3}", estimate.mean, estimate.error);
+    let mut rows = vec![["controller", "reward a step", "lights found", "last tenth - first", "over not learning"].map(str::to_owned).to_vec()];
+    let mut curves = vec![std::iter::once("reward a step by tenth".to_owned()).chain((1..=10).map(|tenth| tenth.to_string())).collect::<Vec<_>>()];
+    for score in scores {
+        let name = || score.controller.name().to_owned();
+        rows.push(vec![name(), estimate(&score.reward), estimate(&score.found), estimate(&score.gain), estimate(&score.over_fixed)]);
+        curves.push(std::iter::once(name()).chain(score.curve.iter().map(estimate)).collect());
+    }
+    let head = format!("light seeker, field of {cells}³ × {channels}, {patterns} patterns, on {}; {seeds} seeds of {steps} steps; mean ± standard error", device.info().id);
+    format!("{head}\n\n{}\n{}", table(&rows), table(&curves))
 }

@@ -1,14 +1,16 @@
 //! A field as a brain: the observation is its sensors, its motors the action.
 //!
 //! A linear channel is a sensor of value over scale; an angle is two, its sine and cosine. A motor of −1 to 1 runs over its channel's
-//! range. A [`Brain`] is given no reward, so imprints are neither strengthened nor weakened by one.
+//! range. The reward is the linear channel that the settings name, over its scale, and then no sensor; without one it is 0.
+
+pub mod learning;
 
 use std::sync::Arc;
 
-use tectum::{Device, LaunchTime, Result, RunStats};
+use tectum::{Device, Error, LaunchTime, Result, RunStats};
 
 use super::{Brain, Rebuild};
-use crate::body::{BodySpec, ChannelKind};
+use crate::body::{BodySpec, ChannelKind, ObservationChannel};
 use crate::field::{Options, Simulation, State};
 use crate::scenario::FieldSpec;
 use crate::snapshot::Snapshot;
@@ -32,18 +34,22 @@ struct Origin {
     spec: FieldSpec,
     options: Options,
     body: BodySpec,
+    /// The observation channel that is the reward.
+    reward: Option<usize>,
 }
 
 impl FieldBrain {
     /// Puts a field for a body on a device, in the first state of the seed.
     ///
     /// # Errors
-    /// `Invalid` for a shape or coefficients that there are not, or a body of more channels than a field has; what the device
-    /// reports.
+    /// `Invalid` for a shape or coefficients that there are not, a body of more channels than a field has, or a reward that is none of its
+    /// linear channels; what the device reports.
     pub fn new(spec: &FieldSpec, body: &BodySpec, device: &Device, seed: u64) -> Result<Self> {
-        let sensors = body.observation.iter().map(|channel| if channel.kind == ChannelKind::Linear { 1 } else { 2 }).sum();
-        let options = Options { sensors, motors: body.action.len(), boundary: spec.boundary, seed };
-        Self::from_origin(Arc::new(Origin { spec: spec.clone(), options, body: body.clone() }), device)
+        let reward = spec.reward.as_deref().map(|name| reward_channel(name, body)).transpose()?;
+        let others = body.observation.iter().enumerate().filter(|(index, _)| Some(*index) != reward);
+        let sensors = others.map(|(_, channel)| if channel.kind == ChannelKind::Linear { 1 } else { 2 }).sum();
+        let options = Options { sensors, motors: body.action.len(), boundary: spec.boundary, seed, patterns: spec.patterns };
+        Self::from_origin(Arc::new(Origin { spec: spec.clone(), options, body: body.clone(), reward }), device)
     }
 
     fn from_origin(origin: Arc<Origin>, device: &Device) -> Result<Self> {
@@ -60,6 +66,15 @@ impl FieldBrain {
     }
 }
 
+/// Where the reward is among the observation's channels.
+fn reward_channel(name: &str, body: &BodySpec) -> Result<usize> {
+    let is_it = |channel: &ObservationChannel| channel.name == name && channel.kind == ChannelKind::Linear;
+    body.observation.iter().position(is_it).ok_or_else(|| {
+        let known: Vec<&str> = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| channel.name).collect();
+        Error::invalid(format!("field: reward {name:?} is no linear channel of body {}; known: {}", body.name, known.join(", ")))
+    })
+}
+
 impl Brain for FieldBrain {
     fn name(&self) -> &'static str {
         "field"
@@ -67,8 +82,10 @@ impl Brain for FieldBrain {
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
         self.sensors.clear();
-        for (channel, value) in self.origin.body.observation.iter().zip(observation) {
+        let mut reward = 0.0;
+        for (index, (channel, value)) in self.origin.body.observation.iter().zip(observation).enumerate() {
             match channel.kind {
+                _ if self.origin.reward == Some(index) => reward = value / channel.scale,
                 ChannelKind::Linear => self.sensors.push(value / channel.scale),
                 ChannelKind::Angle { rad_per_unit } => {
                     let (sine, cosine) = (f64::from(*value) * rad_per_unit).sin_cos();
@@ -76,7 +93,7 @@ impl Brain for FieldBrain {
                 }
             }
         }
-        let report = self.simulation.tick(&self.sensors, 0.0)?;
+        let report = self.simulation.tick(&self.sensors, reward)?;
         for ((action, motor), channel) in action.iter_mut().zip(&report.motors).zip(&self.origin.body.action) {
             *action = channel.low + (channel.high - channel.low) * (0.5 + 0.5 * motor);
         }
@@ -88,7 +105,7 @@ impl Brain for FieldBrain {
     }
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
-        let state = State::from_snapshot(self.simulation.shape(), snapshot)?;
+        let state = State::from_snapshot(self.simulation.shape(), self.origin.options.patterns, snapshot)?;
         self.simulation.set_state(&state)
     }
 

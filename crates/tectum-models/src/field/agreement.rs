@@ -37,7 +37,7 @@ impl Difference {
     }
 }
 
-/// The worst differences of field, means, motors, memory and modulation after a cycle.
+/// The worst differences of field, means, library, motors, memory and modulation after a cycle.
 ///
 /// # Panics
 /// If the two are of different shapes: a mistake in the calling code.
@@ -51,6 +51,8 @@ pub fn differences(expected: &Outcome, after: &State, report: &Report, saturatio
         worst("field", &after.field, &expected.field, scale, FIELD_TOLERANCE),
         worst("sites", &after.sites, &expected.sites, scale, FIELD_TOLERANCE),
         worst("regions", &after.descriptor, &expected.descriptor, scale, FIELD_TOLERANCE),
+        worst("library", &after.library, &expected.library, scale, FIELD_TOLERANCE),
+        worst("traits", &after.traits, &expected.traits, size, NUMBER_TOLERANCE),
         worst("motors", &report.motors, &expected.motors, size, NUMBER_TOLERANCE),
         worst("memory", &after.memory, &expected.memory, size, NUMBER_TOLERANCE),
         worst("modulation", &told, &modulation, size, NUMBER_TOLERANCE),

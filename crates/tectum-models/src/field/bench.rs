@@ -47,7 +47,7 @@ struct Life {
 
 impl Life {
     fn new(cells: usize, channels: usize, device: &Device) -> Result<Self> {
-        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1 };
+        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: 0 };
         Ok(Self { field: Simulation::new(Shape::new([cells; 3], channels)?, options, device)?, sensors: vec![0.0; SENSORS] })
     }
 }

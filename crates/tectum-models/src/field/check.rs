@@ -39,6 +39,8 @@ pub struct CheckReport {
     pub agreement: Vec<Difference>,
     /// Cycles compared with the reference.
     pub compared: usize,
+    /// Cycles in which the device's library chose otherwise, by less than a near-tie.
+    pub recall_ties: usize,
     /// Places that the device chose otherwise, each with the reference's and with how far apart their scores are.
     pub ties: Vec<(Place, Place, f64)>,
 }
@@ -57,6 +59,7 @@ pub fn check(shape: Shape, options: Options, device: &Device, compared: usize) -
         transfer_bytes: [0; 2],
         agreement: Vec::new(),
         compared,
+        recall_ties: 0,
         ties: Vec::new(),
     };
     for _ in 0..compared {
@@ -83,7 +86,13 @@ fn compare(field: &mut Simulation, report: &mut CheckReport) -> Result<()> {
     let after = field.state()?;
     let cycle = Cycle { shape: field.shape(), options: field.options(), coefficients: field.coefficients(), sensors: &sensors, reward: 0.5 };
     let place = accepted(&cycle, &before, &told, report)?;
-    let found = differences(&cycle.advance(&before, Some(place)), &after, &told, field.coefficients().saturation);
+    let short = cycle.recall_short(&before, &told.recall);
+    if short >= TIE {
+        let what = format!("field: the library of cycle {} chose {:?}, {short} worse than the reference", before.cycle, told.recall);
+        return Err(Error::new(ErrorKind::Mismatch, what));
+    }
+    report.recall_ties += usize::from(told.recall != cycle.recall(&before));
+    let found = differences(&cycle.advance(&before, Some(place), Some(&told.recall)), &after, &told, field.coefficients().saturation);
     if let Some(far) = found.iter().find(|difference| !difference.is_within()) {
         let Difference { what, at, found, expected, .. } = far;
         return Err(Error::new(ErrorKind::Mismatch, format!("field: {what} {at} is {found} after cycle {}, the reference has {expected}", before.cycle)));

@@ -31,6 +31,14 @@ pub struct Coefficients {
     pub exploration: f32,
     /// m: what the field saturates at, ½ to 10⁶.
     pub saturation: f32,
+    /// γ: how strongly the field is pulled to what the library recalls, 0 to ½.
+    pub recall: f32,
+    /// θ: the cosine from which on a pattern is familiar, so that it is not stored, 0 to 1.
+    pub familiar: f32,
+    /// β: how strongly each attractor pulls, 0 to 0.02.
+    pub attraction: f32,
+    /// The most that a strategic pattern takes of the temporal channels, 0 to 1.
+    pub strategy: f32,
 }
 
 impl Default for Coefficients {
@@ -49,6 +57,10 @@ impl Default for Coefficients {
             echo: 1.0,
             exploration: 1.0,
             saturation: 2.0,
+            recall: 0.01,
+            familiar: 0.95,
+            attraction: 0.01,
+            strategy: 0.3,
         }
     }
 }
@@ -71,6 +83,10 @@ impl Coefficients {
             ("echo", self.echo, 0.0, 1.0),
             ("exploration", self.exploration, 0.0, 1.0),
             ("saturation", self.saturation, 0.5, 1e6),
+            ("recall", self.recall, 0.0, 0.5),
+            ("familiar", self.familiar, 0.0, 1.0),
+            ("attraction", self.attraction, 0.0, 0.02),
+            ("strategy", self.strategy, 0.0, 1.0),
         ];
         for (name, value, low, high) in ranges {
             if !(low..=high).contains(&value) {

@@ -5,7 +5,9 @@ mod evolve;
 mod noise;
 mod place;
 mod pool;
+mod recall;
 mod sense;
+mod similarity;
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,6 +17,23 @@ use super::layout;
 
 /// Device code of the draw, put before what uses it.
 const DRAW: &str = include_str!("../../kernels/field_draw.wgsl");
+/// Device code of the present pattern, put before what uses it.
+const OCTANT: &str = include_str!("../../kernels/field_octant.wgsl");
+
+/// Products of the present pattern with all that are kept.
+pub static SIMILARITY: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    let builder = Kernel::define("field_similarity").read("descriptor", DType::F32).read("library", DType::F32);
+    let builder = builder.read("traits", DType::F32).write("products", DType::F32);
+    finish(builder, &["kept", "content"], &[OCTANT, include_str!("../../kernels/field_similarity.wgsl")], similarity::native)
+});
+
+/// What the library recalls, and what it takes up.
+pub static RECALL: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    let builder = Kernel::define("field_recall").prelude(Prelude::Tree).read("live", DType::U32).read("descriptor", DType::F32);
+    let builder = ["products", "library", "traits", "memory"].into_iter().fold(builder, |builder, name| builder.read_write(name, DType::F32));
+    let builder = builder.write("pull", DType::F32);
+    finish(builder, &["patterns", "content", "channels"], &[OCTANT, include_str!("../../kernels/field_recall.wgsl")], recall::native)
+});
 
 /// Prediction, error and modulation.
 pub static SENSE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
@@ -60,7 +79,7 @@ pub static NOISE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 
 /// The kernels of the field brain.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    [&SENSE, &PLACE, &EVOLVE, &POOL, &ACT, &NOISE].map(|kernel| Arc::clone(kernel)).to_vec()
+    [&SIMILARITY, &RECALL, &SENSE, &PLACE, &EVOLVE, &POOL, &ACT, &NOISE].map(|kernel| Arc::clone(kernel)).to_vec()
 }
 
 fn finish(builder: KernelBuilder, params: &[&'static str], bodies: &[&str], native: fn(&NativeCall<'_>)) -> Arc<Kernel> {

@@ -8,6 +8,17 @@ pub const MOST_SENSORS: usize = 256;
 pub const MOST_MOTORS: usize = 16;
 /// The most content channels of a field.
 pub const MOST_CONTENT: usize = 176;
+/// The most patterns of a library.
+pub const MOST_PATTERNS: usize = 4096;
+/// Attractors of a library, kept after its patterns.
+pub const ATTRACTORS: usize = 20;
+/// Patterns that are recalled together.
+pub const TOP: usize = 8;
+/// Equal parts of the field that a pattern is the mean content of.
+pub const OCTANTS: usize = 8;
+/// Numbers kept of a pattern beside itself: its length, 0 in a free place; its age in cycles, use and reward, or an attractor's
+/// strength, nothing and sign.
+pub const TRAIT_WORDS: usize = 4;
 /// Sums of a row: content, its size, its square, the first cell, the last, size of temporal, two idle.
 pub const ROW_WORDS: usize = 8;
 
@@ -39,6 +50,10 @@ words! { LIVE:
     LIVE_MOMENTUM = 21;
     LIVE_WANDER = 22;
     LIVE_PHASES = 24;
+    LIVE_RECALL = 32;
+    LIVE_FAMILIAR = 33;
+    LIVE_ATTRACTION = 34;
+    LIVE_STRATEGY = 35;
     LIVE_SENSORS = 64;
     LIVE_WORDS = LIVE_SENSORS + MOST_SENSORS;
 }
@@ -82,10 +97,20 @@ words! { MEMORY:
     MEMORY_IDLE = 7;
     MEMORY_SIMILARITY = 8;
     MEMORY_TEMPORAL = 9;
+    MEMORY_PULL = 10;
+    MEMORY_STRATEGIC_WEIGHT = 11;
+    MEMORY_STRATEGIC_DRIVE = 12;
     MEMORY_MOTORS = 16;
+    MEMORY_TOP = 32;
+    MEMORY_SCORES = MEMORY_TOP + TOP;
+    MEMORY_NEAREST = 48;
+    MEMORY_STORED = 49;
+    MEMORY_ATTRACTOR = 50;
+    MEMORY_KEPT = 51;
     MEMORY_HISTORY = 64;
     MEMORY_TRUST = MEMORY_HISTORY + 3 * MOST_SENSORS;
-    MEMORY_WORDS = MEMORY_TRUST + MOST_SENSORS;
+    MEMORY_STRATEGIC = MEMORY_TRUST + MOST_SENSORS;
+    MEMORY_WORDS = MEMORY_STRATEGIC + 64;
 }
 
 words! { REPORT:
@@ -104,13 +129,27 @@ words! { REPORT:
     REPORT_SIZE = 28;
     REPORT_VARIANCE = 29;
     REPORT_GRADIENT = 30;
+    REPORT_TOP = 33;
+    REPORT_NEAREST = REPORT_TOP + TOP;
+    REPORT_STORED = REPORT_NEAREST + 1;
+    REPORT_ATTRACTOR = REPORT_NEAREST + 2;
+    REPORT_KEPT = REPORT_NEAREST + 3;
     REPORT_WORDS = 64;
 }
 
 /// The constants of device code.
 pub fn wgsl() -> String {
     let mut text = String::new();
-    let sizes = [("MOST_SENSORS", MOST_SENSORS), ("MOST_MOTORS", MOST_MOTORS), ("MOST_CONTENT", MOST_CONTENT), ("ROW_WORDS", ROW_WORDS)];
+    let sizes = [
+        ("MOST_SENSORS", MOST_SENSORS),
+        ("MOST_MOTORS", MOST_MOTORS),
+        ("MOST_CONTENT", MOST_CONTENT),
+        ("ROW_WORDS", ROW_WORDS),
+        ("TRAIT_WORDS", TRAIT_WORDS),
+        ("ATTRACTORS", ATTRACTORS),
+        ("TOP", TOP),
+        ("OCTANTS", OCTANTS),
+    ];
     for (name, value) in [LIVE, CONTROL, MEMORY, REPORT].into_iter().flatten().chain(&sizes) {
         let _ = writeln!(text, "const {name} = {value}u;");
     }

@@ -1,12 +1,14 @@
 //! A cycle in float64, plain and slow, from `docs/field.md` alone: what every device is held against.
 
+mod recall;
+
 use tectum::Boundary;
 
 use super::coefficients::Coefficients;
 use super::draw::{draw, key};
 use super::layout::*;
 use super::shape::{DYNAMICS, REGIONS, Shape};
-use super::simulation::{Options, PlaceKind};
+use super::simulation::{Options, PlaceKind, Recall};
 use super::state::{State, means};
 use super::waves::Waves;
 
@@ -21,8 +23,14 @@ pub struct Outcome {
     pub sites: Vec<f64>,
     /// Mean content of the regions.
     pub descriptor: Vec<f64>,
+    /// Patterns and attractors of the library.
+    pub library: Vec<f64>,
+    /// What is kept of each beside it.
+    pub traits: Vec<f64>,
     /// The motors.
     pub motors: Vec<f64>,
+    /// What the library chose.
+    pub recall: Recall,
     /// Where the pattern was imprinted.
     pub place: Place,
     /// Differences between end slices.
@@ -78,6 +86,8 @@ struct Modulation {
     retention: f64,
     region_errors: [Option<f64>; REGIONS],
     pattern: Vec<f64>,
+    /// T by octant.
+    pull: Vec<f64>,
 }
 
 fn ramp(x: f64, low: f64, high: f64) -> f64 {
@@ -89,13 +99,16 @@ fn sigmoid(x: f64) -> f64 {
 }
 
 impl Cycle<'_> {
-    /// Advances a state by one cycle; the place is taken as given if there is one, so that a near-tie does not hide the rest.
-    pub fn advance(&self, state: &State, given: Option<Place>) -> Outcome {
+    /// Advances a state by one cycle; the place and what the library chose are taken as given if they are, so that a near-tie does
+    /// not hide the rest.
+    pub fn advance(&self, state: &State, given: Option<Place>, recall: Option<&Recall>) -> Outcome {
         let mut memory: Vec<f64> = state.memory.iter().map(|v| f64::from(*v)).collect();
         let moved = memory[MEMORY_MOTORS..][..self.options.motors].to_vec();
-        let modulation = self.modulate(state, &mut memory);
+        let recall = recall.cloned().unwrap_or_else(|| self.recall(state));
+        let (library, traits, pull) = self.remember(state, &recall, &mut memory);
+        let modulation = Modulation { pull, ..self.modulate(state, &mut memory) };
         let place = given.unwrap_or_else(|| self.place(state, &modulation.pattern)[0].0);
-        let field = self.evolve(state, &modulation, place, &moved);
+        let field = self.evolve(state, &modulation, place, &memory, &moved);
         let sites = means(self.shape, &field, self.shape.sites());
         let descriptor = means(self.shape, &field, [4; 3]);
         let gradient = self.statistics(&field, &mut memory);
@@ -103,7 +116,7 @@ impl Cycle<'_> {
         memory[MEMORY_MOTORS..][..MOST_MOTORS].fill(0.0);
         memory[MEMORY_MOTORS..][..motors.len()].copy_from_slice(&motors);
         let Modulation { drive, explore, novelty, error_mean: error, intensity, .. } = modulation;
-        Outcome { field, memory, sites, descriptor, motors, place, gradient, explore, novelty, error, intensity, drive }
+        Outcome { field, memory, sites, descriptor, library, traits, motors, recall, place, gradient, explore, novelty, error, intensity, drive }
     }
 
     /// Steps 1 and 2.
@@ -162,6 +175,7 @@ impl Cycle<'_> {
             retention: f64::from(self.coefficients.retention) * (0.999 - 0.01 * norm),
             region_errors: std::array::from_fn(|region| mean_of(errors.iter().skip(region).step_by(REGIONS)).map(|error| error.min(1.0))),
             pattern: (0..content).map(|c| mean_of(sensors.iter().skip(c).step_by(content)).unwrap_or(0.0)).collect(),
+            pull: vec![0.0; OCTANTS * content],
         }
     }
 
@@ -214,7 +228,7 @@ impl Cycle<'_> {
     }
 
     /// Step 4.
-    fn evolve(&self, state: &State, modulation: &Modulation, place: Place, moved: &[f64]) -> Vec<f64> {
+    fn evolve(&self, state: &State, modulation: &Modulation, place: Place, memory: &[f64], moved: &[f64]) -> Vec<f64> {
         let (cells, channels, content) = (self.shape.cells(), self.shape.channels(), self.shape.content());
         let waves = Waves::new(self.options.seed);
         let phases = waves.phases(state.cycle);
@@ -236,6 +250,14 @@ impl Cycle<'_> {
                     let last = channels - DYNAMICS;
                     cell[last - 2] += 0.3 * echo * (moved[0] * along(2) + moved.get(1).unwrap_or(&0.0) * along(1));
                     cell[last - 1] += 0.2 * echo * moved.iter().map(|m| m.abs()).sum::<f64>() / moved.len() as f64;
+                    let weight = memory[MEMORY_STRATEGIC_WEIGHT];
+                    let pattern = &memory[MEMORY_STRATEGIC..][..self.shape.temporal()];
+                    cell[content..last].iter_mut().zip(pattern).for_each(|(v, pattern)| *v = (1.0 - weight) * *v + weight * pattern);
+                    let octant = [x, y, z].into_iter().zip(cells).fold(0, |octant, (place, size)| 2 * octant + 2 * place / size);
+                    for (c, v) in cell[..content].iter_mut().enumerate() {
+                        let here = f64::from(state.field[at + c]);
+                        *v += modulation.pull[octant * content + c] - memory[MEMORY_PULL] * here + 0.2 * memory[MEMORY_STRATEGIC_DRIVE];
+                    }
                     let saturation = f64::from(self.coefficients.saturation);
                     cell[..last].iter_mut().for_each(|v| *v = saturation * (*v / saturation).tanh());
                 }
@@ -349,7 +371,7 @@ impl Cycle<'_> {
             let raw = match j {
                 0 => 5.0 * gradient[0],
                 1 => 5.0 * gradient[1],
-                2 => 0.0,
+                2 => memory[MEMORY_TEMPORAL] * memory[MEMORY_STRATEGIC_WEIGHT] / 0.3,
                 3 => 0.5 * gradient[2],
                 _ => 0.1 * noise(2 * j),
             };

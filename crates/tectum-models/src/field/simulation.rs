@@ -1,18 +1,21 @@
 //! A field that runs: its state on one device, cycle after cycle, two plans in turn over the same buffers.
 //!
 //! ```text
-//! sensors → sense → place → evolve → pool → act → motors
+//! (similarity → recall →) sensors → sense → place → evolve → pool → act → motors
 //! ```
 
 use tectum::{Boundary, DType, Device, Error, Executable, LaunchTime, Plan, PlanBuilder, PlanWork, Result, RunStats, View};
 
 use super::coefficients::Coefficients;
 use super::draw::key;
-use super::kernels::{ACT, EVOLVE, PLACE, POOL, SENSE};
+use super::kernels::{ACT, EVOLVE, PLACE, POOL, RECALL, SENSE, SIMILARITY};
 use super::layout::*;
 use super::shape::{REGIONS, Shape};
-use super::state::State;
+use super::state::{State, library_lengths};
 use super::waves::Waves;
+
+/// Patterns that a workgroup compares at once.
+const ROWS_PER_GROUP: usize = 16;
 
 /// How a field is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,18 +28,23 @@ pub struct Options {
     pub boundary: Boundary,
     /// What the first state, noise and waves are drawn from.
     pub seed: u64,
+    /// Places of the library of patterns, 0 (there is none) to 4,096.
+    pub patterns: usize,
 }
 
 impl Options {
     /// Checks the numbers.
     ///
     /// # Errors
-    /// `Invalid` for more sensors or motors than a field has, or none.
+    /// `Invalid` for more sensors or motors than a field has, or none; for more patterns than a library has.
     pub fn check(&self) -> Result<()> {
         for (name, number, most) in [("sensors", self.sensors, MOST_SENSORS), ("motors", self.motors, MOST_MOTORS)] {
             if !(1..=most).contains(&number) {
                 return Err(Error::invalid(format!("field: {number} {name}; needs 1 to {most}")));
             }
+        }
+        if self.patterns > MOST_PATTERNS {
+            return Err(Error::invalid(format!("field: a library of {} patterns; needs 0 to {MOST_PATTERNS}", self.patterns)));
         }
         Ok(())
     }
@@ -58,6 +66,21 @@ pub enum PlaceKind {
 impl PlaceKind {
     /// All of them, in the order of their codes.
     pub const ALL: [PlaceKind; 4] = [Self::Existing, Self::Resonant, Self::Correlated, Self::Emptiest];
+}
+
+/// What the library did in a cycle; patterns and attractors by the numbers of their places.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recall {
+    /// The pattern most like the present one; none in an empty library.
+    pub nearest: Option<usize>,
+    /// The patterns of the greatest scores, the greatest first.
+    pub top: Vec<usize>,
+    /// Where the present pattern was stored; none if it was familiar.
+    pub stored: Option<usize>,
+    /// Where it was stored as an attractor; none without a reward.
+    pub attractor: Option<usize>,
+    /// Patterns in the library after the cycle.
+    pub kept: usize,
 }
 
 /// What a cycle did, in the letters of `docs/field.md`.
@@ -91,6 +114,8 @@ pub struct Report {
     pub variance: f32,
     /// Differences of mean content between the end slices along X, Y and Z.
     pub gradient: [f32; 3],
+    /// What the library did; nothing without one.
+    pub recall: Recall,
 }
 
 /// The slots of a cycle's plan.
@@ -102,6 +127,8 @@ struct Views {
     sites: View,
     descriptor: View,
     pull: View,
+    /// The library and its traits.
+    library: Option<[View; 2]>,
     report: View,
 }
 
@@ -138,13 +165,14 @@ impl Simulation {
         let work = there.work();
         let there = there.compile(device)?;
         let (back, _) = record(&shape, &options, &waves, true)?;
-        let states = [views.fields[0], views.fields[1], views.memory, views.sites, views.descriptor, views.pull];
+        let kept = views.library.into_iter().flatten();
+        let states: Vec<View> = [views.fields[0], views.fields[1], views.memory, views.sites, views.descriptor, views.pull].into_iter().chain(kept).collect();
         let buffers = states.iter().map(|view| there.state_buffer(*view)).collect::<Result<Vec<_>>>()?;
         let shared: Vec<_> = states.into_iter().zip(&buffers).collect();
         let back = back.compile_with(device, &shared)?;
         let mut simulation =
             Self { shape, options, coefficients: Coefficients::default(), seed: options.seed, cycle: 0, waves, cycles: [there, back], views, stats: RunStats::default(), work };
-        simulation.set_state(&State::new(&shape, options.seed))?;
+        simulation.set_state(&State::new(&shape, options.seed).with_patterns(&shape, options.patterns))?;
         Ok(simulation)
     }
 
@@ -231,6 +259,7 @@ impl Simulation {
     /// What the device reports.
     pub fn state(&self) -> Result<State> {
         let run = &self.cycles[0];
+        let kept = |index: usize| self.views.library.map_or(Ok(Vec::new()), |views| run.read_state(views[index]));
         Ok(State {
             cycle: self.cycle,
             seed: self.seed,
@@ -238,6 +267,8 @@ impl Simulation {
             memory: run.read_state(self.views.memory)?,
             sites: run.read_state(self.views.sites)?,
             descriptor: run.read_state(self.views.descriptor)?,
+            library: kept(0)?,
+            traits: kept(1)?,
         })
     }
 
@@ -251,6 +282,10 @@ impl Simulation {
         run.write_state(self.views.memory, &state.memory)?;
         run.write_state(self.views.sites, &state.sites)?;
         run.write_state(self.views.descriptor, &state.descriptor)?;
+        if let Some([library, traits]) = self.views.library {
+            run.write_state(library, &state.library)?;
+            run.write_state(traits, &state.traits)?;
+        }
         (self.cycle, self.seed) = (state.cycle, state.seed);
         Ok(())
     }
@@ -279,6 +314,10 @@ pub(super) fn live_words(cycle: u64, seed: u64, waves: &Waves, coefficients: &Co
         (LIVE_ECHO, c.echo),
         (LIVE_EXPLORATION, c.exploration),
         (LIVE_SATURATION, c.saturation),
+        (LIVE_RECALL, c.recall),
+        (LIVE_FAMILIAR, c.familiar),
+        (LIVE_ATTRACTION, c.attraction),
+        (LIVE_STRATEGY, c.strategy),
     ];
     singles.into_iter().for_each(|(at, value)| set(at, value));
     for axis in 0..3 {
@@ -295,6 +334,7 @@ pub(super) fn live_words(cycle: u64, seed: u64, waves: &Waves, coefficients: &Co
 }
 
 fn read_report(words: &[f32], motors: usize) -> Report {
+    let number = |at: usize| (words[at] >= 0.0).then_some(words[at] as usize);
     Report {
         motors: words[REPORT_MOTORS..][..motors].to_vec(),
         drive: words[REPORT_DRIVE],
@@ -310,6 +350,13 @@ fn read_report(words: &[f32], motors: usize) -> Report {
         size: words[REPORT_SIZE],
         variance: words[REPORT_VARIANCE],
         gradient: [0, 1, 2].map(|axis| words[REPORT_GRADIENT + axis]),
+        recall: Recall {
+            nearest: number(REPORT_NEAREST),
+            top: (REPORT_TOP..REPORT_TOP + TOP).filter_map(number).collect(),
+            stored: number(REPORT_STORED),
+            attractor: number(REPORT_ATTRACTOR),
+            kept: number(REPORT_KEPT).unwrap_or(0),
+        },
     }
 }
 
@@ -319,6 +366,8 @@ fn record(shape: &Shape, options: &Options, waves: &Waves, is_back: bool) -> Res
     let content = shape.content();
     let [nx, ny, nz] = shape.cells().map(|size| size as u32);
     let sites = shape.sites();
+    let [library, traits] = library_lengths(shape, options.patterns);
+    let is_kept = options.patterns > 0;
     let views = Views {
         live: plan.input("live", DType::U32, LIVE_WORDS),
         fields: ["field", "other field"].map(|name| plan.state(name, DType::F32, shape.elements())),
@@ -326,6 +375,7 @@ fn record(shape: &Shape, options: &Options, waves: &Waves, is_back: bool) -> Res
         sites: plan.state("sites", DType::F32, sites.iter().product::<usize>() * content),
         descriptor: plan.state("descriptor", DType::F32, REGIONS * content),
         pull: plan.state("pull", DType::F32, REGIONS * content),
+        library: is_kept.then(|| [plan.state("library", DType::F32, library), plan.state("traits", DType::F32, traits)]),
         report: plan.output("report", DType::F32, REPORT_WORDS),
     };
     let tables = plan.constant("waves", &waves.tables(shape));
@@ -336,6 +386,13 @@ fn record(shape: &Shape, options: &Options, waves: &Waves, is_back: bool) -> Res
 
     let [channels, block, content] = [shape.channels(), shape.block(), content].map(|number| number as u32);
     let [sensors, motors] = [options.sensors, options.motors].map(|number| number as u32);
+    if let Some([library, traits]) = views.library {
+        let kept = options.patterns + ATTRACTORS;
+        let products = plan.temp(DType::F32, kept);
+        plan.launch(&SIMILARITY, &[views.descriptor, library, traits, products], &[kept as u32, content], kept.div_ceil(ROWS_PER_GROUP) as u32)?;
+        let bound = [views.live, views.descriptor, products, library, traits, views.memory, views.pull];
+        plan.launch(&RECALL, &bound, &[options.patterns as u32, content, channels], 1)?;
+    }
     plan.launch(&SENSE, &[views.live, views.descriptor, views.memory, control], &[sensors, motors, content, channels], 1)?;
     let [sites_x, sites_y, sites_z] = sites.map(|size| size as u32);
     plan.launch(&PLACE, &[views.sites, control], &[sites_x, sites_y, sites_z, content, block], 1)?;

@@ -27,6 +27,10 @@ pub struct State {
     pub sites: Vec<f32>,
     /// Mean content of the regions, [64, content].
     pub descriptor: Vec<f32>,
+    /// The library's patterns, then its attractors, [patterns + 20, 8, content]; empty without a library.
+    pub library: Vec<f32>,
+    /// What is kept of each beside it, [patterns + 20, 4].
+    pub traits: Vec<f32>,
 }
 
 impl State {
@@ -49,9 +53,20 @@ impl State {
         memory[MEMORY_CONFIDENCE] = FIRST_CONFIDENCE;
         memory[MEMORY_ERROR] = FIRST_ERROR;
         memory[MEMORY_TRUST..][..MOST_SENSORS].fill(FIRST_CONFIDENCE);
-        let mut state = Self { cycle: 0, seed, field: (0..shape.elements()).map(element).collect(), memory, sites: Vec::new(), descriptor: Vec::new() };
+        memory[MEMORY_TOP..][..TOP].fill(-1.0);
+        [MEMORY_NEAREST, MEMORY_STORED, MEMORY_ATTRACTOR].into_iter().for_each(|at| memory[at] = -1.0);
+        let field = (0..shape.elements()).map(element).collect();
+        let mut state = Self { cycle: 0, seed, field, memory, sites: Vec::new(), descriptor: Vec::new(), library: Vec::new(), traits: Vec::new() };
         state.settle(shape);
         state
+    }
+
+    /// The same with an empty library of so many patterns, of none for 0.
+    #[must_use]
+    pub fn with_patterns(mut self, shape: &Shape, patterns: usize) -> Self {
+        let [library, traits] = library_lengths(shape, patterns);
+        (self.library, self.traits) = (vec![0.0; library], vec![0.0; traits]);
+        self
     }
 
     /// Makes statistics and means anew from the field, after it was changed from outside.
@@ -83,14 +98,18 @@ impl State {
         snapshot.insert("cycle", Array::U64(vec![self.cycle, self.seed]));
         let arrays = [("field", &self.field), ("memory", &self.memory), ("sites", &self.sites), ("descriptor", &self.descriptor)];
         arrays.into_iter().for_each(|(name, data)| snapshot.insert(name, Array::F32(data.clone())));
+        if !self.library.is_empty() {
+            snapshot.insert("library", Array::F32(self.library.clone()));
+            snapshot.insert("traits", Array::F32(self.traits.clone()));
+        }
         snapshot
     }
 
-    /// Reads the state of a field of a shape.
+    /// Reads the state of a field of a shape with a library of so many patterns.
     ///
     /// # Errors
     /// `Data`, naming the array that is missing, of another shape, or not finite.
-    pub fn from_snapshot(shape: &Shape, snapshot: &Snapshot) -> Result<Self> {
+    pub fn from_snapshot(shape: &Shape, patterns: usize, snapshot: &Snapshot) -> Result<Self> {
         let [x, y, z] = shape.cells().map(|size| size as u64);
         let told = snapshot.u64("shape", 4)?;
         if told != [x, y, z, shape.channels() as u64] {
@@ -106,6 +125,8 @@ impl State {
         let counts = snapshot.u64("cycle", 2)?;
         let content = shape.content();
         let sites: usize = shape.sites().into_iter().product();
+        let optional = |name: &str, len: usize| if len == 0 { Ok(Vec::new()) } else { array(name, len) };
+        let [library, traits] = library_lengths(shape, patterns);
         Ok(Self {
             cycle: counts[0],
             seed: counts[1],
@@ -113,8 +134,16 @@ impl State {
             memory: array("memory", MEMORY_WORDS)?,
             sites: array("sites", sites * content)?,
             descriptor: array("descriptor", REGIONS * content)?,
+            library: optional("library", library)?,
+            traits: optional("traits", traits)?,
         })
     }
+}
+
+/// Numbers of a library's patterns and attractors, and of their traits; none without patterns.
+pub(super) fn library_lengths(shape: &Shape, patterns: usize) -> [usize; 2] {
+    let rows = if patterns == 0 { 0 } else { patterns + ATTRACTORS };
+    [rows * OCTANTS * shape.content(), rows * TRAIT_WORDS]
 }
 
 /// Mean content of the field's equal parts, so many along each axis.

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod analytic;
+mod library;
 mod worked;
 
 use tectum::{Boundary, Device};
@@ -23,7 +24,7 @@ fn devices() -> Vec<Device> {
 }
 
 fn options(sensors: usize) -> Options {
-    Options { sensors, motors: 6, boundary: Boundary::Clamp, seed: 7 }
+    Options { sensors, motors: 6, boundary: Boundary::Clamp, seed: 7, patterns: 0 }
 }
 
 /// An observation that hangs on the cycle: slow sines, with all sensors silent for a while now and then.
@@ -48,6 +49,10 @@ fn only_diffusion(diffusion: [f32; 3]) -> Coefficients {
         echo: 0.0,
         exploration: 0.0,
         saturation: 1e6,
+        recall: 0.0,
+        familiar: 1.0,
+        attraction: 0.0,
+        strategy: 0.0,
     }
 }
 
@@ -106,6 +111,7 @@ fn impossible_shapes_and_counts_are_refused() {
     let shape = Shape::new([8; 3], 32).expect("a field");
     assert!(Simulation::new(shape, options(0), &cpu()).is_err());
     assert!(Simulation::new(shape, options(257), &cpu()).is_err());
+    assert!(Simulation::new(shape, Options { patterns: 4097, ..options(1) }, &cpu()).is_err());
     assert!(Simulation::new(shape, Options { motors: 17, ..options(1) }, &cpu()).is_err());
     let mut field = Simulation::new(shape, options(3), &cpu()).expect("it compiles");
     assert!(field.tick(&[0.0; 2], 0.0).is_err());
@@ -114,32 +120,38 @@ fn impossible_shapes_and_counts_are_refused() {
 #[test]
 fn a_snapshot_goes_on_exactly() {
     let shape = Shape::new([8, 8, 16], 64).expect("a field");
-    for device in devices() {
-        let mut field = Simulation::new(shape, options(5), &device).expect("it compiles");
+    for (device, patterns) in devices().into_iter().flat_map(|device| [(device.clone(), 0), (device, 8)]) {
+        let options = Options { patterns, ..options(5) };
+        let mut field = Simulation::new(shape, options, &device).expect("it compiles");
         let run = |field: &mut Simulation, cycles: u64| (0..cycles).map(|_| field.tick(&observation(field.cycle(), 5), 0.3).expect("it runs")).collect::<Vec<_>>();
         run(&mut field, 33);
         let snapshot = field.state().expect("readable").to_snapshot(&shape);
+        assert_eq!(field.state().expect("readable").traits.len(), if patterns == 0 { 0 } else { 4 * (8 + 20) });
         let expected = (run(&mut field, 20), field.state().expect("readable"));
         let bytes = snapshot.to_bytes().expect("it can be encoded");
-        let state = State::from_snapshot(&shape, &crate::snapshot::Snapshot::parse(&bytes).expect("whole")).expect("of this shape");
-        let mut other = Simulation::new(shape, options(5), &device).expect("it compiles");
+        let state = State::from_snapshot(&shape, patterns, &crate::snapshot::Snapshot::parse(&bytes).expect("whole")).expect("of this shape");
+        let mut other = Simulation::new(shape, options, &device).expect("it compiles");
         other.set_state(&state).expect("it fits");
         assert_eq!((run(&mut other, 20), other.state().expect("readable")), expected, "on {}", device.info().id);
         let larger = Shape::new([8, 8, 8], 64).expect("a field");
-        assert!(State::from_snapshot(&larger, &snapshot).expect_err("another shape").to_string().contains("field of"));
+        assert!(State::from_snapshot(&larger, patterns, &snapshot).expect_err("another shape").to_string().contains("field of"));
+        if patterns > 0 {
+            assert!(State::from_snapshot(&shape, 9, &snapshot).expect_err("a larger library").to_string().contains("library"));
+        }
     }
 }
 
 #[test]
-fn a_cycle_is_one_transfer_each_way_and_five_launches() {
+fn a_cycle_is_one_transfer_each_way_and_five_launches_or_seven_with_a_library() {
     let shape = Shape::new([8; 3], 64).expect("a field");
-    for device in devices() {
-        let mut field = Simulation::new(shape, options(5), &device).expect("it compiles");
+    for (device, patterns) in devices().into_iter().flat_map(|device| [(device.clone(), 0), (device, 64)]) {
+        let mut field = Simulation::new(shape, Options { patterns, ..options(5) }, &device).expect("it compiles");
         for _ in 0..3 {
             field.tick(&observation(field.cycle(), 5), 0.0).expect("it runs");
             let stats = field.stats();
             let expected = if device.info().id == "cpu" { 0 } else { 1 };
-            assert_eq!((stats.transfers_up, stats.transfers_down, stats.launches), (expected, expected, 5), "on {}", device.info().id);
+            let launches = if patterns == 0 { 5 } else { 7 };
+            assert_eq!((stats.transfers_up, stats.transfers_down, stats.launches), (expected, expected, launches), "on {}", device.info().id);
             assert_eq!(stats.fallbacks, 0);
         }
     }

@@ -136,7 +136,7 @@ impl BrainSpec {
         match &mut spec {
             Self::Mppi(mppi) => mppi.read(&mut section, body)?,
             Self::Field(field) => {
-                field.read(&mut section)?;
+                field.read(&mut section, body)?;
                 field.check().map_err(|error| source.error(&place, error))?;
             }
             _ => {}

@@ -4,6 +4,7 @@ use serde::{Serialize, Serializer};
 use tectum::{Boundary, Result};
 
 use super::document::Section;
+use crate::body::{BodySpec, ChannelKind};
 use crate::field::{Coefficients, Shape};
 
 /// Names of what lies outside a field.
@@ -19,6 +20,12 @@ pub struct FieldSpec {
     /// What lies outside.
     #[serde(serialize_with = "boundary_name")]
     pub boundary: Boundary,
+    /// Places of its library of patterns, 0 for none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub patterns: usize,
+    /// The observation channel that is the reward, in its scale; it is no sensor then. Without one the reward is 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reward: Option<String>,
     /// Coefficients that differ from their defaults, by name.
     #[serde(skip_serializing_if = "CoefficientsSpec::is_default")]
     pub coefficients: CoefficientsSpec,
@@ -51,16 +58,28 @@ pub struct CoefficientsSpec {
     /// What multiplies the motors' noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exploration: Option<f64>,
+    /// γ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall: Option<f64>,
+    /// θ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub familiar: Option<f64>,
+    /// β.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attraction: Option<f64>,
+    /// The most of strategic patterns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<f64>,
 }
 
 impl Default for FieldSpec {
     fn default() -> Self {
-        Self { cells: vec![32; 3], channels: 64, boundary: Boundary::Clamp, coefficients: CoefficientsSpec::default() }
+        Self { cells: vec![32; 3], channels: 64, boundary: Boundary::Clamp, patterns: 0, reward: None, coefficients: CoefficientsSpec::default() }
     }
 }
 
 impl FieldSpec {
-    pub(super) fn read(&mut self, section: &mut Section<'_, '_>) -> Result<()> {
+    pub(super) fn read(&mut self, section: &mut Section<'_, '_>, body: &BodySpec) -> Result<()> {
         if let Some(cells) = section.whole_list("cells", 4..=64)? {
             self.cells = cells;
         }
@@ -70,6 +89,11 @@ impl FieldSpec {
         if let Some(boundary) = section.choice("boundary", &BOUNDARIES)? {
             self.boundary = boundary;
         }
+        if let Some(patterns) = section.whole("patterns", 0..=4096)? {
+            self.patterns = patterns as usize;
+        }
+        let linear: Vec<_> = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| (channel.name, channel.name)).collect();
+        self.reward = section.choice("reward", &linear)?.map(str::to_owned);
         self.coefficients.read(section.section("coefficients")?)
     }
 
@@ -100,6 +124,10 @@ impl CoefficientsSpec {
         self.imprint = section.non_negative("imprint")?;
         self.dynamics_rate = section.non_negative("dynamics_rate")?;
         self.exploration = section.non_negative("exploration")?;
+        self.recall = section.non_negative("recall")?;
+        self.familiar = section.non_negative("familiar")?;
+        self.attraction = section.non_negative("attraction")?;
+        self.strategy = section.non_negative("strategy")?;
         section.finish()
     }
 
@@ -115,6 +143,10 @@ impl CoefficientsSpec {
             (&mut whole.imprint, self.imprint),
             (&mut whole.dynamics_rate, self.dynamics_rate),
             (&mut whole.exploration, self.exploration),
+            (&mut whole.recall, self.recall),
+            (&mut whole.familiar, self.familiar),
+            (&mut whole.attraction, self.attraction),
+            (&mut whole.strategy, self.strategy),
         ];
         for (target, value) in given {
             *target = value.map_or(*target, |value| value as f32);
@@ -125,6 +157,11 @@ impl CoefficientsSpec {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 fn boundary_name<S: Serializer>(boundary: &Boundary, serializer: S) -> std::result::Result<S::Ok, S::Error> {

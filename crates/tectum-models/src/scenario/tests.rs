@@ -5,7 +5,8 @@ const HEAD: &str = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\n";
 #[test]
 fn mistakes_are_reported_with_line_and_remedy() {
     let cases = [
-        ("[body]\nname = \"rgi\"\n", ":2: body \"rgi\" is unknown; known: rig, pendulum, cart_pole"),
+        ("[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\nreward = \"light\"\n", ":5: reward \"light\" is unknown; known: light_left, light_right, whisker_left, whisker_ahead, whisker_right, bump, reward"),
+        ("[body]\nname = \"rgi\"\n", ":2: body \"rgi\" is unknown; known: rig, pendulum, cart_pole, seeker"),
         ("[body]\nname = 3\n", ":2: name is 3, needs a string"),
         ("[body]\nname = \"rig\"\nstart = \"flying\"\n", ":3: start \"flying\" is unknown; known: hanging, random"),
         ("[body]\nname = \"cart_pole\"\nstart = \"hanging\"\n", ":3: cart_pole: start \"hanging\" is beyond its 12 degrees; known: random"),
@@ -96,7 +97,7 @@ fn every_scenario_of_the_build_is_correct_and_found_by_its_short_name() {
         assert_eq!(Scenario::parse(&text, "again", "again").expect("correct"), scenario);
     }
     let error = Scenario::open("pendlum").expect_err("misspelt").to_string();
-    assert!(error.contains("\"pendlum\" is unknown") && error.contains("pendulum, gym_pendulum, cart_pole"), "{error}");
+    assert!(error.contains("\"pendlum\" is unknown") && error.contains("pendulum, gym_pendulum, cart_pole, seeker"), "{error}");
 }
 
 #[test]

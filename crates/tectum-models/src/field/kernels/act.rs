@@ -45,6 +45,9 @@ pub fn native(call: &NativeCall<'_>) {
         (REPORT_VARIANCE, found.variance),
     ];
     told.into_iter().for_each(|(at, value)| report[at] = value);
+    report[REPORT_TOP..][..TOP].copy_from_slice(&memory[MEMORY_TOP..][..TOP]);
+    let words = [(REPORT_NEAREST, MEMORY_NEAREST), (REPORT_STORED, MEMORY_STORED), (REPORT_ATTRACTOR, MEMORY_ATTRACTOR), (REPORT_KEPT, MEMORY_KEPT)];
+    words.into_iter().for_each(|(to, from)| report[to] = memory[from]);
     report[REPORT_PLACE..][..3].copy_from_slice(&control[CONTROL_PLACE..][..3]);
     report[REPORT_GRADIENT..][..3].copy_from_slice(&found.gradient);
     regions(sites, cells.map(|size| size / block), content, descriptor);

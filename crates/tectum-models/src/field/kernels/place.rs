@@ -5,18 +5,18 @@ use tectum::kernel::native::simd;
 
 use super::super::layout::*;
 
-/// The best site so far by some score; of equals the first.
-struct Best {
-    score: f32,
-    site: usize,
+/// The best so far by some score; of equals the first.
+pub struct Best {
+    pub score: f32,
+    pub site: usize,
 }
 
 impl Best {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { score: -1e30, site: 0 }
     }
 
-    fn offer(&mut self, score: f32, site: usize) {
+    pub fn offer(&mut self, score: f32, site: usize) {
         if score > self.score {
             *self = Self { score, site };
         }
@@ -81,7 +81,7 @@ fn around(products: &[f32], [sites_x, sites_y, sites_z]: [usize; 3], site: usize
 
 /// a · b in eight lanes.
 #[inline(always)]
-fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0; 8];
     for (a, b) in a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0) {
         for lane in 0..8 {

@@ -19,6 +19,10 @@ pub fn native(call: &NativeCall<'_>) {
     control[CONTROL_ERROR] = mean_error;
     modulate(live, memory, control, mean_error, now.iter().any(|now| *now != 0.0));
 
+    control[CONTROL_PULL] = memory[MEMORY_PULL];
+    control[CONTROL_STRATEGIC_WEIGHT] = memory[MEMORY_STRATEGIC_WEIGHT];
+    control[CONTROL_STRATEGIC_DRIVE] = memory[MEMORY_STRATEGIC_DRIVE];
+
     let echo = number(live, LIVE_ECHO);
     let moved = &memory[MEMORY_MOTORS..][..motors];
     control[CONTROL_ECHO_FORWARD] = 0.3 * echo * moved[0];
@@ -39,7 +43,7 @@ pub fn native(call: &NativeCall<'_>) {
         let (sum, count) = strided(&now, channel, content);
         control[CONTROL_PATTERN + channel] = sum / count;
     }
-    control[CONTROL_STRATEGIC..][..channels / 4].fill(0.0);
+    control[CONTROL_STRATEGIC..][..channels / 4].copy_from_slice(&memory[MEMORY_STRATEGIC..][..channels / 4]);
 }
 
 /// The error of a sensor, whose memory moves on.

@@ -1,0 +1,275 @@
+//! A light seeker: a disc that drives in a walled square among obstacles, with two eyes, three whiskers and a reward.
+
+use std::f64::consts::{FRAC_PI_4, PI};
+
+use tectum::{Error, Result};
+
+use super::uniform::Uniform;
+use super::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, Start, Step, Upright, check_state, wrapped_rad};
+
+const DT_S: f64 = 0.1;
+const SIDE_M: f64 = 4.0;
+const MAX_SPEED_M_PER_S: f32 = 0.5;
+const MAX_TURN_RAD_PER_S: f32 = 2.0;
+const RADIUS_M: f64 = 0.1;
+const OBSTACLES: usize = 4;
+const OBSTACLE_RADIUS_M: f64 = 0.25;
+const LIGHTS: usize = 8;
+/// A light this near has been found, and the next one is lit.
+const FOUND_M: f64 = 0.3;
+/// How far a whisker reaches from the centre.
+const WHISKER_M: f64 = 0.6;
+/// Directions of the whiskers from straight ahead, to the left.
+const WHISKERS_RAD: [f64; 3] = [FRAC_PI_4, 0.0, -FRAC_PI_4];
+const BUMP_PENALTY: f64 = 0.5;
+const NUMBERS: usize = 6 + 2 * LIGHTS + 2 * OBSTACLES;
+
+/// The light seeker.
+///
+/// A disc of radius 0.1 m at (x, y) with heading θ in a square of 4 m with four round obstacles of 0.25 m. With the speed v and the turn
+/// rate τ of an action: θ' = wrap(θ + τ dt); (x', y') = (x, y) + v dt (cos θ', sin θ'), or (x, y) if the disc would touch a wall or an
+/// obstacle there: it bumps. One light is on at a time, at distance d and bearing b from the heading, positive to the left; when d' < 0.3 m the
+/// next of eight is lit, in turn.
+///
+/// Observed: left and right eye max(0, cos(b ∓ π/4))/(1 + d²); three whiskers at 45° left, ahead and 45° right, 1 − (distance to the first wall
+/// or obstacle)/0.6 m, at least 0; 1 after a bump; the reward of the step before, which a brain may take as such. Obstacles hide no light.
+///
+/// The reward is (d − d')/(0.5 m/s dt) with d' to the light that was on, less 0.5 after a bump, held to ±1. It never terminates.
+/// [`Body::upright_angle_rad`] is b: the seeker is upright when it faces the light. State: x, y (m), θ (rad), lights found, bumped (0 or 1),
+/// reward, the lights' places (x, y of each), the obstacles'.
+///
+/// # Source
+/// Two eyes and two wheels as in V. Braitenberg, "Vehicles", MIT Press 1984; all numbers are this body's own.
+pub struct Seeker {
+    spec: BodySpec,
+    place: [f64; 2],
+    heading_rad: f64,
+    found: u64,
+    bumped: bool,
+    reward: f64,
+    lights: [[f64; 2]; LIGHTS],
+    obstacles: [[f64; 2]; OBSTACLES],
+}
+
+impl Seeker {
+    /// Makes the body, standing at its start for seed 0.
+    ///
+    /// # Errors
+    /// A start other than random: there is nothing to hang from.
+    pub fn new(start: Start) -> Result<Self> {
+        if start != Start::Random {
+            return Err(Error::invalid("seeker: start \"hanging\" is not its; known: random"));
+        }
+        let lights = [[0.0; 2]; LIGHTS];
+        let mut seeker = Self { spec: spec(), place: [0.0; 2], heading_rad: 0.0, found: 0, bumped: false, reward: 0.0, lights, obstacles: [[0.0; 2]; OBSTACLES] };
+        seeker.reset(0);
+        Ok(seeker)
+    }
+
+    /// Lights found since the start.
+    pub fn found(&self) -> u64 {
+        self.found
+    }
+
+    fn light(&self) -> [f64; 2] {
+        self.lights[(self.found % LIGHTS as u64) as usize]
+    }
+
+    fn distance_m(&self) -> f64 {
+        apart(self.place, self.light())
+    }
+
+    fn is_blocked(&self, place: [f64; 2]) -> bool {
+        let is_outside = place.iter().any(|v| !(RADIUS_M..=SIDE_M - RADIUS_M).contains(v));
+        is_outside || self.obstacles.iter().any(|obstacle| apart(place, *obstacle) < OBSTACLE_RADIUS_M + RADIUS_M)
+    }
+
+    /// The distance to the first wall or obstacle in a direction, in metres.
+    fn free_m(&self, direction_rad: f64) -> f64 {
+        let (sin, cos) = direction_rad.sin_cos();
+        let to_wall = self.place.into_iter().zip([cos, sin]).map(|(v, step)| match step {
+            step if step > 1e-12 => (SIDE_M - v) / step,
+            step if step < -1e-12 => -v / step,
+            _ => f64::INFINITY,
+        });
+        let to_obstacle = self.obstacles.iter().filter_map(|obstacle| {
+            let [dx, dy] = [obstacle[0] - self.place[0], obstacle[1] - self.place[1]];
+            let (along, across) = (dx * cos + dy * sin, dy * cos - dx * sin);
+            (along > 0.0 && across.abs() < OBSTACLE_RADIUS_M).then(|| along - (OBSTACLE_RADIUS_M.powi(2) - across.powi(2)).sqrt())
+        });
+        to_wall.chain(to_obstacle).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Draws a place that is not blocked.
+    fn draw_place(&self, uniform: &mut Uniform) -> [f64; 2] {
+        loop {
+            let place = [0, 1].map(|_| uniform.between(FOUND_M, SIDE_M - FOUND_M));
+            if !self.is_blocked(place) {
+                return place;
+            }
+        }
+    }
+}
+
+fn apart(a: [f64; 2], b: [f64; 2]) -> f64 {
+    (a[0] - b[0]).hypot(a[1] - b[1])
+}
+
+fn spec() -> BodySpec {
+    let channel = |name, low| ObservationChannel { name, unit: "", kind: ChannelKind::Linear, low, high: 1.0, scale: 1.0 };
+    let names = ["light_left", "light_right", "whisker_left", "whisker_ahead", "whisker_right", "bump"];
+    let action = |name, unit, low, high| ActionChannel { name, unit, low, high, discrete: false };
+    BodySpec {
+        name: "seeker",
+        dt_s: DT_S,
+        observation: names.into_iter().map(|name| channel(name, 0.0)).chain([channel("reward", -1.0)]).collect(),
+        action: vec![action("speed", "m/s", 0.0, MAX_SPEED_M_PER_S), action("turn", "rad/s", -MAX_TURN_RAD_PER_S, MAX_TURN_RAD_PER_S)],
+        safe_action: vec![0.0; 2],
+    }
+}
+
+impl Body for Seeker {
+    fn spec(&self) -> &BodySpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: u64) {
+        let mut uniform = Uniform::new(seed);
+        self.obstacles = [(); OBSTACLES].map(|()| [0, 1].map(|_| uniform.between(0.8, SIDE_M - 0.8)));
+        self.lights = [(); LIGHTS].map(|()| self.draw_place(&mut uniform));
+        self.place = self.draw_place(&mut uniform);
+        self.heading_rad = uniform.within(PI);
+        (self.found, self.bumped, self.reward) = (0, false, 0.0);
+    }
+
+    /// A reset: starts are anywhere already.
+    fn scatter(&mut self, seed: u64) {
+        self.reset(seed);
+    }
+
+    fn observe(&self, observation: &mut [f32]) {
+        let bearing_rad = self.upright_angle_rad();
+        let eye = |side: f64| ((bearing_rad - side * FRAC_PI_4).cos().max(0.0) / (1.0 + self.distance_m().powi(2))) as f32;
+        let whisker = |direction: f64| (1.0 - self.free_m(self.heading_rad + direction) / WHISKER_M).max(0.0) as f32;
+        let [left, ahead, right] = WHISKERS_RAD.map(whisker);
+        observation.copy_from_slice(&[eye(1.0), eye(-1.0), left, ahead, right, f32::from(u8::from(self.bumped)), self.reward as f32]);
+    }
+
+    fn step(&mut self, action: &[f32]) -> Step {
+        assert_eq!(action.len(), 2, "seeker: an action has 2 numbers");
+        let applied: Vec<Option<f32>> = self.spec.action.iter().zip(action).map(|(channel, value)| channel.applied(*value)).collect();
+        let refused = applied.iter().any(Option::is_none);
+        let [speed, turn] = [0, 1].map(|i| f64::from(if refused { self.spec.safe_action[i] } else { applied[i].unwrap_or(0.0) }));
+        let before_m = self.distance_m();
+        self.heading_rad = wrapped_rad(self.heading_rad + turn * DT_S);
+        let (sin, cos) = self.heading_rad.sin_cos();
+        let ahead = [self.place[0] + speed * DT_S * cos, self.place[1] + speed * DT_S * sin];
+        self.bumped = self.is_blocked(ahead);
+        if !self.bumped {
+            self.place = ahead;
+        }
+        let nearer = (before_m - self.distance_m()) / (f64::from(MAX_SPEED_M_PER_S) * DT_S);
+        self.reward = (nearer - if self.bumped { BUMP_PENALTY } else { 0.0 }).clamp(-1.0, 1.0);
+        self.found += u64::from(self.distance_m() < FOUND_M);
+        Step { reward: self.reward, terminated: false, refused }
+    }
+
+    fn upright_angle_rad(&self) -> f64 {
+        let light = self.light();
+        wrapped_rad((light[1] - self.place[1]).atan2(light[0] - self.place[0]) - self.heading_rad)
+    }
+
+    fn state(&self) -> Vec<f64> {
+        let [x, y] = self.place;
+        let first = [x, y, self.heading_rad, self.found as f64, f64::from(u8::from(self.bumped)), self.reward];
+        first.into_iter().chain(self.lights.into_iter().chain(self.obstacles).flatten()).collect()
+    }
+
+    fn set_state(&mut self, state: &[f64]) -> Result<()> {
+        let [x, y, heading, found, bumped, reward, places @ ..] = check_state::<NUMBERS>("seeker", state)?;
+        if !(found >= 0.0 && found.fract() == 0.0) {
+            return Err(Error::invalid(format!("seeker: state number 3 is {found}; lights found are a whole number")));
+        }
+        let place = |index: usize| [places[2 * index], places[2 * index + 1]];
+        (self.place, self.heading_rad, self.found) = ([x, y], heading, found as u64);
+        (self.bumped, self.reward) = (bumped != 0.0, reward);
+        self.lights = std::array::from_fn(place);
+        self.obstacles = std::array::from_fn(|index| place(LIGHTS + index));
+        Ok(())
+    }
+
+    /// Takes over bump and reward; eyes and whiskers do not tell the place.
+    fn assimilate(&mut self, observation: &[f32]) {
+        self.bumped = observation[5] != 0.0;
+        self.reward = f64::from(observation[6]);
+    }
+
+    fn upright(&self) -> Upright {
+        let mut state = vec![0.0; NUMBERS];
+        // In a corner, the first light ahead along X, all obstacles far away.
+        (state[0], state[1]) = (0.5, 0.5);
+        state[6..6 + 2 * LIGHTS].chunks_exact_mut(2).for_each(|light| light.copy_from_slice(&[2.0, 0.5]));
+        state[6 + 2 * LIGHTS..].fill(3.0);
+        let mut state_step = vec![0.0; NUMBERS];
+        state_step[..3].fill(1e-5);
+        Upright { state, state_step, action_step: 1e-2 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At (1, 2), heading along X, the light at (2, 2) and no obstacle near.
+    fn made() -> Seeker {
+        let mut seeker = Seeker::new(Start::Random).expect("its start");
+        let mut state = seeker.upright().state;
+        (state[0], state[1]) = (1.0, 2.0);
+        state[6..6 + 2 * LIGHTS].chunks_exact_mut(2).for_each(|light| light.copy_from_slice(&[2.0, 2.0]));
+        seeker.set_state(&state).expect("a state of its own");
+        seeker
+    }
+
+    fn observed(seeker: &Seeker) -> [f32; 7] {
+        let mut observation = [0.0; 7];
+        seeker.observe(&mut observation);
+        observation
+    }
+
+    #[test]
+    fn eyes_whiskers_and_reward_are_those_of_the_equations() {
+        let mut seeker = made();
+        // cos 45° over 1 + 1 in both eyes.
+        let [left, right, ..] = observed(&seeker);
+        assert!((left - 0.353_553).abs() < 1e-5 && (right - left).abs() < 1e-6, "{left} {right}");
+        // Straight ahead at full speed: 0.05 m nearer, the most there is.
+        assert!((seeker.step(&[0.5, 0.0]).reward - 1.0).abs() < 1e-9);
+        // Turned by 45° to the right, the light is ahead of the left eye and beside the right one.
+        seeker.heading_rad = -FRAC_PI_4;
+        let [left, right, ..] = observed(&seeker);
+        assert!((f64::from(left) - 1.0 / (1.0 + 0.95f64.powi(2))).abs() < 1e-6 && right.abs() < 1e-6, "{left} {right}");
+        // 0.3 m from the wall ahead: half of the whisker, and of the others 1 − 0.3·√2/0.6.
+        (seeker.place, seeker.heading_rad) = ([3.7, 2.0], 0.0);
+        let [_, _, left, ahead, right, ..] = observed(&seeker);
+        assert!((ahead - 0.5).abs() < 1e-6 && (left - 0.292_893).abs() < 1e-5 && (right - left).abs() < 1e-6, "{left} {ahead} {right}");
+        // An obstacle of 0.25 m at 0.5 m: 0.25 m are free.
+        seeker.place = [1.0, 1.0];
+        seeker.obstacles[0] = [1.5, 1.0];
+        assert!((seeker.free_m(0.0) - 0.25).abs() < 1e-12);
+        assert!(seeker.free_m(PI) > 0.99);
+    }
+
+    #[test]
+    fn walls_and_obstacles_stop_it_and_lights_follow_each_other() {
+        let mut seeker = made();
+        (seeker.place, seeker.heading_rad) = ([3.88, 2.0], 0.0);
+        let before = seeker.place;
+        let step = seeker.step(&[0.5, 0.0]);
+        assert_eq!((seeker.place, step.reward, observed(&seeker)[5]), (before, -0.5, 1.0));
+        seeker.place = [1.66, 2.0];
+        assert_eq!(seeker.found(), 0);
+        seeker.step(&[0.5, 0.0]);
+        assert_eq!(seeker.found(), 1);
+        assert!(seeker.set_state(&[0.5; NUMBERS]).expect_err("half a light").to_string().contains("whole number"));
+    }
+}

@@ -1,0 +1,223 @@
+//! `tectum check field --learning`: does a field learn to seek light?
+//!
+//! Four controllers of the same body from the same starts: the field; the field with all that learns turned off; uniform random actions; and a
+//! hand-written one, which turns to the brighter eye and away from what whiskers feel.
+
+use tectum::{Device, Result};
+
+use super::FieldBrain;
+use crate::body::seeker::Seeker;
+use crate::body::uniform::Uniform;
+use crate::body::{Body, Start};
+use crate::brain::Brain;
+use crate::scenario::{CoefficientsSpec, FieldSpec};
+
+/// Parts of a run in a learning curve.
+pub const PARTS: usize = 10;
+/// Where the seeker's observation has the reward.
+const REWARD: usize = 6;
+
+/// What drives the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Controller {
+    /// The field as it was given.
+    Learning,
+    /// The field without reward, library, attractors and strategic patterns, its dynamics fixed; imprints remain, or it would not sense.
+    Fixed,
+    /// Speed and turn drawn anew in each step.
+    Random,
+    /// A few lines of arithmetic.
+    Written,
+}
+
+impl Controller {
+    /// All of them.
+    pub const ALL: [Controller; 4] = [Self::Learning, Self::Fixed, Self::Random, Self::Written];
+
+    /// What it is called in a table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Learning => "field, learning",
+            Self::Fixed => "field, not learning",
+            Self::Random => "random",
+            Self::Written => "hand-written",
+        }
+    }
+}
+
+/// A mean over seeds with its standard error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// The standard error: deviation of the sample over √seeds; 0 for one seed.
+    pub error: f64,
+}
+
+impl Estimate {
+    /// Of some numbers, one for each seed.
+    pub fn of(numbers: &[f64]) -> Self {
+        let n = numbers.len() as f64;
+        let mean = numbers.iter().sum::<f64>() / n;
+        let square: f64 = numbers.iter().map(|number| (number - mean).powi(2)).sum();
+        Self { mean, error: (square / (n - 1.0).max(1.0) / n).sqrt() }
+    }
+}
+
+/// How a controller did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Score {
+    /// Which one.
+    pub controller: Controller,
+    /// Mean reward of a step.
+    pub reward: Estimate,
+    /// Lights found in a run.
+    pub found: Estimate,
+    /// Mean reward of a step in each tenth of the run.
+    pub curve: Vec<Estimate>,
+    /// Mean reward of a step in the last tenth less that in the first, paired by seed.
+    pub gain: Estimate,
+    /// Mean reward of a step less that of the field that does not learn, paired by seed.
+    pub over_fixed: Estimate,
+}
+
+/// Runs every controller from the starts of so many seeds, for so many steps of a tenth of a second.
+///
+/// # Errors
+/// As [`FieldBrain::new`]; what the device reports.
+///
+/// # Panics
+/// Without seeds, or with fewer steps than a curve has parts: mistakes in the calling code.
+///
+/// # Cost
+/// Two fields of seeds × steps cycles, one after the other.
+pub fn compare(spec: &FieldSpec, device: &Device, seeds: u64, steps: usize, progress: &mut dyn FnMut(Controller, u64)) -> Result<Vec<Score>> {
+    assert!(seeds > 0 && steps >= PARTS, "{seeds} seeds of {steps} steps");
+    let mut runs = Vec::new();
+    for controller in Controller::ALL {
+        let mut of_seeds = Vec::new();
+        for seed in 0..seeds {
+            progress(controller, seed);
+            of_seeds.push(run(controller, spec, device, seed, steps)?);
+        }
+        runs.push((controller, of_seeds));
+    }
+    let means = |runs: &[Run]| -> Vec<f64> { runs.iter().map(|run| run.parts.iter().sum::<f64>() / PARTS as f64).collect() };
+    let fixed = means(&runs[1].1);
+    let score = |(controller, runs): &(Controller, Vec<Run>)| {
+        let part = |part: usize| -> Vec<f64> { runs.iter().map(|run| run.parts[part]).collect() };
+        let own = means(runs);
+        Score {
+            controller: *controller,
+            reward: Estimate::of(&own),
+            found: Estimate::of(&runs.iter().map(|run| run.found as f64).collect::<Vec<_>>()),
+            curve: (0..PARTS).map(|index| Estimate::of(&part(index))).collect(),
+            gain: Estimate::of(&less(&part(PARTS - 1), &part(0))),
+            over_fixed: Estimate::of(&less(&own, &fixed)),
+        }
+    };
+    Ok(runs.iter().map(score).collect())
+}
+
+fn less(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a - b).collect()
+}
+
+/// A run of one seed: mean rewards of its parts, and lights found.
+struct Run {
+    parts: [f64; PARTS],
+    found: u64,
+}
+
+fn run(controller: Controller, spec: &FieldSpec, device: &Device, seed: u64, steps: usize) -> Result<Run> {
+    let mut body = Seeker::new(Start::Random)?;
+    body.reset(seed);
+    let told = FieldSpec { reward: Some(body.spec().observation[REWARD].name.to_owned()), ..spec.clone() };
+    let mut brain = match controller {
+        Controller::Learning => Some(FieldBrain::new(&told, body.spec(), device, seed)?),
+        Controller::Fixed => Some(FieldBrain::new(&fixed(&told), body.spec(), device, seed)?),
+        Controller::Random | Controller::Written => None,
+    };
+    let mut uniform = Uniform::new(seed ^ 0x5eed);
+    let (mut observation, mut action) = ([0.0; REWARD + 1], [0.0; 2]);
+    let mut written = Written::default();
+    let mut parts = [0.0; PARTS];
+    let length = steps / PARTS;
+    for step in 0..length * PARTS {
+        body.observe(&mut observation);
+        match (controller, &mut brain) {
+            (Controller::Random, _) => action = [uniform.between(0.0, 0.5) as f32, uniform.within(2.0) as f32],
+            (Controller::Written, _) => action = written.act(&observation),
+            (_, Some(brain)) => {
+                if controller == Controller::Fixed {
+                    observation[REWARD] = 0.0;
+                }
+                brain.tick(&observation, &mut action)?;
+            }
+            (_, None) => {}
+        }
+        parts[step / length] += body.step(&action).reward / length as f64;
+    }
+    Ok(Run { parts, found: body.found() })
+}
+
+fn fixed(spec: &FieldSpec) -> FieldSpec {
+    let none = Some(0.0);
+    let coefficients = CoefficientsSpec { dynamics_rate: none, recall: none, attraction: none, strategy: none, ..spec.coefficients };
+    FieldSpec { patterns: 0, coefficients, ..spec.clone() }
+}
+
+/// Turns to the brighter eye, or steadily while both are dark; before an obstacle it turns away to one side until the way is free, and then drives
+/// straight on for a while.
+#[derive(Default)]
+struct Written {
+    /// Steps that it still drives straight on.
+    escape: u32,
+    /// The side that it turns to, 1 for left.
+    side: f32,
+}
+
+impl Written {
+    fn act(&mut self, observation: &[f32; REWARD + 1]) -> [f32; 2] {
+        let [left, right, whisker_left, ahead, whisker_right, bump, _] = *observation;
+        if bump > 0.0 || ahead > 0.5 || whisker_left.max(whisker_right) > 0.7 {
+            if self.escape == 0 {
+                self.side = if whisker_left > whisker_right { -1.0 } else { 1.0 };
+            }
+            self.escape = 8;
+            return [0.0, 2.0 * self.side];
+        }
+        if self.escape > 0 {
+            self.escape -= 1;
+            return [0.5, 0.0];
+        }
+        [0.5, if left + right < 1e-3 { 1.0 } else { 2.0 * (left - right) / (left + right) }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_is_the_mean_and_its_standard_error() {
+        // Deviations ±1 and 0 around 2: variance 1, over three seeds.
+        let found = Estimate::of(&[1.0, 2.0, 3.0]);
+        assert!((found.mean - 2.0).abs() < 1e-12 && (found.error - (1.0f64 / 3.0).sqrt()).abs() < 1e-12);
+        assert_eq!(Estimate::of(&[4.0]), Estimate { mean: 4.0, error: 0.0 });
+    }
+
+    #[test]
+    fn the_hand_written_controller_finds_lights_and_the_random_one_few() {
+        let cpu = Device::open("cpu").expect("always there");
+        let spec = FieldSpec { cells: vec![4; 3], channels: 32, patterns: 16, ..FieldSpec::default() };
+        let scores = compare(&spec, &cpu, 4, 1000, &mut |_, _| {}).expect("it runs");
+        assert_eq!(scores.iter().map(|score| score.controller).collect::<Vec<_>>(), Controller::ALL);
+        let found = |index: usize| scores[index].found.mean;
+        assert!(found(3) > 8.0 && found(3) > 3.0 * found(2), "{scores:?}");
+        assert_eq!(scores[1].over_fixed, Estimate { mean: 0.0, error: 0.0 });
+        // What learns makes a difference, whichever it is.
+        assert!(scores[0].over_fixed.error > 0.0, "{scores:?}");
+        assert_eq!(scores, compare(&spec, &cpu, 4, 1000, &mut |_, _| {}).expect("it runs"), "it is the same again");
+    }
+}
