@@ -16,6 +16,8 @@ use super::number;
 
 /// Arguments of the logistic function of a cell: four decays, three diffusions and the coupling's weight twice, two plasticities.
 const GATES: usize = 10;
+/// Coefficients of a cell: four decays, their mean, diffusion along X, Y and Z, coupling, what is added to content, and to temporal.
+const COEFFICIENTS: usize = 11;
 /// Channels that are worked on together: content and temporal channels are whole numbers of these.
 const LANES: usize = 8;
 /// Rows that a thread takes at once, one after the other along Y.
@@ -34,6 +36,12 @@ struct Step<'a> {
     boundary: Boundary,
     block: usize,
     zeros: Vec<f32>,
+    /// Which of the four parts of each axis a place is in.
+    parts: [Vec<usize>; 3],
+    /// Steps along Z to the centre of a cell's region.
+    from_centre: Vec<usize>,
+    /// Where a cell is along Z, from −1 to 1.
+    along_z: Vec<f32>,
 }
 
 /// Sums of three columns along X at the row's own Y and on either side, each [Z][content].
@@ -49,8 +57,10 @@ struct Scratch {
     threes: Threes,
     /// Sums over the nine columns of cells −1 to Z, [Z + 2][content].
     columns: Vec<f32>,
-    /// Arguments and values of the logistic functions, [Z][GATES].
+    /// Arguments and values of the logistic functions, [GATES][Z].
     gates: [Vec<f32>; 2],
+    /// Coefficients of the row's cells, [COEFFICIENTS][Z].
+    cells: Vec<f32>,
     /// Arguments and values of the saturation, [Z][content + temporal].
     field: [Vec<f32>; 2],
 }
@@ -77,12 +87,28 @@ pub fn native(call: &NativeCall<'_>) {
     let [y, rows, pooled] = [5, 6, 7].map(|index| call.write::<f32>(index));
     let [nx, ny, nz] = cells;
     let zeros = vec![0.0; nz * channels];
-    let step = Step { x, live, control, tables, pull, cells, channels, content, boundary: Boundary::ALL[call.size(4)], block, zeros };
+    let step = Step {
+        x,
+        live,
+        control,
+        tables,
+        pull,
+        cells,
+        channels,
+        content,
+        boundary: Boundary::ALL[call.size(4)],
+        block,
+        zeros,
+        parts: cells.map(|size| (0..size).map(|place| place / (size / 4)).collect()),
+        from_centre: (0..nz).map(|z| from_centre(z, nz)).collect(),
+        along_z: (0..nz).map(|z| along(z, nz)).collect(),
+    };
     let evolving = channels - DYNAMICS;
     let scratch = Scratch {
         threes: Threes { row: None, sums: [0; 3].map(|_| vec![0.0; nz * content]) },
         columns: vec![0.0; (nz + 2) * content],
         gates: [vec![0.0; nz * GATES], vec![0.0; nz * GATES]],
+        cells: vec![0.0; nz * COEFFICIENTS],
         field: [vec![0.0; nz * evolving], vec![0.0; nz * evolving]],
     };
     let (length, line) = (nz * channels, nz / block * content);
@@ -102,6 +128,16 @@ pub fn native(call: &NativeCall<'_>) {
         let mut scratch = scratch;
         tasks.into_iter().for_each(|task| work(&mut scratch, task));
     }
+}
+
+/// Steps along an axis to the centre of a place's region.
+fn from_centre(place: usize, size: usize) -> usize {
+    (place % (size / 4)).abs_diff(size / 8)
+}
+
+/// Where a place is along an axis, from −1 to 1.
+fn along(place: usize, size: usize) -> f32 {
+    2.0 * place as f32 / (size - 1) as f32 - 1.0
 }
 
 /// A cell and its six faces.
@@ -162,7 +198,7 @@ impl Step<'_> {
         let [_, ny, nz] = self.cells;
         let (px, py) = (row / ny, row % ny);
         let columns = self.columns(px, py);
-        let Scratch { threes, columns: around, gates: [arguments, gates], field: [drive, field] } = scratch;
+        let Scratch { threes, columns: around, gates: [arguments, gates], cells, field: [drive, field] } = scratch;
         simd(
             #[inline(always)]
             || {
@@ -171,7 +207,10 @@ impl Step<'_> {
             },
         );
         slices::sigmoid(arguments, gates);
-        let waves = self.waves_of_row(px, py);
+        simd(
+            #[inline(always)]
+            || self.prepare([px, py], gates, cells),
+        );
         let scale = 1.0 / number(self.live, LIVE_SATURATION);
         // The one column that the next row asks memory for first: it arrives while this row is made.
         let ahead = ((px + 1) * ny + py + 2) * nz * self.channels;
@@ -179,7 +218,15 @@ impl Step<'_> {
             for line in (0..self.channels).step_by(PREFETCH_STEP) {
                 prefetch(self.x, ahead + z * self.channels + line);
             }
-            let cell = self.prepare([px, py, z], &gates[z * GATES..][..GATES], &waves);
+            let at = |coefficient: usize| cells[coefficient * nz + z];
+            let cell = Cell {
+                decay: [at(0), at(1), at(2), at(3), at(0), at(1), at(2), at(3)],
+                mean_decay: at(4),
+                diffusion: [at(5), at(6), at(7)],
+                coupling: at(8),
+                push: at(9),
+                swell: at(10),
+            };
             let drive = &mut drive[z * (self.channels - DYNAMICS)..][..self.channels - DYNAMICS];
             simd(
                 #[inline(always)]
@@ -248,12 +295,12 @@ impl Step<'_> {
     /// Arguments of the logistic functions; tanh v is 2σ(2v) − 1.
     #[inline(always)]
     fn arguments(&self, column: &[f32], arguments: &mut [f32]) {
-        for (cell, arguments) in column.chunks_exact(self.channels).zip(arguments.chunks_exact_mut(GATES)) {
+        let nz = self.cells[2];
+        for (z, cell) in column.chunks_exact(self.channels).enumerate() {
             let d = &cell[self.channels - DYNAMICS..];
-            arguments[..4].copy_from_slice(&d[..4]);
-            (4..7).for_each(|axis| arguments[axis] = 2.0 * d[axis]);
-            arguments[7] = 0.5 * ((d[8] + d[9]) + (d[10] + d[11]));
-            arguments[8..10].copy_from_slice(&d[12..14]);
+            let coupling = 0.5 * ((d[8] + d[9]) + (d[10] + d[11]));
+            let all = [d[0], d[1], d[2], d[3], 2.0 * d[4], 2.0 * d[5], 2.0 * d[6], coupling, d[12], d[13]];
+            all.into_iter().enumerate().for_each(|(gate, argument)| arguments[gate * nz + z] = argument);
         }
     }
 
@@ -268,40 +315,61 @@ impl Step<'_> {
         })
     }
 
-    fn prepare(&self, [px, py, pz]: [usize; 3], gates: &[f32], waves: &[[f32; 2]; WAVES]) -> Cell {
+    /// Coefficients of the cells of a row, vectors running along Z.
+    #[inline(always)]
+    fn prepare(&self, [px, py]: [usize; 2], gates: &[f32], cells: &mut [f32]) {
         let [nx, ny, nz] = self.cells;
-        let depth = number(self.live, LIVE_DECAY_DEPTH);
-        let decay: [f32; LANES] = std::array::from_fn(|s| self.control[CONTROL_RETENTION] * (1.0 - depth * (1.0 - gates[s % 4])));
-        let diffusion = std::array::from_fn(|axis| {
-            number(self.live, LIVE_DIFFUSION + axis) + number(self.live, LIVE_DIFFUSION_DEPTH + axis) * (2.0 * gates[4 + axis] - 1.0)
-        });
-        let mut wave = 0.0;
-        for (index, [sine, cosine]) in waves.iter().enumerate() {
-            let at = 2 * (index * (nx + ny + nz) + nx + ny + pz);
-            wave += sine * self.tables[at + 1] + cosine * self.tables[at];
-        }
-        let swell = self.control[CONTROL_DRIVE] * 0.2 * number(self.live, LIVE_WAVE) * wave;
+        let gate = |index: usize| &gates[index * nz..][..nz];
+        let (decays, others) = cells.split_at_mut(4 * nz);
+        let (mean_decay, others) = others.split_at_mut(nz);
+        let (diffusions, others) = others.split_at_mut(3 * nz);
+        let (coupling, others) = others.split_at_mut(nz);
+        let (push, swell) = others.split_at_mut(nz);
 
-        // What the error does here.
-        let part = self.cells.map(|size| size / 4);
-        let farthest = [px, py, pz].into_iter().zip(part).map(|(place, part)| (place % part).abs_diff(part / 2)).max().unwrap_or(0);
-        let region = self.region([px, py, pz]);
-        let mut push = self.control[CONTROL_ERROR_EVERYWHERE] + 0.2 * self.control[CONTROL_STRATEGIC_DRIVE];
-        for (reach, table) in [(1, CONTROL_NEAR), (2, CONTROL_FAR)] {
-            push += if farthest <= reach { self.control[table + region] } else { 0.0 };
+        let (retention, depth) = (self.control[CONTROL_RETENTION], number(self.live, LIVE_DECAY_DEPTH));
+        for (index, decay) in decays.chunks_exact_mut(nz).enumerate() {
+            decay.iter_mut().zip(gate(index)).for_each(|(decay, gate)| *decay = retention * (1.0 - depth * (1.0 - gate)));
         }
-        Cell {
-            decay,
-            mean_decay: 0.25 * ((decay[0] + decay[1]) + (decay[2] + decay[3])),
-            diffusion,
-            coupling: number(self.live, LIVE_COUPLING) * gates[8] * gates[9] * (2.0 * gates[7] - 1.0) / 26.0,
-            push: swell + push,
-            swell,
+        let decay = |index: usize| &decays[index * nz..][..nz];
+        for (z, mean) in mean_decay.iter_mut().enumerate() {
+            *mean = 0.25 * ((decay(0)[z] + decay(1)[z]) + (decay(2)[z] + decay(3)[z]));
+        }
+        for (axis, diffusion) in diffusions.chunks_exact_mut(nz).enumerate() {
+            let (base, depth) = (number(self.live, LIVE_DIFFUSION + axis), number(self.live, LIVE_DIFFUSION_DEPTH + axis));
+            diffusion.iter_mut().zip(gate(4 + axis)).for_each(|(diffusion, gate)| *diffusion = base + depth * (2.0 * gate - 1.0));
+        }
+        let most = number(self.live, LIVE_COUPLING);
+        for (z, coupling) in coupling.iter_mut().enumerate() {
+            *coupling = most * gate(8)[z] * gate(9)[z] * (2.0 * gate(7)[z] - 1.0) / 26.0;
+        }
+
+        swell.fill(0.0);
+        for (index, [sine, cosine]) in self.waves_of_row(px, py).into_iter().enumerate() {
+            let (table, _) = self.tables[2 * (index * (nx + ny + nz) + nx + ny)..].as_chunks::<2>();
+            swell.iter_mut().zip(table).for_each(|(wave, [sine_z, cosine_z])| *wave += sine * cosine_z + cosine * sine_z);
+        }
+        let height = self.control[CONTROL_DRIVE] * 0.2 * number(self.live, LIVE_WAVE);
+        swell.iter_mut().for_each(|wave| *wave *= height);
+
+        // What the error does: near the centres of regions only, but for a part that is everywhere.
+        let everywhere = self.control[CONTROL_ERROR_EVERYWHERE] + 0.2 * self.control[CONTROL_STRATEGIC_DRIVE];
+        push.iter_mut().zip(&*swell).for_each(|(push, swell)| *push = swell + everywhere);
+        let aside = from_centre(px, nx).max(from_centre(py, ny));
+        if aside <= 2 {
+            for (z, (push, along)) in push.iter_mut().zip(&self.from_centre).enumerate() {
+                let region = self.region([px, py, z]);
+                let farthest = aside.max(*along);
+                let mut here = everywhere;
+                for (reach, table) in [(1, CONTROL_NEAR), (2, CONTROL_FAR)] {
+                    here += if farthest <= reach { self.control[table + region] } else { 0.0 };
+                }
+                *push = swell[z] + here;
+            }
         }
     }
 
     fn region(&self, place: [usize; 3]) -> usize {
-        place.into_iter().zip(self.cells).fold(0, |region, (place, size)| 4 * region + place / (size / 4))
+        place.into_iter().zip(&self.parts).fold(0, |region, (place, parts)| 4 * region + parts[place])
     }
 
     /// The argument of the saturation for the evolving channels of a cell, but for what few cells get.
@@ -372,8 +440,8 @@ impl Step<'_> {
                 *drive += scale * intensity * pattern;
             }
         }
-        let along = |axis: usize| 2.0 * place[axis] as f32 / (self.cells[axis] - 1) as f32 - 1.0;
-        drive[evolving - 2] += scale * (self.control[CONTROL_ECHO_FORWARD] * along(2) + self.control[CONTROL_ECHO_TURN] * along(1));
+        let turned = along(place[1], self.cells[1]);
+        drive[evolving - 2] += scale * (self.control[CONTROL_ECHO_FORWARD] * self.along_z[place[2]] + self.control[CONTROL_ECHO_TURN] * turned);
         drive[evolving - 1] += scale * self.control[CONTROL_ECHO_MEAN];
         let weight = self.control[CONTROL_STRATEGIC_WEIGHT];
         if weight != 0.0 {
@@ -400,8 +468,9 @@ impl Step<'_> {
         let targets = [2.0 - error * step, variance * step, 0.5 * step * fold(quiet) / count, 0.5 * step * (error * self.control[CONTROL_EXPLORE] - 0.5)];
         let rate = number(self.live, LIVE_DYNAMICS_RATE);
         let first = self.channels - DYNAMICS;
-        for (i, (next, now)) in next[first..].iter_mut().zip(&here[first..]).enumerate() {
-            *next = (now + rate * (targets[i / 4] - now)).clamp(-5.0, 5.0);
+        for (half, (next, now)) in lanes_mut(&mut next[first..]).iter_mut().zip(lanes(&here[first..])).enumerate() {
+            let target = each(#[inline(always)] |l| targets[2 * half + l / 4]);
+            *next = each(#[inline(always)] |l| (now[l] + rate * (target[l] - now[l])).clamp(-5.0, 5.0));
         }
     }
 
