@@ -4,8 +4,8 @@ use tectum::bench::{Case, Prepare, Roofline, Suite, Workload};
 use tectum::{Boundary, DType, Device, Executable, PlanBuilder, Points, Result, RunStats};
 
 use super::kernels::NOISE;
-use super::layout::LIVE_WORDS;
-use super::{Options, Shape, Simulation};
+use super::layout::{LIVE_WORDS, MOST_PATTERNS, OCTANTS, TRAIT_WORDS};
+use super::{Options, Shape, Simulation, State};
 
 /// Cells along each axis and channels.
 const SIZES: [(usize, usize); 4] = [(16, 32), (32, 64), (64, 64), (64, 256)];
@@ -29,8 +29,11 @@ fn rows(cells: usize, channels: usize) -> Vec<Case> {
     let field = format!("{cells}x{cells}x{cells}x{channels}");
     let case = |key: String, amount: usize, prepare: Box<Prepare>| Case { key: format!("field.{key}"), roofline: Roofline::Copy, amount: amount as f64, prepare };
     let cycle = || -> Box<Prepare> { Box::new(move |device| Ok(Box::new(Life::new(cells, channels, device)?))) };
+    let library = 4 * MOST_PATTERNS * OCTANTS * (3 * channels / 4 - super::shape::DYNAMICS);
     vec![
         case(format!("cycle.{field}"), 8 * elements, cycle()),
+        // All places of the library taken: a cycle must read it too.
+        case(format!("cycle.{field}.library"), 8 * elements + library, Box::new(move |device| Ok(Box::new(Life::full(cells, channels, device)?)))),
         // Once more beside peers that compile theirs.
         case(format!("cycle.{field}.compiled"), 8 * elements, cycle()),
         case(format!("stencil27.{field}"), 8 * elements, Box::new(move |device| Ok(Box::new(stencil27(cells, channels, device)?)))),
@@ -49,6 +52,22 @@ impl Life {
     fn new(cells: usize, channels: usize, device: &Device) -> Result<Self> {
         let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: 0 };
         Ok(Self { field: Simulation::new(Shape::new([cells; 3], channels)?, options, device)?, sensors: vec![0.0; SENSORS] })
+    }
+
+    /// With a library of as many patterns as there may be, all unlike each other.
+    fn full(cells: usize, channels: usize, device: &Device) -> Result<Self> {
+        let shape = Shape::new([cells; 3], channels)?;
+        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: MOST_PATTERNS };
+        let mut state = State::new(&shape, options.seed).with_patterns(&shape, MOST_PATTERNS);
+        let width = OCTANTS * shape.content();
+        let patterns = state.library.chunks_exact_mut(width).zip(state.traits.chunks_exact_mut(TRAIT_WORDS)).take(MOST_PATTERNS);
+        for (row, (pattern, traits)) in patterns.enumerate() {
+            pattern.iter_mut().enumerate().for_each(|(i, v)| *v = super::draw::draw((row * width + i) as u32, [1, 2]) as f32 / 510.0);
+            traits[0] = pattern.iter().map(|v| v * v).sum::<f32>().sqrt();
+        }
+        let mut field = Simulation::new(shape, options, device)?;
+        field.set_state(&state)?;
+        Ok(Self { field, sensors: vec![0.0; SENSORS] })
     }
 }
 
