@@ -1,7 +1,8 @@
-//! The pictures in a run folder: `angle.png`, `actions.png`, `latency.png`.
+//! The pictures in a run folder: `angle.png`, `actions.png`, `latency.png`, and of a field its slices.
 
 pub mod chart;
 mod font;
+mod slices;
 
 use std::path::Path;
 
@@ -9,7 +10,8 @@ use plotters::style::RGBColor;
 use tectum::{Error, Result};
 use tectum_models::closed_loop::{LATENCY_BINS, LatencyHistogram, Outcome};
 use tectum_models::recording::{Trace, TraceTick};
-use tectum_models::run_folder::TRACE_FILE;
+use tectum_models::run_folder::{SNAPSHOT_FILE, TRACE_FILE};
+use tectum_models::snapshot::Snapshot;
 
 use self::chart::{Axis, Chart};
 
@@ -35,7 +37,9 @@ pub fn draw(folder: &Path, outcome: &Outcome, dt_s: f64) -> Result<()> {
         actions(&folder.join("actions.png"), &trace, time),
         latency(&folder.join("latency.png"), &outcome.latency),
     ];
-    faults.into_iter().collect::<std::result::Result<(), _>>().map_err(|message| Error::data(message).at(folder.display()))
+    faults.into_iter().collect::<std::result::Result<(), _>>().map_err(|message| Error::data(message).at(folder.display()))?;
+    let snapshot = folder.join(SNAPSHOT_FILE);
+    if snapshot.is_file() { slices::draw(folder, &Snapshot::load(&snapshot)?) } else { Ok(()) }
 }
 
 fn angle(path: &Path, trace: &Trace, time: Axis<'_>) -> std::result::Result<(), String> {

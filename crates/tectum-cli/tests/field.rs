@@ -43,3 +43,17 @@ fn a_check_of_learning_shows_four_controllers_and_their_curves() {
         assert!(shown.contains(part), "{part:?} is not in\n{shown}");
     }
 }
+
+#[test]
+fn a_run_of_a_field_leaves_pictures_of_its_slices() {
+    let folder = std::env::temp_dir().join(format!("tectum-field-slices-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let runs = folder.join("runs");
+    text(&format!("run seeker --seconds 1 --quiet --runs {}", runs.display()));
+    let run = std::fs::read_dir(&runs).expect("runs").next().expect("one").expect("readable").path();
+    for slice in ["xy", "xz", "yz"] {
+        let picture = std::fs::read(run.join(format!("field_{slice}.png"))).expect("a picture");
+        assert!(picture.starts_with(b"\x89PNG\r\n") && picture.len() > 1000, "{slice}: {} bytes", picture.len());
+    }
+    std::fs::remove_dir_all(&folder).expect("ours");
+}

@@ -237,19 +237,28 @@ fn learning_networks_on_devices_do_as_the_naive_engine_says() {
 
 #[test]
 fn batches_of_bursts_are_bursts() {
-    for seed in 300..380 {
-        let case = if seed < 340 { case(seed) } else { learning_case(seed) };
-        let network = network(&case);
-        let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
-        let mut whole = Simulation::new(network.clone(), &cpu(), &options).expect("it works");
-        let mut single = Simulation::new(network, &cpu(), &options).expect("it works");
-        whole.run(50).expect("it works");
-        (0..50).for_each(|_| {
-            single.run(1).expect("it works");
-        });
-        assert_eq!(whole.counts(), single.counts(), "seed {seed}");
-        assert_eq!(whole.potentials().expect("it works"), single.potentials().expect("it works"), "seed {seed}");
+    (300..380).for_each(|seed| check_batches(seed, &cpu()));
+    match Device::open("vulkan:0") {
+        Ok(device) => (300..304).chain(340..344).for_each(|seed| check_batches(seed, &device)),
+        Err(error) => eprintln!("skipped: {error}"),
     }
+}
+
+/// Fifty bursts in as few submissions as a device makes of them against fifty submissions on the CPU.
+fn check_batches(seed: u64, device: &Device) {
+    let case = if seed < 340 { case(seed) } else { learning_case(seed) };
+    let network = network(&case);
+    let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
+    let mut whole = Simulation::new(network.clone(), device, &options).expect("it works");
+    let mut single = Simulation::new(network, &cpu(), &options).expect("it works");
+    whole.run(50).expect("it works");
+    assert!(whole.stats().launches > 100 && whole.stats().transfers_up < 10, "{:?}", whole.stats());
+    (0..50).for_each(|_| {
+        single.run(1).expect("it works");
+    });
+    assert_eq!(whole.counts(), single.counts(), "seed {seed} on {device:?}");
+    assert_eq!(whole.potentials().expect("it works"), single.potentials().expect("it works"), "seed {seed} on {device:?}");
+    assert_eq!(whole.plastic_synapses().expect("it works"), single.plastic_synapses().expect("it works"), "seed {seed} on {device:?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use tectum_models::closed_loop::{ClosedLoop, Sink, TickRecord};
 use tectum_models::field::{self, Shape};
 use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::Snapshot;
-use tectum_models::spiking::{Network, NetworkOptions, NeuronOptions, Neurons, Simulation, SimulationOptions, Synapse, SynapseList};
+use tectum_models::spiking::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList};
 
 /// A test: its name, its environment and what it does.
 type Test = (&'static str, &'static [(&'static str, &'static str)], fn() -> Result<(), String>);
@@ -26,6 +26,7 @@ const TESTS: &[Test] = &[
     ("no_conformance_case_races", &[("CUDA_DOUBLE_RACES", "1")], conformance),
     ("the_pendulum_acts_as_on_the_cpu", &[], pendulum),
     ("a_spiking_network_fires_as_on_the_cpu", &[("CUDA_DOUBLE_DEVICES", "2"), ("CUDA_DOUBLE_RACES", "1")], spiking),
+    ("a_network_learns_as_on_the_cpu", &[("CUDA_DOUBLE_DEVICES", "2"), ("CUDA_DOUBLE_RACES", "1")], learning),
     ("a_field_cycles_as_on_the_cpu", &[("CUDA_DOUBLE_RACES", "1")], field),
     ("a_traced_run_times_each_launch", &[], traced),
     ("buffers_move_between_devices", &[("CUDA_DOUBLE_DEVICES", "2")], peers),
@@ -200,6 +201,41 @@ fn spiking() -> Result<(), String> {
     for ids in [&["cuda:0"][..], &["cuda:0", "cuda:1", "cpu"]] {
         let found = counts(ids).map_err(|e| e.to_string())?;
         check(found == expected, format!("{ids:?}: {:?}, not {:?}", found.0, expected.0))?;
+    }
+    Ok(())
+}
+
+/// Neurons whose synapses learn under two rules, and a memory that sees some of them: the same weights, patterns and spikes on the
+/// CPU, on a device, and in shards of two devices and the CPU.
+fn learning() -> Result<(), String> {
+    let run = |ids: &[&str]| -> tectum::Result<_> {
+        let mut neurons = Neurons::default();
+        neurons.add(60, &NeuronOptions { threshold: 2.0, uniform_psp: true, ..NeuronOptions::default() })?;
+        let kept = neurons.add(4, &NeuronOptions::default())?;
+        let plastic = |i: u32, target: u32, weight: u8| (i, Synapse { plasticity: Some((i % 2) as u8), ..Synapse::fixed(target, weight, false) });
+        let mut synapses: Vec<_> = (0..60).map(|i| (i, Synapse::fixed((i + 9) % 60, 1, i % 5 == 0))).collect();
+        synapses.extend((0..300).map(|i| plastic(i % 60, (i * 7 + i / 60) % 60, 1 + (i % 3) as u8)));
+        synapses.extend(kept.clone().flat_map(|i| [plastic(i, i - 30, 5), plastic(i - 60, i, 0)]));
+        let options = NetworkOptions {
+            plasticity: vec![PlasticityRule { window: 1, gain: 3, loss: 1 }, PlasticityRule { window: 3, gain: 2, loss: 1 }],
+            memories: vec![Memory { upstream: vec![0..10, 40..45], neurons: kept, depth: 2, initial_lifespan: 2, lifespan_growth: 2, longterm_threshold: 5 }],
+            ..NetworkOptions::default()
+        };
+        let network = Network::new(&neurons, Box::new(SynapseList::new(64, &synapses)?), options)?;
+        let devices = ids.iter().map(|id| Device::open(id)).collect::<tectum::Result<Vec<_>>>()?;
+        let mut simulation = Simulation::sharded(Arc::new(network), &devices, &SimulationOptions::default())?;
+        for burst in 0..10 {
+            simulation.inject(&(0..20).map(|i| (3 * i + burst % 2, 2.5)).collect::<Vec<_>>())?;
+            simulation.run(1)?;
+        }
+        Ok((simulation.counts(), simulation.plastic_synapses()?, simulation.memories()?))
+    };
+    let expected = run(&["cpu"]).map_err(|e| e.to_string())?;
+    let has_learnt = expected.1.iter().any(|synapse| synapse.weight > 5) && expected.1.iter().any(|synapse| synapse.weight == 0);
+    check(has_learnt && expected.2[0].formed > 0, format!("{:?} {:?}", expected.0, expected.2))?;
+    for ids in [&["cuda:0"][..], &["cuda:0", "cuda:1", "cpu"]] {
+        let found = run(ids).map_err(|e| e.to_string())?;
+        check(found == expected, format!("{ids:?}: {:?} {:?}, not {:?} {:?}", found.0, found.2, expected.0, expected.2))?;
     }
     Ok(())
 }
