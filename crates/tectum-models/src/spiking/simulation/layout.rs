@@ -6,7 +6,8 @@ use serde::Serialize;
 use tectum::{Api, Device};
 
 use super::super::kernels::{HEADER, PROFILE_WORDS};
-use super::{Network, Shape, SimulationOptions, learning};
+use super::shape::Shape;
+use super::{Network, SimulationOptions, learning};
 use crate::spiking::connectome;
 
 /// What one device has of a network.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
 
-use super::{Shape, Source, WALKERS};
+use super::record::{Source, Views, WALKERS, short_starts};
+use super::shape::Shape;
 use crate::snapshot::{Array, Snapshot};
 use crate::spiking::connectome::{self, INHIBITORY, Part, TARGET_SHIFT, WEIGHT};
 use crate::spiking::kernels::{HEADER, KEPT_WORDS, LearningKernels, MEMORY_WORDS, MemoryRow};
@@ -255,7 +256,7 @@ pub struct Slots {
 
 impl Slots {
     /// The slots of a plan, with the constants that learning needs.
-    pub fn new(plan: &mut PlanBuilder, learned: &Learned, views: &super::Views, own: &LearnedViews, senders: View, source: &Source<'_>) -> Result<Self> {
+    pub fn new(plan: &mut PlanBuilder, learned: &Learned, views: &Views, own: &LearnedViews, senders: View, source: &Source<'_>) -> Result<Self> {
         let as_words = |view: &View| view.reinterpret(DType::U32);
         let mut constant = |name: String, words: &[u32]| plan.constant(name, if words.is_empty() { &[0] } else { words });
         let rules: Vec<u32> = source.network.options.plasticity.iter().flat_map(|rule| [rule.window, u32::from(rule.gain), u32::from(rule.loss), 0]).collect();
@@ -264,7 +265,7 @@ impl Slots {
             let mut of_rule = Vec::new();
             // The CPU's twins carry them.
             for (part, rows) in parts.iter().enumerate().take(if source.is_cpu { 1 } else { parts.len() }) {
-                let words = if source.is_cpu { vec![0] } else { super::short_starts(rows)? };
+                let words = if source.is_cpu { vec![0] } else { short_starts(rows)? };
                 of_rule.push(constant(format!("starts_{rule}_{part}"), &words));
             }
             starts.push(of_rule);

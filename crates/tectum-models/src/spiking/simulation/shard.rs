@@ -1,0 +1,189 @@
+//! The targets that one device has, with their state there.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tectum::{Api, Device, Executable, Result, RunStats};
+
+use super::learning::{Held, Learned};
+use super::record::{Source, Views, record, tables};
+use super::shape::Shape;
+use super::{BATCH, SimulationOptions};
+use crate::spiking::connectome;
+use crate::spiking::kernels::{HEADER, Kernels, STATIC, set_bits};
+use crate::spiking::network::Network;
+use crate::spiking::rule::Silence;
+
+/// The targets that one device has.
+pub struct Shard {
+    pub targets: Range<u32>,
+    pub views: Views,
+    pub single: Executable,
+    pub batch: Option<Executable>,
+    /// Spikes, marks and events as the device last told them.
+    pub told: [u32; 4],
+    /// The bits of the last burst's firings, of the shape's watched words.
+    pub watched: Vec<u32>,
+    pub shape: Shape,
+    pub learned: Option<Learned>,
+    /// Whether what fired was handed over as bits.
+    pub is_packed: bool,
+}
+
+impl Shard {
+    pub fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, alone: bool) -> Result<Self> {
+        let is_cpu = device.info().api == Api::Cpu;
+        let shape = Shape::new(network, targets.clone(), device, options);
+        let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, None, &shape.ranges)?);
+        let (learned, synapses) = Learned::new(network, &shape, options.ledger, is_cpu)?.unzip();
+        let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
+        let steady = local(&targets, options.steady.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
+        let source = Source { network, shape: &shape, kernels: &kernels, parts: &parts, steady: &steady, most_inputs: options.most_inputs, is_cpu, is_alone: alone, learned: learned.as_ref() };
+        let build = |bursts: u32| record(&source, bursts);
+        let (plan, views) = build(1)?;
+        let mut single = plan.compile(device)?;
+        let mut state = vec![0u32; views.state.len()];
+        for (range, profile) in &network.runs {
+            let rest = network.profiles[*profile as usize].rest as u32;
+            for neuron in range.start.max(targets.start)..range.end.min(targets.end) {
+                state[shape.potential_at((neuron - targets.start) as usize)] = rest;
+            }
+        }
+        single.write_state::<f32>(views.state, bytemuck::cast_slice(&state))?;
+        if let (Some(views), Some(mut words)) = (&views.learned, synapses) {
+            words.resize(views.synapses.len(), 0);
+            single.write_state::<f32>(views.synapses, bytemuck::cast_slice(&words))?;
+            let mut past = Learned::no_past(network);
+            past.resize(views.histories.len(), 0);
+            single.write_state::<f32>(views.histories, bytemuck::cast_slice(&past))?;
+        }
+        for (view, (_, words)) in views.tables.iter().zip(tables(&source)?) {
+            single.write_state::<f32>(*view, bytemuck::cast_slice(&words))?;
+        }
+        let batch = match alone {
+            true => {
+                let (plan, other) = build(BATCH)?;
+                let pairs = other.shared().into_iter().zip(views.shared());
+                let buffers = pairs.map(|(other, view)| Ok((other, single.state_buffer(view)?))).collect::<Result<Vec<_>>>()?;
+                let shared: Vec<_> = buffers.iter().map(|(view, buffer)| (*view, buffer)).collect();
+                Some(plan.compile_with(device, &shared)?)
+            }
+            false => None,
+        };
+        let watched = vec![0; shape.watched.iter().map(Range::len).sum()];
+        Ok(Self { targets, views, single, batch, told: [0; 4], watched, shape, learned, is_packed: false })
+    }
+
+    pub fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)]) -> Result<RunStats> {
+        let inputs = local(&self.targets, inputs.iter().map(|&input| Ok(input)))?;
+        let executable = if bursts > 1 { self.batch.as_mut().unwrap_or(&mut self.single) } else { &mut self.single };
+        executable.input::<u32>(self.views.clock).copy_from_slice(&[burst, u32::from(self.is_packed)]);
+        let slot = executable.input::<u32>(self.views.inputs);
+        slot[0] = (inputs.len() / 2) as u32;
+        slot[1..][..inputs.len()].copy_from_slice(&inputs);
+        executable.run()
+    }
+
+    pub fn held(&self) -> Option<Held<'_>> {
+        Some(Held { learned: self.learned.as_ref()?, views: self.views.learned.as_ref()?, executable: &self.single })
+    }
+
+    /// Spikes, both marks and events since they were last asked for; keeps the bits of watched neurons.
+    pub fn news(&mut self, bursts: u32) -> [u32; 4] {
+        let executable = if bursts > 1 { self.batch.as_ref().unwrap_or(&self.single) } else { &self.single };
+        if let Some(view) = self.views.watched {
+            self.watched.copy_from_slice(executable.output::<u32>(view));
+        }
+        let (head, events) = (executable.output::<u32>(self.views.head), executable.output::<u32>(self.views.events));
+        let now = [head[1], head[2], head[3], events[0]];
+        let before = std::mem::replace(&mut self.told, now);
+        [0, 1, 2, 3].map(|index| now[index].wrapping_sub(before[index]))
+    }
+
+    /// Whether a neuron fired in the last burst; none if it is not watched.
+    pub fn has_fired(&self, neuron: u32) -> Option<bool> {
+        let i = (neuron - self.targets.start) as usize;
+        let mut at = 0;
+        for words in &self.shape.watched {
+            if words.contains(&(i / 32)) {
+                return Some(self.watched[at + i / 32 - words.start] >> (i % 32) & 1 != 0);
+            }
+            at += words.len();
+        }
+        None
+    }
+
+    /// What fired, with what each firing sends.
+    pub fn list(&self) -> Result<Vec<[u32; 2]>> {
+        let head = self.single.read_state::<f32>(self.views.fired.part(0..HEADER))?;
+        let count = head[0].to_bits() as usize;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let words = self.single.read_state::<f32>(self.views.fired.part(self.shape.list_at..self.shape.list_at + 2 * count))?;
+        Ok(words.chunks_exact(2).map(|pair| [pair[0].to_bits(), pair[1].to_bits()]).collect())
+    }
+
+    /// Adds what fired here to a list, read in the shorter form if the psp is each sender's own.
+    pub fn tell(&self, may_pack: bool, list: &mut Vec<[u32; 2]>) -> Result<()> {
+        let count = self.single.read_state::<f32>(self.views.fired.part(0..1))?[0].to_bits() as usize;
+        if !may_pack || 2 * count <= self.shape.bit_words {
+            list.extend(self.list()?);
+            return Ok(());
+        }
+        let words = self.single.read_state::<f32>(self.views.fired.part(self.shape.bits_at..self.shape.bits_at + self.shape.bit_words))?;
+        let words: Vec<u32> = words.into_iter().map(f32::to_bits).collect();
+        list.extend(set_bits(&words, 0..self.targets.len() as u32).map(|i| [self.targets.start + i, STATIC]));
+        Ok(())
+    }
+
+    /// Gives the device all that fired, as bits, for the next burst to list.
+    pub fn take_bits(&mut self, bits: &[u32]) -> Result<()> {
+        self.set_list(&[])?;
+        self.is_packed = true;
+        match self.views.exchanged {
+            Some(view) => self.single.write_state::<f32>(view, bytemuck::cast_slice(bits)),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the device all that fired, on whatever device.
+    pub fn set_list(&mut self, list: &[[u32; 2]]) -> Result<()> {
+        self.is_packed = false;
+        let count = [f32::from_bits(list.len() as u32)];
+        self.single.write_state::<f32>(self.views.fired.part(0..1), &count)?;
+        if list.is_empty() {
+            return Ok(());
+        }
+        let words: &[f32] = bytemuck::cast_slice(list);
+        self.single.write_state::<f32>(self.views.fired.part(self.shape.list_at..self.shape.list_at + words.len()), words)
+    }
+
+    /// The potentials, with the leak of the bursts in which nothing arrived.
+    pub fn potentials(&self, network: &Network, burst: u32) -> Result<Vec<i32>> {
+        let state = self.single.read_state::<f32>(self.views.state)?;
+        let leaks = self.shape.planes == 4 && network.options.silence == Silence::Counts;
+        let mut potentials = Vec::with_capacity(self.targets.len());
+        for (range, profile) in &network.runs {
+            let profile = &network.profiles[*profile as usize];
+            for neuron in range.start.max(self.targets.start)..range.end.min(self.targets.end) {
+                let at = self.shape.potential_at((neuron - self.targets.start) as usize);
+                let silent = if leaks { burst - state[at + self.shape.len].to_bits() } else { 0 };
+                potentials.push(profile.leaked(state[at].to_bits() as i32, silent));
+            }
+        }
+        Ok(potentials)
+    }
+}
+
+/// The injections into a shard's neurons, numbered within it: neuron and amount in turn.
+fn local(targets: &Range<u32>, inputs: impl Iterator<Item = Result<(u32, i32)>>) -> Result<Vec<u32>> {
+    let mut words = Vec::new();
+    for input in inputs {
+        let (neuron, amount) = input?;
+        if targets.contains(&neuron) {
+            words.extend([neuron - targets.start, amount as u32]);
+        }
+    }
+    Ok(words)
+}
