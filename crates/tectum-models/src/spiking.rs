@@ -14,6 +14,7 @@ mod network;
 pub mod rule;
 mod simulation;
 mod stimulus;
+mod survey;
 
 pub use bench::suite;
 pub use explanation::{NetworkExplanation, Past, ScaleLimit, ZeroSums};

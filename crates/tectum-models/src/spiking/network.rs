@@ -9,9 +9,7 @@ use super::explanation::{self, ScaleLimit};
 use super::learning::PlasticityRule;
 use super::memory::{self, Memory};
 use super::rule::{ALWAYS, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile, Silence};
-
-/// Binary places of a potential, at most.
-const FRACTION_BITS: u32 = 16;
+use super::survey::Survey;
 
 /// The options of some neurons. Potentials are in units of psp · weight.
 ///
@@ -84,7 +82,7 @@ impl Synapse {
     }
 
     /// Whether it is there from the beginning, and not only once it has learnt.
-    fn is_there(&self) -> bool {
+    pub(super) fn is_there(&self) -> bool {
         self.plasticity.is_none() || self.weight > 0
     }
 }
@@ -145,7 +143,7 @@ impl Rows for SynapseList {
 /// Neurons, before they are connected.
 #[derive(Debug, Clone, Default)]
 pub struct Neurons {
-    groups: Vec<(u32, NeuronOptions)>,
+    pub(super) groups: Vec<(u32, NeuronOptions)>,
     count: u32,
 }
 
@@ -168,6 +166,11 @@ impl Neurons {
     /// Neurons so far.
     pub fn len(&self) -> u32 {
         self.count
+    }
+
+    /// The options of each.
+    pub(super) fn each(&self) -> impl Iterator<Item = &NeuronOptions> {
+        self.groups.iter().flat_map(|(count, options)| std::iter::repeat_n(options, *count as usize))
     }
 
     /// Whether there are none.
@@ -260,106 +263,17 @@ impl Network {
         }
         options.plasticity.iter().enumerate().try_for_each(|(index, rule)| rule.check().map_err(|error| error.at(format_args!("plasticity rule {index}"))))?;
         memory::check(&options.memories, neurons.count)?;
-        let remembers = |neuron: u32| options.memories.iter().any(|memory| memory.neurons.contains(&neuron));
-        let by_neuron = || neurons.groups.iter().flat_map(|(count, options)| std::iter::repeat_n(options, *count as usize));
-        let mut out_degrees = vec![0u32; count];
-        let mut synapses = 0;
-        let mut plastic = vec![0u64; options.plasticity.len()];
-        // Of each neuron: the most that can arrive in a burst, and half of all weights, which the rounding of units can add.
-        let (mut most, mut slack) = (vec![0.0f64; count], vec![0.0f64; count]);
-        let mut fault = None;
-        let mut fingerprint = u64::from(options.seed) << 1 | u64::from(options.silence == Silence::Skips);
-        for (source, neuron) in by_neuron().enumerate() {
-            let mut degree = 0u32;
-            rows.visit(source as u32, &mut |synapse| degree += u32::from(synapse.is_there()));
-            out_degrees[source] = degree;
-            let psp = if neuron.potential_driven_psp { 255.0 } else { f64::from(neuron.psp) };
-            let psp = if neuron.uniform_psp { psp } else { psp / f64::from(degree.max(1)) };
-            fingerprint = stirred(fingerprint, u64::from(degree));
-            rows.visit(source as u32, &mut |synapse| {
-                let Synapse { target, weight, inhibitory, plasticity } = synapse;
-                let word = u64::from(target) << 9 | u64::from(inhibitory) << 8 | u64::from(weight);
-                fingerprint = stirred(fingerprint, plasticity.map_or(0, |rule| u64::from(rule) + 1) << 48 | word);
-                synapses += 1;
-                let Some(most) = most.get_mut(target as usize) else {
-                    fault = Some(format!("a synapse of neuron {source} ends at {target} of {count} neurons"));
-                    return;
-                };
-                let mut greatest = f64::from(weight);
-                if let Some(rule) = plasticity {
-                    match plastic.get_mut(rule as usize) {
-                        Some(_) if weight > 0 && remembers(target) => {
-                            fault = Some(format!("a plastic synapse of neuron {source} to neuron {target} of a memory begins with weight {weight}, not 0"));
-                        }
-                        Some(count) => *count += 1,
-                        None => fault = Some(format!("a synapse of neuron {source} learns by rule {rule} of {}", options.plasticity.len())),
-                    }
-                    greatest = 255.0;
-                }
-                *most += psp * greatest;
-                slack[target as usize] += 0.5 * greatest;
-            });
-        }
-        if let Some(fault) = fault {
-            return Err(Error::invalid(fault));
-        }
-
-        let fits = |bits: u32| {
-            let scale = f64::from(1u32 << bits);
-            let injected = 2.0 * f64::from(options.most_injected);
-            let full = |(most, slack): (&f64, &f64)| (most + injected) * scale + slack > f64::from(POTENTIAL_MAX);
-            most.iter().zip(&slack).position(full)
-        };
-        let threshold_fits = |bits: u32| {
-            let largest = |options: &NeuronOptions| [options.threshold, options.threshold_limit.unwrap_or(0.0), options.resting_potential].map(f32::abs);
-            let most = neurons.groups.iter().flat_map(|(_, options)| largest(options)).filter(|value| *value <= POTENTIAL_MAX as f32 / 2.0).fold(0.0, f32::max);
-            f64::from(most) * f64::from(1u32 << bits) <= f64::from(POTENTIAL_MAX)
-        };
-        let fraction_bits = (0..=FRACTION_BITS).rev().find(|&bits| fits(bits).is_none() && threshold_fits(bits));
-        let fraction_bits = fraction_bits.ok_or_else(|| {
-            let neuron = fits(0).unwrap_or(0);
-            Error::invalid(format!("neuron {neuron} can receive {:.0} in one burst; at most {POTENTIAL_MAX} are possible", most[neuron]))
-        })?;
-        let scale = match fits(fraction_bits + 1) {
-            _ if fraction_bits == FRACTION_BITS => ScaleLimit::Most,
-            Some(neuron) => ScaleLimit::Sum { neuron: neuron as u32, most: most[neuron] },
-            None => ScaleLimit::Threshold,
-        };
-
-        let mut known: HashMap<Profile, u32> = HashMap::new();
-        let (mut profiles, mut runs) = (Vec::new(), Vec::<(Range<u32>, u32)>::new());
-        for (range, neuron) in kinds(&neurons.groups, &options.memories) {
-            let profile = profile(&neuron, fraction_bits);
-            let index = *known.entry(profile).or_insert_with(|| {
-                profiles.push(profile);
-                profiles.len() as u32 - 1
-            });
-            match runs.last_mut() {
-                Some((before, same)) if *same == index => before.end = range.end,
-                _ => runs.push((range, index)),
-            }
-        }
-        let senders = by_neuron().zip(&out_degrees).zip(0..).map(|((neuron, &degree), number)| {
-            let share = if neuron.uniform_psp { 1 } else { degree.max(1) };
-            if neuron.potential_driven_psp && !remembers(number) { share } else { super::rule::unit(u32::from(neuron.psp), fraction_bits, share) }
-        });
-        let senders: Vec<u32> = senders.collect();
-        for (range, profile) in &runs {
-            let words = super::kernels::profile_words(&profiles[*profile as usize]);
-            fingerprint = words.iter().fold(stirred(fingerprint, u64::from(range.end)), |hash, word| stirred(hash, u64::from(*word)));
-        }
-        for rule in &options.plasticity {
-            fingerprint = stirred(fingerprint, u64::from(rule.window) << 16 | u64::from(rule.gain) << 8 | u64::from(rule.loss));
-        }
-        fingerprint = options.memories.iter().flat_map(Memory::numbers).fold(fingerprint, |hash, number| stirred(hash, u64::from(number)));
-        let fingerprint = senders.iter().fold(stirred(fingerprint, u64::from(fraction_bits)), |hash, sender| stirred(hash, u64::from(*sender)));
+        let survey = Survey::new(neurons, &*rows, &options)?;
+        let (fraction_bits, scale) = survey.scale(neurons, options.most_injected)?;
+        let (profiles, runs) = profiles(neurons, &options.memories, fraction_bits);
+        let senders = survey.senders(neurons, &options.memories, fraction_bits);
         Ok(Self {
             zero_sums_matter: profiles.iter().any(|profile| explanation::zero_sums(profile, options.silence).is_some()),
             scale,
+            fingerprint: fingerprint(survey.hash, &options, &profiles, &runs, (&senders, fraction_bits)),
+            synapses: survey.synapses,
+            plastic: survey.plastic,
             senders,
-            fingerprint,
-            synapses,
-            plastic,
             options,
             fraction_bits,
             profiles,
@@ -430,8 +344,40 @@ fn kinds(groups: &[(u32, NeuronOptions)], memories: &[Memory]) -> Vec<(Range<u32
     kinds
 }
 
+/// The profiles that neurons have, and by runs of neurons which.
+fn profiles(neurons: &Neurons, memories: &[Memory], fraction_bits: u32) -> (Vec<Profile>, Vec<(Range<u32>, u32)>) {
+    let mut known: HashMap<Profile, u32> = HashMap::new();
+    let (mut profiles, mut runs) = (Vec::new(), Vec::<(Range<u32>, u32)>::new());
+    for (range, neuron) in kinds(&neurons.groups, memories) {
+        let profile = profile(&neuron, fraction_bits);
+        let index = *known.entry(profile).or_insert_with(|| {
+            profiles.push(profile);
+            profiles.len() as u32 - 1
+        });
+        match runs.last_mut() {
+            Some((before, same)) if *same == index => before.end = range.end,
+            _ => runs.push((range, index)),
+        }
+    }
+    (profiles, runs)
+}
+
+/// A hash of all that decides what a network does, from that of its synapses on.
+fn fingerprint(synapses: u64, options: &NetworkOptions, profiles: &[Profile], runs: &[(Range<u32>, u32)], (senders, fraction_bits): (&[u32], u32)) -> u64 {
+    let mut hash = stirred(synapses, u64::from(options.seed) << 1 | u64::from(options.silence == Silence::Skips));
+    for (range, profile) in runs {
+        let words = super::kernels::profile_words(&profiles[*profile as usize]);
+        hash = words.iter().fold(stirred(hash, u64::from(range.end)), |hash, word| stirred(hash, u64::from(*word)));
+    }
+    for rule in &options.plasticity {
+        hash = stirred(hash, u64::from(rule.window) << 16 | u64::from(rule.gain) << 8 | u64::from(rule.loss));
+    }
+    hash = options.memories.iter().flat_map(Memory::numbers).fold(hash, |hash, number| stirred(hash, u64::from(number)));
+    senders.iter().fold(stirred(hash, u64::from(fraction_bits)), |hash, sender| stirred(hash, u64::from(*sender)))
+}
+
 /// One step of a hash of 64 bits.
-fn stirred(hash: u64, word: u64) -> u64 {
+pub(super) fn stirred(hash: u64, word: u64) -> u64 {
     let x = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x ^ (x >> 29)
 }

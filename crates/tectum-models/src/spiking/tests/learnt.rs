@@ -191,7 +191,7 @@ fn rules_and_memories_out_of_their_range_are_refused() {
     assert_eq!(refused(learning(vec![rule]), &[(3, synapse)]), "a synapse of neuron 3 learns by rule 1 of 1");
     let memory = Memory { upstream: std::iter::once(0..1).collect(), neurons: 1..3, depth: 2, initial_lifespan: 1, lifespan_growth: 0, longterm_threshold: 9 };
     let with = |memories: Vec<Memory>| NetworkOptions { memories, plasticity: vec![rule; 2], ..NetworkOptions::default() };
-    assert_eq!(refused(with(vec![memory.clone()]), &[(3, synapse)]), "a plastic synapse of neuron 3 to neuron 2 of a memory begins with weight 1, not 0");
+    assert_eq!(refused(with(vec![memory.clone()]), &[(3, synapse)]), "a synapse of neuron 3 learns, ends at neuron 2 of a memory, and begins with weight 1, not 0");
     assert_eq!(refused(with(vec![Memory { depth: 0, ..memory.clone() }]), &[]), "memory 0: a depth of 0 bursts; 1 to 256 are possible");
     assert_eq!(refused(with(vec![Memory { initial_lifespan: 0, ..memory.clone() }]), &[]), "memory 0: an initial lifespan of 0 bursts; at least 1 is needed");
     assert_eq!(refused(with(vec![Memory { neurons: 3..5, ..memory.clone() }]), &[]), "memory 0: neurons 3..5 of 4");

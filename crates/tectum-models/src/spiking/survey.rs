@@ -1,0 +1,122 @@
+//! What a pass over a network's synapses finds: degrees, the most that can arrive, and with them the scale at which no sum overflows.
+
+use tectum::{Error, Result};
+
+use super::explanation::ScaleLimit;
+use super::memory::Memory;
+use super::network::{NetworkOptions, NeuronOptions, Neurons, Rows, Synapse, stirred};
+use super::rule::{self, POTENTIAL_MAX};
+
+/// Binary places of a potential, at most.
+const FRACTION_BITS: u32 = 16;
+/// The greatest weight that a synapse can come to.
+const WEIGHT_MAX: f64 = 255.0;
+
+/// What the synapses come to.
+pub struct Survey {
+    /// Of each neuron, the synapses that share what it sends: those that are there from the beginning.
+    degrees: Vec<u32>,
+    /// Of each neuron, the most that can arrive in a burst, in units of psp · weight.
+    most: Vec<f64>,
+    /// Of each neuron, half of all weights, which the rounding of units can add.
+    slack: Vec<f64>,
+    /// Synapses.
+    pub synapses: u64,
+    /// Of them, those that learn, by rule.
+    pub plastic: Vec<u64>,
+    /// A hash of them.
+    pub hash: u64,
+}
+
+impl Survey {
+    /// Visits every synapse, twice.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the synapse, for a target that is none, a rule that is none, and a plastic synapse to a memory's neuron that does not begin
+    /// with weight 0.
+    pub fn new(neurons: &Neurons, rows: &dyn Rows, options: &NetworkOptions) -> Result<Self> {
+        let count = neurons.len() as usize;
+        let plastic = vec![0; options.plasticity.len()];
+        let mut survey = Self { degrees: Vec::with_capacity(count), most: vec![0.0; count], slack: vec![0.0; count], synapses: 0, plastic, hash: 0 };
+        let mut fault = Ok(());
+        for (source, neuron) in neurons.each().enumerate() {
+            let mut degree = 0u32;
+            rows.visit(source as u32, &mut |synapse| degree += u32::from(synapse.is_there()));
+            survey.degrees.push(degree);
+            survey.hash = stirred(survey.hash, u64::from(degree));
+            let psp = if neuron.potential_driven_psp { 255.0 } else { f64::from(neuron.psp) };
+            let psp = if neuron.uniform_psp { psp } else { psp / f64::from(degree.max(1)) };
+            rows.visit(source as u32, &mut |synapse| {
+                let added = survey.add(&synapse, psp, &options.memories);
+                if let (Ok(()), Err(what)) = (&fault, added) {
+                    fault = Err(Error::invalid(format!("a synapse of neuron {source} {what}")));
+                }
+            });
+        }
+        fault.map(|()| survey)
+    }
+
+    /// Adds a synapse whose source sends at most `psp` through weight 1; what is wrong with it, if anything.
+    fn add(&mut self, synapse: &Synapse, psp: f64, memories: &[Memory]) -> std::result::Result<(), String> {
+        let &Synapse { target, weight, inhibitory, plasticity } = synapse;
+        let word = u64::from(target) << 9 | u64::from(inhibitory) << 8 | u64::from(weight);
+        self.hash = stirred(self.hash, plasticity.map_or(0, |rule| u64::from(rule) + 1) << 48 | word);
+        self.synapses += 1;
+        let count = self.most.len();
+        let at = target as usize;
+        let (most, slack) = self.most.get_mut(at).zip(self.slack.get_mut(at)).ok_or_else(|| format!("ends at {target} of {count} neurons"))?;
+        let greatest = if plasticity.is_some() { WEIGHT_MAX } else { f64::from(weight) };
+        *most += psp * greatest;
+        *slack += 0.5 * greatest;
+        if let Some(rule) = plasticity {
+            let rules = self.plastic.len();
+            *self.plastic.get_mut(rule as usize).ok_or_else(|| format!("learns by rule {rule} of {rules}"))? += 1;
+            if weight > 0 && remembers(memories, target) {
+                return Err(format!("learns, ends at neuron {target} of a memory, and begins with weight {weight}, not 0"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first neuron at which a sum could pass the greatest potential with so many binary places.
+    fn overflows(&self, bits: u32, most_injected: f32) -> Option<usize> {
+        let (scale, injected) = (f64::from(1u32 << bits), 2.0 * f64::from(most_injected));
+        self.most.iter().zip(&self.slack).position(|(most, slack)| (most + injected) * scale + slack > f64::from(POTENTIAL_MAX))
+    }
+
+    /// As many binary places as leave every possible sum and threshold within 2³⁰, and what keeps them from being more.
+    ///
+    /// # Errors
+    /// `Invalid`, naming the neuron, where even whole numbers could overflow.
+    pub fn scale(&self, neurons: &Neurons, most_injected: f32) -> Result<(u32, ScaleLimit)> {
+        let largest = |options: &NeuronOptions| [options.threshold, options.threshold_limit.unwrap_or(0.0), options.resting_potential].map(f32::abs);
+        // Beyond half the greatest potential a threshold is never reached, whatever the scale.
+        let levels = neurons.groups.iter().flat_map(|(_, options)| largest(options)).filter(|value| *value <= POTENTIAL_MAX as f32 / 2.0);
+        let highest = f64::from(levels.fold(0.0, f32::max));
+        let fits = |bits: u32| self.overflows(bits, most_injected).is_none() && highest * f64::from(1u32 << bits) <= f64::from(POTENTIAL_MAX);
+        let bits = (0..=FRACTION_BITS).rev().find(|&bits| fits(bits)).ok_or_else(|| {
+            let neuron = self.overflows(0, most_injected).unwrap_or(0);
+            Error::invalid(format!("neuron {neuron} can receive {:.0} in one burst; at most {POTENTIAL_MAX} are possible", self.most[neuron]))
+        })?;
+        let limit = match self.overflows(bits + 1, most_injected) {
+            _ if bits == FRACTION_BITS => ScaleLimit::Most,
+            Some(neuron) => ScaleLimit::Sum { neuron: neuron as u32, most: self.most[neuron] },
+            None => ScaleLimit::Threshold,
+        };
+        Ok((bits, limit))
+    }
+
+    /// For each neuron the unit that its firing sends, or, where that hangs on the firing, the synapses that share it.
+    pub fn senders(&self, neurons: &Neurons, memories: &[Memory], fraction_bits: u32) -> Vec<u32> {
+        let senders = neurons.each().zip(&self.degrees).zip(0..).map(|((neuron, degree), number)| {
+            let share = if neuron.uniform_psp { 1 } else { (*degree).max(1) };
+            let hangs_on_firing = neuron.potential_driven_psp && !remembers(memories, number);
+            if hangs_on_firing { share } else { rule::unit(u32::from(neuron.psp), fraction_bits, share) }
+        });
+        senders.collect()
+    }
+}
+
+fn remembers(memories: &[Memory], neuron: u32) -> bool {
+    memories.iter().any(|memory| memory.neurons.contains(&neuron))
+}
