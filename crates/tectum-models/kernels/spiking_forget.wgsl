@@ -18,21 +18,20 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         }
         let neuron = table[12u * memory] + taken - 1u;
         let row_weights = params.weights_at - starts[params.first_kept];
-        let end = starts[neuron + 1u];
-        for (var synapse = starts[neuron] + id.x; synapse < end; synapse += stride) {
+        let row_begin = starts[neuron];
+        let row_end = starts[neuron + 1u];
+        // Those that end at it begin with 0; they may be anywhere, and each synapse is one invocation's, whatever the memory.
+        let is_reached = params.are_reached != 0u && neuron >= params.first && neuron < params.end;
+        let end = select(row_end, starts[params.neurons], params.are_reached != 0u);
+        for (var synapse = select(row_begin, 0u, params.are_reached != 0u) + id.x; synapse < end; synapse += stride) {
             let word = synapses[2u * synapse];
-            let target_history = 4u * (first_history + params.first + (word >> 9u));
-            let active_bursts = histories[target_history + 2u] + min(burst - 1u - histories[target_history], params.window - 1u);
-            synapses[2u * synapse] = (word & 0xffffff00u) | weights[row_weights + synapse];
-            synapses[2u * synapse + 1u] = active_bursts;
-        }
-        // Those that end at it; they begin with 0.
-        if params.are_reached != 0u && neuron >= params.first && neuron < params.end {
-            for (var synapse = id.x; synapse < starts[params.neurons]; synapse += stride) {
-                let word = synapses[2u * synapse];
-                if word >> 9u == neuron - params.first {
-                    synapses[2u * synapse] = word & 0xffffff00u;
-                }
+            if synapse >= row_begin && synapse < row_end {
+                let target_history = 4u * (first_history + params.first + (word >> 9u));
+                let active_bursts = histories[target_history + 2u] + min(burst - 1u - histories[target_history], params.window - 1u);
+                synapses[2u * synapse] = (word & 0xffffff00u) | weights[row_weights + synapse];
+                synapses[2u * synapse + 1u] = active_bursts;
+            } else if is_reached && word >> 9u == neuron - params.first {
+                synapses[2u * synapse] = word & 0xffffff00u;
             }
         }
         if params.is_first != 0u && id.x == 0u {
