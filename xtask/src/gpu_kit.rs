@@ -16,9 +16,9 @@ pub fn run(root: &Path) -> Result<(), String> {
         std::fs::remove_dir_all(&kit).map_err(cannot("clearing the folder"))?;
     }
     std::fs::create_dir_all(&kit).map_err(cannot("making the folder"))?;
-    let tectum = executable(root, &["build", "--workspace", "--bins"], ("tectum-cli", "tectum"))?;
-    let conformance = executable(root, &["test", "--workspace", "--test", "conformance", "--no-run"], ("naga-ptx", "conformance"))?;
-    for (name, built) in [("tectum", tectum), ("conformance", conformance)] {
+    let built = built(root)?;
+    for (name, package, kind) in [("tectum", "tectum-cli", "bin"), ("conformance", "naga-ptx", "test")] {
+        let built = executable(&built, package, name, kind).ok_or_else(|| format!("gpu kit: cargo built no {name}"))?;
         let to = kit.join(name);
         std::fs::copy(&built, &to).map_err(cannot("copying an executable"))?;
         let stripped = Command::new("strip").arg(&to).status().map_err(cannot("strip"))?;
@@ -38,26 +38,30 @@ pub fn run(root: &Path) -> Result<(), String> {
     try_out(&kit)
 }
 
-/// Builds in release, as part of the whole workspace so that nothing is built twice, and gives one package's executable.
-fn executable(root: &Path, arguments: &[&str], (package, target): (&str, &str)) -> Result<PathBuf, String> {
+/// Builds in release what the tests build, so that nothing is built twice, and gives what cargo says of each product.
+fn built(root: &Path) -> Result<Vec<Value>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(root)
-        .args(arguments)
-        .args(["--release", "--message-format=json"])
+        .args(["test", "--release", "--workspace", "--no-run", "--message-format=json"])
         .stderr(std::process::Stdio::inherit())
         .output()
         .map_err(|e| format!("gpu kit: cargo: {e}"))?;
     if !output.status.success() {
-        return Err(format!("gpu kit: cargo {} failed", arguments.join(" ")));
+        return Err("gpu kit: cargo failed".to_owned());
     }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let found = messages.find_map(|message| {
-        let wanted = message["target"]["name"] == target && message["package_id"].as_str()?.contains(package);
-        if wanted { message["executable"].as_str().map(PathBuf::from) } else { None }
-    });
-    found.ok_or_else(|| format!("gpu kit: cargo {} built no {target}", arguments.join(" ")))
+    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}
+
+/// The executable of one target of a package; of a program itself, not of its unit tests.
+fn executable(built: &[Value], package: &str, target: &str, kind: &str) -> Option<PathBuf> {
+    let wanted = |message: &&Value| {
+        message["target"]["name"] == target
+            && message["target"]["kind"][0] == kind
+            && message["profile"]["test"] == (kind == "test")
+            && message["package_id"].as_str().is_some_and(|id| id.contains(package))
+    };
+    built.iter().find(wanted)?["executable"].as_str().map(PathBuf::from)
 }
 
 /// The commit that the kit was built from; `+` after it says that files differ from it.

@@ -65,6 +65,7 @@ fn suites() -> Vec<Suite> {
     let mut suites = bench::suites();
     suites.push(tectum_models::spiking::suite());
     suites.push(tectum_models::field::suite());
+    suites.push(tectum_models::transformer::suite());
     suites
 }
 

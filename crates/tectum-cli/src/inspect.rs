@@ -1,6 +1,8 @@
 //! `tectum inspect`: what a file holds.
 
 mod genome;
+mod model;
+mod twin;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,12 +12,16 @@ use tectum::{Error, Result};
 use tectum_models::genome::UnitPolicy;
 
 /// Shows what a file holds, before anything is run: for a genome its areas, mappings and synapses, the units that were found,
-/// warnings and memory. The kind of a file is told from its content.
+/// warnings and memory; for the folder of a model its sizes, tensors and tokens; for a twin how well it foretells a recording. The kind of a
+/// file is told from its content.
 #[derive(Args)]
 pub struct InspectArgs {
-    /// A genome.
-    #[arg(value_name = "GENOME.json")]
+    /// A genome, the folder of a model, or a twin.
+    #[arg(value_name = "GENOME.json|MODEL|TWIN.safetensors")]
     file: PathBuf,
+    /// A recording that a twin is held against.
+    #[arg(long, value_name = "DATA.csv")]
+    data: Option<PathBuf>,
     /// The units of a genome's numbers: detect, fraction or legacy.
     #[arg(long, default_value = "detect")]
     units: UnitPolicy,
@@ -32,9 +38,18 @@ pub struct InspectArgs {
 /// # Errors
 /// A file that cannot be read, is of no kind that can be shown, or is at fault; a standard output that cannot be written.
 pub fn inspect(args: &InspectArgs) -> Result<()> {
+    if args.file.extension().is_some_and(|extension| extension == "safetensors") {
+        return twin::inspect_twin(args);
+    }
+    if args.data.is_some() {
+        return Err(Error::invalid("--data: only a twin is held against a recording"));
+    }
+    if args.file.is_dir() {
+        return model::inspect_model(args);
+    }
     match is_json_object(&args.file)? {
         true => genome::inspect_genome(args),
-        false => Err(Error::invalid(format!("{}: of no kind that can be shown; genomes (JSON) can", args.file.display()))),
+        false => Err(Error::invalid(format!("{}: of no kind that can be shown; genomes (JSON), twins (.safetensors) and folders of models can", args.file.display()))),
     }
 }
 

@@ -3,13 +3,16 @@
 mod bench;
 mod check;
 mod devices;
+mod embed;
 mod explain;
+mod generate;
 mod inspect;
 mod network_args;
 mod npy;
 mod plots;
 mod run;
 mod table;
+mod train;
 mod verify;
 
 use std::error::Error as _;
@@ -34,6 +37,9 @@ enum Command {
     Bench(bench::BenchArgs),
     Explain(explain::ExplainArgs),
     Inspect(inspect::InspectArgs),
+    Embed(embed::EmbedArgs),
+    Generate(generate::GenerateArgs),
+    Train(train::TrainArgs),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +51,9 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::bench(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Inspect(args) => inspect::inspect(&args),
+        Command::Embed(args) => embed::embed(&args),
+        Command::Generate(args) => generate::generate(&args),
+        Command::Train(args) => train::train(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,8 @@
-//! The pictures in a run folder: `angle.png`, `actions.png`, `latency.png`, and of a field its slices.
+//! The pictures in a run folder: `angle.png`, `actions.png`, `latency.png`, and of a field its slices and how one of them moves.
 
 pub mod chart;
 mod font;
-mod slices;
+pub mod slices;
 
 use std::path::Path;
 

@@ -14,13 +14,13 @@ use clap::{Args, ValueEnum};
 use tectum::{Device, Error, Result, route};
 use tectum_models::brain::build::{build_body, build_brain, build_plans};
 use tectum_models::clock::{Clock, RealClock, SimClock};
-use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome};
+use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress};
 use tectum_models::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
 use tectum_models::scenario::{ClockKind, Scenario};
 use tectum_models::snapshot::Snapshot;
 
 use self::progress::Display;
-use crate::plots;
+use crate::plots::{self, slices::Film};
 use crate::table::{print, print_json};
 
 /// Runs a brain on a body, a program over arrays in files, or a genome's spiking network.
@@ -119,7 +119,8 @@ pub fn run(args: &RunArgs) -> Result<()> {
     closed_loop.inject(&faults)?;
     closed_loop.trace_at_end(args.trace);
     let mut folder = RunFolder::create(&args.runs, &scenario, closed_loop.body_spec())?;
-    let outcome = loop_until_done(&mut closed_loop, &scenario, &mut folder, &display)?;
+    let film = folder.path().join("field.gif");
+    let outcome = loop_until_done(&mut closed_loop, &scenario, &mut folder, &display, (!args.no_plots).then_some(&film))?;
     let summary = RunSummary::new(&scenario, &outcome, resumed_at_tick, folder.complete_path());
     let dt_s = closed_loop.body_spec().dt_s;
     finish_folder(folder, &outcome, &summary, (!args.no_plots).then_some(dt_s))?;
@@ -198,17 +199,28 @@ fn build(scenario: &Scenario, device: &Device, display: &Display) -> Result<Clos
     ClosedLoop::new(body, brain, &scenario.run, device)
 }
 
-fn loop_until_done(closed_loop: &mut ClosedLoop, scenario: &Scenario, folder: &mut RunFolder, display: &Display) -> Result<Outcome> {
+fn loop_until_done(closed_loop: &mut ClosedLoop, scenario: &Scenario, folder: &mut RunFolder, display: &Display, film: Option<&Path>) -> Result<Outcome> {
     let interrupted = watch_for_interrupt()?;
     let mut clock: Box<dyn Clock> = match scenario.run.clock {
         ClockKind::Real => Box::new(RealClock::new()),
         ClockKind::Sim => Box::new(SimClock::new()),
     };
-    let outcome = closed_loop.run(clock.as_mut(), folder, &mut |progress| {
+    let mut watch = |progress: &Progress| {
         display.running(progress);
         if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
+    };
+    let Some(path) = film else {
+        let outcome = closed_loop.run(clock.as_mut(), folder, &mut watch);
+        display.done();
+        return Ok(outcome);
+    };
+    let mut film = Film::new(folder);
+    let outcome = closed_loop.run(clock.as_mut(), &mut film, &mut watch);
     display.done();
+    // A picture that cannot be drawn is told and costs nothing else.
+    if let Err(error) = film.write(path) {
+        eprintln!("plots: {error}");
+    }
     Ok(outcome)
 }
 

@@ -223,14 +223,14 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
     place.write("wrong.json", &GENOME.replace("nx-refrac-i\": 0", "nx-refrac-i\": -1"));
     let before = place.names();
     let cases = [
-        ("run pendulum", 3, "scenarios/pendulum.toml:7: unknown key \"horizn\"; known: name, samples"),
+        ("run pendulum", 3, "scenarios/pendulum.toml:7: unknown key \"horizn\"; known: name, model, samples"),
         ("run pendlum", 2, "scenario \"pendlum\" is unknown"),
         ("run missing.toml", 7, "missing.toml"),
         ("run cart_pole --device vulcan:0", 2, "device \"vulcan:0\": expected auto, cpu"),
         ("run cart_pole --device vulkan:99", 4, "device vulkan:99: no such device here"),
         ("run cart_pole --device cuda:99", 4, "device cuda:99: "),
         ("run cart_pole --brain pid", 2, "brain \"pid\" is unknown; known: mppi, lqr, zero, field, genome"),
-        ("run cart_pole --body arm", 2, "body \"arm\" is unknown; known: rig, pendulum, cart_pole, seeker"),
+        ("run cart_pole --body arm", 2, "body \"arm\" is unknown; known: rig, pendulum, cart_pole, acrobot, seeker"),
         ("run cart_pole --brain lqr --seconds nan", 2, "seconds is NaN, needs a number above 0"),
         ("run cart_pole --brain lqr --data no_column.csv", 2, "brain \"lqr\" learns nothing from it"),
         ("run cart_pole --body rig --data no_column.csv", 3, "no_column.csv: line 1: column cmd_volts is missing"),
@@ -249,7 +249,7 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("explain route pendlum", 2, "neither gemm:N nor add:N: scenario \"pendlum\" is unknown"),
         ("run --resume nowhere", 7, "nowhere/scenario.toml"),
         ("inspect missing.json", 7, "missing.json"),
-        ("inspect double.atlas", 2, "double.atlas: of no kind that can be shown; genomes (JSON) can"),
+        ("inspect double.atlas", 2, "double.atlas: of no kind that can be shown; genomes (JSON), twins (.safetensors) and folders of models can"),
         ("inspect wrong.json", 3, "wrong.json: area o__mot: _____10c-o__mot-nx-refrac-i: -1 is not from 0 to 65535"),
         ("inspect brain.json --units fraction", 3, "brain.json: area _power: _____10c-___pwr-nx-leak_c-f: 10 is not from 0 to 1; if the file is of the legacy unit"),
     ];

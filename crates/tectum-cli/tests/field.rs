@@ -22,11 +22,45 @@ fn a_check_of_the_field_lists_passes_transfers_and_agreement() {
             eprintln!("skipped: no Vulkan device");
             continue;
         }
-        let shown = text(&format!("check field --cells 8 --channels 32 --patterns 16 --cycles 2 --device {device}"));
-        for part in ["field_similarity", "field_recall", "field_sense", "field_place", "field_evolve", "field_pool", "field_act", "2 cycles compared", "against float64", transfers] {
+        let shown = text(&format!("check field --cells 8 --channels 32 --patterns 16 --compared 2 --every 5 --device {device}"));
+        for part in ["field_similarity", "field_recall", "field_sense", "field_place", "field_evolve", "field_pool", "field_act", "2 cycles compared", "10 cycles took", "against float64", transfers] {
             assert!(shown.contains(part), "{device}: {part:?} is not in\n{shown}");
         }
     }
+}
+
+#[test]
+fn a_field_split_over_devices_is_checked_and_runs_as_a_brain() {
+    let other = if tectum::Device::open("vulkan:0").is_ok() { "vulkan:0" } else { "cpu" };
+    let shown = text(&format!("check field --cells 8 --channels 32 --patterns 16 --compared 2 --every 5 --device cpu,{other}"));
+    for part in ["cpu (", " and ", "field_evolve", "2 cycles compared"] {
+        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+    }
+    let output = tectum("check field --learning --device cpu,cpu");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--learning runs on one device"));
+
+    let folder = std::env::temp_dir().join(format!("tectum-field-split-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let run = |name: &str, beside: &str| {
+        let file = folder.join(name);
+        let scenario = format!("[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\ncells = [8, 8, 8]\n{beside}[loop]\nseconds = 5\nclock = \"sim\"\n");
+        std::fs::write(&file, scenario).expect("writable");
+        let told = text(&format!("run {} --device cpu --quiet --json --runs {}", file.display(), folder.join("runs").display()));
+        let told: serde_json::Value = serde_json::from_str(&told).expect("json");
+        told["return"].as_f64().unwrap_or_else(|| panic!("no return in {told}"))
+    };
+    assert_eq!(run("whole.toml", ""), run("split.toml", "beside = [\"cpu\"]\n"));
+    std::fs::remove_dir_all(&folder).expect("ours");
+}
+
+#[test]
+fn a_check_of_the_field_is_to_be_had_as_json() {
+    let found: serde_json::Value = serde_json::from_str(&text("check field --cells 8 --channels 32 --compared 2 --every 3 --json")).expect("json");
+    let check = &found["check"];
+    assert_eq!((check["compared"].as_u64(), check["latency"]["cycles"].as_u64()), (Some(2), Some(6)), "{found}");
+    assert!(check["latency"]["p50_s"].as_f64() <= check["latency"]["max_s"].as_f64(), "{found}");
+    assert_eq!(check["agreement"].as_array().map(|all| all.iter().all(|kind| kind["worst"].as_f64() <= kind["tolerance"].as_f64())), Some(true), "{found}");
 }
 
 #[test]
@@ -49,11 +83,15 @@ fn a_run_of_a_field_leaves_pictures_of_its_slices() {
     let folder = std::env::temp_dir().join(format!("tectum-field-slices-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     let runs = folder.join("runs");
-    text(&format!("run seeker --seconds 1 --quiet --runs {}", runs.display()));
+    text(&format!("run seeker --seconds 3 --clock sim --quiet --runs {}", runs.display()));
     let run = std::fs::read_dir(&runs).expect("runs").next().expect("one").expect("readable").path();
     for slice in ["xy", "xz", "yz"] {
         let picture = std::fs::read(run.join(format!("field_{slice}.png"))).expect("a picture");
         assert!(picture.starts_with(b"\x89PNG\r\n") && picture.len() > 1000, "{slice}: {} bytes", picture.len());
     }
+    let film = std::fs::read(run.join("field.gif")).expect("a film");
+    // Snapshots at 1, 2 and 3 s, each a frame that begins with its delay.
+    let frames = film.windows(4).filter(|at| *at == [0x21, 0xf9, 0x04, 0x00] || (at[..3] == [0x21, 0xf9, 0x04])).count();
+    assert!(film.starts_with(b"GIF89a") && frames == 3, "{frames} frames, {} bytes", film.len());
     std::fs::remove_dir_all(&folder).expect("ours");
 }

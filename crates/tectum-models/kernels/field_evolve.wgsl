@@ -2,7 +2,10 @@
 // model: tables [4][X + Y + Z][2] sines and cosines of the waves along each axis. in: x [X][Y][Z][C]; live; control; pull [64][content]
 // what the library recalls, by region. out: y as x; rows [X·Y][8] sums of a row; pooled [X·Y][Z / block][content] sums over the
 // cells of a site in this row.
-// A workgroup strides over rows. Lane z first makes the coefficients of cell z and its dynamics, then lanes take elements.
+// A launch makes `planes` planes along X from the `first` on. If they are not all, x and y hold them with one more on either side, which
+// stands for what lies there; rows and pooled are those of the planes alone.
+// x and y are as `field_f32.wgsl` or `field_bf16.wgsl` says.
+// A workgroup strides over rows. Lane z first makes the coefficients of cell z and its dynamics, then lanes take elements in pairs.
 // Tolerance: 1e-5 of saturation. Source: docs/field.md.
 const WAVES = 4u;
 // Of each cell: four decays, their mean, diffusion along X, Y, Z, coupling, what is added to content, and to temporal.
@@ -29,15 +32,25 @@ fn standing(at: i32, size: u32) -> i32 {
     return select(at - i32(size), at + i32(size), at < 0);
 }
 
-// The old value at a cell that may lie one step outside.
+// Planes before the first in x and y.
+fn halo() -> u32 {
+    return select(1u, 0u, params.planes == params.nx);
+}
+
+// The number of a field's element less that of its place in x and y.
+fn skipped() -> u32 {
+    return (params.first - halo()) * params.ny * params.nz * params.channels;
+}
+
+// The old value at a cell that may lie one step outside, px counted from the first plane.
 fn old(px: i32, py: i32, pz: i32, channel: u32) -> f32 {
-    let ix = standing(px, params.nx);
+    let ix = select(standing(px, params.nx), px + 1, params.planes != params.nx);
     let iy = standing(py, params.ny);
     let iz = standing(pz, params.nz);
     if ix < 0 || iy < 0 || iz < 0 {
         return 0.0;
     }
-    return x[((u32(ix) * params.ny + u32(iy)) * params.nz + u32(iz)) * params.channels + channel];
+    return stored(((u32(ix) * params.ny + u32(iy)) * params.nz + u32(iz)) * params.channels + channel);
 }
 
 fn soft_sign(v: f32) -> f32 {
@@ -47,22 +60,22 @@ fn soft_sign(v: f32) -> f32 {
 // Coefficients of a cell, and its dynamics of the next cycle.
 fn prepare(px: u32, py: u32, pz: u32, row: u32) {
     let content = 3u * params.channels / 4u - 16u;
-    let base = (row * params.nz + pz) * params.channels;
+    let base = ((halo() * params.ny + row) * params.nz + pz) * params.channels;
     let d = base + params.channels - 16u;
     let depth = number(LIVE_DECAY_DEPTH);
     let retention = control[CONTROL_RETENTION];
     var mean_decay = 0.0;
     for (var s = 0u; s < 4u; s++) {
-        let decay = retention * (1.0 - depth * (1.0 - tectum_sigmoid(x[d + s])));
+        let decay = retention * (1.0 - depth * (1.0 - tectum_sigmoid(stored(d + s))));
         cells[pz * CELL_WORDS + s] = decay;
         mean_decay += 0.25 * decay;
     }
     cells[pz * CELL_WORDS + 4u] = mean_decay;
     for (var axis = 0u; axis < 3u; axis++) {
-        cells[pz * CELL_WORDS + 5u + axis] = number(LIVE_DIFFUSION + axis) + number(LIVE_DIFFUSION_DEPTH + axis) * soft_sign(x[d + 4u + axis]);
+        cells[pz * CELL_WORDS + 5u + axis] = number(LIVE_DIFFUSION + axis) + number(LIVE_DIFFUSION_DEPTH + axis) * soft_sign(stored(d + 4u + axis));
     }
-    let weight = soft_sign(0.25 * ((x[d + 8u] + x[d + 9u]) + (x[d + 10u] + x[d + 11u])));
-    cells[pz * CELL_WORDS + 8u] = number(LIVE_COUPLING) * tectum_sigmoid(x[d + 12u]) * tectum_sigmoid(x[d + 13u]) * weight / 26.0;
+    let weight = soft_sign(0.25 * ((stored(d + 8u) + stored(d + 9u)) + (stored(d + 10u) + stored(d + 11u))));
+    cells[pz * CELL_WORDS + 8u] = number(LIVE_COUPLING) * tectum_sigmoid(stored(d + 12u)) * tectum_sigmoid(stored(d + 13u)) * weight / 26.0;
 
     // Waves, and what the error does here.
     var wave = 0.0;
@@ -88,7 +101,7 @@ fn prepare(px: u32, py: u32, pz: u32, row: u32) {
     var square = 0.0;
     var quiet = 0.0;
     for (var c = 0u; c < content; c++) {
-        let v = x[base + c];
+        let v = stored(base + c);
         sum += v;
         square += v * v;
         quiet += select(0.0, 1.0, abs(v) < 0.1);
@@ -99,10 +112,63 @@ fn prepare(px: u32, py: u32, pz: u32, row: u32) {
     let error = control[CONTROL_REGION_ERROR + region];
     let targets = vec4<f32>(2.0 - error * step, variance * step, 0.5 * step * quiet / f32(content), 0.5 * step * (error * control[CONTROL_EXPLORE] - 0.5));
     let rate = number(LIVE_DYNAMICS_RATE);
-    for (var i = 0u; i < 16u; i++) {
-        let now = x[d + i];
-        y[d + i] = clamp(now + rate * (targets[i / 4u] - now), -5.0, 5.0);
+    for (var i = 0u; i < 16u; i += 2u) {
+        let now = vec2<f32>(stored(d + i), stored(d + i + 1u));
+        keep(d + i, clamp(now + rate * (targets[i / 4u] - now), vec2<f32>(-5.0), vec2<f32>(5.0)));
     }
+}
+
+// The new value of an evolving channel, pair by pair of content or temporal channels.
+fn next(row: u32, px: u32, py: u32, pz: u32, c: u32) -> f32 {
+    let content = 3u * params.channels / 4u - 16u;
+    let evolving = params.channels - 16u;
+    let saturation = number(LIVE_SATURATION);
+    let noise = control[CONTROL_DRIVE] * number(LIVE_NOISE);
+    let weight = control[CONTROL_STRATEGIC_WEIGHT];
+    let region_size = vec3<u32>(params.nx, params.ny, params.nz) / 4u;
+    let ix = i32(px - params.first);
+    let iy = i32(py);
+    let iz = i32(pz);
+    let at = ((halo() * params.ny + row) * params.nz + pz) * params.channels + c;
+    let cell = pz * CELL_WORDS;
+    let here = stored(at);
+    let along_x = old(ix - 1, iy, iz, c) + old(ix + 1, iy, iz, c);
+    let along_y = old(ix, iy - 1, iz, c) + old(ix, iy + 1, iz, c);
+    let along_z = old(ix, iy, iz - 1, c) + old(ix, iy, iz + 1, c);
+    let twice = 2.0 * here;
+    let spread = (cells[cell + 5u] * (along_x - twice) + cells[cell + 6u] * (along_y - twice)) + cells[cell + 7u] * (along_z - twice);
+    let drawn = noise * NOISE_UNIT * f32(field_draw(at + skipped(), live[LIVE_KEY], live[LIVE_KEY + 1u]));
+    var v = 0.0;
+    if c < content {
+        var around = 0.0;
+        for (var dx = -1; dx <= 1; dx++) {
+            for (var dy = -1; dy <= 1; dy++) {
+                around += (old(ix + dx, iy + dy, iz - 1, c) + old(ix + dx, iy + dy, iz, c)) + old(ix + dx, iy + dy, iz + 1, c);
+            }
+        }
+        let kept = here + (spread + cells[cell + 8u] * (around - here));
+        v = cells[cell + c % 4u] * kept + (drawn + cells[cell + 9u]);
+        let part = vec3<u32>(px, py, pz) / region_size;
+        v += pull[((part.x * 4u + part.y) * 4u + part.z) * content + c] - control[CONTROL_PULL] * here;
+        let away = abs(vec3<f32>(f32(px), f32(py), f32(pz)) - vec3<f32>(control[CONTROL_PLACE], control[CONTROL_PLACE + 1u], control[CONTROL_PLACE + 2u]));
+        if max(max(away.x, away.y), away.z) < 2.5 {
+            var fading = 1.0;
+            for (var far = 0.5; far < away.x + away.y + away.z; far += 1.0) {
+                fading *= 0.8;
+            }
+            v += control[CONTROL_INTENSITY] * fading * control[CONTROL_PATTERN + c];
+        }
+    } else {
+        let shifted = 0.85 * (here + spread) + 0.15 * stored(at - 1u);
+        v = cells[cell + 4u] * shifted + (drawn + cells[cell + 10u]);
+        if c + 2u == evolving {
+            v += control[CONTROL_ECHO_FORWARD] * (2.0 * f32(pz) / f32(params.nz - 1u) - 1.0);
+            v += control[CONTROL_ECHO_TURN] * (2.0 * f32(py) / f32(params.ny - 1u) - 1.0);
+        }
+        v += select(0.0, control[CONTROL_ECHO_MEAN], c + 1u == evolving);
+        v = (1.0 - weight) * v + weight * control[CONTROL_STRATEGIC + c - content];
+    }
+    return saturation * tectum_tanh(v / saturation);
 }
 
 @compute @workgroup_size(256)
@@ -110,12 +176,8 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
     let lane = local.x;
     let content = 3u * params.channels / 4u - 16u;
     let evolving = params.channels - 16u;
-    let saturation = number(LIVE_SATURATION);
-    let noise = control[CONTROL_DRIVE] * number(LIVE_NOISE);
-    let weight = control[CONTROL_STRATEGIC_WEIGHT];
-    let region_size = vec3<u32>(params.nx, params.ny, params.nz) / 4u;
-    for (var row = group.x; row < params.nx * params.ny; row += groups.x) {
-        let px = row / params.ny;
+    for (var row = group.x; row < params.planes * params.ny; row += groups.x) {
+        let px = params.first + row / params.ny;
         let py = row % params.ny;
         if lane < WAVES {
             let first = lane * (params.nx + params.ny + params.nz);
@@ -137,61 +199,20 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
         var first = 0.0;
         var last = 0.0;
         var temporal = 0.0;
-        for (var i = lane; i < params.nz * evolving; i += 256u) {
+        for (var i = 2u * lane; i < params.nz * evolving; i += 512u) {
             let pz = i / evolving;
             let c = i % evolving;
-            let ix = i32(px);
-            let iy = i32(py);
-            let iz = i32(pz);
-            let at = (row * params.nz + pz) * params.channels + c;
-            let cell = pz * CELL_WORDS;
-            let here = x[at];
-            let along_x = old(ix - 1, iy, iz, c) + old(ix + 1, iy, iz, c);
-            let along_y = old(ix, iy - 1, iz, c) + old(ix, iy + 1, iz, c);
-            let along_z = old(ix, iy, iz - 1, c) + old(ix, iy, iz + 1, c);
-            let twice = 2.0 * here;
-            let spread = (cells[cell + 5u] * (along_x - twice) + cells[cell + 6u] * (along_y - twice)) + cells[cell + 7u] * (along_z - twice);
-            let drawn = noise * NOISE_UNIT * f32(field_draw(at, live[LIVE_KEY], live[LIVE_KEY + 1u]));
-            var v = 0.0;
+            let at = ((halo() * params.ny + row) * params.nz + pz) * params.channels + c;
+            let v = keep(at, vec2<f32>(next(row, px, py, pz, c), next(row, px, py, pz, c + 1u)));
             if c < content {
-                var around = 0.0;
-                for (var dx = -1; dx <= 1; dx++) {
-                    for (var dy = -1; dy <= 1; dy++) {
-                        around += (old(ix + dx, iy + dy, iz - 1, c) + old(ix + dx, iy + dy, iz, c)) + old(ix + dx, iy + dy, iz + 1, c);
-                    }
-                }
-                let kept = here + (spread + cells[cell + 8u] * (around - here));
-                v = cells[cell + c % 4u] * kept + (drawn + cells[cell + 9u]);
-                let part = vec3<u32>(px, py, pz) / region_size;
-                v += pull[((part.x * 4u + part.y) * 4u + part.z) * content + c] - control[CONTROL_PULL] * here;
-                let away = abs(vec3<f32>(f32(px), f32(py), f32(pz)) - vec3<f32>(control[CONTROL_PLACE], control[CONTROL_PLACE + 1u], control[CONTROL_PLACE + 2u]));
-                if max(max(away.x, away.y), away.z) < 2.5 {
-                    var fading = 1.0;
-                    for (var far = 0.5; far < away.x + away.y + away.z; far += 1.0) {
-                        fading *= 0.8;
-                    }
-                    v += control[CONTROL_INTENSITY] * fading * control[CONTROL_PATTERN + c];
-                }
+                let both = v.x + v.y;
+                sum += both;
+                size += abs(v.x) + abs(v.y);
+                square += v.x * v.x + v.y * v.y;
+                first += select(0.0, both, pz == 0u);
+                last += select(0.0, both, pz + 1u == params.nz);
             } else {
-                let shifted = 0.85 * (here + spread) + 0.15 * x[at - 1u];
-                v = cells[cell + 4u] * shifted + (drawn + cells[cell + 10u]);
-                if c + 2u == evolving {
-                    v += control[CONTROL_ECHO_FORWARD] * (2.0 * f32(pz) / f32(params.nz - 1u) - 1.0);
-                    v += control[CONTROL_ECHO_TURN] * (2.0 * f32(py) / f32(params.ny - 1u) - 1.0);
-                }
-                v += select(0.0, control[CONTROL_ECHO_MEAN], c + 1u == evolving);
-                v = (1.0 - weight) * v + weight * control[CONTROL_STRATEGIC + c - content];
-            }
-            v = saturation * tectum_tanh(v / saturation);
-            y[at] = v;
-            if c < content {
-                sum += v;
-                size += abs(v);
-                square += v * v;
-                first += select(0.0, v, pz == 0u);
-                last += select(0.0, v, pz + 1u == params.nz);
-            } else {
-                temporal += abs(v);
+                temporal += abs(v.x) + abs(v.y);
             }
         }
         let sums = array<f32, 6>(
@@ -212,7 +233,7 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
         for (var i = lane; i < blocks * content; i += 256u) {
             var total = 0.0;
             for (var pz = i / content * params.block; pz < (i / content + 1u) * params.block; pz++) {
-                total += y[(row * params.nz + pz) * params.channels + i % content];
+                total += kept(((halo() * params.ny + row) * params.nz + pz) * params.channels + i % content);
             }
             pooled[row * blocks * content + i] = total;
         }

@@ -5,7 +5,6 @@
 // in and out: synapses [2 each] word as in spiking_propagate, and the active bursts of its target when its source's window last
 // closed; sums of this part; totals [64]: word 0 counts synapses that sent.
 // A workgroup walks every stride-th slice of a row, as in spiking_propagate. Exact.
-const STATIC = 0xffffffffu;
 
 fn less(weight: u32, bursts: u32) -> u32 {
     return weight - min(weight, min(bursts, 255u) * params.loss);
@@ -26,12 +25,8 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
     for (var item = group.x; item < count; item += groups.x) {
         let entry = item / params.slices;
         let slice = item % params.slices;
-        let neuron = fired[params.list_at + 2u * entry];
-        let psp = fired[params.list_at + 2u * entry + 1u];
-        var unit = senders[neuron];
-        if psp != STATIC {
-            unit = ((psp << params.fraction_bits) + unit / 2u) / unit;
-        }
+        let firing = firing_of(entry);
+        let neuron = firing.neuron;
         let source = 4u * (first_history + neuron);
         let is_together = histories[source + 1u] >= params.window;
         let gap = burst - histories[source + 3u];
@@ -56,7 +51,7 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
             }
             if weight != 0u {
                 events += 1u;
-                let size = bitcast<i32>(weight * unit);
+                let size = bitcast<i32>(weight * firing.unit);
                 atomicAdd(&sums[target_index], select(size, -size, (word & 0x100u) != 0u));
                 if params.tracked != 0u {
                     atomicOr(&sums[params.len + target_index / 32u], bitcast<i32>(1u << (target_index % 32u)));

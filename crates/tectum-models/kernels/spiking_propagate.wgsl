@@ -1,23 +1,16 @@
-// sums[target] += weight · unit for each synapse of each neuron that fired; the unit is the sender's own, or
-// ⌊(psp · 2^fraction_bits + ⌊share/2⌋) / share⌋ where the firing has a psp.
+// sums[target] += weight · unit for each synapse of each neuron that fired, by the unit of spiking_firing.
 // in: fired, see spiking_dynamics; starts [neurons + 1] of rows in words; words: target · inhibitory · weight in 23, 1 and 8
 // bits; senders [neurons] units or shares. in and out: sums of this part, totals [64]: word 0 counts synapses.
 // A workgroup walks every stride-th slice of a row, neighbouring invocations neighbouring synapses; long rows are cut into slices
 // so that no workgroup is left with one alone. Integers, so the order of the atomics does not matter. Exact.
-const STATIC = 0xffffffffu;
-
 @compute @workgroup_size(64)
 fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let count = fired[0] * params.slices;
     for (var item = group.x; item < count; item += groups.x) {
         let entry = item / params.slices;
         let slice = item % params.slices;
-        let neuron = fired[params.list_at + 2u * entry];
-        let psp = fired[params.list_at + 2u * entry + 1u];
-        var unit = senders[neuron];
-        if psp != STATIC {
-            unit = ((psp << params.fraction_bits) + unit / 2u) / unit;
-        }
+        let firing = firing_of(entry);
+        let neuron = firing.neuron;
         let begin = starts[neuron];
         let end = starts[neuron + 1u];
         if local.x == 0u && slice == 0u {
@@ -26,7 +19,7 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
         for (var synapse = begin + 64u * slice + local.x; synapse < end; synapse += 64u * params.slices) {
             let word = words[synapse];
             let target_index = word >> 9u;
-            let size = bitcast<i32>((word & 0xffu) * unit);
+            let size = bitcast<i32>((word & 0xffu) * firing.unit);
             atomicAdd(&sums[target_index], select(size, -size, (word & 0x100u) != 0u));
             if params.tracked != 0u {
                 atomicOr(&sums[params.len + target_index / 32u], bitcast<i32>(1u << (target_index % 32u)));

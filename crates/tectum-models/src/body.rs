@@ -3,6 +3,7 @@
 //! A body is deterministic: random numbers are drawn in [`Body::reset`] and [`Body::scatter`] from the seed given there and
 //! nowhere else, so [`Body::state`] holds everything that the next step depends on, the delay line included.
 
+pub mod acrobot;
 pub mod cart_pole;
 pub mod pendulum;
 pub mod rig;
@@ -11,6 +12,7 @@ pub(crate) mod uniform;
 
 use tectum::{Error, Result};
 
+use acrobot::Acrobot;
 use cart_pole::CartPole;
 use pendulum::Pendulum;
 use rig::{Rig, RigParameters};
@@ -177,11 +179,11 @@ pub trait Body: Send {
 }
 
 /// Names that [`body`] knows.
-pub const BODY_NAMES: [&str; 4] = ["rig", "pendulum", "cart_pole", "seeker"];
+pub const BODY_NAMES: [&str; 5] = ["rig", "pendulum", "cart_pole", "acrobot", "seeker"];
 
 /// Makes a body by name, standing at its start for seed 0.
 ///
-/// `start` is where resets begin; without it the rig hangs, the two Gymnasium plants start at random, as Gymnasium has them, and so does
+/// `start` is where resets begin; without it the rig hangs, the Gymnasium plants start at random, as Gymnasium has them, and so does
 /// the seeker.
 ///
 /// # Errors
@@ -199,6 +201,7 @@ pub fn body(name: &str, start: Option<Start>) -> Result<Box<dyn Body>> {
         "rig" => Ok(Box::new(Rig::new(RigParameters::default(), start.unwrap_or(Start::Hanging))?)),
         "pendulum" => Ok(Box::new(Pendulum::new(start.unwrap_or(Start::Random)))),
         "cart_pole" => Ok(Box::new(CartPole::new(start.unwrap_or(Start::Random))?)),
+        "acrobot" => Ok(Box::new(Acrobot::new(start.unwrap_or(Start::Random))?)),
         "seeker" => Ok(Box::new(Seeker::new(start.unwrap_or(Start::Random))?)),
         _ => Err(Error::invalid(format!("body {name:?} is unknown; known: {}", BODY_NAMES.join(", ")))),
     }

@@ -10,20 +10,25 @@ mod coefficients;
 mod draw;
 mod kernels;
 mod layout;
+mod record;
 pub mod reference;
 mod shape;
 mod simulation;
+mod split;
 mod state;
+mod storage;
 mod waves;
+mod whole;
 
 pub use agreement::{Difference, TIE, differences};
 pub use bench::suite;
-pub use check::{CheckReport, Pass, check};
+pub use check::{CheckReport, Latency, Pass, check};
 pub use coefficients::Coefficients;
 pub use kernels::kernels;
 pub use shape::Shape;
 pub use simulation::{Options, PlaceKind, Recall, Report, Simulation};
 pub use state::State;
+pub use storage::Storage;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,9 @@ pub const RIG_COLUMNS: [&str; 5] = ["la_position", "pend_velocity", "pend_positi
 /// An angle that leaps farther than this beyond what the velocity explains is a sensor jump.
 pub const JUMP_DEG: f64 = 60.0;
 
+/// What the rig reports while its potentiometer is in its dead zone, however the pole moves.
+pub const DEAD_ZONE_DEG: f64 = -180.0;
+
 /// A recording of the rig, one number a row in each column.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RigRecording {
@@ -128,8 +131,30 @@ fn unreadable(source: csv::Error) -> Error {
     Error::data(format!("line {line}: not a row of this table")).with_source(source)
 }
 
-fn wrapped_deg(angle_deg: f64) -> f64 {
+/// An angle in [−180, 180).
+pub(crate) fn wrapped_deg(angle_deg: f64) -> f64 {
     (angle_deg + 180.0).rem_euclid(360.0) - 180.0
+}
+
+/// A recording of a simulated rig under slow random commands, its angles with noise of up to a size.
+#[cfg(test)]
+pub(crate) fn simulated(parameters: crate::body::rig::RigParameters, rows: usize, noise_deg: f64) -> RigRecording {
+    use crate::body::Body;
+    let mut rig = crate::body::rig::Rig::new(parameters, crate::body::Start::Hanging).expect("a rig");
+    let mut random = crate::body::uniform::Uniform::new(11);
+    let mut recording = RigRecording::default();
+    let (mut seen, mut command) = ([0.0f32; 4], 0.0f32);
+    for row in 0..rows {
+        // A row's command has acted for a while at its sample: the rig hears it after the row before.
+        rig.observe(&mut seen);
+        let [position, _, velocity, angle] = seen.map(f64::from);
+        recording.push([position, velocity, angle + random.within(noise_deg), f64::from(command), 40.0]);
+        if row % 4 == 0 {
+            command = (random.within(3.0) + 0.8 * position) as f32;
+        }
+        rig.step(&[command]);
+    }
+    recording
 }
 
 #[cfg(test)]

@@ -259,7 +259,7 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
 }
 
 /// Writes beside the path and renames, so that no reader sees half a file.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let beside = path.with_extension("partial");
     std::fs::write(&beside, bytes).map_err(|source| Error::io(beside.display(), source))?;
     std::fs::rename(&beside, path).map_err(|source| Error::io(path.display(), source))

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [body]
-//! name = "rig"          # rig, pendulum, cart_pole, seeker
+//! name = "rig"          # rig, pendulum, cart_pole, acrobot, seeker
 //! start = "hanging"     # hanging, random
 //!
 //! [brain]
@@ -36,7 +36,7 @@ use tectum::{Error, Result};
 
 use self::document::{Placed, Section, Source};
 use crate::body::{BODY_NAMES, Body, Start, body};
-pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiSpec, TwinSpec};
+pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, TwinSpec};
 pub use field_spec::{CoefficientsSpec, FieldSpec};
 pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, Weights};
 

@@ -1,10 +1,20 @@
 //! The twin: a network that has learned how a body's observation changes under an action.
 //!
+//! Two kinds: a [`Twin`] of a simulated body, made at start-up for a controller to roll out; and an [`Ensemble`] of the recorded rig, trained from
+//! its recording, kept in a file and inspected. The rest of this page is about the first; `docs/twin.md` is about the second.
+//!
 //! Input: the linear channels over their scales, sine and cosine of the angles, the previous action where the body has a
 //! delay, and the action. Output: the change of each channel, less its mean, over its deviation. The network is a dense
 //! tanh graph, trained with AdamW at start-up on simulated or recorded transitions.
 
+mod ensemble;
+mod file;
+mod fit;
+mod inspection;
 mod network;
+mod sequence;
+#[cfg(test)]
+mod tests;
 mod training;
 mod transitions;
 
@@ -12,8 +22,12 @@ use tectum::{Error, Result};
 
 use crate::body::uniform::Uniform;
 use crate::body::{BodySpec, ChannelKind, ObservationChannel};
+pub use ensemble::{Ensemble, Foretold, Origin, Predictor, Settings};
+pub use fit::{TrainingReport, step_plan};
+pub use inspection::{Coverage, Errors, GAUSSIAN, Horizon, Inspection, Method, inspect};
 pub use network::Network;
-pub use training::{TrainingReport, step_plan, train};
+pub use sequence::{CHANNEL_NAMES, Part, Past, SequenceLayout, part_of, tested_from};
+pub use training::train;
 pub use transitions::Transitions;
 
 /// What the network reads and writes for a body.
@@ -95,11 +109,17 @@ pub struct TwinRecipe {
     pub learning_rate: f32,
     /// Decoupled weight decay.
     pub weight_decay: f32,
+    /// From where on, in deviations, an error's loss grows as its size; the squared error without.
+    pub huber: Option<f32>,
+    /// What the balance of energy adds to the loss; nothing at 0.
+    pub physics_weight: f32,
+    /// Steps without gain on what is held out after which it stops and keeps the best weights; it goes to the end without.
+    pub patience: Option<usize>,
 }
 
 impl Default for TwinRecipe {
     fn default() -> Self {
-        Self { hidden: vec![64, 64], transitions: 30_000, steps: 3000, batch: 256, learning_rate: 8e-3, weight_decay: 1e-4 }
+        Self { hidden: vec![64, 64], transitions: 30_000, steps: 3000, batch: 256, learning_rate: 8e-3, weight_decay: 1e-4, huber: None, physics_weight: 0.0, patience: None }
     }
 }
 

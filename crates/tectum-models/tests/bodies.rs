@@ -76,7 +76,7 @@ fn an_action_that_is_not_finite_becomes_the_safe_action() {
 #[test]
 fn mistakes_are_refused_by_name() {
     let cases = [
-        (body("acrobot", None).err(), "body \"acrobot\" is unknown; known: rig, pendulum, cart_pole, seeker"),
+        (body("arm", None).err(), "body \"arm\" is unknown; known: rig, pendulum, cart_pole, acrobot, seeker"),
         (
             body("cart_pole", Some(Start::Hanging)).err(),
             "cart_pole: start \"hanging\" is beyond its 12 degrees; known: random",

@@ -2,8 +2,9 @@
 
 use tectum_models::body::body;
 
-/// Two correctly rounded sines may differ in the last place between libraries; nothing else may.
-const TOLERANCE: f64 = 1e-13;
+/// Two correctly rounded sines may differ in the last place between libraries, which the four stages of the Acrobot's step multiply by its
+/// speeds; nothing else may.
+const TOLERANCE: f64 = 1e-12;
 
 #[test]
 fn steps_agree_with_the_published_equations() {
@@ -30,6 +31,6 @@ fn steps_agree_with_the_published_equations() {
         rows += 1;
         terminations += usize::from(step.terminated);
     }
-    assert_eq!(rows, 48);
-    assert!(terminations > 0, "the table has no terminating row");
+    assert_eq!(rows, 3000);
+    assert!(terminations > 100, "only {terminations} of the table's rows terminate");
 }

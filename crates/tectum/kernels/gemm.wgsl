@@ -1,5 +1,6 @@
 // y[m, n] = activation(Σ_k a[m, k]·b[k, n] + bias[n]) + residual[m, n]
-// in: a by strides (a_row, a_col), b by strides (b_row, b_col), bias [n] and residual [m, n] where the variant has them;
+// in: a by strides (a_row, a_col), b by strides (b_row, b_col), or a row-major and b in panels of 16 columns;
+// bias [n] and residual [m, n] where the variant has them;
 // out: y [m, n]. A workgroup computes a tile of 64 × 64, an invocation 4 × 4 of it, over slices of 16 of k held in
 // 8 KiB of workgroup memory (16 KiB for f64); tiles stride over the workgroups. Accumulation in `real`, k in order.
 var<workgroup> a_tile: array<real, 1024>;
@@ -28,24 +29,24 @@ fn main(
                 let slot = part * 256u + lane;
                 var a_k = slot % 16u;
                 var a_m = slot / 16u;
-                if params.a_row < params.a_col {
+                if A_IS_COLUMNS {
                     a_k = slot / 64u;
                     a_m = slot % 64u;
                 }
                 var value = real(0.0);
                 if first_row + a_m < params.m && first_k + a_k < params.k {
-                    value = a[(first_row + a_m) * params.a_row + (first_k + a_k) * params.a_col];
+                    value = a[A_PLACE];
                 }
                 a_tile[a_k * 64u + a_m] = value;
                 var b_k = slot / 64u;
                 var b_n = slot % 64u;
-                if params.b_row < params.b_col {
+                if B_IS_COLUMNS {
                     b_k = slot % 16u;
                     b_n = slot / 16u;
                 }
                 value = 0.0;
                 if first_k + b_k < params.k && first_col + b_n < params.n {
-                    value = b[(first_k + b_k) * params.b_row + (first_col + b_n) * params.b_col];
+                    value = b[B_PLACE];
                 }
                 b_tile[b_k * 64u + b_n] = value;
             }

@@ -4,6 +4,7 @@
 //! element. Outputs are poisoned before the run and stand between guards, so that an element left out or written out of
 //! place is found. The same cases serve `tectum verify` and the test table.
 
+mod attention_cases;
 mod case;
 mod chain_cases;
 mod double_cases;
@@ -132,6 +133,7 @@ pub fn suites() -> Vec<Suite> {
     suites.extend(product_cases::suites());
     suites.extend(chain_cases::suites());
     suites.extend(double_cases::suites());
+    suites.extend(attention_cases::suites());
     suites
 }
 

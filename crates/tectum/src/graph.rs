@@ -1,39 +1,68 @@
-//! Graphs: networks as operations on matrices, differentiated, fused and lowered to plans.
+//! Graphs: networks as operations on tensors, differentiated, fused and lowered to plans; `docs/graphs.md` is the guide.
 //!
 //! A [`GraphBuilder`] checks every operation as it is added; the [`Graph`] it finishes is never changed, only passed on by
-//! passes that make another: [`Graph::gradients`], [`Graph::simplify`], [`Graph::fuse`], [`Graph::prune`]. Every value is
-//! a row-major f32 matrix `[rows, cols]`; a vector is `[1, n]`, a scalar `[1, 1]`. No pass renumbers: a [`Node`] names
-//! the same value in every graph made from the one that gave it, so handles stay good throughout.
+//! passes that make another: [`Graph::bind`], [`Graph::gradients`], [`Graph::simplify`], [`Graph::fuse`], [`Graph::prune`].
+//! Every value is a row-major f32 tensor of up to four dimensions (row numbers are u32); what works on matrices takes the
+//! dimensions before the last as rows. A dimension may be a letter, bound to a size before anything is computed. No pass
+//! renumbers: a [`Node`] names the same value in every graph made from the one that gave it, so handles stay good throughout.
 //!
 //! Inputs, parameters, constants and results are nodes of one numbering, told apart by their kind. Nothing here knows a
 //! device; lowering writes launches into a [`PlanBuilder`](crate::PlanBuilder) and is the only place that knows of plans.
 
+mod bind;
+mod build_cache;
+mod build_layout;
+mod build_network;
 mod builder;
 mod compiled;
 mod describe;
 mod differentiate;
 mod evaluate;
+mod evaluate_network;
 mod fuse;
+mod fuse_attention;
 mod lower;
+mod lower_network;
+mod pack;
 mod parameter_layout;
+mod parse;
 mod prune;
+mod shape;
 mod simplify;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
+pub use build_network::Heads;
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
 pub use evaluate::Tensor;
+pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};
+pub use shape::{Dim, MAX_RANK, Shape};
 
-/// The handle of a value in a graph. Only a [`GraphBuilder`] makes one.
+/// The handle of a value in a graph. Only a [`GraphBuilder`] and passes make one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Node(u32);
+pub struct Node {
+    number: u32,
+    /// 0 of what was built; passes put what they make between.
+    step: u32,
+}
+
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.step {
+            0 => write!(f, "{}", self.number),
+            step => write!(f, "{}.{step}", self.number),
+        }
+    }
+}
 
 impl Node {
     /// The value as the transpose of itself, for [`GraphBuilder::matmul`]; nothing is moved.
@@ -57,8 +86,11 @@ impl From<Node> for Factor {
 }
 
 impl Factor {
-    fn oriented(self, shape: [usize; 2]) -> [usize; 2] {
-        if self.transposed { [shape[1], shape[0]] } else { shape }
+    /// Rows and columns as the product reads them.
+    fn oriented(self, shape: Shape) -> [Dim; 2] {
+        let dims = shape.dims();
+        let (rows, cols) = (dims[dims.len() - 2], dims[dims.len() - 1]);
+        if self.transposed { [cols, rows] } else { [rows, cols] }
     }
 
     fn flipped(self) -> Self {
@@ -79,18 +111,24 @@ pub struct Graph {
 #[derive(Debug, Clone)]
 struct Definition {
     operation: Operation,
-    shape: [usize; 2],
+    shape: Shape,
 }
 
 /// The operations. What each computes stands in `evaluate.rs`, what it becomes in `lower.rs`.
 #[derive(Debug, Clone)]
 enum Operation {
     Input { name: String },
+    /// An input of u32: rows of a table.
+    Indices { name: String },
     Parameter { name: String },
+    /// What lives on the device from run to run.
+    State { name: String },
     Constant { data: Arc<[f32]> },
     MatMul { a: Factor, b: Factor },
     /// A product with its tail, as one launch; only `fuse` makes it.
     Linear { a: Factor, b: Factor, tail: Tail },
+    /// The same with `b` in panels, `[⌈n / 16⌉, k, 16]`; only `pack_weights` makes it.
+    LinearPanels { a: Node, b: Node, tail: Tail },
     /// `b` is of `a`'s shape, a row that repeats, or a scalar.
     Binary { op: BinaryOp, a: Node, b: Node },
     Scale { x: Node, factor: f32 },
@@ -100,6 +138,35 @@ enum Operation {
     Reduce { over: Over, x: Node },
     /// Repeats a scalar, a row or a column.
     Broadcast { x: Node },
+    /// `y[.., j] = table[indices[..], j]`
+    Gather { table: Node, indices: Node },
+    /// The same elements in another shape.
+    Reshape { x: Node },
+    /// Axis `i` of the result is axis `order[i]` of `x`.
+    Permute { x: Node, order: Vec<usize> },
+    /// As many elements of an axis as the result has, from `start` on.
+    Slice { x: Node, axis: usize, start: usize },
+    /// One after another along an axis.
+    Concat { parts: Vec<Node>, axis: usize },
+    /// Over the last axis.
+    Softmax { x: Node },
+    /// Over the last axis, each row less its mean over its deviation.
+    LayerNorm { x: Node, gain: Node, bias: Node, epsilon: f32 },
+    /// Over the last axis, each row over the root of its mean square.
+    RmsNorm { x: Node, gain: Node, epsilon: f32 },
+    /// Scaled dot-product attention of each head.
+    Attention { q: Columns, k: Columns, v: Columns, mask: Option<Node>, heads: Heads },
+    /// Causal attention to what caches keep, into which keys and values are put first.
+    AttentionCached { q: Columns, k: Columns, v: Columns, caches: [Node; 2], spans: Node, heads: Heads },
+    /// Positions as rotations of pairs of elements.
+    Rotary { x: Node, positions: Node, heads: usize, base: f32 },
+}
+
+/// Some neighbouring columns of the last axis of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Columns {
+    node: Node,
+    start: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,12 +176,13 @@ enum BinaryOp {
     Mul,
 }
 
-/// What a sum runs over.
+/// What a sum runs over: everything, all axes but the last, the last, or another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Over {
     All,
     Rows,
     Columns,
+    Axis(usize),
 }
 
 /// What follows a fused product: `activation(a·b + bias) + residual`.
@@ -129,17 +197,31 @@ impl Operation {
     /// The nodes it reads, one entry for each use.
     fn operands(&self) -> Vec<Node> {
         match self {
-            Operation::Input { .. } | Operation::Parameter { .. } | Operation::Constant { .. } => vec![],
+            Operation::Constant { .. } => vec![],
             Operation::MatMul { a, b } => vec![a.node, b.node],
             Operation::Linear { a, b, tail } => [a.node, b.node].into_iter().chain(tail.bias).chain(tail.residual).collect(),
+            Operation::LinearPanels { a, b, tail } => [*a, *b].into_iter().chain(tail.bias).chain(tail.residual).collect(),
             Operation::Binary { a, b, .. } => vec![*a, *b],
             Operation::ActivationGrad { y, dy, .. } => vec![*y, *dy],
             Operation::Scale { x, .. } | Operation::Activate { x, .. } | Operation::Reduce { x, .. } | Operation::Broadcast { x } => vec![*x],
+            Operation::Reshape { x } | Operation::Permute { x, .. } | Operation::Slice { x, .. } | Operation::Softmax { x } => vec![*x],
+            Operation::Gather { table, indices } => vec![*table, *indices],
+            Operation::Concat { parts, .. } => parts.clone(),
+            Operation::LayerNorm { x, gain, bias, .. } => vec![*x, *gain, *bias],
+            Operation::RmsNorm { x, gain, .. } => vec![*x, *gain],
+            Operation::Attention { q, k, v, mask, .. } => [q.node, k.node, v.node].into_iter().chain(*mask).collect(),
+            Operation::AttentionCached { q, k, v, caches, spans, .. } => vec![q.node, k.node, v.node, caches[0], caches[1], *spans],
+            Operation::Rotary { x, positions, .. } => vec![*x, *positions],
+            Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } | Operation::State { .. } => vec![],
         }
     }
 
     fn is_fed(&self) -> bool {
-        matches!(self, Operation::Input { .. } | Operation::Parameter { .. })
+        matches!(self, Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } | Operation::State { .. })
+    }
+
+    fn dtype(&self) -> DType {
+        if matches!(self, Operation::Indices { .. }) { DType::U32 } else { DType::F32 }
     }
 }
 
@@ -148,23 +230,23 @@ impl Graph {
     ///
     /// # Errors
     /// `Invalid` if the node is not of this graph (or a pass has removed it).
-    pub fn shape(&self, node: Node) -> Result<[usize; 2]> {
+    pub fn shape(&self, node: Node) -> Result<Shape> {
         match self.nodes.get(&node) {
             Some(definition) => Ok(definition.shape),
-            None => Err(Error::invalid(format!("node {} is not in this graph", node.0))),
+            None => Err(Error::invalid(format!("node {node} is not in this graph"))),
         }
     }
 
     /// The inputs in the order they were added: name, node and shape.
-    pub fn inputs(&self) -> impl Iterator<Item = (&str, Node, [usize; 2])> {
+    pub fn inputs(&self) -> impl Iterator<Item = (&str, Node, Shape)> {
         self.nodes.iter().filter_map(|(&node, definition)| match &definition.operation {
-            Operation::Input { name } => Some((name.as_str(), node, definition.shape)),
+            Operation::Input { name } | Operation::Indices { name } => Some((name.as_str(), node, definition.shape)),
             _ => None,
         })
     }
 
     /// The parameters in the order they were added: name, node and shape.
-    pub fn parameters(&self) -> impl Iterator<Item = (&str, Node, [usize; 2])> {
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, Node, Shape)> {
         self.nodes.iter().filter_map(|(&node, definition)| match &definition.operation {
             Operation::Parameter { name } => Some((name.as_str(), node, definition.shape)),
             _ => None,
@@ -172,7 +254,7 @@ impl Graph {
     }
 
     /// The outputs in the order they were named: name, node and shape. Two names may stand for one node.
-    pub fn outputs(&self) -> impl Iterator<Item = (&str, Node, [usize; 2])> {
+    pub fn outputs(&self) -> impl Iterator<Item = (&str, Node, Shape)> {
         self.outputs.iter().map(|(name, node)| (name.as_str(), *node, self.nodes[node].shape))
     }
 
@@ -184,11 +266,21 @@ impl Graph {
         find(self.outputs(), "output", name).map(|(node, _)| node)
     }
 
-    /// The same network with fewer launches: [`simplify`](Graph::simplify), [`fuse`](Graph::fuse), then
-    /// [`prune`](Graph::prune). Outputs, inputs and parameters keep their nodes.
+    /// The same network with fewer launches: [`simplify`](Graph::simplify), [`fuse`](Graph::fuse),
+    /// [`merge_products`](Graph::merge_products), [`fuse_slices`](Graph::fuse_slices), then [`prune`](Graph::prune). Outputs,
+    /// inputs and parameters keep their nodes.
     #[must_use]
     pub fn optimize(&self) -> Graph {
-        self.simplify().fuse().prune()
+        self.simplify().fuse().merge_products().fuse_slices().prune()
+    }
+
+    /// A new handle that comes after everything before `node`.
+    fn before(&self, node: Node) -> Node {
+        let number = node.number.checked_sub(1).expect("invariant: what is put before a node is made of earlier ones");
+        match self.nodes.range(..node).next_back() {
+            Some((last, _)) if last.number == number => Node { number, step: last.step + 1 },
+            _ => Node { number, step: 1 },
+        }
     }
 
     /// How often each node is read, an output counting as one reading.
@@ -203,7 +295,7 @@ impl Graph {
 }
 
 /// The entry of a name among inputs, parameters or outputs.
-fn find<'a>(mut entries: impl Iterator<Item = (&'a str, Node, [usize; 2])>, kind: &str, name: &str) -> Result<(Node, [usize; 2])> {
+fn find<'a>(mut entries: impl Iterator<Item = (&'a str, Node, Shape)>, kind: &str, name: &str) -> Result<(Node, Shape)> {
     let mut names = Vec::new();
     match entries.find(|(entry, ..)| {
         names.push(*entry);
@@ -212,8 +304,4 @@ fn find<'a>(mut entries: impl Iterator<Item = (&'a str, Node, [usize; 2])>, kind
         Some((_, node, shape)) => Ok((node, shape)),
         None => Err(Error::invalid(format!("no {kind} {name}; there are {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") }))),
     }
-}
-
-fn elements(shape: [usize; 2]) -> usize {
-    shape[0] * shape[1]
 }

@@ -4,12 +4,17 @@
 //! uniform `params` are generated from the table given to [`Kernel::define`], so that WGSL, native twin and launch
 //! checks share one source. A device never sees a tensor operation; it sees a kernel and the regions bound to it.
 
+pub mod attention;
+pub mod attention_decode;
+pub mod cache;
 pub mod cast;
+pub mod eights;
 pub mod elementwise;
 pub mod gather;
 pub mod gemm;
 pub mod gemm_batched;
 pub mod gemm_i8;
+pub mod gemm_panels;
 pub mod math;
 pub mod moments;
 pub mod native;
@@ -21,9 +26,11 @@ pub mod random;
 pub mod reduce;
 pub mod reference;
 pub mod sample;
+pub mod rotary;
 pub mod scan;
 pub mod softmax;
 pub mod stencil;
+pub mod strided;
 pub mod top_k;
 mod translate;
 pub mod transfer;
@@ -404,6 +411,9 @@ pub fn all() -> Vec<Arc<Kernel>> {
     kernels.extend(optimizer::kernels());
     kernels.extend(moments::kernels());
     kernels.extend(normalize::kernels());
+    for family in [attention::kernels, attention_decode::kernels, cache::kernels, gemm_panels::kernels, rotary::kernels, strided::kernels] {
+        kernels.extend(family());
+    }
     for family in [cast::kernels, transpose::kernels, gather::kernels, gemm_batched::kernels, gemm_i8::kernels, stencil::kernels] {
         kernels.extend(family());
     }

@@ -38,7 +38,7 @@ mod stream;
 pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
-pub use graph::{CompiledGraph, Factor, Graph, GraphBuilder, LayoutEntry, Node, ParameterLayout, Tensor};
+pub use graph::{CompiledGraph, Dim, Factor, Graph, GraphBuilder, Heads, LayoutEntry, MAX_RANK, Node, PackedParameter, ParameterLayout, Shape, Tensor};
 pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
 pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
@@ -46,6 +46,8 @@ pub use kernel::pack::Half;
 pub use kernel::stencil::{Boundary, Points};
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
 pub use program::{Chain, Value};
-pub use plan::{ALIGNED_ELEMENTS, Executable, GemmTail, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, View};
+pub use plan::{
+    ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmTail, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View,
+};
 pub use stream::{Event, Stream, Submission, Work};
 pub use receipt::{CodeObject, Fallback, InjectedFault, LISTED_RECOVERIES, Latency, RECEIPT_SCHEMA, Receipt, Recovery, Session};

@@ -7,6 +7,7 @@
 
 mod executable;
 mod memory_plan;
+mod record_attention;
 mod record_elementwise;
 mod record_gemm;
 mod record_move;
@@ -26,7 +27,9 @@ use crate::kernel::{Access, Kernel, MAX_GROUPS};
 use crate::launch::BINDING_ALIGNMENT;
 pub use executable::Executable;
 pub(crate) use memory_plan::{Lifetime, MemoryPlan, plan_memory};
+pub use record_attention::AttentionSizes;
 pub use record_gemm::{GemmTail, Matrix};
+pub use record_move::Strided;
 pub use record_products::Matrices;
 pub use work::{LaunchWork, PlanWork};
 
@@ -66,6 +69,13 @@ impl View {
     pub fn part(&self, range: Range<usize>) -> View {
         assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of a view of {}", self.len);
         View { offset: self.offset + range.start, len: range.len(), ..*self }
+    }
+
+    /// This view and one that begins where it ends, as one; none where that does not.
+    #[must_use]
+    pub fn joined(&self, next: View) -> Option<View> {
+        let follows = self.slot == next.slot && self.dtype == next.dtype && self.offset + self.len == next.offset;
+        follows.then(|| View { len: self.len + next.len, ..*self })
     }
 
     /// The same words seen as another type: one f64 is two words.

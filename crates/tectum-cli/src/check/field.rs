@@ -1,9 +1,9 @@
 //! `tectum check field`.
 
 use clap::Args;
-use tectum::{Boundary, Device, Result};
+use tectum::{Boundary, Device, Error, Result};
 use tectum_models::brain::field::learning::{Estimate, Score, compare};
-use tectum_models::field::{CheckReport, Options, Shape, check};
+use tectum_models::field::{CheckReport, Latency, Options, Shape, Storage, check};
 use tectum_models::scenario::FieldSpec;
 
 use crate::table::{bytes, print, table};
@@ -11,7 +11,7 @@ use crate::table::{bytes, print, table};
 /// What is checked.
 #[derive(Args)]
 pub struct FieldArgs {
-    /// The device of the field: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
+    /// The device of the field: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N; several with commas between them split it along X.
     #[arg(long, default_value = "auto")]
     device: String,
     /// Cells of the field along each axis.
@@ -23,6 +23,9 @@ pub struct FieldArgs {
     /// Places of the field's library of patterns; 0 for none.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4096))]
     patterns: u32,
+    /// Keeps the field as bf16.
+    #[arg(long)]
+    bf16: bool,
     /// Compares controllers of the light seeker in place of that: the field learning and not, random actions, a hand-written one.
     #[arg(long)]
     learning: bool,
@@ -32,9 +35,15 @@ pub struct FieldArgs {
     /// Steps of each of its runs, ten a second.
     #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
     steps: u32,
-    /// Cycles of the field that are compared, each eight after the one before.
+    /// Cycles of the field that are compared.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    cycles: u32,
+    compared: u32,
+    /// One of how many cycles is compared; all are timed.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    every: u32,
+    /// Prints what was found as one line of JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
@@ -42,17 +51,30 @@ pub struct FieldArgs {
 /// # Errors
 /// A size that no field has; what the device reports; `Mismatch` for a field that differs from its reference.
 pub fn check_field(args: &FieldArgs) -> Result<()> {
-    let device = Device::open(&args.device)?;
+    let devices = args.device.split(',').map(Device::open).collect::<Result<Vec<_>>>()?;
     if args.learning {
-        return check_learning(args, &device);
+        let [device] = &devices[..] else { return Err(Error::invalid("--learning runs on one device")) };
+        return check_learning(args, device);
     }
     let shape = Shape::new([args.cells; 3], args.channels)?;
-    let options = Options { sensors: 16, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: args.patterns as usize };
-    let report = check(shape, options, &device, args.cycles as usize)?;
-    print(&text(args, &device, &report))
+    let options = Options { sensors: 16, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: args.patterns as usize, storage: if args.bf16 { Storage::Bf16 } else { Storage::F32 } };
+    let report = check(shape, options, &devices, args.compared as usize, args.every as usize)?;
+    if args.json {
+        let found = serde_json::json!({ "device": ids(&devices), "name": names(&devices), "cells": args.cells, "channels": args.channels, "patterns": args.patterns, "storage": options.storage, "check": report });
+        return print(&format!("{found}\n"));
+    }
+    print(&text(args, &devices, &report))
 }
 
-fn text(args: &FieldArgs, device: &Device, report: &CheckReport) -> String {
+fn ids(devices: &[Device]) -> String {
+    devices.iter().map(|device| device.info().id.clone()).collect::<Vec<_>>().join(",")
+}
+
+fn names(devices: &[Device]) -> String {
+    devices.iter().map(|device| format!("{} ({})", device.info().id, device.info().name)).collect::<Vec<_>>().join(" and ")
+}
+
+fn text(args: &FieldArgs, devices: &[Device], report: &CheckReport) -> String {
     let FieldArgs { cells, channels, .. } = args;
     let floor_s = report.floor_bytes / report.copy_bytes_per_s;
     let mut rows = vec![["pass", "launches", "binds", "time", "of floor"].map(str::to_owned).to_vec()];
@@ -73,7 +95,7 @@ fn text(args: &FieldArgs, device: &Device, report: &CheckReport) -> String {
     ]);
     let [up, down] = report.transfers;
     let [up_bytes, down_bytes] = report.transfer_bytes;
-    let mut text = format!("field of {cells}³ × {channels} on {} ({})\n\n{}", device.info().id, device.info().name, table(&rows));
+    let mut text = format!("field of {cells}³ × {channels} on {}\n\n{}", names(devices), table(&rows));
     text += &format!("\nfloor: {} read and written at {}/s, {}\n", bytes(report.floor_bytes), bytes(report.copy_bytes_per_s), time(floor_s));
     text += &format!("transfers a cycle: {up} up ({up_bytes} B), {down} down ({down_bytes} B)\n\n");
     let mut rows = vec![["against float64", "worst", "allowed", "at"].map(str::to_owned).to_vec()];
@@ -82,6 +104,8 @@ fn text(args: &FieldArgs, device: &Device, report: &CheckReport) -> String {
     }
     text += &table(&rows);
     text += &format!("\n{} cycles compared, {} near-ties in placement, {} in the library\n", report.compared, report.ties.len(), report.recall_ties);
+    let Latency { cycles, p50_s, p99_s, p999_s, max_s } = report.latency;
+    text += &format!("{cycles} cycles took {} at p50, {} at p99, {} at p99.9, {} at most\n", time(p50_s), time(p99_s), time(p999_s), time(max_s));
     for (found, expected, short) in &report.ties {
         text += &format!("near-tie: {:?} at {:?} for {:?} at {:?}, {short:.1e} apart\n", found.kind, found.cell, expected.kind, expected.cell);
     }

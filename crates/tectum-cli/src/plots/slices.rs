@@ -1,9 +1,12 @@
-//! Pictures of a field: slices through its middle, `field_xy.png`, `field_xz.png` and `field_yz.png`.
+//! Pictures of a field: slices through its middle, `field_xy.png`, `field_xz.png` and `field_yz.png`, and `field.gif`, in which the first of
+//! them moves.
 
 use std::path::Path;
 
-use plotters::style::RGBColor;
+use plotters::prelude::{BitMapBackend, IntoDrawingArea, Rectangle};
+use plotters::style::{Color, RGBColor};
 use tectum::{Error, Result};
+use tectum_models::closed_loop::{Sink, TickRecord};
 use tectum_models::field::Shape;
 use tectum_models::snapshot::Snapshot;
 
@@ -13,38 +16,125 @@ use super::chart::{Axis, Chart};
 const SLICES: [(&str, [usize; 2]); 3] = [("xy", [0, 1]), ("xz", [0, 2]), ("yz", [1, 2])];
 const AXES: [&str; 3] = ["X", "Y", "Z"];
 
+/// Frames that an animation has at most; of more, every second is left out.
+const FRAMES: usize = 256;
+/// The side of a cell of an animation in pixels, and how long it shows a frame in milliseconds.
+const PIXELS: u32 = 12;
+const FRAME_MS: u32 = 100;
+
+/// The mean content of each cell of a field.
+struct Means {
+    cells: [usize; 3],
+    means: Vec<f32>,
+}
+
+impl Means {
+    /// Of a snapshot of a run, if its brain is a field.
+    fn of(snapshot: &Snapshot) -> Result<Option<Self>> {
+        let brain = snapshot.part("brain");
+        if brain.len_of("field").is_none() {
+            return Ok(None);
+        }
+        let told: Vec<usize> = brain.u64("shape", 4)?.iter().map(|size| *size as usize).collect();
+        let shape = Shape::new([told[0], told[1], told[2]], told[3])?;
+        let field = brain.f32("field", shape.elements())?;
+        let mean = |cell: &[f32]| cell[..shape.content()].iter().sum::<f32>() / shape.content() as f32;
+        Ok(Some(Self { cells: shape.cells(), means: field.chunks_exact(shape.channels()).map(mean).collect() }))
+    }
+
+    /// The slice through the middle, by place along its axes.
+    fn slice(&self, [across, up]: [usize; 2]) -> impl Iterator<Item = ([usize; 2], f64)> {
+        let places = (0..self.cells[across]).flat_map(move |x| (0..self.cells[up]).map(move |y| [x, y]));
+        places.map(move |at| {
+            let mut place = self.cells.map(|size| size / 2);
+            (place[across], place[up]) = (at[0], at[1]);
+            (at, f64::from(self.means[(place[0] * self.cells[1] + place[1]) * self.cells[2] + place[2]]))
+        })
+    }
+}
+
 /// Draws the field that a run ended with, if its brain is one: the mean content of each cell, from blue through white to red, the greatest size of any
 /// slice the full colour.
 ///
 /// # Errors
 /// A snapshot that is at fault; a picture that cannot be written.
 pub fn draw(folder: &Path, snapshot: &Snapshot) -> Result<()> {
-    let brain = snapshot.part("brain");
-    if brain.len_of("field").is_none() {
-        return Ok(());
-    }
-    let told: Vec<usize> = brain.u64("shape", 4)?.iter().map(|size| *size as usize).collect();
-    let shape = Shape::new([told[0], told[1], told[2]], told[3])?;
-    let field = brain.f32("field", shape.elements())?;
-    let cells = shape.cells();
-    let content = |place: [usize; 3]| {
-        let cell = (place[0] * cells[1] + place[1]) * cells[2] + place[2];
-        field[cell * shape.channels()..][..shape.content()].iter().map(|v| f64::from(*v)).sum::<f64>() / shape.content() as f64
-    };
-    let slice = |[across, up]: [usize; 2]| {
-        let places = (0..cells[across]).flat_map(move |x| (0..cells[up]).map(move |y| [x, y]));
-        places.map(move |at| {
-            let mut place = cells.map(|size| size / 2);
-            (place[across], place[up]) = (at[0], at[1]);
-            (at, content(place))
-        })
-    };
-    let most = SLICES.iter().flat_map(|(_, axes)| slice(*axes)).map(|(_, mean)| mean.abs()).fold(1e-12, f64::max);
+    let Some(field) = Means::of(snapshot)? else { return Ok(()) };
+    let most = SLICES.iter().flat_map(|(_, axes)| field.slice(*axes)).map(|(_, mean)| mean.abs()).fold(1e-12, f64::max);
     for (name, axes) in SLICES {
-        let written = picture(&folder.join(format!("field_{name}.png")), axes, cells, slice(axes).map(|(at, mean)| (at, mean / most)));
+        let written = picture(&folder.join(format!("field_{name}.png")), axes, field.cells, field.slice(axes).map(|(at, mean)| (at, mean / most)));
         written.map_err(|message| Error::data(message).at(folder.display()))?;
     }
     Ok(())
+}
+
+/// The slice across X and Y at every snapshot of a run, for an animation.
+pub struct Film<'s, S> {
+    sink: &'s mut S,
+    /// Of so many snapshots one becomes a frame.
+    every: usize,
+    seen: usize,
+    cells: [usize; 3],
+    frames: Vec<Vec<([usize; 2], f64)>>,
+}
+
+impl<'s, S: Sink> Film<'s, S> {
+    /// A film of what goes on to a sink.
+    pub fn new(sink: &'s mut S) -> Self {
+        Self { sink, every: 1, seen: 0, cells: [0; 3], frames: Vec::new() }
+    }
+
+    /// Writes `field.gif`, if there was a field and it was seen more than once; the greatest size of any frame is the full colour.
+    ///
+    /// # Errors
+    /// A picture that cannot be written.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        if self.frames.len() < 2 {
+            return Ok(());
+        }
+        self.draw(path).map_err(|message| Error::data(message).at(path.display()))
+    }
+
+    fn draw(&self, path: &Path) -> std::result::Result<(), String> {
+        let told = |error: &dyn std::fmt::Display| error.to_string();
+        let (width, height) = (self.cells[0] as u32 * PIXELS, self.cells[1] as u32 * PIXELS);
+        let most = self.frames.iter().flatten().map(|(_, mean)| mean.abs()).fold(1e-12, f64::max);
+        let area = BitMapBackend::gif(path, (width, height), FRAME_MS).map_err(|error| told(&error))?.into_drawing_area();
+        for frame in &self.frames {
+            for ([x, y], mean) in frame {
+                let (left, bottom) = ((*x as u32 * PIXELS) as i32, height as i32 - (*y as u32 * PIXELS) as i32);
+                let cell = Rectangle::new([(left, bottom - PIXELS as i32), (left + PIXELS as i32, bottom)], color(mean / most).filled());
+                area.draw(&cell).map_err(|error| told(&error))?;
+            }
+            area.present().map_err(|error| told(&error))?;
+        }
+        Ok(())
+    }
+}
+
+impl<S: Sink> Sink for Film<'_, S> {
+    fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
+        self.sink.tick(record)
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot) -> Result<()> {
+        if self.seen.is_multiple_of(self.every)
+            && let Some(field) = Means::of(snapshot)?
+        {
+            self.cells = field.cells;
+            self.frames.push(field.slice([0, 1]).collect());
+            if self.frames.len() > FRAMES {
+                let mut place = 0;
+                self.frames.retain(|_| {
+                    place += 1;
+                    place % 2 == 1
+                });
+                self.every *= 2;
+            }
+        }
+        self.seen += 1;
+        self.sink.snapshot(snapshot)
+    }
 }
 
 fn picture(path: &Path, [across, up]: [usize; 2], cells: [usize; 3], means: impl Iterator<Item = ([usize; 2], f64)>) -> std::result::Result<(), String> {

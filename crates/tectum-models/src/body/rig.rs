@@ -1,6 +1,7 @@
 //! The laboratory rig: a pole on a linear actuator of short travel.
 
 pub mod dynamics;
+pub mod identification;
 
 use std::f64::consts::PI;
 
@@ -10,7 +11,7 @@ use self::dynamics::{Dynamics, Motion, rk4};
 use super::uniform::Uniform;
 use super::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, Start, Step, Upright, applied_action, check_state, wrapped_rad};
 
-const M_PER_IN: f64 = 0.0254;
+pub(crate) const M_PER_IN: f64 = 0.0254;
 const UPRIGHT_RAD: f64 = PI / 18.0;
 const SUBSTEP_S: f64 = 0.004;
 
@@ -102,6 +103,39 @@ impl RigParameters {
         let limit = self.servo_limit_in_per_s;
         (self.servo_gain_in_per_s_per_v * beyond_v).clamp(-limit, limit) * M_PER_IN
     }
+
+    /// Moves on by `time_s` under one command.
+    pub fn advance(&self, mut motion: Motion, command_v: f64, time_s: f64) -> Motion {
+        let substeps = (time_s / SUBSTEP_S - 1e-9).ceil().max(0.0);
+        let target = self.commanded_velocity(command_v);
+        for _ in 0..substeps as u64 {
+            motion = self.stopped_at_travel(rk4(motion, time_s / substeps, |motion| self.rate(motion, target)));
+        }
+        motion
+    }
+
+    fn rate(&self, motion: Motion, target_m_per_s: f64) -> Motion {
+        let [x, v, _, speed] = motion;
+        let demanded = (target_m_per_s - v) / self.servo_lag_s;
+        let is_held = v == 0.0 && x.abs() >= self.travel_m() && demanded * x > 0.0;
+        let force_n = self.dynamics.force_for(motion, if is_held { 0.0 } else { demanded });
+        let (x_rate, speed_rate) = self.dynamics.accelerations(motion, force_n);
+        // The two lines above cancel to the demanded acceleration up to rounding; a held cart must not creep.
+        [v, if is_held { 0.0 } else { x_rate }, speed, speed_rate]
+    }
+
+    fn stopped_at_travel(&self, motion: Motion) -> Motion {
+        let [x, v, angle, speed] = motion;
+        if x.abs() <= self.travel_m() {
+            return motion;
+        }
+        let speed = speed + v * angle.cos() / self.dynamics.length_m;
+        [self.travel_m().copysign(x), 0.0, angle, speed]
+    }
+
+    fn travel_m(&self) -> f64 {
+        self.travel_in * M_PER_IN
+    }
 }
 
 /// The simulated rig.
@@ -145,38 +179,6 @@ impl Rig {
     pub fn parameters(&self) -> &RigParameters {
         &self.parameters
     }
-
-    /// Integrates for `time_s` under one command.
-    fn run(&mut self, command_v: f64, time_s: f64) {
-        let substeps = (time_s / SUBSTEP_S - 1e-9).ceil().max(0.0);
-        let target = self.parameters.commanded_velocity(command_v);
-        for _ in 0..substeps as u64 {
-            self.motion = rk4(self.motion, time_s / substeps, |motion| self.rate(motion, target));
-            self.stop_at_travel();
-        }
-    }
-
-    fn rate(&self, motion: Motion, target_m_per_s: f64) -> Motion {
-        let [x, v, _, speed] = motion;
-        let demanded = (target_m_per_s - v) / self.parameters.servo_lag_s;
-        let is_held = v == 0.0 && x.abs() >= self.travel_m() && demanded * x > 0.0;
-        let force_n = self.parameters.dynamics.force_for(motion, if is_held { 0.0 } else { demanded });
-        let (x_rate, speed_rate) = self.parameters.dynamics.accelerations(motion, force_n);
-        // The two lines above cancel to the demanded acceleration up to rounding; a held cart must not creep.
-        [v, if is_held { 0.0 } else { x_rate }, speed, speed_rate]
-    }
-
-    fn stop_at_travel(&mut self) {
-        let [x, v, angle, speed] = self.motion;
-        if x.abs() > self.travel_m() {
-            let speed = speed + v * angle.cos() / self.parameters.dynamics.length_m;
-            self.motion = [self.travel_m().copysign(x), 0.0, angle, speed];
-        }
-    }
-
-    fn travel_m(&self) -> f64 {
-        self.parameters.travel_in * M_PER_IN
-    }
 }
 
 fn spec(parameters: &RigParameters) -> BodySpec {
@@ -211,7 +213,7 @@ impl Body for Rig {
         self.interval_velocity_in_per_s = 0.0;
         self.motion = match self.start {
             Start::Hanging => [uniform.within(0.2 * M_PER_IN), 0.0, PI + uniform.within(0.05), uniform.within(0.1)],
-            Start::Random => [uniform.within(0.5 * self.travel_m()), 0.0, uniform.within(PI), uniform.within(1.0)],
+            Start::Random => [uniform.within(0.5 * self.parameters.travel_m()), 0.0, uniform.within(PI), uniform.within(1.0)],
         };
     }
 
@@ -223,7 +225,7 @@ impl Body for Rig {
         let (angle_rad, speed) = if is_near_upright { (0.5, 3.6) } else { (PI, 16.0) };
         let limit_v = f64::from(self.parameters.command_limit_v);
         let v = self.parameters.commanded_velocity(uniform.within(limit_v));
-        self.motion = [uniform.within(0.6 * self.travel_m()), v, uniform.within(angle_rad), uniform.within(speed)];
+        self.motion = [uniform.within(0.6 * self.parameters.travel_m()), v, uniform.within(angle_rad), uniform.within(speed)];
         self.last_command_v = uniform.within(limit_v);
         self.interval_velocity_in_per_s = v / M_PER_IN;
     }
@@ -240,8 +242,8 @@ impl Body for Rig {
     fn step(&mut self, action: &[f32]) -> Step {
         let (command_v, refused) = applied_action(&self.spec, action);
         let before_m = self.motion[0];
-        self.run(self.last_command_v, self.parameters.delay_s);
-        self.run(command_v, self.parameters.dt_s - self.parameters.delay_s);
+        let heard = self.parameters.advance(self.motion, self.last_command_v, self.parameters.delay_s);
+        self.motion = self.parameters.advance(heard, command_v, self.parameters.dt_s - self.parameters.delay_s);
         self.last_command_v = command_v;
         self.interval_velocity_in_per_s = (self.motion[0] - before_m) / M_PER_IN / self.parameters.dt_s;
         let is_upright = self.upright_angle_rad().abs() < UPRIGHT_RAD;

@@ -8,11 +8,11 @@ use super::Brain;
 use super::field::FieldBrain;
 use super::genome::GenomeBrain;
 use super::lqr::Lqr;
-use super::mppi::{Mppi, MppiParameters, tick_plan};
+use super::mppi::{Model, Mppi, MppiParameters, model_plan, tick_plan};
 use super::zero::Zero;
 use crate::body::{Body, BodySpec, body};
 use crate::rig_csv::RigRecording;
-use crate::scenario::{BrainSpec, MppiSpec, Scenario};
+use crate::scenario::{BrainSpec, MppiModel, MppiSpec, Scenario};
 use crate::snapshot::{Array, Snapshot};
 use crate::twin::{Network, Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
 
@@ -53,12 +53,16 @@ pub fn build_brain(
         BrainSpec::Field(spec) => Ok(Box::new(FieldBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
         BrainSpec::Genome(spec) => Ok(Box::new(GenomeBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
         BrainSpec::Mppi(spec) => {
+            if spec.model == MppiModel::Plant {
+                let (model, parameters) = plant_model(scenario, spec, plant.spec())?;
+                return Ok(Box::new(Mppi::new(model, &parameters, device, scenario.run.seed)?));
+            }
             let recording = spec.twin.data.as_deref().map(|path| RigRecording::read(Path::new(path))).transpose()?;
             let parameters = mppi_parameters(scenario, spec, plant.spec())?;
             let layout = TwinLayout::of(plant.spec(), parameters.previous_action)?;
             parameters.check(&layout)?;
             let twin = learn(scenario, spec, &layout, recording, progress)?;
-            Ok(Box::new(Mppi::new(&twin, &parameters, device, scenario.run.seed)?))
+            Ok(Box::new(Mppi::new(Model::Twin(twin), &parameters, device, scenario.run.seed)?))
         }
     }
 }
@@ -71,6 +75,10 @@ pub fn build_brain(
 pub fn build_plans(scenario: &Scenario) -> Result<Vec<Plan>> {
     let BrainSpec::Mppi(spec) = &scenario.brain else { return Ok(Vec::new()) };
     let plant = body(&scenario.body.name, scenario.body.start)?;
+    if spec.model == MppiModel::Plant {
+        let (model, parameters) = plant_model(scenario, spec, plant.spec())?;
+        return Ok(vec![model_plan(&model, &parameters)?]);
+    }
     let parameters = mppi_parameters(scenario, spec, plant.spec())?;
     let layout = TwinLayout::of(plant.spec(), parameters.previous_action)?;
     let recipe = twin_recipe(spec);
@@ -78,13 +86,24 @@ pub fn build_plans(scenario: &Scenario) -> Result<Vec<Plan>> {
     Ok(vec![tick_plan(&layout, &network, &parameters)?, step_plan(&network, &recipe)?])
 }
 
+/// A body's own equations with the parameters for them.
+fn plant_model(scenario: &Scenario, spec: &MppiSpec, body: &BodySpec) -> Result<(Model, MppiParameters)> {
+    let parameters = mppi_parameters(scenario, spec, body)?;
+    let layout = TwinLayout::of(body, parameters.previous_action)?;
+    Ok((Model::Plant { body: scenario.body.name.clone(), layout }, parameters))
+}
+
 /// The body's defaults with the scenario's settings over them.
 fn mppi_parameters(scenario: &Scenario, spec: &MppiSpec, body: &BodySpec) -> Result<MppiParameters> {
-    let mut parameters = MppiParameters::for_body(&scenario.body.name)?;
+    let mut parameters = match spec.model {
+        MppiModel::Twin => MppiParameters::for_body(&scenario.body.name)?,
+        MppiModel::Plant => MppiParameters::for_plant(&scenario.body.name)?,
+    };
     let set = |target: &mut f32, given: Option<f64>| given.into_iter().for_each(|value| *target = value as f32);
     parameters.samples = spec.samples.unwrap_or(parameters.samples);
     parameters.horizon = spec.horizon.unwrap_or(parameters.horizon);
     parameters.hold = spec.hold.unwrap_or(parameters.hold);
+    parameters.iterations = spec.iterations.unwrap_or(parameters.iterations);
     parameters.sigma_min = spec.sigma_min.map(|value| value as f32).or(parameters.sigma_min);
     set(&mut parameters.sigma, spec.sigma);
     set(&mut parameters.temperature, spec.temperature);
@@ -137,6 +156,7 @@ fn twin_recipe(spec: &MppiSpec) -> TwinRecipe {
         batch: spec.twin.batch.unwrap_or(defaults.batch),
         learning_rate: spec.twin.learning_rate.map_or(defaults.learning_rate, |value| value as f32),
         weight_decay: spec.twin.weight_decay.map_or(defaults.weight_decay, |value| value as f32),
+        ..defaults
     }
 }
 

@@ -21,7 +21,7 @@ use crate::snapshot::Snapshot;
 /// As the field's: the same device, with any number of threads, gives the same actions.
 ///
 /// # Cost
-/// A tick is one cycle: one upload, one submission, one download.
+/// A tick is one cycle: one upload, one submission, one download on a single device; see [`Simulation::tick`].
 pub struct FieldBrain {
     origin: Arc<Origin>,
     simulation: Simulation,
@@ -39,7 +39,7 @@ struct Origin {
 }
 
 impl FieldBrain {
-    /// Puts a field for a body on a device, in the first state of the seed.
+    /// Puts a field for a body on a device, and on those that the settings put beside it, in the first state of the seed.
     ///
     /// # Errors
     /// `Invalid` for a shape or coefficients that there are not, a body of more channels than a field has, or a reward that is none of its
@@ -48,12 +48,14 @@ impl FieldBrain {
         let reward = spec.reward.as_deref().map(|name| reward_channel(name, body)).transpose()?;
         let others = body.observation.iter().enumerate().filter(|(index, _)| Some(*index) != reward);
         let sensors = others.map(|(_, channel)| if channel.kind == ChannelKind::Linear { 1 } else { 2 }).sum();
-        let options = Options { sensors, motors: body.action.len(), boundary: spec.boundary, seed, patterns: spec.patterns };
-        Self::from_origin(Arc::new(Origin { spec: spec.clone(), options, body: body.clone(), reward }), device)
+        let options = Options { sensors, motors: body.action.len(), boundary: spec.boundary, seed, patterns: spec.patterns, storage: spec.storage };
+        let others = spec.beside.iter().map(|id| Device::open(id)).collect::<Result<Vec<_>>>()?;
+        let devices: Vec<Device> = std::iter::once(device.clone()).chain(others).collect();
+        Self::from_origin(Arc::new(Origin { spec: spec.clone(), options, body: body.clone(), reward }), &devices)
     }
 
-    fn from_origin(origin: Arc<Origin>, device: &Device) -> Result<Self> {
-        let mut simulation = Simulation::new(origin.spec.shape()?, origin.options, device)?;
+    fn from_origin(origin: Arc<Origin>, devices: &[Device]) -> Result<Self> {
+        let mut simulation = Simulation::split(origin.spec.shape()?, origin.options, devices)?;
         simulation.set_coefficients(origin.spec.coefficients.whole())?;
         // Drivers compile at the first launch of each plan: it is done here, not in the first ticks.
         let first = simulation.state()?;
@@ -62,7 +64,7 @@ impl FieldBrain {
         }
         simulation.set_state(&first)?;
         let sensors = Vec::with_capacity(origin.options.sensors);
-        Ok(Self { origin, simulation, device: device.clone(), sensors })
+        Ok(Self { origin, simulation, device: devices[0].clone(), sensors })
     }
 }
 
@@ -115,7 +117,8 @@ impl Brain for FieldBrain {
 
     fn rebuild(&self) -> Option<Rebuild> {
         let origin = self.origin.clone();
-        Some(Box::new(move |device| Ok(Box::new(FieldBrain::from_origin(origin, device)?))))
+        // Whole, on the one device: those that it was split over may be what failed.
+        Some(Box::new(move |device| Ok(Box::new(FieldBrain::from_origin(origin, std::slice::from_ref(device))?))))
     }
 
     fn device(&self) -> Option<&Device> {

@@ -1,11 +1,11 @@
-//! Model predictive path integral control over a learned twin, one plan a tick.
+//! Model predictive path integral control over a learned twin or the plant's own equations, one plan a tick.
 //!
-//! Every tick samples K action sequences around the mean of the last, rolls the twin over T steps, weighs the samples by
+//! Every tick samples K action sequences around the mean of the last, rolls the model over T steps, weighs the samples by
 //! the softmax of their negative costs, and applies the first action of the weighted mean. All of it runs on the device:
 //! one upload (observation and noise key), one submission, one download (action and three numbers about the costs).
 //!
 //! # Cost
-//! Eleven launches a tick; 2·K·T·(weights) operations in the rollout.
+//! Eleven launches a tick, ten more for each further iteration; 2·K·T·(weights) operations in the rollout.
 //!
 //! # Source
 //! Williams, Aldrich, Theodorou, *Model Predictive Path Integral Control*, JGCD 2017. We depart in the temperature, which
@@ -13,6 +13,7 @@
 
 mod kernels;
 mod parameters;
+mod plant;
 mod rollout;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use crate::snapshot::{Array, Snapshot};
 use crate::twin::{Network, Twin, TwinLayout};
 use rollout::{CHANNEL_NUMBERS, rollout_kernel};
 pub use parameters::{ChannelCost, MppiParameters};
+pub use plant::{PLANTS, plant_kernel};
 
 /// Stream number of the noise, beside the seed and the tick.
 const NOISE_STREAM: u32 = 1;
@@ -42,7 +44,7 @@ pub struct Mppi {
     run: Executable,
     device: Device,
     /// What it was made from, kept on the host to make it anew elsewhere.
-    origin: Arc<(Twin, MppiParameters)>,
+    origin: Arc<(Model, MppiParameters)>,
     seed: u64,
     tick: u64,
     last_action: f32,
@@ -56,32 +58,58 @@ struct Slots {
     observation: View,
     key: View,
     mean: View,
-    weights: View,
-    table: View,
+    /// A twin's weights and the table of its channels.
+    learned: Option<[View; 2]>,
     result: View,
 }
 
+/// What is rolled out.
+#[derive(Debug, Clone)]
+pub enum Model {
+    /// A learned twin, with the costs that the parameters give its channels.
+    Twin(Twin),
+    /// The equations of the body itself, with its own reward.
+    Plant {
+        /// The body.
+        body: String,
+        /// Its channels.
+        layout: TwinLayout,
+    },
+}
+
+impl Model {
+    fn layout(&self) -> &TwinLayout {
+        match self {
+            Model::Twin(twin) => &twin.layout,
+            Model::Plant { layout, .. } => layout,
+        }
+    }
+}
+
 impl Mppi {
-    /// Compiles the tick for a device and puts the twin's weights there.
+    /// Compiles the tick for a device and puts a twin's weights there.
     ///
     /// # Errors
-    /// `Invalid` for parameters that do not fit the body (named), or what the device reports.
-    pub fn new(twin: &Twin, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
-        Self::from_origin(Arc::new((twin.clone(), parameters.clone())), device, seed)
+    /// `Invalid` for parameters that do not fit the body (named), `Unsupported` for a body whose equations there are not, or what the device
+    /// reports.
+    pub fn new(model: Model, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
+        Self::from_origin(Arc::new((model, parameters.clone())), device, seed)
     }
 
-    fn from_origin(origin: Arc<(Twin, MppiParameters)>, device: &Device, seed: u64) -> Result<Self> {
-        let (twin, parameters) = (&origin.0, &origin.1);
-        parameters.check(&twin.layout)?;
-        let (plan, slots) = record(twin, parameters)?;
+    fn from_origin(origin: Arc<(Model, MppiParameters)>, device: &Device, seed: u64) -> Result<Self> {
+        let (model, parameters) = (&origin.0, &origin.1);
+        parameters.check(model.layout())?;
+        let (plan, slots) = record(model, parameters)?;
         let mut run = plan.compile(device)?;
-        run.write_state(slots.weights, &twin.weights)?;
-        run.write_state(slots.table, &channel_table(twin, parameters))?;
+        if let (Model::Twin(twin), Some([weights, table])) = (model, slots.learned) {
+            run.write_state(weights, &twin.weights)?;
+            run.write_state(table, &channel_table(twin, parameters))?;
+        }
         // Drivers compile at the first launch: it is done here, not in the first tick.
         run.run()?;
         run.write_state(slots.mean, &vec![0.0f32; parameters.horizon])?;
         Ok(Self {
-            layout: twin.layout.clone(),
+            layout: model.layout().clone(),
             slots,
             run,
             device: device.clone(),
@@ -92,6 +120,11 @@ impl Mppi {
             costs: [0.0; 3],
             origin,
         })
+    }
+
+    /// What a twin has on the device, by name.
+    fn learned(&self) -> impl Iterator<Item = (&'static str, View)> + use<> {
+        ["weights", "table"].into_iter().zip(self.slots.learned.into_iter().flatten())
     }
 
     /// Least cost, mean cost and greatest sample weight of the last tick.
@@ -106,7 +139,9 @@ impl Mppi {
 /// As [`Mppi::new`] for a network that is too large.
 pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
     let (rollout, ..) = rollout_kernel(network)?;
-    Ok(vec![rollout, kernels::CONTROLS.clone(), kernels::TEMPER.clone(), kernels::SHIFT.clone()])
+    let plants = PLANTS.into_iter().map(|body| plant_kernel(body).cloned()).collect::<Result<Vec<_>>>()?;
+    let others = [kernels::CONTROLS.clone(), kernels::TEMPER.clone(), kernels::SHIFT.clone()];
+    Ok(std::iter::once(rollout).chain(others).chain(plants).collect())
 }
 
 /// The plan of one tick, for a network's shape; what the twin has learned does not matter to it.
@@ -114,7 +149,6 @@ pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
 /// # Errors
 /// As [`Mppi::new`].
 pub fn tick_plan(layout: &TwinLayout, network: &Network, parameters: &MppiParameters) -> Result<Plan> {
-    parameters.check(layout)?;
     let twin = Twin {
         layout: layout.clone(),
         weights: vec![0.0; network.parameters().len()],
@@ -122,7 +156,16 @@ pub fn tick_plan(layout: &TwinLayout, network: &Network, parameters: &MppiParame
         change_mean: vec![0.0; layout.channels.len()],
         change_deviation: vec![1.0; layout.channels.len()],
     };
-    record(&twin, parameters).map(|(plan, _)| plan)
+    model_plan(&Model::Twin(twin), parameters)
+}
+
+/// The plan of one tick over a model.
+///
+/// # Errors
+/// As [`Mppi::new`].
+pub fn model_plan(model: &Model, parameters: &MppiParameters) -> Result<Plan> {
+    parameters.check(model.layout())?;
+    record(model, parameters).map(|(plan, _)| plan)
 }
 
 /// What the device knows of each channel; see `kernels/mppi_rollout.wgsl`.
@@ -151,39 +194,62 @@ fn channel_table(twin: &Twin, parameters: &MppiParameters) -> Vec<f32> {
 }
 
 /// Records a whole tick.
-fn record(twin: &Twin, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
-    let layout = &twin.layout;
+fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
+    let layout = model.layout();
     let (samples, horizon, channels) = (parameters.samples, parameters.horizon, layout.channels.len());
     let mut plan = PlanBuilder::new("mppi");
     let slots = Slots {
         observation: plan.input("observation", DType::F32, channels + 1),
         key: plan.input("key", DType::U32, 4),
         mean: plan.state("mean", DType::F32, horizon),
-        weights: plan.state("weights", DType::F32, twin.weights.len()),
-        table: plan.state("table", DType::F32, channels * CHANNEL_NUMBERS),
+        learned: match model {
+            Model::Twin(twin) => {
+                let arrays = [("weights", twin.weights.len()), ("table", channels * CHANNEL_NUMBERS)];
+                Some(arrays.map(|(name, len)| plan.state(name, DType::F32, len)))
+            }
+            Model::Plant { .. } => None,
+        },
         result: plan.output("result", DType::F32, RESULT_LEN),
     };
-    let sigma = plan.constant("sigma", &parameters.deviations());
-    let eps = plan.temp(DType::F32, samples * horizon.div_ceil(parameters.hold));
+    let knots = samples * horizon.div_ceil(parameters.hold);
+    let eps = plan.temp(DType::F32, knots * parameters.iterations);
     let u = plan.temp(DType::F32, (horizon + 1) * samples);
     let costs = plan.temp(DType::F32, samples);
-    let (low, high) = (layout.low.to_bits(), layout.high.to_bits());
-
     plan.normal(slots.key, eps)?;
-    let words = [samples, horizon, parameters.hold, channels].map(|word| word as u32);
-    let controls = [slots.observation, slots.mean, eps, sigma, u];
-    plan.launch(&kernels::CONTROLS, &controls, &[&words[..], &[low, high]].concat(), tectum::kernel::groups_for(u.len()))?;
-    let (kernel, layers, numbers) = rollout_kernel(&twin.network)?;
-    let scratch = plan.temp(DType::F32, numbers * samples);
-    let words = [&parameters.rollout_words(layout)[..], &layers].concat();
-    let groups = samples.div_ceil(ROLLOUT_SAMPLES) as u32;
-    plan.launch(&kernel, &[slots.observation, u, slots.table, slots.weights, costs, scratch], &words, groups)?;
-    weigh(&mut plan, parameters, twin, costs, u, slots)?;
+    let mut mean = slots.mean;
+    for iteration in 0..parameters.iterations {
+        let sigma = plan.constant("sigma", &parameters.deviations(iteration));
+        let words = [samples, horizon, parameters.hold, channels].map(|word| word as u32);
+        let controls = [slots.observation, mean, eps.part(iteration * knots..(iteration + 1) * knots), sigma, u];
+        let range = [layout.low.to_bits(), layout.high.to_bits()];
+        plan.launch(&kernels::CONTROLS, &controls, &[&words[..], &range].concat(), tectum::kernel::groups_for(u.len()))?;
+        roll_out(&mut plan, model, parameters, slots, u, costs)?;
+        mean = weigh(&mut plan, parameters, layout, costs, u, slots, iteration + 1 == parameters.iterations)?;
+    }
     Ok((plan.finish()?, slots))
 }
 
-/// Costs to weights, weights to the mean, the mean to the action.
-fn weigh(plan: &mut PlanBuilder, parameters: &MppiParameters, twin: &Twin, costs: View, u: View, slots: Slots) -> Result<()> {
+/// Controls to costs.
+fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, slots: Slots, u: View, costs: View) -> Result<()> {
+    let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
+    match (model, slots.learned) {
+        (Model::Twin(twin), Some([weights, table])) => {
+            let (kernel, layers, numbers) = rollout_kernel(&twin.network)?;
+            let scratch = plan.temp(DType::F32, numbers * parameters.samples);
+            let words = [&parameters.rollout_words(&twin.layout)[..], &layers].concat();
+            plan.launch(&kernel, &[slots.observation, u, table, weights, costs, scratch], &words, groups)
+        }
+        (Model::Twin(_), None) => unreachable!("invariant: a twin's slots were made with the plan"),
+        (Model::Plant { body, .. }, _) => {
+            let ends = [parameters.terminal_multiplier, parameters.energy_weight].map(f32::to_bits);
+            let words = [parameters.samples as u32, parameters.horizon as u32, ends[0], ends[1]];
+            plan.launch(plant_kernel(body)?, &[slots.observation, u, costs], &words, groups)
+        }
+    }
+}
+
+/// Costs to weights, weights to the mean, which it gives; the mean to the action after the last iteration.
+fn weigh(plan: &mut PlanBuilder, parameters: &MppiParameters, layout: &TwinLayout, costs: View, u: View, slots: Slots, is_last: bool) -> Result<View> {
     let (samples, horizon) = (parameters.samples, parameters.horizon);
     let [negative, tempered, weights] = [(); 3].map(|()| plan.temp(DType::F32, samples));
     let [total, greatest, best_weight] = [(); 3].map(|()| plan.temp(DType::F32, 1));
@@ -196,8 +262,11 @@ fn weigh(plan: &mut PlanBuilder, parameters: &MppiParameters, twin: &Twin, costs
     plan.max(weights, best_weight, 1, samples)?;
     let weighted = plan.temp(DType::F32, horizon);
     plan.matvec(u.part(samples..(horizon + 1) * samples), weights, weighted, tectum::GemmTail::default())?;
-    let shift = [samples as u32, horizon as u32, twin.layout.low.to_bits(), twin.layout.high.to_bits()];
-    plan.launch(&kernels::SHIFT, &[weighted, total, greatest, best_weight, slots.mean, slots.result], &shift, 1)
+    if is_last {
+        let shift = [samples as u32, horizon as u32, layout.low.to_bits(), layout.high.to_bits()];
+        plan.launch(&kernels::SHIFT, &[weighted, total, greatest, best_weight, slots.mean, slots.result], &shift, 1)?;
+    }
+    Ok(weighted)
 }
 
 impl Brain for Mppi {
@@ -228,8 +297,9 @@ impl Brain for Mppi {
     fn snapshot(&self) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
         snapshot.insert("mean", Array::F32(self.run.read_state(self.slots.mean)?));
-        snapshot.insert("weights", Array::F32(self.run.read_state(self.slots.weights)?));
-        snapshot.insert("table", Array::F32(self.run.read_state(self.slots.table)?));
+        for (name, view) in self.learned() {
+            snapshot.insert(name, Array::F32(self.run.read_state(view)?));
+        }
         snapshot.insert("last_action", Array::F32(vec![self.last_action]));
         snapshot.insert("counters", Array::U64(vec![self.seed, self.tick]));
         Ok(snapshot)
@@ -237,13 +307,11 @@ impl Brain for Mppi {
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         let mean = snapshot.f32("mean", self.horizon)?;
-        let weights = snapshot.f32("weights", self.slots.weights.len())?;
-        let table = snapshot.f32("table", self.slots.table.len())?;
+        let learned = self.learned().map(|(name, view)| Ok((view, snapshot.f32(name, view.len())?))).collect::<Result<Vec<_>>>()?;
         let last_action = snapshot.f32("last_action", 1)?[0];
         let counters = snapshot.u64("counters", 2)?;
         self.run.write_state(self.slots.mean, mean)?;
-        self.run.write_state(self.slots.weights, weights)?;
-        self.run.write_state(self.slots.table, table)?;
+        learned.into_iter().try_for_each(|(view, numbers)| self.run.write_state(view, numbers))?;
         (self.last_action, self.seed, self.tick) = (last_action, counters[0], counters[1]);
         Ok(())
     }

@@ -5,7 +5,7 @@ use tectum::{Boundary, DType, Device, Executable, PlanBuilder, Points, Result, R
 
 use super::kernels::NOISE;
 use super::layout::{LIVE_WORDS, MOST_PATTERNS, OCTANTS, TRAIT_WORDS};
-use super::{Options, Shape, Simulation, State};
+use super::{Options, Shape, Simulation, State, Storage};
 
 /// Cells along each axis and channels.
 const SIZES: [(usize, usize); 4] = [(16, 32), (32, 64), (64, 64), (64, 256)];
@@ -28,14 +28,15 @@ fn rows(cells: usize, channels: usize) -> Vec<Case> {
     let evolving = elements / channels * (channels - super::shape::DYNAMICS);
     let field = format!("{cells}x{cells}x{cells}x{channels}");
     let case = |key: String, amount: usize, prepare: Box<Prepare>| Case { key: format!("field.{key}"), roofline: Roofline::Copy, amount: amount as f64, prepare };
-    let cycle = || -> Box<Prepare> { Box::new(move |device| Ok(Box::new(Life::new(cells, channels, device)?))) };
+    let cycle = |storage: Storage| -> Box<Prepare> { Box::new(move |device| Ok(Box::new(Life::new(cells, channels, storage, device)?))) };
     let library = 4 * MOST_PATTERNS * OCTANTS * (3 * channels / 4 - super::shape::DYNAMICS);
     vec![
-        case(format!("cycle.{field}"), 8 * elements, cycle()),
+        case(format!("cycle.{field}"), 8 * elements, cycle(Storage::F32)),
+        case(format!("cycle.{field}.bf16"), 4 * elements, cycle(Storage::Bf16)),
         // All places of the library taken: a cycle must read it too.
         case(format!("cycle.{field}.library"), 8 * elements + library, Box::new(move |device| Ok(Box::new(Life::full(cells, channels, device)?)))),
         // Once more beside peers that compile theirs.
-        case(format!("cycle.{field}.compiled"), 8 * elements, cycle()),
+        case(format!("cycle.{field}.compiled"), 8 * elements, cycle(Storage::F32)),
         case(format!("stencil27.{field}"), 8 * elements, Box::new(move |device| Ok(Box::new(stencil27(cells, channels, device)?)))),
         case(format!("noise.n{evolving}"), 4 * evolving, Box::new(move |device| Ok(Box::new(noise(evolving, device)?)))),
         case(format!("tanh.n{evolving}"), 8 * evolving, Box::new(move |device| Ok(Box::new(tanh(evolving, device)?)))),
@@ -49,15 +50,15 @@ struct Life {
 }
 
 impl Life {
-    fn new(cells: usize, channels: usize, device: &Device) -> Result<Self> {
-        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: 0 };
+    fn new(cells: usize, channels: usize, storage: Storage, device: &Device) -> Result<Self> {
+        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: 0, storage };
         Ok(Self { field: Simulation::new(Shape::new([cells; 3], channels)?, options, device)?, sensors: vec![0.0; SENSORS] })
     }
 
     /// With a library of as many patterns as there may be, all unlike each other.
     fn full(cells: usize, channels: usize, device: &Device) -> Result<Self> {
         let shape = Shape::new([cells; 3], channels)?;
-        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: MOST_PATTERNS };
+        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: MOST_PATTERNS, storage: Storage::F32 };
         let mut state = State::new(&shape, options.seed).with_patterns(&shape, MOST_PATTERNS);
         let width = OCTANTS * shape.content();
         let patterns = state.library.chunks_exact_mut(width).zip(state.traits.chunks_exact_mut(TRAIT_WORDS)).take(MOST_PATTERNS);

@@ -1,5 +1,8 @@
 //! `tectum check field`: what each pass of a cycle moves and takes, and how far it is from the reference.
 
+use std::time::Instant;
+
+use serde::Serialize;
 use tectum::{Device, Error, ErrorKind, Result};
 
 use super::agreement::{Difference, TIE, differences};
@@ -10,26 +13,28 @@ use super::state::State;
 
 /// Cycles that times are the median of.
 const TIMED: usize = 15;
+/// The reward of every cycle.
+const REWARD: f32 = 0.5;
 
 /// A launch of a cycle.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pass {
     /// The kernel.
     pub kernel: String,
     /// Bytes that it binds, twice for those read and written in place.
     pub bytes: f64,
-    /// The median of its times by the device's clock, in seconds; none where it has none.
+    /// The median of its times by the device's clock, in seconds; none where it has none, and where the field is split.
     pub median_s: Option<f64>,
 }
 
 /// What a check comes to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckReport {
     /// The launches of a cycle in order.
     pub passes: Vec<Pass>,
     /// Bytes that a cycle must move: the field read and written once.
     pub floor_bytes: f64,
-    /// The device's rate of a large copy, in bytes read and written a second.
+    /// The devices' rate of a large copy, in bytes read and written a second: the sum of what each does alone.
     pub copy_bytes_per_s: f64,
     /// Transfers of a cycle to the device and back.
     pub transfers: [u32; 2],
@@ -41,30 +46,62 @@ pub struct CheckReport {
     pub compared: usize,
     /// Cycles in which the device's library chose otherwise, by less than a near-tie.
     pub recall_ties: usize,
+    /// How long cycles took, from sensors to motors.
+    pub latency: Latency,
     /// Places that the device chose otherwise, each with the reference's and with how far apart their scores are.
     pub ties: Vec<(Place, Place, f64)>,
 }
 
-/// Runs a field, holds some of its cycles against the reference, and times its passes.
+/// Times of all cycles that a check ran, in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Latency {
+    /// Cycles that were timed.
+    pub cycles: usize,
+    /// The time that half of them kept.
+    pub p50_s: f64,
+    /// That 99 of 100 kept.
+    pub p99_s: f64,
+    /// That 999 of 1,000 kept.
+    pub p999_s: f64,
+    /// The longest.
+    pub max_s: f64,
+}
+
+impl Latency {
+    fn of(mut seconds: Vec<f64>) -> Self {
+        seconds.sort_unstable_by(f64::total_cmp);
+        let kept_by = |part: f64| seconds.get(((seconds.len() as f64 * part).ceil() as usize).saturating_sub(1)).copied().unwrap_or(0.0);
+        Self { cycles: seconds.len(), p50_s: kept_by(0.5), p99_s: kept_by(0.99), p999_s: kept_by(0.999), max_s: kept_by(1.0) }
+    }
+}
+
+/// Runs a field on one device or split over several, holds one of `every` cycles against the reference, `compared` in all, and times the passes.
 ///
 /// # Errors
 /// What the device reports; `Mismatch` naming what is farther from the reference than its tolerance.
-pub fn check(shape: Shape, options: Options, device: &Device, compared: usize) -> Result<CheckReport> {
-    let mut field = Simulation::new(shape, options, device)?;
+pub fn check(shape: Shape, options: Options, devices: &[Device], compared: usize, every: usize) -> Result<CheckReport> {
+    let mut field = Simulation::split(shape, options, devices)?;
+    let rates = devices.iter().map(|device| device.measure().map(|measured| measured.copy_bytes_per_s)).collect::<Result<Vec<_>>>()?;
     let mut report = CheckReport {
         passes: Vec::new(),
-        floor_bytes: 8.0 * shape.elements() as f64,
-        copy_bytes_per_s: device.measure()?.copy_bytes_per_s,
+        floor_bytes: 8.0 * options.storage.words(shape.elements()) as f64,
+        copy_bytes_per_s: rates.into_iter().sum(),
         transfers: [0; 2],
         transfer_bytes: [0; 2],
         agreement: Vec::new(),
         compared,
         recall_ties: 0,
+        latency: Latency::default(),
         ties: Vec::new(),
     };
+    let mut seconds = Vec::with_capacity(compared * every);
     for _ in 0..compared {
-        compare(&mut field, &mut report)?;
+        for _ in 1..every {
+            tick(&mut field, &mut seconds)?;
+        }
+        compare(&mut field, &mut seconds, &mut report)?;
     }
+    report.latency = Latency::of(seconds);
     let stats = field.stats();
     report.transfers = [stats.transfers_up, stats.transfers_down];
     report.transfer_bytes = [stats.bytes_up, stats.bytes_down];
@@ -72,19 +109,27 @@ pub fn check(shape: Shape, options: Options, device: &Device, compared: usize) -
     Ok(report)
 }
 
-/// Some cycles, then one that is compared.
-fn compare(field: &mut Simulation, report: &mut CheckReport) -> Result<()> {
-    let count = field.options().sensors;
-    let sensors = |cycle: u64| -> Vec<f32> { (0..count).map(|i| (0.05 * cycle as f32 * (1.0 + i as f32 / 7.0)).sin()).collect() };
-    for _ in 0..7 {
-        let sensors = sensors(field.cycle());
-        field.tick(&sensors, 0.5)?;
-    }
-    let sensors = sensors(field.cycle());
+/// What the field senses in its next cycle.
+fn sensors(field: &Simulation) -> Vec<f32> {
+    let cycle = field.cycle() as f32;
+    (0..field.options().sensors).map(|i| (0.05 * cycle * (1.0 + i as f32 / 7.0)).sin()).collect()
+}
+
+fn tick(field: &mut Simulation, seconds: &mut Vec<f64>) -> Result<Report> {
+    let sensors = sensors(field);
+    let start = Instant::now();
+    let told = field.tick(&sensors, REWARD)?;
+    seconds.push(start.elapsed().as_secs_f64());
+    Ok(told)
+}
+
+/// A cycle that is compared.
+fn compare(field: &mut Simulation, seconds: &mut Vec<f64>, report: &mut CheckReport) -> Result<()> {
+    let sensors = sensors(field);
     let before = field.state()?;
-    let told = field.tick(&sensors, 0.5)?;
+    let told = tick(field, seconds)?;
     let after = field.state()?;
-    let cycle = Cycle { shape: field.shape(), options: field.options(), coefficients: field.coefficients(), sensors: &sensors, reward: 0.5 };
+    let cycle = Cycle { shape: field.shape(), options: field.options(), coefficients: field.coefficients(), sensors: &sensors, reward: REWARD };
     let place = accepted(&cycle, &before, &told, report)?;
     let short = cycle.recall_short(&before, &told.recall);
     if short >= TIE {

@@ -14,6 +14,7 @@ use std::sync::{Arc, LazyLock};
 use tectum::{DType, Kernel, KernelBuilder, NativeCall, Prelude};
 
 use super::layout;
+use super::storage::Storage;
 
 /// Device code of the draw, put before what uses it.
 const DRAW: &str = include_str!("../../kernels/field_draw.wgsl");
@@ -49,12 +50,22 @@ pub static PLACE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 });
 
 /// One step of the field.
-pub static EVOLVE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let builder = Kernel::define("field_evolve").prelude(Prelude::Tree).read("x", DType::F32).read("live", DType::U32);
+pub static EVOLVE: LazyLock<Arc<Kernel>> = LazyLock::new(|| evolve_kernel(Storage::F32));
+
+/// One step of a field that lies as bf16.
+pub static EVOLVE_BF16: LazyLock<Arc<Kernel>> = LazyLock::new(|| evolve_kernel(Storage::Bf16));
+
+fn evolve_kernel(storage: Storage) -> Arc<Kernel> {
+    let (name, dtype, how, native): (_, _, _, fn(&NativeCall<'_>)) = match storage {
+        Storage::F32 => ("field_evolve", DType::F32, include_str!("../../kernels/field_f32.wgsl"), evolve::native_f32),
+        Storage::Bf16 => ("field_evolve_bf16", DType::U32, include_str!("../../kernels/field_bf16.wgsl"), evolve::native_bf16),
+    };
+    let builder = Kernel::define(name).prelude(Prelude::Tree).read("x", dtype).read("live", DType::U32);
     let builder = ["control", "tables", "pull"].into_iter().fold(builder, |builder, name| builder.read(name, DType::F32));
-    let builder = ["y", "rows", "pooled"].into_iter().fold(builder, |builder, name| builder.write(name, DType::F32));
-    finish(builder, &["nx", "ny", "nz", "channels", "boundary", "block"], &[DRAW, include_str!("../../kernels/field_evolve.wgsl")], evolve::native)
-});
+    let builder = builder.write("y", dtype).write("rows", DType::F32).write("pooled", DType::F32);
+    let bodies = [DRAW, how, include_str!("../../kernels/field_evolve.wgsl")];
+    finish(builder, &["nx", "ny", "nz", "channels", "boundary", "block", "first", "planes"], &bodies, native)
+}
 
 /// Means of the sites.
 pub static POOL: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
@@ -79,7 +90,7 @@ pub static NOISE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 
 /// The kernels of the field brain.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    [&SIMILARITY, &RECALL, &SENSE, &PLACE, &EVOLVE, &POOL, &ACT, &NOISE].map(|kernel| Arc::clone(kernel)).to_vec()
+    [&SIMILARITY, &RECALL, &SENSE, &PLACE, &EVOLVE, &EVOLVE_BF16, &POOL, &ACT, &NOISE].map(|kernel| Arc::clone(kernel)).to_vec()
 }
 
 fn finish(builder: KernelBuilder, params: &[&'static str], bodies: &[&str], native: fn(&NativeCall<'_>)) -> Arc<Kernel> {

@@ -2,6 +2,7 @@
 
 mod recall;
 
+use serde::Serialize;
 use tectum::Boundary;
 
 use super::coefficients::Coefficients;
@@ -9,6 +10,7 @@ use super::draw::{draw, key};
 use super::layout::*;
 use super::shape::{DYNAMICS, REGIONS, Shape};
 use super::simulation::{Options, PlaceKind, Recall};
+use super::storage::Storage;
 use super::state::{State, means};
 use super::waves::Waves;
 
@@ -19,6 +21,10 @@ pub struct Outcome {
     pub field: Vec<f64>,
     /// Statistics, modulation and history after it.
     pub memory: Vec<f64>,
+    /// The plateau before it.
+    pub plateau: f64,
+    /// How the field is kept.
+    pub storage: Storage,
     /// Mean content of the sites.
     pub sites: Vec<f64>,
     /// Mean content of the regions.
@@ -48,7 +54,7 @@ pub struct Outcome {
 }
 
 /// A place for the imprint.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Place {
     /// Why there.
     pub kind: PlaceKind,
@@ -109,6 +115,12 @@ impl Cycle<'_> {
         let modulation = Modulation { pull, ..self.modulate(state, &mut memory) };
         let place = given.unwrap_or_else(|| self.place(state, &modulation.pattern)[0].0);
         let field = self.evolve(state, &modulation, place, &memory, &moved);
+        let key = key(state.seed, state.cycle);
+        let stored = field.iter().enumerate().map(|(at, v)| match self.options.storage {
+            Storage::F32 => *v,
+            storage => f64::from(storage.kept(*v as f32, at as u32, key)),
+        });
+        let field: Vec<f64> = stored.collect();
         let sites = means(self.shape, &field, self.shape.sites());
         let descriptor = means(self.shape, &field, [4; 3]);
         let gradient = self.statistics(&field, &mut memory);
@@ -116,7 +128,8 @@ impl Cycle<'_> {
         memory[MEMORY_MOTORS..][..MOST_MOTORS].fill(0.0);
         memory[MEMORY_MOTORS..][..motors.len()].copy_from_slice(&motors);
         let Modulation { drive, explore, novelty, error_mean: error, intensity, .. } = modulation;
-        Outcome { field, memory, sites, descriptor, library, traits, motors, recall, place, gradient, explore, novelty, error, intensity, drive }
+        let plateau = f64::from(state.memory[MEMORY_PLATEAU]);
+        Outcome { field, memory, plateau, storage: self.options.storage, sites, descriptor, library, traits, motors, recall, place, gradient, explore, novelty, error, intensity, drive }
     }
 
     /// Steps 1 and 2.

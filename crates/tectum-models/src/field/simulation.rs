@@ -1,21 +1,22 @@
-//! A field that runs: its state on one device, cycle after cycle, two plans in turn over the same buffers.
+//! A field that runs, cycle after cycle: its state whole on one device, or split over several.
 //!
 //! ```text
 //! (similarity → recall →) sensors → sense → place → evolve → pool → act → motors
 //! ```
 
-use tectum::{Boundary, DType, Device, Error, Executable, LaunchTime, Plan, PlanBuilder, PlanWork, Result, RunStats, View};
+use serde::Serialize;
+use tectum::{Boundary, Device, Error, LaunchTime, PlanWork, Result, RunStats};
 
 use super::coefficients::Coefficients;
 use super::draw::key;
-use super::kernels::{ACT, EVOLVE, PLACE, POOL, RECALL, SENSE, SIMILARITY};
 use super::layout::*;
-use super::shape::{REGIONS, Shape};
-use super::state::{State, library_lengths};
+use super::record::Source;
+use super::shape::Shape;
+use super::split::Split;
+use super::state::State;
+use super::storage::Storage;
 use super::waves::Waves;
-
-/// Patterns that a workgroup compares at once.
-const ROWS_PER_GROUP: usize = 16;
+use super::whole::Whole;
 
 /// How a field is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,6 +31,8 @@ pub struct Options {
     pub seed: u64,
     /// Places of the library of patterns, 0 (there is none) to 4,096.
     pub patterns: usize,
+    /// How the field lies in the device's memory.
+    pub storage: Storage,
 }
 
 impl Options {
@@ -51,7 +54,7 @@ impl Options {
 }
 
 /// Why a place was chosen for the imprint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum PlaceKind {
     /// The field holds the pattern there already.
     Existing,
@@ -118,21 +121,13 @@ pub struct Report {
     pub recall: Recall,
 }
 
-/// The slots of a cycle's plan.
-#[derive(Clone, Copy)]
-struct Views {
-    live: View,
-    fields: [View; 2],
-    memory: View,
-    sites: View,
-    descriptor: View,
-    pull: View,
-    /// The library and its traits.
-    library: Option<[View; 2]>,
-    report: View,
+/// Where the field is.
+enum Home {
+    Whole(Whole),
+    Split(Split),
 }
 
-/// A field with its state on a device.
+/// A field with its state on one device or several.
 pub struct Simulation {
     shape: Shape,
     options: Options,
@@ -140,11 +135,8 @@ pub struct Simulation {
     seed: u64,
     cycle: u64,
     waves: Waves,
-    /// The plan from the first buffer to the second, and back.
-    cycles: [Executable; 2],
-    views: Views,
+    home: Home,
     stats: RunStats,
-    work: PlanWork,
 }
 
 impl std::fmt::Debug for Simulation {
@@ -159,20 +151,28 @@ impl Simulation {
     /// # Errors
     /// As [`Options::check`]; what compiling a plan reports.
     pub fn new(shape: Shape, options: Options, device: &Device) -> Result<Self> {
+        Self::split(shape, options, std::slice::from_ref(device))
+    }
+
+    /// Splits a field along X over devices, of which some may be the same; the first one senses and acts. Each cycle the devices exchange
+    /// the planes next to each other, and the elements are those of a field on one device.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`]; `Invalid` without a device, and for more than there are sites along X.
+    pub fn split(shape: Shape, options: Options, devices: &[Device]) -> Result<Self> {
         options.check()?;
         let waves = Waves::new(options.seed);
-        let (there, views) = record(&shape, &options, &waves, false)?;
-        let work = there.work();
-        let there = there.compile(device)?;
-        let (back, _) = record(&shape, &options, &waves, true)?;
-        let kept = views.library.into_iter().flatten();
-        let states: Vec<View> = [views.fields[0], views.fields[1], views.memory, views.sites, views.descriptor, views.pull].into_iter().chain(kept).collect();
-        let buffers = states.iter().map(|view| there.state_buffer(*view)).collect::<Result<Vec<_>>>()?;
-        let shared: Vec<_> = states.into_iter().zip(&buffers).collect();
-        let back = back.compile_with(device, &shared)?;
-        let mut simulation =
-            Self { shape, options, coefficients: Coefficients::default(), seed: options.seed, cycle: 0, waves, cycles: [there, back], views, stats: RunStats::default(), work };
-        simulation.set_state(&State::new(&shape, options.seed).with_patterns(&shape, options.patterns))?;
+        let source = Source { shape: &shape, options: &options, waves: &waves };
+        let home = match devices {
+            [] => return Err(Error::invalid("field: on no device")),
+            [device] => Home::Whole(Whole::new(&source, device)?),
+            devices => Home::Split(Split::new(&source, devices)?),
+        };
+        let mut simulation = Self { shape, options, coefficients: Coefficients::default(), seed: options.seed, cycle: 0, waves, home, stats: RunStats::default() };
+        let mut first = State::new(&shape, options.seed).with_patterns(&shape, options.patterns);
+        first.field = options.storage.unpack(options.storage.pack(&first.field));
+        first.settle(&shape);
+        simulation.set_state(&first)?;
         Ok(simulation)
     }
 
@@ -215,42 +215,56 @@ impl Simulation {
     /// `Invalid` for another number of sensors; what the device reports.
     ///
     /// # Cost
-    /// One upload, one submission, one download; neither allocates device memory nor compiles.
+    /// One upload, one submission, one download; neither allocates device memory nor compiles. Split, that for every device's planes, and two
+    /// each for the first device.
     pub fn tick(&mut self, sensors: &[f32], reward: f32) -> Result<Report> {
         if sensors.len() != self.options.sensors {
             return Err(Error::invalid(format!("field: {} sensors given, {} needed", sensors.len(), self.options.sensors)));
         }
         let words = live_words(self.cycle, self.seed, &self.waves, &self.coefficients, sensors, reward);
-        let run = &mut self.cycles[(self.cycle % 2) as usize];
-        run.input::<u32>(self.views.live).copy_from_slice(&words);
-        self.stats = run.run()?;
+        let cycle = self.cycle;
+        self.stats = match &mut self.home {
+            Home::Whole(whole) => whole.tick(cycle, &words)?,
+            Home::Split(split) => split.tick(cycle, &words)?,
+        };
         self.cycle += 1;
-        Ok(read_report(run.output::<f32>(self.views.report), self.options.motors))
+        let told = match &self.home {
+            Home::Whole(whole) => whole.report(cycle),
+            Home::Split(split) => split.report(),
+        };
+        Ok(read_report(told, self.options.motors))
     }
 
-    /// What the device counted in the last cycle.
+    /// What the devices counted in the last cycle.
     pub fn stats(&self) -> RunStats {
         self.stats
     }
 
-    /// What a cycle asks of a device.
+    /// What a cycle asks of the devices.
     pub fn work(&self) -> &PlanWork {
-        &self.work
+        match &self.home {
+            Home::Whole(whole) => whole.work(),
+            Home::Split(split) => split.work(),
+        }
     }
 
-    /// The time of each launch of one more cycle on the last sensors.
+    /// The time of each launch of one more cycle on the last sensors; empty, and no cycle, where the field is split.
     ///
     /// # Errors
     /// What the device reports.
     pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
-        let times = self.cycles[(self.cycle % 2) as usize].trace()?;
+        let Home::Whole(whole) = &mut self.home else { return Ok(Vec::new()) };
+        let times = whole.trace(self.cycle)?;
         self.cycle += 1;
         Ok(times)
     }
 
     /// The code objects that run: kernel and content hash.
     pub fn code(&self) -> &[(String, u64)] {
-        self.cycles[0].code()
+        match &self.home {
+            Home::Whole(whole) => whole.code(),
+            Home::Split(split) => split.code(),
+        }
     }
 
     /// Copies the state to the host.
@@ -258,33 +272,23 @@ impl Simulation {
     /// # Errors
     /// What the device reports.
     pub fn state(&self) -> Result<State> {
-        let run = &self.cycles[0];
-        let kept = |index: usize| self.views.library.map_or(Ok(Vec::new()), |views| run.read_state(views[index]));
-        Ok(State {
-            cycle: self.cycle,
-            seed: self.seed,
-            field: run.read_state(self.views.fields[(self.cycle % 2) as usize])?,
-            memory: run.read_state(self.views.memory)?,
-            sites: run.read_state(self.views.sites)?,
-            descriptor: run.read_state(self.views.descriptor)?,
-            library: kept(0)?,
-            traits: kept(1)?,
-        })
+        match &self.home {
+            Home::Whole(whole) => whole.state(self.cycle, self.seed),
+            Home::Split(split) => split.state(self.cycle, self.seed),
+        }
     }
 
-    /// Takes up a state; noise goes on from its seed, the waves keep the directions that this field was made with.
+    /// Takes up a state, a field that lies as bf16 each element rounded to the nearest; noise goes on from its seed, the waves keep the directions that this field was made with.
     ///
     /// # Errors
     /// `Invalid` for an array of another length; what the device reports.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
-        let run = &mut self.cycles[0];
-        run.write_state(self.views.fields[(state.cycle % 2) as usize], &state.field)?;
-        run.write_state(self.views.memory, &state.memory)?;
-        run.write_state(self.views.sites, &state.sites)?;
-        run.write_state(self.views.descriptor, &state.descriptor)?;
-        if let Some([library, traits]) = self.views.library {
-            run.write_state(library, &state.library)?;
-            run.write_state(traits, &state.traits)?;
+        if state.field.len() != self.shape.elements() {
+            return Err(Error::invalid(format!("field: {} elements given, {} needed", state.field.len(), self.shape.elements())));
+        }
+        match &mut self.home {
+            Home::Whole(whole) => whole.set_state(state)?,
+            Home::Split(split) => split.set_state(state)?,
         }
         (self.cycle, self.seed) = (state.cycle, state.seed);
         Ok(())
@@ -358,49 +362,4 @@ fn read_report(words: &[f32], motors: usize) -> Report {
             kept: number(REPORT_KEPT).unwrap_or(0),
         },
     }
-}
-
-/// Records a cycle from one buffer of the field to the other.
-fn record(shape: &Shape, options: &Options, waves: &Waves, is_back: bool) -> Result<(Plan, Views)> {
-    let mut plan = PlanBuilder::new("field");
-    let content = shape.content();
-    let [nx, ny, nz] = shape.cells().map(|size| size as u32);
-    let sites = shape.sites();
-    let [library, traits] = library_lengths(shape, options.patterns);
-    let is_kept = options.patterns > 0;
-    let views = Views {
-        live: plan.input("live", DType::U32, LIVE_WORDS),
-        fields: ["field", "other field"].map(|name| plan.state(name, DType::F32, shape.elements())),
-        memory: plan.state("memory", DType::F32, MEMORY_WORDS),
-        sites: plan.state("sites", DType::F32, sites.iter().product::<usize>() * content),
-        descriptor: plan.state("descriptor", DType::F32, REGIONS * content),
-        pull: plan.state("pull", DType::F32, REGIONS * content),
-        library: is_kept.then(|| [plan.state("library", DType::F32, library), plan.state("traits", DType::F32, traits)]),
-        report: plan.output("report", DType::F32, REPORT_WORDS),
-    };
-    let tables = plan.constant("waves", &waves.tables(shape));
-    let control = plan.temp(DType::F32, CONTROL_WORDS);
-    let rows = plan.temp(DType::F32, shape.rows() * ROW_WORDS);
-    let pooled = plan.temp(DType::F32, shape.rows() * sites[2] * content);
-    let (old, new) = if is_back { (views.fields[1], views.fields[0]) } else { (views.fields[0], views.fields[1]) };
-
-    let [channels, block, content] = [shape.channels(), shape.block(), content].map(|number| number as u32);
-    let [sensors, motors] = [options.sensors, options.motors].map(|number| number as u32);
-    if let Some([library, traits]) = views.library {
-        let kept = options.patterns + ATTRACTORS;
-        let products = plan.temp(DType::F32, kept);
-        plan.launch(&SIMILARITY, &[views.descriptor, library, traits, products], &[kept as u32, content], kept.div_ceil(ROWS_PER_GROUP) as u32)?;
-        let bound = [views.live, views.descriptor, products, library, traits, views.memory, views.pull];
-        plan.launch(&RECALL, &bound, &[options.patterns as u32, content, channels], 1)?;
-    }
-    plan.launch(&SENSE, &[views.live, views.descriptor, views.memory, control], &[sensors, motors, content, channels], 1)?;
-    let [sites_x, sites_y, sites_z] = sites.map(|size| size as u32);
-    plan.launch(&PLACE, &[views.sites, control], &[sites_x, sites_y, sites_z, content, block], 1)?;
-    let bound = [old, views.live, control, tables, views.pull, new, rows, pooled];
-    plan.launch(&EVOLVE, &bound, &[nx, ny, nz, channels, options.boundary as u32, block], shape.rows() as u32)?;
-    let groups = tectum::kernel::groups_for(views.sites.len());
-    plan.launch(&POOL, &[pooled, views.sites], &[nx, ny, nz, content, block], groups)?;
-    let bound = [rows, views.live, control, views.sites, views.memory, views.descriptor, views.report];
-    plan.launch(&ACT, &bound, &[nx, ny, nz, content, channels, block, motors], 1)?;
-    Ok((plan.finish()?, views))
 }

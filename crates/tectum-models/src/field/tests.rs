@@ -24,7 +24,7 @@ fn devices() -> Vec<Device> {
 }
 
 fn options(sensors: usize) -> Options {
-    Options { sensors, motors: 6, boundary: Boundary::Clamp, seed: 7, patterns: 0 }
+    Options { sensors, motors: 6, boundary: Boundary::Clamp, seed: 7, patterns: 0, storage: Storage::F32 }
 }
 
 /// An observation that hangs on the cycle: slow sines, with all sensors silent for a while now and then.
@@ -120,8 +120,9 @@ fn impossible_shapes_and_counts_are_refused() {
 #[test]
 fn a_snapshot_goes_on_exactly() {
     let shape = Shape::new([8, 8, 16], 64).expect("a field");
-    for (device, patterns) in devices().into_iter().flat_map(|device| [(device.clone(), 0), (device, 8)]) {
-        let options = Options { patterns, ..options(5) };
+    let ways = [(0, Storage::F32), (8, Storage::F32), (8, Storage::Bf16)];
+    for (device, (patterns, storage)) in devices().into_iter().flat_map(|device| ways.map(|way| (device.clone(), way))) {
+        let options = Options { patterns, storage, ..options(5) };
         let mut field = Simulation::new(shape, options, &device).expect("it compiles");
         let run = |field: &mut Simulation, cycles: u64| (0..cycles).map(|_| field.tick(&observation(field.cycle(), 5), 0.3).expect("it runs")).collect::<Vec<_>>();
         run(&mut field, 33);

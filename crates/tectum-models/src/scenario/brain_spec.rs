@@ -29,9 +29,30 @@ pub enum BrainSpec {
     Genome(Box<GenomeSpec>),
 }
 
+/// What MPPI rolls out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MppiModel {
+    /// A learned twin.
+    #[default]
+    Twin,
+    /// The body's own equations.
+    Plant,
+}
+
+impl MppiModel {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+    fn is_twin(&self) -> bool {
+        *self == Self::Twin
+    }
+}
+
 /// Settings of MPPI; what is left out has the body's own default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct MppiSpec {
+    /// What is rolled out.
+    #[serde(skip_serializing_if = "MppiModel::is_twin")]
+    pub model: MppiModel,
     /// Rollouts of a tick.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
@@ -41,6 +62,9 @@ pub struct MppiSpec {
     /// Ticks for which a step of the plan is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<usize>,
+    /// Rounds of sampling in a tick.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<usize>,
     /// Greatest standard deviation of the noise, in units of the action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sigma: Option<f64>,
@@ -148,9 +172,11 @@ impl BrainSpec {
 
 impl MppiSpec {
     fn read(&mut self, section: &mut Section<'_, '_>, body: &BodySpec) -> Result<()> {
+        self.model = section.choice("model", &[("twin", MppiModel::Twin), ("plant", MppiModel::Plant)])?.unwrap_or_default();
         self.samples = section.whole("samples", 1..=1 << 20)?.map(|n| n as usize);
         self.horizon = section.whole("horizon", 1..=1024)?.map(|n| n as usize);
         self.hold = section.whole("hold", 1..=64)?.map(|n| n as usize);
+        self.iterations = section.whole("iterations", 1..=8)?.map(|n| n as usize);
         self.sigma = section.positive("sigma")?;
         self.sigma_min = section.non_negative("sigma_min")?;
         self.temperature = section.positive("temperature")?;

@@ -150,6 +150,16 @@ impl<'d, 't> Section<'d, 't> {
         }
     }
 
+    /// Reads a list of texts.
+    pub fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let texts = match value.get_ref() {
+            DeValue::Array(items) => items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect(),
+            _ => None,
+        };
+        texts.map(Some).ok_or_else(|| self.wrong(key, value, "a list of strings"))
+    }
+
     /// Reads a number of a range.
     pub fn within(&mut self, key: &str, range: RangeInclusive<f64>) -> Result<Option<f64>> {
         let needed = format!("a number from {} to {}", range.start(), range.end());

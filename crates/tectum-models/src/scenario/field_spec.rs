@@ -5,10 +5,13 @@ use tectum::{Boundary, Result};
 
 use super::document::Section;
 use crate::body::{BodySpec, ChannelKind};
-use crate::field::{Coefficients, Shape};
+use crate::field::{Coefficients, Shape, Storage};
 
 /// Names of what lies outside a field.
 const BOUNDARIES: [(&str, Boundary); 3] = [("zero", Boundary::Zero), ("closed", Boundary::Clamp), ("periodic", Boundary::Periodic)];
+
+/// Names of how a field lies in memory.
+const STORAGES: [(&str, Storage); 2] = [("f32", Storage::F32), ("bf16", Storage::Bf16)];
 
 /// A field as a brain; what is left out has the field's own default.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,6 +26,12 @@ pub struct FieldSpec {
     /// Places of its library of patterns, 0 for none.
     #[serde(skip_serializing_if = "is_zero")]
     pub patterns: usize,
+    /// How it lies in the device's memory.
+    #[serde(skip_serializing_if = "is_f32")]
+    pub storage: Storage,
+    /// Ids of devices that share the field along X with the one that the run is on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
     /// The observation channel that is the reward, in its scale; it is no sensor then. Without one the reward is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reward: Option<String>,
@@ -74,7 +83,7 @@ pub struct CoefficientsSpec {
 
 impl Default for FieldSpec {
     fn default() -> Self {
-        Self { cells: vec![32; 3], channels: 64, boundary: Boundary::Clamp, patterns: 0, reward: None, coefficients: CoefficientsSpec::default() }
+        Self { cells: vec![32; 3], channels: 64, boundary: Boundary::Clamp, patterns: 0, storage: Storage::F32, beside: Vec::new(), reward: None, coefficients: CoefficientsSpec::default() }
     }
 }
 
@@ -92,13 +101,20 @@ impl FieldSpec {
         if let Some(patterns) = section.whole("patterns", 0..=4096)? {
             self.patterns = patterns as usize;
         }
+        if let Some(storage) = section.choice("storage", &STORAGES)? {
+            self.storage = storage;
+        }
+        self.beside = section.texts("beside")?.unwrap_or_default();
         let linear: Vec<_> = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| (channel.name, channel.name)).collect();
         self.reward = section.choice("reward", &linear)?.map(str::to_owned);
         self.coefficients.read(section.section("coefficients")?)
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        self.shape()?;
+        let sites = self.shape()?.sites()[0];
+        if self.beside.len() >= sites {
+            return Err(tectum::Error::invalid(format!("field: {} devices for {sites} sites along X", self.beside.len() + 1)));
+        }
         self.coefficients.whole().check()
     }
 
@@ -162,6 +178,11 @@ impl CoefficientsSpec {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_f32(storage: &Storage) -> bool {
+    *storage == Storage::F32
 }
 
 fn boundary_name<S: Serializer>(boundary: &Boundary, serializer: S) -> std::result::Result<S::Ok, S::Error> {

@@ -15,6 +15,9 @@ use super::network::{Network, NetworkOptions, NeuronOptions, Neurons, SynapseLis
 pub use learning::{KEPT_WORDS, LearningKernels, MEMORY_WORDS, MemoryRow, set_bits};
 use super::rule::{self, ALWAYS, NeuronState, POTENTIAL_MAX, Profile, Silence};
 
+/// Device code of a firing of the list, put before what walks it.
+const FIRING: &str = include_str!("../../kernels/spiking_firing.wgsl");
+
 /// Words of a profile in the table of device code.
 pub const PROFILE_WORDS: usize = 12;
 /// In the list of firings, of a neuron whose psp is its own always.
@@ -71,7 +74,7 @@ impl Kernels {
         Self {
             unpack: finish(unpack.body(include_str!("../../kernels/spiking_unpack.wgsl")), native_unpack),
             inject: finish(inject.body(include_str!("../../kernels/spiking_inject.wgsl")), native_inject),
-            propagate: finish(propagate.body(include_str!("../../kernels/spiking_propagate.wgsl")).data(parts), native_propagate),
+            propagate: finish(propagate.body(FIRING.to_owned() + include_str!("../../kernels/spiking_propagate.wgsl")).data(parts), native_propagate),
             dynamics: finish(of_dynamics.body(include_str!("../../kernels/spiking_dynamics.wgsl")).data(Arc::new(dynamics)), native_dynamics),
         }
     }

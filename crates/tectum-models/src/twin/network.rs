@@ -38,6 +38,11 @@ impl Network {
         self.features
     }
 
+    /// Widths of the hidden layers.
+    pub fn hidden(&self) -> &[usize] {
+        &self.hidden
+    }
+
     /// Outputs of the network.
     pub fn channels(&self) -> usize {
         self.channels

@@ -5,7 +5,7 @@ use tectum::{Error, Result};
 use super::TwinLayout;
 use crate::body::uniform::Uniform;
 use crate::body::{Body, ChannelKind};
-use crate::rig_csv::RigRecording;
+use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording};
 
 /// Transitions recorded after each scattered start.
 const STEPS_PER_START: usize = 4;
@@ -97,8 +97,7 @@ impl Transitions {
         let mut transitions = Transitions::default();
         for row in 1..recording.len().saturating_sub(2) {
             let rows = row - 1..row + 3;
-            // In the dead zone of its potentiometer the rig reports exactly −180 however the pole moves.
-            let stuck = recording.pend_position_deg[rows.clone()].contains(&-180.0);
+            let stuck = recording.pend_position_deg[rows.clone()].contains(&DEAD_ZONE_DEG);
             if !stuck && recording.angle_is_valid[rows].iter().all(|valid| *valid) {
                 let actions = [recording.cmd_volts[row], recording.cmd_volts[row + 1]].map(|volts| volts as f32);
                 transitions.push(layout, &observation(row), actions, &observation(row + 1));

@@ -1,6 +1,6 @@
-"""Writes gymnasium_rows.csv: one-step transitions of Gymnasium's Pendulum-v1 and CartPole-v1.
+"""Writes gymnasium_rows.csv: one-step transitions of Gymnasium's Pendulum-v1, CartPole-v1 and Acrobot-v1, 1,000 of each.
 
-The equations are typed here from Gymnasium's published sources (classic_control/pendulum.py and cartpole.py, release 1.x),
+The equations are typed here from Gymnasium's published sources (classic_control/pendulum.py, cartpole.py and acrobot.py, release 1.x),
 independently of the Rust bodies, in IEEE double. Where gymnasium itself is installed its environments are stepped instead and must
 agree. Run: python gymnasium_rows.py > gymnasium_rows.csv
 """
@@ -36,6 +36,41 @@ def cart_pole(state, action):
     return [x, x_dot, theta, theta_dot], 1.0, x < -2.4 or x > 2.4 or theta < -limit or theta > limit
 
 
+def acrobot(state, action):
+    def rates(s):
+        theta1, theta2, dtheta1, dtheta2 = s
+        m1 = m2 = l1 = i1 = i2 = 1.0
+        lc1 = lc2 = 0.5
+        g, pi = 9.8, math.pi
+        d1 = m1 * lc1**2 + m2 * (l1**2 + lc2**2 + 2 * l1 * lc2 * math.cos(theta2)) + i1 + i2
+        d2 = m2 * (lc2**2 + l1 * lc2 * math.cos(theta2)) + i2
+        phi2 = m2 * lc2 * g * math.cos(theta1 + theta2 - pi / 2.0)
+        phi1 = -m2 * l1 * lc2 * dtheta2**2 * math.sin(theta2) - 2 * m2 * l1 * lc2 * dtheta2 * dtheta1 * math.sin(theta2)
+        phi1 += (m1 * lc1 + m2 * l1) * g * math.cos(theta1 - pi / 2) + phi2
+        ddtheta2 = (action + d2 / d1 * phi1 - m2 * l1 * lc2 * dtheta1**2 * math.sin(theta2) - phi2) / (m2 * lc2**2 + i2 - d2**2 / d1)
+        return [dtheta1, dtheta2, -(d2 * ddtheta2 + phi1) / d1, ddtheta2]
+
+    dt = 0.2
+    move = lambda k, h: [s + h * r for s, r in zip(state, k)]
+    k1 = rates(state)
+    k2 = rates(move(k1, dt / 2))
+    k3 = rates(move(k2, dt / 2))
+    k4 = rates(move(k3, dt))
+    s = [s + dt / 6.0 * (a + 2 * b + 2 * c + d) for s, a, b, c, d in zip(state, k1, k2, k3, k4)]
+    for i in (0, 1):
+        while s[i] > math.pi:
+            s[i] -= 2 * math.pi
+        while s[i] < -math.pi:
+            s[i] += 2 * math.pi
+    for i, limit in ((2, 4 * math.pi), (3, 9 * math.pi)):
+        s[i] = min(max(s[i], -limit), limit)
+    terminated = -math.cos(s[0]) - math.cos(s[1] + s[0]) > 1.0
+    return s, 0.0 if terminated else -1.0, terminated
+
+
+ENVIRONMENTS = {}
+
+
 def gymnasium_step(name, state, action):
     """The same transition by gymnasium itself, or None where it is not installed."""
     try:
@@ -43,10 +78,11 @@ def gymnasium_step(name, state, action):
         import numpy as np
     except ImportError:
         return None
-    env = gymnasium.make({"pendulum": "Pendulum-v1", "cart_pole": "CartPole-v1"}[name]).unwrapped
+    ids = {"pendulum": "Pendulum-v1", "cart_pole": "CartPole-v1", "acrobot": "Acrobot-v1"}
+    env = ENVIRONMENTS.setdefault(name, gymnasium.make(ids[name]).unwrapped)
     env.reset(seed=0)
     env.state = np.array(state)
-    given = int(action >= 0) if name == "cart_pole" else np.array([action], dtype=np.float64)
+    given = {"pendulum": np.array([action], dtype=np.float64), "cart_pole": int(action >= 0), "acrobot": int(action) + 1}[name]
     _, reward, terminated, *_ = env.step(given)
     return [float(value) for value in env.state], float(reward), bool(terminated)
 
@@ -54,21 +90,24 @@ def gymnasium_step(name, state, action):
 def main():
     draw = random.Random(20)
     rows = []
-    for _ in range(24):
+    for _ in range(1000):
         state = [draw.uniform(-7, 7), draw.uniform(-8, 8)]
         rows.append(("pendulum", state, draw.choice([-2.0, -0.5, 0.0, 0.25, 1.5, 2.0, 3.0])))
-    for _ in range(24):
+    for _ in range(1000):
         state = [draw.uniform(-2.41, 2.41), draw.uniform(-3, 3), draw.uniform(-0.22, 0.22), draw.uniform(-3, 3)]
         rows.append(("cart_pole", state, draw.choice([-10.0, 10.0])))
+    for _ in range(1000):
+        state = [draw.uniform(-math.pi, math.pi), draw.uniform(-math.pi, math.pi), draw.uniform(-12, 12), draw.uniform(-28, 28)]
+        rows.append(("acrobot", state, draw.choice([-1.0, 0.0, 1.0])))
     compared = 0
     print("body,action,reward,terminated,s0,s1,s2,s3,n0,n1,n2,n3")
     for name, state, action in rows:
-        after, reward, terminated = {"pendulum": pendulum, "cart_pole": cart_pole}[name](state, action)
+        after, reward, terminated = {"pendulum": pendulum, "cart_pole": cart_pole, "acrobot": acrobot}[name](state, action)
         peer = gymnasium_step(name, state, action)
         if peer is not None:
             compared += 1
-            assert all(abs(a - b) < 1e-12 for a, b in zip(after, peer[0])), (name, state, after, peer)
-            assert abs(reward - peer[1]) < 1e-12 and terminated == peer[2], (name, state, reward, peer)
+            assert all(abs(a - b) < 1e-11 for a, b in zip(after, peer[0])), (name, state, after, peer)
+            assert abs(reward - peer[1]) < 1e-11 and terminated == peer[2], (name, state, reward, peer)
         padded = [repr(value) for value in state] + [""] * (4 - len(state))
         padded += [repr(value) for value in after] + [""] * (4 - len(after))
         print(",".join([name, repr(action), repr(reward), str(int(terminated)), *padded]))

@@ -2,13 +2,14 @@
 
 use super::{Case, Data, Expected, Output, Seed, Suite};
 use crate::kernel::Activation;
+use crate::kernel::gemm_panels::{pack_panels, panels_len};
 use crate::plan::{GemmTail, Matrix};
 
 /// Half a unit in the last place: the relative error of one rounding.
 const ROUNDING: f64 = 1.0 / 16_777_216.0;
 
 pub(super) fn suites() -> Vec<Suite> {
-    vec![Suite::new("gemm", gemm_cases), Suite::new("matvec", matvec_cases)]
+    vec![Suite::new("gemm", gemm_cases), Suite::new("matvec", matvec_cases), Suite::new("gemm_panels", panel_cases)]
 }
 
 #[derive(Clone, Copy)]
@@ -26,9 +27,9 @@ impl Variant {
         Self {
             bias: index & 1 != 0,
             residual: index & 2 != 0,
-            activation: Activation::ALL[index % 5],
+            activation: Activation::ALL[index % 7],
             a_transposed: index % 3 == 1,
-            b_transposed: index % 7 > 3,
+            b_transposed: index % 5 > 2,
         }
     }
 }
@@ -74,6 +75,34 @@ fn gemm(seed: &mut Seed, (m, n, k): (usize, usize, usize), variant: Variant) -> 
         let matrix = |view, rows, cols, transposed| if transposed { Matrix::new(view, cols, rows).transpose() } else { Matrix::new(view, rows, cols) };
         let tail = GemmTail { bias: variant.bias.then_some(x[2]), activation: variant.activation, residual: variant.residual.then_some(x[3]) };
         plan.gemm(matrix(x[0], m, k, variant.a_transposed), matrix(x[1], k, n, variant.b_transposed), y[0], tail)
+    })
+}
+
+/// Few rows and many, one panel and many, panels that are not whole, and k beyond a slice.
+fn panel_cases(seed: &mut Seed) -> Vec<Case> {
+    // The small ones come first, with every epilogue: they are what an interpreter has time for.
+    let mut shapes = vec![
+        (0, 5, 3), (1, 1, 1), (3, 5, 7), (5, 17, 9), (2, 33, 4), (64, 64, 64), (65, 63, 17), (1, 300, 64), (300, 1, 5), (13, 500, 1000), (257, 130, 33),
+        (8, 1152, 384), (130, 384, 800), (600, 40, 390), (7, 16, 3000),
+    ];
+    shapes.extend((0..16).map(|_| (seed.size(1, 150), seed.size(1, 150), seed.size(1, 150))));
+    shapes.into_iter().enumerate().map(|(index, shape)| panels(seed, shape, Variant::of(index))).collect()
+}
+
+fn panels(seed: &mut Seed, (m, n, k): (usize, usize, usize), variant: Variant) -> Case {
+    let [a, b, bias, residual] = [m * k, k * n, n, m * n].map(|len| seed.floats(len, -1.0, 1.0));
+    let (row, col) = strides(k, n, variant.b_transposed);
+    let mut values = Vec::with_capacity(m * n);
+    for at in 0..m * n {
+        let product = dot(k, |i| a[at / n * k + i], |i| b[i * row + at % n * col]);
+        values.push(expected(variant, k, product, bias[at % n], residual[at]));
+    }
+    let mut packed = vec![f32::NAN; panels_len(k, n)];
+    pack_panels(&b, [k, n], [row, col], &mut packed);
+    let inputs = vec![Data::F32(a), Data::F32(packed), Data::F32(bias), Data::F32(residual)];
+    Case::new(format!("{m}×{k}×{n} {}", describe(variant)), inputs, vec![Output::Near(values)], move |plan, x, y| {
+        let tail = GemmTail { bias: variant.bias.then_some(x[2]), activation: variant.activation, residual: variant.residual.then_some(x[3]) };
+        plan.gemm_panels(x[0], x[1], y[0], [m, k, n], tail)
     })
 }
 

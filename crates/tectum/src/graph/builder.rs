@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{BinaryOp, Definition, Factor, Graph, Node, Operation, Over, elements};
+use super::{BinaryOp, Definition, Dim, Factor, Graph, Node, Operation, Over, Shape};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
 
@@ -48,16 +49,28 @@ impl GraphBuilder {
     ///
     /// # Errors
     /// `Invalid` if an input or parameter has this name, or the shape holds no elements or more than 2³² − 1.
-    pub fn input(&mut self, name: &str, shape: [usize; 2]) -> Result<Node> {
+    pub fn input(&mut self, name: &str, shape: impl Into<Shape>) -> Result<Node> {
+        let shape = shape.into();
         self.check_new("input", name, shape)?;
         Ok(self.push(Operation::Input { name: name.to_owned() }, shape))
+    }
+
+    /// Adds row numbers (u32) that the caller gives for each run, for [`GraphBuilder::gather`] and positions.
+    ///
+    /// # Errors
+    /// As [`GraphBuilder::input`].
+    pub fn indices(&mut self, name: &str, shape: impl Into<Shape>) -> Result<Node> {
+        let shape = shape.into();
+        self.check_new("indices", name, shape)?;
+        Ok(self.push(Operation::Indices { name: name.to_owned() }, shape))
     }
 
     /// Adds a value that is learned: [`Graph::gradients`] gives its gradient.
     ///
     /// # Errors
     /// As [`GraphBuilder::input`].
-    pub fn parameter(&mut self, name: &str, shape: [usize; 2]) -> Result<Node> {
+    pub fn parameter(&mut self, name: &str, shape: impl Into<Shape>) -> Result<Node> {
+        let shape = shape.into();
         self.check_new("parameter", name, shape)?;
         Ok(self.push(Operation::Parameter { name: name.to_owned() }, shape))
     }
@@ -66,35 +79,56 @@ impl GraphBuilder {
     ///
     /// # Errors
     /// `Invalid` if `data` does not fill the shape, or the shape holds no elements or more than 2³² − 1.
-    pub fn constant(&mut self, data: &[f32], shape: [usize; 2]) -> Result<Node> {
+    pub fn constant(&mut self, data: &[f32], shape: impl Into<Shape>) -> Result<Node> {
+        let shape = shape.into();
         self.check_shape("constant", shape)?;
-        if data.len() != elements(shape) {
+        if shape.elements() != Some(data.len()) {
             return Err(self.fault(format_args!("constant: {} elements given for {shape:?}", data.len())));
         }
         Ok(self.push(Operation::Constant { data: Arc::from(data) }, shape))
     }
 
-    /// Adds the product a·b; either operand may be [transposed](Node::transpose).
+    /// Adds the product a·b; either operand may be [transposed](Node::transpose) in its last two dimensions.
     ///
     /// # Shapes
-    /// `a` [m, k], `b` [k, n], after transposition; gives [m, n].
+    /// `a` [.., m, k], `b` [k, n], after transposition; gives [.., m, n]. Or one product for each matrix of a batch: `a`
+    /// [.., m, k], `b` [.., k, n] with the same dimensions before.
     /// # Errors
-    /// `Invalid` if the inner sizes differ or a node is not of this graph.
+    /// `Invalid` if the inner sizes or the dimensions before differ, `a` is transposed and of more dimensions than `b`, or a
+    /// node is not of this graph.
     pub fn matmul(&mut self, a: impl Into<Factor>, b: impl Into<Factor>) -> Result<Node> {
         let (a, b) = (a.into(), b.into());
-        let [m, k] = a.oriented(self.shape("matmul", a.node)?);
-        let [b_rows, n] = b.oriented(self.shape("matmul", b.node)?);
-        if k != b_rows {
-            return Err(self.fault(format_args!("matmul: lhs [{m}, {k}], rhs [{b_rows}, {n}]: inner sizes {k} and {b_rows} differ")));
+        let shape = self.product_shape("matmul", a, b)?;
+        Ok(self.push(Operation::MatMul { a, b }, shape))
+    }
+
+    /// The shape of a product whose operands fit.
+    pub(super) fn product_shape(&self, op: &str, a: Factor, b: Factor) -> Result<Shape> {
+        let (a_shape, b_shape) = (self.shape(op, a.node)?, self.shape(op, b.node)?);
+        if a_shape.rank() < 2 || b_shape.rank() < 2 {
+            return Err(self.fault(format_args!("{op}: lhs {a_shape:?}, rhs {b_shape:?}: at least two dimensions are needed")));
         }
-        self.check_shape("matmul", [m, n])?;
-        Ok(self.push(Operation::MatMul { a, b }, [m, n]))
+        let ([m, k], [b_rows, n]) = (a.oriented(a_shape), b.oriented(b_shape));
+        let before = |shape: Shape| shape.dims()[..shape.rank() - 2].to_vec();
+        let shown = |shape: Shape, [rows, cols]: [Dim; 2]| Shape::of(&[&before(shape)[..], &[rows, cols]].concat());
+        let (a_shown, b_shown) = (shown(a_shape, [m, k]), shown(b_shape, [b_rows, n]));
+        if k != b_rows {
+            return Err(self.fault(format_args!("{op}: lhs {a_shown:?}, rhs {b_shown:?}: inner sizes {k:?} and {b_rows:?} differ")));
+        }
+        let is_shared = b_shape.rank() == 2 && (a_shape.rank() == 2 || !a.transposed);
+        if !is_shared && before(a_shape) != before(b_shape) {
+            return Err(self.fault(format_args!("{op}: lhs {a_shown:?}, rhs {b_shown:?}: the dimensions before the matrices differ")));
+        }
+        let shape = shown(a_shape, [m, n]);
+        self.check_shape(op, shape)?;
+        Ok(shape)
     }
 
     /// Adds a + b.
     ///
     /// # Shapes
-    /// Both [m, n]; or one of them [1, n], repeated over the rows, or [1, 1], repeated everywhere.
+    /// Both [.., m, n]; or one of them is, but for leading ones, the last dimensions of the other, as [n] or [1, n], repeated
+    /// over the rows, or [1, 1], repeated everywhere.
     /// # Errors
     /// `Invalid` if neither repeats to the other's shape or a node is not of this graph.
     pub fn add(&mut self, a: Node, b: Node) -> Result<Node> {
@@ -104,7 +138,7 @@ impl GraphBuilder {
     /// Adds a − b.
     ///
     /// # Shapes
-    /// `a` [m, n]; `b` [m, n], or [1, n], repeated over the rows, or [1, 1], repeated everywhere.
+    /// `a` [.., m, n]; `b` as in [`GraphBuilder::add`].
     /// # Errors
     /// As [`GraphBuilder::add`].
     pub fn sub(&mut self, a: Node, b: Node) -> Result<Node> {
@@ -172,11 +206,14 @@ impl GraphBuilder {
     /// Adds a dense layer, activation(x·W + b), with parameters `{name}.weight` and `{name}.bias`.
     ///
     /// # Shapes
-    /// `x` [m, k], W [k, width], b [1, width]; gives [m, width].
+    /// `x` [.., k], W [k, width], b [1, width]; gives [.., width].
     /// # Errors
     /// As [`GraphBuilder::parameter`].
     pub fn dense(&mut self, name: &str, x: Node, width: usize, activation: Activation) -> Result<Node> {
-        let [_, inner] = self.shape("dense", x)?;
+        let inner = match self.shape("dense", x)?.last() {
+            Dim::Size(inner) => inner,
+            Dim::Symbol(letter) => return Err(self.fault(format_args!("dense {name}: the last dimension is {letter}, a size is needed"))),
+        };
         let weight = self.parameter(&format!("{name}.weight"), [inner, width])?;
         let bias = self.parameter(&format!("{name}.bias"), [1, width])?;
         let product = self.matmul(x, weight)?;
@@ -187,7 +224,7 @@ impl GraphBuilder {
     /// Adds the sum of all elements.
     ///
     /// # Shapes
-    /// `x` [m, n]; gives [1, 1].
+    /// Gives [1, 1].
     /// # Errors
     /// `Invalid` if the node is not of this graph.
     pub fn sum(&mut self, x: Node) -> Result<Node> {
@@ -197,7 +234,7 @@ impl GraphBuilder {
     /// Adds the sum of the rows: y[col] = Σ x[.., col].
     ///
     /// # Shapes
-    /// `x` [m, n]; gives [1, n].
+    /// `x` [.., n]; gives [1, n].
     /// # Errors
     /// `Invalid` if the node is not of this graph.
     pub fn sum_over_rows(&mut self, x: Node) -> Result<Node> {
@@ -207,7 +244,7 @@ impl GraphBuilder {
     /// Adds the sum of the columns: y[row] = Σ x[row, ..].
     ///
     /// # Shapes
-    /// `x` [m, n]; gives [m, 1].
+    /// `x` [.., m, n]; gives [.., m, 1].
     /// # Errors
     /// `Invalid` if the node is not of this graph.
     pub fn sum_over_columns(&mut self, x: Node) -> Result<Node> {
@@ -221,7 +258,10 @@ impl GraphBuilder {
     /// # Errors
     /// `Invalid` if the node is not of this graph.
     pub fn mean(&mut self, x: Node) -> Result<Node> {
-        let count = elements(self.shape("mean", x)?);
+        let shape = self.shape("mean", x)?;
+        let Some(count) = shape.elements() else {
+            return Err(self.fault(format_args!("mean: {shape:?} holds an unknown number of elements")));
+        };
         let sum = self.sum(x)?;
         self.scale(sum, (1.0 / count as f64) as f32)
     }
@@ -247,7 +287,10 @@ impl GraphBuilder {
     /// # Errors
     /// `Invalid` if an output has this name or the node is not of this graph.
     pub fn output(&mut self, name: &str, node: Node) -> Result<()> {
-        self.shape("output", node)?;
+        self.graph.shape(node).map_err(|error| error.at("output"))?;
+        if matches!(self.graph.nodes[&node].operation, Operation::State { .. }) {
+            return Err(self.fault(format_args!("output {name}: node {node} is a state")));
+        }
         if self.graph.outputs.iter().any(|(other, _)| other == name) {
             return Err(self.fault(format_args!("output {name}: the name is taken")));
         }
@@ -266,47 +309,70 @@ impl GraphBuilder {
     /// The gradient at an activation's argument.
     pub(super) fn activation_grad(&mut self, activation: Activation, y: Node, dy: Node) -> Result<Node> {
         let shape = self.shape("activation_grad", y)?;
+        let dy_shape = self.shape("activation_grad", dy)?;
+        if !dy_shape.repeats_to(shape) {
+            return Err(self.fault(format_args!("activation_grad: y {shape:?}, dy {dy_shape:?}: it does not repeat")));
+        }
         Ok(self.push(Operation::ActivationGrad { activation, y, dy }, shape))
     }
 
+    /// Adds the sum over one axis, which stays with size 1.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such axis or the node is not of this graph.
+    pub fn sum_axis(&mut self, x: Node, axis: usize) -> Result<Node> {
+        let shape = self.shape("sum_axis", x)?;
+        self.check_axis("sum_axis", shape, axis)?;
+        match axis {
+            _ if axis + 1 == shape.rank() => self.reduce(x, Over::Columns),
+            0 if shape.rank() == 2 => self.reduce(x, Over::Rows),
+            _ => self.reduce(x, Over::Axis(axis)),
+        }
+    }
+
     /// Repeats a scalar, row or column to a shape.
-    pub(super) fn broadcast(&mut self, x: Node, shape: [usize; 2]) -> Result<Node> {
-        let from = self.shape("broadcast", x)?;
+    pub(super) fn broadcast(&mut self, x: Node, shape: impl Into<Shape>) -> Result<Node> {
+        let (from, shape) = (self.shape("broadcast", x)?, shape.into());
         if from == shape {
             return Ok(x);
         }
-        if from != [1, 1] && from != [1, shape[1]] && from != [shape[0], 1] {
+        let is_column = from.rank() == shape.rank() && from == shape.with(shape.rank() - 1, 1);
+        if !from.repeats_to(shape) && !is_column {
             return Err(self.fault(format_args!("broadcast: {from:?} does not repeat to {shape:?}")));
         }
         Ok(self.push(Operation::Broadcast { x }, shape))
     }
 
     /// Sums to a shape that [`GraphBuilder::broadcast`] repeats to `x`'s.
-    pub(super) fn reduce_to(&mut self, x: Node, shape: [usize; 2]) -> Result<Node> {
+    pub(super) fn reduce_to(&mut self, x: Node, shape: Shape) -> Result<Node> {
         let from = self.shape("reduce", x)?;
-        match shape {
-            _ if shape == from => Ok(x),
-            [1, 1] => self.reduce(x, Over::All),
-            [1, _] => self.reduce(x, Over::Rows),
-            _ => self.reduce(x, Over::Columns),
-        }
+        let sum = match () {
+            () if shape == from => return Ok(x),
+            () if shape.trimmed().is_empty() => self.reduce(x, Over::All)?,
+            () if shape.is_row_of(from) => self.reduce(x, Over::Rows)?,
+            () if shape.rank() == from.rank() && shape == from.with(from.rank() - 1, 1) => self.reduce(x, Over::Columns)?,
+            () => return Err(Error::unsupported(format!("no derivative yet of what repeats {shape:?} to {from:?}"))),
+        };
+        self.reshape(sum, shape)
     }
 
     fn reduce(&mut self, x: Node, over: Over) -> Result<Node> {
-        let [rows, cols] = self.shape("sum", x)?;
+        let from = self.shape("sum", x)?;
         let shape = match over {
-            Over::All => [1, 1],
-            Over::Rows => [1, cols],
-            Over::Columns => [rows, 1],
+            Over::All => Shape::from([1, 1]),
+            Over::Rows => Shape::of(&[Dim::Size(1), from.last()]),
+            Over::Columns if from.rank() == 0 => return Err(self.fault(format_args!("sum: {from:?} has no axis"))),
+            Over::Columns => from.with(from.rank() - 1, 1),
+            Over::Axis(axis) => from.with(axis, 1),
         };
         Ok(self.push(Operation::Reduce { over, x }, shape))
     }
 
-    fn binary(&mut self, op: BinaryOp, a: Node, b: Node) -> Result<Node> {
+    pub(super) fn binary(&mut self, op: BinaryOp, a: Node, b: Node) -> Result<Node> {
         let (a_shape, b_shape) = (self.shape(op.name(), a)?, self.shape(op.name(), b)?);
-        if repeats(b_shape, a_shape) {
+        if b_shape.repeats_to(a_shape) {
             Ok(self.push(Operation::Binary { op, a, b }, a_shape))
-        } else if op != BinaryOp::Sub && repeats(a_shape, b_shape) {
+        } else if op != BinaryOp::Sub && a_shape.repeats_to(b_shape) {
             Ok(self.push(Operation::Binary { op, a: b, b: a }, b_shape))
         } else {
             let rule = if op == BinaryOp::Sub { "rhs does not repeat to lhs" } else { "neither repeats to the other" };
@@ -318,45 +384,53 @@ impl GraphBuilder {
         &self.graph
     }
 
-    fn push(&mut self, operation: Operation, shape: [usize; 2]) -> Node {
-        let node = Node(self.graph.next);
+    pub(super) fn graph_mut(&mut self) -> &mut Graph {
+        &mut self.graph
+    }
+
+    pub(super) fn push(&mut self, operation: Operation, shape: Shape) -> Node {
+        let node = Node { number: self.graph.next, step: 0 };
         self.graph.nodes.insert(node, Definition { operation, shape });
         self.graph.next += 1;
         node
     }
 
-    fn shape(&self, op: &str, node: Node) -> Result<[usize; 2]> {
-        self.graph.shape(node).map_err(|error| error.at(op))
+    /// The shape of a value of floats that any operation may read.
+    pub(super) fn shape(&self, op: &str, node: Node) -> Result<Shape> {
+        let shape = self.graph.shape(node).map_err(|error| error.at(op))?;
+        let operation = &self.graph.nodes[&node].operation;
+        match operation.dtype() {
+            DType::F32 if matches!(operation, Operation::State { .. }) => Err(self.fault(format_args!("{op}: operand {node} {shape:?} is a state"))),
+            DType::F32 => Ok(shape),
+            dtype => Err(self.fault(format_args!("{op}: operand {node} {shape:?} is {}, f32 is needed", dtype.wgsl()))),
+        }
     }
 
-    fn check_new(&self, kind: &str, name: &str, shape: [usize; 2]) -> Result<()> {
-        let mut named = self.graph.inputs().chain(self.graph.parameters());
+    pub(super) fn check_new(&self, kind: &str, name: &str, shape: Shape) -> Result<()> {
+        let mut named = self.graph.inputs().chain(self.graph.parameters()).chain(self.graph.states());
         if named.any(|(other, ..)| other == name) {
             return Err(self.fault(format_args!("{kind} {name}: the name is taken")));
         }
         self.check_shape(&format!("{kind} {name}"), shape)
     }
 
-    fn check_shape(&self, what: &str, shape: [usize; 2]) -> Result<()> {
-        match shape[0].checked_mul(shape[1]) {
-            Some(1..=0xffff_ffff) => Ok(()),
-            Some(0) => Err(self.fault(format_args!("{what}: {shape:?} holds no elements"))),
-            _ => Err(self.fault(format_args!("{what}: {shape:?} holds more than {} elements", u32::MAX))),
-        }
+    pub(super) fn check_axis(&self, op: &str, shape: Shape, axis: usize) -> Result<()> {
+        if axis < shape.rank() { Ok(()) } else { Err(self.fault(format_args!("{op}: {shape:?} has no axis {axis}"))) }
+    }
+
+    pub(super) fn check_shape(&self, what: &str, shape: Shape) -> Result<()> {
+        shape.check().map_err(|error| self.fault(format_args!("{what}: {error}")))
     }
 
     /// A mistake at the node that would have been the next.
-    fn fault(&self, message: std::fmt::Arguments<'_>) -> Error {
+    pub(super) fn fault(&self, message: std::fmt::Arguments<'_>) -> Error {
         Error::invalid(format!("{message} (node {})", self.graph.next))
     }
 }
 
-/// Whether a value of shape `b`, repeated, has shape `a`: it is the same, a row, or a scalar.
-pub(super) fn repeats(b: [usize; 2], a: [usize; 2]) -> bool {
-    b == a || b == [1, a[1]] || b == [1, 1]
-}
-
 impl BinaryOp {
+    pub(super) const ALL: [BinaryOp; 3] = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul];
+
     /// The name in the op table.
     pub(super) fn name(self) -> &'static str {
         match self {

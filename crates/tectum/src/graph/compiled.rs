@@ -1,13 +1,13 @@
 //! A graph compiled by itself, with inputs, parameters and outputs by name.
 
-use super::{Graph, Node, ParameterLayout, elements};
+use super::{Graph, Node, ParameterLayout};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::launch::RunStats;
 use crate::plan::{Executable, PlanBuilder, View};
 
-/// A graph on a device: inputs are plan inputs, outputs plan outputs, and the parameters one state, zero at first.
+/// A graph on a device: inputs are plan inputs, outputs plan outputs, the parameters one state, and states states, zero at first.
 #[derive(Debug)]
 pub struct CompiledGraph {
     executable: Executable,
@@ -36,20 +36,24 @@ impl Graph {
     }
 
     fn compile_by(&self, device: &Device, record: Record) -> Result<CompiledGraph> {
+        self.check_bound()?;
         let mut plan = PlanBuilder::new("graph");
         let layout = self.parameter_layout();
         let weights = plan.state("parameters", DType::F32, layout.len());
         let mut feeds = layout.feeds(weights)?;
         let mut inputs = Vec::new();
         for (name, node, shape) in self.inputs() {
-            let view = plan.input(name, DType::F32, elements(shape));
+            let view = plan.input(name, self.nodes[&node].operation.dtype(), shape.len());
             inputs.push((name.to_owned(), view));
             feeds.push((node, view));
+        }
+        for (name, node, shape) in self.states() {
+            feeds.push((node, plan.state(name, DType::F32, shape.len())));
         }
         let mut outputs = Vec::new();
         let mut targets = Vec::new();
         for (name, node, shape) in self.outputs() {
-            let view = plan.output(name, DType::F32, elements(shape));
+            let view = plan.output(name, DType::F32, shape.len());
             outputs.push((name.to_owned(), view));
             targets.push((node, view));
         }
@@ -68,10 +72,26 @@ impl CompiledGraph {
     /// `Invalid` if there is no such input or `data` has another length.
     pub fn set_input(&mut self, name: &str, data: &[f32]) -> Result<()> {
         let view = named(&self.inputs, "input", name)?;
+        if view.dtype() != DType::F32 {
+            return Err(Error::invalid(format!("input {name} holds row numbers; floats were given")));
+        }
         if data.len() != view.len() {
             return Err(Error::invalid(format!("input {name} of {} elements filled with {}", view.len(), data.len())));
         }
         self.executable.input::<f32>(view).copy_from_slice(data);
+        Ok(())
+    }
+
+    /// Fills an input of row numbers for the runs to come.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::set_input`].
+    pub fn set_indices(&mut self, name: &str, data: &[u32]) -> Result<()> {
+        let view = named(&self.inputs, "input", name)?;
+        if data.len() != view.len() || view.dtype() != DType::U32 {
+            return Err(Error::invalid(format!("input {name} of {} × {} filled with {} × u32", view.len(), view.dtype().wgsl(), data.len())));
+        }
+        self.executable.input::<u32>(view).copy_from_slice(data);
         Ok(())
     }
 

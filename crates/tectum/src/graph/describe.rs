@@ -1,20 +1,20 @@
 //! The text form of a graph.
 
-use super::{Factor, Graph, Node, Operation, Over, Tail};
+use super::{Columns, Factor, Graph, Heads, Node, Operation, Over, Tail};
 use crate::kernel::Activation;
 
 /// Values of a constant that are shown; more end in an ellipsis.
 const SHOWN: usize = 4;
 
 impl Graph {
-    /// One line for each node, then one for each output. The text is stable and used by tests.
+    /// One line for each node, then one for each output. The text is stable; [`Graph::parse`] reads it.
     pub fn describe(&self) -> String {
         let mut text = String::new();
         for (node, definition) in &self.nodes {
-            text += &format!("%{} = {} {:?}\n", node.0, definition.operation.text(), definition.shape);
+            text += &format!("%{node} = {} {:?}\n", definition.operation.text(), definition.shape);
         }
         for (name, node) in &self.outputs {
-            text += &format!("output {name} %{}\n", node.0);
+            text += &format!("output {name} %{node}\n");
         }
         text
     }
@@ -22,19 +22,70 @@ impl Graph {
 
 impl Operation {
     fn text(&self) -> String {
+        let name = self.name();
         match self {
             Operation::Input { name } => format!("input {name}"),
+            Operation::Indices { name } => format!("indices {name}"),
             Operation::Parameter { name } => format!("parameter {name}"),
+            Operation::State { name } => format!("state {name}"),
             Operation::Constant { data } => constant(data),
-            Operation::MatMul { a, b } => format!("matmul({}, {})", factor(*a), factor(*b)),
-            Operation::Linear { a, b, tail } => format!("linear({}, {}{})", factor(*a), factor(*b), tail_text(tail)),
-            Operation::Binary { op, a, b } => format!("{}({}, {})", op.name(), plain(*a), plain(*b)),
-            Operation::Scale { x, factor } => format!("scale({}, {factor})", plain(*x)),
-            Operation::Activate { activation, x } => format!("{}({})", activation_name(*activation), plain(*x)),
-            Operation::ActivationGrad { activation, y, dy } => format!("{}_grad({}, {})", activation_name(*activation), plain(*y), plain(*dy)),
-            Operation::Reduce { over, x } => format!("{}({})", over.name(), plain(*x)),
-            Operation::Broadcast { x } => format!("broadcast({})", plain(*x)),
+            Operation::MatMul { a, b } => format!("{name}({}, {})", factor(*a), factor(*b)),
+            Operation::Linear { a, b, tail } => format!("{name}({}, {}{})", factor(*a), factor(*b), tail_text(tail)),
+            Operation::LinearPanels { a, b, tail } => format!("{name}({}{})", nodes(&[*a, *b]), tail_text(tail)),
+            Operation::Scale { x, factor } => format!("{name}(%{x}, {factor})"),
+            Operation::Reduce { over: Over::Axis(axis), x } => format!("{name}(%{x}, axis {axis})"),
+            Operation::Permute { x, order } => {
+                let order: Vec<String> = order.iter().map(usize::to_string).collect();
+                format!("{name}(%{x}, order {})", order.join(" "))
+            }
+            Operation::Slice { x, axis, start } => format!("{name}(%{x}, axis {axis}, from {start})"),
+            Operation::Concat { parts, axis } => format!("{name}({}, axis {axis})", nodes(parts)),
+            Operation::LayerNorm { x, gain, bias, epsilon } => format!("{name}({}, epsilon {epsilon:e})", nodes(&[*x, *gain, *bias])),
+            Operation::RmsNorm { x, gain, epsilon } => format!("{name}({}, epsilon {epsilon:e})", nodes(&[*x, *gain])),
+            Operation::Attention { q, k, v, mask, heads } => {
+                let operands = [q, k, v].map(columns).join(", ");
+                let mask = mask.map_or(String::new(), |mask| format!(", mask %{mask}"));
+                format!("{name}({operands}{mask}, {})", heads_text(heads))
+            }
+            Operation::AttentionCached { q, k, v, caches, spans, heads } => {
+                let operands = [q, k, v].map(columns).join(", ");
+                format!("{name}({operands}, {}, {})", nodes(&[caches[0], caches[1], *spans]), heads_text(heads))
+            }
+            Operation::Rotary { x, positions, heads, base } => format!("{name}({}, heads {heads}, base {base})", nodes(&[*x, *positions])),
+            other => format!("{name}({})", nodes(&other.operands())),
         }
+    }
+
+    /// The operation's name in text and errors.
+    pub(super) fn name(&self) -> String {
+        let plain = match self {
+            Operation::Input { .. } => "input",
+            Operation::Indices { .. } => "indices",
+            Operation::Parameter { .. } => "parameter",
+            Operation::State { .. } => "state",
+            Operation::Constant { .. } => "constant",
+            Operation::MatMul { .. } => "matmul",
+            Operation::Linear { .. } => "linear",
+            Operation::LinearPanels { .. } => "linear_panels",
+            Operation::Binary { op, .. } => op.name(),
+            Operation::Scale { .. } => "scale",
+            Operation::Activate { activation, .. } => activation_name(*activation),
+            Operation::ActivationGrad { activation, .. } => return format!("{}_grad", activation_name(*activation)),
+            Operation::Reduce { over, .. } => over.name(),
+            Operation::Broadcast { .. } => "broadcast",
+            Operation::Gather { .. } => "gather",
+            Operation::Reshape { .. } => "reshape",
+            Operation::Permute { .. } => "permute",
+            Operation::Slice { .. } => "slice",
+            Operation::Concat { .. } => "concat",
+            Operation::Softmax { .. } => "softmax",
+            Operation::LayerNorm { .. } => "layer_norm",
+            Operation::RmsNorm { .. } => "rms_norm",
+            Operation::Attention { .. } => "attention",
+            Operation::AttentionCached { .. } => "attention_cached",
+            Operation::Rotary { .. } => "rotary",
+        };
+        plain.to_owned()
     }
 }
 
@@ -44,6 +95,7 @@ impl Over {
             Over::All => "sum",
             Over::Rows => "sum_over_rows",
             Over::Columns => "sum_over_columns",
+            Over::Axis(_) => "sum_axis",
         }
     }
 }
@@ -56,21 +108,34 @@ pub(super) fn activation_name(activation: Activation) -> &'static str {
         Activation::Tanh => "tanh",
         Activation::Sigmoid => "sigmoid",
         Activation::Gelu => "gelu",
+        Activation::GeluErf => "gelu_erf",
+        Activation::Silu => "silu",
     }
 }
 
-fn plain(node: Node) -> String {
-    format!("%{}", node.0)
+fn nodes(nodes: &[Node]) -> String {
+    nodes.iter().map(|node| format!("%{node}")).collect::<Vec<_>>().join(", ")
+}
+
+fn columns(columns: &Columns) -> String {
+    let start = if columns.start == 0 { String::new() } else { format!("@{}", columns.start) };
+    format!("%{}{start}", columns.node)
+}
+
+fn heads_text(heads: &Heads) -> String {
+    let Heads { count, kv, width, scale, causal } = heads;
+    let causal = if *causal { ", causal" } else { "" };
+    format!("heads {count}, kv {kv}, width {width}, scale {scale}{causal}")
 }
 
 fn factor(factor: Factor) -> String {
-    format!("%{}{}", factor.node.0, if factor.transposed { "ᵀ" } else { "" })
+    format!("%{}{}", factor.node, if factor.transposed { "ᵀ" } else { "" })
 }
 
 fn tail_text(tail: &Tail) -> String {
-    let bias = tail.bias.map_or(String::new(), |node| format!(", bias %{}", node.0));
+    let bias = tail.bias.map_or(String::new(), |node| format!(", bias %{node}"));
     let activation = if tail.activation == Activation::None { String::new() } else { format!(", {}", activation_name(tail.activation)) };
-    let residual = tail.residual.map_or(String::new(), |node| format!(", residual %{}", node.0));
+    let residual = tail.residual.map_or(String::new(), |node| format!(", residual %{node}"));
     bias + &activation + &residual
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::builder::GraphBuilder;
+use super::describe::activation_name;
 use super::{BinaryOp, Factor, Graph, Node, Operation};
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
@@ -23,7 +24,7 @@ impl Graph {
     pub fn gradients(&self, loss: Node) -> Result<Graph> {
         let shape = self.shape(loss).map_err(|error| error.at("gradients"))?;
         if shape != [1, 1] {
-            return Err(Error::invalid(format!("gradients: the loss is {shape:?}, [1, 1] is needed (node {})", loss.0)));
+            return Err(Error::invalid(format!("gradients: the loss is {shape:?}, [1, 1] is needed (node {loss})")));
         }
         let mut pass = Adjoints { builder: GraphBuilder::from(self.clone()), of: BTreeMap::new(), wanted: self.varying() };
         let seed = pass.builder.constant(&[1.0], [1, 1])?;
@@ -31,13 +32,13 @@ impl Graph {
         for (&node, definition) in self.nodes.range(..=loss).rev() {
             if let (true, Some(&adjoint)) = (pass.wanted.contains(&node), pass.of.get(&node)) {
                 pass.propagate(node, &definition.operation, adjoint)
-                    .map_err(|error| error.at(format_args!("gradients: node {}", node.0)))?;
+                    .map_err(|error| error.at(format_args!("gradients: node {node}")))?;
             }
         }
         for (name, node, shape) in self.parameters() {
             let gradient = match pass.of.get(&node) {
                 Some(&gradient) => gradient,
-                None => pass.builder.constant(&vec![0.0; shape[0] * shape[1]], shape)?,
+                None => pass.builder.constant(&vec![0.0; shape.len()], shape)?,
             };
             pass.builder.output(&self.gradient_name(name), gradient)?;
         }
@@ -78,9 +79,11 @@ impl Adjoints {
     /// Hands a node's adjoint `g` on to its operands.
     fn propagate(&mut self, node: Node, operation: &Operation, g: Node) -> Result<()> {
         match *operation {
-            Operation::Input { .. } | Operation::Parameter { .. } | Operation::Constant { .. } => Ok(()),
+            Operation::MatMul { a, b } if self.builder.graph().is_batched(a, b) => Err(Error::unsupported("a batched product has no derivative yet")),
+            Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } => Ok(()),
+            Operation::State { .. } | Operation::Constant { .. } => Ok(()),
             Operation::MatMul { a, b } => self.matmul(a, b, g),
-            Operation::Linear { .. } => Err(Error::invalid("a fused product has no derivative; differentiate before optimizing")),
+            Operation::Linear { .. } | Operation::LinearPanels { .. } => Err(Error::invalid("a fused product has no derivative; differentiate before optimizing")),
             Operation::Binary { op: BinaryOp::Mul, a, b } => self.mul(a, b, g),
             Operation::Binary { op, a, b } => {
                 self.give(a, |_| Ok(g))?;
@@ -90,7 +93,9 @@ impl Adjoints {
                 })
             }
             Operation::Scale { x, factor } => self.give(x, |pass| pass.builder.scale(g, factor)),
-            Operation::Activate { activation: Activation::Gelu, .. } => Err(Error::unsupported("gelu has no derivative yet")),
+            Operation::Activate { activation: activation @ (Activation::Gelu | Activation::GeluErf | Activation::Silu), .. } => {
+                Err(Error::unsupported(format!("{} has no derivative yet", activation_name(activation))))
+            }
             Operation::Activate { activation, x } => self.give(x, |pass| pass.builder.activation_grad(activation, node, g)),
             Operation::ActivationGrad { activation, y, dy } => self.activation_grad(activation, [y, dy], g),
             Operation::Reduce { x, .. } => self.give(x, |pass| {
@@ -98,15 +103,26 @@ impl Adjoints {
                 pass.builder.broadcast(g, shape)
             }),
             Operation::Broadcast { x } => self.give(x, |pass| pass.reduce_like(g, x)),
+            Operation::Reshape { x } => self.give(x, |pass| {
+                let shape = pass.builder.graph().shape(x)?;
+                pass.builder.reshape(g, shape)
+            }),
+            ref other => Err(Error::unsupported(format!("{} has no derivative yet", other.name()))),
         }
     }
 
-    /// C = A·B: dA = G·Bᵀ, dB = Aᵀ·G, each transposed once more where the factor was.
+    /// C = A·B, the dimensions of A before its last two taken as rows: dA = G·Bᵀ, dB = Aᵀ·G, each transposed once more where the factor was.
     fn matmul(&mut self, a: Factor, b: Factor, g: Node) -> Result<()> {
         self.give(a.node, |pass| match a.transposed {
             false => pass.builder.matmul(g, b.flipped()),
             true => pass.builder.matmul(b, g.transpose()),
         })?;
+        let [a_shape, g_shape] = [a.node, g].map(|node| self.builder.graph().shape(node));
+        let (a_shape, g_shape) = (a_shape?, g_shape?);
+        let (a, g) = match a_shape.rank() {
+            2 => (a, g),
+            _ => (self.builder.reshape(a.node, a_shape.matrix())?.into(), self.builder.reshape(g, g_shape.matrix())?),
+        };
         self.give(b.node, |pass| match b.transposed {
             false => pass.builder.matmul(a.flipped(), g),
             true => pass.builder.matmul(g.transpose(), a),

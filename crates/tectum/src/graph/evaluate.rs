@@ -2,31 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use super::{BinaryOp, Factor, Graph, Node, Operation, Over, Tail, elements};
+use super::evaluate_network::compute_network;
+use super::{BinaryOp, Factor, Graph, Node, Operation, Over, Shape, Tail};
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
 
-/// A row-major matrix of float64.
+/// A row-major tensor of float64.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
-    shape: [usize; 2],
-    data: Vec<f64>,
+    pub(super) shape: Shape,
+    pub(super) data: Vec<f64>,
 }
 
 impl Tensor {
-    /// Makes a matrix of row-major data.
+    /// Makes a tensor of row-major data.
     ///
     /// # Errors
     /// `Invalid` if the data does not fill the shape.
-    pub fn new(shape: [usize; 2], data: Vec<f64>) -> Result<Self> {
-        if data.len() != elements(shape) {
+    pub fn new(shape: impl Into<Shape>, data: Vec<f64>) -> Result<Self> {
+        let shape = shape.into();
+        if shape.elements() != Some(data.len()) {
             return Err(Error::invalid(format!("tensor: {} elements given for {shape:?}", data.len())));
         }
         Ok(Self { shape, data })
     }
 
-    /// Rows and columns.
-    pub fn shape(&self) -> [usize; 2] {
+    /// Its shape.
+    pub fn shape(&self) -> Shape {
         self.shape
     }
 
@@ -35,31 +37,28 @@ impl Tensor {
         &self.data
     }
 
-    fn from_fn(shape: [usize; 2], mut f: impl FnMut(usize, usize) -> f64) -> Self {
-        let mut data = Vec::with_capacity(elements(shape));
-        for row in 0..shape[0] {
-            for col in 0..shape[1] {
-                data.push(f(row, col));
-            }
-        }
-        Self { shape, data }
+    /// Element by element, given the element's place.
+    pub(super) fn from_fn(shape: Shape, f: impl FnMut(usize) -> f64) -> Self {
+        Self { shape, data: (0..shape.len()).map(f).collect() }
     }
 
-    fn at(&self, row: usize, col: usize) -> f64 {
-        self.data[row * self.shape[1] + col]
+    /// The element that meets one of `whole` at a place, when a scalar, row or column repeats.
+    pub(super) fn repeated_at(&self, whole: Shape, place: usize) -> f64 {
+        self.data[repeated_place(self.shape, whole, place)]
     }
+}
 
-    /// The element that meets (row, col) when a scalar, row or column repeats.
-    pub(super) fn repeated_at(&self, row: usize, col: usize) -> f64 {
-        self.at(row % self.shape[0], col % self.shape[1])
-    }
+/// The place in a value of shape `part` that meets a place of `whole`.
+pub(super) fn repeated_place(part: Shape, whole: Shape, place: usize) -> usize {
+    if part.repeats_to(whole) { place % part.len() } else { place / whole.matrix()[1] }
 }
 
 impl Graph {
     /// Computes the outputs in float64.
     ///
     /// # Shapes
-    /// Each tensor fed has its node's shape; the outputs come in the order of [`Graph::outputs`].
+    /// Each tensor fed has its node's shape; the outputs come in the order of [`Graph::outputs`]. States are fed as they are before
+    /// the run.
     /// # Numerics
     /// Plain float64, sums from the first element to the last. Constants and factors are the f32 values that devices use.
     /// # Errors
@@ -71,18 +70,19 @@ impl Graph {
 
     /// The value of every node.
     pub(super) fn evaluate_nodes(&self, feeds: &[(Node, Tensor)]) -> Result<BTreeMap<Node, Tensor>> {
+        self.check_bound()?;
         let mut values = BTreeMap::new();
         for (node, tensor) in feeds {
             let shape = self.check_feed(*node)?;
             if tensor.shape != shape || values.insert(*node, tensor.clone()).is_some() {
-                return Err(Error::invalid(format!("evaluate: node {} of {shape:?} fed with {:?} or twice", node.0, tensor.shape)));
+                return Err(Error::invalid(format!("evaluate: node {node} of {shape:?} fed with {:?} or twice", tensor.shape)));
             }
         }
         for (&node, definition) in &self.nodes {
             match &definition.operation {
-                Operation::Input { name } | Operation::Parameter { name } => {
+                Operation::Input { name } | Operation::Indices { name } | Operation::Parameter { name } | Operation::State { name } => {
                     if !values.contains_key(&node) {
-                        return Err(Error::invalid(format!("evaluate: {name} {:?} is not fed (node {})", definition.shape, node.0)));
+                        return Err(Error::invalid(format!("evaluate: {name} {:?} is not fed (node {node})", definition.shape)));
                     }
                 }
                 operation => {
@@ -95,55 +95,67 @@ impl Graph {
     }
 
     /// The shape of a node that can be fed.
-    pub(super) fn check_feed(&self, node: Node) -> Result<[usize; 2]> {
+    pub(super) fn check_feed(&self, node: Node) -> Result<Shape> {
         match self.nodes.get(&node) {
             Some(definition) if definition.operation.is_fed() => Ok(definition.shape),
-            _ => Err(Error::invalid(format!("node {} is fed but is no input or parameter of this graph", node.0))),
+            _ => Err(Error::invalid(format!("node {node} is fed but is no input or parameter of this graph"))),
         }
     }
 }
 
-fn compute(operation: &Operation, shape: [usize; 2], values: &BTreeMap<Node, Tensor>) -> Tensor {
+fn compute(operation: &Operation, shape: Shape, values: &BTreeMap<Node, Tensor>) -> Tensor {
     match operation {
-        Operation::Input { .. } | Operation::Parameter { .. } => unreachable!("invariant: the caller has fed values"),
         Operation::Constant { data } => Tensor { shape, data: data.iter().copied().map(f64::from).collect() },
         Operation::MatMul { a, b } => linear(*a, *b, &Tail::default(), shape, values),
         Operation::Linear { a, b, tail } => linear(*a, *b, tail, shape, values),
         Operation::Binary { op, a, b } => {
             let (a, b) = (&values[a], &values[b]);
-            Tensor::from_fn(shape, |row, col| op.reference(a.at(row, col), b.repeated_at(row, col)))
+            Tensor::from_fn(shape, |place| op.reference(a.data[place], b.repeated_at(shape, place)))
         }
-        Operation::Scale { x, factor } => Tensor::from_fn(shape, |row, col| f64::from(*factor) * values[x].at(row, col)),
-        Operation::Activate { activation, x } => Tensor::from_fn(shape, |row, col| activation.reference(values[x].at(row, col))),
+        Operation::Scale { x, factor } => Tensor::from_fn(shape, |place| f64::from(*factor) * values[x].data[place]),
+        Operation::Activate { activation, x } => Tensor::from_fn(shape, |place| activation.reference(values[x].data[place])),
         Operation::ActivationGrad { activation, y, dy } => {
             let (y, dy) = (&values[y], &values[dy]);
-            Tensor::from_fn(shape, |row, col| slope(*activation, y.at(row, col)) * dy.repeated_at(row, col))
+            Tensor::from_fn(shape, |place| slope(*activation, y.data[place]) * dy.repeated_at(shape, place))
         }
         Operation::Reduce { over, x } => reduce(*over, &values[x], shape),
-        Operation::Broadcast { x } => Tensor::from_fn(shape, |row, col| values[x].repeated_at(row, col)),
+        Operation::Broadcast { x } => Tensor::from_fn(shape, |place| values[x].repeated_at(shape, place)),
+        other => compute_network(other, shape, values),
     }
 }
 
-fn linear(a: Factor, b: Factor, tail: &Tail, shape: [usize; 2], values: &BTreeMap<Node, Tensor>) -> Tensor {
-    let [_, inner] = a.oriented(values[&a.node].shape);
-    let element = |factor: Factor, row: usize, col: usize| {
-        let matrix = &values[&factor.node];
-        if factor.transposed { matrix.at(col, row) } else { matrix.at(row, col) }
+/// Products with their tail: of matrices, or of each matrix of a batch; one right operand may serve all.
+fn linear(a: Factor, b: Factor, tail: &Tail, shape: Shape, values: &BTreeMap<Node, Tensor>) -> Tensor {
+    let sizes = |factor: Factor| {
+        let sizes = values[&factor.node].shape.fixed();
+        [sizes[sizes.len() - 2], sizes[sizes.len() - 1]]
     };
-    Tensor::from_fn(shape, |row, col| {
-        let product: f64 = (0..inner).map(|k| element(a, row, k) * element(b, k, col)).sum();
-        let bias = tail.bias.map_or(0.0, |node| values[&node].at(0, col));
-        let residual = tail.residual.map_or(0.0, |node| values[&node].at(row, col));
+    let element = |factor: Factor, matrix: usize, row: usize, col: usize| {
+        let ([rows, cols], value) = (sizes(factor), &values[&factor.node]);
+        let matrix = matrix % (value.data.len() / (rows * cols));
+        value.data[matrix * rows * cols + if factor.transposed { col * cols + row } else { row * cols + col }]
+    };
+    let [rows, cols] = [shape.fixed()[shape.rank() - 2], shape.fixed()[shape.rank() - 1]];
+    let inner = sizes(a)[usize::from(!a.transposed)];
+    Tensor::from_fn(shape, |place| {
+        let (matrix, row, col) = (place / (rows * cols), place / cols % rows, place % cols);
+        let product: f64 = (0..inner).map(|k| element(a, matrix, row, k) * element(b, matrix, k, col)).sum();
+        let bias = tail.bias.map_or(0.0, |node| values[&node].data[col]);
+        let residual = tail.residual.map_or(0.0, |node| values[&node].data[place]);
         tail.activation.reference(product + bias) + residual
     })
 }
 
-fn reduce(over: Over, x: &Tensor, shape: [usize; 2]) -> Tensor {
-    let [rows, cols] = x.shape;
+fn reduce(over: Over, x: &Tensor, shape: Shape) -> Tensor {
+    let [rows, cols] = x.shape.matrix();
     match over {
         Over::All => Tensor { shape, data: vec![x.data.iter().sum()] },
-        Over::Rows => Tensor::from_fn(shape, |_, col| (0..rows).map(|row| x.at(row, col)).sum()),
-        Over::Columns => Tensor::from_fn(shape, |row, _| (0..cols).map(|col| x.at(row, col)).sum()),
+        Over::Rows => Tensor::from_fn(shape, |col| (0..rows).map(|row| x.data[row * cols + col]).sum()),
+        Over::Columns => Tensor::from_fn(shape, |row| (0..cols).map(|col| x.data[row * cols + col]).sum()),
+        Over::Axis(axis) => {
+            let [_, count, inner] = x.shape.around(axis);
+            Tensor::from_fn(shape, |place| (0..count).map(|i| x.data[(place / inner * count + i) * inner + place % inner]).sum())
+        }
     }
 }
 
@@ -164,6 +176,6 @@ fn slope(activation: Activation, y: f64) -> f64 {
         Activation::Tanh => 1.0 - y * y,
         Activation::Sigmoid => y * (1.0 - y),
         Activation::Relu => if y > 0.0 { 1.0 } else { 0.0 },
-        Activation::Gelu => unreachable!("invariant: gradients refuse gelu"),
+        Activation::Gelu | Activation::GeluErf | Activation::Silu => unreachable!("invariant: gradients refuse them"),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BinaryOp, Definition, Graph, Node, Operation, Tail};
+use super::{BinaryOp, Definition, Factor, Graph, Node, Operation, Shape, Tail};
 use crate::kernel::Activation;
 
 impl Graph {
@@ -19,6 +19,9 @@ impl Graph {
         for (&node, definition) in &self.nodes {
             // An addition of two products belongs to the first: its place then holds a `linear` that reads the second.
             let Operation::MatMul { a, b } = definition.operation else { continue };
+            if self.is_batched(a, b) {
+                continue;
+            }
             let chain = Chain::follow(&fused, &uses, node);
             if chain.last == node {
                 continue;
@@ -30,6 +33,13 @@ impl Graph {
             fused.nodes.insert(chain.last, Definition { operation, shape: definition.shape });
         }
         fused
+    }
+}
+
+impl Graph {
+    /// Whether a product is one for each matrix of a batch, which has no tail.
+    pub(super) fn is_batched(&self, a: Factor, b: Factor) -> bool {
+        self.nodes[&b.node].shape.rank() > 2 || (a.transposed && self.nodes[&a.node].shape.rank() > 2)
     }
 }
 
@@ -69,9 +79,9 @@ impl Chain {
     }
 
     /// A row is the bias where none is yet and no activation has been; a matrix is the residual.
-    fn with_addend(&self, graph: &Graph, addend: Node, shape: [usize; 2]) -> Option<Tail> {
+    fn with_addend(&self, graph: &Graph, addend: Node, shape: Shape) -> Option<Tail> {
         let addend_shape = graph.nodes[&addend].shape;
-        if addend_shape == [1, shape[1]] && self.tail.bias.is_none() && self.tail.activation == Activation::None {
+        if addend_shape.is_row_of(shape) && self.tail.bias.is_none() && self.tail.activation == Activation::None {
             return Some(Tail { bias: Some(addend), ..self.tail });
         }
         (addend_shape == shape).then_some(Tail { residual: Some(addend), ..self.tail })

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::describe::activation_name;
-use super::{Factor, Graph, Node, Operation, Over, Tail, elements};
+use super::{Factor, Graph, Node, Operation, Over, Shape, Tail};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{GemmTail, Matrix, PlanBuilder, View};
@@ -11,13 +11,14 @@ use crate::plan::{GemmTail, Matrix, PlanBuilder, View};
 impl Graph {
     /// Records the launches that compute the given outputs, [optimized](Graph::optimize).
     ///
-    /// `feeds` binds inputs and parameters, each read row-major; those that the outputs do not need may be left out.
+    /// `feeds` binds inputs, parameters and states, each row-major; those that the outputs do not need may be left out. What is bound
+    /// to a state is written too, so it is of a state of the plan.
     /// `outputs` says where output nodes go; the others are not computed. Any slots will do as long as no launch would read
     /// and write one slot, so gradients go to another slot than the weights. A graph can be recorded many times into one
     /// plan, as for the steps of a rollout over shared parameters.
     ///
     /// # Errors
-    /// `Invalid` if a node is fed twice, is needed and not fed, or is none to be fed; if a node is no output; if a view is
+    /// `Invalid` if a letter is left among the dimensions; if a node is fed twice, is needed and not fed, or is none to be fed; if a node is no output; if a view is
     /// not f32 or of another length than its node; as [`PlanBuilder::launch`].
     /// # Cost
     /// One launch for each operation, two for the broadcast of a scalar, more for sums over several thousand elements. An
@@ -37,22 +38,24 @@ impl Graph {
     }
 
     fn check_bindings(&self, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {
+        self.check_bound()?;
         let mut fed = BTreeSet::new();
         for (node, view) in feeds {
-            check_view("feed", *node, self.check_feed(*node)?, view)?;
+            let shape = self.check_feed(*node)?;
+            check_view("feed", *node, shape, self.nodes[node].operation.dtype(), view)?;
             if !fed.insert(*node) {
-                return Err(Error::invalid(format!("node {} is fed twice", node.0)));
+                return Err(Error::invalid(format!("node {node} is fed twice")));
             }
         }
         for (node, view) in outputs {
             if !self.outputs.iter().any(|(_, output)| output == node) {
-                return Err(Error::invalid(format!("node {} is no output", node.0)));
+                return Err(Error::invalid(format!("node {node} is no output")));
             }
-            check_view("output", *node, self.shape(*node)?, view)?;
+            check_view("output", *node, self.shape(*node)?, self.nodes[node].operation.dtype(), view)?;
         }
         let needed = self.ancestors(outputs.iter().map(|(node, _)| *node));
-        match self.inputs().chain(self.parameters()).find(|(_, node, _)| needed.contains(node) && !fed.contains(node)) {
-            Some((name, node, shape)) => Err(Error::invalid(format!("{name} {shape:?} is needed and not fed (node {})", node.0))),
+        match self.inputs().chain(self.parameters()).chain(self.states()).find(|(_, node, _)| needed.contains(node) && !fed.contains(node)) {
+            Some((name, node, shape)) => Err(Error::invalid(format!("{name} {shape:?} is needed and not fed (node {node})"))),
             None => Ok(()),
         }
     }
@@ -66,21 +69,25 @@ impl Graph {
 
     fn lower(&self, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {
         let read: BTreeSet<Node> = self.nodes.values().flat_map(|definition| definition.operation.operands()).collect();
-        let mut lowering = Lowering { graph: self, plan, views: feeds.iter().copied().collect(), uniform: BTreeMap::new() };
+        let mut lowering = Lowering { graph: self, plan, views: feeds.iter().copied().collect(), uniform: BTreeMap::new(), faults: None };
         for (&node, definition) in &self.nodes {
             let targets: Vec<View> = outputs.iter().filter(|(output, _)| *output == node).map(|(_, view)| *view).collect();
-            let direct = targets.len() == 1 && !read.contains(&node) && lowering.is_computed(node);
-            let view = match definition.operation {
+            let made = lowering.alias(&definition.operation, definition.shape);
+            let direct = made.is_none() && targets.len() == 1 && !read.contains(&node) && lowering.is_computed(node);
+            let view = match (&definition.operation, made) {
+                (_, Some(view)) => view,
                 _ if direct => targets[0],
-                Operation::Input { .. } | Operation::Parameter { .. } => match lowering.views.get(&node) {
+                (operation, _) if operation.is_fed() => match lowering.views.get(&node) {
                     Some(view) => *view,
                     None => continue,
                 },
-                Operation::Constant { ref data } => lowering.plan.constant(format!("constant{}", node.0), data),
-                _ => lowering.plan.temp(DType::F32, elements(definition.shape)),
+                (Operation::Constant { data }, _) => lowering.plan.constant(format!("constant{node}"), data),
+                _ => lowering.plan.temp(DType::F32, definition.shape.len()),
             };
             lowering.views.insert(node, view);
-            lowering.launch(&definition.operation, view).map_err(|error| error.at(format_args!("graph: node {}", node.0)))?;
+            if made.is_none() {
+                lowering.launch(&definition.operation, definition.shape, view).map_err(|error| error.at(format_args!("graph: node {node}")))?;
+            }
             if !direct {
                 targets.iter().try_for_each(|target| lowering.plan.copy(view, *target))?;
             }
@@ -89,12 +96,14 @@ impl Graph {
     }
 }
 
-struct Lowering<'a> {
-    graph: &'a Graph,
-    plan: &'a mut PlanBuilder,
-    views: BTreeMap<Node, View>,
+pub(super) struct Lowering<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) plan: &'a mut PlanBuilder,
+    pub(super) views: BTreeMap<Node, View>,
     /// Constants of one value, by its bits and their length.
     uniform: BTreeMap<(u32, usize), View>,
+    /// Where gathers count row numbers that are beyond their table.
+    pub(super) faults: Option<View>,
 }
 
 impl Lowering<'_> {
@@ -103,10 +112,16 @@ impl Lowering<'_> {
         !operation.is_fed() && !matches!(operation, Operation::Constant { .. })
     }
 
+    pub(super) fn shape(&self, node: Node) -> Shape {
+        self.graph.nodes[&node].shape
+    }
+
     /// Records the launches of one operation.
-    fn launch(&mut self, operation: &Operation, y: View) -> Result<()> {
+    fn launch(&mut self, operation: &Operation, shape: Shape, y: View) -> Result<()> {
         match operation {
-            Operation::Input { .. } | Operation::Parameter { .. } | Operation::Constant { .. } => Ok(()),
+            Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } => Ok(()),
+            Operation::State { .. } | Operation::Constant { .. } => Ok(()),
+            Operation::MatMul { a, b } if self.graph.is_batched(*a, *b) => self.products(*a, *b, y),
             Operation::MatMul { a, b } => self.linear(*a, *b, Tail::default(), y),
             Operation::Linear { a, b, tail } => self.linear(*a, *b, *tail, y),
             Operation::Binary { op, a, b } => self.plan.binary(op.name(), self.views[a], self.views[b], y),
@@ -120,35 +135,38 @@ impl Lowering<'_> {
                 self.plan.binary(&op, self.views[result], self.views[dy], y)
             }
             Operation::Reduce { over, x } => {
-                let [rows, cols] = self.graph.nodes[x].shape;
+                let [rows, cols] = self.shape(*x).matrix();
                 match over {
                     Over::All => self.plan.sum(self.views[x], y, 1, rows * cols),
                     Over::Rows => self.plan.sum_columns(self.views[x], y, rows, cols),
                     Over::Columns => self.plan.sum(self.views[x], y, rows, cols),
+                    Over::Axis(axis) => self.sum_axis(*x, *axis, y),
                 }
             }
             Operation::Broadcast { x } => self.broadcast(*x, y),
+            other => self.launch_network(other, shape, y),
         }
     }
 
     /// A row or column of ones times the value; a scalar is added to zeros.
     fn broadcast(&mut self, x: Node, y: View) -> Result<()> {
-        let (view, from) = (self.views[&x], self.graph.nodes[&x].shape);
-        if let (Operation::Constant { data }, [1, 1]) = (&self.graph.nodes[&x].operation, from) {
+        let (view, from) = (self.views[&x], self.shape(x));
+        if let (Operation::Constant { data }, 1) = (&self.graph.nodes[&x].operation, from.len()) {
             return self.plan.fill(y, data[0].to_bits());
         }
-        match from {
-            [1, 1] => {
+        let is_column = from.rank() > 0 && from.matrix()[1] == 1;
+        match (from.len(), from.matrix()) {
+            (1, _) => {
                 let zeros = self.plan.temp(DType::F32, y.len());
                 self.plan.fill(zeros, 0.0f32.to_bits())?;
                 self.plan.binary("add", zeros, view, y)
             }
-            [1, cols] => {
+            (cols, _) if !is_column => {
                 let rows = y.len() / cols;
                 let ones = self.uniform(1.0, rows);
                 self.plan.gemm(Matrix::new(ones, rows, 1), Matrix::new(view, 1, cols), y, GemmTail::default())
             }
-            [rows, _] => {
+            (rows, _) => {
                 let cols = y.len() / rows;
                 let ones = self.uniform(1.0, cols);
                 self.plan.gemm(Matrix::new(view, rows, 1), Matrix::new(ones, 1, cols), y, GemmTail::default())
@@ -159,7 +177,7 @@ impl Lowering<'_> {
     /// A vector goes to the matrix-vector kernel where the matrix lies as that reads it.
     fn linear(&mut self, a: Factor, b: Factor, tail: Tail, y: View) -> Result<()> {
         let (a_matrix, b_matrix) = (self.matrix(a), self.matrix(b));
-        let ([m, _], [_, n]) = (self.oriented(a), self.oriented(b));
+        let (m, n) = (self.oriented(a)[0], self.oriented(b)[1]);
         let (bias, residual) = (tail.bias.map(|node| self.views[&node]), tail.residual.map(|node| self.views[&node]));
         let tail = GemmTail { bias, activation: tail.activation, residual };
         if m == 1 && b.transposed {
@@ -171,12 +189,14 @@ impl Lowering<'_> {
         }
     }
 
+    /// Rows and columns of an operand, the dimensions before the last being rows.
     fn oriented(&self, factor: Factor) -> [usize; 2] {
-        factor.oriented(self.graph.nodes[&factor.node].shape)
+        let [rows, cols] = self.shape(factor.node).matrix();
+        if factor.transposed { [cols, rows] } else { [rows, cols] }
     }
 
     fn matrix(&self, factor: Factor) -> Matrix {
-        let [rows, cols] = self.graph.nodes[&factor.node].shape;
+        let [rows, cols] = self.shape(factor.node).matrix();
         let matrix = Matrix::new(self.views[&factor.node], rows, cols);
         if factor.transposed { matrix.transpose() } else { matrix }
     }
@@ -187,10 +207,10 @@ impl Lowering<'_> {
     }
 }
 
-fn check_view(kind: &str, node: Node, shape: [usize; 2], view: &View) -> Result<()> {
-    if view.len() == elements(shape) && view.dtype() == DType::F32 {
+fn check_view(kind: &str, node: Node, shape: Shape, needed: DType, view: &View) -> Result<()> {
+    if view.len() == shape.len() && view.dtype() == needed {
         return Ok(());
     }
     let (len, dtype) = (view.len(), view.dtype().wgsl());
-    Err(Error::invalid(format!("{kind} of node {}, {shape:?} f32: a view of {len} × {dtype} does not fit", node.0)))
+    Err(Error::invalid(format!("{kind} of node {node}, {shape:?} {}: a view of {len} × {dtype} does not fit", needed.wgsl())))
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Graph, Node, elements, find};
+use super::{Graph, Node, Shape, find};
 use crate::error::{Error, Result};
 use crate::plan::{ALIGNED_ELEMENTS, View};
 
@@ -23,7 +23,7 @@ pub struct LayoutEntry {
     pub name: String,
     /// Its node, the same in the graph and in its gradient graph.
     pub node: Node,
-    /// Rows and columns.
+    /// Its rows and columns: all dimensions before the last, multiplied, and the last.
     pub shape: [usize; 2],
     /// Its first element in the flat state.
     pub offset: usize,
@@ -32,18 +32,21 @@ pub struct LayoutEntry {
 impl LayoutEntry {
     /// Its elements in the flat state.
     pub fn range(&self) -> Range<usize> {
-        self.offset..self.offset + elements(self.shape)
+        self.offset..self.offset + self.shape[0] * self.shape[1]
     }
 }
 
 impl Graph {
     /// Lays the parameters out in the order they were added.
+    ///
+    /// # Panics
+    /// If a parameter has a letter among its dimensions.
     pub fn parameter_layout(&self) -> ParameterLayout {
         let mut len = 0;
-        let place = |(name, node, shape): (&str, Node, [usize; 2])| {
+        let place = |(name, node, shape): (&str, Node, Shape)| {
             let offset = len;
-            len += elements(shape).next_multiple_of(ALIGNED_ELEMENTS);
-            LayoutEntry { name: name.to_owned(), node, shape, offset }
+            len += shape.len().next_multiple_of(ALIGNED_ELEMENTS);
+            LayoutEntry { name: name.to_owned(), node, shape: shape.matrix(), offset }
         };
         let entries = self.parameters().map(place).collect();
         ParameterLayout { entries, len }
@@ -71,7 +74,7 @@ impl ParameterLayout {
     /// # Errors
     /// `Invalid`, listing the parameters, if none has this name.
     pub fn entry(&self, name: &str) -> Result<&LayoutEntry> {
-        let (node, _) = find(self.entries.iter().map(|entry| (entry.name.as_str(), entry.node, entry.shape)), "parameter", name)?;
+        let (node, _) = find(self.entries.iter().map(|entry| (entry.name.as_str(), entry.node, Shape::from(entry.shape))), "parameter", name)?;
         Ok(self.entries.iter().find(|entry| entry.node == node).expect("invariant: the name was found"))
     }
 

@@ -1,7 +1,6 @@
 //! Algebra that saves launches, mostly in what differentiation leaves behind.
 
-use super::builder::repeats;
-use super::{BinaryOp, Definition, Graph, Node, Operation};
+use super::{BinaryOp, Definition, Graph, Node, Operation, Shape};
 
 impl Graph {
     /// Rewrites operations in place, from the first node to the last:
@@ -60,9 +59,9 @@ impl Graph {
     }
 
     /// What a broadcast repeats, if operations repeat it by themselves.
-    fn unbroadcast(&self, node: Node, shape: [usize; 2]) -> Option<Node> {
+    fn unbroadcast(&self, node: Node, shape: Shape) -> Option<Node> {
         match self.nodes[&node].operation {
-            Operation::Broadcast { x } if repeats(self.nodes[&x].shape, shape) => Some(x),
+            Operation::Broadcast { x } if self.nodes[&x].shape.repeats_to(shape) => Some(x),
             _ => None,
         }
     }

@@ -1,9 +1,11 @@
 //! Tests of the graph: refusals, passes as text in → text out, derivatives, and equivalence on every device.
 
+mod caches;
 mod derivatives;
 mod equivalence;
 mod error_bound;
 mod lowering;
+mod networks;
 mod passes;
 mod random_graph;
 mod refusals;

@@ -53,10 +53,13 @@ pub(super) trait Real: Element + Add<Output = Self> + AddAssign + Mul<Output = S
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
     fn gelu(self) -> Self;
+    /// x·Φ(x) of an x that is a sum with roundings of its own.
+    fn gelu_erf_of_sum(self) -> Self;
+    fn silu(self) -> Self;
 }
 
 macro_rules! real {
-    ($real:ident, $functions:ident) => {
+    ($real:ident, $functions:ident, $gelu_erf:path) => {
         impl Real for $real {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -90,12 +93,20 @@ macro_rules! real {
             fn gelu(self) -> Self {
                 $functions::gelu(self)
             }
+            #[inline(always)]
+            fn gelu_erf_of_sum(self) -> Self {
+                $gelu_erf(self)
+            }
+            #[inline(always)]
+            fn silu(self) -> Self {
+                $functions::silu(self)
+            }
         }
     };
 }
 
-real!(f32, single);
-real!(f64, double);
+real!(f32, single, super::gemm::gelu_erf_of_sum);
+real!(f64, double, double::gelu_erf);
 
 #[cfg(test)]
 mod tests;

@@ -259,6 +259,12 @@ pub fn prefetch_write(y: &[f32]) {
 /// The closure must be marked `#[inline(always)]`, else its loop is compiled for the baseline.
 #[inline(always)]
 pub fn simd<R>(work: impl FnOnce() -> R) -> R {
+    with_simd(work)
+}
+
+/// Runs work that is written by vectors of the widest SIMD of this machine.
+#[inline(always)]
+pub(super) fn with_simd<W: pulp::WithSimd>(work: W) -> W::Output {
     static ARCH: std::sync::LazyLock<pulp::Arch> = std::sync::LazyLock::new(pulp::Arch::new);
     ARCH.dispatch(work)
 }

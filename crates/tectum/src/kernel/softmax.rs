@@ -78,6 +78,17 @@ fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f3
     y.iter_mut().for_each(|y| *y *= inverse);
 }
 
+/// eˣ of sixteen that are not positive, or −∞, or NaN.
+#[inline(always)]
+pub(super) fn exponentials_of_sixteen(x: [f32; 16]) -> [f32; 16] {
+    let mut made = [0.0; 16];
+    for lane in 0..4 {
+        let four = four_not_positive([x[lane], x[lane + 4], x[lane + 8], x[lane + 12]]);
+        (made[lane], made[lane + 4], made[lane + 8], made[lane + 12]) = (four[0], four[1], four[2], four[3]);
+    }
+    made
+}
+
 /// The greatest of `scale·x` but for NaN: rounding keeps order, so it is the scaled greatest or least.
 fn greatest_scaled(x: &[f32], scale: f32) -> f32 {
     let greatest = if scale >= 0.0 {

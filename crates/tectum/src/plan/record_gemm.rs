@@ -4,6 +4,7 @@ use super::record_reduce::groups;
 use super::{PlanBuilder, View};
 use crate::error::{Error, Result};
 use crate::kernel::gemm::{Activation, Epilogue, TILE, gemm_kernel, matvec_kernel};
+use crate::kernel::gemm_panels::{self, panels_len};
 
 /// A view read as a matrix, row-major, or as the transpose of one.
 #[derive(Debug, Clone, Copy)]
@@ -89,6 +90,37 @@ impl PlanBuilder {
         views.extend(tail.residual);
         let tiles = m.div_ceil(TILE) * n.div_ceil(TILE);
         self.launch(gemm_kernel(tail.epilogue(), y.dtype()), &views, &params, groups(tiles))
+    }
+
+    /// Records `y = activation(a·b + bias) + residual` for a `b` that [`pack_panels`](crate::kernel::gemm_panels::pack_panels)
+    /// has put in panels.
+    ///
+    /// # Shapes
+    /// `a` [m, k] row-major, `b` [⌈n / 16⌉, k, 16], bias [n], residual and `y` [m, n].
+    /// # Numerics
+    /// f32, accumulation included; same device, same bits.
+    /// # Errors
+    /// As [`PlanBuilder::gemm`].
+    pub fn gemm_panels(&mut self, a: View, b: View, y: View, [m, k, n]: [usize; 3], tail: GemmTail) -> Result<()> {
+        let tail_fits = tail.bias.is_none_or(|bias| bias.len() == n) && tail.residual.is_none_or(|residual| residual.len() == m * n);
+        if a.len() != m * k || b.len() != panels_len(k, n) || y.len() != m * n || !tail_fits || k == 0 {
+            return Err(Error::invalid(format!(
+                "gemm_panels: a {}, b {}, bias {:?}, residual {:?}, y {} elements for [{m}, {k}] and [{k}, {n}] in panels",
+                a.len(),
+                b.len(),
+                tail.bias.map(|view| view.len()),
+                tail.residual.map(|view| view.len()),
+                y.len()
+            )));
+        }
+        if y.is_empty() {
+            return Ok(());
+        }
+        let mut views = vec![a, b, y];
+        views.extend(tail.bias);
+        views.extend(tail.residual);
+        let params = [m, n, k, tail.activation as usize].map(|word| word as u32);
+        self.launch(gemm_panels::kernel(tail.epilogue()), &views, &params, groups(m.div_ceil(TILE) * n.div_ceil(TILE)))
     }
 
     /// Records `y = activation(a·x + bias) + residual` for a vector `x`.

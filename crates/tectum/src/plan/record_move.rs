@@ -5,9 +5,59 @@ use super::{PlanBuilder, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::pack::Half;
-use crate::kernel::{cast, gather, groups_for, transpose};
+use crate::kernel::{cast, gather, groups_for, strided, transpose};
+
+/// One axis of a value whose elements lie apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strided {
+    /// Its size.
+    pub size: usize,
+    /// Elements from one index to the next.
+    pub stride: usize,
+}
 
 impl PlanBuilder {
+    /// Records `y[i, j, ..] = x[first + i·s + j·t + ..]` for words of any type and up to four axes: slices and permutations.
+    ///
+    /// # Errors
+    /// `Invalid` if there are more axes, their sizes do not make up `y`, or `x` is left; as [`PlanBuilder::launch`].
+    pub fn copy_strided(&mut self, x: View, first: usize, axes: &[Strided], y: View) -> Result<()> {
+        let len: usize = axes.iter().map(|axis| axis.size).product();
+        let last = first + axes.iter().map(|axis| axis.size.saturating_sub(1) * axis.stride).sum::<usize>();
+        if axes.len() > 4 || y.len() != len || (len > 0 && last >= x.len()) {
+            let (x, y) = (x.len(), y.len());
+            return Err(Error::invalid(format!("copy_strided: {axes:?} from {first} on of {x} elements, y {y}; at most 4 axes inside x that fill y")));
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        let mut four = [Strided { size: 1, stride: 0 }; 4];
+        four[4 - axes.len()..].copy_from_slice(axes);
+        let [_, d1, d2, d3] = four.map(|axis| axis.size);
+        let [s0, s1, s2, s3] = four.map(|axis| axis.stride);
+        let params = [len, first, d1, d2, d3, s0, s1, s2, s3].map(|word| word as u32);
+        self.launch(&strided::COPY_STRIDED, &[x.reinterpret(DType::U32), y.reinterpret(DType::U32)], &params, groups_for(len))
+    }
+
+    /// Records `y[i, ..]`, `a[i, ..]` followed by `b[i, ..]`, for words of any type.
+    ///
+    /// # Shapes
+    /// `a` [rows, m], `b` [rows, n], `y` [rows, m + n].
+    /// # Errors
+    /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
+    pub fn concat(&mut self, a: View, b: View, y: View, rows: usize) -> Result<()> {
+        let whole = |view: View| rows > 0 && view.len().is_multiple_of(rows);
+        if y.len() != a.len() + b.len() || !whole(a) || !whole(b) {
+            return Err(Error::invalid(format!("concat: a has {}, b {} and y {} elements in {rows} rows", a.len(), b.len(), y.len())));
+        }
+        if a.is_empty() || b.is_empty() {
+            return self.copy(if a.is_empty() { b } else { a }, y);
+        }
+        let views = [a, b, y].map(|view| view.reinterpret(DType::U32));
+        let params = [y.len(), a.len() / rows, b.len() / rows].map(|word| word as u32);
+        self.launch(&strided::CONCAT, &views, &params, groups_for(y.len()))
+    }
+
     /// Records `y[i] = x[i]` from one element type to another, told by the views: f32 from or to i32 or u32, or a copy where
     /// the types are one. Between i32 and u32 nothing need be moved: [`View::reinterpret`].
     ///

@@ -162,14 +162,14 @@ fn a_tick_agrees_between_devices_and_repeats_from_a_snapshot() {
             eprintln!("skipped: {id} is absent: MPPI ticks");
             continue;
         };
-        let mut brain = Mppi::new(&twin, &parameters, &device, 3).expect("compiles");
+        let mut brain = Mppi::new(Model::Twin(twin.clone()), &parameters, &device, 3).expect("compiles");
         let mut action = [0.0];
         brain.tick(&observation, &mut action).expect("ticks");
         let snapshot = brain.snapshot().expect("reads");
         let stats = brain.tick(&observation, &mut action).expect("ticks");
         let expected = u32::from(id != "cpu");
         assert_eq!((stats.transfers_up, stats.transfers_down, stats.submissions), (expected, expected, 1), "{id}");
-        let mut other = Mppi::new(&twin, &parameters, &device, 99).expect("compiles");
+        let mut other = Mppi::new(Model::Twin(twin.clone()), &parameters, &device, 99).expect("compiles");
         other.restore(&snapshot).expect("fits");
         let mut again = [0.0];
         other.tick(&observation, &mut again).expect("ticks");
@@ -191,9 +191,44 @@ fn parameters_that_do_not_fit_are_named() {
     ];
     let cpu = Device::open("cpu").expect("always there");
     for (needle, parameters) in faults {
-        let error = Mppi::new(&twin, &parameters, &cpu, 0).err().expect(needle);
+        let error = Mppi::new(Model::Twin(twin.clone()), &parameters, &cpu, 0).err().expect(needle);
         assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(needle), "{error}");
     }
     let wide = untrained("rig", &[200]);
-    assert!(Mppi::new(&wide.0, &wide.1, &cpu, 0).err().expect("too wide").to_string().contains("200"));
+    assert!(Mppi::new(Model::Twin(wide.0), &wide.1, &cpu, 0).err().expect("too wide").to_string().contains("200"));
+}
+
+#[test]
+fn rolling_out_the_plant_costs_what_the_body_itself_charges() {
+    let parameters = MppiParameters { samples: 192, horizon: 30, ..MppiParameters::for_plant("pendulum").expect("known") };
+    let mut plant = body("pendulum", None).expect("known");
+    let layout = TwinLayout::of(plant.spec(), false).expect("one action");
+    let words = random::philox([1, 2, 3, 4], [5, 6]);
+    let u: Vec<f32> = (0..31 * 192).map(|i| 2.0 * ((i as f32 * 0.37 + words[0] as f32 * 1e-9).sin())).collect();
+    let start = [2.9f32, -7.5];
+    let expected: Vec<f64> = (0..192)
+        .map(|k| {
+            plant.set_state(&start.map(f64::from)).expect("two numbers");
+            let cost: f64 = (1..=30).map(|t| -plant.step(&[u[t * 192 + k]]).reward).sum();
+            let [angle, speed] = plant.state()[..] else { panic!("two numbers") };
+            let energy = speed * speed / 30.0 + angle.cos() - 1.0;
+            cost - f64::from(parameters.terminal_multiplier) * plant.step(&[0.0]).reward + f64::from(parameters.energy_weight) * energy * energy
+        })
+        .collect();
+    for device in ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(|id| Device::open(id).map_err(|error| eprintln!("skipped: {error}")).ok()) {
+        let mut plan = PlanBuilder::new("plant");
+        let [given, controls] = [plan.input("observation", DType::F32, 3), plan.input("u", DType::F32, u.len())];
+        let costs = plan.output("costs", DType::F32, 192);
+        plan.launch(plant_kernel("pendulum").expect("known"), &[given, controls, costs], &[192, 30, parameters.terminal_multiplier.to_bits(), parameters.energy_weight.to_bits()], 2).expect("records");
+        let mut run = plan.finish().expect("whole").compile(&device).expect("compiles");
+        run.input::<f32>(given).copy_from_slice(&[start[0], start[1], 0.0]);
+        run.input::<f32>(controls).copy_from_slice(&u);
+        run.run().expect("runs");
+        for (k, (found, expected)) in run.output::<f32>(costs).iter().zip(&expected).enumerate() {
+            assert!((f64::from(*found) - expected).abs() < 2e-4 * expected, "{k} on {}: {found} for {expected}", device.info().id);
+        }
+    }
+    let model = Model::Plant { body: "rig".into(), layout };
+    let error = Mppi::new(model, &parameters, &Device::open("cpu").expect("always there"), 0).err().expect("no equations");
+    assert!(error.to_string().contains("no equations of body rig"), "{error}");
 }

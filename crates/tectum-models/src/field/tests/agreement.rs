@@ -8,7 +8,13 @@ fn cycles(default: u64) -> u64 {
 
 /// Runs a field, and holds each `every`-th cycle against the reference; how many near-ties there were.
 fn compare(device: &Device, shape: Shape, options: Options, total: u64, every: u64) -> usize {
-    let mut field = Simulation::new(shape, options, device).expect("it compiles");
+    compare_split(std::slice::from_ref(device), shape, options, total, every)
+}
+
+/// The same for a field split over devices.
+fn compare_split(devices: &[Device], shape: Shape, options: Options, total: u64, every: u64) -> usize {
+    let mut field = Simulation::split(shape, options, devices).expect("it compiles");
+    let device = devices.iter().map(|device| device.info().id.clone()).collect::<Vec<_>>().join(" and ");
     let remembering = Coefficients { recall: 0.2, familiar: 0.9999, attraction: 0.02, strategy: 1.0, ..Coefficients::default() };
     let strong = Coefficients { coupling: 1.0, noise: 0.02, wave: 0.05, imprint: 3.0, ..remembering };
     let mut ties = 0;
@@ -29,18 +35,18 @@ fn compare(device: &Device, shape: Shape, options: Options, total: u64, every: u
         let places = reference.places(&before);
         let (place, short) = *places.iter().find(|(place, _)| place.cell == report.place && place.kind == report.place_kind).expect("a site's centre");
         if place != places[0].0 {
-            assert!(short < TIE, "cycle {cycle} on {}: {place:?} is worse than {:?} by {short}", device.info().id, places[0].0);
-            eprintln!("near-tie in cycle {cycle} on {}: {place:?} for {:?}, {short:e} apart", device.info().id, places[0].0);
+            assert!(short < TIE, "cycle {cycle} on {}: {place:?} is worse than {:?} by {short}", device, places[0].0);
+            eprintln!("near-tie in cycle {cycle} on {}: {place:?} for {:?}, {short:e} apart", device, places[0].0);
             ties += 1;
         }
         let short = reference.recall_short(&before, &report.recall);
-        assert!(short < TIE, "cycle {cycle} on {}: {:?} is worse than {:?} by {short}", device.info().id, report.recall, reference.recall(&before));
+        assert!(short < TIE, "cycle {cycle} on {}: {:?} is worse than {:?} by {short}", device, report.recall, reference.recall(&before));
         if report.recall != reference.recall(&before) {
-            eprintln!("near-tie in cycle {cycle} on {}: {:?} for {:?}, {short:e} apart", device.info().id, report.recall, reference.recall(&before));
+            eprintln!("near-tie in cycle {cycle} on {}: {:?} for {:?}, {short:e} apart", device, report.recall, reference.recall(&before));
             ties += 1;
         }
         for found in differences(&reference.advance(&before, Some(place), Some(&report.recall)), &after, &report, coefficients.saturation) {
-            assert!(found.is_within(), "cycle {cycle} on {}: {found:?}", device.info().id);
+            assert!(found.is_within(), "cycle {cycle} on {}: {found:?}", device);
         }
     }
     ties
@@ -69,6 +75,82 @@ fn every_boundary_and_shape_agrees_with_float64() {
         compare(&device, Shape::new([8, 4, 4], 256).expect("a field"), most, 6, 2);
         compare(&device, Shape::new([8, 4, 4], 256).expect("a field"), Options { motors: 1, ..options(1) }, 6, 2);
     }
+}
+
+#[test]
+fn a_field_kept_as_bf16_agrees_with_float64_rounded_by_the_same_chance() {
+    for device in devices() {
+        for (cells, channels) in [([8, 8, 8], 64), ([4, 8, 12], 32), ([8, 4, 4], 256)] {
+            let shape = Shape::new(cells, channels).expect("a field");
+            for boundary in Boundary::ALL {
+                let options = Options { boundary, patterns: 12, storage: Storage::Bf16, ..options(13) };
+                compare(&device, shape, options, 12, 3);
+            }
+        }
+    }
+}
+
+#[test]
+fn rules_that_change_by_less_than_a_unit_of_the_last_place_change_when_kept_as_bf16() {
+    let shape = Shape::new([8; 3], 64).expect("a field");
+    let rules = |field: &Simulation| {
+        let state = field.state().expect("readable");
+        state.field.chunks_exact(64).flat_map(|cell| cell[48..52].iter().map(|d| f64::from(*d))).sum::<f64>() / (4 * 512) as f64
+    };
+    let moved = |storage: Storage| {
+        let mut field = Simulation::new(shape, Options { storage, ..options(13) }, &cpu()).expect("it compiles");
+        let before = rules(&field);
+        for cycle in 0..1000 {
+            field.tick(&observation(cycle, 13), 0.0).expect("it runs");
+        }
+        rules(&field) - before
+    };
+    let [exact, kept] = [Storage::F32, Storage::Bf16].map(moved);
+    // A unit of the last place is 2⁻⁷ below 2; a cycle moves a rule by a hundredth of that or less.
+    assert!(exact.abs() > 0.004 && exact.abs() / 1000.0 < 0.01 / 128.0, "moved by {exact}");
+    assert!((exact - kept).abs() < 0.2 * exact.abs(), "moved by {kept} as bf16, {exact} as f32");
+}
+
+#[test]
+fn a_field_split_over_devices_has_the_elements_of_a_whole_one() {
+    for (cells, channels, parts) in [([8, 8, 8], 64, 2), ([16, 8, 8], 64, 3), ([8, 4, 4], 96, 8), ([16, 16, 16], 32, 3)] {
+        let shape = Shape::new(cells, channels).expect("a field");
+        for (boundary, (patterns, storage)) in Boundary::ALL.into_iter().zip([(0, Storage::F32), (12, Storage::F32), (12, Storage::Bf16)]) {
+            let options = Options { boundary, patterns, storage, ..options(13) };
+            let devices = vec![cpu(); parts];
+            let mut whole = Simulation::new(shape, options, &cpu()).expect("it compiles");
+            let mut split = Simulation::split(shape, options, &devices).expect("it compiles");
+            let run = |field: &mut Simulation| (0..25).map(|_| field.tick(&observation(field.cycle(), 13), 0.3).expect("it runs")).collect::<Vec<_>>();
+            assert_eq!(run(&mut split), run(&mut whole), "{boundary:?} in {parts}");
+            assert_eq!(split.state().expect("readable"), whole.state().expect("readable"), "{boundary:?} in {parts}");
+            // What one left, the other goes on with.
+            whole.set_state(&split.state().expect("readable")).expect("it fits");
+            assert_eq!(run(&mut split), run(&mut whole), "{boundary:?} in {parts}");
+        }
+    }
+}
+
+#[test]
+fn a_field_split_over_devices_of_different_kinds_agrees_with_float64() {
+    for other in devices() {
+        for (boundary, storage) in Boundary::ALL.into_iter().zip([Storage::F32, Storage::Bf16, Storage::F32]) {
+            let options = Options { boundary, patterns: 12, storage, ..options(13) };
+            compare_split(&[other.clone(), cpu()], Shape::new([8, 8, 8], 64).expect("a field"), options, 12, 3);
+        }
+        compare_split(&[cpu(), other.clone(), cpu()], Shape::new([16, 16, 16], 32).expect("a field"), options(24), 6, 2);
+    }
+}
+
+#[test]
+fn a_field_is_split_by_whole_sites_over_devices_that_there_are() {
+    let shape = Shape::new([16, 16, 16], 64).expect("a field");
+    let refused = |devices: usize| Simulation::split(shape, options(3), &vec![cpu(); devices]).expect_err("not so many").to_string();
+    assert!(refused(9).contains("9 devices for 8 sites along X") && refused(0).contains("no device"));
+    let mut field = Simulation::split(shape, options(3), &[cpu(), cpu()]).expect("it compiles");
+    assert_eq!(field.trace().expect("nothing to trace"), Vec::new());
+    let mut state = field.state().expect("readable");
+    state.sites.pop();
+    assert!(field.set_state(&state).expect_err("short").to_string().contains("sites given"));
 }
 
 #[test]

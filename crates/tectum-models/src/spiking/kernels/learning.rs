@@ -45,7 +45,7 @@ impl LearningKernels {
         let forget = params(forget, &["offset", "rule", "neurons", "first", "end", "window", "memories", "first_kept", "last_kept", "weights_at", "are_reached", "is_first"]);
         Self {
             archive: finish(archive.body(include_str!("../../../kernels/spiking_archive.wgsl")), native_archive),
-            learn: finish(learn.body(include_str!("../../../kernels/spiking_learn.wgsl")).data(rows.clone()), native_learn),
+            learn: finish(learn.body(super::FIRING.to_owned() + include_str!("../../../kernels/spiking_learn.wgsl")).data(rows.clone()), native_learn),
             close: finish(close.body(include_str!("../../../kernels/spiking_close.wgsl")).data(rows.clone()), native_close),
             memory: finish(memory.body(include_str!("../../../kernels/spiking_memory.wgsl")), native_memory),
             forget: finish(forget.body(include_str!("../../../kernels/spiking_forget.wgsl")).data(rows), native_forget),

@@ -18,7 +18,7 @@ const FLUSH: f64 = 1e-36;
 pub fn error_bounds(graph: &Graph, values: &BTreeMap<Node, Tensor>) -> BTreeMap<Node, Vec<f64>> {
     let mut bounds: BTreeMap<Node, Vec<f64>> = BTreeMap::new();
     for (&node, definition) in &graph.nodes {
-        let [rows, cols] = definition.shape;
+        let [rows, cols] = definition.shape.matrix();
         let pass = Pass { values, bounds: &bounds };
         let at = |row, col| pass.bound(&definition.operation, node, row, col);
         let of_node = (0..rows * cols).map(|index| at(index / cols, index % cols)).collect();
@@ -37,8 +37,9 @@ impl Pass<'_> {
     /// Value and bound of the element that meets (row, col).
     fn element(&self, node: Node, row: usize, col: usize) -> (f64, f64) {
         let tensor = &self.values[&node];
-        let [rows, cols] = tensor.shape();
-        (tensor.repeated_at(row, col), self.bounds[&node][(row % rows) * cols + col % cols])
+        let [rows, cols] = tensor.shape().matrix();
+        let place = (row % rows) * cols + col % cols;
+        (tensor.data()[place], self.bounds[&node][place])
     }
 
     fn factor(&self, factor: Factor, row: usize, col: usize) -> (f64, f64) {
@@ -46,14 +47,19 @@ impl Pass<'_> {
     }
 
     fn bound(&self, operation: &Operation, node: Node, row: usize, col: usize) -> f64 {
-        let value = self.values[&node].repeated_at(row, col);
+        let value = {
+            let tensor = &self.values[&node];
+            tensor.data()[row * tensor.shape().matrix()[1] + col]
+        };
         match operation {
-            Operation::Input { .. } | Operation::Parameter { .. } | Operation::Constant { .. } => 0.0,
+            Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } => 0.0,
+            Operation::State { .. } | Operation::Constant { .. } => 0.0,
             Operation::MatMul { a, b } => {
-                let [_, inner] = a.oriented(self.values[&a.node].shape());
+                let [rows, cols] = self.values[&a.node].shape().matrix();
+                let inner = if a.transposed { rows } else { cols };
                 (0..inner).map(|k| product(self.factor(*a, row, k), self.factor(*b, k, col), U * (inner + 1) as f64)).sum()
             }
-            Operation::Linear { .. } => unreachable!("bounds are of the unfused graph"),
+            Operation::Linear { .. } | Operation::LinearPanels { .. } => unreachable!("bounds are of the unfused graph"),
             Operation::Binary { op, a, b } => {
                 let (a, b) = (self.element(*a, row, col), self.element(*b, row, col));
                 match op {
@@ -65,24 +71,29 @@ impl Pass<'_> {
             Operation::Activate { activation, x } => {
                 let steepest = match activation {
                     Activation::Sigmoid => 0.25,
-                    Activation::Gelu => 1.13,
+                    Activation::Gelu | Activation::GeluErf | Activation::Silu => 1.13,
                     _ => 1.0,
                 };
                 self.element(*x, row, col).1 * steepest + FUNCTION * value.abs()
             }
             Operation::ActivationGrad { activation, y, dy } => activation_grad(*activation, self.element(*y, row, col), self.element(*dy, row, col)),
             Operation::Reduce { over, x } => {
-                let [rows, cols] = self.values[x].shape();
-                let count = [rows * cols, rows, cols][*over as usize] as f64;
+                let [rows, cols] = self.values[x].shape().matrix();
+                let count = match over {
+                    Over::All => rows * cols,
+                    Over::Rows => rows,
+                    _ => cols,
+                } as f64;
                 let terms = (0..rows * cols).filter(|index| match over {
                     Over::All => true,
                     Over::Rows => index % cols == col,
-                    Over::Columns => index / cols == row,
+                    _ => index / cols == row,
                 });
                 let terms = terms.map(|index| self.element(*x, index / cols, index % cols));
                 terms.map(|(value, bound)| bound + U * count * (value.abs() + bound)).sum()
             }
             Operation::Broadcast { x } => self.element(*x, row, col).1,
+            _ => unreachable!("graphs of matrices hold no other operations"),
         }
     }
 }

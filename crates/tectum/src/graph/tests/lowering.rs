@@ -107,7 +107,7 @@ fn a_training_step_with_flat_gradients_learns() {
         let [w, m, v, gradients] = states;
         let (schedule, value) = (plan.input("schedule", DType::F32, 4), plan.output("loss", DType::F32, 1));
         let mut feeds = layout.feeds(w).expect("fits");
-        feeds.extend(graph.inputs().map(|(name, node, shape)| (node, plan.constant(name, &vec![0.5f32; shape[0] * shape[1]]))));
+        feeds.extend(graph.inputs().map(|(name, node, shape)| (node, plan.constant(name, &vec![0.5f32; shape.len()]))));
         let mut outputs = layout.gradient_outputs(&graph, gradients).expect("there");
         outputs.push((loss, value));
         graph.record(&mut plan, &feeds, &outputs).expect("records");

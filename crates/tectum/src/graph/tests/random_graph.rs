@@ -1,7 +1,7 @@
 //! Random networks for the equivalence and derivative tests.
 
 use crate::error::Result;
-use crate::graph::{Graph, GraphBuilder, Node, Tensor, elements};
+use crate::graph::{Graph, GraphBuilder, Node, Operation, Shape, Tensor};
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 pub struct Random(u64);
@@ -11,7 +11,7 @@ impl Random {
         Self(seed)
     }
 
-    fn bits(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -27,7 +27,7 @@ impl Random {
         (self.bits() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 
-    fn pick(&mut self, nodes: &[Node]) -> Node {
+    pub fn pick(&mut self, nodes: &[Node]) -> Node {
         nodes[self.below(nodes.len())]
     }
 }
@@ -44,8 +44,10 @@ pub fn random_graph(seed: u64) -> Graph {
 /// Values for all inputs and parameters, exact in f32.
 pub fn random_feeds(graph: &Graph, seed: u64) -> Vec<(Node, Tensor)> {
     let mut random = Random::new(seed ^ 0x5eed);
-    let mut fill = |(_, node, shape): (&str, Node, [usize; 2])| {
-        let data = (0..elements(shape)).map(|_| f64::from(random.unit())).collect();
+    let mut fill = |(_, node, shape): (&str, Node, Shape)| {
+        let is_index = matches!(graph.nodes[&node].operation, Operation::Indices { .. });
+        let mut value = || if is_index { random.below(5) as f64 } else { f64::from(random.unit()) };
+        let data = (0..shape.len()).map(|_| value()).collect();
         (node, Tensor::new(shape, data).expect("invariant: filled"))
     };
     let feeds = graph.inputs().chain(graph.parameters()).map(&mut fill);
@@ -74,7 +76,7 @@ fn close(g: &mut GraphBuilder, last: Node, random: &mut Random) -> Result<Node> 
 }
 
 fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[Node], step: usize) -> Result<Node> {
-    let [rows, cols] = g.graph().shape(x)?;
+    let [rows, cols] = g.graph().shape(x)?.matrix();
     match random.below(14) {
         0..3 => layer(g, random, x, step),
         3 => {
@@ -106,7 +108,7 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[No
 
 /// A product with any of its tails, in any order of operands, plain or transposed.
 fn layer(g: &mut GraphBuilder, random: &mut Random, x: Node, step: usize) -> Result<Node> {
-    let [_, inner] = g.graph().shape(x)?;
+    let [_, inner] = g.graph().shape(x)?.matrix();
     let width = 1 + random.below(7);
     let product = if random.below(2) == 0 {
         let weight = g.parameter(&format!("weight{step}"), [inner, width])?;

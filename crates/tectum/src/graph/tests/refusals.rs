@@ -22,7 +22,7 @@ fn mistakes_are_found_where_they_are_made_with_both_shapes_and_the_node() {
         (|g, _| g.input("z", [0, 3]).map(drop), "input z: [0, 3] holds no elements (node 4)"),
         (|g, _| g.input("z", [1 << 20, 1 << 20]).map(drop), "input z: [1048576, 1048576] holds more than 4294967295 elements (node 4)"),
         (|g, _| g.constant(&[1.0], [1, 2]).map(drop), "constant: 1 elements given for [1, 2] (node 4)"),
-        (|g, _| g.tanh(Node(9)).map(drop), "activate: node 9 is not in this graph"),
+        (|g, _| g.tanh(Node { number: 9, step: 0 }).map(drop), "activate: node 9 is not in this graph"),
         (|g, [x, ..]| g.output("y", x).and_then(|()| g.output("y", x)), "output y: the name is taken (node 4)"),
     ];
     for (mistake, message) in cases {

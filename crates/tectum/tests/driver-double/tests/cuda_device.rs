@@ -243,7 +243,7 @@ fn learning() -> Result<(), String> {
 /// A small field over a few cycles: the same draws, and numbers as near as sums in another order leave them.
 fn field() -> Result<(), String> {
     let run = |id: &str| -> tectum::Result<_> {
-        let options = field::Options { sensors: 5, motors: 4, boundary: Boundary::Periodic, seed: 3, patterns: 20 };
+        let options = field::Options { sensors: 5, motors: 4, boundary: Boundary::Periodic, seed: 3, patterns: 20, storage: field::Storage::F32 };
         let mut simulation = field::Simulation::new(Shape::new([4, 4, 8], 32)?, options, &Device::open(id)?)?;
         let mut last = None;
         for cycle in 0..3 {

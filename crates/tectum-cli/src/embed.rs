@@ -1,0 +1,127 @@
+//! `tectum embed`: vectors of texts.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use tectum::{Device, Error, Receipt, Result};
+use tectum_models::transformer::{Embedder, Embedding};
+
+use crate::table::{print, print_json, table};
+
+/// Makes one vector of each text by an encoder of the BERT family, and shows how like they are.
+#[derive(Args)]
+pub struct EmbedArgs {
+    /// The folder of a model: config.json, tokenizer.json, model.safetensors.
+    model: PathBuf,
+    /// The texts; without any, the lines of the standard input.
+    text: Vec<String>,
+    /// The device: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// Prints one line of JSON, with whole vectors and the receipt.
+    #[arg(long)]
+    json: bool,
+    /// Shows the time of the launches of each kernel in the last run, the best of several.
+    #[arg(long, conflicts_with = "json")]
+    trace: bool,
+}
+
+/// One text's result.
+#[derive(Serialize)]
+struct Row<'a> {
+    text: &'a str,
+    tokens: &'a [u32],
+    embedding: &'a [f32],
+}
+
+/// All that is printed with `--json`.
+#[derive(Serialize)]
+struct Output<'a> {
+    model: String,
+    embeddings: Vec<Row<'a>>,
+    /// Cosines of the angles between the texts' vectors, row by row.
+    similarity: Vec<Vec<f64>>,
+    receipt: Receipt,
+}
+
+/// Numbers of a vector that are shown without `--json`.
+const SHOWN: usize = 8;
+
+/// Runs the command.
+///
+/// # Errors
+/// A folder that is no model's or is at fault; an unknown device; what the device reports.
+pub fn embed(args: &EmbedArgs) -> Result<()> {
+    let texts = if args.text.is_empty() { lines()? } else { args.text.clone() };
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut embedder = Embedder::open(&args.model, &Device::open(&args.device)?)?;
+    let embeddings = embedder.embed(&texts)?;
+    let likeness = |a: &Embedding| embeddings.iter().map(|b| cosine(&a.vector, &b.vector)).collect();
+    let similarity: Vec<Vec<f64>> = embeddings.iter().map(likeness).collect();
+    let receipt = embedder.session().receipt();
+    if args.json {
+        let rows = texts.iter().zip(&embeddings).map(|(text, made)| Row { text, tokens: &made.tokens, embedding: &made.vector }).collect();
+        return print_json(&Output { model: args.model.display().to_string(), embeddings: rows, similarity, receipt });
+    }
+    print(&text(&texts, &embeddings, &similarity, &receipt))?;
+    if args.trace { print(&trace(&mut embedder)?) } else { Ok(()) }
+}
+
+/// Runs that a trace takes the best times of.
+const TRACES: usize = 20;
+
+/// One row for each kernel: launches, time, share.
+fn trace(embedder: &mut Embedder) -> Result<String> {
+    let mut best = embedder.trace()?;
+    for _ in 1..TRACES {
+        for (best, time) in best.iter_mut().zip(embedder.trace()?) {
+            best.ns = best.ns.min(time.ns);
+        }
+    }
+    let mut by_kernel: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+    for time in &best {
+        let row = by_kernel.entry(time.kernel.as_str()).or_default();
+        *row = (row.0 + 1, row.1 + time.ns.unwrap_or(0));
+    }
+    let total: u64 = by_kernel.values().map(|(_, ns)| ns).sum();
+    let mut rows: Vec<(&str, (usize, u64))> = by_kernel.into_iter().collect();
+    rows.sort_by_key(|(_, (_, ns))| std::cmp::Reverse(*ns));
+    let row = |(kernel, (launches, ns)): (&str, (usize, u64))| {
+        let (time, share) = (ns as f64 / 1e3, 100.0 * ns as f64 / total.max(1) as f64);
+        vec![kernel.to_owned(), launches.to_string(), format!("{time:.1} us"), format!("{share:.1} %")]
+    };
+    let head = ["kernel", "launches", "time", "share"].map(str::to_owned).to_vec();
+    Ok(format!("\n{}", table(&std::iter::once(head).chain(rows.into_iter().map(row)).collect::<Vec<_>>())))
+}
+
+fn lines() -> Result<Vec<String>> {
+    let lines: std::io::Result<Vec<String>> = std::io::stdin().lines().collect();
+    let lines = lines.map_err(|source| Error::io("standard input", source))?;
+    if lines.is_empty() { Err(Error::invalid("no text was given")) } else { Ok(lines) }
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+}
+
+fn text(texts: &[&str], embeddings: &[Embedding], similarity: &[Vec<f64>], receipt: &Receipt) -> String {
+    let mut text = String::new();
+    for (index, (given, made)) in texts.iter().zip(embeddings).enumerate() {
+        let numbers: Vec<String> = made.vector.iter().take(SHOWN).map(|number| format!("{number:.7}")).collect();
+        let rest = if made.vector.len() > SHOWN { ", …" } else { "" };
+        text += &format!("{index}: {given:?}, {} tokens\n   [{}{rest}], {} numbers\n", made.tokens.len(), numbers.join(", "), made.vector.len());
+    }
+    if texts.len() > 1 {
+        let head = std::iter::once("cosine".to_owned()).chain((0..texts.len()).map(|index| index.to_string())).collect();
+        let row = |(index, row): (usize, &Vec<f64>)| {
+            let cells = row.iter().map(|cosine| format!("{cosine:.6}"));
+            std::iter::once(index.to_string()).chain(cells).collect()
+        };
+        let rows: Vec<Vec<String>> = std::iter::once(head).chain(similarity.iter().enumerate().map(row)).collect();
+        text += &format!("\n{}", table(&rows));
+    }
+    text + &format!("\non {} ({}), {} runs\n", receipt.device.id, receipt.device.name, receipt.runs)
+}

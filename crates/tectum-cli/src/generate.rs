@@ -1,0 +1,171 @@
+//! `tectum generate`: text after a prompt.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use tectum::{Device, Error, Receipt, Result};
+use tectum_models::transformer::{Decoder, End, GenerateOptions, Generation, Sampling, Tokens, end_tokens, generate as run};
+
+use crate::table::{print, print_json};
+
+/// Goes on with a text by a decoder of the GPT-2, Llama or Qwen family: the text as it comes, then how fast it came.
+#[derive(Args)]
+pub struct GenerateArgs {
+    /// The folder of a model: config.json, tokenizer.json, model.safetensors.
+    model: PathBuf,
+    /// The text to go on with.
+    #[arg(required_unless_present = "ids", conflicts_with = "ids")]
+    prompt: Option<String>,
+    /// The numbers of the tokens to go on with, for a folder without a tokenizer.json.
+    #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
+    ids: Option<Vec<u32>>,
+    /// The most tokens that are made.
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    tokens: usize,
+    /// Divides the scores before a token is drawn; 0 takes the greatest score each time.
+    #[arg(long, default_value_t = 0.0, value_name = "T")]
+    temperature: f32,
+    /// Draws from the K greatest scores; 0 from all.
+    #[arg(long, default_value_t = 0, value_name = "K")]
+    top_k: usize,
+    /// Draws from the fewest tokens whose probabilities come to P.
+    #[arg(long, default_value_t = 1.0, value_name = "P")]
+    top_p: f32,
+    /// Divides the scores of tokens that are there already; 1 changes nothing.
+    #[arg(long, default_value_t = 1.0, value_name = "R")]
+    repetition_penalty: f32,
+    /// The seed of the draws; the same seed draws the same tokens.
+    #[arg(long, default_value_t = 0, value_name = "S")]
+    seed: u64,
+    /// A text to stop at, which is not shown; may be given several times.
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
+    /// The device: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// Prints one line of JSON, with the tokens and the receipt, instead of the text as it comes.
+    #[arg(long)]
+    json: bool,
+}
+
+/// All that is printed with `--json`.
+#[derive(Serialize)]
+struct Output<'a> {
+    model: String,
+    prompt_ids: &'a [u32],
+    ids: &'a [u32],
+    text: Option<&'a str>,
+    /// length, context, token or text.
+    end: &'static str,
+    /// The token or text that ended it.
+    ended_by: Option<String>,
+    prefill: Rate,
+    decode: Rate,
+    cache_bytes: usize,
+    receipt: Receipt,
+}
+
+/// Tokens that were run, and in what time.
+#[derive(Serialize)]
+struct Rate {
+    tokens: usize,
+    seconds: f64,
+    tokens_per_s: Option<f64>,
+}
+
+impl Rate {
+    fn new(tokens: usize, seconds: f64) -> Rate {
+        Rate { tokens, seconds, tokens_per_s: (tokens > 0 && seconds > 0.0).then(|| tokens as f64 / seconds) }
+    }
+
+    fn text(&self) -> String {
+        let rate = self.tokens_per_s.map_or(String::new(), |rate| format!(" ({rate:.1} tokens/s)"));
+        format!("{} tokens in {:.1} ms{rate}", self.tokens, self.seconds * 1e3)
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A folder that is no decoder's or is at fault; a prompt that does not fit; settings out of range; an unknown device; what the
+/// device reports; a standard output that cannot be written.
+pub fn generate(args: &GenerateArgs) -> Result<()> {
+    let device = Device::open(&args.device)?;
+    let tokens = tokens(args)?;
+    let prompt = match (&args.prompt, &args.ids, &tokens) {
+        (_, Some(ids), _) => ids.clone(),
+        (Some(prompt), _, Some(tokens)) => tokens.encode(prompt)?,
+        _ => return Err(Error::invalid(format!("{}: no tokenizer.json; a prompt is then given as --ids N,N,…", args.model.display()))),
+    };
+    let mut decoder = Decoder::open(&args.model, &device, prompt.len().saturating_add(args.tokens).max(1))?;
+    let known = decoder.sizes().tokens;
+    if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
+        return Err(Error::data(format!("{}: the tokenizer has {} tokens, the model {known}", args.model.display(), tokens.len())));
+    }
+    let options = GenerateOptions {
+        tokens: args.tokens,
+        sampling: Sampling {
+            temperature: args.temperature,
+            top_k: args.top_k,
+            top_p: args.top_p,
+            repetition_penalty: args.repetition_penalty,
+            seed: args.seed,
+        },
+        stops: args.stop.clone(),
+        end: end_tokens(&args.model)?,
+    };
+    // Compiled before anything is timed.
+    decoder.prepare(prompt.len())?;
+    let made = run(&mut decoder, tokens.as_ref(), &prompt, &options, |text| if args.json { Ok(()) } else { show(text) })?;
+    let (prefill, decode) = (Rate::new(made.prompt, made.prefill_s), Rate::new(made.decoded, made.decode_s));
+    let receipt = decoder.session().receipt();
+    if !args.json {
+        show("\n")?;
+        eprintln!("prompt: {}", prefill.text());
+        eprintln!("text: {}, on {} ({}), ended by {}", decode.text(), receipt.device.id, receipt.device.name, reason(&made));
+        return Ok(());
+    }
+    let (end, ended_by) = match &made.end {
+        End::Length => ("length", None),
+        End::Context => ("context", None),
+        End::Token(token) => ("token", Some(token.to_string())),
+        End::Text(text) => ("text", Some(text.clone())),
+    };
+    print_json(&Output {
+        model: args.model.display().to_string(),
+        prompt_ids: &prompt,
+        ids: &made.tokens,
+        text: made.text.as_deref(),
+        end,
+        ended_by,
+        prefill,
+        decode,
+        cache_bytes: decoder.cache_bytes(),
+        receipt,
+    })
+}
+
+/// The tokenizer of the folder, if it has one.
+fn tokens(args: &GenerateArgs) -> Result<Option<Tokens>> {
+    if args.model.join("tokenizer.json").exists() { Tokens::read(&args.model, None).map(Some) } else { Ok(None) }
+}
+
+fn reason(made: &Generation) -> String {
+    match &made.end {
+        End::Length => "the number of tokens".to_owned(),
+        End::Context => "the end of the context".to_owned(),
+        End::Token(token) => format!("token {token}"),
+        End::Text(text) => format!("{text:?}"),
+    }
+}
+
+/// Writes a piece of text at once, not when its line ends.
+fn show(text: &str) -> Result<()> {
+    print(text)?;
+    match std::io::stdout().flush() {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::io("standard output", error)),
+        _ => Ok(()),
+    }
+}

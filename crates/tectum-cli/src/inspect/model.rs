@@ -1,0 +1,179 @@
+//! What the folder of a model holds.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tectum::{Device, Result};
+use tectum_models::transformer::{Decoder, Embedder, Pooling, Weights, end_tokens, is_decoder};
+
+use super::InspectArgs;
+use crate::table::{bytes, print, print_json, table};
+
+/// All that is shown, as JSON.
+#[derive(Serialize)]
+struct Inspection {
+    kind: &'static str,
+    file: String,
+    family: String,
+    parameters: usize,
+    layers: usize,
+    width: usize,
+    heads: usize,
+    middle: usize,
+    activation: String,
+    tokens: usize,
+    max_tokens: usize,
+    pooling: &'static str,
+    normalized: bool,
+    tensors: usize,
+    unused: Vec<String>,
+    bytes_by_dtype: BTreeMap<String, usize>,
+}
+
+/// What is shown of a decoder, as JSON.
+#[derive(Serialize)]
+struct DecoderInspection {
+    kind: &'static str,
+    file: String,
+    family: String,
+    parameters: usize,
+    layers: usize,
+    width: usize,
+    heads: usize,
+    kv_heads: usize,
+    head_width: usize,
+    middle: usize,
+    activation: String,
+    tokens: usize,
+    max_tokens: usize,
+    /// Whether the table of tokens also gives their scores.
+    tied: bool,
+    /// Bytes that keys and values take of a device for each token of a context.
+    cache_bytes_per_token: usize,
+    /// Whether a text can be given, not only numbers of tokens.
+    tokenizer: bool,
+    end_tokens: Vec<u32>,
+    tensors: usize,
+    unused: Vec<String>,
+    bytes_by_dtype: BTreeMap<String, usize>,
+}
+
+/// Reads a model's folder and prints what it holds. Every tensor that the model needs is read, so that what is shown can run.
+pub fn inspect_model(args: &InspectArgs) -> Result<()> {
+    let device = Device::open("null")?;
+    if is_decoder(&args.file)? {
+        let inspection = decoder(args, &device)?;
+        return if args.json { print_json(&inspection) } else { print(&decoder_text(&inspection)) };
+    }
+    let inspection = encoder(args, &device)?;
+    if args.json { print_json(&inspection) } else { print(&text(&inspection)) }
+}
+
+/// Tensors of a file: how many, those that no parameter of a graph reads, and bytes by type.
+fn tensors(weights: &Weights, is_used: impl Fn(&str) -> bool) -> (usize, Vec<String>, BTreeMap<String, usize>) {
+    let mut bytes_by_dtype = BTreeMap::new();
+    for (_, entry) in weights.entries() {
+        *bytes_by_dtype.entry(entry.dtype.clone()).or_insert(0) += entry.bytes;
+    }
+    let unused = weights.entries().filter(|(name, _)| !is_used(name)).map(|(name, _)| name.to_owned()).collect();
+    (weights.entries().count(), unused, bytes_by_dtype)
+}
+
+fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
+    let embedder = Embedder::open(&args.file, device)?;
+    let weights = Weights::open(&args.file)?;
+    let (config, (pooling, normalized)) = (embedder.config(), embedder.pooling());
+    let is_used = |name: &str| embedder.graph().parameters().any(|(parameter, ..)| parameter == name);
+    let (tensors, unused, bytes_by_dtype) = tensors(&weights, is_used);
+    Ok(Inspection {
+        kind: "encoder",
+        file: args.file.display().to_string(),
+        family: config.model_type.clone(),
+        parameters: embedder.parameters(),
+        layers: config.num_hidden_layers,
+        width: config.hidden_size,
+        heads: config.num_attention_heads,
+        middle: config.intermediate_size,
+        activation: config.hidden_act.clone(),
+        tokens: config.vocab_size,
+        max_tokens: embedder.max_tokens(),
+        pooling: if pooling == Pooling::Mean { "mean" } else { "first" },
+        normalized,
+        tensors,
+        unused,
+        bytes_by_dtype,
+    })
+}
+
+fn decoder(args: &InspectArgs, device: &Device) -> Result<DecoderInspection> {
+    let decoder = Decoder::open(&args.file, device, usize::MAX)?;
+    let weights = Weights::open(&args.file)?;
+    let sizes = decoder.sizes();
+    let (tensors, unused, bytes_by_dtype) = tensors(&weights, |name| decoder.tensors().any(|tensor| tensor == name));
+    Ok(DecoderInspection {
+        kind: "decoder",
+        file: args.file.display().to_string(),
+        family: sizes.family.clone(),
+        parameters: decoder.parameters(),
+        layers: sizes.layers,
+        width: sizes.width,
+        heads: sizes.heads,
+        kv_heads: sizes.kv_heads,
+        head_width: sizes.head_width,
+        middle: sizes.middle,
+        activation: sizes.activation.clone(),
+        tokens: sizes.tokens,
+        max_tokens: sizes.context,
+        tied: sizes.tied,
+        cache_bytes_per_token: decoder.cache_bytes_per_token(),
+        tokenizer: args.file.join("tokenizer.json").exists(),
+        end_tokens: end_tokens(&args.file)?,
+        tensors,
+        unused,
+        bytes_by_dtype,
+    })
+}
+
+fn decoder_text(inspection: &DecoderInspection) -> String {
+    let DecoderInspection { family, file, parameters, layers, width, heads, kv_heads, head_width, middle, activation, tokens, .. } = inspection;
+    let ends: Vec<String> = inspection.end_tokens.iter().map(u32::to_string).collect();
+    let ends = if ends.is_empty() { "none ends a text".to_owned() } else { format!("{} ends a text", ends.join(" or ")) };
+    let tokenizer = if inspection.tokenizer { "" } else { "; no tokenizer.json: prompts are numbers of tokens" };
+    let tied = if inspection.tied { " (its scores are read from the table of tokens)" } else { "" };
+    let per_token = bytes(inspection.cache_bytes_per_token as f64);
+    let shape = format!("{layers} of width {width}, {heads} heads of {head_width}, {kv_heads} of keys and values, middle {middle} ({activation})");
+    let rows = [
+        ("parameters", format!("{parameters}{tied}")),
+        ("layers", shape),
+        ("tokens", format!("{tokens}; {ends}{tokenizer}")),
+        ("context", format!("at most {} tokens, {per_token} of keys and values each", inspection.max_tokens)),
+        ("tensors", held(inspection.tensors, &inspection.bytes_by_dtype)),
+        ("unused", listed(&inspection.unused)),
+    ];
+    let rows: Vec<Vec<String>> = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+    format!("decoder of the {family} family ({file})\n\n{}", table(&rows))
+}
+
+fn held(tensors: usize, bytes_by_dtype: &BTreeMap<String, usize>) -> String {
+    let held: Vec<String> = bytes_by_dtype.iter().map(|(dtype, held)| format!("{dtype} {}", bytes(*held as f64))).collect();
+    format!("{tensors}: {}", held.join(", "))
+}
+
+fn listed(unused: &[String]) -> String {
+    if unused.is_empty() { "none".to_owned() } else { unused.join(", ") }
+}
+
+fn text(inspection: &Inspection) -> String {
+    let Inspection { family, file, parameters, layers, width, heads, middle, activation, tokens, max_tokens, .. } = inspection;
+    let normal = if inspection.normalized { ", then length 1" } else { "" };
+    let rows = [
+        ("parameters", parameters.to_string()),
+        ("layers", format!("{layers} of width {width}, {heads} heads of {}, middle {middle} ({activation})", width / heads)),
+        ("tokens", format!("{tokens}; at most {max_tokens} of a text, longer ones are cut")),
+        ("pooling", format!("{}{normal}", inspection.pooling)),
+        ("tensors", held(inspection.tensors, &inspection.bytes_by_dtype)),
+        ("unused", listed(&inspection.unused)),
+    ];
+    let rows: Vec<Vec<String>> = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+    format!("encoder of the {family} family ({file})\n\n{}", table(&rows))
+}

@@ -1,0 +1,32 @@
+//! `tectum train`: models from recordings.
+
+mod rig;
+mod twin;
+
+use clap::{Args, Subcommand};
+use tectum::Result;
+
+/// Makes models from recordings.
+#[derive(Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct TrainArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Rig(rig::RigArgs),
+    Twin(twin::TwinArgs),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A recording that is at fault or tells too little; what the device and the file system report.
+pub fn train(args: &TrainArgs) -> Result<()> {
+    match &args.what {
+        What::Rig(args) => rig::train_rig(args),
+        What::Twin(args) => twin::train_twin(args),
+    }
+}

@@ -1,0 +1,59 @@
+//! `tectum train rig`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use tectum::Result;
+use tectum_models::body::rig::identification::{Identification, identify};
+use tectum_models::rig_csv::{DEAD_ZONE_DEG, RigRecording};
+
+use crate::table::{print, table};
+
+/// Finds the rig's constants in a recording, with their standard errors.
+#[derive(Args)]
+pub struct RigArgs {
+    /// The recording: columns la_position, pend_velocity, pend_position, cmd_volts, elapsed.
+    #[arg(value_name = "DATA.csv")]
+    data: PathBuf,
+    /// Prints one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A recording that is at fault or tells too little.
+pub fn train_rig(args: &RigArgs) -> Result<()> {
+    let recording = RigRecording::read(&args.data)?;
+    let found = identify(&recording, |_| {}).map_err(|error| error.at(args.data.display()))?;
+    if args.json {
+        let Identification { estimates, intervals, servo_r2, servo_rms_in_per_s, windows, dropped, pole_deg: [rms, median], .. } = &found;
+        let line = json!({
+            "data": args.data, "rows": recording.len(), "jumps": recording.jumps, "estimates": estimates, "servo_intervals": intervals,
+            "servo_r2": servo_r2, "servo_rms_in_per_s": servo_rms_in_per_s, "pole_windows": windows, "pole_windows_dropped": dropped,
+            "pole_rms_deg": rms, "pole_median_deg": median,
+        });
+        return print(&format!("{line}\n"));
+    }
+    print(&text(args, &recording, &found))
+}
+
+fn text(args: &RigArgs, recording: &RigRecording, found: &Identification) -> String {
+    let mut rows = vec![["constant", "value", "standard error", "unit"].map(str::to_owned).to_vec()];
+    for estimate in &found.estimates {
+        rows.push(vec![estimate.name.to_owned(), format!("{:.4}", estimate.value), format!("{:.4}", estimate.error), estimate.unit.to_owned()]);
+    }
+    let stuck = recording.pend_position_deg.iter().filter(|angle| **angle == DEAD_ZONE_DEG).count();
+    let (rows, shown) = (recording.len(), table(&rows));
+    let mut text = format!("{}: {rows} rows, {} sensor jumps, {stuck} readings of the dead zone\n\n{shown}", args.data.display(), recording.jumps);
+    text += &format!(
+        "\nservo: R2 {:.4}, {:.2} in/s rms over {} intervals clear of the stops\n",
+        found.servo_r2, found.servo_rms_in_per_s, found.intervals
+    );
+    let [rms, median] = found.pole_deg;
+    let Identification { windows, dropped, .. } = found;
+    text += &format!("pole: {rms:.2} deg rms, median {median:.2}, over {windows} windows of 0.8 s without jumps, each with its own start; ");
+    text + &format!("{dropped} dropped, which no swinging pole explains\n")
+}

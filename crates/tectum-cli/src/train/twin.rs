@@ -1,0 +1,149 @@
+//! `tectum train twin`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+use tectum::{Device, Error, Result};
+use tectum_models::body::rig::identification::identify;
+use tectum_models::rig_csv::RigRecording;
+use tectum_models::twin::{Ensemble, SequenceLayout, Settings, TrainingReport, TwinRecipe, part_of, tested_from};
+
+use crate::plots::chart::{Axis, Chart};
+use crate::plots::line_color;
+use crate::table::{print, table};
+
+/// Trains an ensemble of networks that foretell the rig's next reading, on all but the last 15 % of a recording.
+#[derive(Args)]
+pub struct TwinArgs {
+    /// The recording: columns la_position, pend_velocity, pend_position, cmd_volts, elapsed.
+    #[arg(value_name = "DATA.csv")]
+    data: PathBuf,
+    /// The file that is written.
+    #[arg(short, long, value_name = "TWIN.safetensors")]
+    output: PathBuf,
+    /// The device: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// Networks.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=32))]
+    members: u32,
+    /// Widths of the hidden layers.
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 64], value_parser = clap::value_parser!(u32).range(1..=1024))]
+    hidden: Vec<u32>,
+    /// Rows that are read.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=16))]
+    lags: u32,
+    /// The most steps of each network.
+    #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    steps: u32,
+    /// Where Huber's loss turns straight, in deviations of the changes; 0 for the squared error.
+    #[arg(long, default_value_t = 0.1)]
+    huber: f32,
+    /// What the balance of energy, by the constants found in the recording, adds to the loss.
+    #[arg(long, default_value_t = 0.0, value_name = "WEIGHT")]
+    energy: f32,
+    /// Seed of the first network; each further one has the next.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Draws the learning curves into a PNG file.
+    #[arg(long, value_name = "CURVE.png")]
+    plot: Option<PathBuf>,
+    /// Prints one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A recording that is at fault or has too few usable rows; what the device and the file system report.
+pub fn train_twin(args: &TwinArgs) -> Result<()> {
+    for (name, value) in [("--huber", args.huber), ("--energy", args.energy)] {
+        if !(value.is_finite() && value >= 0.0) {
+            return Err(Error::invalid(format!("{name} is {value}, needs a number, 0 or above")));
+        }
+    }
+    let recording = RigRecording::read(&args.data)?;
+    let device = Device::open(&args.device)?;
+    let at_fault = |error: Error| error.at(args.data.display());
+    let known = part_of(&recording, 0..tested_from(recording.len()));
+    let rig = (args.energy > 0.0).then(|| identify(&known, |_| {})).transpose().map_err(at_fault)?.map(|found| found.parameters);
+    let defaults = Settings::default();
+    let settings = Settings {
+        layout: SequenceLayout { lags: args.lags as usize },
+        members: args.members as usize,
+        recipe: TwinRecipe {
+            hidden: args.hidden.iter().map(|width| *width as usize).collect(),
+            steps: args.steps as usize,
+            huber: (args.huber > 0.0).then_some(args.huber),
+            physics_weight: args.energy,
+            ..defaults.recipe
+        },
+        seed: args.seed,
+        data: args.data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+    };
+    let bar = bar(u64::from(args.members) * u64::from(args.steps), !args.json);
+    let (ensemble, reports) = Ensemble::train(&recording, rig.as_ref(), &settings, &device, |member, done, loss| {
+        bar.set_position(member as u64 * u64::from(args.steps) + done as u64);
+        bar.set_message(format!("network {} of {}, step {done}, loss {loss:.5}", member + 1, args.members));
+    })
+    .map_err(at_fault)?;
+    bar.finish_and_clear();
+    ensemble.save(&args.output)?;
+    if let Some(path) = &args.plot {
+        draw(path, &reports).map_err(|message| Error::data(message).at(path.display()))?;
+    }
+    if args.json {
+        let line = json!({ "twin": args.output, "device": device.info().id, "origin": ensemble.origin, "noise": ensemble.noise, "networks": reports });
+        return print(&format!("{line}\n"));
+    }
+    print(&text(args, &device, &ensemble, &reports))
+}
+
+/// The line of progress, on standard error and only on a terminal.
+fn bar(total: u64, is_wanted: bool) -> ProgressBar {
+    let target = if is_wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(total), target);
+    match ProgressStyle::with_template("{bar:24} {msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+fn text(args: &TwinArgs, device: &Device, ensemble: &Ensemble, reports: &[TrainingReport]) -> String {
+    let mut rows = vec![["network", "steps", "kept", "first loss", "last loss", "held out", "seconds"].map(str::to_owned).to_vec()];
+    for (member, report) in reports.iter().enumerate() {
+        let losses = [report.first_loss, report.last_loss, report.held_out_loss].map(|loss| format!("{loss:.5}"));
+        let counts = [member + 1, report.steps, report.kept_step].map(|count| count.to_string());
+        rows.push(counts.into_iter().chain(losses).chain([format!("{:.1}", report.seconds)]).collect());
+    }
+    let origin = &ensemble.origin;
+    let [fitted, held] = origin.samples;
+    format!(
+        "{}: {} rows, {} sensor jumps; {fitted} samples fitted to, {held} held out to stop by, rows from {} on untouched\n\n{}\n{} written, trained on {} ({})\n",
+        args.data.display(),
+        origin.rows,
+        origin.jumps,
+        origin.tested_from,
+        table(&rows),
+        args.output.display(),
+        device.info().id,
+        device.info().name
+    )
+}
+
+/// Losses of what was held out, a line for each network.
+fn draw(path: &Path, reports: &[TrainingReport]) -> std::result::Result<(), String> {
+    let points = |report: &TrainingReport| report.curve.iter().map(|(step, _, held)| (*step as f64, f64::from(*held).log10())).collect::<Vec<_>>();
+    let all: Vec<(f64, f64)> = reports.iter().flat_map(points).collect();
+    let (low, high) = all.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (_, loss)| (low.min(*loss), high.max(*loss)));
+    let last = all.iter().map(|(step, _)| *step).fold(1.0, f64::max);
+    let mut chart = Chart::new(path, Axis::new("STEP", 0.0, last), Axis::decades("HELD OUT", low.floor(), high.ceil()))?;
+    chart.axes()?;
+    for (member, report) in reports.iter().enumerate() {
+        chart.line(&points(report), line_color(member))?;
+    }
+    chart.finish()
+}

@@ -1,0 +1,124 @@
+//! `tectum generate` and what `tectum inspect` says of decoders, on the sample that ships.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Runs the command in the repository's root.
+fn tectum(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
+    command.env("NODEVICE_SELECT", "1").args(arguments).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    command.output().expect("the binary starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = tectum(&[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    assert_eq!(text(&output.stdout).lines().count(), 1, "one line of JSON");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+const MODEL: [&str; 3] = ["generate", "models/sample-decoder", "the small cat"];
+
+fn with(more: &[&'static str]) -> Vec<&'static str> {
+    [&MODEL[..], more].concat()
+}
+
+#[test]
+fn text_goes_to_the_output_and_numbers_beside_it() {
+    let made = json(&with(&["--tokens", "20"]));
+    let shown = tectum(&with(&["--tokens", "20"]));
+    assert_eq!(text(&shown.stdout), format!("{}\n", made["text"].as_str().expect("a text")));
+    let told = text(&shown.stderr);
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines.len() == 2 && lines[0].starts_with("prompt: 5 tokens in ") && lines[1].starts_with("text: 19 tokens in "), "{told}");
+    assert!(lines.iter().all(|line| line.contains(" tokens/s)")), "{told}");
+    assert!(lines[1].contains(", on cpu (") && lines[1].ends_with("ended by the number of tokens"), "{told}");
+    let found = ["/prompt_ids", "/end", "/ended_by", "/prefill/tokens", "/decode/tokens", "/receipt/device/id", "/receipt/runs"];
+    let found = found.map(|path| made.pointer(path).cloned().unwrap_or_default());
+    assert_eq!(Value::from(found[1..].to_vec()), serde_json::json!(["length", null, 5, 19, "cpu", 20]), "{made}");
+    assert_eq!(made["ids"].as_array().map(Vec::len), Some(20));
+    assert!(made["prefill"]["tokens_per_s"].as_f64().is_some_and(|rate| rate > 1.0), "{made}");
+    let code = made["receipt"]["code"].to_string();
+    assert!(["attention_cached_f32", "attention_decode_f32", "cache_store_f32"].iter().all(|kernel| code.contains(kernel)), "{code}");
+    // The same as numbers of tokens.
+    let ids = found[0].as_array().expect("tokens").iter().map(Value::to_string).collect::<Vec<_>>().join(",");
+    assert_eq!(json(&["generate", "models/sample-decoder", "--ids", &ids, "--tokens", "20"])["ids"], made["ids"]);
+}
+
+#[test]
+fn draws_repeat_under_a_seed_and_a_text_is_stopped_at() {
+    let warm = ["--tokens", "24", "--temperature", "0.9", "--top-k", "40", "--top-p", "0.95", "--repetition-penalty", "1.2"];
+    let drawn = |seed: &'static str| json(&with(&[&warm[..], &["--seed", seed]].concat()))["ids"].clone();
+    assert_eq!(drawn("5"), drawn("5"));
+    assert_ne!(drawn("5"), drawn("6"));
+    let whole = json(&with(&["--tokens", "24"]));
+    let whole = whole["text"].as_str().expect("a text");
+    let stop: String = whole.chars().skip(12).take(3).collect();
+    let arguments: Vec<&str> = [&MODEL[..], &["--tokens", "24", "--stop", "nowhere at all", "--stop", &stop]].concat();
+    let made = json(&arguments);
+    assert_eq!((made["text"].as_str(), made["end"].as_str()), (whole.find(&stop).map(|at| &whole[..at]), Some("text")), "{made}");
+    assert_eq!(made["ended_by"], stop.as_str());
+}
+
+#[test]
+fn generation_is_the_same_on_vulkan() {
+    let line = with(&["--tokens", "12", "--device", "vulkan:0"]);
+    let output = tectum(&line);
+    if output.status.code() == Some(4) {
+        println!("skipped: generation on vulkan:0: {}", text(&output.stderr));
+        return;
+    }
+    assert_eq!(json(&line)["ids"], json(&with(&["--tokens", "12"]))["ids"]);
+}
+
+#[test]
+fn a_decoder_is_shown_with_what_it_takes() {
+    let shown = text(&tectum(&["inspect", "models/sample-decoder"]).stdout);
+    for needed in [
+        "decoder of the llama family (models/sample-decoder)",
+        "119104 (its scores are read from the table of tokens)",
+        "2 of width 64, 4 heads of 16, 2 of keys and values, middle 160 (silu)",
+        "512; 0 ends a text",
+        "at most 512 tokens, 0.5 kB of keys and values each",
+        "F16 238.2 kB",
+    ] {
+        assert!(shown.contains(needed), "{needed}: {shown}");
+    }
+    let inspection = json(&["inspect", "models/sample-decoder"]);
+    let found = ["/kind", "/family", "/kv_heads", "/tied", "/cache_bytes_per_token", "/tokenizer", "/end_tokens", "/unused"];
+    let found = found.map(|path| inspection.pointer(path).cloned().unwrap_or_default());
+    assert_eq!(Value::from(found.to_vec()), serde_json::json!(["decoder", "llama", 2, true, 512, true, [0], []]), "{inspection}");
+}
+
+#[test]
+fn mistakes_get_one_line_and_an_exit_code() {
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["generate", "models/sample-decoder"], 2, "required arguments were not provided"),
+        (&["generate", "models/sample-decoder", "a", "--ids", "1"], 2, "cannot be used with"),
+        (&["generate", "models/sample-decoder", "--ids", "1,x"], 2, "invalid value 'x'"),
+        (&["generate", "models/sample-decoder", ""], 2, "no tokens; a context begins with one at least"),
+        (&["generate", "models/sample-decoder", "--ids", "1,512"], 2, "token 512; the model has 512"),
+        (&["generate", "models/sample-decoder", "a", "--temperature", "nan"], 2, "temperature NaN"),
+        (&["generate", "models/sample-decoder", "a", "--top-p", "0"], 2, "top-p 0;"),
+        (&["generate", "models/sample-decoder", "a", "--stop", ""], 2, "texts to stop at are not empty"),
+        (&["generate", "models/sample-decoder", "a", "--device", "vulkan:99"], 4, "device vulkan:99"),
+        (&["generate", "models/sample-encoder", "a"], 4, "model_type \"bert\""),
+        (&["generate", "models/nowhere", "--ids", "1"], 7, "models/nowhere/config.json"),
+        (&["embed", "models/sample-decoder", "a"], 4, "model_type \"llama\""),
+    ];
+    for (line, code, message) in cases {
+        let output = tectum(line);
+        let told = text(&output.stderr);
+        assert!(told.contains(message) && output.status.code() == Some(*code), "{line:?}: {:?} {told}", output.status.code());
+        assert!(output.stdout.is_empty(), "{line:?}: {}", text(&output.stdout));
+    }
+    let long = vec!["1"; 600].join(",");
+    let told = text(&tectum(&["generate", "models/sample-decoder", "--ids", &long]).stderr);
+    assert!(told.contains("600 tokens after 0; the context has room for 512"), "{told}");
+}

@@ -1,0 +1,110 @@
+//! `tectum train` and what `tectum inspect` shows of a twin.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tectum_models::body::rig::{Rig, RigParameters};
+use tectum_models::body::{Body, Start};
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("tectum-train-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        Self(folder)
+    }
+
+    fn tectum(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tectum"));
+        command.current_dir(&self.0).args(line.split_whitespace()).stdin(Stdio::null()).output().expect("it starts")
+    }
+
+    fn text(&self, line: &str) -> String {
+        let output = self.tectum(line);
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Writes a recording of the simulated rig with a sensor jump in every hundred rows.
+fn record(path: &Path, rows: usize) {
+    let mut rig = Rig::new(RigParameters::default(), Start::Hanging).expect("a rig");
+    let mut text = "la_position,pend_velocity,pend_position,cmd_volts,elapsed\n".to_owned();
+    let (mut seen, mut command) = ([0.0f32; 4], 0.0f32);
+    for row in 0..rows {
+        rig.observe(&mut seen);
+        let angle = if row % 100 == 50 { seen[3] - 150.0 } else { seen[3] };
+        text += &format!("{},{},{angle},{command},40\n", seen[0], seen[2]);
+        if row % 5 == 0 {
+            command = 2.0 * (row as f32 * 0.37).sin() + 0.8 * seen[0];
+        }
+        rig.step(&[command]);
+    }
+    std::fs::write(path, text).expect("writable");
+}
+
+#[test]
+fn a_recording_is_identified_and_trained_from_and_the_twin_inspected() {
+    let place = Place::new("whole");
+    record(&place.0.join("made.csv"), 5000);
+    let shown = place.text("train rig made.csv");
+    for part in ["5000 rows, 100 sensor jumps", "servo_gain", "pole_damping", "standard error", "servo: R2", "windows of 0.8 s"] {
+        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+    }
+    let found: serde_json::Value = serde_json::from_str(&place.text("train rig made.csv --json")).expect("json");
+    let length = found["estimates"].as_array().expect("a list").iter().find(|estimate| estimate["name"] == "length").expect("listed");
+    assert!(found["servo_r2"].as_f64().expect("a number") > 0.99, "{found}");
+    assert!((length["value"].as_f64().expect("a number") - 0.17).abs() < 0.005, "{length}");
+
+    let shown = place.text("train twin made.csv -o twin.safetensors --members 2 --hidden 16,16 --steps 400 --energy 0.1 --plot curve.png");
+    for part in ["100 sensor jumps", "held out", "twin.safetensors written"] {
+        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+    }
+    assert!(std::fs::read(place.0.join("curve.png")).expect("drawn").starts_with(b"\x89PNG"));
+    let shown = place.text("inspect twin.safetensors");
+    assert!(shown.contains("2 networks of 16-16 tanh over 4 rows") && !shown.contains("persistence"), "{shown}");
+    let shown = place.text("inspect twin.safetensors --data made.csv");
+    for part in ["identified physics", "constant velocity", "persistence", "10 steps", "2 deviations", "without a jump"] {
+        assert!(shown.contains(part), "{part:?} is not in\n{shown}");
+    }
+    let found: serde_json::Value = serde_json::from_str(&place.text("inspect twin.safetensors --data made.csv --json")).expect("json");
+    assert_eq!(found["inspection"]["jumps"], 100);
+    let median = |method: &str| {
+        let rows = found["inspection"]["one_step"].as_array().expect("a list");
+        let row = rows.iter().find(|row| row["method"] == method && row["channel"] == "pend_position").expect("listed");
+        row["median"].as_f64().expect("a number")
+    };
+    assert!(median("twin") < median("constant_velocity") && median("constant_velocity") < median("persistence"), "{found}");
+}
+
+#[test]
+fn mistakes_leave_no_twin() {
+    let place = Place::new("mistakes");
+    record(&place.0.join("short.csv"), 400);
+    std::fs::write(place.0.join("broken.csv"), "la_position,pend_velocity\n0,0\n").expect("writable");
+    std::fs::write(place.0.join("none.safetensors"), "not at all").expect("writable");
+    for (line, code, message) in [
+        ("train twin missing.csv -o t.safetensors", 7, "missing.csv"),
+        ("train twin broken.csv -o t.safetensors", 3, "broken.csv: line 1: column pend_position is missing"),
+        ("train twin short.csv -o t.safetensors", 3, "short.csv: the recording has"),
+        ("train twin short.csv -o t.safetensors --huber=-1", 2, "--huber is -1"),
+        ("train twin short.csv -o t.safetensors --members 0", 2, "0 is not in 1..=32"),
+        ("train rig broken.csv", 3, "broken.csv: line 1"),
+        ("inspect none.safetensors", 3, "none.safetensors: not a safetensors file"),
+        ("inspect missing.safetensors", 7, "missing.safetensors"),
+        ("inspect short.csv --data short.csv", 2, "--data: only a twin"),
+    ] {
+        let output = place.tectum(line);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(message) && output.status.code() == Some(code), "{line}: {:?} {stderr}", output.status.code());
+        assert!(!place.0.join("t.safetensors").exists(), "{line} left a file");
+    }
+}

@@ -1,0 +1,187 @@
+//! Gymnasium's `Acrobot-v1`: two links of which only the joint between them is driven.
+
+use std::f64::consts::PI;
+
+use tectum::{Error, Result};
+
+use super::uniform::Uniform;
+use super::{ActionChannel, Body, BodySpec, ChannelKind, ObservationChannel, Start, Step, Upright, applied_action, check_state, wrapped_rad};
+
+const GRAVITY: f64 = 9.8;
+const DT_S: f64 = 0.2;
+/// Both links: mass, length, centre of mass, moment of inertia.
+const LINK_KG: f64 = 1.0;
+const LINK_M: f64 = 1.0;
+const CENTRE_M: f64 = 0.5;
+const INERTIA: f64 = 1.0;
+const SPEED_LIMITS: [f64; 2] = [4.0 * PI, 9.0 * PI];
+const TORQUE_NM: f32 = 1.0;
+
+/// The plant `Acrobot-v1`.
+///
+/// With θ₁ from hanging and θ₂ between the links: d₁ = m c² + m(l² + c² + 2lc cos θ₂) + 2I, d₂ = m(c² + lc cos θ₂) + I,
+/// φ₂ = m c g cos(θ₁ + θ₂ − π/2), φ₁ = −m l c θ̇₂² sin θ₂ − 2m l c θ̇₂θ̇₁ sin θ₂ + (m c + m l) g cos(θ₁ − π/2) + φ₂,
+/// θ̈₂ = (τ + d₂/d₁ φ₁ − m l c θ̇₁² sin θ₂ − φ₂)/(m c² + I − d₂²/d₁), θ̈₁ = −(d₂ θ̈₂ + φ₁)/d₁; one Runge-Kutta step of
+/// order 4, then angles come round and speeds are held to 4π and 9π.
+///
+/// The reward is −1 a step, 0 for the one that brings the tip a link's length above the base, which terminates; Gymnasium truncates after 500.
+/// State: θ₁, θ₂ (rad), θ̇₁, θ̇₂ (rad/s). Torques between Gymnasium's −1, 0 and 1 N m are applied as they are. The observation counts the first
+/// angle from upright.
+///
+/// # Source
+/// Gymnasium 1.x, `classic_control/acrobot.py`, dynamics of Sutton's book. Starts have its distribution (±0.1 in each number), not its generator.
+pub struct Acrobot {
+    spec: BodySpec,
+    x: [f64; 4],
+}
+
+impl Acrobot {
+    /// Makes the plant, standing at its start for seed 0.
+    ///
+    /// # Errors
+    /// A start other than random, which is near hanging.
+    pub fn new(start: Start) -> Result<Self> {
+        if start != Start::Random {
+            return Err(Error::invalid("acrobot: start \"hanging\" is what its random start is near; known: random"));
+        }
+        let mut acrobot = Self { spec: spec(), x: [0.0; 4] };
+        acrobot.reset(0);
+        Ok(acrobot)
+    }
+}
+
+fn spec() -> BodySpec {
+    let angle = |name| {
+        let kind = ChannelKind::Angle { rad_per_unit: 1.0 };
+        ObservationChannel { name, unit: "rad", kind, low: -PI as f32, high: PI as f32, scale: 1.0 }
+    };
+    let speed = |name, limit: f64| {
+        let limit = limit as f32;
+        ObservationChannel { name, unit: "rad/s", kind: ChannelKind::Linear, low: -limit, high: limit, scale: limit / 4.0 }
+    };
+    BodySpec {
+        name: "acrobot",
+        dt_s: DT_S,
+        observation: vec![angle("angle"), angle("elbow"), speed("speed", SPEED_LIMITS[0]), speed("elbow_speed", SPEED_LIMITS[1])],
+        action: vec![ActionChannel { name: "torque", unit: "N m", low: -TORQUE_NM, high: TORQUE_NM, discrete: false }],
+        safe_action: vec![0.0],
+    }
+}
+
+/// The rates of the four numbers of the state under a torque.
+fn rates([first, second, first_speed, second_speed]: [f64; 4], torque: f64) -> [f64; 4] {
+    let (sin, cos) = second.sin_cos();
+    let d1 = LINK_KG * CENTRE_M.powi(2) + LINK_KG * (LINK_M.powi(2) + CENTRE_M.powi(2) + 2.0 * LINK_M * CENTRE_M * cos) + INERTIA + INERTIA;
+    let d2 = LINK_KG * (CENTRE_M.powi(2) + LINK_M * CENTRE_M * cos) + INERTIA;
+    let phi2 = LINK_KG * CENTRE_M * GRAVITY * (first + second - PI / 2.0).cos();
+    let phi1 = -LINK_KG * LINK_M * CENTRE_M * second_speed.powi(2) * sin
+        - 2.0 * LINK_KG * LINK_M * CENTRE_M * second_speed * first_speed * sin
+        + (LINK_KG * CENTRE_M + LINK_KG * LINK_M) * GRAVITY * (first - PI / 2.0).cos()
+        + phi2;
+    let second_rate = (torque + d2 / d1 * phi1 - LINK_KG * LINK_M * CENTRE_M * first_speed.powi(2) * sin - phi2)
+        / (LINK_KG * CENTRE_M.powi(2) + INERTIA - d2.powi(2) / d1);
+    let first_rate = -(d2 * second_rate + phi1) / d1;
+    [first_speed, second_speed, first_rate, second_rate]
+}
+
+/// One step of the classical Runge-Kutta method of order 4.
+fn advanced(x: [f64; 4], torque: f64, dt: f64) -> [f64; 4] {
+    let along = |rate: [f64; 4], dt: f64| std::array::from_fn(|i| x[i] + dt * rate[i]);
+    let k1 = rates(x, torque);
+    let k2 = rates(along(k1, dt / 2.0), torque);
+    let k3 = rates(along(k2, dt / 2.0), torque);
+    let k4 = rates(along(k3, dt), torque);
+    std::array::from_fn(|i| x[i] + dt / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]))
+}
+
+/// An angle in [−π, π] by whole turns, as Gymnasium wraps it: one that lies in it already keeps its bits.
+fn come_round(mut angle: f64) -> f64 {
+    while angle > PI {
+        angle -= 2.0 * PI;
+    }
+    while angle < -PI {
+        angle += 2.0 * PI;
+    }
+    angle
+}
+
+impl Body for Acrobot {
+    fn spec(&self) -> &BodySpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: u64) {
+        let mut uniform = Uniform::new(seed);
+        self.x = std::array::from_fn(|_| uniform.within(0.1));
+    }
+
+    fn scatter(&mut self, seed: u64) {
+        let mut uniform = Uniform::new(seed);
+        self.x = [PI, PI, SPEED_LIMITS[0], SPEED_LIMITS[1]].map(|bound| uniform.within(bound));
+    }
+
+    fn observe(&self, observation: &mut [f32]) {
+        let [first, second, first_speed, second_speed] = self.x;
+        observation.copy_from_slice(&[wrapped_rad(first + PI) as f32, wrapped_rad(second) as f32, first_speed as f32, second_speed as f32]);
+    }
+
+    fn step(&mut self, action: &[f32]) -> Step {
+        let (torque, refused) = applied_action(&self.spec, action);
+        let [first, second, first_speed, second_speed] = advanced(self.x, torque, DT_S);
+        let held = |speed: f64, limit: f64| speed.clamp(-limit, limit);
+        self.x = [come_round(first), come_round(second), held(first_speed, SPEED_LIMITS[0]), held(second_speed, SPEED_LIMITS[1])];
+        let terminated = -self.x[0].cos() - (self.x[1] + self.x[0]).cos() > 1.0;
+        Step { reward: if terminated { 0.0 } else { -1.0 }, terminated, refused }
+    }
+
+    /// The angle of the line from the base to the tip.
+    fn upright_angle_rad(&self) -> f64 {
+        let [first, second, ..] = self.x;
+        let (across, up) = (first.sin() + (first + second).sin(), -first.cos() - (first + second).cos());
+        wrapped_rad(across.atan2(up))
+    }
+
+    fn state(&self) -> Vec<f64> {
+        self.x.to_vec()
+    }
+
+    fn set_state(&mut self, state: &[f64]) -> Result<()> {
+        self.x = check_state("acrobot", state)?;
+        Ok(())
+    }
+
+    fn assimilate(&mut self, observation: &[f32]) {
+        let seen: [f64; 4] = std::array::from_fn(|i| f64::from(observation[i]));
+        self.x = [wrapped_rad(seen[0] - PI), seen[1], seen[2], seen[3]];
+    }
+
+    fn upright(&self) -> Upright {
+        Upright { state: vec![PI, 0.0, 0.0, 0.0], state_step: vec![1e-5; 4], action_step: TORQUE_NM }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kinetic and potential energy of the free links.
+    fn energy([first, second, first_speed, second_speed]: [f64; 4]) -> f64 {
+        let (m, l, c) = (LINK_KG, LINK_M, CENTRE_M);
+        let both = first_speed + second_speed;
+        let kinetic = 0.5 * (m * c * c + INERTIA) * first_speed.powi(2)
+            + 0.5 * m * (l * l * first_speed.powi(2) + c * c * both.powi(2) + 2.0 * l * c * first_speed * both * second.cos())
+            + 0.5 * INERTIA * both.powi(2);
+        kinetic - m * GRAVITY * (c * first.cos() + l * first.cos() + c * (first + second).cos())
+    }
+
+    /// What the exact flow keeps, short steps of order 4 keep but for their error.
+    #[test]
+    fn the_equations_keep_the_energy_of_the_free_links() {
+        let mut x = [1.2, -0.7, 0.4, 0.9];
+        let before = energy(x);
+        for _ in 0..1000 {
+            x = advanced(x, 0.0, 1e-3);
+        }
+        assert!((energy(x) - before).abs() < 1e-9 * before.abs(), "{before} became {}", energy(x));
+    }
+}

@@ -1,0 +1,430 @@
+//! Finding the rig's constants in a recording.
+//!
+//! Two fits of least squares, each of few constants. **Servo**: from sample to sample the cart moves as a saturating velocity servo with a
+//! dead band and a lag would, of commands that act a little before their row's sample; intervals near the stops are left out. **Pole**: in
+//! windows of 0.8 s clear of the stops and without a sensor jump the whole rig runs under the recorded commands from a start that each window
+//! may choose, and its
+//! angles are held against the recorded ones; length and damping are common to all windows. Residuals of the angle beyond
+//! [`OUTLIER_DEG`] weigh as their root, so that what the sensor makes up does not rule.
+//!
+//! Errors are standard errors over clusters, of 4 s for the servo and of a window for the pole, so they hold for residuals that hang together;
+//! they do not hold what the model leaves out. See `docs/decisions/0002-the-rig.md` and `docs/twin.md`.
+
+use rayon::prelude::*;
+use serde::Serialize;
+use tectum::{Error, Result};
+
+use super::dynamics::Motion;
+use super::{M_PER_IN, RigParameters};
+use crate::least_squares::{Fit, fit, solve};
+use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording, wrapped_deg};
+
+/// Rows of a cluster of the servo's residuals.
+const SERVO_CLUSTER: usize = 100;
+/// How far from the stops an interval must be, inches.
+const CLEAR_OF_STOPS_IN: f64 = 0.3;
+/// Rows of a window.
+const WINDOW: usize = 21;
+/// A residual of an angle beyond this weighs less, degrees.
+pub const OUTLIER_DEG: f64 = 5.0;
+/// A window that is met worse than this from the best of its starts shows something else than a swinging pole, degrees rms.
+pub const UNEXPLAINED_DEG: f64 = 15.0;
+/// Rows of a window that its start is suited to first.
+const FIRST_ROWS: usize = 5;
+/// Steps of Gauss and Newton that a window takes to its start.
+const START_STEPS: usize = 20;
+/// The fewest windows that tell anything.
+const LEAST_WINDOWS: usize = 10;
+
+/// A constant that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// Name, as in [`RigParameters`].
+    pub name: &'static str,
+    /// Unit.
+    pub unit: &'static str,
+    /// The constant.
+    pub value: f64,
+    /// Its standard error.
+    pub error: f64,
+}
+
+/// What the rig does in the rows after one, `ahead` of them, under the recorded commands: position of the cart (in), speed of the pole (deg/s) and
+/// its angle (deg). It starts as suits the last `rows` rows best; with fewer than 2 nothing is known of the speed.
+pub fn forecast(parameters: &RigParameters, recording: &RigRecording, row: usize, rows: usize, ahead: usize) -> Vec<[f64; 3]> {
+    let mut window = Window::new(recording, row + 1 - rows..row + 1);
+    window.settle(parameters);
+    let mut motion = window.motion();
+    let step = |motion: Motion, row: usize| {
+        let (seconds, lead) = (recording.elapsed_ms[row] / 1000.0, parameters.dt_s - parameters.delay_s);
+        let heard = parameters.advance(motion, recording.cmd_volts[row - 1], seconds - lead.min(seconds));
+        parameters.advance(heard, recording.cmd_volts[row], lead.min(seconds))
+    };
+    (row + 2 - rows..row + 1).for_each(|row| motion = step(motion, row));
+    // The cart was seen; the pole's angle too, but its start was fitted to more than the last reading.
+    motion[0] = recording.la_position_in[row] * M_PER_IN;
+    let mut following = Vec::with_capacity(ahead);
+    for next in row + 1..row + 1 + ahead {
+        motion = step(motion, next);
+        following.push([motion[0] / M_PER_IN, motion[3].to_degrees(), wrapped_deg(motion[2].to_degrees())]);
+    }
+    following
+}
+
+/// What a recording tells of the rig.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Identification {
+    /// The rig with the constants that were found.
+    pub parameters: RigParameters,
+    /// The constants with their errors.
+    pub estimates: Vec<Estimate>,
+    /// Intervals that the servo was fitted to.
+    pub intervals: usize,
+    /// Part of the variance of the intervals' velocity that the servo explains.
+    pub servo_r2: f64,
+    /// Root of the mean squared error of that velocity, inches per second.
+    pub servo_rms_in_per_s: f64,
+    /// Windows that the pole was fitted to.
+    pub windows: usize,
+    /// Windows that were dropped, since from no start they are met to [`UNEXPLAINED_DEG`] rms.
+    pub dropped: usize,
+    /// Root of the mean squared error of the angle, and the median of its size, degrees.
+    pub pole_deg: [f64; 2],
+}
+
+/// Finds the servo's and the pole's constants; what a recording does not show (masses, travel) stays as it is by default.
+///
+/// `progress` is told what is being fitted.
+///
+/// # Errors
+/// `Data` for a recording with too few rows clear of the stops, or too few windows without sensor jumps.
+pub fn identify(recording: &RigRecording, mut progress: impl FnMut(&'static str)) -> Result<Identification> {
+    progress("servo");
+    let mut parameters = RigParameters::default();
+    let servo = Servo::new(recording, &parameters)?;
+    let steps = [1e-4, 1e-5, 1e-4, 1e-6, 1e-6];
+    let found = fit(&servo_values(&parameters), &steps, |values| servo.residuals(values))?;
+    set_servo(&mut parameters, &found.values);
+    let (intervals, servo_r2, servo_rms) = servo.quality(&found);
+
+    progress("pole");
+    let mut pole = Pole::new(recording, &parameters)?;
+    let start = [parameters.dynamics.length_m, parameters.dynamics.pole_damping_per_s];
+    let first = fit(&start, &[1e-4, 1e-3], |values| pole.residuals(values))?;
+    let dropped = pole.drop_unexplained(&first.values)?;
+    let swing = fit(&first.values, &[1e-4, 1e-3], |values| pole.residuals(values))?;
+    [parameters.dynamics.length_m, parameters.dynamics.pole_damping_per_s] = [swing.values[0], swing.values[1]];
+    let pole_deg = pole.quality(&swing.values);
+
+    let names = [
+        ("servo_gain", "in/s/V"),
+        ("servo_dead_band", "V"),
+        ("servo_limit", "in/s"),
+        ("servo_lag", "s"),
+        ("command_lead", "s"),
+        ("length", "m"),
+        ("pole_damping", "1/s"),
+    ];
+    let values = found.values.iter().zip(&found.errors).chain(swing.values.iter().zip(&swing.errors));
+    let estimates = names.into_iter().zip(values).map(|((name, unit), (value, error))| Estimate { name, unit, value: *value, error: *error });
+    Ok(Identification {
+        parameters,
+        estimates: estimates.collect(),
+        intervals,
+        servo_r2,
+        servo_rms_in_per_s: servo_rms,
+        windows: pole.windows.len(),
+        dropped,
+        pole_deg,
+    })
+}
+
+/// Gain, dead band, limit, lag, and how long before its row's sample a command acts.
+fn servo_values(parameters: &RigParameters) -> [f64; 5] {
+    let p = parameters;
+    [p.servo_gain_in_per_s_per_v, p.servo_dead_band_v, p.servo_limit_in_per_s, p.servo_lag_s, p.dt_s - p.delay_s]
+}
+
+fn set_servo(parameters: &mut RigParameters, values: &[f64]) {
+    parameters.servo_gain_in_per_s_per_v = values[0];
+    parameters.servo_dead_band_v = values[1];
+    parameters.servo_limit_in_per_s = values[2];
+    parameters.servo_lag_s = values[3].max(0.002);
+    parameters.delay_s = (parameters.dt_s - values[4]).clamp(0.0, parameters.dt_s);
+}
+
+/// The intervals between samples that a servo is held against.
+struct Servo {
+    /// Of each interval: its command, the next one, its length, how far the cart moved, whether it counts.
+    intervals: Vec<(f64, f64, f64, f64, bool)>,
+}
+
+impl Servo {
+    fn new(recording: &RigRecording, parameters: &RigParameters) -> Result<Self> {
+        let position = &recording.la_position_in;
+        let is_clear = |row: usize| position[row].abs() < parameters.travel_in - CLEAR_OF_STOPS_IN;
+        let interval = |row: usize| {
+            let volts = &recording.cmd_volts;
+            let counts = row > 1 && is_clear(row - 1) && is_clear(row);
+            (volts[row - 1], volts[row], recording.elapsed_ms[row] / 1000.0, position[row] - position[row - 1], counts)
+        };
+        let servo = Self { intervals: (1..recording.len()).map(interval).collect() };
+        match servo.intervals.iter().filter(|interval| interval.4).count() {
+            count if count < SERVO_CLUSTER => {
+                Err(Error::data(format!("the recording has {count} intervals clear of the stops; at least {SERVO_CLUSTER} are needed")))
+            }
+            _ => Ok(servo),
+        }
+    }
+
+    /// What the servo's mean velocity is short of the recorded one, in inches per second.
+    fn residuals(&self, values: &[f64]) -> Vec<Vec<f64>> {
+        let mut parameters = RigParameters::default();
+        set_servo(&mut parameters, values);
+        let lag = parameters.servo_lag_s;
+        let (mut velocity, mut residuals) = (0.0, Vec::new());
+        for (row, &(before, after, seconds, moved, counts)) in self.intervals.iter().enumerate() {
+            if row % SERVO_CLUSTER == 0 {
+                residuals.push(Vec::new());
+            }
+            let lead = values[4].clamp(0.0, seconds);
+            let mut distance = 0.0;
+            for (command, time) in [(before, seconds - lead), (after, lead)] {
+                let target = parameters.commanded_velocity(command) / M_PER_IN;
+                let rest = (velocity - target) * (-time / lag).exp();
+                distance += target * time + lag * (velocity - target - rest);
+                velocity = target + rest;
+            }
+            let residual = if counts { (distance - moved) / seconds } else { 0.0 };
+            residuals.last_mut().into_iter().for_each(|cluster| cluster.push(residual));
+        }
+        residuals
+    }
+
+    /// Intervals that count, R², rms.
+    fn quality(&self, fit: &Fit) -> (usize, f64, f64) {
+        let velocities: Vec<f64> = self.intervals.iter().filter(|interval| interval.4).map(|(_, _, seconds, moved, _)| moved / seconds).collect();
+        let count = velocities.len() as f64;
+        let mean = velocities.iter().sum::<f64>() / count;
+        let variance = velocities.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+        (velocities.len(), 1.0 - fit.sum / variance, (fit.sum / count).sqrt())
+    }
+}
+
+/// A stretch of the recording in which every angle can be trusted.
+#[derive(Clone)]
+struct Window {
+    angles_deg: Vec<f64>,
+    /// Commands from the window's first row on.
+    commands: Vec<f64>,
+    seconds: Vec<f64>,
+    /// Where the cart was, and its velocity before the first row (m/s).
+    position_m: Vec<f64>,
+    velocity: f64,
+    /// Angle (rad) and speed (rad/s) that the window starts with.
+    start: [f64; 2],
+}
+
+struct Pole {
+    windows: Vec<Window>,
+    servo: RigParameters,
+}
+
+impl Pole {
+    fn new(recording: &RigRecording, servo: &RigParameters) -> Result<Self> {
+        let is_trusted = |row: usize| {
+            let is_seen = recording.angle_is_valid[row] && recording.pend_position_deg[row] != DEAD_ZONE_DEG;
+            is_seen && recording.la_position_in[row].abs() < servo.travel_in - CLEAR_OF_STOPS_IN
+        };
+        let (mut windows, mut start) = (Vec::new(), 1);
+        while start + WINDOW <= recording.len() {
+            match (start - 1..start + WINDOW).rev().find(|row| !is_trusted(*row)) {
+                Some(row) => start = row + 2,
+                None => {
+                    windows.push(Window::new(recording, start..start + WINDOW));
+                    start += WINDOW - 1;
+                }
+            }
+        }
+        if windows.len() < LEAST_WINDOWS {
+            let count = windows.len();
+            let needed = format!("at least {LEAST_WINDOWS} are needed");
+            return Err(Error::data(format!("the recording has {count} stretches of {WINDOW} rows without sensor jumps; {needed}")));
+        }
+        Ok(Self { windows, servo: *servo })
+    }
+
+    /// What the rig's angles are off in each window from the start that suits it best, in degrees. Every search for one begins anew, so that
+    /// the same values give the same residuals.
+    fn residuals(&self, values: &[f64]) -> Vec<Vec<f64>> {
+        let parameters = self.parameters(values);
+        self.windows.par_iter().map(|window| window.clone().settle(&parameters).into_iter().map(softened).collect()).collect()
+    }
+
+    /// Drops the windows that a first fit leaves unexplained; how many.
+    fn drop_unexplained(&mut self, values: &[f64]) -> Result<usize> {
+        let (before, parameters) = (self.windows.len(), self.parameters(values));
+        self.windows.retain(|window| {
+            let off = window.clone().settle(&parameters);
+            rms(&off) <= UNEXPLAINED_DEG
+        });
+        match self.windows.len() {
+            count if count < LEAST_WINDOWS => {
+                Err(Error::data(format!("a swinging pole explains {count} of {before} stretches; at least {LEAST_WINDOWS} are needed")))
+            }
+            count => Ok(before - count),
+        }
+    }
+
+    fn parameters(&self, values: &[f64]) -> RigParameters {
+        let mut parameters = self.servo;
+        parameters.dynamics.length_m = values[0].max(0.02);
+        parameters.dynamics.pole_damping_per_s = values[1];
+        parameters
+    }
+
+    fn quality(&self, values: &[f64]) -> [f64; 2] {
+        let parameters = self.parameters(values);
+        let mut sizes: Vec<f64> = self.windows.iter().flat_map(|window| window.clone().settle(&parameters)).map(f64::abs).collect();
+        sizes.sort_unstable_by(f64::total_cmp);
+        [rms(&sizes), sizes[sizes.len() / 2]]
+    }
+}
+
+fn rms(sizes: &[f64]) -> f64 {
+    (sizes.iter().map(|size| size * size).sum::<f64>() / sizes.len() as f64).sqrt()
+}
+
+/// A residual whose square grows as its size only, beyond [`OUTLIER_DEG`] (Huber).
+fn softened(residual: f64) -> f64 {
+    let size = residual.abs();
+    if size <= OUTLIER_DEG { residual } else { (OUTLIER_DEG * (2.0 * size - OUTLIER_DEG)).sqrt().copysign(residual) }
+}
+
+impl Window {
+    fn new(recording: &RigRecording, rows: std::ops::Range<usize>) -> Self {
+        let first = rows.start;
+        let turned = wrapped_deg(recording.pend_position_deg[first + 1] - recording.pend_position_deg[first - 1]);
+        let apart = (recording.elapsed_ms[first] + recording.elapsed_ms[first + 1]) / 1000.0;
+        let cart_m_per_s = (recording.la_position_in[first] - recording.la_position_in[first - 1]) / recording.elapsed_ms[first] * 1000.0 * M_PER_IN;
+        Self {
+            angles_deg: recording.pend_position_deg[rows.clone()].to_vec(),
+            commands: recording.cmd_volts[rows.clone()].to_vec(),
+            seconds: recording.elapsed_ms[rows.clone()].iter().map(|ms| ms / 1000.0).collect(),
+            position_m: recording.la_position_in[rows].iter().map(|position| position * M_PER_IN).collect(),
+            velocity: cart_m_per_s,
+            start: [recording.pend_position_deg[first].to_radians(), (turned / apart).to_radians()],
+        }
+    }
+
+    fn motion(&self) -> Motion {
+        [self.position_m[0], self.velocity, self.start[0], self.start[1]]
+    }
+
+    /// What the angles of the first rows are off from a start, in degrees.
+    fn run(&self, parameters: &RigParameters, [angle, speed]: [f64; 2], rows: usize) -> Vec<f64> {
+        let mut motion: Motion = [self.position_m[0], self.velocity, angle, speed];
+        let lead = parameters.dt_s - parameters.delay_s;
+        let mut off = Vec::with_capacity(rows);
+        off.push(wrapped_deg(angle.to_degrees() - self.angles_deg[0]));
+        for row in 1..rows {
+            let lead = lead.min(self.seconds[row]);
+            // The cart is where it was seen, so that no error of the servo's runs it into a stop.
+            motion[0] = self.position_m[row - 1];
+            motion = parameters.advance(motion, self.commands[row - 1], self.seconds[row] - lead);
+            motion = parameters.advance(motion, self.commands[row], lead);
+            off.push(wrapped_deg(motion[2].to_degrees() - self.angles_deg[row]));
+        }
+        off
+    }
+
+    /// Moves the start to where the softened squares are least, and gives what the angles are off from there.
+    ///
+    /// Upright a pole falls to one side or the other by a hair, so the whole window has many minima: its first rows are suited first, then more.
+    fn settle(&mut self, parameters: &RigParameters) -> Vec<f64> {
+        let rows = self.angles_deg.len();
+        for first in (FIRST_ROWS..rows).step_by(FIRST_ROWS) {
+            self.suit(parameters, first);
+        }
+        self.suit(parameters, rows)
+    }
+
+    /// Gauss and Newton on the first rows, each step halved until it gains.
+    fn suit(&mut self, parameters: &RigParameters, rows: usize) -> Vec<f64> {
+        const STEP: f64 = 1e-6;
+        const HALVINGS: i32 = 6;
+        let sum = |off: &[f64]| off.iter().map(|r| softened(*r).powi(2)).sum::<f64>();
+        let mut off = self.run(parameters, self.start, rows);
+        for _ in 0..START_STEPS {
+            let moved = [[self.start[0] + STEP, self.start[1]], [self.start[0], self.start[1] + STEP]].map(|start| self.run(parameters, start, rows));
+            let (mut hessian, mut gradient) = ([0.0; 4], [0.0; 2]);
+            for (at, here) in off.iter().enumerate() {
+                // An outlier's weight is what its softened square grows by.
+                let weight = (OUTLIER_DEG / here.abs().max(OUTLIER_DEG)).min(1.0);
+                let slope: [f64; 2] = std::array::from_fn(|i| wrapped_deg(moved[i][at] - here) / STEP);
+                for i in 0..2 {
+                    gradient[i] += weight * slope[i] * here;
+                    (0..2).for_each(|j| hessian[2 * i + j] += weight * slope[i] * slope[j]);
+                }
+            }
+            let Some(step) = solve(&hessian, &gradient) else { break };
+            let before = sum(&off);
+            let tried = (0..HALVINGS).map(|half| {
+                let part = 0.5f64.powi(half);
+                let start = [self.start[0] - part * step[0], self.start[1] - part * step[1]];
+                (start, self.run(parameters, start, rows))
+            });
+            let Some((start, there)) = tried.into_iter().find(|(_, there)| sum(there) < before) else { break };
+            let gain = before - sum(&there);
+            (self.start, off) = (start, there);
+            if gain < 1e-10 * before {
+                break;
+            }
+        }
+        off
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Identification, identify};
+    use crate::body::rig::RigParameters;
+    use crate::rig_csv::simulated;
+
+    fn value(found: &Identification, name: &str) -> (f64, f64) {
+        let estimate = found.estimates.iter().find(|estimate| estimate.name == name).expect("named");
+        (estimate.value, estimate.error)
+    }
+
+    #[test]
+    fn the_constants_of_a_simulated_rig_are_found_within_their_errors() {
+        let mut parameters =
+            RigParameters { servo_gain_in_per_s_per_v: -3.7, servo_dead_band_v: 0.2, servo_limit_in_per_s: 9.0, delay_s: 0.022, ..RigParameters::default() };
+        (parameters.dynamics.length_m, parameters.dynamics.pole_damping_per_s) = (0.22, 0.5);
+        let found = identify(&simulated(parameters, 1500, 0.5), |_| {}).expect("enough rows");
+        let expected = [
+            ("servo_gain", -3.7, 0.02),
+            ("servo_dead_band", 0.2, 0.005),
+            ("servo_limit", 9.0, 0.05),
+            ("command_lead", 0.018, 3e-4),
+            ("length", 0.22, 2e-3),
+            ("pole_damping", 0.5, 0.06),
+        ];
+        for (name, wanted, tolerance) in expected {
+            let (value, error) = value(&found, name);
+            assert!((value - wanted).abs() < tolerance, "{name} is {value} ± {error}, made with {wanted}");
+        }
+        let (length, error) = value(&found, "length");
+        assert!((length - 0.22).abs() < 4.0 * error && error < 2e-3, "{length} ± {error}");
+        assert!(found.servo_r2 > 0.999 && found.pole_deg[0] < 1.0 && found.windows > 50, "{found:?}");
+    }
+
+    #[test]
+    fn a_recording_that_tells_too_little_is_refused() {
+        let short = simulated(RigParameters::default(), 50, 0.0);
+        assert!(identify(&short, |_| {}).expect_err("short").to_string().contains("intervals clear of the stops"));
+        let mut jumpy = simulated(RigParameters::default(), 1000, 0.0);
+        jumpy.angle_is_valid.iter_mut().step_by(10).for_each(|valid| *valid = false);
+        assert!(identify(&jumpy, |_| {}).expect_err("no stretch").to_string().contains("without sensor jumps"));
+    }
+}

@@ -1,0 +1,72 @@
+//! The rollout over a plant's own equations, for bodies that have them in f32 for devices.
+
+use std::sync::{Arc, LazyLock};
+
+use tectum::kernel::math;
+use tectum::kernel::native::{for_each_chunk, simd};
+use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
+
+use super::kernels::{finish, floats, words};
+
+/// Bodies with such equations.
+pub const PLANTS: [&str; 1] = ["pendulum"];
+/// Samples that the native twin rolls side by side.
+const LANES: usize = 16;
+/// A cost that is not finite, or greater.
+const MAX_COST: f32 = 1e9;
+
+static PENDULUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    let builder = Kernel::define("mppi_plant_pendulum").prelude(Prelude::Math);
+    let builder = builder.read("observation", DType::F32).read("u", DType::F32).write("costs", DType::F32);
+    let builder = floats(words(builder, &["samples", "horizon"]), &["terminal_multiplier", "energy_weight"]);
+    let body = [include_str!("../../../kernels/plant_pendulum.wgsl"), include_str!("../../../kernels/mppi_plant.wgsl")].concat();
+    finish(builder.body(body), pendulum)
+});
+
+/// The rollout kernel of a body.
+///
+/// # Errors
+/// `Unsupported` for a body without such equations, naming those that have them.
+pub fn plant_kernel(body: &str) -> Result<&'static Arc<Kernel>> {
+    match body {
+        "pendulum" => Ok(&PENDULUM),
+        _ => Err(Error::unsupported(format!("mppi has no equations of body {body} to roll out; known: {}", PLANTS.join(", ")))),
+    }
+}
+
+/// A value for each of the samples rolled side by side.
+type Lane = [f32; LANES];
+
+fn pendulum(call: &NativeCall<'_>) {
+    let (observation, u) = (call.read::<f32>(0), call.read::<f32>(1));
+    let (samples, horizon, terminal, energy_weight) = (call.size(0), call.size(1), call.f32(2), call.f32(3));
+    let threads = call.threads_for(16 * samples * horizon);
+    for_each_chunk(&mut call.write::<f32>(2)[..samples], LANES, threads, |block, costs| {
+        simd(
+            #[inline(always)]
+            || {
+                let (mut angle, mut speed, mut cost): (Lane, Lane, Lane) = ([observation[0]; LANES], [observation[1]; LANES], [0.0; LANES]);
+                for row in u[samples..].chunks_exact(samples).take(horizon) {
+                    let torques = &row[block * LANES..][..costs.len()];
+                    for (lane, torque) in torques.iter().enumerate() {
+                        cost[lane] += pendulum_cost(angle[lane], speed[lane], *torque);
+                        speed[lane] = (speed[lane] + (15.0 * math::sin_near(angle[lane]) + 3.0 * torque) * 0.05).clamp(-8.0, 8.0);
+                        angle[lane] += speed[lane] * 0.05;
+                    }
+                }
+                for (lane, total) in costs.iter_mut().enumerate() {
+                    let energy = speed[lane] * speed[lane] / 30.0 + math::cos_near(angle[lane]) - 1.0;
+                    let cost = cost[lane] + terminal * pendulum_cost(angle[lane], speed[lane], 0.0) + energy_weight * energy * energy;
+                    *total = if cost.is_finite() { cost.min(MAX_COST) } else { MAX_COST };
+                }
+            },
+        );
+    });
+}
+
+#[inline(always)]
+fn pendulum_cost(angle: f32, speed: f32, torque: f32) -> f32 {
+    let turn = std::f32::consts::TAU;
+    let angle = angle - turn * (angle / turn + 0.5).floor();
+    angle * angle + 0.1 * speed * speed + 0.001 * torque * torque
+}

@@ -1,0 +1,103 @@
+//! Coefficients of the cells of a row, which all its channels share: vectors run along Z.
+
+use super::super::super::layout::*;
+use super::super::super::shape::DYNAMICS;
+use super::super::super::waves::WAVES;
+use super::super::number;
+use super::{MOST_Z, Step, from_centre};
+
+/// Arguments of the logistic function of a cell: four decays, three diffusions and the coupling's weight twice, two plasticities.
+pub const GATES: usize = 10;
+/// Coefficients of the row's cells, each \[Z\].
+#[derive(Clone)]
+pub struct Coefficients {
+    pub decay: [[f32; MOST_Z]; 4],
+    pub mean_decay: [f32; MOST_Z],
+    /// Along X, Y and Z.
+    pub diffusion: [[f32; MOST_Z]; 3],
+    pub coupling: [f32; MOST_Z],
+    /// What is added to content, and to temporal channels.
+    pub push: [f32; MOST_Z],
+    pub swell: [f32; MOST_Z],
+}
+
+impl Default for Coefficients {
+    fn default() -> Self {
+        let none = [0.0; MOST_Z];
+        Self { decay: [none; 4], mean_decay: none, diffusion: [none; 3], coupling: none, push: none, swell: none }
+    }
+}
+
+impl Step<'_> {
+    /// Arguments of the logistic functions; tanh v is 2σ(2v) − 1.
+    #[inline(always)]
+    pub fn arguments(&self, column: &[f32], arguments: &mut [f32]) {
+        let nz = self.cells[2];
+        for (z, cell) in column.chunks_exact(self.channels).enumerate() {
+            let d = &cell[self.channels - DYNAMICS..];
+            let coupling = 0.5 * ((d[8] + d[9]) + (d[10] + d[11]));
+            let all = [d[0], d[1], d[2], d[3], 2.0 * d[4], 2.0 * d[5], 2.0 * d[6], coupling, d[12], d[13]];
+            all.into_iter().enumerate().for_each(|(gate, argument)| arguments[gate * nz + z] = argument);
+        }
+    }
+
+    /// Sine and cosine of each wave's angle at the row's first cell but for the part along Z.
+    fn waves_of_row(&self, px: usize, py: usize) -> [[f32; 2]; WAVES] {
+        let [nx, ny, nz] = self.cells;
+        std::array::from_fn(|wave| {
+            let table = &self.tables[2 * wave * (nx + ny + nz)..];
+            let rotated = |[s, c]: [f32; 2], at: usize| [s * table[2 * at + 1] + c * table[2 * at], c * table[2 * at + 1] - s * table[2 * at]];
+            let phase = [0, 1].map(|part| number(self.live, LIVE_PHASES + 2 * wave + part));
+            rotated(rotated(phase, px), nx + py)
+        })
+    }
+
+    /// Coefficients of the cells of a row, vectors running along Z.
+    #[inline(always)]
+    pub fn prepare(&self, [px, py]: [usize; 2], gates: &[f32], cells: &mut Coefficients) {
+        let [nx, ny, nz] = self.cells;
+        let gate = |index: usize| &gates[index * nz..][..nz];
+        let Coefficients { decay: decays, mean_decay, diffusion, coupling, push, swell } = cells;
+
+        let (retention, depth) = (self.control[CONTROL_RETENTION], number(self.live, LIVE_DECAY_DEPTH));
+        for (index, decay) in decays.iter_mut().enumerate() {
+            decay.iter_mut().zip(gate(index)).for_each(|(decay, gate)| *decay = retention * (1.0 - depth * (1.0 - gate)));
+        }
+        for (z, mean) in mean_decay.iter_mut().enumerate() {
+            *mean = 0.25 * ((decays[0][z] + decays[1][z]) + (decays[2][z] + decays[3][z]));
+        }
+        for (axis, diffusion) in diffusion.iter_mut().enumerate() {
+            let (base, depth) = (number(self.live, LIVE_DIFFUSION + axis), number(self.live, LIVE_DIFFUSION_DEPTH + axis));
+            diffusion.iter_mut().zip(gate(4 + axis)).for_each(|(diffusion, gate)| *diffusion = base + depth * (2.0 * gate - 1.0));
+        }
+        let most = number(self.live, LIVE_COUPLING);
+        for (((coupling, weight), first), second) in coupling.iter_mut().zip(gate(7)).zip(gate(8)).zip(gate(9)) {
+            *coupling = most * first * second * (2.0 * weight - 1.0) / 26.0;
+        }
+
+        let (push, swell) = (&mut push[..nz], &mut swell[..nz]);
+        swell.fill(0.0);
+        for (index, [sine, cosine]) in self.waves_of_row(px, py).into_iter().enumerate() {
+            let (table, _) = self.tables[2 * (index * (nx + ny + nz) + nx + ny)..].as_chunks::<2>();
+            swell.iter_mut().zip(table).for_each(|(wave, [sine_z, cosine_z])| *wave += sine * cosine_z + cosine * sine_z);
+        }
+        let height = self.control[CONTROL_DRIVE] * 0.2 * number(self.live, LIVE_WAVE);
+        swell.iter_mut().for_each(|wave| *wave *= height);
+
+        // What the error does: near the centres of regions only, but for a part that is everywhere.
+        let everywhere = self.control[CONTROL_ERROR_EVERYWHERE] + 0.2 * self.control[CONTROL_STRATEGIC_DRIVE];
+        push.iter_mut().zip(&*swell).for_each(|(push, swell)| *push = swell + everywhere);
+        let aside = from_centre(px, nx).max(from_centre(py, ny));
+        if aside <= 2 {
+            for (z, (push, along)) in push.iter_mut().zip(&self.from_centre).enumerate() {
+                let region = self.region([px, py, z]);
+                let farthest = aside.max(*along);
+                let mut here = everywhere;
+                for (reach, table) in [(1, CONTROL_NEAR), (2, CONTROL_FAR)] {
+                    here += if farthest <= reach { self.control[table + region] } else { 0.0 };
+                }
+                *push = swell[z] + here;
+            }
+        }
+    }
+}

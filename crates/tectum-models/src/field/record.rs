@@ -1,0 +1,139 @@
+//! The launches of a cycle, in three parts that one plan holds together or several plans hold apart.
+
+use std::ops::Range;
+
+use tectum::{DType, PlanBuilder, Result, View};
+
+use super::kernels::{ACT, EVOLVE, EVOLVE_BF16, PLACE, POOL, RECALL, SENSE, SIMILARITY};
+use super::layout::*;
+use super::shape::{REGIONS, Shape};
+use super::simulation::Options;
+use super::state::library_lengths;
+use super::storage::Storage;
+use super::waves::Waves;
+
+/// Patterns that a workgroup compares at once.
+const ROWS_PER_GROUP: usize = 16;
+
+/// What a field is made of, for recording.
+pub struct Source<'a> {
+    pub shape: &'a Shape,
+    pub options: &'a Options,
+    pub waves: &'a Waves,
+}
+
+/// What a field keeps beside its cells.
+#[derive(Clone, Copy)]
+pub struct Mind {
+    pub memory: View,
+    pub descriptor: View,
+    /// The library and its traits.
+    pub library: Option<[View; 2]>,
+}
+
+impl Mind {
+    /// The states of a plan.
+    pub fn states(plan: &mut PlanBuilder, source: &Source<'_>) -> Self {
+        let [library, traits] = library_lengths(source.shape, source.options.patterns);
+        let is_kept = source.options.patterns > 0;
+        Self {
+            memory: plan.state("memory", DType::F32, MEMORY_WORDS),
+            descriptor: plan.state("descriptor", DType::F32, source.descriptor_len()),
+            library: is_kept.then(|| [plan.state("library", DType::F32, library), plan.state("traits", DType::F32, traits)]),
+        }
+    }
+
+    /// The states one after the other.
+    pub fn views(&self) -> impl Iterator<Item = View> {
+        [self.memory, self.descriptor].into_iter().chain(self.library.into_iter().flatten())
+    }
+}
+
+/// What the step of some planes reads and writes.
+pub struct Evolution {
+    pub live: View,
+    pub control: View,
+    pub pull: View,
+    /// The planes before and after; with one more on either side unless they are all.
+    pub old: View,
+    pub new: View,
+    pub rows: View,
+    pub sites: View,
+}
+
+/// What the end of a cycle reads and writes.
+pub struct Action {
+    pub rows: View,
+    pub live: View,
+    pub control: View,
+    pub sites: View,
+    pub memory: View,
+    pub descriptor: View,
+    pub report: View,
+}
+
+impl Source<'_> {
+    /// Numbers of the regions' means, and of what is recalled by region.
+    pub fn descriptor_len(&self) -> usize {
+        REGIONS * self.shape.content()
+    }
+
+    /// Numbers of the means of the sites in so many planes along X.
+    pub fn sites_len(&self, planes: usize) -> usize {
+        let [_, y, z] = self.shape.sites();
+        planes / self.shape.block() * y * z * self.shape.content()
+    }
+
+    /// Numbers of the sums of the rows in so many planes along X.
+    pub fn rows_len(&self, planes: usize) -> usize {
+        planes * self.shape.cells()[1] * ROW_WORDS
+    }
+
+    /// Words of so many planes along X.
+    pub fn plane_words(&self, planes: usize) -> usize {
+        self.options.storage.words(planes * self.shape.elements() / self.shape.cells()[0])
+    }
+
+    /// Records recall, prediction, error, modulation and the place of the imprint; `pull` is written where there is a library.
+    pub fn sense(&self, plan: &mut PlanBuilder, live: View, mind: &Mind, sites: View, pull: Option<View>, control: View) -> Result<()> {
+        let [content, channels] = [self.shape.content(), self.shape.channels()].map(|number| number as u32);
+        let [sensors, motors] = [self.options.sensors, self.options.motors].map(|number| number as u32);
+        if let (Some([library, traits]), Some(pull)) = (mind.library, pull) {
+            let kept = self.options.patterns + ATTRACTORS;
+            let products = plan.temp(DType::F32, kept);
+            plan.launch(&SIMILARITY, &[mind.descriptor, library, traits, products], &[kept as u32, content], kept.div_ceil(ROWS_PER_GROUP) as u32)?;
+            let bound = [live, mind.descriptor, products, library, traits, mind.memory, pull];
+            plan.launch(&RECALL, &bound, &[self.options.patterns as u32, content, channels], 1)?;
+        }
+        plan.launch(&SENSE, &[live, mind.descriptor, mind.memory, control], &[sensors, motors, content, channels], 1)?;
+        let [sites_x, sites_y, sites_z] = self.shape.sites().map(|size| size as u32);
+        plan.launch(&PLACE, &[sites, control], &[sites_x, sites_y, sites_z, content, self.shape.block() as u32], 1)
+    }
+
+    /// Records the step of the planes of a range along X, and the means of their sites.
+    pub fn evolve(&self, plan: &mut PlanBuilder, planes: &Range<usize>, views: &Evolution) -> Result<()> {
+        let [nx, ny, nz] = self.shape.cells().map(|size| size as u32);
+        let [channels, block, content] = [self.shape.channels(), self.shape.block(), self.shape.content()].map(|number| number as u32);
+        let tables = plan.constant("waves", &self.waves.tables(self.shape));
+        let rows = planes.len() * self.shape.cells()[1];
+        let pooled = plan.temp(DType::F32, rows * self.shape.sites()[2] * self.shape.content());
+        let (evolve, old, new) = match self.options.storage {
+            Storage::F32 => (&EVOLVE, views.old, views.new),
+            Storage::Bf16 => (&EVOLVE_BF16, views.old.reinterpret(DType::U32), views.new.reinterpret(DType::U32)),
+        };
+        let bound = [old, views.live, views.control, tables, views.pull, new, views.rows, pooled];
+        let params = [nx, ny, nz, channels, self.options.boundary as u32, block, planes.start as u32, planes.len() as u32];
+        plan.launch(evolve, &bound, &params, rows as u32)?;
+        let groups = tectum::kernel::groups_for(views.sites.len());
+        plan.launch(&POOL, &[pooled, views.sites], &[planes.len() as u32, ny, nz, content, block], groups)
+    }
+
+    /// Records statistics, regions and motors.
+    pub fn act(&self, plan: &mut PlanBuilder, views: &Action) -> Result<()> {
+        let [nx, ny, nz] = self.shape.cells().map(|size| size as u32);
+        let numbers = [self.shape.content(), self.shape.channels(), self.shape.block(), self.options.motors];
+        let [content, channels, block, motors] = numbers.map(|number| number as u32);
+        let bound = [views.rows, views.live, views.control, views.sites, views.memory, views.descriptor, views.report];
+        plan.launch(&ACT, &bound, &[nx, ny, nz, content, channels, block, motors], 1)
+    }
+}

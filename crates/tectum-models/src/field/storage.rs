@@ -1,0 +1,97 @@
+//! How the elements of a field lie in memory.
+
+use serde::Serialize;
+
+use super::draw::hash;
+
+/// How the elements of a field lie in memory. All arithmetic is f32.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Storage {
+    /// As f32.
+    #[default]
+    F32,
+    /// As bf16, two in a word: half the memory and half the bytes of a cycle. What is kept is rounded up or down by chance, in proportion to
+    /// how near it is, so that changes far below a unit of the last place survive on average.
+    Bf16,
+}
+
+impl Storage {
+    /// Words that so many elements, an even number, take.
+    pub fn words(self, elements: usize) -> usize {
+        match self {
+            Storage::F32 => elements,
+            Storage::Bf16 => elements / 2,
+        }
+    }
+
+    /// The value that is kept of the one that an element gets in the cycle of a key.
+    #[inline(always)]
+    pub fn kept(self, value: f32, element: u32, key: [u32; 2]) -> f32 {
+        match self {
+            Storage::F32 => value,
+            Storage::Bf16 => f32::from_bits(by_chance(value, element, key)),
+        }
+    }
+
+    /// The words of elements; those of bf16 are rounded to the nearest.
+    pub fn pack(self, elements: &[f32]) -> Vec<f32> {
+        let nearest = |value: &f32| tectum::kernel::pack::to_bf16(value.to_bits());
+        match self {
+            Storage::F32 => elements.to_vec(),
+            Storage::Bf16 => elements.chunks_exact(2).map(|pair| f32::from_bits(nearest(&pair[0]) | nearest(&pair[1]) << 16)).collect(),
+        }
+    }
+
+    /// The elements of words.
+    pub fn unpack(self, words: Vec<f32>) -> Vec<f32> {
+        match self {
+            Storage::F32 => words,
+            Storage::Bf16 => {
+                let mut elements = vec![0.0; 2 * words.len()];
+                unpack(bytemuck::cast_slice(&words), &mut elements);
+                elements
+            }
+        }
+    }
+}
+
+/// The bits of a value rounded to bf16 by chance, the lower half of them 0. A sum that carries into the exponent rounds to the next power
+/// of two.
+#[inline(always)]
+pub fn by_chance(value: f32, element: u32, key: [u32; 2]) -> u32 {
+    let chance = hash(element, key).wrapping_mul(0x9e37_79b1) >> 16;
+    value.to_bits().wrapping_add(chance) & 0xffff_0000
+}
+
+/// The elements of words that hold two bf16 each.
+pub fn unpack(words: &[u32], elements: &mut [f32]) {
+    tectum::kernel::pack::unpack(tectum::kernel::pack::Half::Bf16, words, 0, elements);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_right_on_average_and_one_of_the_two_next_to_it() {
+        // 1 + 1/512 lies a quarter of the way from 1 to the next bf16, 1 + 1/128.
+        let value = 1.0 + 1.0 / 512.0;
+        let kept: Vec<f32> = (0..40_000).map(|element| Storage::Bf16.kept(value, element, [3, 4])).collect();
+        assert!(kept.iter().all(|kept| *kept == 1.0 || *kept == 1.0 + 1.0 / 128.0));
+        let up = kept.iter().filter(|kept| **kept > 1.0).count() as f64 / 40_000.0;
+        // Four standard errors of a quarter.
+        assert!((up - 0.25).abs() < 4.0 * (0.25f64 * 0.75 / 40_000.0).sqrt(), "{up} of them up");
+        assert_eq!(Storage::Bf16.kept(-0.5, 7, [1, 2]), -0.5);
+        let below_two = f32::from_bits(0x3fff_ffff);
+        assert!((0..100).all(|element| [1.992_187_5, 2.0].contains(&Storage::Bf16.kept(below_two, element, [9, 9]))));
+    }
+
+    #[test]
+    fn elements_come_back_as_they_were_packed() {
+        let elements = [1.0, -2.5, 0.0, 0.007_812_5];
+        assert_eq!(Storage::Bf16.unpack(Storage::Bf16.pack(&elements)), elements);
+        assert_eq!(Storage::F32.unpack(Storage::F32.pack(&[1.000_000_1])), [1.000_000_1]);
+        assert_eq!(Storage::Bf16.unpack(Storage::Bf16.pack(&[1.003, 1.005])), [1.0, 1.007_812_5]);
+    }
+}

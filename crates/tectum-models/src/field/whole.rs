@@ -1,0 +1,124 @@
+//! A field that is whole on one device: a cycle is one plan, two of them in turn over the same buffers.
+
+use tectum::{DType, Device, Executable, LaunchTime, Plan, PlanBuilder, PlanWork, Result, RunStats, View};
+
+use super::layout::*;
+use super::record::{Action, Evolution, Mind, Source};
+use super::state::State;
+use super::storage::Storage;
+
+/// A field on one device.
+pub struct Whole {
+    storage: Storage,
+    /// The plan from the first buffer to the second, and back.
+    cycles: [Executable; 2],
+    views: Views,
+    work: PlanWork,
+}
+
+/// The slots of a cycle's plan.
+#[derive(Clone, Copy)]
+struct Views {
+    live: View,
+    fields: [View; 2],
+    sites: View,
+    pull: View,
+    mind: Mind,
+    report: View,
+}
+
+impl Whole {
+    pub fn new(source: &Source<'_>, device: &Device) -> Result<Self> {
+        let (there, views) = record(source, false)?;
+        let work = there.work();
+        let there = there.compile(device)?;
+        let (back, _) = record(source, true)?;
+        let states: Vec<View> = views.fields.into_iter().chain([views.sites, views.pull]).chain(views.mind.views()).collect();
+        let buffers = states.iter().map(|view| there.state_buffer(*view)).collect::<Result<Vec<_>>>()?;
+        let shared: Vec<_> = states.into_iter().zip(&buffers).collect();
+        let back = back.compile_with(device, &shared)?;
+        Ok(Self { storage: source.options.storage, cycles: [there, back], views, work })
+    }
+
+    /// Runs a cycle on the words that the host writes.
+    pub fn tick(&mut self, cycle: u64, live: &[u32]) -> Result<RunStats> {
+        let run = &mut self.cycles[(cycle % 2) as usize];
+        run.input::<u32>(self.views.live).copy_from_slice(live);
+        run.run()
+    }
+
+    /// What a cycle reported.
+    pub fn report(&self, cycle: u64) -> &[f32] {
+        self.cycles[(cycle % 2) as usize].output(self.views.report)
+    }
+
+    pub fn trace(&mut self, cycle: u64) -> Result<Vec<LaunchTime>> {
+        self.cycles[(cycle % 2) as usize].trace()
+    }
+
+    pub fn work(&self) -> &PlanWork {
+        &self.work
+    }
+
+    pub fn code(&self) -> &[(String, u64)] {
+        self.cycles[0].code()
+    }
+
+    /// The state before a cycle.
+    pub fn state(&self, cycle: u64, seed: u64) -> Result<State> {
+        let (run, views) = (&self.cycles[0], &self.views);
+        let kept = |index: usize| views.mind.library.map_or(Ok(Vec::new()), |library| run.read_state(library[index]));
+        Ok(State {
+            cycle,
+            seed,
+            field: self.storage.unpack(run.read_state(views.fields[(cycle % 2) as usize])?),
+            memory: run.read_state(views.mind.memory)?,
+            sites: run.read_state(views.sites)?,
+            descriptor: run.read_state(views.mind.descriptor)?,
+            library: kept(0)?,
+            traits: kept(1)?,
+        })
+    }
+
+    pub fn set_state(&mut self, state: &State) -> Result<()> {
+        let (run, views) = (&mut self.cycles[0], &self.views);
+        run.write_state(views.fields[(state.cycle % 2) as usize], &self.storage.pack(&state.field))?;
+        run.write_state(views.sites, &state.sites)?;
+        write_mind(run, &views.mind, state)
+    }
+}
+
+/// Writes what a field keeps beside its cells.
+pub fn write_mind(run: &mut Executable, mind: &Mind, state: &State) -> Result<()> {
+    run.write_state(mind.memory, &state.memory)?;
+    run.write_state(mind.descriptor, &state.descriptor)?;
+    match mind.library {
+        Some([library, traits]) => {
+            run.write_state(library, &state.library)?;
+            run.write_state(traits, &state.traits)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Records a cycle from one buffer of the field to the other.
+fn record(source: &Source<'_>, is_back: bool) -> Result<(Plan, Views)> {
+    let mut plan = PlanBuilder::new("field");
+    let planes = 0..source.shape.cells()[0];
+    let views = Views {
+        live: plan.input("live", DType::U32, LIVE_WORDS),
+        fields: ["field", "other field"].map(|name| plan.state(name, DType::F32, source.plane_words(planes.len()))),
+        sites: plan.state("sites", DType::F32, source.sites_len(planes.len())),
+        pull: plan.state("pull", DType::F32, source.descriptor_len()),
+        mind: Mind::states(&mut plan, source),
+        report: plan.output("report", DType::F32, REPORT_WORDS),
+    };
+    let Views { live, sites, pull, report, mind, fields: [first, second] } = views;
+    let control = plan.temp(DType::F32, CONTROL_WORDS);
+    let rows = plan.temp(DType::F32, source.rows_len(planes.len()));
+    let (old, new) = if is_back { (second, first) } else { (first, second) };
+    source.sense(&mut plan, live, &mind, sites, Some(pull), control)?;
+    source.evolve(&mut plan, &planes, &Evolution { live, control, pull, old, new, rows, sites })?;
+    source.act(&mut plan, &Action { rows, live, control, sites, memory: mind.memory, descriptor: mind.descriptor, report })?;
+    Ok((plan.finish()?, views))
+}

@@ -1,0 +1,176 @@
+//! Least squares with few unknowns, by Levenberg and Marquardt, with errors that hold for residuals that hang together.
+
+use tectum::{Error, Result};
+
+/// Steps that may be taken.
+const MOST_STEPS: usize = 60;
+/// A step that gains less than this part of the sum is the last.
+const LEAST_GAIN: f64 = 1e-9;
+
+/// Where a fit came to rest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// The unknowns.
+    pub values: Vec<f64>,
+    /// The standard error of each.
+    pub errors: Vec<f64>,
+    /// Sum of the squared residuals.
+    pub sum: f64,
+}
+
+/// Minimises the sum of squared residuals over `values`.
+///
+/// `residuals` gives them in clusters, always of the same sizes: residuals of different clusters are taken as independent, those of one
+/// are not, so the errors are those of the sandwich H⁻¹(Σ gₖgₖᵀ)H⁻¹ over clusters k. `steps` are for differences on one side.
+///
+/// # Errors
+/// `Data` if a residual is not finite at the start, or an unknown has no influence on any.
+///
+/// # Source
+/// Marquardt, SIAM J. 11 (1963); Liang and Zeger, Biometrika 73 (1986) for the errors.
+pub fn fit(start: &[f64], steps: &[f64], mut residuals: impl FnMut(&[f64]) -> Vec<Vec<f64>>) -> Result<Fit> {
+    let n = start.len();
+    let mut values = start.to_vec();
+    let mut here = residuals(&values);
+    let mut sum = squares(&here);
+    if !sum.is_finite() {
+        return Err(Error::data("least squares: a residual is not finite at the start"));
+    }
+    let mut damping = 1e-3;
+    let mut normal = Normal::of(&mut residuals, &values, steps, &here);
+    for _ in 0..MOST_STEPS {
+        let mut damped = normal.hessian.clone();
+        (0..n).for_each(|i| damped[i * n + i] *= 1.0 + damping);
+        let step = solve(&damped, &normal.gradient).ok_or_else(|| Error::data("least squares: an unknown has no influence"))?;
+        let next: Vec<f64> = values.iter().zip(&step).map(|(value, step)| value - step).collect();
+        let there = residuals(&next);
+        let other = squares(&there);
+        if other.is_finite() && other < sum {
+            let gain = (sum - other) / sum.max(f64::MIN_POSITIVE);
+            (values, here, sum) = (next, there, other);
+            damping = (damping * 0.3).max(1e-12);
+            normal = Normal::of(&mut residuals, &values, steps, &here);
+            if gain < LEAST_GAIN {
+                break;
+            }
+        } else if damping > 1e9 {
+            break;
+        } else {
+            damping *= 4.0;
+        }
+    }
+    Ok(Fit { errors: normal.errors(n), values, sum })
+}
+
+fn squares(clusters: &[Vec<f64>]) -> f64 {
+    clusters.iter().flatten().map(|r| r * r).sum()
+}
+
+/// JᵀJ, Jᵀr, and Jᵀr of each cluster.
+struct Normal {
+    hessian: Vec<f64>,
+    gradient: Vec<f64>,
+    parts: Vec<Vec<f64>>,
+}
+
+impl Normal {
+    fn of(residuals: &mut impl FnMut(&[f64]) -> Vec<Vec<f64>>, values: &[f64], steps: &[f64], here: &[Vec<f64>]) -> Self {
+        let n = values.len();
+        let moved: Vec<Vec<Vec<f64>>> = (0..n)
+            .map(|i| {
+                let mut beside = values.to_vec();
+                beside[i] += steps[i];
+                residuals(&beside)
+            })
+            .collect();
+        let slope = |i: usize, cluster: usize, at: usize| (moved[i][cluster][at] - here[cluster][at]) / steps[i];
+        let (mut hessian, mut gradient, mut parts) = (vec![0.0; n * n], vec![0.0; n], Vec::with_capacity(here.len()));
+        for (cluster, residuals) in here.iter().enumerate() {
+            let mut part = vec![0.0; n];
+            for (at, residual) in residuals.iter().enumerate() {
+                for i in 0..n {
+                    part[i] += slope(i, cluster, at) * residual;
+                    for j in 0..n {
+                        hessian[i * n + j] += slope(i, cluster, at) * slope(j, cluster, at);
+                    }
+                }
+            }
+            gradient.iter_mut().zip(&part).for_each(|(sum, part)| *sum += part);
+            parts.push(part);
+        }
+        Self { hessian, gradient, parts }
+    }
+
+    /// The square roots of the sandwich's diagonal; infinite where an unknown has no influence.
+    fn errors(&self, n: usize) -> Vec<f64> {
+        let column = |i: usize| {
+            let unit: Vec<f64> = (0..n).map(|j| f64::from(u8::from(i == j))).collect();
+            solve(&self.hessian, &unit)
+        };
+        (0..n)
+            .map(|i| match column(i) {
+                Some(row) => self.parts.iter().map(|part| part.iter().zip(&row).map(|(g, h)| g * h).sum::<f64>().powi(2)).sum::<f64>().sqrt(),
+                None => f64::INFINITY,
+            })
+            .collect()
+    }
+}
+
+/// Solves A x = b by elimination with the greatest pivot, A row by row; none if it is singular.
+pub fn solve(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
+    let n = b.len();
+    let mut rows: Vec<Vec<f64>> = a.chunks_exact(n).zip(b).map(|(row, b)| row.iter().copied().chain([*b]).collect()).collect();
+    for column in 0..n {
+        let pivot = (column..n).max_by(|i, j| rows[*i][column].abs().total_cmp(&rows[*j][column].abs()))?;
+        rows.swap(column, pivot);
+        let head = rows[column][column];
+        if !(head.is_finite() && head != 0.0) {
+            return None;
+        }
+        let pivot = rows[column].clone();
+        for row in &mut rows[column + 1..] {
+            let factor = row[column] / head;
+            row.iter_mut().zip(&pivot).skip(column).for_each(|(number, pivot)| *number -= factor * pivot);
+        }
+    }
+    let mut x = vec![0.0; n];
+    for row in (0..n).rev() {
+        let known: f64 = (row + 1..n).map(|k| rows[row][k] * x[k]).sum();
+        x[row] = (rows[row][n] - known) / rows[row][row];
+    }
+    Some(x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fit, solve};
+    use crate::body::uniform::Uniform;
+
+    #[test]
+    fn a_decay_is_found_where_it_was_made() {
+        // y = a·exp(−b t) without noise: the values exactly, errors of nothing.
+        let at = |a: f64, b: f64, t: usize| a * (-b * t as f64 / 10.0).exp();
+        let found = fit(&[1.0, 1.0], &[1e-6, 1e-6], |p| vec![(0..40).map(|t| at(p[0], p[1], t) - at(3.0, 0.4, t)).collect()]).expect("it rests");
+        assert!((found.values[0] - 3.0).abs() < 1e-6 && (found.values[1] - 0.4).abs() < 1e-6, "{found:?}");
+        assert!(found.sum < 1e-12 && found.errors.iter().all(|error| *error < 1e-5), "{found:?}");
+    }
+
+    #[test]
+    fn errors_are_those_of_the_spread_over_repetitions_though_residuals_hang_together() {
+        // The mean of 50 clusters of 10 equal numbers, uniform in ±1: its deviation is √(1/3/50), not √(1/3/500).
+        let mut random = Uniform::new(5);
+        let data: Vec<f64> = (0..50).map(|_| random.within(1.0)).collect();
+        let found = fit(&[0.0], &[1e-6], |p| data.iter().map(|x| vec![p[0] - x; 10]).collect()).expect("it rests");
+        let expected = (1.0f64 / 3.0 / 50.0).sqrt();
+        assert!((found.errors[0] / expected - 1.0).abs() < 0.2, "{} for {expected}", found.errors[0]);
+        assert!((found.values[0] - data.iter().sum::<f64>() / 50.0).abs() < 1e-5);
+    }
+
+    #[test]
+    fn an_unknown_without_influence_is_an_error_and_so_is_a_start_that_is_not_finite() {
+        assert!(fit(&[1.0, 1.0], &[1e-6, 1e-6], |p| vec![vec![p[0]]]).expect_err("idle").to_string().contains("no influence"));
+        assert!(fit(&[1.0], &[1e-6], |p| vec![vec![p[0] / 0.0]]).expect_err("infinite").to_string().contains("not finite"));
+        assert_eq!(solve(&[0.0, 2.0, 1.0, 0.0], &[4.0, 3.0]), Some(vec![3.0, 2.0]));
+        assert_eq!(solve(&[1.0, 1.0, 1.0, 1.0], &[4.0, 3.0]), None);
+    }
+}

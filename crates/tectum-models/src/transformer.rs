@@ -1,0 +1,32 @@
+//! Transformers: encoders and decoders read from the folders that Hugging Face models come in; `docs/models.md` is the guide.
+//!
+//! A model's file makes a [`Graph`](tectum::Graph) over letters as B (batch) and T (tokens) whose parameters are named as the
+//! tensors of the file; everything else, the loading, the tokens and the runs, is the same for all.
+
+mod bench;
+mod bert;
+mod config;
+mod decoder;
+mod decoder_graph;
+mod embedder;
+mod generator;
+mod gpt2;
+mod llama;
+mod resident;
+mod sampler;
+mod text_stream;
+mod tokens;
+mod weights;
+#[cfg(test)]
+mod tests;
+
+pub use bench::{minilm, suite};
+pub use bert::Bert;
+pub use config::{Config, Pooling};
+pub use decoder::{Decoder, MAX_PART, is_decoder};
+pub use decoder_graph::DecoderSizes;
+pub use embedder::{Embedder, Embedding};
+pub use generator::{End, GenerateOptions, Generation, end_tokens, generate};
+pub use sampler::{Sampler, Sampling};
+pub use tokens::Tokens;
+pub use weights::{TensorEntry, Weights};

@@ -1,0 +1,321 @@
+//! Decoders: scores of the token that follows, from a context that the device keeps.
+
+use std::path::Path;
+
+use tectum::{Buffer, DType, Device, Error, Executable, Graph, Node, PlanBuilder, Result, RunStats, Session, View};
+
+use super::Weights;
+use super::config::{CONFIG, family};
+use super::decoder_graph::DecoderSizes;
+use super::embedder::bucket;
+use super::gpt2::{self, Gpt2};
+use super::llama::{self, Llama};
+use super::resident::Resident;
+
+/// The most tokens of a run; longer texts are taken in parts, so that few plans serve every length.
+pub const MAX_PART: usize = 256;
+
+/// A decoder with its weights and the keys and values of a context on a device.
+///
+/// [`Decoder::feed`] adds tokens to the context and gives scores of the one that follows. Parts of like length share a plan, whose
+/// attention is told at run time how much is kept: once a plan is there, a run compiles nothing and allocates nothing on the device.
+#[derive(Debug)]
+pub struct Decoder {
+    sizes: DecoderSizes,
+    graph: Graph,
+    resident: Resident,
+    /// Keys and values of all layers, one after another; none until the first plan is compiled.
+    cache: Option<Buffer<f32>>,
+    capacity: usize,
+    kept: usize,
+    /// What the names of the file's tensors lack of the parameters' names.
+    lacking: &'static str,
+    plans: Vec<Part>,
+    session: Session,
+}
+
+/// The decoder compiled for up to so many tokens, of which so many get scores.
+#[derive(Debug)]
+struct Part {
+    time: usize,
+    scored: usize,
+    run: Executable,
+    ids: View,
+    positions: View,
+    spans: View,
+    rows: View,
+    logits: View,
+}
+
+/// Whether a folder holds a decoder of a family that is known.
+///
+/// # Errors
+/// As reading its `config.json`.
+pub fn is_decoder(folder: &Path) -> Result<bool> {
+    let family = family(folder)?;
+    Ok(family == "gpt2" || llama::FAMILIES.contains(&family.as_str()))
+}
+
+impl Decoder {
+    /// Opens a model's folder for contexts of up to `capacity` tokens, or as many as the model takes if those are fewer.
+    ///
+    /// # Errors
+    /// `Io`; `Data` for a configuration that cannot be read or a tensor that is missing, or of another shape or type; `Unsupported`
+    /// for another family or a setting that is not done, by its key; `Invalid` for sizes that no model has or no capacity.
+    pub fn open(folder: &Path, device: &Device, capacity: usize) -> Result<Decoder> {
+        let config = folder.join(CONFIG);
+        let (sizes, graph, prefix, first) = match family(folder)?.as_str() {
+            "gpt2" => {
+                let model = Gpt2::read(folder)?;
+                check(&model.sizes).map_err(|error| error.at(config.display()))?;
+                (model.sizes.clone(), model.build()?, gpt2::PREFIX, "wte.weight")
+            }
+            name if llama::FAMILIES.contains(&name) => {
+                let model = Llama::read(folder)?;
+                check(&model.sizes).map_err(|error| error.at(config.display()))?;
+                (model.sizes.clone(), model.build()?, llama::PREFIX, "embed_tokens.weight")
+            }
+            other => {
+                let known = llama::FAMILIES.join("\", \"");
+                return Err(Error::unsupported(format!("{}: model_type {other:?}; \"gpt2\", \"{known}\" are supported", config.display())));
+            }
+        };
+        if capacity == 0 {
+            return Err(Error::invalid("a context of 0 tokens"));
+        }
+        let file = Weights::open(folder)?;
+        // Files of the inner model alone lack the first part of every name.
+        let is_inner = file.entries().all(|(name, _)| name != format!("{prefix}{first}")) && file.entries().any(|(name, _)| name == first);
+        let lacking = if is_inner { prefix } else { "" };
+        let resident = Resident::open(&graph, device, &file, |name| name.strip_prefix(lacking).unwrap_or(name).to_owned())?;
+        let capacity = capacity.min(sizes.context);
+        let session = Session::new(device);
+        Ok(Decoder { sizes, graph, resident, cache: None, capacity, kept: 0, lacking, plans: Vec::new(), session })
+    }
+
+    /// What the folder says of the model.
+    pub fn sizes(&self) -> &DecoderSizes {
+        &self.sizes
+    }
+
+    /// The graph over letters T (tokens of a run), S (tokens that a cache holds) and R (tokens that get scores).
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Numbers of all parameters.
+    pub fn parameters(&self) -> usize {
+        self.graph.parameters().filter_map(|(_, _, shape)| shape.elements()).sum()
+    }
+
+    /// The tensors of the file that are read, by their names there.
+    pub fn tensors(&self) -> impl Iterator<Item = &str> {
+        self.graph.parameters().map(|(name, ..)| name.strip_prefix(self.lacking).unwrap_or(name))
+    }
+
+    /// The most tokens of a context.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Bytes of the device that keys and values take.
+    pub fn cache_bytes(&self) -> usize {
+        4 * self.cache_len()
+    }
+
+    /// Bytes that keys and values take for each token.
+    pub fn cache_bytes_per_token(&self) -> usize {
+        4 * 2 * self.sizes.layers * self.sizes.cached_columns()
+    }
+
+    /// Tokens of the context.
+    pub fn len(&self) -> usize {
+        self.kept
+    }
+
+    /// Whether the context is empty.
+    pub fn is_empty(&self) -> bool {
+        self.kept == 0
+    }
+
+    /// Forgets the tokens of the context from `len` on.
+    pub fn truncate(&mut self, len: usize) {
+        self.kept = self.kept.min(len);
+    }
+
+    /// What ran so far.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The code objects of the last plan used; none if nothing has run.
+    pub fn code(&self) -> Vec<(String, u64)> {
+        self.plans.last().map_or_else(Vec::new, |plan| plan.run.code().to_vec())
+    }
+
+    /// Compiles what a context of so many tokens, then one token at a time, will need, so that no run waits for it.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn prepare(&mut self, tokens: usize) -> Result<()> {
+        for time in parts(tokens).chain([1]) {
+            self.plan(time, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Adds tokens to the context and gives the scores [V] of the token that follows the last.
+    ///
+    /// # Errors
+    /// `Invalid` for no tokens, a token that the model lacks, or more than the context has room for; what the device reports.
+    pub fn feed(&mut self, tokens: &[u32]) -> Result<&[f32]> {
+        self.check(tokens)?;
+        let mut rest = tokens;
+        for part in parts(tokens.len()) {
+            let (now, later) = rest.split_at(part.min(rest.len()));
+            self.run(now, 1)?;
+            rest = later;
+        }
+        let plan = self.plans.last().expect("invariant: there were tokens, so something ran");
+        Ok(plan.run.output(plan.logits))
+    }
+
+    /// Adds tokens to the context and gives the scores [tokens, V] of what follows each of them.
+    ///
+    /// # Errors
+    /// As [`Decoder::feed`].
+    pub fn feed_scored(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
+        self.check(tokens)?;
+        let mut logits = Vec::with_capacity(tokens.len() * self.sizes.tokens);
+        for now in tokens.chunks(MAX_PART) {
+            self.run(now, bucket_of(now.len()))?;
+            let plan = self.plans.last().expect("invariant: it ran");
+            logits.extend_from_slice(&plan.run.output::<f32>(plan.logits)[..now.len() * self.sizes.tokens]);
+        }
+        Ok(logits)
+    }
+
+    /// Runs the last plan again over what it holds: what a benchmark times.
+    ///
+    /// # Errors
+    /// `Invalid` if nothing has run; what the device reports.
+    pub fn run_again(&mut self) -> Result<RunStats> {
+        match self.plans.last_mut() {
+            Some(plan) => plan.run.run(),
+            None => Err(Error::invalid("no token has been fed yet")),
+        }
+    }
+
+    fn check(&self, tokens: &[u32]) -> Result<()> {
+        if tokens.is_empty() {
+            return Err(Error::invalid("no tokens; a context begins with one at least"));
+        }
+        if let Some(token) = tokens.iter().find(|token| **token as usize >= self.sizes.tokens) {
+            return Err(Error::invalid(format!("token {token}; the model has {}", self.sizes.tokens)));
+        }
+        let (kept, new, room) = (self.kept, tokens.len(), self.capacity);
+        if kept + new > room {
+            return Err(Error::invalid(format!("{new} tokens after {kept}; the context has room for {room}")));
+        }
+        Ok(())
+    }
+
+    /// One run: tokens of one part. Its plan is the last of `plans` then.
+    fn run(&mut self, tokens: &[u32], scored: usize) -> Result<()> {
+        let kept = self.kept;
+        let plan = self.plan(bucket_of(tokens.len()), scored)?;
+        plan.fill(tokens, kept);
+        let start = std::time::Instant::now();
+        let stats = plan.run.run()?;
+        let nanoseconds = start.elapsed().as_nanos() as u64;
+        self.session.record(&stats, nanoseconds);
+        self.kept += tokens.len();
+        Ok(())
+    }
+
+    /// The plan for some tokens of which some get scores, compiled if there is none; it is the last of `plans` then.
+    fn plan(&mut self, time: usize, scored: usize) -> Result<&mut Part> {
+        let plan = match self.plans.iter().position(|plan| (plan.time, plan.scored) == (time, scored)) {
+            Some(index) => self.plans.remove(index),
+            None => {
+                let plan = self.compile(time, scored)?;
+                self.session.uses(&plan.run);
+                plan
+            }
+        };
+        self.plans.push(plan);
+        Ok(self.plans.last_mut().expect("invariant: it was put there"))
+    }
+
+    /// Rows of a cache: a whole number of aligned ranges, whatever a row has.
+    fn rows(&self) -> usize {
+        self.capacity.next_multiple_of(tectum::ALIGNED_ELEMENTS)
+    }
+
+    fn cache_len(&self) -> usize {
+        2 * self.sizes.layers * self.rows() * self.sizes.cached_columns()
+    }
+
+    fn compile(&mut self, time: usize, scored: usize) -> Result<Part> {
+        let graph = self.resident.bind(&[('T', time), ('S', self.rows()), ('R', scored)])?;
+        let mut plan = PlanBuilder::new(format!("decoder {time}"));
+        let (weights, mut feeds) = self.resident.feeds(&mut plan)?;
+        let cache = plan.state("cache", DType::F32, self.cache_len());
+        let each = self.rows() * self.sizes.cached_columns();
+        feeds.extend(graph.states().enumerate().map(|(index, (_, node, _))| (node, cache.part(index * each..(index + 1) * each))));
+        let mut input = |name: &str, len: usize| {
+            let view = plan.input(name, DType::U32, len);
+            let node = graph.inputs().find(|(other, ..)| *other == name).map(|(_, node, _)| node);
+            feeds.push((node.expect("invariant: every decoder has it"), view));
+            view
+        };
+        let [ids, positions, spans, rows] = [("ids", time), ("positions", time), ("spans", 2), ("rows", scored)].map(|(name, len)| input(name, len));
+        let logits = plan.output("logits", DType::F32, scored * self.sizes.tokens);
+        let output: Node = graph.output("logits")?;
+        graph.record(&mut plan, &feeds, &[(output, logits)])?;
+        let shared: Vec<(View, &Buffer<f32>)> = self.cache.iter().map(|buffer| (cache, buffer)).collect();
+        let run = self.resident.compile(plan, weights, &shared)?;
+        if self.cache.is_none() {
+            self.cache = Some(run.state_buffer(cache)?);
+        }
+        Ok(Part { time, scored, run, ids, positions, spans, rows, logits })
+    }
+}
+
+impl Part {
+    /// Writes tokens, their places, and which of them get scores: the last, or each.
+    fn fill(&mut self, tokens: &[u32], kept: usize) {
+        let ids = self.run.input::<u32>(self.ids);
+        ids[..tokens.len()].copy_from_slice(tokens);
+        // Padding is any token that there is, at any place that there is.
+        ids[tokens.len()..].fill(0);
+        let last = tokens.len() - 1;
+        let positions = self.run.input::<u32>(self.positions);
+        positions.iter_mut().enumerate().for_each(|(index, position)| *position = (kept + index.min(last)) as u32);
+        self.run.input::<u32>(self.spans).copy_from_slice(&[kept as u32, tokens.len() as u32]);
+        let rows = self.run.input::<u32>(self.rows);
+        match rows {
+            [row] => *row = last as u32,
+            rows => rows.iter_mut().enumerate().for_each(|(index, row)| *row = index as u32),
+        }
+    }
+}
+
+/// The parts that a text is taken in: whole ones, then what is left.
+fn parts(tokens: usize) -> impl Iterator<Item = usize> {
+    let rest = tokens % MAX_PART;
+    std::iter::repeat_n(MAX_PART, tokens / MAX_PART).chain((rest > 0).then(|| bucket_of(rest)))
+}
+
+/// The tokens of the plan that runs so many: one alone is no padded part.
+fn bucket_of(tokens: usize) -> usize {
+    if tokens == 1 { 1 } else { bucket(tokens) }
+}
+
+/// Refuses sizes that no model has.
+fn check(sizes: &DecoderSizes) -> Result<()> {
+    let counts = [sizes.tokens, sizes.width, sizes.layers, sizes.heads, sizes.kv_heads, sizes.head_width, sizes.middle, sizes.context];
+    // A layer is some ten nodes; tensors are counted in u32.
+    let fits = counts.iter().all(|count| (1..=1 << 24).contains(count)) && sizes.layers <= 1000;
+    if fits && sizes.heads.is_multiple_of(sizes.kv_heads) { Ok(()) } else { Err(Error::invalid(format!("sizes that no model has: {sizes:?}"))) }
+}

@@ -1,0 +1,177 @@
+//! Generation: a prompt, then one token after another.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde::Deserialize;
+use tectum::{Error, Result};
+
+use super::config::{CONFIG, read_json};
+use super::text_stream::TextStream;
+use super::{Decoder, Sampler, Sampling, Tokens};
+
+/// What is to be generated.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GenerateOptions {
+    /// The most tokens.
+    pub tokens: usize,
+    /// How they are chosen.
+    pub sampling: Sampling,
+    /// Texts to stop at, which are not given; they need a tokenizer.
+    pub stops: Vec<String>,
+    /// Tokens to stop at, which are not given.
+    pub end: Vec<u32>,
+}
+
+/// Why a generation ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// As many tokens as were asked for.
+    Length,
+    /// No room in the context.
+    Context,
+    /// A token to stop at.
+    Token(u32),
+    /// A text to stop at.
+    Text(String),
+}
+
+/// What was generated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Generation {
+    /// Tokens of the prompt.
+    pub prompt: usize,
+    /// The tokens that were chosen, but for one to stop at.
+    pub tokens: Vec<u32>,
+    /// Their text up to one to stop at; none without a tokenizer.
+    pub text: Option<String>,
+    /// Why it ended.
+    pub end: End,
+    /// Seconds that the prompt took, to the scores of the first token.
+    pub prefill_s: f64,
+    /// Tokens that were run one at a time, each for the scores of the next.
+    pub decoded: usize,
+    /// Seconds that those took; choosing is not counted.
+    pub decode_s: f64,
+}
+
+/// Token numbers as a configuration keeps them: none, one or several.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum EndTokens {
+    One(u32),
+    Several(Vec<u32>),
+}
+
+/// What both files say of the end of a text.
+#[derive(Deserialize)]
+struct EndConfig {
+    #[serde(default)]
+    eos_token_id: Option<EndTokens>,
+}
+
+/// The tokens that end a text: what a folder's `generation_config.json` says, else its `config.json`; none where neither does.
+///
+/// # Errors
+/// `Io`; `Data` for a file that cannot be read.
+pub fn end_tokens(folder: &Path) -> Result<Vec<u32>> {
+    for file in ["generation_config.json", CONFIG] {
+        let path = folder.join(file);
+        if !path.exists() {
+            continue;
+        }
+        match read_json::<EndConfig>(&path)?.eos_token_id {
+            Some(EndTokens::One(token)) => return Ok(vec![token]),
+            Some(EndTokens::Several(tokens)) => return Ok(tokens),
+            None => {}
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Feeds a prompt to a decoder and chooses tokens until there are enough, the context is full, or one to stop at comes. `show` gets the
+/// text as it becomes certain, without a tokenizer each token's number and a blank.
+///
+/// The context goes on where it was: a decoder may be given the next part of a conversation. The last token chosen is not fed.
+///
+/// # Errors
+/// `Invalid` for texts to stop at without a tokenizer, an empty text to stop at, or as [`Decoder::feed`] and [`Sampler::new`]; as
+/// [`Sampler::choose`]; what `show` gives.
+pub fn generate(
+    decoder: &mut Decoder,
+    tokens: Option<&Tokens>,
+    prompt: &[u32],
+    options: &GenerateOptions,
+    mut show: impl FnMut(&str) -> Result<()>,
+) -> Result<Generation> {
+    if options.stops.iter().any(String::is_empty) || (tokens.is_none() && !options.stops.is_empty()) {
+        return Err(Error::invalid("texts to stop at are not empty and need the model's tokenizer.json"));
+    }
+    let mut sampler = Sampler::new(options.sampling, decoder.sizes().tokens)?;
+    sampler.see(prompt);
+    let mut stream = tokens.map(|tokens| TextStream::new(tokens, &options.stops));
+    let mut made = Generation {
+        prompt: prompt.len(),
+        tokens: Vec::with_capacity(options.tokens),
+        text: tokens.map(|_| String::new()),
+        end: End::Length,
+        prefill_s: 0.0,
+        decoded: 0,
+        decode_s: 0.0,
+    };
+    let start = Instant::now();
+    let logits = decoder.feed(prompt)?;
+    made.prefill_s = start.elapsed().as_secs_f64();
+    let mut chosen = if options.tokens > 0 { Some(sampler.choose(logits)?) } else { None };
+    while let Some(token) = chosen.take() {
+        if let Some(end) = made.take(token, options, stream.as_mut(), &mut show)? {
+            made.end = end;
+        } else if made.tokens.len() < options.tokens {
+            if decoder.len() == decoder.capacity() {
+                made.end = End::Context;
+                break;
+            }
+            let start = Instant::now();
+            let logits = decoder.feed(&[token])?;
+            made.decode_s += start.elapsed().as_secs_f64();
+            made.decoded += 1;
+            chosen = Some(sampler.choose(logits)?);
+        }
+    }
+    if let (Some(stream), false) = (&mut stream, matches!(made.end, End::Text(_))) {
+        let rest = stream.finish()?;
+        made.add(&rest, &mut show)?;
+    }
+    Ok(made)
+}
+
+impl Generation {
+    /// Takes a token that was chosen; says why it is the last, if it is.
+    fn take(
+        &mut self,
+        token: u32,
+        options: &GenerateOptions,
+        stream: Option<&mut TextStream<'_>>,
+        show: &mut impl FnMut(&str) -> Result<()>,
+    ) -> Result<Option<End>> {
+        if options.end.contains(&token) {
+            return Ok(Some(End::Token(token)));
+        }
+        self.tokens.push(token);
+        let Some(stream) = stream else { return show(&format!("{token} ")).map(|()| None) };
+        let (text, stop) = stream.push(token)?;
+        self.add(&text, show)?;
+        Ok(stop.map(|stop| End::Text(stop.to_owned())))
+    }
+
+    /// Adds text and shows it.
+    fn add(&mut self, text: &str, show: &mut impl FnMut(&str) -> Result<()>) -> Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if let Some(whole) = &mut self.text {
+            whole.push_str(text);
+        }
+        show(text)
+    }
+}

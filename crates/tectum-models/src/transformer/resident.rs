@@ -1,0 +1,69 @@
+//! Weights on a device, and plans over them.
+
+use tectum::{Buffer, DType, Device, DeviceKind, Executable, Graph, Node, PackedParameter, ParameterLayout, PlanBuilder, Result, View};
+
+use super::Weights;
+
+/// A model's graph as it runs, with the weights that all its plans share.
+#[derive(Debug)]
+pub(super) struct Resident {
+    /// Optimized, on the CPU with its weights in panels.
+    ready: Graph,
+    layout: ParameterLayout,
+    device: Device,
+    weights: Option<Buffer<f32>>,
+    /// The weights until the first plan puts them on the device.
+    flat: Vec<f32>,
+}
+
+impl Resident {
+    /// Reads all parameters of a graph, by the names that `tensor` gives them in the files.
+    ///
+    /// # Errors
+    /// As [`Weights::read`].
+    pub fn open(graph: &Graph, device: &Device, file: &Weights, tensor: impl Fn(&str) -> String) -> Result<Resident> {
+        // On the CPU weights lie as products read them; libraries of GPUs want them as they are.
+        let optimized = graph.optimize();
+        let (ready, packed) = if device.info().kind == DeviceKind::Cpu { optimized.pack_weights() } else { (optimized, Vec::new()) };
+        let layout = ready.parameter_layout();
+        let mut flat = vec![0.0f32; layout.len()];
+        let mut whole = Vec::new();
+        for (entry, (name, node, shape)) in layout.entries().iter().zip(graph.parameters()) {
+            let sizes = shape.sizes().expect("invariant: parameters have no letters");
+            match packed.iter().find(|packed: &&PackedParameter| packed.node == node) {
+                None => file.read(&tensor(name), &sizes, &mut flat[entry.range()])?,
+                Some(packed) => {
+                    whole.resize(sizes.iter().product(), 0.0);
+                    file.read(&tensor(name), &sizes, &mut whole)?;
+                    packed.pack(&whole, &mut flat[entry.range()]);
+                }
+            }
+        }
+        Ok(Resident { ready, layout, device: device.clone(), weights: None, flat })
+    }
+
+    /// Binds letters of the graph.
+    pub fn bind(&self, letters: &[(char, usize)]) -> Result<Graph> {
+        self.ready.bind(letters)
+    }
+
+    /// Adds the weights to a plan; gives their state and what feeds each parameter.
+    pub fn feeds(&self, plan: &mut PlanBuilder) -> Result<(View, Vec<(Node, View)>)> {
+        let weights = plan.state("weights", DType::F32, self.layout.len());
+        Ok((weights, self.layout.feeds(weights)?))
+    }
+
+    /// Compiles a plan whose `weights` state is the model's, with other states in buffers that are there already; the first plan
+    /// puts the weights on the device.
+    pub fn compile(&mut self, plan: PlanBuilder, weights: View, others: &[(View, &Buffer<f32>)]) -> Result<Executable> {
+        let plan = plan.finish()?;
+        if let Some(shared) = &self.weights {
+            return plan.compile_with(&self.device, &[&[(weights, shared)], others].concat());
+        }
+        let mut run = plan.compile_with(&self.device, others)?;
+        run.write_state(weights, &self.flat)?;
+        self.weights = Some(run.state_buffer(weights)?);
+        self.flat = Vec::new();
+        Ok(run)
+    }
+}

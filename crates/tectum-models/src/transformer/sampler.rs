@@ -1,0 +1,151 @@
+//! Choosing the next token from the scores of all.
+
+use tectum::kernel::random::philox;
+use tectum::{Error, Result};
+
+/// How tokens are chosen; the default is the greatest score each time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampling {
+    /// Scores are divided by it; 0 takes the greatest.
+    pub temperature: f32,
+    /// So many of the greatest scores are drawn from; 0 is all of them.
+    pub top_k: usize,
+    /// The fewest of the greatest scores whose probabilities come to it are drawn from; 1 is all of them.
+    pub top_p: f32,
+    /// Scores of tokens that the context has are divided by it if positive, else multiplied with it; 1 changes nothing.
+    pub repetition_penalty: f32,
+    /// The same seed and scores give the same tokens.
+    pub seed: u64,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Sampling { temperature: 0.0, top_k: 0, top_p: 1.0, repetition_penalty: 1.0, seed: 0 }
+    }
+}
+
+/// Chooses tokens of one context after another.
+///
+/// # Numerics
+/// Scores are taken in this order: penalty, temperature, `top_k`, `top_p`, draw; probabilities in float64. Of equal scores the token of
+/// the lower number counts as greater. The n-th draw is Philox's at counter n under the seed, 53 bits of it.
+/// # Source
+/// Penalty: Keskar et al., *CTRL*, <https://arxiv.org/abs/1909.05858>, section 4.1; top-k: Fan et al.,
+/// <https://arxiv.org/abs/1805.04833>; top-p: Holtzman et al., <https://arxiv.org/abs/1904.09751>; in the order of Hugging Face
+/// transformers' `generate`.
+#[derive(Debug)]
+pub struct Sampler {
+    sampling: Sampling,
+    draws: u32,
+    /// Whether the context has each token.
+    seen: Vec<bool>,
+    scores: Vec<f32>,
+    /// Tokens, those to draw from first.
+    order: Vec<u32>,
+}
+
+impl Sampler {
+    /// Begins with an empty context over `tokens` tokens.
+    ///
+    /// # Errors
+    /// `Invalid` for a temperature below 0, `top_p` outside of (0, 1], a penalty that is not positive, or one of them that is no number.
+    pub fn new(sampling: Sampling, tokens: usize) -> Result<Sampler> {
+        let Sampling { temperature, top_p, repetition_penalty, .. } = sampling;
+        if !temperature.is_finite() || temperature < 0.0 {
+            return Err(Error::invalid(format!("temperature {temperature}; 0 or more is needed")));
+        }
+        if top_p.is_nan() || top_p <= 0.0 || top_p > 1.0 {
+            return Err(Error::invalid(format!("top-p {top_p}; more than 0 and at most 1 is needed")));
+        }
+        if !repetition_penalty.is_finite() || repetition_penalty <= 0.0 {
+            return Err(Error::invalid(format!("repetition penalty {repetition_penalty}; more than 0 is needed")));
+        }
+        let order = (0..tokens as u32).collect();
+        Ok(Sampler { sampling, draws: 0, seen: vec![false; tokens], scores: vec![0.0; tokens], order })
+    }
+
+    /// Tells of tokens that the context has.
+    pub fn see(&mut self, tokens: &[u32]) {
+        for &token in tokens {
+            if let Some(seen) = self.seen.get_mut(token as usize) {
+                *seen = true;
+            }
+        }
+    }
+
+    /// Chooses a token, which the context has from now on. Allocates nothing.
+    ///
+    /// # Errors
+    /// `Mismatch` for a score that is no number or +∞, or no score above −∞: the model or its weights are at fault.
+    ///
+    /// # Panics
+    /// If there are not as many scores as tokens.
+    pub fn choose(&mut self, logits: &[f32]) -> Result<u32> {
+        self.scores.copy_from_slice(logits);
+        if let Some(token) = self.scores.iter().position(|score| score.is_nan() || *score == f32::INFINITY) {
+            return Err(fault(format!("token {token} has the score {}", self.scores[token])));
+        }
+        let penalty = self.sampling.repetition_penalty;
+        if penalty != 1.0 {
+            for (score, _) in self.scores.iter_mut().zip(&self.seen).filter(|(_, seen)| **seen) {
+                *score = if *score < 0.0 { *score * penalty } else { *score / penalty };
+            }
+        }
+        let token = if self.sampling.temperature == 0.0 { self.greatest() } else { self.draw() };
+        if self.scores[token as usize] == f32::NEG_INFINITY {
+            return Err(fault("no token has a score above −∞".to_owned()));
+        }
+        self.see(&[token]);
+        Ok(token)
+    }
+
+    fn greatest(&self) -> u32 {
+        let mut greatest = 0;
+        for (token, score) in self.scores.iter().enumerate() {
+            if *score > self.scores[greatest] {
+                greatest = token;
+            }
+        }
+        greatest as u32
+    }
+
+    fn draw(&mut self) -> u32 {
+        let Sampling { temperature, top_k, top_p, seed, .. } = self.sampling;
+        let (scores, order) = (&self.scores, &mut self.order);
+        let by_score = |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b));
+        let mut count = order.len();
+        if top_k > 0 && top_k < count {
+            order.select_nth_unstable_by(top_k - 1, by_score);
+            count = top_k;
+        }
+        order[..count].sort_unstable_by(by_score);
+        let best = f64::from(scores[order[0] as usize]);
+        let weight = |token: u32| ((f64::from(scores[token as usize]) - best) / f64::from(temperature)).exp();
+        let mut total: f64 = order[..count].iter().map(|&token| weight(token)).sum();
+        if top_p < 1.0 {
+            let (wanted, mut sum) = (f64::from(top_p) * total, 0.0);
+            let mut taken = 0;
+            while taken < count && (taken == 0 || sum < wanted) {
+                sum += weight(order[taken]);
+                taken += 1;
+            }
+            (count, total) = (taken, sum);
+        }
+        let [low, high, ..] = philox([self.draws, 0, 0, 0], [seed as u32, (seed >> 32) as u32]);
+        self.draws += 1;
+        let uniform = ((u64::from(high) << 32 | u64::from(low)) >> 11) as f64 / (1u64 << 53) as f64;
+        let (wanted, mut sum) = (uniform * total, 0.0);
+        for &token in &order[..count] {
+            sum += weight(token);
+            if sum > wanted {
+                return token;
+            }
+        }
+        // Rounding may leave the last sum just short of the total.
+        order[count - 1]
+    }
+}
+
+fn fault(message: String) -> Error {
+    Error::new(tectum::ErrorKind::Mismatch, message)
+}

@@ -1,0 +1,156 @@
+//! Weights in safetensors files, one or several, by memory map.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use safetensors::tensor::{Dtype, SafeTensors};
+use tectum::kernel::pack::{bf16_bits, f16_bits};
+use tectum::{Error, Result};
+
+/// The file of a model in one piece, and the list of files of one in several.
+const SINGLE: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
+/// The tensors of a model, in their files until they are read.
+#[derive(Debug)]
+pub struct Weights {
+    files: Vec<(PathBuf, Mmap)>,
+    entries: BTreeMap<String, TensorEntry>,
+}
+
+/// One tensor of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorEntry {
+    /// Sizes of its dimensions.
+    pub shape: Vec<usize>,
+    /// The type of its elements as the file names it.
+    pub dtype: String,
+    /// Bytes that it takes.
+    pub bytes: usize,
+    kind: Dtype,
+    file: usize,
+    start: usize,
+}
+
+/// The list of files of a model in several pieces.
+#[derive(serde::Deserialize)]
+struct Index {
+    weight_map: BTreeMap<String, String>,
+}
+
+impl Weights {
+    /// Opens `model.safetensors` of a folder, or the files that `model.safetensors.index.json` lists.
+    ///
+    /// # Errors
+    /// `Io` for a file that cannot be opened; `Data`, naming file and tensor, for a header that is none, a file cut short, a
+    /// list that is at odds with the files.
+    pub fn open(folder: &Path) -> Result<Weights> {
+        let index = folder.join(INDEX);
+        let mut weights = Weights { files: Vec::new(), entries: BTreeMap::new() };
+        if folder.join(SINGLE).exists() || !index.exists() {
+            weights.add(&folder.join(SINGLE))?;
+            return Ok(weights);
+        }
+        let text = std::fs::read(&index).map_err(|source| Error::io(index.display(), source))?;
+        let list: Index = serde_json::from_slice(&text).map_err(|source| Error::data(index.display().to_string()).with_source(source))?;
+        let mut names: Vec<&String> = list.weight_map.values().collect();
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            // A list that points elsewhere is no list of this model's files.
+            if Path::new(name).components().count() != 1 || name.starts_with('.') {
+                return Err(Error::data(format!("{}: {name} is no file beside it", index.display())));
+            }
+            weights.add(&folder.join(name))?;
+        }
+        for (tensor, file) in &list.weight_map {
+            let found = weights.entries.get(tensor).map(|entry| weights.files[entry.file].0.as_path());
+            if found != Some(folder.join(file).as_path()) {
+                return Err(Error::data(format!("{}: {file} does not hold tensor {tensor}", index.display())));
+            }
+        }
+        Ok(weights)
+    }
+
+    /// Opens one file.
+    ///
+    /// # Errors
+    /// As [`Weights::open`].
+    pub fn open_file(path: &Path) -> Result<Weights> {
+        let mut weights = Weights { files: Vec::new(), entries: BTreeMap::new() };
+        weights.add(path)?;
+        Ok(weights)
+    }
+
+    /// A text of the metadata, the first file's if there are several; none if it has no such key.
+    ///
+    /// # Errors
+    /// `Data` for a header that is none.
+    pub fn metadata(&self, key: &str) -> Result<Option<String>> {
+        let Some((path, map)) = self.files.first() else { return Ok(None) };
+        let refused = |source| Error::data(format!("{}: not a safetensors file", path.display())).with_source(source);
+        let (_, header) = SafeTensors::read_metadata(map).map_err(refused)?;
+        Ok(header.metadata().as_ref().and_then(|texts| texts.get(key).cloned()))
+    }
+
+    fn add(&mut self, path: &Path) -> Result<()> {
+        let file = File::open(path).map_err(|source| Error::io(path.display(), source))?;
+        // SAFETY: the map is only read, and a model's file is not written while it is open: who changes it under us makes
+        // numbers change, which are copied and interpreted as floats alone; a file cut short meanwhile ends the process.
+        let map = unsafe { Mmap::map(&file) }.map_err(|source| Error::io(path.display(), source))?;
+        let refused = |source| Error::data(format!("{}: not a safetensors file", path.display())).with_source(source);
+        let (header, metadata) = SafeTensors::read_metadata(&map).map_err(refused)?;
+        let data = 8 + header;
+        for (name, info) in metadata.tensors() {
+            let (start, end) = info.data_offsets;
+            let entry = TensorEntry {
+                shape: info.shape.clone(),
+                dtype: format!("{:?}", info.dtype),
+                bytes: end - start,
+                kind: info.dtype,
+                file: self.files.len(),
+                start: data + start,
+            };
+            if data + end > map.len() || self.entries.insert(name.clone(), entry).is_some() {
+                return Err(Error::data(format!("{}: tensor {name} is cut short or there twice", path.display())));
+            }
+        }
+        self.files.push((path.to_owned(), map));
+        Ok(())
+    }
+
+    /// The tensors by name.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &TensorEntry)> {
+        self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// Reads a tensor of f32, f16 or bf16 as f32.
+    ///
+    /// # Errors
+    /// `Data`, naming tensor and file, if there is none of this name, or its shape or type is another.
+    pub fn read(&self, name: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
+        let Some(entry) = self.entries.get(name) else {
+            let files: Vec<String> = self.files.iter().map(|(path, _)| path.display().to_string()).collect();
+            return Err(Error::data(format!("{}: no tensor {name}, which has shape {shape:?}", files.join(", "))));
+        };
+        let (path, map) = &self.files[entry.file];
+        let place = || format!("{}: tensor {name}", path.display());
+        if entry.shape != shape || to.len() != shape.iter().product::<usize>() {
+            return Err(Error::data(format!("{} is {:?}, {shape:?} is needed", place(), entry.shape)));
+        }
+        let data = &map[entry.start..][..entry.bytes];
+        match entry.kind {
+            Dtype::F32 => to.iter_mut().zip(data.as_chunks().0).for_each(|(to, bytes)| *to = f32::from_le_bytes(*bytes)),
+            Dtype::F16 => half(data, to, f16_bits),
+            Dtype::BF16 => half(data, to, bf16_bits),
+            _ => return Err(Error::data(format!("{} holds {}; F32, F16 and BF16 are read", place(), entry.dtype))),
+        }
+        Ok(())
+    }
+}
+
+fn half(data: &[u8], to: &mut [f32], widen: fn(u32) -> u32) {
+    to.iter_mut().zip(data.as_chunks().0).for_each(|(to, bytes)| *to = f32::from_bits(widen(u32::from(u16::from_le_bytes(*bytes)))));
+}

@@ -1,0 +1,212 @@
+//! Networks that learned the same from different starts and batches: their mean foretells, their spread tells how sure it is.
+
+use serde::{Deserialize, Serialize};
+use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, View};
+
+use super::fit::{TrainingReport, fit};
+use super::sequence::{CHANNELS, Part, SequenceLayout, changes, energy_balance, samples, statistics, tested_from};
+use super::inspection::{GAUSSIAN, kept_by};
+use super::{Network, TwinRecipe};
+use crate::body::rig::RigParameters;
+use crate::rig_csv::RigRecording;
+
+/// The fewest samples to fit to and to hold out.
+const LEAST_FITTED: usize = 200;
+const LEAST_HELD: usize = 20;
+/// The most networks.
+pub const MOST_MEMBERS: usize = 32;
+
+/// A twin of the recorded rig.
+#[derive(Debug, Clone)]
+pub struct Ensemble {
+    /// What it reads.
+    pub layout: SequenceLayout,
+    /// The shape of its networks.
+    pub network: Network,
+    /// The weights of each, packed as [`Network::parameters`] says.
+    pub members: Vec<Vec<f32>>,
+    /// Mean change of each channel.
+    pub mean: Vec<f32>,
+    /// Deviation of each channel's change.
+    pub deviation: Vec<f32>,
+    /// What the mean of the networks is off on what was held out, by channel: the size that 68.27 % keep, of a Gaussian its deviation.
+    pub noise: Vec<f32>,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// Where an ensemble comes from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Name of the recording's file.
+    pub data: String,
+    /// Rows of the recording, sensor jumps in it, and the first row of its end, which no choice was made by.
+    pub rows: usize,
+    /// Sensor jumps in the recording.
+    pub jumps: usize,
+    /// The first row of its end, which no choice was made by.
+    pub tested_from: usize,
+    /// Samples fitted to, and held out to stop by.
+    pub samples: [usize; 2],
+    /// Seed of the first network; each further one has the next.
+    pub seed: u64,
+    /// Weight of the balance of energy.
+    pub physics_weight: f32,
+    /// The bound of Huber's loss, in deviations; none for the squared error.
+    pub huber: Option<f32>,
+}
+
+/// Mean of the networks and their spread, in the channels' units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Foretold {
+    /// Mean change of each channel.
+    pub mean: [f64; CHANNELS],
+    /// Deviation between the networks.
+    pub spread: [f64; CHANNELS],
+}
+
+impl Ensemble {
+    /// Trains so many networks on a recording, all but its last 15 %: each on the same samples from its own start and batches, stopped by
+    /// blocks of time that are held out. With a weight of physics the balance of energy of `rig` is part of the loss.
+    ///
+    /// `progress` is told the network, the steps done and the latest loss.
+    ///
+    /// # Errors
+    /// `Invalid` for settings that none can have; `Data` for a recording with too few usable rows; what the device reports.
+    pub fn train(
+        recording: &RigRecording,
+        rig: Option<&RigParameters>,
+        settings: &Settings,
+        device: &Device,
+        mut progress: impl FnMut(usize, usize, f32),
+    ) -> Result<(Self, Vec<TrainingReport>)> {
+        let Settings { layout, members, recipe, seed, data } = settings;
+        layout.check()?;
+        if !(1..=MOST_MEMBERS).contains(members) {
+            return Err(Error::invalid(format!("twin: {members} networks; needs 1 to {MOST_MEMBERS}")));
+        }
+        let tested = tested_from(recording.len());
+        let [fitted, held] = [Part::Fitted, Part::Held].map(|part| layout.rows_of(recording, part, tested, 1));
+        if fitted.len() < LEAST_FITTED || held.len() < LEAST_HELD {
+            let (fitted, held) = (fitted.len(), held.len());
+            let needed = format!("needs {LEAST_FITTED} and {LEAST_HELD}");
+            return Err(Error::data(format!("the recording has {fitted} usable rows to fit to and {held} to stop by; {needed}")));
+        }
+        let (mean, deviation) = statistics(&changes(recording, &fitted));
+        let network = Network::new(layout.features(), &recipe.hidden, CHANNELS)?;
+        let mut seen = samples(recording, *layout, &fitted, &mean, &deviation);
+        seen.physics = rig.map(|rig| energy_balance(recording, rig, &fitted, &mean, &deviation));
+        if recipe.physics_weight > 0.0 && seen.physics.is_none() {
+            return Err(Error::invalid("twin: a weight of physics without a rig"));
+        }
+        let unseen = samples(recording, *layout, &held, &mean, &deviation);
+        let mut found = Vec::with_capacity(*members);
+        for member in 0..*members {
+            found.push(fit(&network, recipe, &seen, &unseen, device, seed + member as u64, |done, loss| progress(member, done, loss))?);
+        }
+        let (weights, reports): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let origin = Origin {
+            data: data.clone(),
+            rows: recording.len(),
+            jumps: recording.jumps,
+            tested_from: tested,
+            samples: [fitted.len(), held.len()],
+            seed: *seed,
+            physics_weight: recipe.physics_weight,
+            huber: recipe.huber,
+        };
+        let mut ensemble = Self { layout: *layout, network, members: weights, mean, deviation, noise: vec![0.0; CHANNELS], origin };
+        let told = ensemble.on(device, held.len())?.foretell(&unseen.features)?;
+        let wanted = changes(recording, &held);
+        for channel in 0..CHANNELS {
+            let off = told.iter().zip(wanted.chunks_exact(CHANNELS)).map(|(told, wanted)| (told.mean[channel] - wanted[channel]).abs());
+            ensemble.noise[channel] = kept_by(off.collect(), GAUSSIAN[0]) as f32;
+        }
+        Ok((ensemble, reports))
+    }
+
+    /// Compiles the networks for a batch of rows.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn on(&self, device: &Device, rows: usize) -> Result<Predictor<'_>> {
+        let mut plan = PlanBuilder::new("twin.ensemble");
+        let x = plan.input("features", DType::F32, rows * self.layout.features());
+        let mut weights = Vec::new();
+        let mut outputs = Vec::new();
+        for member in 0..self.members.len() {
+            let packed = plan.state(format!("weights {member}"), DType::F32, self.network.parameters().len());
+            let y = plan.output(format!("change {member}"), DType::F32, rows * CHANNELS);
+            self.network.record(&mut plan, rows, x, packed, y)?;
+            weights.push(packed);
+            outputs.push(y);
+        }
+        let mut run = plan.finish()?.compile(device)?;
+        for (view, member) in weights.into_iter().zip(&self.members) {
+            run.write_state(view, member)?;
+        }
+        Ok(Predictor { ensemble: self, run, x, outputs })
+    }
+}
+
+/// What an ensemble is trained with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// What it reads.
+    pub layout: SequenceLayout,
+    /// Networks.
+    pub members: usize,
+    /// How each is built and trained.
+    pub recipe: TwinRecipe,
+    /// Seed of the first; each further one has the next.
+    pub seed: u64,
+    /// Name of the recording, for the record.
+    pub data: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let recipe = TwinRecipe { steps: 4000, learning_rate: 4e-3, weight_decay: 1e-3, huber: Some(0.1), patience: Some(1500), ..TwinRecipe::default() };
+        Self { layout: SequenceLayout { lags: 4 }, members: 5, recipe, seed: 1, data: String::new() }
+    }
+}
+
+/// The networks on a device.
+pub struct Predictor<'a> {
+    ensemble: &'a Ensemble,
+    run: Executable,
+    x: View,
+    outputs: Vec<View>,
+}
+
+impl Predictor<'_> {
+    /// Foretells the change of every row of a batch.
+    ///
+    /// # Shapes
+    /// `features` \[rows, features\].
+    ///
+    /// # Errors
+    /// What the device reports.
+    ///
+    /// # Panics
+    /// If the batch is of another size: a mistake in the calling code.
+    pub fn foretell(&mut self, features: &[f32]) -> Result<Vec<Foretold>> {
+        self.run.input::<f32>(self.x).copy_from_slice(features);
+        self.run.run()?;
+        let outputs: Vec<&[f32]> = self.outputs.iter().map(|view| self.run.output::<f32>(*view)).collect();
+        let count = outputs.len() as f64;
+        let rows = features.len() / self.ensemble.layout.features();
+        let row = |row: usize| {
+            let mut foretold = Foretold { mean: [0.0; CHANNELS], spread: [0.0; CHANNELS] };
+            for channel in 0..CHANNELS {
+                let each = || outputs.iter().map(|output| f64::from(output[row * CHANNELS + channel]));
+                let mean = each().sum::<f64>() / count;
+                let variance = each().map(|y| (y - mean).powi(2)).sum::<f64>() / count;
+                let (scale, shift) = (f64::from(self.ensemble.deviation[channel]), f64::from(self.ensemble.mean[channel]));
+                (foretold.mean[channel], foretold.spread[channel]) = (shift + scale * mean, scale * variance.sqrt());
+            }
+            foretold
+        };
+        Ok((0..rows).map(row).collect())
+    }
+}

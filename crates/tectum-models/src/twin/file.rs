@@ -1,0 +1,125 @@
+//! Ensembles in safetensors files: `member.N.layerK.weight` \[inputs, outputs\] and `.bias` of each network, `change.mean`, `change.deviation` and
+//! `change.noise` by channel; the rest is the metadata `tectum.twin`.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, TensorView, serialize};
+use serde::{Deserialize, Serialize};
+use tectum::{Error, Result};
+
+use super::Network;
+use super::ensemble::{Ensemble, MOST_MEMBERS, Origin};
+use super::sequence::{CHANNELS, SequenceLayout};
+use crate::run_folder::write_whole;
+use crate::transformer::Weights;
+
+/// The key of the metadata.
+const KEY: &str = "tectum.twin";
+/// The version that is written; others are refused.
+const VERSION: u32 = 1;
+/// The widest layer and the most layers that are read.
+const MOST_WIDTH: usize = 4096;
+const MOST_LAYERS: usize = 16;
+/// Tensors besides the networks'.
+const CHANGES: [&str; 3] = ["change.mean", "change.deviation", "change.noise"];
+
+#[derive(Serialize, Deserialize)]
+struct Metadata {
+    version: u32,
+    layout: SequenceLayout,
+    members: usize,
+    hidden: Vec<usize>,
+    origin: Origin,
+}
+
+impl Ensemble {
+    /// Writes it whole or not at all.
+    ///
+    /// # Errors
+    /// What the file system reports.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let metadata = Metadata {
+            version: VERSION,
+            layout: self.layout,
+            members: self.members.len(),
+            hidden: self.network.hidden().to_vec(),
+            origin: self.origin.clone(),
+        };
+        let metadata = serde_json::to_string(&metadata).map_err(|source| Error::data("twin").with_source(source))?;
+        let mut tensors = Vec::new();
+        for (member, weights) in self.members.iter().enumerate() {
+            for entry in self.network.parameters().entries() {
+                tensors.push((tensor_name(member, &entry.name), tensor_shape(&entry.name, entry.shape), &weights[entry.range()]));
+            }
+        }
+        for (name, numbers) in CHANGES.into_iter().zip([&self.mean, &self.deviation, &self.noise]) {
+            tensors.push((name.to_owned(), vec![CHANNELS], &numbers[..]));
+        }
+        let view = |(name, shape, numbers): (String, Vec<usize>, &[f32])| {
+            let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+            (name, shape, bytes)
+        };
+        let tensors: Vec<(String, Vec<usize>, Vec<u8>)> = tensors.into_iter().map(view).collect();
+        let views = tensors.iter().map(|(name, shape, bytes)| {
+            let view = TensorView::new(Dtype::F32, shape.clone(), bytes);
+            view.map(|view| (name.clone(), view)).map_err(|source| Error::data(format!("twin: tensor {name}")).with_source(source))
+        });
+        let views = views.collect::<Result<Vec<_>>>()?;
+        let bytes = serialize(views, Some(HashMap::from([(KEY.to_owned(), metadata)]))).map_err(|source| Error::data("twin").with_source(source))?;
+        write_whole(path, &bytes)
+    }
+
+    /// Reads what [`Ensemble::save`] wrote.
+    ///
+    /// # Errors
+    /// `Io` for a file that cannot be read; `Data`, naming file and tensor, for another kind of file, one of another version or cut short, and for
+    /// a tensor that is missing, of another shape or type, or not finite.
+    pub fn load(path: &Path) -> Result<Self> {
+        let fault = |what: String| Error::data(format!("{}: {what}", path.display()));
+        let weights = Weights::open_file(path)?;
+        let text = weights.metadata(KEY)?.ok_or_else(|| fault(format!("no twin: its metadata has no {KEY}")))?;
+        let metadata: Metadata = serde_json::from_str(&text).map_err(|source| fault(format!("metadata {KEY}")).with_source(source))?;
+        if metadata.version != VERSION {
+            return Err(fault(format!("a twin of version {}; {VERSION} is read", metadata.version)));
+        }
+        metadata.layout.check().map_err(|error| error.at(path.display()))?;
+        let is_possible = (1..=MOST_MEMBERS).contains(&metadata.members)
+            && metadata.hidden.len() < MOST_LAYERS
+            && metadata.hidden.iter().all(|width| (1..=MOST_WIDTH).contains(width));
+        if !is_possible {
+            return Err(fault(format!("{} networks with layers of {:?}", metadata.members, metadata.hidden)));
+        }
+        let network = Network::new(metadata.layout.features(), &metadata.hidden, CHANNELS)?;
+        let finite = |name: &str, numbers: &[f32]| match numbers.iter().position(|number| !number.is_finite()) {
+            Some(at) => Err(fault(format!("tensor {name} is {} at {at}", numbers[at]))),
+            None => Ok(()),
+        };
+        let mut members = Vec::with_capacity(metadata.members);
+        for member in 0..metadata.members {
+            let mut packed = vec![0.0; network.parameters().len()];
+            for entry in network.parameters().entries() {
+                let name = tensor_name(member, &entry.name);
+                weights.read(&name, &tensor_shape(&entry.name, entry.shape), &mut packed[entry.range()])?;
+                finite(&name, &packed[entry.range()])?;
+            }
+            members.push(packed);
+        }
+        let read = |name: &str| -> Result<Vec<f32>> {
+            let mut numbers = vec![0.0; CHANNELS];
+            weights.read(name, &[CHANNELS], &mut numbers)?;
+            finite(name, &numbers).map(|()| numbers)
+        };
+        let (mean, deviation, noise) = (read(CHANGES[0])?, read(CHANGES[1])?, read(CHANGES[2])?);
+        Ok(Self { layout: metadata.layout, network, members, mean, deviation, noise, origin: metadata.origin })
+    }
+}
+
+fn tensor_name(member: usize, parameter: &str) -> String {
+    format!("member.{member}.{parameter}")
+}
+
+/// A bias is a row, which files hold as a vector.
+fn tensor_shape(parameter: &str, [rows, columns]: [usize; 2]) -> Vec<usize> {
+    if parameter.ends_with("bias") { vec![columns] } else { vec![rows, columns] }
+}

@@ -1,0 +1,94 @@
+//! How tokens are chosen: each setting against what it promises, draws against their probabilities.
+
+use tectum::ErrorKind;
+use tectum_models::transformer::{Sampler, Sampling};
+
+const SCORES: [f32; 6] = [1.0, 3.0, -1.0, 2.5, 3.0, 0.0];
+
+fn sampler(sampling: Sampling) -> Sampler {
+    Sampler::new(sampling, SCORES.len()).expect("fits")
+}
+
+/// How often each token is drawn, the context forgotten each time.
+fn counts(sampling: Sampling, draws: usize) -> Vec<usize> {
+    let (mut sampler, mut counts) = (sampler(sampling), vec![0; SCORES.len()]);
+    (0..draws).for_each(|_| counts[sampler.choose(&SCORES).expect("chooses") as usize] += 1);
+    counts
+}
+
+fn probabilities(temperature: f64, kept: &[usize]) -> Vec<f64> {
+    let weight = |token: usize| if kept.contains(&token) { (f64::from(SCORES[token]) / temperature).exp() } else { 0.0 };
+    let total: f64 = (0..SCORES.len()).map(weight).sum();
+    (0..SCORES.len()).map(|token| weight(token) / total).collect()
+}
+
+/// Four standard deviations of a binomial, and one for rounding.
+#[test]
+fn draws_have_the_probabilities_that_the_settings_leave() {
+    const DRAWS: usize = 40_000;
+    let warm = Sampling { temperature: 1.5, ..Sampling::default() };
+    let cases = [
+        (warm, 1.5, vec![0, 1, 2, 3, 4, 5]),
+        (Sampling { temperature: 0.5, ..warm }, 0.5, vec![0, 1, 2, 3, 4, 5]),
+        // Of the equal scores of 1 and 4 the first counts as greater.
+        (Sampling { top_k: 1, ..warm }, 1.5, vec![1]),
+        (Sampling { top_k: 3, ..warm }, 1.5, vec![1, 4, 3]),
+        (Sampling { top_k: 99, ..warm }, 1.5, vec![0, 1, 2, 3, 4, 5]),
+        // 0.31, 0.31 and 0.22 are the greatest at 1.5, so two thirds take three of them.
+        (Sampling { top_p: 0.67, ..warm }, 1.5, vec![1, 4, 3]),
+        (Sampling { top_p: 0.05, ..warm }, 1.5, vec![1]),
+        (Sampling { top_k: 2, top_p: 0.99, ..warm }, 1.5, vec![1, 4]),
+    ];
+    for (sampling, temperature, kept) in cases {
+        for (token, (count, p)) in counts(sampling, DRAWS).into_iter().zip(probabilities(temperature, &kept)).enumerate() {
+            let (wanted, spread) = (DRAWS as f64 * p, (DRAWS as f64 * p * (1.0 - p)).sqrt());
+            assert!((count as f64 - wanted).abs() <= 4.0 * spread + 1.0, "{sampling:?}: token {token} came {count} times, not {wanted}");
+        }
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_tokens_and_another_gives_others() {
+    let draw = |seed: u64| {
+        let mut sampler = sampler(Sampling { temperature: 1.0, seed, ..Sampling::default() });
+        (0..200).map(|_| sampler.choose(&SCORES).expect("chooses")).collect::<Vec<_>>()
+    };
+    assert_eq!(draw(7), draw(7));
+    assert_ne!(draw(7), draw(8));
+    assert_ne!(draw(7), draw(7 + (1 << 32)), "the upper half of the seed counts");
+    // The first draws under seed 7: a change of the generator or of the order of choices is a change of what users get.
+    assert_eq!(draw(7)[..12], [3, 3, 1, 1, 5, 1, 4, 4, 0, 1, 2, 3]);
+}
+
+#[test]
+fn the_greatest_score_is_taken_and_repetition_costs() {
+    let mut greedy = sampler(Sampling::default());
+    assert_eq!((0..3).map(|_| greedy.choose(&SCORES).expect("chooses")).collect::<Vec<_>>(), [1, 1, 1]);
+    let mut penal = sampler(Sampling { repetition_penalty: 1.3, ..Sampling::default() });
+    // 3 / 1.3 is 2.31: after each of the greatest came once, 2.5 is; then the first of those at 2.31, again and again.
+    assert_eq!((0..5).map(|_| penal.choose(&SCORES).expect("chooses")).collect::<Vec<_>>(), [1, 4, 3, 1, 1]);
+    let mut prompted = sampler(Sampling { repetition_penalty: 2.0, ..Sampling::default() });
+    prompted.see(&[0, 1, 3, 4]);
+    assert_eq!(prompted.choose(&[-0.2, 0.1, -0.3, 0.1, 0.1, -0.25]).expect("chooses"), 1, "0.1 halved is above −0.25");
+    assert_eq!(prompted.choose(&[-0.2, -9.0, -0.3, -9.0, -9.0, -0.35]).expect("chooses"), 2, "−0.2 doubled is below −0.3");
+}
+
+#[test]
+fn settings_out_of_range_and_scores_that_are_none_are_refused() {
+    let refused = |sampling: Sampling| Sampler::new(sampling, 4).expect_err("refused").to_string();
+    let plain = Sampling::default();
+    assert_eq!(refused(Sampling { temperature: -1.0, ..plain }), "temperature -1; 0 or more is needed");
+    assert_eq!(refused(Sampling { temperature: f32::NAN, ..plain }), "temperature NaN; 0 or more is needed");
+    assert_eq!(refused(Sampling { top_p: 0.0, ..plain }), "top-p 0; more than 0 and at most 1 is needed");
+    assert_eq!(refused(Sampling { top_p: 1.5, ..plain }), "top-p 1.5; more than 0 and at most 1 is needed");
+    assert_eq!(refused(Sampling { repetition_penalty: 0.0, ..plain }), "repetition penalty 0; more than 0 is needed");
+    for sampling in [plain, Sampling { temperature: 1.0, top_p: 0.5, top_k: 2, ..plain }] {
+        let mut sampler = Sampler::new(sampling, 3).expect("fits");
+        let mut fault = |scores: [f32; 3]| sampler.choose(&scores).expect_err("refused");
+        assert_eq!(fault([0.0, f32::NAN, 1.0]).to_string(), "token 1 has the score NaN");
+        assert_eq!(fault([f32::INFINITY, 0.0, 1.0]).to_string(), "token 0 has the score inf");
+        let none = fault([f32::NEG_INFINITY; 3]);
+        assert_eq!((none.kind(), none.to_string()), (ErrorKind::Mismatch, "no token has a score above −∞".to_owned()));
+        assert_eq!(sampler.choose(&[f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY]).expect("one"), 1);
+    }
+}

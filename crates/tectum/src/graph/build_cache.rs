@@ -1,0 +1,94 @@
+//! Building attention over what earlier runs have kept.
+
+use super::builder::GraphBuilder;
+use super::{Columns, Dim, Graph, Heads, Node, Operation, Shape};
+use crate::error::Result;
+
+impl GraphBuilder {
+    /// Adds a value that lives on the device from run to run, zero at first, which one operation reads and moves on.
+    ///
+    /// # Errors
+    /// As [`GraphBuilder::input`].
+    pub fn state(&mut self, name: &str, shape: impl Into<Shape>) -> Result<Node> {
+        let shape = shape.into();
+        self.check_new("state", name, shape)?;
+        Ok(self.push(Operation::State { name: name.to_owned() }, shape))
+    }
+
+    /// Adds causal attention of new tokens to those kept in caches and to themselves: with c = kept, q's row t sees rows up to c + t
+    /// of the caches, into which k's and v's rows have been put from c on. The caches keep them for the runs to come.
+    ///
+    /// # Shapes
+    /// `q` [B, T, count·width], `k` and `v` [B, T, kv·width]; `caches` of keys and of values [B, S, kv·width], states that nothing else
+    /// reads; `spans` [B, 2] as [`GraphBuilder::indices`] adds them: how many tokens were kept, and how many of the T are new, the
+    /// rest being padding, which sees what the last new token sees and is not kept. Gives [B, T, count·width].
+    /// # Errors
+    /// `Invalid` if the shapes do not fit the heads, these are not causal, `count` is no multiple of `kv`, a cache is no state or is read
+    /// twice, or a node is not of this graph.
+    /// # Source
+    /// As [`GraphBuilder::attention`]; keys and values that are kept: Pope et al., *Efficiently Scaling Transformer Inference*,
+    /// <https://arxiv.org/abs/2211.05102>, section 2.1.
+    pub fn attention_cached(&mut self, operands: [Node; 3], caches: [Node; 2], spans: Node, heads: Heads) -> Result<Node> {
+        let widths = [heads.count, heads.kv, heads.kv].map(|count| Dim::Size(count.saturating_mul(heads.width)));
+        for (node, width) in operands.into_iter().zip(widths) {
+            let shape = self.shape("attention_cached", node)?;
+            if shape.last() != width {
+                return Err(self.fault(format_args!("attention_cached: operand {node} {shape:?} for heads of {width:?} columns in all")));
+            }
+        }
+        self.attention_cached_of(operands.map(|node| Columns { node, start: 0 }), caches, spans, heads)
+    }
+
+    /// Attention over caches, its operands being some of the columns of values.
+    pub(super) fn attention_cached_of(&mut self, operands: [Columns; 3], caches: [Node; 2], spans: Node, heads: Heads) -> Result<Node> {
+        let mut shapes = Vec::new();
+        for operand in operands {
+            shapes.push(self.shape("attention_cached", operand.node)?);
+        }
+        let spans_shape = self.index_shape("attention_cached", spans)?;
+        let cache_shapes = [self.cache_shape(caches[0])?, self.cache_shape(caches[1])?];
+        let Heads { count, kv, width, scale, causal } = heads;
+        let holds = |shape: Shape, start: usize, count: usize| {
+            let end = count.checked_mul(width).and_then(|columns| columns.checked_add(start));
+            shape.rank() == 3 && matches!((shape.last(), end), (Dim::Size(columns), Some(end)) if end <= columns)
+        };
+        let rows_agree = shapes.iter().all(|shape| shape.rank() == 3 && shape.dims()[..2] == shapes[0].dims()[..2]);
+        let fits = rows_agree
+            && shapes.iter().zip(operands).zip([count, kv, kv]).all(|((shape, operand), count)| holds(*shape, operand.start, count))
+            && cache_shapes[0] == cache_shapes[1]
+            && cache_shapes[0].rank() == 3
+            && cache_shapes[0].dims()[0] == shapes[0].dims()[0]
+            && cache_shapes[0].last() == Dim::Size(kv.saturating_mul(width))
+            && spans_shape.dims() == [shapes[0].dims()[0], Dim::Size(2)];
+        if !fits || caches[0] == caches[1] || !causal || count * kv * width == 0 || !count.is_multiple_of(kv) || !scale.is_finite() {
+            let causal = if causal { "causal" } else { "not causal" };
+            return Err(self.fault(format_args!(
+                "attention_cached: q, k, v {shapes:?}, caches {cache_shapes:?}, spans {spans_shape:?} for {count} heads, {kv} of keys and \
+                 values, of {width}, scale {scale}, {causal}"
+            )));
+        }
+        let [q, k, v] = operands;
+        Ok(self.push(Operation::AttentionCached { q, k, v, caches, spans, heads }, shapes[0].with(2, count * width)))
+    }
+
+    /// The shape of a state that nothing has read.
+    fn cache_shape(&self, node: Node) -> Result<Shape> {
+        let shape = self.graph().shape(node).map_err(|error| error.at("attention_cached"))?;
+        let is_state = matches!(self.graph().nodes[&node].operation, Operation::State { .. });
+        if is_state && !self.graph().uses().contains_key(&node) {
+            return Ok(shape);
+        }
+        let fault = if is_state { "is read already" } else { "is no state" };
+        Err(self.fault(format_args!("attention_cached: cache {node} {shape:?} {fault}")))
+    }
+}
+
+impl Graph {
+    /// The states in the order they were added: name, node and shape.
+    pub fn states(&self) -> impl Iterator<Item = (&str, Node, Shape)> {
+        self.nodes.iter().filter_map(|(&node, definition)| match &definition.operation {
+            Operation::State { name } => Some((name.as_str(), node, definition.shape)),
+            _ => None,
+        })
+    }
+}

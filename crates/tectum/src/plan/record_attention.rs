@@ -1,0 +1,161 @@
+//! Recording attention and rotary positions.
+
+use super::record_reduce::groups;
+use super::{PlanBuilder, View};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::{attention, attention_decode, cache, groups_for, rotary};
+
+/// The sizes of an attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttentionSizes {
+    /// Items, each with its own keys.
+    pub batch: usize,
+    /// Queries of an item.
+    pub queries: usize,
+    /// Keys and values of an item; of a cache, those that it has room for.
+    pub keys: usize,
+    /// Heads of the queries.
+    pub heads: usize,
+    /// Heads of the keys and values; each serves `heads / kv_heads` heads of the queries.
+    pub kv_heads: usize,
+    /// Columns of a head.
+    pub width: usize,
+}
+
+impl PlanBuilder {
+    /// Records `y[b, t, h] = Σ_s softmax_s(scale·q[b, t, h]·k[b, s, h'] + mask[b, s])·v[b, s, h']`, with h' the head of the keys that
+    /// serves h. With `causal`, query t sees the keys up to t + keys − queries. A query that sees no key gives NaN.
+    ///
+    /// # Shapes
+    /// Of q, k and v: the view, the columns of a row, and the column where the heads begin, so that all three may be parts of
+    /// one product; rows are [batch, queries] or [batch, keys]. `mask` [batch, keys], `y` [batch, queries, heads · width].
+    /// # Numerics
+    /// f32; sums are rescaled as the greatest product grows, in an order that the sizes alone decide: same device, same bits.
+    /// # Errors
+    /// `Invalid` if the lengths do not fit or `heads` is no multiple of `kv_heads`; `Unsupported` for heads wider than 128; as
+    /// [`PlanBuilder::launch`].
+    /// # Cost
+    /// One launch; no product of queries and keys is stored.
+    pub fn attention(
+        &mut self,
+        columns: [(View, usize, usize); 3],
+        mask: Option<View>,
+        y: View,
+        sizes: AttentionSizes,
+        scale: f32,
+        causal: bool,
+    ) -> Result<()> {
+        let AttentionSizes { batch, queries, keys, heads, kv_heads, width } = sizes;
+        check_width("attention", width)?;
+        let fits = |(view, row, start): (View, usize, usize), rows: usize, heads: usize| {
+            view.len() == batch * rows * row && start + heads * width <= row
+        };
+        let [q, k, v] = columns;
+        let operands_fit = fits(q, queries, heads) && fits(k, keys, kv_heads) && fits(v, keys, kv_heads);
+        let mask_fits = mask.is_none_or(|mask| mask.len() == batch * keys);
+        if !operands_fit || !mask_fits || y.len() != batch * queries * heads * width || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
+            let shown = columns.map(|(view, row, start)| (view.len(), row, start));
+            let (mask, y) = (mask.map(|mask| mask.len()), y.len());
+            return Err(Error::invalid(format!("attention: {shown:?} elements, columns and first column, mask {mask:?}, y {y} for {sizes:?}")));
+        }
+        if y.is_empty() || keys == 0 {
+            return self.fill(y, f32::NAN.to_bits());
+        }
+        let places = [q, k, v].map(|(_, row, start)| [row as u32, start as u32]).concat();
+        let mut params: Vec<u32> = [batch, queries, keys, heads, heads / kv_heads, width].map(|size| size as u32).to_vec();
+        params.extend(places);
+        params.extend([u32::from(causal), scale.to_bits()]);
+        let tiles = batch * heads * queries.div_ceil(attention::QUERY_TILE);
+        let mut views = vec![q.0, k.0, v.0, y];
+        views.extend(mask);
+        let kernel = if mask.is_some() { &attention::ATTENTION_MASK } else { &attention::ATTENTION };
+        self.launch(kernel, &views, &params, groups(tiles))
+    }
+
+    /// Records that keys and values of new tokens are put into caches after those kept there, and attention of the new tokens'
+    /// queries to all that are there then, each to those up to its own place. `spans` says of each item how many were kept and how
+    /// many are new, so that one compiled plan serves every length.
+    ///
+    /// # Shapes
+    /// Of q, k and v as in [`PlanBuilder::attention`], all of `queries` rows an item; `caches` of keys and of values
+    /// [batch, keys, kv_heads · width], which must be writable; `spans` [batch, 2] u32; `y` [batch, queries, heads · width]. Rows of q
+    /// from an item's new tokens on are padding: they see what the last new token sees, and their keys and values are not kept.
+    /// What has no room in the cache is not kept either.
+    /// # Numerics
+    /// As [`PlanBuilder::attention`].
+    /// # Errors
+    /// As [`PlanBuilder::attention`].
+    /// # Cost
+    /// Two launches; reads what the caches hold of each item once for each head and tile of 16 queries.
+    pub fn attention_cached(
+        &mut self,
+        columns: [(View, usize, usize); 3],
+        caches: [View; 2],
+        spans: View,
+        y: View,
+        sizes: AttentionSizes,
+        scale: f32,
+    ) -> Result<()> {
+        let AttentionSizes { batch, queries, keys, heads, kv_heads, width } = sizes;
+        check_width("attention_cached", width)?;
+        let fits = |(view, row, start): (View, usize, usize), heads: usize| view.len() == batch * queries * row && start + heads * width <= row;
+        let [q, k, v] = columns;
+        let cached = kv_heads * width;
+        let operands_fit = fits(q, heads) && fits(k, kv_heads) && fits(v, kv_heads) && y.len() == batch * queries * heads * width;
+        let caches_fit = caches.iter().all(|cache| cache.len() == batch * keys * cached) && spans.len() == 2 * batch && spans.dtype() == DType::U32;
+        if !operands_fit || !caches_fit || keys == 0 || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
+            let shown = columns.map(|(view, row, start)| (view.len(), row, start));
+            let (caches, y) = (caches.map(|cache| cache.len()), y.len());
+            return Err(Error::invalid(format!(
+                "attention_cached: {shown:?} elements, columns and first column, caches {caches:?}, spans {}, y {y} for {sizes:?}",
+                spans.len()
+            )));
+        }
+        if y.is_empty() {
+            return Ok(());
+        }
+        let places = [k, v].map(|(_, row, start)| [row, start]).concat();
+        let params: Vec<u32> = [batch, queries, keys, cached].iter().chain(&places).map(|&size| size as u32).collect();
+        self.launch(&cache::CACHE_STORE, &[k.0, v.0, spans, caches[0], caches[1]], &params, groups_for(batch * queries * cached))?;
+        let views = [q.0, caches[0], caches[1], y, spans];
+        if queries == 1 {
+            let sizes = [batch, keys, heads, heads / kv_heads, width, q.1, q.2, width.next_power_of_two()];
+            let params: Vec<u32> = sizes.iter().map(|&size| size as u32).chain([scale.to_bits()]).collect();
+            return self.launch(&attention_decode::ATTENTION_DECODE, &views, &params, groups(batch * heads));
+        }
+        let sizes = [batch, queries, keys, heads, heads / kv_heads, width, q.1, q.2, cached, 0, cached, 0, 1];
+        let params: Vec<u32> = sizes.iter().map(|&size| size as u32).chain([scale.to_bits()]).collect();
+        let tiles = batch * heads * queries.div_ceil(attention::QUERY_TILE);
+        self.launch(&attention::ATTENTION_CACHED, &views, &params, groups(tiles))
+    }
+
+    /// Records rotary positions: in each head, columns j and j + width/2 are turned by positions[row] · base^(−2j / width).
+    ///
+    /// # Shapes
+    /// `x` and `y` [rows, heads · width], `positions` [count] u32, row `r` having position `r mod count`.
+    /// # Numerics
+    /// Frequencies are rounded to f32 once; the angle is one f32 product, its sine and cosine within 2 ulp up to 20,000.
+    /// # Errors
+    /// `Invalid` if the lengths do not fit or the width is odd, 0 or above 512; as [`PlanBuilder::launch`].
+    pub fn rotary(&mut self, x: View, positions: View, y: View, width: usize, heads: usize, base: f32) -> Result<()> {
+        let (cols, half) = (heads * width, width / 2);
+        let rows = x.len().checked_div(cols).unwrap_or(0);
+        let fits = rows * cols == x.len() && x.len() == y.len() && !positions.is_empty() && rows.is_multiple_of(positions.len());
+        if !fits || !width.is_multiple_of(2) || half > rotary::MAX_HALF {
+            return Err(Error::invalid(format!("rotary: x {}, y {}, positions {} for {heads} heads of {width}", x.len(), y.len(), positions.len())));
+        }
+        if y.is_empty() {
+            return Ok(());
+        }
+        let frequency = |j: usize| f64::from(base).powf(-(j as f64) / half as f64) as f32;
+        let frequencies = self.constant("frequencies", &(0..half).map(frequency).collect::<Vec<f32>>());
+        let params = [rows, cols, half, positions.len()].map(|word| word as u32);
+        self.launch(&rotary::ROTARY, &[x, positions, frequencies, y], &params, groups_for(rows * cols / 2))
+    }
+}
+
+fn check_width(op: &str, width: usize) -> Result<()> {
+    let most = attention::MAX_WIDTH;
+    if width <= most { Ok(()) } else { Err(Error::unsupported(format!("{op}: heads of {width} columns; at most {most} are possible"))) }
+}
