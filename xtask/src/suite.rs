@@ -14,6 +14,10 @@ struct Tally {
     skipped: Vec<String>,
     /// Lines such as `conformance on cpu: 417 cases`.
     cases: Vec<String>,
+    /// What cargo said it runs last.
+    running: String,
+    /// Tests and targets that failed.
+    failures: Vec<String>,
 }
 
 /// Runs every step; the last line printed is the count.
@@ -26,6 +30,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     gpu_kit::run(root)?;
     println!();
     tally.cases.iter().chain(&tally.skipped).for_each(|line| println!("{line}"));
+    tally.failures.iter().for_each(|failure| println!("failed: {failure}"));
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped.len());
     if tests && tally.failed == 0 { Ok(()) } else { Err("tests failed".to_owned()) }
 }
@@ -106,7 +111,16 @@ impl Tally {
         if line.starts_with("conformance on ") {
             self.cases.push(line.to_owned());
         }
+        if let Some(running) = line.trim_start().strip_prefix("Running ") {
+            self.running = running.to_owned();
+        }
+        if line.starts_with("test ") && line.ends_with("FAILED") {
+            self.failures.push(line.to_owned());
+        }
         let Some(result) = line.strip_prefix("test result: ") else { return };
+        if result.starts_with("FAILED") {
+            self.failures.push(format!("a test of {}", self.running));
+        }
         let number = |what: &str| {
             let before = result.split(what).next().unwrap_or_default().trim();
             before.rsplit([' ', ';']).next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0)
