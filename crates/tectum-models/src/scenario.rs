@@ -218,9 +218,12 @@ impl Scenario {
     /// Trains the twin on a recording.
     ///
     /// # Errors
-    /// A brain without a twin.
+    /// A brain without a twin, or one that rolls out the plant itself.
     pub fn set_data(&mut self, path: &str) -> Result<()> {
         match &mut self.brain {
+            BrainSpec::Mppi(mppi) if mppi.model == MppiModel::Plant => {
+                return Err(Error::invalid(format!("data {path}: model \"plant\" learns nothing from it")));
+            }
             BrainSpec::Mppi(mppi) => mppi.twin.data = Some(path.to_owned()),
             other => return Err(Error::invalid(format!("data {path}: brain {:?} learns nothing from it", other.name()))),
         }

@@ -173,6 +173,9 @@ impl BrainSpec {
 impl MppiSpec {
     fn read(&mut self, section: &mut Section<'_, '_>, body: &BodySpec) -> Result<()> {
         self.model = section.choice("model", &[("twin", MppiModel::Twin), ("plant", MppiModel::Plant)])?.unwrap_or_default();
+        if self.model == MppiModel::Plant {
+            section.refuse(&["rate_weight", "cost", "twin"], "model \"plant\" learns nothing, and its cost is the body's reward")?;
+        }
         self.samples = section.whole("samples", 1..=1 << 20)?.map(|n| n as usize);
         self.horizon = section.whole("horizon", 1..=1024)?.map(|n| n as usize);
         self.hold = section.whole("hold", 1..=64)?.map(|n| n as usize);

@@ -91,6 +91,14 @@ impl<'d, 't> Section<'d, 't> {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
+    /// Refuses keys that have no effect here, with the reason.
+    pub fn refuse(&self, keys: &[&str], why: &str) -> Result<()> {
+        match self.names().into_iter().filter(|(name, _)| keys.contains(&name.as_str())).min_by_key(|(_, place)| place.start) {
+            None => Ok(()),
+            Some((name, place)) => Err(self.source.error(&place, format!("\"{name}\" has no effect: {why}"))),
+        }
+    }
+
     /// Reads a string.
     pub fn string(&mut self, key: &str) -> Result<Option<Placed<&'d str>>> {
         let Some(value) = self.take(key) else { return Ok(None) };

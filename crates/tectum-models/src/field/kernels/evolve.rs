@@ -3,18 +3,20 @@
 //! A row is made in passes over buffers that stay in L1 and L2: sums of the nine columns around it; coefficients of its cells; the
 //! argument of the saturation; then tanh, sums and pooling. Every row is made alike whichever thread makes it.
 //!
-//! Tried and not kept (one thread, 32³ × 64, beside other work): the passes over four cells at a time, which keeps all in L1 but
-//! adds nine columns instead of three (11.3 ms against 7.7); bands of 8 or 16 rows followed along X, and asking for the new row's lines
-//! ahead of writing (no difference beyond the noise). Kept: eights in registers by [`eights`] instead of loops that the compiler made vectors of only in
-//! part (7.7 to 5.4 ms; 455 to 275 instructions for eight channels).
+//! Tried and not kept (one thread, 32³ × 64, beside other work; Zen 3): the passes over four cells at a time, which keeps all in L1 but
+//! adds nine columns instead of three (11.3 ms against 7.7); bands of 8 or 16 rows followed along X (no difference beyond the noise).
+//! Kept there: registers by [`tectum::kernel::lanes`] instead of loops that the compiler made vectors of only in part (7.7 to 5.4 ms).
+//! Kept on Sapphire Rapids (the rows alone, one thread, best of 300): slices once a row instead of once a cell, and the lines that the
+//! next row reads and this row writes asked for a cell at a time while the argument is made (together 7.1 to 5.8 ms); all at once they stall.
+//! Sixteen lanes instead of eight are worth 4 %. Not kept there: the rules of all cells of a row side by side (within the noise).
 
 mod cells;
 mod coefficients;
 
 use rayon::prelude::*;
-use tectum::kernel::eights::{eights, in_eights};
+use tectum::kernel::lanes::{eights, widest};
 use tectum::kernel::math::slices;
-use tectum::kernel::native::{PREFETCH_STEP, prefetch, simd};
+use tectum::kernel::native::simd;
 use tectum::{Boundary, NativeCall};
 
 use super::super::layout::*;
@@ -45,7 +47,7 @@ struct Step<'a> {
     live: &'a [u32],
     control: &'a [f32],
     tables: &'a [f32],
-    pull: &'a [[f32; 8]],
+    pull: &'a [f32],
     cells: [usize; 3],
     channels: usize,
     content: usize,
@@ -64,7 +66,7 @@ struct Step<'a> {
 struct Scratch {
     threes: Threes,
     /// Sums over the nine columns of cells −1 to Z, [Z + 2][content].
-    around: Vec<[f32; 8]>,
+    around: Vec<f32>,
     /// Arguments and values of the logistic functions, [GATES][Z].
     gates: [Vec<f32>; 2],
     cells: Coefficients,
@@ -112,7 +114,7 @@ fn native(call: &NativeCall<'_>, storage: Storage, x: &[u32], y: &mut [u32]) {
         live,
         control,
         tables,
-        pull: in_eights(pull),
+        pull,
         cells,
         channels,
         content,
@@ -124,8 +126,8 @@ fn native(call: &NativeCall<'_>, storage: Storage, x: &[u32], y: &mut [u32]) {
     };
     let evolving = channels - DYNAMICS;
     let scratch = Scratch {
-        threes: Threes::new(nz * content / 8),
-        around: vec![[0.0; 8]; (nz + 2) * content / 8],
+        threes: Threes::new(nz * content),
+        around: vec![0.0; (nz + 2) * content],
         gates: [vec![0.0; nz * GATES], vec![0.0; nz * GATES]],
         cells: Coefficients::default(),
         field: [vec![0.0; nz * evolving], vec![0.0; nz * evolving]],
@@ -188,27 +190,21 @@ impl Step<'_> {
         let Scratch { threes, around, gates: [arguments, gates], cells, field: [drive, field], wide } = scratch;
         let Wide { row: before, columns, y: wide_y } = wide;
         let columns = match self.storage {
-            Storage::F32 => self.words(px, py).map(|column| in_eights(bytemuck::cast_slice(column))),
+            Storage::F32 => self.words(px, py).map(|column| bytemuck::cast_slice(column)),
             Storage::Bf16 => {
                 let follows = py > 0 && *before == Some([px, py - 1]);
                 *before = Some([px, py]);
                 widen(&self.words(px, py), columns, follows);
-                columns.each_ref().map(|column| in_eights(column))
+                columns.each_ref().map(|column| &column[..])
             }
         };
         let here = Row::new(self, px, py, columns);
-        eights(Columns { row: &here, threes, around });
+        widest(&[self.content], Columns { row: &here, threes, around });
         simd(
             #[inline(always)]
             || self.arguments(here.column(), arguments),
         );
         slices::sigmoid(arguments, gates);
-        // The one column that the next row asks memory for first: it arrives while this row is made.
-        let length = self.storage.words(nz * self.channels);
-        let (ahead, x) = (((self.halo + 1) * ny + row + 2) * length, bytemuck::cast_slice(self.x));
-        for line in (0..length).step_by(PREFETCH_STEP) {
-            prefetch(x, ahead + line);
-        }
         simd(
             #[inline(always)]
             || {
@@ -216,7 +212,10 @@ impl Step<'_> {
                 here.draw(drive);
             },
         );
-        eights(Drive { row: &here, cells, around, drive });
+        // The one column that the next row asks memory for first.
+        let length = self.storage.words(nz * self.channels);
+        let next = self.x.get(((self.halo + 1) * ny + row + 2) * length..).and_then(|rest| rest.get(..length)).unwrap_or_default();
+        widest(&[self.content, self.channels / 4], Drive { row: &here, cells, around, drive, ahead: [next, y] });
         here.extras(drive);
         slices::tanh(drive, field);
         match self.storage {

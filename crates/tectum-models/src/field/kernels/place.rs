@@ -88,5 +88,5 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
             lanes[lane] += a[lane] * b[lane];
         }
     }
-    tectum::kernel::eights::fold(lanes)
+    tectum::kernel::lanes::fold(lanes)
 }

@@ -1,6 +1,9 @@
 //! The cells of a row. A cell has few channels, so what is done once a cell is kept little: all columns are walked by one index.
 
-use tectum::kernel::eights::{F8, Lanes, Work, in_eights, in_eights_mut};
+use std::ops::Range;
+
+use tectum::kernel::lanes::{Block, EightLanes, Floats, Folding, Lanes, Work};
+use tectum::kernel::native::prefetch_line;
 
 use super::super::super::draw::{NOISE_UNIT, draw};
 use super::super::super::layout::*;
@@ -14,12 +17,12 @@ use super::{MOST_Z, Step, ZEROS, along};
 #[derive(Clone)]
 pub struct Threes {
     row: Option<[usize; 2]>,
-    sums: [Vec<[f32; 8]>; 3],
+    sums: [Vec<f32>; 3],
 }
 
 impl Threes {
     pub fn new(length: usize) -> Self {
-        Self { row: None, sums: [0; 3].map(|_| vec![[0.0; 8]; length]) }
+        Self { row: None, sums: [0; 3].map(|_| vec![0.0; length]) }
     }
 }
 
@@ -28,9 +31,7 @@ pub struct Row<'a> {
     step: &'a Step<'a>,
     place: [usize; 2],
     /// The nine columns of cells around it: X steps slowest.
-    columns: [&'a [[f32; 8]]; 9],
-    /// Eights of content channels, of temporal ones, of all channels.
-    eights: [usize; 3],
+    columns: [&'a [f32]; 9],
     scale: f32,
     noise: f32,
     key: [u32; 2],
@@ -39,13 +40,12 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    pub fn new(step: &'a Step<'a>, px: usize, py: usize, columns: [&'a [[f32; 8]]; 9]) -> Self {
+    pub fn new(step: &'a Step<'a>, px: usize, py: usize, columns: [&'a [f32]; 9]) -> Self {
         let live = step.live;
         Self {
             step,
             place: [px, py],
             columns,
-            eights: [step.content, step.channels / 4, step.channels].map(|channels| channels / 8),
             scale: 1.0 / number(live, LIVE_SATURATION),
             noise: step.control[CONTROL_DRIVE] * number(live, LIVE_NOISE) * NOISE_UNIT,
             key: [live[LIVE_KEY], live[LIVE_KEY + 1]],
@@ -55,7 +55,7 @@ impl<'a> Row<'a> {
 
     /// The row's own column.
     pub fn column(&self) -> &'a [f32] {
-        self.columns[4].as_flattened()
+        self.columns[4]
     }
 
     /// The noise of the evolving channels, \[Z\]\[evolving\].
@@ -100,12 +100,6 @@ impl<'a> Row<'a> {
         }
     }
 
-    #[inline(always)]
-    fn cell(&self, column: usize, z: usize) -> &'a [[f32; 8]] {
-        let all = self.eights[2];
-        &self.columns[column][z * all..][..all]
-    }
-
     /// The region of a cell.
     #[inline(always)]
     fn region(&self, z: usize) -> usize {
@@ -114,12 +108,9 @@ impl<'a> Row<'a> {
 
     /// A cell of the row's own column, one step outside at most.
     #[inline(always)]
-    fn end(&self, z: isize) -> &'a [[f32; 8]] {
-        let all = self.eights[2];
-        match self.step.boundary.place(z, self.step.cells[2]) {
-            Some(z) => &self.columns[4][z * all..][..all],
-            None => &in_eights(&ZEROS)[..all],
-        }
+    fn end(&self, z: isize) -> &'a [f32] {
+        let channels = self.step.channels;
+        self.step.boundary.place(z, self.step.cells[2]).map_or(&ZEROS[..channels], |z| &self.columns[4][z * channels..][..channels])
     }
 
     /// What few cells and channels get: imprint, echo, strategic patterns.
@@ -156,14 +147,14 @@ pub struct Columns<'a, 'b> {
     pub row: &'b Row<'a>,
     pub threes: &'b mut Threes,
     /// \[Z + 2\]\[content\].
-    pub around: &'b mut [[f32; 8]],
+    pub around: &'b mut [f32],
 }
 
 impl Work for Columns<'_, '_> {
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
         let Self { row, threes, around } = self;
-        let ([n, _, all], nz, [px, py]) = (row.eights, row.step.cells[2], row.place);
+        let (&Step { content, channels, cells: [_, _, nz], .. }, [px, py]) = (row.step, row.place);
         let follows = py > 0 && threes.row == Some([px, py - 1]);
         threes.row = Some(row.place);
         if follows {
@@ -171,60 +162,64 @@ impl Work for Columns<'_, '_> {
         }
         for side in if follows { 2 } else { 0 }..3 {
             let [west, here, east] = [row.columns[side], row.columns[3 + side], row.columns[6 + side]];
-            let cells = west.chunks_exact(all).zip(here.chunks_exact(all)).zip(east.chunks_exact(all));
-            for (sums, ((west, here), east)) in threes.sums[side].chunks_exact_mut(n).zip(cells) {
-                for (((sum, west), here), east) in sums.iter_mut().zip(west).zip(here).zip(east) {
-                    *sum = sum3(lanes, west, here, east).store();
-                }
+            let cells = west.chunks_exact(channels).zip(here.chunks_exact(channels)).zip(east.chunks_exact(channels));
+            for (sums, ((west, here), east)) in threes.sums[side].chunks_exact_mut(content).zip(cells) {
+                add3(lanes, sums, [&west[..content], &here[..content], &east[..content]]);
             }
         }
         let [south, middle, north] = &threes.sums;
-        let inside = &mut around[n..(nz + 1) * n];
-        for (((sum, south), middle), north) in inside.iter_mut().zip(south).zip(middle).zip(north) {
-            *sum = sum3(lanes, south, middle, north).store();
-        }
+        add3(lanes, &mut around[content..(nz + 1) * content], [south, middle, north]);
         for (end, outside) in [(0, -1), (nz + 1, nz as isize)] {
             match row.step.boundary.place(outside, nz) {
-                Some(z) => around.copy_within((z + 1) * n..(z + 2) * n, end * n),
-                None => around[end * n..][..n].fill([0.0; 8]),
+                Some(z) => around.copy_within((z + 1) * content..(z + 2) * content, end * content),
+                None => around[end * content..][..content].fill(0.0),
             }
         }
     }
 }
 
+/// (a + b) + c of as many numbers as `sums` has.
+#[inline(always)]
+fn add3<L: Lanes>(lanes: L, sums: &mut [f32], [a, b, c]: [&[f32]; 3]) {
+    let terms = L::Block::cut(a).iter().zip(L::Block::cut(b)).zip(L::Block::cut(c));
+    L::Block::cut_mut(sums).iter_mut().zip(terms).for_each(#[inline(always)] |(sum, ((a, b), c))| *sum = sum3(lanes, a, b, c).store());
+}
+
 /// (a + b) + c.
 #[inline(always)]
-fn sum3<L: Lanes>(lanes: L, a: &[f32; 8], b: &[f32; 8], c: &[f32; 8]) -> F8<L> {
-    (F8::load(lanes, a) + F8::load(lanes, b)) + F8::load(lanes, c)
+fn sum3<L: Lanes>(lanes: L, a: &L::Block, b: &L::Block, c: &L::Block) -> Floats<L> {
+    (Floats::load(lanes, a) + Floats::load(lanes, b)) + Floats::load(lanes, c)
 }
 
 /// The argument of the saturation for the evolving channels but for what few cells get.
 pub struct Drive<'a, 'b> {
     pub row: &'b Row<'a>,
     pub cells: &'b Coefficients,
-    pub around: &'b [[f32; 8]],
+    pub around: &'b [f32],
     /// The noise, and in its place the argument, \[Z\]\[evolving\].
     pub drive: &'b mut [f32],
+    /// What is asked of memory meanwhile, a cell at a time: the column that the next row needs first, and where this row's values go.
+    pub ahead: [&'b [u32]; 2],
 }
 
 /// A cell with its six faces, and how it spreads along each axis.
 struct Near<'a, L: Lanes> {
     lanes: L,
-    here: &'a [[f32; 8]],
-    west: &'a [[f32; 8]],
-    east: &'a [[f32; 8]],
-    south: &'a [[f32; 8]],
-    north: &'a [[f32; 8]],
-    below: &'a [[f32; 8]],
-    above: &'a [[f32; 8]],
-    diffusion: [F8<L>; 3],
+    here: &'a [L::Block],
+    west: &'a [L::Block],
+    east: &'a [L::Block],
+    south: &'a [L::Block],
+    north: &'a [L::Block],
+    below: &'a [L::Block],
+    above: &'a [L::Block],
+    diffusion: [Floats<L>; 3],
 }
 
 impl<L: Lanes> Near<'_, L> {
     /// Some channels, and Σ D Δx of them.
     #[inline(always)]
-    fn spread(&self, i: usize) -> (F8<L>, F8<L>) {
-        let here = F8::load(self.lanes, &self.here[i]);
+    fn spread(&self, i: usize) -> (Floats<L>, Floats<L>) {
+        let here = Floats::load(self.lanes, &self.here[i]);
         let twice = here + here;
         let [dx, dy, dz] = self.diffusion;
         let along_x = dx * (self.both(&self.west[i], &self.east[i]) - twice);
@@ -233,47 +228,71 @@ impl<L: Lanes> Near<'_, L> {
     }
 
     #[inline(always)]
-    fn both(&self, a: &[f32; 8], b: &[f32; 8]) -> F8<L> {
-        F8::load(self.lanes, a) + F8::load(self.lanes, b)
+    fn both(&self, a: &L::Block, b: &L::Block) -> Floats<L> {
+        Floats::load(self.lanes, a) + Floats::load(self.lanes, b)
     }
 }
 
 impl Work for Drive<'_, '_> {
     #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) {
-        let Self { row, cells, around, drive } = self;
-        let ([n, m, all], nz) = (row.eights, row.step.cells[2]);
-        let (scale, rate) = (F8::splat(lanes, row.scale), F8::splat(lanes, row.step.control[CONTROL_PULL]));
-        let (most, least) = (F8::splat(lanes, 0.85), F8::splat(lanes, 0.15));
-        for (z, drive) in in_eights_mut(drive).chunks_exact_mut(n + m).take(MOST_Z.min(nz)).enumerate() {
-            let [a, b, c, d] = [cells.decay[0][z], cells.decay[1][z], cells.decay[2][z], cells.decay[3][z]];
-            let decay = F8::load(lanes, &[a, b, c, d, a, b, c, d]);
-            let (mean_decay, coupling) = (F8::splat(lanes, cells.mean_decay[z]), F8::splat(lanes, cells.coupling[z]));
-            let (push, swell) = (F8::splat(lanes, cells.push[z]), F8::splat(lanes, cells.swell[z]));
+    fn run<L: Lanes>(mut self, lanes: L) {
+        let (channels, nz, column) = (self.row.step.channels, self.row.step.cells[2], self.row.column());
+        // The ends of the row have a neighbour that may lie elsewhere.
+        let (last, inner) = (nz - 1, channels * (nz - 2));
+        self.run_cells(lanes, 0..1, self.row.end(-1), &column[channels..][..channels]);
+        self.run_cells(lanes, 1..last, &column[..inner], &column[2 * channels..]);
+        self.run_cells(lanes, last..nz, &column[inner..][..channels], self.row.end(nz as isize));
+    }
+}
+
+impl Drive<'_, '_> {
+    /// Some cells of the row, whose neighbours along Z are given.
+    #[inline(always)]
+    fn run_cells<L: Lanes>(&mut self, lanes: L, places: Range<usize>, below: &[f32], above: &[f32]) {
+        let Self { row, cells, around, drive, ahead } = self;
+        let step = row.step;
+        let ([content, temporal], channels) = ([step.content, step.channels / 4], step.channels);
+        let [n, m, all] = [content, temporal, channels].map(|channels| channels / L::Block::LEN);
+        let first = places.start;
+        let (scale, rate) = (Floats::splat(lanes, row.scale), Floats::splat(lanes, step.control[CONTROL_PULL]));
+        let (most, least) = (Floats::splat(lanes, 0.85), Floats::splat(lanes, 0.15));
+        let column = |index: usize| L::Block::cut(&row.columns[index][first * channels..]).chunks_exact(all);
+        let beside = column(1).zip(column(7)).zip(column(3)).zip(column(5));
+        let ends = [below, above].map(|column| L::Block::cut(column).chunks_exact(all));
+        let [below, above] = ends;
+        let [one, two, three] = [0, 1, 2].map(|step| L::Block::cut(&around[(first + step) * content..]).chunks_exact(n));
+        // What the register shifts: each temporal channel's neighbour before.
+        let before = &row.column()[first * channels + content - 1..];
+        let blocks = L::Block::cut_mut(&mut drive[first * (content + temporal)..]).chunks_exact_mut(n + m);
+        let all_cells = blocks.zip(column(4)).zip(beside).zip(below.zip(above)).zip(one.zip(two).zip(three));
+        for (at, ((((drive, here), (((west, east), south), north)), (below, above)), ((one, two), three))) in all_cells.take(places.len()).enumerate() {
+            let z = (first + at).min(MOST_Z - 1);
+            for words in ahead.iter() {
+                let cell = z * words.len() / step.cells[2];
+                (0..channels).step_by(16).for_each(#[inline(always)] |line| prefetch_line(words, cell + line));
+            }
+            let decay = Floats::repeat(lanes, [cells.decay[0][z], cells.decay[1][z], cells.decay[2][z], cells.decay[3][z]]);
+            let (mean_decay, coupling) = (Floats::splat(lanes, cells.mean_decay[z]), Floats::splat(lanes, cells.coupling[z]));
+            let (push, swell) = (Floats::splat(lanes, cells.push[z]), Floats::splat(lanes, cells.swell[z]));
             let [dx, dy, dz] = [cells.diffusion[0][z], cells.diffusion[1][z], cells.diffusion[2][z]];
-            let diffusion = [F8::splat(lanes, dx), F8::splat(lanes, dy), F8::splat(lanes, dz)];
-            let (west, south, here) = (row.cell(1, z), row.cell(3, z), row.cell(4, z));
-            let (north, east) = (row.cell(5, z), row.cell(7, z));
-            let (below, above) = (row.end(z as isize - 1), row.end(z as isize + 1));
+            let diffusion = [Floats::splat(lanes, dx), Floats::splat(lanes, dy), Floats::splat(lanes, dz)];
             let near = Near { lanes, here, west, east, south, north, below, above, diffusion };
-            let (content, temporal) = drive.split_at_mut(n);
+            let (content_drive, temporal_drive) = drive.split_at_mut(n);
 
             // Content: decay of diffusion and coupling, and what the library recalls.
-            let pull = &row.step.pull[row.region(z) * n..][..n];
-            let (one, others) = around[z * n..][..3 * n].split_at(n);
-            let (two, three) = others.split_at(n);
-            for (i, drive) in content.iter_mut().enumerate().take(all) {
-                let ((here, spread), noise) = (near.spread(i), F8::load(lanes, drive));
+            let pull = &L::Block::cut(&step.pull[row.region(z) * content..])[..n];
+            for (i, drive) in content_drive.iter_mut().enumerate().take(all) {
+                let ((here, spread), noise) = (near.spread(i), Floats::load(lanes, drive));
                 let around = sum3(lanes, &one[i], &two[i], &three[i]);
                 let kept = here + (spread + coupling * (around - here));
-                *drive = (scale * ((decay * kept + (push + (F8::load(lanes, &pull[i]) - rate * here))) + noise)).store();
+                *drive = (scale * ((decay * kept + (push + (Floats::load(lanes, &pull[i]) - rate * here))) + noise)).store();
             }
 
             // Temporal: the register shifts.
-            let previous = &in_eights(&here.as_flattened()[8 * n - 1..])[..m];
-            for (i, drive) in temporal.iter_mut().enumerate().take(all - n) {
-                let ((here, spread), noise) = (near.spread(n + i), F8::load(lanes, drive));
-                let shifted = most * (here + spread) + least * F8::load(lanes, &previous[i]);
+            let previous = &L::Block::cut(&before[at * channels..])[..m];
+            for (i, drive) in temporal_drive.iter_mut().enumerate().take(all - n) {
+                let ((here, spread), noise) = (near.spread(n + i), Floats::load(lanes, drive));
+                let shifted = most * (here + spread) + least * Floats::load(lanes, &previous[i]);
                 *drive = (scale * ((mean_decay * shifted + swell) + noise)).store();
             }
         }
@@ -291,30 +310,32 @@ pub struct Finish<'a, 'b> {
     pub pooled: &'b mut [f32],
 }
 
-impl Work for Finish<'_, '_> {
+impl Folding for Finish<'_, '_> {
     #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) {
+    fn run<L: EightLanes>(self, lanes: L) {
         let Self { row, saturation, field, y, sums, pooled } = self;
         let Step { block, cells, .. } = *row.step;
-        let ([n, m, all], nz) = (row.eights, cells[2]);
-        let (none, saturation) = (F8::splat(lanes, 0.0), F8::splat(lanes, saturation));
+        let Step { content, channels, .. } = *row.step;
+        let ([n, m, all], nz) = ([content, channels / 4, channels].map(|channels| channels / 8), cells[2]);
+        let (none, saturation) = (Floats::splat(lanes, 0.0), Floats::splat(lanes, saturation));
         let [mut sum, mut size, mut square, mut temporal] = [none; 4];
         sums.fill(0.0);
         pooled.fill(0.0);
-        let cells = in_eights(field).chunks_exact(n + m).zip(in_eights_mut(y).chunks_exact_mut(all)).zip(row.columns[4].chunks_exact(all));
+        let (pooled, here) = (<[f32; 8]>::cut_mut(pooled), <[f32; 8]>::cut(row.column()));
+        let cells = <[f32; 8]>::cut(field).chunks_exact(n + m).zip(<[f32; 8]>::cut_mut(y).chunks_exact_mut(all)).zip(here.chunks_exact(all));
         for (z, ((field, y), here)) in cells.enumerate() {
             let mut slice = none;
-            let pooled = &mut in_eights_mut(pooled)[z / block * n..][..n];
+            let pooled = &mut pooled[z / block * n..][..n];
             for ((field, y), pooled) in field.iter().zip(&mut *y).zip(pooled) {
-                let v = saturation * F8::load(lanes, field);
+                let v = saturation * Floats::load(lanes, field);
                 *y = v.store();
-                *pooled = (F8::load(lanes, pooled) + v).store();
+                *pooled = (Floats::load(lanes, pooled) + v).store();
                 slice += v;
                 size += v.abs();
                 square += v * v;
             }
             for (field, y) in field[n..].iter().zip(&mut y[n..]) {
-                let v = saturation * F8::load(lanes, field);
+                let v = saturation * Floats::load(lanes, field);
                 *y = v.store();
                 temporal += v.abs();
             }
@@ -336,13 +357,13 @@ impl Work for Finish<'_, '_> {
 impl Row<'_> {
     /// The rules of a cell in the next cycle.
     #[inline(always)]
-    fn rules<L: Lanes>(&self, lanes: L, z: usize, here: &[[f32; 8]], next: &mut [[f32; 8]]) {
+    fn rules<L: EightLanes>(&self, lanes: L, z: usize, here: &[[f32; 8]], next: &mut [[f32; 8]]) {
         let Step { live, control, content, .. } = *self.step;
-        let (n, m) = (self.eights[0], self.eights[1]);
-        let (none, little) = (F8::splat(lanes, 0.0), F8::splat(lanes, 0.1));
+        let (n, m) = (content / 8, self.step.channels / 32);
+        let (none, little) = (Floats::splat(lanes, 0.0), Floats::splat(lanes, 0.1));
         let [mut sums, mut squares, mut quiet] = [none; 3];
         for v in &here[..n] {
-            let v = F8::load(lanes, v);
+            let v = Floats::load(lanes, v);
             sums += v;
             squares += v * v;
             quiet += v.abs().is_below(little);
@@ -353,9 +374,9 @@ impl Row<'_> {
         let error = control[CONTROL_REGION_ERROR + self.region(z)];
         let a = [2.0 - error * step, variance * step];
         let b = [0.5 * step * quiet.fold() / count, 0.5 * step * (error * control[CONTROL_EXPLORE] - 0.5)];
-        let rate = F8::splat(lanes, rate);
+        let rate = Floats::splat(lanes, rate);
         for ((next, now), [low, high]) in next.iter_mut().zip(&here[n + m..]).zip([a, b]) {
-            let (now, target) = (F8::load(lanes, now), F8::load(lanes, &[low, low, low, low, high, high, high, high]));
+            let (now, target) = (Floats::load(lanes, now), Floats::load(lanes, &[low, low, low, low, high, high, high, high]));
             *next = (now + rate * (target - now)).held_to(5.0).store();
         }
     }
