@@ -1,5 +1,6 @@
-//! `tectum check`: a program checked and shown, or the field brain held against its reference.
+//! `tectum check`: a program checked and shown, the field brain held against its reference, or caches of fewer bits against float64.
 
+mod cache;
 mod field;
 
 use std::path::PathBuf;
@@ -11,12 +12,18 @@ use tectum::{Error, Result};
 use crate::table::print;
 
 /// Checks a lane-level program and shows it as it is understood; mistakes come with their lines. Or holds the field brain against
-/// float64, and lists what each of its passes moves and takes.
+/// float64, and lists what each of its passes moves and takes. Or says what each format of keys and values costs an encoder for a text.
 #[derive(Args)]
 pub struct CheckArgs {
-    /// A program in its text form, or the word field.
-    #[arg(value_name = "FILE.atlas|field")]
+    /// A program in its text form, or the word field or cache.
+    #[arg(value_name = "FILE.atlas|field|cache")]
     thing: PathBuf,
+    /// The folder of an encoder whose keys and values are kept; after the word cache.
+    #[arg(requires = "text")]
+    model: Option<PathBuf>,
+    /// The text that the encoder reads, of which the first 480 tokens count.
+    #[arg(long, value_name = "FILE", requires = "model")]
+    text: Option<PathBuf>,
     #[command(flatten)]
     field: field::FieldArgs,
 }
@@ -25,8 +32,14 @@ pub struct CheckArgs {
 ///
 /// # Errors
 /// A file that cannot be read; a program that is not well formed or that the check refuses; `Mismatch` for a field that differs from
-/// its reference.
+/// its reference; a folder that is no encoder's.
 pub fn check(args: &CheckArgs) -> Result<()> {
+    match (args.thing.as_os_str() == "cache", &args.model, &args.text) {
+        (true, Some(model), Some(text)) => return cache::check_cache(model, text, &args.field.device, args.field.json),
+        (true, ..) => return Err(Error::invalid("check cache: the folder of an encoder and --text FILE are missing")),
+        (false, Some(model), _) => return Err(Error::invalid(format!("{}: a folder is only for check cache", model.display()))),
+        _ => {}
+    }
     if args.thing.as_os_str() == "field" { field::check_field(&args.field) } else { check_program(args) }
 }
 

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tectum::{Device, Error, Receipt, Result};
+use tectum::{CacheFormats, Device, Error, Receipt, Result};
 use tectum_models::transformer::{Decoder, End, GenerateOptions, Generation, Sampling, Tokens, end_tokens, generate as run};
 
-use crate::table::{print, print_json};
+use crate::table::{bytes, print, print_json};
 
 /// Goes on with a text by a decoder of the GPT-2, Llama or Qwen family: the text as it comes, then how fast it came.
 #[derive(Args)]
@@ -42,6 +42,9 @@ pub struct GenerateArgs {
     /// A text to stop at, which is not shown; may be given several times.
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
+    /// How keys and values are kept: f32, f16, q8, k8v4 (keys of 8 bits, values of 4) or q4.
+    #[arg(long, default_value = "f32", value_name = "FORMAT")]
+    cache: CacheFormats,
     /// The device: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
@@ -63,8 +66,19 @@ struct Output<'a> {
     ended_by: Option<String>,
     prefill: Rate,
     decode: Rate,
+    cache: &'static str,
     cache_bytes: usize,
+    cache_bytes_per_value: BytesPerValue,
     receipt: Receipt,
+}
+
+/// Bytes of the device for each value of keys and values that there is room for.
+#[derive(Serialize)]
+struct BytesPerValue {
+    /// Of the rows or blocks of the format.
+    blocks: f64,
+    /// Of all that the caches take, with what is kept in full beside codes.
+    total: f64,
 }
 
 /// Tokens that were run, and in what time.
@@ -99,7 +113,7 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
         (Some(prompt), _, Some(tokens)) => tokens.encode(prompt)?,
         _ => return Err(Error::invalid(format!("{}: no tokenizer.json; a prompt is then given as --ids N,N,…", args.model.display()))),
     };
-    let mut decoder = Decoder::open(&args.model, &device, prompt.len().saturating_add(args.tokens).max(1))?;
+    let mut decoder = Decoder::open_with(&args.model, &device, prompt.len().saturating_add(args.tokens).max(1), args.cache)?;
     let known = decoder.sizes().tokens;
     if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
         return Err(Error::data(format!("{}: the tokenizer has {} tokens, the model {known}", args.model.display(), tokens.len())));
@@ -121,9 +135,12 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     let made = run(&mut decoder, tokens.as_ref(), &prompt, &options, |text| if args.json { Ok(()) } else { show(text) })?;
     let (prefill, decode) = (Rate::new(made.prompt, made.prefill_s), Rate::new(made.decoded, made.decode_s));
     let receipt = decoder.session().receipt();
+    let [blocks, total] = decoder.cache_bytes_per_value();
     if !args.json {
         show("\n")?;
         eprintln!("prompt: {}", prefill.text());
+        let held = bytes(decoder.cache_bytes() as f64);
+        eprintln!("cache: {}, {held}, {blocks:.3} bytes a value in its rows or blocks, {total:.3} in all", args.cache);
         eprintln!("text: {}, on {} ({}), ended by {}", decode.text(), receipt.device.id, receipt.device.name, reason(&made));
         return Ok(());
     }
@@ -142,7 +159,9 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
         ended_by,
         prefill,
         decode,
+        cache: args.cache.name(),
         cache_bytes: decoder.cache_bytes(),
+        cache_bytes_per_value: BytesPerValue { blocks, total },
         receipt,
     })
 }

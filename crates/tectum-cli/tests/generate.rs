@@ -36,9 +36,10 @@ fn text_goes_to_the_output_and_numbers_beside_it() {
     assert_eq!(text(&shown.stdout), format!("{}\n", made["text"].as_str().expect("a text")));
     let told = text(&shown.stderr);
     let lines: Vec<&str> = told.lines().collect();
-    assert!(lines.len() == 2 && lines[0].starts_with("prompt: 5 tokens in ") && lines[1].starts_with("text: 19 tokens in "), "{told}");
-    assert!(lines.iter().all(|line| line.contains(" tokens/s)")), "{told}");
-    assert!(lines[1].contains(", on cpu (") && lines[1].ends_with("ended by the number of tokens"), "{told}");
+    assert!(lines.len() == 3 && lines[0].starts_with("prompt: 5 tokens in ") && lines[2].starts_with("text: 19 tokens in "), "{told}");
+    assert!([lines[0], lines[2]].iter().all(|line| line.contains(" tokens/s)")), "{told}");
+    assert!(lines[1].starts_with("cache: f32, ") && lines[1].contains(", 4.000 bytes a value in its rows or blocks, "), "{told}");
+    assert!(lines[2].contains(", on cpu (") && lines[2].ends_with("ended by the number of tokens"), "{told}");
     let found = ["/prompt_ids", "/end", "/ended_by", "/prefill/tokens", "/decode/tokens", "/receipt/device/id", "/receipt/runs"];
     let found = found.map(|path| made.pointer(path).cloned().unwrap_or_default());
     assert_eq!(Value::from(found[1..].to_vec()), serde_json::json!(["length", null, 5, 19, "cpu", 20]), "{made}");
@@ -49,6 +50,25 @@ fn text_goes_to_the_output_and_numbers_beside_it() {
     // The same as numbers of tokens.
     let ids = found[0].as_array().expect("tokens").iter().map(Value::to_string).collect::<Vec<_>>().join(",");
     assert_eq!(json(&["generate", "models/sample-decoder", "--ids", &ids, "--tokens", "20"])["ids"], made["ids"]);
+}
+
+/// Each format by its kernels and its bytes; eight bits say the same as all of them.
+#[test]
+fn a_cache_has_the_format_that_is_asked_for() {
+    let wanted = json(&with(&["--tokens", "20"]))["ids"].clone();
+    let eight = ("q8", 1.125, "cache_code_q8");
+    let four = [("k8v4", 0.875, "cache_code_q4"), ("q4", 0.625, "cache_code_q4_columns")];
+    let rows = [("f16", 2.0, "attention_decode_f16"), eight, four[0], four[1]];
+    for (name, blocks, kernel) in rows {
+        let made = json(&with(&["--tokens", "20", "--cache", name]));
+        let held = &made["cache_bytes_per_value"];
+        assert_eq!((made["cache"].as_str(), held["blocks"].as_f64()), (Some(name), Some(blocks)), "{made}");
+        assert!(held["total"].as_f64() > Some(blocks) && made["receipt"]["code"].to_string().contains(kernel), "{made}");
+        // Twenty-five tokens are none of a whole window: the window is halves, whatever the codes are.
+        assert_eq!(made["ids"], wanted, "{name}");
+    }
+    let refused = tectum(&with(&["--cache", "q5"]));
+    assert!(!refused.status.success() && text(&refused.stderr).contains("no formats of a cache \"q5\"; there are f32, f16, q8, k8v4 and q4"));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod bench;
 mod bert;
+mod cache_errors;
 mod config;
 mod decoder;
 mod decoder_graph;
@@ -22,6 +23,7 @@ mod tests;
 
 pub use bench::{minilm, suite};
 pub use bert::Bert;
+pub use cache_errors::{CacheError, cache_errors};
 pub use config::{Config, Pooling};
 pub use decoder::{Decoder, MAX_PART, is_decoder};
 pub use decoder_graph::DecoderSizes;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tectum::Device;
+use tectum::{CacheFormats, Device};
 use tectum_models::transformer::{Decoder, MAX_PART};
 
 /// Once prepared, tokens run in the memory that is there, one at a time and in parts.
@@ -16,16 +16,18 @@ fn a_token_takes_no_memory_of_the_device() {
         };
         let steps = if device.info().software { 8 } else { 200 };
         let prompt: Vec<u32> = (0..MAX_PART as u32 + 20).collect();
-        let mut decoder = Decoder::open(&sample, &device, 512).expect("opens");
-        decoder.prepare(prompt.len()).expect("compiles");
-        let before = device.pool().stats();
-        assert!(before.live_bytes as usize > decoder.cache_bytes(), "{id}: it is there");
-        decoder.feed(&prompt).expect("runs");
-        for token in 0..steps {
-            decoder.feed(&[token]).expect("runs");
+        for formats in [CacheFormats::F32, CacheFormats::K8V4, CacheFormats::Q4] {
+            let mut decoder = Decoder::open_with(&sample, &device, 512, formats).expect("opens");
+            decoder.prepare(prompt.len()).expect("compiles");
+            let before = device.pool().stats();
+            assert!(before.live_bytes as usize > decoder.cache_bytes(), "{id}: it is there");
+            decoder.feed(&prompt).expect("runs");
+            for token in 0..steps {
+                decoder.feed(&[token]).expect("runs");
+            }
+            let after = device.pool().stats();
+            assert_eq!((before.misses, before.hits, before.live_bytes), (after.misses, after.hits, after.live_bytes), "{id} {formats}");
+            assert_eq!(decoder.len(), prompt.len() + steps as usize);
         }
-        let after = device.pool().stats();
-        assert_eq!((before.misses, before.hits, before.live_bytes), (after.misses, after.hits, after.live_bytes), "{id}");
-        assert_eq!(decoder.len(), prompt.len() + steps as usize);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use tectum::{Device, Graph, Node, Tensor};
+use tectum::{CacheFormats, Device, Graph, Node, Tensor};
 use tectum_models::transformer::{Decoder, End, GenerateOptions, Tokens, Weights, end_tokens, generate};
 
 /// Greatest difference of scores, as a share of the greatest of a row.
@@ -256,6 +256,82 @@ fn a_text_has_one_meaning_in_whatever_parts_it_is_fed() {
         decoder.truncate(40);
         let scores = decoder.feed(&tokens[40..50]).expect("runs").to_vec();
         assert_near(&scores, at(49), &format!("{id}, after forgetting"));
+    }
+}
+
+/// Scores of a text under each format, beside those of f32 as a share of a row's greatest: fed whole (what a run adds is read as it comes,
+/// but by f16), then after a context that is codes.
+#[test]
+fn fewer_bits_change_scores_by_as_much_as_they_leave_out() {
+    let tokens = prompt(200, 512);
+    let worst = |got: &[f32], wanted: &[f32]| {
+        let scale = wanted.iter().fold(0.0f32, |scale, value| scale.max(value.abs()));
+        got.iter().zip(wanted).fold(0.0f32, |worst, (got, wanted)| worst.max((got - wanted).abs())) / scale
+    };
+    for device in devices() {
+        let scores = |formats: CacheFormats| {
+            let mut decoder = Decoder::open_with(&sample(), &device, 256, formats).expect("opens");
+            let whole = decoder.feed(&tokens[..150]).expect("runs").to_vec();
+            (whole, decoder.feed(&tokens[150..]).expect("runs").to_vec())
+        };
+        let wanted = scores(CacheFormats::F32);
+        for (formats, most) in CacheFormats::ALL.into_iter().zip([0.0, 1e-3, 1e-2, 1e-1, 2e-1]).skip(1) {
+            let got = scores(formats);
+            let (whole, after) = (worst(&got.0, &wanted.0), worst(&got.1, &wanted.1));
+            println!("{} {formats}: {whole:.1e} whole, {after:.1e} after", device.info().id);
+            let first = if formats == CacheFormats::F16 { most } else { 1e-5 };
+            assert!(whole <= first && after <= most && after > most / 1e3, "{} {formats}: {whole} whole, {after} after", device.info().id);
+        }
+    }
+}
+
+/// Forgetting goes back to whole windows of codes: what follows has the bits of a text whose part began there.
+#[test]
+fn a_context_of_codes_is_cut_back_to_what_it_was() {
+    let tokens = prompt(160, 512);
+    for device in devices() {
+        for formats in CacheFormats::ALL {
+            let open = || Decoder::open_with(&sample(), &device, 256, formats).expect("opens");
+            let begun = |len: usize| {
+                let mut decoder = open();
+                decoder.feed(&tokens[..64]).expect("runs");
+                decoder.feed(&tokens[64..len]).expect("runs").to_vec()
+            };
+            let name = format!("{formats} on {}", device.info().id);
+            // Back into codes, in two steps, and on from there; f32 and f16 go back to any token and need not run some again.
+            let mut decoder = open();
+            decoder.feed(&tokens[..64]).expect("runs");
+            decoder.feed(&tokens[64..160]).expect("runs");
+            decoder.truncate(120);
+            decoder.truncate(100);
+            assert_eq!(decoder.len(), 100, "{name}");
+            let got = decoder.feed(&tokens[100..110]).expect("runs").to_vec();
+            assert_eq!(decoder.len(), 110, "{name}");
+            if formats.each()[0].is_coded() {
+                assert_eq!(got, begun(110), "{name}");
+            } else {
+                assert_near(&got, &begun(110), &name);
+            }
+            // Back within the last window: nothing runs again.
+            let mut decoder = open();
+            decoder.feed(&tokens[..64]).expect("runs");
+            decoder.feed(&tokens[64..90]).expect("runs");
+            decoder.feed(&tokens[90..120]).expect("runs");
+            decoder.truncate(90);
+            let again = decoder.feed(&tokens[90..100]).expect("runs").to_vec();
+            let mut straight = open();
+            for range in [0..64, 64..90, 90..100] {
+                straight.feed(&tokens[range]).expect("runs");
+            }
+            straight.truncate(90);
+            assert_eq!(again, straight.feed(&tokens[90..100]).expect("runs").to_vec(), "{name}");
+            // Back to nothing.
+            decoder.truncate(3);
+            decoder.truncate(0);
+            assert!(decoder.is_empty(), "{name}");
+            decoder.feed(&tokens[..64]).expect("runs");
+            assert_eq!(decoder.feed(&tokens[64..90]).expect("runs"), begun(90), "{name}");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 // y[b, h, ·] = Σ_s softmax_s(scale·q[b, h, ·]·k[b, s, h / group, ·])·v[b, s, h / group, ·], s over the keys that the cache holds
 // in: q by rows of q_row columns of which those from q_start on are heads of `width` columns; the caches k and v
 // [batch, keys, heads / group, width], of which spans [batch, 2] (kept, new) says how many keys are there; out: y [batch, heads, width].
+// FIRST_AT, KEY_HERE and VALUE_HERE read k and v in their format; of coded caches the run's own rows are k_new and v_new.
 // One workgroup makes one head of an item, 256 keys at a time: a lane is a key for the products, then a column and every
 // parts-th key for the sums, which are rescaled as the greatest product grows (Milakov and Gimelshein,
 // https://arxiv.org/abs/1805.02867). `lanes` is the power of two not below `width`. Items stride over workgroups.
@@ -20,7 +21,7 @@ fn main(
     for (var item = group.x; item < params.batch * params.heads; item += groups.x) {
         let batch = item / params.heads;
         let head = item % params.heads;
-        let first = batch * params.keys * columns + head / params.group * params.width;
+        let first = FIRST_AT;
         let keys = KEY_COUNT;
         if lane < params.width {
             query[lane] = params.scale * q[batch * params.q_row + params.q_start + head * params.width + lane];
@@ -33,10 +34,9 @@ fn main(
             let key = block + lane;
             var score = -tectum_inf();
             if key < keys {
-                let at = first + key * columns;
                 score = 0.0;
                 for (var i = 0u; i < params.width; i += 1u) {
-                    score += query[i] * k[at + i];
+                    score += query[i] * KEY_HERE;
                 }
             }
             // A block has a key, so that no infinities are subtracted.
@@ -49,7 +49,7 @@ fn main(
             sum *= shrink;
             if column < params.width {
                 for (var i = part; i < min(256u, keys - block); i += parts) {
-                    sum += weights[i] * v[first + (block + i) * columns + column];
+                    sum += weights[i] * VALUE_HERE;
                 }
             }
             workgroupBarrier();

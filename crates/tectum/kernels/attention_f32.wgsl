@@ -3,6 +3,7 @@
 // columns; mask [batch, keys] where MASK_TERM reads it; out: y [batch, queries, heads, width].
 // With `causal` query t sees keys up to t + keys − queries. A query that sees no key gives NaN.
 // KEY_COUNT and QUERY_COUNT of an item are params.keys and params.queries, or fewer as spans [batch, 2] (kept, new) says.
+// KEY_AT, KEY_HERE, VALUE_AT and VALUE_HERE read k and v in their format; of coded caches the run's own rows are k_new and v_new.
 // One workgroup makes 16 queries of one head, 16 keys at a time: a lane is a query and a key for the products, then a query and
 // every sixteenth column for the sums, which are rescaled as the greatest product grows (Milakov and Gimelshein,
 // https://arxiv.org/abs/1805.02867; Dao et al., https://arxiv.org/abs/2205.14135). Items stride over workgroups.
@@ -48,10 +49,10 @@ fn main(
             let key = first_key + key_lane;
             var score = -tectum_inf();
             if key < seen {
-                let k_at = (batch * params.keys + key) * params.k_row + params.k_start + kv_head * params.width;
+                let k_at = KEY_AT;
                 var product = 0.0;
                 for (var i = 0u; i < params.width; i += 1u) {
-                    product += q_tile[query_lane * params.width + i] * k[k_at + i];
+                    product += q_tile[query_lane * params.width + i] * KEY_HERE;
                 }
                 score = params.scale * productMASK_TERM;
             }
@@ -82,8 +83,8 @@ fn main(
                 if column < params.width {
                     var sum = sums[part] * shrink;
                     for (var i = 0u; i < count; i += 1u) {
-                        let v_at = (batch * params.keys + first_key + i) * params.v_row + params.v_start + kv_head * params.width;
-                        sum += weights[query_lane * 16u + i] * v[v_at + column];
+                        let v_at = VALUE_AT;
+                        sum += weights[query_lane * 16u + i] * VALUE_HERE;
                     }
                     sums[part] = sum;
                 }

@@ -5,6 +5,7 @@
 //! place is found. The same cases serve `tectum verify` and the test table.
 
 mod attention_cases;
+mod cache_cases;
 mod case;
 mod chain_cases;
 mod double_cases;
@@ -134,6 +135,7 @@ pub fn suites() -> Vec<Suite> {
     suites.extend(chain_cases::suites());
     suites.extend(double_cases::suites());
     suites.extend(attention_cases::suites());
+    suites.extend(cache_cases::suites());
     suites
 }
 

@@ -39,6 +39,7 @@ use std::sync::Arc;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
+use crate::kernel::cache_format::{CacheFormat, CacheFormats};
 pub use build_network::Heads;
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
@@ -121,8 +122,8 @@ enum Operation {
     /// An input of u32: rows of a table.
     Indices { name: String },
     Parameter { name: String },
-    /// What lives on the device from run to run.
-    State { name: String },
+    /// What lives on the device from run to run, in a format.
+    State { name: String, format: CacheFormat },
     Constant { data: Arc<[f32]> },
     MatMul { a: Factor, b: Factor },
     /// A product with its tail, as one launch; only `fuse` makes it.
@@ -157,7 +158,7 @@ enum Operation {
     /// Scaled dot-product attention of each head.
     Attention { q: Columns, k: Columns, v: Columns, mask: Option<Node>, heads: Heads },
     /// Causal attention to what caches keep, into which keys and values are put first.
-    AttentionCached { q: Columns, k: Columns, v: Columns, caches: [Node; 2], spans: Node, heads: Heads },
+    AttentionCached { q: Columns, k: Columns, v: Columns, caches: [Node; 2], formats: CacheFormats, spans: Node, heads: Heads },
     /// Positions as rotations of pairs of elements.
     Rotary { x: Node, positions: Node, heads: usize, base: f32 },
 }

@@ -7,6 +7,10 @@
 pub mod attention;
 pub mod attention_decode;
 pub mod cache;
+mod cache_codes;
+pub mod cache_format;
+pub(crate) mod cache_read;
+pub mod cache_reference;
 pub mod cast;
 pub mod elementwise;
 pub mod gather;
@@ -71,6 +75,8 @@ pub enum Prelude {
     Activation,
     /// Half-width floats as bits (`kernels/lib/pack.wgsl`).
     Pack,
+    /// Values of caches as halves and codes (`kernels/lib/cache.wgsl`); goes with [`Prelude::Pack`].
+    Cache,
 }
 
 impl Prelude {
@@ -84,6 +90,7 @@ impl Prelude {
             Prelude::Order => [include_str!("../kernels/lib/order.wgsl"), ""],
             Prelude::Activation => [include_str!("../kernels/lib/activation.wgsl"), ""],
             Prelude::Pack => [include_str!("../kernels/lib/pack.wgsl"), ""],
+            Prelude::Cache => [include_str!("../kernels/lib/cache.wgsl"), ""],
         }
     }
 }

@@ -42,6 +42,7 @@ pub use graph::{CompiledGraph, Dim, Factor, Graph, GraphBuilder, Heads, LayoutEn
 pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
 pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
+pub use kernel::cache_format::{CacheFormat, CacheFormats};
 pub use kernel::pack::Half;
 pub use kernel::stencil::{Boundary, Points};
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};

@@ -13,7 +13,7 @@ use crate::table::{bytes, print, table};
 pub struct FieldArgs {
     /// The device of the field: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N; several with commas between them split it along X.
     #[arg(long, default_value = "auto")]
-    device: String,
+    pub(super) device: String,
     /// Cells of the field along each axis.
     #[arg(long, default_value_t = 32)]
     cells: usize,
@@ -43,7 +43,7 @@ pub struct FieldArgs {
     every: u32,
     /// Prints what was found as one line of JSON.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Runs the command.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tectum::{Buffer, DType, Device, Error, Executable, Graph, Node, PlanBuilder, Result, RunStats, Session, View};
+use tectum::{Buffer, CacheFormats, DType, Device, Error, Executable, Graph, Node, PlanBuilder, Result, RunStats, Session, View};
 
 use super::Weights;
 use super::config::{CONFIG, family};
@@ -11,6 +11,7 @@ use super::embedder::bucket;
 use super::gpt2::{self, Gpt2};
 use super::llama::{self, Llama};
 use super::resident::Resident;
+use tectum::kernel::cache_format::coded;
 
 /// The most tokens of a run; longer texts are taken in parts, so that few plans serve every length.
 pub const MAX_PART: usize = 256;
@@ -26,7 +27,11 @@ pub struct Decoder {
     resident: Resident,
     /// Keys and values of all layers, one after another; none until the first plan is compiled.
     cache: Option<Buffer<f32>>,
+    formats: CacheFormats,
     capacity: usize,
+    /// Tokens of the context.
+    fed: Vec<u32>,
+    /// How many of them the cache holds; the others run with those that come next.
     kept: usize,
     /// What the names of the file's tensors lack of the parameters' names.
     lacking: &'static str,
@@ -63,6 +68,14 @@ impl Decoder {
     /// `Io`; `Data` for a configuration that cannot be read or a tensor that is missing, or of another shape or type; `Unsupported`
     /// for another family or a setting that is not done, by its key; `Invalid` for sizes that no model has or no capacity.
     pub fn open(folder: &Path, device: &Device, capacity: usize) -> Result<Decoder> {
+        Decoder::open_with(folder, device, capacity, CacheFormats::F32)
+    }
+
+    /// Opens a model's folder as [`Decoder::open`], keys and values being kept in these formats.
+    ///
+    /// # Errors
+    /// As [`Decoder::open`].
+    pub fn open_with(folder: &Path, device: &Device, capacity: usize, formats: CacheFormats) -> Result<Decoder> {
         let config = folder.join(CONFIG);
         let (sizes, graph, prefix, first) = match family(folder)?.as_str() {
             "gpt2" => {
@@ -83,6 +96,7 @@ impl Decoder {
         if capacity == 0 {
             return Err(Error::invalid("a context of 0 tokens"));
         }
+        let graph = graph.with_caches(formats);
         let file = Weights::open(folder)?;
         // Files of the inner model alone lack the first part of every name.
         let is_inner = file.entries().all(|(name, _)| name != format!("{prefix}{first}")) && file.entries().any(|(name, _)| name == first);
@@ -90,7 +104,7 @@ impl Decoder {
         let resident = Resident::open(&graph, device, &file, |name| name.strip_prefix(lacking).unwrap_or(name).to_owned())?;
         let capacity = capacity.min(sizes.context);
         let session = Session::new(device);
-        Ok(Decoder { sizes, graph, resident, cache: None, capacity, kept: 0, lacking, plans: Vec::new(), session })
+        Ok(Decoder { sizes, graph, resident, cache: None, formats, capacity, fed: Vec::new(), kept: 0, lacking, plans: Vec::new(), session })
     }
 
     /// What the folder says of the model.
@@ -123,24 +137,45 @@ impl Decoder {
         4 * self.cache_len()
     }
 
-    /// Bytes that keys and values take for each token.
+    /// Bytes that keys and values take for each token, windows of full rows left out.
     pub fn cache_bytes_per_token(&self) -> usize {
-        4 * 2 * self.sizes.layers * self.sizes.cached_columns()
+        let columns = self.sizes.cached_columns();
+        self.formats.each().map(|format| 4 * self.sizes.layers * format.row_words(columns)).iter().sum()
+    }
+
+    /// Bytes of the device for each value that there is room for: of the formats' rows or blocks, and of all that the caches take.
+    pub fn cache_bytes_per_value(&self) -> [f64; 2] {
+        let columns = self.sizes.cached_columns();
+        let values = 2 * self.sizes.layers * self.capacity * columns;
+        [self.formats.bytes_per_value(columns), self.cache_bytes() as f64 / values as f64]
+    }
+
+    /// How keys and values are kept.
+    pub fn cache_formats(&self) -> CacheFormats {
+        self.formats
     }
 
     /// Tokens of the context.
     pub fn len(&self) -> usize {
-        self.kept
+        self.fed.len()
     }
 
     /// Whether the context is empty.
     pub fn is_empty(&self) -> bool {
-        self.kept == 0
+        self.fed.is_empty()
     }
 
     /// Forgets the tokens of the context from `len` on.
+    ///
+    /// Of a cache of codes only whole windows can be gone back to, but for the last one: up to 63 tokens before `len` then run again
+    /// with those that are fed next, and see what a text does whose part began there.
     pub fn truncate(&mut self, len: usize) {
-        self.kept = self.kept.min(len);
+        self.fed.truncate(len);
+        let len = self.fed.len();
+        if len < self.kept {
+            let whole = if self.formats.each().iter().any(|format| format.is_coded()) { coded(self.kept) } else { 0 };
+            self.kept = if len >= whole { len } else { coded(len) };
+        }
     }
 
     /// What ran so far.
@@ -170,12 +205,7 @@ impl Decoder {
     /// `Invalid` for no tokens, a token that the model lacks, or more than the context has room for; what the device reports.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<&[f32]> {
         self.check(tokens)?;
-        let mut rest = tokens;
-        for part in parts(tokens.len()) {
-            let (now, later) = rest.split_at(part.min(rest.len()));
-            self.run(now, 1)?;
-            rest = later;
-        }
+        self.take(tokens)?;
         let plan = self.plans.last().expect("invariant: there were tokens, so something ran");
         Ok(plan.run.output(plan.logits))
     }
@@ -186,9 +216,11 @@ impl Decoder {
     /// As [`Decoder::feed`].
     pub fn feed_scored(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         self.check(tokens)?;
+        self.take(&[])?;
         let mut logits = Vec::with_capacity(tokens.len() * self.sizes.tokens);
         for now in tokens.chunks(MAX_PART) {
             self.run(now, bucket_of(now.len()))?;
+            self.fed.extend(now);
             let plan = self.plans.last().expect("invariant: it ran");
             logits.extend_from_slice(&plan.run.output::<f32>(plan.logits)[..now.len() * self.sizes.tokens]);
         }
@@ -213,11 +245,28 @@ impl Decoder {
         if let Some(token) = tokens.iter().find(|token| **token as usize >= self.sizes.tokens) {
             return Err(Error::invalid(format!("token {token}; the model has {}", self.sizes.tokens)));
         }
-        let (kept, new, room) = (self.kept, tokens.len(), self.capacity);
+        let (kept, new, room) = (self.fed.len(), tokens.len(), self.capacity);
         if kept + new > room {
             return Err(Error::invalid(format!("{new} tokens after {kept}; the context has room for {room}")));
         }
         Ok(())
+    }
+
+    /// Adds tokens to the context and runs all that the cache does not hold. After a failure the context ends where the cache does, but
+    /// not before what it was.
+    fn take(&mut self, tokens: &[u32]) -> Result<()> {
+        let before = self.fed.len();
+        let mut fed = std::mem::take(&mut self.fed);
+        fed.extend(tokens);
+        let run = parts(fed.len() - self.kept).try_for_each(|part| {
+            let rest = &fed[self.kept..];
+            self.run(&rest[..part.min(rest.len())], 1)
+        });
+        if run.is_err() {
+            fed.truncate(before.max(self.kept));
+        }
+        self.fed = fed;
+        run
     }
 
     /// One run: tokens of one part. Its plan is the last of `plans` then.
@@ -253,7 +302,8 @@ impl Decoder {
     }
 
     fn cache_len(&self) -> usize {
-        2 * self.sizes.layers * self.rows() * self.sizes.cached_columns()
+        let (rows, columns) = (self.rows(), self.sizes.cached_columns());
+        self.formats.each().map(|format| self.sizes.layers * format.words(rows, columns)).iter().sum()
     }
 
     fn compile(&mut self, time: usize, scored: usize) -> Result<Part> {
@@ -261,8 +311,12 @@ impl Decoder {
         let mut plan = PlanBuilder::new(format!("decoder {time}"));
         let (weights, mut feeds) = self.resident.feeds(&mut plan)?;
         let cache = plan.state("cache", DType::F32, self.cache_len());
-        let each = self.rows() * self.sizes.cached_columns();
-        feeds.extend(graph.states().enumerate().map(|(index, (_, node, _))| (node, cache.part(index * each..(index + 1) * each))));
+        let mut first = 0;
+        for (_, node, _) in graph.states() {
+            let words = graph.state_words(node)?;
+            feeds.push((node, cache.part(first..first + words)));
+            first += words;
+        }
         let mut input = |name: &str, len: usize| {
             let view = plan.input(name, DType::U32, len);
             let node = graph.inputs().find(|(other, ..)| *other == name).map(|(_, node, _)| node);

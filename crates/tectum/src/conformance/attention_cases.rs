@@ -1,6 +1,7 @@
 //! Cases of attention, rotary positions, strided copies and concatenations.
 
 use super::{Case, Data, Expected, Output, Seed, Suite};
+use crate::kernel::cache_format::CacheFormat;
 use crate::plan::{AttentionSizes, Strided};
 
 /// Half a unit in the last place: the relative error of one rounding.
@@ -35,13 +36,13 @@ fn attention_cases(seed: &mut Seed, has_mask: bool) -> Vec<Case> {
 }
 
 #[derive(Clone)]
-struct Operand {
-    data: Vec<f32>,
-    row: usize,
-    start: usize,
+pub(super) struct Operand {
+    pub data: Vec<f32>,
+    pub row: usize,
+    pub start: usize,
 }
 
-fn operand(seed: &mut Seed, rows: usize, columns: usize, is_part: bool) -> Operand {
+pub(super) fn operand(seed: &mut Seed, rows: usize, columns: usize, is_part: bool) -> Operand {
     let (start, more) = if is_part { (seed.size(0, 9), seed.size(0, 9)) } else { (0, 0) };
     let row = start + columns + more;
     Operand { data: seed.floats(rows * row, -1.0, 1.0), row, start }
@@ -75,7 +76,7 @@ fn attention(seed: &mut Seed, [batch, queries, keys, heads, kv_heads, width]: [u
 
 /// A product is off by a random walk of its roundings; a weight by that and its exponential's, relative to itself; the sums by
 /// walks of theirs.
-fn expected_head(
+pub(super) fn expected_head(
     operands: &[Operand; 3],
     sizes: AttentionSizes,
     [item, query, head]: [usize; 3],
@@ -172,7 +173,7 @@ fn cached(seed: &mut Seed, [batch, keys, heads, kv_heads, width, queries]: [usiz
     let outputs = std::iter::once(Output::Near(expected)).chain(kept).collect();
     Case::new(shape, inputs, outputs, move |plan, x, y| {
         let columns = [0, 1, 2].map(|index| (x[index], places[index].0, places[index].1));
-        plan.attention_cached(columns, [y[1], y[2]], x[3], y[0], sizes, scale)
+        plan.attention_cached(columns, [1, 2].map(|index| (y[index], CacheFormat::F32)), x[3], y[0], sizes, scale)
     })
 }
 

@@ -72,6 +72,8 @@ pub enum Output {
     NearDouble(Vec<Expected>),
     /// Floats as in [`Output::Near`], computed in place from these values.
     NearInPlace(Vec<f32>, Vec<Expected>),
+    /// Words, exactly, made in place from those before.
+    ExactInPlace(Vec<u32>, Vec<u32>),
     /// Words, exactly; float outputs by their bits.
     Exact(Data),
     /// Words of which the first are exact and the rest keep the poison.
@@ -83,6 +85,7 @@ impl Output {
         match self {
             Output::Near(expected) | Output::NearInPlace(_, expected) | Output::NearDouble(expected) => expected.len(),
             Output::Exact(data) => data.len(),
+            Output::ExactInPlace(_, words) => words.len(),
             Output::ExactPrefix(_, len) => *len,
         }
     }
@@ -90,6 +93,7 @@ impl Output {
     fn dtype(&self) -> DType {
         match self {
             Output::Near(_) | Output::NearInPlace(..) => DType::F32,
+            Output::ExactInPlace(..) => DType::U32,
             Output::Exact(data) => data.dtype(),
             Output::ExactPrefix(..) => DType::U32,
             Output::NearDouble(_) => DType::F64,
@@ -115,6 +119,7 @@ impl Output {
                 Ok(worst)
             }
             Output::Exact(data) => exact(data.words(), got),
+            Output::ExactInPlace(_, words) => exact(words, got),
             Output::ExactPrefix(words, len) => {
                 let poisoned: Vec<u32> = words.iter().copied().chain(std::iter::repeat(POISON)).take(*len).collect();
                 exact(&poisoned, got)
@@ -230,6 +235,9 @@ impl Case {
             let mut words = vec![POISON; view.reinterpret(DType::U32).len()];
             if let Output::NearInPlace(before, _) = output {
                 words[GUARD..GUARD + before.len()].copy_from_slice(bytemuck::cast_slice(before));
+            }
+            if let Output::ExactInPlace(before, _) = output {
+                words[GUARD..GUARD + before.len()].copy_from_slice(before);
             }
             run.write_state(view.reinterpret(DType::U32), &words)?;
         }

@@ -3,6 +3,7 @@
 use super::builder::GraphBuilder;
 use super::{Columns, Dim, Graph, Heads, Node, Operation, Shape};
 use crate::error::Result;
+use crate::kernel::cache_format::{CacheFormat, CacheFormats};
 
 impl GraphBuilder {
     /// Adds a value that lives on the device from run to run, zero at first, which one operation reads and moves on.
@@ -10,9 +11,17 @@ impl GraphBuilder {
     /// # Errors
     /// As [`GraphBuilder::input`].
     pub fn state(&mut self, name: &str, shape: impl Into<Shape>) -> Result<Node> {
+        self.state_as(name, CacheFormat::F32, shape)
+    }
+
+    /// Adds a state in a format: what is kept of each value, and what the state takes on the device ([`Graph::state_words`]).
+    ///
+    /// # Errors
+    /// As [`GraphBuilder::input`].
+    pub fn state_as(&mut self, name: &str, format: CacheFormat, shape: impl Into<Shape>) -> Result<Node> {
         let shape = shape.into();
         self.check_new("state", name, shape)?;
-        Ok(self.push(Operation::State { name: name.to_owned() }, shape))
+        Ok(self.push(Operation::State { name: name.to_owned(), format }, shape))
     }
 
     /// Adds causal attention of new tokens to those kept in caches and to themselves: with c = kept, q's row t sees rows up to c + t
@@ -22,9 +31,12 @@ impl GraphBuilder {
     /// `q` [B, T, count·width], `k` and `v` [B, T, kv·width]; `caches` of keys and of values [B, S, kv·width], states that nothing else
     /// reads; `spans` [B, 2] as [`GraphBuilder::indices`] adds them: how many tokens were kept, and how many of the T are new, the
     /// rest being padding, which sees what the last new token sees and is not kept. Gives [B, T, count·width].
+    /// # Numerics
+    /// Attention sees what the formats of the caches keep: f16 each row as halves; q8 and q4 codes of whole windows of 64 tokens, halves of
+    /// those since and of the first 4, and new rows as they are.
     /// # Errors
     /// `Invalid` if the shapes do not fit the heads, these are not causal, `count` is no multiple of `kv`, a cache is no state or is read
-    /// twice, or a node is not of this graph.
+    /// twice, the formats of the caches are no pair of [`CacheFormats`], or a node is not of this graph.
     /// # Source
     /// As [`GraphBuilder::attention`]; keys and values that are kept: Pope et al., *Efficiently Scaling Transformer Inference*,
     /// <https://arxiv.org/abs/2211.05102>, section 2.1.
@@ -67,8 +79,12 @@ impl GraphBuilder {
                  values, of {width}, scale {scale}, {causal}"
             )));
         }
+        let formats = caches.map(|cache| self.graph().format(cache));
+        let Some(formats) = CacheFormats::of(formats) else {
+            return Err(self.fault(format_args!("attention_cached: a cache of {} keys and {} values", formats[0], formats[1])));
+        };
         let [q, k, v] = operands;
-        Ok(self.push(Operation::AttentionCached { q, k, v, caches, spans, heads }, shapes[0].with(2, count * width)))
+        Ok(self.push(Operation::AttentionCached { q, k, v, caches, formats, spans, heads }, shapes[0].with(2, count * width)))
     }
 
     /// The shape of a state that nothing has read.
@@ -87,8 +103,65 @@ impl Graph {
     /// The states in the order they were added: name, node and shape.
     pub fn states(&self) -> impl Iterator<Item = (&str, Node, Shape)> {
         self.nodes.iter().filter_map(|(&node, definition)| match &definition.operation {
-            Operation::State { name } => Some((name.as_str(), node, definition.shape)),
+            Operation::State { name, .. } => Some((name.as_str(), node, definition.shape)),
             _ => None,
         })
     }
+
+    /// The same network with its caches in these formats. What they keep of keys and values is rounded as the formats say.
+    #[must_use]
+    pub fn with_caches(&self, formats: CacheFormats) -> Graph {
+        let mut changed = self.clone();
+        for definition in self.nodes.values() {
+            let Operation::AttentionCached { caches, .. } = &definition.operation else { continue };
+            for (cache, to) in caches.iter().zip(formats.each()) {
+                let state = changed.nodes.get_mut(cache).map(|definition| &mut definition.operation);
+                if let Some(Operation::State { format, .. }) = state {
+                    *format = to;
+                }
+            }
+        }
+        let attentions = changed.nodes.values_mut().map(|definition| &mut definition.operation);
+        for operation in attentions {
+            if let Operation::AttentionCached { formats: to, .. } = operation {
+                *to = formats;
+            }
+        }
+        changed
+    }
+
+    /// Words of 32 bits that a state takes on a device: what a view that feeds it has elements of f32.
+    ///
+    /// # Errors
+    /// `Invalid` if the node is no state of this graph or has letters left.
+    pub fn state_words(&self, node: Node) -> Result<usize> {
+        let definition = self.nodes.get(&node).filter(|definition| matches!(definition.operation, Operation::State { .. }));
+        match definition.and_then(|definition| definition.shape.sizes()) {
+            Some(sizes) => Ok(words(self.format(node), &sizes)),
+            None => Err(crate::error::Error::invalid(format!("node {node} is no state of this graph whose letters are bound"))),
+        }
+    }
+
+    /// The format of a state; f32 of any other node.
+    pub(super) fn format(&self, node: Node) -> CacheFormat {
+        match &self.nodes[&node].operation {
+            Operation::State { format, .. } => *format,
+            _ => CacheFormat::F32,
+        }
+    }
+
+    /// The elements of what feeds or takes a value.
+    pub(super) fn view_len(&self, node: Node) -> usize {
+        match &self.nodes[&node].operation {
+            Operation::State { format, .. } => words(*format, &self.nodes[&node].shape.fixed()),
+            _ => self.nodes[&node].shape.len(),
+        }
+    }
+}
+
+/// Words of a state of these sizes: the last are columns, those before it tokens, the others items.
+fn words(format: CacheFormat, sizes: &[usize]) -> usize {
+    let (columns, rest) = sizes.split_last().map_or((1, &[][..]), |(last, rest)| (*last, rest));
+    let (rows, items) = rest.split_last().map_or((1, &[][..]), |(last, rest)| (*last, rest));
+    items.iter().product::<usize>() * format.words(rows, columns)
 }

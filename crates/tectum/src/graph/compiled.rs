@@ -47,8 +47,8 @@ impl Graph {
             inputs.push((name.to_owned(), view));
             feeds.push((node, view));
         }
-        for (name, node, shape) in self.states() {
-            feeds.push((node, plan.state(name, DType::F32, shape.len())));
+        for (name, node, _) in self.states() {
+            feeds.push((node, plan.state(name, DType::F32, self.view_len(node))));
         }
         let mut outputs = Vec::new();
         let mut targets = Vec::new();

@@ -2,6 +2,7 @@
 
 use super::{Columns, Factor, Graph, Heads, Node, Operation, Over, Tail};
 use crate::kernel::Activation;
+use crate::kernel::cache_format::CacheFormat;
 
 /// Values of a constant that are shown; more end in an ellipsis.
 const SHOWN: usize = 4;
@@ -27,7 +28,8 @@ impl Operation {
             Operation::Input { name } => format!("input {name}"),
             Operation::Indices { name } => format!("indices {name}"),
             Operation::Parameter { name } => format!("parameter {name}"),
-            Operation::State { name } => format!("state {name}"),
+            Operation::State { name, format: CacheFormat::F32 } => format!("state {name}"),
+            Operation::State { name, format } => format!("state {name} {format}"),
             Operation::Constant { data } => constant(data),
             Operation::MatMul { a, b } => format!("{name}({}, {})", factor(*a), factor(*b)),
             Operation::Linear { a, b, tail } => format!("{name}({}, {}{})", factor(*a), factor(*b), tail_text(tail)),
@@ -47,7 +49,7 @@ impl Operation {
                 let mask = mask.map_or(String::new(), |mask| format!(", mask %{mask}"));
                 format!("{name}({operands}{mask}, {})", heads_text(heads))
             }
-            Operation::AttentionCached { q, k, v, caches, spans, heads } => {
+            Operation::AttentionCached { q, k, v, caches, spans, heads, .. } => {
                 let operands = [q, k, v].map(columns).join(", ");
                 format!("{name}({operands}, {}, {})", nodes(&[caches[0], caches[1], *spans]), heads_text(heads))
             }

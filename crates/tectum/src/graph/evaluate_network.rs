@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use super::evaluate::Tensor;
 use super::{Heads, Node, Operation, Shape};
+use crate::kernel::cache_format::{CacheFormat, CacheFormats};
+use crate::kernel::cache_reference::ReferenceCache;
 use crate::kernel::gemm_panels::PANEL;
 
 /// What moves elements, normalises rows, or attends.
@@ -71,9 +73,9 @@ pub(super) fn compute_network(operation: &Operation, shape: Shape, values: &BTre
             let operands = [q, k, v].map(|operand| (&values[&operand.node], operand.start));
             attention(operands, mask.map(|mask| &values[&mask]), *heads, shape, seen)
         }
-        Operation::AttentionCached { q, k, v, caches, spans, heads } => {
+        Operation::AttentionCached { q, k, v, caches, formats, spans, heads } => {
             let operands = [q, k, v].map(|operand| (&values[&operand.node], operand.start));
-            attention_cached(operands, caches.map(|cache| &values[&cache]), &values[spans], *heads, shape)
+            attention_cached(operands, (caches.map(|cache| &values[&cache]), *formats), &values[spans], *heads, shape)
         }
         Operation::Rotary { x, positions, heads, base } => rotary(&values[x], &values[positions], *heads, *base),
         _ => unreachable!("invariant: the caller has fed values and computes the others"),
@@ -131,10 +133,18 @@ fn attention([q, k, v]: [Operand<'_>; 3], mask: Option<&Tensor>, heads: Heads, s
     Tensor { shape, data }
 }
 
-/// Attention to the caches as they are once the new keys and values are in them.
-fn attention_cached([q, k, v]: [Operand<'_>; 3], caches: [&Tensor; 2], spans: &Tensor, heads: Heads, shape: Shape) -> Tensor {
+/// Attention to the caches as they are once the new keys and values are in them. A cache is given as the values that were put there;
+/// what its format keeps of them is the operation's.
+fn attention_cached(
+    [q, k, v]: [Operand<'_>; 3],
+    (caches, formats): ([&Tensor; 2], CacheFormats),
+    spans: &Tensor,
+    heads: Heads,
+    shape: Shape,
+) -> Tensor {
     let span = |item: usize| [0, 1].map(|index| spans.data[2 * item + index] as usize);
-    let with_new = |cache: &Tensor, (new, start): Operand<'_>| {
+    let with_new = |side: usize, (new, start): Operand<'_>| {
+        let cache = kept_by(formats.each()[side], side == 0, caches[side], span);
         let (sizes, from) = (cache.shape.fixed(), new.shape.fixed());
         Tensor::from_fn(cache.shape, |place| {
             let (item, row, column) = (place / (sizes[1] * sizes[2]), place / sizes[2] % sizes[1], place % sizes[2]);
@@ -145,7 +155,13 @@ fn attention_cached([q, k, v]: [Operand<'_>; 3], caches: [&Tensor; 2], spans: &T
             }
         })
     };
-    let (keys, values) = (with_new(caches[0], k), with_new(caches[1], v));
+    let (keys, values) = (with_new(0, k), with_new(1, v));
+    // Halves hold the new rows too when they are read; codes are made after.
+    let with_all = |cache: Tensor, is_keys: bool| match formats {
+        CacheFormats::F16 => kept_by(CacheFormat::F16, is_keys, &cache, |item| [span(item).iter().sum(), 0]),
+        _ => cache,
+    };
+    let (keys, values) = (with_all(keys, true), with_all(values, false));
     let most = keys.shape.fixed()[1];
     let seen = |item: usize, query: usize| {
         let [kept, count] = span(item);
@@ -153,6 +169,23 @@ fn attention_cached([q, k, v]: [Operand<'_>; 3], caches: [&Tensor; 2], spans: &T
         (there + query + 1).saturating_sub(count).min(there)
     };
     attention([q, (&keys, 0), (&values, 0)], None, heads, shape, seen)
+}
+
+/// What a cache of a format holds of the rows that were put there.
+fn kept_by(format: CacheFormat, is_keys: bool, cache: &Tensor, span: impl Fn(usize) -> [usize; 2]) -> Tensor {
+    let sizes = cache.shape.fixed();
+    let [rows, columns] = [sizes[1], sizes[2]];
+    let mut held = cache.clone();
+    if format == CacheFormat::F32 {
+        return held;
+    }
+    for (item, data) in held.data.chunks_mut(rows * columns).enumerate() {
+        let kept = span(item)[0].min(rows);
+        let mut words = ReferenceCache::new(format, is_keys, [rows, columns], vec![0; format.words(rows, columns)]);
+        words.add(0, &data[..kept * columns]);
+        data[..kept * columns].iter_mut().enumerate().for_each(|(at, value)| *value = words.value(kept, at / columns, at % columns));
+    }
+    held
 }
 
 fn rotary(x: &Tensor, positions: &Tensor, heads: usize, base: f32) -> Tensor {

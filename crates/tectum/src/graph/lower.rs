@@ -42,7 +42,7 @@ impl Graph {
         let mut fed = BTreeSet::new();
         for (node, view) in feeds {
             let shape = self.check_feed(*node)?;
-            check_view("feed", *node, shape, self.nodes[node].operation.dtype(), view)?;
+            check_view("feed", (*node, shape), self.view_len(*node), self.nodes[node].operation.dtype(), view)?;
             if !fed.insert(*node) {
                 return Err(Error::invalid(format!("node {node} is fed twice")));
             }
@@ -51,7 +51,7 @@ impl Graph {
             if !self.outputs.iter().any(|(_, output)| output == node) {
                 return Err(Error::invalid(format!("node {node} is no output")));
             }
-            check_view("output", *node, self.shape(*node)?, self.nodes[node].operation.dtype(), view)?;
+            check_view("output", (*node, self.shape(*node)?), self.view_len(*node), self.nodes[node].operation.dtype(), view)?;
         }
         let needed = self.ancestors(outputs.iter().map(|(node, _)| *node));
         match self.inputs().chain(self.parameters()).chain(self.states()).find(|(_, node, _)| needed.contains(node) && !fed.contains(node)) {
@@ -207,8 +207,8 @@ impl Lowering<'_> {
     }
 }
 
-fn check_view(kind: &str, node: Node, shape: Shape, needed: DType, view: &View) -> Result<()> {
-    if view.len() == shape.len() && view.dtype() == needed {
+fn check_view(kind: &str, (node, shape): (Node, Shape), elements: usize, needed: DType, view: &View) -> Result<()> {
+    if view.len() == elements && view.dtype() == needed {
         return Ok(());
     }
     let (len, dtype) = (view.len(), view.dtype().wgsl());

@@ -73,7 +73,7 @@ impl Lowering<'_> {
                 let mask = mask.map(|mask| self.views[&mask]);
                 self.plan.attention(columns, mask, y, sizes, heads.scale, heads.causal)
             }
-            Operation::AttentionCached { q, k, v, caches, spans, heads } => {
+            Operation::AttentionCached { q, k, v, caches, formats, spans, heads } => {
                 let [q_sizes, cache_sizes] = [q.node, caches[0]].map(|node| self.shape(node).fixed());
                 let columns = [q, k, v].map(|operand| (self.views[&operand.node], self.shape(operand.node).matrix()[1], operand.start));
                 let sizes = AttentionSizes {
@@ -84,7 +84,9 @@ impl Lowering<'_> {
                     kv_heads: heads.kv,
                     width: heads.width,
                 };
-                self.plan.attention_cached(columns, caches.map(|cache| self.views[&cache]), self.views[spans], y, sizes, heads.scale)
+                let [k_format, v_format] = formats.each();
+                let caches = [(self.views[&caches[0]], k_format), (self.views[&caches[1]], v_format)];
+                self.plan.attention_cached(columns, caches, self.views[spans], y, sizes, heads.scale)
             }
             Operation::Rotary { x, positions, heads, base } => {
                 let width = self.shape(*x).matrix()[1] / heads;

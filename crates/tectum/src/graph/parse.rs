@@ -47,7 +47,10 @@ fn add(builder: &mut GraphBuilder, operation: &str, shape: Shape) -> Result<Node
             "input" => builder.input(name, shape),
             "indices" => builder.indices(name, shape),
             "parameter" => builder.parameter(name, shape),
-            "state" => builder.state(name, shape),
+            "state" => match name.rsplit_once(' ').map(|(name, format)| (name, format.parse())) {
+                Some((name, Ok(format))) => builder.state_as(name, format, shape),
+                _ => builder.state(name, shape),
+            },
             _ => Err(fault(&format!("no operation {kind}"))),
         };
     }

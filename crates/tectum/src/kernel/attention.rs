@@ -3,6 +3,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::cache_codes::CachedRows;
+use super::cache_format::CacheFormats;
+use super::cache_read::{self, Caches, PLACES};
 use super::gemm_panels::{Columns, PANEL, Rows, Strip};
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
@@ -22,9 +25,16 @@ pub static ATTENTION_MASK: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("atte
 /// queries being those of the new ones.
 pub static ATTENTION_CACHED: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("attention_cached_f32", Extra::Spans));
 
+static CACHED: LazyLock<[Arc<Kernel>; 4]> = LazyLock::new(|| cache_read::for_each_format(define_cached));
+
+/// The kernel over caches of a pair of formats.
+pub fn cached(formats: CacheFormats) -> &'static Arc<Kernel> {
+    cache_read::index(formats).map_or(&ATTENTION_CACHED, |index| &CACHED[index])
+}
+
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    vec![ATTENTION.clone(), ATTENTION_MASK.clone(), ATTENTION_CACHED.clone()]
+    [&ATTENTION, &ATTENTION_MASK, &ATTENTION_CACHED].map(|kernel| Arc::clone(kernel)).into_iter().chain(CACHED.iter().cloned()).collect()
 }
 
 /// The fifth binding.
@@ -46,25 +56,121 @@ fn define(name: &str, extra: Extra) -> Arc<Kernel> {
         Extra::Mask => builder.read("mask", DType::F32),
         Extra::Spans => builder.read("spans", DType::U32),
     };
-    let names = ["batch", "queries", "keys", "heads", "group", "width", "q_row", "q_start", "k_row", "k_start", "v_row", "v_start", "causal"];
-    let builder = names.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
+    let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
     let term = if extra == Extra::Mask { " + mask[batch * params.keys + key]" } else { "" };
     let counts = if extra == Extra::Spans { [CACHED_KEYS, "spans[2u * batch + 1u]"] } else { ["params.keys", "params.queries"] };
-    let body = include_str!("../../kernels/attention_f32.wgsl").replace("MASK_TERM", term);
-    let body = body.replace("= KEY_COUNT;", &format!("= {};", counts[0])).replace("= QUERY_COUNT;", &format!("= {};", counts[1]));
+    let body = body_with(term, counts, [
+        "(batch * params.keys + key) * params.k_row + params.k_start + kv_head * params.width",
+        "k[k_at + i]",
+        "(batch * params.keys + first_key + i) * params.v_row + params.v_start + kv_head * params.width",
+        "v[v_at + column]",
+    ]);
     let native: super::NativeFn = match extra {
-        Extra::None => |call| attention(call, None, None),
-        Extra::Mask => |call| attention(call, Some(call.read(4)), None),
-        Extra::Spans => |call| attention(call, None, Some(call.read(4))),
+        Extra::None => |call| attention(call, plain(call), None, None),
+        Extra::Mask => |call| attention(call, plain(call), Some(call.read(4)), None),
+        Extra::Spans => |call| attention(call, plain(call), None, Some(call.read(4))),
     };
-    let flops: super::FlopsFn = |params| 4.0 * [0, 1, 2, 3, 5].into_iter().map(|index| f64::from(params[index])).product::<f64>();
     built_in(builder.body(body).flops(flops), native)
+}
+
+const NAMES: [&str; 13] =
+    ["batch", "queries", "keys", "heads", "group", "width", "q_row", "q_start", "k_row", "k_start", "v_row", "v_start", "causal"];
+
+fn flops(params: &[u32]) -> f64 {
+    4.0 * [0, 1, 2, 3, 5].into_iter().map(|index| f64::from(params[index])).product::<f64>()
+}
+
+/// The body with a term of the mask, the counts of keys and queries, and how both caches are read.
+fn body_with(mask_term: &str, counts: [&str; 2], [key_at, key, value_at, value]: [&str; 4]) -> String {
+    let body = include_str!("../../kernels/attention_f32.wgsl").replace("MASK_TERM", mask_term);
+    let body = body.replace("= KEY_COUNT;", &format!("= {};", counts[0])).replace("= QUERY_COUNT;", &format!("= {};", counts[1]));
+    let body = body.replace("= KEY_AT;", &format!("= {key_at};")).replace("* KEY_HERE;", &format!("* {key};"));
+    body.replace("= VALUE_AT;", &format!("= {value_at};")).replace("* VALUE_HERE;", &format!("* {value};"))
+}
+
+/// The parameter where what tells of the caches begins.
+const FIRST_PLACE: usize = NAMES.len() + 1;
+
+/// Over caches in another format than f32: the parameters, then those of the caches, of which the first five are among them already.
+fn define_cached(formats: CacheFormats) -> Arc<Kernel> {
+    let builder = cache_read::bind("attention_cached", formats);
+    let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
+    let builder = PLACES[5..].iter().fold(builder, |builder, &name| builder.param(name, DType::U32));
+    let reads = ["kv_head * params.width", "read_k(batch, key, k_at + i)", "kv_head * params.width", "read_v(batch, first_key + i, v_at + column)"];
+    let body = body_with("", [CACHED_KEYS, "spans[2u * batch + 1u]"], reads) + &cache_read::functions(formats);
+    let native: super::NativeFn = match formats {
+        CacheFormats::Q8 => |call| attention_cached(call, CacheFormats::Q8),
+        CacheFormats::K8V4 => |call| attention_cached(call, CacheFormats::K8V4),
+        CacheFormats::Q4 => |call| attention_cached(call, CacheFormats::Q4),
+        _ => |call| attention_cached(call, CacheFormats::F16),
+    };
+    built_in(builder.body(body).flops(flops), native)
+}
+
+fn attention_cached(call: &NativeCall<'_>, formats: CacheFormats) {
+    let places = [1, 8, 9, 10, 11].into_iter().chain(FIRST_PLACE..FIRST_PLACE + 5);
+    let caches = Caches::new(call, formats, call.size(2), places);
+    let spans = caches.spans();
+    attention(call, |item| [0, 1].map(|side| caches.side(side, item)), None, Some(spans));
 }
 
 /// Queries of a task of the native twin: a whole number of panels.
 const QUERY_BLOCK: usize = 64;
 /// Keys of one product: their weights for a panel of queries fill an L1.
 const KEY_BLOCK: usize = 384;
+/// The same where keys are made of codes first: so many rows of them stay in an L2.
+const CODED_KEY_BLOCK: usize = 128;
+
+/// What the keys or the values of an item are read from.
+trait Source {
+    /// Keys of one product.
+    const KEY_BLOCK: usize;
+    /// Room for the rows of so many keys, where they do not lie in memory as they are.
+    type Room;
+    fn room() -> Self::Room;
+    /// The rows of some keys from the columns of a head on, and how far they are apart.
+    fn rows<'a>(&'a self, keys: [usize; 2], columns: [usize; 2], room: &'a mut Self::Room) -> (&'a [f32], usize);
+}
+
+/// Rows as they are: elements from the item's first row on, columns of a row, and the column where the heads begin.
+struct Plain<'a>(Operand<'a>);
+
+impl Source for Plain<'_> {
+    const KEY_BLOCK: usize = KEY_BLOCK;
+    type Room = ();
+
+    fn room() {}
+
+    fn rows<'a>(&'a self, [first, _]: [usize; 2], [column, _]: [usize; 2], (): &'a mut ()) -> (&'a [f32], usize) {
+        let (data, columns, start) = self.0;
+        (&data[first * columns + start + column..], columns)
+    }
+}
+
+impl Source for CachedRows<'_> {
+    const KEY_BLOCK: usize = CODED_KEY_BLOCK;
+    type Room = [f32; CODED_KEY_BLOCK * MAX_WIDTH];
+
+    fn room() -> Self::Room {
+        [0.0; CODED_KEY_BLOCK * MAX_WIDTH]
+    }
+
+    fn rows<'a>(&'a self, [first, count]: [usize; 2], [column, width]: [usize; 2], room: &'a mut Self::Room) -> (&'a [f32], usize) {
+        simd(
+            #[inline(always)]
+            || self.read(first, count, [column, width], room),
+        );
+        (room, width)
+    }
+}
+
+/// Keys and values of an item where they lie as f32.
+fn plain<'a>(call: &NativeCall<'a>) -> impl Fn(usize) -> [Plain<'a>; 2] + Sync {
+    let keys = call.size(2);
+    let operand = |binding: usize, first: usize| (call.read::<f32>(binding), call.size(first), call.size(first + 1));
+    let operands = [operand(1, 8), operand(2, 10)];
+    move |item| operands.map(|(data, columns, start)| Plain((&data[item * keys * columns..], columns, start)))
+}
 
 /// An operand: its elements, columns of a row, and the column where its heads begin.
 type Operand<'a> = (&'a [f32], usize, usize);
@@ -74,8 +180,6 @@ type Lanes = [f32; PANEL];
 
 struct Attention<'a> {
     q: Operand<'a>,
-    k: Operand<'a>,
-    v: Operand<'a>,
     mask: Option<&'a [f32]>,
     spans: Option<&'a [u32]>,
     queries: usize,
@@ -87,25 +191,26 @@ struct Attention<'a> {
     scale: f32,
 }
 
-fn attention(call: &NativeCall<'_>, mask: Option<&[f32]>, spans: Option<&[u32]>) {
+fn attention<S: Source>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 2] + Sync, mask: Option<&[f32]>, spans: Option<&[u32]>) {
     let y = call.write::<f32>(3);
-    let operand = |binding: usize, first: usize| (call.read::<f32>(binding), call.size(first), call.size(first + 1));
     let [batch, queries, keys, heads, group, width] = [0, 1, 2, 3, 4, 5].map(|index| call.size(index));
     let (causal, scale) = (call.u32(12) == 1, call.f32(13));
-    let work = Attention { q: operand(0, 6), k: operand(1, 8), v: operand(2, 10), mask, spans, queries, keys, heads, group, width, causal, scale };
+    let q = (call.read::<f32>(0), call.size(6), call.size(7));
+    let work = Attention { q, mask, spans, queries, keys, heads, group, width, causal, scale };
     let most_keys = (0..batch).map(|item| work.counts(item)[1]).max().unwrap_or(0);
     let threads = call.threads_for(batch * queries * most_keys * heads * width / 8);
     let row = heads * width;
     let block = if threads > 1 { QUERY_BLOCK.min((batch * queries).div_ceil(2 * threads).next_multiple_of(PANEL)) } else { QUERY_BLOCK };
     for_each_chunk(&mut y[..batch * queries * row], block * row, threads, |index, y| {
         let (first, rows) = (index * block, y.len() / row);
-        let mut done = 0;
+        let (mut done, mut room) = (0, S::room());
         // A panel is of one item of the batch.
         while done < rows {
             let (item, query) = ((first + done) / queries, (first + done) % queries);
             let count = (rows - done).min(queries - query).min(PANEL);
             let y = &mut y[done * row..][..count * row];
-            (0..heads).for_each(|head| work.panel([item, query, count], head, &mut y[head * width..]));
+            let sources = sources(item);
+            (0..heads).for_each(|head| work.panel((&sources, &mut room), [item, query, count], head, &mut y[head * width..]));
             done += count;
         }
     });
@@ -129,12 +234,11 @@ impl Attention<'_> {
     ///
     /// A key's products with all queries lie side by side, so that exponentials, sums and the greatest go through lanes alone, and
     /// the weights are a panel as the product with the values reads it.
-    fn panel(&self, [item, query, count]: [usize; 3], head: usize, y: &mut [f32]) {
+    fn panel<S: Source>(&self, ([k, v], room): (&[S; 2], &mut S::Room), [item, query, count]: [usize; 3], head: usize, y: &mut [f32]) {
         let (width, row) = (self.width, self.heads * self.width);
-        let at = |operand, first_row, head| head_of(operand, first_row, head, width);
         let mut queries = [0.0f32; MAX_WIDTH * PANEL];
         let queries = &mut queries[..width * PANEL];
-        let q = at(self.q, item * self.queries + query, head);
+        let q = head_of(self.q, item * self.queries + query, head, width);
         for lane in 0..count {
             let q = &q[lane * self.q.1..][..width];
             queries.chunks_exact_mut(PANEL).zip(q).for_each(|(to, &q)| to[lane] = q * self.scale);
@@ -149,25 +253,25 @@ impl Attention<'_> {
             false => keys_there,
         };
         let last_seen = seen(query + count - 1);
-        for first_key in (0..last_seen).step_by(KEY_BLOCK) {
-            let keys = KEY_BLOCK.min(last_seen - first_key);
+        let columns = [head / self.group * width, width];
+        for first_key in (0..last_seen).step_by(S::KEY_BLOCK) {
+            let keys = S::KEY_BLOCK.min(last_seen - first_key);
             let weights = &mut weights[..keys * PANEL];
-            let kv_row = item * self.keys + first_key;
-            let k = Rows { data: at(self.k, kv_row, head / self.group), apart: self.k.1 };
-            with_simd(Strip { a: k, b: queries, strip: weights, onto: false });
+            let (data, apart) = k.rows([first_key, keys], columns, room);
+            with_simd(Strip { a: Rows { data, apart }, b: queries, strip: weights, onto: false });
             if self.causal {
                 for (key, weights) in weights.chunks_exact_mut(PANEL).enumerate().skip(seen(query).saturating_sub(first_key)) {
                     let hidden = (0..PANEL).take_while(|lane| seen(query + lane) <= first_key + key).count();
                     weights[..hidden].fill(f32::NEG_INFINITY);
                 }
             }
-            let mask = self.mask.map(|mask| &mask[kv_row..][..keys]);
+            let mask = self.mask.map(|mask| &mask[item * self.keys + first_key..][..keys]);
             let shrink = weigh(weights, mask, &mut greatest, &mut totals);
             if first_key > 0 {
                 sums.chunks_exact_mut(PANEL).for_each(|sums| sums.iter_mut().zip(shrink).for_each(|(sum, shrink)| *sum *= shrink));
             }
-            let v = Columns { data: at(self.v, kv_row, head / self.group), apart: self.v.1 };
-            with_simd(Strip { a: v, b: weights, strip: sums, onto: first_key > 0 });
+            let (data, apart) = v.rows([first_key, keys], columns, room);
+            with_simd(Strip { a: Columns { data, apart }, b: weights, strip: sums, onto: first_key > 0 });
         }
         for lane in 0..count {
             // Of a query that saw nothing 0 · ∞, which is NaN.

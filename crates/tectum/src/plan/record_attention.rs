@@ -4,6 +4,7 @@ use super::record_reduce::groups;
 use super::{PlanBuilder, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernel::cache_format::{CacheFormat, CacheFormats, WINDOW};
 use crate::kernel::{attention, attention_decode, cache, groups_for, rotary};
 
 /// The sizes of an attention.
@@ -78,20 +79,21 @@ impl PlanBuilder {
     /// many are new, so that one compiled plan serves every length.
     ///
     /// # Shapes
-    /// Of q, k and v as in [`PlanBuilder::attention`], all of `queries` rows an item; `caches` of keys and of values
-    /// [batch, keys, kv_heads · width], which must be writable; `spans` [batch, 2] u32; `y` [batch, queries, heads · width]. Rows of q
+    /// Of q, k and v as in [`PlanBuilder::attention`], all of `queries` rows an item; `caches` of keys and of values, which must be
+    /// writable, for each item the words of their formats ([`CacheFormat::words`]): of f32 [keys, kv_heads · width]; `spans` [batch, 2] u32; `y` [batch, queries, heads · width]. Rows of q
     /// from an item's new tokens on are padding: they see what the last new token sees, and their keys and values are not kept.
     /// What has no room in the cache is not kept either.
     /// # Numerics
-    /// As [`PlanBuilder::attention`].
+    /// As [`PlanBuilder::attention`], of what the caches hold: of q8 and q4 codes of whole windows of 64 tokens but for the first 4, halves
+    /// of the others, and what the run adds as it comes (`docs/decisions/0021-caches-of-fewer-bits.md`).
     /// # Errors
-    /// As [`PlanBuilder::attention`].
+    /// As [`PlanBuilder::attention`]; `Unsupported` for other pairs than [`CacheFormats`] has.
     /// # Cost
-    /// Two launches; reads what the caches hold of each item once for each head and tile of 16 queries.
+    /// Two launches, of codes four; reads what the caches hold of each item once for each head and tile of 16 queries.
     pub fn attention_cached(
         &mut self,
         columns: [(View, usize, usize); 3],
-        caches: [View; 2],
+        caches: [(View, CacheFormat); 2],
         spans: View,
         y: View,
         sizes: AttentionSizes,
@@ -99,21 +101,29 @@ impl PlanBuilder {
     ) -> Result<()> {
         let AttentionSizes { batch, queries, keys, heads, kv_heads, width } = sizes;
         check_width("attention_cached", width)?;
+        let Some(formats) = CacheFormats::of(caches.map(|(_, format)| format)) else {
+            let [keys, values] = caches.map(|(_, format)| format);
+            return Err(Error::unsupported(format!("attention_cached: a cache of {keys} keys and {values} values")));
+        };
+        let caches = caches.map(|(cache, _)| cache);
         let fits = |(view, row, start): (View, usize, usize), heads: usize| view.len() == batch * queries * row && start + heads * width <= row;
         let [q, k, v] = columns;
         let cached = kv_heads * width;
         let operands_fit = fits(q, heads) && fits(k, kv_heads) && fits(v, kv_heads) && y.len() == batch * queries * heads * width;
-        let caches_fit = caches.iter().all(|cache| cache.len() == batch * keys * cached) && spans.len() == 2 * batch && spans.dtype() == DType::U32;
+        let caches_fit = caches.iter().zip(formats.each()).all(|(cache, format)| cache.len() == batch * format.words(keys, cached)) && spans.len() == 2 * batch && spans.dtype() == DType::U32;
         if !operands_fit || !caches_fit || keys == 0 || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
             let shown = columns.map(|(view, row, start)| (view.len(), row, start));
             let (caches, y) = (caches.map(|cache| cache.len()), y.len());
             return Err(Error::invalid(format!(
-                "attention_cached: {shown:?} elements, columns and first column, caches {caches:?}, spans {}, y {y} for {sizes:?}",
+                "attention_cached: {shown:?} elements, columns and first column, {formats} caches {caches:?}, spans {}, y {y} for {sizes:?}",
                 spans.len()
             )));
         }
         if y.is_empty() {
             return Ok(());
+        }
+        if formats != CacheFormats::F32 {
+            return self.attention_coded(columns, (caches.map(|cache| cache.reinterpret(DType::U32)), formats), [spans, y], sizes, scale);
         }
         let places = [k, v].map(|(_, row, start)| [row, start]).concat();
         let params: Vec<u32> = [batch, queries, keys, cached].iter().chain(&places).map(|&size| size as u32).collect();
@@ -128,6 +138,57 @@ impl PlanBuilder {
         let params: Vec<u32> = sizes.iter().map(|&size| size as u32).chain([scale.to_bits()]).collect();
         let tiles = batch * heads * queries.div_ceil(attention::QUERY_TILE);
         self.launch(&attention::ATTENTION_CACHED, &views, &params, groups(tiles))
+    }
+
+    /// The launches over caches in other formats than f32; all is checked.
+    fn attention_coded(
+        &mut self,
+        columns: [(View, usize, usize); 3],
+        (caches, formats): ([View; 2], CacheFormats),
+        [spans, y]: [View; 2],
+        sizes: AttentionSizes,
+        scale: f32,
+    ) -> Result<()> {
+        let AttentionSizes { batch, queries, keys, heads, kv_heads, width } = sizes;
+        let cached = kv_heads * width;
+        let [q, k, v] = columns;
+        let words = formats.each().map(|format| format.words(keys, cached));
+        let full = formats.each().map(|format| format.full_at(keys, cached));
+        let as_words = |sizes: &[usize]| sizes.iter().map(|&size| size as u32).collect::<Vec<u32>>();
+        let rows = [k.1, k.2, v.1, v.2];
+        let halves = as_words(&[&[batch, queries, keys, cached], &rows[..], &words, &full].concat());
+        let halves_groups = groups_for(batch * queries * cached.div_ceil(2));
+        let stored = [k.0, v.0, spans, caches[0], caches[1]];
+        if formats == CacheFormats::F16 {
+            self.launch(&cache::CACHE_STORE_HALVES, &stored, &halves, halves_groups)?;
+        }
+        let mut views = vec![q.0, caches[0], caches[1], y, spans];
+        if formats != CacheFormats::F16 {
+            views.extend([k.0, v.0]);
+        }
+        let lie = [cached, words[0], words[1], full[0], full[1]];
+        if queries == 1 {
+            let mut params = as_words(&[batch, keys, heads, heads / kv_heads, width, q.1, q.2, width.next_power_of_two()]);
+            params.push(scale.to_bits());
+            params.extend(as_words(&[&[queries], &rows[..], &lie].concat()));
+            self.launch(attention_decode::cached(formats), &views, &params, groups(batch * heads))?;
+        } else {
+            let mut params = as_words(&[&[batch, queries, keys, heads, heads / kv_heads, width, q.1, q.2], &rows[..], &[1]].concat());
+            params.push(scale.to_bits());
+            params.extend(as_words(&lie));
+            let tiles = batch * heads * queries.div_ceil(attention::QUERY_TILE);
+            self.launch(attention::cached(formats), &views, &params, groups(tiles))?;
+        }
+        if formats == CacheFormats::F16 {
+            return Ok(());
+        }
+        // The codes are made of what the window holds until the rest is kept there.
+        for (side, (row, format)) in [k, v].into_iter().zip(formats.each()).enumerate() {
+            let params = as_words(&[batch, queries, keys, cached, row.1, row.2, words[side], full[side]]);
+            let tokens = batch * queries.next_multiple_of(WINDOW);
+            self.launch(cache::coder(format, side == 0), &[row.0, spans, caches[side]], &params, groups_for(tokens * cached.div_ceil(64)))?;
+        }
+        self.launch(&cache::CACHE_KEEP, &stored, &halves, halves_groups)
     }
 
     /// Records rotary positions: in each head, columns j and j + width/2 are turned by positions[row] · base^(−2j / width).

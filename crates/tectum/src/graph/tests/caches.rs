@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::{Graph, GraphBuilder, Heads, Node, Tensor};
+use crate::kernel::cache_format::{CacheFormat, CacheFormats};
 use crate::kernel::random::{philox, uniform};
 
 /// Two items of three tokens, four heads of which two share keys and values, in one product as decoders have it.
@@ -77,6 +78,68 @@ fn what_a_run_keeps_the_next_one_sees() {
     }
 }
 
+/// One item of up to 70 tokens a run over caches of 150, in a format each.
+fn text_of(formats: CacheFormats) -> String {
+    let [keys, values] = formats.each();
+    format!(
+        "%0 = input x [1, 70, 6]\n%1 = indices spans [1, 2]\n%2 = parameter w [32, 6]\n%3 = state keys {keys} [1, 150, 8]\n\
+         %4 = state values {values} [1, 150, 8]\n%5 = matmul(%0, %2ᵀ) [1, 70, 32]\n%6 = slice(%5, axis 2, from 0) [1, 70, 16]\n\
+         %7 = slice(%5, axis 2, from 16) [1, 70, 8]\n%8 = slice(%5, axis 2, from 24) [1, 70, 8]\n\
+         %9 = attention_cached(%6, %7, %8, %3, %4, %1, heads 4, kv 2, width 4, scale 0.5, causal) [1, 70, 16]\noutput y %9\n"
+    )
+}
+
+/// The evaluator has the rules in float64 as a function of the values that were put into the caches. Eighths are exact in f32, so that
+/// device and evaluator round the same numbers.
+#[test]
+fn caches_of_fewer_bits_are_what_the_evaluator_says() {
+    let eighths = |key: u32, count: usize| floats(key, count).into_iter().map(|x| (8.0 * x).round() / 8.0).collect::<Vec<f32>>();
+    for formats in CacheFormats::ALL.into_iter().skip(1) {
+        let text = text_of(formats);
+        let graph = Graph::parse(&text).expect("read");
+        assert_eq!(graph.describe(), text);
+        assert_eq!(Graph::parse(&text_of(CacheFormats::F32).replace(" f32 ", " ")).expect("read").with_caches(formats).describe(), text);
+        let nodes: Vec<Node> = graph.inputs().chain(graph.parameters()).chain(graph.states()).map(|(_, node, _)| node).collect();
+        for id in ["cpu", "vulkan:0", "cuda:0"] {
+            let Ok(device) = Device::open(id) else {
+                eprintln!("skipped: {id} is absent: caches of fewer bits");
+                continue;
+            };
+            let mut run = graph.compile(&device).expect("compiles");
+            let w = eighths(1, 32 * 6);
+            run.set_parameter("w", &w).expect("fits");
+            let mut caches = [vec![0.0f32; 150 * 8], vec![0.0f32; 150 * 8]];
+            let mut kept = 0;
+            let mut differences = Vec::new();
+            for (step, new) in [30usize, 40, 66, 3, 20].into_iter().enumerate() {
+                let (x, spans) = (eighths(2 + step as u32, 70 * 6), [kept as u32, new as u32]);
+                run.set_input("x", &x).expect("fits");
+                run.set_indices("spans", &spans).expect("fits");
+                run.run().expect("runs");
+                let spans = spans.map(|word| word as f32);
+                let fed = [&x[..], &spans, &w, &caches[0], &caches[1]];
+                let feeds: Vec<(Node, Tensor)> = nodes.iter().zip(fed).map(|(node, data)| tensor(&graph, *node, data)).collect();
+                let wanted = graph.evaluate(&feeds).expect("fed");
+                let full = graph.with_caches(CacheFormats::F32).evaluate(&feeds).expect("fed");
+                for (index, (got, wanted)) in run.output("y").expect("ran").iter().zip(wanted[0].data()).enumerate() {
+                    assert!((f64::from(*got) - wanted).abs() < 1e-5, "{formats} on {id}, step {step}, element {index}: {got}, not {wanted}");
+                }
+                differences.push(wanted[0].data().iter().zip(full[0].data()).fold(0.0f64, |most, (a, b)| most.max((a - b).abs())));
+                // What has no room is not kept.
+                for (t, column) in (0..new.min(150 - kept)).flat_map(|t| (0..8).map(move |column| (t, column))) {
+                    let made = |first: usize| (0..6).map(|i| x[t * 6 + i] * w[(first + column) * 6 + i]).sum::<f32>();
+                    let at = (kept + t) * 8 + column;
+                    (caches[0][at], caches[1][at]) = (made(16), made(24));
+                }
+                kept += new;
+            }
+            // Halves hold sums of products of eighths exactly; codes do not.
+            let least = if formats == CacheFormats::F16 { 0.0 } else { 1e-4 };
+            assert!(differences[0] == 0.0 && differences[3] >= least, "{formats}: {differences:?}");
+        }
+    }
+}
+
 type Mistake = fn(&mut GraphBuilder, [Node; 4]) -> Result<()>;
 
 /// Mistakes on q [1, 3, 8], two caches [1, 9, 8] and spans [1, 2], with the whole message.
@@ -87,6 +150,13 @@ fn mistakes_with_states_are_named() {
         (|g, [_, keys, ..]| g.tanh(keys).map(drop), "activate: operand 1 [1, 9, 8] is a state (node 4)"),
         (|g, [_, keys, ..]| g.output("y", keys), "output y: node 1 is a state (node 4)"),
         (|g, _| g.state("keys", [1]).map(drop), "state keys: the name is taken (node 4)"),
+        (
+            |g, [q, keys, _, spans]| {
+                let values = g.state_as("short", CacheFormat::Q4, [1, 9, 8])?;
+                g.attention_cached([q; 3], [keys, values], spans, Heads { causal: true, ..Heads::new(2, 4) }).map(drop)
+            },
+            "attention_cached: a cache of f32 keys and q4 values (node 5)",
+        ),
         (
             |g, [q, keys, values, spans]| {
                 let heads = Heads { causal: true, ..Heads::new(2, 4) };

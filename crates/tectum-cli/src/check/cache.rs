@@ -1,0 +1,54 @@
+//! `tectum check cache`.
+
+use std::path::Path;
+
+use serde::Serialize;
+use tectum::{Device, Error, Result};
+use tectum_models::transformer::{Tokens, cache_errors};
+
+use crate::table::{print, print_json, table};
+
+/// The most tokens that are taken of a text.
+const TOKENS: usize = 480;
+
+/// A row of the table.
+#[derive(Serialize)]
+struct Row {
+    cache: &'static str,
+    tokens: usize,
+    attention_error: f64,
+    layers: Vec<f64>,
+    block_bytes_per_value: f64,
+    bytes_per_value: f64,
+}
+
+/// Shows what each format of keys and values costs over those of an encoder for a text.
+///
+/// # Errors
+/// A folder that is no encoder's or is at fault, a text that cannot be read; what the device reports.
+pub fn check_cache(model: &Path, text: &Path, device: &str, json: bool) -> Result<()> {
+    let device = Device::open(device)?;
+    let words = std::fs::read_to_string(text).map_err(|error| Error::io(text.display(), error))?;
+    let mut tokens = Tokens::read(model, None)?.encode(&words)?;
+    let most = tectum_models::transformer::Config::read(model)?.max_position_embeddings;
+    tokens.truncate(TOKENS.min(most));
+    let rows = cache_errors(model, &device, &tokens)?.into_iter().map(|error| Row {
+        cache: error.formats.name(),
+        tokens: error.tokens,
+        attention_error: error.worst(),
+        block_bytes_per_value: error.block_bytes,
+        bytes_per_value: error.total_bytes,
+        layers: error.layers,
+    });
+    let rows: Vec<Row> = rows.collect();
+    if json {
+        return print_json(&rows);
+    }
+    let head = ["cache", "attention error", "bytes a value, blocks", "in all"].map(str::to_owned).to_vec();
+    let shown = |row: &Row| -> Vec<String> {
+        let bytes = [row.block_bytes_per_value, row.bytes_per_value].map(|bytes| format!("{bytes:.4}"));
+        [row.cache.to_owned(), format!("{:.1e}", row.attention_error)].into_iter().chain(bytes).collect()
+    };
+    let whole: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(shown)).collect();
+    print(&format!("{} tokens, worst layer, on {}\n{}", tokens.len(), device.info().id, table(&whole)))
+}

@@ -1,0 +1,236 @@
+//! Codes of caches on the CPU: made from halves, and read as rows of f32 by the twins of attention.
+
+use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, coded};
+use super::pack::{f16_bits, to_f16};
+
+/// The scale of a block that has no number.
+const NAN: u32 = 0x7e00;
+
+/// The half nearest to a number; the greatest one for a number beyond it.
+#[inline(always)]
+pub(super) fn half(x: f32) -> u32 {
+    let half = to_f16(x.to_bits());
+    half - u32::from(half & 0x7fff == 0x7c00 && x.is_finite())
+}
+
+#[inline(always)]
+pub(super) fn value(half: u32) -> f32 {
+    f32::from_bits(f16_bits(half & 0xffff))
+}
+
+/// The whole number nearest to x / scale, ties to even; the residual is exact, so the last bits of the quotient do not matter. Of a
+/// scale of 0 or NaN it is 0.
+#[inline(always)]
+fn nearest(x: f32, scale: f32, inverse: f32) -> f32 {
+    let code = (x * inverse).round_ties_even();
+    let (rest, half) = (x - code * scale, 0.5 * scale);
+    let is_odd = code as i32 & 1 == 1;
+    let up = rest > half || (rest == half && is_odd);
+    let down = rest < -half || (rest == -half && is_odd);
+    let code = code + f32::from(u8::from(up)) - f32::from(u8::from(down));
+    if scale > 0.0 { code } else { 0.0 }
+}
+
+/// Codes of 8 bits of a block of halves, and the half that is their scale.
+#[inline(always)]
+pub(super) fn code8(x: &[f32; BLOCK]) -> ([u8; BLOCK], u32) {
+    let greatest = x.iter().fold(0, |greatest, x| greatest.max(x.to_bits() & 0x7fff_ffff));
+    if greatest >= 0x7f80_0000 {
+        return ([0; BLOCK], NAN);
+    }
+    let bits = half(f32::from_bits(greatest) * (1.0 / 127.0));
+    let scale = value(bits);
+    let inverse = 1.0 / scale;
+    (x.map(|x| nearest(x, scale, inverse).clamp(-127.0, 127.0) as i32 as u8), bits)
+}
+
+/// The word of scale and minimum of numbers from a least to a greatest one, of which none is infinite or NaN where `is_finite`.
+#[inline(always)]
+pub(super) fn range(least: f32, most: f32, is_finite: bool) -> u32 {
+    // One zero, whichever comes out of a minimum.
+    let low = half(least);
+    let low = if low == 0x8000 { 0 } else { low };
+    if is_finite { half((most - least) * (1.0 / 15.0)) | (low << 16) } else { NAN | (NAN << 16) }
+}
+
+/// The 4-bit code of a number under a range.
+#[inline(always)]
+pub(super) fn code4(x: f32, scale: f32, least: f32) -> u32 {
+    nearest(x - least, scale, 1.0 / scale).clamp(0.0, 15.0) as u32
+}
+
+/// Codes of 4 bits of a block of halves as bytes, and the word of its range.
+#[inline(always)]
+pub(super) fn block4(x: &[f32; BLOCK]) -> ([u8; 16], u32) {
+    let is_finite = x.iter().all(|x| x.is_finite());
+    let (least, most) = x.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(least, most), &x| (least.min(x), most.max(x)));
+    let word = range(least, most, is_finite);
+    let (scale, least) = (value(word), value(word >> 16));
+    let code = |index: usize| code4(x[index], scale, least) as u8;
+    (std::array::from_fn(|index| code(index) | (code(index + 16) << 4)), word)
+}
+
+/// What attention sees of one item's keys or values.
+#[derive(Clone, Copy)]
+pub(super) struct CachedRows<'a> {
+    pub format: CacheFormat,
+    pub is_keys: bool,
+    /// The item's words.
+    pub words: &'a [u32],
+    /// Tokens that there is room for.
+    pub rows: usize,
+    pub columns: usize,
+    /// Tokens that were kept before the run.
+    pub kept: usize,
+    /// The run's own rows from the first one's columns on, so many elements apart; of formats that hold them already none are read.
+    pub new: (&'a [f32], usize),
+}
+
+impl CachedRows<'_> {
+    /// `width` columns from `column` on of `count` tokens from `first` on, row by row.
+    #[inline(always)]
+    pub fn read(&self, first: usize, count: usize, [column, width]: [usize; 2], out: &mut [f32]) {
+        let mut out = out[..count * width].chunks_exact_mut(width);
+        let row_words = self.format.row_words(self.columns);
+        if self.format == CacheFormat::F16 {
+            for (row, out) in (first..first + count).zip(&mut out) {
+                read_halves(&self.words[row * row_words..][..row_words], column, out);
+            }
+            return;
+        }
+        let (full, half_words) = (self.format.full_at(self.rows, self.columns), CacheFormat::F16.row_words(self.columns));
+        let mut ranges = Ranges::default();
+        for (row, out) in (first..first + count).zip(&mut out) {
+            if row >= self.kept {
+                match self.new.0.get((row - self.kept) * self.new.1 + column..).and_then(|new| new.get(..width)) {
+                    Some(new) => out.copy_from_slice(new),
+                    // More than the run has.
+                    None => out.fill(f32::NAN),
+                }
+            } else if row < FIRST || row >= coded(self.kept) {
+                let place = if row < FIRST { WINDOW + row } else { row % WINDOW };
+                read_halves(&self.words[full + place * half_words..][..half_words], column, out);
+            } else if self.format == CacheFormat::Q8 {
+                read8(&self.words[row * row_words..][..row_words], self.columns.div_ceil(BLOCK), column, out);
+            } else if self.is_keys {
+                let (group, blocks) = (row / BLOCK * BLOCK * row_words, self.columns.div_ceil(BLOCK));
+                ranges.hold(group, &self.words[group + 128 * blocks + column..][..width]);
+                let codes = &self.words[group + row % BLOCK * blocks * 4..][..blocks * 4];
+                read4(codes, column, out);
+                let (scales, least) = (&ranges.scales[..width], &ranges.least[..width]);
+                for place in 0..width {
+                    out[place] = least[place] + out[place] * scales[place];
+                }
+            } else {
+                let blocks = self.columns.div_ceil(BLOCK);
+                let (codes, words) = self.words[row * row_words..][..row_words].split_at(blocks * 4);
+                read4(codes, column, out);
+                scale4(words, column, out);
+            }
+        }
+    }
+}
+
+/// Scales and minima of the columns of a block of tokens.
+struct Ranges {
+    group: usize,
+    scales: [f32; super::attention::MAX_WIDTH],
+    least: [f32; super::attention::MAX_WIDTH],
+}
+
+impl Default for Ranges {
+    fn default() -> Self {
+        Self { group: usize::MAX, scales: [0.0; super::attention::MAX_WIDTH], least: [0.0; super::attention::MAX_WIDTH] }
+    }
+}
+
+impl Ranges {
+    #[inline(always)]
+    fn hold(&mut self, group: usize, words: &[u32]) {
+        if self.group != group {
+            self.group = group;
+            for ((scale, least), &word) in self.scales.iter_mut().zip(&mut self.least).zip(words) {
+                (*scale, *least) = (value(word), value(word >> 16));
+            }
+        }
+    }
+}
+
+/// Halves of a row from a column on.
+#[inline(always)]
+fn read_halves(words: &[u32], column: usize, out: &mut [f32]) {
+    let halves: &[u16] = bytemuck::cast_slice(words);
+    for (out, &half) in out.iter_mut().zip(&halves[column..]) {
+        *out = value(u32::from(half));
+    }
+}
+
+/// The part of the columns from `place` on that lies in its block: the block, the first place in it, and its length.
+#[inline(always)]
+fn in_block(place: usize, end: usize) -> (usize, usize, usize) {
+    let block = place / BLOCK;
+    (block, place % BLOCK, end.min((block + 1) * BLOCK) - place)
+}
+
+// Plain loops: closures that are not inlined would be compiled for the baseline.
+
+#[inline(always)]
+fn read8(words: &[u32], blocks: usize, column: usize, out: &mut [f32]) {
+    let (codes, scales) = words.split_at(blocks * 8);
+    let (codes, scales): (&[i8], &[u16]) = (bytemuck::cast_slice(codes), bytemuck::cast_slice(scales));
+    let (mut done, end) = (0, column + out.len());
+    while done < out.len() {
+        let (block, _, count) = in_block(column + done, end);
+        let scale = value(u32::from(scales[block]));
+        let (out, codes) = (&mut out[done..][..count], &codes[column + done..][..count]);
+        done += count;
+        if let (Ok(out), Ok(codes)) = (<&mut [f32; BLOCK]>::try_from(&mut *out), <&[i8; BLOCK]>::try_from(codes)) {
+            for index in 0..BLOCK {
+                out[index] = f32::from(codes[index]) * scale;
+            }
+        } else {
+            for (out, &code) in out.iter_mut().zip(codes) {
+                *out = f32::from(code) * scale;
+            }
+        }
+    }
+}
+
+/// Codes of a row as numbers.
+#[inline(always)]
+fn read4(words: &[u32], column: usize, out: &mut [f32]) {
+    let bytes: &[[u8; 16]] = bytemuck::cast_slice(words);
+    let (mut done, end) = (0, column + out.len());
+    while done < out.len() {
+        let (block, first, count) = in_block(column + done, end);
+        let (out, bytes) = (&mut out[done..][..count], &bytes[block]);
+        done += count;
+        if let Ok(out) = <&mut [f32; BLOCK]>::try_from(&mut *out) {
+            let (low, high) = out.split_at_mut(16);
+            for index in 0..16 {
+                low[index] = f32::from(bytes[index] & 15);
+            }
+            for index in 0..16 {
+                high[index] = f32::from(bytes[index] >> 4);
+            }
+        } else {
+            for (place, out) in (first..).zip(out) {
+                *out = f32::from((bytes[place % 16] >> (place / 16 * 4)) & 15);
+            }
+        }
+    }
+}
+
+/// Codes made values by the ranges of a row's blocks.
+#[inline(always)]
+fn scale4(words: &[u32], column: usize, out: &mut [f32]) {
+    let (mut done, end) = (0, column + out.len());
+    while done < out.len() {
+        let (block, _, count) = in_block(column + done, end);
+        let (scale, least) = (value(words[block]), value(words[block] >> 16));
+        for out in &mut out[done..][..count] {
+            *out = least + *out * scale;
+        }
+        done += count;
+    }
+}
