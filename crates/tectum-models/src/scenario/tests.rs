@@ -31,7 +31,7 @@ fn mistakes_are_reported_with_line_and_remedy() {
         ("[brain.twin]\nhidden = [64, 0]\n", ":6: hidden is 0, needs a whole number from 1 to 4096"),
         ("twin = 1\n", ":5: twin is 1, needs a table"),
         ("rate_weight = 1\nmodel = \"plant\"\n", ":5: \"rate_weight\" has no effect: model \"plant\" learns nothing, and its cost is the body's reward"),
-        ("model = \"plant\"\n[brain.twin]\nsteps = 3\n", ":6: \"twin\" has no effect: model \"plant\""),
+        ("model = \"plant\"\n[brain.twin]\nsteps = 3\n", ":6: \"twin\" has no effect: model \"plant\" learns nothing, and its cost is the body's reward"),
         ("[loop]\nclock = \"fast\"\n", ":6: clock \"fast\" is unknown; known: real, sim"),
         ("[loop]\nseconds = 0\n", ":6: seconds is 0, needs a number above 0, at most 1000000"),
         ("[lop]\nseconds = 1\n", ":5: unknown key \"lop\"; known: name, body, brain, loop"),
