@@ -190,7 +190,7 @@ impl Step<'_> {
         let Scratch { threes, around, gates: [arguments, gates], cells, field: [drive, field], wide } = scratch;
         let Wide { row: before, columns, y: wide_y } = wide;
         let columns = match self.storage {
-            Storage::F32 => self.words(px, py).map(|column| bytemuck::cast_slice(column)),
+            Storage::F32 => self.words(px, py).map(bytemuck::cast_slice),
             Storage::Bf16 => {
                 let follows = py > 0 && *before == Some([px, py - 1]);
                 *before = Some([px, py]);
