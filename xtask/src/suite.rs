@@ -129,3 +129,25 @@ impl Tally {
         self.failed += number(" failed");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_tests_are_named_with_their_target() {
+        let mut tally = Tally::default();
+        let lines = [
+            "     Running tests/a.rs (target/release/deps/a-1)",
+            "test fine ... ok",
+            "test result: ok. 1 passed; 0 failed; 0 ignored",
+            "     Running tests/b.rs (target/release/deps/b-2)",
+            "test broken ... FAILED",
+            "skipped: no cuda:0",
+            "test result: FAILED. 3 passed; 1 failed; 0 ignored",
+        ];
+        lines.iter().for_each(|line| tally.count(line));
+        assert_eq!((tally.passed, tally.failed, tally.skipped.len()), (4, 1, 1));
+        assert_eq!(tally.failures, ["test broken ... FAILED", "a test of tests/b.rs (target/release/deps/b-2)"]);
+    }
+}

@@ -9,8 +9,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Holds the errors of the worst layers against the most that is allowed, in the order of [`CacheFormats::ALL`], and against a tenth of
-/// that of the format before the last: an error of nothing would be one of the measurement.
+/// Holds the errors of the worst layers against the most that is allowed, in the order of [`CacheFormats::ALL`], and against a twentieth
+/// of it: an error of nothing would be one of the measurement.
 fn hold(folder: &Path, tokens: &[u32], most: [f64; 5]) {
     for id in ["cpu", "vulkan:0", "cuda:0"] {
         let Ok(device) = Device::open(id) else {

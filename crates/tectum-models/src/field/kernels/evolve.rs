@@ -8,7 +8,7 @@
 //! Kept there: registers by [`tectum::kernel::lanes`] instead of loops that the compiler made vectors of only in part (7.7 to 5.4 ms).
 //! Kept on Sapphire Rapids (the rows alone, one thread, best of 300): slices once a row instead of once a cell, and the lines that the
 //! next row reads and this row writes asked for a cell at a time while the argument is made (together 7.1 to 5.8 ms); all at once they stall.
-//! Sixteen lanes instead of eight are worth 4 %. Not kept there: the rules of all cells of a row side by side (within the noise).
+//! Within the noise there: sixteen lanes instead of eight (kept), the rules of all cells of a row side by side (not kept).
 
 mod cells;
 mod coefficients;
