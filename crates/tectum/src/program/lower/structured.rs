@@ -3,6 +3,9 @@
 //! Every jump must be exactly one of: a branch over code that follows, with or without code for the other case; the one jump
 //! back at the bottom of a loop; a branch out of the innermost loop to what follows it. A jump that is none of these, as into
 //! the middle of something, makes the whole program go through [`super::dispatch`].
+//!
+//! A loop is left at its top alone, by the variable that says whether there is more of it. Mesa's llvmpipe (22.3) gives a lane
+//! that left in the middle what the lanes beside it went on to compute: it masks what comes around to the top, and nothing else.
 
 use std::collections::HashMap;
 
@@ -23,7 +26,7 @@ pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Optio
     }
     let end = statements.program.instructions().len();
     let mut writer = Writer { statements, bottoms, has_barriers, text: String::new() };
-    let nests = writer.region(0, end, Place { depth: 0, loop_end: None, header: None })?;
+    let nests = writer.region(0, end, Place { depth: 0, inner: None, header: None })?;
     Ok(nests.then_some(writer.text))
 }
 
@@ -31,8 +34,8 @@ pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Optio
 #[derive(Clone, Copy)]
 struct Place {
     depth: u32,
-    /// The instruction after the innermost loop.
-    loop_end: Option<usize>,
+    /// The innermost loop: its first instruction, after which its variable is named, and the one after it.
+    inner: Option<(usize, usize)>,
     /// The first instruction of the loop whose body this is.
     header: Option<usize>,
 }
@@ -82,17 +85,18 @@ impl Writer<'_, '_> {
         if bottom >= end || !conditional || matches!(jump, Instruction::Call { .. }) {
             return Ok(None);
         }
-        self.line(place, "loop {");
-        let inside = Place { depth: place.depth + 1, loop_end: Some(bottom + 1), header: Some(header) };
+        self.line(place, &format!("var more_{header} = true;"));
+        self.line(place, &format!("while more_{header} {{"));
+        let inside = Place { depth: place.depth + 1, inner: Some((header, bottom + 1)), header: Some(header) };
         if !self.region(header, bottom, inside)? {
             return Ok(None);
         }
         match jump {
             Instruction::Loop { count, .. } => {
-                self.line(inside, &format!("if r{} == 0u {{ break; }}", count.0));
-                self.line(inside, &format!("r{0} = r{0} - 1u;", count.0));
+                self.line(inside, &format!("more_{header} = r{} != 0u;", count.0));
+                self.line(inside, &format!("r{0} = r{0} - u32(more_{header});", count.0));
             }
-            Instruction::Branch { guard: Some(guard), .. } => self.line(inside, &format!("if !({}) {{ break; }}", condition(guard))),
+            Instruction::Branch { guard: Some(guard), .. } => self.line(inside, &format!("more_{header} = {};", condition(guard))),
             _ => return Ok(None),
         }
         self.line(place, "}");
@@ -127,14 +131,15 @@ impl Writer<'_, '_> {
     fn branch(&mut self, at: usize, target: usize, guard: Option<Guard>, end: usize, place: Place) -> Result<Option<usize>, Unsupported> {
         let Some(guard) = guard else {
             // What follows is not reached from here: only the last of its region may go elsewhere.
-            let breaks = place.loop_end == Some(target) && at + 1 == end && target > end;
-            if breaks {
-                self.line(place, "break;");
+            let out = place.inner.filter(|(_, after)| *after == target && at + 1 == end && target > end);
+            if let Some((header, _)) = out {
+                self.line(place, &format!("more_{header} = false;"));
+                self.line(place, "continue;");
             }
-            return Ok((breaks || target == at + 1).then_some(at + 1));
+            return Ok((out.is_some() || target == at + 1).then_some(at + 1));
         };
-        if place.loop_end == Some(target) && target > end {
-            self.line(place, &format!("if {} {{ break; }}", condition(guard)));
+        if let Some((header, _)) = place.inner.filter(|(_, after)| *after == target && target > end) {
+            self.line(place, &format!("if {} {{ more_{header} = false; continue; }}", condition(guard)));
             return Ok(Some(at + 1));
         } else if target <= at || target > end {
             return Ok(None);
@@ -161,7 +166,7 @@ impl Writer<'_, '_> {
     fn leave(&mut self, place: Place) {
         if !self.has_barriers {
             self.line(place, "if faulted { return; }");
-        } else if place.loop_end.is_some() {
+        } else if place.inner.is_some() {
             self.line(place, "if faulted { break; }");
         }
     }

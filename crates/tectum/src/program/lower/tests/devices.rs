@@ -122,6 +122,30 @@ fn a_small_program_runs() {
     }
 }
 
+/// Lanes that leave a loop at different times keep what they had then, whatever the lanes beside them go on to compute.
+#[test]
+fn lanes_leave_loops_with_what_they_had() {
+    let start = "buffer x: u64 read\nbuffer y: u64 write\nldg.u64 r0, [x]\nmov_imm.u64 r1, 5\nmov_imm.u32 r3, 3\nand.u32 r2, r252, r3\n@again:\n";
+    let ends = [
+        "xor.u64 r0, r0, r1\nloop r2, @again",
+        "xor.u64 r0, r0, r1\nset.ge.u32 p0, r2, r3\nmov_imm.u32 r4, 1\nadd.u32 r2, r2, r4\nbra @again, !p0",
+        "xor.u64 r0, r0, r1\nmov_imm.u32 r4, 0\nset.eq.u32 p0, r2, r4\nbra @out, p0\nmov_imm.u32 r4, 1\nsub.u32 r2, r2, r4\nbra @again, !p0\n@out:",
+    ];
+    let x: Vec<u8> = (0..64u64).flat_map(|lane| (lane * 0x1234_5678_9abc).to_le_bytes()).collect();
+    let buffers = [x, vec![0; 512]];
+    for end in ends {
+        let program = checked(&format!("{start}{end}\nstg.u64 [y], r0"));
+        let launch = LaunchConfig::linear(64, 32);
+        let mut expected = buffers.to_vec();
+        assert_eq!(program.evaluate(&launch, &mut expected, 10_000).expect("it fits"), Outcome::Finished);
+        for device in devices("loops that lanes leave") {
+            let (after, _) = run_on(&device, &program, &launch, &buffers, Bounds::Proven).expect("it runs");
+            let found = differ(crate::program::Type::U64, &after[1], &expected[1], 0.0);
+            assert_eq!(found, None, "{device:?}\n{}", program.program());
+        }
+    }
+}
+
 #[test]
 fn several_programs_of_one_plan_run_in_order_by_one_submission() {
     let buffers = "buffer x: f32 read\nbuffer y: f32 write\nldg.f32 r0, [x]\n";
