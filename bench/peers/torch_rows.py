@@ -1,8 +1,11 @@
 """PyTorch, eager, beside the core suite: on the CPU, or on the first CUDA device beside `cuda:0`."""
 
+from importlib.metadata import version
+
 import torch
 import torch.nn.functional as F
 
+import torch_control  # noqa: F401, registers its rows
 from protocol import row, serve
 
 torch.set_grad_enabled(False)
@@ -265,7 +268,8 @@ def versions(device):
             raise RuntimeError("sees no CUDA device")
         DEVICE = torch.device("cuda:0")
         return {"torch": torch.__version__, "cuda": torch.version.cuda, "device": torch.cuda.get_device_name(0)}
-    return {"torch": torch.__version__, "blas": "mkl" if torch.backends.mkl.is_available() else "other"}
+    blas = "mkl" if torch.backends.mkl.is_available() else "other"
+    return {"torch": torch.__version__, "blas": blas, "pytorch_mppi": version("pytorch-mppi")}
 
 
 def threads(count):

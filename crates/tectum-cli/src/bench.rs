@@ -66,6 +66,7 @@ fn suites() -> Vec<Suite> {
     suites.push(tectum_models::spiking::suite());
     suites.push(tectum_models::field::suite());
     suites.push(tectum_models::transformer::suite());
+    suites.push(tectum_models::brain::mppi::suite());
     suites
 }
 

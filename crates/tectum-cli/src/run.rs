@@ -26,7 +26,7 @@ use crate::table::{print, print_json};
 /// Runs a brain on a body, a program over arrays in files, or a genome's spiking network.
 #[derive(Args)]
 pub struct RunArgs {
-    /// A scenario file, or the short name of one in scenarios/ or built in: pendulum, gym_pendulum, cart_pole, seeker; or a program, FILE.atlas;
+    /// A scenario file, or the short name of one in scenarios/ or built in: pendulum, gym_pendulum, learner, cart_pole, seeker; or a program, FILE.atlas;
     /// or a genome, FILE.json.
     #[arg(required_unless_present = "resume")]
     scenario: Option<String>,
@@ -70,7 +70,8 @@ pub struct RunArgs {
     /// Times each launch of one more tick after the run, for the receipt.
     #[arg(long)]
     trace: bool,
-    /// Makes the brain fail at T seconds of the loop, to show what follows: device-lost@T, nan@T or slow@T; may be repeated.
+    /// Makes the brain or the sensors fail at T seconds of the loop, to show what follows: device-lost@T, nan@T, slow@T, sensor-lost@T or
+    /// sensor-stuck@T, the last two for ten periods; may be repeated.
     #[arg(long, value_name = "FAULT@T")]
     inject: Vec<String>,
     /// Draws no plots.

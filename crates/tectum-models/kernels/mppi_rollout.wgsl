@@ -1,9 +1,11 @@
 // The cost of each sample: the twin rolled over the horizon, layers and all, in one invocation a sample.
 //   s' = wrap(s + mean + deviation·network(features(s, u_before, u)))
 //   cost += m Σ w·q(s') + Σ b·max(0, |s'| − limit)² + we·(½ ratio ω² + cos θ − 1)² + wu·u² + wdu·(u − u_before)²
-// with q = (s/scale)² or 1 − cos θ, and m the terminal multiplier in the last step. A cost not finite counts as 1e9.
-// model: weights as the network's parameter layout packs them (constants LAYER_*), table [channels, 9]: radians per unit
-// (0: not an angle), scale, mean and deviation of the learned change, weight, barrier weight, limit and scale, half a turn.
+// with q = (s/scale)², 1 − cos θ or θ², m the terminal multiplier in the last step, and we from step energy_from on. A cost not
+// finite counts as 1e9.
+// model: weights as the network's parameter layout packs them (constants LAYER_*), table [channels, 10]: radians per unit
+// (0: not an angle), scale, mean and deviation of the learned change, weight, barrier weight, limit and scale, half a turn,
+// whether an angle pays θ².
 // in: observation [channels + 1], u [horizon + 1, samples]; out: costs [samples], scratch [2 WIDTH, samples] activations.
 // An invocation rolls four samples, one in each part of its vectors, so that a weight, which all invocations read at one
 // address, is read once for four; eight columns share a read of the input. Activations lie in storage, each invocation's in
@@ -12,7 +14,7 @@
 // Ladder: docs/decisions/0003-fused-rollout.md.
 // Source: Williams et al. 2017.
 fn channel(index: u32, number: u32) -> f32 {
-    return table[index * 9u + number];
+    return table[index * 10u + number];
 }
 
 fn sine(x: vec4<f32>) -> vec4<f32> {
@@ -150,8 +152,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
                 if rad != 0.0 {
                     let turn = 2.0 * channel(c, 8u);
                     value -= turn * floor((value + channel(c, 8u)) / turn);
-                    let cos_angle = cosine(value * rad);
-                    charge = 1.0 - cos_angle;
+                    let angle = value * rad;
+                    let cos_angle = cosine(angle);
+                    charge = select(angle * angle, 1.0 - cos_angle, channel(c, 9u) == 0.0);
                     if c == params.angle_channel {
                         cos_pole = cos_angle;
                     }
@@ -164,8 +167,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
                 s[c] = value;
             }
             let energy = 0.5 * params.energy_ratio * velocity * velocity + cos_pole - 1.0;
+            let energy_weight = select(0.0, params.energy_weight, t >= params.energy_from);
             let rate = now - before;
-            cost += params.energy_weight * energy * energy + params.action_weight * now * now + params.rate_weight * rate * rate;
+            cost += energy_weight * energy * energy + params.action_weight * now * now + params.rate_weight * rate * rate;
             before = now;
         }
         costs[first] = bounded(cost.x);

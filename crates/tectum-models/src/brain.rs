@@ -11,6 +11,7 @@ pub mod mppi;
 use tectum::{Device, Error, LaunchTime, RunStats};
 
 use crate::snapshot::Snapshot;
+use crate::twin::LearningCounts;
 
 /// Makes a brain anew on a device, in its first state; [`Brain::restore`] then gives it another's.
 pub type Rebuild = Box<dyn FnOnce(&Device) -> Result<Box<dyn Brain>, Error> + Send>;
@@ -41,6 +42,14 @@ pub trait Brain: Send {
     /// # Errors
     /// `Data` naming the array if one is missing or of another length.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Error>;
+
+    /// Tells that the body was not given the last answer, or began anew: what it shows next does not follow from that answer.
+    fn interrupted(&mut self) {}
+
+    /// What it has learned so far; none for brains that do not learn a model while they run.
+    fn learning(&self) -> Option<LearningCounts> {
+        None
+    }
 
     /// The time of each launch of one more tick on the last observation, which moves the state on; empty for brains
     /// without launches.

@@ -17,6 +17,7 @@
 //! | device lost, its memory exhausted | on the CPU, from the last snapshot that the host holds |
 //! | NaN or infinity in an action, NaN in the state at a snapshot | the same; a brain that is on the CPU already restores in place |
 //! | an answer `stall_periods` late | the same; a brain that is on the CPU already keeps its state |
+//! | NaN or infinity in what the body shows | as it is, once there is something to answer to |
 //! | any other error of the brain | as it is, at the next tick |
 //!
 //! The CPU's brain is built and restored on a thread of its own; until it is there, ticks get the safe action. The receipt
@@ -60,6 +61,8 @@ pub struct ClosedLoop {
     transfers: TransfersPerTick,
     last_latency_ns: u64,
     observation: Vec<f32>,
+    /// The observation as the sensors give it: the same but for faults made on purpose.
+    reading: Vec<f32>,
     answer: Vec<f32>,
     held: Vec<f32>,
     trace_at_end: bool,
@@ -91,6 +94,7 @@ impl ClosedLoop {
             transfers: TransfersPerTick::default(),
             last_latency_ns: 0,
             observation: vec![0.0; spec.observation.len()],
+            reading: vec![0.0; spec.observation.len()],
             answer: spec.safe_action.clone(),
             held: spec.safe_action.clone(),
             spec,
@@ -241,6 +245,15 @@ impl ClosedLoop {
     fn tick(&mut self, begin_ns: u64, lateness_ns: u64, clock: &mut dyn Clock, sink: &mut dyn Sink) -> Result<()> {
         self.body.observe(&mut self.observation);
         let tick = self.metrics.ticks;
+        self.reading.copy_from_slice(&self.observation);
+        if let Some(fault) = self.injection.sense(tick, &mut self.reading) {
+            self.session.injects(fault);
+        }
+        if let Some(channel) = self.reading.iter().position(|number| !number.is_finite()) {
+            let reason = format!("the reading of {} is not finite", self.spec.observation[channel].name);
+            self.controller.blind(&reason, tick, self.injection.blinds(tick), &mut self.session);
+            return self.pass_safely(sink);
+        }
         match self.controller.settle(tick, clock.is_real(), &mut self.session) {
             Ok(true) => {}
             Ok(false) => return self.pass_safely(sink),
@@ -252,7 +265,7 @@ impl ClosedLoop {
         let brain = self.controller.working();
         let asked = Instant::now();
         let stall_ns = (self.settings.stall_periods + 1) * self.dt_ns + self.dt_ns / 2;
-        let (result, injected) = self.injection.ask(brain, tick, &self.observation, &mut self.answer, clock, stall_ns);
+        let (result, injected) = self.injection.ask(brain, tick, &self.reading, &mut self.answer, clock, stall_ns);
         let latency_ns = asked.elapsed().as_nanos() as u64;
         if let Ok(stats) = &result {
             self.count_answer(*stats, latency_ns);
@@ -342,6 +355,9 @@ impl ClosedLoop {
             timing,
         };
         sink.tick(&record)?;
+        if held || fallback || step.terminated {
+            self.controller.interrupted();
+        }
         self.metrics.count_period(angle_rad, step.reward, self.spec.dt_s);
         if step.terminated {
             self.body.reset(self.metrics.next_episode());
@@ -376,6 +392,7 @@ impl ClosedLoop {
             latency: self.latency.clone(),
             transfers: self.transfers,
             device_at_end: self.controller.device_now(),
+            learning: self.controller.learning(),
             receipt: self.session.receipt(),
         }
     }

@@ -26,6 +26,7 @@ use crate::closed_loop::{End, Outcome, Sink, TickRecord, TransfersPerTick};
 use crate::recording::Recorder;
 use crate::scenario::{ClockKind, Scenario};
 use crate::snapshot::Snapshot;
+use crate::twin::LearningCounts;
 
 /// The effective scenario.
 pub const SCENARIO_FILE: &str = "scenario.toml";
@@ -82,6 +83,9 @@ pub struct RunSummary {
     /// Sum of the body's rewards.
     #[serde(rename = "return")]
     pub total_reward: f64,
+    /// What a brain has learned that learns a model while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning: Option<LearningCounts>,
     /// `completed`, `interrupted` or `failed`.
     pub end: &'static str,
     /// Why it failed.
@@ -121,6 +125,7 @@ impl RunSummary {
             transfers_per_tick: transfers_json(&outcome.transfers),
             tick_ms: outcome.tick_ms,
             total_reward: outcome.metrics.total_reward,
+            learning: outcome.learning,
             end,
             error,
             run_folder: run_folder.display().to_string(),

@@ -15,6 +15,9 @@
 //! [brain.twin]          # see TwinSpec
 //! hidden = [64, 64]
 //!
+//! [brain.twin.online]   # see OnlineSpec; with this table the twin learns on
+//! warm_up = 40
+//!
 //! [loop]
 //! seconds = 60
 //! seed = 1
@@ -36,7 +39,7 @@ use tectum::{Error, Result};
 
 use self::document::{Placed, Section, Source};
 use crate::body::{BODY_NAMES, Body, Start, body};
-pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, TwinSpec};
+pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, OnlineSpec, TwinSpec};
 pub use field_spec::{CoefficientsSpec, FieldSpec};
 pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, Weights};
 
@@ -104,9 +107,10 @@ pub enum Overrun {
 /// The longest run: some eleven days.
 const MAX_SECONDS: f64 = 1e6;
 /// Scenarios that every build carries, so that the short names work in any directory.
-const EMBEDDED: [(&str, &str); 4] = [
+const EMBEDDED: [(&str, &str); 5] = [
     ("pendulum", include_str!("../../../scenarios/pendulum.toml")),
     ("gym_pendulum", include_str!("../../../scenarios/gym_pendulum.toml")),
+    ("learner", include_str!("../../../scenarios/learner.toml")),
     ("cart_pole", include_str!("../../../scenarios/cart_pole.toml")),
     ("seeker", include_str!("../../../scenarios/seeker.toml")),
 ];
@@ -223,6 +227,9 @@ impl Scenario {
         match &mut self.brain {
             BrainSpec::Mppi(mppi) if mppi.model == MppiModel::Plant => {
                 return Err(Error::invalid(format!("data {path}: model \"plant\" learns nothing from it")));
+            }
+            BrainSpec::Mppi(mppi) if mppi.twin.online.is_some_and(OnlineSpec::begins_with_nothing) => {
+                return Err(Error::invalid(format!("data {path}: a twin with a warm_up begins with nothing")));
             }
             BrainSpec::Mppi(mppi) => mppi.twin.data = Some(path.to_owned()),
             other => return Err(Error::invalid(format!("data {path}: brain {:?} learns nothing from it", other.name()))),

@@ -12,6 +12,7 @@ mod file;
 mod fit;
 mod inspection;
 mod network;
+mod online;
 mod sequence;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use ensemble::{Ensemble, Foretold, Origin, Predictor, Settings};
 pub use fit::{TrainingReport, step_plan};
 pub use inspection::{Coverage, Errors, GAUSSIAN, Horizon, Inspection, Method, inspect};
 pub use network::Network;
+pub use online::{LEAST_TRANSITIONS, Learner, LearningCounts, OnlineSettings};
 pub use sequence::{CHANNEL_NAMES, Part, Past, SequenceLayout, part_of, tested_from};
 pub use training::train;
 pub use transitions::Transitions;
@@ -136,4 +138,31 @@ pub struct Twin {
     pub change_mean: Vec<f32>,
     /// Deviation of each channel's change.
     pub change_deviation: Vec<f32>,
+}
+
+impl Twin {
+    /// A twin that has learned nothing: it foretells no change.
+    ///
+    /// # Errors
+    /// As [`Network::new`].
+    pub fn untrained(layout: &TwinLayout, hidden: &[usize]) -> Result<Self> {
+        let channels = layout.channels.len();
+        let network = Network::new(layout.features(), hidden, channels)?;
+        let weights = vec![0.0; network.parameters().len()];
+        Ok(Self { layout: layout.clone(), network, weights, change_mean: vec![0.0; channels], change_deviation: vec![1.0; channels] })
+    }
+
+    /// The weights with which its network foretells the same under another mean and deviation of the changes.
+    fn in_units(&self, mean: &[f32], deviation: &[f32]) -> Vec<f32> {
+        let mut weights = self.weights.clone();
+        let Some([weight, bias]) = self.network.parameters().entries().last_chunk() else { return weights };
+        let channels = self.layout.channels.len();
+        for row in weights[weight.range()].chunks_exact_mut(channels) {
+            row.iter_mut().enumerate().for_each(|(c, w)| *w *= self.change_deviation[c] / deviation[c]);
+        }
+        for (c, bias) in weights[bias.range()].iter_mut().enumerate() {
+            *bias = (*bias * self.change_deviation[c] + self.change_mean[c] - mean[c]) / deviation[c];
+        }
+        weights
+    }
 }

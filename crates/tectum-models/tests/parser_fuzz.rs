@@ -96,7 +96,7 @@ const TARGETS: [Target; 8] = [
     },
     Target {
         name: "injected fault",
-        seeds: || ["device-lost@1", "nan@2.5", "slow@0.04"].map(|fault| fault.as_bytes().to_vec()).into(),
+        seeds: || ["device-lost@1", "nan@2.5", "slow@0.04", "sensor-lost@3", "sensor-stuck@1e1"].map(|fault| fault.as_bytes().to_vec()).into(),
         dictionary: &["@", "-0", "1e308", "0x1", "inf", "nan@", "_"],
         check: check_fault,
         found: Vec::new,
@@ -149,7 +149,7 @@ fn scenario_seeds() -> Vec<Vec<u8>> {
     let genome = "[body]\nname = \"pendulum\"\n[brain]\ngenome = \"g.json\"\nunits = \"legacy\"\nsilence = \"skips\"\nbursts_per_tick = 2\n\
                   sensors = [{ channel = \"speed\", area = \"eye___\", x = 1, y = 2, coding = \"fractional\", amount = 2.5 }]\n\
                   [[brain.motors]]\nchannel = 0\narea = \"arm___\"\ncoding = \"linear\"\nrest = -1.5\n";
-    let files = ["pendulum", "gym_pendulum", "cart_pole", "seeker"].map(|name| Scenario::open(name).expect("built in").to_toml().expect("plain"));
+    let files = ["pendulum", "gym_pendulum", "learner", "cart_pole", "seeker"].map(|name| Scenario::open(name).expect("built in").to_toml().expect("plain"));
     [long, genome].map(str::to_owned).into_iter().chain(files).map(String::into_bytes).collect()
 }
 

@@ -129,6 +129,56 @@ fn every_injected_fault_ends_with_the_safe_action_and_the_cpu_on_every_device() 
     }
 }
 
+/// Blind periods get the safe action; a repeated reading is answered, for nothing shows that it is one.
+#[test]
+fn faults_of_the_sensors_last_ten_periods() {
+    let scenario = scenario(2.0);
+    let cpu = Device::open("cpu").expect("always there");
+    let (outcome, memory) = run(&scenario, &cpu, &["sensor-lost@1"]);
+    let blind = STRUCK..STRUCK + 10;
+    let recovery = outcome.receipt.recoveries.first().expect("one");
+    assert_eq!((recovery.tick, recovery.resumed_at_tick, recovery.ticks_lost, recovery.safe_ticks), (STRUCK, Some(STRUCK + 10), 10, 10));
+    assert_eq!((recovery.reason.as_str(), recovery.injected), ("the reading of la_position is not finite", true));
+    assert_eq!((outcome.metrics.fallbacks, outcome.receipt.recoveries.len(), outcome.receipt.injected[0].tick), (10, 1, Some(STRUCK)));
+    for (tick, fallback) in (0..).zip(&memory.fallback) {
+        assert_eq!(*fallback, blind.contains(&tick), "{tick}");
+        assert!(!fallback || memory.periods[tick as usize].1 == 0.0, "{tick}");
+    }
+    let (stuck, told) = run(&scenario, &cpu, &["sensor-stuck@1"]);
+    assert_eq!((stuck.metrics.fallbacks, stuck.receipt.recoveries.len(), stuck.receipt.injected[0].tick), (0, 0, Some(STRUCK)));
+    // The record has what the body did, and until the second stuck period nothing differs.
+    let (_, undisturbed) = run(&scenario, &cpu, &[]);
+    let same = told.periods.iter().zip(&undisturbed.periods).take_while(|(a, b)| a == b).count() as u64;
+    assert_eq!(same, STRUCK + 1);
+}
+
+/// On the rig, swung up before: whatever fails for a while, the pole is upright again at the end.
+#[test]
+fn the_pole_is_upright_again_after_every_injected_fault() {
+    let text = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\n[loop]\nseconds = 45\nseed = 1\nclock = \"sim\"\nsnapshot_every = 250\n";
+    let scenario = Scenario::parse(text, "test", "test").expect("correct");
+    let cpu = Device::open("cpu").expect("always there");
+    let spare = brain(&scenario, &cpu);
+    for fault in ["device-lost@20", "nan@20", "slow@20", "sensor-lost@20", "sensor-stuck@20"] {
+        let brain = spare.rebuild().expect("it can be made again")(&cpu).expect("compiles");
+        let mut closed_loop = ClosedLoop::new(build_body(&scenario).expect("known"), brain, &scenario.run, &cpu).expect("opens");
+        closed_loop.inject(&[fault.parse().expect("known")]).expect("within the run");
+        let (mut upright, mut last) = (Vec::new(), 0.0);
+        let outcome = closed_loop.run(&mut SimClock::new(), &mut Memory::default(), &mut |progress| {
+            last = progress.angle_rad;
+            upright.push(progress.angle_rad.abs() < 10f64.to_radians());
+            ControlFlow::Continue(())
+        });
+        let struck = outcome.receipt.injected[0].tick.expect("it strikes") as usize;
+        let since = upright.iter().rev().take_while(|upright| **upright).count();
+        println!("{fault}: upright again for the last {since} of {} periods", upright.len() - struck);
+        assert!(upright[struck - 25..struck].iter().all(|upright| *upright), "{fault}: not upright before it");
+        assert!(since >= 50, "{fault}: upright for {since} periods at the end, at {last} rad");
+        let recoveries = &outcome.receipt.recoveries;
+        assert!(recoveries.iter().all(|recovery| recovery.resumed_at_tick.is_some()), "{fault}: {recoveries:?}");
+    }
+}
+
 #[test]
 fn faults_follow_each_other_and_those_past_the_end_are_refused() {
     let scenario = scenario(2.0);
@@ -145,12 +195,12 @@ fn faults_follow_each_other_and_those_past_the_end_are_refused() {
 
 #[test]
 fn faults_are_read_as_they_are_written() {
-    for text in ["device-lost@0", "nan@2.5", "slow@0.04"] {
+    for text in ["device-lost@0", "nan@2.5", "slow@0.04", "sensor-lost@0.4", "sensor-stuck@1"] {
         assert_eq!(text.parse::<Fault>().expect("known").to_string(), text);
     }
     for text in ["", "@", "nan", "nan@", "nan@x", "nan@-1", "nan@inf", "nan@nan", "lost@1", "device-lost @1"] {
         let error = text.parse::<Fault>().expect_err(text).to_string();
-        assert!(error.contains(&format!("{text:?}: expected one of device-lost@T, nan@T, slow@T")), "{error}");
+        assert!(error.contains(&format!("{text:?}: expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T")), "{error}");
     }
 }
 

@@ -27,6 +27,11 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         row("return", format!("{:.3} in {} episode(s)", summary.total_reward, summary.episodes)),
         row("run folder", summary.run_folder.clone()),
     ];
+    if let Some(learned) = summary.learning {
+        let better = learned.rounds - learned.refused;
+        let lost = if learned.lost > 0 { format!(", {} transitions lost", learned.lost) } else { String::new() };
+        rows.push(row("learning", format!("{} transitions, {} rounds, {better} of them better than before{lost}", learned.transitions, learned.rounds)));
+    }
     for fallback in &outcome.receipt.fallbacks {
         rows.push(row("fallback", format!("{}: {} ({} times)", fallback.what, fallback.reason, fallback.count)));
     }

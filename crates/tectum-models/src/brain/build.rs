@@ -8,13 +8,13 @@ use super::Brain;
 use super::field::FieldBrain;
 use super::genome::GenomeBrain;
 use super::lqr::Lqr;
-use super::mppi::{Model, Mppi, MppiParameters, model_plan, tick_plan};
+use super::mppi::{Model, Mppi, MppiParameters, Online, model_plan, tick_plan};
 use super::zero::Zero;
 use crate::body::{Body, BodySpec, body};
 use crate::rig_csv::RigRecording;
-use crate::scenario::{BrainSpec, MppiModel, MppiSpec, Scenario};
+use crate::scenario::{BrainSpec, ClockKind, MppiModel, MppiSpec, OnlineSpec, Scenario};
 use crate::snapshot::{Array, Snapshot};
-use crate::twin::{Network, Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
+use crate::twin::{Network, OnlineSettings, Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
 
 /// How far the work before the first tick has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +61,20 @@ pub fn build_brain(
             let parameters = mppi_parameters(scenario, spec, plant.spec())?;
             let layout = TwinLayout::of(plant.spec(), parameters.previous_action)?;
             parameters.check(&layout)?;
-            let twin = learn(scenario, spec, &layout, recording, progress)?;
-            Ok(Box::new(Mppi::new(Model::Twin(twin), &parameters, device, scenario.run.seed)?))
+            let seed = scenario.run.seed;
+            let Some(online) = spec.twin.online else {
+                let (twin, _) = learn(scenario, spec, &layout, recording, progress)?;
+                return Ok(Box::new(Mppi::new(Model::Twin(twin), &parameters, device, seed)?));
+            };
+            let (settings, recipe) = learning_on(spec, online, scenario.run.clock);
+            // Checked before anything is trained.
+            settings.check()?;
+            let (twin, base) = if online.begins_with_nothing() {
+                (Twin::untrained(&layout, &recipe.hidden)?, Transitions::default())
+            } else {
+                learn(scenario, spec, &layout, recording, progress)?
+            };
+            Ok(Box::new(Mppi::online(twin, Online { settings, recipe, base: base.into() }, &parameters, device, seed)?))
         }
     }
 }
@@ -127,7 +139,7 @@ fn learn(
     layout: &TwinLayout,
     recording: Option<RigRecording>,
     progress: &mut dyn FnMut(BuildProgress),
-) -> Result<Twin> {
+) -> Result<(Twin, Transitions)> {
     let recipe = twin_recipe(spec);
     let transitions = match recording {
         Some(_) if scenario.body.name != "rig" => {
@@ -144,7 +156,19 @@ fn learn(
     let (twin, _) = train(layout, &transitions, &recipe, &cpu, scenario.run.seed, |done, _| {
         progress(BuildProgress { stage: "training", done: done as u64, total });
     })?;
-    Ok(twin)
+    Ok((twin, transitions))
+}
+
+/// How a twin learns on: small batches and few steps, for a round is to end before the next begins.
+fn learning_on(spec: &MppiSpec, online: OnlineSpec, clock: ClockKind) -> (OnlineSettings, TwinRecipe) {
+    let settings = OnlineSettings {
+        warm_up: online.warm_up.unwrap_or(0),
+        every: online.every.unwrap_or(25),
+        kept: online.kept.unwrap_or(10_000),
+        is_beside: clock == ClockKind::Real,
+    };
+    let recipe = TwinRecipe { steps: online.steps.unwrap_or(500), batch: spec.twin.batch.unwrap_or(128), ..twin_recipe(spec) };
+    (settings, recipe)
 }
 
 fn twin_recipe(spec: &MppiSpec) -> TwinRecipe {

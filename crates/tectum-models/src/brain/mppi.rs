@@ -4,6 +4,8 @@
 //! the softmax of their negative costs, and applies the first action of the weighted mean. All of it runs on the device:
 //! one upload (observation and noise key), one submission, one download (action and three numbers about the costs).
 //!
+//! A twin may learn on from what the body does ([`Online`]); one that begins with nothing acts at random until its first round.
+//!
 //! # Cost
 //! Eleven launches a tick, ten more for each further iteration; 2·K·T·(weights) operations in the rollout.
 //!
@@ -11,7 +13,9 @@
 //! Williams, Aldrich, Theodorou, *Model Predictive Path Integral Control*, JGCD 2017. We depart in the temperature, which
 //! is relative to the spread of the costs, and in the noise, whose deviation may be graded over the samples.
 
+mod bench;
 mod kernels;
+mod learning;
 mod parameters;
 mod plant;
 mod rollout;
@@ -20,18 +24,24 @@ mod tests;
 
 use std::sync::Arc;
 
+use tectum::kernel::random;
 use tectum::{DType, Device, Executable, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::{Brain, Rebuild};
-use crate::body::ChannelKind;
 use crate::snapshot::{Array, Snapshot};
-use crate::twin::{Network, Twin, TwinLayout};
+use crate::twin::{LearningCounts, Network, Twin, TwinLayout};
 use rollout::{CHANNEL_NUMBERS, rollout_kernel};
+pub use bench::suite;
+pub use learning::Online;
+use learning::{Learning, channel_table};
 pub use parameters::{ChannelCost, MppiParameters};
 pub use plant::{PLANTS, plant_kernel};
 
-/// Stream number of the noise, beside the seed and the tick.
+/// Stream numbers of the noise and of random actions, beside the seed and the tick.
 const NOISE_STREAM: u32 = 1;
+const WARM_UP_STREAM: u32 = 2;
+/// Ticks for which a random action is held: one that changes in every tick averages out.
+const WARM_UP_HOLD: u64 = 3;
 /// Samples that a workgroup of the rollout takes: 16 invocations of four.
 const ROLLOUT_SAMPLES: usize = 64;
 /// Numbers that a tick downloads: action, least cost, mean cost, greatest weight.
@@ -44,12 +54,20 @@ pub struct Mppi {
     run: Executable,
     device: Device,
     /// What it was made from, kept on the host to make it anew elsewhere.
-    origin: Arc<(Model, MppiParameters)>,
+    origin: Arc<Origin>,
+    learning: Option<Learning>,
     seed: u64,
     tick: u64,
     last_action: f32,
     horizon: usize,
     costs: [f32; 3],
+}
+
+/// What a controller was made from.
+struct Origin {
+    model: Model,
+    parameters: MppiParameters,
+    online: Option<Online>,
 }
 
 /// The plan's views that the host fills or reads.
@@ -93,11 +111,19 @@ impl Mppi {
     /// `Invalid` for parameters that do not fit the body (named), `Unsupported` for a body whose equations there are not, or what the device
     /// reports.
     pub fn new(model: Model, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
-        Self::from_origin(Arc::new((model, parameters.clone())), device, seed)
+        Self::from_origin(Arc::new(Origin { model, parameters: parameters.clone(), online: None }), device, seed)
     }
 
-    fn from_origin(origin: Arc<(Model, MppiParameters)>, device: &Device, seed: u64) -> Result<Self> {
-        let (model, parameters) = (&origin.0, &origin.1);
+    /// The same with a twin that learns on. With a warm-up it begins with nothing, and `twin` only gives the network's shape.
+    ///
+    /// # Errors
+    /// As [`Mppi::new`] and [`Learner::new`].
+    pub fn online(twin: Twin, online: Online, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
+        Self::from_origin(Arc::new(Origin { model: Model::Twin(twin), parameters: parameters.clone(), online: Some(online) }), device, seed)
+    }
+
+    fn from_origin(origin: Arc<Origin>, device: &Device, seed: u64) -> Result<Self> {
+        let (model, parameters) = (&origin.model, &origin.parameters);
         parameters.check(model.layout())?;
         let (plan, slots) = record(model, parameters)?;
         let mut run = plan.compile(device)?;
@@ -108,10 +134,15 @@ impl Mppi {
         // Drivers compile at the first launch: it is done here, not in the first tick.
         run.run()?;
         run.write_state(slots.mean, &vec![0.0f32; parameters.horizon])?;
+        let learning = match (model, &origin.online) {
+            (Model::Twin(twin), Some(online)) => Some(Learning::new(twin, online, parameters, seed)?),
+            _ => None,
+        };
         Ok(Self {
             layout: model.layout().clone(),
             slots,
             run,
+            learning,
             device: device.clone(),
             seed,
             tick: 0,
@@ -125,6 +156,35 @@ impl Mppi {
     /// What a twin has on the device, by name.
     fn learned(&self) -> impl Iterator<Item = (&'static str, View)> + use<> {
         ["weights", "table"].into_iter().zip(self.slots.learned.into_iter().flatten())
+    }
+
+    /// Learns from the last tick, takes better weights if there are some; a random action while the twin has learned nothing.
+    fn learn(&mut self, observation: &[f32]) -> Result<Option<f32>> {
+        let Some(learning) = &mut self.learning else { return Ok(None) };
+        if let (Some(learned), Some(views)) = (learning.advance(observation), self.slots.learned) {
+            views.into_iter().zip(learned).try_for_each(|(view, numbers)| self.run.write_state(view, numbers))?;
+        }
+        if learning.has_learned() {
+            return Ok(None);
+        }
+        let key = [self.seed as u32, (self.seed >> 32) as u32];
+        let share = random::uniform(random::philox([(self.tick / WARM_UP_HOLD) as u32, 0, 0, WARM_UP_STREAM], key)[0]);
+        Ok(Some(self.layout.low + (self.layout.high - self.layout.low) * share))
+    }
+
+    /// One plan: observation in, action out.
+    fn plan(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        let channels = self.layout.channels.len();
+        let input = self.run.input::<f32>(self.slots.observation);
+        input[..channels].copy_from_slice(observation);
+        input[channels] = self.last_action;
+        let key = [self.seed as u32, (self.seed >> 32) as u32, NOISE_STREAM, self.tick as u32];
+        self.run.input::<u32>(self.slots.key).copy_from_slice(&key);
+        let stats = self.run.run()?;
+        let result = self.run.output::<f32>(self.slots.result);
+        action[0] = result[0];
+        self.costs.copy_from_slice(&result[1..]);
+        Ok(stats)
     }
 
     /// Least cost, mean cost and greatest sample weight of the last tick.
@@ -149,14 +209,7 @@ pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
 /// # Errors
 /// As [`Mppi::new`].
 pub fn tick_plan(layout: &TwinLayout, network: &Network, parameters: &MppiParameters) -> Result<Plan> {
-    let twin = Twin {
-        layout: layout.clone(),
-        weights: vec![0.0; network.parameters().len()],
-        network: network.clone(),
-        change_mean: vec![0.0; layout.channels.len()],
-        change_deviation: vec![1.0; layout.channels.len()],
-    };
-    model_plan(&Model::Twin(twin), parameters)
+    model_plan(&Model::Twin(Twin::untrained(layout, network.hidden())?), parameters)
 }
 
 /// The plan of one tick over a model.
@@ -166,31 +219,6 @@ pub fn tick_plan(layout: &TwinLayout, network: &Network, parameters: &MppiParame
 pub fn model_plan(model: &Model, parameters: &MppiParameters) -> Result<Plan> {
     parameters.check(model.layout())?;
     record(model, parameters).map(|(plan, _)| plan)
-}
-
-/// What the device knows of each channel; see `kernels/mppi_rollout.wgsl`.
-fn channel_table(twin: &Twin, parameters: &MppiParameters) -> Vec<f32> {
-    let mut table = Vec::with_capacity(twin.layout.channels.len() * CHANNEL_NUMBERS);
-    for (index, (channel, cost)) in twin.layout.channels.iter().zip(&parameters.channels).enumerate() {
-        let rad_per_unit = match channel.kind {
-            ChannelKind::Linear => 0.0,
-            ChannelKind::Angle { rad_per_unit } => rad_per_unit,
-        };
-        let (half_turn, barrier_scale) =
-            if rad_per_unit == 0.0 { (0.0, channel.scale) } else { ((std::f64::consts::PI / rad_per_unit) as f32, 1.0) };
-        table.extend([
-            rad_per_unit as f32,
-            channel.scale,
-            twin.change_mean[index],
-            twin.change_deviation[index],
-            cost.weight,
-            cost.barrier_weight,
-            cost.barrier_limit,
-            barrier_scale,
-            half_turn,
-        ]);
-    }
-    table
 }
 
 /// Records a whole tick.
@@ -275,23 +303,32 @@ impl Brain for Mppi {
     }
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
-        let channels = self.layout.channels.len();
-        let input = self.run.input::<f32>(self.slots.observation);
-        input[..channels].copy_from_slice(observation);
-        input[channels] = self.last_action;
-        let key = [self.seed as u32, (self.seed >> 32) as u32, NOISE_STREAM, self.tick as u32];
-        self.run.input::<u32>(self.slots.key).copy_from_slice(&key);
-        let stats = self.run.run()?;
-        let result = self.run.output::<f32>(self.slots.result);
-        action[0] = result[0];
-        self.costs.copy_from_slice(&result[1..]);
-        self.last_action = match (self.layout.discrete, result[0] >= 0.0) {
-            (false, _) => result[0],
+        let last = self.last_action;
+        let stats = match self.learn(observation)? {
+            Some(random) => {
+                action[0] = random;
+                RunStats::default()
+            }
+            None => self.plan(observation, action)?,
+        };
+        self.last_action = match (self.layout.discrete, action[0] >= 0.0) {
+            (false, _) => action[0],
             (true, true) => self.layout.high,
             (true, false) => self.layout.low,
         };
+        if let Some(learning) = &mut self.learning {
+            learning.remember(observation, last, self.last_action);
+        }
         self.tick += 1;
         Ok(stats)
+    }
+
+    fn interrupted(&mut self) {
+        self.learning.iter_mut().for_each(Learning::interrupted);
+    }
+
+    fn learning(&self) -> Option<LearningCounts> {
+        self.learning.as_ref().map(Learning::counts)
     }
 
     fn snapshot(&self) -> Result<Snapshot> {
@@ -302,6 +339,9 @@ impl Brain for Mppi {
         }
         snapshot.insert("last_action", Array::F32(vec![self.last_action]));
         snapshot.insert("counters", Array::U64(vec![self.seed, self.tick]));
+        if let Some(learning) = &self.learning {
+            learning.save(&mut snapshot);
+        }
         Ok(snapshot)
     }
 
@@ -313,6 +353,9 @@ impl Brain for Mppi {
         self.run.write_state(self.slots.mean, mean)?;
         learned.into_iter().try_for_each(|(view, numbers)| self.run.write_state(view, numbers))?;
         (self.last_action, self.seed, self.tick) = (last_action, counters[0], counters[1]);
+        if let (Some(learning), Some([weights, table])) = (&mut self.learning, self.slots.learned) {
+            learning.load(snapshot, self.run.read_state(weights)?, self.run.read_state(table)?)?;
+        }
         Ok(())
     }
 

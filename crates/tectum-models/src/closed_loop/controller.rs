@@ -6,6 +6,7 @@ use tectum::{Device, Error, ErrorKind, LaunchTime, Recovery, Result, Session};
 
 use crate::brain::{Brain, Rebuild};
 use crate::snapshot::Snapshot;
+use crate::twin::LearningCounts;
 
 /// The device that every brain can go on with.
 const REFUGE: &str = "cpu";
@@ -146,6 +147,21 @@ impl Controller {
         }
     }
 
+    /// The body was not given the last answer, or began anew.
+    pub(super) fn interrupted(&mut self) {
+        if let Seat::Working(brain) = &mut self.seat {
+            brain.interrupted();
+        }
+    }
+
+    /// What the brain has learned.
+    pub(super) fn learning(&self) -> Option<LearningCounts> {
+        match &self.seat {
+            Seat::Working(brain) => brain.learning(),
+            Seat::Rebuilding(_) | Seat::Empty => None,
+        }
+    }
+
     /// Takes the state before `tick` to the host. A state with NaN is refused and the one before stays.
     pub(super) fn save(&mut self, tick: u64) -> std::result::Result<(), Failure> {
         let Seat::Working(brain) = &self.seat else { return Ok(()) };
@@ -200,6 +216,24 @@ impl Controller {
             session.recovered(recovery);
         }
         Ok(true)
+    }
+
+    /// A period in which there is nothing to answer to. The way back ends with the next answer.
+    pub(super) fn blind(&mut self, reason: &str, tick: u64, is_injected: bool, session: &mut Session) {
+        session.fell_back("safe action", reason);
+        let at = self.device_now();
+        let begin = || Recovery {
+            tick,
+            reason: reason.to_owned(),
+            injected: is_injected,
+            from: at.clone(),
+            to: at,
+            snapshot_tick: tick,
+            resumed_at_tick: None,
+            ticks_lost: 0,
+            safe_ticks: 0,
+        };
+        self.open.get_or_insert_with(begin).safe_ticks += 1;
     }
 
     /// Begins the way back from a failure at `tick`, after which `safe_ticks` got the safe action.

@@ -1,4 +1,4 @@
-//! Faults made on purpose, at the boundary between the loop and its brain.
+//! Faults made on purpose, at the boundary between the loop and its brain, and between its body and it.
 
 use std::fmt;
 
@@ -16,11 +16,27 @@ pub enum FaultKind {
     Nan,
     /// The tick's answer comes after the periods that a late one is waited for.
     Slow,
+    /// Sensors give NaN for ten periods.
+    SensorLost,
+    /// Sensors repeat one reading for ten periods.
+    SensorStuck,
 }
 
+/// Periods that a fault of the sensors lasts.
+const SENSOR_PERIODS: u64 = 10;
+
 impl FaultKind {
-    const ALL: [(FaultKind, &str); 3] =
-        [(FaultKind::DeviceLost, "device-lost"), (FaultKind::Nan, "nan"), (FaultKind::Slow, "slow")];
+    const ALL: [(FaultKind, &str); 5] = [
+        (FaultKind::DeviceLost, "device-lost"),
+        (FaultKind::Nan, "nan"),
+        (FaultKind::Slow, "slow"),
+        (FaultKind::SensorLost, "sensor-lost"),
+        (FaultKind::SensorStuck, "sensor-stuck"),
+    ];
+
+    fn is_of_sensors(self) -> bool {
+        matches!(self, FaultKind::SensorLost | FaultKind::SensorStuck)
+    }
 
     fn name(self) -> &'static str {
         Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
@@ -45,7 +61,7 @@ impl fmt::Display for Fault {
 impl std::str::FromStr for Fault {
     type Err = Error;
 
-    /// Reads `device-lost@T`, `nan@T` or `slow@T`, T in seconds.
+    /// Reads `device-lost@T`, `nan@T`, `slow@T`, `sensor-lost@T` or `sensor-stuck@T`, T in seconds.
     ///
     /// # Errors
     /// `Invalid` for any other text.
@@ -73,13 +89,42 @@ impl std::str::FromStr for Fault {
 pub(super) struct Injection {
     /// Each with the first tick that it may strike and the one that it struck.
     faults: Vec<(Fault, u64, Option<u64>)>,
+    /// The reading that stuck sensors repeat.
+    stuck: Vec<f32>,
 }
 
 impl Injection {
     pub(super) fn new(faults: &[Fault], dt_ns: u64) -> Self {
         // A time that is a whole number of periods, but for rounding, means that period.
         let first_tick = |at_s: f64| (at_s * 1e9 / dt_ns as f64 - 1e-6).ceil().max(0.0) as u64;
-        Self { faults: faults.iter().map(|fault| (*fault, first_tick(fault.at_s), None)).collect() }
+        Self { faults: faults.iter().map(|fault| (*fault, first_tick(fault.at_s), None)).collect(), stuck: Vec::new() }
+    }
+
+    /// Passes a reading through the faults of the sensors. Gives one that begins, for the receipt.
+    pub(super) fn sense(&mut self, tick: u64, reading: &mut [f32]) -> Option<InjectedFault> {
+        let mut begun = None;
+        for (fault, first, struck) in self.faults.iter_mut().filter(|(fault, ..)| fault.kind.is_of_sensors()) {
+            if struck.is_none() && *first <= tick {
+                *struck = Some(tick);
+                self.stuck.clear();
+                self.stuck.extend_from_slice(reading);
+                begun = Some(InjectedFault { fault: fault.to_string(), tick: Some(tick) });
+            }
+            match (fault.kind, struck.is_some_and(|struck| tick < struck + SENSOR_PERIODS)) {
+                (FaultKind::SensorLost, true) => reading.fill(f32::NAN),
+                (FaultKind::SensorStuck, true) => reading.copy_from_slice(&self.stuck),
+                _ => {}
+            }
+        }
+        begun
+    }
+
+    /// Whether sensors are lost on purpose.
+    pub(super) fn blinds(&self, tick: u64) -> bool {
+        let is_lost = |(fault, _, struck): &(Fault, u64, Option<u64>)| {
+            fault.kind == FaultKind::SensorLost && struck.is_some_and(|struck| (struck..struck + SENSOR_PERIODS).contains(&tick))
+        };
+        self.faults.iter().any(is_lost)
     }
 
     /// Asks the brain through whatever fault is due: at most one a tick. Gives the fault for the receipt.
@@ -92,7 +137,7 @@ impl Injection {
         clock: &mut dyn Clock,
         slow_ns: u64,
     ) -> (Result<RunStats>, Option<InjectedFault>) {
-        let due = self.faults.iter_mut().find(|(_, first, struck)| *first <= tick && struck.is_none());
+        let due = self.faults.iter_mut().find(|(fault, first, struck)| !fault.kind.is_of_sensors() && *first <= tick && struck.is_none());
         let Some((fault, _, struck)) = due else { return (brain.tick(observation, answer), None) };
         *struck = Some(tick);
         let result = match fault.kind {
@@ -104,13 +149,14 @@ impl Injection {
                 clock.wait_until(late_ns);
                 result
             }
+            FaultKind::SensorLost | FaultKind::SensorStuck => unreachable!("invariant: faults of sensors were left out"),
         };
         (result, Some(InjectedFault { fault: fault.to_string(), tick: Some(tick) }))
     }
 
     /// Whether a fault struck this tick.
     pub(super) fn has_struck(&self, tick: u64) -> bool {
-        self.faults.iter().any(|(.., struck)| *struck == Some(tick))
+        self.faults.iter().any(|(fault, _, struck)| !fault.kind.is_of_sensors() && *struck == Some(tick))
     }
 
     /// Faults that never struck.

@@ -4,6 +4,7 @@ use tectum::{Error, Latency, Receipt, Result};
 
 use super::metrics::{LatencyHistogram, Metrics, TransfersPerTick};
 use crate::snapshot::Snapshot;
+use crate::twin::LearningCounts;
 
 /// One period as it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -103,6 +104,8 @@ pub struct Outcome {
     pub transfers: TransfersPerTick,
     /// Id of the device that answered at the end; none for plain host arithmetic, or if nobody did.
     pub device_at_end: Option<String>,
+    /// What a brain has learned that learns a model while it runs.
+    pub learning: Option<LearningCounts>,
     /// The proof.
     pub receipt: Receipt,
 }

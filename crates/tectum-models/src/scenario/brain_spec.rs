@@ -9,6 +9,7 @@ use super::document::{Placed, Section, Source};
 use super::field_spec::FieldSpec;
 use super::genome_spec::GenomeSpec;
 use crate::body::BodySpec;
+use crate::twin::LEAST_TRANSITIONS;
 
 /// The brains' names.
 pub const BRAIN_NAMES: [&str; 5] = ["mppi", "lqr", "zero", "field", "genome"];
@@ -115,6 +116,26 @@ pub struct TwinSpec {
     /// A recording of the rig to train on instead of simulated transitions, relative to the working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
+    /// Learning on from what the body does; not without the table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub online: Option<OnlineSpec>,
+}
+
+/// Settings of learning on; what is left out has a default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct OnlineSpec {
+    /// Transitions under random actions before the first round, of a twin that begins with nothing; 0 for one trained before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<usize>,
+    /// Transitions from one round to the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<usize>,
+    /// Transitions kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<usize>,
+    /// Training steps of a round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
 }
 
 impl TwinSpec {
@@ -206,6 +227,31 @@ impl TwinSpec {
         self.learning_rate = section.positive("learning_rate")?;
         self.weight_decay = section.non_negative("weight_decay")?;
         self.data = section.string("data")?.map(|data| data.value.to_owned());
+        if section.has("online") {
+            self.online = Some(OnlineSpec::read(section.section("online")?)?);
+            if self.online.is_some_and(OnlineSpec::begins_with_nothing) {
+                section.refuse(&["transitions", "steps", "data"], "a twin with a warm_up begins with nothing")?;
+            }
+        }
         section.finish()
+    }
+}
+
+impl OnlineSpec {
+    /// Whether nothing is trained before the first tick.
+    pub fn begins_with_nothing(self) -> bool {
+        self.warm_up.is_some_and(|transitions| transitions > 0)
+    }
+
+    fn read(mut section: Section<'_, '_>) -> Result<Self> {
+        let least = LEAST_TRANSITIONS as u64;
+        let spec = Self {
+            warm_up: section.whole("warm_up", 0..=1 << 20)?.map(|n| n as usize),
+            every: section.whole("every", 1..=1 << 20)?.map(|n| n as usize),
+            kept: section.whole("kept", least..=1 << 20)?.map(|n| n as usize),
+            steps: section.whole("steps", 1..=1 << 20)?.map(|n| n as usize),
+        };
+        section.finish()?;
+        Ok(spec)
     }
 }

@@ -32,6 +32,8 @@ fn mistakes_are_reported_with_line_and_remedy() {
         ("twin = 1\n", ":5: twin is 1, needs a table"),
         ("rate_weight = 1\nmodel = \"plant\"\n", ":5: \"rate_weight\" has no effect: model \"plant\" learns nothing, and its cost is the body's reward"),
         ("model = \"plant\"\n[brain.twin]\nsteps = 3\n", ":6: \"twin\" has no effect: model \"plant\" learns nothing, and its cost is the body's reward"),
+        ("[brain.twin.online]\nkept = 5\n", ":6: kept is 5, needs a whole number from 20 to 1048576"),
+        ("[brain.twin]\nsteps = 3\nonline = { warm_up = 40 }\n", ":6: \"steps\" has no effect: a twin with a warm_up begins with nothing"),
         ("[loop]\nclock = \"fast\"\n", ":6: clock \"fast\" is unknown; known: real, sim"),
         ("[loop]\nseconds = 0\n", ":6: seconds is 0, needs a number above 0, at most 1000000"),
         ("[lop]\nseconds = 1\n", ":5: unknown key \"lop\"; known: name, body, brain, loop"),
@@ -64,7 +66,7 @@ fn mistakes_are_reported_with_line_and_remedy() {
 #[test]
 fn the_effective_scenario_reads_back_as_itself() {
     let settings = "samples = 8\nhold = 2\nsigma = 3\nsigma_min = 0.15\ntemperature = 0.1\n[brain.cost]\npend_position = 2.5\n\
-                    [brain.twin]\nhidden = [64, 32]\nsteps = 30\nlearning_rate = 4e-3\n[loop]\nseed = 0x10\nclock = \"sim\"\n";
+                    [brain.twin]\nhidden = [64, 32]\nsteps = 30\nlearning_rate = 4e-3\nonline = { every = 50, kept = 2000 }\n[loop]\nseed = 0x10\nclock = \"sim\"\n";
     let mut scenario = Scenario::parse(&format!("{HEAD}{settings}"), "s.toml", "s").expect("correct");
     scenario.set_data("rig.csv").expect("mppi has a twin");
     let text = scenario.to_toml().expect("plain numbers");
@@ -101,7 +103,7 @@ fn every_scenario_of_the_build_is_correct_and_found_by_its_short_name() {
         assert_eq!(Scenario::parse(&text, "again", "again").expect("correct"), scenario);
     }
     let error = Scenario::open("pendlum").expect_err("misspelt").to_string();
-    assert!(error.contains("\"pendlum\" is unknown") && error.contains("pendulum, gym_pendulum, cart_pole, seeker"), "{error}");
+    assert!(error.contains("\"pendlum\" is unknown") && error.contains("pendulum, gym_pendulum, learner, cart_pole, seeker"), "{error}");
 }
 
 #[test]

@@ -102,7 +102,8 @@ impl Ensemble {
         let unseen = samples(recording, *layout, &held, &mean, &deviation);
         let mut found = Vec::with_capacity(*members);
         for member in 0..*members {
-            found.push(fit(&network, recipe, &seen, &unseen, device, seed + member as u64, |done, loss| progress(member, done, loss))?);
+            let seed = seed + member as u64;
+            found.push(fit(&network, recipe, &network.initial_weights(seed), [&seen, &unseen], device, seed, |done, loss| progress(member, done, loss))?);
         }
         let (weights, reports): (Vec<_>, Vec<_>) = found.into_iter().unzip();
         let origin = Origin {

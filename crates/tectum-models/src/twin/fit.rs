@@ -57,7 +57,7 @@ pub struct TrainingReport {
     pub seconds: f64,
 }
 
-/// Fits a network's weights. The same seed and device give the same weights.
+/// Fits a network's weights, from `start` on. The same start, seed and device give the same weights.
 ///
 /// `progress` is told steps done and the latest loss.
 ///
@@ -66,20 +66,20 @@ pub struct TrainingReport {
 pub fn fit(
     network: &Network,
     recipe: &TwinRecipe,
-    samples: &Samples,
-    held_out: &Samples,
+    start: &[f32],
+    [samples, held_out]: [&Samples; 2],
     device: &Device,
     seed: u64,
     mut progress: impl FnMut(usize, f32),
 ) -> Result<(Vec<f32>, TrainingReport)> {
-    let start = Instant::now();
+    let begin = Instant::now();
     let count = samples.targets.len() / network.channels();
     if count == 0 || held_out.targets.is_empty() || recipe.steps == 0 || recipe.batch == 0 {
         return Err(Error::invalid("twin: nothing to fit to, nothing held out, or no steps"));
     }
     let mut step = Step::compile(network, recipe, device)?;
     let mut judge = Judge::compile(network, recipe, held_out, device)?;
-    step.run.write_state(step.slots.weights, &network.initial_weights(seed))?;
+    step.run.write_state(step.slots.weights, start)?;
     let mut losses = Vec::with_capacity(recipe.steps);
     let mut curve = Vec::new();
     let mut best: Option<(f32, usize, Vec<f32>)> = None;
@@ -125,9 +125,17 @@ pub fn fit(
         last_loss: last.iter().sum::<f32>() / last.len() as f32,
         held_out_loss,
         curve,
-        seconds: start.elapsed().as_secs_f64(),
+        seconds: begin.elapsed().as_secs_f64(),
     };
     Ok((weights, report))
+}
+
+/// The loss of weights on what was held out, without what physics adds.
+///
+/// # Errors
+/// What the device reports.
+pub(super) fn held_out_loss(network: &Network, recipe: &TwinRecipe, held_out: &Samples, device: &Device, weights: &[f32]) -> Result<f32> {
+    Judge::compile(network, recipe, held_out, device)?.loss(weights)
 }
 
 /// Learning rate, the two corrections of AdamW's moments, and weight decay at a step.

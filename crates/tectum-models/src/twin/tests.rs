@@ -115,9 +115,9 @@ fn a_fit_stops_when_what_was_held_out_gains_no_more_and_keeps_the_best() {
     let network = Network::new(1, &[4], 1).expect("a network");
     let line = |sign: f32| Samples { features: (0..64).map(|i| i as f32 / 32.0 - 1.0).collect(), targets: (0..64).map(|i| sign * (i as f32 / 32.0 - 1.0)).collect(), physics: None };
     let recipe = TwinRecipe { steps: 600, batch: 32, patience: Some(100), ..TwinRecipe::default() };
-    let (_, report) = fit::fit(&network, &recipe, &line(1.0), &line(-1.0), &cpu(), 1, |_, _| {}).expect("it fits");
+    let (_, report) = fit::fit(&network, &recipe, &network.initial_weights(1), [&line(1.0), &line(-1.0)], &cpu(), 1, |_, _| {}).expect("it fits");
     assert_eq!((report.kept_step, report.steps, report.curve.len()), (10, 110, 11));
-    let (_, whole) = fit::fit(&network, &TwinRecipe { patience: None, ..recipe }, &line(1.0), &line(1.0), &cpu(), 1, |_, _| {}).expect("it fits");
+    let (_, whole) = fit::fit(&network, &TwinRecipe { patience: None, ..recipe }, &network.initial_weights(1), [&line(1.0), &line(1.0)], &cpu(), 1, |_, _| {}).expect("it fits");
     assert_eq!((whole.kept_step, whole.steps), (600, 600));
     assert!(whole.held_out_loss < 0.01 && whole.curve.is_empty(), "{whole:?}");
 }
@@ -129,7 +129,7 @@ fn what_physics_says_moves_the_fit() {
     let ones = vec![1.0; 64];
     let samples = Samples { features: ones.clone(), targets: vec![0.0; 64], physics: Some(Physics { slopes: ones.clone(), values: ones }) };
     let recipe = TwinRecipe { steps: 400, batch: 32, physics_weight: 3.0, weight_decay: 0.0, ..TwinRecipe::default() };
-    let (_, report) = fit::fit(&network, &recipe, &samples, &Samples { physics: None, ..samples.clone() }, &cpu(), 1, |_, _| {}).expect("it fits");
+    let (_, report) = fit::fit(&network, &recipe, &network.initial_weights(1), [&samples, &Samples { physics: None, ..samples.clone() }], &cpu(), 1, |_, _| {}).expect("it fits");
     // y² + 3(y − 1)² is least at 3/4, where the squared error is 9/16.
     assert!((report.held_out_loss - 0.5625).abs() < 0.01, "{report:?}");
 }
@@ -248,5 +248,35 @@ fn loss_and_gradients_are_pytorchs() {
         for (at, (found, expected)) in found.iter().zip(&case.gradients).enumerate() {
             assert!((f64::from(*found) - expected).abs() < 1e-6, "{at}: {found} for {expected}, bound {:?}, physics {}", case.huber, case.physics);
         }
+    }
+}
+
+/// What a network gives for one row, in float64.
+fn foretold(network: &Network, weights: &[f32], row: &[f32]) -> Vec<f64> {
+    let mut x: Vec<f64> = row.iter().map(|x| f64::from(*x)).collect();
+    let entries = network.parameters().entries();
+    for (index, pair) in entries.chunks_exact(2).enumerate() {
+        let (weight, bias) = (&weights[pair[0].range()], &weights[pair[1].range()]);
+        let sum = |j: usize| f64::from(bias[j]) + x.iter().enumerate().map(|(i, x)| x * f64::from(weight[i * bias.len() + j])).sum::<f64>();
+        let is_hidden = 2 * (index + 1) < entries.len();
+        x = (0..bias.len()).map(sum).map(|y| if is_hidden { y.tanh() } else { y }).collect();
+    }
+    x
+}
+
+#[test]
+fn weights_in_other_units_foretell_the_same_changes() {
+    let layout = TwinLayout::of(crate::body::body("pendulum", None).expect("known").spec(), false).expect("one action");
+    let mut twin = Twin::untrained(&layout, &[9]).expect("a width above 0");
+    twin.weights.iter_mut().enumerate().for_each(|(i, weight)| *weight = (i as f32).sin());
+    (twin.change_mean, twin.change_deviation) = (vec![0.2, -1.0], vec![0.5, 3.0]);
+    let (mean, deviation) = ([-0.3f32, 0.7], [2.0f32, 0.25]);
+    let other = twin.in_units(&mean, &deviation);
+    let row = [0.6, -0.8, 0.3, 0.9];
+    let (before, after) = (foretold(&twin.network, &twin.weights, &row), foretold(&twin.network, &other, &row));
+    for c in 0..2 {
+        let then = f64::from(twin.change_mean[c]) + f64::from(twin.change_deviation[c]) * before[c];
+        let now = f64::from(mean[c]) + f64::from(deviation[c]) * after[c];
+        assert!((then - now).abs() < 1e-5, "{then} {now}");
     }
 }

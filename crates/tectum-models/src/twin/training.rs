@@ -9,6 +9,12 @@ use super::{Network, Transitions, Twin, TwinLayout, TwinRecipe};
 const HELD_OUT: usize = 10;
 const MOST_HELD_OUT: usize = 4096;
 
+/// Changes \[n, channels\] less each channel's mean, over its deviation.
+pub(super) fn targets(changes: &[f32], mean: &[f32], deviation: &[f32]) -> Vec<f32> {
+    let channels = mean.len();
+    changes.iter().enumerate().map(|(i, change)| (change - mean[i % channels]) / deviation[i % channels]).collect()
+}
+
 /// Trains a twin on a device. The same seed and device give the same weights.
 ///
 /// `progress` is told steps done and the latest loss.
@@ -32,17 +38,12 @@ pub fn train(
     let channels = layout.channels.len();
     let network = Network::new(layout.features(), &recipe.hidden, channels)?;
     let (change_mean, change_deviation) = transitions.change_statistics(channels);
-    let targets: Vec<f32> = transitions
-        .changes
-        .iter()
-        .enumerate()
-        .map(|(i, change)| (change - change_mean[i % channels]) / change_deviation[i % channels])
-        .collect();
+    let targets = targets(&transitions.changes, &change_mean, &change_deviation);
     let kept = transitions.len - (transitions.len / HELD_OUT).min(MOST_HELD_OUT);
     let (seen, unseen) = transitions.features.split_at(kept * network.features());
     let (wanted, unwanted) = targets.split_at(kept * channels);
     let [samples, held_out] =
         [(seen, wanted), (unseen, unwanted)].map(|(features, targets)| Samples { features: features.to_vec(), targets: targets.to_vec(), physics: None });
-    let (weights, report) = fit(&network, recipe, &samples, &held_out, device, seed, progress)?;
+    let (weights, report) = fit(&network, recipe, &network.initial_weights(seed), [&samples, &held_out], device, seed, progress)?;
     Ok((Twin { layout: layout.clone(), network, weights, change_mean, change_deviation }, report))
 }

@@ -29,7 +29,11 @@ impl Transitions {
         self.len == 0
     }
 
-    fn push(&mut self, layout: &TwinLayout, before: &[f32], actions: [f32; 2], after: &[f32]) {
+    /// Adds what followed an observation under `[previous action, action]`.
+    ///
+    /// # Shapes
+    /// `before` and `after` \[channels\], in the channels' own units.
+    pub fn push(&mut self, layout: &TwinLayout, before: &[f32], actions: [f32; 2], after: &[f32]) {
         layout.encode(before, actions, &mut self.features);
         let changes = layout.channels.iter().zip(before.iter().zip(after));
         self.changes.extend(changes.map(|(channel, (before, after))| match channel.kind {

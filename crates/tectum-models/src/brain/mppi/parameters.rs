@@ -9,6 +9,8 @@ use crate::twin::TwinLayout;
 pub struct ChannelCost {
     /// Of (value / scale)², or of 1 − cos for an angle.
     pub weight: f32,
+    /// An angle pays the square of its radians in place of 1 − cos.
+    pub squared_angle: bool,
     /// Of the square by which the magnitude is beyond the limit (over the channel's scale; an angle's own unit).
     pub barrier_weight: f32,
     /// The limit, in the channel's unit.
@@ -38,8 +40,10 @@ pub struct MppiParameters {
     pub action_weight: f32,
     /// Of (change of action / half range)².
     pub rate_weight: f32,
-    /// Of the square of the pole's energy error, ½·ratio·ω² + cos θ − 1: in every step over a twin, at the end over a plant itself.
+    /// Of the square of the pole's energy error, ½·ratio·ω² + cos θ − 1.
     pub energy_weight: f32,
+    /// The energy error is paid for at the end alone, not in every step: a swing that takes longer than the horizon pays by it.
+    pub energy_at_end: bool,
     /// Ratio of that energy, with ω in the velocity channel's unit.
     pub energy_ratio: f32,
     /// The channel of θ.
@@ -59,7 +63,7 @@ impl MppiParameters {
     /// # Errors
     /// `Unsupported` for a body without defaults.
     pub fn for_body(name: &str) -> Result<Self> {
-        let cost = |weight, barrier_weight, barrier_limit| ChannelCost { weight, barrier_weight, barrier_limit };
+        let cost = |weight, barrier_weight, barrier_limit| ChannelCost { weight, barrier_weight, barrier_limit, squared_angle: false };
         let shared = MppiParameters {
             samples: 256,
             horizon: 16,
@@ -72,6 +76,7 @@ impl MppiParameters {
             action_weight: 0.01,
             rate_weight: 0.02,
             energy_weight: 1.0,
+            energy_at_end: false,
             energy_ratio: 0.0,
             angle_channel: None,
             velocity_channel: None,
@@ -89,15 +94,19 @@ impl MppiParameters {
                 previous_action: true,
                 ..shared
             }),
+            // Its own reward, with the speed and the torque over their ranges.
             "pendulum" => Ok(MppiParameters {
-                horizon: 20,
-                hold: 4,
-                sigma: 2.0,
-                sigma_min: None,
-                temperature: 0.05,
-                channels: vec![cost(1.0, 0.0, 0.0), cost(0.1, 0.0, 0.0)],
-                action_weight: 0.001,
-                rate_weight: 0.001,
+                samples: 1024,
+                horizon: 45,
+                hold: 5,
+                sigma: 8.0,
+                sigma_min: Some(0.1),
+                temperature: 0.005,
+                channels: vec![ChannelCost { squared_angle: true, ..cost(1.0, 0.0, 0.0) }, cost(6.4, 0.0, 0.0)],
+                action_weight: 0.004,
+                rate_weight: 0.0,
+                energy_weight: 100.0,
+                energy_at_end: true,
                 energy_ratio: 1.0 / 15.0,
                 angle_channel: Some(0),
                 velocity_channel: Some(1),
@@ -126,7 +135,7 @@ impl MppiParameters {
     pub fn for_plant(name: &str) -> Result<Self> {
         let shared = Self::for_body(name)?;
         match name {
-            "pendulum" => Ok(Self { samples: 4096, horizon: 45, hold: 5, sigma: 8.0, sigma_min: Some(0.1), temperature: 0.005, terminal_multiplier: 1.0, energy_weight: 100.0, ..shared }),
+            "pendulum" => Ok(Self { samples: 4096, ..shared }),
             _ => Ok(shared),
         }
     }
@@ -176,10 +185,11 @@ impl MppiParameters {
         let half_range = 0.5 * (layout.high - layout.low);
         let per_unit = 1.0 / (half_range * half_range);
         let named = [self.angle_channel, self.velocity_channel].map(|index| index.map_or(u32::MAX, |index| index as u32));
+        let energy_from = if self.energy_at_end { self.horizon as u32 - 1 } else { 0 };
         let sizes = [self.samples, self.horizon, layout.channels.len()].map(|word| word as u32);
         let flags = [u32::from(layout.previous_action), u32::from(layout.discrete)];
         let costs = [self.terminal_multiplier, self.energy_weight, self.energy_ratio, self.action_weight * per_unit, self.rate_weight * per_unit];
         let floats = [&[layout.low, layout.high][..], &costs].concat();
-        sizes.into_iter().chain(flags).chain(named).chain(floats.into_iter().map(f32::to_bits)).collect()
+        sizes.into_iter().chain(flags).chain(named).chain([energy_from]).chain(floats.into_iter().map(f32::to_bits)).collect()
     }
 }

@@ -10,7 +10,10 @@ use super::kernels::{finish, floats, words};
 use crate::twin::Network;
 
 /// Numbers of the table for each channel; see `kernels/mppi_rollout.wgsl`.
-pub const CHANNEL_NUMBERS: usize = 9;
+pub const CHANNEL_NUMBERS: usize = 10;
+/// Mean and deviation of the learned change among them.
+pub const MEAN: usize = 2;
+pub const DEVIATION: usize = 3;
 /// The widest layer that the kernel holds in registers.
 const MAX_WIDTH: usize = 128;
 /// The most layers.
@@ -21,10 +24,12 @@ const MAX_CHANNELS: usize = 8;
 const MAX_COST: f32 = 1e9;
 /// Samples that the native twin rolls side by side: one vector of the widest SIMD.
 const LANES: usize = 16;
+/// Multiply-adds, with the activations that go with them, in the time that a streamed element takes.
+const PRODUCTS_PER_ELEMENT: usize = 128;
 /// Numbers of a layer among the parameters: weights, bias, rows, columns.
 const LAYER_NUMBERS: usize = 4;
 /// Place of the first layer among the parameters.
-const FIRST_LAYER: usize = 15;
+const FIRST_LAYER: usize = 16;
 
 /// The kernel for a network's shape, its last parameters (the shape) and the numbers of scratch that each sample needs.
 ///
@@ -46,7 +51,7 @@ pub fn rollout_kernel(network: &Network) -> Result<(Arc<Kernel>, Vec<u32>, usize
         .fold(Kernel::define(format!("mppi_rollout_{}", sizes.join("x"))).prelude(Prelude::Math), |builder, name| builder.read(name, DType::F32))
         .write("costs", DType::F32)
         .write("scratch", DType::F32);
-    let builder = words(builder, &["samples", "horizon", "channels", "previous", "discrete", "angle_channel", "velocity_channel"]);
+    let builder = words(builder, &["samples", "horizon", "channels", "previous", "discrete", "angle_channel", "velocity_channel", "energy_from"]);
     let builder = floats(builder, &["low", "high", "terminal_multiplier", "energy_weight", "energy_ratio", "action_weight", "rate_weight"]);
     // The device code has the layers as constants; the native twin reads them here.
     let builder = words(builder, &["layers"]);
@@ -103,6 +108,14 @@ fn each(lanes: &mut Lane, value: impl Fn(usize) -> f32) {
     }
 }
 
+/// sum + weight·x, rounded once.
+#[inline(always)]
+fn add_product(sum: &mut Lane, weight: f32, x: &Lane) {
+    for lane in 0..LANES {
+        sum[lane] = weight.mul_add(x[lane], sum[lane]);
+    }
+}
+
 /// What the native twin reads of its parameters.
 struct Rollout<'a> {
     samples: usize,
@@ -112,6 +125,8 @@ struct Rollout<'a> {
     discrete: bool,
     angle_channel: usize,
     velocity_channel: usize,
+    /// The first step that pays for its energy.
+    energy_from: usize,
     low: f32,
     high: f32,
     /// terminal multiplier, energy weight and ratio, action weight, rate weight
@@ -138,9 +153,10 @@ fn rollout(call: &NativeCall<'_>) {
         discrete: call.u32(4) != 0,
         angle_channel: call.size(5),
         velocity_channel: call.size(6),
-        low: call.f32(7),
-        high: call.f32(8),
-        cost: [9, 10, 11, 12, 13].map(|index| call.f32(index)),
+        energy_from: call.size(7),
+        low: call.f32(8),
+        high: call.f32(9),
+        cost: [10, 11, 12, 13, 14].map(|index| call.f32(index)),
         layers,
         layer_count,
         observation: call.read(0),
@@ -149,8 +165,8 @@ fn rollout(call: &NativeCall<'_>) {
         weights: call.read(3),
     };
     let products: usize = layers.iter().map(|layer| layer[2] * layer[3]).sum();
-    // A control tick wakes no thread unless a sample set is far beyond what one handles in a millisecond.
-    let threads = call.threads_for(rollout.samples * rollout.horizon * products / 256);
+    // A control tick wakes no thread for what one handles in about a millisecond.
+    let threads = call.threads_for(rollout.samples * rollout.horizon * products / PRODUCTS_PER_ELEMENT);
     for_each_chunk(&mut call.write::<f32>(4)[..rollout.samples], LANES, threads, |block, costs| {
         simd(
             #[inline(always)]
@@ -169,12 +185,12 @@ impl Rollout<'_> {
         }
         let mut cost = [0.0; LANES];
         let mut before = self.actions(0, first);
+        let (mut x, mut y) = ([[0.0; LANES]; MAX_WIDTH], [[0.0; LANES]; MAX_WIDTH]);
         for t in 0..self.horizon {
             let now = self.actions(t + 1, first);
-            let mut x = [[0.0; LANES]; MAX_WIDTH];
             self.features(&state, &before, &now, &mut x);
-            self.network(&mut x);
-            self.advance(&mut state, &x, &mut cost, if t + 1 == self.horizon { self.cost[0] } else { 1.0 });
+            self.network(&mut x, &mut y);
+            self.advance(&mut state, &x, &mut cost, t);
             let [_, _, _, action_weight, rate_weight] = self.cost;
             for lane in 0..LANES {
                 let rate = now[lane] - before[lane];
@@ -232,10 +248,10 @@ impl Rollout<'_> {
         each(&mut x[place], |lane| self.applied(now[lane]) / half_range);
     }
 
-    /// Runs the layers in place: four columns at a time, so that their sums stay in registers.
+    /// Runs the layers in place, with `y` to work in: four columns at a time, so that their sums stay in registers, and the activations in
+    /// a loop of their own, for those need the registers themselves.
     #[inline(always)]
-    fn network(&self, x: &mut [Lane; MAX_WIDTH]) {
-        let mut y = [[0.0; LANES]; MAX_WIDTH];
+    fn network(&self, x: &mut [Lane; MAX_WIDTH], y: &mut [Lane; MAX_WIDTH]) {
         for (index, &[weight, bias, rows, columns]) in self.layers[..self.layer_count].iter().enumerate() {
             let hidden = index + 1 < self.layer_count;
             for j in (0..columns).step_by(4) {
@@ -243,20 +259,22 @@ impl Rollout<'_> {
                 let (mut s0, mut s1, mut s2, mut s3) = ([b0; LANES], [b1; LANES], [b2; LANES], [b3; LANES]);
                 for (i, x) in x[..rows].iter().enumerate() {
                     let [w0, w1, w2, w3] = self.four(weight + i * columns + j);
-                    for lane in 0..LANES {
-                        s0[lane] += w0 * x[lane];
-                        s1[lane] += w1 * x[lane];
-                        s2[lane] += w2 * x[lane];
-                        s3[lane] += w3 * x[lane];
-                    }
+                    add_product(&mut s0, w0, x);
+                    add_product(&mut s1, w1, x);
+                    add_product(&mut s2, w2, x);
+                    add_product(&mut s3, w3, x);
                 }
                 for (y, sum) in y[j..].iter_mut().zip([s0, s1, s2, s3]) {
-                    for lane in 0..LANES {
-                        y[lane] = if hidden { math::tanh(sum[lane]) } else { sum[lane] };
-                    }
+                    *y = sum;
                 }
             }
-            x[..columns].copy_from_slice(&y[..columns]);
+            if hidden {
+                for (x, y) in x.iter_mut().zip(y.iter()).take(columns) {
+                    each(x, |lane| math::tanh(y[lane]));
+                }
+            } else {
+                x[..columns].copy_from_slice(&y[..columns]);
+            }
         }
     }
 
@@ -267,11 +285,12 @@ impl Rollout<'_> {
     }
 
     #[inline(always)]
-    fn advance(&self, state: &mut [Lane; MAX_CHANNELS], change: &[Lane; MAX_WIDTH], cost: &mut Lane, multiplier: f32) {
-        let [_, energy_weight, energy_ratio, ..] = self.cost;
+    fn advance(&self, state: &mut [Lane; MAX_CHANNELS], change: &[Lane; MAX_WIDTH], cost: &mut Lane, t: usize) {
+        let [terminal, energy_weight, energy_ratio, ..] = self.cost;
+        let multiplier = if t + 1 == self.horizon { terminal } else { 1.0 };
         let (mut cosine, mut velocity) = ([1.0; LANES], [0.0; LANES]);
         for c in 0..self.channels {
-            let [rad, scale, mean, deviation, weight, barrier, limit, barrier_scale, half_turn] = *self.channel(c);
+            let [rad, scale, mean, deviation, weight, barrier, limit, barrier_scale, half_turn, squared_angle] = *self.channel(c);
             let mut charge = [0.0; LANES];
             for lane in 0..LANES {
                 let value = state[c][lane] + mean + deviation * change[c][lane];
@@ -284,8 +303,9 @@ impl Rollout<'_> {
                 for lane in 0..LANES {
                     let value = state[c][lane];
                     state[c][lane] = value - turn * ((value + half_turn) / turn).floor();
-                    cos_angle[lane] = math::cos_near(state[c][lane] * rad);
-                    charge[lane] = 1.0 - cos_angle[lane];
+                    let angle = state[c][lane] * rad;
+                    cos_angle[lane] = math::cos_near(angle);
+                    charge[lane] = if squared_angle == 0.0 { 1.0 - cos_angle[lane] } else { angle * angle };
                 }
                 if c == self.angle_channel {
                     cosine = cos_angle;
@@ -298,6 +318,9 @@ impl Rollout<'_> {
                 let beyond = (state[c][lane].abs() - limit).max(0.0) / barrier_scale;
                 cost[lane] += multiplier * weight * charge[lane] + barrier * beyond * beyond;
             }
+        }
+        if t < self.energy_from {
+            return;
         }
         for lane in 0..LANES {
             let energy = 0.5 * energy_ratio * velocity[lane] * velocity[lane] + cosine[lane] - 1.0;

@@ -2,7 +2,7 @@ use tectum::ErrorKind;
 use tectum::kernel::random;
 
 use super::*;
-use crate::body::body;
+use crate::body::{ChannelKind, body};
 use crate::twin::Network;
 
 const BODIES: [&str; 3] = ["rig", "pendulum", "cart_pole"];
@@ -58,18 +58,19 @@ fn reference_cost(twin: &Twin, parameters: &MppiParameters, observation: &[f32],
         let (mut cosine, mut velocity) = (1.0, 0.0);
         for (c, channel) in layout.channels.iter().enumerate() {
             state[c] += f64::from(twin.change_mean[c]) + f64::from(twin.change_deviation[c]) * x[c];
-            let ChannelCost { weight, barrier_weight, barrier_limit } = parameters.channels[c];
+            let ChannelCost { weight, squared_angle, barrier_weight, barrier_limit } = parameters.channels[c];
             let (charge, barrier_scale) = match channel.kind {
                 ChannelKind::Linear => ((state[c] / f64::from(channel.scale)).powi(2), f64::from(channel.scale)),
                 ChannelKind::Angle { rad_per_unit } => {
                     let turn = std::f64::consts::TAU / rad_per_unit;
                     state[c] -= turn * (state[c] / turn + 0.5).floor();
-                    (1.0 - (state[c] * rad_per_unit).cos(), 1.0)
+                    let angle = state[c] * rad_per_unit;
+                    if parameters.angle_channel == Some(c) {
+                        cosine = angle.cos();
+                    }
+                    (if squared_angle { angle * angle } else { 1.0 - angle.cos() }, 1.0)
                 }
             };
-            if parameters.angle_channel == Some(c) {
-                cosine = 1.0 - charge;
-            }
             if parameters.velocity_channel == Some(c) {
                 velocity = state[c];
             }
@@ -78,7 +79,9 @@ fn reference_cost(twin: &Twin, parameters: &MppiParameters, observation: &[f32],
         }
         let energy = 0.5 * f64::from(parameters.energy_ratio) * velocity * velocity + cosine - 1.0;
         let (now, rate) = (f64::from(u[t + 1]) / half_range, f64::from(u[t + 1] - u[t]) / half_range);
-        cost += f64::from(parameters.energy_weight) * energy * energy;
+        if t + 1 == parameters.horizon || !parameters.energy_at_end {
+            cost += f64::from(parameters.energy_weight) * energy * energy;
+        }
         cost += f64::from(parameters.action_weight) * now * now + f64::from(parameters.rate_weight) * rate * rate;
     }
     cost.min(1e9)
@@ -116,7 +119,8 @@ fn rollouts_cost_what_the_equations_say_on_every_device() {
         };
         for (name, hidden) in BODIES.iter().flat_map(|name| [(*name, vec![64, 64]), (*name, vec![20]), (*name, vec![9, 33, 64])]) {
             let (twin, mut parameters) = untrained(name, &hidden);
-            (parameters.samples, parameters.horizon) = (192, 7);
+            (parameters.samples, parameters.horizon, parameters.energy_at_end) = (192, 7, name == "pendulum");
+            parameters.channels[0].squared_angle = name == "pendulum";
             let samples = parameters.samples;
             let (low, high) = (twin.layout.low, twin.layout.high);
             let uniform = |i: usize| random::uniform(random::philox([i as u32, 0, 0, 0], [5, 6])[0]);
