@@ -35,6 +35,7 @@ pub mod scan;
 pub mod softmax;
 pub mod stencil;
 pub mod strided;
+mod strip;
 pub mod top_k;
 mod translate;
 pub mod transfer;

@@ -6,9 +6,10 @@ use std::sync::{Arc, LazyLock};
 use super::cache_codes::CachedRows;
 use super::cache_format::CacheFormats;
 use super::cache_read::{self, Caches, PLACES};
-use super::gemm_panels::{Columns, PANEL, Rows, Strip};
+use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
+use super::strip::{Columns, Rows, Strip};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
@@ -178,6 +179,22 @@ type Operand<'a> = (&'a [f32], usize, usize);
 /// One number for each query of a panel.
 type Lanes = [f32; PANEL];
 
+/// What a task makes for one panel of queries after another.
+struct Scratch {
+    queries: [f32; MAX_WIDTH * PANEL],
+    sums: [f32; MAX_WIDTH * PANEL],
+    weights: [f32; KEY_BLOCK * PANEL],
+}
+
+impl Scratch {
+    fn new() -> Self {
+        Self { queries: [0.0; MAX_WIDTH * PANEL], sums: [0.0; MAX_WIDTH * PANEL], weights: [0.0; KEY_BLOCK * PANEL] }
+    }
+}
+
+/// What a panel of queries is given: keys and values, room for their rows, and what it makes.
+type Given<'a, S> = (&'a [S; 2], &'a mut <S as Source>::Room, &'a mut Scratch);
+
 struct Attention<'a> {
     q: Operand<'a>,
     mask: Option<&'a [f32]>,
@@ -203,14 +220,14 @@ fn attention<S: Source>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 2]
     let block = if threads > 1 { QUERY_BLOCK.min((batch * queries).div_ceil(2 * threads).next_multiple_of(PANEL)) } else { QUERY_BLOCK };
     for_each_chunk(&mut y[..batch * queries * row], block * row, threads, |index, y| {
         let (first, rows) = (index * block, y.len() / row);
-        let (mut done, mut room) = (0, S::room());
+        let (mut done, mut room, mut scratch) = (0, S::room(), Scratch::new());
         // A panel is of one item of the batch.
         while done < rows {
             let (item, query) = ((first + done) / queries, (first + done) % queries);
             let count = (rows - done).min(queries - query).min(PANEL);
             let y = &mut y[done * row..][..count * row];
             let sources = sources(item);
-            (0..heads).for_each(|head| work.panel((&sources, &mut room), [item, query, count], head, &mut y[head * width..]));
+            (0..heads).for_each(|head| work.panel((&sources, &mut room, &mut scratch), [item, query, count], head, &mut y[head * width..]));
             done += count;
         }
     });
@@ -234,19 +251,20 @@ impl Attention<'_> {
     ///
     /// A key's products with all queries lie side by side, so that exponentials, sums and the greatest go through lanes alone, and
     /// the weights are a panel as the product with the values reads it.
-    fn panel<S: Source>(&self, ([k, v], room): (&[S; 2], &mut S::Room), [item, query, count]: [usize; 3], head: usize, y: &mut [f32]) {
+    fn panel<S: Source>(&self, ([k, v], room, scratch): Given<'_, S>, [item, query, count]: [usize; 3], head: usize, y: &mut [f32]) {
         let (width, row) = (self.width, self.heads * self.width);
-        let mut queries = [0.0f32; MAX_WIDTH * PANEL];
-        let queries = &mut queries[..width * PANEL];
+        let Scratch { queries, sums, weights: all_weights } = scratch;
+        let (queries, sums) = (&mut queries[..width * PANEL], &mut sums[..width * PANEL]);
+        if count < PANEL {
+            queries.fill(0.0);
+        }
         let q = head_of(self.q, item * self.queries + query, head, width);
         for lane in 0..count {
             let q = &q[lane * self.q.1..][..width];
             queries.chunks_exact_mut(PANEL).zip(q).for_each(|(to, &q)| to[lane] = q * self.scale);
         }
-        let mut sums = [0.0f32; MAX_WIDTH * PANEL];
-        let sums = &mut sums[..width * PANEL];
+        sums.fill(0.0);
         let (mut greatest, mut totals) = ([f32::NEG_INFINITY; PANEL], [0.0f32; PANEL]);
-        let mut weights = [0.0f32; KEY_BLOCK * PANEL];
         let [queries_there, keys_there] = self.counts(item);
         let seen = |query: usize| match self.causal {
             true => (keys_there + query + 1).saturating_sub(queries_there).min(keys_there),
@@ -256,9 +274,9 @@ impl Attention<'_> {
         let columns = [head / self.group * width, width];
         for first_key in (0..last_seen).step_by(S::KEY_BLOCK) {
             let keys = S::KEY_BLOCK.min(last_seen - first_key);
-            let weights = &mut weights[..keys * PANEL];
+            let weights = &mut all_weights[..keys * PANEL];
             let (data, apart) = k.rows([first_key, keys], columns, room);
-            with_simd(Strip { a: Rows { data, apart }, b: queries, strip: weights, onto: false });
+            with_simd(Strip::of_one(Rows { data, apart }, queries, weights, false));
             if self.causal {
                 for (key, weights) in weights.chunks_exact_mut(PANEL).enumerate().skip(seen(query).saturating_sub(first_key)) {
                     let hidden = (0..PANEL).take_while(|lane| seen(query + lane) <= first_key + key).count();
@@ -271,7 +289,7 @@ impl Attention<'_> {
                 sums.chunks_exact_mut(PANEL).for_each(|sums| sums.iter_mut().zip(shrink).for_each(|(sum, shrink)| *sum *= shrink));
             }
             let (data, apart) = v.rows([first_key, keys], columns, room);
-            with_simd(Strip { a: Columns { data, apart }, b: weights, strip: sums, onto: first_key > 0 });
+            with_simd(Strip::of_one(Columns { data, apart }, weights, sums, first_key > 0));
         }
         for lane in 0..count {
             // Of a query that saw nothing 0 · ∞, which is NaN.

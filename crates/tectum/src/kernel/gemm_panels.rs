@@ -2,15 +2,32 @@
 //!
 //! A panel is 16 columns, row after row: what a tile of the product reads is one stream. The CPU form holds a tile of as many
 //! rows as the registers have room for and 16 columns in registers over slices of k, the slice of the panel in L1 and the rows in
-//! L2. The order of the sums depends on k alone.
+//! L2; with vectors of 16 the columns of two panels. An element is Σ over ascending k with fused multiply-adds, whatever the tile.
+//!
+//! # Ladder of the CPU form
+//!
+//! Percent of the rate of multiply-adds in registers alone, one core with AVX-512, 128 rows by 384 by 1,152 (and 1,024 rows):
+//!
+//! | step | predicted | found |
+//! |---|---|---|
+//! | 12 rows by one panel, elements of `a` where they lie | 92 %, by loads | 22 % to 41 % (31 %) |
+//! | two panels abreast: an element loaded serves two multiply-adds | near 100 % | 36 % to 55 % (51 %) |
+//! | rows packed in tiles: no addresses and tests of bounds between a load and its multiply-adds | 85 % | 75 % (60 %) |
+//! | the panels ahead asked for; 384 instead of 192 rows of k a slice | 5 % more | 83 % (73 %) |
+//! | a tile ended at once, and the lines of its end asked for before | more where the result leaves L2 | 83 % (80 %) |
+//!
+//! In the first step the tallest tile did not know its height when it was compiled either, and its sums went to memory at each k: that
+//! alone is a third of the rate. Of what is left to 100 %, packing takes 2 to 4 % and the ends of tiles as much.
+//! Not kept, since nothing came of them: 192 or 1,536 rows of k a slice, 256 rows or twice the elements of `a` a task.
+//! For 8 rows the stream of the weights is the bound: 17 GB/s where two cores read memory at 17 to 20.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use pulp::{Simd, WithSimd};
-
 use super::gemm::{Activation, Epilogue, activate, body_with};
-use super::native::{NativeCall, for_each_chunk, simd, with_simd};
+use super::native::{NativeCall, for_each_chunk, prefetch_line, prefetch_write, simd, with_simd};
+use super::strip::{MAX_ABREAST, MAX_TILE, Strip, Tail, Tiles, abreast, pack_tiles};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
@@ -68,234 +85,157 @@ fn define(epilogue: Epilogue) -> Arc<Kernel> {
     built_in(builder, native)
 }
 
-/// Rows of k that a tile takes at a time: 24 KiB of a panel.
-const K_SLICE: usize = 384;
 /// Elements of `a` that a task goes through for each panel: what an L2 of 512 KiB holds beside the panel.
 const ROWS_ELEMENTS: usize = 96 << 10;
 /// The most rows of a task: a strip of them stays in L1 with the slice of its panel.
 const MAX_ROWS: usize = 128;
-/// The most rows of a tile.
-const MAX_TILE: usize = 12;
 
 thread_local! {
-    /// The strips of a product of few rows, kept from launch to launch.
-    static STRIPS: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
-}
-
-/// What a product ends with, but for the residual.
-#[derive(Clone, Copy)]
-struct Finish<'a> {
-    bias: Option<&'a [f32]>,
-    activation: Activation,
+    /// Packed rows and strips of a product, kept from launch to launch.
+    static KEPT: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 
 fn gemm(call: &NativeCall<'_>, bias: Option<&[f32]>, residual: Option<&[f32]>) {
     let (a, b, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
     let [m, n, k] = [0, 1, 2].map(|index| call.size(index));
-    let finish = Finish { bias, activation: Activation::from_code(call.u32(3)) };
-    let y = &mut y[..m * n];
+    let activation = Activation::from_code(call.u32(3));
+    let (y, b) = (&mut y[..m * n], &b[..panels_len(k, n)]);
     // A multiply-add is a sixteenth of a streamed element; of few rows the stream of the weights counts.
     let threads = call.threads_for((m * n * k / 16).max(n * k));
     let most = MAX_ROWS.min((ROWS_ELEMENTS / k).max(MAX_TILE));
+    let group = abreast() * PANEL;
     if threads == 1 || m >= threads * most.min(48) {
         // Tasks of equal numbers of rows, each over all panels.
         let height = m.div_ceil(m.div_ceil(most).next_multiple_of(threads));
         return for_each_chunk(y, height * n, threads, |task, y| {
             let rows = y.len() / n;
-            let a = &a[task * height * k..][..rows * k];
-            let residual = residual.map(|residual| &residual[task * height * n..]);
-            let mut strip = [0.0; MAX_ROWS * PANEL];
-            for (panel, b) in b.chunks_exact(k * PANEL).take(n.div_ceil(PANEL)).enumerate() {
-                let strip = &mut strip[..rows * PANEL];
-                make_strip(a, b, strip, panel, finish);
-                store(strip, panel, y, n, residual);
+            let residual = residual.map(|residual| &residual[task * height * n..][..rows * n]);
+            let mut kept = KEPT.take();
+            kept.resize(kept.len().max(rows * k), 0.0);
+            let packed = &mut kept[..rows * k];
+            pack_tiles(&a[task * height * k..][..rows * k], k, packed);
+            let mut strip = [0.0; MAX_ROWS * MAX_ABREAST * PANEL];
+            for first in (0..n).step_by(group) {
+                let (b, ahead) = b[first * k..].split_at((group * k).min(b.len() - first * k));
+                let finish = Finish { bias, activation, first, width: b.len() / k };
+                let strip = &mut strip[..rows * finish.width];
+                make_strip(Tiles { data: packed, k }, (b, ahead), strip, Stored { finish, y, n, residual });
             }
+            KEPT.set(kept);
         });
     }
     // Few rows: tasks of some panels, each over all rows.
     let panels = n.div_ceil(PANEL);
     // Taken, not borrowed: while this thread waits for others it may be given another product.
-    let mut kept = STRIPS.take();
-    kept.resize(kept.len().max(panels * m * PANEL), 0.0);
-    let strips = &mut kept[..panels * m * PANEL];
-    let share = panels.div_ceil(2 * threads);
-    for_each_chunk(strips, share * m * PANEL, threads, |task, strips| {
-        for (index, strip) in strips.chunks_exact_mut(m * PANEL).enumerate() {
-            let panel = task * share + index;
-            make_strip(&a[..m * k], &b[panel * k * PANEL..][..k * PANEL], strip, panel, finish);
+    let mut kept = KEPT.take();
+    kept.resize(kept.len().max((panels * PANEL + k) * m), 0.0);
+    let (packed, strips) = kept[..(panels * PANEL + k) * m].split_at_mut(m * k);
+    pack_tiles(&a[..m * k], k, packed);
+    let share = (panels * PANEL).div_ceil(2 * threads).next_multiple_of(group);
+    for_each_chunk(strips, share * m, threads, |task, strips| {
+        for (index, strip) in strips.chunks_mut(group * m).enumerate() {
+            let first = task * share + index * group;
+            let width = strip.len() / m;
+            make_strip(Tiles { data: packed, k }, b[first * k..].split_at(width * k), strip, Finish { bias, activation, first, width });
         }
     });
-    strips.chunks_exact(m * PANEL).enumerate().for_each(|(panel, strip)| store(strip, panel, y, n, residual));
-    STRIPS.set(kept);
+    simd(
+        #[inline(always)]
+        || {
+            for (index, strip) in strips.chunks(group * m).enumerate() {
+                store(strip, [index * group, strip.len() / m], y, n, residual);
+            }
+        },
+    );
+    KEPT.set(kept);
 }
 
-/// Rows of a tile: as many as there are registers for, beside the panel's row and one element.
-fn tile_rows() -> usize {
-    struct Rows;
-    impl WithSimd for Rows {
-        type Output = usize;
-        fn with_simd<S: Simd>(self, _: S) -> usize {
-            match (S::F32_LANES, S::REGISTER_COUNT) {
-                (16, _) => MAX_TILE,
-                (8, _) => 6,
-                (4, 32..) => 6,
-                _ => 2,
+/// What a product ends with, but for the residual, for a strip of some columns.
+#[derive(Clone, Copy)]
+struct Finish<'a> {
+    bias: Option<&'a [f32]>,
+    activation: Activation,
+    first: usize,
+    width: usize,
+}
+
+impl Tail for Finish<'_> {
+    #[inline(always)]
+    fn ask(&self, _: usize, _: Range<usize>) {}
+
+    #[inline(always)]
+    fn end(&mut self, _: usize, tile: &mut [f32]) {
+        if let Some(bias) = self.bias {
+            let bias = &bias[self.first..];
+            let (bias, rest) = bias[..bias.len().min(self.width)].as_chunks::<PANEL>();
+            for row in tile.chunks_exact_mut(self.width) {
+                let row = row.as_chunks_mut::<PANEL>().0;
+                row.iter_mut().zip(bias).for_each(|(y, bias)| *y = std::array::from_fn(|lane| y[lane] + bias[lane]));
+                row.iter_mut().skip(bias.len()).for_each(|y| y.iter_mut().zip(rest).for_each(|(y, bias)| *y += bias));
+            }
+        }
+        activate(tile, self.activation);
+    }
+}
+
+/// The same, written to the result with the residual.
+struct Stored<'a, 'y> {
+    finish: Finish<'a>,
+    y: &'y mut [f32],
+    n: usize,
+    residual: Option<&'a [f32]>,
+}
+
+impl Tail for Stored<'_, '_> {
+    #[inline(always)]
+    fn ask(&self, first: usize, rows: Range<usize>) {
+        for row in rows {
+            let at = (first + row) * self.n + self.finish.first;
+            prefetch_write(&self.y[at..self.y.len().min(at + self.finish.width)]);
+            if let Some(residual) = self.residual {
+                prefetch_line(residual, at);
+                prefetch_line(residual, at + PANEL);
             }
         }
     }
-    static ROWS: LazyLock<usize> = LazyLock::new(|| with_simd(Rows));
-    *ROWS
-}
-
-/// Tiles of equal heights, as far as that goes: first row and height of each.
-fn tiles(rows: usize) -> impl Iterator<Item = (usize, usize)> {
-    let count = rows.div_ceil(tile_rows());
-    (0..count).map(move |tile| (tile * rows / count, (tile + 1) * rows / count - tile * rows / count))
-}
-
-/// One panel's columns of all rows: product, bias, activation.
-fn make_strip(a: &[f32], b: &[f32], strip: &mut [f32], panel: usize, finish: Finish<'_>) {
-    with_simd(Strip { a: Rows { data: a, apart: b.len() / PANEL }, b, strip, onto: false });
-    if let Some(bias) = finish.bias {
-        let bias = &bias[panel * PANEL..];
-        let bias = &bias[..bias.len().min(PANEL)];
-        simd(
-            #[inline(always)]
-            || strip.chunks_exact_mut(PANEL).for_each(|strip| strip.iter_mut().zip(bias).for_each(|(y, &b)| *y += b)),
-        );
-    }
-    activate(strip, finish.activation);
-}
-
-/// Writes a strip to its columns of the result, and adds the residual.
-fn store(strip: &[f32], panel: usize, y: &mut [f32], n: usize, residual: Option<&[f32]>) {
-    let first = panel * PANEL;
-    let columns = PANEL.min(n - first);
-    for (row, strip) in strip.chunks_exact(PANEL).enumerate() {
-        let y = &mut y[row * n + first..][..columns];
-        match residual {
-            Some(residual) => y.iter_mut().zip(strip).zip(&residual[row * n + first..]).for_each(|((y, &s), &r)| *y = s + r),
-            None => y.copy_from_slice(&strip[..columns]),
-        }
-    }
-}
-
-/// The left operand of a strip: element (row, k).
-pub(super) trait Left: Copy {
-    /// A tile's part of it: its first row, and rows of k from a first one on.
-    fn tile<const HEIGHT: usize>(&self, row: usize, first: usize, depth: usize) -> impl Fn(usize) -> [f32; HEIGHT];
-}
-
-/// Rows of k side by side, so many elements apart.
-#[derive(Clone, Copy)]
-pub(super) struct Rows<'a> {
-    pub data: &'a [f32],
-    pub apart: usize,
-}
-
-impl Left for Rows<'_> {
-    #[inline(always)]
-    fn tile<const HEIGHT: usize>(&self, row: usize, first: usize, depth: usize) -> impl Fn(usize) -> [f32; HEIGHT] {
-        let rows: [&[f32]; HEIGHT] = std::array::from_fn(|index| &self.data[(row + index) * self.apart + first..][..depth]);
-        move |k| std::array::from_fn(|index| rows[index][k])
-    }
-}
-
-/// Columns: the elements of one k side by side, so many elements from one k to the next.
-#[derive(Clone, Copy)]
-pub(super) struct Columns<'a> {
-    pub data: &'a [f32],
-    pub apart: usize,
-}
-
-impl Left for Columns<'_> {
-    #[inline(always)]
-    fn tile<const HEIGHT: usize>(&self, row: usize, first: usize, _: usize) -> impl Fn(usize) -> [f32; HEIGHT] {
-        let data = &self.data[first * self.apart + row..];
-        let apart = self.apart;
-        move |k| *data[k * apart..].first_chunk().expect("invariant: the operand holds its last tile")
-    }
-}
-
-/// One panel's product, `[rows, k]·[k, 16]`, written or added to what is there.
-pub(super) struct Strip<'a, L: Left> {
-    pub a: L,
-    pub b: &'a [f32],
-    pub strip: &'a mut [f32],
-    pub onto: bool,
-}
-
-impl<L: Left> WithSimd for Strip<'_, L> {
-    type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        match S::F32_LANES {
-            16 => self.make::<S, 1>(simd),
-            8 => self.make::<S, 2>(simd),
-            4 => self.make::<S, 4>(simd),
-            _ => self.make::<S, 16>(simd),
-        }
+    fn end(&mut self, first: usize, tile: &mut [f32]) {
+        self.finish.end(first, tile);
+        let Finish { first: column, width, .. } = self.finish;
+        let rows = first * self.n..(first + tile.len() / width) * self.n;
+        store(tile, [column, width], &mut self.y[rows.clone()], self.n, self.residual.map(|residual| &residual[rows]));
     }
 }
 
-impl<L: Left> Strip<'_, L> {
-    /// Slices of k one after another, all tiles over each.
-    #[inline(always)]
-    fn make<S: Simd, const VECTORS: usize>(self, simd: S) {
-        for (slice, b) in self.b.chunks(K_SLICE * PANEL).enumerate() {
-            let onto = self.onto || slice > 0;
-            for (first, height) in tiles(self.strip.len() / PANEL) {
-                let y = &mut self.strip[first * PANEL..][..height * PANEL];
-                let place = (self.a, first, slice * K_SLICE);
-                match height {
-                    1 => tile::<S, L, VECTORS, 1>(simd, place, b, y, onto),
-                    2 => tile::<S, L, VECTORS, 2>(simd, place, b, y, onto),
-                    3 => tile::<S, L, VECTORS, 3>(simd, place, b, y, onto),
-                    4 => tile::<S, L, VECTORS, 4>(simd, place, b, y, onto),
-                    5 => tile::<S, L, VECTORS, 5>(simd, place, b, y, onto),
-                    6 => tile::<S, L, VECTORS, 6>(simd, place, b, y, onto),
-                    7 => tile::<S, L, VECTORS, 7>(simd, place, b, y, onto),
-                    8 => tile::<S, L, VECTORS, 8>(simd, place, b, y, onto),
-                    9 => tile::<S, L, VECTORS, 9>(simd, place, b, y, onto),
-                    10 => tile::<S, L, VECTORS, 10>(simd, place, b, y, onto),
-                    11 => tile::<S, L, VECTORS, 11>(simd, place, b, y, onto),
-                    _ => tile::<S, L, VECTORS, 12>(simd, place, b, y, onto),
-                }
-            }
-        }
-    }
-}
-
-/// `HEIGHT` rows of 16 columns in registers; `b` [depth, 16].
+/// Writes rows of a strip to its columns of the result, from a first one on, and adds the residual.
 #[inline(always)]
-fn tile<S: Simd, L: Left, const VECTORS: usize, const HEIGHT: usize>(
-    simd: S,
-    (a, row, first): (L, usize, usize),
-    b: &[f32],
-    y: &mut [f32],
-    onto: bool,
-) {
-    let b: &[S::f32s] = bytemuck::cast_slice(b);
-    let b = b.as_chunks::<VECTORS>().0;
-    let y: &mut [S::f32s] = bytemuck::cast_slice_mut(y);
-    let mut sums = [[simd.splat_f32s(0.0); VECTORS]; HEIGHT];
-    if onto {
-        for (sums, y) in sums.iter_mut().zip(y.as_chunks::<VECTORS>().0) {
-            *sums = *y;
-        }
-    }
-    let at = a.tile::<HEIGHT>(row, first, b.len());
-    for (k, b) in b.iter().enumerate() {
-        let a = at(k);
-        for row in 0..HEIGHT {
-            let a = simd.splat_f32s(a[row]);
-            for vector in 0..VECTORS {
-                sums[row][vector] = simd.mul_add_f32s(a, b[vector], sums[row][vector]);
+fn store(strip: &[f32], [first, width]: [usize; 2], y: &mut [f32], n: usize, residual: Option<&[f32]>) {
+    let columns = width.min(n - first);
+    for (row, strip) in strip.chunks_exact(width).enumerate() {
+        let (strips, strip_rest) = strip[..columns].as_chunks::<PANEL>();
+        let (ys, y_rest) = y[row * n + first..][..columns].as_chunks_mut::<PANEL>();
+        match residual {
+            Some(residual) => {
+                let (residuals, residual_rest) = residual[row * n + first..][..columns].as_chunks::<PANEL>();
+                ys.iter_mut().zip(strips).zip(residuals).for_each(|((y, s), r)| *y = std::array::from_fn(|lane| s[lane] + r[lane]));
+                y_rest.iter_mut().zip(strip_rest).zip(residual_rest).for_each(|((y, s), r)| *y = s + r);
+            }
+            None => {
+                ys.copy_from_slice(strips);
+                y_rest.copy_from_slice(strip_rest);
             }
         }
     }
-    for (sums, y) in sums.iter().zip(y.as_chunks_mut::<VECTORS>().0) {
-        *y = *sums;
+}
+
+/// A strip of one panel or of two: the panels, and those that come after them.
+fn make_strip<T: Tail>(a: Tiles<'_>, (b, ahead): (&[f32], &[f32]), strip: &mut [f32], tail: T) {
+    let panel = a.k * PANEL;
+    if b.len() == panel {
+        with_simd(Strip { a, b: [b], ahead: [ahead], strip, onto: false, tail });
+    } else {
+        let [(b, second), (ahead, ahead_second)] = [b, ahead].map(|panels| panels.split_at(panel.min(panels.len())));
+        with_simd(Strip { a, b: [b, second], ahead: [ahead, ahead_second], strip, onto: false, tail });
     }
 }

@@ -230,6 +230,20 @@ pub fn prefetch_line<T>(x: &[T], at: usize) {
     let _ = (x, at);
 }
 
+/// Asks for the cache line of an element, if there is one, to be nearer than memory but not in L1: what is needed only after more
+/// than an L1 holds.
+#[inline(always)]
+pub(super) fn prefetch_line_far<T>(x: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(element) = x.get(at) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program sees, the address is of an element, and SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(element).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (x, at);
+}
+
 /// Asks for all of `x`.
 pub fn prefetch_read(x: &[u32]) {
     #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,303 @@
+//! Products of rows with one panel of 16 columns or two abreast, by tiles in registers: what products with packed weights and
+//! attention are made of. What was tried, and what it reached, stands in [`super::gemm_panels`].
+
+use std::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use super::gemm_panels::PANEL;
+use super::native::{prefetch_line_far, with_simd};
+
+/// Rows of k that a tile takes at a time: 24 KiB of a panel.
+const K_SLICE: usize = 384;
+/// Rows of k after which a tile asks for some more of what its end touches.
+const ASK_EVERY: usize = 128;
+/// Rows of the tile that are asked for then.
+const ROWS_ASKED: usize = 5;
+/// The most rows of a tile.
+pub(super) const MAX_TILE: usize = 13;
+/// The most panels abreast.
+pub(super) const MAX_ABREAST: usize = 2;
+
+/// Panels that are best taken abreast: two where a vector is a panel's row, so that an element of the left operand that is loaded and
+/// repeated serves two multiply-adds; shorter vectors make two of a panel's row anyway.
+pub(super) fn abreast() -> usize {
+    struct Panels;
+    impl WithSimd for Panels {
+        type Output = usize;
+        fn with_simd<S: Simd>(self, _: S) -> usize {
+            if S::F32_LANES == PANEL { MAX_ABREAST } else { 1 }
+        }
+    }
+    with_simd(Panels)
+}
+
+/// Rows of a tile: as many as there are registers for, beside the panels' row and one element.
+const fn tile_rows<S: Simd>() -> usize {
+    match (S::F32_LANES, S::REGISTER_COUNT) {
+        (PANEL, _) => MAX_TILE,
+        (8, _) => 6,
+        (4, 32..) => 6,
+        _ => 2,
+    }
+}
+
+/// Tiles of equal heights, as far as that goes: first row and height of each.
+fn tiles(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = rows.div_ceil(most);
+    (0..count).map(move |tile| (tile * rows / count, (tile + 1) * rows / count - tile * rows / count))
+}
+
+/// Puts rows of `k` elements in the order of [`Tiles`].
+pub(super) fn pack_tiles(a: &[f32], k: usize, packed: &mut [f32]) {
+    with_simd(Pack { a, k, packed });
+}
+
+struct Pack<'a> {
+    a: &'a [f32],
+    k: usize,
+    packed: &'a mut [f32],
+}
+
+impl WithSimd for Pack<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let k = self.k;
+        for (first, height) in tiles(self.a.len() / k, tile_rows::<S>()) {
+            let (a, to) = (&self.a[first * k..][..height * k], &mut self.packed[first * k..][..height * k]);
+            for row in (0..height / 4 * 4).step_by(4) {
+                pack_rows::<4>(std::array::from_fn(|index| &a[(row + index) * k..][..k]), &mut to[row..], height);
+            }
+            for row in height / 4 * 4..height {
+                pack_rows::<1>([&a[row * k..][..k]], &mut to[row..], height);
+            }
+        }
+    }
+}
+
+/// Some rows of a tile: squares of them, which the compiler turns in registers.
+#[inline(always)]
+fn pack_rows<const ROWS: usize>(rows: [&[f32]; ROWS], to: &mut [f32], height: usize) {
+    const STEP: usize = 4;
+    let k = rows[0].len();
+    let squares = rows.map(|row| row.as_chunks::<STEP>().0);
+    for (index, to) in to.chunks_mut(STEP * height).enumerate().take(k / STEP) {
+        let square: [[f32; STEP]; ROWS] = std::array::from_fn(|row| squares[row][index]);
+        for k in 0..STEP {
+            let to: &mut [f32; ROWS] = to[k * height..].first_chunk_mut().expect("invariant: a tile holds its rows");
+            *to = std::array::from_fn(|row| square[row][k]);
+        }
+    }
+    for k in k / STEP * STEP..k {
+        to[k * height..].iter_mut().zip(rows).for_each(|(to, row)| *to = row[k]);
+    }
+}
+
+/// The left operand of a strip: element (row, k).
+pub(super) trait Left: Copy {
+    /// Hands out a tile's part k by k: from its first row and a first k on, so many rows of k. What is handed out is in memory still,
+    /// from where one instruction takes an element and repeats it.
+    fn each<const HEIGHT: usize>(&self, place: [usize; 2], depth: usize, f: impl FnMut(usize, [&f32; HEIGHT]));
+}
+
+/// Rows in tiles as [`pack_tiles`] makes them: of each the elements of one k side by side.
+#[derive(Clone, Copy)]
+pub(super) struct Tiles<'a> {
+    pub data: &'a [f32],
+    pub k: usize,
+}
+
+impl Left for Tiles<'_> {
+    #[inline(always)]
+    fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
+        let tile = self.data[row * self.k + first * HEIGHT..][..depth * HEIGHT].as_chunks::<HEIGHT>().0;
+        tile.iter().enumerate().for_each(
+            #[inline(always)]
+            |(k, a)| f(k, a.each_ref()),
+        );
+    }
+}
+
+/// Rows of k side by side, so many elements apart.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub data: &'a [f32],
+    pub apart: usize,
+}
+
+impl Left for Rows<'_> {
+    #[inline(always)]
+    fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
+        const BLOCK: usize = 16;
+        // By way of blocks of known size: the addresses of so many rows do not fit the registers.
+        let mut block = [[0.0; BLOCK]; HEIGHT];
+        for from in (0..depth).step_by(BLOCK) {
+            let count = BLOCK.min(depth - from);
+            for (index, block) in block.iter_mut().enumerate() {
+                let row = &self.data[(row + index) * self.apart + first + from..][..count];
+                match row.first_chunk() {
+                    Some(row) => *block = *row,
+                    None => block[..count].copy_from_slice(row),
+                }
+            }
+            for k in 0..count {
+                f(from + k, std::array::from_fn(|row| &block[row][k]));
+            }
+        }
+    }
+}
+
+/// Columns: the elements of one k side by side, so many elements from one k to the next.
+#[derive(Clone, Copy)]
+pub(super) struct Columns<'a> {
+    pub data: &'a [f32],
+    pub apart: usize,
+}
+
+impl Left for Columns<'_> {
+    #[inline(always)]
+    fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
+        let columns = &self.data[first * self.apart + row..];
+        for k in 0..depth {
+            let column: &[f32; HEIGHT] = columns[k * self.apart..].first_chunk().expect("invariant: the operand holds its last tile");
+            f(k, column.each_ref());
+        }
+    }
+}
+
+/// What becomes of the tiles of a strip.
+pub(super) trait Tail {
+    /// Asks for a part of what the end of a tile touches: its first row, and rows of it.
+    fn ask(&self, first: usize, rows: Range<usize>);
+    /// Ends a tile, all sums of which are there.
+    fn end(&mut self, first: usize, tile: &mut [f32]);
+}
+
+/// The sums are what is wanted.
+impl Tail for () {
+    #[inline(always)]
+    fn ask(&self, _: usize, _: Range<usize>) {}
+
+    #[inline(always)]
+    fn end(&mut self, _: usize, _: &mut [f32]) {}
+}
+
+/// The product with panels abreast, `[rows, k]·[k, 16·PANELS]`, written or added to what is there.
+pub(super) struct Strip<'a, L: Left, T: Tail, const PANELS: usize> {
+    pub a: L,
+    pub b: [&'a [f32]; PANELS],
+    /// What is read as panels next, as long as these or shorter.
+    pub ahead: [&'a [f32]; PANELS],
+    pub strip: &'a mut [f32],
+    pub onto: bool,
+    pub tail: T,
+}
+
+impl<'a, L: Left> Strip<'a, L, (), 1> {
+    /// With one panel, and nothing after it.
+    pub fn of_one(a: L, b: &'a [f32], strip: &'a mut [f32], onto: bool) -> Self {
+        Self { a, b: [b], ahead: [&[]], strip, onto, tail: () }
+    }
+}
+
+impl<L: Left, T: Tail, const PANELS: usize> WithSimd for Strip<'_, L, T, PANELS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        match S::F32_LANES {
+            16 => self.make::<S, 1>(simd),
+            8 => self.make::<S, 2>(simd),
+            4 => self.make::<S, 4>(simd),
+            _ => self.make::<S, 16>(simd),
+        }
+    }
+}
+
+impl<L: Left, T: Tail, const PANELS: usize> Strip<'_, L, T, PANELS> {
+    /// Slices of k one after another, all tiles over each.
+    #[inline(always)]
+    fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
+        let all = self.b[0].len() / PANEL;
+        let rows = self.strip.len() / (PANELS * PANEL);
+        let count = rows.div_ceil(tile_rows::<S>());
+        for from in (0..all).step_by(K_SLICE) {
+            let depth = K_SLICE.min(all - from);
+            let b = self.b.map(|b| &b[from * PANEL..][..depth * PANEL]);
+            let onto = self.onto || from > 0;
+            let is_last = from + depth == all;
+            for (index, (first, height)) in tiles(rows, tile_rows::<S>()).enumerate() {
+                // Every tile asks for its share of the same slice of the panels ahead.
+                let [start, end] = [index, index + 1].map(|tile| (from + tile * depth / count) * PANEL);
+                let ahead = self.ahead.map(|ahead| ahead.get(start..end).unwrap_or_default());
+                let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
+                let place = (self.a, first, from);
+                let tail = is_last.then_some(&self.tail);
+                match height {
+                    1 => tile::<S, L, T, PANELS, VECTORS, 1>(simd, place, (b, ahead), y, (onto, tail)),
+                    2 => tile::<S, L, T, PANELS, VECTORS, 2>(simd, place, (b, ahead), y, (onto, tail)),
+                    3 => tile::<S, L, T, PANELS, VECTORS, 3>(simd, place, (b, ahead), y, (onto, tail)),
+                    4 => tile::<S, L, T, PANELS, VECTORS, 4>(simd, place, (b, ahead), y, (onto, tail)),
+                    5 => tile::<S, L, T, PANELS, VECTORS, 5>(simd, place, (b, ahead), y, (onto, tail)),
+                    6 => tile::<S, L, T, PANELS, VECTORS, 6>(simd, place, (b, ahead), y, (onto, tail)),
+                    7 => tile::<S, L, T, PANELS, VECTORS, 7>(simd, place, (b, ahead), y, (onto, tail)),
+                    8 => tile::<S, L, T, PANELS, VECTORS, 8>(simd, place, (b, ahead), y, (onto, tail)),
+                    9 => tile::<S, L, T, PANELS, VECTORS, 9>(simd, place, (b, ahead), y, (onto, tail)),
+                    10 => tile::<S, L, T, PANELS, VECTORS, 10>(simd, place, (b, ahead), y, (onto, tail)),
+                    11 => tile::<S, L, T, PANELS, VECTORS, 11>(simd, place, (b, ahead), y, (onto, tail)),
+                    12 => tile::<S, L, T, PANELS, VECTORS, 12>(simd, place, (b, ahead), y, (onto, tail)),
+                    _ => tile::<S, L, T, PANELS, VECTORS, MAX_TILE>(simd, place, (b, ahead), y, (onto, tail)),
+                }
+                if is_last {
+                    self.tail.end(first, y);
+                }
+            }
+        }
+    }
+}
+
+/// `HEIGHT` rows of 16·PANELS columns in registers; `b` [depth, 16] each.
+#[inline(always)]
+fn tile<S: Simd, L: Left, T: Tail, const PANELS: usize, const VECTORS: usize, const HEIGHT: usize>(
+    simd: S,
+    (a, row, first): (L, usize, usize),
+    (b, ahead): ([&[f32]; PANELS], [&[f32]; PANELS]),
+    y: &mut [f32],
+    (onto, tail): (bool, Option<&T>),
+) {
+    let depth = b[0].len() / PANEL;
+    let b: [&[[S::f32s; VECTORS]]; PANELS] = b.map(|b| &bytemuck::cast_slice::<_, S::f32s>(b).as_chunks::<VECTORS>().0[..depth]);
+    let y = bytemuck::cast_slice_mut::<_, S::f32s>(y).as_chunks_mut::<VECTORS>().0.as_chunks_mut::<PANELS>().0;
+    // Of a height that the compiler knows: else the sums would be in memory.
+    let y: &mut [_; HEIGHT] = y.first_chunk_mut().expect("invariant: a tile is of its height");
+    let mut sums = if onto { *y } else { [[[simd.splat_f32s(0.0); VECTORS]; PANELS]; HEIGHT] };
+    for from in (0..depth).step_by(ASK_EVERY) {
+        if let Some(tail) = tail {
+            let asked = from / ASK_EVERY * ROWS_ASKED;
+            tail.ask(row, asked.min(HEIGHT)..(asked + ROWS_ASKED).min(HEIGHT));
+        }
+        let depth = ASK_EVERY.min(depth - from);
+        let b = b.map(|b| &b[from..][..depth]);
+        let ahead = ahead.map(|ahead| ahead.get(from * PANEL..).unwrap_or_default());
+        a.each::<HEIGHT>(
+            [row, first + from],
+            depth,
+            #[inline(always)]
+            |k, a| {
+                ahead.iter().for_each(|ahead| prefetch_line_far(ahead, k * PANEL));
+                let b: [[S::f32s; VECTORS]; PANELS] = std::array::from_fn(|panel| b[panel][k]);
+                for row in 0..HEIGHT {
+                    let a = simd.splat_f32s(*a[row]);
+                    for panel in 0..PANELS {
+                        for vector in 0..VECTORS {
+                            sums[row][panel][vector] = simd.mul_add_f32s(a, b[panel][vector], sums[row][panel][vector]);
+                        }
+                    }
+                }
+            },
+        );
+    }
+    *y = sums;
+}
