@@ -1,6 +1,7 @@
 //! A twin that learns while it controls, from nothing, on Pendulum-v1.
 
 use tectum::{Device, Result};
+use tectum_models::body::rig::{Rig, RigParameters};
 use tectum_models::body::{Body, Start, body};
 use tectum_models::brain::Brain;
 use tectum_models::brain::mppi::{Model, Mppi, MppiParameters, Online};
@@ -26,7 +27,7 @@ fn parameters() -> MppiParameters {
 
 fn beginner(settings: OnlineSettings, recipe: TwinRecipe, parameters: &MppiParameters, seed: u64) -> Mppi {
     let twin = Twin::untrained(&layout(), &recipe.hidden).expect("widths above 0");
-    let online = Online { settings, recipe, base: Transitions::default().into() };
+    let online = Online { settings, recipe };
     Mppi::online(twin, online, parameters, &cpu(), seed).expect("it compiles")
 }
 
@@ -103,6 +104,39 @@ fn a_thousand_steps_of_the_body_teach_it_to_within_10_of_the_optimum() {
     assert!((-0.5..=10.0).contains(&(OPTIMUM - found)), "mean return {found}, regret {}", OPTIMUM - found);
 }
 
+/// A twin of the rig as it was identified meets rigs whose poles are 30 % shorter and 20 % longer.
+#[test]
+fn on_a_rig_that_differs_it_learns_what_a_fixed_twin_cannot() {
+    let mut nominal = body("rig", None).expect("known");
+    let parameters = MppiParameters::for_body("rig").expect("known");
+    let layout = TwinLayout::of(nominal.spec(), parameters.previous_action).expect("one action");
+    let known = Transitions::simulate(nominal.as_mut(), &layout, 30_000, 1);
+    let (twin, _) = train(&layout, &known, &TwinRecipe::default(), &cpu(), 1, |_, _| ()).expect("it learns");
+    let recipe = TwinRecipe { steps: 300, batch: 128, learning_rate: 2e-3, ..TwinRecipe::default() };
+    let settings = OnlineSettings { warm_up: 0, every: 25, kept: 2000, is_beside: false };
+    for scale in [0.7, 1.2] {
+        let mut rig = RigParameters::default();
+        rig.dynamics.length_m *= scale;
+        // The share of a minute that begins upright.
+        let upright = |mut brain: Mppi| {
+            let mut plant = Rig::new(rig, Start::Hanging).expect("a rig");
+            plant.reset(2);
+            let (mut seen, mut action, mut upright) = ([0.0; 4], [0.0], 0);
+            for _ in 0..1500 {
+                plant.observe(&mut seen);
+                brain.tick(&seen, &mut action).expect("it runs");
+                upright += u32::from(plant.step(&action).reward > 0.0);
+            }
+            f64::from(upright) / 1500.0
+        };
+        let fixed = upright(Mppi::new(Model::Twin(twin.clone()), &parameters, &cpu(), 2).expect("it compiles"));
+        let online = Online { settings, recipe: recipe.clone() };
+        let learning = upright(Mppi::online(twin.clone(), online, &parameters, &cpu(), 2).expect("it compiles"));
+        eprintln!("learning: pole of {scale} of the length upright for {fixed:.3} of a minute with a fixed twin, {learning:.3} with one that learns");
+        assert!(learning > 0.8 && learning > fixed + 0.3, "{scale}: {learning} after {fixed}");
+    }
+}
+
 #[test]
 fn it_goes_on_from_a_snapshot_as_if_nothing_had_been() {
     let parameters = MppiParameters { samples: 128, ..parameters() };
@@ -138,7 +172,7 @@ fn weights_that_foretell_no_better_are_refused() {
     let settings = OnlineSettings { warm_up: 0, ..SETTINGS };
     // At a rate of 1 a few steps undo what was learned.
     let spoiling = TwinRecipe { steps: 20, learning_rate: 1.0, ..recipe() };
-    let online = Online { settings, recipe: spoiling, base: base.into() };
+    let online = Online { settings, recipe: spoiling };
     let mut brain = Mppi::online(twin.clone(), online, &MppiParameters { samples: 128, ..parameters() }, &cpu(), 3).expect("it compiles");
     plant.reset(3);
     steps(plant.as_mut(), &mut brain, 60);
@@ -176,7 +210,7 @@ fn settings_that_none_can_have_are_named() {
         ("warm_up is 1001", OnlineSettings { warm_up: 1001, ..SETTINGS }),
     ] {
         let twin = Twin::untrained(&layout(), &[8]).expect("a width above 0");
-        let online = Online { settings, recipe: recipe(), base: Transitions::default().into() };
+        let online = Online { settings, recipe: recipe() };
         let error = Mppi::online(twin, online, &parameters(), &cpu(), 1).err().expect(needle);
         assert!(error.to_string().contains(needle), "{error}");
     }

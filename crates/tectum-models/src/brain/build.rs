@@ -63,18 +63,18 @@ pub fn build_brain(
             parameters.check(&layout)?;
             let seed = scenario.run.seed;
             let Some(online) = spec.twin.online else {
-                let (twin, _) = learn(scenario, spec, &layout, recording, progress)?;
+                let twin = learn(scenario, spec, &layout, recording, progress)?;
                 return Ok(Box::new(Mppi::new(Model::Twin(twin), &parameters, device, seed)?));
             };
             let (settings, recipe) = learning_on(spec, online, scenario.run.clock);
             // Checked before anything is trained.
             settings.check()?;
-            let (twin, base) = if online.begins_with_nothing() {
-                (Twin::untrained(&layout, &recipe.hidden)?, Transitions::default())
+            let twin = if online.begins_with_nothing() {
+                Twin::untrained(&layout, &recipe.hidden)?
             } else {
                 learn(scenario, spec, &layout, recording, progress)?
             };
-            Ok(Box::new(Mppi::online(twin, Online { settings, recipe, base: base.into() }, &parameters, device, seed)?))
+            Ok(Box::new(Mppi::online(twin, Online { settings, recipe }, &parameters, device, seed)?))
         }
     }
 }
@@ -139,7 +139,7 @@ fn learn(
     layout: &TwinLayout,
     recording: Option<RigRecording>,
     progress: &mut dyn FnMut(BuildProgress),
-) -> Result<(Twin, Transitions)> {
+) -> Result<Twin> {
     let recipe = twin_recipe(spec);
     let transitions = match recording {
         Some(_) if scenario.body.name != "rig" => {
@@ -156,10 +156,11 @@ fn learn(
     let (twin, _) = train(layout, &transitions, &recipe, &cpu, scenario.run.seed, |done, _| {
         progress(BuildProgress { stage: "training", done: done as u64, total });
     })?;
-    Ok((twin, transitions))
+    Ok(twin)
 }
 
-/// How a twin learns on: small batches and few steps, for a round is to end before the next begins.
+/// How a twin learns on: small batches and few steps, for a round is to end before the next begins, and a lower rate where a twin is there
+/// to spoil.
 fn learning_on(spec: &MppiSpec, online: OnlineSpec, clock: ClockKind) -> (OnlineSettings, TwinRecipe) {
     let settings = OnlineSettings {
         warm_up: online.warm_up.unwrap_or(0),
@@ -167,7 +168,10 @@ fn learning_on(spec: &MppiSpec, online: OnlineSpec, clock: ClockKind) -> (Online
         kept: online.kept.unwrap_or(10_000),
         is_beside: clock == ClockKind::Real,
     };
-    let recipe = TwinRecipe { steps: online.steps.unwrap_or(500), batch: spec.twin.batch.unwrap_or(128), ..twin_recipe(spec) };
+    let mut recipe = TwinRecipe { steps: online.steps.unwrap_or(500), batch: spec.twin.batch.unwrap_or(128), ..twin_recipe(spec) };
+    if !online.begins_with_nothing() && spec.twin.learning_rate.is_none() {
+        recipe.learning_rate *= 0.25;
+    }
     (settings, recipe)
 }
 

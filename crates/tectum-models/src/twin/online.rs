@@ -4,8 +4,8 @@
 //! it only tries: while the learner copies, transitions wait in a short queue, and weights come a tick later. So it neither trains nor
 //! allocates nor waits. Where a run is to repeat, under a clock that is not real, the tick that begins a round runs it instead.
 //!
-//! A round fits the network to all transitions that are kept but each tenth, and to what was simulated before the start. Its weights
-//! replace the present ones only if they foretell those tenths better.
+//! A round goes on from the present weights and fits them to all transitions that are kept but each tenth. What comes of it replaces them
+//! only if it foretells those tenths better.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -145,7 +145,6 @@ struct Task {
     layout: TwinLayout,
     network: Network,
     recipe: TwinRecipe,
-    base: Arc<Transitions>,
     device: Device,
 }
 
@@ -171,24 +170,17 @@ impl Task {
     fn fitted(&self, round: u64) -> Result<Option<Twin>> {
         let (features, channels) = (self.network.features(), self.network.channels());
         let data = lock(&self.shared.experience).data.clone();
-        let mut all = Transitions::clone(&self.base);
-        all.features.extend_from_slice(&data.features);
-        all.changes.extend_from_slice(&data.changes);
-        all.len += data.len;
-        let (mean, deviation) = all.change_statistics(channels);
-        let part = |base: &Transitions, copies: usize, is_held: bool| {
-            let (mut x, mut y) = (base.features.clone(), base.changes.clone());
+        let (mean, deviation) = data.change_statistics(channels);
+        let part = |is_held: bool| {
+            let (mut x, mut y) = (Vec::new(), Vec::new());
             let rows = data.features.chunks_exact(features).zip(data.changes.chunks_exact(channels)).enumerate();
-            let rows = rows.filter(|(row, _)| (row % HELD_OUT == HELD_OUT - 1) == is_held);
-            for (_, (features, changes)) in (0..copies).flat_map(|_| rows.clone()) {
+            for (_, (features, changes)) in rows.filter(|(row, _)| (row % HELD_OUT == HELD_OUT - 1) == is_held) {
                 x.extend_from_slice(features);
                 y.extend_from_slice(changes);
             }
             Samples { targets: targets(&y, &mean, &deviation), features: x, physics: None }
         };
-        // What the body did counts as much as what was simulated.
-        let copies = (self.base.len / data.len.max(1)).max(1);
-        let (seen, held_out) = (part(&self.base, copies, false), part(&Transitions::default(), 1, true));
+        let (seen, held_out) = (part(false), part(true));
         let seed = self.shared.seed.load(Ordering::Acquire);
         let present = lock(&self.shared.present).as_ref().map(|twin| twin.in_units(&mean, &deviation));
         let start = present.clone().unwrap_or_else(|| self.network.initial_weights(seed));
@@ -215,11 +207,11 @@ impl Task {
 }
 
 impl Learner {
-    /// A learner of a twin that is there, or that begins with nothing. `base` is learned from beside what the body does.
+    /// A learner of a twin that is there, or that begins with nothing.
     ///
     /// # Errors
     /// `Invalid` for settings that none can have; a thread that cannot be started.
-    pub fn new(twin: &Twin, is_trained: bool, base: Arc<Transitions>, recipe: &TwinRecipe, settings: OnlineSettings, seed: u64) -> Result<Self> {
+    pub fn new(twin: &Twin, is_trained: bool, recipe: &TwinRecipe, settings: OnlineSettings, seed: u64) -> Result<Self> {
         settings.check()?;
         let (layout, network) = (twin.layout.clone(), twin.network.clone());
         let room = |rows: usize| {
@@ -238,7 +230,7 @@ impl Learner {
         });
         let queue = room(QUEUE);
         let device = Device::open("cpu")?;
-        let task = Task { shared: shared.clone(), layout: layout.clone(), network, recipe: recipe.clone(), base, device };
+        let task = Task { shared: shared.clone(), layout: layout.clone(), network, recipe: recipe.clone(), device };
         let worker = if settings.is_beside {
             let thread = std::thread::Builder::new().name("tectum-learner".to_owned()).spawn(move || task.work());
             Worker::Beside(thread.map_err(|source| Error::io("a thread for the learner", source))?)

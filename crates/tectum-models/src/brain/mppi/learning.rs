@@ -1,14 +1,12 @@
 //! MPPI over a twin that learns on: what a tick hands to the learner and takes from it.
 
-use std::sync::Arc;
-
 use tectum::Result;
 
 use super::MppiParameters;
 use super::rollout::{CHANNEL_NUMBERS, DEVIATION, MEAN};
 use crate::body::ChannelKind;
 use crate::snapshot::{Array, Snapshot};
-use crate::twin::{Learner, LearningCounts, OnlineSettings, Transitions, Twin, TwinRecipe};
+use crate::twin::{Learner, LearningCounts, OnlineSettings, Twin, TwinRecipe};
 
 /// How a controller's twin learns on.
 #[derive(Debug, Clone)]
@@ -17,8 +15,6 @@ pub struct Online {
     pub settings: OnlineSettings,
     /// How each round fits; the shape of the network is the twin's.
     pub recipe: TwinRecipe,
-    /// Learned from beside what the body does; empty for a twin that begins with nothing.
-    pub base: Arc<Transitions>,
 }
 
 /// A twin that learns on, with what the last tick saw and did.
@@ -37,7 +33,7 @@ pub(super) struct Learning {
 impl Learning {
     pub(super) fn new(twin: &Twin, online: &Online, parameters: &MppiParameters, seed: u64) -> Result<Self> {
         let has_learned = online.settings.warm_up == 0;
-        let learner = Learner::new(twin, has_learned, online.base.clone(), &online.recipe, online.settings, seed)?;
+        let learner = Learner::new(twin, has_learned, &online.recipe, online.settings, seed)?;
         let before = vec![0.0; twin.layout.channels.len()];
         Ok(Self { learner, twin: twin.clone(), table: channel_table(twin, parameters), has_learned, before, actions: None })
     }

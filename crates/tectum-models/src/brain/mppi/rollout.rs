@@ -116,6 +116,43 @@ fn add_product(sum: &mut Lane, weight: f32, x: &Lane) {
     }
 }
 
+/// Neighbouring numbers; those beyond a layer's columns are of its padding or of the next layer, and what comes of them is not read.
+#[inline(always)]
+fn neighbours<const COUNT: usize>(numbers: &[f32], at: usize) -> [f32; COUNT] {
+    *numbers[at..].first_chunk().expect("invariant: every parameter is padded to 64 numbers, and the last is a bias")
+}
+
+macro_rules! columns {
+    ($name:ident, $count:literal: $($sum:ident $weight:ident)*) => {
+        /// A layer's sums, so many columns at a time. Each has a name of its own: an array of them would lie in memory.
+        #[inline(always)]
+        fn $name(x: &[Lane], weights: &[f32], bias: &[f32], columns: usize, y: &mut [Lane; MAX_WIDTH]) {
+            for j in (0..columns).step_by($count) {
+                let [$($weight),*] = neighbours::<$count>(bias, j);
+                $(let mut $sum = [$weight; LANES];)*
+                for (i, x) in x.iter().enumerate() {
+                    let [$($weight),*] = neighbours::<$count>(weights, i * columns + j);
+                    $(add_product(&mut $sum, $weight, x);)*
+                }
+                for (y, sum) in y[j..].iter_mut().zip([$($sum),*]) {
+                    *y = sum;
+                }
+            }
+        }
+    };
+}
+
+columns!(four_columns, 4: s0 w0 s1 w1 s2 w2 s3 w3);
+columns!(eight_columns, 8: s0 w0 s1 w1 s2 w2 s3 w3 s4 w4 s5 w5 s6 w6 s7 w7);
+
+/// Whether a block of samples fills one register, and there are 32 of them: then eight sums hide a multiply-add's latency, where four fill narrower ones.
+fn is_wide() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512f");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 /// What the native twin reads of its parameters.
 struct Rollout<'a> {
     samples: usize,
@@ -167,18 +204,28 @@ fn rollout(call: &NativeCall<'_>) {
     let products: usize = layers.iter().map(|layer| layer[2] * layer[3]).sum();
     // A control tick wakes no thread for what one handles in about a millisecond.
     let threads = call.threads_for(rollout.samples * rollout.horizon * products / PRODUCTS_PER_ELEMENT);
+    let is_wide = is_wide();
     for_each_chunk(&mut call.write::<f32>(4)[..rollout.samples], LANES, threads, |block, costs| {
-        simd(
-            #[inline(always)]
-            || costs.copy_from_slice(&rollout.block_costs(block * LANES)[..costs.len()]),
-        );
+        let first = block * LANES;
+        let found = if is_wide {
+            simd(
+                #[inline(always)]
+                || rollout.block_costs::<true>(first),
+            )
+        } else {
+            simd(
+                #[inline(always)]
+                || rollout.block_costs::<false>(first),
+            )
+        };
+        costs.copy_from_slice(&found[..costs.len()]);
     });
 }
 
 impl Rollout<'_> {
     /// Costs of the samples from `first` on; lanes beyond the last sample repeat it.
     #[inline(always)]
-    fn block_costs(&self, first: usize) -> Lane {
+    fn block_costs<const IS_WIDE: bool>(&self, first: usize) -> Lane {
         let mut state = [[0.0; LANES]; MAX_CHANNELS];
         for (state, observed) in state.iter_mut().zip(&self.observation[..self.channels]) {
             *state = [*observed; LANES];
@@ -189,7 +236,7 @@ impl Rollout<'_> {
         for t in 0..self.horizon {
             let now = self.actions(t + 1, first);
             self.features(&state, &before, &now, &mut x);
-            self.network(&mut x, &mut y);
+            self.network::<IS_WIDE>(&mut x, &mut y);
             self.advance(&mut state, &x, &mut cost, t);
             let [_, _, _, action_weight, rate_weight] = self.cost;
             for lane in 0..LANES {
@@ -248,27 +295,18 @@ impl Rollout<'_> {
         each(&mut x[place], |lane| self.applied(now[lane]) / half_range);
     }
 
-    /// Runs the layers in place, with `y` to work in: four columns at a time, so that their sums stay in registers, and the activations in
-    /// a loop of their own, for those need the registers themselves.
+    /// Runs the layers in place, with `y` to work in: some columns at a time, whose sums stay in registers, and the activations in a loop of
+    /// their own, for those need the registers themselves.
     #[inline(always)]
-    fn network(&self, x: &mut [Lane; MAX_WIDTH], y: &mut [Lane; MAX_WIDTH]) {
+    fn network<const IS_WIDE: bool>(&self, x: &mut [Lane; MAX_WIDTH], y: &mut [Lane; MAX_WIDTH]) {
         for (index, &[weight, bias, rows, columns]) in self.layers[..self.layer_count].iter().enumerate() {
-            let hidden = index + 1 < self.layer_count;
-            for j in (0..columns).step_by(4) {
-                let [b0, b1, b2, b3] = self.four(bias + j);
-                let (mut s0, mut s1, mut s2, mut s3) = ([b0; LANES], [b1; LANES], [b2; LANES], [b3; LANES]);
-                for (i, x) in x[..rows].iter().enumerate() {
-                    let [w0, w1, w2, w3] = self.four(weight + i * columns + j);
-                    add_product(&mut s0, w0, x);
-                    add_product(&mut s1, w1, x);
-                    add_product(&mut s2, w2, x);
-                    add_product(&mut s3, w3, x);
-                }
-                for (y, sum) in y[j..].iter_mut().zip([s0, s1, s2, s3]) {
-                    *y = sum;
-                }
+            let (weights, bias) = (&self.weights[weight..], &self.weights[bias..]);
+            if IS_WIDE {
+                eight_columns(&x[..rows], weights, bias, columns, y);
+            } else {
+                four_columns(&x[..rows], weights, bias, columns, y);
             }
-            if hidden {
+            if index + 1 < self.layer_count {
                 for (x, y) in x.iter_mut().zip(y.iter()).take(columns) {
                     each(x, |lane| math::tanh(y[lane]));
                 }
@@ -276,12 +314,6 @@ impl Rollout<'_> {
                 x[..columns].copy_from_slice(&y[..columns]);
             }
         }
-    }
-
-    /// Four neighbouring weights; those beyond a layer's columns are of its padding.
-    #[inline(always)]
-    fn four(&self, at: usize) -> [f32; 4] {
-        *self.weights[at..].first_chunk().expect("invariant: every parameter is padded to 64 numbers")
     }
 
     #[inline(always)]
