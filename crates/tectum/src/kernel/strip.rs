@@ -142,6 +142,7 @@ impl Left for Rows<'_> {
                     None => block[..count].copy_from_slice(row),
                 }
             }
+            #[allow(clippy::needless_range_loop, reason = "k is a column of the block, not a row")]
             for k in 0..count {
                 f(from + k, std::array::from_fn(|row| &block[row][k]));
             }
