@@ -47,17 +47,19 @@ fn pendulum(call: &NativeCall<'_>) {
             || {
                 let (mut angle, mut speed, mut cost): (Lane, Lane, Lane) = ([observation[0]; LANES], [observation[1]; LANES], [0.0; LANES]);
                 for row in u[samples..].chunks_exact(samples).take(horizon) {
-                    let torques = &row[block * LANES..][..costs.len()];
-                    for (lane, torque) in torques.iter().enumerate() {
-                        cost[lane] += pendulum_cost(angle[lane], speed[lane], *torque);
-                        speed[lane] = (speed[lane] + (15.0 * math::sin_near(angle[lane]) + 3.0 * torque) * 0.05).clamp(-8.0, 8.0);
+                    // Of a length that the compiler knows: else the lanes would be taken one by one.
+                    let torques: &Lane = row[block * LANES..].first_chunk().expect("invariant: samples come in whole blocks");
+                    for lane in 0..LANES {
+                        cost[lane] += pendulum_cost(angle[lane], speed[lane], torques[lane]);
+                        speed[lane] = (speed[lane] + (15.0 * math::sin_near(angle[lane]) + 3.0 * torques[lane]) * 0.05).clamp(-8.0, 8.0);
                         angle[lane] += speed[lane] * 0.05;
                     }
                 }
-                for (lane, total) in costs.iter_mut().enumerate() {
+                let costs: &mut Lane = costs.first_chunk_mut().expect("invariant: samples come in whole blocks");
+                for lane in 0..LANES {
                     let energy = speed[lane] * speed[lane] / 30.0 + math::cos_near(angle[lane]) - 1.0;
                     let cost = cost[lane] + terminal * pendulum_cost(angle[lane], speed[lane], 0.0) + energy_weight * energy * energy;
-                    *total = if cost.is_finite() { cost.min(MAX_COST) } else { MAX_COST };
+                    costs[lane] = if cost.is_finite() { cost.min(MAX_COST) } else { MAX_COST };
                 }
             },
         );
