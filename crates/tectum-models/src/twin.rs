@@ -5,7 +5,7 @@
 //!
 //! Input: the linear channels over their scales, sine and cosine of the angles, the previous action where the body has a
 //! delay, and the action. Output: the change of each channel, less its mean, over its deviation. The network is a dense
-//! tanh graph, trained with AdamW at start-up on simulated or recorded transitions.
+//! tanh graph, trained with AdamW at start-up on simulated or recorded transitions, and on from there by a [`Learner`] where one is asked for.
 
 mod ensemble;
 mod file;
