@@ -185,13 +185,14 @@ impl Task {
         let present = lock(&self.shared.present).as_ref().map(|twin| twin.in_units(&mean, &deviation));
         let start = present.clone().unwrap_or_else(|| self.network.initial_weights(seed));
         let (weights, report) = fit(&self.network, &self.recipe, &start, [&seen, &held_out], &self.device, seed.wrapping_add(round), |_, _| ())?;
-        if let Some(present) = present {
-            let loss = held_out_loss(&self.network, &self.recipe, &held_out, &self.device, &present)?;
-            if report.held_out_loss >= loss {
-                return Ok(None);
-            }
-        }
-        Ok(Some(Twin { layout: self.layout.clone(), network: self.network.clone(), weights, change_mean: mean, change_deviation: deviation }))
+        let bar = match present {
+            Some(present) => held_out_loss(&self.network, &self.recipe, &held_out, &self.device, &present)?,
+            None => f32::INFINITY,
+        };
+        // Not below the bar is a loss that is not a number, too.
+        let is_better = report.held_out_loss < bar;
+        let (layout, network) = (self.layout.clone(), self.network.clone());
+        Ok(is_better.then_some(Twin { layout, network, weights, change_mean: mean, change_deviation: deviation }))
     }
 
     /// Rounds as they are asked for, until the learner is dropped.

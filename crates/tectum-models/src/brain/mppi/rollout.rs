@@ -145,7 +145,8 @@ macro_rules! columns {
 columns!(four_columns, 4: s0 w0 s1 w1 s2 w2 s3 w3);
 columns!(eight_columns, 8: s0 w0 s1 w1 s2 w2 s3 w3 s4 w4 s5 w5 s6 w6 s7 w7);
 
-/// Whether a block of samples fills one register, and there are 32 of them: then eight sums hide a multiply-add's latency, where four fill narrower ones.
+/// Whether a block of samples fills one register, and there are 32 of them: then eight sums hide a multiply-add's latency, where four
+/// fill narrower ones.
 fn is_wide() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("avx512f");

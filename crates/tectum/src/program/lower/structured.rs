@@ -4,7 +4,7 @@
 //! back at the bottom of a loop; a branch out of the innermost loop to what follows it. A jump that is none of these, as into
 //! the middle of something, makes the whole program go through [`super::dispatch`].
 //!
-//! A loop is left at its top alone, by the variable that says whether there is more of it. Mesa's llvmpipe (22.3) gives a lane
+//! A loop is left at its top alone, but by a lane that faulted, by the variable that says whether there is more of it. Mesa's llvmpipe (22.3) gives a lane
 //! that left in the middle what the lanes beside it went on to compute: it masks what comes around to the top, and nothing else.
 
 use std::collections::HashMap;
