@@ -18,6 +18,10 @@ struct Tally {
     running: String,
     /// Tests and targets that failed.
     failures: Vec<String>,
+    /// What panics said, of which an expected one is seldom a line.
+    panics: Vec<String>,
+    /// The line before told of a panic.
+    is_told: bool,
 }
 
 /// Runs every step; the last line printed is the count.
@@ -30,6 +34,9 @@ pub fn run(root: &Path) -> Result<(), String> {
     gpu_kit::run(root)?;
     println!();
     tally.cases.iter().chain(&tally.skipped).for_each(|line| println!("{line}"));
+    if tally.failed > 0 || !tests {
+        tally.panics.iter().for_each(|panic| println!("{panic}"));
+    }
     tally.failures.iter().for_each(|failure| println!("failed: {failure}"));
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped.len());
     if tests && tally.failed == 0 { Ok(()) } else { Err("tests failed".to_owned()) }
@@ -114,6 +121,11 @@ impl Tally {
         if let Some(running) = line.trim_start().strip_prefix("Running ") {
             self.running = running.to_owned();
         }
+        let panics = line.starts_with("thread '") && line.contains(" panicked at ");
+        if panics || self.is_told {
+            self.panics.push(line.to_owned());
+        }
+        self.is_told = panics;
         if line.starts_with("test ") && line.ends_with("FAILED") {
             self.failures.push(line.to_owned());
         }
@@ -142,12 +154,15 @@ mod tests {
             "test fine ... ok",
             "test result: ok. 1 passed; 0 failed; 0 ignored",
             "     Running tests/b.rs (target/release/deps/b-2)",
+            "thread 'broken' (7) panicked at src/b.rs:3:5:",
+            "1 is not 2",
             "test broken ... FAILED",
             "skipped: no cuda:0",
             "test result: FAILED. 3 passed; 1 failed; 0 ignored",
         ];
         lines.iter().for_each(|line| tally.count(line));
         assert_eq!((tally.passed, tally.failed, tally.skipped.len()), (4, 1, 1));
+        assert_eq!(tally.panics, ["thread 'broken' (7) panicked at src/b.rs:3:5:", "1 is not 2"]);
         assert_eq!(tally.failures, ["test broken ... FAILED", "a test of tests/b.rs (target/release/deps/b-2)"]);
     }
 }

@@ -1,7 +1,9 @@
-//! `tectum check`: a program checked and shown, the field brain held against its reference, or caches of fewer bits against float64.
+//! `tectum check`: a program checked and shown, the field brain held against its reference, caches of fewer bits against float64, or the rig's
+//! regulators against rigs that differ.
 
 mod cache;
 mod field;
+mod rig;
 
 use std::path::PathBuf;
 
@@ -12,11 +14,12 @@ use tectum::{Error, Result};
 use crate::table::print;
 
 /// Checks a lane-level program and shows it as it is understood; mistakes come with their lines. Or holds the field brain against
-/// float64, and lists what each of its passes moves and takes. Or says what each format of keys and values costs an encoder for a text.
+/// float64, and lists what each of its passes moves and takes. Or says what each format of keys and values costs an encoder for a text. Or counts
+/// the rigs, of many that differ, that the regulators keep upright.
 #[derive(Args)]
 pub struct CheckArgs {
-    /// A program in its text form, or the word field or cache.
-    #[arg(value_name = "FILE.atlas|field|cache")]
+    /// A program in its text form, or the word field, cache or rig.
+    #[arg(value_name = "FILE.atlas|field|cache|rig")]
     thing: PathBuf,
     /// The folder of an encoder whose keys and values are kept; after the word cache.
     #[arg(requires = "text")]
@@ -40,7 +43,11 @@ pub fn check(args: &CheckArgs) -> Result<()> {
         (false, Some(model), _) => return Err(Error::invalid(format!("{}: a folder is only for check cache", model.display()))),
         _ => {}
     }
-    if args.thing.as_os_str() == "field" { field::check_field(&args.field) } else { check_program(args) }
+    match args.thing.to_str() {
+        Some("field") => field::check_field(&args.field),
+        Some("rig") => rig::check_rig(args.field.seeds.unwrap_or(100), args.field.json),
+        _ => check_program(args),
+    }
 }
 
 fn check_program(args: &CheckArgs) -> Result<()> {

@@ -46,10 +46,10 @@ pub struct RunArgs {
     /// What time is: the machine's clock, or as fast as it goes with every deadline met.
     #[arg(long)]
     clock: Option<ClockArg>,
-    /// Another brain: mppi, lqr or zero.
+    /// Another brain: mppi, lqr, adaptive, zero or field.
     #[arg(long)]
     brain: Option<String>,
-    /// Another body: rig, pendulum or cart_pole.
+    /// Another body: rig, pendulum, cart_pole, acrobot or seeker.
     #[arg(long)]
     body: Option<String>,
     /// A recording of the rig to train the twin on.

@@ -27,6 +27,7 @@ mod controller;
 mod injection;
 mod metrics;
 mod report;
+mod trials;
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -43,6 +44,7 @@ use crate::snapshot::{Array, Snapshot};
 pub use injection::{Fault, FaultKind};
 pub use metrics::{LATENCY_BINS, LatencyHistogram, Metrics, TransfersPerTick, UPRIGHT_RAD};
 pub use report::{End, Outcome, Progress, Sink, TickRecord, Timing};
+pub use trials::{Conditions, TRIAL_S, Tally, Trial, WANTED_RUN_S, WANTED_SHARE, rig_trials, tally};
 
 /// A body and a brain, run together.
 ///

@@ -5,8 +5,11 @@
 //! name = "rig"          # rig, pendulum, cart_pole, acrobot, seeker
 //! start = "hanging"     # hanging, random
 //!
+//! [body.disturbances]   # of the rig: how it differs from what its controllers are made for, see Disturbances
+//! pole_length = 0.8
+//!
 //! [brain]
-//! name = "mppi"         # mppi, lqr, zero, field, see FieldSpec; or genome = "FILE.json" with sensors and motors, see GenomeSpec
+//! name = "mppi"         # mppi, lqr, adaptive, zero, field, see FieldSpec; or genome = "FILE.json" with sensors and motors, see GenomeSpec
 //! samples = 256         # see MppiSpec; every setting has a default
 //!
 //! [brain.cost]          # weights by channel name
@@ -38,6 +41,7 @@ use serde::{Serialize, Serializer};
 use tectum::{Error, Result};
 
 use self::document::{Placed, Section, Source};
+use crate::body::rig::disturbed::{Disturbances, MOST_LATE};
 use crate::body::{BODY_NAMES, Body, Start, body};
 pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, OnlineSpec, TwinSpec};
 pub use field_spec::{CoefficientsSpec, FieldSpec};
@@ -65,6 +69,9 @@ pub struct BodySettings {
     /// Where it starts; without it the body's own.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "start_name")]
     pub start: Option<Start>,
+    /// How the rig differs from the one that was identified; its controllers are not told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disturbances: Option<Disturbances>,
 }
 
 /// The `[loop]` part of a scenario.
@@ -107,10 +114,11 @@ pub enum Overrun {
 /// The longest run: some eleven days.
 const MAX_SECONDS: f64 = 1e6;
 /// Scenarios that every build carries, so that the short names work in any directory.
-const EMBEDDED: [(&str, &str); 5] = [
+const EMBEDDED: [(&str, &str); 6] = [
     ("pendulum", include_str!("../../../scenarios/pendulum.toml")),
     ("gym_pendulum", include_str!("../../../scenarios/gym_pendulum.toml")),
     ("learner", include_str!("../../../scenarios/learner.toml")),
+    ("other_rig", include_str!("../../../scenarios/other_rig.toml")),
     ("cart_pole", include_str!("../../../scenarios/cart_pole.toml")),
     ("seeker", include_str!("../../../scenarios/seeker.toml")),
 ];
@@ -199,7 +207,7 @@ impl Scenario {
             body(name, None)?;
             let wired = || Error::invalid(format!("body {name}: the genome's sensors and motors are those of body {}", self.body.name));
             self.brain = BrainSpec::named(self.brain.name()).ok_or_else(wired)?;
-            self.body = BodySettings { name: name.to_owned(), start: None };
+            self.body = BodySettings { name: name.to_owned(), start: None, disturbances: None };
         }
         Ok(())
     }
@@ -261,9 +269,28 @@ impl BodySettings {
         let located = |error: Error| source.error(&place, error);
         let start = start.map(|start| Start::from_name(start.value)).transpose().map_err(located)?;
         let body = body(name, start).map_err(located)?;
+        let is_disturbed = section.has("disturbances");
+        let disturbances = section.section("disturbances")?;
         section.finish()?;
-        Ok((Self { name: name.to_owned(), start }, body))
+        let disturbances = match (is_disturbed, name) {
+            (false, _) => None,
+            (true, "rig") => Some(read_disturbances(disturbances)?),
+            (true, _) => return Err(source.error(&place, format!("body {name:?} has no disturbances; known: rig"))),
+        };
+        Ok((Self { name: name.to_owned(), start, disturbances }, body))
     }
+}
+
+fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
+    let exact = Disturbances::default();
+    let disturbances = Disturbances {
+        pole_length: section.within("pole_length", 0.1..=10.0)?.unwrap_or(exact.pole_length),
+        late: section.whole("late", 0..=MOST_LATE as u64)?.map_or(exact.late, |late| late as usize),
+        noise: section.within("noise", 0.0..=100.0)?.unwrap_or(exact.noise),
+        leaps: section.within("leaps", 0.0..=1.0)?.unwrap_or(exact.leaps),
+    };
+    section.finish()?;
+    Ok(disturbances)
 }
 
 impl LoopSettings {

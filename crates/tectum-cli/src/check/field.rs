@@ -29,9 +29,9 @@ pub struct FieldArgs {
     /// Compares controllers of the light seeker in place of that: the field learning and not, random actions, a hand-written one.
     #[arg(long)]
     learning: bool,
-    /// Seeds of that comparison.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    seeds: u64,
+    /// Seeds of that comparison, 20 if not given; after the word rig, rigs of each kind, 100 if not given.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(super) seeds: Option<u64>,
     /// Steps of each of its runs, ten a second.
     #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(10..=1_000_000))]
     steps: u32,
@@ -44,6 +44,12 @@ pub struct FieldArgs {
     /// Prints what was found as one line of JSON.
     #[arg(long)]
     pub(super) json: bool,
+}
+
+impl FieldArgs {
+    fn seeds(&self) -> u64 {
+        self.seeds.unwrap_or(20)
+    }
 }
 
 /// Runs the command.
@@ -114,12 +120,12 @@ fn text(args: &FieldArgs, devices: &[Device], report: &CheckReport) -> String {
 
 fn check_learning(args: &FieldArgs, device: &Device) -> Result<()> {
     let spec = FieldSpec { cells: vec![args.cells as u64; 3], channels: args.channels, patterns: args.patterns as usize, ..FieldSpec::default() };
-    let scores = compare(&spec, device, args.seeds, args.steps as usize, &mut |_, _| {})?;
+    let scores = compare(&spec, device, args.seeds(), args.steps as usize, &mut |_, _| {})?;
     print(&learning_text(args, device, &scores))
 }
 
 fn learning_text(args: &FieldArgs, device: &Device, scores: &[Score]) -> String {
-    let FieldArgs { cells, channels, patterns, seeds, steps, .. } = args;
+    let (FieldArgs { cells, channels, patterns, steps, .. }, seeds) = (args, args.seeds());
     let estimate = |estimate: &Estimate| format!("{:.3} ± {:.3}", estimate.mean, estimate.error);
     let mut rows = vec![["controller", "reward a step", "lights found", "last tenth - first", "over not learning"].map(str::to_owned).to_vec()];
     let mut curves = vec![std::iter::once("reward a step by tenth".to_owned()).chain((1..=10).map(|tenth| tenth.to_string())).collect::<Vec<_>>()];

@@ -1,5 +1,6 @@
 //! The laboratory rig: a pole on a linear actuator of short travel.
 
+pub mod disturbed;
 pub mod dynamics;
 pub mod identification;
 
@@ -114,6 +115,12 @@ impl RigParameters {
         motion
     }
 
+    /// Moves on by one period: the command before acts until the new one is heard.
+    pub fn step(&self, motion: Motion, last_command_v: f64, command_v: f64) -> Motion {
+        let heard = self.advance(motion, last_command_v, self.delay_s);
+        self.advance(heard, command_v, self.dt_s - self.delay_s)
+    }
+
     fn rate(&self, motion: Motion, target_m_per_s: f64) -> Motion {
         let [x, v, _, speed] = motion;
         let demanded = (target_m_per_s - v) / self.servo_lag_s;
@@ -133,7 +140,8 @@ impl RigParameters {
         [self.travel_m().copysign(x), 0.0, angle, speed]
     }
 
-    fn travel_m(&self) -> f64 {
+    /// Travel to either side of the middle, metres.
+    pub fn travel_m(&self) -> f64 {
         self.travel_in * M_PER_IN
     }
 }
@@ -242,8 +250,7 @@ impl Body for Rig {
     fn step(&mut self, action: &[f32]) -> Step {
         let (command_v, refused) = applied_action(&self.spec, action);
         let before_m = self.motion[0];
-        let heard = self.parameters.advance(self.motion, self.last_command_v, self.parameters.delay_s);
-        self.motion = self.parameters.advance(heard, command_v, self.parameters.dt_s - self.parameters.delay_s);
+        self.motion = self.parameters.step(self.motion, self.last_command_v, command_v);
         self.last_command_v = command_v;
         self.interval_velocity_in_per_s = (self.motion[0] - before_m) / M_PER_IN / self.parameters.dt_s;
         let is_upright = self.upright_angle_rad().abs() < UPRIGHT_RAD;

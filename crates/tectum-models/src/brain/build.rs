@@ -8,9 +8,11 @@ use super::Brain;
 use super::field::FieldBrain;
 use super::genome::GenomeBrain;
 use super::lqr::Lqr;
+use super::lqr::adaptive::Adaptive;
 use super::mppi::{Model, Mppi, MppiParameters, Online, model_plan, tick_plan};
 use super::zero::Zero;
-use crate::body::{Body, BodySpec, body};
+use crate::body::rig::disturbed::Disturbed;
+use crate::body::{Body, BodySpec, Start, body};
 use crate::rig_csv::RigRecording;
 use crate::scenario::{BrainSpec, ClockKind, MppiModel, MppiSpec, OnlineSpec, Scenario};
 use crate::snapshot::{Array, Snapshot};
@@ -32,7 +34,10 @@ pub struct BuildProgress {
 /// # Errors
 /// As [`body`].
 pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
-    let mut plant = body(&scenario.body.name, scenario.body.start)?;
+    let mut plant = match scenario.body.disturbances {
+        Some(disturbances) => Box::new(Disturbed::new(disturbances, scenario.body.start.unwrap_or(Start::Hanging))?),
+        None => body(&scenario.body.name, scenario.body.start)?,
+    };
     plant.reset(scenario.run.seed);
     Ok(plant)
 }
@@ -50,6 +55,7 @@ pub fn build_brain(
     match &scenario.brain {
         BrainSpec::Zero => Ok(Box::new(Zero::new(&plant.spec().safe_action))),
         BrainSpec::Lqr => Ok(Box::new(Lqr::new(body(&scenario.body.name, scenario.body.start)?)?)),
+        BrainSpec::Adaptive => Ok(Box::new(Adaptive::new(plant.spec())?)),
         BrainSpec::Field(spec) => Ok(Box::new(FieldBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
         BrainSpec::Genome(spec) => Ok(Box::new(GenomeBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
         BrainSpec::Mppi(spec) => {

@@ -1,12 +1,15 @@
 //! Balancing by a linear-quadratic regulator, with energy swing-up outside its reach.
 
+pub mod adaptive;
+mod hypothesis;
+mod lookahead;
 pub mod riccati;
 pub mod swing_up;
 
 use tectum::{Error, Result};
 
 use self::riccati::linearise;
-use self::swing_up::SwingUp;
+use self::swing_up::{Pumping, SwingUp};
 use crate::body::rig::RigParameters;
 use crate::body::{Body, Upright};
 
@@ -16,13 +19,19 @@ const RELEASE_RAD: f64 = 0.7;
 /// Balancing starts when the regulator asks for at most this many times the action's limit.
 const CAPTURE_ACTION: f64 = 1.5;
 
-/// Quadratic cost of the regulator: Σ q_i s_i² + r u².
+/// Quadratic cost of the regulator: Σ q_i s_i² + r u². By Bryson's rule each weight is 1 over the square of a deviation that is as bad as
+/// any other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
     /// One for each number of [`Body::state`].
     pub state: Vec<f64>,
     /// Of the action.
     pub action: f64,
+}
+
+/// For the rig.
+fn rig_weights() -> Weights {
+    Weights { state: vec![625.0, 0.0, 100.0, 0.0, 0.0, 0.0], action: 0.25 }
 }
 
 /// The regulator u = −K (s − s_upright), its observer, and the swing-up law.
@@ -47,11 +56,11 @@ impl Lqr {
     /// # Errors
     /// A body without weights of its own here (see [`Lqr::with_weights`]); a Riccati equation that does not converge.
     pub fn new(model: Box<dyn Body>) -> Result<Self> {
-        // Bryson's rule: each weight is 1 over the square of a deviation that is as bad as any other.
         let (state, action, swing_up) = match model.spec().name {
             "rig" => {
-                let swing_up = SwingUp::cart_velocity(&RigParameters::default());
-                (vec![625.0, 0.0, 100.0, 0.0, 0.0, 0.0], 0.25, Some(swing_up))
+                let swing_up = SwingUp::cart_velocity(&RigParameters::default(), Pumping::default());
+                let Weights { state, action } = rig_weights();
+                (state, action, Some(swing_up))
             }
             "pendulum" => (vec![100.0, 1.0], 1.0, Some(SwingUp::Torque { length_over_gravity_s2: 1.0 / 15.0 })),
             "cart_pole" => (vec![1.0, 0.25, 100.0, 1.0, 0.0], 0.01, None),

@@ -12,7 +12,7 @@ use crate::body::BodySpec;
 use crate::twin::LEAST_TRANSITIONS;
 
 /// The brains' names.
-pub const BRAIN_NAMES: [&str; 5] = ["mppi", "lqr", "zero", "field", "genome"];
+pub const BRAIN_NAMES: [&str; 6] = ["mppi", "lqr", "adaptive", "zero", "field", "genome"];
 
 /// Which brain, with the settings that the scenario gives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,6 +22,8 @@ pub enum BrainSpec {
     Mppi(Box<MppiSpec>),
     /// Linear-quadratic regulator with energy swing-up.
     Lqr,
+    /// The same for a rig whose length and lag are not known.
+    Adaptive,
     /// The safe action at every tick: the floor.
     Zero,
     /// A field.
@@ -150,6 +152,7 @@ impl BrainSpec {
         match name {
             "mppi" => Some(Self::Mppi(Box::default())),
             "lqr" => Some(Self::Lqr),
+            "adaptive" => Some(Self::Adaptive),
             "zero" => Some(Self::Zero),
             "field" => Some(Self::Field(Box::default())),
             _ => None,
@@ -161,6 +164,7 @@ impl BrainSpec {
         match self {
             Self::Mppi(_) => "mppi",
             Self::Lqr => "lqr",
+            Self::Adaptive => "adaptive",
             Self::Zero => "zero",
             Self::Field(_) => "field",
             Self::Genome(_) => "genome",

@@ -2,10 +2,22 @@
 
 use crate::body::rig::RigParameters;
 
-/// Pump at full action until the energy lacks less than this share of m g l, then in proportion.
-const TAPER: f64 = 0.05;
-/// Share of the travel beyond which the cart is not driven outward.
-const TRAVEL_SHARE: f64 = 0.75;
+/// How hard a cart's pole is pumped.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pumping {
+    /// Pump at full action until the energy lacks less than this share of m g l, then in proportion.
+    pub taper: f64,
+    /// The energy aimed at beyond that of upright rest, in units of m g l.
+    pub excess: f64,
+    /// Share of the travel beyond which the cart is not driven outward.
+    pub travel_share: f64,
+}
+
+impl Default for Pumping {
+    fn default() -> Self {
+        Self { taper: 0.05, excess: 0.0, travel_share: 0.75 }
+    }
+}
 
 /// A law that feeds the pole with exactly the energy of upright rest.
 ///
@@ -32,17 +44,31 @@ pub enum SwingUp {
         travel_m: f64,
         /// Sign of the velocity that a positive action gives.
         direction: f64,
+        /// How hard it is pumped.
+        pumping: Pumping,
     },
 }
 
 impl SwingUp {
     /// The law for a rig.
-    pub fn cart_velocity(rig: &RigParameters) -> Self {
+    pub fn cart_velocity(rig: &RigParameters, pumping: Pumping) -> Self {
         Self::CartVelocity {
             length_m: rig.dynamics.length_m,
             gravity: rig.dynamics.gravity,
-            travel_m: rig.travel_in * 0.0254,
+            travel_m: rig.travel_m(),
             direction: rig.servo_gain_in_per_s_per_v.signum(),
+            pumping,
+        }
+    }
+
+    /// The pole's energy in units of m g l: 0 at upright rest, −2 hanging.
+    pub fn energy(&self, state: &[f64]) -> f64 {
+        match *self {
+            Self::Torque { length_over_gravity_s2 } => energy(length_over_gravity_s2, state[0], state[1]),
+            Self::CartVelocity { length_m, gravity, .. } => {
+                let [v, angle, speed] = [state[1], state[2], state[3]];
+                energy(length_m / gravity, angle, speed + v * angle.cos() / length_m)
+            }
         }
     }
 
@@ -51,23 +77,25 @@ impl SwingUp {
         match *self {
             Self::Torque { length_over_gravity_s2 } => {
                 let (angle, speed) = (state[0], state[1]);
-                let lack = lacking(length_over_gravity_s2, angle, speed);
+                let lack = lacking(energy(length_over_gravity_s2, angle, speed), &Pumping::default());
                 lack * 1f64.copysign(speed)
             }
-            Self::CartVelocity { length_m, gravity, travel_m, direction } => {
-                let [x, v, angle, speed] = [state[0], state[1], state[2], state[3]];
-                let relative = speed + v * angle.cos() / length_m;
-                let lack = lacking(length_m / gravity, angle, relative);
+            Self::CartVelocity { length_m, gravity, travel_m, direction, pumping } => {
+                let [x, angle, speed] = [state[0], state[2], state[3]];
+                let lack = lacking(self.energy(state), &pumping);
                 let feed = angle.sin() * (gravity * angle.cos() - length_m * speed * speed);
                 let wanted = lack * 1f64.copysign(feed);
-                let is_outward = wanted * x > 0.0 && x.abs() > TRAVEL_SHARE * travel_m;
+                let is_outward = wanted * x > 0.0 && x.abs() > pumping.travel_share * travel_m;
                 if is_outward { 0.0 } else { direction * wanted }
             }
         }
     }
 }
 
-fn lacking(length_over_gravity_s2: f64, angle: f64, speed: f64) -> f64 {
-    let energy = 0.5 * length_over_gravity_s2 * speed * speed + angle.cos() - 1.0;
-    (-energy / TAPER).clamp(-1.0, 1.0)
+fn energy(length_over_gravity_s2: f64, angle: f64, speed: f64) -> f64 {
+    0.5 * length_over_gravity_s2 * speed * speed + angle.cos() - 1.0
+}
+
+fn lacking(energy: f64, pumping: &Pumping) -> f64 {
+    ((pumping.excess - energy) / pumping.taper).clamp(-1.0, 1.0)
 }

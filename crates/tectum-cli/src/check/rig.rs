@@ -1,0 +1,65 @@
+//! `tectum check rig`.
+
+use serde::Serialize;
+use tectum::Result;
+use tectum_models::body::body;
+use tectum_models::body::rig::disturbed::Disturbances;
+use tectum_models::brain::Brain;
+use tectum_models::brain::lqr::Lqr;
+use tectum_models::brain::lqr::adaptive::Adaptive;
+use tectum_models::closed_loop::{Conditions, Tally, Trial, rig_trials, tally};
+
+use crate::table::{print, print_json, table};
+
+/// A row of the table.
+#[derive(Serialize)]
+struct Row {
+    controller: &'static str,
+    rigs: &'static str,
+    conditions: Conditions,
+    tally: Tally,
+    trials: Vec<Trial>,
+}
+
+/// The rigs, each row with what the row before has and more.
+fn conditions() -> [(&'static str, Conditions); 5] {
+    let exact = Disturbances::default();
+    let of = |length_spread, common| Conditions { length_spread, common };
+    [
+        ("as identified", of(0.0, exact)),
+        ("poles ±30 %", of(0.3, exact)),
+        ("and a sample late", of(0.3, Disturbances { late: 1, ..exact })),
+        ("and the recording's noise", of(0.3, Disturbances { late: 1, noise: 1.0, ..exact })),
+        ("and 2 % of angles anywhere", of(0.3, Disturbances { late: 1, noise: 1.0, leaps: 0.02, ..exact })),
+    ]
+}
+
+/// Holds many rigs that differ from the identified one against the regulators, the one that is made for it and the one that finds out.
+///
+/// # Errors
+/// What the controllers report.
+pub fn check_rig(seeds: u64, json: bool) -> Result<()> {
+    let spec = body("rig", None)?.spec().clone();
+    let lqr = || -> Result<Box<dyn Brain>> { Ok(Box::new(Lqr::new(body("rig", None)?)?)) };
+    let adaptive = || -> Result<Box<dyn Brain>> { Ok(Box::new(Adaptive::new(&spec)?)) };
+    let controllers: [(&str, &(dyn Fn() -> Result<Box<dyn Brain>> + Sync)); 2] = [("lqr", &lqr), ("adaptive", &adaptive)];
+    let mut rows = Vec::new();
+    for (rigs, conditions) in conditions() {
+        for (controller, make) in controllers {
+            let trials = rig_trials(&conditions, seeds, make)?;
+            rows.push(Row { controller, rigs, conditions, tally: tally(&trials), trials });
+        }
+    }
+    if json {
+        return print_json(&rows);
+    }
+    let head = ["rigs", "controller", "upright 90 % of 60 s", "over 30 s in one piece", "least share", "median"].map(str::to_owned).to_vec();
+    let shown = |row: &Row| {
+        let of = |count: usize| format!("{count} of {}", row.tally.trials);
+        let shares = [row.tally.least, row.tally.median].map(|share| format!("{share:.3}"));
+        let counts = [row.rigs.to_owned(), row.controller.to_owned(), of(row.tally.as_wanted), of(row.tally.for_30_s)];
+        counts.into_iter().chain(shares).collect()
+    };
+    let whole: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(shown)).collect();
+    print(&table(&whole))
+}

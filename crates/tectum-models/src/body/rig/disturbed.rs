@@ -1,0 +1,192 @@
+//! A rig that is not as it was identified, and whose readings are not exact.
+
+use serde::Serialize;
+use tectum::{Error, Result};
+
+use super::{Rig, RigParameters};
+use crate::body::uniform::Uniform;
+use crate::body::{Body, BodySpec, Start, Step, Upright};
+
+/// Deviation of the recording's angles: second differences of the rows in which the pole hardly moves, over √6. A test measures it.
+pub const RECORDED_ANGLE_DEG: f64 = 0.18;
+/// Least difference between two recorded angles.
+pub const RECORDED_ANGLE_STEP_DEG: f64 = 0.18;
+/// Deviation of the recording's positions, in the same way.
+pub const RECORDED_POSITION_IN: f64 = 5e-5;
+/// The longest lag of the readings.
+pub const MOST_LATE: usize = 8;
+
+/// How a rig differs from the one that was identified.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Disturbances {
+    /// Length of the pole over that of the identified one.
+    pub pole_length: f64,
+    /// Periods that readings come late, beyond the delay that was identified.
+    pub late: usize,
+    /// Noise of the readings in multiples of the recording's; 0: exact ones.
+    pub noise: f64,
+    /// The share of angles that are anywhere: sensor jumps.
+    pub leaps: f64,
+}
+
+impl Default for Disturbances {
+    fn default() -> Self {
+        Self { pole_length: 1.0, late: 0, noise: 0.0, leaps: 0.0 }
+    }
+}
+
+impl Disturbances {
+    fn check(&self) -> Result<()> {
+        let fault = if !(self.pole_length.is_finite() && self.pole_length > 0.0) {
+            format!("pole_length is {}, needs a number above 0", self.pole_length)
+        } else if self.late > MOST_LATE {
+            format!("late is {}, needs 0 to {MOST_LATE}", self.late)
+        } else if !(self.noise.is_finite() && self.noise >= 0.0) {
+            format!("noise is {}, needs a number, 0 or above", self.noise)
+        } else if !(0.0..=1.0).contains(&self.leaps) {
+            format!("leaps is {}, needs a number from 0 to 1", self.leaps)
+        } else {
+            return Ok(());
+        };
+        Err(Error::invalid(format!("rig: {fault}")))
+    }
+}
+
+/// Numbers of an observation.
+const CHANNELS: usize = 4;
+type Reading = [f32; CHANNELS];
+
+/// A [`Rig`] behind readings that are late, noisy and now and then far off.
+///
+/// An angle is what the pole has, plus noise, to the nearest step of the sensor; speeds are what the recording has, the change of the noisy
+/// readings since the period before. State: that of the rig, then the readings that are under way, oldest first, then the draw that comes
+/// next and the seed's halves.
+pub struct Disturbed {
+    rig: Rig,
+    disturbances: Disturbances,
+    /// Oldest first: what is seen now, up to what the sensors see now.
+    readings: Vec<Reading>,
+    seed: u64,
+    draw: u64,
+}
+
+impl Disturbed {
+    /// Makes a rig from the identified one, standing at its start for seed 0.
+    ///
+    /// # Errors
+    /// Disturbances that no rig can have.
+    pub fn new(disturbances: Disturbances, start: Start) -> Result<Self> {
+        disturbances.check()?;
+        let mut parameters = RigParameters::default();
+        parameters.dynamics.length_m *= disturbances.pole_length;
+        let rig = Rig::new(parameters, start)?;
+        let mut disturbed = Self { rig, disturbances, readings: vec![[0.0; CHANNELS]; disturbances.late + 1], seed: 0, draw: 0 };
+        disturbed.reset(0);
+        Ok(disturbed)
+    }
+
+    /// What the sensors read now, with the period's own noise.
+    fn read(&mut self) -> Reading {
+        let mut exact = [0.0; CHANNELS];
+        self.rig.observe(&mut exact);
+        let mut uniform = Uniform::new(self.seed ^ self.draw.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17));
+        self.draw += 1;
+        let mut normal = || {
+            let (radius, turn) = ((-2.0 * (1.0 - uniform.between(0.0, 1.0)).ln()).sqrt(), uniform.between(0.0, std::f64::consts::TAU));
+            radius * turn.cos()
+        };
+        let [of_position, of_angle] = [normal(), normal()];
+        let is_leap = uniform.between(0.0, 1.0) < self.disturbances.leaps;
+        let [position, _, _, angle] = exact.map(f64::from);
+        let noise = self.disturbances.noise;
+        if noise == 0.0 && !is_leap {
+            return exact;
+        }
+        let position = position + noise * RECORDED_POSITION_IN * of_position;
+        let noisy = angle + noise * RECORDED_ANGLE_DEG * of_angle;
+        let angle = match (is_leap, noise > 0.0) {
+            (true, _) => uniform.within(180.0),
+            (false, true) => (noisy / RECORDED_ANGLE_STEP_DEG).round() * RECORDED_ANGLE_STEP_DEG,
+            (false, false) => angle,
+        };
+        let before = self.readings.last().map_or([0.0; CHANNELS], |last| last.map(f64::from));
+        let dt_s = self.rig.parameters().dt_s;
+        let turned = (angle - before[3] + 180.0).rem_euclid(360.0) - 180.0;
+        [position, (position - before[0]) / dt_s, turned / dt_s, angle].map(|number| number as f32)
+    }
+}
+
+impl Body for Disturbed {
+    fn spec(&self) -> &BodySpec {
+        self.rig.spec()
+    }
+
+    /// Until the first reading has come, it is what is seen.
+    fn reset(&mut self, seed: u64) {
+        self.rig.reset(seed);
+        (self.seed, self.draw) = (seed, 0);
+        let mut exact = [0.0; CHANNELS];
+        self.rig.observe(&mut exact);
+        self.readings.fill(exact);
+        let first = self.read();
+        self.readings.fill([first[0], exact[1], exact[2], first[3]]);
+    }
+
+    fn scatter(&mut self, seed: u64) {
+        self.rig.scatter(seed);
+        (self.seed, self.draw) = (seed, 0);
+        let mut exact = [0.0; CHANNELS];
+        self.rig.observe(&mut exact);
+        self.readings.fill(exact);
+    }
+
+    fn observe(&self, observation: &mut [f32]) {
+        observation.copy_from_slice(&self.readings[0]);
+    }
+
+    fn step(&mut self, action: &[f32]) -> Step {
+        let step = self.rig.step(action);
+        let reading = self.read();
+        self.readings.rotate_left(1);
+        if let Some(latest) = self.readings.last_mut() {
+            *latest = reading;
+        }
+        step
+    }
+
+    fn upright_angle_rad(&self) -> f64 {
+        self.rig.upright_angle_rad()
+    }
+
+    fn state(&self) -> Vec<f64> {
+        let halves = [self.draw as f64, f64::from(self.seed as u32), f64::from((self.seed >> 32) as u32)];
+        let readings = self.readings.iter().flatten().map(|number| f64::from(*number));
+        self.rig.state().into_iter().chain(readings).chain(halves).collect()
+    }
+
+    fn set_state(&mut self, state: &[f64]) -> Result<()> {
+        let of_rig = self.rig.state().len();
+        let needed = of_rig + CHANNELS * self.readings.len() + 3;
+        if state.len() != needed {
+            return Err(Error::invalid(format!("rig: a state has {needed} numbers with these disturbances, given {}", state.len())));
+        }
+        if let Some(place) = state.iter().position(|number| !number.is_finite()) {
+            return Err(Error::invalid(format!("rig: state number {place} is {}", state[place])));
+        }
+        let (rig, rest) = state.split_at(of_rig);
+        let (readings, draws) = rest.split_at(CHANNELS * self.readings.len());
+        self.rig.set_state(rig)?;
+        self.readings.iter_mut().flatten().zip(readings).for_each(|(to, from)| *to = *from as f32);
+        self.draw = draws[0] as u64;
+        self.seed = u64::from(draws[1] as u32) | u64::from(draws[2] as u32) << 32;
+        Ok(())
+    }
+
+    fn assimilate(&mut self, observation: &[f32]) {
+        self.rig.assimilate(observation);
+    }
+
+    fn upright(&self) -> Upright {
+        self.rig.upright()
+    }
+}

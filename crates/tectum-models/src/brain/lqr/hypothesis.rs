@@ -1,0 +1,134 @@
+//! One idea of what the rig is, followed beside the others.
+
+use tectum::Result;
+
+use super::riccati::linearise;
+use super::rig_weights;
+use super::swing_up::{Pumping, SwingUp};
+use crate::body::rig::dynamics::Motion;
+use crate::body::rig::{M_PER_IN, Rig, RigParameters};
+use crate::body::{Body, Start, wrapped_rad};
+
+/// Shares of an error of the forecast by which position, angle and speed (over a period) are set right.
+const POSITION_GAIN: f64 = 0.5;
+const ANGLE_GAIN: f64 = 0.5;
+const SPEED_GAIN: f64 = 0.15;
+/// An angle this far from the forecast is not believed.
+const GATE_RAD: f64 = 0.1;
+/// After so many of them in a row the next is: then the forecast is wrong.
+const MOST_OUTLIERS: u32 = 3;
+/// Errors that count as 1 in the misfit, and the most that one reading counts: a jump must not outweigh a second of readings.
+const POSITION_UNIT_M: f64 = 0.01 * M_PER_IN;
+const ANGLE_UNIT_RAD: f64 = 0.01;
+const MOST_MISFIT: f64 = 25.0;
+/// The share of the misfit that a period leaves: it forgets in four seconds.
+const KEPT: f64 = 0.99;
+/// Numbers of [`Hypothesis::state`].
+pub(super) const STATE_LEN: usize = 7;
+
+/// A rig with a pole of some length, read with some lag: its regulator, its laws of pumping, and a filter that follows the readings.
+pub(super) struct Hypothesis {
+    pub rig: RigParameters,
+    /// Periods that a reading is old when it comes.
+    pub late: usize,
+    /// The regulator's gain, one for each number of the rig's state.
+    pub gain: Vec<f64>,
+    pub laws: Vec<SwingUp>,
+    /// The motion at the time of the latest reading.
+    pub motion: Motion,
+    /// How badly its forecasts fit.
+    pub misfit: f64,
+    outliers: u32,
+    last_angle_rad: f64,
+}
+
+impl Hypothesis {
+    /// Hypotheses of all the lags from 0 to `most_late` for one length.
+    ///
+    /// # Errors
+    /// A Riccati equation that does not converge.
+    pub fn of_length(length_share: f64, most_late: usize) -> Result<Vec<Self>> {
+        let mut rig = RigParameters::default();
+        rig.dynamics.length_m *= length_share;
+        let mut body = Rig::new(rig, Start::Hanging)?;
+        let (upright, weights) = (body.upright(), rig_weights());
+        let gain = linearise(&mut body, &upright)?.gain(&weights.state, weights.action)?;
+        let mut pumpings = Vec::new();
+        for taper in [0.05, 0.3] {
+            for excess in [0.0, 0.1, 0.25] {
+                pumpings.extend([0.75, 0.5].map(|travel_share| Pumping { taper, excess, travel_share }));
+            }
+        }
+        let laws: Vec<SwingUp> = pumpings.into_iter().map(|pumping| SwingUp::cart_velocity(&rig, pumping)).collect();
+        let hypothesis = |late| Self {
+            rig,
+            late,
+            gain: gain.clone(),
+            laws: laws.clone(),
+            motion: [0.0; 4],
+            misfit: 0.0,
+            outliers: 0,
+            last_angle_rad: 0.0,
+        };
+        Ok((0..=most_late).map(hypothesis).collect())
+    }
+
+    /// The length of the pole over that of the identified rig.
+    pub fn length_share(&self) -> f64 {
+        self.rig.dynamics.length_m / RigParameters::default().dynamics.length_m
+    }
+
+    /// Begins at rest where a reading is.
+    pub fn begin(&mut self, position_m: f64, angle_rad: f64) {
+        self.motion = [position_m, 0.0, angle_rad, 0.0];
+        (self.misfit, self.outliers, self.last_angle_rad) = (0.0, 0, angle_rad);
+    }
+
+    /// Goes on by a period to the next reading, of which there may be none; `commands` were given before it, the latest first.
+    pub fn follow(&mut self, reading: Option<[f64; 2]>, commands: &[f64]) {
+        self.motion = self.rig.step(self.motion, commands[self.late + 1], commands[self.late]);
+        let Some([position_m, angle_rad]) = reading else { return };
+        let off_m = position_m - self.motion[0];
+        let off_rad = wrapped_rad(angle_rad - self.motion[2]);
+        let squared = |error: f64, unit: f64| (error / unit).powi(2).min(MOST_MISFIT);
+        self.misfit = KEPT * self.misfit + squared(off_m, POSITION_UNIT_M) + squared(off_rad, ANGLE_UNIT_RAD);
+        self.motion[0] += POSITION_GAIN * off_m;
+        if off_rad.abs() <= GATE_RAD {
+            self.outliers = 0;
+            self.motion[2] += ANGLE_GAIN * off_rad;
+            self.motion[3] += SPEED_GAIN * off_rad / self.rig.dt_s;
+        } else if self.outliers < MOST_OUTLIERS {
+            self.outliers += 1;
+        } else {
+            self.outliers = 0;
+            self.motion[2] = angle_rad;
+            self.motion[3] = wrapped_rad(angle_rad - self.last_angle_rad) / self.rig.dt_s;
+        }
+        self.last_angle_rad = angle_rad;
+    }
+
+    /// The motion now, after the commands since the latest reading was taken.
+    pub fn now(&self, commands: &[f64]) -> Motion {
+        (0..self.late).rev().fold(self.motion, |motion, age| self.rig.step(motion, commands[age + 1], commands[age]))
+    }
+
+    /// What the regulator asks for, beyond any limit.
+    pub fn regulated(&self, motion: Motion, last_command_v: f64) -> f64 {
+        let [x, v, angle, speed] = motion;
+        let state = [x, v, wrapped_rad(angle), speed, last_command_v];
+        -state.iter().zip(&self.gain).map(|(number, gain)| number * gain).sum::<f64>()
+    }
+
+    /// What it knows, for snapshots.
+    pub fn state(&self) -> [f64; STATE_LEN] {
+        let [x, v, angle, speed] = self.motion;
+        [x, v, angle, speed, self.misfit, f64::from(self.outliers), self.last_angle_rad]
+    }
+
+    /// Puts back what [`Hypothesis::state`] gave.
+    pub fn set_state(&mut self, state: &[f64; STATE_LEN]) {
+        let [x, v, angle, speed, misfit, outliers, last_angle_rad] = *state;
+        self.motion = [x, v, angle, speed];
+        (self.misfit, self.outliers, self.last_angle_rad) = (misfit, outliers as u32, last_angle_rad);
+    }
+}

@@ -1,0 +1,105 @@
+//! One controller on many rigs that differ, each hanging at first.
+
+use rayon::prelude::*;
+use serde::Serialize;
+use tectum::Result;
+
+use super::UPRIGHT_RAD;
+use crate::body::rig::disturbed::{Disturbances, Disturbed};
+use crate::body::uniform::Uniform;
+use crate::body::{Body, Start};
+use crate::brain::Brain;
+
+/// Length of a trial, seconds.
+pub const TRIAL_S: f64 = 60.0;
+/// The share of a trial that a rig is to be upright.
+pub const WANTED_SHARE: f64 = 0.9;
+/// The time in one piece that was wanted before, seconds.
+pub const WANTED_RUN_S: f64 = 30.0;
+
+/// What the rigs of some trials have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Conditions {
+    /// Poles are longer or shorter by up to this share, drawn uniformly.
+    pub length_spread: f64,
+    /// The rest, as it is for all of them.
+    #[serde(flatten)]
+    pub common: Disturbances,
+}
+
+/// One rig for a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Trial {
+    /// Of start, length and noise.
+    pub seed: u64,
+    /// Length of the pole over that of the identified one.
+    pub pole_length: f64,
+    /// The share of the minute, from its beginning, within 10 degrees of upright.
+    pub upright_share: f64,
+    /// The longest time in one piece, seconds.
+    pub longest_s: f64,
+    /// When the longest time began, seconds.
+    pub upright_from_s: f64,
+}
+
+/// What many trials come to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Tally {
+    /// Trials.
+    pub trials: usize,
+    /// Those upright for [`WANTED_SHARE`] or more.
+    pub as_wanted: usize,
+    /// Those upright for more than [`WANTED_RUN_S`] in one piece.
+    pub for_30_s: usize,
+    /// The least share upright.
+    pub least: f64,
+    /// The median share upright.
+    pub median: f64,
+}
+
+/// Runs a controller, made anew for each, on the rigs of the seeds from 0; they are shared over the threads.
+///
+/// # Errors
+/// Conditions that no rig can have; what the controller reports.
+pub fn rig_trials(conditions: &Conditions, seeds: u64, controller: &(dyn Fn() -> Result<Box<dyn Brain>> + Sync)) -> Result<Vec<Trial>> {
+    (0..seeds).into_par_iter().map(|seed| trial(conditions, seed, controller()?.as_mut())).collect()
+}
+
+fn trial(conditions: &Conditions, seed: u64, brain: &mut dyn Brain) -> Result<Trial> {
+    let share = Uniform::new(!seed).within(conditions.length_spread);
+    let pole_length = conditions.common.pole_length * (1.0 + share);
+    let mut plant = Disturbed::new(Disturbances { pole_length, ..conditions.common }, Start::Hanging)?;
+    plant.reset(seed);
+    let dt_s = plant.spec().dt_s;
+    let periods = (TRIAL_S / dt_s).round() as u32;
+    let mut observation = vec![0.0; plant.spec().observation.len()];
+    let mut action = plant.spec().safe_action.clone();
+    let (mut upright, mut run, mut longest, mut until) = (0u32, 0u32, 0u32, 0u32);
+    for period in 0..periods {
+        plant.observe(&mut observation);
+        brain.tick(&observation, &mut action)?;
+        plant.step(&action);
+        run = if plant.upright_angle_rad().abs() < UPRIGHT_RAD { run + 1 } else { 0 };
+        upright += u32::from(run > 0);
+        if run > longest {
+            (longest, until) = (run, period + 1);
+        }
+    }
+    let upright_share = f64::from(upright) / f64::from(periods);
+    let seconds = |periods: u32| f64::from(periods) * dt_s;
+    Ok(Trial { seed, pole_length, upright_share, longest_s: seconds(longest), upright_from_s: seconds(until - longest) })
+}
+
+/// Counts trials.
+pub fn tally(trials: &[Trial]) -> Tally {
+    let mut shares: Vec<f64> = trials.iter().map(|trial| trial.upright_share).collect();
+    shares.sort_by(f64::total_cmp);
+    let count = |is_met: &dyn Fn(&Trial) -> bool| trials.iter().filter(|trial| is_met(trial)).count();
+    Tally {
+        trials: trials.len(),
+        as_wanted: count(&|trial| trial.upright_share >= WANTED_SHARE),
+        for_30_s: count(&|trial| trial.longest_s > WANTED_RUN_S),
+        least: shares.first().copied().unwrap_or(f64::NAN),
+        median: shares.get(shares.len() / 2).copied().unwrap_or(f64::NAN),
+    }
+}
