@@ -23,7 +23,7 @@ pub(super) struct Checkpoint {
 enum Tensors {
     /// Safetensors, and what their names lack of the parameters' names.
     Folder(Weights, &'static str),
-    File(GgufModel),
+    File(Box<GgufModel>),
 }
 
 /// Whether a folder holds a decoder of a family that is known, or a path is a GGUF file.
@@ -47,7 +47,7 @@ impl Checkpoint {
         match gguf_file(path)? {
             Some(file) => {
                 let model = GgufModel::open(&file, check)?;
-                Ok(Checkpoint { sizes: model.sizes.clone(), graph: model.graph.clone(), tensors: Tensors::File(model) })
+                Ok(Checkpoint { sizes: model.sizes.clone(), graph: model.graph.clone(), tensors: Tensors::File(Box::new(model)) })
             }
             None => Checkpoint::open_folder(path),
         }
