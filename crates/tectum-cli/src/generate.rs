@@ -1,7 +1,7 @@
 //! `tectum generate`: text after a prompt.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -13,12 +13,12 @@ use crate::table::{bytes, print, print_json};
 /// Goes on with a text by a decoder of the GPT-2, Llama or Qwen family: the text as it comes, then how fast it came.
 #[derive(Args)]
 pub struct GenerateArgs {
-    /// The folder of a model: config.json, tokenizer.json, model.safetensors.
+    /// The folder of a model (config.json, tokenizer.json, model.safetensors), or a GGUF file with tokenizer.json beside it.
     model: PathBuf,
     /// The text to go on with.
     #[arg(required_unless_present = "ids", conflicts_with = "ids")]
     prompt: Option<String>,
-    /// The numbers of the tokens to go on with, for a folder without a tokenizer.json.
+    /// The numbers of the tokens to go on with, for a model without a tokenizer.json.
     #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
     ids: Option<Vec<u32>>,
     /// The most tokens that are made.
@@ -166,9 +166,15 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     })
 }
 
+/// The folder that a model's tokenizer.json is to lie in: its own, or that of its one file.
+pub fn tokenizer_folder(model: &Path) -> &Path {
+    if model.is_dir() { model } else { model.parent().unwrap_or(model) }
+}
+
 /// The tokenizer of the folder, if it has one.
 fn tokens(args: &GenerateArgs) -> Result<Option<Tokens>> {
-    if args.model.join("tokenizer.json").exists() { Tokens::read(&args.model, None).map(Some) } else { Ok(None) }
+    let folder = tokenizer_folder(&args.model);
+    if folder.join("tokenizer.json").exists() { Tokens::read(folder, None).map(Some) } else { Ok(None) }
 }
 
 fn reason(made: &Generation) -> String {

@@ -1,6 +1,7 @@
 //! `tectum inspect`: what a file holds.
 
 mod genome;
+mod gguf;
 mod model;
 mod twin;
 
@@ -10,14 +11,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tectum::{Error, Result};
 use tectum_models::genome::UnitPolicy;
+use tectum_models::transformer::gguf_file;
 
 /// Shows what a file holds, before anything is run: for a genome its areas, mappings and synapses, the units that were found,
-/// warnings and memory; for the folder of a model its sizes, tensors and tokens; for a twin how well it foretells a recording. The kind of a
-/// file is told from its content.
+/// warnings and memory; for the folder of a model its sizes, tensors and tokens; for a GGUF file its metadata and each tensor too; for a
+/// twin how well it foretells a recording. The kind of a file is told from its content.
 #[derive(Args)]
 pub struct InspectArgs {
-    /// A genome, the folder of a model, or a twin.
-    #[arg(value_name = "GENOME.json|MODEL|TWIN.safetensors")]
+    /// A genome, the folder of a model, a GGUF file, or a twin.
+    #[arg(value_name = "GENOME.json|MODEL|MODEL.gguf|TWIN.safetensors")]
     file: PathBuf,
     /// A recording that a twin is held against.
     #[arg(long, value_name = "DATA.csv")]
@@ -44,12 +46,18 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
     if args.data.is_some() {
         return Err(Error::invalid("--data: only a twin is held against a recording"));
     }
+    if let Some(file) = gguf_file(&args.file)? {
+        return gguf::inspect_gguf(args, &file);
+    }
     if args.file.is_dir() {
         return model::inspect_model(args);
     }
     match is_json_object(&args.file)? {
         true => genome::inspect_genome(args),
-        false => Err(Error::invalid(format!("{}: of no kind that can be shown; genomes (JSON), twins (.safetensors) and folders of models can", args.file.display()))),
+        false => {
+            let kinds = "genomes (JSON), twins (.safetensors), GGUF files (.gguf) and folders of models can";
+            Err(Error::invalid(format!("{}: of no kind that can be shown; {kinds}", args.file.display())))
+        }
     }
 }
 

@@ -116,6 +116,38 @@ fn a_decoder_is_shown_with_what_it_takes() {
     assert_eq!(Value::from(found.to_vec()), serde_json::json!(["decoder", "llama", 2, true, 512, true, [0], []]), "{inspection}");
 }
 
+const TINY: &str = "crates/tectum-models/tests/data/tiny_llama.gguf";
+
+/// The tokens are those that the file says transformers chose.
+#[test]
+fn a_gguf_file_goes_on_and_is_shown() {
+    let made = json(&["generate", TINY, "--ids", "5,12,19,26,33,40,47,54,61", "--tokens", "24"]);
+    let shown = json(&["inspect", TINY]);
+    let entry = |key: &str| shown["metadata"].as_array().and_then(|all| all.iter().find(|entry| entry["key"] == key)).expect("there").clone();
+    let greedy = entry("tectum.greedy")["value"]["first"].as_array().expect("tokens").clone();
+    assert!(greedy.len() == 16 && made["ids"].as_array().is_some_and(|ids| ids.len() == 24 && ids.starts_with(&greedy)), "{made}");
+    assert_eq!(entry("llama.block_count"), serde_json::json!({"key": "llama.block_count", "type": "u32", "value": 1}));
+    let found = ["/kind", "/version", "/alignment", "/refused", "/decoder/family", "/decoder/tied", "/decoder/end_tokens", "/decoder/unused"];
+    let found = found.map(|path| shown.pointer(path).cloned().unwrap_or_default());
+    assert_eq!(Value::from(found.to_vec()), serde_json::json!(["gguf", 3, 32, null, "llama", true, [63], []]), "{shown}");
+    let table = text(&tectum(&["inspect", TINY]).stdout);
+    for needed in [
+        "decoder of the llama family (crates/tectum-models/tests/data/tiny_llama.gguf)",
+        "1 of width 32, 4 heads of 8, 2 of keys and values, middle 64 (silu)",
+        "64; 63 ends a text; no tokenizer.json: prompts are numbers of tokens",
+        "GGUF of version 3, 15.0 kB, tensors at multiples of 32 bytes",
+        "\ngeneral.architecture                    text   \"llama\"\n",
+        "24 of i32: 16, 54, 54, 54, …",
+        "\ntoken_embd.weight         F16   [64, 32]  4.1 kB\n",
+        "Q4_0  [32, 64]",
+    ] {
+        assert!(table.contains(needed), "{needed}: {table}");
+    }
+    // Not a model, but a file whose content can be shown.
+    let rows = text(&tectum(&["inspect", "crates/tectum-models/tests/data/gguf_rows.gguf"]).stdout);
+    assert!(rows.starts_with("no decoder that runs here (") && rows.contains("general.architecture \"rows\"; ") && rows.contains("Q6_K"), "{rows}");
+}
+
 #[test]
 fn mistakes_get_one_line_and_an_exit_code() {
     let cases: &[(&[&str], i32, &str)] = &[
@@ -130,6 +162,9 @@ fn mistakes_get_one_line_and_an_exit_code() {
         (&["generate", "models/sample-decoder", "a", "--device", "vulkan:99"], 4, "device vulkan:99"),
         (&["generate", "models/sample-encoder", "a"], 4, "model_type \"bert\""),
         (&["generate", "models/nowhere", "--ids", "1"], 7, "models/nowhere/config.json"),
+        (&["generate", TINY, "a"], 2, "tiny_llama.gguf: no tokenizer.json; a prompt is then given as --ids"),
+        (&["generate", "models/nowhere.gguf", "--ids", "1"], 7, "models/nowhere.gguf"),
+        (&["inspect", "crates/tectum-models/tests/data/nothing.gguf"], 7, "nothing.gguf"),
         (&["embed", "models/sample-decoder", "a"], 4, "model_type \"llama\""),
     ];
     for (line, code, message) in cases {

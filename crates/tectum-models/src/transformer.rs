@@ -1,4 +1,5 @@
-//! Transformers: encoders and decoders read from the folders that Hugging Face models come in; `docs/models.md` is the guide.
+//! Transformers: encoders and decoders read from the folders that Hugging Face models come in, decoders from GGUF files too;
+//! `docs/models.md` is the guide.
 //!
 //! A model's file makes a [`Graph`](tectum::Graph) over letters as B (batch) and T (tokens) whose parameters are named as the
 //! tensors of the file; everything else, the loading, the tokens and the runs, is the same for all.
@@ -6,11 +7,13 @@
 mod bench;
 mod bert;
 mod cache_errors;
+mod checkpoint;
 mod config;
 mod decoder;
 mod decoder_graph;
 mod embedder;
 mod generator;
+mod gguf;
 mod gpt2;
 mod llama;
 mod resident;
@@ -25,10 +28,12 @@ pub use bench::{minilm, suite};
 pub use bert::Bert;
 pub use cache_errors::{CacheError, cache_errors};
 pub use config::{Config, Pooling};
-pub use decoder::{Decoder, MAX_PART, is_decoder};
+pub use checkpoint::is_decoder;
+pub use decoder::{Decoder, MAX_PART};
 pub use decoder_graph::DecoderSizes;
 pub use embedder::{Embedder, Embedding};
 pub use generator::{End, GenerateOptions, Generation, end_tokens, generate};
+pub use gguf::{Array, Gguf, GgufTensor, Header, TensorType, Value, ValueType, gguf_file};
 pub use sampler::{Sampler, Sampling};
 pub use tokens::Tokens;
 pub use weights::{TensorEntry, Weights};

@@ -3,6 +3,8 @@
 //!
 //! `TECTUM_FUZZ_INPUTS` is the number of inputs for each parser, 50,000 unless given.
 
+#[path = "gguf/writer.rs"]
+mod gguf_writer;
 #[path = "parser_fuzz/mutator.rs"]
 mod mutator;
 
@@ -19,6 +21,7 @@ use tectum_models::recording::{Recorder, Trace};
 use tectum_models::rig_csv::RigRecording;
 use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::{Array, Snapshot};
+use tectum_models::transformer::{Header};
 
 /// What is wrong with how an input was taken; `Ok` tells whether it was understood.
 type Verdict = Result<bool, String>;
@@ -36,7 +39,7 @@ struct Target {
 /// Memory that a parser's inputs may add to the process's peak; inputs are 16 KiB at most.
 const MOST_GROWTH_BYTES: u64 = 64 << 20;
 
-const TARGETS: [Target; 8] = [
+const TARGETS: [Target; 9] = [
     Target {
         name: "scenario",
         seeds: scenario_seeds,
@@ -110,6 +113,13 @@ const TARGETS: [Target; 8] = [
             "[\"tile\", 1, 1, false],", "[\"bitmask_decoder_x\", 1, 1, false],", "\"___pwr\"", "null", "true", "[[[[[[[[", "\\ud800", "e5",
         ],
         check: check_genome,
+        found: Vec::new,
+    },
+    Target {
+        name: "gguf",
+        seeds: gguf_seeds,
+        dictionary: &["GGUF", "general.alignment", "general.architecture", "llama.", "blk.0.", ".weight", "\u{1}", "\u{8}", "\u{9}", "\u{c}", " "],
+        check: check_gguf,
         found: Vec::new,
     },
 ];
@@ -203,6 +213,19 @@ fn endless_name() -> Vec<u8> {
     let mut bytes = trace();
     bytes[17..21].fill(0xFF);
     bytes
+}
+
+/// A tiny model of four types with arrays in its metadata, and one of f32 with codes beside its weights.
+fn gguf_seeds() -> Vec<Vec<u8>> {
+    let mut file = gguf_writer::llama();
+    file.set("general.alignment", 4, &64u32.to_le_bytes());
+    file.alignment = 64;
+    file.set("nested", 9, &[&9u32.to_le_bytes()[..], &1u64.to_le_bytes(), &7u32.to_le_bytes(), &2u64.to_le_bytes(), &[0, 1]].concat());
+    for (kind, block, bytes) in [(30, 1, 2), (2, 32, 18), (8, 32, 34), (12, 256, 144), (14, 256, 210)] {
+        let data = (0..2 * bytes).map(|at| (at * 29) as u8).collect();
+        file.tensors.push(gguf_writer::Entry { name: format!("codes.{kind}"), dimensions: vec![block, 2], kind, start: None, data });
+    }
+    vec![file.write(), std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tiny_llama.gguf")).expect("tracked")]
 }
 
 const CLOSE_CALL: &str = "{\"schema\":\"tectum.calibration/1\",\"entries\":[{\"key\":\"a\",\"rates\":{\"run_s\":0,\"launch_s\":7.1875000000000015e-9,\
@@ -361,6 +384,28 @@ fn check_genome(bytes: &[u8]) -> Verdict {
         Some(index) => Err(format!("mapping {index} has {} synapses; estimated {:?}", counted[index], estimate.mappings[index])),
         None => Ok(true),
     }
+}
+
+fn check_gguf(bytes: &[u8]) -> Verdict {
+    let header = match Header::parse(bytes) {
+        Ok(header) => header,
+        Err(error) => return placed(&error, &["not a GGUF file", "version ", "the version: ", "the number of ", "the header has no end", "key ", "tensor "]),
+    };
+    for (name, _) in header.keys() {
+        match header.value(name, bytes) {
+            Some(value) => drop(value.to_string()),
+            None => return Err(format!("key {name} has no value")),
+        }
+    }
+    for tensor in header.tensors() {
+        let mut numbers = vec![0.0; tensor.shape.iter().product()];
+        if let Err(error) = tensor.read(bytes, &mut numbers)
+            && error.kind() != tectum::ErrorKind::Unsupported
+        {
+            return Err(format!("understood, but not read: {error}"));
+        }
+    }
+    Ok(true)
 }
 
 /// Runs a check; a panic is a verdict too.

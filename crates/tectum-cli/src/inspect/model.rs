@@ -1,12 +1,14 @@
 //! What the folder of a model holds.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Serialize;
 use tectum::{Device, Result};
 use tectum_models::transformer::{Decoder, Embedder, Pooling, Weights, end_tokens, is_decoder};
 
 use super::InspectArgs;
+use crate::generate::tokenizer_folder;
 use crate::table::{bytes, print, print_json, table};
 
 /// All that is shown, as JSON.
@@ -32,7 +34,7 @@ struct Inspection {
 
 /// What is shown of a decoder, as JSON.
 #[derive(Serialize)]
-struct DecoderInspection {
+pub struct DecoderInspection {
     kind: &'static str,
     file: String,
     family: String,
@@ -62,21 +64,23 @@ struct DecoderInspection {
 pub fn inspect_model(args: &InspectArgs) -> Result<()> {
     let device = Device::open("null")?;
     if is_decoder(&args.file)? {
-        let inspection = decoder(args, &device)?;
+        let weights = Weights::open(&args.file)?;
+        let held = weights.entries().map(|(name, entry)| (name, entry.dtype.as_str(), entry.bytes)).collect::<Vec<_>>();
+        let inspection = decoder(&args.file, &device, &held)?;
         return if args.json { print_json(&inspection) } else { print(&decoder_text(&inspection)) };
     }
     let inspection = encoder(args, &device)?;
     if args.json { print_json(&inspection) } else { print(&text(&inspection)) }
 }
 
-/// Tensors of a file: how many, those that no parameter of a graph reads, and bytes by type.
-fn tensors(weights: &Weights, is_used: impl Fn(&str) -> bool) -> (usize, Vec<String>, BTreeMap<String, usize>) {
+/// Tensors of a file by name, type and bytes: those that no parameter of a graph reads, and bytes by type.
+fn tensors(held: &[(&str, &str, usize)], is_used: impl Fn(&str) -> bool) -> (Vec<String>, BTreeMap<String, usize>) {
     let mut bytes_by_dtype = BTreeMap::new();
-    for (_, entry) in weights.entries() {
-        *bytes_by_dtype.entry(entry.dtype.clone()).or_insert(0) += entry.bytes;
+    for (_, dtype, bytes) in held {
+        *bytes_by_dtype.entry((*dtype).to_owned()).or_insert(0) += bytes;
     }
-    let unused = weights.entries().filter(|(name, _)| !is_used(name)).map(|(name, _)| name.to_owned()).collect();
-    (weights.entries().count(), unused, bytes_by_dtype)
+    let unused = held.iter().filter(|(name, ..)| !is_used(name)).map(|(name, ..)| (*name).to_owned()).collect();
+    (unused, bytes_by_dtype)
 }
 
 fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
@@ -84,7 +88,8 @@ fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
     let weights = Weights::open(&args.file)?;
     let (config, (pooling, normalized)) = (embedder.config(), embedder.pooling());
     let is_used = |name: &str| embedder.graph().parameters().any(|(parameter, ..)| parameter == name);
-    let (tensors, unused, bytes_by_dtype) = tensors(&weights, is_used);
+    let held = weights.entries().map(|(name, entry)| (name, entry.dtype.as_str(), entry.bytes)).collect::<Vec<_>>();
+    let (unused, bytes_by_dtype) = tensors(&held, is_used);
     Ok(Inspection {
         kind: "encoder",
         file: args.file.display().to_string(),
@@ -99,20 +104,20 @@ fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
         max_tokens: embedder.max_tokens(),
         pooling: if pooling == Pooling::Mean { "mean" } else { "first" },
         normalized,
-        tensors,
+        tensors: held.len(),
         unused,
         bytes_by_dtype,
     })
 }
 
-fn decoder(args: &InspectArgs, device: &Device) -> Result<DecoderInspection> {
-    let decoder = Decoder::open(&args.file, device, usize::MAX)?;
-    let weights = Weights::open(&args.file)?;
+/// Opens a decoder whose files hold these tensors, by name, type and bytes.
+pub fn decoder(path: &Path, device: &Device, held: &[(&str, &str, usize)]) -> Result<DecoderInspection> {
+    let decoder = Decoder::open(path, device, usize::MAX)?;
     let sizes = decoder.sizes();
-    let (tensors, unused, bytes_by_dtype) = tensors(&weights, |name| decoder.tensors().any(|tensor| tensor == name));
+    let (unused, bytes_by_dtype) = tensors(held, |name| decoder.tensors().any(|tensor| tensor == name));
     Ok(DecoderInspection {
         kind: "decoder",
-        file: args.file.display().to_string(),
+        file: path.display().to_string(),
         family: sizes.family.clone(),
         parameters: decoder.parameters(),
         layers: sizes.layers,
@@ -126,15 +131,16 @@ fn decoder(args: &InspectArgs, device: &Device) -> Result<DecoderInspection> {
         max_tokens: sizes.context,
         tied: sizes.tied,
         cache_bytes_per_token: decoder.cache_bytes_per_token(),
-        tokenizer: args.file.join("tokenizer.json").exists(),
-        end_tokens: end_tokens(&args.file)?,
-        tensors,
+        tokenizer: tokenizer_folder(path).join("tokenizer.json").exists(),
+        end_tokens: end_tokens(path)?,
+        tensors: held.len(),
         unused,
         bytes_by_dtype,
     })
 }
 
-fn decoder_text(inspection: &DecoderInspection) -> String {
+/// What is shown of a decoder, as text.
+pub fn decoder_text(inspection: &DecoderInspection) -> String {
     let DecoderInspection { family, file, parameters, layers, width, heads, kv_heads, head_width, middle, activation, tokens, .. } = inspection;
     let ends: Vec<String> = inspection.end_tokens.iter().map(u32::to_string).collect();
     let ends = if ends.is_empty() { "none ends a text".to_owned() } else { format!("{} ends a text", ends.join(" or ")) };

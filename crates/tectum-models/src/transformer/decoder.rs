@@ -4,12 +4,9 @@ use std::path::Path;
 
 use tectum::{Buffer, CacheFormats, DType, Device, Error, Executable, Graph, Node, PlanBuilder, Result, RunStats, Session, View};
 
-use super::Weights;
-use super::config::{CONFIG, family};
+use super::checkpoint::Checkpoint;
 use super::decoder_graph::DecoderSizes;
 use super::embedder::bucket;
-use super::gpt2::{self, Gpt2};
-use super::llama::{self, Llama};
 use super::resident::Resident;
 use tectum::kernel::cache_format::coded;
 
@@ -33,8 +30,8 @@ pub struct Decoder {
     fed: Vec<u32>,
     /// How many of them the cache holds; the others run with those that come next.
     kept: usize,
-    /// What the names of the file's tensors lack of the parameters' names.
-    lacking: &'static str,
+    /// The file's names of the parameters.
+    tensors: Vec<String>,
     plans: Vec<Part>,
     session: Session,
 }
@@ -52,62 +49,36 @@ struct Part {
     logits: View,
 }
 
-/// Whether a folder holds a decoder of a family that is known.
-///
-/// # Errors
-/// As reading its `config.json`.
-pub fn is_decoder(folder: &Path) -> Result<bool> {
-    let family = family(folder)?;
-    Ok(family == "gpt2" || llama::FAMILIES.contains(&family.as_str()))
-}
-
 impl Decoder {
-    /// Opens a model's folder for contexts of up to `capacity` tokens, or as many as the model takes if those are fewer.
+    /// Opens a model's folder, or its GGUF file, for contexts of up to `capacity` tokens, or as many as the model takes if those are
+    /// fewer.
     ///
     /// # Errors
     /// `Io`; `Data` for a configuration that cannot be read or a tensor that is missing, or of another shape or type; `Unsupported`
     /// for another family or a setting that is not done, by its key; `Invalid` for sizes that no model has or no capacity.
-    pub fn open(folder: &Path, device: &Device, capacity: usize) -> Result<Decoder> {
-        Decoder::open_with(folder, device, capacity, CacheFormats::F32)
+    pub fn open(path: &Path, device: &Device, capacity: usize) -> Result<Decoder> {
+        Decoder::open_with(path, device, capacity, CacheFormats::F32)
     }
 
-    /// Opens a model's folder as [`Decoder::open`], keys and values being kept in these formats.
+    /// Opens a model as [`Decoder::open`], keys and values being kept in these formats.
     ///
     /// # Errors
     /// As [`Decoder::open`].
-    pub fn open_with(folder: &Path, device: &Device, capacity: usize, formats: CacheFormats) -> Result<Decoder> {
-        let config = folder.join(CONFIG);
-        let (sizes, graph, prefix, first) = match family(folder)?.as_str() {
-            "gpt2" => {
-                let model = Gpt2::read(folder)?;
-                check(&model.sizes).map_err(|error| error.at(config.display()))?;
-                (model.sizes.clone(), model.build()?, gpt2::PREFIX, "wte.weight")
-            }
-            name if llama::FAMILIES.contains(&name) => {
-                let model = Llama::read(folder)?;
-                check(&model.sizes).map_err(|error| error.at(config.display()))?;
-                (model.sizes.clone(), model.build()?, llama::PREFIX, "embed_tokens.weight")
-            }
-            other => {
-                let known = llama::FAMILIES.join("\", \"");
-                return Err(Error::unsupported(format!("{}: model_type {other:?}; \"gpt2\", \"{known}\" are supported", config.display())));
-            }
-        };
+    pub fn open_with(path: &Path, device: &Device, capacity: usize, formats: CacheFormats) -> Result<Decoder> {
         if capacity == 0 {
             return Err(Error::invalid("a context of 0 tokens"));
         }
-        let graph = graph.with_caches(formats);
-        let file = Weights::open(folder)?;
-        // Files of the inner model alone lack the first part of every name.
-        let is_inner = file.entries().all(|(name, _)| name != format!("{prefix}{first}")) && file.entries().any(|(name, _)| name == first);
-        let lacking = if is_inner { prefix } else { "" };
-        let resident = Resident::open(&graph, device, &file, |name| name.strip_prefix(lacking).unwrap_or(name).to_owned())?;
+        let model = Checkpoint::open(path)?;
+        let graph = model.graph.with_caches(formats);
+        let resident = Resident::open(&graph, device, |name, shape, to| model.read(name, shape, to))?;
+        let tensors = graph.parameters().map(|(name, ..)| model.tensor(name)).collect();
+        let sizes = model.sizes;
         let capacity = capacity.min(sizes.context);
         let session = Session::new(device);
-        Ok(Decoder { sizes, graph, resident, cache: None, formats, capacity, fed: Vec::new(), kept: 0, lacking, plans: Vec::new(), session })
+        Ok(Decoder { sizes, graph, resident, cache: None, formats, capacity, fed: Vec::new(), kept: 0, tensors, plans: Vec::new(), session })
     }
 
-    /// What the folder says of the model.
+    /// What the folder or file says of the model.
     pub fn sizes(&self) -> &DecoderSizes {
         &self.sizes
     }
@@ -124,7 +95,7 @@ impl Decoder {
 
     /// The tensors of the file that are read, by their names there.
     pub fn tensors(&self) -> impl Iterator<Item = &str> {
-        self.graph.parameters().map(|(name, ..)| name.strip_prefix(self.lacking).unwrap_or(name))
+        self.tensors.iter().map(String::as_str)
     }
 
     /// The most tokens of a context.
@@ -364,12 +335,4 @@ fn parts(tokens: usize) -> impl Iterator<Item = usize> {
 /// The tokens of the plan that runs so many: one alone is no padded part.
 fn bucket_of(tokens: usize) -> usize {
     if tokens == 1 { 1 } else { bucket(tokens) }
-}
-
-/// Refuses sizes that no model has.
-fn check(sizes: &DecoderSizes) -> Result<()> {
-    let counts = [sizes.tokens, sizes.width, sizes.layers, sizes.heads, sizes.kv_heads, sizes.head_width, sizes.middle, sizes.context];
-    // A layer is some ten nodes; tensors are counted in u32.
-    let fits = counts.iter().all(|count| (1..=1 << 24).contains(count)) && sizes.layers <= 1000;
-    if fits && sizes.heads.is_multiple_of(sizes.kv_heads) { Ok(()) } else { Err(Error::invalid(format!("sizes that no model has: {sizes:?}"))) }
 }

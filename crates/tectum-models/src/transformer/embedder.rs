@@ -61,7 +61,8 @@ impl Embedder {
             return Err(Error::data(format!("{}: the tokenizer has {tokens} tokens, the model {rows}", folder.display())));
         }
         let graph = Bert::build(&config, head)?.graph;
-        let resident = Resident::open(&graph, device, &Weights::open(folder)?, str::to_owned)?;
+        let weights = Weights::open(folder)?;
+        let resident = Resident::open(&graph, device, |name, shape, to| weights.read(name, shape, to))?;
         let session = Session::new(device);
         Ok(Embedder { config, head, tokens, max_tokens, graph, resident, plans: Vec::new(), session })
     }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use tectum::{Error, Result};
 
 use super::config::{CONFIG, read_json};
+use super::gguf::{Gguf, Value, gguf_file};
 use super::text_stream::TextStream;
 use super::{Decoder, Sampler, Sampling, Tokens};
 
@@ -70,11 +71,15 @@ struct EndConfig {
     eos_token_id: Option<EndTokens>,
 }
 
-/// The tokens that end a text: what a folder's `generation_config.json` says, else its `config.json`; none where neither does.
+/// The tokens that end a text: what a folder's `generation_config.json` says, else its `config.json`, or a GGUF file's metadata; none
+/// where nothing does.
 ///
 /// # Errors
 /// `Io`; `Data` for a file that cannot be read.
 pub fn end_tokens(folder: &Path) -> Result<Vec<u32>> {
+    if let Some(file) = gguf_file(folder)? {
+        return gguf_end_tokens(&Gguf::open(&file)?);
+    }
     for file in ["generation_config.json", CONFIG] {
         let path = folder.join(file);
         if !path.exists() {
@@ -87,6 +92,23 @@ pub fn end_tokens(folder: &Path) -> Result<Vec<u32>> {
         }
     }
     Ok(Vec::new())
+}
+
+/// The tokens that end a text, and a turn of a talk, as a file's metadata has them.
+fn gguf_end_tokens(file: &Gguf) -> Result<Vec<u32>> {
+    let mut tokens = Vec::new();
+    for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
+        let token = match file.value(key) {
+            None => continue,
+            Some(Value::Unsigned(token)) => u32::try_from(token).ok(),
+            Some(Value::Signed(token)) => u32::try_from(token).ok(),
+            Some(_) => None,
+        };
+        tokens.push(token.ok_or_else(|| Error::data(format!("{}: key {key} is no token", file.path().display())))?);
+    }
+    tokens.sort_unstable();
+    tokens.dedup();
+    Ok(tokens)
 }
 
 /// Feeds a prompt to a decoder and chooses tokens until there are enough, the context is full, or one to stop at comes. `show` gets the

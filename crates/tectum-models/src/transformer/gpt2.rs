@@ -42,7 +42,7 @@ fn yes() -> bool {
 #[derive(Debug)]
 pub(super) struct Gpt2 {
     pub sizes: DecoderSizes,
-    epsilon: f32,
+    pub epsilon: f32,
 }
 
 /// What the names of tensors begin with, where the file has the whole model and not its inner part alone.

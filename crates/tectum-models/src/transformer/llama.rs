@@ -20,7 +20,7 @@ pub(super) const FAMILIES: [&str; 3] = ["llama", "qwen2", "qwen3"];
 pub(super) const PREFIX: &str = "model.";
 
 /// The base of the rotations where the configuration says none, as the reference implementations have it.
-const ROPE_THETA: f32 = 10_000.0;
+pub(super) const ROPE_THETA: f32 = 10_000.0;
 
 /// `config.json` of the families.
 #[derive(Debug, Deserialize)]
@@ -75,14 +75,14 @@ struct Rope {
 #[derive(Debug)]
 pub(super) struct Llama {
     pub sizes: DecoderSizes,
-    epsilon: f32,
-    rope_theta: f32,
+    pub epsilon: f32,
+    pub rope_theta: f32,
     /// Whether queries, keys and values have biases.
-    has_biases: bool,
+    pub has_biases: bool,
     /// Whether the product after attention has one.
-    has_output_bias: bool,
+    pub has_output_bias: bool,
     /// Whether queries and keys are normed by head.
-    has_head_norms: bool,
+    pub has_head_norms: bool,
 }
 
 impl Llama {

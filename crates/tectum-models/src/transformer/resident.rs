@@ -2,8 +2,6 @@
 
 use tectum::{Buffer, DType, Device, DeviceKind, Executable, Graph, Node, PackedParameter, ParameterLayout, PlanBuilder, Result, View};
 
-use super::Weights;
-
 /// A model's graph as it runs, with the weights that all its plans share.
 #[derive(Debug)]
 pub(super) struct Resident {
@@ -17,11 +15,11 @@ pub(super) struct Resident {
 }
 
 impl Resident {
-    /// Reads all parameters of a graph, by the names that `tensor` gives them in the files.
+    /// Reads all parameters of a graph: `read` writes one of a name and a shape.
     ///
     /// # Errors
-    /// As [`Weights::read`].
-    pub fn open(graph: &Graph, device: &Device, file: &Weights, tensor: impl Fn(&str) -> String) -> Result<Resident> {
+    /// What `read` gives.
+    pub fn open(graph: &Graph, device: &Device, read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>) -> Result<Resident> {
         // On the CPU weights lie as products read them; libraries of GPUs want them as they are.
         let optimized = graph.optimize();
         let (ready, packed) = if device.info().kind == DeviceKind::Cpu { optimized.pack_weights() } else { (optimized, Vec::new()) };
@@ -31,10 +29,10 @@ impl Resident {
         for (entry, (name, node, shape)) in layout.entries().iter().zip(graph.parameters()) {
             let sizes = shape.sizes().expect("invariant: parameters have no letters");
             match packed.iter().find(|packed: &&PackedParameter| packed.node == node) {
-                None => file.read(&tensor(name), &sizes, &mut flat[entry.range()])?,
+                None => read(name, &sizes, &mut flat[entry.range()])?,
                 Some(packed) => {
                     whole.resize(sizes.iter().product(), 0.0);
-                    file.read(&tensor(name), &sizes, &mut whole)?;
+                    read(name, &sizes, &mut whole)?;
                     packed.pack(&whole, &mut flat[entry.range()]);
                 }
             }

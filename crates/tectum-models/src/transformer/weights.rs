@@ -96,10 +96,7 @@ impl Weights {
     }
 
     fn add(&mut self, path: &Path) -> Result<()> {
-        let file = File::open(path).map_err(|source| Error::io(path.display(), source))?;
-        // SAFETY: the map is only read, and a model's file is not written while it is open: who changes it under us makes
-        // numbers change, which are copied and interpreted as floats alone; a file cut short meanwhile ends the process.
-        let map = unsafe { Mmap::map(&file) }.map_err(|source| Error::io(path.display(), source))?;
+        let map = map(path)?;
         let refused = |source| Error::data(format!("{}: not a safetensors file", path.display())).with_source(source);
         let (header, metadata) = SafeTensors::read_metadata(&map).map_err(refused)?;
         let data = 8 + header;
@@ -149,6 +146,14 @@ impl Weights {
         }
         Ok(())
     }
+}
+
+/// A model's file as memory.
+pub(super) fn map(path: &Path) -> Result<Mmap> {
+    let file = File::open(path).map_err(|source| Error::io(path.display(), source))?;
+    // SAFETY: the map is only read, and a model's file is not written while it is open: who changes it under us makes
+    // numbers change, which are copied and interpreted as floats alone; a file cut short meanwhile ends the process.
+    unsafe { Mmap::map(&file) }.map_err(|source| Error::io(path.display(), source))
 }
 
 fn half(data: &[u8], to: &mut [f32], widen: fn(u32) -> u32) {

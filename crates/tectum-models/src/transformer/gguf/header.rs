@@ -1,0 +1,246 @@
+//! The header of a GGUF file: what it says of itself and of its tensors, all of it checked against the file's length before
+//! anything is followed. <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>
+
+use std::collections::BTreeSet;
+
+use tectum::{Error, Result};
+
+use super::tensor_type::TensorType;
+use super::value::{Cursor, Value, ValueType};
+
+/// What a file begins with.
+const MAGIC: [u8; 4] = *b"GGUF";
+/// Versions whose layout this is; before 2 counts and lengths had 32 bits.
+const VERSIONS: [u32; 2] = [2, 3];
+/// Where tensors begin if the file does not say.
+const ALIGNMENT: u64 = 32;
+const ALIGNMENT_KEY: &str = "general.alignment";
+/// The most keys, and the most tensors; the largest models have some thousands.
+const MOST_ENTRIES: u64 = 1 << 16;
+/// The longest name of a key or a tensor, in bytes.
+const MOST_NAME: u64 = 65_535;
+/// The most dimensions of a tensor.
+const MOST_DIMENSIONS: u32 = 4;
+/// Bytes that a key with its value, and a tensor's description, take at least.
+const LEAST_KEY: u64 = 8 + 4 + 1;
+const LEAST_TENSOR: u64 = 8 + 4 + 4 + 8;
+
+/// The header of a file.
+#[derive(Debug)]
+pub struct Header {
+    /// The version of the format.
+    pub version: u32,
+    /// Tensors begin at whole multiples of so many bytes.
+    pub alignment: u64,
+    keys: Vec<Key>,
+    tensors: Vec<GgufTensor>,
+}
+
+/// One tensor of a file.
+#[derive(Debug, Clone)]
+pub struct GgufTensor {
+    /// Its name.
+    pub name: String,
+    /// Sizes of its dimensions, the innermost last.
+    pub shape: Vec<usize>,
+    /// The type of its elements.
+    pub kind: &'static TensorType,
+    /// Bytes that it takes.
+    pub bytes: usize,
+    /// The byte of the file that it begins with.
+    pub start: usize,
+}
+
+/// One key, whose value lies in the file.
+#[derive(Debug)]
+struct Key {
+    name: String,
+    kind: ValueType,
+    at: usize,
+}
+
+impl GgufTensor {
+    /// Reads the elements as f32, from the whole file that the header was read from.
+    ///
+    /// # Numerics
+    /// Halves are widened exactly; codes become the numbers that the Python package `gguf` makes of them, bit for bit.
+    ///
+    /// # Errors
+    /// `Unsupported` for a type that is not read.
+    pub fn read(&self, file: &[u8], to: &mut [f32]) -> Result<()> {
+        let widen = self.kind.widening().map_err(|error| error.at(format!("tensor {}", self.name.escape_debug())))?;
+        widen(&file[self.start..][..self.bytes], to);
+        Ok(())
+    }
+}
+
+impl Header {
+    /// Reads the header of a whole file and checks that all it speaks of lies in it.
+    ///
+    /// # Errors
+    /// `Data`, naming the key or tensor: no GGUF file; another version or byte order; a file cut short; more keys, tensors or
+    /// dimensions than any model has; names that are there twice or are no text; types that are none; sizes beyond all counting or in
+    /// no whole number of blocks; tensors outside the file, one over another or not aligned.
+    ///
+    /// # Cost
+    /// One walk over the header. Of the values nothing is kept, of keys and tensors some hundred bytes each.
+    pub fn parse(bytes: &[u8]) -> Result<Header> {
+        let mut cursor = Cursor::new(bytes, 0);
+        if bytes.get(..MAGIC.len()) != Some(&MAGIC) {
+            return Err(Error::data("not a GGUF file: it does not begin with GGUF"));
+        }
+        cursor.at = MAGIC.len();
+        let version = cursor.u32().map_err(|error| error.at("the version"))?;
+        if VERSIONS.contains(&version.swap_bytes()) {
+            return Err(Error::data(format!("version {} with the greatest byte first; the smallest first is read", version.swap_bytes())));
+        }
+        if !VERSIONS.contains(&version) {
+            return Err(Error::data(format!("version {version}; versions 2 and 3 are read")));
+        }
+        let tensors = count(&mut cursor, "tensors", LEAST_TENSOR)?;
+        let keys = count(&mut cursor, "keys", LEAST_KEY)?;
+        // Keys come before tensors, but both counts come first.
+        let keys = read_keys(&mut cursor, keys)?;
+        let mut header = Header { version, alignment: ALIGNMENT, keys, tensors: Vec::new() };
+        header.alignment = header.read_alignment(bytes)?;
+        header.tensors = read_tensors(&mut cursor, tensors)?;
+        header.place(cursor.at, bytes.len())?;
+        Ok(header)
+    }
+
+    /// The keys in the file's order, each with the type of its value.
+    pub fn keys(&self) -> impl Iterator<Item = (&str, ValueType)> {
+        self.keys.iter().map(|key| (key.name.as_str(), key.kind))
+    }
+
+    /// The tensors in the file's order.
+    pub fn tensors(&self) -> &[GgufTensor] {
+        &self.tensors
+    }
+
+    /// The value of a key, in the file that the header was read from.
+    pub fn value<'a>(&self, name: &str, bytes: &'a [u8]) -> Option<Value<'a>> {
+        let key = self.keys.iter().find(|key| key.name == name)?;
+        Cursor::new(bytes, key.at).value(key.kind, 0).ok()
+    }
+
+    fn read_alignment(&self, bytes: &[u8]) -> Result<u64> {
+        match self.value(ALIGNMENT_KEY, bytes) {
+            None => Ok(ALIGNMENT),
+            Some(Value::Unsigned(alignment)) if alignment.is_power_of_two() && alignment <= 1 << 30 => Ok(alignment),
+            Some(value) => Err(Error::data(format!("key {ALIGNMENT_KEY} is {value}; a power of two up to 2^30 is needed"))),
+        }
+    }
+
+    /// Turns offsets into places of the file, which lie within it, aligned, none over another.
+    fn place(&mut self, end: usize, len: usize) -> Result<()> {
+        let alignment = self.alignment as usize;
+        let Some(data) = end.checked_next_multiple_of(alignment) else { return Err(Error::data("the header has no end")) };
+        for tensor in &mut self.tensors {
+            let fault = |what: String| Err(Error::data(format!("tensor {} {what}", tensor.name.escape_debug())));
+            if !tensor.start.is_multiple_of(alignment) {
+                return fault(format!("begins at {}, no multiple of {alignment}", tensor.start));
+            }
+            let start = data.checked_add(tensor.start);
+            match start.and_then(|start| start.checked_add(tensor.bytes)) {
+                Some(end) if end <= len => tensor.start += data,
+                _ => {
+                    let room = len.saturating_sub(data);
+                    return fault(format!("of {} bytes begins at {} of the {room} that the file has for tensors", tensor.bytes, tensor.start));
+                }
+            }
+        }
+        let mut order: Vec<&GgufTensor> = self.tensors.iter().filter(|tensor| tensor.bytes > 0).collect();
+        order.sort_by_key(|tensor| tensor.start);
+        match order.windows(2).find(|pair| pair[0].start + pair[0].bytes > pair[1].start) {
+            Some(pair) => Err(Error::data(format!("tensor {} lies over tensor {}", pair[1].name.escape_debug(), pair[0].name.escape_debug()))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A count of entries, which cannot be more than there is room for.
+fn count(cursor: &mut Cursor<'_>, what: &str, least: u64) -> Result<u64> {
+    let count = cursor.u64().map_err(|error| error.at(format!("the number of {what}")))?;
+    if count > MOST_ENTRIES || count > cursor.left() / least {
+        let room = MOST_ENTRIES.min(cursor.left() / least);
+        return Err(Error::data(format!("the number of {what}: {count}; the file has room for {room}")));
+    }
+    Ok(count)
+}
+
+/// A name of a key or a tensor.
+fn name(cursor: &mut Cursor<'_>) -> Result<String> {
+    let bytes = cursor.text()?;
+    if bytes.len() as u64 > MOST_NAME {
+        return Err(Error::data(format!("has a name of {} bytes; {MOST_NAME} are the most", bytes.len())));
+    }
+    let name = std::str::from_utf8(bytes).map_err(|source| Error::data("has a name that is no UTF-8").with_source(source))?;
+    Ok(name.to_owned())
+}
+
+fn read_keys(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<Key>> {
+    let mut keys: Vec<Key> = Vec::new();
+    for index in 0..count {
+        let name = name(cursor).map_err(|error| error.at(format!("key {index}")))?;
+        let mut read = || {
+            let kind = cursor.value_type()?;
+            let at = cursor.at;
+            cursor.pass(kind).map(|()| (kind, at))
+        };
+        let (kind, at) = read().map_err(|error| error.at(format!("key {}", name.escape_debug())))?;
+        keys.push(Key { name, kind, at });
+    }
+    once("key", keys.iter().map(|key| key.name.as_str()))?;
+    Ok(keys)
+}
+
+fn read_tensors(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<GgufTensor>> {
+    let mut tensors: Vec<GgufTensor> = Vec::new();
+    for index in 0..count {
+        let name = name(cursor).map_err(|error| error.at(format!("tensor {index}")))?;
+        let tensor = read_tensor(cursor, &name).map_err(|error| error.at(format!("tensor {}", name.escape_debug())))?;
+        tensors.push(tensor);
+    }
+    once("tensor", tensors.iter().map(|tensor| tensor.name.as_str()))?;
+    Ok(tensors)
+}
+
+/// A tensor whose start is as the file has it, counted from where the tensors begin.
+fn read_tensor(cursor: &mut Cursor<'_>, name: &str) -> Result<GgufTensor> {
+    let dimensions = cursor.u32()?;
+    if dimensions > MOST_DIMENSIONS {
+        return Err(Error::data(format!("has {dimensions} dimensions; {MOST_DIMENSIONS} are the most")));
+    }
+    let mut shape = Vec::new();
+    for _ in 0..dimensions {
+        let size = cursor.u64()?;
+        shape.push(usize::try_from(size).map_err(|_| Error::data(format!("has a dimension of {size}")))?);
+    }
+    // The file has the innermost dimension first.
+    shape.reverse();
+    let number = cursor.u32()?;
+    let kind = TensorType::of(number).ok_or_else(|| Error::data(format!("is of type {number}, which is none")))?;
+    let start = cursor.u64()?;
+    // Counted as if no size were 0, so that no order of factors is beyond counting.
+    let elements = shape.iter().try_fold(1usize, |elements, size| elements.checked_mul((*size).max(1)));
+    let bytes = elements.and_then(|elements| elements.div_ceil(kind.block).checked_mul(kind.bytes));
+    let (Some(bytes), Ok(start)) = (bytes, usize::try_from(start)) else {
+        return Err(Error::data(format!("is {shape:?} of {} from {start} on, more than can be counted", kind.name)));
+    };
+    let inner = shape.last().copied().unwrap_or(1);
+    if !inner.is_multiple_of(kind.block) {
+        return Err(Error::data(format!("has rows of {inner} elements, no whole number of {}'s blocks of {}", kind.name, kind.block)));
+    }
+    let bytes = if shape.contains(&0) { 0 } else { bytes };
+    Ok(GgufTensor { name: name.to_owned(), shape, kind, bytes, start })
+}
+
+/// Refuses a name that is there twice.
+fn once<'a>(what: &str, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    match names.find(|name| !seen.insert(*name)) {
+        Some(name) => Err(Error::data(format!("{what} {} is there twice", name.escape_debug()))),
+        None => Ok(()),
+    }
+}
