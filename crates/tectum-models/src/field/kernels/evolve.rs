@@ -33,6 +33,8 @@ use coefficients::{Coefficients, GATES};
 
 /// Rows that a thread takes at once, one after the other along Y.
 const ROWS_PER_TASK: usize = 16;
+/// Numbers that tanh is taken of at once: four streams of whole vectors, and as many lines to ask for as a core waits for.
+const TANH_PART: usize = 256;
 /// The longest axis.
 const MOST_Z: usize = 64;
 /// The most channels of a cell.
@@ -191,7 +193,6 @@ fn along(place: usize, size: usize) -> f32 {
 impl Step<'_> {
     fn row(&self, row: usize, scratch: &mut Scratch, y: &mut [u32], sums: &mut [f32], pooled: &mut [f32]) {
         let [_, ny, nz] = self.cells;
-        let evolving = self.channels - DYNAMICS;
         let (px, py) = (self.first + row / ny, row % ny);
         let Scratch { threes, around, gates: [arguments, gates], cells, field: [drive, field], wide } = scratch;
         let Wide { row: before, columns, y: wide_y } = wide;
@@ -224,10 +225,10 @@ impl Step<'_> {
         );
         widest(&[self.content, self.channels / 4], Drive { row: &here, cells, around, drive, ahead: next.1 });
         here.extras(drive);
-        // Some cells at a time, and memory asked for where they go: all at once would stall.
-        let parts = drive.chunks(4 * evolving).zip(field.chunks_mut(4 * evolving)).zip(y.chunks(4 * length / nz));
-        for ((drive, field), y) in parts {
-            prefetch_read(y);
+        // A part at a time, and memory asked for as much of where they go: all at once would stall.
+        let parts = drive.len().div_ceil(TANH_PART);
+        for (part, (drive, field)) in drive.chunks(TANH_PART).zip(field.chunks_mut(TANH_PART)).enumerate() {
+            prefetch_read(&y[part * length / parts..(part + 1) * length / parts]);
             slices::tanh(drive, field);
         }
         match self.storage {
