@@ -12,19 +12,38 @@ pub fn key(seed: u64, cycle: u64) -> [u32; 2] {
     [z as u32, (z >> 32) as u32]
 }
 
+/// What the hash goes on by from an element to the next, before it is mixed.
+pub const STRIDE: u32 = 0x9e37_79b1;
+
+/// Where the hash of an element begins.
+#[inline(always)]
+pub fn start(index: u32, key: [u32; 2]) -> u32 {
+    index.wrapping_mul(STRIDE).wrapping_add(key[0])
+}
+
 /// The hash of an element in the cycle of a key.
 #[inline(always)]
 pub fn hash(index: u32, key: [u32; 2]) -> u32 {
-    let mut h = index.wrapping_mul(0x9e37_79b1).wrapping_add(key[0]);
-    h = (h ^ (h >> 16)).wrapping_mul(0x85eb_ca6b) ^ key[1];
-    h = (h ^ (h >> 13)).wrapping_mul(0xc2b2_ae35);
+    mixed(start(index, key), key)
+}
+
+#[inline(always)]
+fn mixed(start: u32, key: [u32; 2]) -> u32 {
+    let h = (start ^ (start >> 16)).wrapping_mul(0x85eb_ca6b) ^ key[1];
+    let h = (h ^ (h >> 13)).wrapping_mul(0xc2b2_ae35);
     h ^ (h >> 16)
 }
 
 /// The draw of an element: the sum of its hash's four bytes less the mean, −510 to 510.
 #[inline(always)]
 pub fn draw(index: u32, key: [u32; 2]) -> i32 {
-    let h = hash(index, key);
+    draw_from(start(index, key), key)
+}
+
+/// The draw of the element whose hash begins so.
+#[inline(always)]
+pub fn draw_from(start: u32, key: [u32; 2]) -> i32 {
+    let h = mixed(start, key);
     let pairs = (h & 0x00ff_00ff) + ((h >> 8) & 0x00ff_00ff);
     ((pairs & 0xffff) + (pairs >> 16)) as i32 - 510
 }

@@ -7,8 +7,13 @@
 //! adds nine columns instead of three (11.3 ms against 7.7); bands of 8 or 16 rows followed along X (no difference beyond the noise).
 //! Kept there: registers by [`tectum::kernel::lanes`] instead of loops that the compiler made vectors of only in part (7.7 to 5.4 ms).
 //! Kept on Sapphire Rapids (the rows alone, one thread, best of 300): slices once a row instead of once a cell, and the lines that the
-//! next row reads and this row writes asked for a cell at a time while the argument is made (together 7.1 to 5.8 ms); all at once they stall.
-//! Within the noise there: sixteen lanes instead of eight (kept), the rules of all cells of a row side by side (not kept).
+//! next row reads and this row writes asked for a few at a time (together 7.1 to 5.8 ms); all at once they stall.
+//! Kept there (the rows alone, in processor time beside other work, old over new by pairs; together 1.09 to 1.16 at 32 and 64 channels, about 1
+//! from 128 on): loops over a cell's vectors with their count known; what rules tend to for all cells first, so that no cell waits for
+//! another's folds and divisions; half of the next column asked for while noise is drawn, and where values go while tanh is taken.
+//! Not kept there: tanh in the same pass as its argument (0.82 to 0.97: one long chain of steps fills the scheduler, four streams do not);
+//! the draw's steps taken for a whole cell before the next step, and the gates' arguments gathered one gate at a time (slower by half and more).
+//! Within the noise there: sixteen lanes instead of eight (kept).
 
 mod cells;
 mod coefficients;
@@ -16,7 +21,7 @@ mod coefficients;
 use rayon::prelude::*;
 use tectum::kernel::lanes::{eights, widest};
 use tectum::kernel::math::slices;
-use tectum::kernel::native::simd;
+use tectum::kernel::native::{prefetch_read, simd};
 use tectum::{Boundary, NativeCall};
 
 use super::super::layout::*;
@@ -28,6 +33,8 @@ use coefficients::{Coefficients, GATES};
 
 /// Rows that a thread takes at once, one after the other along Y.
 const ROWS_PER_TASK: usize = 16;
+/// Numbers that tanh is taken of at once: four streams of whole vectors, and as many lines to ask for as a core waits for.
+const TANH_PART: usize = 256;
 /// The longest axis.
 const MOST_Z: usize = 64;
 /// The most channels of a cell.
@@ -189,6 +196,10 @@ impl Step<'_> {
         let (px, py) = (self.first + row / ny, row % ny);
         let Scratch { threes, around, gates: [arguments, gates], cells, field: [drive, field], wide } = scratch;
         let Wide { row: before, columns, y: wide_y } = wide;
+        // The one column that the next row asks memory for first: half of it while the noise is drawn, the rest while the argument is made.
+        let length = self.storage.words(nz * self.channels);
+        let next = self.x.get(((self.halo + 1) * ny + row + 2) * length..).and_then(|rest| rest.get(..length)).unwrap_or_default();
+        let next = next.split_at(next.len() / 2);
         let columns = match self.storage {
             Storage::F32 => self.words(px, py).map(bytemuck::cast_slice),
             Storage::Bf16 => {
@@ -209,15 +220,17 @@ impl Step<'_> {
             #[inline(always)]
             || {
                 self.prepare([px, py], gates, cells);
-                here.draw(drive);
+                here.draw(drive, next.0);
             },
         );
-        // The one column that the next row asks memory for first.
-        let length = self.storage.words(nz * self.channels);
-        let next = self.x.get(((self.halo + 1) * ny + row + 2) * length..).and_then(|rest| rest.get(..length)).unwrap_or_default();
-        widest(&[self.content, self.channels / 4], Drive { row: &here, cells, around, drive, ahead: [next, y] });
+        widest(&[self.content, self.channels / 4], Drive { row: &here, cells, around, drive, ahead: next.1 });
         here.extras(drive);
-        slices::tanh(drive, field);
+        // A part at a time, and memory asked for as much of where they go: all at once would stall.
+        let parts = drive.len().div_ceil(TANH_PART);
+        for (part, (drive, field)) in drive.chunks(TANH_PART).zip(field.chunks_mut(TANH_PART)).enumerate() {
+            prefetch_read(&y[part * length / parts..(part + 1) * length / parts]);
+            slices::tanh(drive, field);
+        }
         match self.storage {
             Storage::F32 => eights(Finish { row: &here, saturation: number(self.live, LIVE_SATURATION), field, y: bytemuck::cast_slice_mut(y), sums, pooled }),
             Storage::Bf16 => {

@@ -1,17 +1,29 @@
 //! The cells of a row. A cell has few channels, so what is done once a cell is kept little: all columns are walked by one index.
 
-use std::ops::Range;
-
 use tectum::kernel::lanes::{Block, EightLanes, Floats, Folding, Lanes, Work};
 use tectum::kernel::native::prefetch_line;
 
-use super::super::super::draw::{NOISE_UNIT, draw};
+use super::super::super::draw::{NOISE_UNIT, STRIDE, draw_from, start};
 use super::super::super::layout::*;
 use super::super::super::shape::DYNAMICS;
 use super::super::super::storage::by_chance;
 use super::super::number;
 use super::coefficients::Coefficients;
-use super::{MOST_Z, Step, ZEROS, along};
+use super::{MOST_CHANNELS, MOST_Z, Step, ZEROS, along};
+
+/// Calls a function with the count of channels, a multiple of 32 from 32 to 256, known when it is compiled: loops over the few vectors of
+/// a cell are unrolled then.
+macro_rules! with_channels {
+    ($channels:expr, |$known:ident| $call:expr) => {
+        with_channels!($channels, $known, $call, 32 64 96 128 160 192 224)
+    };
+    ($channels:expr, $known:ident, $call:expr, $($number:literal)*) => {
+        match $channels {
+            $($number => { const $known: usize = $number; $call })*
+            _ => { const $known: usize = 256; $call }
+        }
+    };
+}
 
 /// Sums of three columns along X at the row's own Y and on either side, each [Z][content].
 #[derive(Clone)]
@@ -58,14 +70,20 @@ impl<'a> Row<'a> {
         self.columns[4]
     }
 
-    /// The noise of the evolving channels, \[Z\]\[evolving\].
+    /// The noise of the evolving channels, \[Z\]\[evolving\]. Meanwhile memory is asked for some words, a part of them with each cell.
     #[inline(always)]
-    pub fn draw(&self, noise: &mut [f32]) {
-        let channels = self.step.channels;
-        for (z, noise) in noise.chunks_exact_mut(channels - DYNAMICS).enumerate() {
-            let first = self.first().wrapping_add((z * channels) as u32);
+    pub fn draw(&self, noise: &mut [f32], ahead: &[u32]) {
+        with_channels!(self.step.channels, |CHANNELS| self.draw_cells::<CHANNELS>(noise, ahead));
+    }
+
+    #[inline(always)]
+    fn draw_cells<const CHANNELS: usize>(&self, noise: &mut [f32], ahead: &[u32]) {
+        let span = ahead.len() / self.step.cells[2];
+        for (z, noise) in noise.chunks_exact_mut(CHANNELS - DYNAMICS).enumerate() {
+            prefetch(ahead, z * span, span);
+            let first = start(self.first().wrapping_add((z * CHANNELS) as u32), self.key);
             for (i, noise) in noise.iter_mut().enumerate() {
-                *noise = self.noise * draw(first.wrapping_add(i as u32), self.key) as f32;
+                *noise = self.noise * draw_from(first.wrapping_add(STRIDE.wrapping_mul(i as u32)), self.key) as f32;
             }
         }
     }
@@ -191,6 +209,19 @@ fn sum3<L: Lanes>(lanes: L, a: &L::Block, b: &L::Block, c: &L::Block) -> Floats<
     (Floats::load(lanes, a) + Floats::load(lanes, b)) + Floats::load(lanes, c)
 }
 
+/// Asks for some words, or none if there are not as many.
+#[inline(always)]
+fn prefetch(words: &[u32], first: usize, count: usize) {
+    let words = words.get(first..first + count).unwrap_or_default();
+    words.chunks(16).for_each(#[inline(always)] |line| prefetch_line(line, 0));
+}
+
+/// The blocks of a cell of a column.
+#[inline(always)]
+fn cell<L: Lanes>(column: &[f32], z: usize, all: usize) -> &[L::Block] {
+    &L::Block::cut(&column[z * all * L::Block::LEN..])[..all]
+}
+
 /// The argument of the saturation for the evolving channels but for what few cells get.
 pub struct Drive<'a, 'b> {
     pub row: &'b Row<'a>,
@@ -198,20 +229,18 @@ pub struct Drive<'a, 'b> {
     pub around: &'b [f32],
     /// The noise, and in its place the argument, \[Z\]\[evolving\].
     pub drive: &'b mut [f32],
-    /// What is asked of memory meanwhile, a cell at a time: the column that the next row needs first, and where this row's values go.
-    pub ahead: [&'b [u32]; 2],
+    /// What is asked of memory meanwhile, a part of it with each cell.
+    pub ahead: &'b [u32],
 }
 
 /// A cell with its six faces, and how it spreads along each axis.
 struct Near<'a, L: Lanes> {
     lanes: L,
-    here: &'a [L::Block],
-    west: &'a [L::Block],
-    east: &'a [L::Block],
-    south: &'a [L::Block],
-    north: &'a [L::Block],
-    below: &'a [L::Block],
-    above: &'a [L::Block],
+    /// The columns to the west and east, south and north.
+    beside: [&'a [L::Block]; 4],
+    /// The cells below, here and above.
+    along: &'a [L::Block],
+    all: usize,
     diffusion: [Floats<L>; 3],
 }
 
@@ -219,12 +248,13 @@ impl<L: Lanes> Near<'_, L> {
     /// Some channels, and Σ D Δx of them.
     #[inline(always)]
     fn spread(&self, i: usize) -> (Floats<L>, Floats<L>) {
-        let here = Floats::load(self.lanes, &self.here[i]);
+        let here = Floats::load(self.lanes, &self.along[self.all + i]);
         let twice = here + here;
         let [dx, dy, dz] = self.diffusion;
-        let along_x = dx * (self.both(&self.west[i], &self.east[i]) - twice);
-        let along_y = dy * (self.both(&self.south[i], &self.north[i]) - twice);
-        (here, (along_x + along_y) + dz * (self.both(&self.below[i], &self.above[i]) - twice))
+        let [west, east, south, north] = self.beside;
+        let along_x = dx * (self.both(&west[i], &east[i]) - twice);
+        let along_y = dy * (self.both(&south[i], &north[i]) - twice);
+        (here, (along_x + along_y) + dz * (self.both(&self.along[i], &self.along[2 * self.all + i]) - twice))
     }
 
     #[inline(always)]
@@ -235,62 +265,57 @@ impl<L: Lanes> Near<'_, L> {
 
 impl Work for Drive<'_, '_> {
     #[inline(always)]
-    fn run<L: Lanes>(mut self, lanes: L) {
-        let (channels, nz, column) = (self.row.step.channels, self.row.step.cells[2], self.row.column());
-        // The ends of the row have a neighbour that may lie elsewhere.
-        let (last, inner) = (nz - 1, channels * (nz - 2));
-        self.run_cells(lanes, 0..1, self.row.end(-1), &column[channels..][..channels]);
-        self.run_cells(lanes, 1..last, &column[..inner], &column[2 * channels..]);
-        self.run_cells(lanes, last..nz, &column[inner..][..channels], self.row.end(nz as isize));
+    fn run<L: Lanes>(self, lanes: L) {
+        with_channels!(self.row.step.channels, |CHANNELS| self.run_cells::<L, CHANNELS>(lanes));
     }
 }
 
 impl Drive<'_, '_> {
-    /// Some cells of the row, whose neighbours along Z are given.
     #[inline(always)]
-    fn run_cells<L: Lanes>(&mut self, lanes: L, places: Range<usize>, below: &[f32], above: &[f32]) {
+    fn run_cells<L: Lanes, const CHANNELS: usize>(self, lanes: L) {
         let Self { row, cells, around, drive, ahead } = self;
-        let step = row.step;
-        let ([content, temporal], channels) = ([step.content, step.channels / 4], step.channels);
-        let [n, m, all] = [content, temporal, channels].map(|channels| channels / L::Block::LEN);
-        let first = places.start;
+        let (step, nz, column) = (row.step, row.step.cells[2].min(MOST_Z), row.column());
+        let (content, temporal) = (3 * CHANNELS / 4 - DYNAMICS, CHANNELS / 4);
+        let (n, m, all) = (content / L::Block::LEN, temporal / L::Block::LEN, CHANNELS / L::Block::LEN);
         let (scale, rate) = (Floats::splat(lanes, row.scale), Floats::splat(lanes, step.control[CONTROL_PULL]));
         let (most, least) = (Floats::splat(lanes, 0.85), Floats::splat(lanes, 0.15));
-        let column = |index: usize| L::Block::cut(&row.columns[index][first * channels..]).chunks_exact(all);
-        let beside = column(1).zip(column(7)).zip(column(3)).zip(column(5));
-        let ends = [below, above].map(|column| L::Block::cut(column).chunks_exact(all));
-        let [below, above] = ends;
-        let [one, two, three] = [0, 1, 2].map(|step| L::Block::cut(&around[(first + step) * content..]).chunks_exact(n));
-        // What the register shifts: each temporal channel's neighbour before.
-        let before = &row.column()[first * channels + content - 1..];
-        let blocks = L::Block::cut_mut(&mut drive[first * (content + temporal)..]).chunks_exact_mut(n + m);
-        let all_cells = blocks.zip(column(4)).zip(beside).zip(below.zip(above)).zip(one.zip(two).zip(three));
-        for (at, ((((drive, here), (((west, east), south), north)), (below, above)), ((one, two), three))) in all_cells.take(places.len()).enumerate() {
-            let z = (first + at).min(MOST_Z - 1);
-            for words in ahead.iter() {
-                let cell = z * words.len() / step.cells[2];
-                (0..channels).step_by(16).for_each(#[inline(always)] |line| prefetch_line(words, cell + line));
-            }
+        let span = ahead.len() / nz;
+        // The ends of the row have a neighbour that may lie elsewhere.
+        let mut ends = [0.0; 3 * MOST_CHANNELS];
+        for (z, drive) in drive.chunks_exact_mut(content + temporal).enumerate().take(nz) {
+            prefetch(ahead, z * span, span);
+            let along = if z == 0 || z + 1 == nz {
+                for (end, at) in ends.chunks_exact_mut(CHANNELS).zip(z as isize - 1..) {
+                    end.copy_from_slice(row.end(at));
+                }
+                &ends[..3 * CHANNELS]
+            } else {
+                &column[(z - 1) * CHANNELS..][..3 * CHANNELS]
+            };
             let decay = Floats::repeat(lanes, [cells.decay[0][z], cells.decay[1][z], cells.decay[2][z], cells.decay[3][z]]);
             let (mean_decay, coupling) = (Floats::splat(lanes, cells.mean_decay[z]), Floats::splat(lanes, cells.coupling[z]));
             let (push, swell) = (Floats::splat(lanes, cells.push[z]), Floats::splat(lanes, cells.swell[z]));
             let [dx, dy, dz] = [cells.diffusion[0][z], cells.diffusion[1][z], cells.diffusion[2][z]];
             let diffusion = [Floats::splat(lanes, dx), Floats::splat(lanes, dy), Floats::splat(lanes, dz)];
-            let near = Near { lanes, here, west, east, south, north, below, above, diffusion };
-            let (content_drive, temporal_drive) = drive.split_at_mut(n);
+            let [_, west, _, south, _, north, _, east, _] = row.columns;
+            // Written out: a closure over an array is not inlined here.
+            let beside = [cell::<L>(west, z, all), cell::<L>(east, z, all), cell::<L>(south, z, all), cell::<L>(north, z, all)];
+            let near = Near { lanes, beside, along: &L::Block::cut(along)[..3 * all], all, diffusion };
+            let (content_drive, temporal_drive) = L::Block::cut_mut(drive)[..n + m].split_at_mut(n);
 
             // Content: decay of diffusion and coupling, and what the library recalls.
-            let pull = &L::Block::cut(&step.pull[row.region(z) * content..])[..n];
-            for (i, drive) in content_drive.iter_mut().enumerate().take(all) {
+            let pull = &L::Block::cut(&step.pull[row.region(z) * content..][..content])[..n];
+            let around = &L::Block::cut(&around[z * content..][..3 * content])[..3 * n];
+            for (i, drive) in content_drive.iter_mut().enumerate() {
                 let ((here, spread), noise) = (near.spread(i), Floats::load(lanes, drive));
-                let around = sum3(lanes, &one[i], &two[i], &three[i]);
+                let around = sum3(lanes, &around[i], &around[n + i], &around[2 * n + i]);
                 let kept = here + (spread + coupling * (around - here));
                 *drive = (scale * ((decay * kept + (push + (Floats::load(lanes, &pull[i]) - rate * here))) + noise)).store();
             }
 
             // Temporal: the register shifts.
-            let previous = &L::Block::cut(&before[at * channels..])[..m];
-            for (i, drive) in temporal_drive.iter_mut().enumerate().take(all - n) {
+            let previous = &L::Block::cut(&along[CHANNELS + content - 1..][..temporal])[..m];
+            for (i, drive) in temporal_drive.iter_mut().enumerate() {
                 let ((here, spread), noise) = (near.spread(n + i), Floats::load(lanes, drive));
                 let shifted = most * (here + spread) + least * Floats::load(lanes, &previous[i]);
                 *drive = (scale * ((mean_decay * shifted + swell) + noise)).store();
@@ -313,71 +338,95 @@ pub struct Finish<'a, 'b> {
 impl Folding for Finish<'_, '_> {
     #[inline(always)]
     fn run<L: EightLanes>(self, lanes: L) {
+        with_channels!(self.row.step.channels, |CHANNELS| self.run_cells::<L, CHANNELS>(lanes));
+    }
+}
+
+impl Finish<'_, '_> {
+    #[inline(always)]
+    fn run_cells<L: EightLanes, const CHANNELS: usize>(self, lanes: L) {
         let Self { row, saturation, field, y, sums, pooled } = self;
-        let Step { block, cells, .. } = *row.step;
-        let Step { content, channels, .. } = *row.step;
-        let ([n, m, all], nz) = ([content, channels / 4, channels].map(|channels| channels / 8), cells[2]);
+        let Step { block, cells: [_, _, nz], live, .. } = *row.step;
+        let (content, temporal) = (3 * CHANNELS / 4 - DYNAMICS, CHANNELS / 4);
+        let (n, m, all) = (content / 8, temporal / 8, CHANNELS / 8);
+        let targets = row.targets::<L, CHANNELS>(lanes);
         let (none, saturation) = (Floats::splat(lanes, 0.0), Floats::splat(lanes, saturation));
-        let [mut sum, mut size, mut square, mut temporal] = [none; 4];
+        let rate = Floats::splat(lanes, number(live, LIVE_DYNAMICS_RATE));
+        let [mut sum, mut size, mut square, mut temporal_size] = [none; 4];
         sums.fill(0.0);
         pooled.fill(0.0);
-        let (pooled, here) = (<[f32; 8]>::cut_mut(pooled), <[f32; 8]>::cut(row.column()));
-        let cells = <[f32; 8]>::cut(field).chunks_exact(n + m).zip(<[f32; 8]>::cut_mut(y).chunks_exact_mut(all)).zip(here.chunks_exact(all));
-        for (z, ((field, y), here)) in cells.enumerate() {
-            let mut slice = none;
-            let pooled = &mut pooled[z / block * n..][..n];
-            for ((field, y), pooled) in field.iter().zip(&mut *y).zip(pooled) {
-                let v = saturation * Floats::load(lanes, field);
-                *y = v.store();
-                *pooled = (Floats::load(lanes, pooled) + v).store();
-                slice += v;
-                size += v.abs();
-                square += v * v;
+        let sites = pooled.chunks_exact_mut(content);
+        let cells = field.chunks_exact(content + temporal).zip(y.chunks_exact_mut(CHANNELS)).zip(row.column().chunks_exact(CHANNELS));
+        let mut cells = cells.zip(&targets).enumerate();
+        for pooled in sites {
+            let pooled = &mut <[f32; 8]>::cut_mut(pooled)[..n];
+            for (z, (((field, y), here), targets)) in cells.by_ref().take(block) {
+                let (field, y, here) = (&<[f32; 8]>::cut(field)[..n + m], &mut <[f32; 8]>::cut_mut(y)[..all], &<[f32; 8]>::cut(here)[..all]);
+                let mut slice = none;
+                for i in 0..n {
+                    let v = saturation * Floats::load(lanes, &field[i]);
+                    y[i] = v.store();
+                    pooled[i] = (Floats::load(lanes, &pooled[i]) + v).store();
+                    slice += v;
+                    size += v.abs();
+                    square += v * v;
+                }
+                for i in n..n + m {
+                    let v = saturation * Floats::load(lanes, &field[i]);
+                    y[i] = v.store();
+                    temporal_size += v.abs();
+                }
+                sum += slice;
+                if z == 0 {
+                    sums[3] = slice.fold();
+                }
+                if z + 1 == nz {
+                    sums[4] = slice.fold();
+                }
+                // The rules of the cell in the next cycle.
+                for half in 0..2 {
+                    let now = Floats::load(lanes, &here[n + m + half]);
+                    y[n + m + half] = (now + rate * (Floats::load(lanes, &targets[half]) - now)).held_to(5.0).store();
+                }
             }
-            for (field, y) in field[n..].iter().zip(&mut y[n..]) {
-                let v = saturation * Floats::load(lanes, field);
-                *y = v.store();
-                temporal += v.abs();
-            }
-            sum += slice;
-            if z == 0 {
-                sums[3] = slice.fold();
-            }
-            if z + 1 == nz {
-                sums[4] = slice.fold();
-            }
-            row.rules(lanes, z, here, &mut y[n + m..]);
         }
-        for (at, total) in [(0, sum), (1, size), (2, square), (5, temporal)] {
+        for (at, total) in [(0, sum), (1, size), (2, square), (5, temporal_size)] {
             sums[at] = total.fold();
         }
     }
 }
 
 impl Row<'_> {
-    /// The rules of a cell in the next cycle.
+    /// What the rules of each cell tend to in the next cycle.
     #[inline(always)]
-    fn rules<L: EightLanes>(&self, lanes: L, z: usize, here: &[[f32; 8]], next: &mut [[f32; 8]]) {
-        let Step { live, control, content, .. } = *self.step;
-        let (n, m) = (content / 8, self.step.channels / 32);
+    fn targets<L: EightLanes, const CHANNELS: usize>(&self, lanes: L) -> [[[f32; 8]; 2]; MOST_Z] {
+        let Step { control, cells: [_, _, nz], .. } = *self.step;
+        let content = 3 * CHANNELS / 4 - DYNAMICS;
         let (none, little) = (Floats::splat(lanes, 0.0), Floats::splat(lanes, 0.1));
-        let [mut sums, mut squares, mut quiet] = [none; 3];
-        for v in &here[..n] {
-            let v = Floats::load(lanes, v);
-            sums += v;
-            squares += v * v;
-            quiet += v.abs().is_below(little);
+        // Sums over the content of each cell: itself, its square, how many are quiet.
+        let mut sums = [[0.0f32; MOST_Z]; 3];
+        for (z, here) in self.column().chunks_exact(CHANNELS).enumerate().take(MOST_Z) {
+            let [mut sum, mut square, mut quiet] = [none; 3];
+            for v in &<[f32; 8]>::cut(here)[..content / 8] {
+                let v = Floats::load(lanes, v);
+                sum += v;
+                square += v * v;
+                quiet += v.abs().is_below(little);
+            }
+            (sums[0][z], sums[1][z], sums[2][z]) = (sum.fold(), square.fold(), quiet.fold());
         }
-        let (count, rate, step) = (content as f32, number(live, LIVE_DYNAMICS_RATE), control[CONTROL_STEP]);
-        let mean = sums.fold() / count;
-        let variance = (squares.fold() / count - mean * mean).max(0.0);
-        let error = control[CONTROL_REGION_ERROR + self.region(z)];
-        let a = [2.0 - error * step, variance * step];
-        let b = [0.5 * step * quiet.fold() / count, 0.5 * step * (error * control[CONTROL_EXPLORE] - 0.5)];
-        let rate = Floats::splat(lanes, rate);
-        for ((next, now), [low, high]) in next.iter_mut().zip(&here[n + m..]).zip([a, b]) {
-            let (now, target) = (Floats::load(lanes, now), Floats::load(lanes, &[low, low, low, low, high, high, high, high]));
-            *next = (now + rate * (target - now)).held_to(5.0).store();
+        let (count, step, explore) = (content as f32, control[CONTROL_STEP], control[CONTROL_EXPLORE]);
+        let mut targets = [[[0.0; 8]; 2]; MOST_Z];
+        let [sums, squares, quiets] = &sums;
+        for (z, (((targets, sum), square), quiet)) in targets.iter_mut().zip(sums).zip(squares).zip(quiets).enumerate().take(nz) {
+            let mean = sum / count;
+            let variance = (square / count - mean * mean).max(0.0);
+            let error = control[CONTROL_REGION_ERROR + self.region(z)];
+            let (decay, diffusion) = (2.0 - error * step, variance * step);
+            let (coupling, plasticity) = (0.5 * step * quiet / count, 0.5 * step * (error * explore - 0.5));
+            let halves = |low: f32, high: f32| [low, low, low, low, high, high, high, high];
+            *targets = [halves(decay, diffusion), halves(coupling, plasticity)];
         }
+        targets
     }
 }
