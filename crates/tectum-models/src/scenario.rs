@@ -175,7 +175,7 @@ impl Scenario {
     /// use tectum_models::scenario::Scenario;
     /// let text = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\nhorizn = 3\n";
     /// let error = Scenario::parse(text, "a.toml", "a").unwrap_err();
-    /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\"; known: name, samples, horizon"));
+    /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\"; known: name, model, samples, horizon"));
     /// ```
     pub fn parse(text: &str, origin: &str, name: &str) -> Result<Self> {
         let source = Source { origin, text };
