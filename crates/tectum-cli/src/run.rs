@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use tectum::{Device, Error, Result, route};
-use tectum_models::brain::build::{build_body, build_brain, build_plans};
+use tectum_models::brain::build::{build_body, build_brain, build_plans, build_stand_in};
 use tectum_models::clock::{Clock, RealClock, SimClock};
 use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress};
 use tectum_models::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
@@ -197,7 +197,10 @@ fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
 fn build(scenario: &Scenario, device: &Device, display: &Display) -> Result<ClosedLoop> {
     let body = build_body(scenario)?;
     let brain = build_brain(scenario, body.as_ref(), device, &mut |progress| display.building(&progress))?;
-    ClosedLoop::new(body, brain, &scenario.run, device)
+    let stand_in = build_stand_in(scenario, body.as_ref())?;
+    let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
+    stand_in.into_iter().for_each(|stand_in| closed_loop.stand_in(stand_in));
+    Ok(closed_loop)
 }
 
 fn loop_until_done(closed_loop: &mut ClosedLoop, scenario: &Scenario, folder: &mut RunFolder, display: &Display, film: Option<&Path>) -> Result<Outcome> {

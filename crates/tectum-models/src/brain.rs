@@ -16,6 +16,12 @@ use crate::twin::LearningCounts;
 /// Makes a brain anew on a device, in its first state; [`Brain::restore`] then gives it another's.
 pub type Rebuild = Box<dyn FnOnce(&Device) -> Result<Box<dyn Brain>, Error> + Send>;
 
+/// A brain of plain host arithmetic that follows what another does, ready to answer in its place.
+pub trait StandIn: Brain {
+    /// Takes note of a period in which the body showed an observation, which may not be finite, and was given an action.
+    fn follow(&mut self, observation: &[f32], action: &[f32]);
+}
+
 /// A controller, network or any other policy in the closed loop.
 ///
 /// A tick neither allocates device memory nor compiles; everything is built before the loop starts. The state of a brain

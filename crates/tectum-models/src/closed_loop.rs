@@ -22,6 +22,9 @@
 //!
 //! The CPU's brain is built and restored on a thread of its own; until it is there, ticks get the safe action. The receipt
 //! lists each recovery with the ticks that were lost. A run ends only where there is no way back.
+//!
+//! With a stand-in, which follows every period, the ladder has a rung more: where the brain fails in time, is being made anew or has no way back,
+//! the stand-in answers, and the safe action is left for readings that are not finite and for answers that do not come.
 
 mod controller;
 mod injection;
@@ -37,7 +40,7 @@ use tectum::{Device, Error, Result, RunStats, Session};
 use self::controller::{Controller, Failure};
 use self::injection::Injection;
 use crate::body::{Body, BodySpec};
-use crate::brain::Brain;
+use crate::brain::{Brain, StandIn};
 use crate::clock::Clock;
 use crate::scenario::{LoopSettings, Overrun};
 use crate::snapshot::{Array, Snapshot};
@@ -67,6 +70,9 @@ pub struct ClosedLoop {
     reading: Vec<f32>,
     answer: Vec<f32>,
     held: Vec<f32>,
+    stand_in: Option<Box<dyn StandIn>>,
+    /// The stand-in was asked in this period, so it knows of it.
+    has_asked_stand_in: bool,
     trace_at_end: bool,
 }
 
@@ -103,6 +109,8 @@ impl ClosedLoop {
             body,
             controller: Controller::new(brain),
             injection: Injection::default(),
+            stand_in: None,
+            has_asked_stand_in: false,
             trace_at_end: false,
         })
     }
@@ -110,6 +118,12 @@ impl ClosedLoop {
     /// Whether each launch of one more tick is timed after the run, for the receipt.
     pub fn trace_at_end(&mut self, trace: bool) {
         self.trace_at_end = trace;
+    }
+
+    /// Lets another brain answer where the brain fails in time or is being made anew, and to the end where there is no way back.
+    pub fn stand_in(&mut self, stand_in: Box<dyn StandIn>) {
+        self.controller.meanwhile(format!("stand-in {}", stand_in.name()));
+        self.stand_in = Some(stand_in);
     }
 
     /// Makes the brain fail at given times of the loop, to show what follows; the receipt names each such fault.
@@ -144,15 +158,18 @@ impl ClosedLoop {
     /// # Errors
     /// What the brain's device reports.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        Ok(self.with_brain(self.controller.snapshot()?))
+        self.with_brain(self.controller.snapshot()?)
     }
 
-    fn with_brain(&self, brain: Snapshot) -> Snapshot {
+    fn with_brain(&self, brain: Snapshot) -> Result<Snapshot> {
         let mut snapshot = self.metrics.snapshot("loop");
         snapshot.insert("loop.held_action", Array::F32(self.held.clone()));
         snapshot.insert("body.state", Array::F64(self.body.state()));
         snapshot.insert_all("brain", brain);
-        snapshot
+        if let Some(stand_in) = &self.stand_in {
+            snapshot.insert_all("stand_in", stand_in.snapshot()?);
+        }
+        Ok(snapshot)
     }
 
     /// Goes back to where [`ClosedLoop::snapshot`] was taken: what follows is the same, bit for bit, on the same device and a clock
@@ -169,6 +186,7 @@ impl ClosedLoop {
         let held = snapshot.f32("loop.held_action", self.held.len())?;
         let state = snapshot.f64("body.state", self.body.state().len())?;
         self.controller.restore(&snapshot.part("brain"))?;
+        self.stand_in.iter_mut().try_for_each(|stand_in| stand_in.restore(&snapshot.part("stand_in")))?;
         self.body.set_state(state)?;
         self.held.copy_from_slice(held);
         self.metrics = metrics;
@@ -238,9 +256,10 @@ impl ClosedLoop {
     /// Takes the brain's state to the host, from where it can be recovered, and hands it on.
     fn save(&mut self, sink: &mut dyn Sink) -> Result<()> {
         if let Err(failure) = self.controller.save(self.metrics.ticks) {
-            self.controller.recover(failure, self.metrics.ticks, 0, &mut self.session)?;
+            let recovered = self.controller.recover(failure, self.metrics.ticks, 0, &mut self.session);
+            recovered.or_else(|error| self.go_on_alone(error))?;
         }
-        sink.snapshot(&self.with_brain(self.controller.saved().clone()))
+        sink.snapshot(&self.with_brain(self.controller.saved().clone())?)
     }
 
     /// One answer, and the periods that pass until it is there.
@@ -261,7 +280,7 @@ impl ClosedLoop {
             Ok(false) => return self.pass_safely(sink),
             Err(error) => {
                 self.pass_safely(sink)?;
-                return Err(error);
+                return self.go_on_alone(error);
             }
         }
         let brain = self.controller.working();
@@ -280,7 +299,7 @@ impl ClosedLoop {
         let is_stalled = self.settings.stall_periods > 0 && missed >= self.settings.stall_periods;
         let stalled = is_stalled.then_some(self.settings.stall_periods);
         let failure = Failure::of(result.map(|_| ()), &self.answer, stalled, self.injection.has_struck(tick));
-        self.finish_answer(failure.is_some());
+        self.finish_answer(failure.is_some(), missed == 0);
         let timing = clock.is_real().then_some(Timing { latency_ns, lateness_ns });
         let mut safe_ticks = u64::from(failure.is_some());
         if missed > 0 {
@@ -294,27 +313,47 @@ impl ClosedLoop {
             self.apply(false, failure.is_some(), timing, sink)?;
         }
         match failure {
-            Some(failure) => self.controller.recover(failure, tick, safe_ticks, &mut self.session),
+            Some(failure) => {
+                let recovered = self.controller.recover(failure, tick, safe_ticks, &mut self.session);
+                recovered.or_else(|error| self.go_on_alone(error))
+            }
             None => Ok(()),
         }
     }
 
+    /// Goes on with the stand-in alone where there is no way back for the brain.
+    fn go_on_alone(&mut self, error: Error) -> Result<()> {
+        let Some(stand_in) = &self.stand_in else { return Err(error) };
+        self.session.fell_back(&format!("stand-in {} to the end", stand_in.name()), &error.to_string());
+        self.controller.retire();
+        Ok(())
+    }
+
     /// A period without a brain.
     fn pass_safely(&mut self, sink: &mut dyn Sink) -> Result<()> {
-        self.finish_answer(true);
+        self.finish_answer(true, true);
         self.held.copy_from_slice(&self.answer);
         self.apply(false, true, None, sink)
     }
 
-    /// Brings the answer into the action's range, or puts the safe action in its place.
-    fn finish_answer(&mut self, has_failed: bool) {
+    /// Brings the answer into the action's range, or puts the stand-in's, if it is in time, or the safe action in its place.
+    fn finish_answer(&mut self, has_failed: bool, is_in_time: bool) {
         if has_failed {
             self.metrics.fallbacks += 1;
-            self.answer.copy_from_slice(&self.spec.safe_action);
+            if !(is_in_time && self.ask_stand_in()) {
+                self.answer.copy_from_slice(&self.spec.safe_action);
+            }
         }
         for (number, channel) in self.answer.iter_mut().zip(&self.spec.action) {
             *number = channel.applied(*number).unwrap_or(*number);
         }
+    }
+
+    /// Whether there is one that has an answer.
+    fn ask_stand_in(&mut self) -> bool {
+        let Some(stand_in) = &mut self.stand_in else { return false };
+        self.has_asked_stand_in = true;
+        stand_in.tick(&self.reading, &mut self.answer).is_ok() && self.answer.iter().all(|number| number.is_finite())
     }
 
     fn count_answer(&mut self, mut stats: RunStats, latency_ns: u64) {
@@ -333,6 +372,7 @@ impl ClosedLoop {
                 self.held.copy_from_slice(&self.spec.safe_action);
             }
             self.body.observe(&mut self.observation);
+            self.reading.copy_from_slice(&self.observation);
             self.metrics.deadline_misses += 1;
             self.apply(true, false, None, sink)?;
         }
@@ -342,6 +382,9 @@ impl ClosedLoop {
     /// Steps the body through one period with the held action.
     fn apply(&mut self, held: bool, fallback: bool, timing: Option<Timing>, sink: &mut dyn Sink) -> Result<()> {
         let angle_rad = self.body.upright_angle_rad();
+        if let (Some(stand_in), false) = (&mut self.stand_in, std::mem::take(&mut self.has_asked_stand_in)) {
+            stand_in.follow(&self.reading, &self.held);
+        }
         let step = self.body.step(&self.held);
         let tick = self.metrics.ticks;
         let record = TickRecord {

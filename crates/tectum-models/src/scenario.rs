@@ -28,6 +28,7 @@
 //! snapshot_every = 250  # ticks; 0: only at the end
 //! overrun = "hold"      # hold, safe
 //! stall_periods = 10    # an answer this many periods late is a fault; 0: never
+//! stand_in = "lqr"      # lqr, adaptive: answers while the brain cannot; without it the body gets its safe action
 //! ```
 
 mod brain_spec;
@@ -89,6 +90,9 @@ pub struct LoopSettings {
     pub overrun: Overrun,
     /// Periods after which a late answer is a fault of its device; 0: never.
     pub stall_periods: u64,
+    /// Who answers while the brain cannot; without one the body gets its safe action.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<StandInKind>,
 }
 
 /// What a loop takes for time.
@@ -99,6 +103,16 @@ pub enum ClockKind {
     Real,
     /// Time advances by the body's step, without waiting; every answer is in time.
     Sim,
+}
+
+/// Brains that can stand in for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StandInKind {
+    /// Linear-quadratic regulator with energy swing-up.
+    Lqr,
+    /// The same for a rig whose length and lag are not known.
+    Adaptive,
 }
 
 /// What the body is given for a period whose answer is late.
@@ -125,7 +139,7 @@ const EMBEDDED: [(&str, &str); 6] = [
 
 impl Default for LoopSettings {
     fn default() -> Self {
-        Self { seconds: 60.0, seed: 1, clock: ClockKind::Real, snapshot_every: 250, overrun: Overrun::Hold, stall_periods: 10 }
+        Self { seconds: 60.0, seed: 1, clock: ClockKind::Real, snapshot_every: 250, overrun: Overrun::Hold, stall_periods: 10, stand_in: None }
     }
 }
 
@@ -197,7 +211,7 @@ impl Scenario {
         toml::to_string(self).map_err(|source| Error::data(format!("scenario {}: cannot be written", self.name)).with_source(source))
     }
 
-    /// Puts another body in the scenario. Start and brain settings were chosen for the body before, so they return to their
+    /// Puts another body in the scenario. Start, brain settings and stand-in were chosen for the body before, so they return to their
     /// defaults; the same body leaves all as it is.
     ///
     /// # Errors
@@ -208,6 +222,7 @@ impl Scenario {
             let wired = || Error::invalid(format!("body {name}: the genome's sensors and motors are those of body {}", self.body.name));
             self.brain = BrainSpec::named(self.brain.name()).ok_or_else(wired)?;
             self.body = BodySettings { name: name.to_owned(), start: None, disturbances: None };
+            self.run.stand_in = None;
         }
         Ok(())
     }
@@ -303,6 +318,7 @@ impl LoopSettings {
             snapshot_every: section.whole("snapshot_every", 0..=1 << 32)?.unwrap_or(default.snapshot_every),
             overrun: section.choice("overrun", &[("hold", Overrun::Hold), ("safe", Overrun::Safe)])?.unwrap_or(default.overrun),
             stall_periods: section.whole("stall_periods", 0..=1 << 32)?.unwrap_or(default.stall_periods),
+            stand_in: section.choice("stand_in", &[("lqr", StandInKind::Lqr), ("adaptive", StandInKind::Adaptive)])?,
         };
         section.finish()?;
         Ok(settings)

@@ -21,6 +21,8 @@ struct Row {
     trials: Vec<Trial>,
 }
 
+type Make<'a> = &'a (dyn Fn() -> Result<Box<dyn Brain>> + Sync);
+
 /// The rigs, each row with what the row before has and more.
 fn conditions() -> [(&'static str, Conditions); 5] {
     let exact = Disturbances::default();
@@ -42,7 +44,7 @@ pub fn check_rig(seeds: u64, json: bool) -> Result<()> {
     let spec = body("rig", None)?.spec().clone();
     let lqr = || -> Result<Box<dyn Brain>> { Ok(Box::new(Lqr::new(body("rig", None)?)?)) };
     let adaptive = || -> Result<Box<dyn Brain>> { Ok(Box::new(Adaptive::new(&spec)?)) };
-    let controllers: [(&str, &(dyn Fn() -> Result<Box<dyn Brain>> + Sync)); 2] = [("lqr", &lqr), ("adaptive", &adaptive)];
+    let controllers: [(&str, Make<'_>); 2] = [("lqr", &lqr), ("adaptive", &adaptive)];
     let mut rows = Vec::new();
     for (rigs, conditions) in conditions() {
         for (controller, make) in controllers {

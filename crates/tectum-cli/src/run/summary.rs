@@ -39,7 +39,7 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         let to = recovery.to.as_deref().unwrap_or("the host");
         let injected = if recovery.injected { ", injected" } else { "" };
         let resumed = recovery.resumed_at_tick.map_or_else(|| "not resumed".to_owned(), |tick| format!("resumed at tick {tick} on {to}"));
-        let lost = format!("{} ticks lost, {} with the safe action", recovery.ticks_lost, recovery.safe_ticks);
+        let lost = format!("{} ticks lost, {} without the brain", recovery.ticks_lost, recovery.safe_ticks);
         rows.push(row("recovery", format!("tick {}{injected}: {resumed}, {lost}", recovery.tick)));
     }
     for launch in outcome.receipt.launches.iter().flatten() {

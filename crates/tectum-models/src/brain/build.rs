@@ -4,17 +4,17 @@ use std::path::Path;
 
 use tectum::{Device, Error, Plan, Result, RunStats};
 
-use super::Brain;
 use super::field::FieldBrain;
 use super::genome::GenomeBrain;
 use super::lqr::Lqr;
 use super::lqr::adaptive::Adaptive;
 use super::mppi::{Model, Mppi, MppiParameters, Online, model_plan, tick_plan};
 use super::zero::Zero;
+use super::{Brain, StandIn};
 use crate::body::rig::disturbed::Disturbed;
 use crate::body::{Body, BodySpec, Start, body};
 use crate::rig_csv::RigRecording;
-use crate::scenario::{BrainSpec, ClockKind, MppiModel, MppiSpec, OnlineSpec, Scenario};
+use crate::scenario::{BrainSpec, ClockKind, MppiModel, MppiSpec, OnlineSpec, Scenario, StandInKind};
 use crate::snapshot::{Array, Snapshot};
 use crate::twin::{Network, OnlineSettings, Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
 
@@ -191,6 +191,24 @@ fn twin_recipe(spec: &MppiSpec) -> TwinRecipe {
         learning_rate: spec.twin.learning_rate.map_or(defaults.learning_rate, |value| value as f32),
         weight_decay: spec.twin.weight_decay.map_or(defaults.weight_decay, |value| value as f32),
         ..defaults
+    }
+}
+
+/// Makes the stand-in of a scenario's loop, if it has one.
+///
+/// # Errors
+/// A body that the stand-in does not know.
+pub fn build_stand_in(scenario: &Scenario, plant: &dyn Body) -> Result<Option<Box<dyn StandIn>>> {
+    match scenario.run.stand_in {
+        None => Ok(None),
+        Some(StandInKind::Lqr) => Ok(Some(Box::new(Lqr::new(body(&scenario.body.name, scenario.body.start)?)?))),
+        Some(StandInKind::Adaptive) => Ok(Some(Box::new(Adaptive::new(plant.spec())?))),
+    }
+}
+
+impl StandIn for Lqr {
+    fn follow(&mut self, observation: &[f32], action: &[f32]) {
+        Lqr::follow(self, observation, action);
     }
 }
 

@@ -97,6 +97,14 @@ impl Lqr {
         self.model.step(action);
     }
 
+    /// Lets the observer follow an action that another gave.
+    pub fn follow(&mut self, observation: &[f32], action: &[f32]) {
+        if observation.iter().all(|number| number.is_finite()) {
+            self.model.assimilate(observation);
+        }
+        self.model.step(action);
+    }
+
     /// Observer and mode, for snapshots.
     pub fn state(&self) -> Vec<f64> {
         let mut state = self.model.state();

@@ -44,6 +44,8 @@ const WARM_UP_STREAM: u32 = 2;
 const WARM_UP_HOLD: u64 = 3;
 /// Samples that a workgroup of the rollout takes: 16 invocations of four.
 const ROLLOUT_SAMPLES: usize = 64;
+/// The most samples of a controller that is made anew because its device failed: the processor has to keep its period.
+const MOST_SAMPLES_ELSEWHERE: usize = 1024;
 /// Numbers that a tick downloads: action, least cost, mean cost, greatest weight.
 const RESULT_LEN: usize = 4;
 
@@ -61,6 +63,7 @@ pub struct Mppi {
     last_action: f32,
     horizon: usize,
     costs: [f32; 3],
+    notes: Vec<String>,
 }
 
 /// What a controller was made from.
@@ -149,6 +152,7 @@ impl Mppi {
             last_action: 0.0,
             horizon: parameters.horizon,
             costs: [0.0; 3],
+            notes: Vec::new(),
             origin,
         })
     }
@@ -365,7 +369,21 @@ impl Brain for Mppi {
 
     fn rebuild(&self) -> Option<Rebuild> {
         let (origin, seed) = (self.origin.clone(), self.seed);
-        Some(Box::new(move |device| Ok(Box::new(Mppi::from_origin(origin, device, seed)?))))
+        Some(Box::new(move |device| {
+            let samples = origin.parameters.samples;
+            if samples <= MOST_SAMPLES_ELSEWHERE {
+                return Ok(Box::new(Mppi::from_origin(origin, device, seed)?));
+            }
+            let parameters = MppiParameters { samples: MOST_SAMPLES_ELSEWHERE, ..origin.parameters.clone() };
+            let origin = Origin { model: origin.model.clone(), parameters, online: origin.online.clone() };
+            let mut brain = Mppi::from_origin(Arc::new(origin), device, seed)?;
+            brain.notes.push(format!("{MOST_SAMPLES_ELSEWHERE} of {samples} samples"));
+            Ok(Box::new(brain))
+        }))
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     fn device(&self) -> Option<&Device> {

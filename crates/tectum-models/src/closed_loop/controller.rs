@@ -93,12 +93,25 @@ pub(super) struct Controller {
     saved_tick: u64,
     /// A recovery that is under way or waits for its first answer.
     open: Option<Recovery>,
+    /// What the body gets while nobody answers.
+    meanwhile: String,
 }
 
 impl Controller {
     pub(super) fn new(brain: Box<dyn Brain>) -> Self {
         let (name, home) = (brain.name(), device_id(brain.as_ref()));
-        Self { seat: Seat::Working(brain), name, home, has_moved: false, saved: Snapshot::default(), saved_tick: 0, open: None }
+        let meanwhile = "safe action".to_owned();
+        Self { seat: Seat::Working(brain), name, home, has_moved: false, saved: Snapshot::default(), saved_tick: 0, open: None, meanwhile }
+    }
+
+    /// Says who answers while the brain cannot.
+    pub(super) fn meanwhile(&mut self, what: String) {
+        self.meanwhile = what;
+    }
+
+    /// Goes on without a brain.
+    pub(super) fn retire(&mut self) {
+        self.seat = Seat::Empty;
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -188,11 +201,16 @@ impl Controller {
     /// Whether a brain can answer `tick`. Under a real clock nothing waits for one that is being built; under another one time
     /// stands still anyway, and waiting makes the run repeatable.
     pub(super) fn settle(&mut self, tick: u64, is_real: bool, session: &mut Session) -> Result<bool> {
+        if matches!(self.seat, Seat::Empty) {
+            self.open.iter_mut().for_each(|recovery| recovery.safe_ticks += 1);
+            return Ok(false);
+        }
         if let Seat::Rebuilding(next) = &self.seat {
             let arrived = if is_real { next.try_recv() } else { next.recv().map_err(|_| TryRecvError::Disconnected) };
             match arrived {
                 Ok(Ok(brain)) => {
                     session.uses_code(&brain.code());
+                    brain.notes().iter().for_each(|note| session.fell_back(&format!("brain {} on {REFUGE}", self.name), note));
                     self.has_moved = device_id(brain.as_ref()) != self.home;
                     self.seat = Seat::Working(brain);
                 }
@@ -243,7 +261,8 @@ impl Controller {
     pub(super) fn recover(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
         let Failure { cause, is_injected } = failure;
         let reason = cause.reason();
-        session.fell_back("safe action", &reason);
+        let what = if matches!(cause, Cause::Stalled(_)) { "safe action" } else { &self.meanwhile };
+        session.fell_back(what, &reason);
         let from = self.device_now();
         let remedy = self.remedy(&cause, from.as_deref());
         let (to, snapshot_tick) = match remedy {

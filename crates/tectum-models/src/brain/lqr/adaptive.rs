@@ -19,7 +19,7 @@ use super::lookahead::{catches, pump};
 use super::RELEASE_RAD;
 use crate::body::rig::M_PER_IN;
 use crate::body::{BodySpec, wrapped_rad};
-use crate::brain::Brain;
+use crate::brain::{Brain, StandIn};
 use crate::snapshot::{Array, Snapshot};
 
 /// Lengths that are thought of, as shares of the identified one: from the least on, in equal steps.
@@ -73,6 +73,13 @@ impl Adaptive {
 
     /// Answers an observation. One that is not finite gets 0 V, and the models go on by their forecasts.
     fn answer(&mut self, observation: &[f32]) -> f32 {
+        let command_v = if self.see(observation) { self.command() } else { 0.0 };
+        self.remember(command_v);
+        command_v
+    }
+
+    /// Takes a reading over, and says whether it is one.
+    fn see(&mut self, observation: &[f32]) -> bool {
         let is_seen = observation.iter().all(|number| number.is_finite());
         let reading = is_seen.then(|| [f64::from(observation[POSITION]) * M_PER_IN, f64::from(observation[ANGLE]).to_radians()]);
         match (self.has_begun, reading) {
@@ -84,10 +91,12 @@ impl Adaptive {
             (false, None) => {}
         }
         self.believe_the_best();
-        let command_v = if is_seen { self.command() } else { 0.0 };
+        is_seen
+    }
+
+    fn remember(&mut self, command_v: f32) {
         self.commands.rotate_right(1);
         self.commands[0] = f64::from(command_v);
-        command_v
     }
 
     fn believe_the_best(&mut self) {
@@ -108,6 +117,14 @@ impl Adaptive {
         let wanted_v = if self.is_balancing { model.regulated(motion, last_command_v) } else { pump(model, motion, last_command_v) };
         let limit_v = f64::from(model.rig.command_limit_v);
         wanted_v.clamp(-limit_v, limit_v) as f32
+    }
+}
+
+impl StandIn for Adaptive {
+    fn follow(&mut self, observation: &[f32], action: &[f32]) {
+        self.see(observation);
+        self.is_balancing = false;
+        self.remember(action[0]);
     }
 }
 

@@ -33,7 +33,7 @@ use coefficients::{Coefficients, GATES};
 
 /// Rows that a thread takes at once, one after the other along Y.
 const ROWS_PER_TASK: usize = 16;
-/// Numbers that tanh is taken of at once: four streams of whole vectors, and as many lines to ask for as a core waits for.
+/// Numbers that tanh is taken of before more of the row's new place is asked for.
 const TANH_PART: usize = 256;
 /// The longest axis.
 const MOST_Z: usize = 64;

@@ -1,7 +1,7 @@
 //! Means of the sites.
 
 use tectum::NativeCall;
-use tectum::kernel::native::simd;
+use tectum::kernel::native::{for_each_chunk, simd};
 
 pub fn native(call: &NativeCall<'_>) {
     let (pooled, sites) = (call.read::<f32>(0), call.write::<f32>(1));
@@ -9,10 +9,11 @@ pub fn native(call: &NativeCall<'_>) {
     let line = nz / block * content;
     let scale = 1.0 / (block * block * block) as f32;
     let across = ny / block;
-    simd(
-        #[inline(always)]
-        || {
-            for (column, sites) in sites.chunks_exact_mut(line).enumerate() {
+    let whole = sites.len() / line * line;
+    for_each_chunk(&mut sites[..whole], line, call.threads_for(pooled.len()), |column, sites| {
+        simd(
+            #[inline(always)]
+            || {
                 let first = (column / across) * block * ny + (column % across) * block;
                 sites.fill(0.0);
                 for row in 0..block * block {
@@ -20,7 +21,7 @@ pub fn native(call: &NativeCall<'_>) {
                     sites.iter_mut().zip(sums).for_each(|(site, sum)| *site += sum);
                 }
                 sites.iter_mut().for_each(|site| *site *= scale);
-            }
-        },
-    );
+            },
+        );
+    });
 }
