@@ -1,4 +1,4 @@
-//! GGUF files: what their codes stand for, beside the Python package `gguf` (`bench/peers/gguf_rows.py`); decoders in them, beside the same
+//! GGUF files: what their codes stand for, beside the Python package `gguf` (`bench/peers/gguf_blocks.py`); decoders in them, beside the same
 //! weights in safetensors and beside Hugging Face transformers (`bench/peers/gguf_models.py`); files that lie.
 
 #[path = "gguf/writer.rs"]

@@ -1,7 +1,7 @@
 """Writes blocks of codes and what the Python package gguf makes of them, in one small GGUF file, by that package's own writer.
 
-    bench/peers/.venv-torch/bin/python bench/peers/gguf_rows.py                        # crates/tectum-models/tests/data/gguf_rows.gguf
-    bench/peers/.venv-torch/bin/python bench/peers/gguf_rows.py --blocks 500000 FILE   # as many blocks of each type as asked for
+    bench/peers/.venv-torch/bin/python bench/peers/gguf_blocks.py                        # crates/tectum-models/tests/data/gguf_rows.gguf
+    bench/peers/.venv-torch/bin/python bench/peers/gguf_blocks.py --blocks 500000 FILE   # as many blocks of each type as asked for
 
 Tensor TYPE.codes holds the blocks, TYPE.numbers the numbers as f32; halves come with every bit pattern if many blocks are asked for.
 The metadata has a key of each type. `crates/tectum-models/tests/gguf.rs` compares bits; TECTUM_GGUF_ROWS names another file to it.
