@@ -26,7 +26,7 @@ use crate::table::{print, print_json};
 /// Runs a brain on a body, a program over arrays in files, or a genome's spiking network.
 #[derive(Args)]
 pub struct RunArgs {
-    /// A scenario file, or the short name of one in scenarios/ or built in: pendulum, gym_pendulum, learner, cart_pole, seeker; or a program, FILE.atlas;
+    /// A scenario file, or the short name of one in scenarios/ or built in: pendulum, gym_pendulum, learner, other_rig, cart_pole, seeker; or a program, FILE.atlas;
     /// or a genome, FILE.json.
     #[arg(required_unless_present = "resume")]
     scenario: Option<String>,

@@ -106,7 +106,7 @@ fn every_scenario_of_the_build_is_correct_and_found_by_its_short_name() {
         assert_eq!(Scenario::parse(&text, "again", "again").expect("correct"), scenario);
     }
     let error = Scenario::open("pendlum").expect_err("misspelt").to_string();
-    assert!(error.contains("\"pendlum\" is unknown") && error.contains("pendulum, gym_pendulum, learner, cart_pole, seeker"), "{error}");
+    assert!(error.contains("\"pendlum\" is unknown") && error.contains("pendulum, gym_pendulum, learner, other_rig, cart_pole, seeker"), "{error}");
 }
 
 #[test]
