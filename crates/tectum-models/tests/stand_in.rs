@@ -156,3 +156,20 @@ fn a_run_with_a_stand_in_resumes_exactly() {
     assert_eq!((&whole.actions[100..], &whole.fallback[100..]), (&rest.actions[..], &rest.fallback[..]));
     assert!(rest.fallback[20..].iter().all(|fallback| *fallback) && rest.actions[20..].iter().any(|action| *action != 0.0));
 }
+
+/// The processor has to keep the period that the device was chosen for.
+#[test]
+fn a_controller_that_is_made_anew_takes_fewer_samples_and_says_so() {
+    let text = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\nsamples = 2048\nhorizon = 4\n[brain.twin]\nhidden = [8]\ntransitions = 400\nsteps = 20\n\
+                [loop]\nseconds = 0.4\nclock = \"sim\"\n";
+    let scenario = scenario(text);
+    let plant = build_body(&scenario).expect("known");
+    let cpu = Device::open("cpu").expect("always there");
+    let brain = build_brain(&scenario, plant.as_ref(), &cpu, &mut |_| {}).expect("builds");
+    let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu).expect("opens");
+    closed_loop.inject(&["device-lost@0.2".parse().expect("known")]).expect("within the run");
+    let outcome = closed_loop.run(&mut SimClock::new(), &mut Memory::default(), &mut |_| ControlFlow::Continue(()));
+    assert!(matches!(outcome.end, End::Completed));
+    let said: Vec<(&str, &str)> = outcome.receipt.fallbacks.iter().map(|fallback| (fallback.what.as_str(), fallback.reason.as_str())).collect();
+    assert!(said.contains(&("brain mppi on cpu", "1024 of 2048 samples")), "{said:?}");
+}

@@ -11,7 +11,7 @@
 //! Kept there (the rows alone, in processor time beside other work, old over new by pairs; together 1.09 to 1.16 at 32 and 64 channels, about 1
 //! from 128 on): loops over a cell's vectors with their count known; what rules tend to for all cells first, so that no cell waits for
 //! another's folds and divisions; half of the next column asked for while noise is drawn, and where values go while tanh is taken.
-//! Not kept there: tanh in the same pass as its argument (0.82 to 0.97: one long chain of steps fills the scheduler, four streams do not);
+//! Not kept there: tanh in the same pass as its argument (0.82 to 0.97);
 //! the draw's steps taken for a whole cell before the next step, and the gates' arguments gathered one gate at a time (slower by half and more).
 //! Within the noise there: sixteen lanes instead of eight (kept).
 
