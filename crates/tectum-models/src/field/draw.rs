@@ -27,23 +27,21 @@ pub fn hash(index: u32, key: [u32; 2]) -> u32 {
     mixed(start(index, key), key)
 }
 
+/// The hash that begins so. Of h ^ key after the first product, and that shifted, the key's part is the same for all elements.
 #[inline(always)]
-fn mixed(start: u32, key: [u32; 2]) -> u32 {
-    let h = (start ^ (start >> 16)).wrapping_mul(0x85eb_ca6b) ^ key[1];
-    let h = (h ^ (h >> 13)).wrapping_mul(0xc2b2_ae35);
+pub fn mixed(start: u32, key: [u32; 2]) -> u32 {
+    let h = (start ^ (start >> 16)).wrapping_mul(0x85eb_ca6b);
+    let h = (h ^ (h >> 13) ^ (key[1] ^ (key[1] >> 13))).wrapping_mul(0xc2b2_ae35);
     h ^ (h >> 16)
 }
+
+/// The mean of the sum of a hash's four bytes.
+pub const MEAN: i32 = 510;
 
 /// The draw of an element: the sum of its hash's four bytes less the mean, −510 to 510.
 #[inline(always)]
 pub fn draw(index: u32, key: [u32; 2]) -> i32 {
-    draw_from(start(index, key), key)
-}
-
-/// The draw of the element whose hash begins so.
-#[inline(always)]
-pub fn draw_from(start: u32, key: [u32; 2]) -> i32 {
-    let h = mixed(start, key);
+    let h = hash(index, key);
     let pairs = (h & 0x00ff_00ff) + ((h >> 8) & 0x00ff_00ff);
-    ((pairs & 0xffff) + (pairs >> 16)) as i32 - 510
+    ((pairs & 0xffff) + (pairs >> 16)) as i32 - MEAN
 }

@@ -1,9 +1,9 @@
 //! Floats side by side in the machine's registers, with the same bits whatever machine and width.
 //!
 //! A loop over a few numbers with many operands is more than a compiler makes vectors of by itself. [`widest`] runs [`Work`] with the
-//! machine's [`Lanes`], sixteen where there is AVX-512; [`eights`] runs [`Folding`] with eight on every machine, since the order of its
-//! sums hangs on the width. Every function on the way from there to [`Floats`] must be marked `#[inline(always)]`, else it is compiled
-//! for the baseline. Products and sums are rounded one by one.
+//! machine's [`Lanes`], sixteen where there is AVX-512; [`eights`] and [`sixteens`] run [`Folding`] with as many on every machine, since
+//! the order of its sums hangs on the width. Every function on the way from there to [`Floats`] must be marked `#[inline(always)]`, else
+//! it is compiled for the baseline. Products and sums are rounded one by one but in [`Floats::mul_add`].
 
 use std::ops::{Add, AddAssign, Mul, Sub};
 
@@ -56,10 +56,14 @@ pub trait Lanes: Copy {
     fn sub(self, a: Self::Register, b: Self::Register) -> Self::Register;
     /// a · b.
     fn mul(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    /// a · b + c, rounded once.
+    fn mul_add(self, a: Self::Register, b: Self::Register, c: Self::Register) -> Self::Register;
+    /// The sum of the four bytes that a lane has as bits, 0 to 1020.
+    fn sum_bytes(self, x: Self::Register) -> Self::Register;
 }
 
-/// Eight lanes, with what a sum over them needs.
-pub trait EightLanes: Lanes<Block = [f32; 8]> {
+/// Lanes with what a sum over them needs.
+pub trait FoldingLanes: Lanes {
     /// |x|.
     fn abs(self, x: Self::Register) -> Self::Register;
     /// The lesser of each pair of numbers.
@@ -68,7 +72,7 @@ pub trait EightLanes: Lanes<Block = [f32; 8]> {
     fn max(self, a: Self::Register, b: Self::Register) -> Self::Register;
     /// 1 where a < b, else 0.
     fn is_below(self, a: Self::Register, b: Self::Register) -> Self::Register;
-    /// The sum of the lanes, in a tree: ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)).
+    /// The sum of the lanes, in a tree: ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) of eight, and of sixteen that of i + (i + 8).
     fn fold(self, x: Self::Register) -> f32;
 }
 
@@ -100,9 +104,23 @@ impl<L: Lanes> Floats<L> {
     pub fn store(self) -> L::Block {
         self.0.store(self.1)
     }
+
+    /// Itself times b, and c added, rounded once.
+    #[inline(always)]
+    #[must_use]
+    pub fn mul_add(self, b: Self, c: Self) -> Self {
+        Self(self.0, self.0.mul_add(self.1, b.1, c.1))
+    }
+
+    /// The sum of the four bytes that a lane has as bits, 0 to 1020.
+    #[inline(always)]
+    #[must_use]
+    pub fn sum_bytes(self) -> Self {
+        Self(self.0, self.0.sum_bytes(self.1))
+    }
 }
 
-impl<L: EightLanes> Floats<L> {
+impl<L: FoldingLanes> Floats<L> {
     /// |x|.
     #[inline(always)]
     #[must_use]
@@ -156,7 +174,7 @@ impl<L: Lanes> AddAssign for Floats<L> {
     }
 }
 
-/// The sum of eight lanes, in the tree of [`EightLanes::fold`].
+/// The sum of eight lanes, in the tree of [`FoldingLanes::fold`].
 #[inline(always)]
 pub fn fold(x: [f32; 8]) -> f32 {
     ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))
@@ -171,7 +189,7 @@ pub trait Work {
 /// What is to be done with sums over lanes.
 pub trait Folding {
     /// Does it. Must be marked `#[inline(always)]`.
-    fn run<L: EightLanes>(self, lanes: L);
+    fn run<L: FoldingLanes>(self, lanes: L);
 }
 
 /// Does the work with the widest registers of this machine that all of `lengths` are multiples of, eight lanes at least.
@@ -181,7 +199,7 @@ pub fn widest(lengths: &[usize], work: impl Work) {
     if lengths.iter().all(|len| len.is_multiple_of(16))
         && let Some(v4) = pulp::x86::V4::try_new()
     {
-        return v4.vectorize(OnV4(v4, work));
+        return v4.vectorize(On(v4, Plain(work)));
     }
     eights(Plain(work));
 }
@@ -191,11 +209,26 @@ pub fn widest(lengths: &[usize], work: impl Work) {
 pub fn eights(work: impl Folding) {
     #[cfg(target_arch = "x86_64")]
     if let Some(v3) = pulp::x86::V3::try_new() {
-        return v3.vectorize(OnV3(v3, work));
+        return v3.vectorize(On(v3, work));
     }
     simd(
         #[inline(always)]
         || work.run(Portable),
+    );
+}
+
+/// Does the work sixteen lanes at a time.
+#[inline(always)]
+pub fn sixteens(work: impl Folding) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(v4) = pulp::x86::V4::try_new() {
+        return v4.vectorize(On(v4, work));
+    } else if let Some(v3) = pulp::x86::V3::try_new() {
+        return v3.vectorize(On(Pairs(v3), work));
+    }
+    simd(
+        #[inline(always)]
+        || work.run(Pairs(Portable)),
     );
 }
 
@@ -204,8 +237,75 @@ struct Plain<W>(W);
 
 impl<W: Work> Folding for Plain<W> {
     #[inline(always)]
-    fn run<L: EightLanes>(self, lanes: L) {
+    fn run<L: FoldingLanes>(self, lanes: L) {
         self.0.run(lanes);
+    }
+}
+
+/// Work with the lanes that it is done with.
+#[cfg(target_arch = "x86_64")]
+struct On<L, W>(L, W);
+
+#[cfg(target_arch = "x86_64")]
+impl<L: FoldingLanes, W: Folding> pulp::NullaryFnOnce for On<L, W> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.1.run(self.0);
+    }
+}
+
+/// Sixteen lanes made of two times eight.
+#[derive(Clone, Copy)]
+struct Pairs<L>(L);
+
+macro_rules! on_both {
+    ($($function:ident($($x:ident),+);)*) => {
+        $(
+            #[inline(always)]
+            fn $function(self, $($x: Self::Register),+) -> Self::Register {
+                [self.0.$function($($x[0]),+), self.0.$function($($x[1]),+)]
+            }
+        )*
+    };
+}
+
+impl<L: Lanes<Block = [f32; 8]>> Lanes for Pairs<L> {
+    type Block = [f32; 16];
+    type Register = [L::Register; 2];
+
+    #[inline(always)]
+    fn load(self, x: &[f32; 16]) -> Self::Register {
+        let (halves, _) = x.as_chunks();
+        [self.0.load(&halves[0]), self.0.load(&halves[1])]
+    }
+
+    #[inline(always)]
+    fn store(self, x: Self::Register) -> [f32; 16] {
+        bytemuck::cast([self.0.store(x[0]), self.0.store(x[1])])
+    }
+
+    on_both! {
+        add(a, b);
+        sub(a, b);
+        mul(a, b);
+        mul_add(a, b, c);
+        sum_bytes(x);
+    }
+}
+
+impl<L: FoldingLanes<Block = [f32; 8]>> FoldingLanes for Pairs<L> {
+    on_both! {
+        abs(x);
+        min(a, b);
+        max(a, b);
+        is_below(a, b);
+    }
+
+    #[inline(always)]
+    fn fold(self, x: Self::Register) -> f32 {
+        self.0.fold(self.0.add(x[0], x[1]))
     }
 }
 
@@ -241,9 +341,19 @@ impl Lanes for Portable {
     fn mul(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(#[inline(always)] |lane| a[lane] * b[lane])
     }
+
+    #[inline(always)]
+    fn mul_add(self, a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
+        std::array::from_fn(#[inline(always)] |lane| a[lane].mul_add(b[lane], c[lane]))
+    }
+
+    #[inline(always)]
+    fn sum_bytes(self, x: [f32; 8]) -> [f32; 8] {
+        std::array::from_fn(#[inline(always)] |lane| x[lane].to_bits().to_le_bytes().into_iter().map(u32::from).sum::<u32>() as f32)
+    }
 }
 
-impl EightLanes for Portable {
+impl FoldingLanes for Portable {
     #[inline(always)]
     fn abs(self, x: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(#[inline(always)] |lane| x[lane].abs())
@@ -267,32 +377,6 @@ impl EightLanes for Portable {
     #[inline(always)]
     fn fold(self, x: [f32; 8]) -> f32 {
         fold(x)
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-struct OnV3<W>(pulp::x86::V3, W);
-
-#[cfg(target_arch = "x86_64")]
-impl<W: Folding> pulp::NullaryFnOnce for OnV3<W> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        self.1.run(self.0);
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-struct OnV4<W>(pulp::x86::V4, W);
-
-#[cfg(target_arch = "x86_64")]
-impl<W: Work> pulp::NullaryFnOnce for OnV4<W> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        self.1.run(self.0);
     }
 }
 
@@ -325,10 +409,22 @@ impl Lanes for pulp::x86::V3 {
     fn mul(self, a: Self::Register, b: Self::Register) -> Self::Register {
         self.avx._mm256_mul_ps(a, b)
     }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::Register, b: Self::Register, c: Self::Register) -> Self::Register {
+        self.fma._mm256_fmadd_ps(a, b, c)
+    }
+
+    #[inline(always)]
+    fn sum_bytes(self, x: Self::Register) -> Self::Register {
+        let (avx, avx2) = (self.avx, self.avx2);
+        let pairs = avx2._mm256_maddubs_epi16(avx._mm256_castps_si256(x), avx._mm256_set1_epi8(1));
+        avx._mm256_cvtepi32_ps(avx2._mm256_madd_epi16(pairs, avx._mm256_set1_epi16(1)))
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
-impl EightLanes for pulp::x86::V3 {
+impl FoldingLanes for pulp::x86::V3 {
     #[inline(always)]
     fn abs(self, x: Self::Register) -> Self::Register {
         self.avx._mm256_andnot_ps(self.avx._mm256_set1_ps(-0.0), x)
@@ -389,24 +485,69 @@ impl Lanes for pulp::x86::V4 {
     fn mul(self, a: Self::Register, b: Self::Register) -> Self::Register {
         self.avx512f._mm512_mul_ps(a, b)
     }
+
+    #[inline(always)]
+    fn mul_add(self, a: Self::Register, b: Self::Register, c: Self::Register) -> Self::Register {
+        self.avx512f._mm512_fmadd_ps(a, b, c)
+    }
+
+    #[inline(always)]
+    fn sum_bytes(self, x: Self::Register) -> Self::Register {
+        let (avx512, words) = (self.avx512f, self.avx512bw);
+        let pairs = words._mm512_maddubs_epi16(avx512._mm512_castps_si512(x), avx512._mm512_set1_epi8(1));
+        avx512._mm512_cvtepi32_ps(words._mm512_madd_epi16(pairs, avx512._mm512_set1_epi16(1)))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl FoldingLanes for pulp::x86::V4 {
+    #[inline(always)]
+    fn abs(self, x: Self::Register) -> Self::Register {
+        self.avx512f._mm512_abs_ps(x)
+    }
+
+    #[inline(always)]
+    fn min(self, a: Self::Register, b: Self::Register) -> Self::Register {
+        self.avx512f._mm512_min_ps(a, b)
+    }
+
+    #[inline(always)]
+    fn max(self, a: Self::Register, b: Self::Register) -> Self::Register {
+        self.avx512f._mm512_max_ps(a, b)
+    }
+
+    #[inline(always)]
+    fn is_below(self, a: Self::Register, b: Self::Register) -> Self::Register {
+        let avx512 = self.avx512f;
+        avx512._mm512_maskz_mov_ps(avx512._mm512_cmplt_ps_mask(a, b), avx512._mm512_set1_ps(1.0))
+    }
+
+    #[inline(always)]
+    fn fold(self, x: Self::Register) -> f32 {
+        let v3 = *self;
+        v3.fold(v3.avx._mm256_add_ps(self.avx512f._mm512_castps512_ps256(x), self.avx512dq._mm512_extractf32x8_ps::<1>(x)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Uses every operation of eight lanes once.
-    struct Every<'a>([&'a [f32; 8]; 2], &'a mut Vec<[f32; 8]>);
+    /// Uses every operation of as many lanes as a block of the numbers has once.
+    struct Every<'a>([&'a [f32]; 2], &'a mut Vec<f32>);
 
     impl Folding for Every<'_> {
         #[inline(always)]
-        fn run<L: EightLanes>(self, lanes: L) {
-            let [a, b] = self.0.map(|x| Floats::load(lanes, x));
+        fn run<L: FoldingLanes>(self, lanes: L) {
+            let [a, b] = self.0.map(|x| Floats::load(lanes, &L::Block::cut(x)[0]));
             let mut sum = a;
             sum += b;
             let folded = Floats::splat(lanes, a.fold());
+            let mut all = vec![0.0; 10 * L::Block::LEN];
             // A NaN may be held to anything: only the other operand is.
-            self.1.extend([a + b, a - b, a * b, b.abs(), a.is_below(b), sum, folded, b.held_to(1.25)].map(Floats::store));
+            let made = [a + b, a - b, a * b, b.abs(), a.is_below(b), sum, folded, b.held_to(1.25), a.mul_add(b, a), a.sum_bytes()];
+            L::Block::cut_mut(&mut all).iter_mut().zip(made).for_each(|(all, made)| *all = made.store());
+            self.1.extend(all);
         }
     }
 
@@ -420,7 +561,7 @@ mod tests {
             for ((y, a), b) in L::Block::cut_mut(y).iter_mut().zip(L::Block::cut(a)).zip(L::Block::cut(b)) {
                 let [a, b] = [a, b].map(|x| Floats::load(lanes, x));
                 let factors = Floats::repeat(lanes, [1.5, -0.1, 1e-20, 3.0]);
-                *y = ((a + b) * factors - Floats::splat(lanes, 0.3) * a).store();
+                *y = ((a + b) * factors - Floats::splat(lanes, 0.3).mul_add(a, b)).store();
             }
         }
     }
@@ -434,17 +575,40 @@ mod tests {
     }
 
     #[test]
-    fn the_machines_eight_lanes_have_the_bits_of_the_portable_ones() {
+    fn the_machines_lanes_have_the_bits_of_the_portable_ones() {
         let (mut here, mut portable) = (Vec::new(), Vec::new());
         eights(Every([&A, &B], &mut here));
         Every([&A, &B], &mut portable).run(Portable);
-        assert_eq!(portable[4], [0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-        assert_eq!(bits(here.as_flattened()), bits(portable.as_flattened()));
-        // In a tree, not one after another: 1 is lost beside 2^25 if it comes to it alone.
+        assert_eq!(portable[32..40], [0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(portable[72..76], [255.0, 208.0, 128.0, 631.0]);
+        assert_eq!(bits(&here), bits(&portable));
+        let (a, b) = ([A, B].concat(), [B, A].concat());
+        let (mut here, mut portable) = (Vec::new(), Vec::new());
+        sixteens(Every([&a, &b], &mut here));
+        Every([&a, &b], &mut portable).run(Pairs(Portable));
+        assert_eq!(here.len(), 10 * 16);
+        assert_eq!(bits(&here), bits(&portable));
+        #[cfg(target_arch = "x86_64")]
+        if let Some(v3) = pulp::x86::V3::try_new() {
+            let mut pairs = Vec::new();
+            v3.vectorize(On(Pairs(v3), Every([&a, &b], &mut pairs)));
+            assert_eq!(bits(&pairs), bits(&portable));
+        }
+    }
+
+    #[test]
+    fn sums_over_lanes_are_trees() {
+        // Not one after another: 1 is lost beside 2^25 if it comes to it alone.
         let x = [33_554_432.0, 1.0, -33_554_432.0, 1.0, 0.0, 1.0, 0.0, 1.0];
         let mut folded = Vec::new();
         eights(Every([&x, &B], &mut folded));
-        assert_eq!(folded[6], [4.0; 8]);
+        assert_eq!(folded[48..56], [4.0; 8]);
+        // Each lane to the one eight on first: within a half 1 is lost.
+        let [mut x, mut y] = [[0.0; 8]; 2];
+        (x[1], x[3], y[1]) = (33_554_432.0, 1.0, -33_554_432.0);
+        let mut folded = Vec::new();
+        sixteens(Every([&[x, y].concat(), &[B, B].concat()], &mut folded));
+        assert_eq!(folded[96..112], [1.0; 16]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod cells;
 mod coefficients;
 
 use rayon::prelude::*;
-use tectum::kernel::lanes::{eights, widest};
+use tectum::kernel::lanes::widest;
 use tectum::kernel::math::slices;
 use tectum::kernel::native::{prefetch_read, simd};
 use tectum::{Boundary, NativeCall};
@@ -232,13 +232,13 @@ impl Step<'_> {
             slices::tanh(drive, field);
         }
         match self.storage {
-            Storage::F32 => eights(Finish { row: &here, saturation: number(self.live, LIVE_SATURATION), field, y: bytemuck::cast_slice_mut(y), sums, pooled }),
+            Storage::F32 => Finish { row: &here, saturation: number(self.live, LIVE_SATURATION), field, y: bytemuck::cast_slice_mut(y), sums, pooled }.fold(),
             Storage::Bf16 => {
                 simd(
                     #[inline(always)]
                     || here.round(field),
                 );
-                eights(Finish { row: &here, saturation: 1.0, field, y: wide_y, sums, pooled });
+                Finish { row: &here, saturation: 1.0, field, y: wide_y, sums, pooled }.fold();
                 simd(
                     #[inline(always)]
                     || here.narrow(wide_y, y),
@@ -257,6 +257,11 @@ impl Step<'_> {
             let y = self.boundary.place(py as isize + index as isize % 3 - 1, ny);
             x.zip(y).map_or(&bytemuck::cast_slice(&ZEROS)[..length], |(x, y)| &self.x[(x * ny + y) * length..][..length])
         })
+    }
+
+    /// 1 over the limit of the saturation.
+    fn scale(&self) -> f32 {
+        1.0 / number(self.live, LIVE_SATURATION)
     }
 
     #[inline(always)]

@@ -32,7 +32,6 @@ const LN2: Real = std::f64::consts::LN_2;
 
 const ONE: Real = 1.0;
 const TWO: Real = 2.0;
-const SQRT_HALF: Real = std::f64::consts::FRAC_1_SQRT_2;
 
 /// Of (eʳ − 1 − r)/r², the highest first.
 const EXP_COEFFICIENTS: [Real; 11] = [
@@ -247,6 +246,18 @@ fn reduce_far(x: f64) -> Reduced {
     // 53 and 11 bits of rest·π/2, both exact.
     let unit = f64::from_bits(u64::from(962 - zeros) << FRACTION | if rest < 0 { SIGN } else { 0 });
     Reduced { r: (product & !0x7ff) as f64 * unit, low: (product & 0x7ff) as f64 * unit, quadrant }
+}
+
+/// x − n·½ ln 2, the first step exact.
+#[inline(always)]
+fn less_half_ln2(x: Real, n: Real) -> Real {
+    fused(n, -(LN2_LO / TWO), fused(n, -(LN2_HI / TWO), x))
+}
+
+/// 1/x.
+#[inline(always)]
+fn about_reciprocal(x: Real) -> Real {
+    ONE / x
 }
 
 include!("functions.rs");

@@ -41,19 +41,19 @@ pub fn exp2(x: Real) -> Real {
 ///
 /// # Source
 ///
-/// y = t/(t + 2) with t = e²ˣ − 1 = 2ⁿ·(eʳ − 1) + (2ⁿ − 1), and one step of Newton's method on t − y·(t + 2), which has the sum
-/// without its rounding: the slope 1/(t + 2) = (1 − y)/2 is taken times 1 − y, since the step matters only where y is small.
+/// y = t/(t + 1) with t = (e²ˣ − 1)/2 = 2ⁿ·(e²ʳ − 1)/2 + (2ⁿ − 1)/2 and r = x − n·½ ln 2, first by about the reciprocal of t + 1, then
+/// by one step of Newton's method on t − y·(t + 1), which has the sum without its rounding and squares what the reciprocal is off by.
 #[inline(always)]
 pub fn tanh(x: Real) -> Real {
     let a = at_most(absolute(x), TANH_ONE);
-    let twice = a + a;
-    let shifted = fused(twice, LOG2_E, ROUND);
+    let shifted = fused(a, TWICE_LOG2_E, ROUND);
     let power = power_of(shifted);
-    let t = fused(exp_less_one(less_ln2(twice, shifted - ROUND)), power, power - ONE);
-    let y = t / (t + TWO);
-    let rest = fused(y, -TWO, fused(y, -t, t));
-    let near = fused(y, -SQRT_HALF, SQRT_HALF);
-    with_sign(fused(rest, near * near, y), x)
+    let r = less_half_ln2(a, shifted - ROUND);
+    let t = fused(fused(polynomial(&TWICE_EXP_COEFFICIENTS, r), r * r, r), power, fused(power, HALF, -HALF));
+    let inverse = about_reciprocal(t + ONE);
+    let y = t * inverse;
+    let rest = fused(y, -t, t) - y;
+    with_sign(fused(rest, inverse, y), x)
 }
 
 /// Computes the logistic function 1/(1 + e⁻ˣ).
@@ -96,10 +96,16 @@ fn exp_less_one(r: Real) -> Real {
 /// (eʳ − 1 − r)/r² for |r| ≤ ½ ln 2.
 #[inline(always)]
 fn exp_polynomial(r: Real) -> Real {
-    let mut p = EXP_COEFFICIENTS[0];
+    polynomial(&EXP_COEFFICIENTS, r)
+}
+
+/// The highest coefficient first.
+#[inline(always)]
+fn polynomial<const N: usize>(coefficients: &[Real; N], r: Real) -> Real {
+    let mut p = coefficients[0];
     let mut i = 1;
-    while i < EXP_COEFFICIENTS.len() {
-        p = fused(p, r, EXP_COEFFICIENTS[i]);
+    while i < N {
+        p = fused(p, r, coefficients[i]);
         i += 1;
     }
     p

@@ -97,6 +97,20 @@ fn exp_pair_less_one(high: Real, low: Real) -> Real {
     high + exp_polynomial(r).mul_add(r * r, low)
 }
 
+/// Of (e²ʳ − 1 − 2r)/2r², the highest first.
+const TWICE_EXP_COEFFICIENTS: [Real; EXP_COEFFICIENTS.len()] = {
+    let mut all = EXP_COEFFICIENTS;
+    let (mut i, mut factor) = (all.len(), TWO);
+    while i > 0 {
+        i -= 1;
+        all[i] *= factor;
+        factor *= TWO;
+    }
+    all
+};
+const TWICE_LOG2_E: Real = TWO * LOG2_E;
+const HALF: Real = ONE / TWO;
+
 /// a·b + c, rounded once.
 #[inline(always)]
 fn fused(a: Real, b: Real, c: Real) -> Real {

@@ -1,26 +1,28 @@
 //! The cells of a row. A cell has few channels, so what is done once a cell is kept little: all columns are walked by one index.
 
-use tectum::kernel::lanes::{Block, EightLanes, Floats, Folding, Lanes, Work};
+use std::slice::Chunks;
+
+use tectum::kernel::lanes::{Block, Floats, Folding, FoldingLanes, Lanes, Work, eights, sixteens};
 use tectum::kernel::native::prefetch_line;
 
-use super::super::super::draw::{NOISE_UNIT, STRIDE, draw_from, start};
+use super::super::super::draw::{MEAN, NOISE_UNIT, STRIDE, mixed, start};
 use super::super::super::layout::*;
 use super::super::super::shape::DYNAMICS;
 use super::super::super::storage::by_chance;
 use super::super::number;
 use super::coefficients::Coefficients;
-use super::{MOST_CHANNELS, MOST_Z, Step, ZEROS, along};
+use super::{MOST_Z, Step, ZEROS, along};
 
 /// Calls a function with the count of channels, a multiple of 32 from 32 to 256, known when it is compiled: loops over the few vectors of
 /// a cell are unrolled then.
 macro_rules! with_channels {
     ($channels:expr, |$known:ident| $call:expr) => {
-        with_channels!($channels, $known, $call, 32 64 96 128 160 192 224)
+        with_channels!($channels, |$known| $call, 32 64 96 128 160 192 224 else 256)
     };
-    ($channels:expr, $known:ident, $call:expr, $($number:literal)*) => {
+    ($channels:expr, |$known:ident| $call:expr, $($number:literal)* else $last:literal) => {
         match $channels {
             $($number => { const $known: usize = $number; $call })*
-            _ => { const $known: usize = 256; $call }
+            _ => { const $known: usize = $last; $call }
         }
     };
 }
@@ -58,8 +60,8 @@ impl<'a> Row<'a> {
             step,
             place: [px, py],
             columns,
-            scale: 1.0 / number(live, LIVE_SATURATION),
-            noise: step.control[CONTROL_DRIVE] * number(live, LIVE_NOISE) * NOISE_UNIT,
+            scale: step.scale(),
+            noise: step.scale() * step.control[CONTROL_DRIVE] * number(live, LIVE_NOISE) * NOISE_UNIT,
             key: [live[LIVE_KEY], live[LIVE_KEY + 1]],
             regions: step.region([px, py, 0]),
         }
@@ -70,20 +72,22 @@ impl<'a> Row<'a> {
         self.columns[4]
     }
 
-    /// The noise of the evolving channels, \[Z\]\[evolving\]. Meanwhile memory is asked for some words, a part of them with each cell.
+    /// The hashes of the evolving channels as bits, \[Z\]\[evolving\]. Meanwhile memory is asked for some words, a part of them with
+    /// each cell.
     #[inline(always)]
-    pub fn draw(&self, noise: &mut [f32], ahead: &[u32]) {
-        with_channels!(self.step.channels, |CHANNELS| self.draw_cells::<CHANNELS>(noise, ahead));
+    pub fn draw(&self, hashes: &mut [f32], ahead: &[u32]) {
+        with_channels!(self.step.channels, |CHANNELS| self.draw_cells::<CHANNELS>(hashes, ahead));
     }
 
     #[inline(always)]
-    fn draw_cells<const CHANNELS: usize>(&self, noise: &mut [f32], ahead: &[u32]) {
-        let span = ahead.len() / self.step.cells[2];
-        for (z, noise) in noise.chunks_exact_mut(CHANNELS - DYNAMICS).enumerate() {
-            prefetch(ahead, z * span, span);
-            let first = start(self.first().wrapping_add((z * CHANNELS) as u32), self.key);
-            for (i, noise) in noise.iter_mut().enumerate() {
-                *noise = self.noise * draw_from(first.wrapping_add(STRIDE.wrapping_mul(i as u32)), self.key) as f32;
+    fn draw_cells<const CHANNELS: usize>(&self, hashes: &mut [f32], ahead: &[u32]) {
+        let (mut ahead, each) = lines(ahead, self.step.cells[2]);
+        let first = start(self.first(), self.key);
+        for (z, hashes) in hashes.chunks_exact_mut(CHANNELS - DYNAMICS).enumerate() {
+            prefetch(&mut ahead, each);
+            let first = first.wrapping_add(STRIDE.wrapping_mul((z * CHANNELS) as u32));
+            for (i, hash) in hashes.iter_mut().enumerate() {
+                *hash = f32::from_bits(mixed(first.wrapping_add(STRIDE.wrapping_mul(i as u32)), self.key));
             }
         }
     }
@@ -209,17 +213,18 @@ fn sum3<L: Lanes>(lanes: L, a: &L::Block, b: &L::Block, c: &L::Block) -> Floats<
     (Floats::load(lanes, a) + Floats::load(lanes, b)) + Floats::load(lanes, c)
 }
 
-/// Asks for some words, or none if there are not as many.
+/// Words cut into lines of memory, and how many of them each cell of a row asks for.
 #[inline(always)]
-fn prefetch(words: &[u32], first: usize, count: usize) {
-    let words = words.get(first..first + count).unwrap_or_default();
-    words.chunks(16).for_each(#[inline(always)] |line| prefetch_line(line, 0));
+fn lines(words: &[u32], cells: usize) -> (Chunks<'_, u32>, usize) {
+    let lines = words.chunks(16);
+    let each = lines.len().div_ceil(cells);
+    (lines, each)
 }
 
-/// The blocks of a cell of a column.
+/// Asks for the next lines of memory.
 #[inline(always)]
-fn cell<L: Lanes>(column: &[f32], z: usize, all: usize) -> &[L::Block] {
-    &L::Block::cut(&column[z * all * L::Block::LEN..])[..all]
+fn prefetch(lines: &mut Chunks<'_, u32>, count: usize) {
+    lines.take(count).for_each(#[inline(always)] |line| prefetch_line(line, 0));
 }
 
 /// The argument of the saturation for the evolving channels but for what few cells get.
@@ -227,39 +232,43 @@ pub struct Drive<'a, 'b> {
     pub row: &'b Row<'a>,
     pub cells: &'b Coefficients,
     pub around: &'b [f32],
-    /// The noise, and in its place the argument, \[Z\]\[evolving\].
+    /// The hashes as bits, and in their place the argument, \[Z\]\[evolving\].
     pub drive: &'b mut [f32],
     /// What is asked of memory meanwhile, a part of it with each cell.
     pub ahead: &'b [u32],
 }
 
 /// A cell with its six faces, and how it spreads along each axis.
-struct Near<'a, L: Lanes> {
+struct Near<'a, L: Lanes, const CHANNELS: usize> {
     lanes: L,
-    /// The columns to the west and east, south and north.
-    beside: [&'a [L::Block]; 4],
-    /// The cells below, here and above.
-    along: &'a [L::Block],
-    all: usize,
+    here: &'a [f32; CHANNELS],
+    /// The cells on either side along each axis.
+    beside: [[&'a [f32; CHANNELS]; 2]; 3],
     diffusion: [Floats<L>; 3],
+    minus_two: Floats<L>,
 }
 
-impl<L: Lanes> Near<'_, L> {
+impl<L: Lanes, const CHANNELS: usize> Near<'_, L, CHANNELS> {
     /// Some channels, and Σ D Δx of them.
     #[inline(always)]
     fn spread(&self, i: usize) -> (Floats<L>, Floats<L>) {
-        let here = Floats::load(self.lanes, &self.along[self.all + i]);
-        let twice = here + here;
+        let here = self.block(self.here, i);
         let [dx, dy, dz] = self.diffusion;
-        let [west, east, south, north] = self.beside;
-        let along_x = dx * (self.both(&west[i], &east[i]) - twice);
-        let along_y = dy * (self.both(&south[i], &north[i]) - twice);
-        (here, (along_x + along_y) + dz * (self.both(&self.along[i], &self.along[2 * self.all + i]) - twice))
+        let along_x = dx * self.along(0, i, here);
+        let along_y = dy.mul_add(self.along(1, i, here), along_x);
+        (here, dz.mul_add(self.along(2, i, here), along_y))
+    }
+
+    /// Δx along an axis.
+    #[inline(always)]
+    fn along(&self, axis: usize, i: usize, here: Floats<L>) -> Floats<L> {
+        let [before, after] = self.beside[axis];
+        here.mul_add(self.minus_two, self.block(before, i) + self.block(after, i))
     }
 
     #[inline(always)]
-    fn both(&self, a: &L::Block, b: &L::Block) -> Floats<L> {
-        Floats::load(self.lanes, a) + Floats::load(self.lanes, b)
+    fn block(&self, cell: &[f32; CHANNELS], i: usize) -> Floats<L> {
+        Floats::load(self.lanes, &L::Block::cut(cell)[i])
     }
 }
 
@@ -274,55 +283,58 @@ impl Drive<'_, '_> {
     #[inline(always)]
     fn run_cells<L: Lanes, const CHANNELS: usize>(self, lanes: L) {
         let Self { row, cells, around, drive, ahead } = self;
-        let (step, nz, column) = (row.step, row.step.cells[2].min(MOST_Z), row.column());
+        let (step, nz) = (row.step, row.step.cells[2].min(MOST_Z));
         let (content, temporal) = (3 * CHANNELS / 4 - DYNAMICS, CHANNELS / 4);
-        let (n, m, all) = (content / L::Block::LEN, temporal / L::Block::LEN, CHANNELS / L::Block::LEN);
-        let (scale, rate) = (Floats::splat(lanes, row.scale), Floats::splat(lanes, step.control[CONTROL_PULL]));
-        let (most, least) = (Floats::splat(lanes, 0.85), Floats::splat(lanes, 0.15));
-        let span = ahead.len() / nz;
+        let (n, m) = (content / L::Block::LEN, temporal / L::Block::LEN);
+        let (scale, minus_rate) = (Floats::splat(lanes, row.scale), Floats::splat(lanes, -step.control[CONTROL_PULL]));
+        let minus_two = Floats::splat(lanes, -2.0);
+        let (noise, mean) = (Floats::splat(lanes, row.noise), Floats::splat(lanes, MEAN as f32));
+        let (mut ahead, each) = lines(ahead, nz);
+        let [_, west, _, south, column, north, _, east, _] = row.columns;
+        // Written out: a closure over an array is not inlined here.
+        let (west, east) = (&west.as_chunks::<CHANNELS>().0[..nz], &east.as_chunks().0[..nz]);
+        let (south, north) = (&south.as_chunks::<CHANNELS>().0[..nz], &north.as_chunks().0[..nz]);
+        let column = &column.as_chunks::<CHANNELS>().0[..nz];
         // The ends of the row have a neighbour that may lie elsewhere.
-        let mut ends = [0.0; 3 * MOST_CHANNELS];
-        for (z, drive) in drive.chunks_exact_mut(content + temporal).enumerate().take(nz) {
-            prefetch(ahead, z * span, span);
-            let along = if z == 0 || z + 1 == nz {
-                for (end, at) in ends.chunks_exact_mut(CHANNELS).zip(z as isize - 1..) {
-                    end.copy_from_slice(row.end(at));
-                }
-                &ends[..3 * CHANNELS]
-            } else {
-                &column[(z - 1) * CHANNELS..][..3 * CHANNELS]
-            };
-            let decay = Floats::repeat(lanes, [cells.decay[0][z], cells.decay[1][z], cells.decay[2][z], cells.decay[3][z]]);
-            let (mean_decay, coupling) = (Floats::splat(lanes, cells.mean_decay[z]), Floats::splat(lanes, cells.coupling[z]));
+        let (mut below, end) = (&row.end(-1).as_chunks().0[0], &row.end(nz as isize).as_chunks().0[0]);
+        let around = around.chunks_exact(content).zip(around[content..].chunks_exact(content)).zip(around[2 * content..].chunks_exact(content));
+        for (z, (drive, ((before, around), after))) in drive.chunks_exact_mut(content + temporal).zip(around).enumerate().take(nz) {
+            prefetch(&mut ahead, each);
+            let decay = Floats::repeat(lanes, cells.decay[z]);
+            let (stays, taken) = (Floats::splat(lanes, cells.register[0][z]), Floats::splat(lanes, cells.register[1][z]));
+            let coupling = Floats::splat(lanes, cells.coupling[z]);
             let (push, swell) = (Floats::splat(lanes, cells.push[z]), Floats::splat(lanes, cells.swell[z]));
             let [dx, dy, dz] = [cells.diffusion[0][z], cells.diffusion[1][z], cells.diffusion[2][z]];
             let diffusion = [Floats::splat(lanes, dx), Floats::splat(lanes, dy), Floats::splat(lanes, dz)];
-            let [_, west, _, south, _, north, _, east, _] = row.columns;
-            // Written out: a closure over an array is not inlined here.
-            let beside = [cell::<L>(west, z, all), cell::<L>(east, z, all), cell::<L>(south, z, all), cell::<L>(north, z, all)];
-            let near = Near { lanes, beside, along: &L::Block::cut(along)[..3 * all], all, diffusion };
-            let (content_drive, temporal_drive) = L::Block::cut_mut(drive)[..n + m].split_at_mut(n);
+            let (here, above) = (&column[z], column.get(z + 1).unwrap_or(end));
+            let near = Near { lanes, here, beside: [[&west[z], &east[z]], [&south[z], &north[z]], [below, above]], diffusion, minus_two };
+            below = here;
+            let (content_drive, temporal_drive) = L::Block::cut_mut(drive).split_at_mut(n);
 
             // Content: decay of diffusion and coupling, and what the library recalls.
-            let pull = &L::Block::cut(&step.pull[row.region(z) * content..][..content])[..n];
-            let around = &L::Block::cut(&around[z * content..][..3 * content])[..3 * n];
-            for (i, drive) in content_drive.iter_mut().enumerate() {
-                let ((here, spread), noise) = (near.spread(i), Floats::load(lanes, drive));
-                let around = sum3(lanes, &around[i], &around[n + i], &around[2 * n + i]);
-                let kept = here + (spread + coupling * (around - here));
-                *drive = (scale * ((decay * kept + (push + (Floats::load(lanes, &pull[i]) - rate * here))) + noise)).store();
+            let pull = L::Block::cut(&step.pull[row.region(z) * content..][..content]);
+            let around = [L::Block::cut(before), L::Block::cut(around), L::Block::cut(after)];
+            for i in 0..n {
+                let ((here, spread), draw) = (near.spread(i), Floats::load(lanes, &content_drive[i]).sum_bytes() - mean);
+                let around = sum3(lanes, &around[0][i], &around[1][i], &around[2][i]);
+                let kept = here + coupling.mul_add(around - here, spread);
+                let pulled = minus_rate.mul_add(here, Floats::load(lanes, &pull[i]));
+                content_drive[i] = decay.mul_add(kept, scale.mul_add(pulled, noise.mul_add(draw, push))).store();
             }
 
             // Temporal: the register shifts.
-            let previous = &L::Block::cut(&along[CHANNELS + content - 1..][..temporal])[..m];
-            for (i, drive) in temporal_drive.iter_mut().enumerate() {
-                let ((here, spread), noise) = (near.spread(n + i), Floats::load(lanes, drive));
-                let shifted = most * (here + spread) + least * Floats::load(lanes, &previous[i]);
-                *drive = (scale * ((mean_decay * shifted + swell) + noise)).store();
+            let previous = L::Block::cut(&here[content - 1..][..temporal]);
+            for i in 0..m {
+                let ((here, spread), draw) = (near.spread(n + i), Floats::load(lanes, &temporal_drive[i]).sum_bytes() - mean);
+                let shifted = taken.mul_add(Floats::load(lanes, &previous[i]), noise.mul_add(draw, swell));
+                temporal_drive[i] = stays.mul_add(here + spread, shifted).store();
             }
         }
     }
 }
+
+/// The most blocks of content that a cell has, of as many lanes as its count of channels is summed with.
+const MOST_BLOCKS: usize = 19;
 
 /// Makes the rules of the row's cells in the next cycle, scales the saturated field into place, and adds it up.
 pub struct Finish<'a, 'b> {
@@ -335,41 +347,63 @@ pub struct Finish<'a, 'b> {
     pub pooled: &'b mut [f32],
 }
 
+/// Where each of the four things lies that the rules of a cell tend to: four channels each.
+const PATTERNS: [[f32; DYNAMICS]; 4] = {
+    let mut all = [[0.0; DYNAMICS]; 4];
+    let mut channel = 0;
+    while channel < DYNAMICS {
+        all[channel / 4][channel] = 1.0;
+        channel += 1;
+    }
+    all
+};
+
+impl Finish<'_, '_> {
+    /// Does it, sixteen lanes at a time where content and temporal channels are so many times over.
+    pub fn fold(self) {
+        if self.row.step.channels.is_multiple_of(64) { sixteens(self) } else { eights(self) }
+    }
+}
+
 impl Folding for Finish<'_, '_> {
     #[inline(always)]
-    fn run<L: EightLanes>(self, lanes: L) {
-        with_channels!(self.row.step.channels, |CHANNELS| self.run_cells::<L, CHANNELS>(lanes));
+    fn run<L: FoldingLanes>(self, lanes: L) {
+        let channels = self.row.step.channels;
+        if L::Block::LEN == 16 {
+            with_channels!(channels, |CHANNELS| self.run_cells::<L, CHANNELS>(lanes), 64 128 192 else 256);
+        } else {
+            with_channels!(channels, |CHANNELS| self.run_cells::<L, CHANNELS>(lanes), 32 96 160 else 224);
+        }
     }
 }
 
 impl Finish<'_, '_> {
     #[inline(always)]
-    fn run_cells<L: EightLanes, const CHANNELS: usize>(self, lanes: L) {
+    fn run_cells<L: FoldingLanes, const CHANNELS: usize>(self, lanes: L) {
         let Self { row, saturation, field, y, sums, pooled } = self;
         let Step { block, cells: [_, _, nz], live, .. } = *row.step;
         let (content, temporal) = (3 * CHANNELS / 4 - DYNAMICS, CHANNELS / 4);
-        let (n, m, all) = (content / 8, temporal / 8, CHANNELS / 8);
-        let targets = row.targets::<L, CHANNELS>(lanes);
+        let (n, m, all) = (content / L::Block::LEN, temporal / L::Block::LEN, CHANNELS / L::Block::LEN);
+        let aims = row.aims::<L, CHANNELS>(lanes);
         let (none, saturation) = (Floats::splat(lanes, 0.0), Floats::splat(lanes, saturation));
         let rate = Floats::splat(lanes, number(live, LIVE_DYNAMICS_RATE));
         let [mut sum, mut size, mut square, mut temporal_size] = [none; 4];
         sums.fill(0.0);
-        pooled.fill(0.0);
         let sites = pooled.chunks_exact_mut(content);
         let cells = field.chunks_exact(content + temporal).zip(y.chunks_exact_mut(CHANNELS)).zip(row.column().chunks_exact(CHANNELS));
-        let mut cells = cells.zip(&targets).enumerate();
+        let mut cells = cells.enumerate().take(MOST_Z);
         for pooled in sites {
-            let pooled = &mut <[f32; 8]>::cut_mut(pooled)[..n];
-            for (z, (((field, y), here), targets)) in cells.by_ref().take(block) {
-                let (field, y, here) = (&<[f32; 8]>::cut(field)[..n + m], &mut <[f32; 8]>::cut_mut(y)[..all], &<[f32; 8]>::cut(here)[..all]);
+            let mut site = [none; MOST_BLOCKS];
+            for (z, ((field, y), here)) in cells.by_ref().take(block) {
+                let (field, y, here) = (&L::Block::cut(field)[..n + m], &mut L::Block::cut_mut(y)[..all], &L::Block::cut(here)[..all]);
                 let mut slice = none;
                 for i in 0..n {
                     let v = saturation * Floats::load(lanes, &field[i]);
                     y[i] = v.store();
-                    pooled[i] = (Floats::load(lanes, &pooled[i]) + v).store();
+                    site[i] += v;
                     slice += v;
                     size += v.abs();
-                    square += v * v;
+                    square = v.mul_add(v, square);
                 }
                 for i in n..n + m {
                     let v = saturation * Floats::load(lanes, &field[i]);
@@ -384,11 +418,16 @@ impl Finish<'_, '_> {
                     sums[4] = slice.fold();
                 }
                 // The rules of the cell in the next cycle.
-                for half in 0..2 {
-                    let now = Floats::load(lanes, &here[n + m + half]);
-                    y[n + m + half] = (now + rate * (Floats::load(lanes, &targets[half]) - now)).held_to(5.0).store();
+                for i in 0..all - n - m {
+                    let now = Floats::load(lanes, &here[n + m + i]);
+                    let mut aim = none;
+                    for (aims, pattern) in aims.iter().zip(&PATTERNS) {
+                        aim = Floats::splat(lanes, aims[z]).mul_add(Floats::load(lanes, &L::Block::cut(pattern)[i]), aim);
+                    }
+                    y[n + m + i] = rate.mul_add(aim - now, now).held_to(5.0).store();
                 }
             }
+            L::Block::cut_mut(pooled).iter_mut().zip(site).for_each(#[inline(always)] |(pooled, site)| *pooled = site.store());
         }
         for (at, total) in [(0, sum), (1, size), (2, square), (5, temporal_size)] {
             sums[at] = total.fold();
@@ -397,36 +436,36 @@ impl Finish<'_, '_> {
 }
 
 impl Row<'_> {
-    /// What the rules of each cell tend to in the next cycle.
+    /// What the rules of each cell tend to in the next cycle, one of four things after another, \[Z\].
     #[inline(always)]
-    fn targets<L: EightLanes, const CHANNELS: usize>(&self, lanes: L) -> [[[f32; 8]; 2]; MOST_Z] {
-        let Step { control, cells: [_, _, nz], .. } = *self.step;
+    fn aims<L: FoldingLanes, const CHANNELS: usize>(&self, lanes: L) -> [[f32; MOST_Z]; 4] {
+        let Step { control, parts, .. } = self.step;
         let content = 3 * CHANNELS / 4 - DYNAMICS;
         let (none, little) = (Floats::splat(lanes, 0.0), Floats::splat(lanes, 0.1));
         // Sums over the content of each cell: itself, its square, how many are quiet.
-        let mut sums = [[0.0f32; MOST_Z]; 3];
+        let [mut sums, mut squares, mut quiets, mut errors] = [[0.0f32; MOST_Z]; 4];
         for (z, here) in self.column().chunks_exact(CHANNELS).enumerate().take(MOST_Z) {
             let [mut sum, mut square, mut quiet] = [none; 3];
-            for v in &<[f32; 8]>::cut(here)[..content / 8] {
+            for v in &L::Block::cut(here)[..content / L::Block::LEN] {
                 let v = Floats::load(lanes, v);
                 sum += v;
-                square += v * v;
+                square = v.mul_add(v, square);
                 quiet += v.abs().is_below(little);
             }
-            (sums[0][z], sums[1][z], sums[2][z]) = (sum.fold(), square.fold(), quiet.fold());
+            (sums[z], squares[z], quiets[z]) = (sum.fold(), square.fold(), quiet.fold());
+            errors[z] = control[CONTROL_REGION_ERROR + self.regions + parts[2][z]];
         }
-        let (count, step, explore) = (content as f32, control[CONTROL_STEP], control[CONTROL_EXPLORE]);
-        let mut targets = [[[0.0; 8]; 2]; MOST_Z];
-        let [sums, squares, quiets] = &sums;
-        for (z, (((targets, sum), square), quiet)) in targets.iter_mut().zip(sums).zip(squares).zip(quiets).enumerate().take(nz) {
-            let mean = sum / count;
-            let variance = (square / count - mean * mean).max(0.0);
-            let error = control[CONTROL_REGION_ERROR + self.region(z)];
-            let (decay, diffusion) = (2.0 - error * step, variance * step);
-            let (coupling, plasticity) = (0.5 * step * quiet / count, 0.5 * step * (error * explore - 0.5));
-            let halves = |low: f32, high: f32| [low, low, low, low, high, high, high, high];
-            *targets = [halves(decay, diffusion), halves(coupling, plasticity)];
+        // Vectors run along Z.
+        let (part, step, explore) = (1.0 / content as f32, control[CONTROL_STEP], control[CONTROL_EXPLORE]);
+        let mut aims = [[0.0f32; MOST_Z]; 4];
+        let [decays, diffusions, couplings, plasticities] = &mut aims;
+        for z in 0..MOST_Z {
+            let mean = part * sums[z];
+            decays[z] = 2.0 - errors[z] * step;
+            diffusions[z] = (part * squares[z] - mean * mean).max(0.0) * step;
+            couplings[z] = 0.5 * step * part * quiets[z];
+            plasticities[z] = 0.5 * step * (errors[z] * explore - 0.5);
         }
-        targets
+        aims
     }
 }

@@ -6,13 +6,20 @@ use super::super::super::waves::WAVES;
 use super::super::number;
 use super::{MOST_Z, Step, from_centre};
 
-/// Arguments of the logistic function of a cell: four decays, three diffusions and the coupling's weight twice, two plasticities.
+/// Arguments of the logistic function of a cell: four decays, three diffusions and the coupling's weight twice, two plasticities. Those
+/// of the decays lie first, \[Z\]\[4\], then those of each other gate, \[Z\].
 pub const GATES: usize = 10;
-/// Coefficients of the row's cells, each \[Z\].
+/// Of temporal channels, what stays where it is and what is taken from the channel before.
+const STAYS: f32 = 0.85;
+const TAKEN: f32 = 0.15;
+
+/// Coefficients of the row's cells, each \[Z\]; all but diffusion and coupling for the saturation's argument, its limit divided out.
 #[derive(Clone)]
 pub struct Coefficients {
-    pub decay: [[f32; MOST_Z]; 4],
-    pub mean_decay: [f32; MOST_Z],
+    /// Of each cell, for the channels that are 0, 1, 2 and 3 modulo 4.
+    pub decay: [[f32; 4]; MOST_Z],
+    /// The mean decay of what stays and of what is taken from the channel before.
+    pub register: [[f32; MOST_Z]; 2],
     /// Along X, Y and Z.
     pub diffusion: [[f32; MOST_Z]; 3],
     pub coupling: [f32; MOST_Z],
@@ -24,7 +31,7 @@ pub struct Coefficients {
 impl Default for Coefficients {
     fn default() -> Self {
         let none = [0.0; MOST_Z];
-        Self { decay: [none; 4], mean_decay: none, diffusion: [none; 3], coupling: none, push: none, swell: none }
+        Self { decay: [[0.0; 4]; MOST_Z], register: [none; 2], diffusion: [none; 3], coupling: none, push: none, swell: none }
     }
 }
 
@@ -33,11 +40,13 @@ impl Step<'_> {
     #[inline(always)]
     pub fn arguments(&self, column: &[f32], arguments: &mut [f32]) {
         let nz = self.cells[2];
-        for (z, cell) in column.chunks_exact(self.channels).enumerate() {
-            let d = &cell[self.channels - DYNAMICS..];
+        let (decays, others) = arguments.split_at_mut(4 * nz);
+        let cells = column.chunks_exact(self.channels).filter_map(|cell| cell.last_chunk::<DYNAMICS>());
+        for (z, (d, decays)) in cells.zip(decays.as_chunks_mut::<4>().0).enumerate() {
+            *decays = [d[0], d[1], d[2], d[3]];
             let coupling = 0.5 * ((d[8] + d[9]) + (d[10] + d[11]));
-            let all = [d[0], d[1], d[2], d[3], 2.0 * d[4], 2.0 * d[5], 2.0 * d[6], coupling, d[12], d[13]];
-            all.into_iter().enumerate().for_each(|(gate, argument)| arguments[gate * nz + z] = argument);
+            let all = [2.0 * d[4], 2.0 * d[5], 2.0 * d[6], coupling, d[12], d[13]];
+            all.into_iter().enumerate().for_each(|(gate, argument)| others[gate * nz + z] = argument);
         }
     }
 
@@ -56,22 +65,23 @@ impl Step<'_> {
     #[inline(always)]
     pub fn prepare(&self, [px, py]: [usize; 2], gates: &[f32], cells: &mut Coefficients) {
         let [nx, ny, nz] = self.cells;
+        let (decay_gates, gates) = gates.split_at(4 * nz);
         let gate = |index: usize| &gates[index * nz..][..nz];
-        let Coefficients { decay: decays, mean_decay, diffusion, coupling, push, swell } = cells;
+        let Coefficients { decay: decays, register: [stays, taken], diffusion, coupling, push, swell } = cells;
 
-        let (retention, depth) = (self.control[CONTROL_RETENTION], number(self.live, LIVE_DECAY_DEPTH));
-        for (index, decay) in decays.iter_mut().enumerate() {
-            decay.iter_mut().zip(gate(index)).for_each(|(decay, gate)| *decay = retention * (1.0 - depth * (1.0 - gate)));
-        }
-        for (z, mean) in mean_decay.iter_mut().enumerate() {
-            *mean = 0.25 * ((decays[0][z] + decays[1][z]) + (decays[2][z] + decays[3][z]));
+        let scale = self.scale();
+        let (retention, depth) = (scale * self.control[CONTROL_RETENTION], number(self.live, LIVE_DECAY_DEPTH));
+        decays.as_flattened_mut().iter_mut().zip(decay_gates).for_each(|(decay, gate)| *decay = retention * (1.0 - depth * (1.0 - gate)));
+        for ((stays, taken), [a, b, c, d]) in stays.iter_mut().zip(taken).zip(decays).take(nz) {
+            let mean = 0.25 * ((*a + *b) + (*c + *d));
+            (*stays, *taken) = (STAYS * mean, TAKEN * mean);
         }
         for (axis, diffusion) in diffusion.iter_mut().enumerate() {
             let (base, depth) = (number(self.live, LIVE_DIFFUSION + axis), number(self.live, LIVE_DIFFUSION_DEPTH + axis));
-            diffusion.iter_mut().zip(gate(4 + axis)).for_each(|(diffusion, gate)| *diffusion = base + depth * (2.0 * gate - 1.0));
+            diffusion.iter_mut().zip(gate(axis)).for_each(|(diffusion, gate)| *diffusion = base + depth * (2.0 * gate - 1.0));
         }
         let most = number(self.live, LIVE_COUPLING);
-        for (((coupling, weight), first), second) in coupling.iter_mut().zip(gate(7)).zip(gate(8)).zip(gate(9)) {
+        for (((coupling, weight), first), second) in coupling.iter_mut().zip(gate(3)).zip(gate(4)).zip(gate(5)) {
             *coupling = most * first * second * (2.0 * weight - 1.0) / 26.0;
         }
 
@@ -81,11 +91,11 @@ impl Step<'_> {
             let (table, _) = self.tables[2 * (index * (nx + ny + nz) + nx + ny)..].as_chunks::<2>();
             swell.iter_mut().zip(table).for_each(|(wave, [sine_z, cosine_z])| *wave += sine * cosine_z + cosine * sine_z);
         }
-        let height = self.control[CONTROL_DRIVE] * 0.2 * number(self.live, LIVE_WAVE);
+        let height = scale * self.control[CONTROL_DRIVE] * 0.2 * number(self.live, LIVE_WAVE);
         swell.iter_mut().for_each(|wave| *wave *= height);
 
         // What the error does: near the centres of regions only, but for a part that is everywhere.
-        let everywhere = self.control[CONTROL_ERROR_EVERYWHERE] + 0.2 * self.control[CONTROL_STRATEGIC_DRIVE];
+        let everywhere = scale * (self.control[CONTROL_ERROR_EVERYWHERE] + 0.2 * self.control[CONTROL_STRATEGIC_DRIVE]);
         push.iter_mut().zip(&*swell).for_each(|(push, swell)| *push = swell + everywhere);
         let aside = from_centre(px, nx).max(from_centre(py, ny));
         if aside <= 2 {
@@ -94,7 +104,7 @@ impl Step<'_> {
                 let farthest = aside.max(*along);
                 let mut here = everywhere;
                 for (reach, table) in [(1, CONTROL_NEAR), (2, CONTROL_FAR)] {
-                    here += if farthest <= reach { self.control[table + region] } else { 0.0 };
+                    here += if farthest <= reach { scale * self.control[table + region] } else { 0.0 };
                 }
                 *push = swell[z] + here;
             }

@@ -16,22 +16,25 @@ const LN2_LO: Real = Four([super::LN2_LO; 4]);
 const LN2: Real = Four([super::LN2; 4]);
 const ROUND: Real = Four([super::ROUND; 4]);
 const ONE: Real = Four([super::ONE; 4]);
-const TWO: Real = Four([super::TWO; 4]);
-const SQRT_HALF: Real = Four([super::SQRT_HALF; 4]);
 const EXP_END: Real = Four([super::EXP_END; 4]);
 const EXP_TOP: Real = Four([super::EXP_TOP; 4]);
 const EXP2_END: Real = Four([super::EXP2_END; 4]);
 const EXP2_TOP: Real = Four([super::EXP2_TOP; 4]);
 const TANH_ONE: Real = Four([super::TANH_ONE; 4]);
-const EXP_COEFFICIENTS: [Real; super::EXP_COEFFICIENTS.len()] = {
-    let mut all = [ONE; super::EXP_COEFFICIENTS.len()];
+const HALF: Real = Four([super::HALF; 4]);
+const TWICE_LOG2_E: Real = Four([super::TWICE_LOG2_E; 4]);
+const EXP_COEFFICIENTS: [Real; super::EXP_COEFFICIENTS.len()] = fours(super::EXP_COEFFICIENTS);
+const TWICE_EXP_COEFFICIENTS: [Real; super::EXP_COEFFICIENTS.len()] = fours(super::TWICE_EXP_COEFFICIENTS);
+
+const fn fours<const N: usize>(numbers: [f32; N]) -> [Four; N] {
+    let mut all = [Four([0.0; 4]); N];
     let mut i = 0;
-    while i < all.len() {
-        all[i] = Four([super::EXP_COEFFICIENTS[i]; 4]);
+    while i < N {
+        all[i] = Four([numbers[i]; 4]);
         i += 1;
     }
     all
-};
+}
 
 /// A step of one argument, taken for each of the four.
 macro_rules! steps {
@@ -55,6 +58,8 @@ steps! {
     with_sign(y, x);
     if_negative(x, yes, no);
     power_of(shifted);
+    about_reciprocal(x);
+    less_half_ln2(x, n);
     scaled(y, shifted);
 }
 
