@@ -25,8 +25,11 @@ def blocks(kind, count, draw):
     made = draw.integers(0, 256, (count, gguf.GGML_QUANT_SIZES[kind][1]), dtype=numpy.uint8)
     scales = numpy.array(SCALES, dtype="<u2").view(numpy.uint8).reshape(-1, 2)[:count]
     made[: len(scales), :2] = scales
-    if kind == Type.Q4_K:
+    if kind in (Type.Q4_1, Type.Q5_1, Type.Q4_K, Type.Q5_K):
         made[: len(scales), 2:4] = scales
+    if kind in (Type.Q2_K, Type.Q3_K, Type.Q6_K):
+        made[: len(scales), :2] = draw.integers(0, 256, (len(scales), 2), dtype=numpy.uint8)
+        made[: len(scales), -2:] = scales
     return made
 
 
@@ -52,7 +55,8 @@ def main():
         writer.add_key_value(f"array.{name}", values, Kind.ARRAY)
     writer.add_custom_alignment(64)
     with numpy.errstate(all="ignore"):
-        for kind, count in [(Type.F16, 0), (Type.BF16, 0), (Type.Q8_0, 16), (Type.Q4_0, 16), (Type.Q4_K, 13)]:
+        for kind, count in [(Type.F16, 0), (Type.BF16, 0), (Type.Q8_0, 16), (Type.Q4_0, 16), (Type.Q4_1, 16), (Type.Q5_0, 16), (Type.Q5_1, 16),
+                            (Type.Q2_K, 13), (Type.Q3_K, 13), (Type.Q4_K, 13), (Type.Q5_K, 13), (Type.Q6_K, 13)]:
             if count == 0:
                 codes, numbers = halves(kind, options.blocks, draw)
             else:
@@ -60,7 +64,7 @@ def main():
                 numbers = gguf.quants.dequantize(codes, kind)
             writer.add_tensor(f"{kind.name}.codes", codes, raw_dtype=kind)
             writer.add_tensor(f"{kind.name}.numbers", numbers)
-    writer.add_tensor("Q6_K.codes", blocks(Type.Q6_K, 1, draw), raw_dtype=Type.Q6_K)
+    writer.add_tensor("IQ4_NL.codes", blocks(Type.IQ4_NL, 1, draw), raw_dtype=Type.IQ4_NL)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

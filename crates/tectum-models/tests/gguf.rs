@@ -74,7 +74,7 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
 fn codes_stand_for_the_numbers_of_the_reference_bit_for_bit() {
     let path = std::env::var("TECTUM_GGUF_ROWS").map_or_else(|_| data("gguf_rows.gguf"), PathBuf::from);
     let file = Gguf::open(&path).expect("tracked");
-    for kind in ["F16", "BF16", "Q8_0", "Q4_0", "Q4_K"] {
+    for kind in ["F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"] {
         let (got, wanted) = (read(&file, &format!("{kind}.codes")), read(&file, &format!("{kind}.numbers")));
         assert_eq!(got.len(), wanted.len(), "{kind}");
         let differs = |(got, wanted): (&f32, &f32)| got.to_bits() != wanted.to_bits() && !(got.is_nan() && wanted.is_nan());
@@ -86,8 +86,8 @@ fn codes_stand_for_the_numbers_of_the_reference_bit_for_bit() {
         assert!(finite > wanted.len() / 2, "{kind}");
     }
     let file = Gguf::open(&data("gguf_rows.gguf")).expect("tracked");
-    let error = file.read("Q6_K.codes", &[1, 256], &mut [0.0; 256]).expect_err("refused").to_string();
-    assert!(error.ends_with("gguf_rows.gguf: tensor Q6_K.codes: holds Q6_K; F32, F16, BF16, Q8_0, Q4_0 and Q4_K are read"), "{error}");
+    let error = file.read("IQ4_NL.codes", &[1, 32], &mut [0.0; 32]).expect_err("refused").to_string();
+    assert!(error.ends_with("gguf_rows.gguf: tensor IQ4_NL.codes: holds IQ4_NL; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 and Q2_K to Q6_K are read"), "{error}");
     let error = file.read("Q8_0.codes", &[32, 16], &mut [0.0; 512]).expect_err("refused").to_string();
     assert!(error.ends_with("gguf_rows.gguf: tensor Q8_0.codes is [16, 32], [32, 16] is needed"), "{error}");
 }
@@ -371,7 +371,7 @@ fn what_a_decoder_lacks_or_is_not_done_is_refused_with_its_name() {
         (|file| file.tensors.retain(|tensor| tensor.name != "token_embd.weight"), "no tensor token_embd.weight"),
         (|file| file.tensors.retain(|tensor| tensor.name != "blk.0.ffn_up.weight"), "no tensor blk.0.ffn_up.weight, which has shape [6, 4]"),
         (|file| file.tensors[3].dimensions = vec![2, 8], "tensor blk.0.attn_q.weight is [8, 2], [4, 4] is needed"),
-        (|file| file.tensors[3].kind = 26, "tensor blk.0.attn_q.weight: holds I32; F32, F16, BF16, Q8_0, Q4_0 and Q4_K are read"),
+        (|file| file.tensors[3].kind = 26, "tensor blk.0.attn_q.weight: holds I32; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 and Q2_K to Q6_K are read"),
         (|file| file.add("rope_freqs.weight", &[1], &[1.0]), "tensor rope_freqs.weight, which no part of the family \"llama\" reads here"),
         (|file| file.add("blk.0.ffn_up.bias", &[6], &[0.0; 6]), "tensor blk.0.ffn_up.bias, which no part of the family"),
         (|file| file.add("blk.0.attn_q.bias", &[4], &[0.0; 4]), "no tensor blk.0.attn_k.bias, which has shape [2]"),

@@ -1,7 +1,7 @@
 //! Graphs: networks as operations on tensors, differentiated, fused and lowered to plans; `docs/graphs.md` is the guide.
 //!
 //! A [`GraphBuilder`] checks every operation as it is added; the [`Graph`] it finishes is never changed, only passed on by
-//! passes that make another: [`Graph::bind`], [`Graph::gradients`], [`Graph::simplify`], [`Graph::fuse`], [`Graph::prune`].
+//! passes that make another: [`Graph::bind`], [`Graph::gradients`], each [`Pass`].
 //! Every value is a row-major f32 tensor of up to four dimensions (row numbers are u32); what works on matrices takes the
 //! dimensions before the last as rows. A dimension may be a letter, bound to a size before anything is computed. No pass
 //! renumbers: a [`Node`] names the same value in every graph made from the one that gave it, so handles stay good throughout.
@@ -19,6 +19,7 @@ mod describe;
 mod differentiate;
 mod evaluate;
 mod evaluate_network;
+mod fold;
 mod fuse;
 mod fuse_attention;
 mod lower;
@@ -26,11 +27,13 @@ mod lower_network;
 mod pack;
 mod parameter_layout;
 mod parse;
+mod passes;
 mod prune;
 mod shape;
 mod simplify;
 #[cfg(test)]
 mod tests;
+mod unify;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,6 +49,7 @@ pub use compiled::CompiledGraph;
 pub use evaluate::Tensor;
 pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};
+pub use passes::Pass;
 pub use shape::{Dim, MAX_RANK, Shape};
 
 /// The handle of a value in a graph. Only a [`GraphBuilder`] and passes make one.
@@ -197,23 +201,30 @@ struct Tail {
 impl Operation {
     /// The nodes it reads, one entry for each use.
     fn operands(&self) -> Vec<Node> {
+        self.clone().operands_mut().into_iter().map(|operand| *operand).collect()
+    }
+
+    /// As [`Operation::operands`], to put others in their places.
+    fn operands_mut(&mut self) -> Vec<&mut Node> {
+        let tail_of = |tail: &'_ mut Tail| [tail.bias.as_mut(), tail.residual.as_mut()];
         match self {
-            Operation::Constant { .. } => vec![],
-            Operation::MatMul { a, b } => vec![a.node, b.node],
-            Operation::Linear { a, b, tail } => [a.node, b.node].into_iter().chain(tail.bias).chain(tail.residual).collect(),
-            Operation::LinearPanels { a, b, tail } => [*a, *b].into_iter().chain(tail.bias).chain(tail.residual).collect(),
-            Operation::Binary { a, b, .. } => vec![*a, *b],
-            Operation::ActivationGrad { y, dy, .. } => vec![*y, *dy],
-            Operation::Scale { x, .. } | Operation::Activate { x, .. } | Operation::Reduce { x, .. } | Operation::Broadcast { x } => vec![*x],
-            Operation::Reshape { x } | Operation::Permute { x, .. } | Operation::Slice { x, .. } | Operation::Softmax { x } => vec![*x],
-            Operation::Gather { table, indices } => vec![*table, *indices],
-            Operation::Concat { parts, .. } => parts.clone(),
-            Operation::LayerNorm { x, gain, bias, .. } => vec![*x, *gain, *bias],
-            Operation::RmsNorm { x, gain, .. } => vec![*x, *gain],
-            Operation::Attention { q, k, v, mask, .. } => [q.node, k.node, v.node].into_iter().chain(*mask).collect(),
-            Operation::AttentionCached { q, k, v, caches, spans, .. } => vec![q.node, k.node, v.node, caches[0], caches[1], *spans],
-            Operation::Rotary { x, positions, .. } => vec![*x, *positions],
-            Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } | Operation::State { .. } => vec![],
+            Operation::MatMul { a, b } => vec![&mut a.node, &mut b.node],
+            Operation::Linear { a, b, tail } => [Some(&mut a.node), Some(&mut b.node)].into_iter().chain(tail_of(tail)).flatten().collect(),
+            Operation::LinearPanels { a, b, tail } => [Some(a), Some(b)].into_iter().chain(tail_of(tail)).flatten().collect(),
+            Operation::Binary { a, b, .. } => vec![a, b],
+            Operation::ActivationGrad { y, dy, .. } => vec![y, dy],
+            Operation::Scale { x, .. } | Operation::Activate { x, .. } | Operation::Reduce { x, .. } | Operation::Broadcast { x } => vec![x],
+            Operation::Reshape { x } | Operation::Permute { x, .. } | Operation::Slice { x, .. } | Operation::Softmax { x } => vec![x],
+            Operation::Gather { table, indices } => vec![table, indices],
+            Operation::Concat { parts, .. } => parts.iter_mut().collect(),
+            Operation::LayerNorm { x, gain, bias, .. } => vec![x, gain, bias],
+            Operation::RmsNorm { x, gain, .. } => vec![x, gain],
+            Operation::Attention { q, k, v, mask, .. } => [&mut q.node, &mut k.node, &mut v.node].into_iter().chain(mask.as_mut()).collect(),
+            Operation::AttentionCached { q, k, v, caches: [k_cache, v_cache], spans, .. } => {
+                vec![&mut q.node, &mut k.node, &mut v.node, k_cache, v_cache, spans]
+            }
+            Operation::Rotary { x, positions, .. } => vec![x, positions],
+            Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } | Operation::State { .. } | Operation::Constant { .. } => vec![],
         }
     }
 
@@ -265,14 +276,6 @@ impl Graph {
     /// `Invalid`, listing the outputs, if none has this name.
     pub fn output(&self, name: &str) -> Result<Node> {
         find(self.outputs(), "output", name).map(|(node, _)| node)
-    }
-
-    /// The same network with fewer launches: [`simplify`](Graph::simplify), [`fuse`](Graph::fuse),
-    /// [`merge_products`](Graph::merge_products), [`fuse_slices`](Graph::fuse_slices), then [`prune`](Graph::prune). Outputs,
-    /// inputs and parameters keep their nodes.
-    #[must_use]
-    pub fn optimize(&self) -> Graph {
-        self.simplify().fuse().merge_products().fuse_slices().prune()
     }
 
     /// A new handle that comes after everything before `node`.

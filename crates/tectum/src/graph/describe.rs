@@ -22,7 +22,8 @@ impl Graph {
 }
 
 impl Operation {
-    fn text(&self) -> String {
+    /// The operation with its operands, as a line of the text has it.
+    pub(super) fn text(&self) -> String {
         let name = self.name();
         match self {
             Operation::Input { name } => format!("input {name}"),

@@ -1,7 +1,7 @@
 use super::error_bound::error_bounds;
 use super::random_graph::{random_feeds, random_graph};
 use crate::device::Device;
-use crate::graph::{CompiledGraph, Graph, Node, Operation, Tensor};
+use crate::graph::{CompiledGraph, Graph, Node, Operation, Pass, Tensor};
 use crate::kernel::Activation;
 
 /// Random graphs, each with its gradients.
@@ -45,6 +45,14 @@ fn check(seed: u64, graph: &Graph, device: &Device, seen: &mut Seen) {
         }
     }
     let optimized_values = optimized.evaluate(&feeds).expect("fed");
+    for pass in Pass::ALL {
+        let without = graph.optimize_without(&[pass]).evaluate(&feeds).expect("fed");
+        for ((name, node, _), value) in graph.outputs().zip(&without) {
+            for ((got, wanted), bound) in value.data().iter().zip(values[&node].data()).zip(&bounds[&node]) {
+                assert!((got - wanted).abs() <= *bound, "seed {seed}: {name} without {pass}");
+            }
+        }
+    }
     for (form, compiled) in [("unfused", graph.compile_unfused(device)), ("fused", graph.compile(device))] {
         let compiled = run(compiled.expect("compiles"), graph, &feeds);
         for ((name, node, _), passed) in graph.outputs().zip(&optimized_values) {

@@ -1,5 +1,5 @@
 use crate::error::Result;
-use crate::graph::{Graph, GraphBuilder, Node};
+use crate::graph::{Graph, GraphBuilder, Node, Pass};
 use crate::kernel::Activation;
 
 /// A case: its name, what is built over x [4, 3], w [3, 2], row [1, 2] and matrix [4, 2] (nodes 0 to 3), and the lines
@@ -211,6 +211,94 @@ fn simplification_spares_broadcasts_and_constant_factors() {
             g.output("y", y)
         }, "%4 = sum_over_columns(%3) [4, 1]; %5 = broadcast(%4) [4, 2]; %6 = mul(%3, %5) [4, 2]; output y %6"),
     ]);
+}
+
+#[test]
+fn what_is_made_of_constants_alone_is_folded() {
+    check(|graph| graph.fold().prune(), &[
+        ("a chain of constants", |g, [x, ..]| {
+            let (one, two) = (g.constant(&[1.0, 2.0, 3.0], [1, 3])?, g.constant(&[0.5, 0.25, -1.0], [1, 3])?);
+            let sum = g.add(one, two)?;
+            let active = g.relu(sum)?;
+            let y = g.add(x, active)?;
+            g.output("y", y)
+        }, "%7 = constant(1.5, 2.25, 2) [1, 3]; %8 = add(%0, %7) [4, 3]; output y %8"),
+        ("a product of constants that is smaller than they are", |g, [x, ..]| {
+            let (a, b) = (g.constant(&[1.0, 2.0, 3.0, 4.0], [2, 2])?, g.constant(&[1.0, -1.0], [2, 1])?);
+            let product = g.matmul(a, b)?;
+            let total = g.sum(product)?;
+            let y = g.mul(x, total)?;
+            g.output("y", y)
+        }, "%7 = constant(-2) [1, 1]; %8 = mul(%0, %7) [4, 3]; output y %8"),
+        ("a constant that would grow stays a broadcast", |g, [.., matrix]| {
+            let row = g.constant(&[1.0, 2.0], [1, 2])?;
+            let wide = g.broadcast(row, [4, 2])?;
+            let y = g.sub(wide, matrix)?;
+            g.output("y", y)
+        }, "%4 = constant(1, 2) [1, 2]; %5 = broadcast(%4) [4, 2]; %6 = sub(%5, %3) [4, 2]; output y %6"),
+        ("what overflows is left to the device", |g, _| {
+            let huge = g.constant(&[1e30], [1, 1])?;
+            let y = g.mul(huge, huge)?;
+            g.output("y", y)
+        }, "%4 = constant(1000000000000000000000000000000) [1, 1]; %5 = mul(%4, %4) [1, 1]; output y %5"),
+        ("an output may be a constant", |g, _| {
+            let one = g.constant(&[1.0], [1, 1])?;
+            let y = g.scale(one, 3.0)?;
+            g.output("y", y)
+        }, "%5 = constant(3) [1, 1]; output y %5"),
+    ]);
+}
+
+#[test]
+fn what_is_computed_twice_is_computed_once() {
+    check(|graph| graph.unify().prune(), &[
+        ("a chain and the same again", |g, [x, w, ..]| {
+            let [one, two] = [0; 2].map(|_| g.matmul(x, w).and_then(|product| g.tanh(product)));
+            let y = g.mul(one?, two?)?;
+            g.output("y", y)
+        }, "%4 = matmul(%0, %1) [4, 2]; %5 = tanh(%4) [4, 2]; %8 = mul(%5, %5) [4, 2]; output y %8"),
+        ("operands the other way round are another value", |g, [.., row, matrix]| {
+            let (one, two) = (g.sub(matrix, row)?, g.add(matrix, row)?);
+            let y = g.mul(one, two)?;
+            g.output("y", y)
+        }, "%4 = sub(%3, %2) [4, 2]; %5 = add(%3, %2) [4, 2]; %6 = mul(%4, %5) [4, 2]; output y %6"),
+        ("an output keeps its node", |g, [_, _, row, _]| {
+            let (one, two) = (g.relu(row)?, g.relu(row)?);
+            let after = g.tanh(two)?;
+            g.output("one", one)?;
+            g.output("two", two)?;
+            g.output("after", after)
+        }, "%4 = relu(%2) [1, 2]; %5 = relu(%2) [1, 2]; %6 = tanh(%4) [1, 2]; output one %4; output two %5; output after %6"),
+        ("constants differ where the text does not show it", |g, [_, _, _, matrix]| {
+            let (one, two) = (g.constant(&[1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0], [4, 2])?, g.constant(&[1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 6.0], [4, 2])?);
+            let same = g.constant(&[1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 6.0], [4, 2])?;
+            let sum = g.add(matrix, one)?;
+            let sum = g.add(sum, two)?;
+            let y = g.add(sum, same)?;
+            g.output("y", y)
+        }, "%4 = constant(1, 1, 1, 1, …) [4, 2]; %5 = constant(1, 1, 1, 1, …) [4, 2]; %7 = add(%3, %4) [4, 2]; %8 = add(%7, %5) [4, 2]; %9 = add(%8, %5) [4, 2]; output y %9"),
+        ("zeros of either sign are two", |g, [_, _, row, _]| {
+            let (one, two) = (g.scale(row, 0.0)?, g.scale(row, -0.0)?);
+            let y = g.add(one, two)?;
+            g.output("y", y)
+        }, "%4 = scale(%2, 0) [1, 2]; %5 = scale(%2, -0) [1, 2]; %6 = add(%4, %5) [1, 2]; output y %6"),
+    ]);
+}
+
+#[test]
+fn passes_are_left_out_one_by_one() {
+    let graph = build(|g, [x, w, row, _]| {
+        let product = g.matmul(x, w)?;
+        let y = g.add(product, row)?;
+        g.output("y", y)
+    });
+    let lines = |graph: &Graph| graph.describe().lines().count();
+    assert_eq!(lines(&graph.optimize()) + 1, lines(&graph));
+    for pass in Pass::ALL {
+        let expected = if pass == Pass::Fuse { graph.describe() } else { graph.optimize().describe() };
+        assert_eq!(graph.optimize_without(&[pass]).describe(), expected, "without {pass}");
+    }
+    assert_eq!(graph.optimize_without(&Pass::ALL).describe(), graph.describe());
 }
 
 /// The training step of a two-layer network: 2 launches forward, 4 for the loss, 7 for the gradients.

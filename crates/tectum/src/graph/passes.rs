@@ -1,0 +1,72 @@
+//! The passes of [`Graph::optimize`], by name and in their order.
+
+use std::fmt;
+
+use super::Graph;
+
+/// A pass that keeps the value of every output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// [`Graph::simplify`].
+    Simplify,
+    /// [`Graph::fold`].
+    Fold,
+    /// [`Graph::unify`].
+    Unify,
+    /// [`Graph::fuse`].
+    Fuse,
+    /// [`Graph::merge_products`].
+    MergeProducts,
+    /// [`Graph::fuse_slices`].
+    FuseSlices,
+    /// [`Graph::prune`].
+    Prune,
+}
+
+impl Pass {
+    /// All passes in the order in which they run.
+    pub const ALL: [Pass; 7] = [Pass::Simplify, Pass::Fold, Pass::Unify, Pass::Fuse, Pass::MergeProducts, Pass::FuseSlices, Pass::Prune];
+
+    /// The pass alone.
+    #[must_use]
+    pub fn run(self, graph: &Graph) -> Graph {
+        match self {
+            Pass::Simplify => graph.simplify(),
+            Pass::Fold => graph.fold(),
+            Pass::Unify => graph.unify(),
+            Pass::Fuse => graph.fuse(),
+            Pass::MergeProducts => graph.merge_products(),
+            Pass::FuseSlices => graph.fuse_slices(),
+            Pass::Prune => graph.prune(),
+        }
+    }
+}
+
+/// The name of the function that is the pass.
+impl fmt::Display for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Pass::Simplify => "simplify",
+            Pass::Fold => "fold",
+            Pass::Unify => "unify",
+            Pass::Fuse => "fuse",
+            Pass::MergeProducts => "merge_products",
+            Pass::FuseSlices => "fuse_slices",
+            Pass::Prune => "prune",
+        })
+    }
+}
+
+impl Graph {
+    /// The same network with fewer launches: all passes one after another. Outputs, inputs and parameters keep their nodes.
+    #[must_use]
+    pub fn optimize(&self) -> Graph {
+        self.optimize_without(&[])
+    }
+
+    /// As [`Graph::optimize`], leaving some passes out.
+    #[must_use]
+    pub fn optimize_without(&self, off: &[Pass]) -> Graph {
+        Pass::ALL.iter().filter(|pass| !off.contains(pass)).fold(self.clone(), |graph, pass| pass.run(&graph))
+    }
+}

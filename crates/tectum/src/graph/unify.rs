@@ -1,0 +1,41 @@
+//! Common subexpressions.
+
+use std::collections::BTreeMap;
+
+use super::{Definition, Graph, Node, Operation};
+
+impl Graph {
+    /// Lets the readers of a value that an earlier node has already read that node. The later one stays: it may be an output, and
+    /// [`prune`](Graph::prune) removes it if it is not.
+    ///
+    /// Inputs, parameters and states are never taken for each other, nor is what writes to a cache. Constants are the same if their
+    /// bits are.
+    #[must_use]
+    pub fn unify(&self) -> Graph {
+        let mut unified = self.clone();
+        let mut first: BTreeMap<Node, Node> = BTreeMap::new();
+        let mut known: BTreeMap<String, Vec<(Node, Definition)>> = BTreeMap::new();
+        for (&node, definition) in &mut unified.nodes {
+            for operand in definition.operation.operands_mut() {
+                *operand = first.get(operand).copied().unwrap_or(*operand);
+            }
+            if definition.operation.is_fed() || matches!(definition.operation, Operation::AttentionCached { .. }) {
+                continue;
+            }
+            let alike = known.entry(format!("{} {:?}", definition.operation.text(), definition.shape)).or_default();
+            match alike.iter().find(|(_, other)| has_same_data(&definition.operation, &other.operation)) {
+                Some((earlier, _)) => drop(first.insert(node, *earlier)),
+                None => alike.push((node, definition.clone())),
+            }
+        }
+        unified
+    }
+}
+
+/// Whether two operations of the same text hold the same data; the text of a long constant does not show all of it.
+fn has_same_data(a: &Operation, b: &Operation) -> bool {
+    match (a, b) {
+        (Operation::Constant { data: a }, Operation::Constant { data: b }) => a.iter().map(|value| value.to_bits()).eq(b.iter().map(|value| value.to_bits())),
+        _ => true,
+    }
+}
