@@ -1,6 +1,7 @@
 //! `tectum explain`: why things are done as they are.
 
 mod genome;
+mod model;
 mod program;
 
 use clap::{Args, Subcommand};
@@ -9,12 +10,14 @@ use tectum::route::{self, Calibration, Choice, Rates};
 use tectum::{DType, DeviceInfo, Error, ErrorKind, GemmTail, Matrix, Plan, PlanBuilder, Result};
 use tectum_models::brain::build::build_plans;
 use tectum_models::scenario::Scenario;
+use tectum_models::transformer::gguf_file;
 
 use crate::inspect::is_json_object;
 use crate::table::{bytes, print, print_json, table};
 
 /// Explains what is chosen, and from what: for a lane-level program, what it was recognised as and why, what not and why
-/// not, and its WGSL and PTX; for a genome, how its mappings are held, what its state and scale hang on, and memory.
+/// not, and its WGSL and PTX; for a genome, how its mappings are held, what its state and scale hang on, and memory; for a model, what
+/// becomes of each node of a run, where and why, copies and memory.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ExplainArgs {
@@ -24,6 +27,8 @@ pub struct ExplainArgs {
     program: Option<program::ProgramArgs>,
     #[command(flatten)]
     genome: genome::GenomeArgs,
+    #[command(flatten)]
+    model: model::ModelArgs,
 }
 
 #[derive(Subcommand)]
@@ -78,18 +83,30 @@ struct Entry {
 /// # Errors
 /// A scenario, plan or program that is unknown or not valid; a standard output that cannot be written.
 pub fn explain(args: &ExplainArgs) -> Result<()> {
-    match (&args.subject, &args.program) {
-        (Some(Subject::Route(args)), _) => explain_route(args),
-        (None, Some(program)) if is_json_object(&program.file)? => match program.given() {
-            Some(option) => Err(Error::invalid(format!("explain {}: {option} is for programs, and this is a genome", program.file.display()))),
-            None => genome::explain_genome(&program.file, &args.genome),
-        },
-        (None, Some(program)) => match args.genome.given() {
-            Some(option) => Err(Error::invalid(format!("explain {}: {option} is for genomes, and this is none", program.file.display()))),
-            None => program::explain_program(program),
-        },
-        (None, None) => Err(Error::invalid("explain: a program, a genome or route is needed")),
+    let (subject, program) = (&args.subject, &args.program);
+    let Some(program) = program.as_ref().filter(|_| subject.is_none()) else {
+        return match subject {
+            Some(Subject::Route(args)) => explain_route(args),
+            None => Err(Error::invalid("explain: a program, a genome, a model or route is needed")),
+        };
+    };
+    let refuse = |option: Option<&str>, kind: &str, other: &str| match option {
+        Some(option) => Err(Error::invalid(format!("explain {}: {option} is for {kind}, and this is {other}", program.file.display()))),
+        None => Ok(()),
+    };
+    if program.file.is_dir() || gguf_file(&program.file)?.is_some() {
+        refuse(program.given(), "programs", "a model")?;
+        refuse(args.genome.given_of_network(), "genomes", "a model")?;
+        return model::explain_model(&program.file, args.genome.device(), &args.model, args.genome.json());
     }
+    if is_json_object(&program.file)? {
+        refuse(program.given(), "programs", "a genome")?;
+        refuse(args.model.given(), "models", "a genome")?;
+        return genome::explain_genome(&program.file, &args.genome);
+    }
+    refuse(args.genome.given(), "genomes", "none")?;
+    refuse(args.model.given(), "models", "none")?;
+    program::explain_program(program)
 }
 
 fn explain_route(args: &RouteArgs) -> Result<()> {
@@ -169,17 +186,21 @@ fn text(explanation: &Explanation) -> String {
     });
     let mut text = table(&[vec![head.map(str::to_owned).to_vec()], rows.collect()].concat());
     for choice in &explanation.choices {
-        text += &format!("\n{} -> {}: {}\n", choice.plan, choice.device, choice.reason);
-        let rows = choice.predicted.iter().map(|prediction| {
-            let seconds = prediction.seconds.map_or_else(|| "-".to_owned(), duration);
-            let chosen = if prediction.device == choice.device { "chosen" } else { "slower" };
-            let verdict = prediction.refused.clone().unwrap_or_else(|| chosen.to_owned());
-            vec![format!("  {}", prediction.device), seconds, verdict]
-        });
-        text += &table(&rows.collect::<Vec<_>>());
+        text += &choice_text(choice);
     }
     text += &format!("\nabsent here: {}\n", explanation.absent.join(", "));
     text + &explanation.cache.as_ref().map_or_else(String::new, |path| format!("kept in {path}\n"))
+}
+
+/// Where a plan goes, and what was thought of each device.
+fn choice_text(choice: &Choice) -> String {
+    let rows = choice.predicted.iter().map(|prediction| {
+        let seconds = prediction.seconds.map_or_else(|| "-".to_owned(), duration);
+        let chosen = if prediction.device == choice.device { "chosen" } else { "slower" };
+        let verdict = prediction.refused.clone().unwrap_or_else(|| chosen.to_owned());
+        vec![format!("  {}", prediction.device), seconds, verdict]
+    });
+    format!("\n{} -> {}: {}\n{}", choice.plan, choice.device, choice.reason, table(&rows.collect::<Vec<_>>()))
 }
 
 fn rates_row(id: &str, rates: &Rates) -> Vec<String> {

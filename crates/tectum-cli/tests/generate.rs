@@ -30,6 +30,48 @@ fn with(more: &[&'static str]) -> Vec<&'static str> {
 }
 
 #[test]
+fn a_run_is_explained_node_by_node() {
+    for (model, kind, plan) in [
+        ("models/sample-decoder", "decoder", "decoder 8"),
+        ("models/sample-encoder", "encoder", "encoder 1×8"),
+        ("crates/tectum-models/tests/data/tiny_llama.gguf", "decoder", "decoder 8"),
+    ] {
+        let explained = json(&["explain", model, "--tokens", "6"]);
+        let (run, number) = (&explained["run"], |value: &Value| value.as_f64().expect("a number"));
+        assert_eq!((explained["kind"].as_str(), explained["device"].as_str(), run["work"]["plan"].as_str()), (Some(kind), Some("cpu"), Some(plan)), "{model}");
+        let nodes = run["nodes"].as_array().expect("nodes");
+        let launched: usize = nodes.iter().map(|node| node["kernels"].as_array().expect("kernels").len()).sum();
+        assert_eq!(launched, run["work"]["launches"].as_array().expect("launches").len(), "{model}: every launch has its node");
+        let made = |how: &str| nodes.iter().filter(|node| node["made"] == how).count();
+        assert!(made("launched") > 10 && made("fed") > 10 && made("view") > 0, "{model}");
+        assert!(nodes.iter().all(|node| (node["made"] == "launched") == (number(&node["bytes"]) > 0.0)), "{model}");
+        let flops: f64 = nodes.iter().map(|node| number(&node["flops"])).sum();
+        let inspected = json(&["inspect", model]);
+        // Every weight but those of tables meets each token once.
+        assert!(flops > 8.0 * number(&inspected["parameters"]), "{model}: {flops}");
+        assert!(number(&run["weight_bytes"]) >= 4.0 * number(&inspected["parameters"]), "{model}");
+        assert!(number(&run["temporary_bytes"]) > 0.0 && number(&run["temporary_bytes"]) < number(&run["temporary_bytes_apart"]), "{model}");
+        assert_eq!(number(&run["cache_bytes"]) > 0.0, kind == "decoder");
+        assert_eq!(explained["route"]["predicted"][0]["device"], "cpu");
+        let shown = text(&tectum(&["explain", model, "--tokens", "6", "--device", "cpu"]).stdout);
+        for needed in ["%", "linear_panels(", "cpu: gemm_panels_f32", "view: no launch", "at their peak", "cpu: it was asked for", &format!("{plan} -> ")] {
+            assert!(shown.contains(needed), "{model}: {needed}: {shown}");
+        }
+    }
+    let cases: [(&[&str], &str); 4] = [
+        (&["explain", "models/sample-decoder", "--tokens", "0"], "0 tokens; a run takes 1 to "),
+        (&["explain", "models/sample-encoder", "--tokens", "9999"], "9999 tokens; a text has 1 to "),
+        (&["explain", "models/sample-encoder", "--grid", "1"], "--grid is for programs, and this is a model"),
+        (&["explain", "models/sample-encoder", "--shards", "2"], "--shards is for genomes, and this is a model"),
+    ];
+    for (arguments, message) in cases {
+        let output = tectum(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(message), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn text_goes_to_the_output_and_numbers_beside_it() {
     let made = json(&with(&["--tokens", "20"]));
     let shown = tectum(&with(&["--tokens", "20"]));

@@ -47,6 +47,7 @@ pub use build_network::Heads;
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
 pub use evaluate::Tensor;
+pub use lower::{Made, RecordedNode};
 pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};
 pub use passes::Pass;
@@ -198,6 +199,12 @@ struct Tail {
     residual: Option<Node>,
 }
 
+impl Tail {
+    fn operands_mut(&mut self) -> [Option<&mut Node>; 2] {
+        [self.bias.as_mut(), self.residual.as_mut()]
+    }
+}
+
 impl Operation {
     /// The nodes it reads, one entry for each use.
     fn operands(&self) -> Vec<Node> {
@@ -206,11 +213,10 @@ impl Operation {
 
     /// As [`Operation::operands`], to put others in their places.
     fn operands_mut(&mut self) -> Vec<&mut Node> {
-        let tail_of = |tail: &'_ mut Tail| [tail.bias.as_mut(), tail.residual.as_mut()];
         match self {
             Operation::MatMul { a, b } => vec![&mut a.node, &mut b.node],
-            Operation::Linear { a, b, tail } => [Some(&mut a.node), Some(&mut b.node)].into_iter().chain(tail_of(tail)).flatten().collect(),
-            Operation::LinearPanels { a, b, tail } => [Some(a), Some(b)].into_iter().chain(tail_of(tail)).flatten().collect(),
+            Operation::Linear { a, b, tail } => [Some(&mut a.node), Some(&mut b.node)].into_iter().chain(tail.operands_mut()).flatten().collect(),
+            Operation::LinearPanels { a, b, tail } => [Some(a), Some(b)].into_iter().chain(tail.operands_mut()).flatten().collect(),
             Operation::Binary { a, b, .. } => vec![a, b],
             Operation::ActivationGrad { y, dy, .. } => vec![y, dy],
             Operation::Scale { x, .. } | Operation::Activate { x, .. } | Operation::Reduce { x, .. } | Operation::Broadcast { x } => vec![x],

@@ -38,7 +38,7 @@ mod stream;
 pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
-pub use graph::{CompiledGraph, Dim, Factor, Graph, GraphBuilder, Heads, LayoutEntry, MAX_RANK, Node, PackedParameter, ParameterLayout, Pass, Shape, Tensor};
+pub use graph::{CompiledGraph, Dim, Factor, Graph, GraphBuilder, Heads, LayoutEntry, MAX_RANK, Made, Node, PackedParameter, ParameterLayout, Pass, RecordedNode, Shape, Tensor};
 pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
 pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;

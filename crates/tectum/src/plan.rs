@@ -259,6 +259,11 @@ impl PlanBuilder {
         Ok(())
     }
 
+    /// How many launches there are so far.
+    pub(crate) fn launch_count(&self) -> usize {
+        self.launches.len()
+    }
+
     /// Lays out the memory and seals the plan.
     ///
     /// # Errors

@@ -17,12 +17,12 @@ use crate::table::{bytes, print, print_json, table};
 /// What only genomes take.
 #[derive(Args)]
 pub struct GenomeArgs {
-    /// Of a genome: the device, cpu if not given.
+    /// Of a genome or model: the device, cpu if not given.
     #[arg(long)]
     device: Option<String>,
     #[command(flatten)]
     network: NetworkArgs,
-    /// Of a genome: prints one line of JSON.
+    /// Of a genome or model: prints one line of JSON.
     #[arg(long)]
     json: bool,
 }
@@ -34,7 +34,22 @@ impl GenomeArgs {
             ("--device", self.device.is_some()),
             ("--json", self.json),
         ];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.given())
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.given_of_network())
+    }
+
+    /// The first of those that only genomes take.
+    pub fn given_of_network(&self) -> Option<&'static str> {
+        self.network.given()
+    }
+
+    /// The device that was asked for.
+    pub fn device(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+
+    /// Whether JSON was asked for.
+    pub fn json(&self) -> bool {
+        self.json
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use tectum::{Buffer, CacheFormats, DType, Device, Error, Executable, Graph, Node, PlanBuilder, Result, RunStats, Session, View};
+use tectum::{Buffer, CacheFormats, DType, Device, Error, Executable, Graph, Node, PlanBuilder, RecordedNode, Result, RunStats, Session, View};
 
 use super::checkpoint::Checkpoint;
 use super::decoder_graph::DecoderSizes;
 use super::embedder::bucket;
+use super::explanation::RunExplanation;
 use super::resident::Resident;
 use tectum::kernel::cache_format::coded;
 
@@ -278,6 +279,18 @@ impl Decoder {
     }
 
     fn compile(&mut self, time: usize, scored: usize) -> Result<Part> {
+        let (plan, [weights, cache], [ids, positions, spans, rows, logits], _) = self.record(time, scored)?;
+        let shared: Vec<(View, &Buffer<f32>)> = self.cache.iter().map(|buffer| (cache, buffer)).collect();
+        let run = self.resident.compile(plan, weights, &shared)?;
+        if self.cache.is_none() {
+            self.cache = Some(run.state_buffer(cache)?);
+        }
+        Ok(Part { time, scored, run, ids, positions, spans, rows, logits })
+    }
+
+    /// The plan, the states of weights and cache, its inputs and output, and what became of the graph's nodes.
+    #[allow(clippy::type_complexity, reason = "two readers take it apart at once")]
+    fn record(&self, time: usize, scored: usize) -> Result<(PlanBuilder, [View; 2], [View; 5], Vec<RecordedNode>)> {
         let graph = self.resident.bind(&[('T', time), ('S', self.rows()), ('R', scored)])?;
         let mut plan = PlanBuilder::new(format!("decoder {time}"));
         let (weights, mut feeds) = self.resident.feeds(&mut plan)?;
@@ -297,13 +310,21 @@ impl Decoder {
         let [ids, positions, spans, rows] = [("ids", time), ("positions", time), ("spans", 2), ("rows", scored)].map(|(name, len)| input(name, len));
         let logits = plan.output("logits", DType::F32, scored * self.sizes.tokens);
         let output: Node = graph.output("logits")?;
-        graph.record(&mut plan, &feeds, &[(output, logits)])?;
-        let shared: Vec<(View, &Buffer<f32>)> = self.cache.iter().map(|buffer| (cache, buffer)).collect();
-        let run = self.resident.compile(plan, weights, &shared)?;
-        if self.cache.is_none() {
-            self.cache = Some(run.state_buffer(cache)?);
+        let nodes = graph.record_listed(&mut plan, &feeds, &[(output, logits)])?;
+        Ok((plan, [weights, cache], [ids, positions, spans, rows, logits], nodes))
+    }
+
+    /// What a run over so many tokens, of which the last gets scores, is made of.
+    ///
+    /// # Errors
+    /// `Invalid` for no tokens, or more than a run or the context takes.
+    pub fn explain(&self, tokens: usize) -> Result<RunExplanation> {
+        let most = MAX_PART.min(self.capacity);
+        if tokens == 0 || tokens > most {
+            return Err(Error::invalid(format!("{tokens} tokens; a run takes 1 to {most}")));
         }
-        Ok(Part { time, scored, run, ids, positions, spans, rows, logits })
+        let (plan, _, _, nodes) = self.record(bucket_of(tokens), 1)?;
+        Ok(RunExplanation::new(&plan.finish()?, &nodes, self.resident.bytes(), self.cache_bytes()))
     }
 }
 

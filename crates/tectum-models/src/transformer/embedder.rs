@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use tectum::{DType, Device, Error, Executable, Graph, PlanBuilder, Result, RunStats, Session, Shape, View};
+use tectum::{DType, Device, Error, Executable, Graph, PlanBuilder, RecordedNode, Result, RunStats, Session, Shape, View};
 
 use super::config::{Head, Pooling};
+use super::explanation::RunExplanation;
 use super::resident::Resident;
 use super::{Bert, Config, Tokens, Weights};
 
@@ -172,6 +173,13 @@ impl Embedder {
     }
 
     fn compile(&mut self, batch: usize, time: usize) -> Result<Encoding> {
+        let (plan, weights, [ids, mask, pool, embedding], _) = self.record(batch, time)?;
+        let run = self.resident.compile(plan, weights, &[])?;
+        Ok(Encoding { batch, time, run, ids, mask, pool, embedding })
+    }
+
+    /// The plan, the state of its weights, its inputs and output, and what became of the graph's nodes.
+    fn record(&self, batch: usize, time: usize) -> Result<(PlanBuilder, View, [View; 4], Vec<RecordedNode>)> {
         let graph = self.resident.bind(&[('B', batch), ('T', time)])?;
         let mut plan = PlanBuilder::new(format!("encoder {batch}×{time}"));
         let (weights, mut feeds) = self.resident.feeds(&mut plan)?;
@@ -184,9 +192,20 @@ impl Embedder {
         let ids = input("ids", DType::U32, batch * time)?;
         let [mask, pool] = [input("mask", DType::F32, batch * time)?, input("pool", DType::F32, batch * time)?];
         let embedding = plan.output("embedding", DType::F32, batch * self.config.hidden_size);
-        graph.record(&mut plan, &feeds, &[(graph.output("embedding")?, embedding)])?;
-        let run = self.resident.compile(plan, weights, &[])?;
-        Ok(Encoding { batch, time, run, ids, mask, pool, embedding })
+        let nodes = graph.record_listed(&mut plan, &feeds, &[(graph.output("embedding")?, embedding)])?;
+        Ok((plan, weights, [ids, mask, pool, embedding], nodes))
+    }
+
+    /// What a run over one text of so many tokens, padded to the next [`bucket`], is made of.
+    ///
+    /// # Errors
+    /// `Invalid` for no tokens, or more than a text may have.
+    pub fn explain(&self, tokens: usize) -> Result<RunExplanation> {
+        if tokens == 0 || tokens > self.max_tokens {
+            return Err(Error::invalid(format!("{tokens} tokens; a text has 1 to {}", self.max_tokens)));
+        }
+        let (plan, _, _, nodes) = self.record(1, bucket(tokens).min(self.max_tokens))?;
+        Ok(RunExplanation::new(&plan.finish()?, &nodes, self.resident.bytes(), 0))
     }
 
     /// Runs the last plan again over what it holds: what a benchmark times.

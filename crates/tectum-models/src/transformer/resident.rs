@@ -45,6 +45,11 @@ impl Resident {
         self.ready.bind(letters)
     }
 
+    /// Bytes of the weights on the device.
+    pub fn bytes(&self) -> usize {
+        4 * self.layout.len()
+    }
+
     /// Adds the weights to a plan; gives their state and what feeds each parameter.
     pub fn feeds(&self, plan: &mut PlanBuilder) -> Result<(View, Vec<(Node, View)>)> {
         let weights = plan.state("weights", DType::F32, self.layout.len());

@@ -1,12 +1,41 @@
 //! Lowering: a graph's launches, written into a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::describe::activation_name;
 use super::{Factor, Graph, Node, Operation, Over, Shape, Tail};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{GemmTail, Matrix, PlanBuilder, View};
+
+/// A node of a graph that was recorded, and what became of it in the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedNode {
+    /// The node of the optimized graph.
+    pub node: Node,
+    /// The operation with its operands, as [`Graph::describe`] has it.
+    pub operation: String,
+    /// The value's shape.
+    pub shape: Shape,
+    /// How the plan has the value.
+    pub made: Made,
+    /// The launches of the plan that make it, by their numbers.
+    pub launches: Range<usize>,
+}
+
+/// How a plan has the value of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// It is bound to a view from outside: an input, a parameter or a state.
+    Fed,
+    /// It is copied to the device when the plan is compiled.
+    Constant,
+    /// It is memory that another node has: a reshape, a slice of whole rows, parts that lie one after another.
+    View,
+    /// Launches compute it in every run.
+    Launched,
+}
 
 impl Graph {
     /// Records the launches that compute the given outputs, [optimized](Graph::optimize).
@@ -24,6 +53,14 @@ impl Graph {
     /// One launch for each operation, two for the broadcast of a scalar, more for sums over several thousand elements. An
     /// output that other nodes read, or that has several views, is computed aside and copied: one launch for each view.
     pub fn record(&self, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {
+        self.record_listed(plan, feeds, outputs).map(drop)
+    }
+
+    /// Records as [`Graph::record`], and lists what became of each node of the optimized graph.
+    ///
+    /// # Errors
+    /// As [`Graph::record`].
+    pub fn record_listed(&self, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<Vec<RecordedNode>> {
         self.check_bindings(feeds, outputs)?;
         self.with_outputs(outputs).optimize().lower(plan, feeds, outputs)
     }
@@ -34,7 +71,7 @@ impl Graph {
     /// As [`Graph::record`].
     pub fn record_unfused(&self, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {
         self.check_bindings(feeds, outputs)?;
-        self.with_outputs(outputs).prune().lower(plan, feeds, outputs)
+        self.with_outputs(outputs).prune().lower(plan, feeds, outputs).map(drop)
     }
 
     fn check_bindings(&self, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {
@@ -67,10 +104,12 @@ impl Graph {
         graph
     }
 
-    fn lower(&self, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {
+    fn lower(&self, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<Vec<RecordedNode>> {
         let read: BTreeSet<Node> = self.nodes.values().flat_map(|definition| definition.operation.operands()).collect();
         let mut lowering = Lowering { graph: self, plan, views: feeds.iter().copied().collect(), uniform: BTreeMap::new(), faults: None };
+        let mut recorded = Vec::with_capacity(self.nodes.len());
         for (&node, definition) in &self.nodes {
+            let first = lowering.plan.launch_count();
             let targets: Vec<View> = outputs.iter().filter(|(output, _)| *output == node).map(|(_, view)| *view).collect();
             let made = lowering.alias(&definition.operation, definition.shape);
             let direct = made.is_none() && targets.len() == 1 && !read.contains(&node) && lowering.is_computed(node);
@@ -91,8 +130,16 @@ impl Graph {
             if !direct {
                 targets.iter().try_for_each(|target| lowering.plan.copy(view, *target))?;
             }
+            let how = match &definition.operation {
+                _ if made.is_some() => Made::View,
+                operation if operation.is_fed() => Made::Fed,
+                Operation::Constant { .. } => Made::Constant,
+                _ => Made::Launched,
+            };
+            let launches = first..lowering.plan.launch_count();
+            recorded.push(RecordedNode { node, operation: definition.operation.text(), shape: definition.shape, made: how, launches });
         }
-        Ok(())
+        Ok(recorded)
     }
 }
 

@@ -1,0 +1,90 @@
+//! `tectum explain MODEL`: what a run of a model is made of, where it runs and why.
+
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+use tectum::route::{self, Calibration, Choice};
+use tectum::{Device, Result};
+use tectum_models::transformer::{Decoder, Embedder, RunExplanation, is_decoder};
+
+use super::choice_text;
+use crate::table::{bytes, print, print_json, table};
+
+/// Tokens of the run where nothing is said.
+const TOKENS: usize = 128;
+
+/// What only models take.
+#[derive(Args)]
+pub struct ModelArgs {
+    /// Of a model: tokens of the run, 128 if not given, or as many as it takes at once.
+    #[arg(long)]
+    tokens: Option<usize>,
+}
+
+impl ModelArgs {
+    /// The option, if it was given.
+    pub fn given(&self) -> Option<&'static str> {
+        self.tokens.is_some().then_some("--tokens")
+    }
+}
+
+/// All that is shown, as JSON.
+#[derive(Serialize)]
+struct Explanation<'a> {
+    kind: &'static str,
+    file: String,
+    device: &'a str,
+    /// Why it runs there.
+    cause: &'a str,
+    run: &'a RunExplanation,
+    /// What routing by measurement says of such a run.
+    route: &'a Choice,
+}
+
+/// Prints the explanation.
+pub fn explain_model(path: &Path, device: Option<&str>, args: &ModelArgs, json: bool) -> Result<()> {
+    let asked = device.unwrap_or("auto");
+    let opened = Device::open(asked)?;
+    let (kind, run) = if is_decoder(path)? {
+        let decoder = Decoder::open(path, &opened, usize::MAX)?;
+        ("decoder", decoder.explain(args.tokens.unwrap_or(TOKENS.min(decoder.capacity())))?)
+    } else {
+        let embedder = Embedder::open(path, &opened)?;
+        ("encoder", embedder.explain(args.tokens.unwrap_or(TOKENS.min(embedder.max_tokens())))?)
+    };
+    let found = route::calibrate_all(route::default_path().as_deref(), false);
+    let known: Vec<Calibration> = found.into_iter().filter_map(|(_, calibration)| calibration.ok()).collect();
+    let route = route::choose(&run.work, &known)?;
+    let cause = if asked == "auto" { "auto takes the CPU for a model, whose weights stay where they are" } else { "it was asked for" };
+    let explanation = Explanation { kind, file: path.display().to_string(), device: &opened.info().id, cause, run: &run, route: &route };
+    if json { print_json(&explanation) } else { print(&text(&explanation)) }
+}
+
+fn text(explanation: &Explanation<'_>) -> String {
+    let Explanation { kind, file, device, cause, run, route } = explanation;
+    let head = ["node", "operation", "shape", "place", "bytes", "GFLOP"].map(str::to_owned).to_vec();
+    let computed = run.nodes.iter().filter(|node| node.made != "fed");
+    let rows = computed.map(|node| {
+        let place = match node.kernels.as_slice() {
+            [] => format!("{}: no launch", node.made),
+            [kernel] => format!("{device}: {kernel}"),
+            [kernel, ..] => format!("{device}: {kernel} and {} more", node.kernels.len() - 1),
+        };
+        let amount = |amount: f64, text: String| if amount > 0.0 { text } else { String::new() };
+        let flops = amount(node.flops, format!("{:.4}", node.flops / 1e9));
+        vec![format!("%{}", node.node), node.operation.clone(), node.shape.clone(), place, amount(node.bytes, bytes(node.bytes)), flops]
+    });
+    let mut text = format!("{}, {kind} of {file}\n\n", run.work.plan);
+    text += &table(&[vec![head], rows.collect()].concat());
+    let rows = [
+        ("place", format!("{device}: {cause}")),
+        ("launches", run.work.launches.len().to_string()),
+        ("weights", format!("{}, copied once", bytes(run.weight_bytes as f64))),
+        ("keys and values", if run.cache_bytes > 0 { format!("{}, kept there", bytes(run.cache_bytes as f64)) } else { "none".to_owned() }),
+        ("other values", format!("{} at their peak, {} without using memory again", bytes(run.temporary_bytes as f64), bytes(run.temporary_bytes_apart as f64))),
+        ("copies of a run", format!("{} up, {} down", bytes(run.work.bytes_up), bytes(run.work.bytes_down))),
+    ];
+    text += &format!("\n{}", table(&rows.map(|(name, value)| vec![name.to_owned(), value])));
+    text + &choice_text(route)
+}
