@@ -42,8 +42,10 @@ pub fn run(root: &Path) -> Result<(), String> {
     if tests && tally.failed == 0 { Ok(()) } else { Err("tests failed".to_owned()) }
 }
 
-/// Holds 20,000 random programs against the reference, on every device.
+/// Holds 20,000 random programs and 10,000 random graphs, 5,000 of each kind, against the references, on every device.
 pub fn soak(root: &Path) -> Result<(), String> {
+    let graphs = ["test", "--release", "--workspace", "--lib", "--", "--nocapture", "graph::tests"];
+    step("soak of graphs", programs(None)?.env("TECTUM_GRAPHS", "5000").current_dir(root).args(graphs))?;
     let arguments = ["test", "--release", "--workspace", "--lib", "--", "--nocapture", "program::tests::equivalence", "program::block", "generated_programs"];
     step("soak", programs(Some(20_000))?.current_dir(root).args(arguments))
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use tectum::{Device, Error, Receipt, Result};
-use tectum_models::transformer::{Embedder, Embedding};
+use tectum::{Error, Receipt, Result};
+use tectum_models::transformer::{Embedder, Embedding, open_device};
 
 use crate::table::{print, print_json, table};
 
@@ -17,7 +17,7 @@ pub struct EmbedArgs {
     model: PathBuf,
     /// The texts; without any, the lines of the standard input.
     text: Vec<String>,
-    /// The device: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
+    /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
     /// Prints one line of JSON, with whole vectors and the receipt.
@@ -56,7 +56,8 @@ const SHOWN: usize = 8;
 pub fn embed(args: &EmbedArgs) -> Result<()> {
     let texts = if args.text.is_empty() { lines()? } else { args.text.clone() };
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let mut embedder = Embedder::open(&args.model, &Device::open(&args.device)?)?;
+    let (device, _) = open_device(&args.model, &args.device)?;
+    let mut embedder = Embedder::open(&args.model, &device)?;
     let embeddings = embedder.embed(&texts)?;
     let likeness = |a: &Embedding| embeddings.iter().map(|b| cosine(&a.vector, &b.vector)).collect();
     let similarity: Vec<Vec<f64>> = embeddings.iter().map(likeness).collect();

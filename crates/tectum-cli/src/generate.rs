@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use tectum::{CacheFormats, Device, Error, Receipt, Result};
-use tectum_models::transformer::{Decoder, End, GenerateOptions, Generation, Sampling, Tokens, end_tokens, generate as run};
+use tectum::{CacheFormats, Error, Receipt, Result};
+use tectum_models::transformer::{Decoder, End, GenerateOptions, Generation, Sampling, Tokens, end_tokens, generate as run, open_device};
 
 use crate::table::{bytes, print, print_json};
 
@@ -45,7 +45,7 @@ pub struct GenerateArgs {
     /// How keys and values are kept: f32, f16, q8, k8v4 (keys of 8 bits, values of 4) or q4.
     #[arg(long, default_value = "f32", value_name = "FORMAT")]
     cache: CacheFormats,
-    /// The device: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
+    /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
     /// Prints one line of JSON, with the tokens and the receipt, instead of the text as it comes.
@@ -106,7 +106,7 @@ impl Rate {
 /// A folder that is no decoder's or is at fault; a prompt that does not fit; settings out of range; an unknown device; what the
 /// device reports; a standard output that cannot be written.
 pub fn generate(args: &GenerateArgs) -> Result<()> {
-    let device = Device::open(&args.device)?;
+    let (device, _) = open_device(&args.model, &args.device)?;
     let tokens = tokens(args)?;
     let prompt = match (&args.prompt, &args.ids, &tokens) {
         (_, Some(ids), _) => ids.clone(),

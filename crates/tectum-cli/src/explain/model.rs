@@ -5,14 +5,11 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 use tectum::route::{self, Calibration, Choice};
-use tectum::{Device, Result};
-use tectum_models::transformer::{Decoder, Embedder, RunExplanation, is_decoder};
+use tectum::Result;
+use tectum_models::transformer::{RunExplanation, explain_run, is_decoder, open_device};
 
 use super::choice_text;
 use crate::table::{bytes, print, print_json, table};
-
-/// Tokens of the run where nothing is said.
-const TOKENS: usize = 128;
 
 /// What only models take.
 #[derive(Args)]
@@ -36,7 +33,7 @@ struct Explanation<'a> {
     file: String,
     device: &'a str,
     /// Why it runs there.
-    cause: &'a str,
+    cause: String,
     run: &'a RunExplanation,
     /// What routing by measurement says of such a run.
     route: &'a Choice,
@@ -44,20 +41,14 @@ struct Explanation<'a> {
 
 /// Prints the explanation.
 pub fn explain_model(path: &Path, device: Option<&str>, args: &ModelArgs, json: bool) -> Result<()> {
-    let asked = device.unwrap_or("auto");
-    let opened = Device::open(asked)?;
-    let (kind, run) = if is_decoder(path)? {
-        let decoder = Decoder::open(path, &opened, usize::MAX)?;
-        ("decoder", decoder.explain(args.tokens.unwrap_or(TOKENS.min(decoder.capacity())))?)
-    } else {
-        let embedder = Embedder::open(path, &opened)?;
-        ("encoder", embedder.explain(args.tokens.unwrap_or(TOKENS.min(embedder.max_tokens())))?)
-    };
+    let (device, choice) = open_device(path, device.unwrap_or("auto"))?;
+    let run = explain_run(path, &device, args.tokens)?;
+    let kind = if is_decoder(path)? { "decoder" } else { "encoder" };
     let found = route::calibrate_all(route::default_path().as_deref(), false);
     let known: Vec<Calibration> = found.into_iter().filter_map(|(_, calibration)| calibration.ok()).collect();
     let route = route::choose(&run.work, &known)?;
-    let cause = if asked == "auto" { "auto takes the CPU for a model, whose weights stay where they are" } else { "it was asked for" };
-    let explanation = Explanation { kind, file: path.display().to_string(), device: &opened.info().id, cause, run: &run, route: &route };
+    let cause = choice.map_or_else(|| "it was asked for".to_owned(), |choice| choice.reason);
+    let explanation = Explanation { kind, file: path.display().to_string(), device: &device.info().id, cause, run: &run, route: &route };
     if json { print_json(&explanation) } else { print(&text(&explanation)) }
 }
 

@@ -7,7 +7,7 @@ use tectum::{Buffer, CacheFormats, DType, Device, Error, Executable, Graph, Node
 use super::checkpoint::Checkpoint;
 use super::decoder_graph::DecoderSizes;
 use super::embedder::bucket;
-use super::explanation::RunExplanation;
+use super::explanation::{EXPLAINED_TOKENS, RunExplanation};
 use super::resident::Resident;
 use tectum::kernel::cache_format::coded;
 
@@ -66,12 +66,38 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::open`].
     pub fn open_with(path: &Path, device: &Device, capacity: usize, formats: CacheFormats) -> Result<Decoder> {
+        Decoder::assemble(path, device, capacity, formats, |model, graph| Resident::open(graph, device, |name, shape, to| model.read(name, shape, to)))
+    }
+
+    /// What a run on a device over so many tokens, of which the last gets scores, is made of; 128 if it is not said, or as many as the
+    /// context takes. No weight is read.
+    ///
+    /// # Errors
+    /// As [`Decoder::open`]; `Invalid` for no tokens, or more than a run or the context takes.
+    pub fn explain(path: &Path, device: &Device, tokens: Option<usize>) -> Result<RunExplanation> {
+        let decoder = Decoder::assemble(path, device, usize::MAX, CacheFormats::F32, |_, graph| Ok(Resident::lay_out(graph, device).0))?;
+        let most = MAX_PART.min(decoder.capacity);
+        let tokens = tokens.unwrap_or(EXPLAINED_TOKENS.min(most));
+        if tokens == 0 || tokens > most {
+            return Err(Error::invalid(format!("{tokens} tokens; a run takes 1 to {most}")));
+        }
+        let (plan, _, _, nodes) = decoder.record(bucket_of(tokens), 1)?;
+        Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.resident.bytes(), decoder.cache_bytes()))
+    }
+
+    fn assemble(
+        path: &Path,
+        device: &Device,
+        capacity: usize,
+        formats: CacheFormats,
+        resident: impl FnOnce(&Checkpoint, &Graph) -> Result<Resident>,
+    ) -> Result<Decoder> {
         if capacity == 0 {
             return Err(Error::invalid("a context of 0 tokens"));
         }
         let model = Checkpoint::open(path)?;
         let graph = model.graph.with_caches(formats);
-        let resident = Resident::open(&graph, device, |name, shape, to| model.read(name, shape, to))?;
+        let resident = resident(&model, &graph)?;
         let tensors = graph.parameters().map(|(name, ..)| model.tensor(name)).collect();
         let sizes = model.sizes;
         let capacity = capacity.min(sizes.context);
@@ -312,19 +338,6 @@ impl Decoder {
         let output: Node = graph.output("logits")?;
         let nodes = graph.record_listed(&mut plan, &feeds, &[(output, logits)])?;
         Ok((plan, [weights, cache], [ids, positions, spans, rows, logits], nodes))
-    }
-
-    /// What a run over so many tokens, of which the last gets scores, is made of.
-    ///
-    /// # Errors
-    /// `Invalid` for no tokens, or more than a run or the context takes.
-    pub fn explain(&self, tokens: usize) -> Result<RunExplanation> {
-        let most = MAX_PART.min(self.capacity);
-        if tokens == 0 || tokens > most {
-            return Err(Error::invalid(format!("{tokens} tokens; a run takes 1 to {most}")));
-        }
-        let (plan, _, _, nodes) = self.record(bucket_of(tokens), 1)?;
-        Ok(RunExplanation::new(&plan.finish()?, &nodes, self.resident.bytes(), self.cache_bytes()))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use tectum::{DType, Device, Error, Executable, Graph, PlanBuilder, RecordedNode, Result, RunStats, Session, Shape, View};
 
 use super::config::{Head, Pooling};
-use super::explanation::RunExplanation;
+use super::explanation::{EXPLAINED_TOKENS, RunExplanation};
 use super::resident::Resident;
 use super::{Bert, Config, Tokens, Weights};
 
@@ -54,6 +54,29 @@ impl Embedder {
     /// # Errors
     /// As [`Config::read`], [`Tokens::read`] and [`Weights::read`]; `Data` if the tokenizer has more tokens than the model.
     pub fn open(folder: &Path, device: &Device) -> Result<Embedder> {
+        Embedder::assemble(folder, device, |graph| {
+            let weights = Weights::open(folder)?;
+            Resident::open(graph, device, |name, shape, to| weights.read(name, shape, to))
+        })
+    }
+
+    /// What a run on a device over one text of so many tokens, padded to the next [`bucket`], is made of; 128 if it is not said, or
+    /// as many as a text may have. No weight is read.
+    ///
+    /// # Errors
+    /// As [`Embedder::open`]; `Invalid` for no tokens, or more than a text may have.
+    pub fn explain(folder: &Path, device: &Device, tokens: Option<usize>) -> Result<RunExplanation> {
+        let embedder = Embedder::assemble(folder, device, |graph| Ok(Resident::lay_out(graph, device).0))?;
+        let most = embedder.max_tokens;
+        let tokens = tokens.unwrap_or(EXPLAINED_TOKENS.min(most));
+        if tokens == 0 || tokens > most {
+            return Err(Error::invalid(format!("{tokens} tokens; a text has 1 to {most}")));
+        }
+        let (plan, _, _, nodes) = embedder.record(1, bucket(tokens).min(most))?;
+        Ok(RunExplanation::new(&plan.finish()?, &nodes, embedder.resident.bytes(), 0))
+    }
+
+    fn assemble(folder: &Path, device: &Device, resident: impl FnOnce(&Graph) -> Result<Resident>) -> Result<Embedder> {
         let (config, head) = (Config::read(folder)?, Head::read(folder)?);
         let max_tokens = head.max_tokens.unwrap_or(usize::MAX).min(config.max_position_embeddings);
         let tokens = Tokens::read(folder, Some(max_tokens))?;
@@ -62,8 +85,7 @@ impl Embedder {
             return Err(Error::data(format!("{}: the tokenizer has {tokens} tokens, the model {rows}", folder.display())));
         }
         let graph = Bert::build(&config, head)?.graph;
-        let weights = Weights::open(folder)?;
-        let resident = Resident::open(&graph, device, |name, shape, to| weights.read(name, shape, to))?;
+        let resident = resident(&graph)?;
         let session = Session::new(device);
         Ok(Embedder { config, head, tokens, max_tokens, graph, resident, plans: Vec::new(), session })
     }
@@ -194,18 +216,6 @@ impl Embedder {
         let embedding = plan.output("embedding", DType::F32, batch * self.config.hidden_size);
         let nodes = graph.record_listed(&mut plan, &feeds, &[(graph.output("embedding")?, embedding)])?;
         Ok((plan, weights, [ids, mask, pool, embedding], nodes))
-    }
-
-    /// What a run over one text of so many tokens, padded to the next [`bucket`], is made of.
-    ///
-    /// # Errors
-    /// `Invalid` for no tokens, or more than a text may have.
-    pub fn explain(&self, tokens: usize) -> Result<RunExplanation> {
-        if tokens == 0 || tokens > self.max_tokens {
-            return Err(Error::invalid(format!("{tokens} tokens; a text has 1 to {}", self.max_tokens)));
-        }
-        let (plan, _, _, nodes) = self.record(1, bucket(tokens).min(self.max_tokens))?;
-        Ok(RunExplanation::new(&plan.finish()?, &nodes, self.resident.bytes(), 0))
     }
 
     /// Runs the last plan again over what it holds: what a benchmark times.

@@ -1,7 +1,38 @@
-//! What a run of a model is made of.
+//! What a run of a model is made of, and the device that suits it.
+
+use std::path::Path;
 
 use serde::Serialize;
-use tectum::{Made, Plan, PlanWork, RecordedNode};
+use tectum::route::{self, Choice};
+use tectum::{Device, Made, Plan, PlanWork, RecordedNode, Result};
+
+use super::{Decoder, Embedder, is_decoder};
+
+/// Tokens of a run that is explained, where nothing is said.
+pub(super) const EXPLAINED_TOKENS: usize = 128;
+
+/// What a run of a model on a device is made of: of a decoder or an encoder, whichever is there.
+///
+/// # Errors
+/// As [`Decoder::explain`] and [`Embedder::explain`].
+pub fn explain_run(path: &Path, device: &Device, tokens: Option<usize>) -> Result<RunExplanation> {
+    if is_decoder(path)? { Decoder::explain(path, device, tokens) } else { Embedder::explain(path, device, tokens) }
+}
+
+/// Opens the device of an id for a model. `auto` is the one that is predicted to take least time: of a decoder for one token after
+/// others, of an encoder for a text of 128; the choice comes with it. No weight is read.
+///
+/// # Errors
+/// As [`route::open`] and [`Device::open`].
+pub fn open_device(path: &Path, id: &str) -> Result<(Device, Option<Choice>)> {
+    if id != "auto" {
+        return Ok((Device::open(id)?, None));
+    }
+    let cpu = Device::open("cpu")?;
+    // What is wrong with the model is told when it is opened.
+    let Ok(run) = is_decoder(path).and_then(|is_decoder| explain_run(path, &cpu, is_decoder.then_some(1))) else { return Ok((cpu, None)) };
+    route::open(&run.work).map(|(device, choice)| (device, Some(choice)))
+}
 
 /// A run of a model, node by node, and the memory that it takes.
 #[derive(Debug, Clone, Serialize)]

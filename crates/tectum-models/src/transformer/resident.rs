@@ -15,15 +15,22 @@ pub(super) struct Resident {
 }
 
 impl Resident {
+    /// A graph as it runs on a device, without its weights: enough to plan a run. With it those parameters that lie in panels.
+    pub fn lay_out(graph: &Graph, device: &Device) -> (Resident, Vec<PackedParameter>) {
+        // On the CPU weights lie as products read them; libraries of GPUs want them as they are.
+        let optimized = graph.optimize();
+        let (ready, packed) = if device.info().kind == DeviceKind::Cpu { optimized.pack_weights() } else { (optimized, Vec::new()) };
+        let layout = ready.parameter_layout();
+        (Resident { ready, layout, device: device.clone(), weights: None, flat: Vec::new() }, packed)
+    }
+
     /// Reads all parameters of a graph: `read` writes one of a name and a shape.
     ///
     /// # Errors
     /// What `read` gives.
     pub fn open(graph: &Graph, device: &Device, read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>) -> Result<Resident> {
-        // On the CPU weights lie as products read them; libraries of GPUs want them as they are.
-        let optimized = graph.optimize();
-        let (ready, packed) = if device.info().kind == DeviceKind::Cpu { optimized.pack_weights() } else { (optimized, Vec::new()) };
-        let layout = ready.parameter_layout();
+        let (mut resident, packed) = Resident::lay_out(graph, device);
+        let layout = &resident.layout;
         let mut flat = vec![0.0f32; layout.len()];
         let mut whole = Vec::new();
         for (entry, (name, node, shape)) in layout.entries().iter().zip(graph.parameters()) {
@@ -37,7 +44,8 @@ impl Resident {
                 }
             }
         }
-        Ok(Resident { ready, layout, device: device.clone(), weights: None, flat })
+        resident.flat = flat;
+        Ok(resident)
     }
 
     /// Binds letters of the graph.

@@ -1,11 +1,8 @@
 use super::error_bound::error_bounds;
-use super::random_graph::{random_feeds, random_graph};
+use super::random_graph::{random_feeds, random_graph, seeds};
 use crate::device::Device;
 use crate::graph::{CompiledGraph, Graph, Node, Operation, Pass, Tensor};
 use crate::kernel::Activation;
-
-/// Random graphs, each with its gradients.
-const GRAPHS: u64 = 100;
 
 /// Greatest error as a share of its bound, elements compared, and products fused with a bias, activation or residual.
 #[derive(Debug, Default)]
@@ -80,12 +77,12 @@ fn check_on(id: &str) {
         return;
     };
     let mut seen = Seen::default();
-    for seed in 0..GRAPHS {
+    for seed in seeds() {
         let graph = random_graph(seed);
         let gradients = graph.gradients(graph.output("loss").expect("there")).expect("differentiates");
         check(seed, &gradients, &device, &mut seen);
     }
-    eprintln!("{id}: {GRAPHS} graphs with gradients, fused and not: {seen:?}");
+    eprintln!("{id}: {} graphs with gradients, fused and not: {seen:?}", seeds().count());
     assert!(seen.compared > 10_000 && seen.fused.iter().all(|&count| count > 20), "{seen:?}");
 }
 
@@ -108,7 +105,7 @@ fn random_graphs_and_their_gradients_agree_on_cuda() {
 #[test]
 fn the_bounds_are_tight() {
     let (mut tight, mut all) = (0, 0);
-    for seed in 0..GRAPHS {
+    for seed in seeds() {
         let graph = random_graph(seed);
         let graph = graph.gradients(graph.output("loss").expect("there")).expect("differentiates");
         let values = graph.evaluate_nodes(&random_feeds(&graph, seed)).expect("fed");

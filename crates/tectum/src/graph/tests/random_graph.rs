@@ -1,7 +1,21 @@
 //! Random networks for the equivalence and derivative tests.
 
+use std::ops::Range;
+
 use crate::error::Result;
 use crate::graph::{Graph, GraphBuilder, Node, Operation, Shape, Tensor};
+
+/// Seeds of each kind of random graph: 250 of them, from 0 on; or `TECTUM_GRAPHS`, from `TECTUM_SEED` on.
+pub fn seeds() -> Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match number("TECTUM_GRAPHS") {
+        None => 0..250,
+        Some(count) => {
+            let first = number("TECTUM_SEED").unwrap_or(0);
+            first..first + count
+        }
+    }
+}
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 pub struct Random(u64);
@@ -77,7 +91,7 @@ fn close(g: &mut GraphBuilder, last: Node, random: &mut Random) -> Result<Node> 
 
 fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[Node], step: usize) -> Result<Node> {
     let [rows, cols] = g.graph().shape(x)?.matrix();
-    match random.below(14) {
+    match random.below(17) {
         0..3 => layer(g, random, x, step),
         3 => {
             let weight = g.parameter(&format!("left{step}"), [1 + random.below(6), rows])?;
@@ -91,10 +105,26 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[No
         8 => g.sum_over_rows(x),
         9 => g.sum_over_columns(x),
         10 => g.mean(x),
+        // What is computed twice.
+        11 => {
+            let (one, two) = (g.tanh(x)?, g.tanh(x)?);
+            g.add(one, two)
+        }
+        // What is known before anything is fed.
+        12 => {
+            let row = constant(g, random, [1, cols])?;
+            let (bent, factor) = (g.sigmoid(row)?, constant(g, random, [1, 1])?);
+            let known = g.mul(bent, factor)?;
+            g.mul(x, known)
+        }
         _ => {
             let shape = [[rows, cols], [1, cols], [1, 1]][random.below(3)];
             let same: Vec<Node> = nodes.iter().copied().filter(|node| g.graph().shape(*node).is_ok_and(|other| other == shape)).collect();
-            let other = if same.is_empty() || random.below(3) == 0 { g.parameter(&format!("with{step}"), shape)? } else { random.pick(&same) };
+            let other = match random.below(6) {
+                0 => constant(g, random, shape)?,
+                3.. if !same.is_empty() => random.pick(&same),
+                _ => g.parameter(&format!("with{step}"), shape)?,
+            };
             match random.below(5) {
                 0 => g.add(x, other),
                 1 => g.add(other, x),
@@ -104,6 +134,11 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[No
             }
         }
     }
+}
+
+fn constant(g: &mut GraphBuilder, random: &mut Random, shape: [usize; 2]) -> Result<Node> {
+    let data: Vec<f32> = (0..shape[0] * shape[1]).map(|_| random.unit()).collect();
+    g.constant(&data, shape)
 }
 
 /// A product with any of its tails, in any order of operands, plain or transposed.
