@@ -54,16 +54,16 @@ pub fn explain_model(path: &Path, device: Option<&str>, args: &ModelArgs, json: 
 
 fn text(explanation: &Explanation<'_>) -> String {
     let Explanation { kind, file, device, cause, run, route } = explanation;
-    let head = ["node", "operation", "shape", "place", "bytes", "GFLOP"].map(str::to_owned).to_vec();
+    let head = ["node", "operation", "shape", "place", "bytes", "MFLOP"].map(str::to_owned).to_vec();
     let computed = run.nodes.iter().filter(|node| node.made != "fed");
     let rows = computed.map(|node| {
         let place = match node.kernels.as_slice() {
             [] => format!("{}: no launch", node.made),
             [kernel] => format!("{device}: {kernel}"),
-            [kernel, ..] => format!("{device}: {kernel} and {} more", node.kernels.len() - 1),
+            [before @ .., kernel] => format!("{device}: {kernel}, {} before it", before.len()),
         };
         let amount = |amount: f64, text: String| if amount > 0.0 { text } else { String::new() };
-        let flops = amount(node.flops, format!("{:.4}", node.flops / 1e9));
+        let flops = amount(node.flops, format!("{:.3}", node.flops / 1e6));
         vec![format!("%{}", node.node), node.operation.clone(), node.shape.clone(), place, amount(node.bytes, bytes(node.bytes)), flops]
     });
     let mut text = format!("{}, {kind} of {file}\n\n", run.work.plan);

@@ -8,8 +8,10 @@ use crate::graph::{Dim, Graph, GraphBuilder, Heads, Node, Operation, Tensor};
 use crate::kernel::Activation;
 
 /// Greatest difference between a device and float64, as a share of the greatest magnitude of a value: some twenty operations of
-/// a few hundred roundings each.
+/// a few hundred roundings each. Besides, so many times what one rounding of all that is fed changes: norms of what hardly differs and
+/// scores of large values magnify every rounding before them.
 const TOLERANCE: f64 = 2e-5;
+const MAGNIFIED: f64 = 8.0;
 
 /// A sequence [B, T, D] that passes through ten operations or so.
 fn random_network(seed: u64) -> Graph {
@@ -147,6 +149,18 @@ fn outputs_on(graph: &Graph, feeds: &[(Node, Tensor)], device: &Device, fused: b
     graph.outputs().map(|(name, ..)| compiled.output(name).expect("ran").to_vec()).collect()
 }
 
+/// What is fed, each number one rounding more or less.
+fn nudged(graph: &Graph, feeds: &[(Node, Tensor)], seed: u64) -> Vec<(Node, Tensor)> {
+    let mut random = Random::new(seed ^ 0x4d6f7665);
+    let nudge = |(node, tensor): &(Node, Tensor)| {
+        let is_index = matches!(graph.nodes[node].operation, Operation::Indices { .. });
+        let mut factor = || if is_index { 1.0 } else { 1.0 + f64::from(f32::EPSILON) * (random.below(2) as f64 - 0.5) };
+        let data = tensor.data().iter().map(|value| value * factor()).collect();
+        (*node, Tensor::new(tensor.shape(), data).expect("of the same shape"))
+    };
+    feeds.iter().map(nudge).collect()
+}
+
 /// The evaluator on the graph as built = on the optimized one = every device, fused and not.
 fn check_on(id: &str) {
     let Ok(device) = Device::open(id) else {
@@ -160,22 +174,24 @@ fn check_on(id: &str) {
         let optimized = graph.optimize();
         merged += usize::from(optimized.describe().contains('@'));
         let (wanted, passed) = (graph.evaluate(&feeds).expect("fed"), optimized.evaluate(&feeds).expect("fed"));
+        let nudged = graph.evaluate(&nudged(&graph, &feeds, seed)).expect("fed");
         for fused in [false, true] {
             let got = outputs_on(&graph, &feeds, &device, fused);
-            for (((name, ..), got), (wanted, passed)) in graph.outputs().zip(got).zip(wanted.iter().zip(&passed)) {
+            for (((name, ..), got), ((wanted, passed), nudged)) in graph.outputs().zip(got).zip(wanted.iter().zip(&passed).zip(&nudged)) {
+                let moved = wanted.data().iter().zip(nudged.data()).fold(0.0f64, |moved, (wanted, nudged)| moved.max((wanted - nudged).abs()));
                 let scale = wanted.data().iter().fold(1e-3f64, |scale, value| scale.max(value.abs()));
                 for (index, (got, (wanted, passed))) in got.iter().zip(wanted.data().iter().zip(passed.data())).enumerate() {
                     let place = || format!("seed {seed}, fused {fused}, {id}: {name}[{index}]\n{}\n{}", graph.describe(), optimized.describe());
                     assert!((wanted - passed).abs() <= 1e-10 * scale, "optimized: {passed}, not {wanted}: {}", place());
-                    let error = (f64::from(*got) - wanted).abs() / scale;
-                    assert!(error <= TOLERANCE, "{got}, not {wanted}: {}", place());
-                    worst = worst.max(error);
+                    let share = (f64::from(*got) - wanted).abs() / (TOLERANCE * scale + MAGNIFIED * moved);
+                    assert!(share <= 1.0, "{got}, not {wanted}: {}", place());
+                    worst = worst.max(share);
                     compared += 1;
                 }
             }
         }
     }
-    eprintln!("{id}: {} networks, fused and not: {compared} elements, worst {worst:e}, {merged} with merged products", seeds().count());
+    eprintln!("{id}: {} networks, fused and not: {compared} elements, worst {worst:.3} of what is allowed, {merged} with merged products", seeds().count());
     assert!(compared > 20_000 && merged > 20, "{compared} compared, {merged} merged");
 }
 
