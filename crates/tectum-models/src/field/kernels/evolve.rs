@@ -11,10 +11,10 @@
 //! Kept there (the rows alone, in processor time beside other work, old over new by pairs; together 1.09 to 1.16 at 32 and 64 channels, about 1
 //! from 128 on): loops over a cell's vectors with their count known; what rules tend to for all cells first, so that no cell waits for
 //! another's folds and divisions; half of the next column asked for while noise is drawn, and where values go while tanh is taken.
-//! Kept there, found by processor ticks for each pass of a row, the least of 100,000 rows: products and sums in one; bytes of hashes summed by the
-//! machine's dot products; columns as arrays of cells, whose length is known, so that no index is checked (the argument 1,640 to 1,200); sums
-//! sixteen at a time, a site's in registers, and what rules tend to without being spread in memory (the end 1,150 to 860); tanh without a
-//! division (1,800 to 1,520). The cycle beside eager PyTorch: `docs/performance.md`.
+//! Kept there (the rows alone on two threads, old over new by pairs: 1.24 to 1.27 at 32³ × 64 and 16³ × 32, 1.25 and 1.21 at 128 and 256 channels,
+//! 1.16 at 64³ × 64, 1.14 as bf16): products and sums in one; bytes of hashes summed by the machine's dot products; columns as arrays of cells,
+//! whose length is known, so that no index is checked; sums sixteen at a time, a site's in registers, and what rules tend to without being
+//! spread in memory; tanh without a division.
 //! Not kept there: buffers that begin at lines of memory, and the columns beside along X by the sums that are there already (no difference);
 //! tanh in the same pass as its argument (0.82 to 0.97);
 //! the draw's steps taken for a whole cell before the next step, and the gates' arguments gathered one gate at a time (slower by half and more).
