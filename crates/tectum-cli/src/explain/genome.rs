@@ -14,10 +14,10 @@ use tectum_models::spiking::{
 use crate::network_args::NetworkArgs;
 use crate::table::{bytes, print, print_json, table};
 
-/// What only genomes take.
+/// What genomes take, and of it device and JSON models too.
 #[derive(Args)]
 pub struct GenomeArgs {
-    /// Of a genome or model: the device, cpu if not given.
+    /// Of a genome or model: the device; if not given, cpu for a genome, and for a model the one that is predicted to be fastest.
     #[arg(long)]
     device: Option<String>,
     #[command(flatten)]

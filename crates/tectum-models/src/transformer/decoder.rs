@@ -7,7 +7,7 @@ use tectum::{Buffer, CacheFormats, DType, Device, Error, Executable, Graph, Node
 use super::checkpoint::Checkpoint;
 use super::decoder_graph::DecoderSizes;
 use super::embedder::bucket;
-use super::explanation::{EXPLAINED_TOKENS, RunExplanation};
+use super::explanation::{RunExplanation, explained_tokens};
 use super::resident::Resident;
 use tectum::kernel::cache_format::coded;
 
@@ -76,11 +76,7 @@ impl Decoder {
     /// As [`Decoder::open`]; `Invalid` for no tokens, or more than a run or the context takes.
     pub fn explain(path: &Path, device: &Device, tokens: Option<usize>) -> Result<RunExplanation> {
         let decoder = Decoder::assemble(path, device, usize::MAX, CacheFormats::F32, |_, graph| Ok(Resident::lay_out(graph, device).0))?;
-        let most = MAX_PART.min(decoder.capacity);
-        let tokens = tokens.unwrap_or(EXPLAINED_TOKENS.min(most));
-        if tokens == 0 || tokens > most {
-            return Err(Error::invalid(format!("{tokens} tokens; a run takes 1 to {most}")));
-        }
+        let tokens = explained_tokens(tokens, "a run takes", MAX_PART.min(decoder.capacity))?;
         let (plan, _, _, nodes) = decoder.record(bucket_of(tokens), 1)?;
         Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.resident.bytes(), decoder.cache_bytes()))
     }

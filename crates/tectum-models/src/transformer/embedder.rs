@@ -5,7 +5,7 @@ use std::path::Path;
 use tectum::{DType, Device, Error, Executable, Graph, PlanBuilder, RecordedNode, Result, RunStats, Session, Shape, View};
 
 use super::config::{Head, Pooling};
-use super::explanation::{EXPLAINED_TOKENS, RunExplanation};
+use super::explanation::{RunExplanation, explained_tokens};
 use super::resident::Resident;
 use super::{Bert, Config, Tokens, Weights};
 
@@ -68,10 +68,7 @@ impl Embedder {
     pub fn explain(folder: &Path, device: &Device, tokens: Option<usize>) -> Result<RunExplanation> {
         let embedder = Embedder::assemble(folder, device, |graph| Ok(Resident::lay_out(graph, device).0))?;
         let most = embedder.max_tokens;
-        let tokens = tokens.unwrap_or(EXPLAINED_TOKENS.min(most));
-        if tokens == 0 || tokens > most {
-            return Err(Error::invalid(format!("{tokens} tokens; a text has 1 to {most}")));
-        }
+        let tokens = explained_tokens(tokens, "a text has", most)?;
         let (plan, _, _, nodes) = embedder.record(1, bucket(tokens).min(most))?;
         Ok(RunExplanation::new(&plan.finish()?, &nodes, embedder.resident.bytes(), 0))
     }

@@ -4,12 +4,18 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::route::{self, Choice};
-use tectum::{Device, Made, Plan, PlanWork, RecordedNode, Result};
+use tectum::{Device, Error, Made, Plan, PlanWork, RecordedNode, Result};
 
 use super::{Decoder, Embedder, is_decoder};
 
 /// Tokens of a run that is explained, where nothing is said.
-pub(super) const EXPLAINED_TOKENS: usize = 128;
+const EXPLAINED_TOKENS: usize = 128;
+
+/// The tokens of a run that is explained, of which something takes so many at most.
+pub(super) fn explained_tokens(tokens: Option<usize>, taker: &str, most: usize) -> Result<usize> {
+    let tokens = tokens.unwrap_or(EXPLAINED_TOKENS.min(most));
+    if (1..=most).contains(&tokens) { Ok(tokens) } else { Err(Error::invalid(format!("{tokens} tokens; {taker} 1 to {most}"))) }
+}
 
 /// What a run of a model on a device is made of: of a decoder or an encoder, whichever is there.
 ///
