@@ -1,4 +1,4 @@
-//! The pictures in a run folder: `angle.png`, `actions.png`, `latency.png`, and of a field its slices and how one of them moves.
+//! The pictures in a run folder: `angle.png`, `actions.png`, `latency.png`, `lateness.png`, and of a field its slices and how one of them moves.
 
 pub mod chart;
 mod font;
@@ -7,8 +7,8 @@ pub mod slices;
 use std::path::Path;
 
 use plotters::style::RGBColor;
-use tectum::{Error, Result};
-use tectum_models::closed_loop::{LATENCY_BINS, LatencyHistogram, Outcome};
+use tectum::{Error, LATENCY_BINS, LatencyHistogram, Result};
+use tectum_models::closed_loop::Outcome;
 use tectum_models::recording::{Trace, TraceTick};
 use tectum_models::run_folder::{SNAPSHOT_FILE, TRACE_FILE};
 use tectum_models::snapshot::Snapshot;
@@ -24,7 +24,7 @@ const UPRIGHT_DEG: f64 = 10.0;
 /// A leap by more than half a turn is the angle coming round, not the pole.
 const HALF_TURN_DEG: f64 = 180.0;
 
-/// Draws the recording in `folder`, and the latencies.
+/// Draws the recording in `folder`, the latencies, and how late the loop woke up.
 ///
 /// # Errors
 /// A recording that cannot be read; a picture that cannot be written.
@@ -35,7 +35,8 @@ pub fn draw(folder: &Path, outcome: &Outcome, dt_s: f64) -> Result<()> {
     let faults = [
         angle(&folder.join("angle.png"), &trace, time),
         actions(&folder.join("actions.png"), &trace, time),
-        latency(&folder.join("latency.png"), &outcome.latency),
+        histogram(&folder.join("latency.png"), "LATENCY MS", &outcome.latency),
+        outcome.lateness.as_ref().map_or(Ok(()), |lateness| histogram(&folder.join("lateness.png"), "LATENESS MS", lateness)),
     ];
     faults.into_iter().collect::<std::result::Result<(), _>>().map_err(|message| Error::data(message).at(folder.display()))?;
     let snapshot = folder.join(SNAPSHOT_FILE);
@@ -74,7 +75,7 @@ fn actions(path: &Path, trace: &Trace, time: Axis<'_>) -> std::result::Result<()
     chart.finish()
 }
 
-fn latency(path: &Path, histogram: &LatencyHistogram) -> std::result::Result<(), String> {
+fn histogram(path: &Path, name: &str, histogram: &LatencyHistogram) -> std::result::Result<(), String> {
     let counts = histogram.counts();
     let used = |count: &u64| *count > 0;
     // Whole decades, ten bins each.
@@ -82,7 +83,7 @@ fn latency(path: &Path, histogram: &LatencyHistogram) -> std::result::Result<(),
     let last = counts.iter().rposition(used).map_or(LATENCY_BINS, |bin| (bin / 10 + 1) * 10);
     let most = counts.iter().max().copied().unwrap_or(0).max(1) as f64;
     let decades = |bin: usize| LatencyHistogram::bin_ms(bin).log10();
-    let mut chart = Chart::new(path, Axis::decades("LATENCY MS", decades(first), decades(last)), Axis::new("TICKS", 0.0, 1.05 * most))?;
+    let mut chart = Chart::new(path, Axis::decades(name, decades(first), decades(last)), Axis::new("TICKS", 0.0, 1.05 * most))?;
     chart.axes()?;
     for bin in (first..last).filter(|bin| used(&counts[*bin])) {
         chart.bar((decades(bin), decades(bin + 1)), counts[bin] as f64, BLUE)?;

@@ -14,7 +14,8 @@ use clap::{Args, ValueEnum};
 use tectum::{Device, Error, Result, route};
 use tectum_models::brain::build::{build_body, build_brain, build_plans, build_stand_in};
 use tectum_models::clock::{Clock, RealClock, SimClock};
-use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress};
+use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink};
+use tectum_models::real_time::{Granted, RealTime};
 use tectum_models::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
 use tectum_models::scenario::{ClockKind, Scenario};
 use tectum_models::snapshot::Snapshot;
@@ -46,6 +47,12 @@ pub struct RunArgs {
     /// What time is: the machine's clock, or as fast as it goes with every deadline met.
     #[arg(long)]
     clock: Option<ClockArg>,
+    /// Priority of the loop's threads under SCHED_FIFO, 1 to 99: no ordinary thread displaces them.
+    #[arg(long, value_name = "N")]
+    priority: Option<u8>,
+    /// Keeps what is in memory when the loop begins from being swapped out.
+    #[arg(long)]
+    lock_memory: bool,
     /// Another brain: mppi, lqr, adaptive, zero or field.
     #[arg(long)]
     brain: Option<String>,
@@ -111,8 +118,8 @@ pub fn run(args: &RunArgs) -> Result<()> {
     let faults = args.inject.iter().map(|text| text.parse()).collect::<Result<Vec<Fault>>>()?;
     let resumed = args.resume.as_deref().map(|folder| Snapshot::load(&folder.join(SNAPSHOT_FILE))).transpose()?;
     let device = open_device(&args.device, &scenario)?;
-    let display = Display::new(!args.quiet);
-    let mut closed_loop = build(&scenario, &device, &display)?;
+    let mut display = Display::new(!args.quiet);
+    let mut closed_loop = build(&scenario, &device, &mut display)?;
     let resumed_at_tick = match &resumed {
         Some(snapshot) => closed_loop.restore(snapshot)?,
         None => 0,
@@ -121,8 +128,8 @@ pub fn run(args: &RunArgs) -> Result<()> {
     closed_loop.trace_at_end(args.trace);
     let mut folder = RunFolder::create(&args.runs, &scenario, closed_loop.body_spec())?;
     let film = folder.path().join("field.gif");
-    let outcome = loop_until_done(&mut closed_loop, &scenario, &mut folder, &display, (!args.no_plots).then_some(&film))?;
-    let summary = RunSummary::new(&scenario, &outcome, resumed_at_tick, folder.complete_path());
+    let (outcome, granted) = loop_until_done(&mut closed_loop, &scenario, &mut folder, &display, (!args.no_plots).then_some(&film))?;
+    let summary = RunSummary::new(&scenario, &outcome, granted, resumed_at_tick, folder.complete_path());
     let dt_s = closed_loop.body_spec().dt_s;
     finish_folder(folder, &outcome, &summary, (!args.no_plots).then_some(dt_s))?;
     if !args.quiet {
@@ -142,6 +149,8 @@ fn of_scenarios(args: &RunArgs) -> Option<&'static str> {
     let given = [
         ("--seconds", args.seconds.is_some()),
         ("--clock", args.clock.is_some()),
+        ("--priority", args.priority.is_some()),
+        ("--lock-memory", args.lock_memory),
         ("--brain", args.brain.is_some()),
         ("--body", args.body.is_some()),
         ("--data", args.data.is_some()),
@@ -164,11 +173,13 @@ fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
     args.data.as_deref().map_or(Ok(()), |path| scenario.set_data(path))?;
     args.seconds.map_or(Ok(()), |seconds| scenario.set_seconds(seconds))?;
     scenario.run.seed = args.seed.unwrap_or(scenario.run.seed);
-    scenario.run.clock = match args.clock {
-        Some(ClockArg::Real) => ClockKind::Real,
-        Some(ClockArg::Sim) => ClockKind::Sim,
-        None => scenario.run.clock,
-    };
+    match args.clock {
+        Some(ClockArg::Real) => scenario.set_clock(ClockKind::Real),
+        Some(ClockArg::Sim) => scenario.set_clock(ClockKind::Sim),
+        None => {}
+    }
+    let asked = scenario.run.real_time;
+    scenario.set_real_time(RealTime { priority: args.priority.or(asked.priority), lock_memory: args.lock_memory || asked.lock_memory })?;
     args.resume.as_deref().map_or(Ok(()), |folder| check_resumed(&scenario, folder))?;
     Ok(scenario)
 }
@@ -194,7 +205,7 @@ fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn build(scenario: &Scenario, device: &Device, display: &Display) -> Result<ClosedLoop> {
+fn build(scenario: &Scenario, device: &Device, display: &mut Display) -> Result<ClosedLoop> {
     let body = build_body(scenario)?;
     let brain = build_brain(scenario, body.as_ref(), device, &mut |progress| display.building(&progress))?;
     let stand_in = build_stand_in(scenario, body.as_ref())?;
@@ -203,29 +214,36 @@ fn build(scenario: &Scenario, device: &Device, display: &Display) -> Result<Clos
     Ok(closed_loop)
 }
 
-fn loop_until_done(closed_loop: &mut ClosedLoop, scenario: &Scenario, folder: &mut RunFolder, display: &Display, film: Option<&Path>) -> Result<Outcome> {
+fn loop_until_done(
+    closed_loop: &mut ClosedLoop,
+    scenario: &Scenario,
+    folder: &mut RunFolder,
+    display: &Display,
+    film: Option<&Path>,
+) -> Result<(Outcome, Option<Granted>)> {
     let interrupted = watch_for_interrupt()?;
-    let mut clock: Box<dyn Clock> = match scenario.run.clock {
-        ClockKind::Real => Box::new(RealClock::new()),
-        ClockKind::Sim => Box::new(SimClock::new()),
+    let mut run = |sink: &mut (dyn Sink + Send)| {
+        display.beside(|show| {
+            scenario.run.real_time.run(|| {
+                let mut clock: Box<dyn Clock> = match scenario.run.clock {
+                    ClockKind::Real => Box::new(RealClock::new()),
+                    ClockKind::Sim => Box::new(SimClock::new()),
+                };
+                closed_loop.run(clock.as_mut(), sink, &mut |progress: &Progress| {
+                    show(progress);
+                    if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                })
+            })
+        })
     };
-    let mut watch = |progress: &Progress| {
-        display.running(progress);
-        if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let Some(path) = film else {
-        let outcome = closed_loop.run(clock.as_mut(), folder, &mut watch);
-        display.done();
-        return Ok(outcome);
-    };
+    let Some(path) = film else { return run(folder) };
     let mut film = Film::new(folder);
-    let outcome = closed_loop.run(clock.as_mut(), &mut film, &mut watch);
-    display.done();
+    let ran = run(&mut film);
     // A picture that cannot be drawn is told and costs nothing else.
-    if let Err(error) = film.write(path) {
+    if let (Ok(_), Err(error)) = (&ran, film.write(path)) {
         eprintln!("plots: {error}");
     }
-    Ok(outcome)
+    ran
 }
 
 /// Turns Ctrl-C into an orderly end. Installed only for the loop: before it there is nothing to save, so Ctrl-C just ends the process.

@@ -35,7 +35,7 @@ mod trials;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use tectum::{Device, Error, Result, RunStats, Session};
+use tectum::{Device, Error, LatencyHistogram, Result, RunStats, Session};
 
 use self::controller::{Controller, Failure};
 use self::injection::Injection;
@@ -45,7 +45,7 @@ use crate::clock::Clock;
 use crate::scenario::{LoopSettings, Overrun};
 use crate::snapshot::{Array, Snapshot};
 pub use injection::{Fault, FaultKind};
-pub use metrics::{LATENCY_BINS, LatencyHistogram, Metrics, TransfersPerTick, UPRIGHT_RAD};
+pub use metrics::{Metrics, TransfersPerTick, UPRIGHT_RAD};
 pub use report::{End, Outcome, Progress, Sink, TickRecord, Timing};
 pub use trials::{Conditions, TRIAL_S, Tally, Trial, WANTED_RUN_S, WANTED_SHARE, rig_trials, tally};
 
@@ -62,7 +62,7 @@ pub struct ClosedLoop {
     dt_ns: u64,
     session: Session,
     metrics: Metrics,
-    latency: LatencyHistogram,
+    lateness: Option<LatencyHistogram>,
     transfers: TransfersPerTick,
     last_latency_ns: u64,
     observation: Vec<f32>,
@@ -98,7 +98,7 @@ impl ClosedLoop {
             settings: settings.clone(),
             session,
             metrics: Metrics::new(settings.seed),
-            latency: LatencyHistogram::default(),
+            lateness: None,
             transfers: TransfersPerTick::default(),
             last_latency_ns: 0,
             observation: vec![0.0; spec.observation.len()],
@@ -232,10 +232,12 @@ impl ClosedLoop {
         watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<End> {
         let first = self.metrics.ticks;
+        self.lateness = clock.is_real().then(LatencyHistogram::default);
         self.controller.save(first).map_err(Failure::into_error)?;
         while self.metrics.ticks < self.ticks {
             let begin_ns = (self.metrics.ticks - first) * self.dt_ns;
             let lateness_ns = clock.wait_until(begin_ns);
+            self.lateness.iter_mut().for_each(|lateness| lateness.record(lateness_ns));
             let lapsed = lateness_ns / self.dt_ns;
             if lapsed > 0 {
                 self.miss(lapsed, sink)?;
@@ -361,7 +363,6 @@ impl ClosedLoop {
             stats.fallbacks = stats.launches;
         }
         self.session.record(&stats, latency_ns);
-        self.latency.record(latency_ns);
         self.transfers.record(&stats);
     }
 
@@ -433,8 +434,8 @@ impl ClosedLoop {
             metrics: self.metrics.clone(),
             seconds: self.seconds(self.metrics.ticks),
             time_to_upright_s: self.metrics.upright_since_tick.map(|tick| self.seconds(tick)),
-            tick_ms: self.session.latency_ms(),
-            latency: self.latency.clone(),
+            latency: self.session.latency().clone(),
+            lateness: self.lateness.clone(),
             transfers: self.transfers,
             device_at_end: self.controller.device_now(),
             learning: self.controller.learning(),

@@ -7,6 +7,7 @@ pub mod closed_loop;
 pub mod field;
 pub mod genome;
 pub mod least_squares;
+pub mod real_time;
 pub mod recording;
 pub mod rig_csv;
 pub mod run_folder;

@@ -19,10 +19,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Number, Value, json};
-use tectum::{Error, Latency, Result};
+use tectum::{Error, Latency, LatencyHistogram, Result};
 
 use crate::body::BodySpec;
 use crate::closed_loop::{End, Outcome, Sink, TickRecord, TransfersPerTick};
+use crate::real_time::Granted;
 use crate::recording::Recorder;
 use crate::scenario::{ClockKind, Scenario};
 use crate::snapshot::Snapshot;
@@ -80,6 +81,17 @@ pub struct RunSummary {
     pub transfers_per_tick: Value,
     /// Host time of an answer.
     pub tick_ms: Latency,
+    /// From the beginning of a period until the loop was awake for it, under a real clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness_ms: Option<Latency>,
+    /// The host times of answers, `[from ms, answers]` for each tenth of a decade that has some.
+    pub tick_histogram: Vec<(f64, u64)>,
+    /// The same of the lateness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness_histogram: Option<Vec<(f64, u64)>>,
+    /// What the operating system granted for the loop's threads and memory, if it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub real_time: Option<Granted>,
     /// Sum of the body's rewards.
     #[serde(rename = "return")]
     pub total_reward: f64,
@@ -97,7 +109,7 @@ pub struct RunSummary {
 
 impl RunSummary {
     /// Sums up a run.
-    pub fn new(scenario: &Scenario, outcome: &Outcome, resumed_at_tick: u64, run_folder: &Path) -> Self {
+    pub fn new(scenario: &Scenario, outcome: &Outcome, real_time: Option<Granted>, resumed_at_tick: u64, run_folder: &Path) -> Self {
         let (end, error) = match &outcome.end {
             End::Completed => ("completed", None),
             End::Interrupted => ("interrupted", None),
@@ -123,7 +135,11 @@ impl RunSummary {
             device_at_end: outcome.device_at_end.clone().unwrap_or_else(|| device.id.clone()),
             episodes: outcome.metrics.episodes,
             transfers_per_tick: transfers_json(&outcome.transfers),
-            tick_ms: outcome.tick_ms,
+            tick_ms: outcome.latency.percentiles(),
+            lateness_ms: outcome.lateness.as_ref().map(LatencyHistogram::percentiles),
+            tick_histogram: outcome.latency.bins(),
+            lateness_histogram: outcome.lateness.as_ref().map(LatencyHistogram::bins),
+            real_time,
             total_reward: outcome.metrics.total_reward,
             learning: outcome.learning,
             end,

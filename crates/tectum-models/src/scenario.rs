@@ -29,6 +29,8 @@
 //! overrun = "hold"      # hold, safe
 //! stall_periods = 10    # an answer this many periods late is a fault; 0: never
 //! stand_in = "lqr"      # lqr, adaptive: answers while the brain cannot; without it the body gets its safe action
+//! priority = 40         # of the loop's threads under SCHED_FIFO, 1 to 99; without it they are ordinary ones
+//! lock_memory = true    # what is in memory when the loop begins stays there
 //! ```
 
 mod brain_spec;
@@ -44,6 +46,7 @@ use tectum::{Error, Result};
 use self::document::{Placed, Section, Source};
 use crate::body::rig::disturbed::{Disturbances, MOST_LATE};
 use crate::body::{BODY_NAMES, Body, Start, body};
+use crate::real_time::{MOST_PRIORITY, RealTime};
 pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, OnlineSpec, TwinSpec};
 pub use field_spec::{CoefficientsSpec, FieldSpec};
 pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, Weights};
@@ -93,6 +96,9 @@ pub struct LoopSettings {
     /// Who answers while the brain cannot; without one the body gets its safe action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<StandInKind>,
+    /// What the operating system is asked for, under a real clock.
+    #[serde(flatten)]
+    pub real_time: RealTime,
 }
 
 /// What a loop takes for time.
@@ -139,7 +145,16 @@ const EMBEDDED: [(&str, &str); 6] = [
 
 impl Default for LoopSettings {
     fn default() -> Self {
-        Self { seconds: 60.0, seed: 1, clock: ClockKind::Real, snapshot_every: 250, overrun: Overrun::Hold, stall_periods: 10, stand_in: None }
+        Self {
+            seconds: 60.0,
+            seed: 1,
+            clock: ClockKind::Real,
+            snapshot_every: 250,
+            overrun: Overrun::Hold,
+            stall_periods: 10,
+            stand_in: None,
+            real_time: RealTime::default(),
+        }
     }
 }
 
@@ -260,6 +275,29 @@ impl Scenario {
         Ok(())
     }
 
+    /// Changes what time is. Under a clock that is not real the operating system is asked for nothing.
+    pub fn set_clock(&mut self, clock: ClockKind) {
+        self.run.clock = clock;
+        if clock == ClockKind::Sim {
+            self.run.real_time = RealTime::default();
+        }
+    }
+
+    /// Changes what the operating system is asked for.
+    ///
+    /// # Errors
+    /// A priority that there is not; a clock that is not real.
+    pub fn set_real_time(&mut self, real_time: RealTime) -> Result<()> {
+        if real_time.priority.is_some_and(|priority| !(1..=MOST_PRIORITY).contains(&priority)) {
+            return Err(Error::invalid(format!("priority is {}, needs a whole number from 1 to {MOST_PRIORITY}", real_time.priority.unwrap_or(0))));
+        }
+        if real_time != RealTime::default() && self.run.clock == ClockKind::Sim {
+            return Err(Error::invalid("priority and memory lock have no effect: under clock \"sim\" nothing is late"));
+        }
+        self.run.real_time = real_time;
+        Ok(())
+    }
+
     /// Changes the length of the run.
     ///
     /// # Errors
@@ -319,7 +357,14 @@ impl LoopSettings {
             overrun: section.choice("overrun", &[("hold", Overrun::Hold), ("safe", Overrun::Safe)])?.unwrap_or(default.overrun),
             stall_periods: section.whole("stall_periods", 0..=1 << 32)?.unwrap_or(default.stall_periods),
             stand_in: section.choice("stand_in", &[("lqr", StandInKind::Lqr), ("adaptive", StandInKind::Adaptive)])?,
+            real_time: RealTime {
+                priority: section.whole("priority", 1..=u64::from(MOST_PRIORITY))?.map(|priority| priority as u8),
+                lock_memory: section.flag("lock_memory")?.unwrap_or(false),
+            },
         };
+        if settings.clock == ClockKind::Sim {
+            section.refuse(&["priority", "lock_memory"], "under clock \"sim\" nothing is late")?;
+        }
         section.finish()?;
         Ok(settings)
     }

@@ -54,7 +54,7 @@ fn run(body: &str, brain: &str, runs: &Path) -> PathBuf {
     let mut closed_loop = ClosedLoop::new(plant, brain, &scenario.run, &cpu).expect("cpu");
     let mut folder = RunFolder::create(runs, &scenario, closed_loop.body_spec()).expect("writable");
     let outcome = closed_loop.run(&mut SimClock::new(), &mut folder, &mut |_| ControlFlow::Continue(()));
-    let summary = RunSummary::new(&scenario, &outcome, 0, folder.complete_path());
+    let summary = RunSummary::new(&scenario, &outcome, None, 0, folder.complete_path());
     folder.write(&outcome, &summary).expect("writable");
     folder.complete().expect("its own number")
 }

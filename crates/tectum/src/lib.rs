@@ -25,6 +25,7 @@ mod dtype;
 mod error;
 mod graph;
 pub mod kernel;
+mod latency;
 mod launch;
 mod measure;
 mod memory;
@@ -40,6 +41,7 @@ pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{CompiledGraph, Dim, Factor, Graph, GraphBuilder, Heads, LayoutEntry, MAX_RANK, Made, Node, PackedParameter, ParameterLayout, Pass, RecordedNode, Shape, Tensor};
 pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
+pub use latency::{LATENCY_BINS, Latency, LatencyHistogram};
 pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use kernel::cache_format::{CacheFormat, CacheFormats};
@@ -51,4 +53,4 @@ pub use plan::{
     ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmTail, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View,
 };
 pub use stream::{Event, Stream, Submission, Work};
-pub use receipt::{CodeObject, Fallback, InjectedFault, LISTED_RECOVERIES, Latency, RECEIPT_SCHEMA, Receipt, Recovery, Session};
+pub use receipt::{CodeObject, Fallback, InjectedFault, LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};

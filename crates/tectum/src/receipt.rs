@@ -6,27 +6,16 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::device::{Device, DeviceInfo};
+use crate::latency::{Latency, LatencyHistogram};
 use crate::launch::{LaunchTime, RunStats};
 use crate::memory::PoolStats;
 use crate::plan::Executable;
 
 /// The version of the JSON form.
 pub const RECEIPT_SCHEMA: &str = "tectum.receipt/1";
-
-/// Percentiles of a latency, in milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Latency {
-    /// Median.
-    pub p50: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// Greatest.
-    pub max: f64,
-}
 
 /// A code object that ran.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -128,7 +117,7 @@ pub struct Session {
     code: BTreeMap<String, u64>,
     runs: u64,
     totals: RunStats,
-    latency_ns: Histogram<u64>,
+    latency: LatencyHistogram,
     fallbacks: Vec<Fallback>,
     injected: Vec<InjectedFault>,
     recovery_count: u64,
@@ -142,14 +131,12 @@ pub struct Session {
 impl Session {
     /// Starts a session on a device.
     pub fn new(device: &Device) -> Self {
-        // One nanosecond to 1,000 s in three significant digits: fixed space, no growth while recording.
-        let latency_ns = Histogram::new_with_bounds(1, 1_000_000_000_000, 3).expect("invariant: constant bounds are valid");
         Self {
             device: device.clone(),
             code: BTreeMap::new(),
             runs: 0,
             totals: RunStats::default(),
-            latency_ns,
+            latency: LatencyHistogram::default(),
             fallbacks: Vec::new(),
             injected: Vec::new(),
             recovery_count: 0,
@@ -174,7 +161,7 @@ impl Session {
     pub fn record(&mut self, stats: &RunStats, host_ns: u64) {
         self.runs += 1;
         self.totals.add(stats);
-        self.latency_ns.saturating_record(host_ns.max(1));
+        self.latency.record(host_ns);
     }
 
     /// Notes work that ran elsewhere than asked.
@@ -213,14 +200,9 @@ impl Session {
         &self.totals
     }
 
-    /// Percentiles so far.
-    pub fn latency_ms(&self) -> Latency {
-        if self.runs == 0 {
-            return Latency::default();
-        }
-        let ms = |ns: u64| ns as f64 / 1e6;
-        let quantile = |q| ms(self.latency_ns.value_at_quantile(q));
-        Latency { p50: quantile(0.5), p99: quantile(0.99), max: ms(self.latency_ns.max()) }
+    /// Host times of the runs so far.
+    pub fn latency(&self) -> &LatencyHistogram {
+        &self.latency
     }
 
     /// Closes the session.
@@ -233,7 +215,7 @@ impl Session {
             code: code.collect(),
             runs: self.runs,
             totals: self.totals,
-            latency_ms: self.latency_ms(),
+            latency_ms: self.latency.percentiles(),
             pool: self.device.pool().stats(),
             energy_j: self.energy_j(),
             utilisation: self.utilisation(),

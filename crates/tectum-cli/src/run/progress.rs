@@ -1,6 +1,8 @@
 //! The line that shows how a run is coming along, on standard error and only on a terminal.
 
-use std::cell::RefCell;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -13,7 +15,17 @@ const REDRAW: Duration = Duration::from_millis(100);
 /// The line; draws nothing where nobody looks.
 pub struct Display {
     bar: ProgressBar,
-    drawn: RefCell<Option<Instant>>,
+    drawn: Option<Instant>,
+}
+
+/// Ends the drawing thread when it goes, also where the work panics.
+struct Ends<'a>(&'a AtomicBool, &'a Thread);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+        self.1.unpark();
+    }
 }
 
 impl Display {
@@ -24,11 +36,11 @@ impl Display {
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {msg}") {
             bar.set_style(style);
         }
-        Self { bar, drawn: RefCell::new(None) }
+        Self { bar, drawn: None }
     }
 
     /// Shows work before the first tick.
-    pub fn building(&self, progress: &BuildProgress) {
+    pub fn building(&mut self, progress: &BuildProgress) {
         if self.is_due(progress.done == progress.total) {
             self.bar.set_length(progress.total);
             self.bar.set_position(progress.done);
@@ -36,35 +48,49 @@ impl Display {
         }
     }
 
-    /// Shows the loop.
-    pub fn running(&self, progress: &Progress) {
-        if self.is_due(progress.tick == progress.ticks) {
-            self.bar.set_length(progress.ticks);
-            self.bar.set_position(progress.tick);
-            self.bar.set_message(format!(
-                "{:6.1} s  angle {:6.1} deg  upright {:5.1} %  tick {:.2} ms  misses {}",
-                progress.seconds,
-                progress.angle_rad.to_degrees(),
-                100.0 * progress.upright_fraction,
-                progress.latency_ms,
-                progress.deadline_misses
-            ));
-        }
-    }
-
-    /// Takes the line away.
-    pub fn done(&self) {
-        self.bar.finish_and_clear();
-    }
-
-    fn is_due(&self, is_last: bool) -> bool {
+    /// Does the work, which tells what to show; it is drawn by a thread of its own, for a terminal may block and the loop must not.
+    pub fn beside<R>(&self, work: impl FnOnce(&(dyn Fn(&Progress) + Sync)) -> R) -> R {
         if self.bar.is_hidden() {
-            return false;
+            return work(&|_| ());
         }
-        let mut drawn = self.drawn.borrow_mut();
-        let is_due = is_last || drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW);
+        let (latest, is_done) = (Mutex::new(None), AtomicBool::new(false));
+        let result = std::thread::scope(|scope| {
+            let drawing = scope.spawn(|| {
+                while !is_done.load(Ordering::Acquire) {
+                    let taken = latest.lock().ok().and_then(|mut latest| latest.take());
+                    taken.iter().for_each(|progress| self.draw(progress));
+                    std::thread::park_timeout(REDRAW);
+                }
+            });
+            let _ends = Ends(&is_done, drawing.thread());
+            work(&|progress| {
+                // What is being drawn at this moment is drawn without this period.
+                if let Ok(mut latest) = latest.try_lock() {
+                    *latest = Some(*progress);
+                }
+            })
+        });
+        self.bar.finish_and_clear();
+        result
+    }
+
+    fn draw(&self, progress: &Progress) {
+        self.bar.set_length(progress.ticks);
+        self.bar.set_position(progress.tick);
+        self.bar.set_message(format!(
+            "{:6.1} s  angle {:6.1} deg  upright {:5.1} %  tick {:.2} ms  misses {}",
+            progress.seconds,
+            progress.angle_rad.to_degrees(),
+            100.0 * progress.upright_fraction,
+            progress.latency_ms,
+            progress.deadline_misses
+        ));
+    }
+
+    fn is_due(&mut self, is_last: bool) -> bool {
+        let is_due = !self.bar.is_hidden() && (is_last || self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW));
         if is_due {
-            *drawn = Some(Instant::now());
+            self.drawn = Some(Instant::now());
         }
         is_due
     }

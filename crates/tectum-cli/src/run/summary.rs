@@ -23,6 +23,7 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         row("fraction upright", format!("{:.1} %", 100.0 * summary.upright_fraction)),
         row("deadline misses", summary.deadline_misses.to_string()),
         row("tick latency", format!("p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms", tick.p50, tick.p99, tick.max)),
+        row("woken up late by", woken(summary)),
         row("transfers per tick", format!("{} up, {} down", count(&summary.transfers_per_tick["up"]), count(&summary.transfers_per_tick["down"]))),
         row("return", format!("{:.3} in {} episode(s)", summary.total_reward, summary.episodes)),
         row("run folder", summary.run_folder.clone()),
@@ -47,6 +48,18 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         rows.push(row("launch", format!("{} {time}", launch.kernel)));
     }
     table(&rows)
+}
+
+/// How late the loop woke up, and under which priority.
+fn woken(summary: &RunSummary) -> String {
+    let late = match summary.lateness_ms {
+        Some(late) => format!("p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms", late.p50, late.p99, late.max),
+        None => "nothing, time is simulated".to_owned(),
+    };
+    let granted = summary.real_time.as_ref();
+    let priority = granted.and_then(|granted| granted.priority).map_or_else(String::new, |priority| format!("; SCHED_FIFO {priority}"));
+    let locked = granted.and_then(|granted| granted.locked_bytes).map_or_else(String::new, |bytes| format!("; {} MiB locked", bytes >> 20));
+    format!("{late}{priority}{locked}")
 }
 
 fn row(name: &str, value: String) -> Vec<String> {

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use tectum::{Device, Error, ErrorKind, LaunchTime, Recovery, Result, Session};
 
 use crate::brain::{Brain, Rebuild};
+use crate::real_time::give_up_priority;
 use crate::snapshot::Snapshot;
 use crate::twin::LearningCounts;
 
@@ -315,6 +316,7 @@ impl Controller {
             Ok(brain)
         };
         let work = move || {
+            give_up_priority();
             // The loop may have ended meanwhile; then nobody wants the brain.
             let _ = send.send(build());
             drop(before);

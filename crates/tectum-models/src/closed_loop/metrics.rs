@@ -144,41 +144,9 @@ impl TransfersPerTick {
     }
 }
 
-/// Number of bins of a [`LatencyHistogram`].
-pub const LATENCY_BINS: usize = 80;
-
-/// Latencies in bins of a tenth of a decade from 100 ns to 10 s; the outer bins take what lies beyond.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LatencyHistogram {
-    counts: [u64; LATENCY_BINS],
-}
-
-impl Default for LatencyHistogram {
-    fn default() -> Self {
-        Self { counts: [0; LATENCY_BINS] }
-    }
-}
-
-impl LatencyHistogram {
-    pub(super) fn record(&mut self, ns: u64) {
-        let bin = ((ns.max(1) as f64 / 100.0).log10() * 10.0).clamp(0.0, (LATENCY_BINS - 1) as f64);
-        self.counts[bin as usize] += 1;
-    }
-
-    /// Answers in each bin.
-    pub fn counts(&self) -> &[u64; LATENCY_BINS] {
-        &self.counts
-    }
-
-    /// Where a bin begins, in milliseconds.
-    pub fn bin_ms(bin: usize) -> f64 {
-        1e-4 * 10f64.powf(bin as f64 / 10.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{LatencyHistogram, Metrics};
+    use super::Metrics;
 
     #[test]
     fn upright_is_counted_from_the_first_streak_that_lasts_a_second() {
@@ -192,16 +160,5 @@ mod tests {
         assert_eq!((metrics.upright_ticks, metrics.total_reward), (25, -15.0));
         assert_eq!((metrics.next_episode(), metrics.next_episode(), metrics.episodes), (8, 9, 3));
         assert_eq!(Metrics::restored(&metrics.snapshot("loop"), "loop").expect("complete"), metrics);
-    }
-
-    #[test]
-    fn a_latency_falls_in_the_bin_that_begins_below_it() {
-        let mut histogram = LatencyHistogram::default();
-        for ns in [0, 100, 1_050_000, u64::MAX] {
-            histogram.record(ns);
-        }
-        let counts = histogram.counts();
-        assert_eq!((counts[0], counts[40], counts[79]), (2, 1, 1));
-        assert!((LatencyHistogram::bin_ms(40) - 1.0).abs() < 1e-12);
     }
 }

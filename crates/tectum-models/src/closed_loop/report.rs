@@ -1,8 +1,8 @@
 //! What a loop tells while it runs and when it is done.
 
-use tectum::{Error, Latency, Receipt, Result};
+use tectum::{Error, LatencyHistogram, Receipt, Result};
 
-use super::metrics::{LatencyHistogram, Metrics, TransfersPerTick};
+use super::metrics::{Metrics, TransfersPerTick};
 use crate::snapshot::Snapshot;
 use crate::twin::LearningCounts;
 
@@ -97,9 +97,9 @@ pub struct Outcome {
     /// Seconds until the body was upright for at least a second.
     pub time_to_upright_s: Option<f64>,
     /// Host time of the answers since the loop was made or resumed.
-    pub tick_ms: Latency,
-    /// The same as a histogram.
     pub latency: LatencyHistogram,
+    /// How late the loop woke up for its periods since then; none under a clock that is not real.
+    pub lateness: Option<LatencyHistogram>,
     /// Transfers of an answer.
     pub transfers: TransfersPerTick,
     /// Id of the device that answered at the end; none for plain host arithmetic, or if nobody did.

@@ -147,6 +147,12 @@ impl<'d, 't> Section<'d, 't> {
         place.ok_or_else(|| self.wrong(key, value, &format!("one of {}", known())))
     }
 
+    /// Reads true or false.
+    pub fn flag(&mut self, key: &str) -> Result<Option<bool>> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        value.get_ref().as_bool().map(Some).ok_or_else(|| self.wrong(key, value, "true or false"))
+    }
+
     /// Reads a list of whole numbers of a range, at least one.
     pub fn whole_list(&mut self, key: &str, range: RangeInclusive<u64>) -> Result<Option<Vec<u64>>> {
         let Some(value) = self.take(key) else { return Ok(None) };
