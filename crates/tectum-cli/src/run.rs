@@ -15,7 +15,7 @@ use tectum::{Device, Error, Result, route};
 use tectum_models::brain::build::{build_body, build_brain, build_plans, build_stand_in};
 use tectum_models::clock::{Clock, RealClock, SimClock};
 use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink};
-use tectum_models::real_time::{Granted, RealTime};
+use tectum_models::real_time::{Granted, MOST_PRIORITY, RealTime};
 use tectum_models::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
 use tectum_models::scenario::{ClockKind, Scenario};
 use tectum_models::snapshot::Snapshot;
@@ -48,12 +48,12 @@ pub struct RunArgs {
     #[arg(long)]
     clock: Option<ClockArg>,
     /// Priority of the loop's threads under SCHED_FIFO, 1 to 99: no ordinary thread displaces them.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_PRIORITY)))]
     priority: Option<u8>,
     /// Keeps what is in memory when the loop begins from being swapped out.
     #[arg(long)]
     lock_memory: bool,
-    /// Another brain: mppi, lqr, adaptive, zero or field.
+    /// Another brain: mppi, lqr, mpc, adaptive, zero or field.
     #[arg(long)]
     brain: Option<String>,
     /// Another body: rig, pendulum, cart_pole, acrobot or seeker.

@@ -229,7 +229,7 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("run cart_pole --device vulcan:0", 2, "device \"vulcan:0\": expected auto, cpu"),
         ("run cart_pole --device vulkan:99", 4, "device vulkan:99: no such device here"),
         ("run cart_pole --device cuda:99", 4, "device cuda:99: "),
-        ("run cart_pole --brain pid", 2, "brain \"pid\" is unknown; known: mppi, lqr, adaptive, zero, field, genome"),
+        ("run cart_pole --brain pid", 2, "brain \"pid\" is unknown; known: mppi, lqr, mpc, adaptive, zero, field, genome"),
         ("run cart_pole --body arm", 2, "body \"arm\" is unknown; known: rig, pendulum, cart_pole, acrobot, seeker"),
         ("run cart_pole --brain lqr --seconds nan", 2, "seconds is NaN, needs a number above 0"),
         ("run cart_pole --brain lqr --data no_column.csv", 2, "brain \"lqr\" learns nothing from it"),

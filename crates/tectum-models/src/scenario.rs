@@ -9,7 +9,7 @@
 //! pole_length = 0.8
 //!
 //! [brain]
-//! name = "mppi"         # mppi, lqr, adaptive, zero, field, see FieldSpec; or genome = "FILE.json" with sensors and motors, see GenomeSpec
+//! name = "mppi"         # mppi, lqr, mpc, adaptive, zero, field, see FieldSpec; or genome = "FILE.json" with sensors and motors, see GenomeSpec
 //! samples = 256         # see MppiSpec; every setting has a default
 //!
 //! [brain.cost]          # weights by channel name

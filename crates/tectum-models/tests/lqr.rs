@@ -67,6 +67,59 @@ fn keeps_the_cart_pole_up_for_a_whole_episode() {
     }
 }
 
+fn planner(name: &str, start: Start) -> Lqr {
+    Lqr::planning(body(name, Some(start)).expect("a known body")).expect("stabilisable")
+}
+
+#[test]
+fn a_planner_swings_up_and_holds_what_the_regulator_does() {
+    for (name, ticks, share) in [("rig", 1500, 0.9), ("pendulum", 400, 0.7)] {
+        let mut shares = Vec::new();
+        for seed in 0..20 {
+            let (mut plant, _) = pair(name, Start::Hanging);
+            plant.reset(seed);
+            shares.push(run(plant.as_mut(), &mut planner(name, Start::Hanging), ticks).upright_share);
+        }
+        println!("{name}: {shares:.3?}");
+        assert!(shares.iter().all(|upright| *upright > share), "{name}");
+    }
+    for seed in 0..20 {
+        let (mut plant, _) = pair("cart_pole", Start::Random);
+        plant.reset(seed);
+        assert_eq!(run(plant.as_mut(), &mut planner("cart_pole", Start::Random), 500).reward, 500.0, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_planner_keeps_the_cart_off_its_stops_where_the_regulator_runs_into_them() {
+    let far_in = |lqr: &mut Lqr, start: &[f64]| {
+        let (mut plant, _) = pair("rig", Start::Hanging);
+        plant.set_state(start).expect("six numbers");
+        let (mut observation, mut action, mut far, mut fallen) = ([0.0; 4], [0.0], 0.0f32, false);
+        for _ in 0..125 {
+            plant.observe(&mut observation);
+            far = far.max(observation[0].abs());
+            lqr.tick(&observation, &mut action);
+            plant.step(&action);
+            fallen |= plant.upright_angle_rad().abs() > 0.7;
+        }
+        (far, fallen)
+    };
+    let (mut regulator, mut plan, mut hit) = (0, 0, [0, 0]);
+    for place in 0..8 {
+        for tilt in -6..=6 {
+            let start = [0.5 * f64::from(place) * 0.0254, 0.0, 0.04 * f64::from(tilt), 0.0, 0.0, 0.0];
+            let ends = [far_in(&mut pair("rig", Start::Hanging).1, &start), far_in(&mut planner("rig", Start::Hanging), &start)];
+            regulator += usize::from(!ends[0].1);
+            plan += usize::from(!ends[1].1);
+            hit.iter_mut().zip(ends).for_each(|(hit, (far, fallen))| *hit += usize::from(!fallen && far >= 4.0));
+            assert!(ends[0].1 || !ends[1].1, "the regulator holds {start:?}, the plan does not");
+        }
+    }
+    println!("of 104 starts upright at rest the regulator holds {regulator}, {} of them by the stops; the plan {plan}, {} of them", hit[0], hit[1]);
+    assert!(plan >= regulator && hit[0] > 0 && hit[1] == 0);
+}
+
 #[test]
 fn a_restored_regulator_answers_exactly_as_before() {
     let (mut plant, mut lqr) = pair("rig", Start::Hanging);

@@ -55,6 +55,7 @@ pub fn build_brain(
     match &scenario.brain {
         BrainSpec::Zero => Ok(Box::new(Zero::new(&plant.spec().safe_action))),
         BrainSpec::Lqr => Ok(Box::new(Lqr::new(body(&scenario.body.name, scenario.body.start)?)?)),
+        BrainSpec::Mpc => Ok(Box::new(Lqr::planning(body(&scenario.body.name, scenario.body.start)?)?)),
         BrainSpec::Adaptive => Ok(Box::new(Adaptive::new(plant.spec())?)),
         BrainSpec::Field(spec) => Ok(Box::new(FieldBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
         BrainSpec::Genome(spec) => Ok(Box::new(GenomeBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
@@ -214,7 +215,7 @@ impl StandIn for Lqr {
 
 impl Brain for Lqr {
     fn name(&self) -> &'static str {
-        "lqr"
+        if self.is_planning() { "mpc" } else { "lqr" }
     }
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {

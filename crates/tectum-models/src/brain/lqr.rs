@@ -1,22 +1,24 @@
-//! Balancing by a linear-quadratic regulator, with energy swing-up outside its reach.
+//! Balancing by a linear-quadratic regulator, or by a plan of its problem under bounds, with energy swing-up outside its reach.
 
 pub mod adaptive;
 mod hypothesis;
 mod lookahead;
+pub mod mpc;
 pub mod riccati;
 pub mod swing_up;
 
 use tectum::{Error, Result};
 
-use self::riccati::linearise;
+use self::mpc::{Bound, Limits, LinearMpc};
+use self::riccati::{dot, linearise};
 use self::swing_up::{Pumping, SwingUp};
-use crate::body::rig::RigParameters;
+use crate::body::rig::{M_PER_IN, RigParameters};
 use crate::body::{Body, Upright};
 
 /// How far from upright balancing starts and gives up, radians.
 const CAPTURE_RAD: f64 = 0.4;
 const RELEASE_RAD: f64 = 0.7;
-/// Balancing starts when the regulator asks for at most this many times the action's limit.
+/// Balancing starts when the regulator asks for at most this many times the action's limit, of a plan at its end.
 const CAPTURE_ACTION: f64 = 1.5;
 
 /// Quadratic cost of the regulator: Σ q_i s_i² + r u². By Bryson's rule each weight is 1 over the square of a deviation that is as bad as
@@ -34,7 +36,7 @@ fn rig_weights() -> Weights {
     Weights { state: vec![625.0, 0.0, 100.0, 0.0, 0.0, 0.0], action: 0.25 }
 }
 
-/// The regulator u = −K (s − s_upright), its observer, and the swing-up law.
+/// The regulator u = −K (s − s_upright), or a plan in its place, its observer, and the swing-up law.
 ///
 /// K comes from the discrete Riccati equation of the model's own linearisation, made when the regulator is. The observer is the
 /// model itself: each tick takes over what is observed, keeps what is not (servo velocity, delayed command), and predicts the next
@@ -46,8 +48,38 @@ pub struct Lqr {
     model: Box<dyn Body>,
     upright: Upright,
     gain: Vec<f64>,
+    plan: Option<LinearMpc>,
+    /// The state less that of upright.
+    deviation: Vec<f64>,
     swing_up: Option<SwingUp>,
     is_balancing: bool,
+}
+
+/// What is made for a body: weights, and the law that swings it up, if it needs one.
+fn known(name: &str) -> Result<(Weights, Option<SwingUp>)> {
+    match name {
+        "rig" => Ok((rig_weights(), Some(SwingUp::cart_velocity(&RigParameters::default(), Pumping::default())))),
+        "pendulum" => {
+            Ok((Weights { state: vec![100.0, 1.0], action: 1.0 }, Some(SwingUp::Torque { length_over_gravity_s2: 1.0 / 15.0 })))
+        }
+        "cart_pole" => Ok((Weights { state: vec![1.0, 0.25, 100.0, 1.0, 0.0], action: 0.01 }, None)),
+        _ => Err(Error::invalid(format!("lqr: no weights for body {name:?}; known: rig, pendulum, cart_pole"))),
+    }
+}
+
+/// What the plan of a known body keeps to: the cart short of its stops, speeds that the actuator has, and the angle where the episode goes on.
+fn limits(model: &dyn Body) -> Limits {
+    let bound = |state, most| Bound { state, most };
+    let (horizon, states) = match model.spec().name {
+        "rig" => {
+            let rig = RigParameters::default();
+            (40, vec![bound(0, 0.95 * rig.travel_m()), bound(1, rig.servo_limit_in_per_s * M_PER_IN)])
+        }
+        "cart_pole" => (75, vec![bound(0, 0.95 * 2.4), bound(2, 0.95 * 12f64.to_radians())]),
+        _ => (40, vec![bound(1, 8.0)]),
+    };
+    let channel = &model.spec().action[0];
+    Limits { horizon, action: [channel.low, channel.high].map(f64::from), states }
 }
 
 impl Lqr {
@@ -56,17 +88,19 @@ impl Lqr {
     /// # Errors
     /// A body without weights of its own here (see [`Lqr::with_weights`]); a Riccati equation that does not converge.
     pub fn new(model: Box<dyn Body>) -> Result<Self> {
-        let (state, action, swing_up) = match model.spec().name {
-            "rig" => {
-                let swing_up = SwingUp::cart_velocity(&RigParameters::default(), Pumping::default());
-                let Weights { state, action } = rig_weights();
-                (state, action, Some(swing_up))
-            }
-            "pendulum" => (vec![100.0, 1.0], 1.0, Some(SwingUp::Torque { length_over_gravity_s2: 1.0 / 15.0 })),
-            "cart_pole" => (vec![1.0, 0.25, 100.0, 1.0, 0.0], 0.01, None),
-            name => return Err(Error::invalid(format!("lqr: no weights for body {name:?}; known: rig, pendulum, cart_pole"))),
-        };
-        Self::with_weights(model, &Weights { state, action }, swing_up)
+        let (weights, swing_up) = known(model.spec().name)?;
+        Self::with_weights(model, &weights, swing_up)
+    }
+
+    /// Makes a planner of a known body: the same problem over a horizon, under the bounds of action, travel and speed (see [`mpc`]).
+    ///
+    /// # Errors
+    /// As [`Lqr::new`].
+    pub fn planning(mut model: Box<dyn Body>) -> Result<Self> {
+        let (weights, swing_up) = known(model.spec().name)?;
+        let upright = model.upright();
+        let plan = LinearMpc::new(&linearise(model.as_mut(), &upright)?, &weights, &limits(model.as_ref()))?;
+        Ok(Self { plan: Some(plan), ..Self::with_weights(model, &weights, swing_up)? })
     }
 
     /// Makes the regulator of any body with one action.
@@ -78,12 +112,17 @@ impl Lqr {
         let linear = linearise(model.as_mut(), &upright)?;
         let gain = linear.gain(&weights.state, weights.action)?;
         model.set_state(&upright.state)?;
-        Ok(Self { model, upright, gain, swing_up, is_balancing: false })
+        Ok(Self { model, deviation: vec![0.0; gain.len()], upright, gain, plan: None, swing_up, is_balancing: false })
     }
 
     /// The gain K, one for each number of [`Body::state`].
     pub fn gain(&self) -> &[f64] {
         &self.gain
+    }
+
+    /// Whether it plans under bounds.
+    pub fn is_planning(&self) -> bool {
+        self.plan.is_some()
     }
 
     /// Answers an observation. One that is not finite gets the safe action, and the observer goes on by prediction.
@@ -125,15 +164,31 @@ impl Lqr {
 
     fn answer(&mut self) -> f32 {
         let state = self.model.state();
-        let deviation = state.iter().zip(&self.upright.state).map(|(now, upright)| now - upright);
-        let regulated = -deviation.zip(&self.gain).map(|(deviation, gain)| deviation * gain).sum::<f64>();
-        let channel = &self.model.spec().action[0];
-        let limit = f64::from(channel.high);
-        let Some(swing_up) = &self.swing_up else { return regulated.clamp(f64::from(channel.low), limit) as f32 };
+        for (deviation, (now, upright)) in self.deviation.iter_mut().zip(state.iter().zip(&self.upright.state)) {
+            *deviation = now - upright;
+        }
         let angle = self.model.upright_angle_rad().abs();
-        let is_captured = angle < CAPTURE_RAD && regulated.abs() <= CAPTURE_ACTION * limit;
-        self.is_balancing = if self.is_balancing { angle < RELEASE_RAD } else { is_captured };
-        let wanted = if self.is_balancing { regulated } else { limit * swing_up.share(&state) };
-        wanted.clamp(f64::from(channel.low), limit) as f32
+        let is_near = self.swing_up.is_none() || angle < if self.is_balancing { RELEASE_RAD } else { CAPTURE_RAD };
+        let (balancing, asked) = if is_near { self.balance() } else { (0.0, f64::INFINITY) };
+        let channel = &self.model.spec().action[0];
+        let (low, high) = (f64::from(channel.low), f64::from(channel.high));
+        self.is_balancing = is_near && (self.is_balancing || self.swing_up.is_none() || asked.abs() <= CAPTURE_ACTION * high);
+        let wanted = match &self.swing_up {
+            Some(swing_up) if !self.is_balancing => high * swing_up.share(&state),
+            _ => balancing,
+        };
+        wanted.clamp(low, high) as f32
+    }
+
+    /// The action that balances, and what the regulator asks for: at once, or where the plan ends.
+    fn balance(&mut self) -> (f64, f64) {
+        let regulated = |deviation: &[f64]| -dot(&self.gain, deviation);
+        match &mut self.plan {
+            None => (regulated(&self.deviation), regulated(&self.deviation)),
+            Some(plan) => {
+                plan.plan(&self.deviation);
+                (plan.actions()[0], regulated(&plan.states()[plan.actions().len() * self.gain.len()..]))
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::body::BodySpec;
 use crate::twin::LEAST_TRANSITIONS;
 
 /// The brains' names.
-pub const BRAIN_NAMES: [&str; 6] = ["mppi", "lqr", "adaptive", "zero", "field", "genome"];
+pub const BRAIN_NAMES: [&str; 7] = ["mppi", "lqr", "mpc", "adaptive", "zero", "field", "genome"];
 
 /// Which brain, with the settings that the scenario gives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,7 +22,9 @@ pub enum BrainSpec {
     Mppi(Box<MppiSpec>),
     /// Linear-quadratic regulator with energy swing-up.
     Lqr,
-    /// The same for a rig whose length and lag are not known.
+    /// The same problem planned over a horizon, under the bounds of action, travel and speed.
+    Mpc,
+    /// The regulator for a rig whose length and lag are not known.
     Adaptive,
     /// The safe action at every tick: the floor.
     Zero,
@@ -152,6 +154,7 @@ impl BrainSpec {
         match name {
             "mppi" => Some(Self::Mppi(Box::default())),
             "lqr" => Some(Self::Lqr),
+            "mpc" => Some(Self::Mpc),
             "adaptive" => Some(Self::Adaptive),
             "zero" => Some(Self::Zero),
             "field" => Some(Self::Field(Box::default())),
@@ -164,6 +167,7 @@ impl BrainSpec {
         match self {
             Self::Mppi(_) => "mppi",
             Self::Lqr => "lqr",
+            Self::Mpc => "mpc",
             Self::Adaptive => "adaptive",
             Self::Zero => "zero",
             Self::Field(_) => "field",

@@ -61,11 +61,19 @@ fn after(body: &mut dyn Body, state: &[f64], action: f32) -> Result<Vec<f64>> {
 impl Linear {
     /// The gain K of the regulator u = −K s that minimises Σ s'Qs + r u² with diagonal Q.
     ///
+    /// # Errors
+    /// As [`Linear::riccati`].
+    pub fn gain(&self, state_weights: &[f64], action_weight: f64) -> Result<Vec<f64>> {
+        self.riccati(state_weights, action_weight).map(|(gain, _)| gain)
+    }
+
+    /// The regulator's gain K, and P, n × n: s'Ps is what it costs from s on.
+    ///
     /// P ← Q + A'PA − A'PB (r + B'PB)⁻¹ B'PA until it rests; K = (r + B'PB)⁻¹ B'PA.
     ///
     /// # Errors
     /// Weights of the wrong length; an iteration that does not come to rest (the pair is not stabilisable).
-    pub fn gain(&self, state_weights: &[f64], action_weight: f64) -> Result<Vec<f64>> {
+    pub fn riccati(&self, state_weights: &[f64], action_weight: f64) -> Result<(Vec<f64>, Vec<f64>)> {
         let n = self.b.len();
         if state_weights.len() != n {
             return Err(Error::invalid(format!("lqr: {} state weights, the state has {n} numbers", state_weights.len())));
@@ -92,7 +100,7 @@ impl Linear {
                 break;
             }
             if change <= TOLERANCE * size {
-                return Ok(bpa.iter().map(|value| value / s).collect());
+                return Ok((bpa.iter().map(|value| value / s).collect(), p));
             }
         }
         Err(Error::invalid(format!("lqr: the Riccati iteration did not come to rest in {SWEEPS} sweeps")))
@@ -120,7 +128,7 @@ fn product(left: &[f64], right: &[f64], n: usize) -> Vec<f64> {
     out
 }
 
-fn dot(left: &[f64], right: &[f64]) -> f64 {
+pub(super) fn dot(left: &[f64], right: &[f64]) -> f64 {
     left.iter().zip(right).map(|(left, right)| left * right).sum()
 }
 

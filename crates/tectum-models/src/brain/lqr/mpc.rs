@@ -1,0 +1,407 @@
+//! Linear model predictive control: the regulator's problem over a horizon, under bounds.
+//!
+//! Minimises ½ Σ (s'Qs + r u²) + ½ s_N' P s_N over u_0 … u_{N−1}, with s_{k+1} = A s_k + B u_k, u within its limits, and numbers of the state
+//! within theirs. P is the regulator's own, so where no bound is met the actions are the regulator's. A bound of the state is soft: what is
+//! beyond it costs [`STEEPNESS`] times its square over that of the bound, so that there always is an answer.
+//!
+//! # Cost
+//! A plan takes 5 to 20 Newton steps, each about 4·N·n³ operations; nothing is allocated.
+//!
+//! # Source
+//! Rao, Wright, Rawlings, *Application of interior-point methods to model predictive control*, JOTA 99 (1998), whose Newton step is a
+//! Riccati recursion; predictor and corrector of Mehrotra, SIAM J. Optim. 2 (1992).
+
+use tectum::Result;
+
+use super::Weights;
+use super::riccati::{Linear, dot};
+
+/// Weight of the square of what is beyond a bound of the state, over that of the bound, in units of what balancing costs at full action.
+const STEEPNESS: f64 = 1e6;
+/// Newton steps after which a plan is taken as it is.
+const MOST_STEPS: usize = 50;
+/// Share of what slacks times multipliers and what equations lack at the start at which a plan is done.
+const DONE: f64 = 1e-9;
+/// Share of the way to the nearest bound that a step goes at most.
+const SHORT_OF_BOUND: f64 = 0.99;
+
+/// A bound of one number of the state, the same to both sides of upright.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bound {
+    /// Place of the number in the state.
+    pub state: usize,
+    /// Its greatest size.
+    pub most: f64,
+}
+
+/// What a plan keeps to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// Steps of the plan.
+    pub horizon: usize,
+    /// Least and greatest action.
+    pub action: [f64; 2],
+    /// Bounds of the state.
+    pub states: Vec<Bound>,
+}
+
+/// The planner.
+#[derive(Debug, Clone)]
+pub struct LinearMpc {
+    linear: Linear,
+    weights: Weights,
+    /// P, n × n.
+    end: Vec<f64>,
+    /// What is bounded in each step: the action, then numbers of the state after it.
+    bounded: Vec<Bounded>,
+    /// Slacks and multipliers, N × bounded × (low, high).
+    sides: Vec<[Side; 2]>,
+    stages: Vec<Stage>,
+    actions: Vec<f64>,
+    /// s_0 … s_N.
+    states: Vec<f64>,
+    /// V, V A and the slope of what follows a step, on the way back.
+    value: Vec<f64>,
+    product: Vec<f64>,
+    slope: Vec<f64>,
+    before: Vec<f64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bounded {
+    /// The number of the state; none for the action.
+    state: Option<usize>,
+    low: f64,
+    high: f64,
+    /// How far beyond the bound a multiplier of one lets it go.
+    softness: f64,
+}
+
+/// One side of a bound, and its Newton step.
+#[derive(Debug, Clone, Copy, Default)]
+struct Side {
+    slack: f64,
+    multiplier: f64,
+    slack_step: f64,
+    multiplier_step: f64,
+}
+
+/// A step of the plan: what the backward sweep leaves for the forward one, and the Newton step.
+#[derive(Debug, Clone)]
+struct Stage {
+    /// B'VB + r, with what bounds add.
+    curvature: f64,
+    /// A'VB.
+    coupling: Vec<f64>,
+    offset: f64,
+    action_step: f64,
+    /// Of the state after it.
+    state_step: Vec<f64>,
+}
+
+impl Side {
+    /// What its bound adds to the curvature.
+    fn stiffness(&self, softness: f64) -> f64 {
+        self.multiplier / (self.slack + self.multiplier * softness)
+    }
+
+    /// How far the multiplier moves where the number that is bounded does not.
+    fn rise(&self, room: f64, softness: f64, wanted: f64) -> f64 {
+        let lacking = room + softness * self.multiplier - self.slack;
+        (wanted - self.slack * self.multiplier - self.multiplier * lacking) / (self.slack + self.multiplier * softness)
+    }
+}
+
+impl Bounded {
+    /// From a number down to the low bound and up to the high one.
+    fn rooms(&self, number: f64) -> [f64; 2] {
+        [number - self.low, self.high - number]
+    }
+}
+
+/// Which way a multiplier of the low and the high bound pulls.
+const PULLS: [f64; 2] = [-1.0, 1.0];
+
+impl LinearMpc {
+    /// Makes the planner of a linear model.
+    ///
+    /// # Errors
+    /// As [`Linear::riccati`].
+    pub fn new(linear: &Linear, weights: &Weights, limits: &Limits) -> Result<Self> {
+        let (n, horizon) = (linear.b.len(), limits.horizon);
+        let [low, high] = limits.action;
+        let full = weights.action * high * high;
+        let soft = |bound: &Bound| Bounded {
+            state: Some(bound.state),
+            low: -bound.most,
+            high: bound.most,
+            softness: bound.most * bound.most / (STEEPNESS * full),
+        };
+        let action = Bounded { state: None, low, high, softness: 0.0 };
+        let bounded = std::iter::once(action).chain(limits.states.iter().map(soft)).collect::<Vec<_>>();
+        let stage = Stage { curvature: 1.0, coupling: vec![0.0; n], offset: 0.0, action_step: 0.0, state_step: vec![0.0; n] };
+        Ok(Self {
+            end: linear.riccati(&weights.state, weights.action)?.1,
+            linear: linear.clone(),
+            weights: weights.clone(),
+            sides: vec![[Side::default(); 2]; horizon * bounded.len()],
+            bounded,
+            stages: vec![stage; horizon],
+            actions: vec![0.0; horizon],
+            states: vec![0.0; (horizon + 1) * n],
+            value: vec![0.0; n * n],
+            product: vec![0.0; n * n],
+            slope: vec![0.0; n],
+            before: vec![0.0; n],
+        })
+    }
+
+    /// The planned actions, the next one first.
+    pub fn actions(&self) -> &[f64] {
+        &self.actions
+    }
+
+    /// The states that the model says they lead to, as deviations from upright, n numbers a step, the present one first.
+    pub fn states(&self) -> &[f64] {
+        &self.states
+    }
+
+    /// Plans from a deviation from upright, whatever was planned before; gives how many Newton steps it took.
+    ///
+    /// # Panics
+    /// If the deviation has not one number for each of the state.
+    pub fn plan(&mut self, deviation: &[f64]) -> usize {
+        let start = self.begin(deviation);
+        let mut lacking = 1.0;
+        for step in 1..=MOST_STEPS {
+            self.factor();
+            // Straight at the bounds first, to see how much centring the way there needs.
+            let now = self.products(0.0);
+            self.solve(0.0, false);
+            let ahead = self.products(self.reach());
+            self.solve((ahead / now).powi(3) * now, true);
+            let reach = (SHORT_OF_BOUND * self.reach()).min(1.0);
+            self.advance(reach);
+            lacking *= 1.0 - reach;
+            if self.products(0.0) <= DONE * start && lacking <= DONE {
+                return step;
+            }
+        }
+        MOST_STEPS
+    }
+
+    /// No action, with room to every bound; gives the mean product of slack and multiplier.
+    fn begin(&mut self, deviation: &[f64]) -> f64 {
+        let n = self.linear.b.len();
+        self.states[..n].copy_from_slice(deviation);
+        self.actions.fill(0.0);
+        for step in 0..self.actions.len() {
+            let (past, future) = self.states.split_at_mut((step + 1) * n);
+            let state = &past[step * n..];
+            for (number, row) in future[..n].iter_mut().zip(self.linear.a.chunks_exact(n)) {
+                *number = dot(row, state);
+            }
+        }
+        let full = self.weights.action * self.bounded[0].high.powi(2);
+        for place in 0..self.sides.len() {
+            let (step, bounded) = (place / self.bounded.len(), self.bounded[place % self.bounded.len()]);
+            let rooms = bounded.rooms(self.number(step, bounded.state));
+            let least = 0.1 * (bounded.high - bounded.low);
+            self.sides[place] = rooms.map(|room| {
+                let slack = room.max(least);
+                Side { slack, multiplier: full / slack, ..Side::default() }
+            });
+        }
+        full
+    }
+
+    /// The action of a step or a number of the state after it.
+    fn number(&self, step: usize, state: Option<usize>) -> f64 {
+        state.map_or(self.actions[step], |state| self.states[(step + 1) * self.linear.b.len() + state])
+    }
+
+    /// The mean product of slack and multiplier after a share of the Newton step.
+    fn products(&self, share: f64) -> f64 {
+        let after = |side: &Side| (side.slack + share * side.slack_step) * (side.multiplier + share * side.multiplier_step);
+        self.sides.iter().flatten().map(after).sum::<f64>() / (2 * self.sides.len()) as f64
+    }
+
+    /// The backward sweep of the curvatures.
+    fn factor(&mut self) {
+        let n = self.linear.b.len();
+        let (a, b) = (&self.linear.a, &self.linear.b);
+        let stiffness = |sides: &[[Side; 2]], bounded: &[Bounded], place: usize| {
+            let softness = bounded[place].softness;
+            sides[place].iter().map(|side| side.stiffness(softness)).sum::<f64>()
+        };
+        self.value.copy_from_slice(&self.end);
+        for (step, stage) in self.stages.iter_mut().enumerate().rev() {
+            let sides = &self.sides[step * self.bounded.len()..][..self.bounded.len()];
+            for (place, bounded) in self.bounded.iter().enumerate() {
+                if let Some(state) = bounded.state {
+                    self.value[state * n + state] += stiffness(sides, &self.bounded, place);
+                }
+            }
+            for (row, value) in self.product.chunks_exact_mut(n).zip(self.value.chunks_exact(n)) {
+                for (j, number) in row.iter_mut().enumerate() {
+                    *number = (0..n).map(|k| value[k] * a[k * n + j]).sum();
+                }
+            }
+            for (i, row) in self.value.chunks_exact(n).enumerate() {
+                self.before[i] = dot(row, b);
+            }
+            stage.curvature = self.weights.action + stiffness(sides, &self.bounded, 0) + dot(b, &self.before);
+            for (j, coupling) in stage.coupling.iter_mut().enumerate() {
+                *coupling = (0..n).map(|k| a[k * n + j] * self.before[k]).sum();
+            }
+            for i in 0..n {
+                for j in 0..=i {
+                    let through: f64 = (0..n).map(|k| a[k * n + i] * self.product[k * n + j]).sum();
+                    let value = through - stage.coupling[i] * stage.coupling[j] / stage.curvature;
+                    self.value[i * n + j] = value;
+                    self.value[j * n + i] = value;
+                }
+                self.value[i * n + i] += self.weights.state[i];
+            }
+        }
+    }
+
+    /// The Newton step towards products of slack and multiplier that are all `centre`; with the second order of the last step, or not.
+    fn solve(&mut self, centre: f64, is_second: bool) {
+        let n = self.linear.b.len();
+        let (a, b, width) = (&self.linear.a, &self.linear.b, self.bounded.len());
+        let wanted = |side: &Side| centre - if is_second { side.slack_step * side.multiplier_step } else { 0.0 };
+        for (row, slope) in self.end.chunks_exact(n).zip(&mut self.slope) {
+            *slope = dot(row, &self.states[self.stages.len() * n..]);
+        }
+        for (step, stage) in self.stages.iter_mut().enumerate().rev() {
+            let after = &self.states[(step + 1) * n..][..n];
+            let mut pulled = self.weights.action * self.actions[step];
+            for (bounded, sides) in self.bounded.iter().zip(&self.sides[step * width..]) {
+                let number = bounded.state.map_or(self.actions[step], |state| after[state]);
+                let pull = |(room, (side, pull)): (f64, (&Side, f64))| pull * (side.multiplier + side.rise(room, bounded.softness, wanted(side)));
+                let pull: f64 = bounded.rooms(number).into_iter().zip(sides.iter().zip(PULLS)).map(pull).sum();
+                *bounded.state.map_or(&mut pulled, |state| &mut self.slope[state]) += pull;
+            }
+            stage.offset = (pulled + dot(b, &self.slope)) / stage.curvature;
+            let state = &self.states[step * n..][..n];
+            for (j, number) in self.before.iter_mut().enumerate() {
+                let through: f64 = (0..n).map(|k| a[k * n + j] * self.slope[k]).sum();
+                *number = self.weights.state[j] * state[j] + through - stage.coupling[j] * stage.offset;
+            }
+            std::mem::swap(&mut self.slope, &mut self.before);
+        }
+        self.before.fill(0.0);
+        for (step, stage) in self.stages.iter_mut().enumerate() {
+            stage.action_step = -stage.offset - dot(&stage.coupling, &self.before) / stage.curvature;
+            for (i, number) in stage.state_step.iter_mut().enumerate() {
+                *number = dot(&a[i * n..][..n], &self.before) + b[i] * stage.action_step;
+            }
+            self.before.copy_from_slice(&stage.state_step);
+            let after = &self.states[(step + 1) * n..][..n];
+            for (bounded, sides) in self.bounded.iter().zip(&mut self.sides[step * width..]) {
+                let (number, moved) = bounded.state.map_or((self.actions[step], stage.action_step), |state| (after[state], stage.state_step[state]));
+                for ((side, pull), room) in sides.iter_mut().zip(PULLS).zip(bounded.rooms(number)) {
+                    let rise = side.rise(room, bounded.softness, wanted(side)) + side.stiffness(bounded.softness) * pull * moved;
+                    side.slack_step = room + bounded.softness * (side.multiplier + rise) - pull * moved - side.slack;
+                    side.multiplier_step = rise;
+                }
+            }
+        }
+    }
+
+    /// The share of the Newton step after which the first slack or multiplier would be 0.
+    fn reach(&self) -> f64 {
+        let until = |now: f64, step: f64| if step < 0.0 { -now / step } else { f64::INFINITY };
+        let sides = self.sides.iter().flatten();
+        sides.fold(1.0 / SHORT_OF_BOUND, |reach, side| reach.min(until(side.slack, side.slack_step)).min(until(side.multiplier, side.multiplier_step)))
+    }
+
+    fn advance(&mut self, share: f64) {
+        let n = self.linear.b.len();
+        for ((stage, action), state) in self.stages.iter().zip(&mut self.actions).zip(self.states[n..].chunks_exact_mut(n)) {
+            *action += share * stage.action_step;
+            state.iter_mut().zip(&stage.state_step).for_each(|(number, step)| *number += share * step);
+        }
+        for side in self.sides.iter_mut().flatten() {
+            side.slack += share * side.slack_step;
+            side.multiplier += share * side.multiplier_step;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, Limits, LinearMpc, STEEPNESS};
+    use crate::body::uniform::Uniform;
+    use crate::brain::lqr::Weights;
+    use crate::brain::lqr::riccati::{Linear, dot};
+
+    /// A cart with a pole or so: unstable, its place driven beside it.
+    fn plant() -> (Linear, Weights) {
+        let a = vec![1.0, 0.04, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0, 1.05, 0.04, 0.0, 2.0, 2.3, 1.05];
+        (Linear { a, b: vec![0.01, 0.9, -0.1, -5.0] }, Weights { state: vec![625.0, 0.0, 100.0, 0.0], action: 0.25 })
+    }
+
+    fn limits() -> Limits {
+        Limits { horizon: 30, action: [-1.0, 1.0], states: vec![Bound { state: 0, most: 0.1 }, Bound { state: 1, most: 0.3 }] }
+    }
+
+    /// What a sequence of actions costs, by the definition.
+    fn cost(start: &[f64], actions: &[f64]) -> f64 {
+        let (linear, weights) = plant();
+        let (_, end) = linear.riccati(&weights.state, weights.action).expect("stabilisable");
+        let mut state = start.to_vec();
+        let mut cost = 0.0;
+        for action in actions {
+            cost += state.iter().zip(&weights.state).map(|(s, q)| q * s * s).sum::<f64>() + weights.action * action * action;
+            state = linear.a.chunks_exact(4).zip(&linear.b).map(|(row, b)| dot(row, &state) + b * action).collect();
+            for bound in limits().states {
+                let beyond = (state[bound.state].abs() - bound.most).max(0.0) / bound.most;
+                cost += STEEPNESS * weights.action * beyond * beyond;
+            }
+        }
+        0.5 * (cost + state.iter().zip(end.chunks_exact(4)).map(|(s, row)| s * dot(row, &state)).sum::<f64>())
+    }
+
+    #[test]
+    fn where_no_bound_is_met_the_plan_is_the_regulators() {
+        let (linear, weights) = plant();
+        let gain = linear.gain(&weights.state, weights.action).expect("stabilisable");
+        let mut planner = LinearMpc::new(&linear, &weights, &limits()).expect("stabilisable");
+        planner.plan(&[0.01, 0.0, 0.001, 0.0]);
+        for (action, state) in planner.actions().iter().zip(planner.states().chunks_exact(4)) {
+            assert!((action + dot(&gain, state)).abs() < 1e-7, "{action} at {state:?}");
+        }
+    }
+
+    #[test]
+    fn no_action_that_is_allowed_costs_less_than_the_planned_ones() {
+        let (linear, weights) = plant();
+        let mut planner = LinearMpc::new(&linear, &weights, &limits()).expect("stabilisable");
+        let mut uniform = Uniform::new(3);
+        let (mut at_limit, mut beyond, mut most_steps) = (0, 0, 0);
+        for _ in 0..200 {
+            let start = [0.15, 0.4, 0.3, 0.5].map(|size| uniform.within(size));
+            most_steps = most_steps.max(planner.plan(&start));
+            let actions = planner.actions().to_vec();
+            beyond += usize::from(planner.states().chunks_exact(4).skip(1).any(|state| state[0].abs() > 0.1 || state[1].abs() > 0.3));
+            // The problem is convex: it is enough that no action by itself may move to where it costs less.
+            for place in 0..actions.len() {
+                let slope = |step: f64| {
+                    let mut moved = actions.clone();
+                    moved[place] += step;
+                    cost(&start, &moved)
+                };
+                let (slope, curvature) = ((slope(1e-5) - slope(-1e-5)) / 2e-5, (slope(1e-5) + slope(-1e-5) - 2.0 * slope(0.0)) / 1e-10);
+                let is_stuck = |limit: f64| (actions[place] - limit).abs() < 1e-6 && slope * limit < 0.0;
+                at_limit += usize::from(is_stuck(1.0) || is_stuck(-1.0));
+                let lacking = slope.abs() / curvature.max(weights.action);
+                assert!(is_stuck(1.0) || is_stuck(-1.0) || lacking < 2e-6, "from {start:?} action {place} ({}) is {lacking:.1e} off", actions[place]);
+                assert!(actions[place].abs() <= 1.0);
+            }
+        }
+        println!("{at_limit} actions at a limit, {beyond} of 200 plans beyond a soft bound, at most {most_steps} steps");
+        assert!(at_limit > 20 && beyond > 20 && most_steps < 45);
+    }
+}
