@@ -2,11 +2,11 @@
 //   cost = Σ c(s, u) + m·c(s_end, 0) + w·e(s_end)², s' = f(s, u), c the body's negative reward, e what its energy is off that of rest upright,
 // m the terminal multiplier, w the weight of energy: a swing that takes longer than the horizon pays by e. A cost not finite counts as 1e9.
 // in: observation [channels + 1], u [horizon + 1, samples], of which the first row is not used; out: costs [samples].
-// `Plant`, `plant_start`, `plant_cost`, `plant_energy` and `plant_step` are the body's. Source: Williams et al. 2017.
+// `Plant` (position and speed of one degree of freedom), `plant_cost`, `plant_energy` and `plant_step` are the body's. Source: Williams et al. 2017.
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     for (var k = id.x; k < params.samples; k += groups.x * 64u) {
-        var s = plant_start();
+        var s = Plant(observation[0], observation[1]);
         var cost = 0.0;
         for (var t = 1u; t <= params.horizon; t += 1u) {
             let action = u[t * params.samples + k];

@@ -1,9 +1,5 @@
-// Gymnasium's Pendulum-v1: angle from upright and speed. Native twin: `src/brain/mppi/plant.rs`; in float64 `src/body/pendulum.rs`.
+// Gymnasium's Pendulum-v1: angle from upright and speed. Native: `src/body/batch/native.rs`; in float64 `src/body/pendulum.rs`.
 alias Plant = vec2<f32>;
-
-fn plant_start() -> Plant {
-    return vec2<f32>(observation[0], observation[1]);
-}
 
 fn plant_cost(s: Plant, torque: f32) -> f32 {
     let turn = 6.2831855;

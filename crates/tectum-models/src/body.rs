@@ -4,6 +4,7 @@
 //! nowhere else, so [`Body::state`] holds everything that the next step depends on, the delay line included.
 
 pub mod acrobot;
+pub mod batch;
 pub mod cart_pole;
 pub mod pendulum;
 pub mod rig;

@@ -26,11 +26,12 @@ fn spirv_val(words: &[u32]) -> std::io::Result<(bool, String)> {
     Ok((output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
-/// The runtime's kernels, those of a twin as large as the rig's, those of spiking networks, and those of the field brain.
+/// The runtime's kernels, those of bodies, those of a twin as large as the rig's, those of spiking networks, and those of the field brain.
 fn every_kernel() -> Result<Vec<Arc<Kernel>>, Error> {
     let mut kernels = tectum::kernel::all();
     assert!(kernels.len() > 35, "the kernel table is whole");
     kernels.extend(mppi::kernels(&Network::new(7, &[64, 64], 4)?)?);
+    kernels.extend(tectum_models::body::batch::kernels());
     kernels.extend(tectum_models::spiking::kernels()?);
     kernels.extend(tectum_models::field::kernels());
     Ok(kernels)

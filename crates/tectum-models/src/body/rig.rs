@@ -105,12 +105,17 @@ impl RigParameters {
         (self.servo_gain_in_per_s_per_v * beyond_v).clamp(-limit, limit) * M_PER_IN
     }
 
+    /// Steps of integration that a time is cut into.
+    pub(crate) fn substeps(time_s: f64) -> u64 {
+        (time_s / SUBSTEP_S - 1e-9).ceil().max(0.0) as u64
+    }
+
     /// Moves on by `time_s` under one command.
     pub fn advance(&self, mut motion: Motion, command_v: f64, time_s: f64) -> Motion {
-        let substeps = (time_s / SUBSTEP_S - 1e-9).ceil().max(0.0);
+        let substeps = Self::substeps(time_s);
         let target = self.commanded_velocity(command_v);
-        for _ in 0..substeps as u64 {
-            motion = self.stopped_at_travel(rk4(motion, time_s / substeps, |motion| self.rate(motion, target)));
+        for _ in 0..substeps {
+            motion = self.stopped_at_travel(rk4(motion, time_s / substeps as f64, |motion| self.rate(motion, target)));
         }
         motion
     }

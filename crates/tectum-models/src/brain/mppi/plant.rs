@@ -7,6 +7,7 @@ use tectum::kernel::native::{for_each_chunk, simd};
 use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
 
 use super::kernels::{finish, floats, words};
+use crate::body::batch::{pendulum_cost, pendulum_step};
 
 /// Bodies with such equations.
 pub const PLANTS: [&str; 1] = ["pendulum"];
@@ -51,8 +52,7 @@ fn pendulum(call: &NativeCall<'_>) {
                     let torques: &Lane = row[block * LANES..].first_chunk().expect("invariant: samples come in whole blocks");
                     for lane in 0..LANES {
                         cost[lane] += pendulum_cost(angle[lane], speed[lane], torques[lane]);
-                        speed[lane] = (speed[lane] + (15.0 * math::sin_near(angle[lane]) + 3.0 * torques[lane]) * 0.05).clamp(-8.0, 8.0);
-                        angle[lane] += speed[lane] * 0.05;
+                        [angle[lane], speed[lane]] = pendulum_step(angle[lane], speed[lane], torques[lane]);
                     }
                 }
                 let costs: &mut Lane = costs.first_chunk_mut().expect("invariant: samples come in whole blocks");
@@ -64,11 +64,4 @@ fn pendulum(call: &NativeCall<'_>) {
             },
         );
     });
-}
-
-#[inline(always)]
-fn pendulum_cost(angle: f32, speed: f32, torque: f32) -> f32 {
-    let turn = std::f32::consts::TAU;
-    let angle = angle - turn * (angle / turn + 0.5).floor();
-    angle * angle + 0.1 * speed * speed + 0.001 * torque * torque
 }

@@ -1,0 +1,331 @@
+//! A step of sixteen instances side by side on the processor, in f32.
+
+use std::f32::consts::{FRAC_PI_4, PI, TAU};
+
+use rayon::prelude::*;
+use tectum::NativeCall;
+use tectum::kernel::math::{cos_near, sin_near};
+use tectum::kernel::native::simd;
+
+/// Instances that are taken side by side.
+const LANES: usize = 16;
+/// A number of each of them.
+type Lane = [f32; LANES];
+/// Blocks that a thread takes at least.
+const BLOCKS_PER_THREAD: usize = 64;
+
+/// Steps all instances, `operations` each or so; actions are the first view, states and what is shown the two from `from` on.
+fn step_all<const A: usize, const N: usize, const S: usize>(
+    call: &NativeCall<'_>,
+    operations: usize,
+    from: usize,
+    step: impl Fn(&[Lane; A], &mut [Lane; N], &mut [Lane; S], usize) + Sync,
+) {
+    let count = call.size(0);
+    let actions = call.read::<f32>(0)[..count * A].as_chunks::<A>().0;
+    let states = call.write::<f32>(from)[..count * N].as_chunks_mut::<N>().0;
+    let shown = call.write::<f32>(from + 1)[..count * S].as_chunks_mut::<S>().0;
+    let block = |index: usize, states: &mut [[f32; N]], shown: &mut [[f32; S]], actions: &[[f32; A]]| {
+        simd(
+            #[inline(always)]
+            || {
+                let (mut state, mut out) = (side_by_side(states), [[0.0; LANES]; S]);
+                step(&side_by_side(actions), &mut state, &mut out, index * LANES);
+                apart(&state, states);
+                apart(&out, shown);
+            },
+        );
+    };
+    if call.threads_for(operations * count / 16) <= 1 {
+        let blocks = states.chunks_mut(LANES).zip(shown.chunks_mut(LANES)).zip(actions.chunks(LANES)).enumerate();
+        blocks.for_each(|(index, ((states, shown), actions))| block(index, states, shown, actions));
+    } else {
+        let blocks = states.par_chunks_mut(LANES).zip(shown.par_chunks_mut(LANES)).zip(actions.par_chunks(LANES)).enumerate();
+        blocks.with_min_len(BLOCKS_PER_THREAD).for_each(|(index, ((states, shown), actions))| block(index, states, shown, actions));
+    }
+}
+
+#[inline(always)]
+fn side_by_side<const N: usize>(rows: &[[f32; N]]) -> [Lane; N] {
+    let mut lanes = [[0.0; LANES]; N];
+    for (lane, row) in rows.iter().enumerate().take(LANES) {
+        for i in 0..N {
+            lanes[i][lane] = row[i];
+        }
+    }
+    lanes
+}
+
+#[inline(always)]
+fn apart<const N: usize>(lanes: &[Lane; N], rows: &mut [[f32; N]]) {
+    for (lane, row) in rows.iter_mut().enumerate().take(LANES) {
+        for i in 0..N {
+            row[i] = lanes[i][lane];
+        }
+    }
+}
+
+/// What is applied of an action between `-most` and `most`; 0 is safe.
+#[inline(always)]
+fn applied(value: f32, most: f32) -> f32 {
+    if value.is_finite() { value.clamp(-most, most) } else { 0.0 }
+}
+
+#[inline(always)]
+fn come_round(angle: f32) -> f32 {
+    angle - TAU * (angle / TAU + 0.5).floor()
+}
+
+#[inline(always)]
+fn flag(is_set: bool) -> f32 {
+    if is_set { 1.0 } else { 0.0 }
+}
+
+/// One step of Pendulum-v1's angle and speed.
+#[inline(always)]
+pub fn pendulum_step(angle: f32, speed: f32, torque: f32) -> [f32; 2] {
+    let speed = (speed + (15.0 * sin_near(angle) + 3.0 * torque) * 0.05).clamp(-8.0, 8.0);
+    [angle + speed * 0.05, speed]
+}
+
+/// What Pendulum-v1 charges for a step.
+#[inline(always)]
+pub fn pendulum_cost(angle: f32, speed: f32, torque: f32) -> f32 {
+    let angle = come_round(angle);
+    angle * angle + 0.1 * speed * speed + 0.001 * torque * torque
+}
+
+pub fn pendulum(call: &NativeCall<'_>) {
+    step_all::<1, 2, 4>(
+        call,
+        40,
+        1,
+        #[inline(always)]
+        |actions, [angles, speeds], shown, _| {
+            for lane in 0..LANES {
+                let torque = applied(actions[0][lane], 2.0);
+                let reward = -pendulum_cost(angles[lane], speeds[lane], torque);
+                let [angle, speed] = pendulum_step(angles[lane], speeds[lane], torque);
+                (angles[lane], speeds[lane]) = (come_round(angle), speed);
+                (shown[0][lane], shown[1][lane], shown[2][lane], shown[3][lane]) = (angles[lane], speed, reward, 0.0);
+            }
+        },
+    );
+}
+
+pub fn cart_pole(call: &NativeCall<'_>) {
+    let starts = call.read::<f32>(1).as_chunks::<5>().0;
+    step_all::<1, 5, 6>(
+        call,
+        60,
+        2,
+        #[inline(always)]
+        |actions, state, shown, first| {
+            let start = side_by_side(&starts[first.min(starts.len())..]);
+            for lane in 0..LANES {
+                let [x, v, angle, speed, ended] = state.map(|number| number[lane]);
+                let force = if actions[0][lane] < 0.0 && actions[0][lane].is_finite() { -10.0 } else { 10.0 };
+                let (sine, cosine) = (sin_near(angle), cos_near(angle));
+                let push = (force + 0.05 * speed * speed * sine) / 1.1;
+                let turning = (9.8 * sine - cosine * push) / (0.5 * (4.0 / 3.0 - 0.1 * cosine * cosine / 1.1));
+                let next = [x + 0.02 * v, v + 0.02 * (push - 0.05 * turning * cosine / 1.1), angle + 0.02 * speed, speed + 0.02 * turning];
+                let has_ended = ended != 0.0;
+                let fallen = flag(!has_ended && (next[0].abs() > 2.4 || next[2].abs() > 0.209_439_51));
+                for i in 0..4 {
+                    state[i][lane] = if has_ended { start[i][lane] } else { next[i] };
+                    shown[i][lane] = state[i][lane];
+                }
+                shown[2][lane] = come_round(shown[2][lane]);
+                state[4][lane] = fallen;
+                (shown[4][lane], shown[5][lane]) = (flag(!has_ended), fallen);
+            }
+        },
+    );
+}
+
+/// Rates of the acrobot's angles and speeds.
+#[inline(always)]
+fn acrobot_rates([first, second, first_speed, second_speed]: [f32; 4], torque: f32) -> [f32; 4] {
+    let (sine, cosine) = (sin_near(second), cos_near(second));
+    let (d1, d2) = (3.5 + cosine, 1.25 + 0.5 * cosine);
+    let phi2 = 4.9 * sin_near(first + second);
+    let phi1 = 14.7 * sin_near(first) + phi2 - (0.5 * second_speed + first_speed) * second_speed * sine;
+    let rate = (torque + d2 / d1 * phi1 - 0.5 * first_speed * first_speed * sine - phi2) / (1.25 - d2 * d2 / d1);
+    [first_speed, second_speed, -(d2 * rate + phi1) / d1, rate]
+}
+
+/// One step of the classical Runge-Kutta method of order 4.
+#[inline(always)]
+fn runge_kutta(s: [f32; 4], h: f32, rates: impl Fn([f32; 4]) -> [f32; 4]) -> [f32; 4] {
+    let along = |k: [f32; 4], h: f32| -> [f32; 4] { std::array::from_fn(|i| s[i] + h * k[i]) };
+    let k1 = rates(s);
+    let k2 = rates(along(k1, 0.5 * h));
+    let k3 = rates(along(k2, 0.5 * h));
+    let k4 = rates(along(k3, h));
+    std::array::from_fn(|i| s[i] + h / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]))
+}
+
+pub fn acrobot(call: &NativeCall<'_>) {
+    let starts = call.read::<f32>(1).as_chunks::<5>().0;
+    step_all::<1, 5, 6>(
+        call,
+        400,
+        2,
+        #[inline(always)]
+        |actions, state, shown, first| {
+            let start = side_by_side(&starts[first.min(starts.len())..]);
+            for lane in 0..LANES {
+                let [a, b, c, d, ended] = state.map(|number| number[lane]);
+                let torque = applied(actions[0][lane], 1.0);
+                let [a, b, c, d] = runge_kutta([a, b, c, d], 0.2, |s| acrobot_rates(s, torque));
+                let next = [come_round(a), come_round(b), c.clamp(-4.0 * PI, 4.0 * PI), d.clamp(-9.0 * PI, 9.0 * PI)];
+                let has_ended = ended != 0.0;
+                let arrived = flag(!has_ended && -cos_near(next[0]) - cos_near(next[1] + next[0]) > 1.0);
+                for i in 0..4 {
+                    state[i][lane] = if has_ended { start[i][lane] } else { next[i] };
+                    shown[i][lane] = state[i][lane];
+                }
+                state[4][lane] = arrived;
+                shown[0][lane] = come_round(state[0][lane] + PI);
+                shown[1][lane] = come_round(state[1][lane]);
+                (shown[4][lane], shown[5][lane]) = (if has_ended { 0.0 } else { arrived - 1.0 }, arrived);
+            }
+        },
+    );
+}
+
+/// The rig's constants, in the order of its kernel.
+struct RigConstants {
+    length: f32,
+    gravity: f32,
+    damping: f32,
+    lag: f32,
+    travel: f32,
+    gain: f32,
+    dead_band: f32,
+    limit: f32,
+}
+
+impl RigConstants {
+    #[inline(always)]
+    fn rates(&self, [x, v, angle, speed]: [f32; 4], wanted: f32) -> [f32; 4] {
+        let demanded = (wanted - v) / self.lag;
+        let is_held = v == 0.0 && x.abs() >= self.travel && demanded * x > 0.0;
+        let push = if is_held { 0.0 } else { demanded };
+        [v, push, speed, (self.gravity * sin_near(angle) - push * cos_near(angle)) / self.length - self.damping * speed]
+    }
+
+    /// Runge-Kutta steps under one command; the cart stops dead at its stops, and the pole goes on.
+    #[inline(always)]
+    fn advance(&self, s: &mut [Lane; 6], volts: &Lane, steps: u32, h: f32) {
+        for _ in 0..steps {
+            for lane in 0..LANES {
+                let beyond = (volts[lane].abs() - self.dead_band).max(0.0).copysign(volts[lane]);
+                let wanted = (self.gain * beyond).clamp(-self.limit, self.limit);
+                let [x, v, angle, speed] = runge_kutta([s[0][lane], s[1][lane], s[2][lane], s[3][lane]], h, |s| self.rates(s, wanted));
+                let is_stopped = x.abs() > self.travel;
+                s[0][lane] = if is_stopped { self.travel.copysign(x) } else { x };
+                s[1][lane] = if is_stopped { 0.0 } else { v };
+                s[2][lane] = angle;
+                s[3][lane] = if is_stopped { speed + v * cos_near(angle) / self.length } else { speed };
+            }
+        }
+    }
+}
+
+pub fn rig(call: &NativeCall<'_>) {
+    let [length, gravity, damping, lag, travel, gain, dead_band, limit, most_volts, inches_per_step, h_before, h_after] =
+        std::array::from_fn(|i| call.f32(1 + i));
+    let constants = RigConstants { length, gravity, damping, lag, travel, gain, dead_band, limit };
+    let (before, after) = (call.u32(13), call.u32(14));
+    step_all::<1, 6, 6>(
+        call,
+        2000,
+        1,
+        #[inline(always)]
+        |actions, state, shown, _| {
+            let (from, last) = (state[0], state[4]);
+            let volts = actions[0].map(|volts| applied(volts, most_volts));
+            constants.advance(state, &last, before, h_before);
+            constants.advance(state, &volts, after, h_after);
+            for lane in 0..LANES {
+                state[2][lane] = come_round(state[2][lane]);
+                state[4][lane] = volts[lane];
+                state[5][lane] = (state[0][lane] - from[lane]) * inches_per_step;
+                shown[0][lane] = state[0][lane] * 39.370_08;
+                shown[1][lane] = state[5][lane];
+                shown[2][lane] = state[3][lane].to_degrees();
+                shown[3][lane] = state[2][lane].to_degrees();
+                shown[4][lane] = flag(state[2][lane].abs() < PI / 18.0);
+                shown[5][lane] = 0.0;
+            }
+        },
+    );
+}
+
+/// Numbers of the seeker's state: six of its own, eight lights, four obstacles.
+const SEEKER: usize = 30;
+const LIGHTS: usize = 6;
+const OBSTACLES: usize = 22;
+
+/// 1 less the way to the first wall or obstacle over the whisker's length.
+#[inline(always)]
+fn whisker(state: &[Lane; SEEKER], lane: usize, direction: f32) -> f32 {
+    let (x, y) = (state[0][lane], state[1][lane]);
+    let (across_x, across_y) = (cos_near(direction), sin_near(direction));
+    let to_wall = |at: f32, step: f32| if step > 1e-7 { (4.0 - at) / step } else if step < -1e-7 { -at / step } else { 1e9 };
+    let mut free = to_wall(x, across_x).min(to_wall(y, across_y)).min(1e9);
+    for obstacle in 0..4 {
+        let (dx, dy) = (state[OBSTACLES + 2 * obstacle][lane] - x, state[OBSTACLES + 1 + 2 * obstacle][lane] - y);
+        let (along, across) = (dx * across_x + dy * across_y, dy * across_x - dx * across_y);
+        let until = along - (0.0625 - across * across).max(0.0).sqrt();
+        free = if along > 0.0 && across.abs() < 0.25 { free.min(until) } else { free };
+    }
+    (1.0 - free / 0.6).max(0.0)
+}
+
+#[inline(always)]
+fn seeker_light(state: &[Lane; SEEKER], lane: usize) -> (f32, f32) {
+    let light = LIGHTS + 2 * (state[3][lane] as usize % 8);
+    (state[light][lane] - state[0][lane], state[light + 1][lane] - state[1][lane])
+}
+
+pub fn seeker(call: &NativeCall<'_>) {
+    step_all::<2, SEEKER, 9>(
+        call,
+        400,
+        1,
+        #[inline(always)]
+        |actions, state, shown, _| {
+            for lane in 0..LANES {
+                let is_given = actions[0][lane].is_finite() && actions[1][lane].is_finite();
+                let [speed, turn] = if is_given { [actions[0][lane].clamp(0.0, 0.5), actions[1][lane].clamp(-2.0, 2.0)] } else { [0.0; 2] };
+                let far = |(dx, dy): (f32, f32)| (dx * dx + dy * dy).sqrt();
+                let before = far(seeker_light(state, lane));
+                let heading = come_round(state[2][lane] + turn * 0.1);
+                let (x, y) = (state[0][lane] + speed * 0.1 * cos_near(heading), state[1][lane] + speed * 0.1 * sin_near(heading));
+                let is_outside = x.min(y) < 0.1 || x.max(y) > 3.9;
+                let touches = |i: usize| far((x - state[OBSTACLES + 2 * i][lane], y - state[OBSTACLES + 1 + 2 * i][lane])) < 0.35;
+                let is_blocked = is_outside || (0..4).any(touches);
+                if !is_blocked {
+                    (state[0][lane], state[1][lane]) = (x, y);
+                }
+                let after = far(seeker_light(state, lane));
+                let reward = ((before - after) / 0.05 - 0.5 * flag(is_blocked)).clamp(-1.0, 1.0);
+                state[2][lane] = heading;
+                state[3][lane] += flag(after < 0.3);
+                (state[4][lane], state[5][lane]) = (flag(is_blocked), reward);
+                let light = seeker_light(state, lane);
+                let distance = far(light).max(1e-9);
+                // The cosine of the light's bearing against a direction, without the bearing.
+                let eye = |direction: f32| {
+                    let along = (light.0 * cos_near(direction) + light.1 * sin_near(direction)) / distance;
+                    along.max(0.0) / (1.0 + distance * distance)
+                };
+                let whiskers = [FRAC_PI_4, 0.0, -FRAC_PI_4].map(|turn| whisker(state, lane, heading + turn));
+                let seen = [eye(heading + FRAC_PI_4), eye(heading - FRAC_PI_4), whiskers[0], whiskers[1], whiskers[2], flag(is_blocked), reward, reward, 0.0];
+                seen.into_iter().zip(shown.iter_mut()).for_each(|(number, shown)| shown[lane] = number);
+            }
+        },
+    );
+}
