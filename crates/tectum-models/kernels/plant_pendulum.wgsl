@@ -1,10 +1,18 @@
 // Gymnasium's Pendulum-v1: angle from upright and speed. Native: `src/body/batch/native.rs`; in float64 `src/body/pendulum.rs`.
 alias Plant = vec2<f32>;
 
-fn plant_cost(s: Plant, torque: f32) -> f32 {
+fn plant_angle(s: Plant) -> f32 {
     let turn = 6.2831855;
-    let angle = s.x - turn * floor(s.x / turn + 0.5);
+    return s.x - turn * floor(s.x / turn + 0.5);
+}
+
+fn plant_cost(s: Plant, torque: f32) -> f32 {
+    let angle = plant_angle(s);
     return angle * angle + 0.1 * s.y * s.y + 0.001 * torque * torque;
+}
+
+fn plant_feedback(s: Plant, gain: vec2<f32>) -> f32 {
+    return -gain.x * plant_angle(s) - gain.y * s.y;
 }
 
 // How far its energy is from that of rest upright, in units of its weight times its length.

@@ -6,7 +6,8 @@ use tectum_models::brain::Brain;
 use tectum_models::brain::mppi::{Model, Mppi, MppiParameters};
 use tectum_models::twin::TwinLayout;
 
-/// Mean return of the optimum over Gymnasium's starts of seeds 0 to 99, by a dynamic program on 720 × 641 states; its grid is worth 0.3.
+/// Mean return of the optimum over Gymnasium's starts of seeds 0 to 99, by a dynamic program on 720 × 641 states and 17 torques; its policy is what
+/// returns that. One on 1440 × 1281 states returns −132.66.
 const OPTIMUM: f64 = -132.83;
 /// Steps of an episode.
 const STEPS: usize = 200;
@@ -42,12 +43,12 @@ fn returns(parameters: &MppiParameters, count: usize) -> Vec<f64> {
 }
 
 #[test]
-fn mppi_on_the_plant_itself_comes_within_4_of_the_optimum() {
+fn mppi_on_the_plant_itself_comes_within_2_of_the_optimum() {
     let parameters = MppiParameters::for_plant("pendulum").expect("known");
     let returns = returns(&parameters, 100);
     let found = returns.iter().sum::<f64>() / returns.len() as f64;
     eprintln!("pendulum: mean return {found:.2} over {} starts, regret {:.2}", returns.len(), OPTIMUM - found);
-    assert!(OPTIMUM - found <= 4.0, "mean return {found}, regret {}", OPTIMUM - found);
-    // It cannot be better than the optimum by more than the program's grid.
-    assert!(OPTIMUM - found >= -0.5, "mean return {found}, regret {}", OPTIMUM - found);
+    assert!(OPTIMUM - found <= 2.0, "mean return {found}, regret {}", OPTIMUM - found);
+    // It cannot be better than the optimum by more than the program's grid is worth.
+    assert!(OPTIMUM - found >= -0.6, "mean return {found}, regret {}", OPTIMUM - found);
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use tectum::{DType, Device, Error, Executable, Kernel, KernelBuilder, NativeCall, PlanBuilder, Prelude, Result, RunStats, View};
 
-pub(crate) use native::{pendulum_cost, pendulum_step};
+pub(crate) use native::{come_round, pendulum_cost, pendulum_step};
 use super::rig::{M_PER_IN, RigParameters};
 use super::{Body, body};
 

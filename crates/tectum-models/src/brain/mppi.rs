@@ -40,6 +40,7 @@ pub use plant::{PLANTS, plant_kernel};
 /// Stream numbers of the noise and of random actions, beside the seed and the tick.
 const NOISE_STREAM: u32 = 1;
 const WARM_UP_STREAM: u32 = 2;
+const HANDOVER_STREAM: u32 = 3;
 /// Ticks for which a random action is held: one that changes in every tick averages out.
 const WARM_UP_HOLD: u64 = 3;
 /// Samples that a workgroup of the rollout takes: 16 invocations of four.
@@ -78,6 +79,8 @@ struct Origin {
 struct Slots {
     observation: View,
     key: View,
+    /// The key of where samples are handed over to a regulator, if they are.
+    handover_key: Option<View>,
     mean: View,
     /// A twin's weights and the table of its channels.
     learned: Option<[View; 2]>,
@@ -182,8 +185,11 @@ impl Mppi {
         let input = self.run.input::<f32>(self.slots.observation);
         input[..channels].copy_from_slice(observation);
         input[channels] = self.last_action;
-        let key = [self.seed as u32, (self.seed >> 32) as u32, NOISE_STREAM, self.tick as u32];
-        self.run.input::<u32>(self.slots.key).copy_from_slice(&key);
+        let key = |stream| [self.seed as u32, (self.seed >> 32) as u32, stream, self.tick as u32];
+        self.run.input::<u32>(self.slots.key).copy_from_slice(&key(NOISE_STREAM));
+        if let Some(handover) = self.slots.handover_key {
+            self.run.input::<u32>(handover).copy_from_slice(&key(HANDOVER_STREAM));
+        }
         let stats = self.run.run()?;
         let result = self.run.output::<f32>(self.slots.result);
         action[0] = result[0];
@@ -233,6 +239,10 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
     let slots = Slots {
         observation: plan.input("observation", DType::F32, channels + 1),
         key: plan.input("key", DType::U32, 4),
+        handover_key: match (model, parameters.feedback) {
+            (Model::Plant { .. }, Some(_)) => Some(plan.input("handover_key", DType::U32, 4)),
+            _ => None,
+        },
         mean: plan.state("mean", DType::F32, horizon),
         learned: match model {
             Model::Twin(twin) => {
@@ -248,6 +258,14 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
     let u = plan.temp(DType::F32, (horizon + 1) * samples);
     let costs = plan.temp(DType::F32, samples);
     plan.normal(slots.key, eps)?;
+    let handover = match slots.handover_key {
+        Some(key) => {
+            let shares = plan.temp(DType::F32, samples);
+            plan.uniform(key, shares)?;
+            shares
+        }
+        None => plan.constant("handover", &vec![1.0f32; samples]),
+    };
     let mut mean = slots.mean;
     for iteration in 0..parameters.iterations {
         let sigma = plan.constant("sigma", &parameters.deviations(iteration));
@@ -255,14 +273,14 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
         let controls = [slots.observation, mean, eps.part(iteration * knots..(iteration + 1) * knots), sigma, u];
         let range = [layout.low.to_bits(), layout.high.to_bits()];
         plan.launch(&kernels::CONTROLS, &controls, &[&words[..], &range].concat(), tectum::kernel::groups_for(u.len()))?;
-        roll_out(&mut plan, model, parameters, slots, u, costs)?;
+        roll_out(&mut plan, model, parameters, slots, [handover, u, costs])?;
         mean = weigh(&mut plan, parameters, layout, costs, u, slots, iteration + 1 == parameters.iterations)?;
     }
     Ok((plan.finish()?, slots))
 }
 
 /// Controls to costs.
-fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, slots: Slots, u: View, costs: View) -> Result<()> {
+fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, slots: Slots, [handover, u, costs]: [View; 3]) -> Result<()> {
     let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
     match (model, slots.learned) {
         (Model::Twin(twin), Some([weights, table])) => {
@@ -272,10 +290,8 @@ fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, 
             plan.launch(&kernel, &[slots.observation, u, table, weights, costs, scratch], &words, groups)
         }
         (Model::Twin(_), None) => unreachable!("invariant: a twin's slots were made with the plan"),
-        (Model::Plant { body, .. }, _) => {
-            let ends = [parameters.terminal_multiplier, parameters.energy_weight].map(f32::to_bits);
-            let words = [parameters.samples as u32, parameters.horizon as u32, ends[0], ends[1]];
-            plan.launch(plant_kernel(body)?, &[slots.observation, u, costs], &words, groups)
+        (Model::Plant { body, layout }, _) => {
+            plan.launch(plant_kernel(body)?, &[slots.observation, handover, u, costs], &parameters.plant_words(layout), groups)
         }
     }
 }

@@ -118,6 +118,72 @@ pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, w
     }
 }
 
+/// A few neighbouring columns of a matrix, which nobody else has.
+pub struct Columns<'a, T> {
+    start: *mut T,
+    rows: usize,
+    width: usize,
+    count: usize,
+    lifetime: PhantomData<&'a mut [T]>,
+}
+
+impl<T> Columns<'_, T> {
+    /// The part of a row that lies in the columns.
+    ///
+    /// # Panics
+    /// Beyond the last row.
+    #[inline(always)]
+    pub fn row(&mut self, row: usize) -> &mut [T] {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        // SAFETY: `for_each_columns` made these columns from a matrix of `rows` rows that it has borrowed for as long as they live, each column
+        // of it for one of them; the slice lies in that row, and borrows them all.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(row * self.width), self.count) }
+    }
+}
+
+/// Where a matrix begins, for tasks of which each has columns of its own.
+#[derive(Clone, Copy)]
+struct Start<T>(*mut T);
+
+impl<T> Start<T> {
+    /// # Safety
+    /// The matrix has the column.
+    unsafe fn column(self, column: usize) -> *mut T {
+        // SAFETY: as the caller says.
+        unsafe { self.0.add(column) }
+    }
+}
+
+// SAFETY: a task makes of it only columns that no other task has.
+unsafe impl<T: Send> Send for Start<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Start<T> {}
+
+/// Splits a matrix, as wide as `out` is long, by `block` columns and runs `work(index of the block, columns, block of out)` on at most `threads`
+/// threads.
+///
+/// # Panics
+/// If the matrix is not a whole number of rows.
+pub fn for_each_columns<T: Element, U: Element>(
+    matrix: &mut [T],
+    out: &mut [U],
+    block: usize,
+    threads: usize,
+    work: impl Fn(usize, Columns<'_, T>, &mut [U]) + Sync,
+) {
+    let width = out.len();
+    if width == 0 {
+        return;
+    }
+    assert!(matrix.len().is_multiple_of(width), "{} elements in rows of {width}", matrix.len());
+    let (rows, start) = (matrix.len() / width, Start(matrix.as_mut_ptr()));
+    for_each_chunk(out, block, threads, |index, part| {
+        // SAFETY: block `index` of `out` is given to one call, and its columns lie within every row.
+        let start = unsafe { start.column(index * block) };
+        work(index, Columns { start, rows, width, count: part.len(), lifetime: PhantomData }, part);
+    });
+}
+
 /// Bytes of a result from which it is written past the caches.
 pub(crate) const STREAM_FROM_BYTES: usize = 32 << 20;
 /// The longest block that [`for_each_block`] holds in L1 before it is written, in 32-bit words: 16 KiB.

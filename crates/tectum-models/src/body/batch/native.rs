@@ -71,8 +71,9 @@ fn applied(value: f32, most: f32) -> f32 {
     if value.is_finite() { value.clamp(-most, most) } else { 0.0 }
 }
 
+/// An angle in [−π, π).
 #[inline(always)]
-fn come_round(angle: f32) -> f32 {
+pub fn come_round(angle: f32) -> f32 {
     angle - TAU * (angle / TAU + 0.5).floor()
 }
 

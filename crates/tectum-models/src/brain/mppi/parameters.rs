@@ -2,6 +2,8 @@
 
 use tectum::{Error, Result};
 
+use crate::body::body;
+use crate::brain::lqr::{Lqr, Weights};
 use crate::twin::TwinLayout;
 
 /// What one channel of the state costs in each step.
@@ -54,6 +56,9 @@ pub struct MppiParameters {
     pub terminal_multiplier: f32,
     /// Whether the twin reads the action before the last.
     pub previous_action: bool,
+    /// Gains of a regulator of rest upright, of position and speed, to which each sample but the first is handed over at a step drawn for it; the
+    /// plant's own equations have it, a twin has none.
+    pub feedback: Option<[f32; 2]>,
 }
 
 impl MppiParameters {
@@ -82,6 +87,7 @@ impl MppiParameters {
             velocity_channel: None,
             terminal_multiplier: 1.0,
             previous_action: false,
+            feedback: None,
         };
         match name {
             "rig" => Ok(MppiParameters {
@@ -130,12 +136,20 @@ impl MppiParameters {
 
     /// The defaults for rolling out a body's own equations under its own reward, found by trial against the optimum of a dynamic program.
     ///
+    /// A plan whose samples are all drawn beforehand can hardly stay upright, so long ones cost too much and short ones are blind to a swing that
+    /// just misses; those that end under the regulator of the reward's own weights do neither.
+    ///
     /// # Errors
     /// `Unsupported` for a body without defaults.
     pub fn for_plant(name: &str) -> Result<Self> {
         let shared = Self::for_body(name)?;
         match name {
-            "pendulum" => Ok(Self { samples: 4096, ..shared }),
+            "pendulum" => {
+                let weights = Weights { state: vec![1.0, 0.1], action: 0.001 };
+                let regulator = Lqr::with_weights(body(name, None)?, &weights, None)?;
+                let feedback = Some([0, 1].map(|i| regulator.gain()[i] as f32));
+                Ok(Self { samples: 4096, horizon: 60, temperature: 5e-4, energy_weight: 0.0, feedback, ..shared })
+            }
             _ => Ok(shared),
         }
     }
@@ -148,6 +162,7 @@ impl MppiParameters {
         let positive = |value: f32| value.is_finite() && value > 0.0;
         let weights = self.channels.iter().flat_map(|cost| [cost.weight, cost.barrier_weight, cost.barrier_limit]);
         let others = [self.action_weight, self.rate_weight, self.energy_weight, self.energy_ratio, self.terminal_multiplier];
+        let gains = self.feedback.unwrap_or_default();
         let fault = if self.samples == 0 || !self.samples.is_multiple_of(tectum::ALIGNED_ELEMENTS) || self.samples > 1 << 20 {
             format!("samples is {}; a multiple of {} up to 1048576 is needed", self.samples, tectum::ALIGNED_ELEMENTS)
         } else if self.horizon == 0 || self.horizon > 1000 {
@@ -164,6 +179,8 @@ impl MppiParameters {
             format!("costs are given for {} channels; the body has {}", self.channels.len(), layout.channels.len())
         } else if weights.chain(others).any(|weight| !weight.is_finite() || weight < 0.0) {
             "a cost weight is negative or not finite".to_owned()
+        } else if gains.iter().any(|gain| !gain.is_finite()) {
+            format!("feedback is {gains:?}; finite gains are needed")
         } else if self.previous_action != layout.previous_action {
             "the twin and the controller disagree on the previous action".to_owned()
         } else {
@@ -178,6 +195,13 @@ impl MppiParameters {
         let share = |k: usize| k as f32 / (self.samples - 1).max(1) as f32;
         let graded = |k: usize| self.sigma_min.map_or(self.sigma, |least| self.sigma * (least / self.sigma).powf(share(k)));
         (0..self.samples).map(|k| narrowed * graded(k)).collect()
+    }
+
+    /// The words of a plant's rollout kernel.
+    pub(super) fn plant_words(&self, layout: &TwinLayout) -> Vec<u32> {
+        let [position, speed] = self.feedback.unwrap_or_default();
+        let floats = [self.terminal_multiplier, self.energy_weight, position, speed, layout.low, layout.high];
+        [self.samples, self.horizon].map(|word| word as u32).into_iter().chain(floats.map(f32::to_bits)).collect()
     }
 
     /// The words of the rollout kernel before those of the layers.

@@ -3,11 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use tectum::kernel::math;
-use tectum::kernel::native::{for_each_chunk, simd};
+use tectum::kernel::native::{for_each_columns, simd};
 use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
 
 use super::kernels::{finish, floats, words};
-use crate::body::batch::{pendulum_cost, pendulum_step};
+use crate::body::batch::{come_round, pendulum_cost, pendulum_step};
 
 /// Bodies with such equations.
 pub const PLANTS: [&str; 1] = ["pendulum"];
@@ -18,8 +18,9 @@ const MAX_COST: f32 = 1e9;
 
 static PENDULUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder = Kernel::define("mppi_plant_pendulum").prelude(Prelude::Math);
-    let builder = builder.read("observation", DType::F32).read("u", DType::F32).write("costs", DType::F32);
-    let builder = floats(words(builder, &["samples", "horizon"]), &["terminal_multiplier", "energy_weight"]);
+    let builder = builder.read("observation", DType::F32).read("handover", DType::F32).read_write("u", DType::F32).write("costs", DType::F32);
+    let constants = ["terminal_multiplier", "energy_weight", "gain_position", "gain_speed", "low", "high"];
+    let builder = floats(words(builder, &["samples", "horizon"]), &constants);
     let body = [include_str!("../../../kernels/plant_pendulum.wgsl"), include_str!("../../../kernels/mppi_plant.wgsl")].concat();
     finish(builder.body(body), pendulum)
 });
@@ -39,17 +40,31 @@ pub fn plant_kernel(body: &str) -> Result<&'static Arc<Kernel>> {
 type Lane = [f32; LANES];
 
 fn pendulum(call: &NativeCall<'_>) {
-    let (observation, u) = (call.read::<f32>(0), call.read::<f32>(1));
-    let (samples, horizon, terminal, energy_weight) = (call.size(0), call.size(1), call.f32(2), call.f32(3));
+    let (observation, handover, u) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
+    let (samples, horizon) = (call.size(0), call.size(1));
+    let [terminal, energy_weight, gain, speed_gain, low, high] = std::array::from_fn(|i| call.f32(2 + i));
     let threads = call.threads_for(16 * samples * horizon);
-    for_each_chunk(&mut call.write::<f32>(2)[..samples], LANES, threads, |block, costs| {
+    for_each_columns(&mut u[samples..][..samples * horizon], &mut call.write::<f32>(3)[..samples], LANES, threads, |block, mut u, costs| {
         simd(
             #[inline(always)]
             || {
                 let (mut angle, mut speed, mut cost): (Lane, Lane, Lane) = ([observation[0]; LANES], [observation[1]; LANES], [0.0; LANES]);
-                for row in u[samples..].chunks_exact(samples).take(horizon) {
+                // The step from which each sample is regulated.
+                let mut drawn = [0u32; LANES];
+                for (lane, drawn) in drawn.iter_mut().enumerate() {
+                    let share = handover[block * LANES + lane] * (horizon + 1) as f32;
+                    *drawn = if block + lane == 0 { horizon as u32 } else { share as u32 };
+                }
+                let first = *drawn.iter().min().expect("invariant: there are lanes") as usize;
+                for t in 0..horizon {
                     // Of a length that the compiler knows: else the lanes would be taken one by one.
-                    let torques: &Lane = row[block * LANES..].first_chunk().expect("invariant: samples come in whole blocks");
+                    let torques: &mut Lane = u.row(t).first_chunk_mut().expect("invariant: samples come in whole blocks");
+                    if t >= first {
+                        for lane in 0..LANES {
+                            let regulated = (-gain * come_round(angle[lane]) - speed_gain * speed[lane]).clamp(low, high);
+                            torques[lane] = if t as u32 >= drawn[lane] { regulated } else { torques[lane] };
+                        }
+                    }
                     for lane in 0..LANES {
                         cost[lane] += pendulum_cost(angle[lane], speed[lane], torques[lane]);
                         [angle[lane], speed[lane]] = pendulum_step(angle[lane], speed[lane], torques[lane]);

@@ -204,16 +204,28 @@ fn parameters_that_do_not_fit_are_named() {
 
 #[test]
 fn rolling_out_the_plant_costs_what_the_body_itself_charges() {
-    let parameters = MppiParameters { samples: 192, horizon: 30, ..MppiParameters::for_plant("pendulum").expect("known") };
+    let parameters = MppiParameters { samples: 192, horizon: 30, energy_weight: 100.0, ..MppiParameters::for_plant("pendulum").expect("known") };
+    let gains = parameters.feedback.expect("it has a regulator").map(f64::from);
     let mut plant = body("pendulum", None).expect("known");
     let layout = TwinLayout::of(plant.spec(), false).expect("one action");
     let words = random::philox([1, 2, 3, 4], [5, 6]);
     let u: Vec<f32> = (0..31 * 192).map(|i| 2.0 * ((i as f32 * 0.37 + words[0] as f32 * 1e-9).sin())).collect();
     let start = [2.9f32, -7.5];
+    // From before the first step to never.
+    let shares: Vec<f32> = (0..192).map(|k| k as f32 / 180.0).collect();
+    let mut applied = u.clone();
     let expected: Vec<f64> = (0..192)
         .map(|k| {
             plant.set_state(&start.map(f64::from)).expect("two numbers");
-            let cost: f64 = (1..=30).map(|t| -plant.step(&[u[t * 192 + k]]).reward).sum();
+            let drawn = if k == 0 { 30 } else { (shares[k] * 31.0) as usize };
+            let cost: f64 = (1..=30)
+                .map(|t| {
+                    let regulated = -gains[0] * plant.upright_angle_rad() - gains[1] * plant.state()[1];
+                    let action = &mut applied[t * 192 + k];
+                    *action = if t > drawn { regulated.clamp(-2.0, 2.0) as f32 } else { *action };
+                    -plant.step(&[*action]).reward
+                })
+                .sum();
             let [angle, speed] = plant.state()[..] else { panic!("two numbers") };
             let energy = speed * speed / 30.0 + angle.cos() - 1.0;
             cost - f64::from(parameters.terminal_multiplier) * plant.step(&[0.0]).reward + f64::from(parameters.energy_weight) * energy * energy
@@ -221,13 +233,19 @@ fn rolling_out_the_plant_costs_what_the_body_itself_charges() {
         .collect();
     for device in ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(|id| Device::open(id).map_err(|error| eprintln!("skipped: {error}")).ok()) {
         let mut plan = PlanBuilder::new("plant");
-        let [given, controls] = [plan.input("observation", DType::F32, 3), plan.input("u", DType::F32, u.len())];
+        let given = plan.input("observation", DType::F32, 3);
+        let handover = plan.constant("handover", &shares);
+        let controls = plan.state("u", DType::F32, u.len());
         let costs = plan.output("costs", DType::F32, 192);
-        plan.launch(plant_kernel("pendulum").expect("known"), &[given, controls, costs], &[192, 30, parameters.terminal_multiplier.to_bits(), parameters.energy_weight.to_bits()], 2).expect("records");
+        let words = parameters.plant_words(&layout);
+        plan.launch(plant_kernel("pendulum").expect("known"), &[given, handover, controls, costs], &words, 3).expect("records");
         let mut run = plan.finish().expect("whole").compile(&device).expect("compiles");
         run.input::<f32>(given).copy_from_slice(&[start[0], start[1], 0.0]);
-        run.input::<f32>(controls).copy_from_slice(&u);
+        run.write_state(controls, &u).expect("writes");
         run.run().expect("runs");
+        let put = run.read_state::<f32>(controls).expect("reads");
+        let worst = put.iter().zip(&applied).fold(0.0f32, |worst, (found, expected)| worst.max((found - expected).abs()));
+        assert!(worst < 5e-3, "what is applied on {} is off by {worst}", device.info().id);
         for (k, (found, expected)) in run.output::<f32>(costs).iter().zip(&expected).enumerate() {
             assert!((f64::from(*found) - expected).abs() < 2e-4 * expected, "{k} on {}: {found} for {expected}", device.info().id);
         }
