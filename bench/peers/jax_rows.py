@@ -1,4 +1,4 @@
-"""JAX beside the control suite: MPPI on Pendulum-v1, one jitted function from observation to action."""
+"""JAX beside the control suite: MPPI on Pendulum-v1, one jitted function from observation to action; bodies side by side, one jitted step."""
 
 import math
 import os
@@ -79,6 +79,67 @@ def make(step):
 
 row("twin", 2, "jax.jit of a whole command, lax.scan over the steps", types=["float32"])(make(twin))
 row("plant", 2, "jax.jit of a whole command, lax.scan over the steps", types=["float32"])(make(plant))
+
+
+def cart_pole(state, force):
+    x, v, angle, speed = state
+    sine, cosine = jnp.sin(angle), jnp.cos(angle)
+    push = (force + 0.05 * speed**2 * sine) / 1.1
+    turning = (9.8 * sine - cosine * push) / (0.5 * (4 / 3 - 0.1 * cosine**2 / 1.1))
+    after = x + 0.02 * v, v + 0.02 * (push - 0.05 * turning * cosine / 1.1), angle + 0.02 * speed, speed + 0.02 * turning
+    ended = (jnp.abs(after[0]) > 2.4) | (jnp.abs(after[2]) > 12 * math.pi / 180)
+    return after, jnp.ones_like(x), ended
+
+
+def acrobot(state, torque):
+    def rates(first, second, first_speed, second_speed):
+        sine, cosine = jnp.sin(second), jnp.cos(second)
+        d1, d2 = 3.5 + cosine, 1.25 + 0.5 * cosine
+        phi2 = 4.9 * jnp.sin(first + second)
+        phi1 = 14.7 * jnp.sin(first) + phi2 - (0.5 * second_speed + first_speed) * second_speed * sine
+        rate = (torque + d2 / d1 * phi1 - 0.5 * first_speed**2 * sine - phi2) / (1.25 - d2**2 / d1)
+        return first_speed, second_speed, -(d2 * rate + phi1) / d1, rate
+
+    def along(k, h):
+        return [s + h * k for s, k in zip(state, k)]
+
+    k1 = rates(*state)
+    k2 = rates(*along(k1, 0.1))
+    k3 = rates(*along(k2, 0.1))
+    k4 = rates(*along(k3, 0.2))
+    first, second, c, d = (s + 0.2 / 6 * (a + 2 * b + 2 * c + d) for s, a, b, c, d in zip(state, k1, k2, k3, k4))
+    after = wrap(first), wrap(second), jnp.clip(c, -4 * math.pi, 4 * math.pi), jnp.clip(d, -9 * math.pi, 9 * math.pi)
+    ended = -jnp.cos(after[0]) - jnp.cos(after[0] + after[1]) > 1
+    return after, jnp.where(ended, 0.0, -1.0), ended
+
+
+def make_bodies(step):
+    """Those whose episode ended begin anew in the step after, as on the other side; the state stays in place."""
+
+    @jax.jit
+    def advance(state, had_ended, starts, action):
+        after, reward, ended = step(state, action)
+        after = tuple(jnp.where(had_ended, start, number) for start, number in zip(starts, after))
+        return after, ~had_ended & ended, jnp.where(had_ended, 0.0, reward)
+
+    def prepare(shape):
+        (count,) = shape.sizes
+        keys = jax.random.split(jax.random.key(1), 5)
+        starts = tuple(0.1 * jax.random.uniform(key, (count,), minval=-1.0) for key in keys[:4])
+        action = jax.random.uniform(keys[4], (count,), minval=-1.0)
+        held = [starts, jnp.zeros(count, bool)]
+
+        def call():
+            held[0], held[1], reward = advance(*held, starts, action)
+            reward.block_until_ready()
+
+        return call
+
+    return prepare
+
+
+for body in cart_pole, acrobot:
+    row(body.__name__, 1, "jax.jit of a step of all, with new episodes", types=["float32"])(make_bodies(body))
 
 
 def threads(count):

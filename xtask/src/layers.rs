@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Lowest first. Modules in one row form one layer: a device hands out pooled memory, so the two know each other.
 const LAYERS: &[&[&str]] = &[
-    &["error", "dtype"],
+    &["error", "dtype", "latency"],
     &["bounded_cache"],
     &["kernel"],
     &["store"],

@@ -226,6 +226,11 @@ impl Batch {
         self.shown(instance)[self.body.spec().observation.len() + 1] != 0.0
     }
 
+    /// Name and content hash of the kernel that steps launch.
+    pub fn code(&self) -> &[(String, u64)] {
+        self.run.code()
+    }
+
     fn shown(&self, instance: usize) -> &[f32] {
         let width = self.body.spec().observation.len() + OUTCOME;
         &self.run.output::<f32>(self.shown)[instance * width..][..width]

@@ -1,9 +1,10 @@
-//! The suite of `tectum bench control`: one command of MPPI on Pendulum-v1, from an observation to an action.
+//! The suite of `tectum bench control`: one command of MPPI on Pendulum-v1, from an observation to an action; a step of many bodies.
 
 use tectum::bench::{Case, Roofline, Suite, Workload};
 use tectum::{Device, Error, Result, RunStats};
 
 use super::{Model, Mppi, MppiParameters};
+use crate::body::batch::Batch;
 use crate::body::body;
 use crate::brain::Brain;
 use crate::twin::{Network, Twin, TwinLayout};
@@ -14,12 +15,14 @@ const SHAPES: [[usize; 2]; 3] = [[1024, 30], [4096, 40], [16384, 100]];
 const WIDTH: usize = 32;
 /// Multiply-adds of its network, which reads sine, cosine, speed and torque and gives two changes.
 const PRODUCTS: usize = 4 * WIDTH + WIDTH * WIDTH + 2 * WIDTH;
+/// Bodies side by side, how many, and the bytes that a step of one moves: state read and written, action, what it shows.
+const BODIES: [(&str, usize, usize); 2] = [("cart_pole", 1 << 16, 4 * (5 + 5 + 1 + 6)), ("acrobot", 1 << 16, 4 * (5 + 5 + 1 + 6))];
 /// Operations of a step of the plant, its cost with them; sine and rounding count as one.
 const PLANT_STEP: usize = 24;
 
 /// The suite.
 pub fn suite() -> Suite {
-    Suite { name: "control", about: "one command of MPPI on Pendulum-v1 over samples × steps, by a 4-32-32-2 twin or by the equations", cases }
+    Suite { name: "control", about: "one command of MPPI on Pendulum-v1 over samples × steps, by a 4-32-32-2 twin or by the equations; one step of many bodies", cases }
 }
 
 fn cases(_: &Device) -> Vec<Case> {
@@ -32,7 +35,37 @@ fn cases(_: &Device) -> Vec<Case> {
             prepare: Box::new(move |device| prepare(device, of_twin, samples, horizon)),
         }
     };
-    [true, false].into_iter().flat_map(|of_twin| SHAPES.map(|shape| (of_twin, shape))).map(case).collect()
+    let bodies = |(name, count, bytes): (&'static str, usize, usize)| Case {
+        key: format!("control.{name}.{count}"),
+        roofline: Roofline::Copy,
+        amount: (count * bytes) as f64,
+        prepare: Box::new(move |device| prepare_bodies(device, name, count)),
+    };
+    [true, false].into_iter().flat_map(|of_twin| SHAPES.map(|shape| (of_twin, shape))).map(case).chain(BODIES.map(bodies)).collect()
+}
+
+fn prepare_bodies(device: &Device, name: &str, count: usize) -> Result<Box<dyn Workload>> {
+    let batch = Batch::new(name, count, device)?;
+    // As many pushed to the left as to the right.
+    let actions = (0..count).map(|k| ((k * 37 % 101) as f32 - 50.0) / 50.0).collect();
+    let code = batch.code().to_vec();
+    Ok(Box::new(Bodies { batch, actions, code }))
+}
+
+struct Bodies {
+    batch: Batch,
+    actions: Vec<f32>,
+    code: Vec<(String, u64)>,
+}
+
+impl Workload for Bodies {
+    fn run(&mut self) -> Result<RunStats> {
+        self.batch.step(&self.actions)
+    }
+
+    fn code(&self) -> &[(String, u64)] {
+        &self.code
+    }
 }
 
 fn prepare(device: &Device, of_twin: bool, samples: usize, horizon: usize) -> Result<Box<dyn Workload>> {
