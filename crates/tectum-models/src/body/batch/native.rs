@@ -14,7 +14,7 @@ type Lane = [f32; LANES];
 /// Blocks that a thread takes at least.
 const BLOCKS_PER_THREAD: usize = 64;
 
-/// Steps all instances, `operations` each or so; actions are the first view, states and what is shown the two from `from` on.
+/// Steps all instances, each in the time of so many operations; actions are the first view, states and what is shown the two from `from` on.
 fn step_all<const A: usize, const N: usize, const S: usize>(
     call: &NativeCall<'_>,
     operations: usize,
@@ -29,10 +29,24 @@ fn step_all<const A: usize, const N: usize, const S: usize>(
         simd(
             #[inline(always)]
             || {
-                let (mut state, mut out) = (side_by_side(states), [[0.0; LANES]; S]);
-                step(&side_by_side(actions), &mut state, &mut out, index * LANES);
-                apart(&state, states);
-                apart(&out, shown);
+                let mut out = [[0.0; LANES]; S];
+                // Of a length that the compiler knows, but for the last block.
+                if let (Some(states), Some(shown), Some(actions)) = (states.first_chunk_mut(), shown.first_chunk_mut(), actions.first_chunk()) {
+                    let mut state = side_by_side::<N>(states);
+                    step(&side_by_side(actions), &mut state, &mut out, index * LANES);
+                    apart(&state, states);
+                    apart(&out, shown);
+                } else {
+                    let (mut rows, mut given, mut seen) = ([[0.0; N]; LANES], [[0.0; A]; LANES], [[0.0; S]; LANES]);
+                    rows[..states.len()].copy_from_slice(states);
+                    given[..actions.len()].copy_from_slice(actions);
+                    let mut state = side_by_side(&rows);
+                    step(&side_by_side(&given), &mut state, &mut out, index * LANES);
+                    apart(&state, &mut rows);
+                    apart(&out, &mut seen);
+                    states.copy_from_slice(&rows[..states.len()]);
+                    shown.copy_from_slice(&seen[..shown.len()]);
+                }
             },
         );
     };
@@ -46,23 +60,13 @@ fn step_all<const A: usize, const N: usize, const S: usize>(
 }
 
 #[inline(always)]
-fn side_by_side<const N: usize>(rows: &[[f32; N]]) -> [Lane; N] {
-    let mut lanes = [[0.0; LANES]; N];
-    for (lane, row) in rows.iter().enumerate().take(LANES) {
-        for i in 0..N {
-            lanes[i][lane] = row[i];
-        }
-    }
-    lanes
+fn side_by_side<const N: usize>(rows: &[[f32; N]; LANES]) -> [Lane; N] {
+    std::array::from_fn(|i| std::array::from_fn(|lane| rows[lane][i]))
 }
 
 #[inline(always)]
-fn apart<const N: usize>(lanes: &[Lane; N], rows: &mut [[f32; N]]) {
-    for (lane, row) in rows.iter_mut().enumerate().take(LANES) {
-        for i in 0..N {
-            row[i] = lanes[i][lane];
-        }
-    }
+fn apart<const N: usize>(lanes: &[Lane; N], rows: &mut [[f32; N]; LANES]) {
+    *rows = std::array::from_fn(|lane| std::array::from_fn(|i| lanes[i][lane]));
 }
 
 /// What is applied of an action between `-most` and `most`; 0 is safe.
@@ -99,7 +103,7 @@ pub fn pendulum_cost(angle: f32, speed: f32, torque: f32) -> f32 {
 pub fn pendulum(call: &NativeCall<'_>) {
     step_all::<1, 2, 4>(
         call,
-        40,
+        100,
         1,
         #[inline(always)]
         |actions, [angles, speeds], shown, _| {
@@ -118,30 +122,49 @@ pub fn cart_pole(call: &NativeCall<'_>) {
     let starts = call.read::<f32>(1).as_chunks::<5>().0;
     step_all::<1, 5, 6>(
         call,
-        60,
+        160,
         2,
         #[inline(always)]
         |actions, state, shown, first| {
-            let start = side_by_side(&starts[first.min(starts.len())..]);
+            let had_ended = state[4];
             for lane in 0..LANES {
-                let [x, v, angle, speed, ended] = state.map(|number| number[lane]);
+                let (x, v, angle, speed) = (state[0][lane], state[1][lane], state[2][lane], state[3][lane]);
                 let force = if actions[0][lane] < 0.0 && actions[0][lane].is_finite() { -10.0 } else { 10.0 };
                 let (sine, cosine) = (sin_near(angle), cos_near(angle));
                 let push = (force + 0.05 * speed * speed * sine) / 1.1;
                 let turning = (9.8 * sine - cosine * push) / (0.5 * (4.0 / 3.0 - 0.1 * cosine * cosine / 1.1));
-                let next = [x + 0.02 * v, v + 0.02 * (push - 0.05 * turning * cosine / 1.1), angle + 0.02 * speed, speed + 0.02 * turning];
-                let has_ended = ended != 0.0;
-                let fallen = flag(!has_ended && (next[0].abs() > 2.4 || next[2].abs() > 0.209_439_51));
-                for i in 0..4 {
-                    state[i][lane] = if has_ended { start[i][lane] } else { next[i] };
-                    shown[i][lane] = state[i][lane];
-                }
-                shown[2][lane] = come_round(shown[2][lane]);
-                state[4][lane] = fallen;
-                (shown[4][lane], shown[5][lane]) = (flag(!has_ended), fallen);
+                state[0][lane] = x + 0.02 * v;
+                state[1][lane] = v + 0.02 * (push - 0.05 * turning * cosine / 1.1);
+                state[2][lane] = angle + 0.02 * speed;
+                state[3][lane] = speed + 0.02 * turning;
+                state[4][lane] = flag((state[0][lane].abs() > 2.4) | (state[2][lane].abs() > 0.209_439_51));
+                shown[4][lane] = 1.0;
+            }
+            begin_anew(&had_ended, starts, first, state, shown);
+            for lane in 0..LANES {
+                shown[0][lane] = state[0][lane];
+                shown[1][lane] = state[1][lane];
+                shown[2][lane] = come_round(state[2][lane]);
+                shown[3][lane] = state[3][lane];
+                shown[5][lane] = state[4][lane];
             }
         },
     );
+}
+
+/// Puts the instances whose episode had ended at their starts, with no reward.
+#[inline(always)]
+fn begin_anew(had_ended: &Lane, starts: &[[f32; 5]], first: usize, state: &mut [Lane; 5], shown: &mut [Lane; 6]) {
+    if had_ended.iter().all(|ended| *ended == 0.0) {
+        return;
+    }
+    for lane in (0..LANES).filter(|lane| had_ended[*lane] != 0.0) {
+        for (number, start) in state.iter_mut().zip(starts[first + lane]) {
+            number[lane] = start;
+        }
+        state[4][lane] = 0.0;
+        shown[4][lane] = 0.0;
+    }
 }
 
 /// Rates of the acrobot's angles and speeds.
@@ -170,26 +193,34 @@ pub fn acrobot(call: &NativeCall<'_>) {
     let starts = call.read::<f32>(1).as_chunks::<5>().0;
     step_all::<1, 5, 6>(
         call,
-        400,
+        1000,
         2,
         #[inline(always)]
         |actions, state, shown, first| {
-            let start = side_by_side(&starts[first.min(starts.len())..]);
+            let had_ended = state[4];
             for lane in 0..LANES {
-                let [a, b, c, d, ended] = state.map(|number| number[lane]);
                 let torque = applied(actions[0][lane], 1.0);
-                let [a, b, c, d] = runge_kutta([a, b, c, d], 0.2, |s| acrobot_rates(s, torque));
-                let next = [come_round(a), come_round(b), c.clamp(-4.0 * PI, 4.0 * PI), d.clamp(-9.0 * PI, 9.0 * PI)];
-                let has_ended = ended != 0.0;
-                let arrived = flag(!has_ended && -cos_near(next[0]) - cos_near(next[1] + next[0]) > 1.0);
-                for i in 0..4 {
-                    state[i][lane] = if has_ended { start[i][lane] } else { next[i] };
-                    shown[i][lane] = state[i][lane];
-                }
-                state[4][lane] = arrived;
+                let before = [state[0][lane], state[1][lane], state[2][lane], state[3][lane]];
+                let [first, second, first_speed, second_speed] = runge_kutta(
+                    before,
+                    0.2,
+                    #[inline(always)]
+                    |s| acrobot_rates(s, torque),
+                );
+                state[0][lane] = come_round(first);
+                state[1][lane] = come_round(second);
+                state[2][lane] = first_speed.clamp(-4.0 * PI, 4.0 * PI);
+                state[3][lane] = second_speed.clamp(-9.0 * PI, 9.0 * PI);
+                state[4][lane] = flag(-cos_near(state[0][lane]) - cos_near(state[1][lane] + state[0][lane]) > 1.0);
+                shown[4][lane] = state[4][lane] - 1.0;
+            }
+            begin_anew(&had_ended, starts, first, state, shown);
+            for lane in 0..LANES {
                 shown[0][lane] = come_round(state[0][lane] + PI);
                 shown[1][lane] = come_round(state[1][lane]);
-                (shown[4][lane], shown[5][lane]) = (if has_ended { 0.0 } else { arrived - 1.0 }, arrived);
+                shown[2][lane] = state[2][lane];
+                shown[3][lane] = state[3][lane];
+                shown[5][lane] = state[4][lane];
             }
         },
     );
@@ -223,7 +254,12 @@ impl RigConstants {
             for lane in 0..LANES {
                 let beyond = (volts[lane].abs() - self.dead_band).max(0.0).copysign(volts[lane]);
                 let wanted = (self.gain * beyond).clamp(-self.limit, self.limit);
-                let [x, v, angle, speed] = runge_kutta([s[0][lane], s[1][lane], s[2][lane], s[3][lane]], h, |s| self.rates(s, wanted));
+                let [x, v, angle, speed] = runge_kutta(
+                    [s[0][lane], s[1][lane], s[2][lane], s[3][lane]],
+                    h,
+                    #[inline(always)]
+                    |s| self.rates(s, wanted),
+                );
                 let is_stopped = x.abs() > self.travel;
                 s[0][lane] = if is_stopped { self.travel.copysign(x) } else { x };
                 s[1][lane] = if is_stopped { 0.0 } else { v };
@@ -241,7 +277,7 @@ pub fn rig(call: &NativeCall<'_>) {
     let (before, after) = (call.u32(13), call.u32(14));
     step_all::<1, 6, 6>(
         call,
-        2000,
+        4000,
         1,
         #[inline(always)]
         |actions, state, shown, _| {
@@ -269,63 +305,93 @@ const SEEKER: usize = 30;
 const LIGHTS: usize = 6;
 const OBSTACLES: usize = 22;
 
+#[inline(always)]
+fn far((dx, dy): (f32, f32)) -> f32 {
+    (dx * dx + dy * dy).sqrt()
+}
+
+/// The way along one axis to the wall that a step leads to.
+#[inline(always)]
+fn to_wall(at: f32, step: f32) -> f32 {
+    let wall = if step > 0.0 { 4.0 } else { 0.0 };
+    if step.abs() > 1e-7 { (wall - at) / step } else { 1e9 }
+}
+
+/// What an eye that looks in a direction sees of a light: the cosine of the light's bearing against it, without the bearing.
+#[inline(always)]
+fn seen_light(light: (f32, f32), direction: f32) -> f32 {
+    let distance = far(light).max(1e-9);
+    let along = (light.0 * cos_near(direction) + light.1 * sin_near(direction)) / distance;
+    along.max(0.0) / (1.0 + distance * distance)
+}
+
 /// 1 less the way to the first wall or obstacle over the whisker's length.
 #[inline(always)]
-fn whisker(state: &[Lane; SEEKER], lane: usize, direction: f32) -> f32 {
+fn felt(state: &[Lane; SEEKER], lane: usize, direction: f32) -> f32 {
     let (x, y) = (state[0][lane], state[1][lane]);
     let (across_x, across_y) = (cos_near(direction), sin_near(direction));
-    let to_wall = |at: f32, step: f32| if step > 1e-7 { (4.0 - at) / step } else if step < -1e-7 { -at / step } else { 1e9 };
     let mut free = to_wall(x, across_x).min(to_wall(y, across_y)).min(1e9);
     for obstacle in 0..4 {
         let (dx, dy) = (state[OBSTACLES + 2 * obstacle][lane] - x, state[OBSTACLES + 1 + 2 * obstacle][lane] - y);
         let (along, across) = (dx * across_x + dy * across_y, dy * across_x - dx * across_y);
         let until = along - (0.0625 - across * across).max(0.0).sqrt();
-        free = if along > 0.0 && across.abs() < 0.25 { free.min(until) } else { free };
+        free = if (along > 0.0) & (across.abs() < 0.25) { free.min(until) } else { free };
     }
     (1.0 - free / 0.6).max(0.0)
 }
 
+/// From the disc to the light that is on. Each lane has another light, which the lanes together could not look up.
 #[inline(always)]
 fn seeker_light(state: &[Lane; SEEKER], lane: usize) -> (f32, f32) {
-    let light = LIGHTS + 2 * (state[3][lane] as usize % 8);
-    (state[light][lane] - state[0][lane], state[light + 1][lane] - state[1][lane])
+    let found = state[3][lane];
+    let on = found - 8.0 * (found * 0.125).floor();
+    let (mut x, mut y) = (0.0, 0.0);
+    for light in 0..8 {
+        let is_on = on == light as f32;
+        x = if is_on { state[LIGHTS + 2 * light][lane] } else { x };
+        y = if is_on { state[LIGHTS + 1 + 2 * light][lane] } else { y };
+    }
+    (x - state[0][lane], y - state[1][lane])
 }
 
 pub fn seeker(call: &NativeCall<'_>) {
     step_all::<2, SEEKER, 9>(
         call,
-        400,
+        1500,
         1,
         #[inline(always)]
         |actions, state, shown, _| {
             for lane in 0..LANES {
-                let is_given = actions[0][lane].is_finite() && actions[1][lane].is_finite();
-                let [speed, turn] = if is_given { [actions[0][lane].clamp(0.0, 0.5), actions[1][lane].clamp(-2.0, 2.0)] } else { [0.0; 2] };
-                let far = |(dx, dy): (f32, f32)| (dx * dx + dy * dy).sqrt();
+                let is_given = actions[0][lane].is_finite() & actions[1][lane].is_finite();
+                let speed = if is_given { actions[0][lane].clamp(0.0, 0.5) } else { 0.0 };
+                let turn = if is_given { actions[1][lane].clamp(-2.0, 2.0) } else { 0.0 };
                 let before = far(seeker_light(state, lane));
                 let heading = come_round(state[2][lane] + turn * 0.1);
                 let (x, y) = (state[0][lane] + speed * 0.1 * cos_near(heading), state[1][lane] + speed * 0.1 * sin_near(heading));
-                let is_outside = x.min(y) < 0.1 || x.max(y) > 3.9;
-                let touches = |i: usize| far((x - state[OBSTACLES + 2 * i][lane], y - state[OBSTACLES + 1 + 2 * i][lane])) < 0.35;
-                let is_blocked = is_outside || (0..4).any(touches);
-                if !is_blocked {
-                    (state[0][lane], state[1][lane]) = (x, y);
+                let mut is_blocked = (x.min(y) < 0.1) | (x.max(y) > 3.9);
+                for i in 0..4 {
+                    is_blocked |= far((x - state[OBSTACLES + 2 * i][lane], y - state[OBSTACLES + 1 + 2 * i][lane])) < 0.35;
                 }
+                state[0][lane] = if is_blocked { state[0][lane] } else { x };
+                state[1][lane] = if is_blocked { state[1][lane] } else { y };
                 let after = far(seeker_light(state, lane));
                 let reward = ((before - after) / 0.05 - 0.5 * flag(is_blocked)).clamp(-1.0, 1.0);
                 state[2][lane] = heading;
                 state[3][lane] += flag(after < 0.3);
                 (state[4][lane], state[5][lane]) = (flag(is_blocked), reward);
-                let light = seeker_light(state, lane);
-                let distance = far(light).max(1e-9);
-                // The cosine of the light's bearing against a direction, without the bearing.
-                let eye = |direction: f32| {
-                    let along = (light.0 * cos_near(direction) + light.1 * sin_near(direction)) / distance;
-                    along.max(0.0) / (1.0 + distance * distance)
-                };
-                let whiskers = [FRAC_PI_4, 0.0, -FRAC_PI_4].map(|turn| whisker(state, lane, heading + turn));
-                let seen = [eye(heading + FRAC_PI_4), eye(heading - FRAC_PI_4), whiskers[0], whiskers[1], whiskers[2], flag(is_blocked), reward, reward, 0.0];
-                seen.into_iter().zip(shown.iter_mut()).for_each(|(number, shown)| shown[lane] = number);
+                shown[5][lane] = flag(is_blocked);
+                shown[6][lane] = reward;
+                shown[7][lane] = reward;
+            }
+            for (eye, turn) in [FRAC_PI_4, -FRAC_PI_4].into_iter().enumerate() {
+                for lane in 0..LANES {
+                    shown[eye][lane] = seen_light(seeker_light(state, lane), state[2][lane] + turn);
+                }
+            }
+            for (whisker, turn) in [FRAC_PI_4, 0.0, -FRAC_PI_4].into_iter().enumerate() {
+                for lane in 0..LANES {
+                    shown[2 + whisker][lane] = felt(state, lane, state[2][lane] + turn);
+                }
             }
         },
     );
