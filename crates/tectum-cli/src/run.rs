@@ -78,7 +78,7 @@ pub struct RunArgs {
     #[arg(long)]
     trace: bool,
     /// Makes the brain or the sensors fail at T seconds of the loop, to show what follows: device-lost@T, nan@T, slow@T, sensor-lost@T or
-    /// sensor-stuck@T, the last two for ten periods; may be repeated.
+    /// sensor-stuck@T for ten periods, sensor-leap@T for one; or presses the emergency stop, stop@T; may be repeated.
     #[arg(long, value_name = "FAULT@T")]
     inject: Vec<String>,
     /// Draws no plots.

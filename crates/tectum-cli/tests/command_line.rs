@@ -237,7 +237,7 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("run cart_pole --body rig --data nan.csv", 3, "nan.csv: line 2, column cmd_volts: nan is not finite"),
         ("run cart_pole --body rig --data empty.csv", 3, "empty.csv: the file is empty"),
         ("run cart_pole --body rig --data missing.csv", 7, "missing.csv"),
-        ("run cart_pole --brain lqr --inject nan@", 2, "inject \"nan@\": expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T"),
+        ("run cart_pole --brain lqr --inject nan@", 2, "inject \"nan@\": expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T, sensor-leap@T, stop@T"),
         ("run cart_pole --brain lqr --inject nan@99", 2, "inject nan@99: the run ends at 20 s"),
         ("run cart_pole --brain lqr --inject device-lost@1", 2, "inject device-lost@1: brain lqr runs on no device"),
         ("explain route gemm:0", 2, "plan \"gemm:0\": a size from 1 to 16384 is needed"),

@@ -23,10 +23,14 @@
 //! The CPU's brain is built and restored on a thread of its own; until it is there, ticks get the safe action. The receipt
 //! lists each recovery with the ticks that were lost. A run ends only where there is no way back.
 //!
+//! Readings may be watched ([`ChannelGuard`]): a leap is taken out, and beyond a limit, or when a [`StopSwitch`] is pressed, the body gets its safe action
+//! from then on to the end of the run; neither brain nor stand-in is asked. The receipt says why. A run that is resumed begins unstopped.
+//!
 //! With a stand-in, which follows every period, the ladder has a rung more: where the brain fails in time, is being made anew or has no way back,
 //! the stand-in answers, and the safe action is left for readings that are not finite and for answers that do not come.
 
 mod controller;
+mod guard;
 mod injection;
 mod metrics;
 mod report;
@@ -38,12 +42,14 @@ use std::time::Instant;
 use tectum::{Device, Error, LatencyHistogram, Result, RunStats, Session};
 
 use self::controller::{Controller, Failure};
+use self::guard::Guard;
 use self::injection::Injection;
 use crate::body::{Body, BodySpec};
 use crate::brain::{Brain, StandIn};
 use crate::clock::Clock;
 use crate::scenario::{LoopSettings, Overrun};
 use crate::snapshot::{Array, Snapshot};
+pub use guard::{ChannelGuard, StopSwitch};
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick, UPRIGHT_RAD};
 pub use report::{End, Outcome, Progress, Sink, TickRecord, Timing};
@@ -73,6 +79,9 @@ pub struct ClosedLoop {
     stand_in: Option<Box<dyn StandIn>>,
     /// The stand-in was asked in this period, so it knows of it.
     has_asked_stand_in: bool,
+    guard: Guard,
+    switch: StopSwitch,
+    stopped_at: Option<u64>,
     trace_at_end: bool,
 }
 
@@ -81,7 +90,7 @@ impl ClosedLoop {
     /// receipt tells if the brain does not run on it.
     ///
     /// # Errors
-    /// What the CPU device reports, on which host arithmetic is counted.
+    /// What the CPU device reports, on which host arithmetic is counted; a guard of a channel that the body has not.
     pub fn new(body: Box<dyn Body>, brain: Box<dyn Brain>, settings: &LoopSettings, requested: &Device) -> Result<Self> {
         let device = brain.device().cloned().map_or_else(|| Device::open("cpu"), Ok)?;
         let mut session = Session::new(&device);
@@ -105,12 +114,15 @@ impl ClosedLoop {
             reading: vec![0.0; spec.observation.len()],
             answer: spec.safe_action.clone(),
             held: spec.safe_action.clone(),
+            guard: Guard::new(&settings.guard, &spec.observation)?,
             spec,
             body,
             controller: Controller::new(brain),
             injection: Injection::default(),
             stand_in: None,
             has_asked_stand_in: false,
+            switch: StopSwitch::default(),
+            stopped_at: None,
             trace_at_end: false,
         })
     }
@@ -139,8 +151,13 @@ impl ClosedLoop {
                 return Err(Error::invalid(format!("inject {fault}: brain {} runs on no device", self.controller.name())));
             }
         }
-        self.injection = Injection::new(faults, self.dt_ns);
+        self.injection = Injection::new(faults, self.dt_ns, &self.spec.observation);
         Ok(())
+    }
+
+    /// What stops the loop at any time, from any thread.
+    pub fn stop_switch(&self) -> StopSwitch {
+        self.switch.clone()
     }
 
     /// What is constant about the body.
@@ -166,6 +183,7 @@ impl ClosedLoop {
         snapshot.insert("loop.held_action", Array::F32(self.held.clone()));
         snapshot.insert("body.state", Array::F64(self.body.state()));
         snapshot.insert_all("brain", brain);
+        self.guard.save(&mut snapshot);
         if let Some(stand_in) = &self.stand_in {
             snapshot.insert_all("stand_in", stand_in.snapshot()?);
         }
@@ -187,6 +205,7 @@ impl ClosedLoop {
         let state = snapshot.f64("body.state", self.body.state().len())?;
         self.controller.restore(&snapshot.part("brain"))?;
         self.stand_in.iter_mut().try_for_each(|stand_in| stand_in.restore(&snapshot.part("stand_in")))?;
+        self.guard.load(snapshot)?;
         self.body.set_state(state)?;
         self.held.copy_from_slice(held);
         self.metrics = metrics;
@@ -272,6 +291,16 @@ impl ClosedLoop {
         if let Some(fault) = self.injection.sense(tick, &mut self.reading) {
             self.session.injects(fault);
         }
+        if let Some(fault) = self.injection.stop(tick) {
+            self.session.injects(fault);
+            self.switch.press();
+        }
+        if self.is_stopped(tick) {
+            self.answer.copy_from_slice(&self.spec.safe_action);
+            self.held.copy_from_slice(&self.answer);
+            self.metrics.fallbacks += 1;
+            return self.apply(false, true, None, sink);
+        }
         if let Some(channel) = self.reading.iter().position(|number| !number.is_finite()) {
             let reason = format!("the reading of {} is not finite", self.spec.observation[channel].name);
             self.controller.blind(&reason, tick, self.injection.blinds(tick), &mut self.session);
@@ -321,6 +350,26 @@ impl ClosedLoop {
             }
             None => Ok(()),
         }
+    }
+
+    /// Passes the reading through the guard. From the first reason to stop on, there is no way back.
+    fn is_stopped(&mut self, tick: u64) -> bool {
+        if self.stopped_at.is_some() {
+            return true;
+        }
+        let mut stop = self.switch.is_pressed().then(|| "the switch was pressed".to_owned());
+        if self.reading.iter().all(|number| number.is_finite()) {
+            let finding = self.guard.pass(tick, &mut self.reading);
+            if let Some(name) = finding.leap {
+                self.session.fell_back(&format!("reading of {name}"), "a leap; where it was going stands in for it");
+            }
+            stop = stop.or(finding.stop);
+        }
+        if let Some(reason) = stop {
+            self.session.fell_back("emergency stop", &reason);
+            self.stopped_at = Some(tick);
+        }
+        self.stopped_at.is_some()
     }
 
     /// Goes on with the stand-in alone where there is no way back for the brain.
@@ -406,6 +455,7 @@ impl ClosedLoop {
         }
         self.metrics.count_period(angle_rad, step.reward, self.spec.dt_s);
         if step.terminated {
+            self.guard.forget();
             self.body.reset(self.metrics.next_episode());
             self.held.copy_from_slice(&self.spec.safe_action);
         }
@@ -438,6 +488,7 @@ impl ClosedLoop {
             lateness: self.lateness.clone(),
             transfers: self.transfers,
             device_at_end: self.controller.device_now(),
+            stopped_at_tick: self.stopped_at,
             learning: self.controller.learning(),
             receipt: self.session.receipt(),
         }

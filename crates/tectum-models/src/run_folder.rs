@@ -92,6 +92,9 @@ pub struct RunSummary {
     /// What the operating system granted for the loop's threads and memory, if it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real_time: Option<Granted>,
+    /// The tick from which the body got its safe action because a limit was passed or the switch was pressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emergency_stop_tick: Option<u64>,
     /// Sum of the body's rewards.
     #[serde(rename = "return")]
     pub total_reward: f64,
@@ -140,6 +143,7 @@ impl RunSummary {
             tick_histogram: outcome.latency.bins(),
             lateness_histogram: outcome.lateness.as_ref().map(LatencyHistogram::bins),
             real_time,
+            emergency_stop_tick: outcome.stopped_at_tick,
             total_reward: outcome.metrics.total_reward,
             learning: outcome.learning,
             end,

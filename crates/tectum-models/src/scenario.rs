@@ -31,6 +31,10 @@
 //! stand_in = "lqr"      # lqr, adaptive: answers while the brain cannot; without it the body gets its safe action
 //! priority = 40         # of the loop's threads under SCHED_FIFO, 1 to 99; without it they are ordinary ones
 //! lock_memory = true    # what is in memory when the loop begins stays there
+//!
+//! [loop.guard.pend_position]   # of any channel that the body shows, in its unit, see ChannelGuard
+//! leap = 60.0
+//! stop_beyond = 170.0
 //! ```
 
 mod brain_spec;
@@ -38,6 +42,7 @@ mod document;
 mod field_spec;
 mod genome_spec;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Serialize, Serializer};
@@ -45,7 +50,8 @@ use tectum::{Error, Result};
 
 use self::document::{Placed, Section, Source};
 use crate::body::rig::disturbed::{Disturbances, MOST_LATE};
-use crate::body::{BODY_NAMES, Body, Start, body};
+use crate::body::{BODY_NAMES, Body, ObservationChannel, Start, body};
+use crate::closed_loop::ChannelGuard;
 use crate::real_time::{MOST_PRIORITY, RealTime};
 pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, OnlineSpec, TwinSpec};
 pub use field_spec::{CoefficientsSpec, FieldSpec};
@@ -99,6 +105,9 @@ pub struct LoopSettings {
     /// What the operating system is asked for, under a real clock.
     #[serde(flatten)]
     pub real_time: RealTime,
+    /// How readings are watched, by channel.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub guard: BTreeMap<String, ChannelGuard>,
 }
 
 /// What a loop takes for time.
@@ -154,6 +163,7 @@ impl Default for LoopSettings {
             stall_periods: 10,
             stand_in: None,
             real_time: RealTime::default(),
+            guard: BTreeMap::new(),
         }
     }
 }
@@ -213,7 +223,7 @@ impl Scenario {
         let name = root.string("name")?.map_or(name, |name| name.value).to_owned();
         let (settings, body) = BodySettings::read(root.section("body")?, source)?;
         let brain = BrainSpec::read(root.section("brain")?, source, body.spec())?;
-        let run = LoopSettings::read(root.section("loop")?)?;
+        let run = LoopSettings::read(root.section("loop")?, &body.spec().observation)?;
         root.finish()?;
         Ok(Self { name, body: settings, brain, run })
     }
@@ -226,7 +236,7 @@ impl Scenario {
         toml::to_string(self).map_err(|source| Error::data(format!("scenario {}: cannot be written", self.name)).with_source(source))
     }
 
-    /// Puts another body in the scenario. Start, brain settings and stand-in were chosen for the body before, so they return to their
+    /// Puts another body in the scenario. Start, brain settings, stand-in and guards were chosen for the body before, so they return to their
     /// defaults; the same body leaves all as it is.
     ///
     /// # Errors
@@ -238,6 +248,7 @@ impl Scenario {
             self.brain = BrainSpec::named(self.brain.name()).ok_or_else(wired)?;
             self.body = BodySettings { name: name.to_owned(), start: None, disturbances: None };
             self.run.stand_in = None;
+            self.run.guard.clear();
         }
         Ok(())
     }
@@ -334,6 +345,21 @@ impl BodySettings {
     }
 }
 
+fn read_guard(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> Result<BTreeMap<String, ChannelGuard>> {
+    let mut guard = BTreeMap::new();
+    for channel in channels {
+        let is_given = section.has(channel.name);
+        let mut watched = section.section(channel.name)?;
+        let settings = ChannelGuard { leap: watched.positive("leap")?, stop_beyond: watched.positive("stop_beyond")? };
+        watched.finish()?;
+        if is_given {
+            guard.insert(channel.name.to_owned(), settings);
+        }
+    }
+    section.finish()?;
+    Ok(guard)
+}
+
 fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
     let exact = Disturbances::default();
     let disturbances = Disturbances {
@@ -347,7 +373,7 @@ fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
 }
 
 impl LoopSettings {
-    fn read(mut section: Section<'_, '_>) -> Result<Self> {
+    fn read(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> Result<Self> {
         let default = Self::default();
         let settings = Self {
             seconds: section.positive_up_to("seconds", MAX_SECONDS)?.unwrap_or(default.seconds),
@@ -361,6 +387,7 @@ impl LoopSettings {
                 priority: section.whole("priority", 1..=u64::from(MOST_PRIORITY))?.map(|priority| priority as u8),
                 lock_memory: section.flag("lock_memory")?.unwrap_or(false),
             },
+            guard: read_guard(section.section("guard")?, channels)?,
         };
         if settings.clock == ClockKind::Sim {
             section.refuse(&["priority", "lock_memory"], "under clock \"sim\" nothing is late")?;

@@ -99,7 +99,7 @@ const TARGETS: [Target; 9] = [
     },
     Target {
         name: "injected fault",
-        seeds: || ["device-lost@1", "nan@2.5", "slow@0.04", "sensor-lost@3", "sensor-stuck@1e1"].map(|fault| fault.as_bytes().to_vec()).into(),
+        seeds: || ["device-lost@1", "nan@2.5", "slow@0.04", "sensor-lost@3", "sensor-stuck@1e1", "sensor-leap@0", "stop@7"].map(|fault| fault.as_bytes().to_vec()).into(),
         dictionary: &["@", "-0", "1e308", "0x1", "inf", "nan@", "_"],
         check: check_fault,
         found: Vec::new,

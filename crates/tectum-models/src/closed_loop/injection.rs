@@ -4,6 +4,7 @@ use std::fmt;
 
 use tectum::{Error, InjectedFault, Result, RunStats};
 
+use crate::body::ObservationChannel;
 use crate::brain::Brain;
 use crate::clock::Clock;
 
@@ -20,22 +21,32 @@ pub enum FaultKind {
     SensorLost,
     /// Sensors repeat one reading for ten periods.
     SensorStuck,
+    /// Each sensor is off by half its range for one period.
+    SensorLeap,
+    /// The emergency stop is pressed.
+    Stop,
 }
 
 /// Periods that a fault of the sensors lasts.
 const SENSOR_PERIODS: u64 = 10;
 
 impl FaultKind {
-    const ALL: [(FaultKind, &str); 5] = [
+    const ALL: [(FaultKind, &str); 7] = [
         (FaultKind::DeviceLost, "device-lost"),
         (FaultKind::Nan, "nan"),
         (FaultKind::Slow, "slow"),
         (FaultKind::SensorLost, "sensor-lost"),
         (FaultKind::SensorStuck, "sensor-stuck"),
+        (FaultKind::SensorLeap, "sensor-leap"),
+        (FaultKind::Stop, "stop"),
     ];
 
     fn is_of_sensors(self) -> bool {
-        matches!(self, FaultKind::SensorLost | FaultKind::SensorStuck)
+        matches!(self, FaultKind::SensorLost | FaultKind::SensorStuck | FaultKind::SensorLeap)
+    }
+
+    fn is_of_the_brain(self) -> bool {
+        !self.is_of_sensors() && self != FaultKind::Stop
     }
 
     fn name(self) -> &'static str {
@@ -61,7 +72,7 @@ impl fmt::Display for Fault {
 impl std::str::FromStr for Fault {
     type Err = Error;
 
-    /// Reads `device-lost@T`, `nan@T`, `slow@T`, `sensor-lost@T` or `sensor-stuck@T`, T in seconds.
+    /// Reads `device-lost@T`, `nan@T`, `slow@T`, `sensor-lost@T`, `sensor-stuck@T`, `sensor-leap@T` or `stop@T`, T in seconds.
     ///
     /// # Errors
     /// `Invalid` for any other text.
@@ -91,13 +102,16 @@ pub(super) struct Injection {
     faults: Vec<(Fault, u64, Option<u64>)>,
     /// The reading that stuck sensors repeat.
     stuck: Vec<f32>,
+    /// How far a leap goes.
+    leap: Vec<f32>,
 }
 
 impl Injection {
-    pub(super) fn new(faults: &[Fault], dt_ns: u64) -> Self {
+    pub(super) fn new(faults: &[Fault], dt_ns: u64, channels: &[ObservationChannel]) -> Self {
         // A time that is a whole number of periods, but for rounding, means that period.
         let first_tick = |at_s: f64| (at_s * 1e9 / dt_ns as f64 - 1e-6).ceil().max(0.0) as u64;
-        Self { faults: faults.iter().map(|fault| (*fault, first_tick(fault.at_s), None)).collect(), stuck: Vec::new() }
+        let leap = channels.iter().map(|channel| 0.5 * (channel.high - channel.low)).collect();
+        Self { faults: faults.iter().map(|fault| (*fault, first_tick(fault.at_s), None)).collect(), stuck: Vec::new(), leap }
     }
 
     /// Passes a reading through the faults of the sensors. Gives one that begins, for the receipt.
@@ -113,10 +127,21 @@ impl Injection {
             match (fault.kind, struck.is_some_and(|struck| tick < struck + SENSOR_PERIODS)) {
                 (FaultKind::SensorLost, true) => reading.fill(f32::NAN),
                 (FaultKind::SensorStuck, true) => reading.copy_from_slice(&self.stuck),
+                (FaultKind::SensorLeap, true) if *struck == Some(tick) => {
+                    reading.iter_mut().zip(&self.leap).for_each(|(number, leap)| *number += leap);
+                }
                 _ => {}
             }
         }
         begun
+    }
+
+    /// Whether the emergency stop is pressed on purpose.
+    pub(super) fn stop(&mut self, tick: u64) -> Option<InjectedFault> {
+        let due = |(fault, first, struck): &&mut (Fault, u64, Option<u64>)| fault.kind == FaultKind::Stop && *first <= tick && struck.is_none();
+        let (fault, _, struck) = self.faults.iter_mut().find(due)?;
+        *struck = Some(tick);
+        Some(InjectedFault { fault: fault.to_string(), tick: Some(tick) })
     }
 
     /// Whether sensors are lost on purpose.
@@ -137,7 +162,7 @@ impl Injection {
         clock: &mut dyn Clock,
         slow_ns: u64,
     ) -> (Result<RunStats>, Option<InjectedFault>) {
-        let due = self.faults.iter_mut().find(|(fault, first, struck)| !fault.kind.is_of_sensors() && *first <= tick && struck.is_none());
+        let due = self.faults.iter_mut().find(|(fault, first, struck)| fault.kind.is_of_the_brain() && *first <= tick && struck.is_none());
         let Some((fault, _, struck)) = due else { return (brain.tick(observation, answer), None) };
         *struck = Some(tick);
         let result = match fault.kind {
@@ -149,14 +174,16 @@ impl Injection {
                 clock.wait_until(late_ns);
                 result
             }
-            FaultKind::SensorLost | FaultKind::SensorStuck => unreachable!("invariant: faults of sensors were left out"),
+            FaultKind::SensorLost | FaultKind::SensorStuck | FaultKind::SensorLeap | FaultKind::Stop => {
+                unreachable!("invariant: only faults of the brain were asked for")
+            }
         };
         (result, Some(InjectedFault { fault: fault.to_string(), tick: Some(tick) }))
     }
 
     /// Whether a fault struck this tick.
     pub(super) fn has_struck(&self, tick: u64) -> bool {
-        self.faults.iter().any(|(fault, _, struck)| !fault.kind.is_of_sensors() && *struck == Some(tick))
+        self.faults.iter().any(|(fault, _, struck)| fault.kind.is_of_the_brain() && *struck == Some(tick))
     }
 
     /// Faults that never struck.

@@ -104,6 +104,8 @@ pub struct Outcome {
     pub transfers: TransfersPerTick,
     /// Id of the device that answered at the end; none for plain host arithmetic, or if nobody did.
     pub device_at_end: Option<String>,
+    /// The tick from which the body got its safe action because a limit was passed or the switch was pressed.
+    pub stopped_at_tick: Option<u64>,
     /// What a brain has learned that learns a model while it runs.
     pub learning: Option<LearningCounts>,
     /// The proof.

@@ -1,0 +1,199 @@
+//! What stands between the sensors and whoever answers: leaps are taken out of readings, and beyond a limit everything stops.
+
+use std::collections::BTreeMap;
+use std::f64::consts::TAU;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+use tectum::{Error, Result};
+
+use crate::body::{ChannelKind, ObservationChannel};
+use crate::snapshot::{Array, Snapshot};
+
+/// Readings in a row that are taken for leaps; what stays where it leapt to is believed then.
+const MOST_LEAPS: u64 = 3;
+
+/// How a channel's readings are watched, in its unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct ChannelGuard {
+    /// A reading further than this from where the last two were going is a leap: that place stands in for it, three in a row at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leap: Option<f64>,
+    /// A reading of a greater size than this, leaps aside, stops the loop: the body gets its safe action to the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_beyond: Option<f64>,
+}
+
+/// Stops a loop from anywhere: the body gets its safe action from the next period on, to the end of the run.
+#[derive(Debug, Clone, Default)]
+pub struct StopSwitch(Arc<AtomicBool>);
+
+impl StopSwitch {
+    /// Presses it. Nothing takes that back.
+    pub fn press(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_pressed(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A watched channel.
+#[derive(Debug)]
+struct Watch {
+    index: usize,
+    name: &'static str,
+    unit: &'static str,
+    /// A full turn of an angle.
+    turn: Option<f64>,
+    guard: ChannelGuard,
+    /// The last two readings, as they were believed.
+    before: f64,
+    now: f64,
+    /// Leaps in a row.
+    leaps: u64,
+}
+
+impl Watch {
+    fn wrapped(&self, number: f64) -> f64 {
+        self.turn.map_or(number, |turn| number - turn * (number / turn + 0.5).floor())
+    }
+}
+
+/// The watched channels of a body.
+#[derive(Debug, Default)]
+pub(super) struct Guard {
+    watched: Vec<Watch>,
+    /// The tick after the last reading, and how many there were one after another, 2 at most.
+    next: u64,
+    seen: u64,
+}
+
+/// What a guard finds.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Finding {
+    /// The channel whose leap was taken out.
+    pub leap: Option<&'static str>,
+    /// Why everything is to stop.
+    pub stop: Option<String>,
+}
+
+impl Guard {
+    /// # Errors
+    /// A channel that the body has not.
+    pub(super) fn new(settings: &BTreeMap<String, ChannelGuard>, channels: &[ObservationChannel]) -> Result<Self> {
+        let watch = |(name, guard): (&String, &ChannelGuard)| {
+            let index = channels.iter().position(|channel| channel.name == name);
+            let index = index.ok_or_else(|| Error::invalid(format!("guard: the body has no channel {name}")))?;
+            let ObservationChannel { name, unit, kind, .. } = channels[index];
+            let turn = match kind {
+                ChannelKind::Linear => None,
+                ChannelKind::Angle { rad_per_unit } => Some(TAU / rad_per_unit),
+            };
+            Ok(Watch { index, name, unit, turn, guard: *guard, before: 0.0, now: 0.0, leaps: 0 })
+        };
+        Ok(Self { watched: settings.iter().map(watch).collect::<Result<_>>()?, ..Self::default() })
+    }
+
+    /// Looks at a reading of finite numbers, and takes leaps out of it.
+    pub(super) fn pass(&mut self, tick: u64, reading: &mut [f32]) -> Finding {
+        let mut finding = Finding::default();
+        let follows = self.seen > 0 && self.next == tick;
+        for watch in &mut self.watched {
+            let expected = watch.wrapped(2.0 * watch.now - watch.before);
+            let apart = watch.wrapped(f64::from(reading[watch.index]) - expected);
+            let is_leap = follows && self.seen == 2 && watch.guard.leap.is_some_and(|leap| apart.abs() > leap);
+            watch.leaps = if is_leap && watch.leaps < MOST_LEAPS { watch.leaps + 1 } else { 0 };
+            if watch.leaps > 0 {
+                reading[watch.index] = expected as f32;
+                finding.leap = Some(watch.name);
+            }
+            let believed = f64::from(reading[watch.index]);
+            // What stays where it leapt to was not going there.
+            watch.before = if follows && (!is_leap || watch.leaps > 0) { watch.now } else { believed };
+            watch.now = believed;
+            if let Some(limit) = watch.guard.stop_beyond.filter(|limit| believed.abs() > *limit) {
+                finding.stop = Some(format!("{} is {believed} {}, beyond {limit}", watch.name, watch.unit));
+            }
+        }
+        self.seen = if follows { 2 } else { 1 };
+        self.next = tick + 1;
+        finding
+    }
+
+    /// Begins anew: what comes next does not follow from what was.
+    pub(super) fn forget(&mut self) {
+        self.seen = 0;
+    }
+
+    pub(super) fn save(&self, snapshot: &mut Snapshot) {
+        if !self.watched.is_empty() {
+            snapshot.insert("guard.readings", Array::F64(self.watched.iter().flat_map(|watch| [watch.before, watch.now]).collect()));
+            let counts = [self.next, self.seen].into_iter().chain(self.watched.iter().map(|watch| watch.leaps));
+            snapshot.insert("guard.counts", Array::U64(counts.collect()));
+        }
+    }
+
+    /// # Errors
+    /// `Data` if it is another loop's.
+    pub(super) fn load(&mut self, snapshot: &Snapshot) -> Result<()> {
+        if self.watched.is_empty() {
+            return Ok(());
+        }
+        let readings = snapshot.f64("guard.readings", 2 * self.watched.len())?;
+        let counts = snapshot.u64("guard.counts", 2 + self.watched.len())?;
+        (self.next, self.seen) = (counts[0], counts[1]);
+        for ((watch, pair), leaps) in self.watched.iter_mut().zip(readings.chunks_exact(2)).zip(&counts[2..]) {
+            (watch.before, watch.now, watch.leaps) = (pair[0], pair[1], *leaps);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ChannelGuard, Finding, Guard};
+    use crate::body::{ChannelKind, ObservationChannel};
+
+    fn guard(leap: f64, stop_beyond: Option<f64>) -> Guard {
+        let channel = |name, unit, kind| ObservationChannel { name, unit, kind, low: -1.0, high: 1.0, scale: 1.0 };
+        let degrees = ChannelKind::Angle { rad_per_unit: 1f64.to_radians() };
+        let channels = [channel("place", "m", ChannelKind::Linear), channel("angle", "deg", degrees)];
+        let settings = [("angle".to_owned(), ChannelGuard { leap: Some(leap), stop_beyond })].into();
+        Guard::new(&settings, &channels).expect("channels that there are")
+    }
+
+    #[test]
+    fn a_leap_is_taken_out_and_what_stays_there_is_believed() {
+        let mut guard = guard(60.0, None);
+        let mut believed = Vec::new();
+        // Through the seam at half a turn, a leap, and a turn that is real.
+        for (tick, angle) in [170.0, 178.0, -174.0, 20.0, -158.0, -150.0, 0.0, 1.0, 2.0, 3.0, 4.0].into_iter().enumerate() {
+            let mut reading = [5.0, angle];
+            let finding = guard.pass(tick as u64, &mut reading);
+            believed.push((reading[1].round(), finding.leap.is_some()));
+            assert_eq!(reading[0], 5.0);
+        }
+        let leaps: Vec<bool> = believed.iter().map(|(_, is_leap)| *is_leap).collect();
+        assert_eq!(leaps, [false, false, false, true, false, false, true, true, true, false, false], "{believed:?}");
+        assert_eq!(believed[3].0, -166.0);
+        assert_eq!((believed[8].0, believed[9].0, believed[10].0), (-126.0, 3.0, 4.0));
+    }
+
+    #[test]
+    fn a_limit_stops_but_not_for_a_leap_nor_across_a_gap() {
+        let mut guard = guard(60.0, Some(90.0));
+        for (tick, angle, finding) in [
+            (0, 10.0, Finding::default()),
+            (1, 12.0, Finding::default()),
+            (2, 150.0, Finding { leap: Some("angle"), stop: None }),
+            // After a gap nothing is known of where it was going.
+            (9, 80.0, Finding::default()),
+            (10, 91.0, Finding { leap: None, stop: Some("angle is 91 deg, beyond 90".to_owned()) }),
+        ] {
+            assert_eq!(guard.pass(tick, &mut [0.0, angle]), finding, "tick {tick}");
+        }
+    }
+}
