@@ -360,7 +360,7 @@ impl ClosedLoop {
         let mut stop = self.switch.is_pressed().then(|| "the switch was pressed".to_owned());
         if self.reading.iter().all(|number| number.is_finite()) {
             let finding = self.guard.pass(tick, &mut self.reading);
-            if let Some(name) = finding.leap {
+            for name in finding.leaps {
                 self.session.fell_back(&format!("reading of {name}"), "a leap; where it was going stands in for it");
             }
             stop = stop.or(finding.stop);

@@ -74,8 +74,8 @@ pub(super) struct Guard {
 /// What a guard finds.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Finding {
-    /// The channel whose leap was taken out.
-    pub leap: Option<&'static str>,
+    /// The channels whose leaps were taken out.
+    pub leaps: Vec<&'static str>,
     /// Why everything is to stop.
     pub stop: Option<String>,
 }
@@ -108,7 +108,7 @@ impl Guard {
             watch.leaps = if is_leap && watch.leaps < MOST_LEAPS { watch.leaps + 1 } else { 0 };
             if watch.leaps > 0 {
                 reading[watch.index] = expected as f32;
-                finding.leap = Some(watch.name);
+                finding.leaps.push(watch.name);
             }
             let believed = f64::from(reading[watch.index]);
             // What stays where it leapt to was not going there.
@@ -173,7 +173,7 @@ mod tests {
         for (tick, angle) in [170.0, 178.0, -174.0, 20.0, -158.0, -150.0, 0.0, 1.0, 2.0, 3.0, 4.0].into_iter().enumerate() {
             let mut reading = [5.0, angle];
             let finding = guard.pass(tick as u64, &mut reading);
-            believed.push((reading[1].round(), finding.leap.is_some()));
+            believed.push((reading[1].round(), !finding.leaps.is_empty()));
             assert_eq!(reading[0], 5.0);
         }
         let leaps: Vec<bool> = believed.iter().map(|(_, is_leap)| *is_leap).collect();
@@ -188,10 +188,10 @@ mod tests {
         for (tick, angle, finding) in [
             (0, 10.0, Finding::default()),
             (1, 12.0, Finding::default()),
-            (2, 150.0, Finding { leap: Some("angle"), stop: None }),
+            (2, 150.0, Finding { leaps: vec!["angle"], stop: None }),
             // After a gap nothing is known of where it was going.
             (9, 80.0, Finding::default()),
-            (10, 91.0, Finding { leap: None, stop: Some("angle is 91 deg, beyond 90".to_owned()) }),
+            (10, 91.0, Finding { leaps: Vec::new(), stop: Some("angle is 91 deg, beyond 90".to_owned()) }),
         ] {
             assert_eq!(guard.pass(tick, &mut [0.0, angle]), finding, "tick {tick}");
         }
