@@ -5,7 +5,7 @@
 //! beyond it costs [`STEEPNESS`] times its square over that of the bound, so that there always is an answer.
 //!
 //! # Cost
-//! A plan takes 5 to 20 Newton steps, each about 4·N·n³ operations; nothing is allocated.
+//! A plan takes 6 to 30 Newton steps, each about 4·N·n³ operations; nothing is allocated.
 //!
 //! # Source
 //! Rao, Wright, Rawlings, *Application of interior-point methods to model predictive control*, JOTA 99 (1998), whose Newton step is a
