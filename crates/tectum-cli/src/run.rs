@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use tectum::{Device, Error, Result, route};
 use tectum_models::brain::build::{build_body, build_brain, build_plans, build_stand_in};
 use tectum_models::clock::{Clock, RealClock, SimClock};
-use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink};
+use tectum_models::closed_loop::{ClosedLoop, End, Fault, Handing, Outcome, Progress, Sink, beside};
 use tectum_models::real_time::{Granted, MOST_PRIORITY, RealTime};
 use tectum_models::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
 use tectum_models::scenario::{ClockKind, Scenario};
@@ -222,20 +222,20 @@ fn loop_until_done(
     film: Option<&Path>,
 ) -> Result<(Outcome, Option<Granted>)> {
     let interrupted = watch_for_interrupt()?;
-    let mut run = |sink: &mut (dyn Sink + Send)| {
-        display.beside(|show| {
-            scenario.run.real_time.run(|| {
-                let mut clock: Box<dyn Clock> = match scenario.run.clock {
-                    ClockKind::Real => Box::new(RealClock::new()),
-                    ClockKind::Sim => Box::new(SimClock::new()),
-                };
-                closed_loop.run(clock.as_mut(), sink, &mut |progress: &Progress| {
-                    show(progress);
-                    if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-                })
+    let body = closed_loop.body_spec().clone();
+    let mut work = |sink: &mut Handing<'_>, show: &(dyn Fn(&Progress) + Sync)| {
+        scenario.run.real_time.run(|| {
+            let mut clock: Box<dyn Clock> = match scenario.run.clock {
+                ClockKind::Real => Box::new(RealClock::new()),
+                ClockKind::Sim => Box::new(SimClock::new()),
+            };
+            closed_loop.run(clock.as_mut(), sink, &mut |progress: &Progress| {
+                show(progress);
+                if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })
         })
     };
+    let mut run = |sink: &mut (dyn Sink + Send)| display.beside(|show| beside(sink, &body, |handing| work(handing, show))?);
     let Some(path) = film else { return run(folder) };
     let mut film = Film::new(folder);
     let ran = run(&mut film);

@@ -29,6 +29,7 @@
 //! With a stand-in, which follows every period, the ladder has a rung more: where the brain fails in time, is being made anew or has no way back,
 //! the stand-in answers, and the safe action is left for readings that are not finite and for answers that do not come.
 
+mod beside;
 mod controller;
 mod guard;
 mod injection;
@@ -49,6 +50,7 @@ use crate::brain::{Brain, StandIn};
 use crate::clock::Clock;
 use crate::scenario::{LoopSettings, Overrun};
 use crate::snapshot::{Array, Snapshot};
+pub use beside::{Handing, beside};
 pub use guard::{ChannelGuard, StopSwitch};
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick, UPRIGHT_RAD};
@@ -221,7 +223,7 @@ impl ClosedLoop {
         watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Outcome {
         let end = self.run_ticks(clock, sink, watch).unwrap_or_else(End::Failed);
-        let saved = self.snapshot().and_then(|snapshot| sink.snapshot(&snapshot));
+        let saved = self.snapshot().and_then(|snapshot| sink.snapshot(snapshot)).and_then(|()| sink.flush());
         let end = match (saved, end) {
             (Err(error), End::Completed | End::Interrupted) => End::Failed(error),
             (Err(error), end) => {
@@ -280,7 +282,7 @@ impl ClosedLoop {
             let recovered = self.controller.recover(failure, self.metrics.ticks, 0, &mut self.session);
             recovered.or_else(|error| self.go_on_alone(error))?;
         }
-        sink.snapshot(&self.with_brain(self.controller.saved().clone())?)
+        sink.snapshot(self.with_brain(self.controller.saved().clone())?)
     }
 
     /// One answer, and the periods that pass until it is there.

@@ -223,7 +223,7 @@ impl Sink for RunFolder {
         }
     }
 
-    fn snapshot(&mut self, snapshot: &Snapshot) -> Result<()> {
+    fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
         snapshot.save(&self.partial.join(SNAPSHOT_FILE))
     }
 }

@@ -20,7 +20,7 @@ impl Sink for Actions {
         Ok(())
     }
 
-    fn snapshot(&mut self, _: &Snapshot) -> Result<()> {
+    fn snapshot(&mut self, _: Snapshot) -> Result<()> {
         Ok(())
     }
 }

@@ -40,8 +40,8 @@ impl Sink for Memory {
         Ok(())
     }
 
-    fn snapshot(&mut self, snapshot: &Snapshot) -> Result<()> {
-        self.snapshots.push(snapshot.clone());
+    fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
+        self.snapshots.push(snapshot);
         Ok(())
     }
 }

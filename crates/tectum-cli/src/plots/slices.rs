@@ -117,9 +117,9 @@ impl<S: Sink> Sink for Film<'_, S> {
         self.sink.tick(record)
     }
 
-    fn snapshot(&mut self, snapshot: &Snapshot) -> Result<()> {
+    fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
         if self.seen.is_multiple_of(self.every)
-            && let Some(field) = Means::of(snapshot)?
+            && let Some(field) = Means::of(&snapshot)?
         {
             self.cells = field.cells;
             self.frames.push(field.slice([0, 1]).collect());
@@ -134,6 +134,10 @@ impl<S: Sink> Sink for Film<'_, S> {
         }
         self.seen += 1;
         self.sink.snapshot(snapshot)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.sink.flush()
     }
 }
 

@@ -42,7 +42,7 @@ pub struct Timing {
 
 /// Where periods and snapshots go.
 pub trait Sink {
-    /// Takes a period; must not block for long.
+    /// Takes a period; must not block for long (see [`beside`](super::beside()) for one that might).
     ///
     /// # Errors
     /// What the operating system reports; the run then ends.
@@ -52,7 +52,15 @@ pub trait Sink {
     ///
     /// # Errors
     /// As [`Sink::tick`].
-    fn snapshot(&mut self, snapshot: &Snapshot) -> Result<()>;
+    fn snapshot(&mut self, snapshot: Snapshot) -> Result<()>;
+
+    /// Returns once all that was taken is where it goes; the loop ends with it.
+    ///
+    /// # Errors
+    /// As [`Sink::tick`], also for what was taken before.
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// What a watcher sees after each period.

@@ -151,7 +151,7 @@ impl Sink for Actions {
         Ok(())
     }
 
-    fn snapshot(&mut self, _snapshot: &Snapshot) -> tectum::Result<()> {
+    fn snapshot(&mut self, _snapshot: Snapshot) -> tectum::Result<()> {
         Ok(())
     }
 }

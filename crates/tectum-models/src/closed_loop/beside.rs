@@ -1,0 +1,240 @@
+//! Recording beside the loop: it hands periods and snapshots to a thread that writes them, so that no disk makes it wait.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+use tectum::{Error, Result};
+
+use super::report::{Sink, TickRecord, Timing};
+use crate::body::BodySpec;
+use crate::snapshot::Snapshot;
+
+/// Periods and snapshots that may wait to be written. Beyond them the loop waits: nothing is left out.
+const WAITING: usize = 4096;
+const SNAPSHOTS_WAITING: usize = 2;
+
+/// A period with numbers of its own.
+struct Period {
+    tick: u64,
+    time_ns: u64,
+    observation: Vec<f32>,
+    action: Vec<f32>,
+    angle_rad: f64,
+    reward: f64,
+    /// Held, fallback, terminated.
+    marks: [bool; 3],
+    timing: Option<Timing>,
+}
+
+impl Period {
+    fn empty(body: &BodySpec) -> Self {
+        let (observation, action) = (Vec::with_capacity(body.observation.len()), Vec::with_capacity(body.action.len()));
+        Self { tick: 0, time_ns: 0, observation, action, angle_rad: 0.0, reward: 0.0, marks: [false; 3], timing: None }
+    }
+
+    /// Takes a record over; allocates nothing.
+    fn take(&mut self, record: &TickRecord<'_>) {
+        self.observation.clear();
+        self.observation.extend_from_slice(record.observation);
+        self.action.clear();
+        self.action.extend_from_slice(record.action);
+        (self.tick, self.time_ns, self.angle_rad, self.reward) = (record.tick, record.time_ns, record.angle_rad, record.reward);
+        (self.marks, self.timing) = ([record.held, record.fallback, record.terminated], record.timing);
+    }
+
+    fn record(&self) -> TickRecord<'_> {
+        let [held, fallback, terminated] = self.marks;
+        TickRecord {
+            tick: self.tick,
+            time_ns: self.time_ns,
+            observation: &self.observation,
+            action: &self.action,
+            angle_rad: self.angle_rad,
+            reward: self.reward,
+            held,
+            fallback,
+            terminated,
+            timing: self.timing,
+        }
+    }
+}
+
+enum Message {
+    Period(Period),
+    Snapshot(Snapshot),
+    Flush,
+}
+
+/// The first thing that went wrong with the sink.
+#[derive(Default)]
+struct Fault {
+    has_failed: AtomicBool,
+    error: Mutex<Option<Error>>,
+}
+
+impl Fault {
+    fn note(&self, result: Result<()>) {
+        if let Err(error) = result {
+            *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            self.has_failed.store(true, Ordering::Release);
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        if !self.has_failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let told = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Err(told.unwrap_or_else(|| Error::data("the recording had failed before")))
+    }
+}
+
+/// The loop's end: a sink that only hands over. What goes wrong with the other sink is told by a later call, at the latest by [`Sink::flush`].
+pub struct Handing<'a> {
+    send: SyncSender<Message>,
+    free: Receiver<Period>,
+    room: Receiver<()>,
+    flushed: Receiver<()>,
+    fault: &'a Fault,
+}
+
+impl Handing<'_> {
+    fn send(&self, message: Message) -> Result<()> {
+        self.send.send(message).map_err(|_| Error::data("the recording's thread is gone"))
+    }
+}
+
+impl Sink for Handing<'_> {
+    fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
+        self.fault.check()?;
+        let mut period = self.free.recv().map_err(|_| Error::data("the recording's thread is gone"))?;
+        period.take(record);
+        self.send(Message::Period(period))
+    }
+
+    fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
+        self.fault.check()?;
+        self.room.recv().map_err(|_| Error::data("the recording's thread is gone"))?;
+        self.send(Message::Snapshot(snapshot))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.send(Message::Flush)?;
+        self.flushed.recv().map_err(|_| Error::data("the recording's thread is gone"))?;
+        self.fault.check()
+    }
+}
+
+/// Does work with a sink that hands everything to another, which a thread of its own feeds in the same order.
+///
+/// # Errors
+/// A thread that cannot be started; what goes wrong with the sink is the work's to hear.
+pub fn beside<R>(sink: &mut (dyn Sink + Send), body: &BodySpec, work: impl FnOnce(&mut Handing<'_>) -> R) -> Result<R> {
+    let fault = Fault::default();
+    let (send, messages) = sync_channel(WAITING);
+    let (make_room, room) = sync_channel(SNAPSHOTS_WAITING);
+    let (give_back, free) = sync_channel(WAITING);
+    let (flush, flushed) = sync_channel(1);
+    for _ in 0..WAITING {
+        // There is room for all of them.
+        let _ = give_back.send(Period::empty(body));
+    }
+    for _ in 0..SNAPSHOTS_WAITING {
+        let _ = make_room.send(());
+    }
+    std::thread::scope(|scope| {
+        let write = || {
+            for message in messages {
+                // After the first fault the rest is only taken away. Where nobody waits any more, nobody needs to be told.
+                let has_failed = fault.has_failed.load(Ordering::Acquire);
+                match message {
+                    Message::Period(period) => {
+                        fault.note(if has_failed { Ok(()) } else { sink.tick(&period.record()) });
+                        let _ = give_back.send(period);
+                    }
+                    Message::Snapshot(snapshot) => {
+                        fault.note(if has_failed { Ok(()) } else { sink.snapshot(snapshot) });
+                        let _ = make_room.send(());
+                    }
+                    Message::Flush => {
+                        fault.note(if has_failed { Ok(()) } else { sink.flush() });
+                        let _ = flush.send(());
+                    }
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("tectum-recording".to_owned()).spawn_scoped(scope, write);
+        thread.map_err(|source| Error::io("a thread for the recording", source))?;
+        Ok(work(&mut Handing { send, free, room, flushed, fault: &fault }))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::body::body;
+
+    /// Takes its time, and fails at a tick.
+    #[derive(Default)]
+    struct Slow {
+        ticks: Vec<(u64, Vec<f32>)>,
+        snapshots: usize,
+        fails_at: Option<u64>,
+    }
+
+    impl Sink for Slow {
+        fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
+            std::thread::sleep(Duration::from_micros(200));
+            if self.fails_at == Some(record.tick) {
+                return Err(Error::data("the disk is full"));
+            }
+            self.ticks.push((record.tick, record.observation.to_vec()));
+            Ok(())
+        }
+
+        fn snapshot(&mut self, _: Snapshot) -> Result<()> {
+            self.snapshots = self.ticks.len();
+            Ok(())
+        }
+    }
+
+    /// Hands so many periods over, a snapshot in the middle, until something is told.
+    fn hand(sink: &mut Slow, ticks: u64) -> Result<()> {
+        let spec = body("pendulum", None).expect("known").spec().clone();
+        beside(sink, &spec, |handing| {
+            for tick in 0..ticks {
+                let observation = [tick as f32, -1.0];
+                let (time_ns, angle_rad, reward, action) = (tick, 0.0, 0.0, &[0.5][..]);
+                let marks = TickRecord { tick, time_ns, observation: &observation, action, angle_rad, reward, held: false, fallback: false, terminated: false, timing: None };
+                handing.tick(&marks)?;
+                // More of them than may wait.
+                if tick >= ticks / 2 && tick < ticks / 2 + 5 {
+                    handing.snapshot(Snapshot::default())?;
+                }
+            }
+            handing.flush()
+        })
+        .expect("a thread")
+    }
+
+    #[test]
+    fn everything_arrives_in_order_before_the_flush_returns() {
+        let mut sink = Slow::default();
+        hand(&mut sink, 300).expect("nothing fails");
+        assert!(sink.ticks.iter().enumerate().all(|(index, (tick, shown))| *tick == index as u64 && *shown == [index as f32, -1.0]));
+        assert_eq!((sink.ticks.len(), sink.snapshots), (300, 155));
+    }
+
+    #[test]
+    fn what_goes_wrong_is_told_at_the_latest_by_the_flush_and_nothing_is_written_after_it() {
+        // More than may wait, so that it is told before the end; and the very last.
+        for (ticks, fails_at) in [(WAITING as u64 + 100, 3), (50, 49)] {
+            let mut sink = Slow { fails_at: Some(fails_at), ..Slow::default() };
+            assert_eq!(hand(&mut sink, ticks).expect_err("it fails").to_string(), "the disk is full");
+            assert_eq!(sink.ticks.len() as u64, fails_at);
+        }
+    }
+}
