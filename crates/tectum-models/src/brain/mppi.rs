@@ -258,13 +258,14 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
     let u = plan.temp(DType::F32, (horizon + 1) * samples);
     let costs = plan.temp(DType::F32, samples);
     plan.normal(slots.key, eps)?;
-    let handover = match slots.handover_key {
-        Some(key) => {
+    let handover = match (model, slots.handover_key) {
+        (Model::Twin(_), _) => None,
+        (Model::Plant { .. }, Some(key)) => {
             let shares = plan.temp(DType::F32, samples);
             plan.uniform(key, shares)?;
-            shares
+            Some(shares)
         }
-        None => plan.constant("handover", &vec![1.0f32; samples]),
+        (Model::Plant { .. }, None) => Some(plan.constant("handover", &vec![1.0f32; samples])),
     };
     let mut mean = slots.mean;
     for iteration in 0..parameters.iterations {
@@ -273,26 +274,26 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
         let controls = [slots.observation, mean, eps.part(iteration * knots..(iteration + 1) * knots), sigma, u];
         let range = [layout.low.to_bits(), layout.high.to_bits()];
         plan.launch(&kernels::CONTROLS, &controls, &[&words[..], &range].concat(), tectum::kernel::groups_for(u.len()))?;
-        roll_out(&mut plan, model, parameters, slots, [handover, u, costs])?;
+        roll_out(&mut plan, model, parameters, slots, handover, [u, costs])?;
         mean = weigh(&mut plan, parameters, layout, costs, u, slots, iteration + 1 == parameters.iterations)?;
     }
     Ok((plan.finish()?, slots))
 }
 
 /// Controls to costs.
-fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, slots: Slots, [handover, u, costs]: [View; 3]) -> Result<()> {
+fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, slots: Slots, handover: Option<View>, [u, costs]: [View; 2]) -> Result<()> {
     let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
-    match (model, slots.learned) {
-        (Model::Twin(twin), Some([weights, table])) => {
+    match (model, slots.learned, handover) {
+        (Model::Twin(twin), Some([weights, table]), _) => {
             let (kernel, layers, numbers) = rollout_kernel(&twin.network)?;
             let scratch = plan.temp(DType::F32, numbers * parameters.samples);
             let words = [&parameters.rollout_words(&twin.layout)[..], &layers].concat();
             plan.launch(&kernel, &[slots.observation, u, table, weights, costs, scratch], &words, groups)
         }
-        (Model::Twin(_), None) => unreachable!("invariant: a twin's slots were made with the plan"),
-        (Model::Plant { body, layout }, _) => {
+        (Model::Plant { body, layout }, _, Some(handover)) => {
             plan.launch(plant_kernel(body)?, &[slots.observation, handover, u, costs], &parameters.plant_words(layout), groups)
         }
+        _ => unreachable!("invariant: a twin's slots, or a plant's hand-over, were made with the plan"),
     }
 }
 
