@@ -1,16 +1,16 @@
 //! `tectum bench`: how fast kernels are beside what was measured in the same run, and whether they became slower.
 
 mod check;
+mod model;
 mod show;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 use tectum::bench::{self, Options, PeerChoice, Suite};
-use tectum::{Device, Result};
+use tectum::{Device, Error, Result};
 
 use crate::table::{print, print_json};
 
@@ -31,8 +31,8 @@ enum Action {
 
 #[derive(Args)]
 struct RunArgs {
-    /// What to measure.
-    #[arg(required = true, value_parser = PossibleValuesParser::new(suites().iter().map(|suite| suite.name)))]
+    /// What to measure: suites, or a model's folder or GGUF file, which is run in each format of its weights beside f32.
+    #[arg(required = true, value_name = "SUITE|MODEL")]
     suite: Vec<String>,
     /// The device: auto (the CPU: there is no one plan to route here), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
@@ -82,8 +82,17 @@ pub fn bench(args: &BenchArgs) -> Result<()> {
 }
 
 fn run(args: &RunArgs) -> Result<()> {
+    if let [model] = args.suite.as_slice()
+        && Path::new(model).exists()
+    {
+        return model::bench(Path::new(model), &args.device, args.json);
+    }
     let device = Device::open(&args.device)?;
     let mut chosen = suites();
+    if let Some(unknown) = args.suite.iter().find(|name| chosen.iter().all(|suite| suite.name != **name)) {
+        let known: Vec<&str> = chosen.iter().map(|suite| suite.name).collect();
+        return Err(Error::invalid(format!("{unknown:?} is no suite and no file; suites: {}", known.join(", "))));
+    }
     chosen.retain(|suite| args.suite.iter().any(|name| name == suite.name));
     let options = Options {
         rounds: args.rounds as usize,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Error, Receipt, Result};
 use tectum_models::transformer::{Embedder, Embedding, open_device};
 
@@ -20,6 +21,10 @@ pub struct EmbedArgs {
     /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
+    /// In what the weights of products are kept: f32, f16, bf16 or int8 (products of integers); if nothing is said, on the CPU as the file has
+    /// them if that is f16 or bf16, else f32.
+    #[arg(long, value_name = "FORMAT")]
+    weights: Option<PanelFormat>,
     /// Prints one line of JSON, with whole vectors and the receipt.
     #[arg(long)]
     json: bool,
@@ -57,7 +62,7 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
     let texts = if args.text.is_empty() { lines()? } else { args.text.clone() };
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let (device, _) = open_device(&args.model, &args.device)?;
-    let mut embedder = Embedder::open(&args.model, &device)?;
+    let mut embedder = Embedder::open_with(&args.model, &device, args.weights)?;
     let embeddings = embedder.embed(&texts)?;
     let likeness = |a: &Embedding| embeddings.iter().map(|b| cosine(&a.vector, &b.vector)).collect();
     let similarity: Vec<Vec<f64>> = embeddings.iter().map(likeness).collect();

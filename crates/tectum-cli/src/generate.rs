@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
+use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
 use tectum_models::transformer::{Decoder, End, GenerateOptions, Generation, Sampling, Tokens, end_tokens, generate as run, open_device};
 
@@ -45,6 +46,10 @@ pub struct GenerateArgs {
     /// How keys and values are kept: f32, f16, q8, k8v4 (keys of 8 bits, values of 4) or q4.
     #[arg(long, default_value = "f32", value_name = "FORMAT")]
     cache: CacheFormats,
+    /// In what the weights of products are kept: f32, f16, bf16 or int8 (products of integers); if nothing is said, on the CPU as the file has
+    /// them if that is f16 or bf16, else f32.
+    #[arg(long, value_name = "FORMAT")]
+    weights: Option<PanelFormat>,
     /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
@@ -113,7 +118,7 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
         (Some(prompt), _, Some(tokens)) => tokens.encode(prompt)?,
         _ => return Err(Error::invalid(format!("{}: no tokenizer.json; a prompt is then given as --ids N,N,…", args.model.display()))),
     };
-    let mut decoder = Decoder::open_with(&args.model, &device, prompt.len().saturating_add(args.tokens).max(1), args.cache)?;
+    let mut decoder = Decoder::open_with(&args.model, &device, prompt.len().saturating_add(args.tokens).max(1), args.cache, args.weights)?;
     let known = decoder.sizes().tokens;
     if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
         return Err(Error::data(format!("{}: the tokenizer has {} tokens, the model {known}", args.model.display(), tokens.len())));

@@ -270,7 +270,7 @@ fn fewer_bits_change_scores_by_as_much_as_they_leave_out() {
     };
     for device in devices() {
         let scores = |formats: CacheFormats| {
-            let mut decoder = Decoder::open_with(&sample(), &device, 256, formats).expect("opens");
+            let mut decoder = Decoder::open_with(&sample(), &device, 256, formats, None).expect("opens");
             let whole = decoder.feed(&tokens[..150]).expect("runs").to_vec();
             (whole, decoder.feed(&tokens[150..]).expect("runs").to_vec())
         };
@@ -285,13 +285,41 @@ fn fewer_bits_change_scores_by_as_much_as_they_leave_out() {
     }
 }
 
+/// A fork goes on as its decoder does, and neither sees what the other is fed.
+#[test]
+fn a_fork_has_the_context_and_keeps_it_to_itself() {
+    let tokens = prompt(120, 512);
+    for device in devices() {
+        for formats in [CacheFormats::F32, CacheFormats::Q8] {
+            let fed = |parts: [&[u32]; 2]| {
+                let mut decoder = Decoder::open_with(&sample(), &device, 256, formats, None).expect("opens");
+                parts.map(|part| decoder.feed(part).expect("runs").to_vec()).to_vec()
+            };
+            let mut decoder = Decoder::open_with(&sample(), &device, 256, formats, None).expect("opens");
+            decoder.feed(&tokens[..70]).expect("runs");
+            let mut fork = decoder.fork().expect("forks");
+            assert_eq!((fork.len(), fork.capacity()), (70, 256));
+            let left = decoder.feed(&tokens[70..80]).expect("runs").to_vec();
+            let right = fork.feed(&tokens[90..100]).expect("runs").to_vec();
+            let name = format!("{formats} on {}", device.info().id);
+            assert_eq!(left, fed([&tokens[..70], &tokens[70..80]])[1], "{name}");
+            assert_eq!(right, fed([&tokens[..70], &tokens[90..100]])[1], "{name}, the fork");
+            // A fork of what has not run yet is one of nothing.
+            let mut empty = Decoder::open_with(&sample(), &device, 256, formats, None).expect("opens");
+            let mut fork = empty.fork().expect("forks");
+            assert!(fork.is_empty());
+            assert_eq!(fork.feed(&tokens[..70]).expect("runs").to_vec(), fed([&tokens[..70], &tokens[..1]])[0], "{name}, from nothing");
+        }
+    }
+}
+
 /// Forgetting goes back to whole windows of codes: what follows has the bits of a text whose part began there.
 #[test]
 fn a_context_of_codes_is_cut_back_to_what_it_was() {
     let tokens = prompt(160, 512);
     for device in devices() {
         for formats in CacheFormats::ALL {
-            let open = || Decoder::open_with(&sample(), &device, 256, formats).expect("opens");
+            let open = || Decoder::open_with(&sample(), &device, 256, formats, None).expect("opens");
             let begun = |len: usize| {
                 let mut decoder = open();
                 decoder.feed(&tokens[..64]).expect("runs");

@@ -35,7 +35,7 @@ fn main(
                 }
                 var value = real(0.0);
                 if first_row + a_m < params.m && first_k + a_k < params.k {
-                    value = a[A_PLACE];
+                    value = A_VALUE;
                 }
                 a_tile[a_k * 64u + a_m] = value;
                 var b_k = slot / 64u;
@@ -46,7 +46,7 @@ fn main(
                 }
                 value = 0.0;
                 if first_k + b_k < params.k && first_col + b_n < params.n {
-                    value = b[B_PLACE];
+                    value = B_VALUE;
                 }
                 b_tile[b_k * 64u + b_n] = value;
             }

@@ -10,12 +10,14 @@ mod program_rows;
 mod record;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 pub use self::check::{Basis, Comparison, Slowdown, compare};
 pub use self::harness::{Options, PeerChoice, run};
 pub use self::interval::{CONFIDENCE, Interval};
 pub use self::machine::Machine;
 pub use self::program_rows::predecessor_seconds;
+pub use self::threads::OnThreads;
 pub use self::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row};
 
 use serde::{Deserialize, Serialize};

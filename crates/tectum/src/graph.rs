@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernel::panel_format::PanelFormat;
 use crate::kernel::Activation;
 use crate::kernel::cache_format::{CacheFormat, CacheFormats};
 pub use build_network::Heads;
@@ -126,15 +127,16 @@ enum Operation {
     Input { name: String },
     /// An input of u32: rows of a table.
     Indices { name: String },
-    Parameter { name: String },
+    /// Of f32, or words of weights in panels of another format.
+    Parameter { name: String, format: PanelFormat },
     /// What lives on the device from run to run, in a format.
     State { name: String, format: CacheFormat },
     Constant { data: Arc<[f32]> },
     MatMul { a: Factor, b: Factor },
     /// A product with its tail, as one launch; only `fuse` makes it.
     Linear { a: Factor, b: Factor, tail: Tail },
-    /// The same with `b` in panels, `[⌈n / 16⌉, k, 16]`; only `pack_weights` makes it.
-    LinearPanels { a: Node, b: Node, tail: Tail },
+    /// The same with `b` in panels of a format, [⌈n / 16⌉, words / 16, 16]; only `pack_weights` makes it.
+    LinearPanels { a: Node, b: Node, format: PanelFormat, tail: Tail },
     /// `b` is of `a`'s shape, a row that repeats, or a scalar.
     Binary { op: BinaryOp, a: Node, b: Node },
     Scale { x: Node, factor: f32 },
@@ -216,7 +218,7 @@ impl Operation {
         match self {
             Operation::MatMul { a, b } => vec![&mut a.node, &mut b.node],
             Operation::Linear { a, b, tail } => [Some(&mut a.node), Some(&mut b.node)].into_iter().chain(tail.operands_mut()).flatten().collect(),
-            Operation::LinearPanels { a, b, tail } => [Some(a), Some(b)].into_iter().chain(tail.operands_mut()).flatten().collect(),
+            Operation::LinearPanels { a, b, tail, .. } => [Some(a), Some(b)].into_iter().chain(tail.operands_mut()).flatten().collect(),
             Operation::Binary { a, b, .. } => vec![a, b],
             Operation::ActivationGrad { y, dy, .. } => vec![y, dy],
             Operation::Scale { x, .. } | Operation::Activate { x, .. } | Operation::Reduce { x, .. } | Operation::Broadcast { x } => vec![x],
@@ -239,7 +241,11 @@ impl Operation {
     }
 
     fn dtype(&self) -> DType {
-        if matches!(self, Operation::Indices { .. }) { DType::U32 } else { DType::F32 }
+        match self {
+            Operation::Indices { .. } => DType::U32,
+            Operation::Parameter { format, .. } => format.dtype(),
+            _ => DType::F32,
+        }
     }
 }
 
@@ -266,7 +272,7 @@ impl Graph {
     /// The parameters in the order they were added: name, node and shape.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, Node, Shape)> {
         self.nodes.iter().filter_map(|(&node, definition)| match &definition.operation {
-            Operation::Parameter { name } => Some((name.as_str(), node, definition.shape)),
+            Operation::Parameter { name, .. } => Some((name.as_str(), node, definition.shape)),
             _ => None,
         })
     }

@@ -26,6 +26,9 @@ pub mod normalize;
 pub mod optimizer;
 pub mod order;
 pub mod pack;
+pub mod panel_format;
+mod panel_halves;
+pub mod quantize_rows;
 pub mod random;
 pub mod reduce;
 pub mod reference;
@@ -36,6 +39,7 @@ pub mod softmax;
 pub mod stencil;
 pub mod strided;
 mod strip;
+mod strip_i8;
 pub mod top_k;
 mod translate;
 pub mod transfer;
@@ -422,6 +426,7 @@ pub fn all() -> Vec<Arc<Kernel>> {
     for family in [attention::kernels, attention_decode::kernels, cache::kernels, gemm_panels::kernels, rotary::kernels, strided::kernels] {
         kernels.extend(family());
     }
+    kernels.extend(quantize_rows::kernels());
     for family in [cast::kernels, transpose::kernels, gather::kernels, gemm_batched::kernels, gemm_i8::kernels, stencil::kernels] {
         kernels.extend(family());
     }

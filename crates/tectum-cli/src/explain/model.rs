@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
+use tectum::kernel::panel_format::PanelFormat;
 use tectum::route::{self, Calibration, Choice};
 use tectum::Result;
 use tectum_models::transformer::{RunExplanation, explain_run, is_decoder, open_device};
@@ -17,12 +18,16 @@ pub struct ModelArgs {
     /// Of a model: tokens of the run, 128 if not given, or as many as it takes at once.
     #[arg(long)]
     tokens: Option<usize>,
+    /// Of a model: in what the weights of products are kept, f32, f16, bf16 or int8; as the file has them if nothing is said.
+    #[arg(long, value_name = "FORMAT")]
+    weights: Option<PanelFormat>,
 }
 
 impl ModelArgs {
     /// The option, if it was given.
     pub fn given(&self) -> Option<&'static str> {
-        self.tokens.is_some().then_some("--tokens")
+        let given = [("--tokens", self.tokens.is_some()), ("--weights", self.weights.is_some())];
+        given.into_iter().find_map(|(option, is_given)| is_given.then_some(option))
     }
 }
 
@@ -42,7 +47,7 @@ struct Explanation<'a> {
 /// Prints the explanation.
 pub fn explain_model(path: &Path, device: Option<&str>, args: &ModelArgs, json: bool) -> Result<()> {
     let (device, choice) = open_device(path, device.unwrap_or("auto"))?;
-    let run = explain_run(path, &device, args.tokens)?;
+    let run = explain_run(path, &device, args.tokens, args.weights)?;
     let kind = if is_decoder(path)? { "decoder" } else { "encoder" };
     let found = route::calibrate_all(route::default_path().as_deref(), false);
     let known: Vec<Calibration> = found.into_iter().filter_map(|(_, calibration)| calibration.ok()).collect();

@@ -1,66 +1,162 @@
-//! The suite of `tectum bench encoder`: all-MiniLM-L6-v2 where `bench/peers/minilm.py` has put it.
+//! The suite of `tectum bench infer`: all-MiniLM-L6-v2 where `bench/peers/minilm.py` has put it, and a random Llama where
+//! `bench/peers/llama_model.py` has.
 
 use std::path::{Path, PathBuf};
 
-use tectum::bench::{Case, Roofline, Suite, Workload};
-use tectum::{Device, Result, RunStats};
+use tectum::bench::{Case, OnThreads, Roofline, Suite, Workload};
+use tectum::kernel::panel_format::PanelFormat;
+use tectum::{CacheFormats, Device, DeviceKind, Result, RunStats};
 
-use super::Embedder;
+use super::{Decoder, Embedder};
 
-/// Texts and tokens of the rows.
-const SHAPES: [[usize; 2]; 5] = [[1, 8], [1, 32], [1, 128], [8, 128], [1, 256]];
+/// Texts and tokens of the encoder's rows.
+const SHAPES: [[usize; 2]; 3] = [[1, 8], [1, 128], [8, 128]];
+/// Tokens that the Llama takes at once.
+const PREFILL: usize = 256;
+/// Tokens that are kept when the Llama takes one.
+const KEPT: usize = 1024;
+/// Layers of the Llama, columns of its keys and of its values, and weights of its products for each token.
+const LLAMA: [f64; 3] = [16.0, 256.0, 16.0 * (2.0 * 1024.0 * 1024.0 + 2.0 * 256.0 * 1024.0 + 3.0 * 2816.0 * 1024.0) + 32000.0 * 1024.0];
 
-/// The suite; it has no rows where the model is absent.
+/// The suite; it has no rows of a model that is absent.
 pub fn suite() -> Suite {
-    Suite { name: "encoder", about: "all-MiniLM-L6-v2 over texts × tokens (python3 bench/peers/minilm.py fetches it)", cases }
+    Suite { name: "infer", about: "an encoder over texts × tokens and a decoder (bench/peers/minilm.py and llama_model.py fetch and make them)", cases }
 }
 
-/// The model's folder, here or in the nearest folder above that has it.
+/// The encoder's folder, here or in the nearest folder above that has it.
 pub fn minilm() -> Option<PathBuf> {
-    let here = std::env::current_dir().ok()?;
-    let folder = |place: &Path| place.join("bench/models/minilm");
-    here.ancestors().map(folder).find(|folder| folder.join("model.safetensors").exists())
+    found("minilm/model.safetensors")?.parent().map(Path::to_owned)
 }
 
-fn cases(_: &Device) -> Vec<Case> {
-    let Some(folder) = minilm() else { return Vec::new() };
-    let case = |[batch, time]: [usize; 2]| {
-        let folder = folder.clone();
-        Case {
-            key: format!("encoder.minilm.{batch}x{time}"),
-            roofline: Roofline::Gemm,
-            amount: flops(batch as f64, time as f64),
-            prepare: Box::new(move |device| prepare(&folder, device, batch, time)),
+/// A file of `bench/models`, here or in the nearest folder above that has it.
+fn found(file: &str) -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    here.ancestors().map(|place| place.join("bench/models").join(file)).find(|path| path.exists())
+}
+
+/// Numbers of threads that rows are for: one and two on a CPU, as many as it has; none is said of other devices.
+fn threads(device: &Device) -> Vec<Option<usize>> {
+    let info = device.info();
+    if info.kind != DeviceKind::Cpu {
+        return vec![None];
+    }
+    [1, 2].into_iter().filter(|count| *count <= info.compute_units.unwrap_or(1) as usize).map(Some).collect()
+}
+
+fn cases(device: &Device) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for threads in threads(device) {
+        if let Some(folder) = minilm() {
+            let each = |weights: Option<PanelFormat>| SHAPES.map(|shape| encoder(&folder, shape, weights, threads));
+            cases.extend([None, Some(PanelFormat::Int8)].into_iter().flat_map(each));
         }
-    };
-    SHAPES.into_iter().map(case).collect()
+        let files = [("f16", "llama-1024/f16.gguf", None), ("int8", "llama-1024/q8_0.gguf", Some(PanelFormat::Int8))];
+        for (name, file, weights) in files {
+            let Some(file) = found(file) else { continue };
+            cases.push(prefill(&file, name, weights, threads));
+            cases.extend([CacheFormats::F16, CacheFormats::Q8].map(|cache| decode(&file, (name, weights), cache, threads)));
+        }
+    }
+    cases
+}
+
+fn tail(threads: Option<usize>) -> String {
+    threads.map_or_else(String::new, |threads| format!(".t{threads}"))
+}
+
+/// Texts that lie ready as tokens.
+fn encoder(folder: &Path, [batch, time]: [usize; 2], weights: Option<PanelFormat>, threads: Option<usize>) -> Case {
+    let (folder, name) = (folder.to_owned(), weights.map_or_else(String::new, |weights| format!(".{weights}")));
+    Case {
+        key: format!("infer.minilm.{batch}x{time}{name}{}", tail(threads)),
+        roofline: Roofline::Gemm,
+        amount: encoder_flops(batch as f64, time as f64),
+        prepare: Box::new(move |device| {
+            let mut embedder = Embedder::open_with(&folder, device, weights)?;
+            on(threads, move || {
+                let texts = (0..batch).map(|text| (0..time).map(|place| 1000 + token(text * time + place)).collect()).collect();
+                embedder.embed_tokens(texts)?;
+                let code = embedder.code();
+                Ok(Run { model: embedder, again: Embedder::run_again, code })
+            })
+        }),
+    }
 }
 
 /// Six layers of four products [T, 384]·[384, 384] and two with 1,536, and attention's two products.
-fn flops(batch: f64, time: f64) -> f64 {
+fn encoder_flops(batch: f64, time: f64) -> f64 {
     batch * 6.0 * (2.0 * time * (4.0 * 384.0 * 384.0 + 2.0 * 384.0 * 1536.0) + 4.0 * time * time * 384.0)
 }
 
-fn prepare(folder: &Path, device: &Device, batch: usize, time: usize) -> Result<Box<dyn Workload>> {
-    let mut embedder = Embedder::open(folder, device)?;
-    let token = |index: usize| 1000 + (index as u32 * 7919) % 20000;
-    let texts = (0..batch).map(|text| (0..time).map(|place| token(text * time + place)).collect()).collect();
-    embedder.embed_tokens(texts)?;
-    let code = embedder.code();
-    Ok(Box::new(Run { embedder, code }))
+/// The first tokens of a text, of which the last gets scores.
+fn prefill(file: &Path, name: &str, weights: Option<PanelFormat>, threads: Option<usize>) -> Case {
+    let (file, [layers, columns, products]) = (file.to_owned(), LLAMA);
+    // The table of scores is read for one token. A query sees half of the tokens.
+    let (tokens, scores) = (PREFILL as f64, 32000.0 * 1024.0);
+    Case {
+        key: format!("infer.prefill.{PREFILL}.{name}{}", tail(threads)),
+        roofline: Roofline::Gemm,
+        amount: 2.0 * tokens * (products - scores) + 2.0 * scores + 2.0 * tokens * tokens * layers * 4.0 * columns,
+        prepare: Box::new(move |device| {
+            let mut decoder = Decoder::open_with(&file, device, PREFILL, CacheFormats::F16, weights)?;
+            on(threads, move || {
+                decoder.feed(&(0..PREFILL).map(|at| 100 + token(at)).collect::<Vec<_>>())?;
+                Ok(run_of(decoder))
+            })
+        }),
+    }
 }
 
-struct Run {
-    embedder: Embedder,
+/// One token after others.
+fn decode(file: &Path, (name, weights): (&str, Option<PanelFormat>), cache: CacheFormats, threads: Option<usize>) -> Case {
+    let (file, [layers, columns, products]) = (file.to_owned(), LLAMA);
+    let weight = if weights.is_some() { 1.0 } else { 2.0 };
+    Case {
+        key: format!("infer.decode.{KEPT}.{name}.cache_{}{}", cache.name(), tail(threads)),
+        roofline: Roofline::Copy,
+        amount: weight * products + 2.0 * layers * KEPT as f64 * columns * cache.bytes_per_value(columns as usize),
+        prepare: Box::new(move |device| {
+            let mut decoder = Decoder::open_with(&file, device, KEPT + 1, cache, weights)?;
+            decoder.feed(&(0..KEPT).map(|at| 100 + token(at)).collect::<Vec<_>>())?;
+            on(threads, move || {
+                decoder.feed(&[100 + token(KEPT)])?;
+                Ok(run_of(decoder))
+            })
+        }),
+    }
+}
+
+/// The same tokens here and in the peers.
+fn token(index: usize) -> u32 {
+    (index * 7919 % 20000) as u32
+}
+
+fn run_of(decoder: Decoder) -> Run<Decoder> {
+    let code = decoder.code();
+    Run { model: decoder, again: Decoder::run_again, code }
+}
+
+/// A model whose last run is done again.
+struct Run<M> {
+    model: M,
+    again: fn(&mut M) -> Result<RunStats>,
     code: Vec<(String, u64)>,
 }
 
-impl Workload for Run {
+impl<M> Workload for Run<M> {
     fn run(&mut self) -> Result<RunStats> {
-        self.embedder.run_again()
+        (self.again)(&mut self.model)
     }
 
     fn code(&self) -> &[(String, u64)] {
         &self.code
     }
+}
+
+/// Work on so many threads, or as it comes.
+fn on<M: Send + 'static>(threads: Option<usize>, make: impl FnOnce() -> Result<Run<M>> + Send) -> Result<Box<dyn Workload>> {
+    Ok(match threads {
+        Some(threads) => Box::new(OnThreads::new(threads, make)?),
+        None => Box::new(make()?),
+    })
 }

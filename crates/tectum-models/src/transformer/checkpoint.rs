@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Error, Graph, Result};
 
 use super::Weights;
@@ -58,6 +59,14 @@ impl Checkpoint {
         match &self.tensors {
             Tensors::Folder(_, lacking) => parameter.strip_prefix(lacking).unwrap_or(parameter).to_owned(),
             Tensors::File(model) => model.tensor(parameter),
+        }
+    }
+
+    /// The format that keeps a parameter's values as they are, or f32.
+    pub fn format(&self, parameter: &str) -> PanelFormat {
+        match &self.tensors {
+            Tensors::Folder(weights, _) => weights.format(&self.tensor(parameter)),
+            Tensors::File(model) => model.format(parameter),
         }
     }
 

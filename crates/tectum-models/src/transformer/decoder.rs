@@ -8,8 +8,9 @@ use super::checkpoint::Checkpoint;
 use super::decoder_graph::DecoderSizes;
 use super::embedder::bucket;
 use super::explanation::{RunExplanation, explained_tokens};
-use super::resident::Resident;
+use super::resident::{Resident, kept_in};
 use tectum::kernel::cache_format::coded;
+use tectum::kernel::panel_format::PanelFormat;
 
 /// The most tokens of a run; longer texts are taken in parts, so that few plans serve every length.
 pub const MAX_PART: usize = 256;
@@ -58,24 +59,30 @@ impl Decoder {
     /// `Io`; `Data` for a configuration that cannot be read or a tensor that is missing, or of another shape or type; `Unsupported`
     /// for another family or a setting that is not done, by its key; `Invalid` for sizes that no model has or no capacity.
     pub fn open(path: &Path, device: &Device, capacity: usize) -> Result<Decoder> {
-        Decoder::open_with(path, device, capacity, CacheFormats::F32)
+        Decoder::open_with(path, device, capacity, CacheFormats::F32, None)
     }
 
-    /// Opens a model as [`Decoder::open`], keys and values being kept in these formats.
+    /// Opens a model as [`Decoder::open`], keys and values being kept in these formats, and the weights of products in that one; if none is
+    /// said, on the CPU as the file has them if that is f16 or bf16, else in f32.
     ///
     /// # Errors
     /// As [`Decoder::open`].
-    pub fn open_with(path: &Path, device: &Device, capacity: usize, formats: CacheFormats) -> Result<Decoder> {
-        Decoder::assemble(path, device, capacity, formats, |model, graph| Resident::open(graph, device, |name, shape, to| model.read(name, shape, to)))
+    pub fn open_with(path: &Path, device: &Device, capacity: usize, formats: CacheFormats, weights: Option<PanelFormat>) -> Result<Decoder> {
+        Decoder::assemble(path, device, capacity, formats, |model, graph| {
+            let format = kept_in(weights, device, |name| model.format(name));
+            Resident::open(graph, device, format, |name, shape, to| model.read(name, shape, to))
+        })
     }
 
     /// What a run on a device over so many tokens, of which the last gets scores, is made of; 128 if it is not said, or as many as the
-    /// context takes. No weight is read.
+    /// context takes. `weights` as [`Decoder::open_with`] has it. No weight is read.
     ///
     /// # Errors
     /// As [`Decoder::open`]; `Invalid` for no tokens, or more than a run or the context takes.
-    pub fn explain(path: &Path, device: &Device, tokens: Option<usize>) -> Result<RunExplanation> {
-        let decoder = Decoder::assemble(path, device, usize::MAX, CacheFormats::F32, |_, graph| Ok(Resident::lay_out(graph, device).0))?;
+    pub fn explain(path: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
+        let decoder = Decoder::assemble(path, device, usize::MAX, CacheFormats::F32, |model, graph| {
+            Ok(Resident::lay_out(graph, device, kept_in(weights, device, |name| model.format(name))).0)
+        })?;
         let tokens = explained_tokens(tokens, "a run takes", MAX_PART.min(decoder.capacity))?;
         let (plan, _, _, nodes) = decoder.record(bucket_of(tokens), 1)?;
         Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.resident.bytes(), decoder.cache_bytes()))
@@ -170,6 +177,38 @@ impl Decoder {
             let whole = if self.formats.each().iter().any(|format| format.is_coded()) { coded(self.kept) } else { 0 };
             self.kept = if len >= whole { len } else { coded(len) };
         }
+    }
+
+    /// A decoder that goes on from the same context on its own: it shares the weights and has a copy of what is kept.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn fork(&mut self) -> Result<Decoder> {
+        // With the first plan come weights and cache.
+        self.plan(1, 1)?;
+        let device = self.resident.device().clone();
+        let copy = |cache: &Buffer<f32>| {
+            let copy = device.buffer(cache.len())?;
+            cache.copy_to(&copy).map(|_| copy)
+        };
+        Ok(Decoder {
+            sizes: self.sizes.clone(),
+            graph: self.graph.clone(),
+            resident: self.resident.share(),
+            cache: self.cache.as_ref().map(copy).transpose()?,
+            formats: self.formats,
+            capacity: self.capacity,
+            fed: self.fed.clone(),
+            kept: self.kept,
+            tensors: self.tensors.clone(),
+            plans: Vec::new(),
+            session: Session::new(&device),
+        })
+    }
+
+    /// Bytes of the weights on the device.
+    pub fn weight_bytes(&self) -> usize {
+        self.resident.bytes()
     }
 
     /// What ran so far.

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use tectum::kernel::panel_format::PanelFormat;
 use tectum::{DType, Device, Error, Executable, Graph, PlanBuilder, RecordedNode, Result, RunStats, Session, Shape, View};
 
 use super::config::{Head, Pooling};
 use super::explanation::{RunExplanation, explained_tokens};
-use super::resident::Resident;
+use super::resident::{Resident, kept_in};
 use super::{Bert, Config, Tokens, Weights};
 
 /// The most texts of a run; fewer run in powers of two, so that few plans serve every number of them.
@@ -54,19 +55,31 @@ impl Embedder {
     /// # Errors
     /// As [`Config::read`], [`Tokens::read`] and [`Weights::read`]; `Data` if the tokenizer has more tokens than the model.
     pub fn open(folder: &Path, device: &Device) -> Result<Embedder> {
+        Embedder::open_with(folder, device, None)
+    }
+
+    /// Opens a model as [`Embedder::open`], the weights of products being kept in a format; if none is said, on the CPU as the file has them
+    /// if that is f16 or bf16, else in f32.
+    ///
+    /// # Errors
+    /// As [`Embedder::open`].
+    pub fn open_with(folder: &Path, device: &Device, weights: Option<PanelFormat>) -> Result<Embedder> {
         Embedder::assemble(folder, device, |graph| {
-            let weights = Weights::open(folder)?;
-            Resident::open(graph, device, |name, shape, to| weights.read(name, shape, to))
+            let file = Weights::open(folder)?;
+            Resident::open(graph, device, kept_in(weights, device, |name| file.format(name)), |name, shape, to| file.read(name, shape, to))
         })
     }
 
     /// What a run on a device over one text of so many tokens, padded to the next [`bucket`], is made of; 128 if it is not said, or
-    /// as many as a text may have. No weight is read.
+    /// as many as a text may have. `weights` as [`Embedder::open_with`] has it. No weight is read.
     ///
     /// # Errors
     /// As [`Embedder::open`]; `Invalid` for no tokens, or more than a text may have.
-    pub fn explain(folder: &Path, device: &Device, tokens: Option<usize>) -> Result<RunExplanation> {
-        let embedder = Embedder::assemble(folder, device, |graph| Ok(Resident::lay_out(graph, device).0))?;
+    pub fn explain(folder: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
+        let embedder = Embedder::assemble(folder, device, |graph| {
+            let file = Weights::open(folder)?;
+            Ok(Resident::lay_out(graph, device, kept_in(weights, device, |name| file.format(name))).0)
+        })?;
         let most = embedder.max_tokens;
         let tokens = explained_tokens(tokens, "a text has", most)?;
         let (plan, _, _, nodes) = embedder.record(1, bucket(tokens).min(most))?;
@@ -110,6 +123,11 @@ impl Embedder {
     /// The graph over letters B and T.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// Bytes of the weights on the device.
+    pub fn weight_bytes(&self) -> usize {
+        self.resident.bytes()
     }
 
     /// What ran so far.

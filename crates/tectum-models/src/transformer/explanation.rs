@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::route::{self, Choice};
+use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Device, Error, Made, Plan, PlanWork, RecordedNode, Result};
 
 use super::{Decoder, Embedder, is_decoder};
@@ -21,8 +22,8 @@ pub(super) fn explained_tokens(tokens: Option<usize>, taker: &str, most: usize) 
 ///
 /// # Errors
 /// As [`Decoder::explain`] and [`Embedder::explain`].
-pub fn explain_run(path: &Path, device: &Device, tokens: Option<usize>) -> Result<RunExplanation> {
-    if is_decoder(path)? { Decoder::explain(path, device, tokens) } else { Embedder::explain(path, device, tokens) }
+pub fn explain_run(path: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
+    if is_decoder(path)? { Decoder::explain(path, device, tokens, weights) } else { Embedder::explain(path, device, tokens, weights) }
 }
 
 /// Opens the device of an id for a model. `auto` is the one that is predicted to take least time: of a decoder for one token after
@@ -36,7 +37,7 @@ pub fn open_device(path: &Path, id: &str) -> Result<(Device, Option<Choice>)> {
     }
     let cpu = Device::open("cpu")?;
     // What is wrong with the model is told when it is opened.
-    let Ok(run) = is_decoder(path).and_then(|is_decoder| explain_run(path, &cpu, is_decoder.then_some(1))) else { return Ok((cpu, None)) };
+    let Ok(run) = is_decoder(path).and_then(|is_decoder| explain_run(path, &cpu, is_decoder.then_some(1), None)) else { return Ok((cpu, None)) };
     route::open(&run.work).map(|(device, choice)| (device, Some(choice)))
 }
 

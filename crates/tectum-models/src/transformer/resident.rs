@@ -1,5 +1,6 @@
 //! Weights on a device, and plans over them.
 
+use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Buffer, DType, Device, DeviceKind, Executable, Graph, Node, PackedParameter, ParameterLayout, PlanBuilder, Result, View};
 
 /// A model's graph as it runs, with the weights that all its plans share.
@@ -14,22 +15,35 @@ pub(super) struct Resident {
     flat: Vec<f32>,
 }
 
+/// In what the weights of products are kept: as is said, else as the file has them where that is the CPU; libraries of GPUs want f32.
+pub(super) fn kept_in<'a>(said: Option<PanelFormat>, device: &Device, file: impl Fn(&str) -> PanelFormat + 'a) -> impl Fn(&str) -> PanelFormat + 'a {
+    let is_cpu = device.info().kind == DeviceKind::Cpu;
+    move |name| said.unwrap_or_else(|| if is_cpu { file(name) } else { PanelFormat::F32 })
+}
+
 impl Resident {
     /// A graph as it runs on a device, without its weights: enough to plan a run. With it those parameters that lie in panels.
-    pub fn lay_out(graph: &Graph, device: &Device) -> (Resident, Vec<PackedParameter>) {
-        // On the CPU weights lie as products read them; libraries of GPUs want them as they are.
+    pub fn lay_out(graph: &Graph, device: &Device, format: impl Fn(&str) -> PanelFormat) -> (Resident, Vec<PackedParameter>) {
         let optimized = graph.optimize();
-        let (ready, packed) = if device.info().kind == DeviceKind::Cpu { optimized.pack_weights() } else { (optimized, Vec::new()) };
+        // On the CPU weights lie as products read them; libraries of GPUs want floats as they are.
+        let is_cpu = device.info().kind == DeviceKind::Cpu;
+        let is_packed = is_cpu || graph.parameters().any(|(name, ..)| format(name) != PanelFormat::F32);
+        let (ready, packed) = if is_packed { optimized.pack_weights(format) } else { (optimized, Vec::new()) };
         let layout = ready.parameter_layout();
         (Resident { ready, layout, device: device.clone(), weights: None, flat: Vec::new() }, packed)
     }
 
-    /// Reads all parameters of a graph: `read` writes one of a name and a shape.
+    /// Reads all parameters of a graph: `format` says in what the weights of products are kept, `read` writes one of a name and a shape.
     ///
     /// # Errors
     /// What `read` gives.
-    pub fn open(graph: &Graph, device: &Device, read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>) -> Result<Resident> {
-        let (mut resident, packed) = Resident::lay_out(graph, device);
+    pub fn open(
+        graph: &Graph,
+        device: &Device,
+        format: impl Fn(&str) -> PanelFormat,
+        read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>,
+    ) -> Result<Resident> {
+        let (mut resident, packed) = Resident::lay_out(graph, device, format);
         let layout = &resident.layout;
         let mut flat = vec![0.0f32; layout.len()];
         let mut whole = Vec::new();
@@ -48,9 +62,20 @@ impl Resident {
         Ok(resident)
     }
 
+    /// The same model with the weights that are on the device; none are there before the first plan.
+    pub fn share(&self) -> Resident {
+        let (ready, layout, device) = (self.ready.clone(), self.layout.clone(), self.device.clone());
+        Resident { ready, layout, device, weights: self.weights.clone(), flat: Vec::new() }
+    }
+
     /// Binds letters of the graph.
     pub fn bind(&self, letters: &[(char, usize)]) -> Result<Graph> {
         self.ready.bind(letters)
+    }
+
+    /// Where it runs.
+    pub fn device(&self) -> &Device {
+        &self.device
     }
 
     /// Bytes of the weights on the device.

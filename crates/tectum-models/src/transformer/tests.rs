@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Device, Tensor};
 
 use super::embedder::bucket;
@@ -51,6 +52,26 @@ fn minilm_gives_the_golden_vectors_on_every_device() {
         let found = cosine(&made[0].vector, &made[1].vector);
         assert!((found - COSINE).abs() < 1e-6, "{device:?}: {found}, not {COSINE}");
         assert_eq!((embedder.parameters(), embedder.max_tokens(), embedder.pooling()), (22_565_376, 256, (Pooling::Mean, true)));
+    }
+}
+
+/// Weights in fewer bits: how like the vectors stay to those of f32. The integers' bound is the goal that no other runtime of that speed meets.
+#[test]
+fn minilm_stays_near_in_fewer_bits() {
+    let Some(folder) = minilm() else {
+        eprintln!("skipped: bench/models/minilm is absent (python3 bench/peers/minilm.py): weights in fewer bits");
+        return;
+    };
+    let device = Device::open("cpu").expect("cpu");
+    let long = "The lab was empty and cold, the grease in the bearings thick, and every model of the rig wrong about its friction. ".repeat(4);
+    let texts = [TEXTS[0], TEXTS[1], "What does the pendulum weigh?", long.as_str()];
+    let mut vectors = PanelFormat::ALL.map(|format| Embedder::open_with(&folder, &device, Some(format)).expect("opens").embed(&texts).expect("runs"));
+    let exact = std::mem::take(&mut vectors[0]);
+    for (format, least) in [(PanelFormat::F16, 0.999_999), (PanelFormat::Bf16, 0.9999), (PanelFormat::Int8, 0.999)] {
+        for (exact, made) in exact.iter().zip(&vectors[format as usize]) {
+            let found = cosine(&exact.vector, &made.vector);
+            assert!(found >= least, "{format}: {found} for {} tokens", exact.tokens.len());
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use safetensors::tensor::{Dtype, SafeTensors};
 use tectum::kernel::pack::{bf16_bits, f16_bits};
+use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Error, Result};
 
 /// The file of a model in one piece, and the list of files of one in several.
@@ -121,6 +122,15 @@ impl Weights {
     /// The tensors by name.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &TensorEntry)> {
         self.entries.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    /// The format that keeps a tensor's values as they are; f32 if there is no such tensor.
+    pub fn format(&self, name: &str) -> PanelFormat {
+        match self.entries.get(name).map(|entry| entry.kind) {
+            Some(Dtype::F16) => PanelFormat::F16,
+            Some(Dtype::BF16) => PanelFormat::Bf16,
+            _ => PanelFormat::F32,
+        }
     }
 
     /// Reads a tensor of f32, f16 or bf16 as f32.

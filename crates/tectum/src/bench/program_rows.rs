@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Case, Roofline, Work, Workload, fill_all, plan_of};
+use super::{Case, OnThreads, Roofline, Work, Workload, fill_all, plan_of};
 use crate::device::{Api, Device};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::launch::RunStats;
-use crate::plan::{Executable, PlanBuilder, View};
+use crate::plan::{PlanBuilder, View};
 use crate::program::{BufferIndex, Checked, LaunchConfig, Program, ProgramCache, ProgramRun, ProgramView};
 
 /// √(|(a·b + a) − b| · a), as the core's row of this name.
@@ -96,35 +96,15 @@ fn on_one_thread(work: Work) -> Case {
         key: format!("programs.{}.{}.one_thread", work.name, work.shape),
         roofline: work.roofline,
         amount: work.amount,
-        prepare: Box::new(move |device| Ok(Box::new(OneThread::new(device, &work)?))),
-    }
-}
-
-/// Work that sees a pool of one thread, when it is compiled and when it runs.
-struct OneThread {
-    pool: rayon::ThreadPool,
-    run: Executable,
-}
-
-impl OneThread {
-    fn new(device: &Device, work: &Work) -> Result<Self> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-        let pool = pool.map_err(|source| Error::unsupported("bench: a pool of one thread cannot be made").with_source(source))?;
-        let (plan, views) = plan_of(work)?;
-        let mut run = pool.install(|| plan.compile(device))?;
-        fill_all(&mut run, &views, work.below)?;
-        Ok(Self { pool, run })
-    }
-}
-
-impl Workload for OneThread {
-    fn run(&mut self) -> Result<RunStats> {
-        let run = &mut self.run;
-        self.pool.install(|| run.run())
-    }
-
-    fn code(&self) -> &[(String, u64)] {
-        self.run.code()
+        prepare: Box::new(move |device| {
+            let (plan, views) = plan_of(&work)?;
+            let make = || {
+                let mut run = plan.compile(device)?;
+                fill_all(&mut run, &views, work.below)?;
+                Ok(run)
+            };
+            Ok(Box::new(OnThreads::new(1, make)?))
+        }),
     }
 }
 

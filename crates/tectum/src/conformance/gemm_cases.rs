@@ -2,14 +2,19 @@
 
 use super::{Case, Data, Expected, Output, Seed, Suite};
 use crate::kernel::Activation;
-use crate::kernel::gemm_panels::{pack_panels, panels_len};
+use crate::kernel::panel_format::PanelFormat;
+use crate::kernel::quantize_rows::{BLOCK, rotate};
 use crate::plan::{GemmTail, Matrix};
 
 /// Half a unit in the last place: the relative error of one rounding.
 const ROUNDING: f64 = 1.0 / 16_777_216.0;
 
 pub(super) fn suites() -> Vec<Suite> {
-    vec![Suite::new("gemm", gemm_cases), Suite::new("matvec", matvec_cases), Suite::new("gemm_panels", panel_cases)]
+    let mut suites = vec![Suite::new("gemm", gemm_cases), Suite::new("matvec", matvec_cases), Suite::new("quantize_rows", quantize_cases)];
+    for format in PanelFormat::ALL {
+        suites.push(Suite::new(format!("gemm_panels_{format}"), move |seed: &mut Seed| panel_cases(seed, format)));
+    }
+    suites
 }
 
 #[derive(Clone, Copy)]
@@ -79,31 +84,99 @@ fn gemm(seed: &mut Seed, (m, n, k): (usize, usize, usize), variant: Variant) -> 
 }
 
 /// Few rows and many, one panel and many, panels that are not whole, and k beyond a slice.
-fn panel_cases(seed: &mut Seed) -> Vec<Case> {
+fn panel_cases(seed: &mut Seed, format: PanelFormat) -> Vec<Case> {
     // The small ones come first, with every epilogue: they are what an interpreter has time for.
     let mut shapes = vec![
         (0, 5, 3), (1, 1, 1), (3, 5, 7), (5, 17, 9), (2, 33, 4), (64, 64, 64), (65, 63, 17), (1, 300, 64), (300, 1, 5), (13, 500, 1000), (257, 130, 33),
         (8, 1152, 384), (130, 384, 800), (600, 40, 390), (7, 16, 3000),
     ];
     shapes.extend((0..16).map(|_| (seed.size(1, 150), seed.size(1, 150), seed.size(1, 150))));
-    shapes.into_iter().enumerate().map(|(index, shape)| panels(seed, shape, Variant::of(index))).collect()
+    shapes.into_iter().enumerate().map(|(index, shape)| panels(seed, shape, format, Variant::of(index))).collect()
 }
 
-fn panels(seed: &mut Seed, (m, n, k): (usize, usize, usize), variant: Variant) -> Case {
-    let [a, b, bias, residual] = [m * k, k * n, n, m * n].map(|len| seed.floats(len, -1.0, 1.0));
+fn panels(seed: &mut Seed, (m, n, k): (usize, usize, usize), format: PanelFormat, variant: Variant) -> Case {
+    let is_coded = format == PanelFormat::Int8;
+    let [b, bias, residual] = [k * n, n, m * n].map(|len| seed.floats(len, -1.0, 1.0));
+    let (mut a, mut codes) = (Vec::new(), Vec::new());
+    if is_coded {
+        for (row, whole) in (0..m).map(|_| whole_codes(seed, k)) {
+            a.extend(row);
+            codes.push(whole);
+        }
+    } else {
+        a = seed.floats(m * k, -1.0, 1.0);
+    }
     let (row, col) = strides(k, n, variant.b_transposed);
+    let mut packed = vec![f32::NAN; format.words(k, n)];
+    format.pack(&b, [k, n], [row, col], &mut packed);
+    let words: Vec<u32> = packed.iter().map(|word| word.to_bits()).collect();
+    let weights = format.unpack(&words, [k, n]);
     let mut values = Vec::with_capacity(m * n);
     for at in 0..m * n {
-        let product = dot(k, |i| a[at / n * k + i], |i| b[i * row + at % n * col]);
-        values.push(expected(variant, k, product, bias[at % n], residual[at]));
+        let (product, depth) = match codes.get(at / n) {
+            Some(codes) => (coded_dot(codes, &words, at % n), 1),
+            None => (dot(k, |i| a[at / n * k + i], |i| weights[i * n + at % n]), k),
+        };
+        values.push(expected(variant, depth, product, bias[at % n], residual[at]));
     }
-    let mut packed = vec![f32::NAN; panels_len(k, n)];
-    pack_panels(&b, [k, n], [row, col], &mut packed);
-    let inputs = vec![Data::F32(a), Data::F32(packed), Data::F32(bias), Data::F32(residual)];
+    let weights = if format == PanelFormat::F32 { Data::F32(packed) } else { Data::U32(words) };
+    let inputs = vec![Data::F32(a), weights, Data::F32(bias), Data::F32(residual)];
     Case::new(format!("{m}×{k}×{n} {}", describe(variant)), inputs, vec![Output::Near(values)], move |plan, x, y| {
         let tail = GemmTail { bias: variant.bias.then_some(x[2]), activation: variant.activation, residual: variant.residual.then_some(x[3]) };
-        plan.gemm_panels(x[0], x[1], y[0], [m, k, n], tail)
+        plan.gemm_panels(x[0], (x[1], format), y[0], [m, k, n], tail)
     })
+}
+
+/// The sum of products of a row's codes with those of a column in panels, times both scales; the row's is 128.
+fn coded_dot(codes: &[i8], panels: &[u32], column: usize) -> (f64, f64) {
+    let panel = &panels[column / 16 * (64 + codes.len() * 4)..];
+    let code = |at: usize| i64::from((panel[64 + at / 4 * 16 + column % 16] >> (8 * (at % 4))) as i8);
+    let sum: i64 = codes.iter().enumerate().map(|(at, a)| i64::from(*a) * code(at)).sum();
+    let value = sum as f64 * BLOCK as f64 * f64::from(f32::from_bits(panel[column % 16]));
+    (value, value.abs())
+}
+
+/// A row whose elements after their rotation are whole multiples of its step, and its codes. Rotations there and back make 128 of 1; the last
+/// block, if it is not whole, has one element that is not 0.
+fn whole_codes(seed: &mut Seed, k: usize) -> (Vec<f32>, Vec<i8>) {
+    let mut code = || (seed.word() % 255) as i32 - 127;
+    let mut codes: Vec<i32> = (0..k / BLOCK * BLOCK).map(|_| code()).collect();
+    let spike = if k < BLOCK { 127 } else { code() };
+    if let Some(first) = codes.first_mut() {
+        *first = 127;
+    }
+    let mut row: Vec<f32> = codes.iter().map(|code| *code as f32).collect();
+    row.as_chunks_mut().0.iter_mut().for_each(rotate);
+    if !k.is_multiple_of(BLOCK) {
+        let mut last = [0.0; BLOCK];
+        let place = seed.size(0, k % BLOCK - 1);
+        last[place] = BLOCK as f32 * spike as f32;
+        row.extend(&last[..k % BLOCK]);
+        rotate(&mut last);
+        codes.extend(last.map(|value| (value / BLOCK as f32) as i32));
+    }
+    (row, codes.into_iter().map(|code| code as i8).collect())
+}
+
+/// Codes are exact, scales but for a rounding or two.
+fn quantize_cases(seed: &mut Seed) -> Vec<Case> {
+    let mut shapes = vec![(0, 5), (1, 1), (3, 128), (2, 130), (5, 384), (17, 100), (40, 1000)];
+    shapes.extend((0..4).map(|_| (seed.size(1, 20), seed.size(1, 400))));
+    let case = |(rows, cols): (usize, usize)| {
+        let (mut x, mut codes, mut scales) = (Vec::new(), Vec::new(), Vec::new());
+        for row in 0..rows {
+            let (values, whole) = whole_codes(seed, cols);
+            let factor = [1.0, 0.0, 0.25, 1e-3, 3e7][row % 5];
+            // A row of zeros, of what is nothing to a device, and rows of other sizes than whole numbers.
+            x.extend(values.iter().map(|value| value * factor));
+            codes.extend(whole.iter().map(|code| if factor == 0.0 { 0 } else { *code }));
+            scales.push(Expected { value: f64::from(factor) * BLOCK as f64, bound: 1e-6 * f64::from(factor) * BLOCK as f64 });
+        }
+        let words = codes.chunks_exact(4).map(|b: &[i8]| u32::from_le_bytes([b[0] as u8, b[1] as u8, b[2] as u8, b[3] as u8])).collect();
+        let outputs = vec![Output::Exact(Data::U32(words)), Output::Near(scales)];
+        Case::new(format!("{rows}×{cols}"), vec![Data::F32(x)], outputs, move |plan, x, y| plan.quantize_rows(x[0], y[0], y[1], cols))
+    };
+    shapes.into_iter().map(case).collect()
 }
 
 fn strides(rows: usize, cols: usize, transposed: bool) -> (usize, usize) {

@@ -2,6 +2,7 @@
 
 use super::builder::GraphBuilder;
 use super::{Dim, MAX_RANK, Node, Operation, Shape};
+use crate::kernel::panel_format::PanelFormat;
 use crate::error::Result;
 
 impl GraphBuilder {
@@ -81,11 +82,17 @@ impl GraphBuilder {
     /// `Invalid` if there is none, another axis differs, this one is a letter or does not exist, or a node is not of this graph.
     pub fn concat(&mut self, parts: &[Node], axis: usize) -> Result<Node> {
         let Some(&first) = parts.first() else { return Err(self.fault(format_args!("concat: nothing was given"))) };
-        let shape = self.shape("concat", first)?;
+        // Words of panels may be put together as floats are.
+        let format = self.graph().panel_format(first).filter(|format| *format != PanelFormat::F32);
+        let shape_of = |part: Node| match format {
+            Some(_) if self.graph().panel_format(part) == format => self.graph().shape(part),
+            _ => self.shape("concat", part),
+        };
+        let shape = shape_of(first)?;
         self.check_axis("concat", shape, axis)?;
         let mut total = 0;
         for &part in parts {
-            let part = self.shape("concat", part)?;
+            let part = shape_of(part)?;
             let others_agree = part.rank() == shape.rank() && part.with(axis, 1) == shape.with(axis, 1);
             match part.dims().get(axis) {
                 Some(Dim::Size(size)) if others_agree => total += size,

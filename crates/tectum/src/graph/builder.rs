@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{BinaryOp, Definition, Dim, Factor, Graph, Node, Operation, Over, Shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernel::panel_format::PanelFormat;
 use crate::kernel::Activation;
 
 /// A graph under construction.
@@ -72,7 +73,7 @@ impl GraphBuilder {
     pub fn parameter(&mut self, name: &str, shape: impl Into<Shape>) -> Result<Node> {
         let shape = shape.into();
         self.check_new("parameter", name, shape)?;
-        Ok(self.push(Operation::Parameter { name: name.to_owned() }, shape))
+        Ok(self.push(Operation::Parameter { name: name.to_owned(), format: PanelFormat::F32 }, shape))
     }
 
     /// Adds a value that never changes.

@@ -3,6 +3,7 @@
 use super::{Columns, Factor, Graph, Heads, Node, Operation, Over, Tail};
 use crate::kernel::Activation;
 use crate::kernel::cache_format::CacheFormat;
+use crate::kernel::panel_format::PanelFormat;
 
 /// Values of a constant that are shown; more end in an ellipsis.
 const SHOWN: usize = 4;
@@ -28,13 +29,17 @@ impl Operation {
         match self {
             Operation::Input { name } => format!("input {name}"),
             Operation::Indices { name } => format!("indices {name}"),
-            Operation::Parameter { name } => format!("parameter {name}"),
+            Operation::Parameter { name, format: PanelFormat::F32 } => format!("parameter {name}"),
+            Operation::Parameter { name, format } => format!("parameter {name} {format}"),
             Operation::State { name, format: CacheFormat::F32 } => format!("state {name}"),
             Operation::State { name, format } => format!("state {name} {format}"),
             Operation::Constant { data } => constant(data),
             Operation::MatMul { a, b } => format!("{name}({}, {})", factor(*a), factor(*b)),
             Operation::Linear { a, b, tail } => format!("{name}({}, {}{})", factor(*a), factor(*b), tail_text(tail)),
-            Operation::LinearPanels { a, b, tail } => format!("{name}({}{})", nodes(&[*a, *b]), tail_text(tail)),
+            Operation::LinearPanels { a, b, format, tail } => {
+                let format = if *format == PanelFormat::F32 { String::new() } else { format!(", weights {format}") };
+                format!("{name}({}{format}{})", nodes(&[*a, *b]), tail_text(tail))
+            }
             Operation::Scale { x, factor } => format!("{name}(%{x}, {factor})"),
             Operation::Reduce { over: Over::Axis(axis), x } => format!("{name}(%{x}, axis {axis})"),
             Operation::Permute { x, order } => {

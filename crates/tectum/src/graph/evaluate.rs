@@ -80,7 +80,7 @@ impl Graph {
         }
         for (&node, definition) in &self.nodes {
             match &definition.operation {
-                Operation::Input { name } | Operation::Indices { name } | Operation::Parameter { name } | Operation::State { name, .. } => {
+                Operation::Input { name } | Operation::Indices { name } | Operation::Parameter { name, .. } | Operation::State { name, .. } => {
                     if !values.contains_key(&node) {
                         return Err(Error::invalid(format!("evaluate: {name} {:?} is not fed (node {node})", definition.shape)));
                     }

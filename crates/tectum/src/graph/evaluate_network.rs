@@ -7,16 +7,20 @@ use super::{Heads, Node, Operation, Shape};
 use crate::kernel::cache_format::{CacheFormat, CacheFormats};
 use crate::kernel::cache_reference::ReferenceCache;
 use crate::kernel::gemm_panels::PANEL;
+use crate::kernel::panel_format::PanelFormat;
 
 /// What moves elements, normalises rows, or attends.
 pub(super) fn compute_network(operation: &Operation, shape: Shape, values: &BTreeMap<Node, Tensor>) -> Tensor {
     match operation {
-        Operation::LinearPanels { a, b, tail } => {
+        Operation::LinearPanels { a, b, format, tail } => {
             let (a, b) = (&values[a], &values[b]);
             let ([_, k], [_, n]) = (a.shape.matrix(), shape.matrix());
+            // Words are given as their numbers; rows are taken as they are, where a device turns them to codes.
+            let words: Vec<u32> = if *format == PanelFormat::F32 { Vec::new() } else { b.data.iter().map(|word| *word as u32).collect() };
+            let coded = if words.is_empty() { Vec::new() } else { format.unpack(&words, [k, n]) };
             Tensor::from_fn(shape, |place| {
                 let (row, col) = (place / n, place % n);
-                let weight = |i: usize| b.data[(col / PANEL * k + i) * PANEL + col % PANEL];
+                let weight = |i: usize| coded.get(i * n + col).map_or_else(|| b.data[(col / PANEL * k + i) * PANEL + col % PANEL], |weight| f64::from(*weight));
                 let product: f64 = (0..k).map(|i| a.data[row * k + i] * weight(i)).sum();
                 let bias = tail.bias.map_or(0.0, |node| values[&node].data[col]);
                 let residual = tail.residual.map_or(0.0, |node| values[&node].data[place]);

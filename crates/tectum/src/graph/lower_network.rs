@@ -31,11 +31,11 @@ impl Lowering<'_> {
     /// Records the launches of an operation on sequences.
     pub(super) fn launch_network(&mut self, operation: &Operation, shape: Shape, y: View) -> Result<()> {
         match operation {
-            Operation::LinearPanels { a, b, tail } => {
+            Operation::LinearPanels { a, b, format, tail } => {
                 let ([m, k], n) = (self.shape(*a).matrix(), shape.matrix()[1]);
                 let (bias, residual) = (tail.bias.map(|node| self.views[&node]), tail.residual.map(|node| self.views[&node]));
                 let tail = GemmTail { bias, activation: tail.activation, residual };
-                self.plan.gemm_panels(self.views[a], self.views[b], y, [m, k, n], tail)
+                self.plan.gemm_panels(self.views[a], (self.views[b], *format), y, [m, k, n], tail)
             }
             Operation::Gather { table, indices } => {
                 let faults = *self.faults.get_or_insert_with(|| self.plan.temp(DType::U32, 1));

@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Definition, Factor, Graph, Node, Operation, Shape, Tail};
-use crate::kernel::gemm_panels::{PANEL, pack_panels};
+use crate::kernel::gemm_panels::PANEL;
+use crate::kernel::panel_format::PanelFormat;
 
 /// A parameter whose values are to be given in panels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedParameter {
-    /// The parameter, of another shape in the graph that [`Graph::pack_weights`] made: `[⌈n / 16⌉, k, 16]`.
+    /// The parameter, of another shape in the graph that [`Graph::pack_weights`] made: `[⌈n / 16⌉, words of a panel / 16, 16]`.
     pub node: Node,
+    /// In what its weights are kept.
+    pub format: PanelFormat,
     /// Rows and columns of the product's right operand.
     pub sizes: [usize; 2],
     /// Whether the parameter was its transpose, `[n, k]`.
@@ -17,13 +20,13 @@ pub struct PackedParameter {
 }
 
 impl PackedParameter {
-    /// Puts the parameter's values, as they were, in panels.
+    /// Puts the parameter's values, as they were, in panels. Words of a format that is not f32 are given as the floats of the same bits.
     ///
     /// # Panics
     /// If either length is another than the parameter's.
     pub fn pack(&self, values: &[f32], panels: &mut [f32]) {
         let [k, n] = self.sizes;
-        pack_panels(values, self.sizes, if self.transposed { [1, k] } else { [n, 1] }, panels);
+        self.format.pack(values, self.sizes, if self.transposed { [1, k] } else { [n, 1] }, panels);
     }
 }
 
@@ -32,9 +35,12 @@ impl Graph {
     /// operand of products alone takes another shape, and so do those that are put together along `out` for merged products.
     /// Run it after [`Graph::optimize`]; what it lists is to be given through [`PackedParameter::pack`].
     ///
+    /// `format` says in what a parameter's weights are kept. Those that are put together are kept in f32 if they are of several formats, or do not
+    /// follow one another among the parameters.
+    ///
     /// This pays on the CPU, where products would else put their weights in order in every run.
     #[must_use]
-    pub fn pack_weights(&self) -> (Graph, Vec<PackedParameter>) {
+    pub fn pack_weights(&self, format: impl Fn(&str) -> PanelFormat) -> (Graph, Vec<PackedParameter>) {
         let mut products = self.packable();
         loop {
             let before = products.len();
@@ -44,25 +50,60 @@ impl Graph {
             }
         }
         let (mut graph, mut packed) = (self.clone(), BTreeMap::new());
+        let formats = self.formats(&products, format);
         for (&node, product) in &products {
             let [k, _] = product.oriented;
+            let format = formats[&product.parameters[0]];
             for &part in &product.parameters {
                 let [rows, cols] = self.nodes[&part].shape.matrix();
                 let n = if product.transposed { rows } else { cols };
-                packed.insert(part, PackedParameter { node: part, sizes: [k, n], transposed: product.transposed });
-                graph.reshape_in_place(part, [n.div_ceil(PANEL), k, PANEL]);
+                packed.insert(part, PackedParameter { node: part, format, sizes: [k, n], transposed: product.transposed });
+                graph.keep_as(part, format, panels_shape(format, k, n));
             }
-            graph.reshape_in_place(product.b, [product.oriented[1].div_ceil(PANEL), k, PANEL]);
+            graph.keep_as(product.b, format, panels_shape(format, k, product.oriented[1]));
             let shape = self.nodes[&node].shape;
-            let operation = Operation::LinearPanels { a: product.a, b: product.b, tail: product.tail };
+            let operation = Operation::LinearPanels { a: product.a, b: product.b, format, tail: product.tail };
             graph.nodes.insert(node, Definition { operation, shape });
         }
         (graph, packed.into_values().collect())
     }
 
-    fn reshape_in_place(&mut self, node: Node, shape: [usize; 3]) {
+    fn keep_as(&mut self, node: Node, to: PanelFormat, shape: Shape) {
         if let Some(definition) = self.nodes.get_mut(&node) {
-            definition.shape = Shape::from(shape);
+            definition.shape = shape;
+            if let Operation::Parameter { format, .. } = &mut definition.operation {
+                *format = to;
+            }
+        }
+    }
+
+    /// The format of a parameter, or of parameters that are put together.
+    pub(super) fn panel_format(&self, node: Node) -> Option<PanelFormat> {
+        match &self.nodes.get(&node)?.operation {
+            Operation::Parameter { format, .. } => Some(*format),
+            Operation::Concat { parts, .. } => {
+                let first = self.panel_format(*parts.first()?)?;
+                parts.iter().all(|part| self.panel_format(*part) == Some(first)).then_some(first)
+            }
+            _ => None,
+        }
+    }
+
+    /// The format of every parameter of products, the same of all that are put together. Only floats can be copied to lie together.
+    fn formats(&self, products: &BTreeMap<Node, Product>, format: impl Fn(&str) -> PanelFormat) -> BTreeMap<Node, PanelFormat> {
+        let places: BTreeMap<Node, usize> = self.parameters().enumerate().map(|(place, (_, node, _))| (node, place)).collect();
+        let mut formats: BTreeMap<Node, PanelFormat> = self.parameters().map(|(name, node, _)| (node, format(name))).collect();
+        loop {
+            let before = formats.clone();
+            for parts in products.values().map(|product| &product.parameters) {
+                let is_run = parts.windows(2).all(|pair| places[&pair[0]] + 1 == places[&pair[1]]);
+                if !is_run || parts.iter().any(|part| formats[part] != formats[&parts[0]]) {
+                    formats.extend(parts.iter().map(|part| (*part, PanelFormat::F32)));
+                }
+            }
+            if formats == before {
+                return formats;
+            }
         }
     }
 
@@ -114,6 +155,11 @@ impl Graph {
         };
         products.into_iter().filter(|(_, product)| alone(product)).collect()
     }
+}
+
+/// The shape of the words of `[k, n]` in panels.
+pub(super) fn panels_shape(format: PanelFormat, k: usize, n: usize) -> Shape {
+    Shape::from([n.div_ceil(PANEL), format.panel_words(k) / PANEL, PANEL])
 }
 
 /// A product that may read its right operand in panels.

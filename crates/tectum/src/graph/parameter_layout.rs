@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{Graph, Node, Shape, find};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{ALIGNED_ELEMENTS, View};
 
@@ -27,6 +28,8 @@ pub struct LayoutEntry {
     pub shape: [usize; 2],
     /// Its first element in the flat state.
     pub offset: usize,
+    /// What it is bound as: u32 for weights in panels of words, whose bits the flat state holds as floats.
+    pub dtype: DType,
 }
 
 impl LayoutEntry {
@@ -46,7 +49,7 @@ impl Graph {
         let place = |(name, node, shape): (&str, Node, Shape)| {
             let offset = len;
             len += shape.len().next_multiple_of(ALIGNED_ELEMENTS);
-            LayoutEntry { name: name.to_owned(), node, shape: shape.matrix(), offset }
+            LayoutEntry { name: name.to_owned(), node, shape: shape.matrix(), offset, dtype: self.nodes[&node].operation.dtype() }
         };
         let entries = self.parameters().map(place).collect();
         ParameterLayout { entries, len }
@@ -84,7 +87,7 @@ impl ParameterLayout {
     /// `Invalid` if the view has another length than the layout.
     pub fn feeds(&self, weights: View) -> Result<Vec<(Node, View)>> {
         self.check(weights)?;
-        Ok(self.entries.iter().map(|entry| (entry.node, weights.part(entry.range()))).collect())
+        Ok(self.entries.iter().map(|entry| (entry.node, weights.part(entry.range()).reinterpret(entry.dtype))).collect())
     }
 
     /// Each gradient `grad.{parameter}` with its part of the flat gradients, as [`Graph::record`] takes outputs. If the flat

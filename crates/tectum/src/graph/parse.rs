@@ -5,7 +5,8 @@ use super::describe::activation_name;
 use super::{BinaryOp, Columns, Dim, Factor, Graph, Heads, MAX_RANK, Node, Operation, Shape, Tail};
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
-use crate::kernel::gemm_panels::PANEL;
+use super::pack::panels_shape;
+use crate::kernel::panel_format::PanelFormat;
 
 impl Graph {
     /// Reads the text of [`Graph::describe`]. Every operation is checked as a [`GraphBuilder`] checks it, and the shape that is
@@ -46,7 +47,10 @@ fn add(builder: &mut GraphBuilder, operation: &str, shape: Shape) -> Result<Node
         return match kind {
             "input" => builder.input(name, shape),
             "indices" => builder.indices(name, shape),
-            "parameter" => builder.parameter(name, shape),
+            "parameter" => match name.rsplit_once(' ').map(|(name, format)| (name, format.parse())) {
+                Some((name, Ok(format))) => builder.panels(name, format, shape),
+                _ => builder.parameter(name, shape),
+            },
             "state" => match name.rsplit_once(' ').map(|(name, format)| (name, format.parse())) {
                 Some((name, Ok(format))) => builder.state_as(name, format, shape),
                 _ => builder.state(name, shape),
@@ -73,7 +77,10 @@ fn add(builder: &mut GraphBuilder, operation: &str, shape: Shape) -> Result<Node
         }
         "matmul" => builder.matmul(arguments.factor(0)?, arguments.factor(1)?),
         "linear" => builder.linear(arguments.factor(0)?, arguments.factor(1)?, arguments.tail()?),
-        "linear_panels" => builder.linear_panels([arguments.node(0)?, arguments.node(1)?], arguments.tail()?, shape.last()),
+        "linear_panels" => {
+            let format = arguments.text("weights").map_or(Ok(PanelFormat::F32), str::parse)?;
+            builder.linear_panels([arguments.node(0)?, arguments.node(1)?], format, arguments.tail()?, shape.last())
+        }
         "scale" => builder.scale(arguments.node(0)?, parse_number(arguments.at(1)?)?),
         "sum" => builder.sum(arguments.node(0)?),
         "sum_over_rows" => builder.sum_over_rows(arguments.node(0)?),
@@ -234,18 +241,24 @@ impl GraphBuilder {
     }
 
     /// A product of some columns with its right operand in panels.
-    fn linear_panels(&mut self, [a, b]: [Node; 2], tail: Tail, columns: Dim) -> Result<Node> {
+    fn linear_panels(&mut self, [a, b]: [Node; 2], format: PanelFormat, tail: Tail, columns: Dim) -> Result<Node> {
         let (a_shape, b_shape) = (self.shape("linear_panels", a)?, self.shape("linear_panels", b)?);
-        let fits = match (columns, a_shape.rank()) {
-            (Dim::Size(n), 2..) => b_shape.dims() == [Dim::Size(n.div_ceil(PANEL)), a_shape.last(), Dim::Size(PANEL)],
+        let fits = match (columns, a_shape.rank(), a_shape.last()) {
+            (Dim::Size(n), 2.., Dim::Size(k)) => b_shape == panels_shape(format, k, n),
             _ => false,
         };
-        if !fits {
-            return Err(self.fault(format_args!("linear_panels: a {a_shape:?}, b {b_shape:?} for {columns:?} columns")));
+        if !fits || self.graph().panel_format(b) != Some(format) {
+            return Err(self.fault(format_args!("linear_panels: a {a_shape:?}, b {b_shape:?} for {columns:?} columns of {format}")));
         }
         let shape = a_shape.with(a_shape.rank() - 1, columns);
         self.check_tail("linear_panels", tail, shape)?;
-        Ok(self.push(Operation::LinearPanels { a, b, tail }, shape))
+        Ok(self.push(Operation::LinearPanels { a, b, format, tail }, shape))
+    }
+
+    /// A parameter of words.
+    fn panels(&mut self, name: &str, format: PanelFormat, shape: Shape) -> Result<Node> {
+        self.check_new("parameter", name, shape)?;
+        Ok(self.push(Operation::Parameter { name: name.to_owned(), format }, shape))
     }
 
     fn check_tail(&self, op: &str, tail: Tail, shape: Shape) -> Result<()> {

@@ -133,8 +133,8 @@ fn define_gemm<T: Real>(epilogue: Epilogue) -> Arc<Kernel> {
         .read("b", T::DTYPE)
         .write("y", T::DTYPE);
     let body = body_with(["params.a_row < params.a_col", "params.b_row < params.b_col"], [
-        "(first_row + a_m) * params.a_row + (first_k + a_k) * params.a_col",
-        "(first_k + b_k) * params.b_row + (first_col + b_n) * params.b_col",
+        "a[(first_row + a_m) * params.a_row + (first_k + a_k) * params.a_col]",
+        "b[(first_k + b_k) * params.b_row + (first_col + b_n) * params.b_col]",
     ]);
     let builder = epilogue.apply::<T>(builder, &body, "col", "out");
     let builder = ["m", "n", "k", "a_row", "a_col", "b_row", "b_col", "activation"]
@@ -150,11 +150,11 @@ fn define_gemm<T: Real>(epilogue: Epilogue) -> Arc<Kernel> {
     built_in(builder, native)
 }
 
-/// The body with how its operands lie: whether neighbours are in a column, and the place of an element.
-pub(super) fn body_with(is_columns: [&str; 2], places: [&str; 2]) -> String {
+/// The body with how its operands lie: whether neighbours are in a column, and what an element is.
+pub(super) fn body_with(is_columns: [&str; 2], values: [&str; 2]) -> String {
     let body = include_str!("../../kernels/gemm.wgsl");
     let body = body.replace("A_IS_COLUMNS", is_columns[0]).replace("B_IS_COLUMNS", is_columns[1]);
-    body.replace("A_PLACE", places[0]).replace("B_PLACE", places[1])
+    body.replace("A_VALUE", values[0]).replace("B_VALUE", values[1])
 }
 
 fn define_matvec<T: Real>(epilogue: Epilogue) -> Arc<Kernel> {

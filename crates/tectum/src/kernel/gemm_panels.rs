@@ -4,6 +4,10 @@
 //! rows as the registers have room for and 16 columns in registers over slices of k, the slice of the panel in L1 and the rows in
 //! L2; with vectors of 16 the columns of two panels. An element is Σ over ascending k with fused multiply-adds, whatever the tile.
 //!
+//! [`PanelFormat`] says in how many bits weights are kept. Halves are widened a slice at a time, exactly: the product has the bits
+//! that it has with the widened weights. Codes of 8 bits are multiplied as integers by rows that were turned to codes too
+//! ([`super::quantize_rows`]), and scaled at the end.
+//!
 //! # Ladder of the CPU form
 //!
 //! Percent of the rate of multiply-adds in registers alone, one core with AVX-512, 128 rows by 384 by 1,152 (and 1,024 rows):
@@ -27,62 +31,205 @@ use std::sync::{Arc, LazyLock};
 
 use super::gemm::{Activation, Epilogue, activate, body_with};
 use super::native::{NativeCall, for_each_chunk, prefetch_line, prefetch_write, simd, with_simd};
-use super::strip::{MAX_ABREAST, MAX_TILE, Strip, Tail, Tiles, abreast, pack_tiles};
+use super::pack::Half;
+use super::panel_format::PanelFormat;
+use super::panel_halves::HalfPanel;
+use super::strip::{MAX_ABREAST, MAX_TILE, Right, Strip, Tail, Tiles, abreast, pack_tiles};
+use super::strip_i8::{ByteStrip, pack_bytes};
 use super::{Kernel, Prelude, built_in};
-use crate::dtype::DType;
+use crate::dtype::{DType, Element};
 
 /// Columns of a panel.
 pub const PANEL: usize = 16;
 
-static KERNELS: LazyLock<[Arc<Kernel>; 4]> = LazyLock::new(|| Epilogue::ALL.map(define));
+static KERNELS: LazyLock<[[Arc<Kernel>; 4]; 4]> = LazyLock::new(|| PanelFormat::ALL.map(|format| Epilogue::ALL.map(|epilogue| define(format, epilogue))));
 
-/// The product kernel with an epilogue: `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`, b in panels.
-pub fn kernel(epilogue: Epilogue) -> &'static Arc<Kernel> {
-    &KERNELS[epilogue.index()]
+/// The product kernel of a format with an epilogue: `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`, `b` in panels; where
+/// these are of codes, `a` is codes with scales as well.
+pub fn kernel(format: PanelFormat, epilogue: Epilogue) -> &'static Arc<Kernel> {
+    &KERNELS[format as usize][epilogue.index()]
 }
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {
-    KERNELS.to_vec()
+    KERNELS.iter().flatten().cloned().collect()
 }
 
-/// Elements of `[k, n]` in panels: whole panels, the last filled up.
-pub fn panels_len(k: usize, n: usize) -> usize {
-    n.div_ceil(PANEL) * k * PANEL
+fn define(format: PanelFormat, epilogue: Epilogue) -> Arc<Kernel> {
+    let builder = Kernel::define(format!("gemm_panels_{format}{}", epilogue.suffix())).prelude(Prelude::Activation);
+    if format == PanelFormat::Int8 {
+        let builder = builder.read("a", DType::U32).read("b", DType::U32).read("scales", DType::F32).write("y", DType::F32);
+        let builder = epilogue.apply::<f32>(builder, include_str!("../../kernels/gemm_panels_i8.wgsl"), "col", "out");
+        let builder = ["m", "n", "words", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
+        let builder = builder.flops(|params| 8.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>());
+        return built_in(builder, twin::<{ PanelFormat::Int8 as usize }>(epilogue));
+    }
+    let (value, native) = match format {
+        PanelFormat::F16 => (half_value(format), twin::<{ PanelFormat::F16 as usize }>(epilogue)),
+        PanelFormat::Bf16 => (half_value(format), twin::<{ PanelFormat::Bf16 as usize }>(epilogue)),
+        PanelFormat::F32 | PanelFormat::Int8 => {
+            let value = "b[((first_col + b_n) / 16u * params.k + first_k + b_k) * 16u + (first_col + b_n) % 16u]";
+            (value.to_owned(), twin::<{ PanelFormat::F32 as usize }>(epilogue))
+        }
+    };
+    let builder = if format == PanelFormat::F32 { builder } else { builder.prelude(Prelude::Pack) };
+    let builder = builder.read("a", DType::F32).read("b", format.dtype()).write("y", DType::F32);
+    let body = body_with(["false", "false"], ["a[(first_row + a_m) * params.k + first_k + a_k]", &value]);
+    let builder = epilogue.apply::<f32>(builder, &body, "col", "out");
+    let builder = ["m", "n", "k", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
+    let builder = builder.flops(|params| 2.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>());
+    built_in(builder, native)
 }
 
-/// Puts `b` [k, n], by its strides (row, column), in panels `[⌈n / 16⌉, k, 16]`; what the last has too much is 0.
-pub fn pack_panels(b: &[f32], [k, n]: [usize; 2], [row, col]: [usize; 2], panels: &mut [f32]) {
-    for (panel, to) in panels.chunks_exact_mut(k * PANEL).enumerate() {
-        let columns = PANEL.min(n - panel * PANEL);
-        for (at, to) in to.chunks_exact_mut(PANEL).enumerate() {
-            let (to, rest) = to.split_at_mut(columns);
-            to.iter_mut().enumerate().for_each(|(i, to)| *to = b[at * row + (panel * PANEL + i) * col]);
-            rest.fill(0.0);
+/// An element of panels of halves, two columns in a word.
+fn half_value(format: PanelFormat) -> String {
+    let word = "b[((first_col + b_n) / 16u * ((params.k + 7u) / 8u * 8u) + first_k + b_k) * 8u + (first_col + b_n) % 16u / 2u]";
+    format!("bitcast<f32>(tectum_{format}_bits(({word} >> ((b_n % 2u) * 16u)) & 0xffffu))")
+}
+
+/// The native twin for panels of the format of this number.
+fn twin<const FORMAT: usize>(epilogue: Epilogue) -> super::NativeFn {
+    match (epilogue.bias, epilogue.residual) {
+        (false, false) => |call| launch::<FORMAT>(call, false, false),
+        (true, false) => |call| launch::<FORMAT>(call, true, false),
+        (false, true) => |call| launch::<FORMAT>(call, false, true),
+        (true, true) => |call| launch::<FORMAT>(call, true, true),
+    }
+}
+
+fn launch<const FORMAT: usize>(call: &NativeCall<'_>, has_bias: bool, has_residual: bool) {
+    let [m, n, depth] = [0, 1, 2].map(|index| call.size(index));
+    let format = PanelFormat::ALL[FORMAT];
+    let first = if format == PanelFormat::Int8 { 4 } else { 3 };
+    let bias = has_bias.then(|| call.read(first));
+    let residual = has_residual.then(|| call.read(first + usize::from(has_bias)));
+    let job = Job { m, n, depth, bias, residual, activation: Activation::from_code(call.u32(3)) };
+    match (format, format.half()) {
+        (PanelFormat::Int8, _) => {
+            let (a, b, scales) = (&call.read(0)[..m * depth], &call.read(1)[..format.words(4 * depth, n)], &call.read(2)[..m]);
+            gemm(call, &job, Codes { a, scales, b, words: depth }, call.write(3));
+        }
+        (_, Some(half)) => {
+            let (a, b) = (&call.read(0)[..m * depth], &call.read(1)[..format.words(depth, n)]);
+            let panel = format.panel_words(depth);
+            match half {
+                Half::F16 => gemm(call, &job, Halves::<true> { a, b, k: depth, panel }, call.write(2)),
+                Half::Bf16 => gemm(call, &job, Halves::<false> { a, b, k: depth, panel }, call.write(2)),
+            }
+        }
+        (_, None) => {
+            let (a, b) = (&call.read(0)[..m * depth], &call.read(1)[..format.words(depth, n)]);
+            gemm(call, &job, Floats { a, b, k: depth }, call.write(2));
         }
     }
 }
 
-fn define(epilogue: Epilogue) -> Arc<Kernel> {
-    let builder = Kernel::define(format!("gemm_panels_f32{}", epilogue.suffix()))
-        .prelude(Prelude::Activation)
-        .read("a", DType::F32)
-        .read("b", DType::F32)
-        .write("y", DType::F32);
-    let body = body_with(["false", "false"], [
-        "(first_row + a_m) * params.k + first_k + a_k",
-        "((first_col + b_n) / 16u * params.k + first_k + b_k) * 16u + (first_col + b_n) % 16u",
-    ]);
-    let builder = epilogue.apply::<f32>(builder, &body, "col", "out");
-    let builder = ["m", "n", "k", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
-    let builder = builder.flops(|params| 2.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>());
-    let native: super::NativeFn = match (epilogue.bias, epilogue.residual) {
-        (false, false) => |call| gemm(call, None, None),
-        (true, false) => |call| gemm(call, Some(call.read(3)), None),
-        (false, true) => |call| gemm(call, None, Some(call.read(3))),
-        (true, true) => |call| gemm(call, Some(call.read(3)), Some(call.read(4))),
-    };
-    built_in(builder, native)
+/// What a product is asked for; `depth` counts elements of a row as it is put in order.
+struct Job<'a> {
+    m: usize,
+    n: usize,
+    depth: usize,
+    bias: Option<&'a [f32]>,
+    residual: Option<&'a [f32]>,
+    activation: Activation,
+}
+
+/// Rows and panels of a product, of some format.
+trait Operands: Copy + Sync {
+    /// What rows are put in order as.
+    type Element: Element;
+    /// Multiply-adds for each element of a row.
+    const WORK: usize;
+    /// Puts rows in order.
+    fn pack(self, rows: Range<usize>, packed: &mut [Self::Element]);
+    /// The product of rows that are in order with one panel or two, from a first one on.
+    fn strip<T: Tail>(self, rows: Range<usize>, packed: &[Self::Element], panels: Range<usize>, strip: &mut [f32], tail: T);
+}
+
+#[derive(Clone, Copy)]
+struct Floats<'a> {
+    a: &'a [f32],
+    b: &'a [f32],
+    k: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Halves<'a, const IS_F16: bool> {
+    a: &'a [f32],
+    b: &'a [u32],
+    k: usize,
+    /// Words of a panel.
+    panel: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Codes<'a> {
+    a: &'a [u32],
+    scales: &'a [f32],
+    b: &'a [u32],
+    words: usize,
+}
+
+impl Operands for Floats<'_> {
+    type Element = f32;
+    const WORK: usize = 1;
+
+    fn pack(self, rows: Range<usize>, packed: &mut [f32]) {
+        pack_tiles(&self.a[rows.start * self.k..rows.end * self.k], self.k, packed);
+    }
+
+    fn strip<T: Tail>(self, _: Range<usize>, packed: &[f32], panels: Range<usize>, strip: &mut [f32], tail: T) {
+        let (a, scratch) = (Tiles { data: packed, k: self.k }, &mut []);
+        let [b, second, third, fourth] = around(self.b, panels.start, self.k * PANEL);
+        match panels.len() {
+            1 => with_simd(Strip { a, b: [b], ahead: [second], scratch, strip, onto: false, tail }),
+            _ => with_simd(Strip { a, b: [b, second], ahead: [third, fourth], scratch, strip, onto: false, tail }),
+        }
+    }
+}
+
+/// Two panels and the two after them, each empty where there is none.
+fn around<T>(b: &[T], first: usize, panel: usize) -> [&[T]; 4] {
+    std::array::from_fn(|index| b.get((first + index) * panel..(first + index + 1) * panel).unwrap_or_default())
+}
+
+impl<const IS_F16: bool> Operands for Halves<'_, IS_F16> {
+    type Element = f32;
+    const WORK: usize = 1;
+
+    fn pack(self, rows: Range<usize>, packed: &mut [f32]) {
+        pack_tiles(&self.a[rows.start * self.k..rows.end * self.k], self.k, packed);
+    }
+
+    fn strip<T: Tail>(self, _: Range<usize>, packed: &[f32], panels: Range<usize>, strip: &mut [f32], tail: T) {
+        let a = Tiles { data: packed, k: self.k };
+        let panel = |index: usize| HalfPanel::<IS_F16>::new(&self.b[index * self.panel..], self.k);
+        SCRATCH.with_borrow_mut(|scratch| {
+            scratch.resize(MAX_ABREAST * HalfPanel::<IS_F16>::SCRATCH, 0.0);
+            match panels.len() {
+                1 => with_simd(Strip { a, b: [panel(panels.start)], ahead: [&[]], scratch, strip, onto: false, tail }),
+                _ => with_simd(Strip { a, b: [panel(panels.start), panel(panels.start + 1)], ahead: [&[]; 2], scratch, strip, onto: false, tail }),
+            }
+        });
+    }
+}
+
+impl Operands for Codes<'_> {
+    type Element = u32;
+    const WORK: usize = 2;
+
+    fn pack(self, rows: Range<usize>, packed: &mut [u32]) {
+        pack_bytes(&self.a[rows.start * self.words..rows.end * self.words], self.words, packed);
+    }
+
+    fn strip<T: Tail>(self, rows: Range<usize>, packed: &[u32], panels: Range<usize>, strip: &mut [f32], tail: T) {
+        let [b, second, third, fourth] = around(self.b, panels.start, PanelFormat::Int8.panel_words(4 * self.words));
+        let (a, words, scales) = (packed, self.words, &self.scales[rows]);
+        match panels.len() {
+            1 => ByteStrip { a, words, scales, b: [b], ahead: [second], strip, tail }.run(),
+            _ => ByteStrip { a, words, scales, b: [b, second], ahead: [third, fourth], strip, tail }.run(),
+        }
+    }
 }
 
 /// Elements of `a` that a task goes through for each panel: what an L2 of 512 KiB holds beside the panel.
@@ -93,17 +240,17 @@ const MAX_ROWS: usize = 128;
 thread_local! {
     /// Packed rows and strips of a product, kept from launch to launch.
     static KEPT: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+    /// Slices of panels, widened.
+    static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 
-fn gemm(call: &NativeCall<'_>, bias: Option<&[f32]>, residual: Option<&[f32]>) {
-    let (a, b, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
-    let [m, n, k] = [0, 1, 2].map(|index| call.size(index));
-    let activation = Activation::from_code(call.u32(3));
-    let (y, b) = (&mut y[..m * n], &b[..panels_len(k, n)]);
+fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut [f32]) {
+    let &Job { m, n, depth, bias, residual, activation } = job;
+    let (y, panels) = (&mut y[..m * n], n.div_ceil(PANEL));
     // A multiply-add is a sixteenth of a streamed element; of few rows the stream of the weights counts.
-    let threads = call.threads_for((m * n * k / 16).max(n * k));
-    let most = MAX_ROWS.min((ROWS_ELEMENTS / k).max(MAX_TILE));
-    let group = abreast() * PANEL;
+    let threads = call.threads_for((m * n * depth * O::WORK / 16).max(n * depth));
+    let most = MAX_ROWS.min((ROWS_ELEMENTS / depth).max(MAX_TILE));
+    let group = abreast();
     if threads == 1 || m >= threads * most.min(48) {
         // Tasks of equal numbers of rows, each over all panels.
         let height = m.div_ceil(m.div_ceil(most).next_multiple_of(threads));
@@ -111,39 +258,40 @@ fn gemm(call: &NativeCall<'_>, bias: Option<&[f32]>, residual: Option<&[f32]>) {
             let rows = y.len() / n;
             let residual = residual.map(|residual| &residual[task * height * n..][..rows * n]);
             let mut kept = KEPT.take();
-            kept.resize(kept.len().max(rows * k), 0.0);
-            let packed = &mut kept[..rows * k];
-            pack_tiles(&a[task * height * k..][..rows * k], k, packed);
+            kept.resize(kept.len().max(rows * depth), 0.0);
+            let packed: &mut [O::Element] = bytemuck::cast_slice_mut(&mut kept[..rows * depth]);
+            let rows = task * height..task * height + rows;
+            operands.pack(rows.clone(), packed);
             let mut strip = [0.0; MAX_ROWS * MAX_ABREAST * PANEL];
-            for first in (0..n).step_by(group) {
-                let (b, ahead) = b[first * k..].split_at((group * k).min(b.len() - first * k));
-                let finish = Finish { bias, activation, first, width: b.len() / k };
-                let strip = &mut strip[..rows * finish.width];
-                make_strip(Tiles { data: packed, k }, (b, ahead), strip, Stored { finish, y, n, residual });
+            for first in (0..panels).step_by(group) {
+                let abreast = first..panels.min(first + group);
+                let finish = Finish { bias, activation, first: first * PANEL, width: abreast.len() * PANEL };
+                let strip = &mut strip[..rows.len() * finish.width];
+                operands.strip(rows.clone(), packed, abreast, strip, Stored { finish, y, n, residual });
             }
             KEPT.set(kept);
         });
     }
-    // Few rows: tasks of some panels, each over all rows.
-    let panels = n.div_ceil(PANEL);
-    // Taken, not borrowed: while this thread waits for others it may be given another product.
+    // Few rows: tasks of some panels, each over all rows. What is kept is taken, not borrowed: while this thread waits for others it may be given
+    // another product.
     let mut kept = KEPT.take();
-    kept.resize(kept.len().max((panels * PANEL + k) * m), 0.0);
-    let (packed, strips) = kept[..(panels * PANEL + k) * m].split_at_mut(m * k);
-    pack_tiles(&a[..m * k], k, packed);
-    let share = (panels * PANEL).div_ceil(2 * threads).next_multiple_of(group);
-    for_each_chunk(strips, share * m, threads, |task, strips| {
-        for (index, strip) in strips.chunks_mut(group * m).enumerate() {
-            let first = task * share + index * group;
-            let width = strip.len() / m;
-            make_strip(Tiles { data: packed, k }, b[first * k..].split_at(width * k), strip, Finish { bias, activation, first, width });
+    kept.resize(kept.len().max((panels * PANEL + depth) * m), 0.0);
+    let (packed, strips) = kept[..(panels * PANEL + depth) * m].split_at_mut(m * depth);
+    let packed: &mut [O::Element] = bytemuck::cast_slice_mut(packed);
+    operands.pack(0..m, packed);
+    let share = panels.div_ceil(2 * threads).next_multiple_of(group);
+    for_each_chunk(strips, share * PANEL * m, threads, |task, strips| {
+        for (index, strip) in strips.chunks_mut(group * PANEL * m).enumerate() {
+            let (first, width) = (task * share + index * group, strip.len() / m);
+            let finish = Finish { bias, activation, first: first * PANEL, width };
+            operands.strip(0..m, packed, first..first + width / PANEL, strip, finish);
         }
     });
     simd(
         #[inline(always)]
         || {
-            for (index, strip) in strips.chunks(group * m).enumerate() {
-                store(strip, [index * group, strip.len() / m], y, n, residual);
+            for (index, strip) in strips.chunks(group * PANEL * m).enumerate() {
+                store(strip, [index * group * PANEL, strip.len() / m], y, n, residual);
             }
         },
     );
@@ -226,16 +374,5 @@ fn store(strip: &[f32], [first, width]: [usize; 2], y: &mut [f32], n: usize, res
                 y_rest.copy_from_slice(strip_rest);
             }
         }
-    }
-}
-
-/// A strip of one panel or of two: the panels, and those that come after them.
-fn make_strip<T: Tail>(a: Tiles<'_>, (b, ahead): (&[f32], &[f32]), strip: &mut [f32], tail: T) {
-    let panel = a.k * PANEL;
-    if b.len() == panel {
-        with_simd(Strip { a, b: [b], ahead: [ahead], strip, onto: false, tail });
-    } else {
-        let [(b, second), (ahead, ahead_second)] = [b, ahead].map(|panels| panels.split_at(panel.min(panels.len())));
-        with_simd(Strip { a, b: [b, second], ahead: [ahead, ahead_second], strip, onto: false, tail });
     }
 }

@@ -8,7 +8,7 @@ use pulp::{Simd, WithSimd};
 use super::gemm_panels::PANEL;
 use super::native::{prefetch_line_far, with_simd};
 
-/// Rows of k that a tile takes at a time: 24 KiB of a panel.
+/// Rows of k that a tile takes at a time of a panel of floats: 24 KiB.
 const K_SLICE: usize = 384;
 /// Rows of k after which a tile asks for some more of what its end touches.
 const ASK_EVERY: usize = 128;
@@ -43,7 +43,7 @@ const fn tile_rows<S: Simd>() -> usize {
 }
 
 /// Tiles of equal heights, as far as that goes: first row and height of each.
-fn tiles(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn tiles(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = rows.div_ceil(most);
     (0..count).map(move |tile| (tile * rows / count, (tile + 1) * rows / count - tile * rows / count))
 }
@@ -64,29 +64,34 @@ impl WithSimd for Pack<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let k = self.k;
-        for (first, height) in tiles(self.a.len() / k, tile_rows::<S>()) {
-            let (a, to) = (&self.a[first * k..][..height * k], &mut self.packed[first * k..][..height * k]);
-            for row in (0..height / 4 * 4).step_by(4) {
-                pack_rows::<4>(std::array::from_fn(|index| &a[(row + index) * k..][..k]), &mut to[row..], height);
-            }
-            for row in height / 4 * 4..height {
-                pack_rows::<1>([&a[row * k..][..k]], &mut to[row..], height);
-            }
+        pack_tiles_of(self.a, self.k, tile_rows::<S>(), self.packed);
+    }
+}
+
+/// Puts rows of `k` elements in tiles of at most so many rows: of each tile the elements of one k side by side.
+#[inline(always)]
+pub(super) fn pack_tiles_of<E: Copy>(a: &[E], k: usize, most: usize, packed: &mut [E]) {
+    for (first, height) in tiles(a.len() / k, most) {
+        let (a, to) = (&a[first * k..][..height * k], &mut packed[first * k..][..height * k]);
+        for row in (0..height / 4 * 4).step_by(4) {
+            pack_rows::<E, 4>(std::array::from_fn(|index| &a[(row + index) * k..][..k]), &mut to[row..], height);
+        }
+        for row in height / 4 * 4..height {
+            pack_rows::<E, 1>([&a[row * k..][..k]], &mut to[row..], height);
         }
     }
 }
 
 /// Some rows of a tile: squares of them, which the compiler turns in registers.
 #[inline(always)]
-fn pack_rows<const ROWS: usize>(rows: [&[f32]; ROWS], to: &mut [f32], height: usize) {
+fn pack_rows<E: Copy, const ROWS: usize>(rows: [&[E]; ROWS], to: &mut [E], height: usize) {
     const STEP: usize = 4;
     let k = rows[0].len();
     let squares = rows.map(|row| row.as_chunks::<STEP>().0);
     for (index, to) in to.chunks_mut(STEP * height).enumerate().take(k / STEP) {
-        let square: [[f32; STEP]; ROWS] = std::array::from_fn(|row| squares[row][index]);
+        let square: [[E; STEP]; ROWS] = std::array::from_fn(|row| squares[row][index]);
         for k in 0..STEP {
-            let to: &mut [f32; ROWS] = to[k * height..].first_chunk_mut().expect("invariant: a tile holds its rows");
+            let to: &mut [E; ROWS] = to[k * height..].first_chunk_mut().expect("invariant: a tile holds its rows");
             *to = std::array::from_fn(|row| square[row][k]);
         }
     }
@@ -113,10 +118,10 @@ impl Left for Tiles<'_> {
     #[inline(always)]
     fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
         let tile = self.data[row * self.k + first * HEIGHT..][..depth * HEIGHT].as_chunks::<HEIGHT>().0;
-        tile.iter().enumerate().for_each(
-            #[inline(always)]
-            |(k, a)| f(k, a.each_ref()),
-        );
+        // Not by for_each: the compiler may leave its loop a function of its own, which lacks this one's instructions.
+        for (k, a) in tile.iter().enumerate() {
+            f(k, a.each_ref());
+        }
     }
 }
 
@@ -168,6 +173,81 @@ impl Left for Columns<'_> {
     }
 }
 
+/// Rows of 16 columns, of one k each.
+pub(super) trait PanelRows: Copy {
+    /// How many.
+    fn depth(self) -> usize;
+    /// Some of them.
+    fn part(self, from: usize, depth: usize) -> Self;
+    /// One of them, in vectors.
+    fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS];
+}
+
+/// 16 floats as vectors.
+#[inline(always)]
+pub(super) fn vectors<S: Simd, const VECTORS: usize>(row: &[f32; PANEL]) -> [S::f32s; VECTORS] {
+    *bytemuck::cast_slice::<f32, S::f32s>(row).first_chunk().expect("invariant: so many vectors are a panel's row")
+}
+
+impl PanelRows for &[[f32; PANEL]] {
+    #[inline(always)]
+    fn depth(self) -> usize {
+        self.len()
+    }
+
+    #[inline(always)]
+    fn part(self, from: usize, depth: usize) -> Self {
+        &self[from..][..depth]
+    }
+
+    #[inline(always)]
+    fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
+        vectors::<S, VECTORS>(&self[k])
+    }
+}
+
+/// A panel of the right operand.
+pub(super) trait Right: Copy {
+    /// Rows of k of a slice.
+    const SLICE: usize;
+    /// Floats that a slice needs room for, if it is not there as floats already.
+    const SCRATCH: usize;
+    /// What one tile alone reads: it need not go by way of slices.
+    type Direct: PanelRows;
+    /// All rows.
+    fn direct(self) -> Self::Direct;
+    /// Rows of k.
+    fn depth(self) -> usize;
+    /// Some rows of k as floats.
+    fn slice<'s>(self, from: usize, depth: usize, scratch: &'s mut [f32]) -> &'s [[f32; PANEL]]
+    where
+        Self: 's;
+}
+
+impl<'a> Right for &'a [f32] {
+    const SLICE: usize = K_SLICE;
+    const SCRATCH: usize = 0;
+    type Direct = &'a [[f32; PANEL]];
+
+    #[inline(always)]
+    fn direct(self) -> Self::Direct {
+        self.as_chunks().0
+    }
+
+    #[inline(always)]
+    fn depth(self) -> usize {
+        self.len() / PANEL
+    }
+
+    #[inline(always)]
+    fn slice<'s>(self, from: usize, depth: usize, _: &'s mut [f32]) -> &'s [[f32; PANEL]]
+    where
+        Self: 's,
+    {
+        self.direct().part(from, depth)
+    }
+}
+
 /// What becomes of the tiles of a strip.
 pub(super) trait Tail {
     /// Asks for a part of what the end of a tile touches: its first row, and rows of it.
@@ -186,24 +266,26 @@ impl Tail for () {
 }
 
 /// The product with panels abreast, `[rows, k]·[k, 16·PANELS]`, written or added to what is there.
-pub(super) struct Strip<'a, L: Left, T: Tail, const PANELS: usize> {
+pub(super) struct Strip<'a, L: Left, R: Right, T: Tail, const PANELS: usize> {
     pub a: L,
-    pub b: [&'a [f32]; PANELS],
-    /// What is read as panels next, as long as these or shorter.
+    pub b: [R; PANELS],
+    /// What is read as panels of floats next, as long as these or shorter.
     pub ahead: [&'a [f32]; PANELS],
+    /// Room for a slice of each panel that is not of floats.
+    pub scratch: &'a mut [f32],
     pub strip: &'a mut [f32],
     pub onto: bool,
     pub tail: T,
 }
 
-impl<'a, L: Left> Strip<'a, L, (), 1> {
+impl<'a, L: Left> Strip<'a, L, &'a [f32], (), 1> {
     /// With one panel, and nothing after it.
     pub fn of_one(a: L, b: &'a [f32], strip: &'a mut [f32], onto: bool) -> Self {
-        Self { a, b: [b], ahead: [&[]], strip, onto, tail: () }
+        Self { a, b: [b], ahead: [&[]], scratch: &mut [], strip, onto, tail: () }
     }
 }
 
-impl<L: Left, T: Tail, const PANELS: usize> WithSimd for Strip<'_, L, T, PANELS> {
+impl<L: Left, R: Right, T: Tail, const PANELS: usize> WithSimd for Strip<'_, L, R, T, PANELS> {
     type Output = ();
 
     #[inline(always)]
@@ -217,16 +299,22 @@ impl<L: Left, T: Tail, const PANELS: usize> WithSimd for Strip<'_, L, T, PANELS>
     }
 }
 
-impl<L: Left, T: Tail, const PANELS: usize> Strip<'_, L, T, PANELS> {
+impl<L: Left, R: Right, T: Tail, const PANELS: usize> Strip<'_, L, R, T, PANELS> {
     /// Slices of k one after another, all tiles over each.
     #[inline(always)]
     fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
-        let all = self.b[0].len() / PANEL;
+        let all = self.b[0].depth();
         let rows = self.strip.len() / (PANELS * PANEL);
         let count = rows.div_ceil(tile_rows::<S>());
-        for from in (0..all).step_by(K_SLICE) {
-            let depth = K_SLICE.min(all - from);
-            let b = self.b.map(|b| &b[from * PANEL..][..depth * PANEL]);
+        if count == 1 && R::SCRATCH > 0 {
+            let b = self.b.map(Right::direct);
+            tile_of::<S, L, T, _, PANELS, VECTORS>(simd, (rows, (self.a, 0, 0)), (b, [&[]; PANELS]), self.strip, (self.onto, Some(&self.tail)));
+            return self.tail.end(0, self.strip);
+        }
+        for from in (0..all).step_by(R::SLICE) {
+            let depth = R::SLICE.min(all - from);
+            let mut scratch = self.scratch.chunks_mut(R::SCRATCH.max(1));
+            let b = self.b.map(|b| b.slice(from, depth, scratch.next().unwrap_or_default()));
             let onto = self.onto || from > 0;
             let is_last = from + depth == all;
             for (index, (first, height)) in tiles(rows, tile_rows::<S>()).enumerate() {
@@ -236,21 +324,7 @@ impl<L: Left, T: Tail, const PANELS: usize> Strip<'_, L, T, PANELS> {
                 let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
                 let place = (self.a, first, from);
                 let tail = is_last.then_some(&self.tail);
-                match height {
-                    1 => tile::<S, L, T, PANELS, VECTORS, 1>(simd, place, (b, ahead), y, (onto, tail)),
-                    2 => tile::<S, L, T, PANELS, VECTORS, 2>(simd, place, (b, ahead), y, (onto, tail)),
-                    3 => tile::<S, L, T, PANELS, VECTORS, 3>(simd, place, (b, ahead), y, (onto, tail)),
-                    4 => tile::<S, L, T, PANELS, VECTORS, 4>(simd, place, (b, ahead), y, (onto, tail)),
-                    5 => tile::<S, L, T, PANELS, VECTORS, 5>(simd, place, (b, ahead), y, (onto, tail)),
-                    6 => tile::<S, L, T, PANELS, VECTORS, 6>(simd, place, (b, ahead), y, (onto, tail)),
-                    7 => tile::<S, L, T, PANELS, VECTORS, 7>(simd, place, (b, ahead), y, (onto, tail)),
-                    8 => tile::<S, L, T, PANELS, VECTORS, 8>(simd, place, (b, ahead), y, (onto, tail)),
-                    9 => tile::<S, L, T, PANELS, VECTORS, 9>(simd, place, (b, ahead), y, (onto, tail)),
-                    10 => tile::<S, L, T, PANELS, VECTORS, 10>(simd, place, (b, ahead), y, (onto, tail)),
-                    11 => tile::<S, L, T, PANELS, VECTORS, 11>(simd, place, (b, ahead), y, (onto, tail)),
-                    12 => tile::<S, L, T, PANELS, VECTORS, 12>(simd, place, (b, ahead), y, (onto, tail)),
-                    _ => tile::<S, L, T, PANELS, VECTORS, MAX_TILE>(simd, place, (b, ahead), y, (onto, tail)),
-                }
+                tile_of::<S, L, T, _, PANELS, VECTORS>(simd, (height, place), (b, ahead), y, (onto, tail));
                 if is_last {
                     self.tail.end(first, y);
                 }
@@ -259,17 +333,42 @@ impl<L: Left, T: Tail, const PANELS: usize> Strip<'_, L, T, PANELS> {
     }
 }
 
+/// A tile of a height that is told at run time.
+#[inline(always)]
+fn tile_of<S: Simd, L: Left, T: Tail, B: PanelRows, const PANELS: usize, const VECTORS: usize>(
+    simd: S,
+    (height, place): (usize, (L, usize, usize)),
+    b: ([B; PANELS], [&[f32]; PANELS]),
+    y: &mut [f32],
+    end: (bool, Option<&T>),
+) {
+    match height {
+        1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+        2 => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+        3 => tile::<S, L, T, B, PANELS, VECTORS, 3>(simd, place, b, y, end),
+        4 => tile::<S, L, T, B, PANELS, VECTORS, 4>(simd, place, b, y, end),
+        5 => tile::<S, L, T, B, PANELS, VECTORS, 5>(simd, place, b, y, end),
+        6 => tile::<S, L, T, B, PANELS, VECTORS, 6>(simd, place, b, y, end),
+        7 => tile::<S, L, T, B, PANELS, VECTORS, 7>(simd, place, b, y, end),
+        8 => tile::<S, L, T, B, PANELS, VECTORS, 8>(simd, place, b, y, end),
+        9 => tile::<S, L, T, B, PANELS, VECTORS, 9>(simd, place, b, y, end),
+        10 => tile::<S, L, T, B, PANELS, VECTORS, 10>(simd, place, b, y, end),
+        11 => tile::<S, L, T, B, PANELS, VECTORS, 11>(simd, place, b, y, end),
+        12 => tile::<S, L, T, B, PANELS, VECTORS, 12>(simd, place, b, y, end),
+        _ => tile::<S, L, T, B, PANELS, VECTORS, MAX_TILE>(simd, place, b, y, end),
+    }
+}
+
 /// `HEIGHT` rows of 16·PANELS columns in registers; `b` [depth, 16] each.
 #[inline(always)]
-fn tile<S: Simd, L: Left, T: Tail, const PANELS: usize, const VECTORS: usize, const HEIGHT: usize>(
+fn tile<S: Simd, L: Left, T: Tail, B: PanelRows, const PANELS: usize, const VECTORS: usize, const HEIGHT: usize>(
     simd: S,
     (a, row, first): (L, usize, usize),
-    (b, ahead): ([&[f32]; PANELS], [&[f32]; PANELS]),
+    (b, ahead): ([B; PANELS], [&[f32]; PANELS]),
     y: &mut [f32],
     (onto, tail): (bool, Option<&T>),
 ) {
-    let depth = b[0].len() / PANEL;
-    let b: [&[[S::f32s; VECTORS]]; PANELS] = b.map(|b| &bytemuck::cast_slice::<_, S::f32s>(b).as_chunks::<VECTORS>().0[..depth]);
+    let depth = b[0].depth();
     let y = bytemuck::cast_slice_mut::<_, S::f32s>(y).as_chunks_mut::<VECTORS>().0.as_chunks_mut::<PANELS>().0;
     // Of a height that the compiler knows: else the sums would be in memory.
     let y: &mut [_; HEIGHT] = y.first_chunk_mut().expect("invariant: a tile is of its height");
@@ -280,7 +379,7 @@ fn tile<S: Simd, L: Left, T: Tail, const PANELS: usize, const VECTORS: usize, co
             tail.ask(row, asked.min(HEIGHT)..(asked + ROWS_ASKED).min(HEIGHT));
         }
         let depth = ASK_EVERY.min(depth - from);
-        let b = b.map(|b| &b[from..][..depth]);
+        let b = b.map(|b| b.part(from, depth));
         let ahead = ahead.map(|ahead| ahead.get(from * PANEL..).unwrap_or_default());
         a.each::<HEIGHT>(
             [row, first + from],
@@ -288,7 +387,7 @@ fn tile<S: Simd, L: Left, T: Tail, const PANELS: usize, const VECTORS: usize, co
             #[inline(always)]
             |k, a| {
                 ahead.iter().for_each(|ahead| prefetch_line_far(ahead, k * PANEL));
-                let b: [[S::f32s; VECTORS]; PANELS] = std::array::from_fn(|panel| b[panel][k]);
+                let b: [[S::f32s; VECTORS]; PANELS] = std::array::from_fn(|panel| b[panel].row::<S, VECTORS>(k));
                 for row in 0..HEIGHT {
                     let a = simd.splat_f32s(*a[row]);
                     for panel in 0..PANELS {

@@ -2,9 +2,12 @@
 
 use super::record_reduce::groups;
 use super::{PlanBuilder, View};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::gemm::{Activation, Epilogue, TILE, gemm_kernel, matvec_kernel};
-use crate::kernel::gemm_panels::{self, panels_len};
+use crate::kernel::gemm_panels;
+use crate::kernel::panel_format::PanelFormat;
+use crate::kernel::quantize_rows::{self, padded};
 
 /// A view read as a matrix, row-major, or as the transpose of one.
 #[derive(Debug, Clone, Copy)]
@@ -92,20 +95,40 @@ impl PlanBuilder {
         self.launch(gemm_kernel(tail.epilogue(), y.dtype()), &views, &params, groups(tiles))
     }
 
-    /// Records `y = activation(a·b + bias) + residual` for a `b` that [`pack_panels`](crate::kernel::gemm_panels::pack_panels)
-    /// has put in panels.
+    /// Records rows as codes of 8 bits with a scale each, after a rotation: what [`crate::kernel::quantize_rows`] says.
     ///
     /// # Shapes
-    /// `a` [m, k] row-major, `b` [⌈n / 16⌉, k, 16], bias [n], residual and `y` [m, n].
+    /// `x` [rows, cols]; `codes` [rows, ⌈cols / 128⌉ · 32] u32, four in a word; `scales` [rows].
+    /// # Errors
+    /// `Invalid` naming the lengths if they do not fit or there are no columns; as [`PlanBuilder::launch`].
+    pub fn quantize_rows(&mut self, x: View, codes: View, scales: View, cols: usize) -> Result<()> {
+        let rows = scales.len();
+        if x.len() != rows * cols || codes.len() != rows * padded(cols) / 4 || cols == 0 {
+            let (x, codes) = (x.len(), codes.len());
+            return Err(Error::invalid(format!("quantize_rows: x {x}, codes {codes}, scales {rows} elements for rows of {cols}")));
+        }
+        if rows == 0 {
+            return Ok(());
+        }
+        self.launch(&quantize_rows::QUANTIZE_ROWS, &[x, codes, scales], &[rows as u32, cols as u32], groups(rows))
+    }
+
+    /// Records `y = activation(a·b + bias) + residual` for a `b` that [`PanelFormat::pack`] has put in panels.
+    ///
+    /// # Shapes
+    /// `a` [m, k] row-major, `b` [k, n] in panels, of f32 or of u32 where these are of words, bias [n], residual and `y` [m, n].
     /// # Numerics
-    /// f32, accumulation included; same device, same bits.
+    /// f32, accumulation included, weights of fewer bits being widened; of [`PanelFormat::Int8`] exact sums of products of codes, rows of
+    /// `a` being turned to codes first ([`quantize_rows`]). Same device, same bits.
     /// # Errors
     /// As [`PlanBuilder::gemm`].
-    pub fn gemm_panels(&mut self, a: View, b: View, y: View, [m, k, n]: [usize; 3], tail: GemmTail) -> Result<()> {
+    /// # Cost
+    /// One launch, two with codes.
+    pub fn gemm_panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmTail) -> Result<()> {
         let tail_fits = tail.bias.is_none_or(|bias| bias.len() == n) && tail.residual.is_none_or(|residual| residual.len() == m * n);
-        if a.len() != m * k || b.len() != panels_len(k, n) || y.len() != m * n || !tail_fits || k == 0 {
+        if a.len() != m * k || b.len() != format.words(k, n) || y.len() != m * n || !tail_fits || k == 0 {
             return Err(Error::invalid(format!(
-                "gemm_panels: a {}, b {}, bias {:?}, residual {:?}, y {} elements for [{m}, {k}] and [{k}, {n}] in panels",
+                "gemm_panels: a {}, b {}, bias {:?}, residual {:?}, y {} elements for [{m}, {k}] and [{k}, {n}] in panels of {format}",
                 a.len(),
                 b.len(),
                 tail.bias.map(|view| view.len()),
@@ -116,11 +139,17 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        let mut views = vec![a, b, y];
+        let (mut views, mut params) = (vec![a, b, y], [m, n, k, tail.activation as usize].map(|word| word as u32));
+        if format == PanelFormat::Int8 {
+            let words = padded(k) / 4;
+            let (codes, scales) = (self.temp(DType::U32, m * words), self.temp(DType::F32, m));
+            self.quantize_rows(a, codes, scales, k)?;
+            views = vec![codes, b, scales, y];
+            params[2] = words as u32;
+        }
         views.extend(tail.bias);
         views.extend(tail.residual);
-        let params = [m, n, k, tail.activation as usize].map(|word| word as u32);
-        self.launch(gemm_panels::kernel(tail.epilogue()), &views, &params, groups(m.div_ceil(TILE) * n.div_ceil(TILE)))
+        self.launch(gemm_panels::kernel(format, tail.epilogue()), &views, &params, groups(m.div_ceil(TILE) * n.div_ceil(TILE)))
     }
 
     /// Records `y = activation(a·x + bias) + residual` for a vector `x`.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Error, Graph, Result};
 
 use super::file::Gguf;
@@ -104,6 +105,15 @@ impl GgufModel {
     /// The file's name of the tensor that holds a parameter.
     pub fn tensor(&self, parameter: &str) -> String {
         tensor(parameter)
+    }
+
+    /// The format that keeps a parameter's values as they are, or f32.
+    pub fn format(&self, parameter: &str) -> PanelFormat {
+        match self.file.tensor(&tensor(parameter)).map(|tensor| tensor.kind.name) {
+            Some("F16") => PanelFormat::F16,
+            Some("BF16") => PanelFormat::Bf16,
+            _ => PanelFormat::F32,
+        }
     }
 
     /// Reads a parameter in the order that the graph wants it in.

@@ -1,6 +1,7 @@
 //! Operations on sequences: random graphs on every device against the evaluator, the text form, refusals, and passes as text in →
 //! text out.
 
+use crate::kernel::panel_format::PanelFormat;
 use super::random_graph::{Random, random_feeds, seeds};
 use crate::device::Device;
 use crate::error::Result;
@@ -142,7 +143,11 @@ fn outputs_on(graph: &Graph, feeds: &[(Node, Tensor)], device: &Device, fused: b
         let floats: Vec<f32> = data.iter().map(|&value| value as f32).collect();
         match graph.nodes[&node].operation {
             Operation::Indices { .. } => compiled.set_indices(name, &data.iter().map(|&value| value as u32).collect::<Vec<_>>()).expect("fits"),
-            Operation::Parameter { .. } => compiled.set_parameter(name, &floats).expect("fits"),
+            Operation::Parameter { format: PanelFormat::F32, .. } => compiled.set_parameter(name, &floats).expect("fits"),
+            Operation::Parameter { .. } => {
+                let words: Vec<f32> = data.iter().map(|&word| f32::from_bits(word as u32)).collect();
+                compiled.set_parameter(name, &words).expect("fits");
+            }
             _ => compiled.set_input(name, &floats).expect("fits"),
         }
     }
@@ -363,7 +368,7 @@ fn weights_take_panels_where_products_alone_read_them() {
     ];
     for (name, before, after) in cases {
         let graph = Graph::parse(&format!("{parameters}{}\n", before.replace("; ", "\n"))).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let (made, list) = graph.pack_weights();
+        let (made, list) = graph.pack_weights(|_| PanelFormat::F32);
         let text = made.describe();
         assert_eq!(Graph::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}\n{text}")).describe(), text, "{name}: read back");
         if after == "=" {
@@ -399,6 +404,87 @@ fn check_packed(name: &str, graph: &Graph, made: &Graph, list: &[crate::graph::P
         assert_eq!(wanted, got, "{name}");
         assert!(wanted.data().iter().zip(cpu).all(|(wanted, cpu)| (wanted - f64::from(*cpu)).abs() < 1e-5), "{name}: {cpu:?}");
     }
+}
+
+/// Text in → text out: what else weights may be kept in, and where they stay floats.
+#[test]
+fn weights_are_kept_in_fewer_bits_where_they_lie_together() {
+    let parameters = "%0 = input x [3, 130]\n%1 = parameter q [32, 130]\n%2 = parameter k [20, 130]\n%3 = parameter w [130, 5]\n";
+    let products = "%4 = concat(%1, %2, axis 0) [52, 130]\n%5 = matmul(%0, %4ᵀ) [3, 52]\n%6 = matmul(%0, %3) [3, 5]\noutput a %5\noutput b %6\n";
+    let graph = Graph::parse(&format!("{parameters}{products}")).expect("read");
+    let (made, list) = graph.pack_weights(|_| PanelFormat::Int8);
+    let wanted = "%0 = input x [3, 130]\n%1 = parameter q int8 [2, 68, 16]\n%2 = parameter k int8 [2, 68, 16]\n%3 = parameter w int8 [1, 68, 16]\n\
+                  %4 = concat(%1, %2, axis 0) [4, 68, 16]\n%5 = linear_panels(%0, %4, weights int8) [3, 52]\n\
+                  %6 = linear_panels(%0, %3, weights int8) [3, 5]\noutput a %5\noutput b %6\n";
+    assert_eq!((made.describe().as_str(), list.len()), (wanted, 3));
+    assert_eq!(Graph::parse(wanted).expect("read back").describe(), wanted);
+    let (made, _) = graph.pack_weights(|name| if name == "k" { PanelFormat::Bf16 } else { PanelFormat::F16 });
+    let wanted = "%1 = parameter q [2, 130, 16]\n%2 = parameter k [2, 130, 16]\n%3 = parameter w f16 [1, 68, 16]\n";
+    assert!(made.describe().contains(wanted), "of two formats, put together: {}", made.describe());
+    let apart = Graph::parse(&format!("{parameters}{}", products.replace("concat(%1, %2", "concat(%2, %1"))).expect("read");
+    let (made, _) = apart.pack_weights(|_| PanelFormat::F16);
+    assert!(made.describe().contains("%3 = parameter w f16 [1, 68, 16]") && !made.describe().contains("q f16"), "not in whole panels: {}", made.describe());
+    let error = Graph::parse(&wanted_mixed()).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("linear_panels: a [3, 130], b [1, 68, 16] for 5 columns of bf16"), "{error}");
+}
+
+fn wanted_mixed() -> String {
+    "%0 = input x [3, 130]\n%1 = parameter w f16 [1, 68, 16]\n%2 = linear_panels(%0, %1, weights bf16) [3, 5]\noutput a %2\n".to_owned()
+}
+
+/// Halves have the bits of the floats that they stand for; integers differ by no more than the steps of their rows; the evaluator agrees.
+#[test]
+fn weights_in_fewer_bits_give_what_they_stand_for() {
+    let text = "%0 = input x [3, 130]\n%1 = parameter q [32, 130]\n%2 = parameter k [20, 130]\n%3 = parameter b [52]\n\
+                %4 = concat(%1, %2, axis 0) [52, 130]\n%5 = linear(%0, %4ᵀ, bias %3) [3, 52]\noutput a %5\n";
+    let (graph, cpu) = (Graph::parse(text).expect("read"), Device::open("cpu").expect("cpu"));
+    for format in PanelFormat::ALL {
+        let (made, list) = graph.pack_weights(|_| format);
+        let (mut plain, mut packed) = (Vec::new(), Vec::new());
+        for (node, tensor) in random_feeds(&graph, 11) {
+            let found = list.iter().find(|packed| packed.node == node);
+            let Some(entry) = found else {
+                plain.push((node, tensor.clone()));
+                packed.push((node, tensor));
+                continue;
+            };
+            let values: Vec<f32> = tensor.data().iter().map(|&value| value as f32).collect();
+            let (shape, [k, n]) = (made.shape(node).expect("there"), entry.sizes);
+            let mut panels = vec![f32::NAN; shape.len()];
+            entry.pack(&values, &mut panels);
+            let words: Vec<u32> = panels.iter().map(|word| word.to_bits()).collect();
+            let is_words = format != PanelFormat::F32;
+            packed.push((node, Tensor::new(shape, panels.iter().map(|word| if is_words { f64::from(word.to_bits()) } else { f64::from(*word) }).collect()).expect("fits")));
+            // What the panels stand for, as the parameter was: [n, k].
+            let weights = format.unpack(&words, [k, n]);
+            let turned = (0..n * k).map(|at| f64::from(weights[at % k * n + at / k])).collect();
+            plain.push((node, Tensor::new(tensor.shape(), turned).expect("fits")));
+        }
+        let wanted = graph.evaluate(&plain).expect("fed");
+        let got = made.evaluate(&packed).expect("fed");
+        assert!(wanted[0].data().iter().zip(got[0].data()).all(|(wanted, got)| (wanted - got).abs() < 1e-12), "{format}");
+        let floats = outputs_on(&graph.pack_weights(|_| PanelFormat::F32).0, &repacked(&graph, &plain), &cpu, true);
+        let coded = outputs_on(&made, &packed, &cpu, true);
+        for (floats, coded) in floats[0].iter().zip(&coded[0]) {
+            match format {
+                PanelFormat::Int8 => assert!((floats - coded).abs() < 0.2, "{coded} for {floats}"),
+                _ => assert_eq!(floats.to_bits(), coded.to_bits(), "{format}"),
+            }
+        }
+    }
+}
+
+/// Parameters in panels of f32.
+fn repacked(graph: &Graph, feeds: &[(Node, Tensor)]) -> Vec<(Node, Tensor)> {
+    let (made, list) = graph.pack_weights(|_| PanelFormat::F32);
+    let pack = |(node, tensor): &(Node, Tensor)| {
+        let Some(entry) = list.iter().find(|packed| packed.node == *node) else { return (*node, tensor.clone()) };
+        let values: Vec<f32> = tensor.data().iter().map(|&value| value as f32).collect();
+        let mut panels = vec![f32::NAN; made.shape(*node).expect("there").len()];
+        entry.pack(&values, &mut panels);
+        (*node, Tensor::new(made.shape(*node).expect("there"), panels.into_iter().map(f64::from).collect()).expect("fits"))
+    };
+    feeds.iter().map(pack).collect()
 }
 
 #[test]

@@ -1,0 +1,46 @@
+//! `tectum bench MODEL`: a model in each format of its weights.
+
+use std::path::Path;
+
+use serde::Serialize;
+use tectum::Result;
+use tectum_models::transformer::{Accuracy, FormatMeasure, measure_formats, open_device};
+
+use crate::table::{bytes, print, print_json, table};
+
+/// All that is printed with `--json`.
+#[derive(Serialize)]
+struct Output<'a> {
+    model: String,
+    device: &'a str,
+    formats: &'a [FormatMeasure],
+}
+
+/// Measures and prints.
+pub fn bench(path: &Path, device: &str, json: bool) -> Result<()> {
+    let (device, _) = open_device(path, device)?;
+    let formats = measure_formats(path, &device)?;
+    let info = device.info();
+    if json {
+        return print_json(&Output { model: path.display().to_string(), device: &info.id, formats: &formats });
+    }
+    let is_decoder = formats.iter().any(|made| made.decoded_per_s.is_some());
+    let of_kind = if is_decoder { ["one at a time", "divergence", "same first"] } else { ["least cosine", "", ""] };
+    let columns = if is_decoder { 3 } else { 1 };
+    let head: Vec<String> = ["weights", "bytes", "tokens", "at once"].into_iter().chain(of_kind).map(str::to_owned).take(4 + columns).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(formats.iter().map(row)).collect();
+    print(&format!("{}\non {} ({}); accuracy beside f32, over tokens drawn evenly\n", table(&rows), info.id, info.name))
+}
+
+fn row(made: &FormatMeasure) -> Vec<String> {
+    let rate = |rate: f64| format!("{rate:.1} tokens/s");
+    let mut cells = vec![made.weights.to_owned(), bytes(made.weight_bytes as f64), made.tokens.to_string(), rate(made.tokens_per_s)];
+    match made.accuracy {
+        Accuracy::Vectors { least_cosine } => cells.push(format!("{least_cosine:.6}")),
+        Accuracy::Scores { mean_divergence, same_first } => {
+            let decoded = made.decoded_per_s.map_or_else(String::new, rate);
+            cells.extend([decoded, format!("{mean_divergence:.2e} nat"), format!("{:.1} %", 100.0 * same_first)]);
+        }
+    }
+    cells
+}

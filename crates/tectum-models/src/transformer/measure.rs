@@ -1,0 +1,197 @@
+//! A model in each format of its weights: how fast it runs, and how near its results stay to those of f32.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde::Serialize;
+use tectum::kernel::panel_format::PanelFormat;
+use tectum::{CacheFormats, Device, Receipt, Result, RunStats};
+
+use super::{Decoder, Embedder, is_decoder};
+
+/// Tokens of a text, of a prompt.
+const TOKENS: usize = 128;
+/// Texts, and places of one text, whose results are compared.
+const TEXTS: usize = 8;
+const PLACES: usize = 64;
+/// Runs that a time is the median of, after one that is not counted.
+const RUNS: usize = 9;
+
+/// A model in one format.
+#[derive(Debug, Clone, Serialize)]
+pub struct FormatMeasure {
+    /// In what the weights of products are kept.
+    pub weights: &'static str,
+    /// Bytes of all weights on the device.
+    pub weight_bytes: usize,
+    /// Tokens of the text or prompt that runs at once.
+    pub tokens: usize,
+    /// Its tokens in a second.
+    pub tokens_per_s: f64,
+    /// Of a decoder: tokens in a second, one at a time after those.
+    pub decoded_per_s: Option<f64>,
+    /// How near the results are to those of f32.
+    pub accuracy: Accuracy,
+    /// What ran.
+    pub receipt: Receipt,
+}
+
+/// Results beside those of f32, over texts of tokens drawn evenly.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Accuracy {
+    /// Of an encoder.
+    Vectors {
+        /// The least cosine of a text's vector with that of f32.
+        least_cosine: f64,
+    },
+    /// Of a decoder.
+    Scores {
+        /// The mean Kullback-Leibler divergence of the next token's distribution from that of f32, in nats.
+        mean_divergence: f64,
+        /// The share of places whose most likely token is the same.
+        same_first: f64,
+    },
+}
+
+/// Measures a model in every format, f32 first.
+///
+/// # Errors
+/// As [`Embedder::open`] and [`Decoder::open`].
+pub fn measure_formats(path: &Path, device: &Device) -> Result<Vec<FormatMeasure>> {
+    let (mut vectors, mut scores) = (Vec::new(), Vec::new());
+    let is_decoder = is_decoder(path)?;
+    let each = |format| if is_decoder { decoder(path, device, format, &mut scores) } else { encoder(path, device, format, &mut vectors) };
+    PanelFormat::ALL.into_iter().map(each).collect()
+}
+
+/// A token of a model that has so many.
+fn token(index: usize, known: usize) -> u32 {
+    ((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 % known.max(1) as u32
+}
+
+fn encoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<Vec<f32>>) -> Result<FormatMeasure> {
+    let mut embedder = Embedder::open_with(path, device, Some(format))?;
+    let (tokens, known) = (TOKENS.min(embedder.max_tokens()), embedder.config().vocab_size);
+    let text = |text: usize, len: usize| (0..len).map(|place| token(text * TOKENS + place, known)).collect::<Vec<u32>>();
+    // Short ones and long ones.
+    let texts = (0..TEXTS).map(|index| text(index, (tokens * (index + 1) / TEXTS).max(1))).collect();
+    let vectors: Vec<Vec<f32>> = embedder.embed_tokens(texts)?.into_iter().map(|made| made.vector).collect();
+    if exact.is_empty() {
+        exact.clone_from(&vectors);
+    }
+    let least_cosine = exact.iter().zip(&vectors).map(|(exact, made)| cosine(exact, made)).fold(f64::INFINITY, f64::min);
+    embedder.embed_tokens(vec![text(0, tokens)])?;
+    let seconds = median(|| embedder.run_again())?;
+    Ok(FormatMeasure {
+        weights: format.name(),
+        weight_bytes: embedder.weight_bytes(),
+        tokens,
+        tokens_per_s: tokens as f64 / seconds,
+        decoded_per_s: None,
+        accuracy: Accuracy::Vectors { least_cosine },
+        receipt: embedder.session().receipt(),
+    })
+}
+
+fn decoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<f32>) -> Result<FormatMeasure> {
+    let mut decoder = Decoder::open_with(path, device, TOKENS + 1, CacheFormats::F32, Some(format))?;
+    let known = decoder.sizes().tokens;
+    let tokens = TOKENS.min(decoder.capacity() - 1).max(1);
+    let text: Vec<u32> = (0..tokens).map(|place| token(place, known)).collect();
+    let scores = decoder.feed_scored(&text[..PLACES.min(tokens)])?;
+    if exact.is_empty() {
+        exact.clone_from(&scores);
+    }
+    let accuracy = beside(exact, &scores, known);
+    decoder.truncate(0);
+    decoder.feed(&text)?;
+    let prompt = median(|| decoder.run_again())?;
+    let next = if decoder.len() < decoder.capacity() {
+        decoder.feed(&[token(tokens, known)])?;
+        Some(median(|| decoder.run_again())?)
+    } else {
+        None
+    };
+    Ok(FormatMeasure {
+        weights: format.name(),
+        weight_bytes: decoder.weight_bytes(),
+        tokens,
+        tokens_per_s: tokens as f64 / prompt,
+        decoded_per_s: next.map(|seconds| 1.0 / seconds),
+        accuracy,
+        receipt: decoder.session().receipt(),
+    })
+}
+
+/// The median time of a run.
+fn median(mut run: impl FnMut() -> Result<RunStats>) -> Result<f64> {
+    run()?;
+    let mut times = Vec::with_capacity(RUNS);
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        run()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[RUNS / 2])
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f64 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+}
+
+/// Rows of scores beside those that are exact.
+fn beside(exact: &[f32], scores: &[f32], known: usize) -> Accuracy {
+    let rows = exact.chunks_exact(known).zip(scores.chunks_exact(known));
+    let (mut count, mut divergence, mut same) = (0.0, 0.0, 0.0);
+    for (exact, scores) in rows {
+        let (p, q) = (log_shares(exact), log_shares(scores));
+        divergence += p.iter().zip(&q).map(|(p, q)| p.exp() * (p - q)).sum::<f64>();
+        same += f64::from(u8::from(first(exact) == first(scores)));
+        count += 1.0;
+    }
+    Accuracy::Scores { mean_divergence: divergence / count, same_first: same / count }
+}
+
+/// Logarithms of the probabilities that scores stand for.
+fn log_shares(scores: &[f32]) -> Vec<f64> {
+    let greatest = scores.iter().fold(f64::NEG_INFINITY, |greatest, score| greatest.max(f64::from(*score)));
+    let sum: f64 = scores.iter().map(|score| (f64::from(*score) - greatest).exp()).sum();
+    scores.iter().map(|score| f64::from(*score) - greatest - sum.ln()).collect()
+}
+
+fn first(scores: &[f32]) -> Option<usize> {
+    scores.iter().enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(name: &str) -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
+    }
+
+    /// The samples in every format: f32 is exact beside itself, and each other format is as near as its bits say.
+    #[test]
+    fn every_format_is_measured_beside_f32() {
+        let device = Device::open("cpu").expect("cpu");
+        let encoder = measure_formats(&sample("sample-encoder"), &device).expect("measures");
+        let decoder = measure_formats(&sample("sample-decoder"), &device).expect("measures");
+        for (made, bound) in encoder.iter().zip([1e-12, 1e-5, 1e-3, 1e-2]) {
+            let Accuracy::Vectors { least_cosine } = made.accuracy else { panic!("an encoder gives vectors") };
+            assert!(1.0 - least_cosine <= bound, "{}: {least_cosine}", made.weights);
+            assert!(made.tokens_per_s > 0.0 && made.decoded_per_s.is_none() && made.receipt.runs > 0);
+        }
+        for (made, bound) in decoder.iter().zip([0.0, 1e-4, 1e-3, 1e-2]) {
+            let Accuracy::Scores { mean_divergence, same_first } = made.accuracy else { panic!("a decoder gives scores") };
+            assert!((0.0..=bound).contains(&mean_divergence.max(0.0)) && same_first > 0.8, "{}: {mean_divergence}, {same_first}", made.weights);
+            assert!(made.decoded_per_s.is_some_and(|rate| rate > 0.0));
+        }
+        assert_eq!(decoder.iter().map(|made| made.weights).collect::<Vec<_>>(), ["f32", "f16", "bf16", "int8"]);
+        // The products' weights take half and a quarter; tables and norms stay as they are.
+        assert!(decoder[0].weight_bytes > decoder[1].weight_bytes && decoder[1].weight_bytes == decoder[2].weight_bytes);
+    }
+}

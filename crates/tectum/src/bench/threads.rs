@@ -1,0 +1,35 @@
+//! Work on a number of threads of its own.
+
+use super::Workload;
+use crate::error::{Error, Result};
+use crate::launch::RunStats;
+
+/// Work that sees a pool of so many threads, when it is made and when it runs.
+pub struct OnThreads<W> {
+    pool: rayon::ThreadPool,
+    work: W,
+}
+
+impl<W: Workload + Send> OnThreads<W> {
+    /// Makes the work on a pool of so many threads.
+    ///
+    /// # Errors
+    /// `Unsupported` if there can be no such pool; what `make` gives.
+    pub fn new(threads: usize, make: impl FnOnce() -> Result<W> + Send) -> Result<Self> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|source| Error::unsupported(format!("bench: a pool of {threads} threads cannot be made")).with_source(source))?;
+        let work = pool.install(make)?;
+        Ok(Self { pool, work })
+    }
+}
+
+impl<W: Workload + Send> Workload for OnThreads<W> {
+    fn run(&mut self) -> Result<RunStats> {
+        let work = &mut self.work;
+        self.pool.install(|| work.run())
+    }
+
+    fn code(&self) -> &[(String, u64)] {
+        self.work.code()
+    }
+}

@@ -1,0 +1,165 @@
+//! Panels of half-width floats, widened a slice at a time where it stays in L1.
+
+use pulp::Simd;
+
+use super::gemm_panels::PANEL;
+use super::native::prefetch_line_far;
+use super::pack::{bf16_bits, f16_bits};
+use super::strip::{PanelRows, Right, vectors};
+
+/// Rows of k that are widened at a time: with those of a second panel 16 KiB of floats.
+const SLICE: usize = 128;
+/// Rows of k after those that are widened which are asked for meanwhile.
+const AHEAD: usize = 64;
+
+/// A panel [k, 16] of f16 or bf16, or some of its rows.
+#[derive(Clone, Copy)]
+pub(super) struct HalfPanel<'a, const IS_F16: bool> {
+    rows: &'a [[u16; PANEL]],
+    /// The same, and what comes after them.
+    ahead: &'a [[u16; PANEL]],
+}
+
+impl<'a, const IS_F16: bool> HalfPanel<'a, IS_F16> {
+    /// The first `k` rows of words.
+    pub fn new(words: &'a [u32], k: usize) -> Self {
+        let ahead = bytemuck::cast_slice::<_, u16>(words).as_chunks().0;
+        Self { rows: &ahead[..k], ahead }
+    }
+}
+
+impl<const IS_F16: bool> PanelRows for HalfPanel<'_, IS_F16> {
+    #[inline(always)]
+    fn depth(self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline(always)]
+    fn part(self, from: usize, depth: usize) -> Self {
+        Self { rows: &self.rows[from..][..depth], ahead: &self.ahead[from..] }
+    }
+
+    #[inline(always)]
+    fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
+        prefetch_line_far(self.ahead, k + AHEAD);
+        let halves = &self.rows[k];
+        #[cfg(target_arch = "x86_64")]
+        if S::F32_LANES == PANEL {
+            // SAFETY: on x86-64 vectors of 16 floats are those of AVX-512 F.
+            return vectors::<S, VECTORS>(&unsafe { x86::widen_row::<IS_F16>(halves) });
+        }
+        let mut row = [0.0; PANEL];
+        for (to, half) in row.iter_mut().zip(halves) {
+            *to = f32::from_bits(if IS_F16 { f16_bits(u32::from(*half)) } else { bf16_bits(u32::from(*half)) });
+        }
+        vectors::<S, VECTORS>(&row)
+    }
+}
+
+impl<const IS_F16: bool> Right for HalfPanel<'_, IS_F16> {
+    const SLICE: usize = SLICE;
+    const SCRATCH: usize = SLICE * PANEL;
+    type Direct = Self;
+
+    #[inline(always)]
+    fn direct(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn depth(self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline(always)]
+    fn slice<'s>(self, from: usize, depth: usize, scratch: &'s mut [f32]) -> &'s [[f32; PANEL]]
+    where
+        Self: 's,
+    {
+        (0..depth).step_by(2).for_each(|row| prefetch_line_far(self.ahead, from + depth + row));
+        let (halves, to) = (&self.rows[from..][..depth], &mut scratch.as_chunks_mut().0[..depth]);
+        if IS_F16 {
+            widen_f16(halves.as_flattened(), to.as_flattened_mut());
+        } else {
+            let pairs = to.as_flattened_mut().iter_mut().zip(halves.as_flattened());
+            pairs.for_each(|(to, half)| *to = f32::from_bits(bf16_bits(u32::from(*half))));
+        }
+        to
+    }
+}
+
+#[inline(always)]
+fn widen_f16(halves: &[u16], to: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            // SAFETY: the machine has the instructions.
+            return unsafe { x86::widen_by_16(halves, to) };
+        }
+        if std::arch::is_x86_feature_detected!("f16c") {
+            // SAFETY: as above.
+            return unsafe { x86::widen_by_8(halves, to) };
+        }
+    }
+    to.iter_mut().zip(halves).for_each(|(to, half)| *to = f32::from_bits(f16_bits(u32::from(*half))));
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{__m128i, __m256i, _mm256_cvtph_ps, _mm512_cvtepu16_epi32, _mm512_cvtph_ps, _mm512_slli_epi32};
+
+    /// # Safety
+    /// The machine has AVX-512 F.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub unsafe fn widen_row<const IS_F16: bool>(halves: &[u16; 16]) -> [f32; 16] {
+        let halves = pulp::cast::<[u16; 16], __m256i>(*halves);
+        if IS_F16 { pulp::cast(_mm512_cvtph_ps(halves)) } else { pulp::cast(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(halves))) }
+    }
+
+    /// Whole vectors of 16; panels have no others.
+    ///
+    /// # Safety
+    /// The machine has AVX-512 F.
+    #[target_feature(enable = "avx512f")]
+    pub unsafe fn widen_by_16(halves: &[u16], to: &mut [f32]) {
+        for (to, halves) in to.as_chunks_mut::<16>().0.iter_mut().zip(halves.as_chunks::<16>().0) {
+            // SAFETY: as the caller says.
+            *to = unsafe { widen_row::<true>(halves) };
+        }
+    }
+
+    /// Whole vectors of 8.
+    ///
+    /// # Safety
+    /// The machine has F16C.
+    #[target_feature(enable = "avx,f16c")]
+    pub unsafe fn widen_by_8(halves: &[u16], to: &mut [f32]) {
+        for (to, halves) in to.as_chunks_mut::<8>().0.iter_mut().zip(halves.as_chunks::<8>().0) {
+            *to = pulp::cast(_mm256_cvtph_ps(pulp::cast::<[u16; 8], __m128i>(*halves)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_half_of_a_number_is_widened_as_integers_do_it() {
+        let words: Vec<u32> = (0..0x8000u32).map(|word| (2 * word) | ((2 * word + 1) << 16)).collect();
+        check::<true>(&words, f16_bits);
+        check::<false>(&words, bf16_bits);
+    }
+
+    fn check<const IS_F16: bool>(words: &[u32], widen: fn(u32) -> u32) {
+        let mut scratch = vec![0.0; SLICE * PANEL];
+        let panel = HalfPanel::<IS_F16>::new(words, words.len() * 2 / PANEL);
+        for from in (0..Right::depth(panel)).step_by(SLICE) {
+            for (at, value) in panel.slice(from, SLICE, &mut scratch).as_flattened().iter().enumerate() {
+                let wanted = f32::from_bits(widen((from * PANEL + at) as u32));
+                assert!(value.to_bits() == wanted.to_bits() || value.is_nan() && wanted.is_nan(), "{IS_F16} {}", from * PANEL + at);
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Rows as codes of 8 bits with a scale each, for products of integers.
+//!
+//! Outliers are what spoils such codes: few columns of a transformer's activations are many times as great as the others, and the
+//! step of the whole row would follow them. So blocks of 128 elements are turned by a Hadamard matrix first, as the weights' columns
+//! are once for all: products stay what they were, since the matrix is orthogonal, and an outlier is shared out over its block.
+//! <https://arxiv.org/abs/2404.00456> (QuaRot) does so within the network; here it is a part of the product.
+//!
+//! On all-MiniLM-L6-v2's vectors the least cosine of four texts with those of exact products: 0.9926 by rows without the rotation,
+//! 0.9992 with it, 0.9992 by blocks of 32 without it, which would cost a product of floats for every 32 elements.
+
+use std::cell::RefCell;
+use std::sync::{Arc, LazyLock};
+
+use rayon::prelude::*;
+
+use super::native::{NativeCall, simd};
+use super::{Kernel, built_in};
+use crate::dtype::DType;
+
+/// Elements that are turned together.
+pub const BLOCK: usize = 128;
+/// The greatest code.
+pub(super) const GREATEST: f32 = 127.0;
+
+/// Elements that a row is filled up to, with zeros.
+pub fn padded(k: usize) -> usize {
+    k.next_multiple_of(BLOCK)
+}
+
+/// `scales[row] = max |H·x[row]| / 127` and `codes[row, i] = round(H·x[row, i] / scales[row])`, four in a word.
+pub static QUANTIZE_ROWS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+    built_in(
+        Kernel::define("quantize_rows")
+            .read("x", DType::F32)
+            .write("codes", DType::U32)
+            .write("scales", DType::F32)
+            .param("rows", DType::U32)
+            .param("cols", DType::U32)
+            .body(include_str!("../../kernels/quantize_rows.wgsl")),
+        quantize,
+    )
+});
+
+/// The kernels of this file.
+pub fn kernels() -> Vec<Arc<Kernel>> {
+    vec![QUANTIZE_ROWS.clone()]
+}
+
+/// Rows whose greatest value is less are rows of zeros: 2⁻¹⁰⁰.
+const LEAST: f32 = f32::from_bits(27 << 23);
+/// Rows of a task.
+const ROWS: usize = 8;
+
+fn quantize(call: &NativeCall<'_>) {
+    let (x, codes, scales) = (call.read::<f32>(0), call.write::<u32>(1), call.write::<f32>(2));
+    let (rows, cols) = (call.size(0), call.size(1));
+    let words = padded(cols) / 4;
+    let (codes, scales) = (&mut codes[..rows * words], &mut scales[..rows]);
+    let work = |task: usize, codes: &mut [u32], scales: &mut [f32]| {
+        let mut kept = TURNED.take();
+        kept.resize(words * 4 / BLOCK, [0.0; BLOCK]);
+        for (row, (codes, scale)) in codes.chunks_exact_mut(words).zip(scales).enumerate() {
+            let x = &x[(task * ROWS + row) * cols..][..cols];
+            simd(
+                #[inline(always)]
+                || *scale = quantize_row(x, &mut kept, bytemuck::cast_slice_mut(codes)),
+            );
+        }
+        TURNED.set(kept);
+    };
+    let tasks = codes.chunks_mut(ROWS * words).zip(scales.chunks_mut(ROWS));
+    if call.threads_for(4 * rows * cols) == 1 {
+        return tasks.enumerate().for_each(|(task, (codes, scales))| work(task, codes, scales));
+    }
+    let tasks = codes.par_chunks_mut(ROWS * words).zip(scales.par_chunks_mut(ROWS));
+    tasks.enumerate().for_each(|(task, (codes, scales))| work(task, codes, scales));
+}
+
+thread_local! {
+    /// A row after its rotation.
+    static TURNED: RefCell<Vec<[f32; BLOCK]>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Codes of a row, and their scale.
+#[inline(always)]
+fn quantize_row(x: &[f32], turned: &mut [[f32; BLOCK]], codes: &mut [u8]) -> f32 {
+    let (whole, rest) = x.as_chunks::<BLOCK>();
+    for (to, x) in turned.iter_mut().zip(whole) {
+        *to = *x;
+        rotate(to);
+    }
+    if let (Some(last), false) = (turned.last_mut(), rest.is_empty()) {
+        let (to, filling) = last.split_at_mut(rest.len());
+        to.copy_from_slice(rest);
+        filling.fill(0.0);
+        rotate(last);
+    }
+    let values = turned.as_flattened();
+    let greatest = f32::from_bits(greatest_bits(values));
+    if greatest < LEAST {
+        codes.fill(0);
+        return 0.0;
+    }
+    let inverse = GREATEST / greatest;
+    codes.iter_mut().zip(values).for_each(|(code, value)| *code = rounded(value * inverse));
+    greatest / GREATEST
+}
+
+/// The nearest code, ties to even: added to 1.5·2²³ a value is rounded to an integer, which the lowest bits then are.
+#[inline(always)]
+pub(super) fn rounded(value: f32) -> u8 {
+    (value + 12_582_912.0).to_bits() as u8
+}
+
+/// The bits of the greatest magnitude; a NaN's if there is one, which no number's are greater than.
+#[inline(always)]
+pub(super) fn greatest_bits(values: &[f32]) -> u32 {
+    values.iter().fold(0, |greatest, value| greatest.max(value.to_bits() & 0x7fff_ffff))
+}
+
+/// The product with the Hadamard matrix of 128 rows, in natural order: sums and differences of what lies 64, 32 … 1 apart.
+#[inline(always)]
+pub fn rotate(block: &mut [f32; BLOCK]) {
+    let mut other = [0.0; BLOCK];
+    for _ in 0..3 {
+        step(block, &mut other);
+        step(&other, block);
+    }
+    step(block, &mut other);
+    *block = other;
+}
+
+/// Sums and differences of what lies 64 apart, put side by side: seven of these are all of them, and every element back in its place. Vectors
+/// are added whole at each, which steps within a vector are not (2.1 ns an element instead of 0.29).
+#[inline(always)]
+fn step(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
+    const HALF: usize = BLOCK / 2;
+    for at in 0..HALF {
+        y[2 * at] = x[at] + x[at + HALF];
+        y[2 * at + 1] = x[at] - x[at + HALF];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rotation_is_the_hadamard_matrix_and_its_own_inverse_but_for_128() {
+        let x: [f32; BLOCK] = std::array::from_fn(|at| (at * 37 % 101) as f32 - 50.0);
+        let mut y = x;
+        rotate(&mut y);
+        for (row, y) in y.iter().enumerate() {
+            let wanted: f32 = x.iter().enumerate().map(|(col, x)| if (row & col).count_ones() % 2 == 0 { *x } else { -x }).sum();
+            assert_eq!(*y, wanted, "row {row}");
+        }
+        rotate(&mut y);
+        assert_eq!(y, x.map(|x| 128.0 * x));
+    }
+
+    #[test]
+    fn a_row_that_is_no_number_says_so_and_one_of_nothing_is_zeros() {
+        let mut turned = [[7.0; BLOCK]];
+        let mut codes = [1u8; BLOCK];
+        assert_eq!((quantize_row(&[0.0; 5], &mut turned, &mut codes), codes), (0.0, [0; BLOCK]));
+        assert_eq!((quantize_row(&[1e-38; 5], &mut turned, &mut codes), codes), (0.0, [0; BLOCK]));
+        assert!(quantize_row(&[1.0, f32::NAN], &mut turned, &mut codes).is_nan());
+        assert!(!quantize_row(&[1.0, f32::NEG_INFINITY], &mut turned, &mut codes).is_finite());
+    }
+}
