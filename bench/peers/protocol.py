@@ -16,14 +16,19 @@ ROWS = {}
 
 
 class Shape:
-    """A key's sizes, its tail (`bias_tanh`, `k64`, …) and its element type: `core.gemm.8x8x8.bias_tanh.f64`."""
+    """A key's sizes, its tail (`bias_tanh`, `k64`, …), its element type and its threads, which are the device's if the key has none:
+    `core.gemm.8x8x8.bias_tanh.f64`, `infer.minilm.1x8.int8.t1`."""
+
+    all_threads = 1
 
     def __init__(self, key):
         _, self.op, *parts = key.split(".")
         sizes = next((part for part in parts if re.fullmatch(r"n?\d+(x\d+)*", part)), "")
         self.sizes = [int(size) for size in sizes.removeprefix("n").split("x") if size]
         self.dtype = "float64" if "f64" in parts else "float32"
-        self.tail = ".".join(part for part in parts if part not in (sizes, "f64"))
+        threads = next((part for part in parts if re.fullmatch(r"t\d+", part)), None)
+        self.threads = int(threads[1:]) if threads else Shape.all_threads
+        self.tail = ".".join(part for part in parts if part not in (sizes, "f64", threads))
         self.name = (self.op, len(self.sizes), self.tail)
 
 
@@ -71,6 +76,7 @@ def serve(versions, threads, devices=("cpu",), settle=lambda call: call):
                 device = request["device"]
                 if device not in devices:
                     raise RuntimeError(f"runs on {' and '.join(devices)}, not on {device}")
+                Shape.all_threads = request["threads"]
                 rows = {key: find(key)[0] for key in request["keys"] if find(key)[0]}
                 answer = {"versions": versions(device), "threads": threads(request["threads"]), "rows": rows}
             elif request["do"] == "prepare":

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 import torch_control  # noqa: F401, registers its rows
+import torch_infer  # noqa: F401, registers its rows
 from protocol import row, serve
 
 torch.set_grad_enabled(False)
