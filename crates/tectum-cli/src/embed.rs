@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Error, Receipt, Result};
-use tectum_models::transformer::{Embedder, Embedding, open_device};
+use tectum_models::transformer::{Embedder, Embedding, Routing, open_device};
 
 use crate::table::{print, print_json, table};
 
@@ -25,6 +25,9 @@ pub struct EmbedArgs {
     /// them if that is f16 or bf16, else f32.
     #[arg(long, value_name = "FORMAT")]
     weights: Option<PanelFormat>,
+    /// How auto chooses: measured (least predicted time) or fixed (a GPU for any product of more than 500 elements, 1,000 with a bias).
+    #[arg(long, default_value = "measured", value_name = "HOW")]
+    route: Routing,
     /// Prints one line of JSON, with whole vectors and the receipt.
     #[arg(long)]
     json: bool,
@@ -61,7 +64,7 @@ const SHOWN: usize = 8;
 pub fn embed(args: &EmbedArgs) -> Result<()> {
     let texts = if args.text.is_empty() { lines()? } else { args.text.clone() };
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let (device, _) = open_device(&args.model, &args.device)?;
+    let (device, _) = open_device(&args.model, &args.device, args.route)?;
     let mut embedder = Embedder::open_with(&args.model, &device, args.weights)?;
     let embeddings = embedder.embed(&texts)?;
     let likeness = |a: &Embedding| embeddings.iter().map(|b| cosine(&a.vector, &b.vector)).collect();

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
-use tectum_models::transformer::{Decoder, End, GenerateOptions, Generation, Sampling, Tokens, end_tokens, generate as run, open_device};
+use tectum_models::transformer::{Decoder, End, GenerateOptions, Generation, Routing, Sampling, Tokens, end_tokens, generate as run, open_device};
 
 use crate::table::{bytes, print, print_json};
 
@@ -53,6 +53,9 @@ pub struct GenerateArgs {
     /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
+    /// How auto chooses: measured (least predicted time) or fixed (a GPU for any product of more than 500 elements, 1,000 with a bias).
+    #[arg(long, default_value = "measured", value_name = "HOW")]
+    route: Routing,
     /// Prints one line of JSON, with the tokens and the receipt, instead of the text as it comes.
     #[arg(long)]
     json: bool,
@@ -111,7 +114,7 @@ impl Rate {
 /// A folder that is no decoder's or is at fault; a prompt that does not fit; settings out of range; an unknown device; what the
 /// device reports; a standard output that cannot be written.
 pub fn generate(args: &GenerateArgs) -> Result<()> {
-    let (device, _) = open_device(&args.model, &args.device)?;
+    let (device, _) = open_device(&args.model, &args.device, args.route)?;
     let tokens = tokens(args)?;
     let prompt = match (&args.prompt, &args.ids, &tokens) {
         (_, Some(ids), _) => ids.clone(),

@@ -34,7 +34,7 @@ pub use checkpoint::is_decoder;
 pub use decoder::{Decoder, MAX_PART};
 pub use decoder_graph::DecoderSizes;
 pub use embedder::{Embedder, Embedding};
-pub use explanation::{NodeExplanation, RunExplanation, explain_run, open_device};
+pub use explanation::{NodeExplanation, RunExplanation, Routing, explain_run, open_device};
 pub use generator::{End, GenerateOptions, Generation, end_tokens, generate};
 pub use gguf::{Array, Gguf, GgufTensor, Header, TensorType, Value, ValueType, gguf_file};
 pub use measure::{Accuracy, FormatMeasure, measure_formats};

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::device::{Device, DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
-use crate::plan::PlanWork;
+use crate::plan::{LaunchWork, PlanWork};
 pub use cache::{CACHE_SCHEMA, CalibrationCache, default_path};
 pub use calibration::{Calibration, NEAR_BYTES, Rates, calibrate};
 pub use cost::predict;
@@ -79,6 +79,44 @@ pub fn open(work: &PlanWork) -> Result<(Device, Choice)> {
     predicted.extend(refused.into_iter().map(|(refused, info)| Prediction { device: info.id, seconds: None, refused }));
     let choice = decide(work, predicted)?;
     Ok((Device::open(&choice.device)?, choice))
+}
+
+/// Opens the device of a plan by the fixed thresholds of the system that this one succeeds ([`choose_fixed`]): nothing is measured.
+///
+/// # Errors
+/// `Unsupported`, with the reason for each device, where none may be chosen; as [`Device::open`].
+pub fn open_fixed(work: &PlanWork) -> Result<(Device, Choice)> {
+    let choice = choose_fixed(work, Device::list())?;
+    Ok((Device::open(&choice.device)?, choice))
+}
+
+/// Elements of its operands beyond which a product alone, and one with a bias or a residual, asked for a GPU.
+const FIXED: [f64; 2] = [500.0, 1000.0];
+
+/// Picks by fixed thresholds: a GPU if any matrix product of the plan reads more than 500 elements, 1,000 if bias or residual are a part of it;
+/// else, or where no GPU may be chosen, the CPU. A plan goes to one device, where the earlier system sent each operation somewhere.
+///
+/// # Errors
+/// As [`choose`].
+pub fn choose_fixed(work: &PlanWork, infos: Vec<DeviceInfo>) -> Result<Choice> {
+    let is_large = |launch: &&LaunchWork| {
+        let is_product = launch.kernel.starts_with("gemm") || launch.kernel.starts_with("matvec");
+        let is_fused = launch.kernel.contains("bias") || launch.kernel.contains("residual");
+        is_product && launch.read_bytes / 4.0 > FIXED[usize::from(is_fused)]
+    };
+    let large = work.launches.iter().find(is_large);
+    let predicted: Vec<Prediction> =
+        infos.into_iter().map(|info| Prediction { refused: refusal(work, &info), device: info.id, seconds: None }).collect();
+    let may_be = |is_cpu: bool| predicted.iter().find(|prediction| prediction.refused.is_none() && (prediction.device == "cpu") == is_cpu);
+    let (chosen, reason) = match (large, may_be(false), may_be(true)) {
+        (Some(launch), Some(gpu), _) => {
+            (gpu, format!("fixed thresholds: {} reads {} elements", launch.kernel, launch.read_bytes / 4.0))
+        }
+        (Some(launch), None, Some(cpu)) => (cpu, format!("fixed thresholds: {} asks for a GPU, and none may be chosen", launch.kernel)),
+        (None, _, Some(cpu)) => (cpu, "fixed thresholds: no product is large enough for a GPU".to_owned()),
+        (_, _, None) => return decide(work, predicted),
+    };
+    Ok(Choice { plan: work.plan.clone(), device: chosen.device.clone(), reason, predicted })
 }
 
 fn prediction(work: &PlanWork, info: DeviceInfo, found: Result<Calibration>) -> Prediction {

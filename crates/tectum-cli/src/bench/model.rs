@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::Result;
-use tectum_models::transformer::{Accuracy, FormatMeasure, measure_formats, open_device};
+use tectum_models::transformer::{Accuracy, FormatMeasure, Routing, measure_formats, open_device};
 
 use crate::table::{bytes, print, print_json, table};
 
@@ -18,7 +18,7 @@ struct Output<'a> {
 
 /// Measures and prints.
 pub fn bench(path: &Path, device: &str, json: bool) -> Result<()> {
-    let (device, _) = open_device(path, device)?;
+    let (device, _) = open_device(path, device, Routing::Measured)?;
     let formats = measure_formats(path, &device)?;
     let info = device.info();
     if json {

@@ -6,8 +6,8 @@ use clap::Args;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::route::{self, Calibration, Choice};
-use tectum::Result;
-use tectum_models::transformer::{RunExplanation, explain_run, is_decoder, open_device};
+use tectum::{Device, Result};
+use tectum_models::transformer::{Routing, RunExplanation, explain_run, is_decoder, open_device};
 
 use super::choice_text;
 use crate::table::{bytes, print, print_json, table};
@@ -21,12 +21,15 @@ pub struct ModelArgs {
     /// Of a model: in what the weights of products are kept, f32, f16, bf16 or int8; as the file has them if nothing is said.
     #[arg(long, value_name = "FORMAT")]
     weights: Option<PanelFormat>,
+    /// Of a model: how auto chooses, measured or fixed.
+    #[arg(long, value_name = "HOW")]
+    route: Option<Routing>,
 }
 
 impl ModelArgs {
     /// The option, if it was given.
     pub fn given(&self) -> Option<&'static str> {
-        let given = [("--tokens", self.tokens.is_some()), ("--weights", self.weights.is_some())];
+        let given = [("--tokens", self.tokens.is_some()), ("--weights", self.weights.is_some()), ("--route", self.route.is_some())];
         given.into_iter().find_map(|(option, is_given)| is_given.then_some(option))
     }
 }
@@ -40,18 +43,21 @@ struct Explanation<'a> {
     /// Why it runs there.
     cause: String,
     run: &'a RunExplanation,
-    /// What routing by measurement says of such a run.
+    /// What routing says of such a run.
     route: &'a Choice,
 }
 
 /// Prints the explanation.
 pub fn explain_model(path: &Path, device: Option<&str>, args: &ModelArgs, json: bool) -> Result<()> {
-    let (device, choice) = open_device(path, device.unwrap_or("auto"))?;
+    let (device, choice) = open_device(path, device.unwrap_or("auto"), args.route.unwrap_or_default())?;
     let run = explain_run(path, &device, args.tokens, args.weights)?;
     let kind = if is_decoder(path)? { "decoder" } else { "encoder" };
     let found = route::calibrate_all(route::default_path().as_deref(), false);
     let known: Vec<Calibration> = found.into_iter().filter_map(|(_, calibration)| calibration.ok()).collect();
-    let route = route::choose(&run.work, &known)?;
+    let route = match args.route.unwrap_or_default() {
+        Routing::Measured => route::choose(&run.work, &known)?,
+        Routing::Fixed => route::choose_fixed(&run.work, Device::list())?,
+    };
     let cause = choice.map_or_else(|| "it was asked for".to_owned(), |choice| choice.reason);
     let explanation = Explanation { kind, file: path.display().to_string(), device: &device.info().id, cause, run: &run, route: &route };
     if json { print_json(&explanation) } else { print(&text(&explanation)) }

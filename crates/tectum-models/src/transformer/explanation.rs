@@ -27,18 +27,44 @@ pub fn explain_run(path: &Path, device: &Device, tokens: Option<usize>, weights:
 }
 
 /// Opens the device of an id for a model. `auto` is the one that is predicted to take least time: of a decoder for one token after
-/// others, of an encoder for a text of 128; the choice comes with it. No weight is read.
+/// others, of an encoder for a text of 128; or that of fixed thresholds. The choice comes with it. No weight is read.
 ///
 /// # Errors
 /// As [`route::open`] and [`Device::open`].
-pub fn open_device(path: &Path, id: &str) -> Result<(Device, Option<Choice>)> {
+pub fn open_device(path: &Path, id: &str, routing: Routing) -> Result<(Device, Option<Choice>)> {
     if id != "auto" {
         return Ok((Device::open(id)?, None));
     }
     let cpu = Device::open("cpu")?;
     // What is wrong with the model is told when it is opened.
     let Ok(run) = is_decoder(path).and_then(|is_decoder| explain_run(path, &cpu, is_decoder.then_some(1), None)) else { return Ok((cpu, None)) };
-    route::open(&run.work).map(|(device, choice)| (device, Some(choice)))
+    let (device, choice) = match routing {
+        Routing::Measured => route::open(&run.work)?,
+        Routing::Fixed => route::open_fixed(&run.work)?,
+    };
+    Ok((device, Some(choice)))
+}
+
+/// How a device is chosen where `auto` is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Routing {
+    /// By the least predicted time, from rates that were measured.
+    #[default]
+    Measured,
+    /// By the fixed thresholds of [`route::choose_fixed`].
+    Fixed,
+}
+
+impl std::str::FromStr for Routing {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "measured" => Ok(Routing::Measured),
+            "fixed" => Ok(Routing::Fixed),
+            other => Err(Error::invalid(format!("route {other:?}; known: measured, fixed"))),
+        }
+    }
 }
 
 /// A run of a model, node by node, and the memory that it takes.

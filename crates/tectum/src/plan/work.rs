@@ -14,6 +14,8 @@ pub struct LaunchWork {
     pub kernel: String,
     /// Bytes of the bound ranges, twice for those read and written in place.
     pub bytes: f64,
+    /// Bytes of the ranges that are read.
+    pub read_bytes: f64,
     /// Operations; one for every bound word where the kernel does not say.
     pub flops: f64,
     /// Invocations that the device may run side by side.
@@ -60,10 +62,13 @@ impl Plan {
         let mut longest = 0;
         let mut launches = Vec::with_capacity(list.launches.len());
         for launch in &list.launches {
-            let mut bytes = 0.0;
+            let (mut bytes, mut read_bytes) = (0.0, 0.0);
             for (binding, region) in launch.kernel.bindings().iter().zip(&launch.regions) {
                 let passes = if binding.access == Access::ReadWrite { 2.0 } else { 1.0 };
                 bytes += passes * region.bytes as f64;
+                if binding.access != Access::Write {
+                    read_bytes += region.bytes as f64;
+                }
                 longest = longest.max(region.bytes as u64);
                 if !dtypes.contains(&binding.dtype) {
                     dtypes.push(binding.dtype);
@@ -72,6 +77,7 @@ impl Plan {
             launches.push(LaunchWork {
                 kernel: launch.kernel.name().to_owned(),
                 bytes,
+                read_bytes,
                 flops: launch.kernel.flops(&launch.params).unwrap_or(bytes / 4.0),
                 lanes: f64::from(launch.groups) * f64::from(launch.kernel.workgroup()),
             });

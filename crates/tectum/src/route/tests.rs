@@ -1,6 +1,6 @@
 //! Choices from made-up calibrations: no clock is read.
 
-use super::{Calibration, CalibrationCache, Rates, choose, predict};
+use super::{Calibration, CalibrationCache, Rates, choose, choose_fixed, predict};
 use crate::device::{Api, Device, DeviceInfo, DeviceKind};
 use crate::dtype::DType;
 use crate::plan::{GemmTail, Matrix, PlanBuilder, PlanWork};
@@ -147,4 +147,25 @@ fn the_cache_gives_back_what_it_was_given_for_the_same_device_driver_and_version
         cache.insert(&gpu(&format!("vulkan:{number}")));
     }
     assert!(cache.rates(&processor.device).is_none() && cache.rates(&gpu("vulkan:99").device).is_some());
+}
+
+#[test]
+fn fixed_thresholds_send_large_products_to_a_gpu() {
+    let infos = || vec![device("cpu", DeviceKind::Cpu), device("vulkan:1", DeviceKind::Software), device("vulkan:0", DeviceKind::Discrete)];
+    let fused = |side: usize| {
+        let mut plan = PlanBuilder::new(format!("linear {side}"));
+        let [a, b, y] = ["a", "b", "y"].map(|name| plan.state(name, DType::F32, side * side));
+        let bias = plan.state("bias", DType::F32, side);
+        let tail = GemmTail { bias: Some(bias), ..GemmTail::default() };
+        plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, tail).expect("fits");
+        plan.finish().expect("whole").work()
+    };
+    // 2·15² = 450 and 2·16² = 512 elements; with a bias 2·22² + 22 = 990 and 2·23² + 23 = 1,081.
+    let cases = [(product(15), "cpu"), (product(16), "vulkan:0"), (fused(16), "cpu"), (fused(22), "cpu"), (fused(23), "vulkan:0")];
+    for (work, wanted) in cases {
+        let choice = choose_fixed(&work, infos()).expect("some device");
+        assert_eq!(choice.device, wanted, "{}: {}", work.plan, choice.reason);
+    }
+    let choice = choose_fixed(&product(64), infos().into_iter().take(2).collect()).expect("the CPU");
+    assert_eq!((choice.device.as_str(), choice.reason.as_str()), ("cpu", "fixed thresholds: gemm_f32 asks for a GPU, and none may be chosen"));
 }
