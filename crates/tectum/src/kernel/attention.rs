@@ -9,7 +9,7 @@ use super::cache_read::{self, Caches, PLACES};
 use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
-use super::strip::{Columns, Rows, Strip};
+use super::strip::{Columns, InTurns, MAX_ABREAST, Rows, Strip, abreast};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
@@ -117,7 +117,7 @@ fn attention_cached(call: &NativeCall<'_>, formats: CacheFormats) {
 
 /// Queries of a task of the native twin: a whole number of panels.
 const QUERY_BLOCK: usize = 64;
-/// Keys of one product: their weights for a panel of queries fill an L1.
+/// Keys of one product with one panel of queries: their weights fill an L1. With two panels half as many.
 const KEY_BLOCK: usize = 384;
 /// The same where keys are made of codes first: so many rows of them stay in an L2.
 const CODED_KEY_BLOCK: usize = 128;
@@ -179,16 +179,17 @@ type Operand<'a> = (&'a [f32], usize, usize);
 /// One number for each query of a panel.
 type Lanes = [f32; PANEL];
 
-/// What a task makes for one panel of queries after another.
+/// What a task makes for one panel of queries after another, or for two at once.
 struct Scratch {
-    queries: [f32; MAX_WIDTH * PANEL],
-    sums: [f32; MAX_WIDTH * PANEL],
+    queries: [f32; MAX_WIDTH * PANEL * MAX_ABREAST],
+    sums: [f32; MAX_WIDTH * PANEL * MAX_ABREAST],
     weights: [f32; KEY_BLOCK * PANEL],
 }
 
 impl Scratch {
     fn new() -> Self {
-        Self { queries: [0.0; MAX_WIDTH * PANEL], sums: [0.0; MAX_WIDTH * PANEL], weights: [0.0; KEY_BLOCK * PANEL] }
+        let each = [0.0; MAX_WIDTH * PANEL * MAX_ABREAST];
+        Self { queries: each, sums: each, weights: [0.0; KEY_BLOCK * PANEL] }
     }
 }
 
@@ -217,17 +218,23 @@ fn attention<S: Source>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 2]
     let most_keys = (0..batch).map(|item| work.counts(item)[1]).max().unwrap_or(0);
     let threads = call.threads_for(batch * queries * most_keys * heads * width / 8);
     let row = heads * width;
-    let block = if threads > 1 { QUERY_BLOCK.min((batch * queries).div_ceil(2 * threads).next_multiple_of(PANEL)) } else { QUERY_BLOCK };
+    let block = if threads > 1 { QUERY_BLOCK.min((batch * queries).div_ceil(2 * threads).next_multiple_of(PANEL * abreast())) } else { QUERY_BLOCK };
     for_each_chunk(&mut y[..batch * queries * row], block * row, threads, |index, y| {
         let (first, rows) = (index * block, y.len() / row);
         let (mut done, mut room, mut scratch) = (0, S::room(), Scratch::new());
-        // A panel is of one item of the batch.
+        // Panels are of one item of the batch.
         while done < rows {
             let (item, query) = ((first + done) / queries, (first + done) % queries);
-            let count = (rows - done).min(queries - query).min(PANEL);
+            let count = (rows - done).min(queries - query).min(PANEL * abreast());
             let y = &mut y[done * row..][..count * row];
             let sources = sources(item);
-            (0..heads).for_each(|head| work.panel((&sources, &mut room, &mut scratch), [item, query, count], head, &mut y[head * width..]));
+            for head in 0..heads {
+                let (given, y) = ((&sources, &mut room, &mut scratch), &mut y[head * width..]);
+                match count > PANEL {
+                    true => work.panels::<S, MAX_ABREAST>(given, [item, query, count], head, y),
+                    false => work.panels::<S, 1>(given, [item, query, count], head, y),
+                }
+            }
             done += count;
         }
     });
@@ -247,24 +254,26 @@ impl Attention<'_> {
         }
     }
 
-    /// One head of up to 16 queries of an item; `y` begins at the head's columns of the first.
+    /// One head of up to 16 queries of an item, or as many for each panel abreast; `y` begins at the head's columns of the first.
     ///
     /// A key's products with all queries lie side by side, so that exponentials, sums and the greatest go through lanes alone, and
-    /// the weights are a panel as the product with the values reads it.
-    fn panel<S: Source>(&self, ([k, v], room, scratch): Given<'_, S>, [item, query, count]: [usize; 3], head: usize, y: &mut [f32]) {
-        let (width, row) = (self.width, self.heads * self.width);
+    /// the weights are panels as the product with the values reads them.
+    fn panels<S: Source, const PANELS: usize>(&self, ([k, v], room, scratch): Given<'_, S>, [item, query, count]: [usize; 3], head: usize, y: &mut [f32]) {
+        let (width, row, lanes) = (self.width, self.heads * self.width, PANELS * PANEL);
         let Scratch { queries, sums, weights: all_weights } = scratch;
-        let (queries, sums) = (&mut queries[..width * PANEL], &mut sums[..width * PANEL]);
-        if count < PANEL {
+        let (queries, sums) = (&mut queries[..width * lanes], &mut sums[..width * lanes]);
+        if count < lanes {
             queries.fill(0.0);
         }
         let q = head_of(self.q, item * self.queries + query, head, width);
         for lane in 0..count {
             let q = &q[lane * self.q.1..][..width];
-            queries.chunks_exact_mut(PANEL).zip(q).for_each(|(to, &q)| to[lane] = q * self.scale);
+            let queries = &mut queries[lane / PANEL * width * PANEL..];
+            queries.chunks_exact_mut(PANEL).zip(q).for_each(|(to, &q)| to[lane % PANEL] = q * self.scale);
         }
+        let queries: [&[f32]; PANELS] = std::array::from_fn(|panel| &queries[panel * width * PANEL..][..width * PANEL]);
         sums.fill(0.0);
-        let (mut greatest, mut totals) = ([f32::NEG_INFINITY; PANEL], [0.0f32; PANEL]);
+        let (mut greatest, mut totals) = ([[f32::NEG_INFINITY; PANEL]; PANELS], [[0.0f32; PANEL]; PANELS]);
         let [queries_there, keys_there] = self.counts(item);
         let seen = |query: usize| match self.causal {
             true => (keys_there + query + 1).saturating_sub(queries_there).min(keys_there),
@@ -272,29 +281,35 @@ impl Attention<'_> {
         };
         let last_seen = seen(query + count - 1);
         let columns = [head / self.group * width, width];
-        for first_key in (0..last_seen).step_by(S::KEY_BLOCK) {
-            let keys = S::KEY_BLOCK.min(last_seen - first_key);
-            let weights = &mut all_weights[..keys * PANEL];
+        for first_key in (0..last_seen).step_by(S::KEY_BLOCK / PANELS) {
+            let keys = (S::KEY_BLOCK / PANELS).min(last_seen - first_key);
+            let weights = &mut all_weights[..keys * lanes];
             let (data, apart) = k.rows([first_key, keys], columns, room);
-            with_simd(Strip::of_one(Rows { data, apart }, queries, weights, false));
+            with_simd(Strip::alone(Rows { data, apart }, queries, weights, false));
             if self.causal {
-                for (key, weights) in weights.chunks_exact_mut(PANEL).enumerate().skip(seen(query).saturating_sub(first_key)) {
-                    let hidden = (0..PANEL).take_while(|lane| seen(query + lane) <= first_key + key).count();
+                for (key, weights) in weights.chunks_exact_mut(lanes).enumerate().skip(seen(query).saturating_sub(first_key)) {
+                    let hidden = (0..lanes).take_while(|lane| seen(query + lane) <= first_key + key).count();
                     weights[..hidden].fill(f32::NEG_INFINITY);
                 }
             }
             let mask = self.mask.map(|mask| &mask[item * self.keys + first_key..][..keys]);
+            let weights = weights.as_chunks_mut().0.as_chunks_mut::<PANELS>().0;
             let shrink = weigh(weights, mask, &mut greatest, &mut totals);
             if first_key > 0 {
-                sums.chunks_exact_mut(PANEL).for_each(|sums| sums.iter_mut().zip(shrink).for_each(|(sum, shrink)| *sum *= shrink));
+                let sums = sums.as_chunks_mut::<PANEL>().0.as_chunks_mut::<PANELS>().0;
+                sums.iter_mut().flat_map(|sums| sums.iter_mut().zip(&shrink)).for_each(|(sums, shrink)| {
+                    sums.iter_mut().zip(shrink).for_each(|(sum, shrink)| *sum *= shrink);
+                });
             }
             let (data, apart) = v.rows([first_key, keys], columns, room);
-            with_simd(Strip::of_one(Columns { data, apart }, weights, sums, first_key > 0));
+            let weights: [InTurns<'_, PANELS>; PANELS] = std::array::from_fn(|panel| InTurns { rows: weights, panel });
+            with_simd(Strip::alone(Columns { data, apart }, weights, sums, first_key > 0));
         }
+        let totals = totals.as_flattened();
         for lane in 0..count {
             // Of a query that saw nothing 0 · ∞, which is NaN.
             let inverse = 1.0 / totals[lane];
-            let sums = sums.chunks_exact(PANEL).map(|sums| sums[lane]);
+            let sums = sums.chunks_exact(lanes).map(|sums| sums[lane]);
             y[lane * row..][..width].iter_mut().zip(sums).for_each(|(y, sum)| *y = sum * inverse);
         }
     }
@@ -306,38 +321,46 @@ fn head_of((data, columns, start): Operand<'_>, first_row: usize, head: usize, w
 }
 
 /// Makes products into weights by the greatest so far of each lane; gives what earlier sums are to be multiplied with.
-fn weigh(weights: &mut [f32], mask: Option<&[f32]>, greatest: &mut Lanes, totals: &mut Lanes) -> Lanes {
+fn weigh<const PANELS: usize>(
+    weights: &mut [[Lanes; PANELS]],
+    mask: Option<&[f32]>,
+    greatest: &mut [Lanes; PANELS],
+    totals: &mut [Lanes; PANELS],
+) -> [Lanes; PANELS] {
     simd(
         #[inline(always)]
         || {
-            let weights = weights.as_chunks_mut::<PANEL>().0;
             if let Some(mask) = mask {
                 for (weights, &mask) in weights.iter_mut().zip(mask) {
-                    weights.iter_mut().for_each(|weight| *weight += mask);
+                    weights.as_flattened_mut().iter_mut().for_each(|weight| *weight += mask);
                 }
             }
-            let mut grown = *greatest;
-            for weights in &*weights {
+            let mut shrinks = [[0.0; PANEL]; PANELS];
+            for panel in 0..PANELS {
+                let mut grown = greatest[panel];
+                for weights in &*weights {
+                    for lane in 0..PANEL {
+                        grown[lane] = if weights[panel][lane] > grown[lane] { weights[panel][lane] } else { grown[lane] };
+                    }
+                }
+                // A lane that has seen nothing yet takes its products from 0: its weights are then 0 and no infinities are subtracted.
+                let base = grown.map(|grown| if grown == f32::NEG_INFINITY { 0.0 } else { grown });
+                let mut sums = [0.0f32; PANEL];
+                for weights in &mut *weights {
+                    let made = exponentials(std::array::from_fn(|lane| weights[panel][lane] - base[lane]));
+                    for lane in 0..PANEL {
+                        sums[lane] += made[lane];
+                    }
+                    weights[panel] = made;
+                }
+                let shrink = exponentials(std::array::from_fn(|lane| greatest[panel][lane] - base[lane]));
                 for lane in 0..PANEL {
-                    grown[lane] = if weights[lane] > grown[lane] { weights[lane] } else { grown[lane] };
+                    totals[panel][lane] = totals[panel][lane] * shrink[lane] + sums[lane];
                 }
+                greatest[panel] = grown;
+                shrinks[panel] = shrink;
             }
-            // A lane that has seen nothing yet takes its products from 0: its weights are then 0 and no infinities are subtracted.
-            let base = grown.map(|grown| if grown == f32::NEG_INFINITY { 0.0 } else { grown });
-            let mut sums = [0.0f32; PANEL];
-            for weights in weights {
-                let made = exponentials(std::array::from_fn(|lane| weights[lane] - base[lane]));
-                for lane in 0..PANEL {
-                    sums[lane] += made[lane];
-                }
-                *weights = made;
-            }
-            let shrink = exponentials(std::array::from_fn(|lane| greatest[lane] - base[lane]));
-            for lane in 0..PANEL {
-                totals[lane] = totals[lane] * shrink[lane] + sums[lane];
-            }
-            *greatest = grown;
-            shrink
+            shrinks
         },
     )
 }

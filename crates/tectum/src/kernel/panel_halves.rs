@@ -59,32 +59,21 @@ impl<const IS_F16: bool> PanelRows for HalfPanel<'_, IS_F16> {
 impl<const IS_F16: bool> Right for HalfPanel<'_, IS_F16> {
     const SLICE: usize = SLICE;
     const SCRATCH: usize = SLICE * PANEL;
-    type Direct = Self;
+    type Rows = Self;
 
     #[inline(always)]
-    fn direct(self) -> Self {
+    fn rows(self) -> Self {
         self
     }
 
     #[inline(always)]
-    fn depth(self) -> usize {
-        self.rows.len()
-    }
-
-    #[inline(always)]
-    fn slice<'s>(self, from: usize, depth: usize, scratch: &'s mut [f32]) -> &'s [[f32; PANEL]]
-    where
-        Self: 's,
-    {
-        (0..depth).step_by(2).for_each(|row| prefetch_line_far(self.ahead, from + depth + row));
-        let (halves, to) = (&self.rows[from..][..depth], &mut scratch.as_chunks_mut().0[..depth]);
+    fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
+        (0..to.len()).step_by(2).for_each(|row| prefetch_line_far(self.ahead, from + to.len() + row));
+        let (halves, to) = (self.rows[from..][..to.len()].as_flattened(), to.as_flattened_mut());
         if IS_F16 {
-            widen_f16(halves.as_flattened(), to.as_flattened_mut());
-        } else {
-            let pairs = to.as_flattened_mut().iter_mut().zip(halves.as_flattened());
-            pairs.for_each(|(to, half)| *to = f32::from_bits(bf16_bits(u32::from(*half))));
+            return widen_f16(halves, to);
         }
-        to
+        to.iter_mut().zip(halves).for_each(|(to, half)| *to = f32::from_bits(bf16_bits(u32::from(*half))));
     }
 }
 
@@ -153,10 +142,11 @@ mod tests {
     }
 
     fn check<const IS_F16: bool>(words: &[u32], widen: fn(u32) -> u32) {
-        let mut scratch = vec![0.0; SLICE * PANEL];
+        let mut room = [[0.0; PANEL]; SLICE];
         let panel = HalfPanel::<IS_F16>::new(words, words.len() * 2 / PANEL);
-        for from in (0..Right::depth(panel)).step_by(SLICE) {
-            for (at, value) in panel.slice(from, SLICE, &mut scratch).as_flattened().iter().enumerate() {
+        for from in (0..panel.depth()).step_by(SLICE) {
+            panel.widen(from, &mut room);
+            for (at, value) in room.as_flattened().iter().enumerate() {
                 let wanted = f32::from_bits(widen((from * PANEL + at) as u32));
                 assert!(value.to_bits() == wanted.to_bits() || value.is_nan() && wanted.is_nan(), "{IS_F16} {}", from * PANEL + at);
             }

@@ -208,43 +208,71 @@ impl PanelRows for &[[f32; PANEL]] {
 
 /// A panel of the right operand.
 pub(super) trait Right: Copy {
-    /// Rows of k of a slice.
+    /// Rows of k that all tiles go through before the next.
     const SLICE: usize;
-    /// Floats that a slice needs room for, if it is not there as floats already.
+    /// Floats that a slice is made into first where there are several tiles; 0 where it is floats already.
     const SCRATCH: usize;
-    /// What one tile alone reads: it need not go by way of slices.
-    type Direct: PanelRows;
+    /// Its rows.
+    type Rows: PanelRows;
     /// All rows.
-    fn direct(self) -> Self::Direct;
-    /// Rows of k.
-    fn depth(self) -> usize;
-    /// Some rows of k as floats.
-    fn slice<'s>(self, from: usize, depth: usize, scratch: &'s mut [f32]) -> &'s [[f32; PANEL]]
-    where
-        Self: 's;
+    fn rows(self) -> Self::Rows;
+    /// Makes some rows of k floats.
+    fn widen(self, from: usize, to: &mut [[f32; PANEL]]);
 }
 
 impl<'a> Right for &'a [f32] {
     const SLICE: usize = K_SLICE;
     const SCRATCH: usize = 0;
-    type Direct = &'a [[f32; PANEL]];
+    type Rows = &'a [[f32; PANEL]];
 
     #[inline(always)]
-    fn direct(self) -> Self::Direct {
+    fn rows(self) -> Self::Rows {
         self.as_chunks().0
     }
 
     #[inline(always)]
+    fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
+        to.copy_from_slice(&self.rows()[from..][..to.len()]);
+    }
+}
+
+/// One of several panels whose rows take turns: what a strip of as many panels has made.
+#[derive(Clone, Copy)]
+pub(super) struct InTurns<'a, const PANELS: usize> {
+    pub rows: &'a [[[f32; PANEL]; PANELS]],
+    pub panel: usize,
+}
+
+impl<const PANELS: usize> PanelRows for InTurns<'_, PANELS> {
+    #[inline(always)]
     fn depth(self) -> usize {
-        self.len() / PANEL
+        self.rows.len()
     }
 
     #[inline(always)]
-    fn slice<'s>(self, from: usize, depth: usize, _: &'s mut [f32]) -> &'s [[f32; PANEL]]
-    where
-        Self: 's,
-    {
-        self.direct().part(from, depth)
+    fn part(self, from: usize, depth: usize) -> Self {
+        Self { rows: &self.rows[from..][..depth], panel: self.panel }
+    }
+
+    #[inline(always)]
+    fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
+        vectors::<S, VECTORS>(&self.rows[k][self.panel])
+    }
+}
+
+impl<const PANELS: usize> Right for InTurns<'_, PANELS> {
+    const SLICE: usize = K_SLICE;
+    const SCRATCH: usize = 0;
+    type Rows = Self;
+
+    #[inline(always)]
+    fn rows(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
+        to.iter_mut().zip(&self.rows[from..]).for_each(|(to, rows)| *to = rows[self.panel]);
     }
 }
 
@@ -278,10 +306,10 @@ pub(super) struct Strip<'a, L: Left, R: Right, T: Tail, const PANELS: usize> {
     pub tail: T,
 }
 
-impl<'a, L: Left> Strip<'a, L, &'a [f32], (), 1> {
-    /// With one panel, and nothing after it.
-    pub fn of_one(a: L, b: &'a [f32], strip: &'a mut [f32], onto: bool) -> Self {
-        Self { a, b: [b], ahead: [&[]], scratch: &mut [], strip, onto, tail: () }
+impl<'a, L: Left, R: Right, const PANELS: usize> Strip<'a, L, R, (), PANELS> {
+    /// Of panels of floats, with nothing after them.
+    pub fn alone(a: L, b: [R; PANELS], strip: &'a mut [f32], onto: bool) -> Self {
+        Self { a, b, ahead: [&[]; PANELS], scratch: &mut [], strip, onto, tail: () }
     }
 }
 
@@ -303,31 +331,44 @@ impl<L: Left, R: Right, T: Tail, const PANELS: usize> Strip<'_, L, R, T, PANELS>
     /// Slices of k one after another, all tiles over each.
     #[inline(always)]
     fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
-        let all = self.b[0].depth();
         let rows = self.strip.len() / (PANELS * PANEL);
         let count = rows.div_ceil(tile_rows::<S>());
-        if count == 1 && R::SCRATCH > 0 {
-            let b = self.b.map(Right::direct);
-            tile_of::<S, L, T, _, PANELS, VECTORS>(simd, (rows, (self.a, 0, 0)), (b, [&[]; PANELS]), self.strip, (self.onto, Some(&self.tail)));
-            return self.tail.end(0, self.strip);
+        let all = self.b[0].rows().depth();
+        // One tile reads rows as they are, whatever they are of.
+        let slice = if count == 1 && R::SCRATCH > 0 { all.max(1) } else { R::SLICE };
+        for from in (0..all).step_by(slice) {
+            let depth = slice.min(all - from);
+            if R::SCRATCH == 0 || count == 1 {
+                let b = self.b.map(|b| b.rows().part(from, depth));
+                self.slice::<S, R::Rows, VECTORS>(simd, b, [from, depth, count], from + depth == all);
+                continue;
+            }
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let mut rooms = scratch.chunks_exact_mut(R::SCRATCH);
+            let b: [&[[f32; PANEL]]; PANELS] = self.b.map(|b| {
+                let room = &mut rooms.next().expect("invariant: there is room for every panel").as_chunks_mut().0[..depth];
+                b.widen(from, room);
+                &*room
+            });
+            self.slice::<S, _, VECTORS>(simd, b, [from, depth, count], from + depth == all);
+            self.scratch = std::mem::take(&mut scratch);
         }
-        for from in (0..all).step_by(R::SLICE) {
-            let depth = R::SLICE.min(all - from);
-            let mut scratch = self.scratch.chunks_mut(R::SCRATCH.max(1));
-            let b = self.b.map(|b| b.slice(from, depth, scratch.next().unwrap_or_default()));
-            let onto = self.onto || from > 0;
-            let is_last = from + depth == all;
-            for (index, (first, height)) in tiles(rows, tile_rows::<S>()).enumerate() {
-                // Every tile asks for its share of the same slice of the panels ahead.
-                let [start, end] = [index, index + 1].map(|tile| (from + tile * depth / count) * PANEL);
-                let ahead = self.ahead.map(|ahead| ahead.get(start..end).unwrap_or_default());
-                let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
-                let place = (self.a, first, from);
-                let tail = is_last.then_some(&self.tail);
-                tile_of::<S, L, T, _, PANELS, VECTORS>(simd, (height, place), (b, ahead), y, (onto, tail));
-                if is_last {
-                    self.tail.end(first, y);
-                }
+    }
+
+    /// All tiles over a slice of k.
+    #[inline(always)]
+    fn slice<S: Simd, B: PanelRows, const VECTORS: usize>(&mut self, simd: S, b: [B; PANELS], [from, depth, count]: [usize; 3], is_last: bool) {
+        let rows = self.strip.len() / (PANELS * PANEL);
+        let onto = self.onto || from > 0;
+        for (index, (first, height)) in tiles(rows, tile_rows::<S>()).enumerate() {
+            // Every tile asks for its share of the same slice of the panels ahead.
+            let [start, end] = [index, index + 1].map(|tile| (from + tile * depth / count) * PANEL);
+            let ahead = self.ahead.map(|ahead| ahead.get(start..end).unwrap_or_default());
+            let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
+            let tail = is_last.then_some(&self.tail);
+            tile_of::<S, L, T, _, PANELS, VECTORS>(simd, (height, (self.a, first, from)), (b, ahead), y, (onto, tail));
+            if is_last {
+                self.tail.end(first, y);
             }
         }
     }
