@@ -105,6 +105,8 @@ fn mistakes_get_one_line_and_an_exit_code() {
     let cases = [
         ("core --peers numpi --rows core.fill.", 2, "peer \"numpi\" is unknown; known: numpy"),
         ("core --peers none --rows core.fil.", 2, "no row's key contains core.fil."),
+        ("coer --peers none", 2, "\"coer\" is no suite and no file; suites: core, programs, spiking, field, infer, control"),
+        ("old.json", 7, "old.json/config.json"),
         ("check old.json old.json", 3, "old.json: not a record of tectum.bench/1"),
         ("check missing.json old.json", 7, "missing.json"),
     ];
@@ -113,6 +115,22 @@ fn mistakes_get_one_line_and_an_exit_code() {
         let stderr = text(&output.stderr);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(code), 0), "{line}: {stderr}");
         assert!(stderr.starts_with("error: ") && stderr.contains(message), "{line}: {stderr}");
+    }
+}
+
+#[test]
+fn a_model_is_measured_in_every_format_of_its_weights() {
+    let place = Place::new("model");
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+    for (model, accuracy) in [("sample-encoder", "least_cosine"), ("sample-decoder", "mean_divergence")] {
+        let made = place.json(&format!("{} --device cpu --json", models.join(model).display()));
+        let formats = made["formats"].as_array().expect("a list");
+        let names: Vec<&str> = formats.iter().filter_map(|made| made["weights"].as_str()).collect();
+        assert_eq!((made["device"].as_str(), names), (Some("cpu"), vec!["f32", "f16", "bf16", "int8"]));
+        for format in formats {
+            assert!(format["tokens_per_s"].as_f64().is_some_and(|rate| rate > 0.0) && format["accuracy"][accuracy].is_f64(), "{format}");
+            assert!(format["receipt"]["runs"].as_u64().is_some_and(|runs| runs > 0), "{format}");
+        }
     }
 }
 

@@ -242,7 +242,7 @@ impl GraphBuilder {
 
     /// A product of some columns with its right operand in panels.
     fn linear_panels(&mut self, [a, b]: [Node; 2], format: PanelFormat, tail: Tail, columns: Dim) -> Result<Node> {
-        let (a_shape, b_shape) = (self.shape("linear_panels", a)?, self.shape("linear_panels", b)?);
+        let (a_shape, b_shape) = (self.shape("linear_panels", a)?, self.graph().shape(b)?);
         let fits = match (columns, a_shape.rank(), a_shape.last()) {
             (Dim::Size(n), 2.., Dim::Size(k)) => b_shape == panels_shape(format, k, n),
             _ => false,

@@ -9,7 +9,7 @@ use super::cache_read::{self, Caches, PLACES};
 use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
-use super::strip::{Columns, InTurns, MAX_ABREAST, Rows, Strip, abreast};
+use super::strip::{Columns, InTurns, MAX_ABREAST, Rows, Strip, abreast, pack_rows};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
@@ -266,11 +266,10 @@ impl Attention<'_> {
             queries.fill(0.0);
         }
         let q = head_of(self.q, item * self.queries + query, head, width);
-        for lane in 0..count {
-            let q = &q[lane * self.q.1..][..width];
-            let queries = &mut queries[lane / PANEL * width * PANEL..];
-            queries.chunks_exact_mut(PANEL).zip(q).for_each(|(to, &q)| to[lane % PANEL] = q * self.scale);
-        }
+        simd(
+            #[inline(always)]
+            || turn_in(q, self.q.1, count, queries, (width, self.scale)),
+        );
         let queries: [&[f32]; PANELS] = std::array::from_fn(|panel| &queries[panel * width * PANEL..][..width * PANEL]);
         sums.fill(0.0);
         let (mut greatest, mut totals) = ([[f32::NEG_INFINITY; PANEL]; PANELS], [[0.0f32; PANEL]; PANELS]);
@@ -305,12 +304,52 @@ impl Attention<'_> {
             let weights: [InTurns<'_, PANELS>; PANELS] = std::array::from_fn(|panel| InTurns { rows: weights, panel });
             with_simd(Strip::alone(Columns { data, apart }, weights, sums, first_key > 0));
         }
-        let totals = totals.as_flattened();
-        for lane in 0..count {
-            // Of a query that saw nothing 0 · ∞, which is NaN.
-            let inverse = 1.0 / totals[lane];
-            let sums = sums.chunks_exact(lanes).map(|sums| sums[lane]);
-            y[lane * row..][..width].iter_mut().zip(sums).for_each(|(y, sum)| *y = sum * inverse);
+        // Of a query that saw nothing 0 · ∞, which is NaN.
+        let inverses: [Lanes; PANELS] = totals.map(|totals| totals.map(|total| 1.0 / total));
+        simd(
+            #[inline(always)]
+            || turn_out(sums, inverses.as_flattened(), y, (row, count)),
+        );
+    }
+}
+
+/// Queries, so many elements apart, as panels [width, 16], scaled.
+#[inline(always)]
+fn turn_in(q: &[f32], apart: usize, count: usize, panels: &mut [f32], (width, scale): (usize, f32)) {
+    for (panel, to) in panels.chunks_exact_mut(width * PANEL).enumerate() {
+        let lanes = count.saturating_sub(panel * PANEL).min(PANEL);
+        let row = |lane: usize| &q[(panel * PANEL + lane) * apart..][..width];
+        for lane in (0..lanes / 4 * 4).step_by(4) {
+            pack_rows::<f32, 4>([row(lane), row(lane + 1), row(lane + 2), row(lane + 3)], &mut to[lane..], PANEL);
+        }
+        for lane in lanes / 4 * 4..lanes {
+            pack_rows::<f32, 1>([row(lane)], &mut to[lane..], PANEL);
+        }
+    }
+    panels.iter_mut().for_each(|q| *q *= scale);
+}
+
+/// Sums [width, lanes] as rows of the result, so many elements apart, each times a number of its own: squares of four, which the compiler turns in
+/// registers.
+#[inline(always)]
+fn turn_out(sums: &[f32], inverses: &[f32], y: &mut [f32], (row, count): (usize, usize)) {
+    const STEP: usize = 4;
+    let lanes = inverses.len();
+    for first in (0..count).step_by(STEP) {
+        let height = STEP.min(count - first);
+        for (at, sums) in sums.chunks(STEP * lanes).enumerate() {
+            let depth = sums.len() / lanes;
+            if let (STEP, STEP) = (height, depth) {
+                let square: [[f32; STEP]; STEP] = std::array::from_fn(|k| *sums[k * lanes + first..].first_chunk().expect("invariant: lanes come in fours"));
+                for lane in 0..STEP {
+                    let y: &mut [f32; STEP] = y[(first + lane) * row + at * STEP..].first_chunk_mut().expect("invariant: a row holds its heads");
+                    *y = std::array::from_fn(|k| square[k][lane] * inverses[first + lane]);
+                }
+                continue;
+            }
+            for (lane, k) in (0..height).flat_map(|lane| (0..depth).map(move |k| (lane, k))) {
+                y[(first + lane) * row + at * STEP + k] = sums[k * lanes + first + lane] * inverses[first + lane];
+            }
         }
     }
 }

@@ -81,10 +81,10 @@ fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f3
 /// eˣ of sixteen that are not positive, or −∞, or NaN.
 #[inline(always)]
 pub(super) fn exponentials_of_sixteen(x: [f32; 16]) -> [f32; 16] {
+    // One vector of them: four at a time, as above, would be vectors of four.
     let mut made = [0.0; 16];
-    for lane in 0..4 {
-        let four = four_not_positive([x[lane], x[lane + 4], x[lane + 8], x[lane + 12]]);
-        (made[lane], made[lane + 4], made[lane + 8], made[lane + 12]) = (four[0], four[1], four[2], four[3]);
+    for (made, x) in made.iter_mut().zip(x) {
+        *made = exp_not_positive(x);
     }
     made
 }

@@ -84,7 +84,7 @@ pub(super) fn pack_tiles_of<E: Copy>(a: &[E], k: usize, most: usize, packed: &mu
 
 /// Some rows of a tile: squares of them, which the compiler turns in registers.
 #[inline(always)]
-fn pack_rows<E: Copy, const ROWS: usize>(rows: [&[E]; ROWS], to: &mut [E], height: usize) {
+pub(super) fn pack_rows<E: Copy, const ROWS: usize>(rows: [&[E]; ROWS], to: &mut [E], height: usize) {
     const STEP: usize = 4;
     let k = rows[0].len();
     let squares = rows.map(|row| row.as_chunks::<STEP>().0);
