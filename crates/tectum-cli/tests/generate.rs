@@ -50,13 +50,13 @@ fn a_run_is_explained_node_by_node() {
         let parameters = [&inspected["parameters"], &inspected["decoder"]["parameters"]].into_iter().find_map(Value::as_f64).expect("a number");
         // Every weight but those of tables meets each token once.
         assert!(flops > 8.0 * parameters, "{model}: {flops}");
-        // The samples' files are of f16, and so are the weights of products.
-        assert!((2.0 * parameters..=4.5 * parameters).contains(&number(&run["weight_bytes"])), "{model}");
+        // Files of f16 have the weights of products so; of several types, put together, they are f32.
+        assert!((2.0 * parameters..=6.0 * parameters).contains(&number(&run["weight_bytes"])), "{model}");
         assert!(number(&run["temporary_bytes"]) > 0.0 && number(&run["temporary_bytes"]) < number(&run["temporary_bytes_apart"]), "{model}");
         assert_eq!(number(&run["cache_bytes"]) > 0.0, kind == "decoder");
         assert_eq!(explained["route"]["predicted"][0]["device"], "cpu");
         let shown = text(&tectum(&["explain", model, "--tokens", "6", "--device", "cpu"]).stdout);
-        for needed in ["%", "linear_panels(", "cpu: gemm_panels_f16", "view: no launch", "at their peak", "cpu: it was asked for", &format!("{plan} -> ")] {
+        for needed in ["%", "linear_panels(", "cpu: gemm_panels_", "view: no launch", "at their peak", "cpu: it was asked for", &format!("{plan} -> ")] {
             assert!(shown.contains(needed), "{model}: {needed}: {shown}");
         }
     }
@@ -67,7 +67,7 @@ fn a_run_is_explained_node_by_node() {
     let cases: [(&[&str], &str); 7] = [
         (&["explain", "models/sample-decoder", "--weights", "q9"], "weights \"q9\"; known: f32, f16, bf16, int8"),
         (&["explain", "models/sample-decoder", "--route", "best"], "route \"best\"; known: measured, fixed"),
-        (&["explain", "programs/abs.atlas", "--weights", "int8"], "--weights is for models, and this is a program"),
+        (&["explain", "programs/abs.atlas", "--weights", "int8"], "--weights is for models, and this is none"),
         (&["explain", "models/sample-decoder", "--tokens", "0"], "0 tokens; a run takes 1 to "),
         (&["explain", "models/sample-encoder", "--tokens", "9999"], "9999 tokens; a text has 1 to "),
         (&["explain", "models/sample-encoder", "--grid", "1"], "--grid is for programs, and this is a model"),
