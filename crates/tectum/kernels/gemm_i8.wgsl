@@ -1,6 +1,7 @@
-// y[m, n] = Σ_k a[m, k]·b[n, k] over bytes, two's complement, modulo 2³².
-// in: a [m, words] and b [n, words], four bytes of k in each word, rows filled up with zeros; out: y [m, n] i32. A workgroup
-// computes a tile of 64 × 64, an invocation 4 × 4 of it, over slices of 16 words of k in 8 KiB of workgroup memory. Exact.
+// y[m, n] of Σ_k a[m, k]·b[n, k] over bytes, two's complement, modulo 2³²: the sum itself, or scaled with bias, activation and residual.
+// in: a [m, words] and b [n, words], four bytes of k in each word, rows filled up with zeros, or b in panels of 16 columns (b_word, put before this
+// body, reads a word); out: y [m, n]. A workgroup computes a tile of 64 × 64, an invocation 4 × 4 of it, over slices of 16 words of k in 8 KiB of
+// workgroup memory. The sum is exact.
 var<workgroup> a_tile: array<u32, 1024>;
 var<workgroup> b_tile: array<u32, 1024>;
 
@@ -33,18 +34,21 @@ fn main(
         for (var first_k = 0u; first_k < params.words; first_k += 16u) {
             for (var part = 0u; part < 4u; part += 1u) {
                 let slot = part * 256u + lane;
-                let k = first_k + slot % 16u;
+                let a_k = slot % 16u;
                 let row = slot / 16u;
                 var word = 0u;
-                if first_row + row < params.m && k < params.words {
-                    word = a[(first_row + row) * params.words + k];
+                if first_row + row < params.m && first_k + a_k < params.words {
+                    word = a[(first_row + row) * params.words + first_k + a_k];
                 }
-                a_tile[(slot % 16u) * 64u + row] = word;
+                a_tile[a_k * 64u + row] = word;
+                // Neighbouring lanes walk the contiguous axis of b.
+                let b_k = B_K;
+                let col = B_COL;
                 word = 0u;
-                if first_col + row < params.n && k < params.words {
-                    word = b[(first_col + row) * params.words + k];
+                if first_col + col < params.n && first_k + b_k < params.words {
+                    word = b_word(first_col + col, first_k + b_k);
                 }
-                b_tile[(slot % 16u) * 64u + row] = word;
+                b_tile[b_k * 64u + col] = word;
             }
             workgroupBarrier();
             for (var k = 0u; k < 16u; k += 1u) {
@@ -69,8 +73,10 @@ fn store(row: u32, first_col: u32, values: vec4<i32>) {
         return;
     }
     for (var part = 0u; part < 4u; part += 1u) {
-        if first_col + part < params.n {
-            y[row * params.n + first_col + part] = values[part];
+        let col = first_col + part;
+        if col < params.n {
+            let out = row * params.n + col;
+            y[out] = RESULT;
         }
     }
 }

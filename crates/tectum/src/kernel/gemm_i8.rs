@@ -19,7 +19,7 @@ pub static GEMM_I8: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .param("m", DType::U32)
             .param("n", DType::U32)
             .param("words", DType::U32)
-            .body(include_str!("../../kernels/gemm_i8.wgsl")),
+            .body(body_with("return b[col * params.words + k];", ["slot % 16u", "slot / 16u"], "values[part]")),
         gemm,
     )
 });
@@ -37,6 +37,12 @@ pub static MATVEC_I8: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
         matvec,
     )
 });
+
+/// The body with how a word of `b` is read, which k and column a lane reads there, and what becomes of a sum.
+pub(super) fn body_with(b_word: &str, [b_k, b_col]: [&str; 2], result: &str) -> String {
+    let body = include_str!("../../kernels/gemm_i8.wgsl").replace("B_K", b_k).replace("B_COL", b_col).replace("RESULT", result);
+    format!("fn b_word(col: u32, k: u32) -> u32 {{\n    {b_word}\n}}\n{body}")
+}
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {

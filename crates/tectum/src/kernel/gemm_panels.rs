@@ -29,6 +29,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
+use super::gemm_i8;
 use super::gemm::{Activation, Epilogue, activate, body_with};
 use super::native::{NativeCall, for_each_chunk, prefetch_line, prefetch_write, simd, with_simd};
 use super::pack::Half;
@@ -59,7 +60,11 @@ fn define(format: PanelFormat, epilogue: Epilogue) -> Arc<Kernel> {
     let builder = Kernel::define(format!("gemm_panels_{format}{}", epilogue.suffix())).prelude(Prelude::Activation);
     if format == PanelFormat::Int8 {
         let builder = builder.read("a", DType::U32).read("b", DType::U32).read("scales", DType::F32).write("y", DType::F32);
-        let builder = epilogue.apply::<f32>(builder, include_str!("../../kernels/gemm_panels_i8.wgsl"), "col", "out");
+        let panel = "(col / 16u) * (64u + params.words * 16u)";
+        let step = format!("bitcast<f32>(b[{panel} + col % 16u])");
+        let result = format!("tectum_activation(f32(values[part]) * (scales[row] * {step})PLUS_BIAS, params.activation)PLUS_RESIDUAL");
+        let body = gemm_i8::body_with(&format!("return b[{panel} + 64u + k * 16u + col % 16u];"), ["slot / 64u", "slot % 64u"], &result);
+        let builder = epilogue.apply::<f32>(builder, &body, "col", "out");
         let builder = ["m", "n", "words", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
         let builder = builder.flops(|params| 8.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>());
         return built_in(builder, twin::<{ PanelFormat::Int8 as usize }>(epilogue));
