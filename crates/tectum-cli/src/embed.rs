@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Error, Receipt, Result};
-use tectum_models::transformer::{Embedder, Embedding, Routing, open_device};
+use tectum_models::transformer::{Embedder, Embedding, Routing, cosine, open_device};
 
 use crate::table::{print, print_json, table};
 
@@ -109,11 +109,6 @@ fn lines() -> Result<Vec<String>> {
     let lines: std::io::Result<Vec<String>> = std::io::stdin().lines().collect();
     let lines = lines.map_err(|source| Error::io("standard input", source))?;
     if lines.is_empty() { Err(Error::invalid("no text was given")) } else { Ok(lines) }
-}
-
-fn cosine(a: &[f32], b: &[f32]) -> f64 {
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
-    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
 fn text(texts: &[&str], embeddings: &[Embedding], similarity: &[Vec<f64>], receipt: &Receipt) -> String {

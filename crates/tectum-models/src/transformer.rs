@@ -37,7 +37,7 @@ pub use embedder::{Embedder, Embedding};
 pub use explanation::{NodeExplanation, RunExplanation, Routing, explain_run, open_device};
 pub use generator::{End, GenerateOptions, Generation, end_tokens, generate};
 pub use gguf::{Array, Gguf, GgufTensor, Header, TensorType, Value, ValueType, gguf_file};
-pub use measure::{Accuracy, FormatMeasure, measure_formats};
+pub use measure::{Accuracy, FormatMeasure, cosine, measure_formats};
 pub use sampler::{Sampler, Sampling};
 pub use tokens::Tokens;
 pub use weights::{TensorEntry, Weights};

@@ -137,7 +137,8 @@ fn median(mut run: impl FnMut() -> Result<RunStats>) -> Result<f64> {
     Ok(times[RUNS / 2])
 }
 
-fn cosine(a: &[f32], b: &[f32]) -> f64 {
+/// The cosine of the angle between two vectors of one length; NaN if one is nothing.
+pub fn cosine(a: &[f32], b: &[f32]) -> f64 {
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
@@ -191,7 +192,7 @@ mod tests {
             assert!(made.decoded_per_s.is_some_and(|rate| rate > 0.0));
         }
         assert_eq!(decoder.iter().map(|made| made.weights).collect::<Vec<_>>(), ["f32", "f16", "bf16", "int8"]);
-        // The products' weights take half and a quarter; tables and norms stay as they are.
+        // The products' weights take half; tables and norms stay as they are.
         assert!(decoder[0].weight_bytes > decoder[1].weight_bytes && decoder[1].weight_bytes == decoder[2].weight_bytes);
     }
 }

@@ -31,11 +31,6 @@ fn copy_of_sample(test: &str) -> PathBuf {
     folder
 }
 
-fn cosine(a: &[f32], b: &[f32]) -> f64 {
-    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
-    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
-}
-
 #[test]
 fn minilm_gives_the_golden_vectors_on_every_device() {
     let Some(folder) = minilm() else {
