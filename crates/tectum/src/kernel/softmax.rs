@@ -115,13 +115,14 @@ fn four_not_positive(x: [f32; 4]) -> [f32; 4] {
     [ends(x[0], y[0]), ends(x[1], y[1]), ends(x[2], y[2]), ends(x[3], y[3])]
 }
 
+/// NaN stays.
 #[inline(always)]
 fn inside(x: f32) -> f32 {
-    if x > LOWEST { x } else { LOWEST }
+    if LOWEST > x { LOWEST } else { x }
 }
 
-/// Where x is not above, it is below or NaN: 0 · x would be NaN for −∞ as well.
+/// The exponential of NaN is NaN as it is; 0 · x would be so for −∞ as well.
 #[inline(always)]
 fn ends(x: f32, y: f32) -> f32 {
-    if x >= LOWEST { y } else { if x < LOWEST { 0.0 } else { x } }
+    if x < LOWEST { 0.0 } else { y }
 }
