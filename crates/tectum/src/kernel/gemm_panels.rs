@@ -323,8 +323,15 @@ impl Tail for Finish<'_> {
             let (bias, rest) = bias[..bias.len().min(self.width)].as_chunks::<PANEL>();
             for row in tile.chunks_exact_mut(self.width) {
                 let row = row.as_chunks_mut::<PANEL>().0;
-                row.iter_mut().zip(bias).for_each(|(y, bias)| *y = std::array::from_fn(|lane| y[lane] + bias[lane]));
-                row.iter_mut().skip(bias.len()).for_each(|y| y.iter_mut().zip(rest).for_each(|(y, bias)| *y += bias));
+                // Plain loops: what for_each is given may stay a function of its own, without this one's instructions.
+                for (y, bias) in row.iter_mut().zip(bias) {
+                    *y = std::array::from_fn(|lane| y[lane] + bias[lane]);
+                }
+                for y in row.iter_mut().skip(bias.len()) {
+                    for (y, bias) in y.iter_mut().zip(rest) {
+                        *y += bias;
+                    }
+                }
             }
         }
         activate(tile, self.activation);
@@ -371,8 +378,12 @@ fn store(strip: &[f32], [first, width]: [usize; 2], y: &mut [f32], n: usize, res
         match residual {
             Some(residual) => {
                 let (residuals, residual_rest) = residual[row * n + first..][..columns].as_chunks::<PANEL>();
-                ys.iter_mut().zip(strips).zip(residuals).for_each(|((y, s), r)| *y = std::array::from_fn(|lane| s[lane] + r[lane]));
-                y_rest.iter_mut().zip(strip_rest).zip(residual_rest).for_each(|((y, s), r)| *y = s + r);
+                for ((y, s), r) in ys.iter_mut().zip(strips).zip(residuals) {
+                    *y = std::array::from_fn(|lane| s[lane] + r[lane]);
+                }
+                for ((y, s), r) in y_rest.iter_mut().zip(strip_rest).zip(residual_rest) {
+                    *y = s + r;
+                }
             }
             None => {
                 ys.copy_from_slice(strips);

@@ -11,6 +11,11 @@ use super::strip::{Tail, pack_tiles_of, tiles};
 /// What turns the sign bit of each byte of a word: adds 128 to codes.
 const SIGNS: u32 = 0x8080_8080;
 
+/// Words of a row after which a tile asks for some more of what its end touches.
+const ASK_EVERY: usize = 32;
+/// Rows of the tile that are asked for then.
+const ROWS_ASKED: usize = 5;
+
 /// How a processor multiplies bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -122,21 +127,21 @@ impl<T: Tail, const PANELS: usize> ByteStrip<'_, T, PANELS> {
             let ahead = self.ahead.map(|ahead| ahead.get(start..end).unwrap_or_default());
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
             let scales = &self.scales[first..][..height];
-            self.tail.ask(first, 0..height);
+            let a = (a, first, &self.tail);
             match height {
-                1 => tile::<B, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
-                2 => tile::<B, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
-                3 => tile::<B, PANELS, 3>(bytes, a, (self.b, ahead), scales, y),
-                4 => tile::<B, PANELS, 4>(bytes, a, (self.b, ahead), scales, y),
-                5 => tile::<B, PANELS, 5>(bytes, a, (self.b, ahead), scales, y),
-                6 => tile::<B, PANELS, 6>(bytes, a, (self.b, ahead), scales, y),
-                7 => tile::<B, PANELS, 7>(bytes, a, (self.b, ahead), scales, y),
-                8 => tile::<B, PANELS, 8>(bytes, a, (self.b, ahead), scales, y),
-                9 => tile::<B, PANELS, 9>(bytes, a, (self.b, ahead), scales, y),
-                10 => tile::<B, PANELS, 10>(bytes, a, (self.b, ahead), scales, y),
-                11 => tile::<B, PANELS, 11>(bytes, a, (self.b, ahead), scales, y),
-                12 => tile::<B, PANELS, 12>(bytes, a, (self.b, ahead), scales, y),
-                _ => tile::<B, PANELS, 13>(bytes, a, (self.b, ahead), scales, y),
+                1 => tile::<B, T, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
+                2 => tile::<B, T, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
+                3 => tile::<B, T, PANELS, 3>(bytes, a, (self.b, ahead), scales, y),
+                4 => tile::<B, T, PANELS, 4>(bytes, a, (self.b, ahead), scales, y),
+                5 => tile::<B, T, PANELS, 5>(bytes, a, (self.b, ahead), scales, y),
+                6 => tile::<B, T, PANELS, 6>(bytes, a, (self.b, ahead), scales, y),
+                7 => tile::<B, T, PANELS, 7>(bytes, a, (self.b, ahead), scales, y),
+                8 => tile::<B, T, PANELS, 8>(bytes, a, (self.b, ahead), scales, y),
+                9 => tile::<B, T, PANELS, 9>(bytes, a, (self.b, ahead), scales, y),
+                10 => tile::<B, T, PANELS, 10>(bytes, a, (self.b, ahead), scales, y),
+                11 => tile::<B, T, PANELS, 11>(bytes, a, (self.b, ahead), scales, y),
+                12 => tile::<B, T, PANELS, 12>(bytes, a, (self.b, ahead), scales, y),
+                _ => tile::<B, T, PANELS, 13>(bytes, a, (self.b, ahead), scales, y),
             }
             self.tail.end(first, y);
         }
@@ -156,9 +161,9 @@ trait Bytes: Copy {
 
 /// `HEIGHT` rows of 16·PANELS columns in registers.
 #[inline(always)]
-fn tile<B: Bytes, const PANELS: usize, const HEIGHT: usize>(
+fn tile<B: Bytes, T: Tail, const PANELS: usize, const HEIGHT: usize>(
     bytes: B,
-    a: &[u32],
+    (a, first, tail): (&[u32], usize, &T),
     (b, ahead): ([&[u32]; PANELS], [&[u32]; PANELS]),
     scales: &[f32],
     y: &mut [f32],
@@ -173,12 +178,20 @@ fn tile<B: Bytes, const PANELS: usize, const HEIGHT: usize>(
         bytes.start(&sums)
     });
     let mut sums = [start; HEIGHT];
-    for (k, a) in a.iter().enumerate() {
-        ahead.iter().for_each(|ahead| prefetch_line_far(ahead, k * PANEL));
-        let codes: [B::Weights; PANELS] = std::array::from_fn(|panel| bytes.load(&panels[panel].1[k]));
-        for row in 0..HEIGHT {
-            for panel in 0..PANELS {
-                sums[row][panel] = bytes.multiply_add(sums[row][panel], a[row], codes[panel]);
+    for (part, a) in a.chunks(ASK_EVERY).enumerate() {
+        // What the end touches is asked for bit by bit: all at once waits for lines to come.
+        let (first_word, asked) = (part * ASK_EVERY, part * ROWS_ASKED);
+        tail.ask(first, asked.min(HEIGHT)..(asked + ROWS_ASKED).min(HEIGHT));
+        let panels = panels.map(|(_, codes)| &codes[first_word..][..a.len()]);
+        for (k, a) in a.iter().enumerate() {
+            for ahead in ahead {
+                prefetch_line_far(ahead, (first_word + k) * PANEL);
+            }
+            let codes: [B::Weights; PANELS] = std::array::from_fn(|panel| bytes.load(&panels[panel][k]));
+            for row in 0..HEIGHT {
+                for panel in 0..PANELS {
+                    sums[row][panel] = bytes.multiply_add(sums[row][panel], a[row], codes[panel]);
+                }
             }
         }
     }
