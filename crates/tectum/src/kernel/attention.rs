@@ -364,7 +364,7 @@ fn head_of((data, columns, start): Operand<'_>, first_row: usize, head: usize, w
 }
 
 /// Makes products, each with a term of its key, into weights by the greatest so far of each lane; gives what earlier sums are to be
-/// multiplied with. The terms are added twice rather than stored: a pass of its own took half as long as all exponentials.
+/// multiplied with. The terms are added twice rather than stored: with a pass of their own all this took 1.7 times as long.
 fn weigh<const PANELS: usize>(
     weights: &mut [[Lanes; PANELS]],
     term: impl Fn(usize) -> f32,

@@ -11,9 +11,9 @@ use super::native::{prefetch_line_far, with_simd};
 /// Rows of k that a tile takes at a time of a panel of floats: 24 KiB.
 const K_SLICE: usize = 384;
 /// Rows of k after which a tile asks for some more of what its end touches.
-const ASK_EVERY: usize = 128;
+pub(super) const ASK_EVERY: usize = 128;
 /// Rows of the tile that are asked for then.
-const ROWS_ASKED: usize = 5;
+pub(super) const ROWS_ASKED: usize = 5;
 /// The most rows of a tile.
 pub(super) const MAX_TILE: usize = 13;
 /// The most panels abreast.

@@ -6,15 +6,13 @@
 use super::gemm_panels::PANEL;
 use super::native::{prefetch_line_far, simd};
 use super::panel_format::HEAD;
-use super::strip::{Tail, pack_tiles_of, tiles};
+use super::strip::{self, ROWS_ASKED, Tail, pack_tiles_of, tiles};
 
 /// What turns the sign bit of each byte of a word: adds 128 to codes.
 const SIGNS: u32 = 0x8080_8080;
 
 /// Words of a row after which a tile asks for some more of what its end touches.
-const ASK_EVERY: usize = 32;
-/// Rows of the tile that are asked for then.
-const ROWS_ASKED: usize = 5;
+const ASK_EVERY: usize = strip::ASK_EVERY / 4;
 
 /// How a processor multiplies bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
