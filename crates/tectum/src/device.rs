@@ -3,6 +3,7 @@
 //! A device allocates memory, copies to and from it, and compiles a [`LaunchList`] into something that runs. It never sees
 //! a tensor operation, a graph or a model.
 
+mod attend;
 mod cpu;
 mod cuda;
 mod null;

@@ -12,6 +12,7 @@ pub mod cache_format;
 pub(crate) mod cache_read;
 pub mod cache_reference;
 pub mod cast;
+mod dots;
 pub mod elementwise;
 pub mod gather;
 pub mod gemm;

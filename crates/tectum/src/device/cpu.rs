@@ -5,10 +5,11 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use super::attend::attended;
 use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLimits};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::native::NativeRegion;
+use crate::kernel::native::{NativeRegion, WORK_PER_THREAD};
 use crate::kernel::{Kernel, NativeCall};
 use crate::launch::{LaunchList, RunStats};
 use crate::memory::{Block, Role};
@@ -188,7 +189,7 @@ impl Backend for CpuDevice {
         let mut shared = list.shared.clone();
         shared.sort_unstable_by_key(|&index| Arc::as_ptr(&memory[index]) as usize);
         shared.dedup_by_key(|index| Arc::as_ptr(&memory[*index]) as usize);
-        Ok(Box::new(CpuCompiled { list: list.clone(), memory, calls, regions, shared, threads: threads() }))
+        Ok(Box::new(CpuCompiled { list: list.clone(), memory, calls, regions, shared, threads: threads(), attended: false }))
     }
 }
 
@@ -207,6 +208,8 @@ struct CpuCompiled {
     /// Buffers that others may touch, in address order without repeats.
     shared: Vec<usize>,
     threads: usize,
+    /// Whether the last run had launches that several threads shared.
+    attended: bool,
 }
 
 // SAFETY: the pointers in `regions` point into `memory`, which this value keeps alive and which does not move.
@@ -220,25 +223,37 @@ impl CpuCompiled {
     }
 
     /// Takes the turn of every shared buffer from `index` on, then runs; the turns end as the recursion unwinds. `done` is
-    /// told of each launch as it ends.
-    fn run_locked(&self, index: usize, done: &mut dyn FnMut()) {
+    /// told of each launch as it ends. Says whether threads shared a launch.
+    fn run_locked(&self, index: usize, done: &mut dyn FnMut()) -> bool {
         match self.shared.get(index) {
             Some(&buffer) => {
                 let _turn = memory_of(self.memory[buffer].allocation()).lock();
-                self.run_locked(index + 1, done);
+                self.run_locked(index + 1, done)
             }
             None => {
+                let (mut shares, work_per_thread) = (false, if self.attended { WORK_PER_THREAD / 8 } else { WORK_PER_THREAD });
                 for call in &self.calls {
                     // SAFETY: the plan checked that every range lies in its buffer and that no written range overlaps
                     // another of the launch; shared buffers are locked, the others belong to this value alone, which
                     // `run` borrows exclusively; memory is initialised at allocation and 64-byte aligned.
                     let arguments =
-                        unsafe { NativeCall::new(&call.params, call.kernel.data(), &self.regions[call.regions.clone()], self.threads) };
+                        unsafe { NativeCall::new(&call.params, call.kernel.data(), &self.regions[call.regions.clone()], [self.threads, work_per_thread]) };
                     call.kernel.native_fn()(&arguments);
+                    shares |= arguments.is_shared();
                     done();
                 }
+                shares
             }
         }
+    }
+}
+
+impl CpuCompiled {
+    /// Runs with the other threads of the pool at hand if the run before shared launches among them.
+    fn run_attended(&mut self, done: &mut (dyn FnMut() + Send)) {
+        let threads = if self.attended { self.threads } else { 1 };
+        let this = &mut *self;
+        self.attended = attended(threads, move || this.run_locked(0, done));
     }
 }
 
@@ -262,7 +277,7 @@ impl Compiled for CpuCompiled {
 
     fn finish(&mut self) -> Result<RunStats> {
         let start = Instant::now();
-        self.run_locked(0, &mut || {});
+        self.run_attended(&mut || {});
         let elapsed = start.elapsed().as_nanos() as u64;
         Ok(RunStats { launches: self.calls.len() as u32, submissions: 1, device_ns: Some(elapsed), ..RunStats::default() })
     }
@@ -270,7 +285,7 @@ impl Compiled for CpuCompiled {
     fn trace(&mut self) -> Result<Vec<Option<u64>>> {
         let mut times = Vec::with_capacity(self.calls.len());
         let mut last = Instant::now();
-        self.run_locked(0, &mut || {
+        self.run_attended(&mut || {
             let now = Instant::now();
             times.push(Some((now - last).as_nanos() as u64));
             last = now;

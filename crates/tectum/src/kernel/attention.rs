@@ -7,7 +7,7 @@ use super::cache_codes::CachedRows;
 use super::cache_format::CacheFormats;
 use super::cache_read::{self, Caches, PLACES};
 use super::gemm_panels::PANEL;
-use super::native::{NativeCall, for_each_chunk, simd, with_simd};
+use super::native::{NativeCall, for_each_chunk, prefetch_line_far, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
 use super::strip::{Columns, InTurns, MAX_ABREAST, Rows, Strip, abreast, pack_rows};
 use super::{Kernel, Prelude, built_in};
@@ -123,7 +123,7 @@ const KEY_BLOCK: usize = 384;
 const CODED_KEY_BLOCK: usize = 128;
 
 /// What the keys or the values of an item are read from.
-trait Source {
+pub(super) trait Source {
     /// Keys of one product.
     const KEY_BLOCK: usize;
     /// Room for the rows of so many keys, where they do not lie in memory as they are.
@@ -131,10 +131,12 @@ trait Source {
     fn room() -> Self::Room;
     /// The rows of some keys from the columns of a head on, and how far they are apart.
     fn rows<'a>(&'a self, keys: [usize; 2], columns: [usize; 2], room: &'a mut Self::Room) -> (&'a [f32], usize);
+    /// Asks for what the rows of some keys are read from.
+    fn ask(&self, keys: [usize; 2], columns: [usize; 2]);
 }
 
 /// Rows as they are: elements from the item's first row on, columns of a row, and the column where the heads begin.
-struct Plain<'a>(Operand<'a>);
+pub(super) struct Plain<'a>(pub Operand<'a>);
 
 impl Source for Plain<'_> {
     const KEY_BLOCK: usize = KEY_BLOCK;
@@ -145,6 +147,13 @@ impl Source for Plain<'_> {
     fn rows<'a>(&'a self, [first, _]: [usize; 2], [column, _]: [usize; 2], (): &'a mut ()) -> (&'a [f32], usize) {
         let (data, columns, start) = self.0;
         (&data[first * columns + start + column..], columns)
+    }
+
+    fn ask(&self, [first, count]: [usize; 2], [column, width]: [usize; 2]) {
+        let (data, columns, start) = self.0;
+        for row in first..first + count {
+            (0..width).step_by(PANEL).for_each(|at| prefetch_line_far(data, row * columns + start + column + at));
+        }
     }
 }
 
@@ -163,6 +172,15 @@ impl Source for CachedRows<'_> {
         );
         (room, width)
     }
+
+    fn ask(&self, [first, count]: [usize; 2], [column, width]: [usize; 2]) {
+        // Where codes of a row lie, whatever they are of; first tokens and the window, which lie elsewhere, are few.
+        let words = self.format.row_words(self.columns);
+        for row in first..first + count {
+            let [from, to] = [column, column + width].map(|column| row * words + column * words / self.columns);
+            (from..to).step_by(PANEL).for_each(|at| prefetch_line_far(self.words, at));
+        }
+    }
 }
 
 /// Keys and values of an item where they lie as f32.
@@ -174,7 +192,7 @@ fn plain<'a>(call: &NativeCall<'a>) -> impl Fn(usize) -> [Plain<'a>; 2] + Sync {
 }
 
 /// An operand: its elements, columns of a row, and the column where its heads begin.
-type Operand<'a> = (&'a [f32], usize, usize);
+pub(super) type Operand<'a> = (&'a [f32], usize, usize);
 
 /// One number for each query of a panel.
 type Lanes = [f32; PANEL];

@@ -3,13 +3,16 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::attention::{CACHED_KEYS, MAX_WIDTH, cached_keys};
-use super::cache_codes::CachedRows;
+use pulp::Simd;
+
+use super::attention::{CACHED_KEYS, MAX_WIDTH, Plain, Source, cached_keys};
 use super::cache_format::{BLOCK, CacheFormats};
 use super::cache_read::{self, Caches, PLACES};
-use super::gemm::dot_by_lanes;
-use super::native::{NativeCall, for_each_chunk, simd};
+use super::dots::dots;
+use super::gemm_panels::PANEL;
+use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
+use super::strip::{PanelRows, Right, Rows, Strip, abreast, vectors};
 use super::{Kernel, Prelude, built_in, reduce};
 use crate::dtype::DType;
 
@@ -19,7 +22,7 @@ pub static ATTENTION_DECODE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder = builder.read("q", DType::F32).read("k", DType::F32).read("v", DType::F32).write("y", DType::F32).read("spans", DType::U32);
     let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
     let first = "batch * params.keys * columns + head / params.group * params.width";
-    built_in(builder.body(body_with([first, "k[first + key * columns + i]", "v[first + (block + i) * columns + column]"])), decode)
+    built_in(builder.body(body_with([first, "k[first + key * columns + i]", "v[first + (block + i) * columns + column]"])), native)
 });
 
 static CACHED: LazyLock<[Arc<Kernel>; 4]> = LazyLock::new(|| cache_read::for_each_format(define_cached));
@@ -49,145 +52,194 @@ fn define_cached(formats: CacheFormats) -> Arc<Kernel> {
     let builder = PLACES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
     let reads = ["head / params.group * params.width", "read_k(batch, key, first + i)", "read_v(batch, block + i, first + column)"];
     let native: super::NativeFn = match formats {
-        CacheFormats::Q8 => |call| decode_cached(call, CacheFormats::Q8),
-        CacheFormats::K8V4 => |call| decode_cached(call, CacheFormats::K8V4),
-        CacheFormats::Q4 => |call| decode_cached(call, CacheFormats::Q4),
-        _ => |call| decode_cached(call, CacheFormats::F16),
+        CacheFormats::Q8 => |call| cached_native(call, CacheFormats::Q8),
+        CacheFormats::K8V4 => |call| cached_native(call, CacheFormats::K8V4),
+        CacheFormats::Q4 => |call| cached_native(call, CacheFormats::Q4),
+        _ => |call| cached_native(call, CacheFormats::F16),
     };
     built_in(builder.body(body_with(reads) + &cache_read::functions(formats)), native)
 }
 
-/// Elements that a vector loop steps over at a time.
-const LANES: usize = 16;
-/// Keys whose weights are made at a time.
-const KEY_BLOCK: usize = 256;
-
-fn decode(call: &NativeCall<'_>) {
-    let (q, k, v, y) = (call.read::<f32>(0), call.read::<f32>(1), call.read::<f32>(2), call.write::<f32>(3));
-    let spans = call.read::<u32>(4);
-    let [batch, most, heads, group, width, q_row, q_start] = [0, 1, 2, 3, 4, 5, 6].map(|index| call.size(index));
-    let scale = call.f32(8);
-    let columns = heads / group * width;
-    let keys: usize = (0..batch).map(|item| cached_keys(spans, item, most)).sum();
-    // A multiply-add is an eighth of a streamed element: each is loaded for one.
-    let threads = call.threads_for(keys * heads * width / 8);
-    for_each_chunk(&mut y[..batch * heads * width], width, threads, |index, y| {
-        let (item, head) = (index / heads, index % heads);
-        let first = item * most * columns + head / group * width;
-        let q = &q[item * q_row + q_start + head * width..][..width];
-        let keys = cached_keys(spans, item, most);
-        simd(
-            #[inline(always)]
-            || one_head(q, [&k[first..], &v[first..]], [keys, columns], scale, y),
-        );
-    });
-}
-
-/// One head of one query; keys and values begin at the head's columns of the first and are `columns` apart.
-#[inline(always)]
-fn one_head(q: &[f32], [k, v]: [&[f32]; 2], [keys, columns]: [usize; 2], scale: f32, y: &mut [f32]) {
-    let width = q.len();
-    let mut query = [0.0f32; MAX_WIDTH];
-    query[..width].iter_mut().zip(q).for_each(|(to, &q)| *to = q * scale);
-    let mut sums = [0.0f32; MAX_WIDTH];
-    let sums = &mut sums[..width];
-    let (mut greatest, mut total) = (f32::NEG_INFINITY, 0.0f32);
-    for block in (0..keys).step_by(KEY_BLOCK) {
-        let count = KEY_BLOCK.min(keys - block);
-        // What is beyond the last key weighs nothing.
-        let mut weights = [f32::NEG_INFINITY; KEY_BLOCK];
-        for (key, weight) in weights[..count].iter_mut().enumerate() {
-            *weight = dot_by_lanes(&query[..width], &k[(block + key) * columns..][..width]);
-        }
-        // A NaN is not greater, but its own weight is NaN and so is the sum.
-        let grown = weights[..count].iter().fold(greatest, |greatest, &weight| if weight > greatest { weight } else { greatest });
-        let mut parts = [0.0f32; LANES];
-        for weights in weights.as_chunks_mut::<LANES>().0 {
-            *weights = exponentials(std::array::from_fn(|lane| weights[lane] - grown));
-            parts = std::array::from_fn(|lane| parts[lane] + weights[lane]);
-        }
-        let shrink = exponentials([greatest - grown; LANES])[0];
-        total = total * shrink + reduce::fold_tree(parts, |a, b| a + b);
-        greatest = grown;
-        sums.iter_mut().for_each(|sum| *sum *= shrink);
-        for (key, &weight) in weights[..count].iter().enumerate() {
-            let v = &v[(block + key) * columns..][..width];
-            sums.iter_mut().zip(v).for_each(|(sum, &v)| *sum += weight * v);
-        }
-    }
-    let inverse = 1.0 / total;
-    y.iter_mut().zip(&*sums).for_each(|(y, &sum)| *y = sum * inverse);
-}
-
-/// Query heads of one head of keys and values that are made together: each row of codes is made numbers once for all of them.
+/// The most query heads that are made together: each row of keys and values is read once for all of them.
 const HEADS: usize = 8;
 
-fn decode_cached(call: &NativeCall<'_>, formats: CacheFormats) {
+fn native(call: &NativeCall<'_>) {
+    let [most, heads, group, width] = [1, 2, 3, 4].map(|index| call.size(index));
+    let (sides, columns) = ([call.read(1), call.read(2)], heads / group * width);
+    decode(call, call.read(4), |item| sides.map(|data: &[f32]| Plain((&data[item * most * columns..], columns, 0))));
+}
+
+fn cached_native(call: &NativeCall<'_>, formats: CacheFormats) {
+    let caches = Caches::new(call, formats, call.size(1), NAMES.len() + 1..NAMES.len() + 1 + PLACES.len());
+    decode(call, caches.spans(), |item| [0, 1].map(|side| caches.side(side, item)));
+}
+
+fn decode<S: Source>(call: &NativeCall<'_>, spans: &[u32], sources: impl Fn(usize) -> [S; 2] + Sync) {
     let (q, y) = (call.read::<f32>(0), call.write::<f32>(3));
     let [batch, most, heads, group, width, q_row, q_start] = [0, 1, 2, 3, 4, 5, 6].map(|index| call.size(index));
     let scale = call.f32(8);
-    let caches = Caches::new(call, formats, most, NAMES.len() + 1..NAMES.len() + 1 + PLACES.len());
-    let keys: usize = (0..batch).map(|item| cached_keys(caches.spans(), item, most)).sum();
+    let keys: usize = (0..batch).map(|item| cached_keys(spans, item, most)).sum();
+    // A multiply-add is an eighth of a streamed element: each is loaded for one.
     let threads = call.threads_for(keys * heads * width / 8);
-    for_each_chunk(&mut y[..batch * heads * width], group * width, threads, |index, y| {
-        let (item, kv_head) = (index / (heads / group), index % (heads / group));
-        let sides = [0, 1].map(|side| caches.side(side, item));
-        let q = &q[item * q_row + q_start + kv_head * group * width..][..group * width];
-        let keys = cached_keys(caches.spans(), item, most);
-        for (q, y) in q.chunks(HEADS * width).zip(y.chunks_mut(HEADS * width)) {
-            simd(
-                #[inline(always)]
-                || some_heads(q, &sides, [keys, kv_head * width, width], scale, y),
-            );
-        }
+    // As many heads together as share keys and values, unless threads would have nothing to do.
+    let serves = |together: &usize| group.is_multiple_of(*together) && batch * heads / together >= threads;
+    let together = (1..=group.min(HEADS)).rev().find(serves).unwrap_or(1);
+    for_each_chunk(&mut y[..batch * heads * width], together * width, threads, |index, y| {
+        let (item, head) = (index * together / heads, index * together % heads);
+        let q = &q[item * q_row + q_start + head * width..][..together * width];
+        let (sources, mut room) = (sources(item), S::room());
+        let keys = cached_keys(spans, item, most);
+        some_heads(q, (&sources, &mut room), [keys, head / group * width, width], scale, y);
     });
 }
 
 /// Up to eight heads of one query that share keys and values, whose columns begin at `column`.
-#[inline(always)]
-fn some_heads(q: &[f32], [k, v]: &[CachedRows<'_>; 2], [keys, column, width]: [usize; 3], scale: f32, y: &mut [f32]) {
-    let heads = q.len() / width;
+fn some_heads<S: Source>(q: &[f32], ([k, v], room): (&[S; 2], &mut S::Room), [keys, column, width]: [usize; 3], scale: f32, y: &mut [f32]) {
+    let (heads, columns) = (q.len() / width, [column, width]);
     let mut query = [0.0f32; HEADS * MAX_WIDTH];
-    query[..q.len()].iter_mut().zip(q).for_each(|(to, &q)| *to = q * scale);
-    let mut sums = [0.0f32; HEADS * MAX_WIDTH];
+    let query = &mut query[..q.len()];
+    query.iter_mut().zip(q).for_each(|(to, &q)| *to = q * scale);
+    let mut sums = Sums { width, heads, strips: [0.0; HEADS * MAX_WIDTH] };
     let (mut greatest, mut totals) = ([f32::NEG_INFINITY; HEADS], [0.0f32; HEADS]);
-    let mut rows = [0.0f32; BLOCK * MAX_WIDTH];
     for block in (0..keys).step_by(BLOCK) {
         let count = BLOCK.min(keys - block);
         // What is beyond the last key weighs nothing.
         let mut weights = [[f32::NEG_INFINITY; BLOCK]; HEADS];
-        k.read(block, count, [column, width], &mut rows);
-        for (head, weights) in weights[..heads].iter_mut().enumerate() {
-            let query = &query[head * width..][..width];
-            for (weight, k) in weights[..count].iter_mut().zip(rows.chunks_exact(width)) {
-                *weight = dot_by_lanes(query, k);
+        v.ask([block, count], columns);
+        let (rows, apart) = k.rows([block, count], columns, room);
+        for (query, weights) in query.chunks_exact(width).zip(&mut weights) {
+            dots(query, rows, apart, &mut weights[..count]);
+        }
+        k.ask([block + count, BLOCK.min(keys - block - count)], columns);
+        let shrinks = simd(
+            #[inline(always)]
+            || weigh(&mut weights[..heads], &mut greatest, &mut totals),
+        );
+        let (rows, apart) = v.rows([block, count], columns, room);
+        sums.shrink(&shrinks);
+        sums.add(weights[..heads].as_flattened(), SomeRows { data: rows, apart, count });
+    }
+    sums.write(&totals.map(|total| 1.0 / total), y);
+}
+
+/// Makes each head's products weights by the greatest so far; gives what its earlier sums are to be multiplied with.
+#[inline(always)]
+fn weigh(weights: &mut [[f32; BLOCK]], greatest: &mut [f32; HEADS], totals: &mut [f32; HEADS]) -> [f32; HEADS] {
+    let mut shrinks = [0.0; HEADS];
+    for (head, weights) in weights.iter_mut().enumerate() {
+        let mut lanes = [greatest[head]; PANEL];
+        for weights in weights.as_chunks::<PANEL>().0 {
+            // A NaN is not greater, but its own weight is NaN and so is the sum.
+            lanes = std::array::from_fn(|lane| if weights[lane] > lanes[lane] { weights[lane] } else { lanes[lane] });
+        }
+        let grown = reduce::fold_tree(lanes, |a, b| if b > a { b } else { a });
+        let mut parts = [0.0f32; PANEL];
+        for weights in weights.as_chunks_mut::<PANEL>().0 {
+            *weights = exponentials(std::array::from_fn(|lane| weights[lane] - grown));
+            parts = std::array::from_fn(|lane| parts[lane] + weights[lane]);
+        }
+        let shrink = exponentials([greatest[head] - grown; PANEL])[0];
+        totals[head] = totals[head] * shrink + reduce::fold_tree(parts, |a, b| a + b);
+        (greatest[head], shrinks[head]) = (grown, shrink);
+    }
+    shrinks
+}
+
+/// Sums of values: strips of as many columns as registers are for, of each all heads one after another.
+struct Sums {
+    width: usize,
+    heads: usize,
+    strips: [f32; HEADS * MAX_WIDTH],
+}
+
+impl Sums {
+    /// The strips and the first column of each.
+    fn each(&mut self) -> impl Iterator<Item = (usize, &mut [f32])> {
+        let step = abreast() * PANEL;
+        self.strips[..self.heads * self.width].chunks_mut(step * self.heads).enumerate().map(move |(index, strip)| (index * step, strip))
+    }
+
+    fn shrink(&mut self, shrinks: &[f32; HEADS]) {
+        let heads = self.heads;
+        for (_, strip) in self.each() {
+            for (sums, shrink) in strip.chunks_exact_mut(strip.len() / heads).zip(shrinks) {
+                sums.iter_mut().for_each(|sum| *sum *= shrink);
             }
         }
-        v.read(block, count, [column, width], &mut rows);
-        for (head, weights) in weights[..heads].iter_mut().enumerate() {
-            let sums = &mut sums[head * width..][..width];
-            // A NaN is not greater, but its own weight is NaN and so is the sum.
-            let grown = weights[..count].iter().fold(greatest[head], |greatest, &weight| if weight > greatest { weight } else { greatest });
-            let mut parts = [0.0f32; LANES];
-            for weights in weights.as_chunks_mut::<LANES>().0 {
-                *weights = exponentials(std::array::from_fn(|lane| weights[lane] - grown));
-                parts = std::array::from_fn(|lane| parts[lane] + weights[lane]);
-            }
-            let shrink = exponentials([greatest[head] - grown; LANES])[0];
-            totals[head] = totals[head] * shrink + reduce::fold_tree(parts, |a, b| a + b);
-            greatest[head] = grown;
-            for sum in &mut *sums {
-                *sum *= shrink;
-            }
-            for (v, &weight) in rows.chunks_exact(width).zip(&weights[..count]) {
-                for (sum, &v) in sums.iter_mut().zip(v) {
-                    *sum += weight * v;
+    }
+
+    /// Adds rows, weighed; the weights of each head are a block.
+    fn add(&mut self, weights: &[f32], rows: SomeRows<'_>) {
+        let (heads, a) = (self.heads, Rows { data: weights, apart: BLOCK });
+        for (first, strip) in self.each() {
+            let columns = strip.len() / heads;
+            let panel = |index: usize| SomeRows { data: &rows.data[first + index * PANEL..], ..rows };
+            match (columns / PANEL, columns % PANEL) {
+                (2, 0) => with_simd(Strip::alone(a, [panel(0), panel(1)], strip, true)),
+                (1, 0) => with_simd(Strip::alone(a, [panel(0)], strip, true)),
+                _ => {
+                    for (sums, weights) in strip.chunks_exact_mut(columns).zip(weights.chunks(BLOCK)) {
+                        for (row, &weight) in weights[..rows.count].iter().enumerate() {
+                            let row = &rows.data[row * rows.apart + first..][..columns];
+                            sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum = weight.mul_add(value, *sum));
+                        }
+                    }
                 }
             }
         }
     }
-    for ((y, sums), total) in y.chunks_exact_mut(width).zip(sums.chunks_exact(width)).zip(totals) {
-        let inverse = 1.0 / total;
-        y.iter_mut().zip(sums).for_each(|(y, &sum)| *y = sum * inverse);
+
+    /// Writes the heads one after another, each times a number of its own.
+    fn write(&mut self, factors: &[f32; HEADS], y: &mut [f32]) {
+        let (width, heads) = (self.width, self.heads);
+        for (first, strip) in self.each() {
+            let columns = strip.len() / heads;
+            for ((sums, factor), y) in strip.chunks_exact(columns).zip(factors).zip(y.chunks_exact_mut(width)) {
+                y[first..][..columns].iter_mut().zip(sums).for_each(|(y, &sum)| *y = sum * factor);
+            }
+        }
+    }
+}
+
+/// Some rows of values, so many elements apart, of which 16 columns are read.
+#[derive(Clone, Copy)]
+struct SomeRows<'a> {
+    data: &'a [f32],
+    apart: usize,
+    count: usize,
+}
+
+impl PanelRows for SomeRows<'_> {
+    #[inline(always)]
+    fn depth(self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn part(self, from: usize, depth: usize) -> Self {
+        Self { data: &self.data[from * self.apart..], count: depth, ..self }
+    }
+
+    #[inline(always)]
+    fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
+        vectors::<S, VECTORS>(self.data[k * self.apart..].first_chunk().expect("invariant: rows hold the columns of a panel"))
+    }
+}
+
+impl Right for SomeRows<'_> {
+    const SLICE: usize = BLOCK;
+    const SCRATCH: usize = 0;
+    type Rows = Self;
+
+    #[inline(always)]
+    fn rows(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
+        for (to, row) in to.iter_mut().zip(self.data[from * self.apart..].chunks(self.apart)) {
+            to.copy_from_slice(&row[..PANEL]);
+        }
     }
 }

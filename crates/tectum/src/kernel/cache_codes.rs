@@ -2,6 +2,7 @@
 
 use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, coded};
 use super::pack::{f16_bits, to_f16};
+use super::panel_halves::widen_f16;
 
 /// The scale of a block that has no number.
 const NAN: u32 = 0x7e00;
@@ -159,10 +160,7 @@ impl Ranges {
 /// Halves of a row from a column on.
 #[inline(always)]
 fn read_halves(words: &[u32], column: usize, out: &mut [f32]) {
-    let halves: &[u16] = bytemuck::cast_slice(words);
-    for (out, &half) in out.iter_mut().zip(&halves[column..]) {
-        *out = value(u32::from(half));
-    }
+    widen_f16(&bytemuck::cast_slice(words)[column..][..out.len()], out);
 }
 
 /// The part of the columns from `place` on that lies in its block: the block, the first place in it, and its length.

@@ -117,7 +117,7 @@ fn unary<T: Real>(call: &NativeCall<'_>, f: impl Fn(T) -> T + Copy + Sync, repai
 }
 
 /// Computes again, one by one, what is not near.
-fn repair<T: Real>(x: &[T], y: &mut [T], near: impl Fn(T) -> bool, full: impl Fn(T) -> T) {
+pub(super) fn repair<T: Real>(x: &[T], y: &mut [T], near: impl Fn(T) -> bool, full: impl Fn(T) -> T) {
     for (x, y) in x.chunks(64).zip(y.chunks_mut(64)) {
         if !x.iter().fold(true, |all, &a| all & near(a)) {
             y.iter_mut().zip(x).filter(|(_, a)| !near(**a)).for_each(|(y, &a)| *y = full(a));

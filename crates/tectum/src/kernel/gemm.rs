@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::native::{NativeCall, for_each_chunk, simd};
 use super::math::Real;
-use super::{Kernel, KernelBuilder, Prelude, built_in};
+use super::{Kernel, KernelBuilder, Prelude, built_in, reduce};
 use crate::dtype::DType;
 
 /// Rows and columns of the tile that one workgroup computes.
@@ -280,12 +280,17 @@ pub(super) fn gelu_erf_of_sum(x: f32) -> f32 {
 fn each<T: Real>(y: &mut [T], f: impl Fn(T) -> T) {
     simd(
         #[inline(always)]
-        || y.iter_mut().for_each(|y| *y = f(*y)),
+        || {
+            // A plain loop: what for_each is given may stay a function of its own, without this one's instructions.
+            for y in y {
+                *y = f(*y);
+            }
+        },
     );
 }
 
 /// Accumulators of a dot product.
-const LANES: usize = 64;
+pub(super) const LANES: usize = 64;
 
 fn matvec<T: Real>(call: &NativeCall<'_>, bias: Option<&[T]>, residual: Option<&[T]>) {
     let (a, x, y) = (call.read::<T>(0), call.read::<T>(1), call.write::<T>(2));
@@ -311,28 +316,20 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     )
 }
 
-/// Σ a·b by lanes, then a tree, for a loop that is compiled for the widest SIMD already.
+/// Σ a·b by lanes with fused multiply-adds, then a tree, for a loop that is compiled for the widest SIMD already.
 #[inline(always)]
 pub(super) fn dot_by_lanes<T: Real>(a: &[T], b: &[T]) -> T {
     let mut lanes = [T::ZERO; LANES];
     let ((a_blocks, a_rest), (b_blocks, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for (a, b) in a_blocks.iter().zip(b_blocks) {
         for ((lane, &a), &b) in lanes.iter_mut().zip(a).zip(b) {
-            *lane += a * b;
+            *lane = a.mul_add(b, *lane);
         }
     }
     for ((lane, &a), &b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
-        *lane += a * b;
+        *lane = a.mul_add(b, *lane);
     }
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        for i in 0..width {
-            let upper = lanes[i + width];
-            lanes[i] += upper;
-        }
-    }
-    lanes[0]
+    reduce::fold_tree(lanes, |a, b| a + b)
 }
 
 #[cfg(test)]

@@ -47,6 +47,8 @@ pub(super) trait Real: Element + Add<Output = Self> + AddAssign + Mul<Output = S
     const NEG_INFINITY: Self;
     /// The nearest number to a count.
     fn from_count(count: usize) -> Self;
+    /// self·a + b, rounded once.
+    fn mul_add(self, a: Self, b: Self) -> Self;
     fn min(a: Self, b: Self) -> Self;
     fn max(a: Self, b: Self) -> Self;
     fn relu(self) -> Self;
@@ -68,6 +70,10 @@ macro_rules! real {
             #[inline(always)]
             fn from_count(count: usize) -> Self {
                 count as Self
+            }
+            #[inline(always)]
+            fn mul_add(self, a: Self, b: Self) -> Self {
+                $real::mul_add(self, a, b)
             }
             #[inline(always)]
             fn min(a: Self, b: Self) -> Self {

@@ -22,8 +22,10 @@ pub struct NativeCall<'a> {
     data: Option<&'a KernelData>,
     regions: &'a [NativeRegion],
     threads: usize,
+    work_per_thread: usize,
     written: Cell<u32>,
     read: Cell<u32>,
+    is_shared: Cell<bool>,
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
@@ -34,8 +36,8 @@ impl<'a> NativeCall<'a> {
     /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for `'a` nothing else
     /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it holds its
     /// queue lock while a launch runs, and the plan refuses launches with an overlapping written region.
-    pub(crate) unsafe fn new(params: &'a [u32], data: Option<&'a KernelData>, regions: &'a [NativeRegion], threads: usize) -> Self {
-        Self { params, data, regions, threads, written: Cell::new(0), read: Cell::new(0), lifetime: PhantomData }
+    pub(crate) unsafe fn new(params: &'a [u32], data: Option<&'a KernelData>, regions: &'a [NativeRegion], [threads, work_per_thread]: [usize; 2]) -> Self {
+        Self { params, data, regions, threads, work_per_thread, written: Cell::new(0), read: Cell::new(0), is_shared: Cell::new(false), lifetime: PhantomData }
     }
 
     /// What the kernel carries for its twin ([`KernelBuilder::data`](super::KernelBuilder::data)).
@@ -97,9 +99,16 @@ impl<'a> NativeCall<'a> {
 
     /// Threads worth using for `work` (elements, or operations / 16): one until the work repays waking another.
     ///
-    /// Waking a sleeping worker costs some 10 to 50 µs, so a thread is given at least [`WORK_PER_THREAD`].
+    /// Waking a sleeping worker costs some 10 to 50 µs, so a thread is given at least [`WORK_PER_THREAD`]; one that is awake, an eighth of that.
     pub fn threads_for(&self, work: usize) -> usize {
-        self.threads.min(work / WORK_PER_THREAD).max(1)
+        let threads = self.threads.min(work / self.work_per_thread).max(1);
+        self.is_shared.set(self.is_shared.get() | (threads > 1));
+        threads
+    }
+
+    /// Whether the twin was told that several threads are worth using.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared.get()
     }
 }
 

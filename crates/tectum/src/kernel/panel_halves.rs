@@ -77,10 +77,11 @@ impl<const IS_F16: bool> Right for HalfPanel<'_, IS_F16> {
     }
 }
 
+/// As many halves as there are floats, made floats.
 #[inline(always)]
-fn widen_f16(halves: &[u16], to: &mut [f32]) {
+pub(super) fn widen_f16(halves: &[u16], to: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
-    {
+    if to.len().is_multiple_of(PANEL) {
         if std::arch::is_x86_feature_detected!("avx512f") {
             // SAFETY: the machine has the instructions.
             return unsafe { x86::widen_by_16(halves, to) };
@@ -106,7 +107,7 @@ mod x86 {
         if IS_F16 { pulp::cast(_mm512_cvtph_ps(halves)) } else { pulp::cast(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(halves))) }
     }
 
-    /// Whole vectors of 16; panels have no others.
+    /// Whole vectors of 16.
     ///
     /// # Safety
     /// The machine has AVX-512 F.

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::native::{NativeCall, for_each_chunk};
+use super::elementwise::repair;
+use super::native::{NativeCall, for_each_chunk, simd};
 use super::{Kernel, Prelude, built_in, math};
 use crate::dtype::DType;
 
@@ -33,10 +34,7 @@ fn rotary(call: &NativeCall<'_>) {
     for_each_chunk(&mut y[..rows * cols], cols, call.threads_for(8 * rows * cols), |row, y| {
         let position = positions[row % count] as f32;
         let (mut cosines, mut sines) = ([0.0f32; MAX_HALF], [0.0f32; MAX_HALF]);
-        for ((cosine, sine), frequency) in cosines.iter_mut().zip(&mut sines).zip(frequencies) {
-            let angle = position * frequency;
-            (*cosine, *sine) = (math::cos(angle), math::sin(angle));
-        }
+        turn(position, frequencies, &mut cosines[..half], &mut sines[..half]);
         let heads = x[row * cols..][..cols].chunks_exact(2 * half).zip(y.chunks_exact_mut(2 * half));
         for (x, y) in heads {
             let ((first, second), (y_first, y_second)) = (x.split_at(half), y.split_at_mut(half));
@@ -46,4 +44,21 @@ fn rotary(call: &NativeCall<'_>) {
             }
         }
     });
+}
+
+/// Cosines and sines of a position's angles.
+fn turn(position: f32, frequencies: &[f32], cosines: &mut [f32], sines: &mut [f32]) {
+    let mut angles = [0.0f32; MAX_HALF];
+    let angles = &mut angles[..frequencies.len()];
+    simd(
+        #[inline(always)]
+        || {
+            for (place, frequency) in frequencies.iter().enumerate() {
+                let angle = position * frequency;
+                (angles[place], cosines[place], sines[place]) = (angle, math::cos_near(angle), math::sin_near(angle));
+            }
+        },
+    );
+    repair(angles, cosines, math::is_near, math::cos);
+    repair(angles, sines, math::is_near, math::sin);
 }
