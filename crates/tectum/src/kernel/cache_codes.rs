@@ -170,6 +170,9 @@ fn in_block(place: usize, end: usize) -> (usize, usize, usize) {
     (block, place % BLOCK, end.min((block + 1) * BLOCK) - place)
 }
 
+/// Columns that are made numbers at a time.
+const LANES: usize = 16;
+
 // Plain loops: closures that are not inlined would be compiled for the baseline.
 
 #[inline(always)]
@@ -182,14 +185,17 @@ fn read8(words: &[u32], blocks: usize, column: usize, out: &mut [f32]) {
         let scale = value(u32::from(scales[block]));
         let (out, codes) = (&mut out[done..][..count], &codes[column + done..][..count]);
         done += count;
-        if let (Ok(out), Ok(codes)) = (<&mut [f32; BLOCK]>::try_from(&mut *out), <&[i8; BLOCK]>::try_from(codes)) {
-            for index in 0..BLOCK {
-                out[index] = f32::from(codes[index]) * scale;
+        let ((outs, out_rest), (codes, code_rest)) = (out.as_chunks_mut::<LANES>(), codes.as_chunks::<LANES>());
+        for (out, &codes) in outs.iter_mut().zip(codes) {
+            // Of an array of its own, which nothing else can change: else the compiler leaves out the vectors.
+            let mut values = [0.0; LANES];
+            for lane in 0..LANES {
+                values[lane] = f32::from(codes[lane]) * scale;
             }
-        } else {
-            for (out, &code) in out.iter_mut().zip(codes) {
-                *out = f32::from(code) * scale;
-            }
+            *out = values;
+        }
+        for (out, &code) in out_rest.iter_mut().zip(code_rest) {
+            *out = f32::from(code) * scale;
         }
     }
 }
@@ -204,13 +210,14 @@ fn read4(words: &[u32], column: usize, out: &mut [f32]) {
         let (out, bytes) = (&mut out[done..][..count], &bytes[block]);
         done += count;
         if let Ok(out) = <&mut [f32; BLOCK]>::try_from(&mut *out) {
-            let (low, high) = out.split_at_mut(16);
-            for index in 0..16 {
-                low[index] = f32::from(bytes[index] & 15);
+            let (bytes, mut values) = (*bytes, [[0.0; LANES]; 2]);
+            for lane in 0..LANES {
+                values[0][lane] = f32::from(bytes[lane] & 15);
             }
-            for index in 0..16 {
-                high[index] = f32::from(bytes[index] >> 4);
+            for lane in 0..LANES {
+                values[1][lane] = f32::from(bytes[lane] >> 4);
             }
+            out.copy_from_slice(values.as_flattened());
         } else {
             for (place, out) in (first..).zip(out) {
                 *out = f32::from((bytes[place % 16] >> (place / 16 * 4)) & 15);

@@ -240,14 +240,27 @@ pub(super) fn product<T: Real>([m, n, k]: [usize; 3], a: &[T], a_strides: [usize
 
 /// Applies an activation in place.
 pub(super) fn activate<T: Real>(y: &mut [T], activation: Activation) {
+    // Loops written out: a function that is handed to one may stay a call for each element, without its instructions.
+    macro_rules! each {
+        ($function:ident) => {
+            simd(
+                #[inline(always)]
+                || {
+                    for y in y {
+                        *y = y.$function();
+                    }
+                },
+            )
+        };
+    }
     match activation {
         Activation::None => {}
-        Activation::Relu => each(y, T::relu),
-        Activation::Tanh => each(y, T::tanh),
-        Activation::Sigmoid => each(y, T::sigmoid),
-        Activation::Gelu => each(y, T::gelu),
-        Activation::GeluErf => each(y, T::gelu_erf_of_sum),
-        Activation::Silu => each(y, T::silu),
+        Activation::Relu => each!(relu),
+        Activation::Tanh => each!(tanh),
+        Activation::Sigmoid => each!(sigmoid),
+        Activation::Gelu => each!(gelu),
+        Activation::GeluErf => each!(gelu_erf_of_sum),
+        Activation::Silu => each!(silu),
     }
 }
 
@@ -274,19 +287,6 @@ pub(super) fn gelu_erf_of_sum(x: f32) -> f32 {
     let q = q.mul_add(z, 1.0);
     let phi = inside.mul_add(p / q, 0.5);
     if x < -END { -0.0 } else { x * if x > END { 1.0 } else { phi } }
-}
-
-#[inline(always)]
-fn each<T: Real>(y: &mut [T], f: impl Fn(T) -> T) {
-    simd(
-        #[inline(always)]
-        || {
-            // A plain loop: what for_each is given may stay a function of its own, without this one's instructions.
-            for y in y {
-                *y = f(*y);
-            }
-        },
-    );
 }
 
 /// Accumulators of a dot product.

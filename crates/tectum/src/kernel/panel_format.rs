@@ -174,7 +174,9 @@ fn pack_codes(columns: &[f32], words: &mut [u32]) {
         let values = rotated.as_flattened_mut();
         values.fill(0.0);
         values.iter_mut().zip(columns[column..].iter().step_by(PANEL)).for_each(|(to, value)| *to = *value);
-        rotated.iter_mut().for_each(rotate);
+        for block in &mut rotated {
+            rotate(block);
+        }
         let greatest = f32::from_bits(greatest_bits(rotated.as_flattened()));
         let step = greatest / GREATEST;
         let mut sum = 0;
