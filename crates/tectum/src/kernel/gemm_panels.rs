@@ -208,7 +208,7 @@ impl<const IS_F16: bool> Operands for Halves<'_, IS_F16> {
 
     fn strip<T: Tail>(self, _: Range<usize>, packed: &[f32], panels: Range<usize>, strip: &mut [f32], tail: T) {
         let a = Tiles { data: packed, k: self.k };
-        let panel = |index: usize| HalfPanel::<IS_F16>::new(&self.b[index * self.panel..], self.k);
+        let panel = |index: usize| HalfPanel::<IS_F16>::new(&self.b[index * self.panel..], self.k, panels.len() * self.panel);
         SCRATCH.with_borrow_mut(|scratch| {
             scratch.resize(MAX_ABREAST * HalfPanel::<IS_F16>::SCRATCH, 0.0);
             match panels.len() {

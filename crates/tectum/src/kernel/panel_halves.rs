@@ -3,14 +3,14 @@
 use pulp::Simd;
 
 use super::gemm_panels::PANEL;
-use super::native::prefetch_line_far;
+use super::native::{prefetch_line, prefetch_line_far};
 use super::pack::{bf16_bits, f16_bits};
 use super::strip::{PanelRows, Right, vectors};
 
 /// Rows of k that are widened at a time: with those of a second panel 16 KiB of floats.
 const SLICE: usize = 128;
-/// Rows of k after those that are widened which are asked for meanwhile.
-const AHEAD: usize = 64;
+/// Rows of k from a row that is read to the one that is asked for then.
+const AHEAD: usize = 128;
 
 /// A panel [k, 16] of f16 or bf16, or some of its rows.
 #[derive(Clone, Copy)]
@@ -18,13 +18,23 @@ pub(super) struct HalfPanel<'a, const IS_F16: bool> {
     rows: &'a [[u16; PANEL]],
     /// The same, and what comes after them.
     ahead: &'a [[u16; PANEL]],
+    /// Rows of the panel from the first of these on.
+    left: usize,
+    /// Rows between the end of the panel and the one that its place is taken by next.
+    skip: usize,
 }
 
 impl<'a, const IS_F16: bool> HalfPanel<'a, IS_F16> {
-    /// The first `k` rows of words.
-    pub fn new(words: &'a [u32], k: usize) -> Self {
+    /// The first `k` rows of words; so many words on lies the panel that is read in this one's place next.
+    pub fn new(words: &'a [u32], k: usize, next: usize) -> Self {
         let ahead = bytemuck::cast_slice::<_, u16>(words).as_chunks().0;
-        Self { rows: &ahead[..k], ahead }
+        Self { rows: &ahead[..k], ahead, left: k, skip: (2 * next / PANEL).saturating_sub(k) }
+    }
+
+    /// A row of this panel, counted from the first of these, or of the next.
+    #[inline(always)]
+    fn place(self, row: usize) -> usize {
+        if row < self.left { row } else { row + self.skip }
     }
 }
 
@@ -36,12 +46,12 @@ impl<const IS_F16: bool> PanelRows for HalfPanel<'_, IS_F16> {
 
     #[inline(always)]
     fn part(self, from: usize, depth: usize) -> Self {
-        Self { rows: &self.rows[from..][..depth], ahead: &self.ahead[from..] }
+        Self { rows: &self.rows[from..][..depth], ahead: &self.ahead[from..], left: self.left - from, skip: self.skip }
     }
 
     #[inline(always)]
     fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
-        prefetch_line_far(self.ahead, k + AHEAD);
+        prefetch_line(self.ahead, self.place(k + AHEAD));
         let halves = &self.rows[k];
         #[cfg(target_arch = "x86_64")]
         if S::F32_LANES == PANEL {
@@ -68,7 +78,9 @@ impl<const IS_F16: bool> Right for HalfPanel<'_, IS_F16> {
 
     #[inline(always)]
     fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
-        (0..to.len()).step_by(2).for_each(|row| prefetch_line_far(self.ahead, from + to.len() + row));
+        for row in (0..to.len()).step_by(2) {
+            prefetch_line_far(self.ahead, self.place(from + to.len() + row));
+        }
         let (halves, to) = (self.rows[from..][..to.len()].as_flattened(), to.as_flattened_mut());
         if IS_F16 {
             return widen_f16(halves, to);
@@ -144,7 +156,7 @@ mod tests {
 
     fn check<const IS_F16: bool>(words: &[u32], widen: fn(u32) -> u32) {
         let mut room = [[0.0; PANEL]; SLICE];
-        let panel = HalfPanel::<IS_F16>::new(words, words.len() * 2 / PANEL);
+        let panel = HalfPanel::<IS_F16>::new(words, words.len() * 2 / PANEL, words.len());
         for from in (0..panel.depth()).step_by(SLICE) {
             panel.widen(from, &mut room);
             for (at, value) in room.as_flattened().iter().enumerate() {
