@@ -124,3 +124,27 @@ fn executables_of_one_device_run_side_by_side() -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// A thread of the pool that waits for others may be handed another run; one that needs a buffer which that thread holds would wait for ever.
+#[test]
+fn runs_that_touch_one_buffer_and_share_their_launches_all_end() -> Result<(), Error> {
+    const LEN: usize = 1 << 19;
+    let device = Device::open("cpu")?;
+    let shared = device.buffer_from(&vec![1.5f32; LEN])?;
+    let (send, ended) = std::sync::mpsc::channel();
+    for _ in 0..4 {
+        let mut plan = tectum::PlanBuilder::new("touches a buffer");
+        let (x, y) = (plan.state("x", tectum::DType::F32, LEN), plan.output("y", tectum::DType::F32, LEN));
+        plan.unary("neg", x, y)?;
+        let mut run = plan.finish()?.compile_with(&device, &[(x, &shared)])?;
+        let send = send.clone();
+        std::thread::spawn(move || {
+            let all = (0..300).try_for_each(|_| run.run().map(|_| assert!(run.output::<f32>(y).iter().all(|y| *y == -1.5))));
+            send.send(all)
+        });
+    }
+    for _ in 0..4 {
+        ended.recv_timeout(std::time::Duration::from_secs(300)).expect("a run that never ends, or a thread that panicked")?;
+    }
+    Ok(())
+}

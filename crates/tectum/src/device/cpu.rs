@@ -224,36 +224,54 @@ impl CpuCompiled {
 
     /// Takes the turn of every shared buffer from `index` on, then runs; the turns end as the recursion unwinds. `done` is
     /// told of each launch as it ends. Says whether threads shared a launch.
-    fn run_locked(&self, index: usize, done: &mut dyn FnMut()) -> bool {
+    ///
+    /// The turns are taken before the run moves into the pool: a thread of the pool that waits may be handed another run, and must
+    /// not wait there for what it holds itself.
+    fn run_locked(&self, index: usize, done: &mut (dyn FnMut() + Send)) -> bool {
         match self.shared.get(index) {
             Some(&buffer) => {
                 let _turn = memory_of(self.memory[buffer].allocation()).lock();
                 self.run_locked(index + 1, done)
             }
             None => {
-                let (mut shares, work_per_thread) = (false, if self.attended { WORK_PER_THREAD / 8 } else { WORK_PER_THREAD });
-                for call in &self.calls {
-                    // SAFETY: the plan checked that every range lies in its buffer and that no written range overlaps
-                    // another of the launch; shared buffers are locked, the others belong to this value alone, which
-                    // `run` borrows exclusively; memory is initialised at allocation and 64-byte aligned.
-                    let arguments =
-                        unsafe { NativeCall::new(&call.params, call.kernel.data(), &self.regions[call.regions.clone()], [self.threads, work_per_thread]) };
-                    call.kernel.native_fn()(&arguments);
-                    shares |= arguments.is_shared();
-                    done();
-                }
-                shares
+                let run = Run { calls: &self.calls, regions: &self.regions, threads: self.threads, attended: self.attended };
+                attended(if self.attended { self.threads } else { 1 }, move || run.run(done))
             }
         }
     }
+
+    /// Runs, with the other threads of the pool at hand if the run before shared launches among them.
+    fn run(&mut self, done: &mut (dyn FnMut() + Send)) {
+        self.attended = self.run_locked(0, done);
+    }
 }
 
-impl CpuCompiled {
-    /// Runs with the other threads of the pool at hand if the run before shared launches among them.
-    fn run_attended(&mut self, done: &mut (dyn FnMut() + Send)) {
-        let threads = if self.attended { self.threads } else { 1 };
-        let this = &mut *self;
-        self.attended = attended(threads, move || this.run_locked(0, done));
+/// The launches of a run.
+struct Run<'a> {
+    calls: &'a [Call],
+    regions: &'a [NativeRegion],
+    threads: usize,
+    attended: bool,
+}
+
+// SAFETY: as for `CpuCompiled`, which is borrowed exclusively while its run goes on.
+unsafe impl Send for Run<'_> {}
+
+impl Run<'_> {
+    /// Says whether threads shared a launch.
+    fn run(self, done: &mut dyn FnMut()) -> bool {
+        let (mut shares, work_per_thread) = (false, if self.attended { WORK_PER_THREAD / 8 } else { WORK_PER_THREAD });
+        for call in self.calls {
+            // SAFETY: the plan checked that every range lies in its buffer and that no written range overlaps another of
+            // the launch; shared buffers are locked, the others belong to the executable alone, which is borrowed
+            // exclusively; memory is initialised at allocation and 64-byte aligned.
+            let arguments =
+                unsafe { NativeCall::new(&call.params, call.kernel.data(), &self.regions[call.regions.clone()], [self.threads, work_per_thread]) };
+            call.kernel.native_fn()(&arguments);
+            shares |= arguments.is_shared();
+            done();
+        }
+        shares
     }
 }
 
@@ -277,7 +295,7 @@ impl Compiled for CpuCompiled {
 
     fn finish(&mut self) -> Result<RunStats> {
         let start = Instant::now();
-        self.run_attended(&mut || {});
+        self.run(&mut || {});
         let elapsed = start.elapsed().as_nanos() as u64;
         Ok(RunStats { launches: self.calls.len() as u32, submissions: 1, device_ns: Some(elapsed), ..RunStats::default() })
     }
@@ -285,7 +303,7 @@ impl Compiled for CpuCompiled {
     fn trace(&mut self) -> Result<Vec<Option<u64>>> {
         let mut times = Vec::with_capacity(self.calls.len());
         let mut last = Instant::now();
-        self.run_attended(&mut || {
+        self.run(&mut || {
             let now = Instant::now();
             times.push(Some((now - last).as_nanos() as u64));
             last = now;
