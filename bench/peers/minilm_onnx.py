@@ -5,19 +5,12 @@ The graph is BERT as it is written in those operations; each runtime fuses it as
 
 import json
 import math
-import pathlib
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import load_file
 
-MODEL = pathlib.Path(__file__).resolve().parent.parent / "models" / "minilm"
-
-
-def demand():
-    """Ends the script where the model is absent."""
-    if not (MODEL / "model.safetensors").exists():
-        raise SystemExit("the model is absent: python3 bench/peers/minilm.py")
+from minilm_folder import MODEL
 
 
 class Builder:

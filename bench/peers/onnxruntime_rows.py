@@ -7,7 +7,8 @@ import onnx
 import onnxruntime
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from minilm_onnx import demand, encoder, ids_of
+from minilm_folder import demand
+from minilm_onnx import encoder, ids_of
 from protocol import row, serve
 
 

@@ -2,7 +2,8 @@
 
 import openvino
 
-from minilm_onnx import demand, encoder, ids_of
+from minilm_folder import demand
+from minilm_onnx import encoder, ids_of
 from protocol import row, serve
 
 

@@ -1,21 +1,17 @@
 """The encoder's rows of `tectum bench infer` in PyTorch: Hugging Face's BertModel with scaled_dot_product_attention, mean pooling and
 normalisation. torch_rows.py serves them."""
 
-import pathlib
-
 import torch
 
+from minilm_folder import MODEL, demand
 from protocol import row
-
-MODEL = pathlib.Path(__file__).resolve().parent.parent / "models" / "minilm"
 
 
 @row("minilm", 2, "transformers.BertModel, sdpa, mean, normalize", types=["float32"])
 def minilm(shape):
     from transformers import BertModel
 
-    if not (MODEL / "model.safetensors").exists():
-        raise RuntimeError("the model is absent: python3 bench/peers/minilm.py")
+    demand()
     torch.set_num_threads(shape.threads)
     batch, time = shape.sizes
     model = BertModel.from_pretrained(MODEL, attn_implementation="sdpa", add_pooling_layer=False).eval()

@@ -47,14 +47,25 @@ fn environment(folder: &Path, name: &str) -> Result<(), String> {
     let wanted = std::fs::read(&requirements).map_err(|e| format!("{}: {e}", requirements.display()))?;
     if std::fs::read(&stamp).is_ok_and(|installed| installed == wanted) {
         println!("peer {name}: up to date");
-        return Ok(());
+        return program(&folder.join(name), &place, name);
     }
     println!("peer {name}: installing");
     let python = if cfg!(windows) { "python" } else { "python3" };
     step(name, Command::new(python).args(["-m", "venv", "--clear"]).arg(&place))?;
     let installed = place.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     step(name, Command::new(installed).args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(&requirements))?;
-    std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))
+    std::fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
+    program(&folder.join(name), &place, name)
+}
+
+/// Builds the Rust program of a peer that has one, for this machine's instructions, into its environment.
+fn program(source: &Path, place: &Path, name: &str) -> Result<(), String> {
+    if !source.join("Cargo.toml").exists() {
+        return Ok(());
+    }
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--locked"]).current_dir(source).env("CARGO_TARGET_DIR", place.join("target")).env("RUSTFLAGS", "-C target-cpu=native");
+    step(name, &mut cargo)
 }
 
 fn step(name: &str, command: &mut Command) -> Result<(), String> {

@@ -9,7 +9,7 @@ use super::cache_read::{self, Caches, PLACES};
 use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, prefetch_line_far, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
-use super::strip::{Columns, InTurns, MAX_ABREAST, Rows, Strip, abreast, pack_rows};
+use super::strip::{Columns, MAX_ABREAST, PanelApart, Rows, Strip, abreast, pack_rows};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
@@ -323,7 +323,8 @@ impl Attention<'_> {
                 });
             }
             let (data, apart) = v.rows([first_key, keys], columns, room);
-            let weights: [InTurns<'_, PANELS>; PANELS] = std::array::from_fn(|panel| InTurns { rows: weights, panel });
+            let (count, weights) = (weights.len(), weights.as_flattened().as_flattened());
+            let weights: [_; PANELS] = std::array::from_fn(|panel| PanelApart { data: &weights[panel * PANEL..], apart: PANELS * PANEL, count });
             with_simd(Strip::alone(Columns { data, apart }, weights, sums, first_key > 0));
         }
         // Of a query that saw nothing 0 · ∞, which is NaN.

@@ -3,8 +3,6 @@
 
 use std::sync::{Arc, LazyLock};
 
-use pulp::Simd;
-
 use super::attention::{CACHED_KEYS, MAX_WIDTH, Plain, Source, cached_keys};
 use super::cache_format::{BLOCK, CacheFormats};
 use super::cache_read::{self, Caches, PLACES};
@@ -12,7 +10,7 @@ use super::dots::dots;
 use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
-use super::strip::{PanelRows, Right, Rows, Strip, abreast, vectors};
+use super::strip::{PanelApart, Rows, Strip, abreast};
 use super::{Kernel, Prelude, built_in, reduce};
 use crate::dtype::DType;
 
@@ -117,7 +115,7 @@ fn some_heads<S: Source>(q: &[f32], ([k, v], room): (&[S; 2], &mut S::Room), [ke
         );
         let (rows, apart) = v.rows([block, count], columns, room);
         sums.shrink(&shrinks);
-        sums.add(weights[..heads].as_flattened(), SomeRows { data: rows, apart, count });
+        sums.add(weights[..heads].as_flattened(), PanelApart { data: rows, apart, count });
     }
     sums.write(&totals.map(|total| 1.0 / total), y);
 }
@@ -169,11 +167,11 @@ impl Sums {
     }
 
     /// Adds rows, weighed; the weights of each head are a block.
-    fn add(&mut self, weights: &[f32], rows: SomeRows<'_>) {
+    fn add(&mut self, weights: &[f32], rows: PanelApart<'_>) {
         let (heads, a) = (self.heads, Rows { data: weights, apart: BLOCK });
         for (first, strip) in self.each() {
             let columns = strip.len() / heads;
-            let panel = |index: usize| SomeRows { data: &rows.data[first + index * PANEL..], ..rows };
+            let panel = |index: usize| PanelApart { data: &rows.data[first + index * PANEL..], ..rows };
             match (columns / PANEL, columns % PANEL) {
                 (2, 0) => with_simd(Strip::alone(a, [panel(0), panel(1)], strip, true)),
                 (1, 0) => with_simd(Strip::alone(a, [panel(0)], strip, true)),
@@ -197,49 +195,6 @@ impl Sums {
             for ((sums, factor), y) in strip.chunks_exact(columns).zip(factors).zip(y.chunks_exact_mut(width)) {
                 y[first..][..columns].iter_mut().zip(sums).for_each(|(y, &sum)| *y = sum * factor);
             }
-        }
-    }
-}
-
-/// Some rows of values, so many elements apart, of which 16 columns are read.
-#[derive(Clone, Copy)]
-struct SomeRows<'a> {
-    data: &'a [f32],
-    apart: usize,
-    count: usize,
-}
-
-impl PanelRows for SomeRows<'_> {
-    #[inline(always)]
-    fn depth(self) -> usize {
-        self.count
-    }
-
-    #[inline(always)]
-    fn part(self, from: usize, depth: usize) -> Self {
-        Self { data: &self.data[from * self.apart..], count: depth, ..self }
-    }
-
-    #[inline(always)]
-    fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
-        vectors::<S, VECTORS>(self.data[k * self.apart..].first_chunk().expect("invariant: rows hold the columns of a panel"))
-    }
-}
-
-impl Right for SomeRows<'_> {
-    const SLICE: usize = BLOCK;
-    const SCRATCH: usize = 0;
-    type Rows = Self;
-
-    #[inline(always)]
-    fn rows(self) -> Self {
-        self
-    }
-
-    #[inline(always)]
-    fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
-        for (to, row) in to.iter_mut().zip(self.data[from * self.apart..].chunks(self.apart)) {
-            to.copy_from_slice(&row[..PANEL]);
         }
     }
 }

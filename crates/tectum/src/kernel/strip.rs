@@ -236,31 +236,32 @@ impl<'a> Right for &'a [f32] {
     }
 }
 
-/// One of several panels whose rows take turns: what a strip of as many panels has made.
+/// A panel of floats whose rows begin so many elements apart: columns of a wider array.
 #[derive(Clone, Copy)]
-pub(super) struct InTurns<'a, const PANELS: usize> {
-    pub rows: &'a [[[f32; PANEL]; PANELS]],
-    pub panel: usize,
+pub(super) struct PanelApart<'a> {
+    pub data: &'a [f32],
+    pub apart: usize,
+    pub count: usize,
 }
 
-impl<const PANELS: usize> PanelRows for InTurns<'_, PANELS> {
+impl PanelRows for PanelApart<'_> {
     #[inline(always)]
     fn depth(self) -> usize {
-        self.rows.len()
+        self.count
     }
 
     #[inline(always)]
     fn part(self, from: usize, depth: usize) -> Self {
-        Self { rows: &self.rows[from..][..depth], panel: self.panel }
+        Self { data: &self.data[from * self.apart..], count: depth, ..self }
     }
 
     #[inline(always)]
     fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
-        vectors::<S, VECTORS>(&self.rows[k][self.panel])
+        vectors::<S, VECTORS>(self.data[k * self.apart..].first_chunk().expect("invariant: rows hold the columns of a panel"))
     }
 }
 
-impl<const PANELS: usize> Right for InTurns<'_, PANELS> {
+impl Right for PanelApart<'_> {
     const SLICE: usize = K_SLICE;
     const SCRATCH: usize = 0;
     type Rows = Self;
@@ -272,7 +273,9 @@ impl<const PANELS: usize> Right for InTurns<'_, PANELS> {
 
     #[inline(always)]
     fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
-        to.iter_mut().zip(&self.rows[from..]).for_each(|(to, rows)| *to = rows[self.panel]);
+        for (to, row) in to.iter_mut().zip(self.data[from * self.apart..].chunks(self.apart)) {
+            to.copy_from_slice(&row[..PANEL]);
+        }
     }
 }
 
