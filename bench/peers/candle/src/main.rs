@@ -109,8 +109,9 @@ impl Peer {
             Request::Prepare { key } => {
                 self.row = None;
                 let row = Row::new(&self.folder, &shape(&key, self.threads).ok_or_else(|| format!("{key}: no row of this peer"))?)?;
-                let embedding = row.run()?.flatten_all()?.to_vec1::<f32>()?;
-                eprintln!("candle {key}: {:?}", &embedding[..4]);
+                if !row.run()?.flatten_all()?.to_vec1::<f32>()?.iter().all(|value| value.is_finite()) {
+                    return Err(format!("{key}: an embedding that is no number").into());
+                }
                 self.row = Some(row);
                 Ok(json!({}))
             }
