@@ -9,7 +9,8 @@ use super::cache_read::{self, Caches, PLACES};
 use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, prefetch_line_far, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
-use super::strip::{Columns, MAX_ABREAST, PanelApart, Rows, Strip, abreast, pack_rows};
+use super::square::{TurnIn, TurnOut};
+use super::strip::{Columns, MAX_ABREAST, PanelApart, Rows, Strip, abreast};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
@@ -116,7 +117,9 @@ fn attention_cached(call: &NativeCall<'_>, formats: CacheFormats) {
 }
 
 /// Queries of a task of the native twin: a whole number of panels.
-const QUERY_BLOCK: usize = 64;
+const QUERY_BLOCK: usize = 128;
+/// Bytes of keys of all items from which those of a head are asked for while the head before is worked on: fewer lie in an L2 anyway.
+const ASKED_FROM_BYTES: usize = 1 << 20;
 /// Keys of one product with one panel of queries: their weights fill an L1. With two panels half as many.
 const KEY_BLOCK: usize = 384;
 /// The same where keys are made of codes first: so many rows of them stay in an L2.
@@ -197,7 +200,8 @@ pub(super) type Operand<'a> = (&'a [f32], usize, usize);
 /// One number for each query of a panel.
 type Lanes = [f32; PANEL];
 
-/// What a task makes for one panel of queries after another, or for two at once.
+/// What a task makes for one panel of queries after another, or for two at once. Rows of panels begin at cache lines.
+#[repr(align(64))]
 struct Scratch {
     queries: [f32; MAX_WIDTH * PANEL * MAX_ABREAST],
     sums: [f32; MAX_WIDTH * PANEL * MAX_ABREAST],
@@ -236,21 +240,28 @@ fn attention<S: Source>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 2]
     let most_keys = (0..batch).map(|item| work.counts(item)[1]).max().unwrap_or(0);
     let threads = call.threads_for(batch * queries * most_keys * heads * width / 8);
     let row = heads * width;
+    let asks = batch * keys * row / group * size_of::<f32>() >= ASKED_FROM_BYTES;
     let block = if threads > 1 { QUERY_BLOCK.min((batch * queries).div_ceil(2 * threads).next_multiple_of(PANEL * abreast())) } else { QUERY_BLOCK };
     for_each_chunk(&mut y[..batch * queries * row], block * row, threads, |index, y| {
         let (first, rows) = (index * block, y.len() / row);
         let (mut done, mut room, mut scratch) = (0, S::room(), Scratch::new());
-        // Panels are of one item of the batch.
         while done < rows {
             let (item, query) = ((first + done) / queries, (first + done) % queries);
-            let count = (rows - done).min(queries - query).min(PANEL * abreast());
-            let y = &mut y[done * row..][..count * row];
+            let count = (rows - done).min(queries - query);
             let sources = sources(item);
+            let y = &mut y[done * row..][..count * row];
+            // All queries of a head, which find its keys and values near, before the next head.
             for head in 0..heads {
-                let (given, y) = ((&sources, &mut room, &mut scratch), &mut y[head * width..]);
-                match count > PANEL {
-                    true => work.panels::<S, MAX_ABREAST>(given, [item, query, count], head, y),
-                    false => work.panels::<S, 1>(given, [item, query, count], head, y),
+                if asks && head + 1 < heads {
+                    work.ask(&sources, [item, query, count], head + 1);
+                }
+                for (panel, y) in y.chunks_mut(PANEL * abreast() * row).enumerate() {
+                    let (given, place) = ((&sources, &mut room, &mut scratch), [item, query + panel * PANEL * abreast(), y.len() / row]);
+                    let y = &mut y[head * width..];
+                    match place[2] > PANEL {
+                        true => work.panels::<S, MAX_ABREAST>(given, place, head, y),
+                        false => work.panels::<S, 1>(given, place, head, y),
+                    }
                 }
             }
             done += count;
@@ -272,6 +283,15 @@ impl Attention<'_> {
         }
     }
 
+    /// Asks for a head's queries, keys and values, as many as one product takes.
+    fn ask<S: Source>(&self, sources: &[S; 2], [item, query, count]: [usize; 3], head: usize) {
+        Plain(self.q).ask([item * self.queries + query, count], [head * self.width, self.width]);
+        if head % self.group == 0 {
+            let keys = self.counts(item)[1].min(S::KEY_BLOCK);
+            sources.iter().for_each(|side| side.ask([0, keys], [head / self.group * self.width, self.width]));
+        }
+    }
+
     /// One head of up to 16 queries of an item, or as many for each panel abreast; `y` begins at the head's columns of the first.
     ///
     /// A key's products with all queries lie side by side, so that exponentials, sums and the greatest go through lanes alone, and
@@ -280,14 +300,8 @@ impl Attention<'_> {
         let (width, row, lanes) = (self.width, self.heads * self.width, PANELS * PANEL);
         let Scratch { queries, sums, weights: all_weights } = scratch;
         let (queries, sums) = (&mut queries[..width * lanes], &mut sums[..width * lanes]);
-        if count < lanes {
-            queries.fill(0.0);
-        }
         let q = head_of(self.q, item * self.queries + query, head, width);
-        simd(
-            #[inline(always)]
-            || turn_in(q, self.q.1, count, queries, (width, self.scale)),
-        );
+        with_simd(TurnIn { q, apart: self.q.1, count, panels: &mut *queries, width, scale: self.scale });
         let queries: [&[f32]; PANELS] = std::array::from_fn(|panel| &queries[panel * width * PANEL..][..width * PANEL]);
         sums.fill(0.0);
         let (mut greatest, mut totals) = ([[f32::NEG_INFINITY; PANEL]; PANELS], [[0.0f32; PANEL]; PANELS]);
@@ -329,51 +343,7 @@ impl Attention<'_> {
         }
         // Of a query that saw nothing 0 · ∞, which is NaN.
         let inverses: [Lanes; PANELS] = totals.map(|totals| totals.map(|total| 1.0 / total));
-        simd(
-            #[inline(always)]
-            || turn_out(sums, inverses.as_flattened(), y, (row, count)),
-        );
-    }
-}
-
-/// Queries, so many elements apart, as panels [width, 16], scaled.
-#[inline(always)]
-fn turn_in(q: &[f32], apart: usize, count: usize, panels: &mut [f32], (width, scale): (usize, f32)) {
-    for (panel, to) in panels.chunks_exact_mut(width * PANEL).enumerate() {
-        let lanes = count.saturating_sub(panel * PANEL).min(PANEL);
-        let row = |lane: usize| &q[(panel * PANEL + lane) * apart..][..width];
-        for lane in (0..lanes / 4 * 4).step_by(4) {
-            pack_rows::<f32, 4>([row(lane), row(lane + 1), row(lane + 2), row(lane + 3)], &mut to[lane..], PANEL);
-        }
-        for lane in lanes / 4 * 4..lanes {
-            pack_rows::<f32, 1>([row(lane)], &mut to[lane..], PANEL);
-        }
-    }
-    panels.iter_mut().for_each(|q| *q *= scale);
-}
-
-/// Sums [width, lanes] as rows of the result, so many elements apart, each times a number of its own: squares of four, which the compiler turns in
-/// registers.
-#[inline(always)]
-fn turn_out(sums: &[f32], inverses: &[f32], y: &mut [f32], (row, count): (usize, usize)) {
-    const STEP: usize = 4;
-    let lanes = inverses.len();
-    for first in (0..count).step_by(STEP) {
-        let height = STEP.min(count - first);
-        for (at, sums) in sums.chunks(STEP * lanes).enumerate() {
-            let depth = sums.len() / lanes;
-            if let (STEP, STEP) = (height, depth) {
-                let square: [[f32; STEP]; STEP] = std::array::from_fn(|k| *sums[k * lanes + first..].first_chunk().expect("invariant: lanes come in fours"));
-                for lane in 0..STEP {
-                    let y: &mut [f32; STEP] = y[(first + lane) * row + at * STEP..].first_chunk_mut().expect("invariant: a row holds its heads");
-                    *y = std::array::from_fn(|k| square[k][lane] * inverses[first + lane]);
-                }
-                continue;
-            }
-            for (lane, k) in (0..height).flat_map(|lane| (0..depth).map(move |k| (lane, k))) {
-                y[(first + lane) * row + at * STEP + k] = sums[k * lanes + first + lane] * inverses[first + lane];
-            }
-        }
+        with_simd(TurnOut { sums, inverses: &inverses, y, row, count });
     }
 }
 

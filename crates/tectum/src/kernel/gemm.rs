@@ -239,7 +239,7 @@ pub(super) fn product<T: Real>([m, n, k]: [usize; 3], a: &[T], a_strides: [usize
 }
 
 /// Applies an activation in place.
-pub(super) fn activate<T: Real>(y: &mut [T], activation: Activation) {
+fn activate<T: Real>(y: &mut [T], activation: Activation) {
     // Loops written out: a function that is handed to one may stay a call for each element, without its instructions.
     macro_rules! each {
         ($function:ident) => {

@@ -19,9 +19,12 @@
 //! | rows packed in tiles: no addresses and tests of bounds between a load and its multiply-adds | 85 % | 75 % (60 %) |
 //! | the panels ahead asked for; 384 instead of 192 rows of k a slice | 5 % more | 83 % (73 %) |
 //! | a tile ended at once, and the lines of its end asked for before | more where the result leaves L2 | 83 % (80 %) |
+//! | nothing tested in inner loops: ends asked for a row every 24 k, panels ahead as they come | 88 % | 87 % (87 %) |
+//! | strips from cache lines on; rows packed by squares turned in registers, those of the next task asked for | 93 % | 90 % (93 %) |
 //!
 //! In the first step the tallest tile did not know its height when it was compiled either, and its sums went to memory at each k: that
-//! alone is a third of the rate. Of what is left to 100 %, packing takes 2 to 4 % and the ends of tiles as much.
+//! alone is a third of the rate. Of what is left to 100 %, packing takes 2 to 4 % and the ends of tiles as much; ends of a height that is known when they are compiled
+//! change nothing.
 //! Not kept, since nothing came of them: 192 or 1,536 rows of k a slice, 256 rows or twice the elements of `a` a task.
 //! For 8 rows the stream of the weights is the bound: 17 GB/s where two cores read memory at 17 to 20.
 
@@ -30,13 +33,15 @@ use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use super::gemm_i8;
-use super::gemm::{Activation, Epilogue, activate, body_with};
-use super::native::{NativeCall, for_each_chunk, prefetch_line, prefetch_write, simd, with_simd};
+use super::finish::{Finish, Stored, store_strip};
+use super::gemm::{Activation, Epilogue, body_with};
+use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::pack::Half;
 use super::panel_format::PanelFormat;
 use super::panel_halves::HalfPanel;
-use super::strip::{MAX_ABREAST, MAX_TILE, Right, Strip, Tail, Tiles, abreast, pack_tiles};
+use super::strip::{Line, MAX_ABREAST, MAX_TILE, Right, Strip, Tail, Tiles, abreast};
 use super::strip_i8::{ByteStrip, pack_bytes};
+use super::tiles::pack_tiles;
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::{DType, Element};
 
@@ -145,6 +150,8 @@ trait Operands: Copy + Sync {
     type Element: Element;
     /// Multiply-adds for each element of a row.
     const WORK: usize;
+    /// Rows as they lie.
+    fn rows(&self, rows: Range<usize>) -> &[Self::Element];
     /// Puts rows in order.
     fn pack(self, rows: Range<usize>, packed: &mut [Self::Element]);
     /// The product of rows that are in order with one panel or two, from a first one on.
@@ -179,8 +186,12 @@ impl Operands for Floats<'_> {
     type Element = f32;
     const WORK: usize = 1;
 
+    fn rows(&self, rows: Range<usize>) -> &[f32] {
+        &self.a[self.a.len().min(rows.start * self.k)..self.a.len().min(rows.end * self.k)]
+    }
+
     fn pack(self, rows: Range<usize>, packed: &mut [f32]) {
-        pack_tiles(&self.a[rows.start * self.k..rows.end * self.k], self.k, packed);
+        pack_tiles(self.rows(rows), self.k, packed);
     }
 
     fn strip<T: Tail>(self, _: Range<usize>, packed: &[f32], panels: Range<usize>, strip: &mut [f32], tail: T) {
@@ -202,15 +213,20 @@ impl<const IS_F16: bool> Operands for Halves<'_, IS_F16> {
     type Element = f32;
     const WORK: usize = 1;
 
+    fn rows(&self, rows: Range<usize>) -> &[f32] {
+        &self.a[self.a.len().min(rows.start * self.k)..self.a.len().min(rows.end * self.k)]
+    }
+
     fn pack(self, rows: Range<usize>, packed: &mut [f32]) {
-        pack_tiles(&self.a[rows.start * self.k..rows.end * self.k], self.k, packed);
+        pack_tiles(self.rows(rows), self.k, packed);
     }
 
     fn strip<T: Tail>(self, _: Range<usize>, packed: &[f32], panels: Range<usize>, strip: &mut [f32], tail: T) {
         let a = Tiles { data: packed, k: self.k };
         let panel = |index: usize| HalfPanel::<IS_F16>::new(&self.b[index * self.panel..], self.k, panels.len() * self.panel);
         SCRATCH.with_borrow_mut(|scratch| {
-            scratch.resize(MAX_ABREAST * HalfPanel::<IS_F16>::SCRATCH, 0.0);
+            scratch.resize(MAX_ABREAST * HalfPanel::<IS_F16>::SCRATCH / PANEL, Line::ZERO);
+            let scratch = bytemuck::cast_slice_mut(scratch);
             match panels.len() {
                 1 => with_simd(Strip { a, b: [panel(panels.start)], ahead: [&[]], scratch, strip, onto: false, tail }),
                 _ => with_simd(Strip { a, b: [panel(panels.start), panel(panels.start + 1)], ahead: [&[]; 2], scratch, strip, onto: false, tail }),
@@ -223,8 +239,12 @@ impl Operands for Codes<'_> {
     type Element = u32;
     const WORK: usize = 2;
 
+    fn rows(&self, rows: Range<usize>) -> &[u32] {
+        &self.a[self.a.len().min(rows.start * self.words)..self.a.len().min(rows.end * self.words)]
+    }
+
     fn pack(self, rows: Range<usize>, packed: &mut [u32]) {
-        pack_bytes(&self.a[rows.start * self.words..rows.end * self.words], self.words, packed);
+        pack_bytes(self.rows(rows), self.words, packed);
     }
 
     fn strip<T: Tail>(self, rows: Range<usize>, packed: &[u32], panels: Range<usize>, strip: &mut [f32], tail: T) {
@@ -244,9 +264,9 @@ const MAX_ROWS: usize = 128;
 
 thread_local! {
     /// Packed rows and strips of a product, kept from launch to launch.
-    static KEPT: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+    static KEPT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
     /// Slices of panels, widened.
-    static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
 fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut [f32]) {
@@ -263,16 +283,21 @@ fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut 
             let rows = y.len() / n;
             let residual = residual.map(|residual| &residual[task * height * n..][..rows * n]);
             let mut kept = KEPT.take();
-            kept.resize(kept.len().max(rows * depth), 0.0);
-            let packed: &mut [O::Element] = bytemuck::cast_slice_mut(&mut kept[..rows * depth]);
+            kept.resize(kept.len().max((rows * depth).div_ceil(PANEL)), Line::ZERO);
+            let packed: &mut [O::Element] = &mut bytemuck::cast_slice_mut(&mut kept)[..rows * depth];
             let rows = task * height..task * height + rows;
             operands.pack(rows.clone(), packed);
-            let mut strip = [0.0; MAX_ROWS * MAX_ABREAST * PANEL];
+            let mut strip = [Line::ZERO; MAX_ROWS * MAX_ABREAST];
+            // The rows that this thread most likely packs next, in equal parts.
+            let next: &[f32] = bytemuck::cast_slice(operands.rows(rows.end..rows.end + height));
+            let share = next.len().div_ceil(panels.div_ceil(group));
             for first in (0..panels).step_by(group) {
+                let next = next.chunks(share.max(1)).nth(first / group).unwrap_or_default();
                 let abreast = first..panels.min(first + group);
-                let finish = Finish { bias, activation, first: first * PANEL, width: abreast.len() * PANEL };
-                let strip = &mut strip[..rows.len() * finish.width];
-                operands.strip(rows.clone(), packed, abreast, strip, Stored { finish, y, n, residual });
+                let finish = Finish { bias, activation, first: first * PANEL };
+                let strip = bytemuck::cast_slice_mut(&mut strip[..rows.len() * abreast.len()]);
+                let tail = Stored { finish, y, n, residual, next, next_of_row: next.len().div_ceil(rows.len()) };
+                operands.strip(rows.clone(), packed, abreast, strip, tail);
             }
             KEPT.set(kept);
         });
@@ -280,115 +305,29 @@ fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut 
     // Few rows: tasks of some panels, each over all rows. What is kept is taken, not borrowed: while this thread waits for others it may be given
     // another product.
     let mut kept = KEPT.take();
-    kept.resize(kept.len().max((panels * PANEL + depth) * m), 0.0);
-    let (packed, strips) = kept[..(panels * PANEL + depth) * m].split_at_mut(m * depth);
-    let packed: &mut [O::Element] = bytemuck::cast_slice_mut(packed);
+    kept.resize(kept.len().max(panels * m + (m * depth).div_ceil(PANEL)), Line::ZERO);
+    let (strips, packed) = kept.split_at_mut(panels * m);
+    let (strips, packed): (&mut [f32], &mut [O::Element]) = (bytemuck::cast_slice_mut(strips), &mut bytemuck::cast_slice_mut(packed)[..m * depth]);
     operands.pack(0..m, packed);
     let share = panels.div_ceil(2 * threads).next_multiple_of(group);
     for_each_chunk(strips, share * PANEL * m, threads, |task, strips| {
         for (index, strip) in strips.chunks_mut(group * PANEL * m).enumerate() {
-            let (first, width) = (task * share + index * group, strip.len() / m);
-            let finish = Finish { bias, activation, first: first * PANEL, width };
-            operands.strip(0..m, packed, first..first + width / PANEL, strip, finish);
+            let (first, count) = (task * share + index * group, strip.len() / m / PANEL);
+            let finish = Finish { bias, activation, first: first * PANEL };
+            operands.strip(0..m, packed, first..first + count, strip, finish);
         }
     });
     simd(
         #[inline(always)]
         || {
             for (index, strip) in strips.chunks(group * PANEL * m).enumerate() {
-                store(strip, [index * group * PANEL, strip.len() / m], y, n, residual);
+                let first = index * group * PANEL;
+                match strip.len() / m {
+                    PANEL => store_strip::<1>(strip, first, y, n, residual),
+                    _ => store_strip::<MAX_ABREAST>(strip, first, y, n, residual),
+                }
             }
         },
     );
     KEPT.set(kept);
-}
-
-/// What a product ends with, but for the residual, for a strip of some columns.
-#[derive(Clone, Copy)]
-struct Finish<'a> {
-    bias: Option<&'a [f32]>,
-    activation: Activation,
-    first: usize,
-    width: usize,
-}
-
-impl Tail for Finish<'_> {
-    #[inline(always)]
-    fn ask(&self, _: usize, _: Range<usize>) {}
-
-    #[inline(always)]
-    fn end(&mut self, _: usize, tile: &mut [f32]) {
-        if let Some(bias) = self.bias {
-            let bias = &bias[self.first..];
-            let (bias, rest) = bias[..bias.len().min(self.width)].as_chunks::<PANEL>();
-            for row in tile.chunks_exact_mut(self.width) {
-                let row = row.as_chunks_mut::<PANEL>().0;
-                // Plain loops: what for_each is given may stay a function of its own, without this one's instructions.
-                for (y, bias) in row.iter_mut().zip(bias) {
-                    *y = std::array::from_fn(|lane| y[lane] + bias[lane]);
-                }
-                for y in row.iter_mut().skip(bias.len()) {
-                    for (y, bias) in y.iter_mut().zip(rest) {
-                        *y += bias;
-                    }
-                }
-            }
-        }
-        activate(tile, self.activation);
-    }
-}
-
-/// The same, written to the result with the residual.
-struct Stored<'a, 'y> {
-    finish: Finish<'a>,
-    y: &'y mut [f32],
-    n: usize,
-    residual: Option<&'a [f32]>,
-}
-
-impl Tail for Stored<'_, '_> {
-    #[inline(always)]
-    fn ask(&self, first: usize, rows: Range<usize>) {
-        for row in rows {
-            let at = (first + row) * self.n + self.finish.first;
-            prefetch_write(&self.y[at..self.y.len().min(at + self.finish.width)]);
-            if let Some(residual) = self.residual {
-                prefetch_line(residual, at);
-                prefetch_line(residual, at + PANEL);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn end(&mut self, first: usize, tile: &mut [f32]) {
-        self.finish.end(first, tile);
-        let Finish { first: column, width, .. } = self.finish;
-        let rows = first * self.n..(first + tile.len() / width) * self.n;
-        store(tile, [column, width], &mut self.y[rows.clone()], self.n, self.residual.map(|residual| &residual[rows]));
-    }
-}
-
-/// Writes rows of a strip to its columns of the result, from a first one on, and adds the residual.
-#[inline(always)]
-fn store(strip: &[f32], [first, width]: [usize; 2], y: &mut [f32], n: usize, residual: Option<&[f32]>) {
-    let columns = width.min(n - first);
-    for (row, strip) in strip.chunks_exact(width).enumerate() {
-        let (strips, strip_rest) = strip[..columns].as_chunks::<PANEL>();
-        let (ys, y_rest) = y[row * n + first..][..columns].as_chunks_mut::<PANEL>();
-        match residual {
-            Some(residual) => {
-                let (residuals, residual_rest) = residual[row * n + first..][..columns].as_chunks::<PANEL>();
-                for ((y, s), r) in ys.iter_mut().zip(strips).zip(residuals) {
-                    *y = std::array::from_fn(|lane| s[lane] + r[lane]);
-                }
-                for ((y, s), r) in y_rest.iter_mut().zip(strip_rest).zip(residual_rest) {
-                    *y = s + r;
-                }
-            }
-            None => {
-                ys.copy_from_slice(strips);
-                y_rest.copy_from_slice(strip_rest);
-            }
-        }
-    }
 }

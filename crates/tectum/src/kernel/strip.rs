@@ -1,23 +1,29 @@
 //! Products of rows with one panel of 16 columns or two abreast, by tiles in registers: what products with packed weights and
 //! attention are made of. What was tried, and what it reached, stands in [`super::gemm_panels`].
 
-use std::ops::Range;
-
 use pulp::{Simd, WithSimd};
 
 use super::gemm_panels::PANEL;
-use super::native::{prefetch_line_far, with_simd};
+use super::native::{Wanted, prefetch_unchecked, with_simd};
+use super::tiles::tiles;
 
 /// Rows of k that a tile takes at a time of a panel of floats: 24 KiB.
 const K_SLICE: usize = 384;
-/// Rows of k after which a tile asks for some more of what its end touches.
-pub(super) const ASK_EVERY: usize = 128;
-/// Rows of the tile that are asked for then.
-pub(super) const ROWS_ASKED: usize = 5;
+/// Rows of k after which a tile asks for what its end touches in one more row.
+pub(super) const ASK_EVERY: usize = 24;
 /// The most rows of a tile.
 pub(super) const MAX_TILE: usize = 13;
 /// The most panels abreast.
 pub(super) const MAX_ABREAST: usize = 2;
+
+/// 16 floats that begin a cache line: a vector of them never lies in two, which would make two reads or writes of one.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+pub(super) struct Line([f32; PANEL]);
+
+impl Line {
+    pub const ZERO: Line = Line([0.0; PANEL]);
+}
 
 /// Panels that are best taken abreast: two where a vector is a panel's row, so that an element of the left operand that is loaded and
 /// repeated serves two multiply-adds; shorter vectors make two of a panel's row anyway.
@@ -33,70 +39,12 @@ pub(super) fn abreast() -> usize {
 }
 
 /// Rows of a tile: as many as there are registers for, beside the panels' row and one element.
-const fn tile_rows<S: Simd>() -> usize {
+pub(super) const fn tile_rows<S: Simd>() -> usize {
     match (S::F32_LANES, S::REGISTER_COUNT) {
         (PANEL, _) => MAX_TILE,
         (8, _) => 6,
         (4, 32..) => 6,
         _ => 2,
-    }
-}
-
-/// Tiles of equal heights, as far as that goes: first row and height of each.
-pub(super) fn tiles(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
-    let count = rows.div_ceil(most);
-    (0..count).map(move |tile| (tile * rows / count, (tile + 1) * rows / count - tile * rows / count))
-}
-
-/// Puts rows of `k` elements in the order of [`Tiles`].
-pub(super) fn pack_tiles(a: &[f32], k: usize, packed: &mut [f32]) {
-    with_simd(Pack { a, k, packed });
-}
-
-struct Pack<'a> {
-    a: &'a [f32],
-    k: usize,
-    packed: &'a mut [f32],
-}
-
-impl WithSimd for Pack<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        pack_tiles_of(self.a, self.k, tile_rows::<S>(), self.packed);
-    }
-}
-
-/// Puts rows of `k` elements in tiles of at most so many rows: of each tile the elements of one k side by side.
-#[inline(always)]
-pub(super) fn pack_tiles_of<E: Copy>(a: &[E], k: usize, most: usize, packed: &mut [E]) {
-    for (first, height) in tiles(a.len() / k, most) {
-        let (a, to) = (&a[first * k..][..height * k], &mut packed[first * k..][..height * k]);
-        for row in (0..height / 4 * 4).step_by(4) {
-            pack_rows::<E, 4>(std::array::from_fn(|index| &a[(row + index) * k..][..k]), &mut to[row..], height);
-        }
-        for row in height / 4 * 4..height {
-            pack_rows::<E, 1>([&a[row * k..][..k]], &mut to[row..], height);
-        }
-    }
-}
-
-/// Some rows of a tile: squares of them, which the compiler turns in registers.
-#[inline(always)]
-pub(super) fn pack_rows<E: Copy, const ROWS: usize>(rows: [&[E]; ROWS], to: &mut [E], height: usize) {
-    const STEP: usize = 4;
-    let k = rows[0].len();
-    let squares = rows.map(|row| row.as_chunks::<STEP>().0);
-    for (index, to) in to.chunks_mut(STEP * height).enumerate().take(k / STEP) {
-        let square: [[E; STEP]; ROWS] = std::array::from_fn(|row| squares[row][index]);
-        for k in 0..STEP {
-            let to: &mut [E; ROWS] = to[k * height..].first_chunk_mut().expect("invariant: a tile holds its rows");
-            *to = std::array::from_fn(|row| square[row][k]);
-        }
-    }
-    for k in k / STEP * STEP..k {
-        to[k * height..].iter_mut().zip(rows).for_each(|(to, row)| *to = row[k]);
     }
 }
 
@@ -107,7 +55,7 @@ pub(super) trait Left: Copy {
     fn each<const HEIGHT: usize>(&self, place: [usize; 2], depth: usize, f: impl FnMut(usize, [&f32; HEIGHT]));
 }
 
-/// Rows in tiles as [`pack_tiles`] makes them: of each the elements of one k side by side.
+/// Rows in tiles as [`pack_tiles`](super::tiles::pack_tiles) makes them: of each the elements of one k side by side.
 #[derive(Clone, Copy)]
 pub(super) struct Tiles<'a> {
     pub data: &'a [f32],
@@ -141,10 +89,11 @@ impl Left for Rows<'_> {
         for from in (0..depth).step_by(BLOCK) {
             let count = BLOCK.min(depth - from);
             for (index, block) in block.iter_mut().enumerate() {
-                let row = &self.data[(row + index) * self.apart + first + from..][..count];
-                match row.first_chunk() {
-                    Some(row) => *block = *row,
-                    None => block[..count].copy_from_slice(row),
+                let row = &self.data[(row + index) * self.apart + first + from..];
+                if count == BLOCK {
+                    *block = *row.first_chunk().expect("invariant: a row holds its elements");
+                } else {
+                    block[..count].copy_from_slice(&row[..count]);
                 }
             }
             #[allow(clippy::needless_range_loop, reason = "k is a column of the block, not a row")]
@@ -281,19 +230,23 @@ impl Right for PanelApart<'_> {
 
 /// What becomes of the tiles of a strip.
 pub(super) trait Tail {
-    /// Asks for a part of what the end of a tile touches: its first row, and rows of it.
-    fn ask(&self, first: usize, rows: Range<usize>);
+    /// Whether there is something to ask for.
+    const ASKS: bool;
+    /// Asks for what the end of a tile touches in a row, of so many columns.
+    fn ask(&self, row: usize, columns: usize);
     /// Ends a tile, all sums of which are there.
-    fn end(&mut self, first: usize, tile: &mut [f32]);
+    fn end<const PANELS: usize>(&mut self, first: usize, tile: &mut [[[f32; PANEL]; PANELS]]);
 }
 
 /// The sums are what is wanted.
 impl Tail for () {
-    #[inline(always)]
-    fn ask(&self, _: usize, _: Range<usize>) {}
+    const ASKS: bool = false;
 
     #[inline(always)]
-    fn end(&mut self, _: usize, _: &mut [f32]) {}
+    fn ask(&self, _: usize, _: usize) {}
+
+    #[inline(always)]
+    fn end<const PANELS: usize>(&mut self, _: usize, _: &mut [[[f32; PANEL]; PANELS]]) {}
 }
 
 /// The product with panels abreast, `[rows, k]·[k, 16·PANELS]`, written or added to what is there.
@@ -364,14 +317,13 @@ impl<L: Left, R: Right, T: Tail, const PANELS: usize> Strip<'_, L, R, T, PANELS>
         let rows = self.strip.len() / (PANELS * PANEL);
         let onto = self.onto || from > 0;
         for (index, (first, height)) in tiles(rows, tile_rows::<S>()).enumerate() {
-            // Every tile asks for its share of the same slice of the panels ahead.
-            let [start, end] = [index, index + 1].map(|tile| (from + tile * depth / count) * PANEL);
-            let ahead = self.ahead.map(|ahead| ahead.get(start..end).unwrap_or_default());
+            // Every tile asks for the same slice of the panels ahead from its share on, beyond which it goes.
+            let ahead = self.ahead.map(|ahead| ahead.get((from + index * depth / count) * PANEL..).unwrap_or_default());
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
             let tail = is_last.then_some(&self.tail);
             tile_of::<S, L, T, _, PANELS, VECTORS>(simd, (height, (self.a, first, from)), (b, ahead), y, (onto, tail));
             if is_last {
-                self.tail.end(first, y);
+                self.tail.end::<PANELS>(first, y.as_chunks_mut().0.as_chunks_mut().0);
             }
         }
     }
@@ -417,20 +369,26 @@ fn tile<S: Simd, L: Left, T: Tail, B: PanelRows, const PANELS: usize, const VECT
     // Of a height that the compiler knows: else the sums would be in memory.
     let y: &mut [_; HEIGHT] = y.first_chunk_mut().expect("invariant: a tile is of its height");
     let mut sums = if onto { *y } else { [[[simd.splat_f32s(0.0); VECTORS]; PANELS]; HEIGHT] };
-    for from in (0..depth).step_by(ASK_EVERY) {
-        if let Some(tail) = tail {
-            let asked = from / ASK_EVERY * ROWS_ASKED;
-            tail.ask(row, asked.min(HEIGHT)..(asked + ROWS_ASKED).min(HEIGHT));
+    // Where the second panel has none ahead it asks for the first's: for something at hand.
+    let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
+    let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
+    let every = if T::ASKS { ASK_EVERY } else { depth.max(1) };
+    for from in (0..depth).step_by(every) {
+        if let Some(tail) = tail.filter(|_| T::ASKS && from / every < HEIGHT) {
+            tail.ask(row + from / every, PANELS * PANEL);
         }
-        let depth = ASK_EVERY.min(depth - from);
+        let depth = every.min(depth - from);
         let b = b.map(|b| b.part(from, depth));
-        let ahead = ahead.map(|ahead| ahead.get(from * PANEL..).unwrap_or_default());
         a.each::<HEIGHT>(
             [row, first + from],
             depth,
             #[inline(always)]
             |k, a| {
-                ahead.iter().for_each(|ahead| prefetch_line_far(ahead, k * PANEL));
+                if asks_ahead {
+                    for ahead in ahead {
+                        prefetch_unchecked(ahead, (from + k) * PANEL, Wanted::Far);
+                    }
+                }
                 let b: [[S::f32s; VECTORS]; PANELS] = std::array::from_fn(|panel| b[panel].row::<S, VECTORS>(k));
                 for row in 0..HEIGHT {
                     let a = simd.splat_f32s(*a[row]);

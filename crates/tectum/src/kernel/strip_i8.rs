@@ -4,14 +4,15 @@
 //! with one: 128 is added to the codes of the rows, and 128 times the sum of a column's codes, which its panel brings, taken away.
 
 use super::gemm_panels::PANEL;
-use super::native::{prefetch_line_far, simd};
+use super::native::{Wanted, prefetch_unchecked, simd};
 use super::panel_format::HEAD;
-use super::strip::{self, ROWS_ASKED, Tail, pack_tiles_of, tiles};
+use super::strip::{self, Tail};
+use super::tiles::{pack_tiles_of, tiles};
 
 /// What turns the sign bit of each byte of a word: adds 128 to codes.
 const SIGNS: u32 = 0x8080_8080;
 
-/// Words of a row after which a tile asks for some more of what its end touches.
+/// Words of a row after which a tile asks for what its end touches in one more row.
 const ASK_EVERY: usize = strip::ASK_EVERY / 4;
 
 /// How a processor multiplies bytes.
@@ -20,7 +21,7 @@ enum Form {
     /// AVX-512 VNNI: 64 products an instruction.
     #[cfg(target_arch = "x86_64")]
     Vnni,
-    /// AVX2: bytes widened to 16 bits.
+    /// AVX2, with FMA: bytes widened to 16 bits.
     #[cfg(target_arch = "x86_64")]
     Wide,
     /// Plain loops.
@@ -42,7 +43,7 @@ fn forms() -> Vec<Form> {
         if has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512vnni") {
             forms.push(Form::Vnni);
         }
-        if has!("avx2") {
+        if has!("avx2") && has!("fma") {
             forms.push(Form::Wide);
         }
     }
@@ -69,12 +70,10 @@ pub(super) fn pack_bytes(a: &[u32], words: usize, packed: &mut [u32]) {
 }
 
 fn pack_for(form: Form, a: &[u32], words: usize, packed: &mut [u32]) {
+    pack_tiles_of(a, words, form.tile_rows(), packed);
     simd(
         #[inline(always)]
-        || {
-            pack_tiles_of(a, words, form.tile_rows(), packed);
-            packed[..a.len()].iter_mut().for_each(|word| *word ^= SIGNS);
-        },
+        || packed[..a.len()].iter_mut().for_each(|word| *word ^= SIGNS),
     );
 }
 
@@ -120,9 +119,8 @@ impl<T: Tail, const PANELS: usize> ByteStrip<'_, T, PANELS> {
         let count = rows.div_ceil(form.tile_rows());
         for (index, (first, height)) in tiles(rows, form.tile_rows()).enumerate() {
             let a = &self.a[first * self.words..][..height * self.words];
-            // Every tile asks for its share of the panels ahead.
-            let [start, end] = [index, index + 1].map(|tile| tile * (self.words + HEAD / PANEL) / count * PANEL);
-            let ahead = self.ahead.map(|ahead| ahead.get(start..end).unwrap_or_default());
+            // Every tile asks for the panels ahead from its share on, beyond which it goes.
+            let ahead = self.ahead.map(|ahead| ahead.get(index * (self.words + HEAD / PANEL) / count * PANEL..).unwrap_or_default());
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
             let scales = &self.scales[first..][..height];
             let a = (a, first, &self.tail);
@@ -141,7 +139,7 @@ impl<T: Tail, const PANELS: usize> ByteStrip<'_, T, PANELS> {
                 12 => tile::<B, T, PANELS, 12>(bytes, a, (self.b, ahead), scales, y),
                 _ => tile::<B, T, PANELS, 13>(bytes, a, (self.b, ahead), scales, y),
             }
-            self.tail.end(first, y);
+            self.tail.end::<PANELS>(first, y.as_chunks_mut().0.as_chunks_mut().0);
         }
     }
 }
@@ -176,14 +174,20 @@ fn tile<B: Bytes, T: Tail, const PANELS: usize, const HEIGHT: usize>(
         bytes.start(&sums)
     });
     let mut sums = [start; HEIGHT];
+    let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
+    let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
     for (part, a) in a.chunks(ASK_EVERY).enumerate() {
         // What the end touches is asked for bit by bit: all at once waits for lines to come.
-        let (first_word, asked) = (part * ASK_EVERY, part * ROWS_ASKED);
-        tail.ask(first, asked.min(HEIGHT)..(asked + ROWS_ASKED).min(HEIGHT));
+        let first_word = part * ASK_EVERY;
+        if part < HEIGHT {
+            tail.ask(first + part, PANELS * PANEL);
+        }
         let panels = panels.map(|(_, codes)| &codes[first_word..][..a.len()]);
         for (k, a) in a.iter().enumerate() {
-            for ahead in ahead {
-                prefetch_line_far(ahead, (first_word + k) * PANEL);
+            if asks_ahead {
+                for ahead in ahead {
+                    prefetch_unchecked(ahead, (first_word + k) * PANEL, Wanted::Far);
+                }
             }
             let codes: [B::Weights; PANELS] = std::array::from_fn(|panel| bytes.load(&panels[panel][k]));
             for row in 0..HEIGHT {
@@ -251,8 +255,8 @@ mod x86 {
     }
 
     /// # Safety
-    /// The machine has AVX2.
-    #[target_feature(enable = "avx2")]
+    /// The machine has AVX2 and FMA.
+    #[target_feature(enable = "avx2,fma")]
     pub unsafe fn wide<T: Tail, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
         strip.make(Wide(()), Form::Wide);
     }

@@ -1,0 +1,146 @@
+//! What tiles of a product end with: bias and activation, and the result written with the residual.
+
+use std::ops::Range;
+
+use super::gemm::Activation;
+use super::gemm_panels::PANEL;
+use super::math::Real;
+use super::native::{Wanted, prefetch_unchecked};
+use super::strip::Tail;
+
+/// What a product ends with, but for the residual, for a strip of some columns from a first one on.
+#[derive(Clone, Copy)]
+pub(super) struct Finish<'a> {
+    pub bias: Option<&'a [f32]>,
+    pub activation: Activation,
+    pub first: usize,
+}
+
+impl Finish<'_> {
+    /// Ends a tile's rows in one pass, and hands out each with the place where its sums were.
+    #[inline(always)]
+    fn rows<const PANELS: usize>(
+        &self,
+        tile: &mut [[[f32; PANEL]; PANELS]],
+        mut ended: impl FnMut(usize, [[f32; PANEL]; PANELS], &mut [[f32; PANEL]; PANELS]),
+    ) {
+        // Where there is no bias, and beyond the last column, of all numbers the one whose addition changes nothing.
+        let mut bias = [[-0.0; PANEL]; PANELS];
+        if let Some(given) = self.bias {
+            match given[self.first..].as_chunks().0.first_chunk() {
+                Some(given) => bias = *given,
+                None => bias.as_flattened_mut().iter_mut().zip(&given[self.first..]).for_each(|(bias, given)| *bias = *given),
+            }
+        }
+        // Loops written out: a function that is handed to one may stay a call for each element, without its instructions.
+        macro_rules! each {
+            ($($function:ident)?) => {
+                for (row, sums) in tile.iter_mut().enumerate() {
+                    let mut made = *sums;
+                    for panel in 0..PANELS {
+                        for lane in 0..PANEL {
+                            made[panel][lane] = (made[panel][lane] + bias[panel][lane])$(.$function())?;
+                        }
+                    }
+                    ended(row, made, sums);
+                }
+            };
+        }
+        match self.activation {
+            Activation::None => each!(),
+            Activation::Relu => each!(relu),
+            Activation::Tanh => each!(tanh),
+            Activation::Sigmoid => each!(sigmoid),
+            Activation::Gelu => each!(gelu),
+            Activation::GeluErf => each!(gelu_erf_of_sum),
+            Activation::Silu => each!(silu),
+        }
+    }
+}
+
+impl Tail for Finish<'_> {
+    const ASKS: bool = false;
+
+    #[inline(always)]
+    fn ask(&self, _: usize, _: usize) {}
+
+    #[inline(always)]
+    fn end<const PANELS: usize>(&mut self, _: usize, tile: &mut [[[f32; PANEL]; PANELS]]) {
+        self.rows(
+            tile,
+            #[inline(always)]
+            |_, made, sums| *sums = made,
+        );
+    }
+}
+
+/// The same, written to the result with the residual.
+pub(super) struct Stored<'a, 'y> {
+    pub finish: Finish<'a>,
+    pub y: &'y mut [f32],
+    pub n: usize,
+    pub residual: Option<&'a [f32]>,
+    /// What to ask for meanwhile, and how much of it with each row.
+    pub next: &'a [f32],
+    pub next_of_row: usize,
+}
+
+impl Tail for Stored<'_, '_> {
+    const ASKS: bool = true;
+
+    #[inline(always)]
+    fn ask(&self, row: usize, columns: usize) {
+        let at = row * self.n + self.finish.first;
+        for line in (0..columns).step_by(PANEL) {
+            prefetch_unchecked(self.y, at + line, Wanted::ToWrite);
+            if let Some(residual) = self.residual {
+                prefetch_unchecked(residual, at + line, Wanted::Near);
+            }
+        }
+        for line in (row * self.next_of_row..(row + 1) * self.next_of_row).step_by(PANEL) {
+            prefetch_unchecked(self.next, line, Wanted::Far);
+        }
+    }
+
+    #[inline(always)]
+    fn end<const PANELS: usize>(&mut self, first: usize, tile: &mut [[[f32; PANEL]; PANELS]]) {
+        let Self { finish, y, n, residual, .. } = self;
+        let columns = finish.first..*n;
+        finish.rows(
+            tile,
+            #[inline(always)]
+            |row, made, _| store(&made, columns.clone(), &mut y[(first + row) * *n..], residual.map(|residual| &residual[(first + row) * *n..])),
+        );
+    }
+}
+
+/// Writes a row of a strip to those of its columns that there are of a row of the result, and adds the residual.
+#[inline(always)]
+fn store<const PANELS: usize>(made: &[[f32; PANEL]; PANELS], columns: Range<usize>, y: &mut [f32], residual: Option<&[f32]>) {
+    if columns.len() >= PANELS * PANEL {
+        let whole = columns.start..columns.start + PANELS * PANEL;
+        let y = y[whole.clone()].as_chunks_mut().0;
+        match residual {
+            Some(residual) => {
+                for ((y, made), residual) in y.iter_mut().zip(made).zip(residual[whole].as_chunks::<PANEL>().0) {
+                    *y = std::array::from_fn(|lane| made[lane] + residual[lane]);
+                }
+            }
+            None => y.copy_from_slice(made),
+        }
+        return;
+    }
+    let y = &mut y[columns.clone()];
+    y.copy_from_slice(&made.as_flattened()[..y.len()]);
+    if let Some(residual) = residual {
+        y.iter_mut().zip(&residual[columns]).for_each(|(y, residual)| *y += residual);
+    }
+}
+
+/// Writes a strip of some panels, from a first column on.
+#[inline(always)]
+pub(super) fn store_strip<const PANELS: usize>(strip: &[f32], first: usize, y: &mut [f32], n: usize, residual: Option<&[f32]>) {
+    for (row, made) in strip.as_chunks::<PANEL>().0.as_chunks::<PANELS>().0.iter().enumerate() {
+        store(made, first..n, &mut y[row * n..], residual.map(|residual| &residual[row * n..]));
+    }
+}
