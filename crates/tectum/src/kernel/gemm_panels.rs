@@ -23,8 +23,8 @@
 //! | strips from cache lines on; rows packed by squares turned in registers, those of the next task asked for | 93 % | 90 % (93 %) |
 //!
 //! In the first step the tallest tile did not know its height when it was compiled either, and its sums went to memory at each k: that
-//! alone is a third of the rate. Of what is left to 100 %, packing takes 2 to 4 % and the ends of tiles as much; ends of a height that is known when they are compiled
-//! change nothing.
+//! alone is a third of the rate. Of what is left to 100 %, packing takes 2 to 4 % and the ends of tiles as much; ends compiled for each
+//! height change nothing.
 //! Not kept, since nothing came of them: 192 or 1,536 rows of k a slice, 256 rows or twice the elements of `a` a task.
 //! For 8 rows the stream of the weights is the bound: 17 GB/s where two cores read memory at 17 to 20.
 
