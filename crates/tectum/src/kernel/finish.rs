@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::gemm::Activation;
+use super::gemm::{Activation, by_activation};
 use super::gemm_panels::PANEL;
 use super::math::Real;
 use super::native::{Wanted, prefetch_unchecked};
@@ -32,7 +32,6 @@ impl Finish<'_> {
                 None => bias.as_flattened_mut().iter_mut().zip(&given[self.first..]).for_each(|(bias, given)| *bias = *given),
             }
         }
-        // Loops written out: a function that is handed to one may stay a call for each element, without its instructions.
         macro_rules! each {
             ($($function:ident)?) => {
                 for (row, sums) in tile.iter_mut().enumerate() {
@@ -46,15 +45,7 @@ impl Finish<'_> {
                 }
             };
         }
-        match self.activation {
-            Activation::None => each!(),
-            Activation::Relu => each!(relu),
-            Activation::Tanh => each!(tanh),
-            Activation::Sigmoid => each!(sigmoid),
-            Activation::Gelu => each!(gelu),
-            Activation::GeluErf => each!(gelu_erf_of_sum),
-            Activation::Silu => each!(silu),
-        }
+        by_activation!(self.activation, each)
     }
 }
 

@@ -238,10 +238,29 @@ pub(super) fn product<T: Real>([m, n, k]: [usize; 3], a: &[T], a_strides: [usize
     }
 }
 
+/// Calls a macro with the function of an activation, or with nothing where there is none. Loops are written out by such macros: a function that
+/// is handed to one may stay a call for each element, without its instructions.
+macro_rules! by_activation {
+    ($activation:expr, $each:ident) => {
+        match $activation {
+            Activation::None => {
+                $each!();
+            }
+            Activation::Relu => $each!(relu),
+            Activation::Tanh => $each!(tanh),
+            Activation::Sigmoid => $each!(sigmoid),
+            Activation::Gelu => $each!(gelu),
+            Activation::GeluErf => $each!(gelu_erf_of_sum),
+            Activation::Silu => $each!(silu),
+        }
+    };
+}
+pub(super) use by_activation;
+
 /// Applies an activation in place.
 fn activate<T: Real>(y: &mut [T], activation: Activation) {
-    // Loops written out: a function that is handed to one may stay a call for each element, without its instructions.
     macro_rules! each {
+        () => {};
         ($function:ident) => {
             simd(
                 #[inline(always)]
@@ -253,15 +272,7 @@ fn activate<T: Real>(y: &mut [T], activation: Activation) {
             )
         };
     }
-    match activation {
-        Activation::None => {}
-        Activation::Relu => each!(relu),
-        Activation::Tanh => each!(tanh),
-        Activation::Sigmoid => each!(sigmoid),
-        Activation::Gelu => each!(gelu),
-        Activation::GeluErf => each!(gelu_erf_of_sum),
-        Activation::Silu => each!(silu),
-    }
+    by_activation!(activation, each)
 }
 
 /// x·Φ(x) within 4 units in the last place of x, for an x that is a sum with roundings of its own: the tail of negative arguments
