@@ -286,7 +286,7 @@ impl Attention<'_> {
     /// Asks for a head's queries, keys and values, as many as one product takes.
     fn ask<S: Source>(&self, sources: &[S; 2], [item, query, count]: [usize; 3], head: usize) {
         Plain(self.q).ask([item * self.queries + query, count], [head * self.width, self.width]);
-        if head % self.group == 0 {
+        if head.is_multiple_of(self.group) {
             let keys = self.counts(item)[1].min(S::KEY_BLOCK);
             sources.iter().for_each(|side| side.ask([0, keys], [head / self.group * self.width, self.width]));
         }

@@ -38,7 +38,8 @@ impl Finish<'_> {
                     let mut made = *sums;
                     for panel in 0..PANELS {
                         for lane in 0..PANEL {
-                            made[panel][lane] = (made[panel][lane] + bias[panel][lane])$(.$function())?;
+                            let sum = sums[panel][lane] + bias[panel][lane];
+                            made[panel][lane] = sum$(.$function())?;
                         }
                     }
                     ended(row, made, sums);

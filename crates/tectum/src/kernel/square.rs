@@ -142,8 +142,8 @@ mod x86 {
             columns[8 + c] = _mm512_shuffle_i32x4::<0xdd>(even[0], even[1]);
             columns[12 + c] = _mm512_shuffle_i32x4::<0xdd>(odd[0], odd[1]);
         }
-        for place in 0..PANEL {
-            column(place, pulp::cast(columns[place]));
+        for (place, words) in columns.iter().enumerate() {
+            column(place, pulp::cast(*words));
         }
     }
 }
