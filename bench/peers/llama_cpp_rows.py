@@ -15,9 +15,9 @@ QUIET = llama.llama_log_callback(lambda level, text, data: None)
 
 
 class Context:
-    """A model of a file and the cache of one text."""
+    """A model of a file and the cache of some texts, which are fed alike."""
 
-    def __init__(self, file, threads, cache, tokens):
+    def __init__(self, file, threads, cache, tokens, texts=1):
         if not (MODELS / file).exists():
             raise RuntimeError("the model is absent: bench/peers/llama_model.py")
         settings = llama.llama_model_default_params()
@@ -25,7 +25,8 @@ class Context:
         settings.use_extra_bufts = False
         self.model = llama.llama_model_load_from_file(str(MODELS / file).encode(), settings)
         settings = llama.llama_context_default_params()
-        settings.n_ctx = tokens + 256
+        self.texts = texts
+        settings.n_ctx, settings.n_seq_max = (tokens + 256) * texts, texts
         settings.n_batch = settings.n_ubatch = 512
         settings.n_threads, settings.n_threads_batch = threads, threads
         settings.type_k = settings.type_v = TYPES[cache]
@@ -40,16 +41,18 @@ class Context:
         llama.llama_model_free(self.model)
 
     def run(self, first, count):
-        """Tokens from a place on, over what is kept before it; scores of the last."""
-        llama.llama_memory_seq_rm(self.memory, 0, first, -1)
+        """Tokens of each text from a place on, over what is kept before it; scores of the last."""
+        for text in range(self.texts):
+            llama.llama_memory_seq_rm(self.memory, text, first, -1)
         batch = self.batch
-        batch.n_tokens = count
-        for index in range(count):
-            batch.token[index] = 100 + (first + index) * 7919 % 20000
-            batch.pos[index] = first + index
-            batch.n_seq_id[index] = 1
-            batch.seq_id[index][0] = 0
-            batch.logits[index] = index + 1 == count
+        batch.n_tokens = count * self.texts
+        for at in range(batch.n_tokens):
+            text, index = at // count, at % count
+            batch.token[at] = 100 + (first + index) * 7919 % 20000
+            batch.pos[at] = first + index
+            batch.n_seq_id[at] = 1
+            batch.seq_id[at][0] = text
+            batch.logits[at] = index + 1 == count
         if llama.llama_decode(self.context, batch) != 0:
             raise RuntimeError("llama_decode failed")
         llama.llama_synchronize(self.context)
@@ -74,6 +77,15 @@ def rows(weights):
             for first in range(0, tokens, 512):
                 context.run(first, min(512, tokens - first))
             return lambda: context.run(tokens, 1)
+
+    @row("decode", 2, f"llama_decode of a token of each text, {file}, cache f16, flash attention", tail=f"{weights}.cache_f16", types=("float32",))
+    def decode_each(shape):
+        texts, tokens = shape.sizes
+        context = Context(file, shape.threads, "f16", tokens, texts)
+        llama.llama_set_n_threads(context.context, shape.threads, Shape.all_threads)
+        for first in range(0, tokens, 128):
+            context.run(first, min(128, tokens - first))
+        return lambda: context.run(tokens, 1)
 
 
 for weights in FILES:

@@ -7,21 +7,21 @@ use clap::Args;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
-use tectum_models::transformer::{Decoder, End, GenerateOptions, Generation, Routing, Sampling, Tokens, end_tokens, generate as run, open_device};
+use tectum_models::transformer::{Decoder, End, GenerateOptions, Generation, Routing, Sampling, Tokens, end_tokens, generate_each as run, open_device};
 
 use crate::table::{bytes, print, print_json};
 
-/// Goes on with a text by a decoder of the GPT-2, Llama or Qwen family: the text as it comes, then how fast it came.
+/// Goes on with texts by a decoder of the GPT-2, Llama or Qwen family: one as it comes, several when they end, then how fast they came.
 #[derive(Args)]
 pub struct GenerateArgs {
     /// The folder of a model (config.json, tokenizer.json, model.safetensors), or a GGUF file with tokenizer.json beside it.
     model: PathBuf,
-    /// The text to go on with.
+    /// The text to go on with; several run side by side, each in a context of its own.
     #[arg(required_unless_present = "ids", conflicts_with = "ids")]
-    prompt: Option<String>,
-    /// The numbers of the tokens to go on with, for a model without a tokenizer.json.
-    #[arg(long, value_delimiter = ',', value_name = "N,N,…")]
-    ids: Option<Vec<u32>>,
+    prompts: Vec<String>,
+    /// The numbers of the tokens to go on with, for a model without a tokenizer.json; may be given several times.
+    #[arg(long, value_name = "N,N,…")]
+    ids: Vec<Ids>,
     /// The most tokens that are made.
     #[arg(long, default_value_t = 64, value_name = "N")]
     tokens: usize,
@@ -37,7 +37,7 @@ pub struct GenerateArgs {
     /// Divides the scores of tokens that are there already; 1 changes nothing.
     #[arg(long, default_value_t = 1.0, value_name = "R")]
     repetition_penalty: f32,
-    /// The seed of the draws; the same seed draws the same tokens.
+    /// The seed of the draws; the same seed draws the same tokens. Each text after the first has the next one.
     #[arg(long, default_value_t = 0, value_name = "S")]
     seed: u64,
     /// A text to stop at, which is not shown; may be given several times.
@@ -56,15 +56,29 @@ pub struct GenerateArgs {
     /// How auto chooses: measured (least predicted time) or fixed (a GPU for any product of more than 500 elements, 1,000 with a bias).
     #[arg(long, default_value = "measured", value_name = "HOW")]
     route: Routing,
-    /// Prints one line of JSON, with the tokens and the receipt, instead of the text as it comes.
+    /// Prints one line of JSON for each text, with the tokens and the receipt, instead of the text as it comes.
     #[arg(long)]
     json: bool,
 }
 
-/// All that is printed with `--json`.
+/// Numbers of tokens with commas between them.
+#[derive(Clone)]
+struct Ids(Vec<u32>);
+
+impl std::str::FromStr for Ids {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> std::result::Result<Ids, Self::Err> {
+        text.split(',').map(|id| id.trim().parse()).collect::<std::result::Result<_, _>>().map(Ids)
+    }
+}
+
+/// All that is printed of a text with `--json`.
 #[derive(Serialize)]
 struct Output<'a> {
     model: String,
+    /// Texts that ran side by side, this one among them.
+    texts: usize,
     prompt_ids: &'a [u32],
     ids: &'a [u32],
     text: Option<&'a str>,
@@ -116,12 +130,10 @@ impl Rate {
 pub fn generate(args: &GenerateArgs) -> Result<()> {
     let (device, _) = open_device(&args.model, &args.device, args.route)?;
     let tokens = tokens(args)?;
-    let prompt = match (&args.prompt, &args.ids, &tokens) {
-        (_, Some(ids), _) => ids.clone(),
-        (Some(prompt), _, Some(tokens)) => tokens.encode(prompt)?,
-        _ => return Err(Error::invalid(format!("{}: no tokenizer.json; a prompt is then given as --ids N,N,…", args.model.display()))),
-    };
-    let mut decoder = Decoder::open_with(&args.model, &device, prompt.len().saturating_add(args.tokens).max(1), args.cache, args.weights)?;
+    let prompts = prompts(args, tokens.as_ref())?;
+    let lens: Vec<usize> = prompts.iter().map(Vec::len).collect();
+    let capacity = lens.iter().max().map_or(0, |longest| longest.saturating_add(args.tokens)).max(1);
+    let mut decoder = Decoder::open_with(&args.model, &device, capacity, args.cache, args.weights)?.with_texts(prompts.len())?;
     let known = decoder.sizes().tokens;
     if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
         return Err(Error::data(format!("{}: the tokenizer has {} tokens, the model {known}", args.model.display(), tokens.len())));
@@ -139,39 +151,73 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
         end: end_tokens(&args.model)?,
     };
     // Compiled before anything is timed.
-    decoder.prepare(prompt.len())?;
-    let made = run(&mut decoder, tokens.as_ref(), &prompt, &options, |text| if args.json { Ok(()) } else { show(text) })?;
-    let (prefill, decode) = (Rate::new(made.prompt, made.prefill_s), Rate::new(made.decoded, made.decode_s));
-    let receipt = decoder.session().receipt();
-    let [blocks, total] = decoder.cache_bytes_per_value();
-    if !args.json {
-        show("\n")?;
-        eprintln!("prompt: {}", prefill.text());
-        let held = bytes(decoder.cache_bytes() as f64);
-        eprintln!("cache: {}, {held}, {blocks:.3} bytes a value in its rows or blocks, {total:.3} in all", args.cache);
-        eprintln!("text: {}, on {} ({}), ended by {}", decode.text(), receipt.device.id, receipt.device.name, reason(&made));
-        return Ok(());
+    decoder.prepare(&lens)?;
+    let (parts, streams) = (prompts.iter().map(Vec::as_slice).collect::<Vec<_>>(), !args.json && prompts.len() == 1);
+    let made = run(&mut decoder, tokens.as_ref(), &parts, &options, |_, text| if streams { show(text) } else { Ok(()) })?;
+    if args.json {
+        return prompts.iter().zip(&made).try_for_each(|(prompt, made)| print_json(&output(args, &decoder, prompt, made)));
     }
+    for (index, made) in made.iter().enumerate().filter(|_| !streams) {
+        let ids = || made.tokens.iter().map(|token| format!("{token} ")).collect();
+        show(&format!("[{}] {}\n", index + 1, made.text.clone().unwrap_or_else(ids)))?;
+    }
+    if streams {
+        show("\n")?;
+    }
+    tell(args, &decoder, &made);
+    Ok(())
+}
+
+/// What the texts took, on standard error.
+fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
+    let sum = |of: fn(&Generation) -> usize| made.iter().map(of).sum::<usize>();
+    // The text that goes on longest is in every run.
+    let longest = |of: fn(&Generation) -> f64| made.iter().map(of).fold(0.0, f64::max);
+    let prefill = Rate::new(sum(|made| made.prompt), longest(|made| made.prefill_s));
+    let decode = Rate::new(sum(|made| made.decoded), longest(|made| made.decode_s));
+    let [blocks, total] = decoder.cache_bytes_per_value();
+    let receipt = decoder.session().receipt();
+    let what = |one: &str| if made.len() == 1 { one.to_owned() } else { format!("{} {one}s", made.len()) };
+    eprintln!("{}: {}", what("prompt"), prefill.text());
+    let held = bytes(decoder.cache_bytes() as f64);
+    eprintln!("cache: {}, {held}, {blocks:.3} bytes a value in its rows or blocks, {total:.3} in all", args.cache);
+    let mut reasons: Vec<String> = made.iter().map(reason).collect();
+    reasons.dedup();
+    eprintln!("{}: {}, on {} ({}), ended by {}", what("text"), decode.text(), receipt.device.id, receipt.device.name, reasons.join("; "));
+}
+
+fn output<'a>(args: &GenerateArgs, decoder: &Decoder, prompt: &'a [u32], made: &'a Generation) -> Output<'a> {
     let (end, ended_by) = match &made.end {
         End::Length => ("length", None),
         End::Context => ("context", None),
         End::Token(token) => ("token", Some(token.to_string())),
         End::Text(text) => ("text", Some(text.clone())),
     };
-    print_json(&Output {
+    let [blocks, total] = decoder.cache_bytes_per_value();
+    Output {
         model: args.model.display().to_string(),
-        prompt_ids: &prompt,
+        texts: decoder.texts(),
+        prompt_ids: prompt,
         ids: &made.tokens,
         text: made.text.as_deref(),
         end,
         ended_by,
-        prefill,
-        decode,
+        prefill: Rate::new(made.prompt, made.prefill_s),
+        decode: Rate::new(made.decoded, made.decode_s),
         cache: args.cache.name(),
         cache_bytes: decoder.cache_bytes(),
         cache_bytes_per_value: BytesPerValue { blocks, total },
-        receipt,
-    })
+        receipt: decoder.session().receipt(),
+    }
+}
+
+/// The tokens to go on with, of each text.
+fn prompts(args: &GenerateArgs, tokens: Option<&Tokens>) -> Result<Vec<Vec<u32>>> {
+    match tokens {
+        _ if !args.ids.is_empty() => Ok(args.ids.iter().map(|ids| ids.0.clone()).collect()),
+        Some(tokens) => args.prompts.iter().map(|prompt| tokens.encode(prompt)).collect(),
+        None => Err(Error::invalid(format!("{}: no tokenizer.json; a prompt is then given as --ids N,N,…", args.model.display()))),
+    }
 }
 
 /// The folder that a model's tokenizer.json is to lie in: its own, or that of its one file.

@@ -103,6 +103,29 @@ fn text_goes_to_the_output_and_numbers_beside_it() {
     assert_eq!(json(&["generate", "models/sample-decoder", "--ids", &ids, "--tokens", "20"])["ids"], made["ids"]);
 }
 
+/// Several prompts: each has the text that it has alone, whichever way they are shown.
+#[test]
+fn texts_side_by_side_are_those_that_each_has_alone() {
+    let prompts = ["the small cat", "a", "one two three four five six seven"];
+    let line = [&["generate", "models/sample-decoder"], &prompts[..], &["--tokens", "20"]].concat();
+    let shown = tectum(&line);
+    let output = tectum(&[&line[..], &["--json"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let made: Vec<Value> = text(&output.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(made.len(), 3);
+    let mut lines = String::new();
+    for (index, (made, prompt)) in made.iter().zip(prompts).enumerate() {
+        let alone = json(&["generate", "models/sample-decoder", prompt, "--tokens", "20"]);
+        let [got, wanted] = [made, &alone].map(|made| ["prompt_ids", "ids", "text", "end"].map(|key| made[key].clone()));
+        assert_eq!(got, wanted, "{prompt}");
+        assert_eq!((made["texts"].as_u64(), made["receipt"]["runs"].as_u64()), (Some(3), Some(20)), "{made}");
+        lines += &format!("[{}] {}\n", index + 1, made["text"].as_str().expect("a text"));
+    }
+    assert_eq!(text(&shown.stdout), lines);
+    let told = text(&shown.stderr);
+    assert!(told.starts_with("3 prompts: ") && told.contains("\n3 texts: 57 tokens in "), "{told}");
+}
+
 /// Each format by its kernels and its bytes; eight bits say the same as all of them.
 #[test]
 fn a_cache_has_the_format_that_is_asked_for() {
@@ -204,9 +227,11 @@ fn mistakes_get_one_line_and_an_exit_code() {
     let cases: &[(&[&str], i32, &str)] = &[
         (&["generate", "models/sample-decoder"], 2, "required arguments were not provided"),
         (&["generate", "models/sample-decoder", "a", "--ids", "1"], 2, "cannot be used with"),
-        (&["generate", "models/sample-decoder", "--ids", "1,x"], 2, "invalid value 'x'"),
+        (&["generate", "models/sample-decoder", "--ids", "1,x"], 2, "invalid value '1,x'"),
         (&["generate", "models/sample-decoder", ""], 2, "no tokens; a context begins with one at least"),
         (&["generate", "models/sample-decoder", "--ids", "1,512"], 2, "token 512; the model has 512"),
+        (&["generate", "models/sample-decoder", "--ids", "1", "--ids", "2,512"], 2, "text 1: token 512; the model has 512"),
+        (&["generate", "models/sample-decoder", "a", ""], 2, "text 1: a prompt of no tokens"),
         (&["generate", "models/sample-decoder", "a", "--temperature", "nan"], 2, "temperature NaN"),
         (&["generate", "models/sample-decoder", "a", "--top-p", "0"], 2, "top-p 0;"),
         (&["generate", "models/sample-decoder", "a", "--stop", ""], 2, "texts to stop at are not empty"),

@@ -18,7 +18,7 @@ fn a_token_takes_no_memory_of_the_device() {
         let prompt: Vec<u32> = (0..MAX_PART as u32 + 20).collect();
         for formats in [CacheFormats::F32, CacheFormats::K8V4, CacheFormats::Q4] {
             let mut decoder = Decoder::open_with(&sample, &device, 512, formats, None).expect("opens");
-            decoder.prepare(prompt.len()).expect("compiles");
+            decoder.prepare(&[prompt.len()]).expect("compiles");
             let before = device.pool().stats();
             assert!(before.live_bytes as usize > decoder.cache_bytes(), "{id}: it is there");
             decoder.feed(&prompt).expect("runs");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tectum::{CacheFormats, Device, Graph, Node, Tensor};
-use tectum_models::transformer::{Decoder, End, GenerateOptions, Tokens, Weights, end_tokens, generate};
+use tectum_models::transformer::{Decoder, End, GenerateOptions, Sampling, Tokens, Weights, end_tokens, generate, generate_each};
 
 /// Greatest difference of scores, as a share of the greatest of a row.
 const TOLERANCE: f32 = 1e-4;
@@ -213,7 +213,7 @@ fn parameters(graph: &Graph, weights: &Weights) -> Vec<(Node, Tensor)> {
 /// The scores after each token by the graph's evaluator, which knows neither fusion, parts nor devices.
 fn in_float64(decoder: &Decoder, weights: &Weights, tokens: &[u32]) -> Vec<f64> {
     let time = tokens.len();
-    let graph = decoder.graph().bind(&[('T', time), ('S', time), ('R', time)]).expect("binds");
+    let graph = decoder.graph().bind(&[('B', 1), ('T', time), ('S', time), ('R', time)]).expect("binds");
     let mut feeds = parameters(&graph, weights);
     for (name, node, shape) in graph.inputs() {
         let places = (0..time).map(|index| index as f64).collect();
@@ -282,6 +282,90 @@ fn fewer_bits_change_scores_by_as_much_as_they_leave_out() {
             let first = if formats == CacheFormats::F16 { most } else { 1e-5 };
             assert!(whole <= first && after <= most && after > most / 1e3, "{} {formats}: {whole} whole, {after} after", device.info().id);
         }
+    }
+}
+
+/// Texts of several lengths, one beyond a part, that go on, rest and are cut back side by side: each has the scores that it has alone.
+#[test]
+fn texts_side_by_side_have_the_scores_of_each_alone() {
+    let tokens = prompt(330, 512);
+    let texts = [&tokens[..5], &tokens[20..110], &tokens[40..41], &tokens[10..310]];
+    // What each is given next; the second rests once, the last to its end.
+    let more = [[&tokens[5..6], &[], &tokens[41..60], &tokens[310..311]], [&tokens[6..9], &tokens[110..140], &tokens[60..61], &[]]];
+    for device in devices() {
+        for formats in CacheFormats::ALL {
+            let open = || Decoder::open_with(&sample(), &device, 400, formats, None).expect("opens");
+            let (mut beside, mut alone) = (open().with_texts(4).expect("texts"), [(); 4].map(|()| open()));
+            beside.prepare(&texts.map(<[u32]>::len)).expect("compiles");
+            for (step, given) in [texts, more[0], more[1]].into_iter().enumerate() {
+                let scores = beside.feed_each(&given).expect("runs").to_vec();
+                for (text, (decoder, given)) in alone.iter_mut().zip(given).enumerate().filter(|(_, (_, given))| !given.is_empty()) {
+                    let name = format!("{formats} on {}, text {text} at step {step}", device.info().id);
+                    assert_near(&scores[text * 512..][..512], decoder.feed(given).expect("runs"), &name);
+                    assert_eq!(beside.len_of(text), decoder.len(), "{name}");
+                }
+            }
+            // A fork has every context; what is refused adds nothing to any.
+            let mut fork = beside.fork().expect("forks");
+            let lens = [0, 1, 2, 3].map(|text| beside.len_of(text));
+            for (given, message) in [
+                ([&tokens[..1], &[], &[512], &[]], "text 2: token 512; the model has 512"),
+                ([&tokens[..1], &[], &[], &tokens[..101]], "text 3: 101 tokens after 301; the context has room for 400"),
+                ([&[]; 4], "no tokens; a context begins with one at least"),
+            ] {
+                assert_eq!(beside.feed_each(&given).expect_err(message).to_string(), message);
+            }
+            assert_eq!(beside.feed(&[1]).expect_err("several").to_string(), "tokens of 1 texts for a decoder of 4");
+            assert_eq!([0, 1, 2, 3].map(|text| beside.len_of(text)), lens);
+            beside.truncate(70);
+            alone.iter_mut().for_each(|decoder| decoder.truncate(70));
+            let given = [&tokens[..2]; 4];
+            let scores = beside.feed_each(&given).expect("runs").to_vec();
+            for (text, decoder) in alone.iter_mut().enumerate() {
+                let name = format!("{formats} on {}, text {text} cut back", device.info().id);
+                assert_near(&scores[text * 512..][..512], decoder.feed(given[text]).expect("runs"), &name);
+            }
+            assert_eq!([0, 1, 2, 3].map(|text| fork.len_of(text)), lens);
+            fork.feed_each(&given).expect("runs");
+        }
+    }
+    assert_eq!(Decoder::open(&sample(), &devices()[0], 16).expect("opens").with_texts(0).expect_err("none").to_string(), "a decoder of 0 texts");
+}
+
+/// Each text ends for its own reason, and draws from a seed of its own.
+#[test]
+fn texts_are_generated_side_by_side_as_each_alone() {
+    let device = Device::open("cpu").expect("cpu");
+    let tokens = Tokens::read(&sample(), None).expect("reads");
+    let prompts = ["the small cat", "a", "one two three four"].map(|text| tokens.encode(text).expect("encodes"));
+    let capacity = prompts[2].len() + 25;
+    let warm = Sampling { temperature: 0.9, top_k: 50, repetition_penalty: 1.1, seed: 9, ..Sampling::default() };
+    for sampling in [Sampling::default(), warm] {
+        let alone = |index: usize, end: Vec<u32>| {
+            let sampling = Sampling { seed: sampling.seed + index as u64, ..sampling };
+            let mut decoder = Decoder::open(&sample(), &device, capacity).expect("opens");
+            let options = GenerateOptions { tokens: 30, sampling, end, ..GenerateOptions::default() };
+            generate(&mut decoder, Some(&tokens), &prompts[index], &options, |_| Ok(())).expect("runs")
+        };
+        // The tenth token of the first text ends any.
+        let end = vec![alone(0, Vec::new()).tokens[9]];
+        let mut decoder = Decoder::open(&sample(), &device, capacity).expect("opens").with_texts(3).expect("texts");
+        let (mut shown, options) = (vec![String::new(); 3], GenerateOptions { tokens: 30, sampling, end: end.clone(), ..GenerateOptions::default() });
+        let given: Vec<&[u32]> = prompts.iter().map(Vec::as_slice).collect();
+        let made = generate_each(&mut decoder, Some(&tokens), &given, &options, |index, text| {
+            shown[index] += text;
+            Ok(())
+        });
+        let made = made.expect("runs");
+        for (index, (made, shown)) in made.iter().zip(shown).enumerate() {
+            let wanted = alone(index, end.clone());
+            assert_eq!((&made.tokens, &made.text, &made.end, made.decoded), (&wanted.tokens, &wanted.text, &wanted.end, wanted.decoded), "{index}");
+            assert_eq!(Some(shown), made.text);
+        }
+        assert!(made[0].end == End::Token(end[0]) && made[0].tokens.len() <= 9);
+        // A text that has no room left stops, the others go on.
+        assert!(made[2].end == End::Context || made[2].end == End::Token(end[0]));
+        assert!(made.iter().all(|text| text.prefill_s == made[0].prefill_s && text.decode_s > 0.0));
     }
 }
 

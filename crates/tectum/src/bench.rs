@@ -59,6 +59,16 @@ pub struct Case {
     pub amount: f64,
     /// Makes the work ready to run on a device, operands filled.
     pub prepare: Box<Prepare>,
+    /// The same done in other ways of our own, timed in the same rounds.
+    pub beside: Vec<Beside>,
+}
+
+/// Another way of our own to do a case's work.
+pub struct Beside {
+    /// What the row calls it, as it calls its peers.
+    pub name: String,
+    /// Makes it ready as [`Case::prepare`] does.
+    pub prepare: Box<Prepare>,
 }
 
 /// Makes a case's work.
@@ -123,6 +133,7 @@ impl Case {
             roofline: work.roofline,
             amount: work.amount,
             prepare: Box::new(move |device| Ok(Box::new(prepare(device, &work)?))),
+            beside: Vec::new(),
         }
     }
 }

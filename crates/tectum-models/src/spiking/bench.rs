@@ -39,12 +39,14 @@ fn cases(device: &Device) -> Vec<Case> {
                 roofline: Roofline::Copy,
                 amount: 4.0 * events + 16.0 * f64::from(neurons),
                 prepare: Box::new(move |device| Ok(Box::new(Burst::new(RandomRows { neurons, degree, plasticity: None }, device)?))),
+                beside: Vec::new(),
             };
             let scatter = Case {
                 key: format!("spiking.csr_scatter.{shape}"),
                 roofline: Roofline::Copy,
                 amount: 8.0 * events,
                 prepare: Box::new(move |_| Ok(Box::new(Scatter::new(neurons, degree)))),
+                beside: Vec::new(),
             };
             [burst, scatter]
         })
@@ -63,6 +65,7 @@ fn plastic() -> Case {
         roofline: Roofline::Copy,
         amount: 16.0 * visits + 16.0 * f64::from(neurons),
         prepare: Box::new(move |device| Ok(Box::new(Burst::new(RandomRows { neurons, degree, plasticity: Some(0) }, device)?))),
+        beside: Vec::new(),
     }
 }
 
@@ -79,6 +82,7 @@ fn genome(name: &'static str, device: &Device) -> Option<Case> {
         roofline: Roofline::Copy,
         amount: 4.0 * events + 4.0 * f64::from(genome.neurons()),
         prepare: Box::new(move |device| Ok(Box::new(Life::new(&genome, device)?))),
+        beside: Vec::new(),
     })
 }
 

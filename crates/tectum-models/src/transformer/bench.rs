@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tectum::bench::{Case, OnThreads, Roofline, Suite, Workload};
+use tectum::bench::{Beside, Case, OnThreads, Roofline, Suite, Workload};
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CacheFormats, Device, DeviceKind, Result, RunStats};
 
@@ -15,6 +15,8 @@ const SHAPES: [[usize; 2]; 3] = [[1, 8], [1, 128], [8, 128]];
 const PREFILL: usize = 256;
 /// Tokens that are kept when the Llama takes one.
 const KEPT: usize = 1024;
+/// Texts that the Llama goes on with side by side, where it is more than one.
+const BESIDE: usize = 4;
 /// Layers of the Llama, columns of its keys and of its values, and weights of its products for each token.
 const LLAMA: [f64; 3] = [16.0, 256.0, 16.0 * (2.0 * 1024.0 * 1024.0 + 2.0 * 256.0 * 1024.0 + 3.0 * 2816.0 * 1024.0) + 32000.0 * 1024.0];
 
@@ -54,7 +56,11 @@ fn cases(device: &Device) -> Vec<Case> {
         for (name, file, weights) in files {
             let Some(file) = found(file) else { continue };
             cases.push(prefill(&file, name, weights, threads));
-            cases.extend([CacheFormats::F16, CacheFormats::Q8].map(|cache| decode(&file, (name, weights), cache, threads)));
+            cases.push(decode(&file, (name, weights), (1, CacheFormats::F16), threads));
+            cases.push(decode(&file, (name, weights), (BESIDE, CacheFormats::F16), threads));
+            let coded = decode(&file, (name, weights), (1, CacheFormats::Q8), threads);
+            let halves = decode(&file, (name, weights), (1, CacheFormats::F16), threads);
+            cases.push(Case { beside: vec![Beside { name: "tectum, cache_f16".to_owned(), prepare: halves.prepare }], ..coded });
         }
     }
     cases
@@ -80,6 +86,7 @@ fn encoder(folder: &Path, [batch, time]: [usize; 2], weights: Option<PanelFormat
                 Ok(Run { model: embedder, again: Embedder::run_again, code })
             })
         }),
+        beside: Vec::new(),
     }
 }
 
@@ -104,25 +111,29 @@ fn prefill(file: &Path, name: &str, weights: Option<PanelFormat>, threads: Optio
                 Ok(run_of(decoder))
             })
         }),
+        beside: Vec::new(),
     }
 }
 
-/// One token after others.
-fn decode(file: &Path, (name, weights): (&str, Option<PanelFormat>), cache: CacheFormats, threads: Option<usize>) -> Case {
+/// One token of each text after others.
+fn decode(file: &Path, (name, weights): (&str, Option<PanelFormat>), (texts, cache): (usize, CacheFormats), threads: Option<usize>) -> Case {
     let (file, [layers, columns, products]) = (file.to_owned(), LLAMA);
     let weight = if weights.is_some() { 1.0 } else { 2.0 };
+    let beside = if texts > 1 { format!("{texts}x") } else { String::new() };
     Case {
-        key: format!("infer.decode.{KEPT}.{name}.cache_{}{}", cache.name(), tail(threads)),
+        key: format!("infer.decode.{beside}{KEPT}.{name}.cache_{}{}", cache.name(), tail(threads)),
         roofline: Roofline::Copy,
-        amount: weight * products + 2.0 * layers * KEPT as f64 * columns * cache.bytes_per_value(columns as usize),
+        amount: weight * products + 2.0 * (texts * KEPT) as f64 * layers * columns * cache.bytes_per_value(columns as usize),
         prepare: Box::new(move |device| {
-            let mut decoder = Decoder::open_with(&file, device, KEPT + 1, cache, weights)?;
-            decoder.feed(&(0..KEPT).map(|at| 100 + token(at)).collect::<Vec<_>>())?;
+            let mut decoder = Decoder::open_with(&file, device, KEPT + 1, cache, weights)?.with_texts(texts)?;
+            let kept: Vec<u32> = (0..KEPT).map(|at| 100 + token(at)).collect();
+            decoder.feed_each(&vec![&kept[..]; texts])?;
             on(threads, move || {
-                decoder.feed(&[100 + token(KEPT)])?;
+                decoder.feed_each(&vec![&[100 + token(KEPT)][..]; texts])?;
                 Ok(run_of(decoder))
             })
         }),
+        beside: Vec::new(),
     }
 }
 

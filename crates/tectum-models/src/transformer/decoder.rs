@@ -5,19 +5,15 @@ use std::path::Path;
 use tectum::{Buffer, CacheFormats, DType, Device, Error, Executable, Graph, Node, PlanBuilder, RecordedNode, Result, RunStats, Session, View};
 
 use super::checkpoint::Checkpoint;
+use super::context::{Context, MAX_PART, bucket_of, plans_for};
 use super::decoder_graph::DecoderSizes;
-use super::embedder::bucket;
 use super::explanation::{RunExplanation, explained_tokens};
 use super::resident::{Resident, kept_in};
-use tectum::kernel::cache_format::coded;
 use tectum::kernel::panel_format::PanelFormat;
 
-/// The most tokens of a run; longer texts are taken in parts, so that few plans serve every length.
-pub const MAX_PART: usize = 256;
-
-/// A decoder with its weights and the keys and values of a context on a device.
+/// A decoder with its weights and the keys and values of a context on a device, or of several, each of a text of its own.
 ///
-/// [`Decoder::feed`] adds tokens to the context and gives scores of the one that follows. Parts of like length share a plan, whose
+/// [`Decoder::feed`] adds tokens to the context and gives scores of the one that follows, [`Decoder::feed_each`] to each of several. Parts of like length share a plan, whose
 /// attention is told at run time how much is kept: once a plan is there, a run compiles nothing and allocates nothing on the device.
 #[derive(Debug)]
 pub struct Decoder {
@@ -28,17 +24,15 @@ pub struct Decoder {
     cache: Option<Buffer<f32>>,
     formats: CacheFormats,
     capacity: usize,
-    /// Tokens of the context.
-    fed: Vec<u32>,
-    /// How many of them the cache holds; the others run with those that come next.
-    kept: usize,
+    /// What each text was fed.
+    contexts: Vec<Context>,
     /// The file's names of the parameters.
     tensors: Vec<String>,
     plans: Vec<Part>,
     session: Session,
 }
 
-/// The decoder compiled for up to so many tokens, of which so many get scores.
+/// The decoder compiled for up to so many tokens of each text, of which so many get scores.
 #[derive(Debug)]
 struct Part {
     time: usize,
@@ -105,7 +99,23 @@ impl Decoder {
         let sizes = model.sizes;
         let capacity = capacity.min(sizes.context);
         let session = Session::new(device);
-        Ok(Decoder { sizes, graph, resident, cache: None, formats, capacity, fed: Vec::new(), kept: 0, tensors, plans: Vec::new(), session })
+        let contexts = vec![Context::default()];
+        Ok(Decoder { sizes, graph, resident, cache: None, formats, capacity, contexts, tensors, plans: Vec::new(), session })
+    }
+
+    /// The decoder for so many texts that run side by side, each in a context of its own, all empty: weights are read once for all of
+    /// them.
+    ///
+    /// # Errors
+    /// `Invalid` for no texts.
+    pub fn with_texts(mut self, texts: usize) -> Result<Decoder> {
+        if texts == 0 {
+            return Err(Error::invalid("a decoder of 0 texts"));
+        }
+        self.contexts = vec![Context::default(); texts];
+        self.cache = None;
+        self.plans.clear();
+        Ok(self)
     }
 
     /// What the folder or file says of the model.
@@ -113,7 +123,7 @@ impl Decoder {
         &self.sizes
     }
 
-    /// The graph over letters T (tokens of a run), S (tokens that a cache holds) and R (tokens that get scores).
+    /// The graph over letters B (texts), T (tokens of a run), S (tokens that a cache holds) and R (tokens that get scores).
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
@@ -126,6 +136,11 @@ impl Decoder {
     /// The tensors of the file that are read, by their names there.
     pub fn tensors(&self) -> impl Iterator<Item = &str> {
         self.tensors.iter().map(String::as_str)
+    }
+
+    /// Texts that run side by side.
+    pub fn texts(&self) -> usize {
+        self.contexts.len()
     }
 
     /// The most tokens of a context.
@@ -147,7 +162,7 @@ impl Decoder {
     /// Bytes of the device for each value that there is room for: of the formats' rows or blocks, and of all that the caches take.
     pub fn cache_bytes_per_value(&self) -> [f64; 2] {
         let columns = self.sizes.cached_columns();
-        let values = 2 * self.sizes.layers * self.capacity * columns;
+        let values = 2 * self.texts() * self.sizes.layers * self.capacity * columns;
         [self.formats.bytes_per_value(columns), self.cache_bytes() as f64 / values as f64]
     }
 
@@ -156,27 +171,30 @@ impl Decoder {
         self.formats
     }
 
-    /// Tokens of the context.
+    /// Tokens of the context; of the longest one if there are several.
     pub fn len(&self) -> usize {
-        self.fed.len()
+        self.contexts.iter().map(|context| context.fed.len()).max().unwrap_or(0)
     }
 
-    /// Whether the context is empty.
+    /// Tokens of the context of a text.
+    ///
+    /// # Panics
+    /// If there are not so many texts.
+    pub fn len_of(&self, text: usize) -> usize {
+        self.contexts[text].fed.len()
+    }
+
+    /// Whether every context is empty.
     pub fn is_empty(&self) -> bool {
-        self.fed.is_empty()
+        self.len() == 0
     }
 
-    /// Forgets the tokens of the context from `len` on.
+    /// Forgets the tokens of every context from `len` on.
     ///
     /// Of a cache of codes only whole windows can be gone back to, but for the last one: up to 63 tokens before `len` then run again
     /// with those that are fed next, and see what a text does whose part began there.
     pub fn truncate(&mut self, len: usize) {
-        self.fed.truncate(len);
-        let len = self.fed.len();
-        if len < self.kept {
-            let whole = if self.formats.each().iter().any(|format| format.is_coded()) { coded(self.kept) } else { 0 };
-            self.kept = if len >= whole { len } else { coded(len) };
-        }
+        self.contexts.iter_mut().for_each(|context| context.truncate(len, self.formats));
     }
 
     /// A decoder that goes on from the same context on its own: it shares the weights and has a copy of what is kept.
@@ -198,8 +216,7 @@ impl Decoder {
             cache: self.cache.as_ref().map(copy).transpose()?,
             formats: self.formats,
             capacity: self.capacity,
-            fed: self.fed.clone(),
-            kept: self.kept,
+            contexts: self.contexts.clone(),
             tensors: self.tensors.clone(),
             plans: Vec::new(),
             session: Session::new(&device),
@@ -221,22 +238,30 @@ impl Decoder {
         self.plans.last().map_or_else(Vec::new, |plan| plan.run.code().to_vec())
     }
 
-    /// Compiles what a context of so many tokens, then one token at a time, will need, so that no run waits for it.
+    /// Compiles what contexts of so many tokens, all fed at once, then one token at a time, will need, so that no run waits for it.
     ///
     /// # Errors
     /// What the device reports.
-    pub fn prepare(&mut self, tokens: usize) -> Result<()> {
-        for time in parts(tokens).chain([1]) {
-            self.plan(time, 1)?;
-        }
-        Ok(())
+    pub fn prepare(&mut self, texts: &[usize]) -> Result<()> {
+        plans_for(texts).try_for_each(|time| self.plan(time, 1))
     }
 
     /// Adds tokens to the context and gives the scores [V] of the token that follows the last.
     ///
     /// # Errors
-    /// `Invalid` for no tokens, a token that the model lacks, or more than the context has room for; what the device reports.
+    /// `Invalid` for no tokens, a token that the model lacks, more than the context has room for, or a decoder of several texts; what the
+    /// device reports.
     pub fn feed(&mut self, tokens: &[u32]) -> Result<&[f32]> {
+        self.feed_each(&[tokens])
+    }
+
+    /// Adds tokens to the context of each text and gives the scores [texts, V] of the tokens that follow. A text that is given none rests;
+    /// its row says nothing.
+    ///
+    /// # Errors
+    /// `Invalid` if there are not as many as the decoder has texts, or no tokens at all; a text's as [`Decoder::feed`], and none has been
+    /// added to any; what the device reports.
+    pub fn feed_each(&mut self, tokens: &[&[u32]]) -> Result<&[f32]> {
         self.check(tokens)?;
         self.take(tokens)?;
         let plan = self.plans.last().expect("invariant: there were tokens, so something ran");
@@ -248,12 +273,15 @@ impl Decoder {
     /// # Errors
     /// As [`Decoder::feed`].
     pub fn feed_scored(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
-        self.check(tokens)?;
-        self.take(&[])?;
+        self.check(&[tokens])?;
+        self.take(&[&[]])?;
         let mut logits = Vec::with_capacity(tokens.len() * self.sizes.tokens);
         for now in tokens.chunks(MAX_PART) {
-            self.run(now, bucket_of(now.len()))?;
-            self.fed.extend(now);
+            self.contexts[0].fed.extend(now);
+            if let Err(error) = self.run(0, bucket_of(now.len())) {
+                self.contexts[0].forget_rest();
+                return Err(error);
+            }
             let plan = self.plans.last().expect("invariant: it ran");
             logits.extend_from_slice(&plan.run.output::<f32>(plan.logits)[..now.len() * self.sizes.tokens]);
         }
@@ -271,52 +299,60 @@ impl Decoder {
         }
     }
 
-    fn check(&self, tokens: &[u32]) -> Result<()> {
-        if tokens.is_empty() {
+    fn check(&self, tokens: &[&[u32]]) -> Result<()> {
+        let texts = self.contexts.len();
+        if tokens.len() != texts {
+            return Err(Error::invalid(format!("tokens of {} texts for a decoder of {texts}", tokens.len())));
+        }
+        if tokens.iter().all(|tokens| tokens.is_empty()) {
             return Err(Error::invalid("no tokens; a context begins with one at least"));
         }
-        if let Some(token) = tokens.iter().find(|token| **token as usize >= self.sizes.tokens) {
-            return Err(Error::invalid(format!("token {token}; the model has {}", self.sizes.tokens)));
-        }
-        let (kept, new, room) = (self.fed.len(), tokens.len(), self.capacity);
-        if kept + new > room {
-            return Err(Error::invalid(format!("{new} tokens after {kept}; the context has room for {room}")));
+        for (text, (tokens, context)) in tokens.iter().zip(&self.contexts).enumerate() {
+            let place = if texts > 1 { format!("text {text}: ") } else { String::new() };
+            if let Some(token) = tokens.iter().find(|token| **token as usize >= self.sizes.tokens) {
+                return Err(Error::invalid(format!("{place}token {token}; the model has {}", self.sizes.tokens)));
+            }
+            let (kept, new, room) = (context.fed.len(), tokens.len(), self.capacity);
+            if kept + new > room {
+                return Err(Error::invalid(format!("{place}{new} tokens after {kept}; the context has room for {room}")));
+            }
         }
         Ok(())
     }
 
-    /// Adds tokens to the context and runs all that the cache does not hold. After a failure the context ends where the cache does, but
+    /// Adds tokens to the contexts and runs all that the caches do not hold. After a failure a context ends where its cache does, but
     /// not before what it was.
-    fn take(&mut self, tokens: &[u32]) -> Result<()> {
-        let before = self.fed.len();
-        let mut fed = std::mem::take(&mut self.fed);
-        fed.extend(tokens);
-        let run = parts(fed.len() - self.kept).try_for_each(|part| {
-            let rest = &fed[self.kept..];
-            self.run(&rest[..part.min(rest.len())], 1)
-        });
-        if run.is_err() {
-            fed.truncate(before.max(self.kept));
+    fn take(&mut self, tokens: &[&[u32]]) -> Result<()> {
+        for (context, tokens) in self.contexts.iter_mut().zip(tokens) {
+            context.fed.extend(*tokens);
         }
-        self.fed = fed;
+        let runs = self.contexts.iter().map(Context::runs).max().unwrap_or(0);
+        let run = (0..runs).rev().try_for_each(|after| self.run(after, 1));
+        if run.is_err() {
+            for (context, tokens) in self.contexts.iter_mut().zip(tokens) {
+                let before = context.fed.len() - tokens.len();
+                context.fed.truncate(before.max(context.kept));
+            }
+        }
         run
     }
 
-    /// One run: tokens of one part. Its plan is the last of `plans` then.
-    fn run(&mut self, tokens: &[u32], scored: usize) -> Result<()> {
-        let kept = self.kept;
-        let plan = self.plan(bucket_of(tokens.len()), scored)?;
-        plan.fill(tokens, kept);
+    /// One run, after which come so many: a part of each text. Its plan is the last of `plans` then.
+    fn run(&mut self, after: usize, scored: usize) -> Result<()> {
+        let most = self.contexts.iter().map(|context| context.part(after).len()).max().unwrap_or(0);
+        self.plan(bucket_of(most), scored)?;
+        let plan = self.plans.last_mut().expect("invariant: it was put there");
+        plan.fill(&self.contexts, after);
         let start = std::time::Instant::now();
         let stats = plan.run.run()?;
         let nanoseconds = start.elapsed().as_nanos() as u64;
         self.session.record(&stats, nanoseconds);
-        self.kept += tokens.len();
+        self.contexts.iter_mut().for_each(|context| context.kept += context.part(after).len());
         Ok(())
     }
 
     /// The plan for some tokens of which some get scores, compiled if there is none; it is the last of `plans` then.
-    fn plan(&mut self, time: usize, scored: usize) -> Result<&mut Part> {
+    fn plan(&mut self, time: usize, scored: usize) -> Result<()> {
         let plan = match self.plans.iter().position(|plan| (plan.time, plan.scored) == (time, scored)) {
             Some(index) => self.plans.remove(index),
             None => {
@@ -326,7 +362,7 @@ impl Decoder {
             }
         };
         self.plans.push(plan);
-        Ok(self.plans.last_mut().expect("invariant: it was put there"))
+        Ok(())
     }
 
     /// Rows of a cache: a whole number of aligned ranges, whatever a row has.
@@ -336,7 +372,7 @@ impl Decoder {
 
     fn cache_len(&self) -> usize {
         let (rows, columns) = (self.rows(), self.sizes.cached_columns());
-        self.formats.each().map(|format| self.sizes.layers * format.words(rows, columns)).iter().sum()
+        self.formats.each().map(|format| self.texts() * self.sizes.layers * format.words(rows, columns)).iter().sum()
     }
 
     fn compile(&mut self, time: usize, scored: usize) -> Result<Part> {
@@ -352,8 +388,10 @@ impl Decoder {
     /// The plan, the states of weights and cache, its inputs and output, and what became of the graph's nodes.
     #[allow(clippy::type_complexity, reason = "two readers take it apart at once")]
     fn record(&self, time: usize, scored: usize) -> Result<(PlanBuilder, [View; 2], [View; 5], Vec<RecordedNode>)> {
-        let graph = self.resident.bind(&[('T', time), ('S', self.rows()), ('R', scored)])?;
-        let mut plan = PlanBuilder::new(format!("decoder {time}"));
+        let texts = self.texts();
+        let graph = self.resident.bind(&[('B', texts), ('T', time), ('S', self.rows()), ('R', texts * scored)])?;
+        let name = if texts > 1 { format!("decoder {texts}×{time}") } else { format!("decoder {time}") };
+        let mut plan = PlanBuilder::new(name);
         let (weights, mut feeds) = self.resident.feeds(&mut plan)?;
         let cache = plan.state("cache", DType::F32, self.cache_len());
         let mut first = 0;
@@ -368,8 +406,9 @@ impl Decoder {
             feeds.push((node.expect("invariant: every decoder has it"), view));
             view
         };
-        let [ids, positions, spans, rows] = [("ids", time), ("positions", time), ("spans", 2), ("rows", scored)].map(|(name, len)| input(name, len));
-        let logits = plan.output("logits", DType::F32, scored * self.sizes.tokens);
+        let [ids, positions] = ["ids", "positions"].map(|name| input(name, texts * time));
+        let [spans, rows] = [("spans", 2 * texts), ("rows", texts * scored)].map(|(name, len)| input(name, len));
+        let logits = plan.output("logits", DType::F32, texts * scored * self.sizes.tokens);
         let output: Node = graph.output("logits")?;
         let nodes = graph.record_listed(&mut plan, &feeds, &[(output, logits)])?;
         Ok((plan, [weights, cache], [ids, positions, spans, rows, logits], nodes))
@@ -377,31 +416,25 @@ impl Decoder {
 }
 
 impl Part {
-    /// Writes tokens, their places, and which of them get scores: the last, or each.
-    fn fill(&mut self, tokens: &[u32], kept: usize) {
-        let ids = self.run.input::<u32>(self.ids);
-        ids[..tokens.len()].copy_from_slice(tokens);
-        // Padding is any token that there is, at any place that there is.
-        ids[tokens.len()..].fill(0);
-        let last = tokens.len() - 1;
-        let positions = self.run.input::<u32>(self.positions);
-        positions.iter_mut().enumerate().for_each(|(index, position)| *position = (kept + index.min(last)) as u32);
-        self.run.input::<u32>(self.spans).copy_from_slice(&[kept as u32, tokens.len() as u32]);
+    /// Writes a part of each text, the places of its tokens, and which of them get scores: the last, or each.
+    fn fill(&mut self, contexts: &[Context], after: usize) {
+        let (time, parts) = (self.time, contexts.iter().map(|context| (context.kept, context.part(after))));
+        for (ids, (_, part)) in self.run.input::<u32>(self.ids).chunks_exact_mut(time).zip(parts.clone()) {
+            ids[..part.len()].copy_from_slice(part);
+            // Padding is any token that there is, at any place that there is.
+            ids[part.len()..].fill(0);
+        }
+        for (positions, (kept, part)) in self.run.input::<u32>(self.positions).chunks_exact_mut(time).zip(parts.clone()) {
+            let last = (kept + part.len()).saturating_sub(1);
+            positions.iter_mut().enumerate().for_each(|(index, position)| *position = (kept + index).min(last) as u32);
+        }
+        for (span, (kept, part)) in self.run.input::<u32>(self.spans).as_chunks_mut().0.iter_mut().zip(parts.clone()) {
+            *span = [kept as u32, part.len() as u32];
+        }
         let rows = self.run.input::<u32>(self.rows);
-        match rows {
-            [row] => *row = last as u32,
-            rows => rows.iter_mut().enumerate().for_each(|(index, row)| *row = index as u32),
+        for (text, (rows, (_, part))) in rows.chunks_exact_mut(self.scored).zip(parts).enumerate() {
+            let first = if self.scored == 1 { part.len().saturating_sub(1) } else { 0 };
+            rows.iter_mut().enumerate().for_each(|(index, row)| *row = (text * time + first + index) as u32);
         }
     }
-}
-
-/// The parts that a text is taken in: whole ones, then what is left.
-fn parts(tokens: usize) -> impl Iterator<Item = usize> {
-    let rest = tokens % MAX_PART;
-    std::iter::repeat_n(MAX_PART, tokens / MAX_PART).chain((rest > 0).then(|| bucket_of(rest)))
-}
-
-/// The tokens of the plan that runs so many: one alone is no padded part.
-fn bucket_of(tokens: usize) -> usize {
-    if tokens == 1 { 1 } else { bucket(tokens) }
 }

@@ -43,8 +43,8 @@ impl DecoderSizes {
 
 /// A decoder's graph under construction.
 ///
-/// Inputs: `ids` and `positions` [1, T], `spans` [1, 2] (tokens kept, new ones), `rows` [R], of which of the T tokens scores are wanted;
-/// states `keys.N` and `values.N` [1, S, columns] of each layer N; output `logits` [R, V]. Parameters are named and shaped as the
+/// Inputs: `ids` and `positions` [B, T], `spans` [B, 2] (tokens kept, new ones), `rows` [R], of which of the B · T tokens scores are
+/// wanted; states `keys.N` and `values.N` [B, S, columns] of each layer N; output `logits` [R, V]. Parameters are named and shaped as the
 /// tensors of the file.
 pub(super) struct DecoderGraph<'a> {
     pub g: GraphBuilder,
@@ -58,23 +58,22 @@ pub(super) struct DecoderGraph<'a> {
 impl<'a> DecoderGraph<'a> {
     pub fn new(sizes: &'a DecoderSizes) -> Result<Self> {
         let mut g = GraphBuilder::new();
-        let time = [Dim::from(1), Dim::from('T')];
+        let (texts, time) = (Dim::from('B'), [Dim::from('B'), Dim::from('T')]);
         let (ids, positions) = (g.indices("ids", time)?, g.indices("positions", time)?);
-        let (spans, rows) = (g.indices("spans", [1, 2])?, g.indices("rows", [Dim::from('R')])?);
+        let (spans, rows) = (g.indices("spans", [texts, 2.into()])?, g.indices("rows", [Dim::from('R')])?);
         Ok(DecoderGraph { g, sizes, ids, positions, spans, rows })
     }
 
-    /// Attention of a layer to what its caches hold; operands [1, T, heads · width].
+    /// Attention of a layer to what its caches hold; operands [B, T, heads · width].
     pub fn attend(&mut self, layer: usize, operands: [Node; 3]) -> Result<Node> {
-        let shape = [Dim::from(1), Dim::from('S'), Dim::from(self.sizes.cached_columns())];
+        let shape = [Dim::from('B'), Dim::from('S'), Dim::from(self.sizes.cached_columns())];
         let caches = [self.g.state(&format!("keys.{layer}"), shape)?, self.g.state(&format!("values.{layer}"), shape)?];
         self.g.attention_cached(operands, caches, self.spans, self.sizes.attention_heads())
     }
 
-    /// The rows of which scores are wanted: [1, T, D] to [R, D].
+    /// The rows of which scores are wanted: [B, T, D] to [R, D].
     pub fn wanted(&mut self, x: Node) -> Result<Node> {
-        let flat = self.g.reshape(x, [Dim::from('T'), Dim::from(self.sizes.width)])?;
-        self.g.gather(flat, self.rows)
+        self.g.gather(x, self.rows)
     }
 
     /// Ends with the scores: `x` [R, D], `table` [V, D].

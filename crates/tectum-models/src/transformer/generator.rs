@@ -48,11 +48,11 @@ pub struct Generation {
     pub text: Option<String>,
     /// Why it ended.
     pub end: End,
-    /// Seconds that the prompt took, to the scores of the first token.
+    /// Seconds that the prompt took, with those of texts beside it, to the scores of the first token.
     pub prefill_s: f64,
     /// Tokens that were run one at a time, each for the scores of the next.
     pub decoded: usize,
-    /// Seconds that those took; choosing is not counted.
+    /// Seconds that those took, with those of texts beside it; choosing is not counted.
     pub decode_s: f64,
 }
 
@@ -126,45 +126,106 @@ pub fn generate(
     options: &GenerateOptions,
     mut show: impl FnMut(&str) -> Result<()>,
 ) -> Result<Generation> {
+    let mut made = generate_each(decoder, tokens, &[prompt], options, |_, text| show(text))?;
+    made.pop().ok_or_else(|| Error::invalid("no prompt"))
+}
+
+/// As [`generate`], a prompt for each text of the decoder: their tokens run together until each has ended. `show` gets the number of a text too.
+/// Text `i` draws from seed + `i`.
+///
+/// # Errors
+/// As [`generate`] and [`Decoder::feed_each`]; `Invalid` for a prompt of no tokens.
+pub fn generate_each(
+    decoder: &mut Decoder,
+    tokens: Option<&Tokens>,
+    prompts: &[&[u32]],
+    options: &GenerateOptions,
+    mut show: impl FnMut(usize, &str) -> Result<()>,
+) -> Result<Vec<Generation>> {
     if options.stops.iter().any(String::is_empty) || (tokens.is_none() && !options.stops.is_empty()) {
         return Err(Error::invalid("texts to stop at are not empty and need the model's tokenizer.json"));
     }
-    let mut sampler = Sampler::new(options.sampling, decoder.sizes().tokens)?;
-    sampler.see(prompt);
-    let mut stream = tokens.map(|tokens| TextStream::new(tokens, &options.stops));
-    let mut made = Generation {
-        prompt: prompt.len(),
-        tokens: Vec::with_capacity(options.tokens),
-        text: tokens.map(|_| String::new()),
-        end: End::Length,
-        prefill_s: 0.0,
-        decoded: 0,
-        decode_s: 0.0,
-    };
+    if let Some(text) = prompts.iter().position(|prompt| prompt.is_empty()).filter(|_| prompts.len() > 1) {
+        return Err(Error::invalid(format!("text {text}: a prompt of no tokens")));
+    }
+    let known = decoder.sizes().tokens;
+    let mut texts = Vec::with_capacity(prompts.len());
+    for (index, prompt) in prompts.iter().enumerate() {
+        texts.push(Text::new(tokens, prompt, options, index, known)?);
+    }
     let start = Instant::now();
-    let logits = decoder.feed(prompt)?;
-    made.prefill_s = start.elapsed().as_secs_f64();
-    let mut chosen = if options.tokens > 0 { Some(sampler.choose(logits)?) } else { None };
-    while let Some(token) = chosen.take() {
-        if let Some(end) = made.take(token, options, stream.as_mut(), &mut show)? {
-            made.end = end;
-        } else if made.tokens.len() < options.tokens {
-            if decoder.len() == decoder.capacity() {
-                made.end = End::Context;
-                break;
+    let mut scores = decoder.feed_each(prompts)?;
+    let prefill_s = start.elapsed().as_secs_f64();
+    texts.iter_mut().for_each(|text| text.made.prefill_s = prefill_s);
+    let mut next = vec![[0u32; 1]; texts.len()];
+    loop {
+        for (index, (text, next)) in texts.iter_mut().zip(&mut next).enumerate().filter(|(_, (text, _))| !text.is_done) {
+            text.choose(&scores[index * known..][..known], options, next, &mut |shown| show(index, shown))?;
+        }
+        for (index, text) in texts.iter_mut().enumerate().filter(|(_, text)| !text.is_done) {
+            if decoder.len_of(index) == decoder.capacity() {
+                (text.is_done, text.made.end) = (true, End::Context);
             }
-            let start = Instant::now();
-            let logits = decoder.feed(&[token])?;
-            made.decode_s += start.elapsed().as_secs_f64();
+        }
+        if texts.iter().all(|text| text.is_done) {
+            break;
+        }
+        let now: Vec<&[u32]> = texts.iter().zip(&next).map(|(text, next)| if text.is_done { &[][..] } else { next }).collect();
+        let start = Instant::now();
+        scores = decoder.feed_each(&now)?;
+        let seconds = start.elapsed().as_secs_f64();
+        for made in texts.iter_mut().filter(|text| !text.is_done).map(|text| &mut text.made) {
+            made.decode_s += seconds;
             made.decoded += 1;
-            chosen = Some(sampler.choose(logits)?);
         }
     }
-    if let (Some(stream), false) = (&mut stream, matches!(made.end, End::Text(_))) {
-        let rest = stream.finish()?;
-        made.add(&rest, &mut show)?;
+    texts.into_iter().enumerate().map(|(index, text)| text.finish(&mut |shown| show(index, shown))).collect()
+}
+
+/// A text that is being generated.
+struct Text<'a> {
+    made: Generation,
+    sampler: Sampler,
+    stream: Option<TextStream<'a>>,
+    is_done: bool,
+}
+
+impl<'a> Text<'a> {
+    fn new(tokens: Option<&'a Tokens>, prompt: &[u32], options: &'a GenerateOptions, index: usize, known: usize) -> Result<Text<'a>> {
+        let seed = options.sampling.seed.wrapping_add(index as u64);
+        let mut sampler = Sampler::new(Sampling { seed, ..options.sampling }, known)?;
+        sampler.see(prompt);
+        let made = Generation {
+            prompt: prompt.len(),
+            tokens: Vec::with_capacity(options.tokens),
+            text: tokens.map(|_| String::new()),
+            end: End::Length,
+            prefill_s: 0.0,
+            decoded: 0,
+            decode_s: 0.0,
+        };
+        let stream = tokens.map(|tokens| TextStream::new(tokens, &options.stops));
+        Ok(Text { made, sampler, stream, is_done: options.tokens == 0 })
     }
-    Ok(made)
+
+    /// Chooses the next token by its scores and takes it; `next` is to run if the text is not done then.
+    fn choose(&mut self, scores: &[f32], options: &GenerateOptions, next: &mut [u32; 1], show: &mut impl FnMut(&str) -> Result<()>) -> Result<()> {
+        *next = [self.sampler.choose(scores)?];
+        if let Some(end) = self.made.take(next[0], options, self.stream.as_mut(), show)? {
+            (self.is_done, self.made.end) = (true, end);
+        }
+        self.is_done |= self.made.tokens.len() >= options.tokens;
+        Ok(())
+    }
+
+    /// Shows what was held back.
+    fn finish(mut self, show: &mut impl FnMut(&str) -> Result<()>) -> Result<Generation> {
+        if let (Some(stream), false) = (&mut self.stream, matches!(self.made.end, End::Text(_))) {
+            let rest = stream.finish()?;
+            self.made.add(&rest, show)?;
+        }
+        Ok(self.made)
+    }
 }
 
 impl Generation {

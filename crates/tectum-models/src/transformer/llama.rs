@@ -182,9 +182,9 @@ impl Llama {
         }
         for ((part, heads), operand) in parts.into_iter().zip(&mut operands).take(2) {
             if self.has_head_norms {
-                let by_head = d.g.reshape(*operand, [1.into(), Dim::from('T'), heads.into(), head_width.into()])?;
+                let by_head = d.g.reshape(*operand, [Dim::from('B'), 'T'.into(), heads.into(), head_width.into()])?;
                 let normed = self.norm(d, &format!("{name}.{part}_norm"), by_head, head_width)?;
-                *operand = d.g.reshape(normed, [1.into(), Dim::from('T'), Dim::from(heads * head_width)])?;
+                *operand = d.g.reshape(normed, [Dim::from('B'), 'T'.into(), Dim::from(heads * head_width)])?;
             }
             *operand = d.g.rotary(*operand, d.positions, heads, self.rope_theta)?;
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::interval::median;
 use super::peer::{self, Peer};
 use super::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row};
-use super::{Case, Machine, Roofline, Suite, Workload, machine};
+use super::{Beside, Case, Machine, Roofline, Suite, Workload, machine};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel;
@@ -150,10 +150,16 @@ fn wanted(folder: &Path, choice: &PeerChoice) -> Result<Vec<String>> {
 }
 
 fn new_row(case: &Case, peers: &[Peer]) -> Row {
-    let call = |peer: &Peer| {
-        let call = peer.calls.get(&case.key)?.clone();
-        Some(PeerRow { peer: peer.brief.name.clone(), call, rounds_s: Vec::new(), median_s: None, ratio: None, skipped: None })
+    let new = |name: &str, call: &str| PeerRow {
+        peer: name.to_owned(),
+        call: call.to_owned(),
+        rounds_s: Vec::new(),
+        median_s: None,
+        ratio: None,
+        skipped: None,
     };
+    let own = |other: &Beside| new(&other.name, "tectum");
+    let call = |peer: &Peer| peer.calls.get(&case.key).map(|call| new(&peer.brief.name, call));
     Row {
         key: case.key.clone(),
         kernels: Vec::new(),
@@ -166,7 +172,7 @@ fn new_row(case: &Case, peers: &[Peer]) -> Row {
         percent_of_roofline: 0.0,
         rounds_s: Vec::new(),
         roofline_rounds: Vec::new(),
-        peers: peers.iter().filter_map(call).collect(),
+        peers: case.beside.iter().map(own).chain(peers.iter().filter_map(call)).collect(),
     }
 }
 
@@ -202,12 +208,19 @@ impl Bench<'_> {
         if row.kernels.is_empty() {
             row.kernels = work.code().iter().map(|(name, _)| name.clone()).collect();
         }
+        let mut others = Vec::new();
+        for other in &case.beside {
+            others.push((other.prepare)(self.device)?);
+        }
         let mut places = prepared(row, peers);
         for round in 0..rounds {
             // Who goes first in one round goes last in the next: a drift of the clock favours nobody.
             let ours_first = (row.rounds_s.len() + round).is_multiple_of(2);
             if ours_first {
                 self.ours(case, row, &mut *work, !places.is_empty())?;
+            }
+            for (other, theirs) in others.iter_mut().zip(&mut row.peers) {
+                theirs.rounds_s.push(median(&self.times(&mut **other)?));
             }
             places.retain(|place| theirs(row, peers, *place));
             if !ours_first {
@@ -229,15 +242,20 @@ impl Bench<'_> {
         };
         let reference_s = batch(ROOFLINE_SECONDS, ROOFLINE_RUNS, || reference.executable.run().map(|_| ()))?;
         row.roofline_rounds.push(reference.amount / median(&reference_s));
-        let times_s = batch(ROW_SECONDS, ROW_RUNS, || {
+        let times_s = self.times(work)?;
+        row.repeats += times_s.len();
+        row.rounds_s.push(median(&times_s));
+        Ok(())
+    }
+
+    /// A round of our own.
+    fn times(&mut self, work: &mut dyn Workload) -> Result<Vec<f64>> {
+        batch(ROW_SECONDS, ROW_RUNS, || {
             let start = Instant::now();
             let stats = work.run()?;
             self.session.record(&stats, start.elapsed().as_nanos() as u64);
             Ok(())
-        })?;
-        row.repeats += times_s.len();
-        row.rounds_s.push(median(&times_s));
-        Ok(())
+        })
     }
 }
 

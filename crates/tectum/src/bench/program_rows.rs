@@ -70,6 +70,7 @@ pub(super) fn cases(device: &Device) -> Vec<Case> {
         roofline: Roofline::Copy,
         amount: 12.0 * FEW as f64,
         prepare: Box::new(|device| Ok(Box::new(Dispatch::new(device)?))),
+        beside: Vec::new(),
     });
     cases
 }
@@ -105,6 +106,7 @@ fn on_one_thread(work: Work) -> Case {
             };
             Ok(Box::new(OnThreads::new(1, make)?))
         }),
+        beside: Vec::new(),
     }
 }
 

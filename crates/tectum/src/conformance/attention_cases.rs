@@ -126,12 +126,24 @@ fn cached_cases(seed: &mut Seed) -> Vec<Case> {
     let shapes = [
         ([1, 4, 1, 1, 1, 1], 0), ([1, 64, 2, 1, 8, 1], 5), ([2, 20, 4, 2, 5, 1], 19), ([1, 700, 4, 2, 64, 1], 690), ([1, 1100, 3, 3, 128, 1], 1000),
         ([1, 40, 2, 2, 8, 7], 0), ([2, 40, 4, 2, 8, 17], 10), ([1, 32, 6, 2, 16, 20], 12), ([1, 700, 4, 1, 32, 33], 600), ([1, 24, 2, 1, 4, 16], 16),
+        ([3, 12, 2, 1, 4, 1], 2), ([3, 12, 2, 1, 4, 5], 2),
     ];
     let case = |(shape, kept): ([usize; 6], usize)| {
         let is_part = seed.size(0, 1) == 1;
         cached(seed, shape, kept, is_part)
     };
     shapes.into_iter().map(case).collect()
+}
+
+/// Tokens kept and new ones of each item: the second has kept less than the first; in every other case the last rows are padding, and of
+/// the last of several items all are.
+pub(super) fn spans(batch: usize, kept: usize, queries: usize, is_part: bool) -> Vec<u32> {
+    let new = |item: usize| match is_part {
+        true => queries,
+        false if item > 0 && item + 1 == batch => 0,
+        false => queries.div_ceil(2),
+    };
+    (0..batch).flat_map(|item| [(kept - kept.min(item)) as u32, new(item) as u32]).collect()
 }
 
 fn cached(seed: &mut Seed, [batch, keys, heads, kv_heads, width, queries]: [usize; 6], kept: usize, is_part: bool) -> Case {
@@ -141,11 +153,9 @@ fn cached(seed: &mut Seed, [batch, keys, heads, kv_heads, width, queries]: [usiz
     let operands = [heads, kv_heads, kv_heads].map(|heads| operand(seed, batch * queries, heads * width, is_part));
     let caches = [0, 1].map(|_| seed.floats(batch * keys * columns, -1.0, 1.0));
     let mut after = caches.clone();
-    let mut spans = Vec::new();
+    let spans = spans(batch, kept, queries, is_part);
     for item in 0..batch {
-        // The second item has kept less; the last rows are padding in every other case.
-        let (kept, new) = (kept - kept.min(item), if is_part { queries } else { queries.div_ceil(2) });
-        spans.extend([kept as u32, new as u32]);
+        let [kept, new] = [0, 1].map(|index| spans[2 * item + index] as usize);
         for t in 0..new.min(keys - kept) {
             for (cache, operand) in after.iter_mut().zip(&operands[1..]) {
                 let row = &operand.data[(item * queries + t) * operand.row + operand.start..][..columns];

@@ -1,6 +1,6 @@
 //! Cases of attention over caches of fewer bits: the words that are kept, exactly, and what is made of them.
 
-use super::attention_cases::{Operand, expected_head, operand};
+use super::attention_cases::{Operand, expected_head, operand, spans};
 use super::{Case, Data, Output, Seed, Suite};
 use crate::kernel::cache_format::{CacheFormat, CacheFormats};
 use crate::kernel::cache_reference::ReferenceCache;
@@ -30,7 +30,7 @@ fn cases(seed: &mut Seed, formats: CacheFormats) -> Vec<Case> {
     let shapes = [
         ([1, 64, 1, 1, 1, 1], 0), ([1, 70, 2, 1, 8, 1], 63), ([1, 70, 2, 1, 8, 1], 64), ([2, 128, 4, 2, 5, 1], 127), ([1, 130, 2, 1, 32, 1], 128),
         ([1, 64, 2, 2, 8, 7], 0), ([2, 100, 4, 2, 8, 17], 55), ([1, 96, 1, 1, 33, 20], 70), ([1, 140, 4, 1, 6, 134], 5), ([1, 64, 2, 1, 40, 9], 60),
-        ([1, 128, 2, 1, 16, 64], 64),
+        ([1, 128, 2, 1, 16, 64], 64), ([1, 70, 2, 2, 32, 1], 69), ([3, 68, 2, 1, 4, 1], 65), ([3, 12, 2, 1, 4, 5], 1),
     ];
     let mut made: Vec<Case> = shapes.into_iter().map(|(shape, kept)| case(seed, formats, shape, kept, Kind::Plain)).collect();
     for kind in [Kind::Constant, Kind::Wide, Kind::Broken] {
@@ -116,9 +116,7 @@ fn case(seed: &mut Seed, formats: CacheFormats, shape: [usize; 6], kept: usize, 
     let (columns, is_part) = (kv_heads * width, seed.size(0, 1) == 1);
     let mut operands = [heads, kv_heads, kv_heads].map(|heads| operand(seed, batch * queries, heads * width, is_part));
     operands[1..].iter_mut().for_each(|operand| shape_values(seed, kind, operand));
-    // The second item has kept less; the last rows are padding in every other case.
-    let new = if is_part { queries } else { queries.div_ceil(2) };
-    let spans: Vec<u32> = (0..batch).flat_map(|item| [(kept - kept.min(item)) as u32, new as u32]).collect();
+    let spans = spans(batch, kept, queries, is_part);
     let made = [0, 1].map(|side| {
         let format = formats.each()[side];
         sides(seed, (format, side == 0), [batch, keys, columns], &spans, kind, &operands[1 + side])

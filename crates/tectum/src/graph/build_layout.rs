@@ -9,15 +9,16 @@ impl GraphBuilder {
     /// Adds the rows of a table by their numbers: `y[.., j] = table[indices[..], j]`. A number beyond the table gives zeros.
     ///
     /// # Shapes
-    /// `table` [rows, n], `indices` [..] as [`GraphBuilder::indices`] adds them; gives [.., n].
+    /// `table` [rows.., n], whose rows are counted through all dimensions but the last, `indices` [..] as [`GraphBuilder::indices`] adds
+    /// them; gives [.., n].
     /// # Errors
-    /// `Invalid` if the table has not two dimensions, `indices` more than three or no row numbers, or a node is not of this graph.
+    /// `Invalid` if the table has fewer than two dimensions, `indices` more than three or no row numbers, or a node is not of this graph.
     pub fn gather(&mut self, table: Node, indices: Node) -> Result<Node> {
         let table_shape = self.shape("gather", table)?;
         let indices_shape = self.index_shape("gather", indices)?;
-        if table_shape.rank() != 2 || indices_shape.rank() >= MAX_RANK {
+        if table_shape.rank() < 2 || indices_shape.rank() >= MAX_RANK {
             let shapes = format!("table {table_shape:?}, indices {indices_shape:?}");
-            return Err(self.fault(format_args!("gather: {shapes}: [rows, n] and at most three dimensions are needed")));
+            return Err(self.fault(format_args!("gather: {shapes}: a table [rows.., n] and at most three dimensions of indices are needed")));
         }
         let shape = Shape::of(&[indices_shape.dims(), &[table_shape.last()]].concat());
         self.check_shape("gather", shape)?;

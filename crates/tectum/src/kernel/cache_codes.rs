@@ -1,5 +1,6 @@
 //! Codes of caches on the CPU: made from halves, and read as rows of f32 by the twins of attention.
 
+use super::attention::MAX_WIDTH;
 use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, coded};
 use super::pack::{f16_bits, to_f16};
 use super::panel_halves::widen_f16;
@@ -90,31 +91,47 @@ pub(super) struct CachedRows<'a> {
 impl CachedRows<'_> {
     /// `width` columns from `column` on of `count` tokens from `first` on, row by row.
     #[inline(always)]
-    pub fn read(&self, first: usize, count: usize, [column, width]: [usize; 2], out: &mut [f32]) {
-        let mut out = out[..count * width].chunks_exact_mut(width);
-        let row_words = self.format.row_words(self.columns);
-        if self.format == CacheFormat::F16 {
-            for (row, out) in (first..first + count).zip(&mut out) {
-                read_halves(&self.words[row * row_words..][..row_words], column, out);
-            }
-            return;
+    pub fn read(&self, first: usize, count: usize, columns: [usize; 2], out: &mut [f32]) {
+        let (mut row, end, mut out) = (first, first + count, &mut out[..count * columns[1]]);
+        while row < end {
+            let to = self.alike(row).min(end);
+            let (now, rest) = std::mem::take(&mut out).split_at_mut((to - row) * columns[1]);
+            self.read_alike([row, to], columns, now);
+            (row, out) = (to, rest);
         }
+    }
+
+    /// Where the tokens end that are kept as this one is.
+    #[inline(always)]
+    fn alike(&self, row: usize) -> usize {
+        let ends = if self.format == CacheFormat::F16 { [usize::MAX; 3] } else { [FIRST.min(self.kept), coded(self.kept).min(self.kept), self.kept] };
+        ends.into_iter().find(|end| row < *end).unwrap_or(usize::MAX)
+    }
+
+    /// Tokens that are kept in one way.
+    #[inline(always)]
+    fn read_alike(&self, [first, end]: [usize; 2], [column, width]: [usize; 2], out: &mut [f32]) {
+        let (row_words, blocks) = (self.format.row_words(self.columns), self.columns.div_ceil(BLOCK));
         let (full, half_words) = (self.format.full_at(self.rows, self.columns), CacheFormat::F16.row_words(self.columns));
+        let is_full = first < FIRST || first >= coded(self.kept);
+        if self.format == CacheFormat::Q8 && first < self.kept && !is_full {
+            return read8(&self.words[first * row_words..end * row_words], [row_words, blocks], [column, width], out);
+        }
         let mut ranges = Ranges::default();
-        for (row, out) in (first..first + count).zip(&mut out) {
-            if row >= self.kept {
+        for (row, out) in (first..end).zip(out.chunks_exact_mut(width)) {
+            if self.format == CacheFormat::F16 {
+                read_halves(&self.words[row * row_words..][..row_words], column, out);
+            } else if row >= self.kept {
                 match self.new.0.get((row - self.kept) * self.new.1 + column..).and_then(|new| new.get(..width)) {
                     Some(new) => out.copy_from_slice(new),
                     // More than the run has.
                     None => out.fill(f32::NAN),
                 }
-            } else if row < FIRST || row >= coded(self.kept) {
+            } else if is_full {
                 let place = if row < FIRST { WINDOW + row } else { row % WINDOW };
                 read_halves(&self.words[full + place * half_words..][..half_words], column, out);
-            } else if self.format == CacheFormat::Q8 {
-                read8(&self.words[row * row_words..][..row_words], self.columns.div_ceil(BLOCK), column, out);
             } else if self.is_keys {
-                let (group, blocks) = (row / BLOCK * BLOCK * row_words, self.columns.div_ceil(BLOCK));
+                let group = row / BLOCK * BLOCK * row_words;
                 ranges.hold(group, &self.words[group + 128 * blocks + column..][..width]);
                 let codes = &self.words[group + row % BLOCK * blocks * 4..][..blocks * 4];
                 read4(codes, column, out);
@@ -123,7 +140,6 @@ impl CachedRows<'_> {
                     out[place] = least[place] + out[place] * scales[place];
                 }
             } else {
-                let blocks = self.columns.div_ceil(BLOCK);
                 let (codes, words) = self.words[row * row_words..][..row_words].split_at(blocks * 4);
                 read4(codes, column, out);
                 scale4(words, column, out);
@@ -135,13 +151,13 @@ impl CachedRows<'_> {
 /// Scales and minima of the columns of a block of tokens.
 struct Ranges {
     group: usize,
-    scales: [f32; super::attention::MAX_WIDTH],
-    least: [f32; super::attention::MAX_WIDTH],
+    scales: [f32; MAX_WIDTH],
+    least: [f32; MAX_WIDTH],
 }
 
 impl Default for Ranges {
     fn default() -> Self {
-        Self { group: usize::MAX, scales: [0.0; super::attention::MAX_WIDTH], least: [0.0; super::attention::MAX_WIDTH] }
+        Self { group: usize::MAX, scales: [0.0; MAX_WIDTH], least: [0.0; MAX_WIDTH] }
     }
 }
 
@@ -175,28 +191,52 @@ const LANES: usize = 16;
 
 // Plain loops: closures that are not inlined would be compiled for the baseline.
 
+/// Rows whose scales are made numbers together, and the most blocks of a row that a head has columns in.
+const ROWS: usize = 32;
+const HEAD_BLOCKS: usize = MAX_WIDTH.div_ceil(BLOCK) + 1;
+
+/// Rows of codes of 8 bits.
 #[inline(always)]
-fn read8(words: &[u32], blocks: usize, column: usize, out: &mut [f32]) {
-    let (codes, scales) = words.split_at(blocks * 8);
-    let (codes, scales): (&[i8], &[u16]) = (bytemuck::cast_slice(codes), bytemuck::cast_slice(scales));
-    let (mut done, end) = (0, column + out.len());
-    while done < out.len() {
-        let (block, _, count) = in_block(column + done, end);
-        let scale = value(u32::from(scales[block]));
-        let (out, codes) = (&mut out[done..][..count], &codes[column + done..][..count]);
-        done += count;
-        let ((outs, out_rest), (codes, code_rest)) = (out.as_chunks_mut::<LANES>(), codes.as_chunks::<LANES>());
-        for (out, &codes) in outs.iter_mut().zip(codes) {
-            // Of an array of its own, which nothing else can change: else the compiler leaves out the vectors.
-            let mut values = [0.0; LANES];
-            for lane in 0..LANES {
-                values[lane] = f32::from(codes[lane]) * scale;
+fn read8(words: &[u32], [row_words, blocks]: [usize; 2], [column, width]: [usize; 2], out: &mut [f32]) {
+    let (first, held) = (column / BLOCK, (column + width).div_ceil(BLOCK) - column / BLOCK);
+    let (mut halves, mut scales) = ([0u16; ROWS * HEAD_BLOCKS], [0.0f32; ROWS * HEAD_BLOCKS]);
+    for (rows, out) in words.chunks(ROWS * row_words).zip(out.chunks_mut(ROWS * width)) {
+        for (row, halves) in rows.chunks_exact(row_words).zip(halves.chunks_exact_mut(held)) {
+            let row: &[u16] = bytemuck::cast_slice(&row[blocks * 8..]);
+            for (half, &given) in halves.iter_mut().zip(&row[first..][..held]) {
+                *half = given;
             }
-            *out = values;
         }
-        for (out, &code) in out_rest.iter_mut().zip(code_rest) {
-            *out = f32::from(code) * scale;
+        // Whole vectors: those of the rows, and what fills up the last.
+        let whole = (rows.len() / row_words * held).next_multiple_of(LANES);
+        widen_f16(&halves[..whole], &mut scales[..whole]);
+        for ((row, scales), out) in rows.chunks_exact(row_words).zip(scales.chunks_exact(held)).zip(out.chunks_exact_mut(width)) {
+            let codes: &[i8] = bytemuck::cast_slice(&row[..blocks * 8]);
+            scale8(&codes[column..][..width], scales, column % BLOCK, out);
         }
+    }
+}
+
+/// Codes of a row times the scales of their blocks; the first code has this place in its block.
+#[inline(always)]
+fn scale8(codes: &[i8], scales: &[f32], place: usize, out: &mut [f32]) {
+    if place == 0 && codes.len().is_multiple_of(BLOCK) {
+        for ((out, codes), &scale) in out.as_chunks_mut::<BLOCK>().0.iter_mut().zip(codes.as_chunks::<BLOCK>().0).zip(scales) {
+            // Of arrays of their own, which nothing else can change: else the compiler leaves out the vectors.
+            let (codes, mut values) = (codes.as_chunks::<LANES>().0, [[0.0; LANES]; BLOCK / LANES]);
+            for part in 0..BLOCK / LANES {
+                for lane in 0..LANES {
+                    values[part][lane] = f32::from(codes[part][lane]) * scale;
+                }
+            }
+            for (out, values) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(values) {
+                *out = values;
+            }
+        }
+        return;
+    }
+    for (index, (out, &code)) in out.iter_mut().zip(codes).enumerate() {
+        *out = f32::from(code) * scales[(place + index) / BLOCK];
     }
 }
 

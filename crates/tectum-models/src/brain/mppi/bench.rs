@@ -33,6 +33,7 @@ fn cases(_: &Device) -> Vec<Case> {
             roofline: Roofline::Gemm,
             amount: (step * samples * horizon) as f64,
             prepare: Box::new(move |device| prepare(device, of_twin, samples, horizon)),
+            beside: Vec::new(),
         }
     };
     let bodies = |(name, count, bytes): (&'static str, usize, usize)| Case {
@@ -40,6 +41,7 @@ fn cases(_: &Device) -> Vec<Case> {
         roofline: Roofline::Copy,
         amount: (count * bytes) as f64,
         prepare: Box::new(move |device| prepare_bodies(device, name, count)),
+        beside: Vec::new(),
     };
     [true, false].into_iter().flat_map(|of_twin| SHAPES.map(|shape| (of_twin, shape))).map(case).chain(BODIES.map(bodies)).collect()
 }

@@ -258,7 +258,10 @@ type Mistake = fn(&mut GraphBuilder, [Node; 4]) -> Result<()>;
 #[test]
 fn mistakes_are_named_with_node_and_shapes() {
     let cases: &[(Mistake, &str)] = &[
-        (|g, [x, _, ids, _]| g.gather(x, ids).map(drop), "gather: table [2, 5, 12], indices [2, 5]: [rows, n] and at most three dimensions are needed (node 4)"),
+        (
+            |g, [_, _, ids, v]| g.gather(v, ids).map(drop),
+            "gather: table [12], indices [2, 5]: a table [rows.., n] and at most three dimensions of indices are needed (node 4)",
+        ),
         (|g, [_, w, _, v]| g.gather(w, v).map(drop), "gather: operand 3 [12] is f32, row numbers are needed (node 4)"),
         (|g, [x, _, ids, _]| g.add(x, ids).map(drop), "add: operand 2 [2, 5] is u32, f32 is needed (node 4)"),
         (|g, [x, ..]| g.reshape(x, [10, 11]).map(drop), "reshape: [2, 5, 12] to [10, 11]: they do not hold as many elements (node 4)"),

@@ -1,0 +1,84 @@
+//! The context of one text of a decoder: what it was fed, how much of that the caches hold, and the parts in which the rest runs.
+
+use tectum::CacheFormats;
+use tectum::kernel::cache_format::coded;
+
+use super::embedder::bucket;
+
+/// The most tokens of a run; longer texts are taken in parts, so that few plans serve every length.
+pub const MAX_PART: usize = 256;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Context {
+    /// Tokens of the text.
+    pub fed: Vec<u32>,
+    /// How many of them the caches hold; the others run with those that come next.
+    pub kept: usize,
+}
+
+impl Context {
+    /// Runs that are needed for what the caches do not hold.
+    pub fn runs(&self) -> usize {
+        (self.fed.len() - self.kept).div_ceil(MAX_PART)
+    }
+
+    /// What runs now if so many runs come after: the next part, or nothing where fewer than that are needed for the rest. So every text
+    /// ends in the last run.
+    pub fn part(&self, after: usize) -> &[u32] {
+        let rest = &self.fed[self.kept..];
+        if self.runs() > after { &rest[..rest.len().min(MAX_PART)] } else { &[] }
+    }
+
+    /// Forgets what the caches do not hold.
+    pub fn forget_rest(&mut self) {
+        self.fed.truncate(self.kept);
+    }
+
+    /// Forgets the tokens from `len` on; of codes only whole windows can be gone back to, but for the last one.
+    pub fn truncate(&mut self, len: usize, formats: CacheFormats) {
+        self.fed.truncate(len);
+        let len = self.fed.len();
+        if len < self.kept {
+            let whole = if formats.each().iter().any(|format| format.is_coded()) { coded(self.kept) } else { 0 };
+            self.kept = if len >= whole { len } else { coded(len) };
+        }
+    }
+}
+
+/// The tokens of each plan that texts of so many need, then one token at a time.
+pub(super) fn plans_for(texts: &[usize]) -> impl Iterator<Item = usize> {
+    let has_whole = texts.iter().any(|tokens| *tokens > MAX_PART);
+    let last = texts.iter().filter_map(|tokens| tokens.checked_sub(1)).map(|before| before % MAX_PART + 1).max();
+    has_whole.then_some(MAX_PART).into_iter().chain(last.map(bucket_of)).chain([1])
+}
+
+/// The tokens of the plan that runs so many: one alone is no padded part.
+pub(super) fn bucket_of(tokens: usize) -> usize {
+    if tokens == 1 { 1 } else { bucket(tokens) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts that run as the decoder runs them: all end in the last run, in parts that each has alone, by plans that were named before.
+    #[test]
+    fn texts_end_together_in_plans_that_are_known() {
+        for lens in [vec![1], vec![256], vec![257, 3], vec![600, 100, 256, 1, 0], vec![9, 512, 513]] {
+            let mut contexts: Vec<Context> = lens.iter().map(|&len| Context { fed: (0..len as u32).collect(), kept: 0 }).collect();
+            let plans: Vec<usize> = plans_for(&lens).collect();
+            let runs = contexts.iter().map(Context::runs).max().expect("texts");
+            for after in (0..runs).rev() {
+                let parts: Vec<usize> = contexts.iter().map(|context| context.part(after).len()).collect();
+                let most = *parts.iter().max().expect("texts");
+                assert!(plans.contains(&bucket_of(most)), "{lens:?}: {most} of {plans:?}");
+                for (context, part) in contexts.iter_mut().zip(&parts) {
+                    assert!(*part == MAX_PART || context.kept + part == context.fed.len() || *part == 0);
+                    assert_eq!(after == 0 && !context.fed.is_empty(), after == 0 && *part > 0, "{lens:?}");
+                    context.kept += part;
+                }
+            }
+            assert!(contexts.iter().all(|context| context.kept == context.fed.len() && context.runs() == 0));
+        }
+    }
+}
