@@ -10,7 +10,7 @@ use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, prefetch_line_far, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
 use super::square::{TurnIn, TurnOut};
-use super::strip::{Columns, MAX_ABREAST, PanelApart, Rows, Strip, abreast};
+use super::strip::{Columns, Line, MAX_ABREAST, PanelApart, Rows, Strip, abreast};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
@@ -129,6 +129,8 @@ const CODED_KEY_BLOCK: usize = 128;
 pub(super) trait Source {
     /// Keys of one product.
     const KEY_BLOCK: usize;
+    /// Whether reading rows asks for as many after them.
+    const ASKS: bool;
     /// Room for the rows of so many keys, where they do not lie in memory as they are.
     type Room;
     fn room() -> Self::Room;
@@ -143,6 +145,7 @@ pub(super) struct Plain<'a>(pub Operand<'a>);
 
 impl Source for Plain<'_> {
     const KEY_BLOCK: usize = KEY_BLOCK;
+    const ASKS: bool = false;
     type Room = ();
 
     fn room() {}
@@ -162,13 +165,15 @@ impl Source for Plain<'_> {
 
 impl Source for CachedRows<'_> {
     const KEY_BLOCK: usize = CODED_KEY_BLOCK;
-    type Room = [f32; CODED_KEY_BLOCK * MAX_WIDTH];
+    const ASKS: bool = true;
+    type Room = [Line; CODED_KEY_BLOCK * MAX_WIDTH / PANEL];
 
     fn room() -> Self::Room {
-        [0.0; CODED_KEY_BLOCK * MAX_WIDTH]
+        [Line::ZERO; CODED_KEY_BLOCK * MAX_WIDTH / PANEL]
     }
 
     fn rows<'a>(&'a self, [first, count]: [usize; 2], [column, width]: [usize; 2], room: &'a mut Self::Room) -> (&'a [f32], usize) {
+        let room: &mut [f32] = bytemuck::cast_slice_mut(room);
         simd(
             #[inline(always)]
             || self.read(first, count, [column, width], room),
@@ -176,13 +181,8 @@ impl Source for CachedRows<'_> {
         (room, width)
     }
 
-    fn ask(&self, [first, count]: [usize; 2], [column, width]: [usize; 2]) {
-        // Where codes of a row lie, whatever they are of; first tokens and the window, which lie elsewhere, are few.
-        let words = self.format.row_words(self.columns);
-        for row in first..first + count {
-            let [from, to] = [column, column + width].map(|column| row * words + column * words / self.columns);
-            (from..to).step_by(PANEL).for_each(|at| prefetch_line_far(self.words, at));
-        }
+    fn ask(&self, [first, count]: [usize; 2], columns: [usize; 2]) {
+        CachedRows::ask(self, first..first + count, columns);
     }
 }
 

@@ -103,12 +103,16 @@ fn some_heads<S: Source>(q: &[f32], ([k, v], room): (&[S; 2], &mut S::Room), [ke
         let count = BLOCK.min(keys - block);
         // What is beyond the last key weighs nothing.
         let mut weights = [[f32::NEG_INFINITY; BLOCK]; HEADS];
-        v.ask([block, count], columns);
+        if !S::ASKS || block == 0 {
+            v.ask([block, count], columns);
+        }
         let (rows, apart) = k.rows([block, count], columns, room);
         for (query, weights) in query.chunks_exact(width).zip(&mut weights) {
             dots(query, rows, apart, &mut weights[..count]);
         }
-        k.ask([block + count, BLOCK.min(keys - block - count)], columns);
+        if !S::ASKS {
+            k.ask([block + count, BLOCK.min(keys - block - count)], columns);
+        }
         let shrinks = simd(
             #[inline(always)]
             || weigh(&mut weights[..heads], &mut greatest, &mut totals),

@@ -1,7 +1,10 @@
 //! Codes of caches on the CPU: made from halves, and read as rows of f32 by the twins of attention.
 
+use std::ops::Range;
+
 use super::attention::MAX_WIDTH;
 use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, coded};
+use super::native::prefetch_line_far;
 use super::pack::{f16_bits, to_f16};
 use super::panel_halves::widen_f16;
 
@@ -89,15 +92,39 @@ pub(super) struct CachedRows<'a> {
 }
 
 impl CachedRows<'_> {
-    /// `width` columns from `column` on of `count` tokens from `first` on, row by row.
+    /// `width` columns from `column` on of `count` tokens from `first` on, row by row; asks for as many tokens after them meanwhile.
     #[inline(always)]
     pub fn read(&self, first: usize, count: usize, columns: [usize; 2], out: &mut [f32]) {
         let (mut row, end, mut out) = (first, first + count, &mut out[..count * columns[1]]);
         while row < end {
             let to = self.alike(row).min(end);
             let (now, rest) = std::mem::take(&mut out).split_at_mut((to - row) * columns[1]);
-            self.read_alike([row, to], columns, now);
+            self.read_alike([row, to], columns, count, now);
             (row, out) = (to, rest);
+        }
+    }
+
+    /// Asks for what some tokens are read from: where codes of a row lie, whatever they are of; first tokens and the window, which lie
+    /// elsewhere, are few.
+    pub fn ask(&self, tokens: Range<usize>, columns: [usize; 2]) {
+        let held = self.held(columns);
+        tokens.for_each(|row| self.ask_row(row, held));
+    }
+
+    /// The words of a row where these columns are, about.
+    #[inline(always)]
+    fn held(&self, [column, width]: [usize; 2]) -> [usize; 2] {
+        let words = self.format.row_words(self.columns);
+        [column * words / self.columns, (column + width) * words / self.columns]
+    }
+
+    #[inline(always)]
+    fn ask_row(&self, row: usize, [from, to]: [usize; 2]) {
+        let first = row * self.format.row_words(self.columns);
+        let mut at = from;
+        while at < to {
+            prefetch_line_far(self.words, first + at);
+            at += 16;
         }
     }
 
@@ -110,15 +137,16 @@ impl CachedRows<'_> {
 
     /// Tokens that are kept in one way.
     #[inline(always)]
-    fn read_alike(&self, [first, end]: [usize; 2], [column, width]: [usize; 2], out: &mut [f32]) {
+    fn read_alike(&self, [first, end]: [usize; 2], [column, width]: [usize; 2], ahead: usize, out: &mut [f32]) {
         let (row_words, blocks) = (self.format.row_words(self.columns), self.columns.div_ceil(BLOCK));
         let (full, half_words) = (self.format.full_at(self.rows, self.columns), CacheFormat::F16.row_words(self.columns));
         let is_full = first < FIRST || first >= coded(self.kept);
         if self.format == CacheFormat::Q8 && first < self.kept && !is_full {
-            return read8(&self.words[first * row_words..end * row_words], [row_words, blocks], [column, width], out);
+            return self.read8([first, end], [column, width], ahead, out);
         }
-        let mut ranges = Ranges::default();
+        let (mut ranges, held) = (Ranges::default(), self.held([column, width]));
         for (row, out) in (first..end).zip(out.chunks_exact_mut(width)) {
+            self.ask_row(row + ahead, held);
             if self.format == CacheFormat::F16 {
                 read_halves(&self.words[row * row_words..][..row_words], column, out);
             } else if row >= self.kept {
@@ -143,6 +171,32 @@ impl CachedRows<'_> {
                 let (codes, words) = self.words[row * row_words..][..row_words].split_at(blocks * 4);
                 read4(codes, column, out);
                 scale4(words, column, out);
+            }
+        }
+    }
+
+    /// Rows of codes of 8 bits.
+    #[inline(always)]
+    fn read8(&self, [first, end]: [usize; 2], [column, width]: [usize; 2], ahead: usize, out: &mut [f32]) {
+        let (row_words, blocks, held) = (self.format.row_words(self.columns), self.columns.div_ceil(BLOCK), self.held([column, width]));
+        let (first_block, counted) = (column / BLOCK, (column + width).div_ceil(BLOCK) - column / BLOCK);
+        let (mut halves, mut scales) = ([0u16; ROWS * HEAD_BLOCKS], [0.0f32; ROWS * HEAD_BLOCKS]);
+        for (from, out) in (first..end).step_by(ROWS).zip(out.chunks_mut(ROWS * width)) {
+            let rows = &self.words[from * row_words..end.min(from + ROWS) * row_words];
+            for (row, halves) in rows.chunks_exact(row_words).zip(halves.chunks_exact_mut(counted)) {
+                let row: &[u16] = bytemuck::cast_slice(&row[blocks * 8..]);
+                for (half, &given) in halves.iter_mut().zip(&row[first_block..][..counted]) {
+                    *half = given;
+                }
+            }
+            // Whole vectors: those of the rows, and what fills up the last.
+            let whole = (rows.len() / row_words * counted).next_multiple_of(LANES);
+            widen_f16(&halves[..whole], &mut scales[..whole]);
+            let each = rows.chunks_exact(row_words).zip(scales.chunks_exact(counted)).zip(out.chunks_exact_mut(width));
+            for (index, ((row, scales), out)) in each.enumerate() {
+                self.ask_row(from + index + ahead, held);
+                let codes: &[i8] = bytemuck::cast_slice(&row[..blocks * 8]);
+                scale8(&codes[column..][..width], scales, column % BLOCK, out);
             }
         }
     }
@@ -194,28 +248,6 @@ const LANES: usize = 16;
 /// Rows whose scales are made numbers together, and the most blocks of a row that a head has columns in.
 const ROWS: usize = 32;
 const HEAD_BLOCKS: usize = MAX_WIDTH.div_ceil(BLOCK) + 1;
-
-/// Rows of codes of 8 bits.
-#[inline(always)]
-fn read8(words: &[u32], [row_words, blocks]: [usize; 2], [column, width]: [usize; 2], out: &mut [f32]) {
-    let (first, held) = (column / BLOCK, (column + width).div_ceil(BLOCK) - column / BLOCK);
-    let (mut halves, mut scales) = ([0u16; ROWS * HEAD_BLOCKS], [0.0f32; ROWS * HEAD_BLOCKS]);
-    for (rows, out) in words.chunks(ROWS * row_words).zip(out.chunks_mut(ROWS * width)) {
-        for (row, halves) in rows.chunks_exact(row_words).zip(halves.chunks_exact_mut(held)) {
-            let row: &[u16] = bytemuck::cast_slice(&row[blocks * 8..]);
-            for (half, &given) in halves.iter_mut().zip(&row[first..][..held]) {
-                *half = given;
-            }
-        }
-        // Whole vectors: those of the rows, and what fills up the last.
-        let whole = (rows.len() / row_words * held).next_multiple_of(LANES);
-        widen_f16(&halves[..whole], &mut scales[..whole]);
-        for ((row, scales), out) in rows.chunks_exact(row_words).zip(scales.chunks_exact(held)).zip(out.chunks_exact_mut(width)) {
-            let codes: &[i8] = bytemuck::cast_slice(&row[..blocks * 8]);
-            scale8(&codes[column..][..width], scales, column % BLOCK, out);
-        }
-    }
-}
 
 /// Codes of a row times the scales of their blocks; the first code has this place in its block.
 #[inline(always)]
