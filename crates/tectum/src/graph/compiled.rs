@@ -12,6 +12,7 @@ use crate::plan::{Executable, PlanBuilder, View};
 pub struct CompiledGraph {
     executable: Executable,
     inputs: Vec<(String, View)>,
+    states: Vec<(String, View)>,
     outputs: Vec<(String, View)>,
     layout: ParameterLayout,
     weights: View,
@@ -47,8 +48,11 @@ impl Graph {
             inputs.push((name.to_owned(), view));
             feeds.push((node, view));
         }
+        let mut states = Vec::new();
         for (name, node, _) in self.states() {
-            feeds.push((node, plan.state(name, DType::F32, self.view_len(node))));
+            let view = plan.state(name, DType::F32, self.view_len(node));
+            states.push((name.to_owned(), view));
+            feeds.push((node, view));
         }
         let mut outputs = Vec::new();
         let mut targets = Vec::new();
@@ -59,7 +63,7 @@ impl Graph {
         }
         record(self, &mut plan, &feeds, &targets)?;
         let executable = plan.finish()?.compile(device)?;
-        Ok(CompiledGraph { executable, inputs, outputs, layout, weights, ran: false })
+        Ok(CompiledGraph { executable, inputs, states, outputs, layout, weights, ran: false })
     }
 }
 
@@ -111,6 +115,14 @@ impl CompiledGraph {
     pub fn parameter(&self, name: &str) -> Result<Vec<f32>> {
         let view = self.weights.part(self.layout.entry(name)?.range());
         self.executable.read_state(view)
+    }
+
+    /// Replaces a state on the device: its words, of which a state that is not kept as f32 has the bits.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such state or `words` has another length than [`Graph::state_words`] says; whatever the device reports.
+    pub fn set_state(&mut self, name: &str, words: &[f32]) -> Result<()> {
+        self.executable.write_state(named(&self.states, "state", name)?, words)
     }
 
     /// Computes the outputs once.

@@ -1,5 +1,6 @@
 //! Tests of the graph: refusals, passes as text in → text out, derivatives, and equivalence on every device.
 
+mod cached_networks;
 mod caches;
 mod derivatives;
 mod equivalence;

@@ -2,6 +2,7 @@
 //! text out.
 
 use crate::kernel::panel_format::PanelFormat;
+use super::cached_networks;
 use super::random_graph::{Random, random_feeds, seeds};
 use crate::device::Device;
 use crate::error::Result;
@@ -29,9 +30,10 @@ fn grow(g: &mut GraphBuilder, random: &mut Random) -> Result<()> {
     let ids = g.indices("ids", [batch, time])?;
     let places = g.indices("places", [time])?;
     let mask = g.input("mask", [batch, time])?;
+    let spans = g.indices("spans", [batch, 2])?;
     let mut x = g.gather(table, ids)?;
     for step in 0..4 + random.below(8) {
-        x = add_operation(g, random, x, [mask, places], step)?;
+        x = add_operation(g, random, x, [mask, places, spans], step)?;
         if random.below(5) == 0 {
             g.output(&format!("out{step}"), x)?;
         }
@@ -45,11 +47,11 @@ fn vector(g: &mut GraphBuilder, name: &str, width: usize, random: &mut Random) -
     if random.below(2) == 0 { g.parameter(name, [width]) } else { g.parameter(name, [1, width]) }
 }
 
-fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, [mask, places]: [Node; 2], step: usize) -> Result<Node> {
+fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, [mask, places, spans]: [Node; 3], step: usize) -> Result<Node> {
     let sizes = g.graph().shape(x)?.sizes().expect("fixed");
     let [batch, time, width] = [sizes[0], sizes[1], sizes[2]];
     let name = |what: &str| format!("{what}{step}");
-    match random.below(13) {
+    match random.below(15) {
         0 => {
             let gain = vector(g, &name("gain"), width, random)?;
             let bias = vector(g, &name("bias"), width, random)?;
@@ -103,6 +105,7 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, [mask, plac
             let (one, two) = (g.softmax(x, 2)?, g.softmax(x, 2)?);
             g.sub(x, one).and_then(|less| g.add(less, two))
         }
+        13 | 14 => cached_networks::attention(g, random, x, spans, step),
         8 => g.rotary(x, places, [1, 2][random.below(2)], 100.0),
         _ => attention(g, random, x, mask, step),
     }
@@ -151,6 +154,9 @@ fn outputs_on(graph: &Graph, feeds: &[(Node, Tensor)], device: &Device, fused: b
             _ => compiled.set_input(name, &floats).expect("fits"),
         }
     }
+    for (name, node, _) in graph.states() {
+        compiled.set_state(name, &cached_networks::words(graph, node, feeds)).expect("fits");
+    }
     compiled.run().expect("runs");
     graph.outputs().map(|(name, ..)| compiled.output(name).expect("ran").to_vec()).collect()
 }
@@ -159,8 +165,9 @@ fn outputs_on(graph: &Graph, feeds: &[(Node, Tensor)], device: &Device, fused: b
 fn nudged(graph: &Graph, feeds: &[(Node, Tensor)], seed: u64) -> Vec<(Node, Tensor)> {
     let mut random = Random::new(seed ^ 0x4d6f7665);
     let nudge = |(node, tensor): &(Node, Tensor)| {
-        let is_index = matches!(graph.nodes[node].operation, Operation::Indices { .. });
-        let mut factor = || if is_index { 1.0 } else { 1.0 + f64::from(f32::EPSILON) * (random.below(2) as f64 - 0.5) };
+        // Values of caches would get other codes.
+        let is_exact = matches!(graph.nodes[node].operation, Operation::Indices { .. } | Operation::State { .. });
+        let mut factor = || if is_exact { 1.0 } else { 1.0 + f64::from(f32::EPSILON) * (random.below(2) as f64 - 0.5) };
         let data = tensor.data().iter().map(|value| value * factor()).collect();
         (*node, Tensor::new(tensor.shape(), data).expect("of the same shape"))
     };
@@ -173,10 +180,12 @@ fn check_on(id: &str) {
         eprintln!("skipped: {id} is absent: random networks");
         return;
     };
-    let (mut compared, mut merged, mut worst) = (0, 0, 0.0f64);
+    let (mut compared, mut merged, mut caches, mut worst) = (0, 0, 0, 0.0f64);
     for seed in seeds() {
         let graph = random_network(seed);
-        let feeds = random_feeds(&graph, seed);
+        let mut feeds = random_feeds(&graph, seed);
+        cached_networks::feed(&graph, &mut feeds, seed);
+        caches += graph.states().count();
         let optimized = graph.optimize();
         merged += usize::from(optimized.describe().contains('@'));
         let (wanted, passed) = (graph.evaluate(&feeds).expect("fed"), optimized.evaluate(&feeds).expect("fed"));
@@ -197,8 +206,9 @@ fn check_on(id: &str) {
             }
         }
     }
-    eprintln!("{id}: {} networks, fused and not: {compared} elements, worst {worst:.3} of what is allowed, {merged} with merged products", seeds().count());
-    assert!(compared > 20_000 && merged > 20, "{compared} compared, {merged} merged");
+    let count = seeds().count();
+    eprintln!("{id}: {count} networks, fused and not: {compared} elements, worst {worst:.3} of what is allowed, {merged} with merged products, {caches} caches");
+    assert!(compared > 20_000 && merged > 20 && caches > 50, "{compared} compared, {merged} merged, {caches} caches");
 }
 
 #[test]
