@@ -1,4 +1,4 @@
-//! Attention over caches in random networks: caches of every format that hold some tokens already, as a device keeps them.
+//! Attention over caches in random networks: caches of f32 and of codes that hold some tokens already, as a device keeps them.
 
 use super::random_graph::Random;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::kernel::cache_reference::ReferenceCache;
 /// Tokens that caches have room for: beyond a window of codes, and a part of the next.
 const ROOM: usize = 100;
 
-/// Attention of `x` to caches of some pair of formats; `spans` says what they hold.
+/// Attention of `x` to caches of some pair of formats but f16; `spans` says what they hold.
 pub fn attention(g: &mut GraphBuilder, random: &mut Random, x: Node, spans: Node, step: usize) -> Result<Node> {
     let sizes = g.graph().shape(x)?.sizes().expect("fixed");
     let [batch, width] = [sizes[0], sizes[2]];
