@@ -22,6 +22,7 @@ mod evaluate_network;
 mod fold;
 mod fuse;
 mod fuse_attention;
+mod fuse_chains;
 mod lower;
 mod lower_network;
 mod pack;
@@ -143,6 +144,8 @@ enum Operation {
     Activate { activation: Activation, x: Node },
     /// The gradient at an activation's argument, from its result and the gradient there; `dy` repeats as `b` above.
     ActivationGrad { activation: Activation, y: Node, dy: Node },
+    /// Element by element, the operations that `fuse_chains` has put together: of its shape each, the last one's value its own.
+    Chain { before: Vec<(Node, Operation)>, last: Box<Operation> },
     Reduce { over: Over, x: Node },
     /// Repeats a scalar, a row or a column.
     Broadcast { x: Node },
@@ -222,6 +225,11 @@ impl Operation {
             Operation::Binary { a, b, .. } => vec![a, b],
             Operation::ActivationGrad { y, dy, .. } => vec![y, dy],
             Operation::Scale { x, .. } | Operation::Activate { x, .. } | Operation::Reduce { x, .. } | Operation::Broadcast { x } => vec![x],
+            Operation::Chain { before, last } => {
+                let inner: Vec<Node> = before.iter().map(|(node, _)| *node).collect();
+                let steps = before.iter_mut().map(|(_, step)| step).chain([&mut **last]);
+                steps.flat_map(Operation::operands_mut).filter(|operand| !inner.contains(operand)).collect()
+            }
             Operation::Reshape { x } | Operation::Permute { x, .. } | Operation::Slice { x, .. } | Operation::Softmax { x } => vec![x],
             Operation::Gather { table, indices } => vec![table, indices],
             Operation::Concat { parts, .. } => parts.iter_mut().collect(),
@@ -293,10 +301,17 @@ impl Graph {
     /// A new handle that comes after everything before `node`.
     fn before(&self, node: Node) -> Node {
         let number = node.number.checked_sub(1).expect("invariant: what is put before a node is made of earlier ones");
-        match self.nodes.range(..node).next_back() {
-            Some((last, _)) if last.number == number => Node { number, step: last.step + 1 },
-            _ => Node { number, step: 1 },
-        }
+        let there = self.nodes.keys().copied().chain(self.inside_chains());
+        let last = there.filter(|other| other.number == number).max();
+        Node { number, step: last.map_or(1, |last| last.step + 1) }
+    }
+
+    /// The handles that values inside chains keep.
+    fn inside_chains(&self) -> impl Iterator<Item = Node> {
+        self.nodes.values().flat_map(|definition| match &definition.operation {
+            Operation::Chain { before, .. } => &before[..],
+            _ => &[],
+        }).map(|(node, _)| *node)
     }
 
     /// How often each node is read, an output counting as one reading.

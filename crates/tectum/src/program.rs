@@ -38,6 +38,7 @@ pub use address::{Address, BufferIndex, SharedAddress};
 pub use builder::ProgramBuilder;
 pub use cache::{CacheCounts, ProgramCache};
 pub use chain::{Chain, Value};
+pub(crate) use chain::MAX_INPUTS;
 pub use diagnostic::Diagnostic;
 pub use check::{Bounded, Checked};
 pub use class::{BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, boundary_offset, mirror, neighbors};

@@ -40,6 +40,10 @@ impl Operation {
                 let format = if *format == PanelFormat::F32 { String::new() } else { format!(", weights {format}") };
                 format!("{name}({}{format}{})", nodes(&[*a, *b]), tail_text(tail))
             }
+            Operation::Chain { before, last } => {
+                let before: String = before.iter().map(|(node, step)| format!("%{node} = {} | ", step.text())).collect();
+                format!("{name}({before}{})", last.text())
+            }
             Operation::Scale { x, factor } => format!("{name}(%{x}, {factor})"),
             Operation::Reduce { over: Over::Axis(axis), x } => format!("{name}(%{x}, axis {axis})"),
             Operation::Permute { x, order } => {
@@ -79,6 +83,7 @@ impl Operation {
             Operation::Scale { .. } => "scale",
             Operation::Activate { activation, .. } => activation_name(*activation),
             Operation::ActivationGrad { activation, .. } => return format!("{}_grad", activation_name(*activation)),
+            Operation::Chain { .. } => "chain",
             Operation::Reduce { over, .. } => over.name(),
             Operation::Broadcast { .. } => "broadcast",
             Operation::Gather { .. } => "gather",

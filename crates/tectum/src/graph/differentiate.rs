@@ -83,7 +83,9 @@ impl Adjoints {
             Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } => Ok(()),
             Operation::State { .. } | Operation::Constant { .. } => Ok(()),
             Operation::MatMul { a, b } => self.matmul(a, b, g),
-            Operation::Linear { .. } | Operation::LinearPanels { .. } => Err(Error::invalid("a fused product has no derivative; differentiate before optimizing")),
+            Operation::Linear { .. } | Operation::LinearPanels { .. } | Operation::Chain { .. } => {
+                Err(Error::invalid("what is fused has no derivative; differentiate before optimizing"))
+            }
             Operation::Binary { op: BinaryOp::Mul, a, b } => self.mul(a, b, g),
             Operation::Binary { op, a, b } => {
                 self.give(a, |_| Ok(g))?;

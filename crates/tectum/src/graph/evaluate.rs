@@ -118,6 +118,14 @@ fn compute(operation: &Operation, shape: Shape, values: &BTreeMap<Node, Tensor>)
             let (y, dy) = (&values[y], &values[dy]);
             Tensor::from_fn(shape, |place| slope(*activation, y.data[place]) * dy.repeated_at(shape, place))
         }
+        Operation::Chain { before, last } => {
+            let mut inner: BTreeMap<Node, Tensor> = operation.operands().into_iter().map(|node| (node, values[&node].clone())).collect();
+            for (node, step) in before {
+                let value = compute(step, shape, &inner);
+                inner.insert(*node, value);
+            }
+            compute(last, shape, &inner)
+        }
         Operation::Reduce { over, x } => reduce(*over, &values[x], shape),
         Operation::Broadcast { x } => Tensor::from_fn(shape, |place| values[x].repeated_at(shape, place)),
         other => compute_network(other, shape, values),

@@ -22,15 +22,15 @@ impl Graph {
             if self.is_batched(a, b) {
                 continue;
             }
-            let chain = Chain::follow(&fused, &uses, node);
-            if chain.last == node {
+            let tailed = Tailed::follow(&fused, &uses, node);
+            if tailed.last == node {
                 continue;
             }
-            for swallowed in chain.swallowed {
+            for swallowed in tailed.swallowed {
                 fused.nodes.remove(&swallowed);
             }
-            let operation = Operation::Linear { a, b, tail: chain.tail };
-            fused.nodes.insert(chain.last, Definition { operation, shape: definition.shape });
+            let operation = Operation::Linear { a, b, tail: tailed.tail };
+            fused.nodes.insert(tailed.last, Definition { operation, shape: definition.shape });
         }
         fused
     }
@@ -44,20 +44,20 @@ impl Graph {
 }
 
 /// A product with the steps after it that one launch can take.
-struct Chain {
+struct Tailed {
     tail: Tail,
     last: Node,
     swallowed: Vec<Node>,
 }
 
-impl Chain {
+impl Tailed {
     fn follow(graph: &Graph, uses: &BTreeMap<Node, usize>, product: Node) -> Self {
-        let mut chain = Self { tail: Tail::default(), last: product, swallowed: Vec::new() };
-        while let Some((next, tail)) = chain.step(graph, uses) {
-            chain.swallowed.push(chain.last);
-            (chain.last, chain.tail) = (next, tail);
+        let mut tailed = Self { tail: Tail::default(), last: product, swallowed: Vec::new() };
+        while let Some((next, tail)) = tailed.step(graph, uses) {
+            tailed.swallowed.push(tailed.last);
+            (tailed.last, tailed.tail) = (next, tail);
         }
-        chain
+        tailed
     }
 
     /// The only reader of the last node and the tail with it, if it can be taken.

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::describe::activation_name;
+use super::fuse_chains::Read;
 use super::{Factor, Graph, Node, Operation, Over, Shape, Tail};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{GemmTail, Matrix, PlanBuilder, View};
+use crate::program::{Chain, Value};
 
 /// A node of a graph that was recorded, and what became of it in the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,22 +166,16 @@ impl Lowering<'_> {
 
     /// Records the launches of one operation.
     fn launch(&mut self, operation: &Operation, shape: Shape, y: View) -> Result<()> {
+        if let Some(elementwise) = operation.elementwise() {
+            return self.elementwise(elementwise, y);
+        }
         match operation {
             Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } => Ok(()),
             Operation::State { .. } | Operation::Constant { .. } => Ok(()),
             Operation::MatMul { a, b } if self.graph.is_batched(*a, *b) => self.products(*a, *b, y),
             Operation::MatMul { a, b } => self.linear(*a, *b, Tail::default(), y),
             Operation::Linear { a, b, tail } => self.linear(*a, *b, *tail, y),
-            Operation::Binary { op, a, b } => self.plan.binary(op.name(), self.views[a], self.views[b], y),
-            Operation::Scale { x, factor } => {
-                let factor = self.uniform(*factor, 1);
-                self.plan.binary("mul", self.views[x], factor, y)
-            }
-            Operation::Activate { activation, x } => self.plan.unary(activation_name(*activation), self.views[x], y),
-            Operation::ActivationGrad { activation, y: result, dy } => {
-                let op = format!("{}_grad", activation_name(*activation));
-                self.plan.binary(&op, self.views[result], self.views[dy], y)
-            }
+            Operation::Chain { .. } => self.chain(operation, y),
             Operation::Reduce { over, x } => {
                 let [rows, cols] = self.shape(*x).matrix();
                 match over {
@@ -193,6 +188,44 @@ impl Lowering<'_> {
             Operation::Broadcast { x } => self.broadcast(*x, y),
             other => self.launch_network(other, shape, y),
         }
+    }
+
+    /// One operation of the table.
+    fn elementwise(&mut self, (name, reads): (String, Vec<Read>), y: View) -> Result<()> {
+        let views: Vec<View> = reads.iter().map(|read| match read {
+            Read::Value(node) => self.views[node],
+            Read::Factor(factor) => self.uniform(*factor, 1),
+        }).collect();
+        match views[..] {
+            [x] => self.plan.unary(&name, x, y),
+            [a, b] => self.plan.binary(&name, a, b, y),
+            _ => unreachable!("invariant: operations of the table have one operand or two"),
+        }
+    }
+
+    /// Operations of the table as one program; a scalar constant is one of its own.
+    fn chain(&mut self, operation: &Operation, y: View) -> Result<()> {
+        let Operation::Chain { before, last } = operation else { return Ok(()) };
+        let (constants, inputs): (BTreeSet<Node>, BTreeSet<Node>) = operation.operands().into_iter().partition(|node| self.graph.scalar(*node).is_some());
+        let mut chain = Chain::new(inputs.len())?;
+        let mut values = BTreeMap::new();
+        for (index, &node) in inputs.iter().enumerate() {
+            values.insert(node, chain.input(index)?);
+        }
+        for (node, constant) in constants.into_iter().filter_map(|node| Some((node, self.graph.scalar(node)?))) {
+            values.insert(node, chain.constant(constant)?);
+        }
+        for (node, step) in before.iter().map(|(node, step)| (Some(*node), step)).chain([(None, &**last)]) {
+            let (name, reads) = step.elementwise().ok_or_else(|| Error::invalid(format!("chain: {} is not elementwise", step.name())))?;
+            let operands: Result<Vec<Value>> = reads.iter().map(|read| match read {
+                Read::Factor(factor) => chain.constant(*factor),
+                Read::Value(node) => Ok(values[node]),
+            }).collect();
+            let value = chain.op(&name, &operands?)?;
+            values.extend(node.map(|node| (node, value)));
+        }
+        let views: Vec<View> = inputs.iter().map(|node| self.views[node]).collect();
+        self.plan.chain(&chain, &views, y)
     }
 
     /// A row or column of ones times the value; a scalar is added to zeros.

@@ -60,6 +60,9 @@ fn add(builder: &mut GraphBuilder, operation: &str, shape: Shape) -> Result<Node
     }
     let parts = operation.strip_suffix(')').and_then(|rest| rest.split_once('('));
     let (name, arguments) = parts.ok_or_else(|| fault("an operation is `NAME(ARGUMENTS)`"))?;
+    if name == "chain" {
+        return parse_chain(builder, arguments, shape);
+    }
     let arguments = Arguments(arguments.split(", ").filter(|argument| !argument.is_empty()).collect());
     if let Some(op) = BinaryOp::ALL.into_iter().find(|op| op.name() == name) {
         return builder.binary(op, arguments.node(0)?, arguments.node(1)?);
@@ -110,6 +113,20 @@ fn add(builder: &mut GraphBuilder, operation: &str, shape: Shape) -> Result<Node
         "rotary" => builder.rotary(arguments.node(0)?, arguments.node(1)?, arguments.named("heads")?, arguments.named("base")?),
         _ => Err(fault(&format!("no operation {name}"))),
     }
+}
+
+/// Operations element by element, each but the last with its handle.
+fn parse_chain(builder: &mut GraphBuilder, text: &str, shape: Shape) -> Result<Node> {
+    let (before, last) = text.rsplit_once(" | ").ok_or_else(|| fault("a chain is `%NODE = OPERATION | … OPERATION`"))?;
+    let mut inner = Vec::new();
+    for step in before.split(" | ") {
+        let parts = step.strip_prefix('%').and_then(|rest| rest.split_once(" = "));
+        let (node, operation) = parts.ok_or_else(|| fault(&format!("a chain's {step:?} is no `%NODE = OPERATION`")))?;
+        inner.push(parse_node(node)?);
+        builder.place(parse_node(node)?, |builder| add(builder, operation, shape))?;
+    }
+    let last = add(builder, last, shape)?;
+    builder.chain(&inner, last)
 }
 
 fn parse_attention(builder: &mut GraphBuilder, name: &str, arguments: &Arguments<'_>) -> Result<Node> {
@@ -212,7 +229,7 @@ impl GraphBuilder {
     fn place(&mut self, node: Node, add: impl FnOnce(&mut Self) -> Result<Node>) -> Result<()> {
         /// Above every number that a text may use.
         const ASIDE: u32 = u32::MAX - 1;
-        if self.graph().nodes.contains_key(&node) || node.number >= ASIDE {
+        if self.graph().nodes.contains_key(&node) || self.graph().inside_chains().any(|inner| inner == node) || node.number >= ASIDE {
             return Err(fault(&format!("{node} is taken or too great")));
         }
         let next = std::mem::replace(&mut self.graph_mut().next, ASIDE);

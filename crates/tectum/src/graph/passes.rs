@@ -19,13 +19,18 @@ pub enum Pass {
     MergeProducts,
     /// [`Graph::fuse_slices`].
     FuseSlices,
+    /// [`Graph::fuse_chains`].
+    FuseChains,
     /// [`Graph::prune`].
     Prune,
 }
 
 impl Pass {
     /// All passes in the order in which they run.
-    pub const ALL: [Pass; 7] = [Pass::Simplify, Pass::Fold, Pass::Unify, Pass::Fuse, Pass::MergeProducts, Pass::FuseSlices, Pass::Prune];
+    /// What `unify` leaves unread goes at once, since a value's last reader alone can take it in.
+    pub const ALL: [Pass; 9] = [
+        Pass::Simplify, Pass::Fold, Pass::Unify, Pass::Prune, Pass::Fuse, Pass::MergeProducts, Pass::FuseSlices, Pass::FuseChains, Pass::Prune,
+    ];
 
     /// The pass alone.
     #[must_use]
@@ -37,6 +42,7 @@ impl Pass {
             Pass::Fuse => graph.fuse(),
             Pass::MergeProducts => graph.merge_products(),
             Pass::FuseSlices => graph.fuse_slices(),
+            Pass::FuseChains => graph.fuse_chains(),
             Pass::Prune => graph.prune(),
         }
     }
@@ -52,6 +58,7 @@ impl fmt::Display for Pass {
             Pass::Fuse => "fuse",
             Pass::MergeProducts => "merge_products",
             Pass::FuseSlices => "fuse_slices",
+            Pass::FuseChains => "fuse_chains",
             Pass::Prune => "prune",
         })
     }

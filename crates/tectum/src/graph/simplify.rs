@@ -67,7 +67,7 @@ impl Graph {
     }
 
     /// The value of a finite scalar constant.
-    fn scalar(&self, node: Node) -> Option<f32> {
+    pub(super) fn scalar(&self, node: Node) -> Option<f32> {
         match &self.nodes[&node].operation {
             Operation::Constant { data } if data.len() == 1 && data[0].is_finite() => Some(data[0]),
             _ => None,

@@ -2,6 +2,7 @@
 
 mod cached_networks;
 mod caches;
+mod chains;
 mod derivatives;
 mod equivalence;
 mod error_bound;

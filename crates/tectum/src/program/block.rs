@@ -21,6 +21,8 @@ mod straight;
 
 use std::sync::{Mutex, PoisonError};
 
+use smallvec::SmallVec;
+
 use self::chunk::Chunk;
 use self::columns::{Columns, Kept};
 use self::mask::Mask;
@@ -36,6 +38,8 @@ const COLUMN_BYTES: usize = 24 << 10;
 const CHUNK_LANES: [usize; 2] = [128, 2048];
 /// Lanes that a task has at least, so that giving it to a thread is no cost.
 const TASK_LANES: usize = 16 << 10;
+/// Bytes of a buffer from which it is asked for ahead: smaller ones lie in caches, from where asking takes longer than waiting.
+const PREFETCH_FROM_BYTES: u64 = 8 << 20;
 /// How many turns a loop is taken to have when threads are chosen.
 const ASSUMED_TURNS: usize = 16;
 
@@ -74,6 +78,8 @@ struct State {
     kept: Kept,
     private: Private,
     shared: Vec<u32>,
+    /// All lanes of a chunk.
+    all: Mask,
 }
 
 /// A whole buffer of a launch: its words, of which so many bytes are the buffer.
@@ -128,7 +134,7 @@ impl Prepared {
     }
 
     /// Runs a launch; the first fault, if faults are told. `threads` gives the threads worth using for some work.
-    pub fn run(&self, launch: &LaunchConfig, buffers: Vec<Buffer<'_>>, threads: impl Fn(usize) -> usize) -> Option<Fault> {
+    pub fn run<'a>(&self, launch: &LaunchConfig, buffers: impl Iterator<Item = Buffer<'a>>, threads: impl Fn(usize) -> usize) -> Option<Fault> {
         use rayon::prelude::*;
         let lanes = launch.lanes() as usize;
         if lanes == 0 {
@@ -145,15 +151,16 @@ impl Prepared {
             }
         };
         let tasks = self.tasks(lanes, task_lanes, buffers);
-        if threads <= 1 { tasks.into_iter().for_each(run) } else { tasks.into_par_iter().with_max_len(1).for_each(run) }
+        if threads <= 1 { tasks.into_iter().for_each(run) } else { tasks.into_vec().into_par_iter().with_max_len(1).for_each(run) }
         fault.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shares lanes and buffers out.
-    fn tasks<'a>(&self, lanes: usize, task_lanes: usize, buffers: Vec<Buffer<'a>>) -> Vec<Task<'a>> {
+    fn tasks<'a>(&self, lanes: usize, task_lanes: usize, buffers: impl Iterator<Item = Buffer<'a>>) -> SmallVec<[Task<'a>; 1]> {
         let firsts = (0..lanes).step_by(task_lanes);
-        let mut tasks: Vec<Task<'a>> = firsts.map(|first| Task { first: first as u64, lanes: task_lanes.min(lanes - first), memory: Vec::new() }).collect();
-        for (buffer, mode) in buffers.into_iter().zip(&self.modes) {
+        let task = |first: usize| Task { first: first as u64, lanes: task_lanes.min(lanes - first), memory: Vec::with_capacity(self.modes.len() + 1) };
+        let mut tasks: SmallVec<[Task<'a>; 1]> = firsts.map(task).collect();
+        for (buffer, mode) in buffers.zip(&self.modes) {
             let bytes = buffer.bytes;
             match (buffer.words, mode) {
                 (BufferWords::Write(words), Mode::Own { bytes: width, is_only_stored }) => {
@@ -178,24 +185,30 @@ impl Prepared {
 
     fn run_task(&self, launch: &LaunchConfig, task: Task<'_>) -> Result<(), Fault> {
         let chunk_lanes = if self.block_bytes.is_some() { launch.block_lanes() as usize } else { self.chunk_lanes };
-        let State { kept, mut private, mut shared } = self.take_state(chunk_lanes.min(task.lanes));
+        let State { kept, mut private, mut shared, mut all } = self.take_state(chunk_lanes.min(task.lanes));
         let mut columns = Columns::new(kept);
         let Task { first, lanes, mut memory } = task;
         if let Some(bytes) = self.block_bytes {
             memory.push(Memory { words: Words::Own(&mut shared), bytes: u64::from(bytes), start: 0, streams: false });
         }
-        let all = Mask::all(chunk_lanes.min(lanes));
+        if all.active() != chunk_lanes.min(lanes) {
+            all = Mask::all(chunk_lanes.min(lanes));
+        }
         let result = (0..lanes).step_by(chunk_lanes).try_for_each(|offset| {
             let lanes = chunk_lanes.min(lanes - offset);
             let mut chunk = Chunk { prepared: self, launch, memory: &mut memory, columns: &mut columns, private: &mut private, first: first + offset as u64, lanes };
-            if self.is_straight && lanes == chunk_lanes { chunk.run_straight(&all) } else { chunk.run() }
+            match self.is_straight {
+                true if lanes == all.active() => chunk.run_straight(&all),
+                true => chunk.run_straight(&Mask::all(lanes)),
+                false => chunk.run(),
+            }
         });
         if memory.iter().any(|memory| memory.streams) {
             stream_fence();
         }
         let kept = columns.into_kept();
         drop(memory);
-        self.states.lock().unwrap_or_else(PoisonError::into_inner).push(State { kept, private, shared });
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).push(State { kept, private, shared, all });
         result
     }
 
@@ -206,7 +219,7 @@ impl Prepared {
             return state;
         }
         let shared = vec![0; self.block_bytes.unwrap_or(0).div_ceil(4) as usize];
-        State { kept: Kept::new(&self.program, lanes), private: Private::new(&self.program, lanes), shared }
+        State { kept: Kept::new(&self.program, lanes), private: Private::new(&self.program, lanes), shared, all: Mask::all(lanes) }
     }
 }
 

@@ -4,12 +4,13 @@ use crate::device::Device;
 use crate::graph::{CompiledGraph, Graph, Node, Operation, Pass, Tensor};
 use crate::kernel::Activation;
 
-/// Greatest error as a share of its bound, elements compared, and products fused with a bias, activation or residual.
+/// Greatest error as a share of its bound, elements compared, products fused with a bias, activation or residual, and chains.
 #[derive(Debug, Default)]
 struct Seen {
     share: f64,
     compared: usize,
     fused: [usize; 3],
+    chains: usize,
 }
 
 fn run(mut compiled: CompiledGraph, graph: &Graph, feeds: &[(Node, Tensor)]) -> CompiledGraph {
@@ -36,6 +37,7 @@ fn check(seed: u64, graph: &Graph, device: &Device, seen: &mut Seen) {
     let bounds = error_bounds(graph, &values);
     let optimized = graph.optimize();
     for definition in optimized.nodes.values() {
+        seen.chains += usize::from(matches!(definition.operation, Operation::Chain { .. }));
         if let Operation::Linear { tail, .. } = definition.operation {
             let parts = [tail.bias.is_some(), tail.activation != Activation::None, tail.residual.is_some()];
             seen.fused.iter_mut().zip(parts).for_each(|(count, part)| *count += usize::from(part));
@@ -83,7 +85,7 @@ fn check_on(id: &str) {
         check(seed, &gradients, &device, &mut seen);
     }
     eprintln!("{id}: {} graphs with gradients, fused and not: {seen:?}", seeds().count());
-    assert!(seen.compared > 10_000 && seen.fused.iter().all(|&count| count > 20), "{seen:?}");
+    assert!(seen.compared > 10_000 && seen.fused.iter().all(|&count| count > 20) && seen.chains > 100, "{seen:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::kernel::Activation;
 
 /// A case: its name, what is built over x [4, 3], w [3, 2], row [1, 2] and matrix [4, 2] (nodes 0 to 3), and the lines
 /// after those four that the pass leaves.
-type Case = (&'static str, fn(&mut GraphBuilder, [Node; 4]) -> Result<()>, &'static str);
+pub type Case = (&'static str, fn(&mut GraphBuilder, [Node; 4]) -> Result<()>, &'static str);
 
 fn build(f: fn(&mut GraphBuilder, [Node; 4]) -> Result<()>) -> Graph {
     let mut g = GraphBuilder::new();
@@ -13,7 +13,7 @@ fn build(f: fn(&mut GraphBuilder, [Node; 4]) -> Result<()>) -> Graph {
     g.finish().expect("right")
 }
 
-fn check(pass: fn(&Graph) -> Graph, cases: &[Case]) {
+pub fn check(pass: fn(&Graph) -> Graph, cases: &[Case]) {
     for (name, build_case, expected) in cases {
         let graph = build(*build_case);
         let passed = pass(&graph);

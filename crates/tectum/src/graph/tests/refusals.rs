@@ -58,7 +58,7 @@ fn what_cannot_be_differentiated_is_refused() {
         only.outputs.retain(|(name, _)| name == "loss");
         only.prune().fuse()
     };
-    assert_eq!(message(&fused, loss), "gradients: node 4: a fused product has no derivative; differentiate before optimizing");
+    assert_eq!(message(&fused, loss), "gradients: node 4: what is fused has no derivative; differentiate before optimizing");
 }
 
 #[test]

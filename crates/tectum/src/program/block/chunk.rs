@@ -3,7 +3,7 @@
 //! Lanes that part at a branch become groups. The group that stands first in the program runs, until it comes to where another
 //! stands and they join: so the ways of a branch meet again behind it, and lanes that leave a loop wait for the others.
 
-use super::Prepared;
+use super::{PREFETCH_FROM_BYTES, Prepared};
 use super::arithmetic as over;
 use super::columns::{Bits, Columns};
 use super::mask::Mask;
@@ -200,7 +200,9 @@ impl<'m> Chunk<'_, 'm> {
         let Some(own) = self.memory[index].take_own(first, lanes) else { return false };
         let (words, range) = own;
         let (place, rest) = words[range.start..].split_at_mut(range.len());
-        prefetch_write(bytemuck::cast_slice(&rest[..lanes.min(rest.len())]));
+        if self.memory[index].bytes >= PREFETCH_FROM_BYTES {
+            prefetch_write(bytemuck::cast_slice(&rest[..lanes.min(rest.len())]));
+        }
         let made = self.compute(instruction, mask, Some(place));
         self.memory[index].words = Words::Own(words);
         made.is_ok()
@@ -427,7 +429,9 @@ impl<'m> Chunk<'_, 'm> {
             && let Some(words) = memory.view(first, self.lanes)
         {
             // The next chunk's words arrive while this one computes.
-            memory.view(first + self.lanes as u64, self.lanes).into_iter().for_each(prefetch_read);
+            if memory.bytes >= PREFETCH_FROM_BYTES {
+                memory.view(first + self.lanes as u64, self.lanes).into_iter().for_each(prefetch_read);
+            }
             self.columns.view(dst, words);
             return Ok(());
         }

@@ -17,7 +17,7 @@ fn run(checked: &Checked, launch: &LaunchConfig, buffers: &mut [Vec<u8>], bounds
         words: if declared.access.writes() { BufferWords::Write(words) } else { BufferWords::Read(words) },
         bytes: bytes.len() as u64,
     });
-    let fault = prepared.run(launch, given.collect(), |_| threads);
+    let fault = prepared.run(launch, given, |_| threads);
     for (bytes, words) in buffers.iter_mut().zip(&words) {
         bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = words[i / 4].to_le_bytes()[i % 4]);
     }

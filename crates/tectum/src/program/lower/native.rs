@@ -16,7 +16,7 @@ pub fn run(call: &NativeCall<'_>) {
         words: if access.writes() { BufferWords::Write(call.write(index)) } else { BufferWords::Read(call.read(index)) },
         bytes: u64::from(call.u32(LAUNCH_PARAMS + index)),
     };
-    let buffers = declared.iter().map(|buffer| buffer.access).enumerate().map(buffer).collect();
+    let buffers = declared.iter().map(|buffer| buffer.access).enumerate().map(buffer);
     if let Some(fault) = prepared.run(&launch(call), buffers, |work| call.threads_for(work)) {
         let (kind, address, size) = parts(fault.kind);
         let words = [1, fault.lane as u32, fault.instruction as u32, kind, address as u32, (address >> 32) as u32, size as u32, 0];
