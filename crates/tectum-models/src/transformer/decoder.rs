@@ -228,6 +228,11 @@ impl Decoder {
         self.resident.bytes()
     }
 
+    /// Plans that were compiled so far: one for each bucket of lengths that came up, however many lengths did.
+    pub fn compiled_plans(&self) -> usize {
+        self.resident.compiled()
+    }
+
     /// What ran so far.
     pub fn session(&self) -> &Session {
         &self.session
@@ -378,7 +383,7 @@ impl Decoder {
     fn compile(&mut self, time: usize, scored: usize) -> Result<Part> {
         let (plan, [weights, cache], [ids, positions, spans, rows, logits], _) = self.record(time, scored)?;
         let shared: Vec<(View, &Buffer<f32>)> = self.cache.iter().map(|buffer| (cache, buffer)).collect();
-        let run = self.resident.compile(plan, weights, &shared)?;
+        let (run, _) = self.resident.compile(plan, weights, &shared)?;
         if self.cache.is_none() {
             self.cache = Some(run.state_buffer(cache)?);
         }

@@ -12,8 +12,9 @@ use super::{Bert, Config, Tokens, Weights};
 
 /// The most texts of a run; fewer run in powers of two, so that few plans serve every number of them.
 const MAX_BATCH: usize = 8;
-/// Compiled plans that are kept; the one that was not used for longest goes first.
-const MAX_PLANS: usize = 16;
+/// Bytes of temporary values of the compiled plans that are kept, or as many as the weights have if those are more; what was not used for
+/// longest goes first.
+const PLAN_BYTES: usize = 256 << 20;
 
 /// An encoder with its weights on a device.
 #[derive(Debug)]
@@ -42,6 +43,7 @@ pub struct Embedding {
 struct Encoding {
     batch: usize,
     time: usize,
+    bytes: usize,
     run: Executable,
     ids: View,
     mask: View,
@@ -130,6 +132,11 @@ impl Embedder {
         self.resident.bytes()
     }
 
+    /// Plans that were compiled so far: one for each batch and bucket of lengths that came up, however many lengths did.
+    pub fn compiled_plans(&self) -> usize {
+        self.resident.compiled()
+    }
+
     /// What ran so far.
     pub fn session(&self) -> &Session {
         &self.session
@@ -200,8 +207,10 @@ impl Embedder {
             None => {
                 let plan = self.compile(batch, time)?;
                 self.session.uses(&plan.run);
-                if self.plans.len() == MAX_PLANS {
-                    self.plans.remove(0);
+                let most = PLAN_BYTES.max(self.weight_bytes());
+                let mut kept: usize = self.plans.iter().map(|kept| kept.bytes).sum();
+                while kept + plan.bytes > most && !self.plans.is_empty() {
+                    kept -= self.plans.remove(0).bytes;
                 }
                 self.plans.push(plan);
             }
@@ -211,8 +220,8 @@ impl Embedder {
 
     fn compile(&mut self, batch: usize, time: usize) -> Result<Encoding> {
         let (plan, weights, [ids, mask, pool, embedding], _) = self.record(batch, time)?;
-        let run = self.resident.compile(plan, weights, &[])?;
-        Ok(Encoding { batch, time, run, ids, mask, pool, embedding })
+        let (run, bytes) = self.resident.compile(plan, weights, &[])?;
+        Ok(Encoding { batch, time, bytes, run, ids, mask, pool, embedding })
     }
 
     /// The plan, the state of its weights, its inputs and output, and what became of the graph's nodes.

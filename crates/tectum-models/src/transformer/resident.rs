@@ -13,6 +13,8 @@ pub(super) struct Resident {
     weights: Option<Buffer<f32>>,
     /// The weights until the first plan puts them on the device.
     flat: Vec<f32>,
+    /// Plans that were compiled.
+    compiled: usize,
 }
 
 /// In what the weights of products are kept: as is said, else as the file has them where that is the CPU; libraries of GPUs want f32.
@@ -30,7 +32,7 @@ impl Resident {
         let is_packed = is_cpu || graph.parameters().any(|(name, ..)| format(name) != PanelFormat::F32);
         let (ready, packed) = if is_packed { optimized.pack_weights(format) } else { (optimized, Vec::new()) };
         let layout = ready.parameter_layout();
-        (Resident { ready, layout, device: device.clone(), weights: None, flat: Vec::new() }, packed)
+        (Resident { ready, layout, device: device.clone(), weights: None, flat: Vec::new(), compiled: 0 }, packed)
     }
 
     /// Reads all parameters of a graph: `format` says in what the weights of products are kept, `read` writes one of a name and a shape.
@@ -65,7 +67,7 @@ impl Resident {
     /// The same model with the weights that are on the device; none are there before the first plan.
     pub fn share(&self) -> Resident {
         let (ready, layout, device) = (self.ready.clone(), self.layout.clone(), self.device.clone());
-        Resident { ready, layout, device, weights: self.weights.clone(), flat: Vec::new() }
+        Resident { ready, layout, device, weights: self.weights.clone(), flat: Vec::new(), compiled: 0 }
     }
 
     /// Binds letters of the graph.
@@ -76,6 +78,11 @@ impl Resident {
     /// Where it runs.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// Plans that were compiled so far.
+    pub fn compiled(&self) -> usize {
+        self.compiled
     }
 
     /// Bytes of the weights on the device.
@@ -90,16 +97,18 @@ impl Resident {
     }
 
     /// Compiles a plan whose `weights` state is the model's, with other states in buffers that are there already; the first plan
-    /// puts the weights on the device.
-    pub fn compile(&mut self, plan: PlanBuilder, weights: View, others: &[(View, &Buffer<f32>)]) -> Result<Executable> {
+    /// puts the weights on the device. With it the bytes of its temporary values.
+    pub fn compile(&mut self, plan: PlanBuilder, weights: View, others: &[(View, &Buffer<f32>)]) -> Result<(Executable, usize)> {
         let plan = plan.finish()?;
+        let (bytes, _) = plan.temp_bytes();
+        self.compiled += 1;
         if let Some(shared) = &self.weights {
-            return plan.compile_with(&self.device, &[&[(weights, shared)], others].concat());
+            return Ok((plan.compile_with(&self.device, &[&[(weights, shared)], others].concat())?, bytes));
         }
         let mut run = plan.compile_with(&self.device, others)?;
         run.write_state(weights, &self.flat)?;
         self.weights = Some(run.state_buffer(weights)?);
         self.flat = Vec::new();
-        Ok(run)
+        Ok((run, bytes))
     }
 }

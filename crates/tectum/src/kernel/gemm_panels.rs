@@ -158,6 +158,11 @@ trait Operands: Copy + Sync {
     fn strip<T: Tail>(self, rows: Range<usize>, packed: &[Self::Element], panels: Range<usize>, strip: &mut [f32], tail: T);
 }
 
+/// Those of so many rows of a width that there are.
+fn rows_of<T>(a: &[T], width: usize, rows: Range<usize>) -> &[T] {
+    &a[a.len().min(rows.start * width)..a.len().min(rows.end * width)]
+}
+
 #[derive(Clone, Copy)]
 struct Floats<'a> {
     a: &'a [f32],
@@ -187,7 +192,7 @@ impl Operands for Floats<'_> {
     const WORK: usize = 1;
 
     fn rows(&self, rows: Range<usize>) -> &[f32] {
-        &self.a[self.a.len().min(rows.start * self.k)..self.a.len().min(rows.end * self.k)]
+        rows_of(self.a, self.k, rows)
     }
 
     fn pack(self, rows: Range<usize>, packed: &mut [f32]) {
@@ -214,7 +219,7 @@ impl<const IS_F16: bool> Operands for Halves<'_, IS_F16> {
     const WORK: usize = 1;
 
     fn rows(&self, rows: Range<usize>) -> &[f32] {
-        &self.a[self.a.len().min(rows.start * self.k)..self.a.len().min(rows.end * self.k)]
+        rows_of(self.a, self.k, rows)
     }
 
     fn pack(self, rows: Range<usize>, packed: &mut [f32]) {
@@ -240,7 +245,7 @@ impl Operands for Codes<'_> {
     const WORK: usize = 2;
 
     fn rows(&self, rows: Range<usize>) -> &[u32] {
-        &self.a[self.a.len().min(rows.start * self.words)..self.a.len().min(rows.end * self.words)]
+        rows_of(self.a, self.words, rows)
     }
 
     fn pack(self, rows: Range<usize>, packed: &mut [u32]) {
