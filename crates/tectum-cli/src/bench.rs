@@ -82,13 +82,15 @@ pub fn bench(args: &BenchArgs) -> Result<()> {
 }
 
 fn run(args: &RunArgs) -> Result<()> {
+    let mut chosen = suites();
+    // A folder may have a suite's name; `./NAME` is the folder.
     if let [model] = args.suite.as_slice()
+        && chosen.iter().all(|suite| suite.name != *model)
         && Path::new(model).exists()
     {
         return model::bench(Path::new(model), &args.device, args.json);
     }
     let device = Device::open(&args.device)?;
-    let mut chosen = suites();
     if let Some(unknown) = args.suite.iter().find(|name| chosen.iter().all(|suite| suite.name != **name)) {
         let known: Vec<&str> = chosen.iter().map(|suite| suite.name).collect();
         return Err(Error::invalid(format!("{unknown:?} is no suite and no file; suites: {}", known.join(", "))));

@@ -102,11 +102,14 @@ fn mistakes_get_one_line_and_an_exit_code() {
     let place = Place::new("mistakes");
     place.write("bench/peers/numpy_rows.py", "");
     place.write("old.json", "{\"suite\": \"core\"}");
+    // A suite's name is the suite, whatever folder there is.
+    place.write("core/note", "");
     let cases = [
         ("core --peers numpi --rows core.fill.", 2, "peer \"numpi\" is unknown; known: numpy"),
         ("core --peers none --rows core.fil.", 2, "no row's key contains core.fil."),
         ("coer --peers none", 2, "\"coer\" is no suite and no file; suites: core, programs, spiking, field, infer, control"),
         ("old.json", 7, "old.json/config.json"),
+        ("./core", 7, "./core/config.json"),
         ("check old.json old.json", 3, "old.json: not a record of tectum.bench/1"),
         ("check missing.json old.json", 7, "missing.json"),
     ];
