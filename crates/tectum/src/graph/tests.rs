@@ -3,6 +3,7 @@
 mod cached_networks;
 mod caches;
 mod chains;
+mod defects;
 mod derivatives;
 mod equivalence;
 mod error_bound;
