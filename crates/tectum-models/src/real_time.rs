@@ -55,7 +55,7 @@ pub(crate) fn give_up_priority() {
 #[cfg(target_os = "linux")]
 mod system {
     use rustix::mm::{MlockAllFlags, mlockall, munlockall};
-    use tectum::{Error, Result};
+    use tectum::{Error, Result, ThreadPool};
     use thread_priority::{
         NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
         set_thread_priority_and_policy, thread_native_id, thread_schedule_policy_param,
@@ -82,10 +82,8 @@ mod system {
             let (_locked, locked_bytes) = lock(asked.lock_memory)?;
             return Ok((work(), Some(Granted { threads: None, priority: None, locked_bytes })));
         };
-        let name = |index| format!("tectum-loop-{index}");
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(rayon::current_num_threads()).thread_name(name).build();
-        let pool = pool.map_err(|source| Error::unsupported("threads for the loop cannot be started").with_source(source))?;
-        let raised = pool.broadcast(|_| raise(priority)).into_iter().collect::<Result<Vec<_>>>()?;
+        let pool = ThreadPool::new(rayon::current_num_threads(), "tectum-loop")?;
+        let raised = pool.broadcast(|| raise(priority)).into_iter().collect::<Result<Vec<_>>>()?;
         let priority = raised.iter().copied().min();
         let (_locked, locked_bytes) = lock(asked.lock_memory)?;
         Ok((pool.install(work), Some(Granted { threads: Some(raised.len()), priority, locked_bytes })))

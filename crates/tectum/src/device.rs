@@ -3,10 +3,10 @@
 //! A device allocates memory, copies to and from it, and compiles a [`LaunchList`] into something that runs. It never sees
 //! a tensor operation, a graph or a model.
 
-mod attend;
 mod cpu;
 mod cuda;
 mod null;
+mod thread_pool;
 mod wgpu_device;
 
 use std::sync::{Arc, Mutex, Weak};
@@ -14,6 +14,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
+pub use self::thread_pool::ThreadPool;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::launch::{LaunchList, RunStats};

@@ -36,7 +36,7 @@ pub mod route;
 mod store;
 mod stream;
 
-pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings};
+pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings, ThreadPool};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{CompiledGraph, Dim, Factor, Graph, GraphBuilder, Heads, LayoutEntry, MAX_RANK, Made, Node, PackedParameter, ParameterLayout, Pass, RecordedNode, Shape, Tensor};

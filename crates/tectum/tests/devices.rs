@@ -125,26 +125,108 @@ fn executables_of_one_device_run_side_by_side() -> Result<(), Error> {
     Ok(())
 }
 
-/// A thread of the pool that waits for others may be handed another run; one that needs a buffer which that thread holds would wait for ever.
-#[test]
-fn runs_that_touch_one_buffer_and_share_their_launches_all_end() -> Result<(), Error> {
+/// Executables that negate one buffer of 1.5, long enough for launches to be shared.
+fn readers_of_one_buffer(device: &Device, count: usize) -> Result<Vec<(tectum::Executable, tectum::View)>, Error> {
     const LEN: usize = 1 << 19;
-    let device = Device::open("cpu")?;
     let shared = device.buffer_from(&vec![1.5f32; LEN])?;
-    let (send, ended) = std::sync::mpsc::channel();
-    for _ in 0..4 {
-        let mut plan = tectum::PlanBuilder::new("touches a buffer");
+    let reader = |_| {
+        let mut plan = tectum::PlanBuilder::new("reads a buffer");
         let (x, y) = (plan.state("x", tectum::DType::F32, LEN), plan.output("y", tectum::DType::F32, LEN));
         plan.unary("neg", x, y)?;
-        let mut run = plan.finish()?.compile_with(&device, &[(x, &shared)])?;
+        Ok((plan.finish()?.compile_with(device, &[(x, &shared)])?, y))
+    };
+    (0..count).map(reader).collect()
+}
+
+/// Whether all came to their end, whatever they run on; a test that waits for ever names nothing.
+fn await_all(ended: &std::sync::mpsc::Receiver<Result<(), Error>>, count: usize) -> Result<(), Error> {
+    (0..count).try_for_each(|_| ended.recv_timeout(std::time::Duration::from_secs(300)).expect("a run that never ends, or a thread that panicked"))
+}
+
+/// A thread of a pool that waits for others may be handed another task; one that needs a buffer which that thread holds would wait for ever.
+#[test]
+fn runs_that_touch_one_buffer_and_share_their_launches_all_end() -> Result<(), Error> {
+    let device = Device::open("cpu")?;
+    for in_tasks in [false, true] {
+        let (send, ended) = std::sync::mpsc::channel();
+        for (mut run, y) in readers_of_one_buffer(&device, 6)? {
+            let send = send.clone();
+            let work = move || {
+                let all = (0..200).try_for_each(|_| run.run().map(|_| assert!(run.output::<f32>(y).iter().all(|y| *y == -1.5))));
+                send.send(all).expect("awaited");
+            };
+            if in_tasks {
+                rayon::spawn(work);
+            } else {
+                std::thread::spawn(work);
+            }
+        }
+        await_all(&ended, 6)?;
+    }
+    Ok(())
+}
+
+/// Each adds 1 to every element of two buffers that go round: no turn is lost, in threads and in tasks.
+#[test]
+fn runs_that_write_one_buffer_take_turns() -> Result<(), Error> {
+    const LEN: usize = 1 << 18;
+    const RUNS: usize = 50;
+    let device = Device::open("cpu")?;
+    let [a, b] = [device.buffer_from(&vec![0.0f32; LEN])?, device.buffer_from(&vec![0.0f32; LEN])?];
+    let (send, ended) = std::sync::mpsc::channel();
+    for task in 0..6 {
+        let mut plan = tectum::PlanBuilder::new("writes a buffer");
+        let [x, y] = ["x", "y"].map(|name| plan.state(name, tectum::DType::F32, LEN));
+        let one = plan.constant("one", &vec![1.0f32; LEN]);
+        plan.binary("add", x, one, y)?;
+        plan.copy(y, x)?;
+        let mut run = plan.finish()?.compile_with(&device, &[(x, &a), (y, &b)])?;
         let send = send.clone();
-        std::thread::spawn(move || {
-            let all = (0..300).try_for_each(|_| run.run().map(|_| assert!(run.output::<f32>(y).iter().all(|y| *y == -1.5))));
-            send.send(all)
-        });
+        let work = move || send.send((0..RUNS).try_for_each(|_| run.run().map(|_| ()))).expect("awaited");
+        if task % 2 == 0 {
+            rayon::spawn(work);
+        } else {
+            std::thread::spawn(work);
+        }
     }
-    for _ in 0..4 {
-        ended.recv_timeout(std::time::Duration::from_secs(300)).expect("a run that never ends, or a thread that panicked")?;
+    await_all(&ended, 6)?;
+    assert_eq!(a.read()?, vec![(6 * RUNS) as f32; LEN]);
+    Ok(())
+}
+
+/// How many runs of the kernel below are going on.
+static INSIDE: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+/// Gives 1 where it met another run of its own, 0 if none came in a minute.
+fn meet(call: &tectum::NativeCall<'_>) {
+    use std::sync::atomic::Ordering::SeqCst;
+    let start = std::time::Instant::now();
+    INSIDE.fetch_add(1, SeqCst);
+    while INSIDE.load(SeqCst) < 2 && start.elapsed().as_secs() < 60 {
+        std::thread::yield_now();
     }
+    call.write::<f32>(1)[0] = f32::from(INSIDE.load(SeqCst) >= 2);
+}
+
+/// Weights that several share are read by all at once.
+#[test]
+fn runs_that_only_read_a_buffer_do_not_wait_for_each_other() -> Result<(), Error> {
+    let device = Device::open("cpu")?;
+    let shared = device.buffer_from(&[1.0f32; 64])?;
+    let builder = tectum::Kernel::define("meet").read("x", tectum::DType::F32).write("y", tectum::DType::F32).param("n", tectum::DType::U32);
+    let kernel = builder.body("@compute @workgroup_size(1) fn main() { y[0] = x[0] * f32(params.n); }").native(meet)?;
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let mut plan = tectum::PlanBuilder::new("meets another");
+        let (x, y) = (plan.state("x", tectum::DType::F32, 64), plan.output("y", tectum::DType::F32, 1));
+        plan.launch(&kernel, &[x, y], &[1], 1)?;
+        runs.push((plan.finish()?.compile_with(&device, &[(x, &shared)])?, y));
+    }
+    let met = std::thread::scope(|scope| {
+        let one = |(mut run, y): (tectum::Executable, tectum::View)| run.run().map(|_| run.output::<f32>(y)[0]);
+        let threads: Vec<_> = runs.into_iter().map(|run| scope.spawn(move || one(run))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Result<Vec<_>, _>>()
+    })?;
+    assert_eq!(met, [1.0, 1.0]);
     Ok(())
 }

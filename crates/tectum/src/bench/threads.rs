@@ -1,12 +1,13 @@
 //! Work on a number of threads of its own.
 
 use super::Workload;
-use crate::error::{Error, Result};
+use crate::device::ThreadPool;
+use crate::error::Result;
 use crate::launch::RunStats;
 
 /// Work that sees a pool of so many threads, when it is made and when it runs.
 pub struct OnThreads<W> {
-    pool: rayon::ThreadPool,
+    pool: ThreadPool,
     work: W,
 }
 
@@ -16,8 +17,7 @@ impl<W: Workload + Send> OnThreads<W> {
     /// # Errors
     /// `Unsupported` if there can be no such pool; what `make` gives.
     pub fn new(threads: usize, make: impl FnOnce() -> Result<W> + Send) -> Result<Self> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|source| Error::unsupported(format!("bench: a pool of {threads} threads cannot be made")).with_source(source))?;
+        let pool = ThreadPool::new(threads, "tectum-bench")?;
         let work = pool.install(make)?;
         Ok(Self { pool, work })
     }

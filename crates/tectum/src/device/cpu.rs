@@ -1,15 +1,16 @@
 //! The CPU device: native twins over host memory, no transfers.
 
 use std::alloc::Layout;
+use std::collections::HashSet;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
-use super::attend::attended;
+use super::thread_pool::{ThreadPool, attended};
 use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLimits};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::native::{NativeRegion, WORK_PER_THREAD};
+use crate::kernel::native::{NativeRegion, Sharing, WORK_PER_THREAD};
 use crate::kernel::{Kernel, NativeCall};
 use crate::launch::{LaunchList, RunStats};
 use crate::memory::{Block, Role};
@@ -19,14 +20,22 @@ const LINE: usize = 64;
 /// The size and alignment of a huge page on x86-64 and on AArch64 with 4 KiB pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Host memory that executables and the host take turns with, by its lock.
+/// Host memory that executables and the host take turns with, by its lock: one that writes alone, those that read together.
 pub(crate) struct CpuMemory {
     start: NonNull<u8>,
     layout: Layout,
-    turn: Mutex<()>,
+    turn: RwLock<()>,
 }
 
-// SAFETY: the bytes are owned by this value and reached only through `with_bytes`, which holds `turn`, and through a
+/// A turn with memory.
+enum Turn<'a> {
+    /// Among others that read.
+    Reads { _guard: RwLockReadGuard<'a, ()> },
+    /// Alone.
+    Writes { _guard: RwLockWriteGuard<'a, ()> },
+}
+
+// SAFETY: the bytes are owned by this value and reached only through `read` and `write`, which hold `turn`, and through a
 // `CpuCompiled`, which holds `turn` of every shared allocation while it runs and is the only owner of the others.
 unsafe impl Send for CpuMemory {}
 // SAFETY: as for `Send`.
@@ -50,22 +59,33 @@ impl CpuMemory {
         }
         // SAFETY: the allocation is `layout.size()` bytes long.
         unsafe { start.write_bytes(0, layout.size()) };
-        Ok(Self { start, layout, turn: Mutex::new(()) })
+        Ok(Self { start, layout, turn: RwLock::new(()) })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn turn(&self, writes: bool) -> Turn<'_> {
+        if writes {
+            Turn::Writes { _guard: self.turn.write().unwrap_or_else(PoisonError::into_inner) }
+        } else {
+            Turn::Reads { _guard: self.turn.read().unwrap_or_else(PoisonError::into_inner) }
+        }
     }
 
     fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    fn with_bytes<R>(&self, use_bytes: impl FnOnce(&mut [u8]) -> R) -> R {
-        let _turn = self.lock();
-        // SAFETY: the allocation is `layout.size()` bytes long and initialised; `turn` is held, so no run and no other
-        // copy touches it.
-        use_bytes(unsafe { std::slice::from_raw_parts_mut(self.start(), self.layout.size()) })
+    fn write(&self, offset: usize, data: &[u8]) {
+        let _turn = self.turn(true);
+        // SAFETY: the allocation is `layout.size()` bytes long and initialised; the turn excludes every run and copy.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.start(), self.layout.size()) };
+        bytes[offset..][..data.len()].copy_from_slice(data);
+    }
+
+    fn read(&self, offset: usize, data: &mut [u8]) {
+        let _turn = self.turn(false);
+        // SAFETY: as above; the turn excludes all that write.
+        let bytes = unsafe { std::slice::from_raw_parts(self.start(), self.layout.size()) };
+        data.copy_from_slice(&bytes[offset..][..data.len()]);
     }
 }
 
@@ -161,12 +181,12 @@ impl Backend for CpuDevice {
     }
 
     fn write(&self, to: &Allocation, offset: usize, data: &[u8]) -> Result<()> {
-        memory_of(to).with_bytes(|bytes| bytes[offset..][..data.len()].copy_from_slice(data));
+        memory_of(to).write(offset, data);
         Ok(())
     }
 
     fn read(&self, from: &Allocation, offset: usize, data: &mut [u8]) -> Result<()> {
-        memory_of(from).with_bytes(|bytes| data.copy_from_slice(&bytes[offset..][..data.len()]));
+        memory_of(from).read(offset, data);
         Ok(())
     }
 
@@ -186,11 +206,20 @@ impl Backend for CpuDevice {
             }
             calls.push(Call { kernel: launch.kernel.clone(), params: launch.params.clone(), regions: first..regions.len() });
         }
-        let mut shared = list.shared.clone();
-        shared.sort_unstable_by_key(|&index| Arc::as_ptr(&memory[index]) as usize);
-        shared.dedup_by_key(|index| Arc::as_ptr(&memory[*index]) as usize);
-        Ok(Box::new(CpuCompiled { list: list.clone(), memory, calls, regions, shared, threads: threads(), attended: false }))
+        let turns = turns(list, &memory);
+        Ok(Box::new(CpuCompiled { list: list.clone(), memory, calls, regions, turns, threads: threads(), pool: None, shares: None }))
     }
+}
+
+/// The turns that a run takes, in address order without repeats: each buffer that others may touch, and whether a launch writes it.
+fn turns(list: &LaunchList, memory: &[Arc<Block>]) -> Vec<(usize, bool)> {
+    let address = |buffer: usize| Arc::as_ptr(&memory[buffer]) as usize;
+    let bound = list.launches.iter().flat_map(|launch| launch.kernel.bindings().iter().zip(&launch.regions));
+    let written: HashSet<usize> = bound.filter(|(binding, _)| binding.access.writes()).map(|(_, region)| address(region.buffer)).collect();
+    let mut turns: Vec<(usize, bool)> = list.shared.iter().map(|&buffer| (buffer, written.contains(&address(buffer)))).collect();
+    turns.sort_unstable_by_key(|&(buffer, _)| address(buffer));
+    turns.dedup_by_key(|(buffer, _)| address(*buffer));
+    turns
 }
 
 struct Call {
@@ -205,11 +234,12 @@ struct CpuCompiled {
     memory: Vec<Arc<Block>>,
     calls: Vec<Call>,
     regions: Vec<NativeRegion>,
-    /// Buffers that others may touch, in address order without repeats.
-    shared: Vec<usize>,
+    turns: Vec<(usize, bool)>,
     threads: usize,
-    /// Whether the last run had launches that several threads shared.
-    attended: bool,
+    /// Once a run needed it.
+    pool: Option<Arc<ThreadPool>>,
+    /// Whether the last run had launches that repay more than one thread; none before the first.
+    shares: Option<bool>,
 }
 
 // SAFETY: the pointers in `regions` point into `memory`, which this value keeps alive and which does not move.
@@ -222,27 +252,37 @@ impl CpuCompiled {
         memory_of(block.allocation()).start().wrapping_add(offset)
     }
 
-    /// Takes the turn of every shared buffer from `index` on, then runs; the turns end as the recursion unwinds. `done` is
-    /// told of each launch as it ends. Says whether threads shared a launch.
-    ///
-    /// The turns are taken before the run moves into the pool: a thread of the pool that waits may be handed another run, and must
-    /// not wait there for what it holds itself.
-    fn run_locked(&self, index: usize, done: &mut (dyn FnMut() + Send)) -> bool {
-        match self.shared.get(index) {
-            Some(&buffer) => {
-                let _turn = memory_of(self.memory[buffer].allocation()).lock();
-                self.run_locked(index + 1, done)
+    /// Does `work` within the turns from `index` on, which end as the recursion unwinds.
+    fn in_turn<R>(&self, index: usize, work: impl FnOnce() -> R) -> R {
+        match self.turns.get(index) {
+            Some(&(buffer, writes)) => {
+                let _turn = memory_of(self.memory[buffer].allocation()).turn(writes);
+                self.in_turn(index + 1, work)
             }
-            None => {
-                let run = Run { calls: &self.calls, regions: &self.regions, threads: self.threads, attended: self.attended };
-                attended(if self.attended { self.threads } else { 1 }, move || run.run(done))
-            }
+            None => work(),
         }
     }
 
-    /// Runs, with the other threads of the pool at hand if the run before shared launches among them.
-    fn run(&mut self, done: &mut (dyn FnMut() + Send)) {
-        self.attended = self.run_locked(0, done);
+    /// Runs; `done` is told of each launch as it ends.
+    ///
+    /// On this thread if it is of a pool, or if the run before had nothing to share; handed to a pool else, with the turns taken before: within it,
+    /// two runs that touch one buffer would wait for each other. If the run before shared launches, the pool's other threads stay at hand.
+    fn run(&mut self, done: &mut (dyn FnMut() + Send)) -> Result<()> {
+        let shared = self.shares == Some(true);
+        let (is_member, awake) = (ThreadPool::is_here(), if shared { self.threads } else { 1 });
+        let stays = is_member || self.threads <= 1 || self.shares == Some(false);
+        if !stays && self.pool.is_none() {
+            self.pool = Some(ThreadPool::common(self.threads)?);
+        }
+        let work_each = if shared { WORK_PER_THREAD / 8 } else { WORK_PER_THREAD };
+        let run = Run { calls: &self.calls, regions: &self.regions, sharing: Sharing { threads: self.threads, work_each, alone: stays && !is_member } };
+        let work = || match &self.pool {
+            Some(pool) if !stays => pool.hand(move || attended(awake, move || run.run(done))),
+            _ if is_member => attended(awake, move || run.run(done)),
+            _ => run.run(done),
+        };
+        self.shares = Some(self.in_turn(0, work));
+        Ok(())
     }
 }
 
@@ -250,25 +290,23 @@ impl CpuCompiled {
 struct Run<'a> {
     calls: &'a [Call],
     regions: &'a [NativeRegion],
-    threads: usize,
-    attended: bool,
+    sharing: Sharing,
 }
 
 // SAFETY: as for `CpuCompiled`, which is borrowed exclusively while its run goes on.
 unsafe impl Send for Run<'_> {}
 
 impl Run<'_> {
-    /// Says whether threads shared a launch.
+    /// Says whether a launch repays more than one thread.
     fn run(self, done: &mut dyn FnMut()) -> bool {
-        let (mut shares, work_per_thread) = (false, if self.attended { WORK_PER_THREAD / 8 } else { WORK_PER_THREAD });
+        let mut shares = false;
         for call in self.calls {
             // SAFETY: the plan checked that every range lies in its buffer and that no written range overlaps another of
-            // the launch; shared buffers are locked, the others belong to the executable alone, which is borrowed
-            // exclusively; memory is initialised at allocation and 64-byte aligned.
-            let arguments =
-                unsafe { NativeCall::new(&call.params, call.kernel.data(), &self.regions[call.regions.clone()], [self.threads, work_per_thread]) };
+            // the launch; of shared buffers a turn is held, alone where a launch writes, the others belong to the executable alone,
+            // which is borrowed exclusively; memory is initialised at allocation and 64-byte aligned.
+            let arguments = unsafe { NativeCall::new(&call.params, call.kernel.data(), &self.regions[call.regions.clone()], self.sharing) };
             call.kernel.native_fn()(&arguments);
-            shares |= arguments.is_shared();
+            shares |= arguments.repays_sharing();
             done();
         }
         shares
@@ -295,7 +333,7 @@ impl Compiled for CpuCompiled {
 
     fn finish(&mut self) -> Result<RunStats> {
         let start = Instant::now();
-        self.run(&mut || {});
+        self.run(&mut || {})?;
         let elapsed = start.elapsed().as_nanos() as u64;
         Ok(RunStats { launches: self.calls.len() as u32, submissions: 1, device_ns: Some(elapsed), ..RunStats::default() })
     }
@@ -307,7 +345,7 @@ impl Compiled for CpuCompiled {
             let now = Instant::now();
             times.push(Some((now - last).as_nanos() as u64));
             last = now;
-        });
+        })?;
         Ok(times)
     }
 }

@@ -16,16 +16,26 @@ pub(crate) struct NativeRegion {
     pub(crate) writable: bool,
 }
 
+/// How a launch on the CPU is shared among threads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sharing {
+    /// The most threads, itself among them.
+    pub(crate) threads: usize,
+    /// The least work of each, in elements.
+    pub(crate) work_each: usize,
+    /// Whether it runs where no other thread may help; what it would have shared is told all the same.
+    pub(crate) alone: bool,
+}
+
 /// The arguments of one launch on the CPU.
 pub struct NativeCall<'a> {
     params: &'a [u32],
     data: Option<&'a KernelData>,
     regions: &'a [NativeRegion],
-    threads: usize,
-    work_per_thread: usize,
+    sharing: Sharing,
     written: Cell<u32>,
     read: Cell<u32>,
-    is_shared: Cell<bool>,
+    repays_sharing: Cell<bool>,
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
@@ -34,10 +44,10 @@ impl<'a> NativeCall<'a> {
     ///
     /// # Safety
     /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for `'a` nothing else
-    /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it holds its
-    /// queue lock while a launch runs, and the plan refuses launches with an overlapping written region.
-    pub(crate) unsafe fn new(params: &'a [u32], data: Option<&'a KernelData>, regions: &'a [NativeRegion], [threads, work_per_thread]: [usize; 2]) -> Self {
-        Self { params, data, regions, threads, work_per_thread, written: Cell::new(0), read: Cell::new(0), is_shared: Cell::new(false), lifetime: PhantomData }
+    /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it holds a turn of each
+    /// buffer while a launch runs, and the plan refuses launches with an overlapping written region.
+    pub(crate) unsafe fn new(params: &'a [u32], data: Option<&'a KernelData>, regions: &'a [NativeRegion], sharing: Sharing) -> Self {
+        Self { params, data, regions, sharing, written: Cell::new(0), read: Cell::new(0), repays_sharing: Cell::new(false), lifetime: PhantomData }
     }
 
     /// What the kernel carries for its twin ([`KernelBuilder::data`](super::KernelBuilder::data)).
@@ -101,14 +111,14 @@ impl<'a> NativeCall<'a> {
     ///
     /// Waking a sleeping worker costs some 10 to 50 µs, so a thread is given at least [`WORK_PER_THREAD`]; one that is awake, an eighth of that.
     pub fn threads_for(&self, work: usize) -> usize {
-        let threads = self.threads.min(work / self.work_per_thread).max(1);
-        self.is_shared.set(self.is_shared.get() | (threads > 1));
-        threads
+        let threads = self.sharing.threads.min(work / self.sharing.work_each).max(1);
+        self.repays_sharing.set(self.repays_sharing.get() | (threads > 1));
+        if self.sharing.alone { 1 } else { threads }
     }
 
-    /// Whether the twin was told that several threads are worth using.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.is_shared.get()
+    /// Whether the twin asked for what several threads are worth using for.
+    pub(crate) fn repays_sharing(&self) -> bool {
+        self.repays_sharing.get()
     }
 }
 

@@ -21,6 +21,8 @@ use crate::dtype::DType;
 pub const BLOCK: usize = 128;
 /// The greatest code.
 pub(super) const GREATEST: f32 = 127.0;
+/// The longest rows whose products with codes are summed exactly in 32 bits: 127² · 2¹⁷ is below 2³¹.
+pub const MOST_COLS: usize = 1 << 17;
 
 /// Elements that a row is filled up to, with zeros.
 pub fn padded(k: usize) -> usize {

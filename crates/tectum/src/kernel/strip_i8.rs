@@ -150,7 +150,7 @@ trait Bytes: Copy {
     type Weights: Copy;
     fn start(self, sums: &[i32; PANEL]) -> Self::Sums;
     fn load(self, codes: &[u32; PANEL]) -> Self::Weights;
-    /// Four bytes without a sign times four bytes with one, in each column.
+    /// Four bytes without a sign times four bytes with one, in each column. Sums may go round: what 128 added to the codes is worth is taken away.
     fn multiply_add(self, sums: Self::Sums, a: u32, codes: Self::Weights) -> Self::Sums;
     fn finish(self, sums: Self::Sums) -> [i32; PANEL];
 }
@@ -229,7 +229,7 @@ impl Bytes for Plain {
         for byte in 0..4 {
             let a = (a >> (8 * byte) & 0xff) as i32;
             for (sum, code) in sums.iter_mut().zip(&codes) {
-                *sum += a * i32::from((code >> (8 * byte)) as i8);
+                *sum = sum.wrapping_add(a * i32::from((code >> (8 * byte)) as i8));
             }
         }
         sums
@@ -324,7 +324,7 @@ mod x86 {
         #[inline(always)]
         fn finish(self, sums: Self::Sums) -> [i32; PANEL] {
             let pairs: [[i32; 2]; PANEL] = pulp::cast(sums);
-            pairs.map(|[even, odd]| even + odd)
+            pairs.map(|[even, odd]| even.wrapping_add(odd))
         }
     }
 }
@@ -374,6 +374,20 @@ mod tests {
                 let second: Vec<f32> = wanted.chunks(2 * PANEL).flat_map(|row| &row[PANEL..]).copied().collect();
                 assert_eq!(one, second, "{form:?}, {rows} rows, one panel");
             }
+        }
+    }
+    /// The longest rows of the greatest codes: sums with 128 added go beyond 32 bits on the way.
+    #[test]
+    fn the_greatest_sums_are_exact() {
+        const WORDS: usize = super::super::quantize_rows::MOST_COLS / 4;
+        let (a, codes) = (vec![0x7f7f_7f7f; WORDS], vec![0x7f7f_7f7f; WORDS * PANEL]);
+        let sum = 127 * 4 * WORDS as u32;
+        let panel: Vec<u32> = std::iter::repeat_n(1f32.to_bits(), PANEL).chain(std::iter::repeat_n(sum, HEAD - PANEL)).chain(codes).collect();
+        for form in forms() {
+            let (mut packed, mut strip) = (vec![0; WORDS], vec![f32::NAN; PANEL]);
+            pack_for(form, &a, WORDS, &mut packed);
+            ByteStrip { a: &packed, words: WORDS, scales: &[1.0], b: [panel.as_slice()], ahead: [&[]], strip: &mut strip, tail: () }.run_as(form);
+            assert_eq!(strip, [(127 * sum) as f32; PANEL], "{form:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kernel::gemm::{Activation, Epilogue, TILE, gemm_kernel, matvec_kernel};
 use crate::kernel::gemm_panels;
 use crate::kernel::panel_format::PanelFormat;
-use crate::kernel::quantize_rows::{self, padded};
+use crate::kernel::quantize_rows::{self, MOST_COLS, padded};
 
 /// A view read as a matrix, row-major, or as the transpose of one.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +121,7 @@ impl PlanBuilder {
     /// f32, accumulation included, weights of fewer bits being widened; of [`PanelFormat::Int8`] exact sums of products of codes, rows of
     /// `a` being turned to codes first ([`quantize_rows`]). Same device, same bits.
     /// # Errors
-    /// As [`PlanBuilder::gemm`].
+    /// As [`PlanBuilder::gemm`]; `Invalid` if codes are multiplied over more than 2¹⁷ elements, whose sums 32 bits may not hold.
     /// # Cost
     /// One launch, two with codes.
     pub fn gemm_panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmTail) -> Result<()> {
@@ -135,6 +135,9 @@ impl PlanBuilder {
                 tail.residual.map(|view| view.len()),
                 y.len()
             )));
+        }
+        if format == PanelFormat::Int8 && k > MOST_COLS {
+            return Err(Error::invalid(format!("gemm_panels: k = {k}; sums of products of codes are exact up to k = {MOST_COLS}")));
         }
         if y.is_empty() {
             return Ok(());

@@ -170,3 +170,18 @@ fn a_double_is_two_words() {
     let error = plan.launch(&COPY, &[x.part(0..128).reinterpret(DType::U32), x.part(64..192).reinterpret(DType::U32)], &[256], 1);
     assert!(error.expect_err("they overlap").to_string().contains("both touch slot x"));
 }
+
+#[test]
+fn products_of_codes_are_refused_where_their_sums_may_not_be_exact() {
+    use crate::kernel::panel_format::PanelFormat;
+    let record = |k: usize| {
+        let mut plan = PlanBuilder::new("p");
+        let [a, y] = [k, 16].map(|len| plan.temp(DType::F32, len));
+        let b = plan.state("b", DType::U32, PanelFormat::Int8.words(k, 16));
+        plan.fill(a, 0)?;
+        plan.gemm_panels(a, (b, PanelFormat::Int8), y, [1, k, 16], GemmTail::default())
+    };
+    record(1 << 17).expect("exact");
+    let error = record((1 << 17) + 1).expect_err("too long").to_string();
+    assert!(error.contains("k = 131073") && error.contains("up to k = 131072"), "{error}");
+}

@@ -1,0 +1,202 @@
+//! Threads that runs on the CPU share their launches among.
+//!
+//! A thread of rayon that waits for its share of a launch does other tasks of its pool meanwhile. Were these tasks of the caller's, one might run an
+//! executable that needs a buffer which the waiting thread holds, and wait for ever on top of it. So launches are shared in pools that are given
+//! nothing else, by callers that hold their buffers already and that wait without doing tasks.
+//!
+//! A thread that finds nothing to do sleeps after some 10 µs, and waking it takes 10 to 50 µs: more than many a launch. Of a run whose launches are
+//! shared, the pool's other threads look for tasks from its first launch to its last.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+
+/// How long a thread looks for a task before it goes back to where it may sleep.
+const PATIENCE: Duration = Duration::from_micros(500);
+/// Looks between two at the clock.
+const LOOKS: usize = 64;
+
+/// The pools of runs that were begun elsewhere, by their number of threads.
+static COMMON: Mutex<BTreeMap<usize, Arc<ThreadPool>>> = Mutex::new(BTreeMap::new());
+
+thread_local! {
+    /// Whether this thread is of a [`ThreadPool`].
+    static IS_MEMBER: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread runs launches.
+    static RUNS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Threads that runs on the CPU device share their launches among.
+///
+/// Executables that run on one of its threads share among these, and are compiled there for as many; those that run elsewhere share among threads
+/// of their own, as many as rayon had where they were compiled. What goes on within [`ThreadPool::install`] must not run executables that have a
+/// buffer in common from several tasks of rayon.
+///
+/// ```
+/// let pool = tectum::ThreadPool::new(2, "loop")?;
+/// assert_eq!(pool.install(|| 3), 3);
+/// assert_eq!(pool.broadcast(|| std::thread::current().name().map(str::to_owned)), [Some("loop-0".into()), Some("loop-1".into())]);
+/// # Ok::<(), tectum::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ThreadPool(rayon::ThreadPool);
+
+impl ThreadPool {
+    /// So many threads, at least one, with names that begin so.
+    ///
+    /// # Errors
+    /// `Unsupported` if the operating system gives none.
+    pub fn new(threads: usize, name: &str) -> Result<Self> {
+        let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).start_handler(|_| IS_MEMBER.set(true));
+        let name = name.to_owned();
+        match builder.thread_name(move |index| format!("{name}-{index}")).build() {
+            Ok(pool) => Ok(Self(pool)),
+            Err(source) => Err(Error::unsupported(format!("cpu: {threads} threads cannot be started")).with_source(source)),
+        }
+    }
+
+    /// The pool of runs that were begun elsewhere.
+    pub(super) fn common(threads: usize) -> Result<Arc<Self>> {
+        let mut common = COMMON.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = common.get(&threads) {
+            return Ok(pool.clone());
+        }
+        let pool = Arc::new(Self::new(threads, "tectum")?);
+        common.insert(threads, pool.clone());
+        Ok(pool)
+    }
+
+    /// Whether the present thread is of some such pool.
+    pub(super) fn is_here() -> bool {
+        IS_MEMBER.get()
+    }
+
+    /// Does `work` on a thread of the pool; what it begins by rayon stays in the pool.
+    pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        self.0.install(work)
+    }
+
+    /// Does `work` once on each thread.
+    pub fn broadcast<R: Send>(&self, work: impl Fn() -> R + Sync) -> Vec<R> {
+        self.0.broadcast(|_| work())
+    }
+
+    /// Does `work` on a thread of the pool; the present one waits and does nothing else, where in [`ThreadPool::install`] a thread of another pool
+    /// would do tasks of that.
+    pub(super) fn hand<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        let (send, made) = sync_channel::<std::result::Result<R, Box<dyn Any + Send>>>(1);
+        let task: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
+            let made = catch_unwind(AssertUnwindSafe(work));
+            // Nobody hears it only if the channel is gone, which outlives the task.
+            let _ = send.send(made);
+        });
+        // SAFETY: the task is done, and all that it borrowed let go, when `recv` gives what it sent; it sends exactly once, by a panic too, and this
+        // thread does not leave before. After that the task touches nothing but its end of the channel, which owns what it holds.
+        let task = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send + 'static>>(task) };
+        self.0.spawn(task);
+        match made.recv().expect("invariant: the task sends once") {
+            Ok(made) => made,
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+}
+
+/// Sets a flag when it goes, by a panic too.
+struct AtEnd<F: Fn()>(F);
+
+impl<F: Fn()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Does `work` on this thread of a pool with so many threads awake, itself among them.
+pub(super) fn attended<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
+    if threads <= 1 {
+        return work();
+    }
+    let is_over = &AtomicBool::new(false);
+    rayon::scope(|scope| {
+        let was = RUNS.replace(true);
+        let _end = AtEnd(|| {
+            is_over.store(true, Ordering::Relaxed);
+            RUNS.set(was);
+        });
+        for _ in 1..threads {
+            scope.spawn(|_| attend(is_over));
+        }
+        work()
+    })
+}
+
+/// Does tasks of the pool until the run is over. A thread that runs launches itself, and only came by while it waited, does not stay.
+fn attend(is_over: &AtomicBool) {
+    if RUNS.get() {
+        return;
+    }
+    let mut last = Instant::now();
+    loop {
+        for _ in 0..LOOKS {
+            if is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            match rayon::yield_now() {
+                Some(rayon::Yield::Executed) => last = Instant::now(),
+                _ => std::hint::spin_loop(),
+            }
+        }
+        if last.elapsed() > PATIENCE {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_hands_work_over_does_no_tasks_of_its_own_pool_meanwhile() {
+        let (other, pool) = (rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool"), ThreadPool::new(2, "taken").expect("a pool"));
+        let done = AtomicBool::new(false);
+        let seen = other.scope(|scope| {
+            scope.spawn(|_| done.store(true, Ordering::SeqCst));
+            assert!(!ThreadPool::is_here());
+            let inside = pool.hand(|| {
+                std::thread::sleep(Duration::from_millis(20));
+                rayon::join(ThreadPool::is_here, ThreadPool::is_here)
+            });
+            assert_eq!(inside, (true, true));
+            done.load(Ordering::SeqCst)
+        });
+        assert!(!seen && done.load(Ordering::SeqCst), "the task is done after, not within");
+    }
+
+    #[test]
+    fn a_panic_of_handed_work_goes_on_where_it_was_handed_over() {
+        let pool = ThreadPool::new(1, "panics").expect("a pool");
+        let mut last = 0;
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            pool.hand(|| {
+                last = 7;
+                panic!("in the pool");
+            })
+        }));
+        assert_eq!(panic.expect_err("a panic").downcast_ref::<&str>(), Some(&"in the pool"));
+        assert_eq!((last, pool.hand(|| last + 1)), (7, 8));
+    }
+
+    #[test]
+    fn a_common_pool_is_made_once_for_each_number_of_threads() {
+        let [a, b, c] = [3, 3, 5].map(|threads| ThreadPool::common(threads).expect("a pool"));
+        assert!(Arc::ptr_eq(&a, &b) && !Arc::ptr_eq(&a, &c));
+        assert_eq!((a.broadcast(|| ()).len(), c.broadcast(|| ()).len()), (3, 5));
+    }
+}
