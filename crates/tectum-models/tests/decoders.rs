@@ -397,6 +397,23 @@ fn a_fork_has_the_context_and_keeps_it_to_itself() {
     }
 }
 
+/// Forks share weights: each may be fed from a task of its own, all at once.
+#[test]
+fn forks_are_fed_side_by_side() {
+    use rayon::prelude::*;
+    let tokens = prompt(120, 512);
+    let parts: Vec<&[u32]> = tokens[40..].chunks(20).collect();
+    let fed = |decoder: &mut Decoder, part: &[u32]| -> Vec<Vec<f32>> { part.chunks(5).map(|some| decoder.feed(some).expect("runs").to_vec()).collect() };
+    for device in devices() {
+        let mut decoder = Decoder::open_with(&sample(), &device, 256, CacheFormats::F32, None).expect("opens");
+        decoder.feed(&tokens[..40]).expect("runs");
+        let mut forks = || parts.iter().map(|_| decoder.fork().expect("forks")).collect::<Vec<Decoder>>();
+        let wanted: Vec<_> = forks().iter_mut().zip(&parts).map(|(fork, part)| fed(fork, part)).collect();
+        let made: Vec<_> = forks().par_iter_mut().zip(&parts).map(|(fork, part)| fed(fork, part)).collect();
+        assert_eq!(made, wanted, "{}", device.info().id);
+    }
+}
+
 /// Forgetting goes back to whole windows of codes: what follows has the bits of a text whose part began there.
 #[test]
 fn a_context_of_codes_is_cut_back_to_what_it_was() {

@@ -1,6 +1,7 @@
 //! Vectors of texts: tokens, batches of like length, runs of the encoder.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{DType, Device, Error, Executable, Graph, PlanBuilder, RecordedNode, Result, RunStats, Session, Shape, View};
@@ -21,7 +22,7 @@ const PLAN_BYTES: usize = 256 << 20;
 pub struct Embedder {
     config: Config,
     head: Head,
-    tokens: Tokens,
+    tokens: Arc<Tokens>,
     max_tokens: usize,
     graph: Graph,
     resident: Resident,
@@ -99,7 +100,21 @@ impl Embedder {
         let graph = Bert::build(&config, head)?.graph;
         let resident = resident(&graph)?;
         let session = Session::new(device);
-        Ok(Embedder { config, head, tokens, max_tokens, graph, resident, plans: Vec::new(), session })
+        Ok(Embedder { config, head, tokens: Arc::new(tokens), max_tokens, graph, resident, plans: Vec::new(), session })
+    }
+
+    /// An encoder beside this one, for another thread or task: it shares the weights and the tokenizer, and has plans of its own.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn fork(&mut self) -> Result<Embedder> {
+        if self.compiled_plans() == 0 {
+            // With the first plan come the weights.
+            self.encoding(1, bucket(1).min(self.max_tokens))?;
+        }
+        let (resident, session) = (self.resident.share(), Session::new(self.resident.device()));
+        let (config, tokens, graph) = (self.config.clone(), self.tokens.clone(), self.graph.clone());
+        Ok(Embedder { config, head: self.head, tokens, max_tokens: self.max_tokens, graph, resident, plans: Vec::new(), session })
     }
 
     /// What the folder says of the model.

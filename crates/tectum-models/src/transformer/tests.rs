@@ -112,6 +112,24 @@ fn a_text_has_one_vector_whatever_runs_beside_it() {
     }
 }
 
+/// Forks share weights: each may run in a task of its own, all at once.
+#[test]
+fn forks_embed_side_by_side() {
+    use rayon::prelude::*;
+    let texts: Vec<String> = (0..24).map(|text| vec!["cat"; 1 + text * 5].join(" ")).collect();
+    for device in devices() {
+        let mut embedder = Embedder::open(&sample(), &device).expect("opens");
+        let mut forks: Vec<Embedder> = (0..6).map(|_| embedder.fork().expect("forks")).collect();
+        let embed = |embedder: &mut Embedder, texts: &[String]| -> Vec<Vec<f32>> {
+            texts.iter().map(|text| embedder.embed(&[text]).expect("runs").swap_remove(0).vector).collect()
+        };
+        let wanted = embed(&mut embedder, &texts);
+        let made: Vec<Vec<f32>> = forks.par_iter_mut().zip(texts.par_chunks(4)).flat_map(|(fork, texts)| embed(fork, texts)).collect();
+        assert_eq!(made, wanted, "{device:?}");
+        assert!(forks.iter().all(|fork| fork.weight_bytes() == embedder.weight_bytes() && fork.session().runs() == 4));
+    }
+}
+
 #[test]
 fn lengths_fall_into_few_buckets() {
     let mut lengths: Vec<usize> = (1..=512).map(bucket).collect();
