@@ -1,14 +1,11 @@
 //! GGUF files: what their codes stand for, beside the Python package `gguf` (`bench/peers/gguf_blocks.py`); decoders in them, beside the same
 //! weights in safetensors and beside Hugging Face transformers (`bench/peers/gguf_models.py`); files that lie.
 
-#[path = "gguf/writer.rs"]
-mod writer;
-
 use std::path::{Path, PathBuf};
 
 use tectum::Device;
 use tectum_models::transformer::{Decoder, Gguf, Header, Value, Weights, end_tokens, gguf_file};
-use writer::{Entry, Writer, floats, llama, text};
+use crate::gguf_writer::{Entry, Writer, floats, llama, text};
 
 /// Greatest difference of scores from those of transformers, as a share of the greatest.
 const TOLERANCE: f32 = 1e-4;

@@ -3,8 +3,6 @@
 //!
 //! `TECTUM_FUZZ_INPUTS` is the number of inputs for each parser, 50,000 unless given.
 
-#[path = "gguf/writer.rs"]
-mod gguf_writer;
 #[path = "parser_fuzz/mutator.rs"]
 mod mutator;
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use tectum::kernel::VULKAN_ONLY;
 use tectum::{Error, Kernel};
 use tectum_models::brain::mppi;
@@ -66,34 +67,53 @@ fn ptxas() -> Option<PathBuf> {
     Command::new(&candidate).arg("--version").output().is_ok_and(|output| output.status.success()).then_some(candidate)
 }
 
-fn assemble(ptxas: &Path, name: &str, ptx: &str) -> Result<(), Error> {
-    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.ptx"));
-    let cannot = |e| Error::io("ptxas", e);
-    std::fs::write(&source, ptx).map_err(cannot)?;
-    for architecture in ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"] {
-        let output = Command::new(ptxas).arg(format!("-arch={architecture}")).arg(&source).arg("-o").arg("/dev/null").output().map_err(cannot)?;
-        assert!(output.status.success(), "{name} for {architecture}: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(())
+/// Texts that one process assembles: starting the assembler takes longer than a kernel.
+const BATCH: usize = 32;
+
+const ARCHITECTURES: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
+
+/// Assembles texts, by batches and architectures on all threads; a batch that fails again one by one, so that the error names the kernel.
+fn assemble(ptxas: &Path, texts: &[PathBuf]) -> Result<(), Error> {
+    let jobs: Vec<_> = texts.chunks(BATCH).flat_map(|batch| ARCHITECTURES.map(|architecture| (batch, architecture))).collect();
+    jobs.into_par_iter().try_for_each(|(batch, architecture)| {
+        let failed = |texts: &[PathBuf]| {
+            let to = texts[0].with_extension(format!("{architecture}.cubin"));
+            let output = Command::new(ptxas).arg("-arch").arg(architecture).arg("-o").arg(&to).args(texts).output().map_err(|e| Error::io("ptxas", e))?;
+            Ok::<_, Error>((!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned()))
+        };
+        if failed(batch)?.is_some() {
+            for text in batch {
+                assert_eq!(failed(std::slice::from_ref(text))?, None, "{} for {architecture}", text.display());
+            }
+            panic!("{architecture}: a batch from {} on fails, each text of it alone does not", batch[0].display());
+        }
+        Ok(())
+    })
 }
 
+/// Every kernel's PTX in a file each, trusted and clamped; the entries are numbered, so that a batch has no name twice.
 #[test]
 fn every_kernel_translates_to_ptx_that_assembles() -> Result<(), Error> {
-    let ptxas = ptxas();
-    if ptxas.is_none() {
-        println!("skipped: ptxas is not installed: the kernels' PTX is not assembled");
-    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
+    std::fs::create_dir_all(&folder).map_err(|e| Error::io("ptx", e))?;
     let kernels = every_kernel()?;
+    let mut texts = Vec::new();
     for kernel in &kernels {
         let (module, info) = kernel.module()?;
         for (index, way) in [(naga_ptx::IndexPolicy::Trust, "trusted"), (naga_ptx::IndexPolicy::Clamp, "clamped")] {
             let options = naga_ptx::Options { index, read_only_cache: true, ..naga_ptx::Options::default() };
             let translated = naga_ptx::translate(&module, &info, "main", &options);
             let translated = translated.map_err(|e| Error::invalid(format!("{}: {e}", kernel.name())))?;
-            if let Some(ptxas) = &ptxas {
-                assemble(ptxas, &format!("{}.{way}", kernel.name()), &translated.ptx)?;
-            }
+            let declared = format!(".entry {}(", translated.entry);
+            assert_eq!(translated.ptx.matches(&declared).count(), 1, "{}: one entry", kernel.name());
+            let path = folder.join(format!("{}.{way}.ptx", kernel.name()));
+            std::fs::write(&path, translated.ptx.replacen(&declared, &format!(".entry kernel_{}(", texts.len()), 1)).map_err(|e| Error::io("ptx", e))?;
+            texts.push(path);
         }
+    }
+    match ptxas() {
+        Some(ptxas) => assemble(&ptxas, &texts)?,
+        None => println!("skipped: ptxas is not installed: the kernels' PTX is not assembled"),
     }
     println!("{} kernels as PTX", kernels.len());
     Ok(())

@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::math::Real;
-use super::native::{NativeCall, for_each_chunk, simd};
+use super::native::{NativeCall, for_each_chunk, for_each_chunk_pair, simd};
 use super::reduce::{each_lane, fold_tree, sum};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
@@ -81,7 +81,7 @@ fn moments(call: &NativeCall<'_>) {
     let (items, scale) = (rows * segments, call.f32(4));
     let threads = call.threads_for(x.len());
     let chunk = items.div_ceil(threads * 4).max(1);
-    let one = |index: usize, mean: &mut [f32], spread: &mut [f32]| {
+    for_each_chunk_pair((&mut mean[..items], &mut spread[..items]), [chunk; 2], threads, |index, mean, spread| {
         for (offset, (mean, spread)) in mean.iter_mut().zip(spread).enumerate() {
             let item = index * chunk + offset;
             let (row, start) = (item / segments, item % segments * segment);
@@ -89,14 +89,7 @@ fn moments(call: &NativeCall<'_>) {
             *mean = sum(x) / x.len() as f32;
             *spread = sum_of_squares(x, *mean) * scale;
         }
-    };
-    let (mean, spread) = (&mut mean[..items], &mut spread[..items]);
-    if threads <= 1 {
-        return mean.chunks_mut(chunk).zip(spread.chunks_mut(chunk)).enumerate().for_each(|(i, (m, s))| one(i, m, s));
-    }
-    use rayon::prelude::*;
-    let chunks = mean.par_chunks_mut(chunk).zip(spread.par_chunks_mut(chunk));
-    chunks.enumerate().for_each(|(index, (mean, spread))| one(index, mean, spread));
+    });
 }
 
 fn merge(call: &NativeCall<'_>) {

@@ -125,16 +125,83 @@ impl<'a> NativeCall<'a> {
 /// Elements that one thread should have before a second is woken: about 60 µs of streaming.
 pub const WORK_PER_THREAD: usize = 1 << 17;
 
+/// Runs `work(index)` for every index below `count` on at most `threads` threads.
+///
+/// The one place where a native twin is split: not generic, so that rayon's machinery is compiled once and not for every twin.
+pub fn for_each_index(count: usize, threads: usize, work: &(dyn Fn(usize) + Sync)) {
+    use rayon::prelude::*;
+    if threads <= 1 { (0..count).for_each(work) } else { (0..count).into_par_iter().for_each(work) }
+}
+
+/// A slice cut into parts of equal length, the last may be shorter; several threads take different parts.
+struct Parts<'a, T> {
+    start: *mut T,
+    len: usize,
+    part: usize,
+    lifetime: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: `Parts` borrows its slice exclusively, and `Parts::take` gives each part to one caller.
+unsafe impl<T: Send> Sync for Parts<'_, T> {}
+
+impl<'a, T> Parts<'a, T> {
+    /// # Panics
+    /// If a part has no element.
+    fn new(slice: &'a mut [T], part: usize) -> Self {
+        assert!(part > 0, "a part has at least one element");
+        Self { start: slice.as_mut_ptr(), len: slice.len(), part, lifetime: PhantomData }
+    }
+
+    fn count(&self) -> usize {
+        self.len.div_ceil(self.part)
+    }
+
+    /// # Safety
+    /// No part is taken twice.
+    #[allow(clippy::mut_from_ref, reason = "each part is taken once, as the caller promises")]
+    unsafe fn take(&self, index: usize) -> &'a mut [T] {
+        let len = self.part.min(self.len - index * self.part);
+        // SAFETY: the part lies in the slice, which is borrowed for `'a`; by the caller's promise nothing else has it.
+        unsafe { std::slice::from_raw_parts_mut(self.first_of(index), len) }
+    }
+
+    /// The first element of a part.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    fn first_of(&self, index: usize) -> *mut T {
+        assert!(index < self.count(), "part {index} of {}", self.count());
+        // SAFETY: the part begins within the slice.
+        unsafe { self.start.add(index * self.part) }
+    }
+}
+
 /// Splits `out` into chunks of `chunk` elements and runs `work(index of the chunk, chunk)` on at most `threads` threads.
 pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
-    use rayon::prelude::*;
-    if threads <= 1 {
-        for (index, part) in out.chunks_mut(chunk).enumerate() {
-            work(index, part);
-        }
-    } else {
-        out.par_chunks_mut(chunk).enumerate().for_each(|(index, part)| work(index, part));
-    }
+    let parts = Parts::new(out, chunk);
+    for_each_index(parts.count(), threads, &|index| {
+        // SAFETY: `for_each_index` passes each index once.
+        work(index, unsafe { parts.take(index) });
+    });
+}
+
+/// Splits two slices into as many chunks, of `chunks` elements each, and runs `work(index, chunk of a, chunk of b)` on at most `threads` threads.
+///
+/// # Panics
+/// If one has more chunks than the other.
+pub fn for_each_chunk_pair<A: Element, B: Element>(
+    (a, b): (&mut [A], &mut [B]),
+    chunks: [usize; 2],
+    threads: usize,
+    work: impl Fn(usize, &mut [A], &mut [B]) + Sync,
+) {
+    let (a, b) = (Parts::new(a, chunks[0]), Parts::new(b, chunks[1]));
+    assert_eq!(a.count(), b.count(), "chunks of two slices");
+    for_each_index(a.count(), threads, &|index| {
+        // SAFETY: `for_each_index` passes each index once.
+        let (a, b) = unsafe { (a.take(index), b.take(index)) };
+        work(index, a, b);
+    });
 }
 
 /// A few neighbouring columns of a matrix, which nobody else has.
@@ -160,24 +227,6 @@ impl<T> Columns<'_, T> {
     }
 }
 
-/// Where a matrix begins, for tasks of which each has columns of its own.
-#[derive(Clone, Copy)]
-struct Start<T>(*mut T);
-
-impl<T> Start<T> {
-    /// # Safety
-    /// The matrix has the column.
-    unsafe fn column(self, column: usize) -> *mut T {
-        // SAFETY: as the caller says.
-        unsafe { self.0.add(column) }
-    }
-}
-
-// SAFETY: a task makes of it only columns that no other task has.
-unsafe impl<T: Send> Send for Start<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Start<T> {}
-
 /// Splits a matrix, as wide as `out` is long, by `block` columns and runs `work(index of the block, columns, block of out)` on at most `threads`
 /// threads.
 ///
@@ -195,10 +244,11 @@ pub fn for_each_columns<T: Element, U: Element>(
         return;
     }
     assert!(matrix.len().is_multiple_of(width), "{} elements in rows of {width}", matrix.len());
-    let (rows, start) = (matrix.len() / width, Start(matrix.as_mut_ptr()));
+    let rows = matrix.len() / width;
+    let matrix = Parts::new(matrix, block);
     for_each_chunk(out, block, threads, |index, part| {
-        // SAFETY: block `index` of `out` is given to one call, and its columns lie within every row.
-        let start = unsafe { start.column(index * block) };
+        // `Columns` upholds what the pointer is for: block `index` of `out` is passed to one call, and its columns lie within every row.
+        let start = matrix.first_of(index);
         work(index, Columns { start, rows, width, count: part.len(), lifetime: PhantomData }, part);
     });
 }
@@ -219,27 +269,21 @@ const BLOCKS_PER_TASK: usize = 64;
 /// each line from memory, and the result would not fit the caches anyway. `work` must write every element of its block and
 /// read none. Blocks longer than [`STREAM_BLOCK`] are written in place.
 pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
-    use rayon::prelude::*;
     let task = block * BLOCKS_PER_TASK.min((out.len() / block.max(1)).div_ceil(4 * threads)).max(1);
     let streams = size_of_val(out) >= STREAM_FROM_BYTES && block * size_of::<T>() <= 4 * STREAM_BLOCK;
-    let run = |index: usize, part: &mut [T]| {
-        let first = index * (task / block);
+    for_each_chunk(out, task, threads, |index, part| {
+        let blocks = part.chunks_mut(block).zip(index * (task / block)..);
         if !streams {
-            return part.chunks_mut(block).enumerate().for_each(|(offset, part)| work(first + offset, part));
+            return blocks.for_each(|(part, index)| work(index, part));
         }
         let mut made = [T::zeroed(); STREAM_BLOCK];
-        for (offset, part) in part.chunks_mut(block).enumerate() {
+        for (part, index) in blocks {
             let made = &mut made[..part.len()];
-            work(first + offset, made);
+            work(index, made);
             stream(part, made);
         }
         stream_fence();
-    };
-    if threads <= 1 {
-        out.chunks_mut(task).enumerate().for_each(|(index, part)| run(index, part));
-    } else {
-        out.par_chunks_mut(task).enumerate().for_each(|(index, part)| run(index, part));
-    }
+    });
 }
 
 /// Words that several threads may read and write at once.

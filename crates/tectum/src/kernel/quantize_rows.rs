@@ -11,9 +11,7 @@
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 
-use rayon::prelude::*;
-
-use super::native::{NativeCall, simd};
+use super::native::{NativeCall, for_each_chunk_pair, simd};
 use super::{Kernel, built_in};
 use crate::dtype::DType;
 
@@ -58,7 +56,8 @@ fn quantize(call: &NativeCall<'_>) {
     let (rows, cols) = (call.size(0), call.size(1));
     let words = padded(cols) / 4;
     let (codes, scales) = (&mut codes[..rows * words], &mut scales[..rows]);
-    let work = |task: usize, codes: &mut [u32], scales: &mut [f32]| {
+    let threads = call.threads_for(4 * rows * cols);
+    for_each_chunk_pair((codes, scales), [ROWS * words, ROWS], threads, |task, codes, scales| {
         let mut kept = TURNED.take();
         kept.resize(words * 4 / BLOCK, [0.0; BLOCK]);
         for (row, (codes, scale)) in codes.chunks_exact_mut(words).zip(scales).enumerate() {
@@ -69,13 +68,7 @@ fn quantize(call: &NativeCall<'_>) {
             );
         }
         TURNED.set(kept);
-    };
-    let tasks = codes.chunks_mut(ROWS * words).zip(scales.chunks_mut(ROWS));
-    if call.threads_for(4 * rows * cols) == 1 {
-        return tasks.enumerate().for_each(|(task, (codes, scales))| work(task, codes, scales));
-    }
-    let tasks = codes.par_chunks_mut(ROWS * words).zip(scales.par_chunks_mut(ROWS));
-    tasks.enumerate().for_each(|(task, (codes, scales))| work(task, codes, scales));
+    });
 }
 
 thread_local! {

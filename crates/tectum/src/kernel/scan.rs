@@ -5,9 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use rayon::prelude::*;
-
-use super::native::{for_each_chunk, simd};
+use super::native::{for_each_chunk, for_each_chunk_pair, simd};
 use super::{Kernel, built_in};
 use crate::dtype::DType;
 
@@ -28,18 +26,15 @@ pub static SCAN_BLOCK: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
         |call| {
             let (x, y, sums) = (call.read::<u32>(0), call.write::<u32>(1), call.write::<u32>(2));
             let (n, flags) = (call.size(0), call.u32(1) != 0);
-            let scan = |(y, (x, sum)): (&mut [u32], (&[u32], &mut u32))| {
-                *sum = 0;
-                for (x, y) in x.iter().zip(y) {
-                    *y = *sum;
-                    *sum = sum.wrapping_add(if flags { u32::from(*x != 0) } else { *x });
+            let sums = &mut sums[..n.div_ceil(BLOCK)];
+            for_each_chunk_pair((&mut y[..n], sums), [BLOCK, 1], call.threads_for(n), |block, y, sum| {
+                let mut total = 0u32;
+                for (x, y) in x[block * BLOCK..n].iter().zip(y) {
+                    *y = total;
+                    total = total.wrapping_add(if flags { u32::from(*x != 0) } else { *x });
                 }
-            };
-            if call.threads_for(n) > 1 {
-                y[..n].par_chunks_mut(BLOCK).zip(x[..n].par_chunks(BLOCK).zip(sums)).for_each(scan);
-            } else {
-                y[..n].chunks_mut(BLOCK).zip(x[..n].chunks(BLOCK).zip(sums)).for_each(scan);
-            }
+                sum[0] = total;
+            });
         },
     )
 });

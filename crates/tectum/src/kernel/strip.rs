@@ -32,10 +32,14 @@ pub(super) fn abreast() -> usize {
     impl WithSimd for Panels {
         type Output = usize;
         fn with_simd<S: Simd>(self, _: S) -> usize {
-            if S::F32_LANES == PANEL { MAX_ABREAST } else { 1 }
+            panels_of::<S>()
         }
     }
     with_simd(Panels)
+}
+
+const fn panels_of<S: Simd>() -> usize {
+    if S::F32_LANES == PANEL { MAX_ABREAST } else { 1 }
 }
 
 /// Rows of a tile: as many as there are registers for, beside the panels' row and one element.
@@ -274,6 +278,9 @@ impl<L: Left, R: Right, T: Tail, const PANELS: usize> WithSimd for Strip<'_, L, 
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        if const { PANELS > panels_of::<S>() } {
+            unreachable!("invariant: callers take at most `abreast` panels at once");
+        }
         match S::F32_LANES {
             16 => self.make::<S, 1>(simd),
             8 => self.make::<S, 2>(simd),
@@ -329,7 +336,7 @@ impl<L: Left, R: Right, T: Tail, const PANELS: usize> Strip<'_, L, R, T, PANELS>
     }
 }
 
-/// A tile of a height that is told at run time.
+/// A tile of a height that is known at run time, at most [`tile_rows`].
 #[inline(always)]
 fn tile_of<S: Simd, L: Left, T: Tail, B: PanelRows, const PANELS: usize, const VECTORS: usize>(
     simd: S,
@@ -338,6 +345,23 @@ fn tile_of<S: Simd, L: Left, T: Tail, B: PanelRows, const PANELS: usize, const V
     y: &mut [f32],
     end: (bool, Option<&T>),
 ) {
+    // One test of a constant for each number of registers: heights that a form never has are not compiled for it.
+    if const { tile_rows::<S>() <= 2 } {
+        return match height {
+            1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+            _ => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+        };
+    }
+    if const { tile_rows::<S>() <= 6 } {
+        return match height {
+    1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+            2 => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+            3 => tile::<S, L, T, B, PANELS, VECTORS, 3>(simd, place, b, y, end),
+            4 => tile::<S, L, T, B, PANELS, VECTORS, 4>(simd, place, b, y, end),
+            5 => tile::<S, L, T, B, PANELS, VECTORS, 5>(simd, place, b, y, end),
+            _ => tile::<S, L, T, B, PANELS, VECTORS, 6>(simd, place, b, y, end),
+        };
+    }
     match height {
         1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
         2 => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),

@@ -53,7 +53,7 @@ fn forms() -> Vec<Form> {
 
 impl Form {
     /// Rows of the tallest tile.
-    fn tile_rows(self) -> usize {
+    const fn tile_rows(self) -> usize {
         match self {
             #[cfg(target_arch = "x86_64")]
             Form::Vnni => 13,
@@ -107,37 +107,45 @@ impl<T: Tail, const PANELS: usize> ByteStrip<'_, T, PANELS> {
             Form::Wide => unsafe { x86::wide(self) },
             Form::Plain => simd(
                 #[inline(always)]
-                || self.make(Plain, form),
+                || self.make(Plain),
             ),
         }
     }
 
     /// All tiles, one after another.
     #[inline(always)]
-    fn make<B: Bytes>(mut self, bytes: B, form: Form) {
+    fn make<B: Bytes>(mut self, bytes: B) {
         let rows = self.scales.len();
-        let count = rows.div_ceil(form.tile_rows());
-        for (index, (first, height)) in tiles(rows, form.tile_rows()).enumerate() {
+        let count = rows.div_ceil(B::FORM.tile_rows());
+        for (index, (first, height)) in tiles(rows, B::FORM.tile_rows()).enumerate() {
             let a = &self.a[first * self.words..][..height * self.words];
             // Every tile asks for the panels ahead from its share on, beyond which it goes.
             let ahead = self.ahead.map(|ahead| ahead.get(index * (self.words + HEAD / PANEL) / count * PANEL..).unwrap_or_default());
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
             let scales = &self.scales[first..][..height];
             let a = (a, first, &self.tail);
-            match height {
-                1 => tile::<B, T, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
-                2 => tile::<B, T, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
-                3 => tile::<B, T, PANELS, 3>(bytes, a, (self.b, ahead), scales, y),
-                4 => tile::<B, T, PANELS, 4>(bytes, a, (self.b, ahead), scales, y),
-                5 => tile::<B, T, PANELS, 5>(bytes, a, (self.b, ahead), scales, y),
-                6 => tile::<B, T, PANELS, 6>(bytes, a, (self.b, ahead), scales, y),
-                7 => tile::<B, T, PANELS, 7>(bytes, a, (self.b, ahead), scales, y),
-                8 => tile::<B, T, PANELS, 8>(bytes, a, (self.b, ahead), scales, y),
-                9 => tile::<B, T, PANELS, 9>(bytes, a, (self.b, ahead), scales, y),
-                10 => tile::<B, T, PANELS, 10>(bytes, a, (self.b, ahead), scales, y),
-                11 => tile::<B, T, PANELS, 11>(bytes, a, (self.b, ahead), scales, y),
-                12 => tile::<B, T, PANELS, 12>(bytes, a, (self.b, ahead), scales, y),
-                _ => tile::<B, T, PANELS, 13>(bytes, a, (self.b, ahead), scales, y),
+            // Heights that a form never has are not compiled for it.
+            if const { B::FORM.tile_rows() <= 2 } {
+                match height {
+                    1 => tile::<B, T, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
+                    _ => tile::<B, T, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
+                }
+            } else {
+                match height {
+                    1 => tile::<B, T, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
+                    2 => tile::<B, T, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
+                    3 => tile::<B, T, PANELS, 3>(bytes, a, (self.b, ahead), scales, y),
+                    4 => tile::<B, T, PANELS, 4>(bytes, a, (self.b, ahead), scales, y),
+                    5 => tile::<B, T, PANELS, 5>(bytes, a, (self.b, ahead), scales, y),
+                    6 => tile::<B, T, PANELS, 6>(bytes, a, (self.b, ahead), scales, y),
+                    7 => tile::<B, T, PANELS, 7>(bytes, a, (self.b, ahead), scales, y),
+                    8 => tile::<B, T, PANELS, 8>(bytes, a, (self.b, ahead), scales, y),
+                    9 => tile::<B, T, PANELS, 9>(bytes, a, (self.b, ahead), scales, y),
+                    10 => tile::<B, T, PANELS, 10>(bytes, a, (self.b, ahead), scales, y),
+                    11 => tile::<B, T, PANELS, 11>(bytes, a, (self.b, ahead), scales, y),
+                    12 => tile::<B, T, PANELS, 12>(bytes, a, (self.b, ahead), scales, y),
+                    _ => tile::<B, T, PANELS, 13>(bytes, a, (self.b, ahead), scales, y),
+                }
             }
             self.tail.end::<PANELS>(first, y.as_chunks_mut().0.as_chunks_mut().0);
         }
@@ -146,6 +154,7 @@ impl<T: Tail, const PANELS: usize> ByteStrip<'_, T, PANELS> {
 
 /// Sums of 16 columns, and how four products are added to each.
 trait Bytes: Copy {
+    const FORM: Form;
     type Sums: Copy;
     type Weights: Copy;
     fn start(self, sums: &[i32; PANEL]) -> Self::Sums;
@@ -211,6 +220,7 @@ fn tile<B: Bytes, T: Tail, const PANELS: usize, const HEIGHT: usize>(
 struct Plain;
 
 impl Bytes for Plain {
+    const FORM: Form = Form::Plain;
     type Sums = [i32; PANEL];
     type Weights = [u32; PANEL];
 
@@ -251,14 +261,14 @@ mod x86 {
     /// The machine has AVX-512 F, BW, VL and VNNI.
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
     pub unsafe fn vnni<T: Tail, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
-        strip.make(Vnni(()), Form::Vnni);
+        strip.make(Vnni(()));
     }
 
     /// # Safety
     /// The machine has AVX2 and FMA.
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn wide<T: Tail, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
-        strip.make(Wide(()), Form::Wide);
+        strip.make(Wide(()));
     }
 
     /// Only made where the machine has what [`vnni`] says, and used within.
@@ -266,6 +276,7 @@ mod x86 {
     struct Vnni(());
 
     impl Bytes for Vnni {
+        const FORM: Form = Form::Vnni;
         type Sums = __m512i;
         type Weights = __m512i;
 
@@ -296,6 +307,7 @@ mod x86 {
     struct Wide(());
 
     impl Bytes for Wide {
+        const FORM: Form = Form::Wide;
         /// Of four columns each, two sums of a column side by side.
         type Sums = [__m256i; 4];
         type Weights = [__m256i; 4];

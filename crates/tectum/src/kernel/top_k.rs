@@ -6,9 +6,7 @@
 use std::cmp::Reverse;
 use std::sync::{Arc, LazyLock};
 
-use rayon::prelude::*;
-
-use super::native::{NativeCall, simd};
+use super::native::{NativeCall, for_each_chunk_pair, simd};
 use super::order::order_key;
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
@@ -69,7 +67,7 @@ fn select(call: &NativeCall<'_>, x: &[f32], candidates: Option<&[u32]>, values: 
     let (rows, cols, chunks, k) = (call.size(0), call.size(1), call.size(2), call.size(3));
     let (items, threads) = (rows * chunks, call.threads_for(rows * cols));
     let piece = items.div_ceil(2 * threads).max(1);
-    let run = |index: usize, values: &mut [f32], columns: &mut [u32]| {
+    for_each_chunk_pair((&mut values[..items * k], &mut columns[..items * k]), [piece * k; 2], threads, |index, values, columns| {
         let mut best = Best { candidates: [NONE; MAX_K + CHUNK], len: 0, k };
         for (offset, (values, columns)) in values.chunks_mut(k).zip(columns.chunks_mut(k)).enumerate() {
             let (row, chunk) = ((index * piece + offset) / chunks, (index * piece + offset) % chunks);
@@ -84,13 +82,7 @@ fn select(call: &NativeCall<'_>, x: &[f32], candidates: Option<&[u32]>, values: 
             let count = found.len();
             best.keep(count);
         }
-    };
-    let (values, columns) = (&mut values[..items * k], &mut columns[..items * k]);
-    if threads <= 1 {
-        return values.chunks_mut(piece * k).zip(columns.chunks_mut(piece * k)).enumerate().for_each(|(i, (v, c))| run(i, v, c));
-    }
-    let pieces = values.par_chunks_mut(piece * k).zip(columns.par_chunks_mut(piece * k));
-    pieces.enumerate().for_each(|(index, (values, columns))| run(index, values, columns));
+    });
 }
 
 /// The best candidates of a row so far.

@@ -1,0 +1,10 @@
+//! The tests of the command, in one program: linked once, with one set of threads.
+
+mod bench;
+mod command_line;
+mod field;
+mod generate;
+mod program;
+mod rig;
+mod spiking;
+mod train;

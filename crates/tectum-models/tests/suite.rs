@@ -1,0 +1,26 @@
+//! The integration tests, in one program: linked once, with one set of threads.
+
+mod bodies;
+mod cache_errors;
+mod closed_loop;
+mod decoders;
+mod field_brain;
+mod genomes;
+mod gguf;
+#[path = "gguf/writer.rs"]
+mod gguf_writer;
+mod guard;
+mod gymnasium_parity;
+mod learning;
+mod lqr;
+mod other_rigs;
+mod parser_fuzz;
+mod pendulum_regret;
+mod plans;
+mod recovery;
+mod rig_recording;
+mod run_folder;
+mod sampler;
+mod stand_in;
+mod translation;
+mod twin;

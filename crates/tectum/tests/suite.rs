@@ -1,0 +1,6 @@
+//! The integration tests, in one program: linked once, with one set of threads.
+
+mod conformance;
+mod devices;
+mod receipt_schema;
+mod route;
