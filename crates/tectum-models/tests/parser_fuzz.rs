@@ -19,7 +19,9 @@ use tectum_models::recording::{Recorder, Trace};
 use tectum_models::rig_csv::RigRecording;
 use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::{Array, Snapshot};
-use tectum_models::transformer::{Header};
+use tectum_models::transformer::Header;
+
+use crate::gguf_writer;
 
 /// What is wrong with how an input was taken; `Ok` tells whether it was understood.
 type Verdict = Result<bool, String>;
