@@ -1,26 +1,34 @@
 //! `cargo xtask gpu-kit`: one folder to carry to a machine with an NVIDIA GPU, tried out here first.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
+use crate::test_programs::{self, Program};
+
 /// What the whole folder may weigh.
 const MOST_BYTES: u64 = 60 << 20;
 
-/// Packs the kit under `target/gpu-kit` and runs it: where there is no GPU, its GPU rows are skipped with their reason.
-pub fn run(root: &Path) -> Result<(), String> {
+/// Builds the programs of the kit as users run them.
+pub fn build(root: &Path) -> Result<Vec<Program>, String> {
+    test_programs::build(root, &["--release"])
+}
+
+/// Packs the kit under `target/gpu-kit` from built programs and runs it: where there is no GPU, its GPU rows are skipped with their reason.
+pub fn run(root: &Path, built: &[Program]) -> Result<(), String> {
     let kit = root.join("target/gpu-kit");
     let cannot = |what: &'static str| move |e: std::io::Error| format!("gpu kit: {what}: {e}");
     if kit.exists() {
         std::fs::remove_dir_all(&kit).map_err(cannot("clearing the folder"))?;
     }
     std::fs::create_dir_all(&kit).map_err(cannot("making the folder"))?;
-    let built = built(root)?;
     for (name, package, kind) in [("tectum", "tectum-cli", "bin"), ("conformance", "naga-ptx", "test")] {
-        let built = executable(&built, package, name, kind).ok_or_else(|| format!("gpu kit: cargo built no {name}"))?;
+        // Of a program itself, not of its unit tests.
+        let is_it = |built: &&Program| built.package == package && built.target == name && built.kind == kind && built.is_test == (kind == "test");
+        let built = built.iter().find(is_it).ok_or_else(|| format!("gpu kit: cargo built no {name}"))?;
         let to = kit.join(name);
-        std::fs::copy(&built, &to).map_err(cannot("copying an executable"))?;
+        std::fs::copy(&built.executable, &to).map_err(cannot("copying an executable"))?;
         let stripped = Command::new("strip").arg(&to).status().map_err(cannot("strip"))?;
         if !stripped.success() {
             return Err(format!("gpu kit: strip {name} failed"));
@@ -36,32 +44,6 @@ pub fn run(root: &Path) -> Result<(), String> {
     }
     println!("gpu kit: {} with {:.1} MiB", kit.display(), bytes as f64 / f64::from(1 << 20));
     try_out(&kit)
-}
-
-/// Builds in release what the tests build, so that nothing is built twice, and gives what cargo says of each product.
-fn built(root: &Path) -> Result<Vec<Value>, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .current_dir(root)
-        .args(["test", "--release", "--workspace", "--no-run", "--message-format=json"])
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .map_err(|e| format!("gpu kit: cargo: {e}"))?;
-    if !output.status.success() {
-        return Err("gpu kit: cargo failed".to_owned());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
-}
-
-/// The executable of one target of a package; of a program itself, not of its unit tests.
-fn executable(built: &[Value], package: &str, target: &str, kind: &str) -> Option<PathBuf> {
-    let wanted = |message: &&Value| {
-        message["target"]["name"] == target
-            && message["target"]["kind"][0] == kind
-            && message["profile"]["test"] == (kind == "test")
-            && message["package_id"].as_str().is_some_and(|id| id.contains(package))
-    };
-    built.iter().find(wanted)?["executable"].as_str().map(PathBuf::from)
 }
 
 /// The commit that the kit was built from; `+` after it says that files differ from it.

@@ -6,7 +6,10 @@ mod mutations;
 mod paths;
 mod peers;
 mod performance;
+mod quick;
 mod suite;
+mod tally;
+mod test_programs;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,13 +22,14 @@ fn root() -> PathBuf {
 fn main() -> ExitCode {
     let result = match std::env::args().nth(1).as_deref() {
         Some("test") => suite::run(&root()),
+        Some("quick") => quick::run(&root(), std::env::args().nth(2).as_deref()),
         Some("soak") => suite::soak(&root()),
         Some("check") => suite::structure(&root()),
-        Some("gpu-kit") => gpu_kit::run(&root()),
+        Some("gpu-kit") => gpu_kit::build(&root()).and_then(|built| gpu_kit::run(&root(), &built)),
         Some("mutate") => mutations::run(&root(), &std::env::args().nth(2).unwrap_or_default()),
         Some("peers") => peers::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("performance") => performance::write(&root()),
-        _ => Err("usage: cargo xtask test | soak | check | gpu-kit | mutate [RULE] | peers [NAME…] | performance".to_owned()),
+        _ => Err("usage: cargo xtask test | quick [COMMIT] | soak | check | gpu-kit | mutate [RULE] | peers [NAME…] | performance".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

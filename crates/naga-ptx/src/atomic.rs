@@ -88,12 +88,8 @@ impl Translator<'_> {
 
 fn target(place: &Place) -> Option<Target> {
     match place {
-        Place::Memory { space: Space::Global { .. }, address: base, offset, .. } => {
-            Some(Target { space: "global", scope: "gpu", at: address(*base, *offset) })
-        }
-        Place::Memory { space: Space::Shared, address: base, offset, .. } => {
-            Some(Target { space: "shared", scope: "cta", at: address(*base, *offset) })
-        }
+        Place::Memory { space: Space::Global { .. }, address: base, offset, .. } => Some(Target { space: "global", scope: "gpu", at: address(*base, *offset) }),
+        Place::Memory { space: Space::Shared, address: base, offset, .. } => Some(Target { space: "shared", scope: "cta", at: address(*base, *offset) }),
         _ => None,
     }
 }

@@ -369,9 +369,7 @@ fn refused(expression: &Expression) -> &'static str {
         Expression::ImageLoad { .. } => "textureLoad",
         Expression::ImageQuery { .. } => "texture query",
         Expression::Derivative { .. } => "derivative",
-        Expression::RayQueryProceedResult | Expression::RayQueryGetIntersection { .. } | Expression::RayQueryVertexPositions { .. } => {
-            "ray query"
-        }
+        Expression::RayQueryProceedResult | Expression::RayQueryGetIntersection { .. } | Expression::RayQueryVertexPositions { .. } => "ray query",
         Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => "cooperative matrix",
         _ => "expression outside its statement",
     }

@@ -96,9 +96,7 @@ fn root(module: &Module, function: &Function, pointer: Handle<Expression>) -> Op
         Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => root(module, function, base),
         Expression::LocalVariable(variable) => Some(Root::Local(variable)),
         Expression::FunctionArgument(number) => Some(Root::Argument(number)),
-        Expression::GlobalVariable(variable) => {
-            (module.global_variables[variable].space == AddressSpace::Private).then_some(Root::Private(variable))
-        }
+        Expression::GlobalVariable(variable) => (module.global_variables[variable].space == AddressSpace::Private).then_some(Root::Private(variable)),
         _ => None,
     }
 }

@@ -290,8 +290,7 @@ impl<'a> Translator<'a> {
         if dynamic {
             ptx += ".extern .shared .align 16 .b8 shared[];\n\n";
         }
-        let parameters: Vec<String> =
-            (0..self.parameters.len()).map(|i| format!("\t.param .u64 p{i}_address,\n\t.param .u64 p{i}_bytes")).collect();
+        let parameters: Vec<String> = (0..self.parameters.len()).map(|i| format!("\t.param .u64 p{i}_address,\n\t.param .u64 p{i}_bytes")).collect();
         let _ = writeln!(ptx, ".visible .entry {entry}(\n{}\n)\n.reqntid {x}, {y}, {z}\n{{", parameters.join(",\n"));
         ptx += &declarations;
         if self.shared_bytes > 0 && !dynamic {

@@ -7,10 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::BitOrAssign;
 
-use naga::{
-    AddressSpace, Block, BuiltIn, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Span, Statement, StorageAccess,
-    TypeInner,
-};
+use naga::{AddressSpace, Block, BuiltIn, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Span, Statement, StorageAccess, TypeInner};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -243,9 +240,7 @@ impl<'a> Analysis<'a> {
         match call.function.expressions[handle] {
             Expression::Literal(_) | Expression::Constant(_) | Expression::ZeroValue(_) | Expression::ArrayLength(_) => Fact::value(true),
             Expression::FunctionArgument(number) => call.arguments[number as usize],
-            Expression::LocalVariable(variable) => {
-                Fact { uniform: true, target: Some(Target::Variable(Variable::Local(call.instance, variable))) }
-            }
+            Expression::LocalVariable(variable) => Fact { uniform: true, target: Some(Target::Variable(Variable::Local(call.instance, variable))) },
             Expression::GlobalVariable(variable) => Fact { uniform: true, target: Some(self.global(variable)) },
             Expression::Access { base, index } => {
                 let base = self.fact(call, base);

@@ -79,11 +79,7 @@ fn entry(info: DeviceInfo, measure: bool) -> Entry {
 fn row(entry: &Entry) -> Vec<String> {
     let info = &entry.info;
     let kind = format!("{:?}", info.kind).to_lowercase();
-    let width = if info.simd_width.0 == info.simd_width.1 {
-        info.simd_width.0.to_string()
-    } else {
-        format!("{}-{}", info.simd_width.0, info.simd_width.1)
-    };
+    let width = if info.simd_width.0 == info.simd_width.1 { info.simd_width.0.to_string() } else { format!("{}-{}", info.simd_width.0, info.simd_width.1) };
     vec![
         info.id.clone(),
         info.name.clone(),

@@ -199,7 +199,13 @@ fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
     if was != is || before.run.seed != scenario.run.seed {
         return Err(Error::invalid(format!(
             "resume {}: it ran {} on {} with seed {}, not {} on {} with seed {}",
-            folder.display(), was.1, was.0, before.run.seed, is.1, is.0, scenario.run.seed
+            folder.display(),
+            was.1,
+            was.0,
+            before.run.seed,
+            is.1,
+            is.0,
+            scenario.run.seed
         )));
     }
     Ok(())

@@ -76,7 +76,15 @@ fn a_program_is_explained_with_what_was_proven_and_what_not() {
         text(&output.stdout)
     };
     let map = explained("explain double.atlas");
-    for needed in ["recognised as: map over 1024 elements", "no lane faults: ", "re-rolled, for grid [4, 1, 1] of block [256, 1, 1]", "WGSL:", "fn main(", "PTX:", ".visible .entry"] {
+    for needed in [
+        "recognised as: map over 1024 elements",
+        "no lane faults: ",
+        "re-rolled, for grid [4, 1, 1] of block [256, 1, 1]",
+        "WGSL:",
+        "fn main(",
+        "PTX:",
+        ".visible .entry",
+    ] {
         assert!(map.contains(needed), "{needed}: {map}");
     }
     let sum = explained("explain total.atlas --sizes x=40 y=4 --reassociate");
@@ -152,7 +160,8 @@ fn a_genome_is_explained_by_mapping_with_what_its_state_and_scale_hang_on() {
         assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
     }
     let explanation = place.json("explain brain.txt --shards 2 --frozen-silence --json");
-    let found = ["/kind", "/network/synapses", "/network/scale", "/mappings/0/strategy", "/mappings/2/undone/0/delay", "/network/zero_sums/0/1", "/network/past/0/1"];
+    let found =
+        ["/kind", "/network/synapses", "/network/scale", "/mappings/0/strategy", "/mappings/2/undone/0/delay", "/network/zero_sums/0/1", "/network/past/0/1"];
     let found = found.map(|path| explanation.pointer(path).cloned().unwrap_or_default());
     assert_eq!(Value::from(found.to_vec()), serde_json::json!(["genome", 26, "most", "packed_rows", 3, "frozen", "refractory"]), "{explanation}");
     for (line, code, message) in [
@@ -193,7 +202,10 @@ fn a_genome_moves_a_body_and_says_in_its_receipt_what_it_does_not_do() {
     let place = Place::new("genome-brain");
     place.write("brain.json", WATCHED);
     let wiring = "sensors = [{ channel = \"angle\", area = \"eye___\", amount = 300 }]\nmotors = [{ channel = 0, area = \"arm___\", rest = 0.5 }]\n";
-    place.write("scenarios/watched.toml", &format!("[body]\nname = \"pendulum\"\n[brain]\ngenome = \"brain.json\"\n{wiring}[loop]\nseconds = 5\nclock = \"sim\"\nsnapshot_every = 20\n"));
+    place.write(
+        "scenarios/watched.toml",
+        &format!("[body]\nname = \"pendulum\"\n[brain]\ngenome = \"brain.json\"\n{wiring}[loop]\nseconds = 5\nclock = \"sim\"\nsnapshot_every = 20\n"),
+    );
     let whole = place.json("run watched --no-plots --json");
     assert_eq!((&whole["brain"], &whole["ticks"], &whole["end"]), (&"genome".into(), &100.into(), &"completed".into()), "{whole}");
     let receipt = std::fs::read_to_string(place.0.join("runs/1/receipt.json")).expect("there");
@@ -237,7 +249,11 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("run cart_pole --body rig --data nan.csv", 3, "nan.csv: line 2, column cmd_volts: nan is not finite"),
         ("run cart_pole --body rig --data empty.csv", 3, "empty.csv: the file is empty"),
         ("run cart_pole --body rig --data missing.csv", 7, "missing.csv"),
-        ("run cart_pole --brain lqr --inject nan@", 2, "inject \"nan@\": expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T, sensor-leap@T, stop@T"),
+        (
+            "run cart_pole --brain lqr --inject nan@",
+            2,
+            "inject \"nan@\": expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T, sensor-leap@T, stop@T",
+        ),
         ("run cart_pole --brain lqr --inject nan@99", 2, "inject nan@99: the run ends at 20 s"),
         ("run cart_pole --brain lqr --inject device-lost@1", 2, "inject device-lost@1: brain lqr runs on no device"),
         ("explain route gemm:0", 2, "plan \"gemm:0\": a size from 1 to 16384 is needed"),
@@ -251,7 +267,11 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         ("inspect missing.json", 7, "missing.json"),
         ("inspect double.atlas", 2, "double.atlas: of no kind that can be shown; genomes (JSON), twins (.safetensors), GGUF files (.gguf) and folders"),
         ("inspect wrong.json", 3, "wrong.json: area o__mot: _____10c-o__mot-nx-refrac-i: -1 is not from 0 to 65535"),
-        ("inspect brain.json --units fraction", 3, "brain.json: area _power: _____10c-___pwr-nx-leak_c-f: 10 is not from 0 to 1; if the file is of the legacy unit"),
+        (
+            "inspect brain.json --units fraction",
+            3,
+            "brain.json: area _power: _____10c-___pwr-nx-leak_c-f: 10 is not from 0 to 1; if the file is of the legacy unit",
+        ),
     ];
     for (line, code, message) in cases {
         let output = place.tectum(line);

@@ -23,7 +23,19 @@ fn a_check_of_the_field_lists_passes_transfers_and_agreement() {
             continue;
         }
         let shown = text(&format!("check field --cells 8 --channels 32 --patterns 16 --compared 2 --every 5 --device {device}"));
-        for part in ["field_similarity", "field_recall", "field_sense", "field_place", "field_evolve", "field_pool", "field_act", "2 cycles compared", "10 cycles took", "against float64", transfers] {
+        for part in [
+            "field_similarity",
+            "field_recall",
+            "field_sense",
+            "field_place",
+            "field_evolve",
+            "field_pool",
+            "field_act",
+            "2 cycles compared",
+            "10 cycles took",
+            "against float64",
+            transfers,
+        ] {
             assert!(shown.contains(part), "{device}: {part:?} is not in\n{shown}");
         }
     }

@@ -136,9 +136,13 @@ fn what_is_recognised_runs_by_the_kernels_for_it_unless_refused() {
     place.floats("b.npy", "4, 5", (0..20).map(|i| 0.5 * i as f32));
     place.array("size.npy", "<u8", "3,", [6u64, 4, 5].map(u64::to_le_bytes));
     let line = format!("run {} --in a.npy --in b.npy --in size.npy --size y=6,5 --device cpu --json", library("gemm"));
-    let kernels = |report: &Value| report["kernels"].as_array().expect("a list").iter().map(|code| code["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>();
+    let kernels =
+        |report: &Value| report["kernels"].as_array().expect("a list").iter().map(|code| code["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>();
     let plain = place.json(&format!("{line} --no-recognize --out plain.npy"));
-    assert_eq!((&plain["recognized"]["shape"], &plain["recognized"]["refusals"][0]), (&"general".into(), &"not any shape: recognition was not asked for".into()));
+    assert_eq!(
+        (&plain["recognized"]["shape"], &plain["recognized"]["refusals"][0]),
+        (&"general".into(), &"not any shape: recognition was not asked for".into())
+    );
     assert_eq!(kernels(&plain).iter().filter(|name| *name == "program_gemm").count(), 1);
     let kept = place.json(&format!("{line} --out kept.npy"));
     assert!(kept["recognized"]["refusals"].to_string().contains("the order of the additions would change"), "{}", kept["recognized"]);

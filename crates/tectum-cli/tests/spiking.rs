@@ -106,7 +106,8 @@ fn a_killed_run_goes_on_as_if_it_had_not_been() {
     let mut kills = 0;
     for wait_ms in [5, 30, 11, 60, 23, 90, 40, 17] {
         let resume = if snapshot.exists() { format!("--resume {}", snapshot.display()) } else { String::new() };
-        let mut run = tectum(&format!("{line} --snapshot {} --every 250 {resume}", snapshot.display())).stdout(Stdio::null()).spawn().expect("the binary starts");
+        let mut run =
+            tectum(&format!("{line} --snapshot {} --every 250 {resume}", snapshot.display())).stdout(Stdio::null()).spawn().expect("the binary starts");
         std::thread::sleep(Duration::from_millis(wait_ms));
         kills += u32::from(run.try_wait().expect("it can be asked").is_none());
         run.kill().expect("it can be killed");

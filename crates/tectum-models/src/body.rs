@@ -223,9 +223,7 @@ fn applied_action(spec: &BodySpec, action: &[f32]) -> (f64, bool) {
 
 /// Refuses a snapshot of the wrong length or with numbers that are not finite.
 fn check_state<const N: usize>(name: &str, state: &[f64]) -> Result<[f64; N]> {
-    let numbers: [f64; N] = state
-        .try_into()
-        .map_err(|_| Error::invalid(format!("{name}: a state has {N} numbers, given {}", state.len())))?;
+    let numbers: [f64; N] = state.try_into().map_err(|_| Error::invalid(format!("{name}: a state has {N} numbers, given {}", state.len())))?;
     match numbers.iter().position(|number| !number.is_finite()) {
         Some(place) => Err(Error::invalid(format!("{name}: state number {place} is {}", numbers[place]))),
         None => Ok(numbers),

@@ -216,12 +216,7 @@ impl ClosedLoop {
 
     /// Runs to the end, or until the watcher breaks or something fails for good; sends every period to the sink, a snapshot every
     /// so many ticks and the last one at the end. The clock is at 0.
-    pub fn run(
-        &mut self,
-        clock: &mut dyn Clock,
-        sink: &mut dyn Sink,
-        watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Outcome {
+    pub fn run(&mut self, clock: &mut dyn Clock, sink: &mut dyn Sink, watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Outcome {
         let end = self.run_ticks(clock, sink, watch).unwrap_or_else(End::Failed);
         let saved = self.snapshot().and_then(|snapshot| sink.snapshot(snapshot)).and_then(|()| sink.flush());
         let end = match (saved, end) {
@@ -246,12 +241,7 @@ impl ClosedLoop {
         self.outcome(end)
     }
 
-    fn run_ticks(
-        &mut self,
-        clock: &mut dyn Clock,
-        sink: &mut dyn Sink,
-        watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
-    ) -> Result<End> {
+    fn run_ticks(&mut self, clock: &mut dyn Clock, sink: &mut dyn Sink, watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<End> {
         let first = self.metrics.ticks;
         self.lateness = clock.is_real().then(LatencyHistogram::default);
         self.controller.save(first).map_err(Failure::into_error)?;

@@ -57,8 +57,8 @@ mod system {
     use rustix::mm::{MlockAllFlags, mlockall, munlockall};
     use tectum::{Error, Result, ThreadPool};
     use thread_priority::{
-        NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
-        set_thread_priority_and_policy, thread_native_id, thread_schedule_policy_param,
+        NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy, set_thread_priority_and_policy,
+        thread_native_id, thread_schedule_policy_param,
     };
 
     use super::{Granted, RealTime};

@@ -80,12 +80,7 @@ impl<W: Write + Seek> Recorder<W> {
     }
 
     fn send(&mut self, channel_id: u16, record: &TickRecord<'_>) -> Result<()> {
-        let header = MessageHeader {
-            channel_id,
-            sequence: record.tick as u32,
-            log_time: record.time_ns,
-            publish_time: record.time_ns,
-        };
+        let header = MessageHeader { channel_id, sequence: record.tick as u32, log_time: record.time_ns, publish_time: record.time_ns };
         self.writer.write_to_known_channel(&header, &self.json).map_err(unwritable)
     }
 }

@@ -277,8 +277,7 @@ fn transfers_json(transfers: &TransfersPerTick) -> Value {
 }
 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_vec_pretty(value)
-        .map_err(|source| Error::data(format!("{}: cannot be encoded", path.display())).with_source(source))?;
+    let mut text = serde_json::to_vec_pretty(value).map_err(|source| Error::data(format!("{}: cannot be encoded", path.display())).with_source(source))?;
     text.push(b'\n');
     write_whole(path, &text)
 }

@@ -199,8 +199,7 @@ impl Array {
 
     fn view(&self, name: &str) -> Result<TensorView<'_>, Error> {
         let (dtype, bytes) = self.bytes();
-        TensorView::new(dtype, vec![self.len()], bytes)
-            .map_err(|e| Error::data(format!("snapshot array {name} cannot be encoded")).with_source(e))
+        TensorView::new(dtype, vec![self.len()], bytes).map_err(|e| Error::data(format!("snapshot array {name} cannot be encoded")).with_source(e))
     }
 
     fn from_view(view: &TensorView<'_>) -> Option<Array> {

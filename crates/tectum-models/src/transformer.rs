@@ -21,22 +21,22 @@ mod llama;
 mod measure;
 mod resident;
 mod sampler;
+#[cfg(test)]
+mod tests;
 mod text_stream;
 mod tokens;
 mod weights;
-#[cfg(test)]
-mod tests;
 
 pub use bench::{minilm, suite};
 pub use bert::Bert;
 pub use cache_errors::{CacheError, cache_errors};
-pub use config::{Config, Pooling};
 pub use checkpoint::is_decoder;
+pub use config::{Config, Pooling};
 pub use context::MAX_PART;
 pub use decoder::Decoder;
 pub use decoder_graph::DecoderSizes;
 pub use embedder::{Embedder, Embedding};
-pub use explanation::{NodeExplanation, RunExplanation, Routing, explain_run, open_device};
+pub use explanation::{NodeExplanation, Routing, RunExplanation, explain_run, open_device};
 pub use generator::{End, GenerateOptions, Generation, end_tokens, generate, generate_each};
 pub use gguf::{Array, Gguf, GgufTensor, Header, TensorType, Value, ValueType, gguf_file};
 pub use measure::{Accuracy, FormatMeasure, cosine, measure_formats};

@@ -56,13 +56,7 @@ impl TwinLayout {
         let [action] = body.action.as_slice() else {
             return Err(Error::unsupported(format!("twin: body {} has {} action channels; one is supported", body.name, body.action.len())));
         };
-        Ok(Self {
-            channels: body.observation.clone(),
-            previous_action,
-            low: action.low,
-            high: action.high,
-            discrete: action.discrete,
-        })
+        Ok(Self { channels: body.observation.clone(), previous_action, low: action.low, high: action.high, discrete: action.discrete })
     }
 
     /// Numbers that the network reads.
@@ -121,7 +115,17 @@ pub struct TwinRecipe {
 
 impl Default for TwinRecipe {
     fn default() -> Self {
-        Self { hidden: vec![64, 64], transitions: 30_000, steps: 3000, batch: 256, learning_rate: 8e-3, weight_decay: 1e-4, huber: None, physics_weight: 0.0, patience: None }
+        Self {
+            hidden: vec![64, 64],
+            transitions: 30_000,
+            steps: 3000,
+            batch: 256,
+            learning_rate: 8e-3,
+            weight_decay: 1e-4,
+            huber: None,
+            physics_weight: 0.0,
+            patience: None,
+        }
     }
 }
 

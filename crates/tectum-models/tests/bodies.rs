@@ -77,10 +77,7 @@ fn an_action_that_is_not_finite_becomes_the_safe_action() {
 fn mistakes_are_refused_by_name() {
     let cases = [
         (body("arm", None).err(), "body \"arm\" is unknown; known: rig, pendulum, cart_pole, acrobot, seeker"),
-        (
-            body("cart_pole", Some(Start::Hanging)).err(),
-            "cart_pole: start \"hanging\" is beyond its 12 degrees; known: random",
-        ),
+        (body("cart_pole", Some(Start::Hanging)).err(), "cart_pole: start \"hanging\" is beyond its 12 degrees; known: random"),
         (make("rig").set_state(&[0.0; 4]).err(), "rig: a state has 6 numbers, given 4"),
         (make("pendulum").set_state(&[0.0, f64::NAN]).err(), "pendulum: state number 1 is NaN"),
     ];

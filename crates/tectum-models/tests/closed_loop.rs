@@ -112,13 +112,7 @@ fn run_scripted(ticks: u64, overrun: Overrun, periods: &Periods, faults: &Faults
     let plant = body("pendulum", Some(Start::Hanging)).expect("known");
     let dt_s = plant.spec().dt_s;
     let mut clock = FakeClock::default();
-    let brain = Scripted {
-        clock: clock.clone(),
-        period_ns: (dt_s * 1e9) as u64,
-        periods: periods.to_vec(),
-        faults: faults.to_vec(),
-        tick: 0,
-    };
+    let brain = Scripted { clock: clock.clone(), period_ns: (dt_s * 1e9) as u64, periods: periods.to_vec(), faults: faults.to_vec(), tick: 0 };
     let settings = LoopSettings { overrun, ..settings(ticks, dt_s) };
     let cpu = Device::open("cpu").expect("always there");
     let mut closed_loop = ClosedLoop::new(plant, Box::new(brain), &settings, &cpu).expect("cpu");
@@ -217,8 +211,16 @@ fn a_fallen_cart_pole_begins_again_from_the_next_seed() {
 
 /// Every brain that needs no training; one row more for each further one.
 const PAIRS: [(&str, &str); 9] = [
-    ("rig", "mppi"), ("pendulum", "mppi"), ("cart_pole", "mppi"),
-    ("rig", "zero"), ("rig", "lqr"), ("pendulum", "zero"), ("pendulum", "lqr"), ("cart_pole", "zero"), ("cart_pole", "lqr")];
+    ("rig", "mppi"),
+    ("pendulum", "mppi"),
+    ("cart_pole", "mppi"),
+    ("rig", "zero"),
+    ("rig", "lqr"),
+    ("pendulum", "zero"),
+    ("pendulum", "lqr"),
+    ("cart_pole", "zero"),
+    ("cart_pole", "lqr"),
+];
 
 fn built(body: &str, brain: &str, seconds: f64, snapshot_every: u64) -> ClosedLoop {
     // A twin that has learned too little to balance, but enough to run.

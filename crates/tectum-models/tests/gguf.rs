@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::gguf_writer::{Entry, Writer, floats, llama, text};
 use tectum::Device;
 use tectum_models::transformer::{Decoder, Gguf, Header, Value, Weights, end_tokens, gguf_file};
-use crate::gguf_writer::{Entry, Writer, floats, llama, text};
 
 /// Greatest difference of scores from those of transformers, as a share of the greatest.
 const TOLERANCE: f32 = 1e-4;
@@ -84,7 +84,10 @@ fn codes_stand_for_the_numbers_of_the_reference_bit_for_bit() {
     }
     let file = Gguf::open(&data("gguf_rows.gguf")).expect("tracked");
     let error = file.read("IQ4_NL.codes", &[1, 32], &mut [0.0; 32]).expect_err("refused").to_string();
-    assert!(error.ends_with("gguf_rows.gguf: tensor IQ4_NL.codes: holds IQ4_NL; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 and Q2_K to Q6_K are read"), "{error}");
+    assert!(
+        error.ends_with("gguf_rows.gguf: tensor IQ4_NL.codes: holds IQ4_NL; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1 and Q2_K to Q6_K are read"),
+        "{error}"
+    );
     let error = file.read("Q8_0.codes", &[32, 16], &mut [0.0; 512]).expect_err("refused").to_string();
     assert!(error.ends_with("gguf_rows.gguf: tensor Q8_0.codes is [16, 32], [32, 16] is needed"), "{error}");
 }
@@ -179,8 +182,15 @@ fn models_in_one_file_have_the_scores_of_their_folders_bit_for_bit() {
 /// The name that llama.cpp's converter gives to a tensor of the sample.
 fn renamed(name: &str) -> String {
     let parts = [
-        ("model.embed_tokens", "token_embd"), ("model.norm", "output_norm"), ("model.layers", "blk"), ("self_attn.o_proj", "attn_output"),
-        ("self_attn.", "attn_"), ("mlp.", "ffn_"), ("_proj", ""), ("input_layernorm", "attn_norm"), ("post_attention_layernorm", "ffn_norm"),
+        ("model.embed_tokens", "token_embd"),
+        ("model.norm", "output_norm"),
+        ("model.layers", "blk"),
+        ("self_attn.o_proj", "attn_output"),
+        ("self_attn.", "attn_"),
+        ("mlp.", "ffn_"),
+        ("_proj", ""),
+        ("input_layernorm", "attn_norm"),
+        ("post_attention_layernorm", "ffn_norm"),
     ];
     parts.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to))
 }

@@ -91,7 +91,12 @@ fn the_switch_stops_from_anywhere() {
     let switch = closed_loop.stop_switch();
     let outcome = closed_loop.run(&mut SimClock::new(), &mut memory, &mut |progress| {
         if progress.tick == 40 {
-            std::thread::spawn({ let switch = switch.clone(); move || switch.press() }).join().expect("it presses");
+            std::thread::spawn({
+                let switch = switch.clone();
+                move || switch.press()
+            })
+            .join()
+            .expect("it presses");
         }
         ControlFlow::Continue(())
     });

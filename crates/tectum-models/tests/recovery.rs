@@ -200,7 +200,10 @@ fn faults_are_read_as_they_are_written() {
     }
     for text in ["", "@", "nan", "nan@", "nan@x", "nan@-1", "nan@inf", "nan@nan", "lost@1", "device-lost @1"] {
         let error = text.parse::<Fault>().expect_err(text).to_string();
-        assert!(error.contains(&format!("{text:?}: expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T, sensor-leap@T, stop@T")), "{error}");
+        assert!(
+            error.contains(&format!("{text:?}: expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T, sensor-leap@T, stop@T")),
+            "{error}"
+        );
     }
 }
 

@@ -56,9 +56,7 @@ fn the_servo_law_explains_the_recorded_velocity() {
 fn unexplained(recording: &RigRecording, law_in_per_s: impl Fn(f64) -> f64) -> f64 {
     let x = &recording.la_position_in;
     let rows = (1..x.len() - 1).filter(|&i| x[i].abs() < 3.6 && x[i + 1].abs() < 3.6);
-    let pairs: Vec<(f64, f64)> = rows
-        .map(|i| ((x[i + 1] - x[i]) / recording.elapsed_ms[i + 1] * 1000.0, law_in_per_s(recording.cmd_volts[i])))
-        .collect();
+    let pairs: Vec<(f64, f64)> = rows.map(|i| ((x[i + 1] - x[i]) / recording.elapsed_ms[i + 1] * 1000.0, law_in_per_s(recording.cmd_volts[i]))).collect();
     let mean = pairs.iter().map(|(velocity, _)| velocity).sum::<f64>() / pairs.len() as f64;
     let residual: f64 = pairs.iter().map(|(velocity, law)| (velocity - law).powi(2)).sum();
     let variance: f64 = pairs.iter().map(|(velocity, _)| (velocity - mean).powi(2)).sum();

@@ -79,7 +79,9 @@ fn scenario(text: &str) -> Scenario {
 }
 
 fn rig(seconds: f64, stand_in: &str) -> Scenario {
-    scenario(&format!("[body]\nname = \"rig\"\n[brain]\nname = \"lqr\"\n[loop]\nseconds = {seconds:?}\nseed = 1\nclock = \"sim\"\nsnapshot_every = 50\n{stand_in}"))
+    scenario(&format!(
+        "[body]\nname = \"rig\"\n[brain]\nname = \"lqr\"\n[loop]\nseconds = {seconds:?}\nseed = 1\nclock = \"sim\"\nsnapshot_every = 50\n{stand_in}"
+    ))
 }
 
 fn run(scenario: &Scenario, brain: Box<dyn Brain>, clock: &mut dyn Clock) -> (Outcome, Memory) {

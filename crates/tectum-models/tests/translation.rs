@@ -14,12 +14,8 @@ use tectum_models::brain::mppi;
 use tectum_models::twin::Network;
 
 fn spirv_val(words: &[u32]) -> std::io::Result<(bool, String)> {
-    let mut child = Command::new("spirv-val")
-        .args(["--target-env", "vulkan1.1", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let mut child =
+        Command::new("spirv-val").args(["--target-env", "vulkan1.1", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let Some(stdin) = &mut child.stdin {
         stdin.write_all(bytemuck::cast_slice(words))?;
     }

@@ -17,8 +17,8 @@ pub use self::harness::{Options, PeerChoice, run};
 pub use self::interval::{CONFIDENCE, Interval};
 pub use self::machine::Machine;
 pub use self::program_rows::predecessor_seconds;
-pub use self::threads::OnThreads;
 pub use self::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row};
+pub use self::threads::OnThreads;
 
 use serde::{Deserialize, Serialize};
 

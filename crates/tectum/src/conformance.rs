@@ -152,9 +152,7 @@ pub fn verify(device: &Device, seed: u64, mut progress: impl FnMut(&str)) -> Res
     for suite in asked {
         progress(&suite.name);
         let mut operation = OperationReport { name: suite.name.clone(), cases: 0, worst_of_bound: 0.0, passed: true };
-        let known = KNOWN_FAULTS.iter().find(|fault| {
-            fault.operation == suite.name && device.info().driver.contains(fault.driver)
-        });
+        let known = KNOWN_FAULTS.iter().find(|fault| fault.operation == suite.name && device.info().driver.contains(fault.driver));
         for case in (suite.cases)(&mut Seed::new(seed, &suite.name)) {
             operation.cases += 1;
             match case.run(device, &mut session, &mut launched) {

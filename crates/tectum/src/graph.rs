@@ -42,9 +42,9 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::panel_format::PanelFormat;
 use crate::kernel::Activation;
 use crate::kernel::cache_format::{CacheFormat, CacheFormats};
+use crate::kernel::panel_format::PanelFormat;
 pub use build_network::Heads;
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
@@ -125,52 +125,143 @@ struct Definition {
 /// The operations. What each computes stands in `evaluate.rs`, what it becomes in `lower.rs`.
 #[derive(Debug, Clone)]
 enum Operation {
-    Input { name: String },
+    Input {
+        name: String,
+    },
     /// An input of u32: rows of a table.
-    Indices { name: String },
+    Indices {
+        name: String,
+    },
     /// Of f32, or words of weights in panels of another format.
-    Parameter { name: String, format: PanelFormat },
+    Parameter {
+        name: String,
+        format: PanelFormat,
+    },
     /// What lives on the device from run to run, in a format.
-    State { name: String, format: CacheFormat },
-    Constant { data: Arc<[f32]> },
-    MatMul { a: Factor, b: Factor },
+    State {
+        name: String,
+        format: CacheFormat,
+    },
+    Constant {
+        data: Arc<[f32]>,
+    },
+    MatMul {
+        a: Factor,
+        b: Factor,
+    },
     /// A product with its tail, as one launch; only `fuse` makes it.
-    Linear { a: Factor, b: Factor, tail: Tail },
+    Linear {
+        a: Factor,
+        b: Factor,
+        tail: Tail,
+    },
     /// The same with `b` in panels of a format, [⌈n / 16⌉, words / 16, 16]; only `pack_weights` makes it.
-    LinearPanels { a: Node, b: Node, format: PanelFormat, tail: Tail },
+    LinearPanels {
+        a: Node,
+        b: Node,
+        format: PanelFormat,
+        tail: Tail,
+    },
     /// `b` is of `a`'s shape, a row that repeats, or a scalar.
-    Binary { op: BinaryOp, a: Node, b: Node },
-    Scale { x: Node, factor: f32 },
-    Activate { activation: Activation, x: Node },
+    Binary {
+        op: BinaryOp,
+        a: Node,
+        b: Node,
+    },
+    Scale {
+        x: Node,
+        factor: f32,
+    },
+    Activate {
+        activation: Activation,
+        x: Node,
+    },
     /// The gradient at an activation's argument, from its result and the gradient there; `dy` repeats as `b` above.
-    ActivationGrad { activation: Activation, y: Node, dy: Node },
+    ActivationGrad {
+        activation: Activation,
+        y: Node,
+        dy: Node,
+    },
     /// Element by element, the operations that `fuse_chains` has put together: of its shape each, the last one's value its own.
-    Chain { before: Vec<(Node, Operation)>, last: Box<Operation> },
-    Reduce { over: Over, x: Node },
+    Chain {
+        before: Vec<(Node, Operation)>,
+        last: Box<Operation>,
+    },
+    Reduce {
+        over: Over,
+        x: Node,
+    },
     /// Repeats a scalar, a row or a column.
-    Broadcast { x: Node },
+    Broadcast {
+        x: Node,
+    },
     /// `y[.., j] = table[indices[..], j]`
-    Gather { table: Node, indices: Node },
+    Gather {
+        table: Node,
+        indices: Node,
+    },
     /// The same elements in another shape.
-    Reshape { x: Node },
+    Reshape {
+        x: Node,
+    },
     /// Axis `i` of the result is axis `order[i]` of `x`.
-    Permute { x: Node, order: Vec<usize> },
+    Permute {
+        x: Node,
+        order: Vec<usize>,
+    },
     /// As many elements of an axis as the result has, from `start` on.
-    Slice { x: Node, axis: usize, start: usize },
+    Slice {
+        x: Node,
+        axis: usize,
+        start: usize,
+    },
     /// One after another along an axis.
-    Concat { parts: Vec<Node>, axis: usize },
+    Concat {
+        parts: Vec<Node>,
+        axis: usize,
+    },
     /// Over the last axis.
-    Softmax { x: Node },
+    Softmax {
+        x: Node,
+    },
     /// Over the last axis, each row less its mean over its deviation.
-    LayerNorm { x: Node, gain: Node, bias: Node, epsilon: f32 },
+    LayerNorm {
+        x: Node,
+        gain: Node,
+        bias: Node,
+        epsilon: f32,
+    },
     /// Over the last axis, each row over the root of its mean square.
-    RmsNorm { x: Node, gain: Node, epsilon: f32 },
+    RmsNorm {
+        x: Node,
+        gain: Node,
+        epsilon: f32,
+    },
     /// Scaled dot-product attention of each head.
-    Attention { q: Columns, k: Columns, v: Columns, mask: Option<Node>, heads: Heads },
+    Attention {
+        q: Columns,
+        k: Columns,
+        v: Columns,
+        mask: Option<Node>,
+        heads: Heads,
+    },
     /// Causal attention to what caches keep, into which keys and values are put first.
-    AttentionCached { q: Columns, k: Columns, v: Columns, caches: [Node; 2], formats: CacheFormats, spans: Node, heads: Heads },
+    AttentionCached {
+        q: Columns,
+        k: Columns,
+        v: Columns,
+        caches: [Node; 2],
+        formats: CacheFormats,
+        spans: Node,
+        heads: Heads,
+    },
     /// Positions as rotations of pairs of elements.
-    Rotary { x: Node, positions: Node, heads: usize, base: f32 },
+    Rotary {
+        x: Node,
+        positions: Node,
+        heads: usize,
+        base: f32,
+    },
 }
 
 /// Some neighbouring columns of the last axis of a value.
@@ -308,10 +399,13 @@ impl Graph {
 
     /// The handles that values inside chains keep.
     fn inside_chains(&self) -> impl Iterator<Item = Node> {
-        self.nodes.values().flat_map(|definition| match &definition.operation {
-            Operation::Chain { before, .. } => &before[..],
-            _ => &[],
-        }).map(|(node, _)| *node)
+        self.nodes
+            .values()
+            .flat_map(|definition| match &definition.operation {
+                Operation::Chain { before, .. } => &before[..],
+                _ => &[],
+            })
+            .map(|(node, _)| *node)
     }
 
     /// How often each node is read, an output counting as one reading.

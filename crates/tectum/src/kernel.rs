@@ -34,8 +34,8 @@ pub mod quantize_rows;
 pub mod random;
 pub mod reduce;
 pub mod reference;
-pub mod sample;
 pub mod rotary;
+pub mod sample;
 pub mod scan;
 pub mod softmax;
 mod square;
@@ -45,8 +45,8 @@ mod strip;
 mod strip_i8;
 mod tiles;
 pub mod top_k;
-mod translate;
 pub mod transfer;
+mod translate;
 pub mod transpose;
 
 use std::any::Any;
@@ -194,15 +194,7 @@ impl Kernel {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn define(name: impl Into<String>) -> KernelBuilder {
-        KernelBuilder {
-            name: name.into(),
-            preludes: Vec::new(),
-            bindings: Vec::new(),
-            params: Vec::new(),
-            body: String::new(),
-            data: None,
-            flops: None,
-        }
+        KernelBuilder { name: name.into(), preludes: Vec::new(), bindings: Vec::new(), params: Vec::new(), body: String::new(), data: None, flops: None }
     }
 
     /// The stable name used in logs, receipts, benchmarks and tests.
@@ -260,17 +252,14 @@ impl Kernel {
     /// # Errors
     /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) with naga's report on a module that is not valid WGSL.
     pub fn module(&self) -> Result<(naga::Module, naga::valid::ModuleInfo)> {
-        let module = naga::front::wgsl::parse_str(&self.wgsl)
-            .map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(&self.wgsl))))?;
+        let module = naga::front::wgsl::parse_str(&self.wgsl).map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(&self.wgsl))))?;
         let capabilities = if self.uses(DType::F64) {
             naga::valid::Capabilities::FLOAT64 | naga::valid::Capabilities::SHADER_INT64
         } else {
             naga::valid::Capabilities::empty()
         };
         let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities);
-        let info = validator
-            .validate(&module)
-            .map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(&self.wgsl))))?;
+        let info = validator.validate(&module).map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(&self.wgsl))))?;
         Ok((module, info))
     }
 }

@@ -39,18 +39,19 @@ mod stream;
 pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings, ThreadPool};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
-pub use graph::{CompiledGraph, Dim, Factor, Graph, GraphBuilder, Heads, LayoutEntry, MAX_RANK, Made, Node, PackedParameter, ParameterLayout, Pass, RecordedNode, Shape, Tensor};
+pub use graph::{
+    CompiledGraph, Dim, Factor, Graph, GraphBuilder, Heads, LayoutEntry, MAX_RANK, Made, Node, PackedParameter, ParameterLayout, Pass, RecordedNode, Shape,
+    Tensor,
+};
+pub use kernel::cache_format::{CacheFormat, CacheFormats};
+pub use kernel::pack::Half;
+pub use kernel::stencil::{Boundary, Points};
 pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
 pub use latency::{LATENCY_BINS, Latency, LatencyHistogram};
 pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
 pub use measure::Measurement;
-pub use kernel::cache_format::{CacheFormat, CacheFormats};
-pub use kernel::pack::Half;
-pub use kernel::stencil::{Boundary, Points};
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
+pub use plan::{ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmTail, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View};
 pub use program::{Chain, Value};
-pub use plan::{
-    ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmTail, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View,
-};
-pub use stream::{Event, Stream, Submission, Work};
 pub use receipt::{CodeObject, Fallback, InjectedFault, LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
+pub use stream::{Event, Stream, Submission, Work};

@@ -185,9 +185,8 @@ impl PlanBuilder {
     /// empty, misaligned or of an input or constant that would be written, a temporary is read before anything wrote it,
     /// `groups` is not in 1 to 65,535, or one slot is bound both read-only and written (or two written ranges overlap).
     pub fn launch(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
-        self.check(kernel, views, params, groups).map_err(|error| {
-            error.at(format_args!("plan {}: launch {}, kernel {}", self.name, self.launches.len(), kernel.name()))
-        })?;
+        self.check(kernel, views, params, groups)
+            .map_err(|error| error.at(format_args!("plan {}: launch {}, kernel {}", self.name, self.launches.len(), kernel.name())))?;
         let (views, params) = (views.to_vec(), params.to_vec());
         self.launches.push(Recorded { kernel: kernel.clone(), views, params, groups });
         Ok(())
@@ -196,12 +195,7 @@ impl PlanBuilder {
     fn check(&self, kernel: &Kernel, views: &[View], params: &[u32], groups: u32) -> Result<()> {
         let (bindings, needed) = (kernel.bindings(), kernel.params().len());
         if views.len() != bindings.len() || params.len() != needed {
-            return Err(Error::invalid(format!(
-                "{} views and {} params given, {} and {needed} needed",
-                views.len(),
-                params.len(),
-                bindings.len()
-            )));
+            return Err(Error::invalid(format!("{} views and {} params given, {} and {needed} needed", views.len(), params.len(), bindings.len())));
         }
         if groups == 0 || groups > MAX_GROUPS {
             return Err(Error::invalid(format!("{groups} workgroups; 1 to {MAX_GROUPS} needed")));
@@ -287,12 +281,7 @@ impl PlanBuilder {
                 let slot = &self.slots[view.slot as usize];
                 if slot.kind == SlotKind::Temp {
                     let bytes = slot.len * slot.dtype.bytes();
-                    let lifetime = lifetimes[view.slot as usize].get_or_insert(Lifetime {
-                        slot: view.slot as usize,
-                        bytes,
-                        first: index,
-                        last: index,
-                    });
+                    let lifetime = lifetimes[view.slot as usize].get_or_insert(Lifetime { slot: view.slot as usize, bytes, first: index, last: index });
                     lifetime.last = index;
                 }
             }
@@ -328,7 +317,11 @@ impl Plan {
 
     fn describe_view(&self, view: &View) -> String {
         let slot = &self.slots[view.slot as usize];
-        if view.bytes() == (0..slot.len * slot.dtype.bytes()) { format!("{}[{}]", slot.name, view.len) } else { format!("{}[{}..{}]", slot.name, view.offset, view.offset + view.len) }
+        if view.bytes() == (0..slot.len * slot.dtype.bytes()) {
+            format!("{}[{}]", slot.name, view.len)
+        } else {
+            format!("{}[{}..{}]", slot.name, view.offset, view.offset + view.len)
+        }
     }
 }
 

@@ -68,8 +68,7 @@ pub fn calibrate_all(path: Option<&Path>, recalibrate: bool) -> Vec<(DeviceInfo,
 /// # Errors
 /// As [`choose`]; what opening reports. A device that cannot be calibrated is not chosen.
 pub fn open(work: &PlanWork) -> Result<(Device, Choice)> {
-    let (may_be, refused): (Vec<_>, Vec<_>) =
-        Device::list().into_iter().map(|info| (refusal(work, &info), info)).partition(|(refused, _)| refused.is_none());
+    let (may_be, refused): (Vec<_>, Vec<_>) = Device::list().into_iter().map(|info| (refusal(work, &info), info)).partition(|(refused, _)| refused.is_none());
     let mut predicted: Vec<Prediction> = if may_be.len() == 1 {
         may_be.into_iter().map(|(_, info)| Prediction { device: info.id, seconds: None, refused: None }).collect()
     } else {
@@ -105,13 +104,10 @@ pub fn choose_fixed(work: &PlanWork, infos: Vec<DeviceInfo>) -> Result<Choice> {
         is_product && launch.read_bytes / 4.0 > FIXED[usize::from(is_fused)]
     };
     let large = work.launches.iter().find(is_large);
-    let predicted: Vec<Prediction> =
-        infos.into_iter().map(|info| Prediction { refused: refusal(work, &info), device: info.id, seconds: None }).collect();
+    let predicted: Vec<Prediction> = infos.into_iter().map(|info| Prediction { refused: refusal(work, &info), device: info.id, seconds: None }).collect();
     let may_be = |is_cpu: bool| predicted.iter().find(|prediction| prediction.refused.is_none() && (prediction.device == "cpu") == is_cpu);
     let (chosen, reason) = match (large, may_be(false), may_be(true)) {
-        (Some(launch), Some(gpu), _) => {
-            (gpu, format!("fixed thresholds: {} reads {} elements", launch.kernel, launch.read_bytes / 4.0))
-        }
+        (Some(launch), Some(gpu), _) => (gpu, format!("fixed thresholds: {} reads {} elements", launch.kernel, launch.read_bytes / 4.0)),
         (Some(launch), None, Some(cpu)) => (cpu, format!("fixed thresholds: {} asks for a GPU, and none may be chosen", launch.kernel)),
         (None, _, Some(cpu)) => (cpu, "fixed thresholds: no product is large enough for a GPU".to_owned()),
         (_, _, None) => return decide(work, predicted),

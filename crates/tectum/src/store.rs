@@ -61,9 +61,8 @@ impl Store {
     pub fn put(&self, key: &str, value: &[u8]) {
         let path = self.path(key);
         let beside = path.with_extension(format!("{}.partial", std::process::id()));
-        let written = std::fs::create_dir_all(&self.folder)
-            .and_then(|()| std::fs::write(&beside, encode(key, value)))
-            .and_then(|()| std::fs::rename(&beside, &path));
+        let written =
+            std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(&beside, encode(key, value))).and_then(|()| std::fs::rename(&beside, &path));
         if written.is_err() {
             let _ = std::fs::remove_file(&beside);
         }

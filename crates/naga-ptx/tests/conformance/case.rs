@@ -323,8 +323,7 @@ impl Output {
                 let (got, wanted) = ("nothing".to_owned(), format!("{count} elements"));
                 return Err(Difference { buffer: self.buffer, index, got, wanted });
             }
-            self.compare_element(target, index, got)
-                .map_err(|wanted| Difference { buffer: self.buffer, index, got: self.element.show(got), wanted })?;
+            self.compare_element(target, index, got).map_err(|wanted| Difference { buffer: self.buffer, index, got: self.element.show(got), wanted })?;
         }
         Ok(())
     }

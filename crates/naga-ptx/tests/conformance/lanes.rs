@@ -111,7 +111,10 @@ pub enum Bound {
     UlpBy(fn(f64) -> f64),
     Absolute(f64),
     /// The sum of an absolute distance and a relative one.
-    Mixed { absolute: f64, relative: f64 },
+    Mixed {
+        absolute: f64,
+        relative: f64,
+    },
     /// A distance by the operands and the exact result.
     By(fn(&[f64], f64) -> f64),
 }

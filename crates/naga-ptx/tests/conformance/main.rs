@@ -31,8 +31,7 @@ use report::{Report, Run};
 
 type Runner = fn(&[&Case]) -> Result<Vec<Run>, String>;
 
-const RUNNERS: &[(&str, Runner)] =
-    &[("interpreter", interpreter::run), ("ptxas", ptxas::run), ("vulkan", vulkan::run), ("cuda", cuda::run)];
+const RUNNERS: &[(&str, Runner)] = &[("interpreter", interpreter::run), ("ptxas", ptxas::run), ("vulkan", vulkan::run), ("cuda", cuda::run)];
 
 fn main() -> ExitCode {
     let arguments = match Arguments::parse(std::env::args().skip(1)) {

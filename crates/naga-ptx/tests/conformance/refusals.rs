@@ -66,7 +66,13 @@ const REFUSALS: &[Refusal] = &[
     refusal(
         "ray query",
         Unsupported,
-        &["var scene: acceleration_structure", "var q: ray_query", "rayQueryInitialize(&q, scene, d)", "rayQueryProceed(&q)", "RayDesc(0u, 255u, 0.0, 1.0, vec3<f32>(0.0), vec3<f32>(1.0))"],
+        &[
+            "var scene: acceleration_structure",
+            "var q: ray_query",
+            "rayQueryInitialize(&q, scene, d)",
+            "rayQueryProceed(&q)",
+            "RayDesc(0u, 255u, 0.0, 1.0, vec3<f32>(0.0), vec3<f32>(1.0))",
+        ],
         "enable wgpu_ray_query;\n@group(0) @binding(0) var scene: acceleration_structure;\n@compute @workgroup_size(1) fn main() {\n    var q: ray_query;\n    \
          let d = RayDesc(0u, 255u, 0.0, 1.0, vec3<f32>(0.0), vec3<f32>(1.0));\n    rayQueryInitialize(&q, scene, d);\n    rayQueryProceed(&q);\n}",
     ),

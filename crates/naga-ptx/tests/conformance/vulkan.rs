@@ -186,11 +186,8 @@ impl Gpu {
         });
         let entries = layouts.collect::<Vec<_>>();
         let layout = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
-        let pipeline_layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            label: None,
-            bind_group_layouts: &[Some(&layout)],
-            immediate_size: 0,
-        });
+        let pipeline_layout =
+            self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor { label: None, bind_group_layouts: &[Some(&layout)], immediate_size: 0 });
         let source = wgpu::ShaderSource::Wgsl(case.source.as_str().into());
         let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(&case.name), source });
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
@@ -201,10 +198,8 @@ impl Gpu {
             compilation_options: wgpu::PipelineCompilationOptions { constants: &case.constants, ..Default::default() },
             cache: None,
         });
-        let entries = buffers.iter().enumerate().map(|(binding, buffer)| wgpu::BindGroupEntry {
-            binding: binding as u32,
-            resource: buffer.as_entire_binding(),
-        });
+        let entries =
+            buffers.iter().enumerate().map(|(binding, buffer)| wgpu::BindGroupEntry { binding: binding as u32, resource: buffer.as_entire_binding() });
         let entries = entries.collect::<Vec<_>>();
         let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &entries });
         (pipeline, group)

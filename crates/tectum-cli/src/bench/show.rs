@@ -19,7 +19,12 @@ pub fn record(record: &BenchRecord) -> String {
 /// How many times as fast as the predecessor's interpreter a row is, where that was measured.
 fn predecessor(row: &Row) -> Option<String> {
     let seconds = bench::predecessor_seconds(&row.key)?;
-    Some(format!("{}: {:.0} times as fast as the predecessor's interpreter, which took {:.0} ms on two cores\n", row.key, seconds / row.median_s, seconds * 1e3))
+    Some(format!(
+        "{}: {:.0} times as fast as the predecessor's interpreter, which took {:.0} ms on two cores\n",
+        row.key,
+        seconds / row.median_s,
+        seconds * 1e3
+    ))
 }
 
 /// A median with its interval.

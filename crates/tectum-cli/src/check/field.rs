@@ -63,7 +63,14 @@ pub fn check_field(args: &FieldArgs) -> Result<()> {
         return check_learning(args, device);
     }
     let shape = Shape::new([args.cells; 3], args.channels)?;
-    let options = Options { sensors: 16, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: args.patterns as usize, storage: if args.bf16 { Storage::Bf16 } else { Storage::F32 } };
+    let options = Options {
+        sensors: 16,
+        motors: 4,
+        boundary: Boundary::Clamp,
+        seed: 1,
+        patterns: args.patterns as usize,
+        storage: if args.bf16 { Storage::Bf16 } else { Storage::F32 },
+    };
     let report = check(shape, options, &devices, args.compared as usize, args.every as usize)?;
     if args.json {
         let found = serde_json::json!({ "device": ids(&devices), "name": names(&devices), "cells": args.cells, "channels": args.channels, "patterns": args.patterns, "storage": options.storage, "check": report });
@@ -92,13 +99,7 @@ fn text(args: &FieldArgs, devices: &[Device], report: &CheckReport) -> String {
     }
     let whole = report.passes.iter().map(|pass| pass.median_s).sum::<Option<f64>>();
     let all: f64 = report.passes.iter().map(|pass| pass.bytes).sum();
-    rows.push(vec![
-        "cycle".to_owned(),
-        report.passes.len().to_string(),
-        bytes(all),
-        whole.map_or("-".to_owned(), time),
-        whole.map_or("-".to_owned(), percent),
-    ]);
+    rows.push(vec!["cycle".to_owned(), report.passes.len().to_string(), bytes(all), whole.map_or("-".to_owned(), time), whole.map_or("-".to_owned(), percent)]);
     let [up, down] = report.transfers;
     let [up_bytes, down_bytes] = report.transfer_bytes;
     let mut text = format!("field of {cells}³ × {channels} on {}\n\n{}", names(devices), table(&rows));
@@ -134,6 +135,9 @@ fn learning_text(args: &FieldArgs, device: &Device, scores: &[Score]) -> String 
         rows.push(vec![name(), estimate(&score.reward), estimate(&score.found), estimate(&score.gain), estimate(&score.over_fixed)]);
         curves.push(std::iter::once(name()).chain(score.curve.iter().map(estimate)).collect());
     }
-    let head = format!("light seeker, field of {cells}³ × {channels}, {patterns} patterns, on {}; {seeds} seeds of {steps} steps; mean ± standard error", device.info().id);
+    let head = format!(
+        "light seeker, field of {cells}³ × {channels}, {patterns} patterns, on {}; {seeds} seeds of {steps} steps; mean ± standard error",
+        device.info().id
+    );
     format!("{head}\n\n{}\n{}", table(&rows), table(&curves))
 }

@@ -30,10 +30,7 @@ pub struct GenomeArgs {
 impl GenomeArgs {
     /// The first of these that was given.
     pub fn given(&self) -> Option<&'static str> {
-        let given = [
-            ("--device", self.device.is_some()),
-            ("--json", self.json),
-        ];
+        let given = [("--device", self.device.is_some()), ("--json", self.json)];
         given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.given_of_network())
     }
 
@@ -313,7 +310,10 @@ fn past_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
     };
     match network.past[..] {
         [] => "state: one plane, the potential\n".to_owned(),
-        _ => format!("state: four planes (potential, last arrival, end of the refractory period, firings in a row), since neurons\n{}", areas_text(areas, &network.past, reason)),
+        _ => format!(
+            "state: four planes (potential, last arrival, end of the refractory period, firings in a row), since neurons\n{}",
+            areas_text(areas, &network.past, reason)
+        ),
     }
 }
 
@@ -326,7 +326,11 @@ fn areas_text<R: Copy + PartialEq>(areas: &Areas<'_>, ranges: &[(Range<u32>, R)]
             reasons.push((*reason, Vec::new()));
             reasons.len() - 1
         });
-        areas.of(range).into_iter().for_each(|area| if reasons[at].1.last() != Some(&area) { reasons[at].1.push(area) });
+        areas.of(range).into_iter().for_each(|area| {
+            if reasons[at].1.last() != Some(&area) {
+                reasons[at].1.push(area)
+            }
+        });
     }
     let line = |(reason, found): (R, Vec<usize>)| {
         let named = found.iter().take(MOST).map(|area| areas.genome.areas()[*area].id.to_string()).collect::<Vec<_>>().join(", ");
@@ -347,7 +351,8 @@ fn shard_text(index: usize, shard: &ShardLayout) -> String {
         "cpu" => "at most as long as its sums fit a thread's cache",
         _ => "at most as long as a packed word can name targets",
     };
-    let mut text = format!("\nshard {index} on {}: targets {} to {}, {parts}, {why}; {}\n", shard.device, shard.targets.start, shard.targets.end - 1, bytes(total as f64));
+    let mut text =
+        format!("\nshard {index} on {}: targets {} to {}, {parts}, {why}; {}\n", shard.device, shard.targets.start, shard.targets.end - 1, bytes(total as f64));
     let rows = shard.memory.iter().map(|memory| vec![format!("  {}", memory.what), bytes(memory.bytes as f64)]);
     text += &table(&rows.collect::<Vec<_>>());
     text

@@ -84,7 +84,10 @@ fn text(explanation: &Explanation<'_>) -> String {
         ("launches", run.work.launches.len().to_string()),
         ("weights", format!("{}, copied once", bytes(run.weight_bytes as f64))),
         ("keys and values", if run.cache_bytes > 0 { format!("{}, kept there", bytes(run.cache_bytes as f64)) } else { "none".to_owned() }),
-        ("other values", format!("{} at their peak, {} without using memory again", bytes(run.temporary_bytes as f64), bytes(run.temporary_bytes_apart as f64))),
+        (
+            "other values",
+            format!("{} at their peak, {} without using memory again", bytes(run.temporary_bytes as f64), bytes(run.temporary_bytes_apart as f64)),
+        ),
         ("copies of a run", format!("{} up, {} down", bytes(run.work.bytes_up), bytes(run.work.bytes_down))),
     ];
     text += &format!("\n{}", table(&rows.map(|(name, value)| vec![name.to_owned(), value])));

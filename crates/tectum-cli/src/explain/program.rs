@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tectum::program::{
-    Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Program, ProgramView, Recognition, Recognized, Setting, Shape,
-};
+use tectum::program::{Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Program, ProgramView, Recognition, Recognized, Setting, Shape};
 use tectum::{DType, Error, PlanBuilder, Result};
 
 use crate::table::print;

@@ -72,8 +72,22 @@ fn text(file: &str, genome: &Genome, estimate: &Estimate) -> String {
 
 fn area_rows(genome: &Genome) -> Vec<Vec<String>> {
     let head = [
-        "area", "name", "role", "size", "a voxel", "neurons", "threshold", "limit", "leak", "refractory", "excitability", "in a row", "snooze",
-        "current", "keeps", "psp",
+        "area",
+        "name",
+        "role",
+        "size",
+        "a voxel",
+        "neurons",
+        "threshold",
+        "limit",
+        "leak",
+        "refractory",
+        "excitability",
+        "in a row",
+        "snooze",
+        "current",
+        "keeps",
+        "psp",
     ];
     let rows = genome.areas().iter().map(|area| {
         let [x, y, z] = area.size;

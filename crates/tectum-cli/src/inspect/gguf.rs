@@ -64,12 +64,7 @@ pub fn inspect_gguf(args: &InspectArgs, path: &Path) -> Result<()> {
         let value = file.value(key)?;
         Some(Entry { key: key.to_owned(), kind: kind.name(), shown: cut(&value.to_string()), value: json(&value) })
     };
-    let tensor = |tensor: &GgufTensor| TensorEntry {
-        name: tensor.name.clone(),
-        kind: tensor.kind.name,
-        shape: tensor.shape.clone(),
-        bytes: tensor.bytes,
-    };
+    let tensor = |tensor: &GgufTensor| TensorEntry { name: tensor.name.clone(), kind: tensor.kind.name, shape: tensor.shape.clone(), bytes: tensor.bytes };
     let inspection = Inspection {
         kind: "gguf",
         file: path.display().to_string(),
@@ -114,9 +109,8 @@ fn text(inspection: &Inspection) -> String {
     };
     let key = |entry: &Entry| vec![entry.key.escape_debug().to_string(), entry.kind.to_owned(), entry.shown.clone()];
     let keys: Vec<Vec<String>> = metadata.iter().map(key).collect();
-    let row = |tensor: &TensorEntry| {
-        vec![tensor.name.escape_debug().to_string(), tensor.kind.to_owned(), format!("{:?}", tensor.shape), bytes(tensor.bytes as f64)]
-    };
+    let row =
+        |tensor: &TensorEntry| vec![tensor.name.escape_debug().to_string(), tensor.kind.to_owned(), format!("{:?}", tensor.shape), bytes(tensor.bytes as f64)];
     let rows: Vec<Vec<String>> = tensors.iter().map(row).collect();
     let size = bytes(inspection.bytes as f64);
     format!("{head}\nGGUF of version {version}, {size}, tensors at multiples of {alignment} bytes\n\n{}\n{}", table(&keys), table(&rows))

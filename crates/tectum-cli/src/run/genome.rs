@@ -142,7 +142,12 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         bursts_per_s: f64::from(bursts) / seconds,
         events_per_s: (counts.events - first.events) as f64 / seconds,
         plastic: plastic(&simulation)?,
-        memories: simulation.memories()?.into_iter().zip(&memories).map(|(memory, area)| MemoryLine { area: genome.areas()[*area].id.to_string(), memory }).collect(),
+        memories: simulation
+            .memories()?
+            .into_iter()
+            .zip(&memories)
+            .map(|(memory, area)| MemoryLine { area: genome.areas()[*area].id.to_string(), memory })
+            .collect(),
         notes: &notes,
     };
     if !args.quiet {
@@ -202,7 +207,10 @@ fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) 
         text += &format!("plastic synapses: {synapses}, weights {mean_weight:.1} in the mean; {silent} have come to 0, {full} to 255\n");
     }
     for MemoryLine { area, memory } in &report.memories {
-        text += &format!("memory {area}: {} patterns, {} for good; {} formed, {} lost for want of room\n", memory.patterns, memory.longterm, memory.formed, memory.lost);
+        text += &format!(
+            "memory {area}: {} patterns, {} for good; {} formed, {} lost for want of room\n",
+            memory.patterns, memory.longterm, memory.formed, memory.lost
+        );
     }
     for note in genome.warnings().iter().chain(report.notes) {
         text += &format!("note: {note}\n");

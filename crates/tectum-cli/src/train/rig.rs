@@ -48,10 +48,7 @@ fn text(args: &RigArgs, recording: &RigRecording, found: &Identification) -> Str
     let stuck = recording.pend_position_deg.iter().filter(|angle| **angle == DEAD_ZONE_DEG).count();
     let (rows, shown) = (recording.len(), table(&rows));
     let mut text = format!("{}: {rows} rows, {} sensor jumps, {stuck} readings of the dead zone\n\n{shown}", args.data.display(), recording.jumps);
-    text += &format!(
-        "\nservo: R2 {:.4}, {:.2} in/s rms over {} intervals clear of the stops\n",
-        found.servo_r2, found.servo_rms_in_per_s, found.intervals
-    );
+    text += &format!("\nservo: R2 {:.4}, {:.2} in/s rms over {} intervals clear of the stops\n", found.servo_r2, found.servo_rms_in_per_s, found.intervals);
     let [rms, median] = found.pole_deg;
     let Identification { windows, dropped, .. } = found;
     text += &format!("pole: {rms:.2} deg rms, median {median:.2}, over {windows} windows of 0.8 s without jumps, each with its own start; ");

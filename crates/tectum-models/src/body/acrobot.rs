@@ -74,12 +74,11 @@ fn rates([first, second, first_speed, second_speed]: [f64; 4], torque: f64) -> [
     let d1 = LINK_KG * CENTRE_M.powi(2) + LINK_KG * (LINK_M.powi(2) + CENTRE_M.powi(2) + 2.0 * LINK_M * CENTRE_M * cos) + INERTIA + INERTIA;
     let d2 = LINK_KG * (CENTRE_M.powi(2) + LINK_M * CENTRE_M * cos) + INERTIA;
     let phi2 = LINK_KG * CENTRE_M * GRAVITY * (first + second - PI / 2.0).cos();
-    let phi1 = -LINK_KG * LINK_M * CENTRE_M * second_speed.powi(2) * sin
-        - 2.0 * LINK_KG * LINK_M * CENTRE_M * second_speed * first_speed * sin
+    let phi1 = -LINK_KG * LINK_M * CENTRE_M * second_speed.powi(2) * sin - 2.0 * LINK_KG * LINK_M * CENTRE_M * second_speed * first_speed * sin
         + (LINK_KG * CENTRE_M + LINK_KG * LINK_M) * GRAVITY * (first - PI / 2.0).cos()
         + phi2;
-    let second_rate = (torque + d2 / d1 * phi1 - LINK_KG * LINK_M * CENTRE_M * first_speed.powi(2) * sin - phi2)
-        / (LINK_KG * CENTRE_M.powi(2) + INERTIA - d2.powi(2) / d1);
+    let second_rate =
+        (torque + d2 / d1 * phi1 - LINK_KG * LINK_M * CENTRE_M * first_speed.powi(2) * sin - phi2) / (LINK_KG * CENTRE_M.powi(2) + INERTIA - d2.powi(2) / d1);
     let first_rate = -(d2 * second_rate + phi1) / d1;
     [first_speed, second_speed, first_rate, second_rate]
 }

@@ -9,9 +9,9 @@ use std::sync::{Arc, LazyLock};
 
 use tectum::{DType, Device, Error, Executable, Kernel, KernelBuilder, NativeCall, PlanBuilder, Prelude, Result, RunStats, View};
 
-pub(crate) use native::{come_round, pendulum_cost, pendulum_step};
 use super::rig::{M_PER_IN, RigParameters};
 use super::{Body, body};
+pub(crate) use native::{come_round, pendulum_cost, pendulum_step};
 
 /// Numbers that follow the observation in what a step shows: the reward, and 1 if the episode ended.
 const OUTCOME: usize = 2;
@@ -42,12 +42,10 @@ static PENDULUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 });
 static CART_POLE: LazyLock<Arc<Kernel>> =
     LazyLock::new(|| kernel("cart_pole", include_str!("../../kernels/body_cart_pole.wgsl"), true, &[], &[], native::cart_pole));
-static ACROBOT: LazyLock<Arc<Kernel>> =
-    LazyLock::new(|| kernel("acrobot", include_str!("../../kernels/body_acrobot.wgsl"), true, &[], &[], native::acrobot));
+static ACROBOT: LazyLock<Arc<Kernel>> = LazyLock::new(|| kernel("acrobot", include_str!("../../kernels/body_acrobot.wgsl"), true, &[], &[], native::acrobot));
 static RIG: LazyLock<Arc<Kernel>> =
     LazyLock::new(|| kernel("rig", include_str!("../../kernels/body_rig.wgsl"), false, &RIG_CONSTANTS, &RIG_WORDS, native::rig));
-static SEEKER: LazyLock<Arc<Kernel>> =
-    LazyLock::new(|| kernel("seeker", include_str!("../../kernels/body_seeker.wgsl"), false, &[], &[], native::seeker));
+static SEEKER: LazyLock<Arc<Kernel>> = LazyLock::new(|| kernel("seeker", include_str!("../../kernels/body_seeker.wgsl"), false, &[], &[], native::seeker));
 
 const RIG_CONSTANTS: [&str; 12] =
     ["length", "gravity", "damping", "lag", "travel", "gain", "dead_band", "limit", "most_volts", "inches_per_step", "h_before", "h_after"];

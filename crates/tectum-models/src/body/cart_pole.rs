@@ -50,9 +50,7 @@ impl CartPole {
 }
 
 fn spec() -> BodySpec {
-    let linear = |name, unit, bound: f32, scale| {
-        ObservationChannel { name, unit, kind: ChannelKind::Linear, low: -bound, high: bound, scale }
-    };
+    let linear = |name, unit, bound: f32, scale| ObservationChannel { name, unit, kind: ChannelKind::Linear, low: -bound, high: bound, scale };
     let (position, angle) = (POSITION_LIMIT_M as f32, ANGLE_LIMIT_RAD as f32);
     let angle_kind = ChannelKind::Angle { rad_per_unit: 1.0 };
     BodySpec {

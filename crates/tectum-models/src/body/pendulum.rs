@@ -81,8 +81,7 @@ impl Body for Pendulum {
     fn step(&mut self, action: &[f32]) -> Step {
         let (torque_n_m, refused) = applied_action(&self.spec, action);
         let cost = self.upright_angle_rad().powi(2) + 0.1 * self.speed_rad_per_s.powi(2) + 0.001 * torque_n_m.powi(2);
-        let acceleration =
-            3.0 * GRAVITY / (2.0 * LENGTH_M) * self.angle_rad.sin() + 3.0 / (MASS_KG * LENGTH_M.powi(2)) * torque_n_m;
+        let acceleration = 3.0 * GRAVITY / (2.0 * LENGTH_M) * self.angle_rad.sin() + 3.0 / (MASS_KG * LENGTH_M.powi(2)) * torque_n_m;
         let speed = self.speed_rad_per_s + acceleration * DT_S;
         self.speed_rad_per_s = speed.clamp(-MAX_SPEED_RAD_PER_S, MAX_SPEED_RAD_PER_S);
         self.angle_rad += self.speed_rad_per_s * DT_S;

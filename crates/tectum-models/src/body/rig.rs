@@ -53,14 +53,7 @@ pub struct RigParameters {
 impl Default for RigParameters {
     fn default() -> Self {
         Self {
-            dynamics: Dynamics {
-                cart_kg: 1.0,
-                pole_kg: 0.1,
-                length_m: 0.17,
-                gravity: 9.81,
-                cart_damping: 0.0,
-                pole_damping_per_s: 0.31,
-            },
+            dynamics: Dynamics { cart_kg: 1.0, pole_kg: 0.1, length_m: 0.17, gravity: 9.81, cart_damping: 0.0, pole_damping_per_s: 0.31 },
             travel_in: 4.0,
             dt_s: 0.04,
             servo_gain_in_per_s_per_v: -4.5,
@@ -176,14 +169,7 @@ impl Rig {
     /// Parameters that no rig can have.
     pub fn new(parameters: RigParameters, start: Start) -> Result<Self> {
         parameters.check()?;
-        let mut rig = Self {
-            spec: spec(&parameters),
-            parameters,
-            start,
-            motion: [0.0; 4],
-            last_command_v: 0.0,
-            interval_velocity_in_per_s: 0.0,
-        };
+        let mut rig = Self { spec: spec(&parameters), parameters, start, motion: [0.0; 4], last_command_v: 0.0, interval_velocity_in_per_s: 0.0 };
         rig.reset(0);
         Ok(rig)
     }

@@ -61,7 +61,8 @@ impl Seeker {
             return Err(Error::invalid("seeker: start \"hanging\" is not its; known: random"));
         }
         let lights = [[0.0; 2]; LIGHTS];
-        let mut seeker = Self { spec: spec(), place: [0.0; 2], heading_rad: 0.0, found: 0, bumped: false, reward: 0.0, lights, obstacles: [[0.0; 2]; OBSTACLES] };
+        let mut seeker =
+            Self { spec: spec(), place: [0.0; 2], heading_rad: 0.0, found: 0, bumped: false, reward: 0.0, lights, obstacles: [[0.0; 2]; OBSTACLES] };
         seeker.reset(0);
         Ok(seeker)
     }

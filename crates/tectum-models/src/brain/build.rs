@@ -46,12 +46,7 @@ pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
 ///
 /// # Errors
 /// A recording or a genome that cannot be read or does not fit the body; what the device reports.
-pub fn build_brain(
-    scenario: &Scenario,
-    plant: &dyn Body,
-    device: &Device,
-    progress: &mut dyn FnMut(BuildProgress),
-) -> Result<Box<dyn Brain>> {
+pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progress: &mut dyn FnMut(BuildProgress)) -> Result<Box<dyn Brain>> {
     match &scenario.brain {
         BrainSpec::Zero => Ok(Box::new(Zero::new(&plant.spec().safe_action))),
         BrainSpec::Lqr => Ok(Box::new(Lqr::new(body(&scenario.body.name, scenario.body.start)?)?)),
@@ -76,11 +71,8 @@ pub fn build_brain(
             let (settings, recipe) = learning_on(spec, online, scenario.run.clock);
             // Checked before anything is trained.
             settings.check()?;
-            let twin = if online.begins_with_nothing() {
-                Twin::untrained(&layout, &recipe.hidden)?
-            } else {
-                learn(scenario, spec, &layout, recording, progress)?
-            };
+            let twin =
+                if online.begins_with_nothing() { Twin::untrained(&layout, &recipe.hidden)? } else { learn(scenario, spec, &layout, recording, progress)? };
             Ok(Box::new(Mppi::online(twin, Online { settings, recipe }, &parameters, device, seed)?))
         }
     }
@@ -140,13 +132,7 @@ fn mppi_parameters(scenario: &Scenario, spec: &MppiSpec, body: &BodySpec) -> Res
 
 /// Trains the twin, always on the CPU: a step of a 64-64 network takes it a quarter of a millisecond, less than a GPU takes
 /// to be asked, and the weights are then the same whatever device the controller runs on.
-fn learn(
-    scenario: &Scenario,
-    spec: &MppiSpec,
-    layout: &TwinLayout,
-    recording: Option<RigRecording>,
-    progress: &mut dyn FnMut(BuildProgress),
-) -> Result<Twin> {
+fn learn(scenario: &Scenario, spec: &MppiSpec, layout: &TwinLayout, recording: Option<RigRecording>, progress: &mut dyn FnMut(BuildProgress)) -> Result<Twin> {
     let recipe = twin_recipe(spec);
     let transitions = match recording {
         Some(_) if scenario.body.name != "rig" => {

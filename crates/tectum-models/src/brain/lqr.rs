@@ -59,9 +59,7 @@ pub struct Lqr {
 fn known(name: &str) -> Result<(Weights, Option<SwingUp>)> {
     match name {
         "rig" => Ok((rig_weights(), Some(SwingUp::cart_velocity(&RigParameters::default(), Pumping::default())))),
-        "pendulum" => {
-            Ok((Weights { state: vec![100.0, 1.0], action: 1.0 }, Some(SwingUp::Torque { length_over_gravity_s2: 1.0 / 15.0 })))
-        }
+        "pendulum" => Ok((Weights { state: vec![100.0, 1.0], action: 1.0 }, Some(SwingUp::Torque { length_over_gravity_s2: 1.0 / 15.0 }))),
         "cart_pole" => Ok((Weights { state: vec![1.0, 0.25, 100.0, 1.0, 0.0], action: 0.01 }, None)),
         _ => Err(Error::invalid(format!("lqr: no weights for body {name:?}; known: rig, pendulum, cart_pole"))),
     }

@@ -30,12 +30,12 @@ use tectum::{DType, Device, Executable, Kernel, LaunchTime, Plan, PlanBuilder, R
 use super::{Brain, Rebuild};
 use crate::snapshot::{Array, Snapshot};
 use crate::twin::{LearningCounts, Network, Twin, TwinLayout};
-use rollout::{CHANNEL_NUMBERS, rollout_kernel};
 pub use bench::suite;
 pub use learning::Online;
 use learning::{Learning, channel_table};
 pub use parameters::{ChannelCost, MppiParameters};
 pub use plant::{PLANTS, plant_kernel};
+use rollout::{CHANNEL_NUMBERS, rollout_kernel};
 
 /// Stream numbers of the noise and of random actions, beside the seed and the tick.
 const NOISE_STREAM: u32 = 1;

@@ -208,7 +208,18 @@ mod tests {
             for tick in 0..ticks {
                 let observation = [tick as f32, -1.0];
                 let (time_ns, angle_rad, reward, action) = (tick, 0.0, 0.0, &[0.5][..]);
-                let marks = TickRecord { tick, time_ns, observation: &observation, action, angle_rad, reward, held: false, fallback: false, terminated: false, timing: None };
+                let marks = TickRecord {
+                    tick,
+                    time_ns,
+                    observation: &observation,
+                    action,
+                    angle_rad,
+                    reward,
+                    held: false,
+                    fallback: false,
+                    terminated: false,
+                    timing: None,
+                };
                 handing.tick(&marks)?;
                 // More of them than may wait.
                 if tick >= ticks / 2 && tick < ticks / 2 + 5 {

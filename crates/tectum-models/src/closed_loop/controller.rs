@@ -34,9 +34,7 @@ impl Failure {
     pub(super) fn of(result: Result<()>, answer: &[f32], stalled: Option<u64>, is_injected: bool) -> Option<Self> {
         let cause = match (result, stalled) {
             (Err(error), _) => Cause::Error(error),
-            (Ok(()), _) if answer.iter().any(|number| !number.is_finite()) => {
-                Cause::NotFinite("the brain's action is not finite".to_owned())
-            }
+            (Ok(()), _) if answer.iter().any(|number| !number.is_finite()) => Cause::NotFinite("the brain's action is not finite".to_owned()),
             (Ok(()), Some(periods)) => Cause::Stalled(periods),
             (Ok(()), None) => return None,
         };

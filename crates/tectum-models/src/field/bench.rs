@@ -27,7 +27,13 @@ fn rows(cells: usize, channels: usize) -> Vec<Case> {
     let elements = cells * cells * cells * channels;
     let evolving = elements / channels * (channels - super::shape::DYNAMICS);
     let field = format!("{cells}x{cells}x{cells}x{channels}");
-    let case = |key: String, amount: usize, prepare: Box<Prepare>| Case { key: format!("field.{key}"), roofline: Roofline::Copy, amount: amount as f64, prepare, beside: Vec::new() };
+    let case = |key: String, amount: usize, prepare: Box<Prepare>| Case {
+        key: format!("field.{key}"),
+        roofline: Roofline::Copy,
+        amount: amount as f64,
+        prepare,
+        beside: Vec::new(),
+    };
     let cycle = |storage: Storage| -> Box<Prepare> { Box::new(move |device| Ok(Box::new(Life::new(cells, channels, storage, device)?))) };
     let library = 4 * MOST_PATTERNS * OCTANTS * (3 * channels / 4 - super::shape::DYNAMICS);
     vec![

@@ -164,7 +164,10 @@ fn accepted(cycle: &Cycle<'_>, before: &State, told: &Report, report: &mut Check
             }
             Ok(*place)
         }
-        _ => Err(Error::new(ErrorKind::Mismatch, format!("field: the imprint of cycle {} is at {:?} ({:?}), the reference has {:?}", before.cycle, told.place, told.place_kind, places[0].0))),
+        _ => Err(Error::new(
+            ErrorKind::Mismatch,
+            format!("field: the imprint of cycle {} is at {:?} ({:?}), the reference has {:?}", before.cycle, told.place, told.place_kind, places[0].0),
+        )),
     }
 }
 

@@ -10,8 +10,8 @@ use super::draw::{draw, key};
 use super::layout::*;
 use super::shape::{DYNAMICS, REGIONS, Shape};
 use super::simulation::{Options, PlaceKind, Recall};
-use super::storage::Storage;
 use super::state::{State, means};
+use super::storage::Storage;
 use super::waves::Waves;
 
 /// What a cycle comes to.
@@ -129,7 +129,25 @@ impl Cycle<'_> {
         memory[MEMORY_MOTORS..][..motors.len()].copy_from_slice(&motors);
         let Modulation { drive, explore, novelty, error_mean: error, intensity, .. } = modulation;
         let plateau = f64::from(state.memory[MEMORY_PLATEAU]);
-        Outcome { field, memory, plateau, storage: self.options.storage, sites, descriptor, library, traits, motors, recall, place, gradient, explore, novelty, error, intensity, drive }
+        Outcome {
+            field,
+            memory,
+            plateau,
+            storage: self.options.storage,
+            sites,
+            descriptor,
+            library,
+            traits,
+            motors,
+            recall,
+            place,
+            gradient,
+            explore,
+            novelty,
+            error,
+            intensity,
+            drive,
+        }
     }
 
     /// Steps 1 and 2.
@@ -361,7 +379,9 @@ impl Cycle<'_> {
         memory[MEMORY_MEAN] = mean;
         memory[MEMORY_SIZE] = contents().map(|v| v.abs()).sum::<f64>() / count;
         memory[MEMORY_VARIANCE] = contents().map(|v| (v - mean).powi(2)).sum::<f64>() / count;
-        memory[MEMORY_TEMPORAL] = mean_of(field.chunks_exact(channels).flat_map(|cell| &cell[content..channels - DYNAMICS]).map(|v| v.abs()).collect::<Vec<_>>().iter()).unwrap_or(0.0);
+        memory[MEMORY_TEMPORAL] =
+            mean_of(field.chunks_exact(channels).flat_map(|cell| &cell[content..channels - DYNAMICS]).map(|v| v.abs()).collect::<Vec<_>>().iter())
+                .unwrap_or(0.0);
         std::array::from_fn(|axis| {
             let slice = |at: usize| {
                 let inside = field.chunks_exact(channels).enumerate().filter(|(cell, _)| {

@@ -31,7 +31,10 @@ impl Shape {
         let shape = Self { cells, channels };
         let quarter = REGIONS_PER_AXIS * shape.block();
         match cells.into_iter().find(|size| !size.is_multiple_of(quarter)) {
-            Some(size) => Err(Error::invalid(format!("field: an axis of {size} cells; the least axis makes sites of {}, so it must be a multiple of {quarter}", shape.block()))),
+            Some(size) => Err(Error::invalid(format!(
+                "field: an axis of {size} cells; the least axis makes sites of {}, so it must be a multiple of {quarter}",
+                shape.block()
+            ))),
             None => Ok(shape),
         }
     }

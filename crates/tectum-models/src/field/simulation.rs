@@ -168,7 +168,8 @@ impl Simulation {
             [device] => Home::Whole(Whole::new(&source, device)?),
             devices => Home::Split(Split::new(&source, devices)?),
         };
-        let mut simulation = Self { shape, options, coefficients: Coefficients::default(), seed: options.seed, cycle: 0, waves, home, stats: RunStats::default() };
+        let mut simulation =
+            Self { shape, options, coefficients: Coefficients::default(), seed: options.seed, cycle: 0, waves, home, stats: RunStats::default() };
         let mut first = State::new(&shape, options.seed).with_patterns(&shape, options.patterns);
         first.field = options.storage.unpack(options.storage.pack(&first.field));
         first.settle(&shape);

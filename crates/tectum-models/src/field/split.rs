@@ -315,5 +315,9 @@ fn add_work(work: &mut PlanWork, part: PlanWork) {
     work.bytes_down += part.bytes_down;
     work.memory_bytes += part.memory_bytes;
     work.longest_binding_bytes = work.longest_binding_bytes.max(part.longest_binding_bytes);
-    part.dtypes.into_iter().for_each(|dtype| if !work.dtypes.contains(&dtype) { work.dtypes.push(dtype) });
+    part.dtypes.into_iter().for_each(|dtype| {
+        if !work.dtypes.contains(&dtype) {
+            work.dtypes.push(dtype)
+        }
+    });
 }

@@ -124,7 +124,8 @@ fn a_snapshot_goes_on_exactly() {
     for (device, (patterns, storage)) in devices().into_iter().flat_map(|device| ways.map(|way| (device.clone(), way))) {
         let options = Options { patterns, storage, ..options(5) };
         let mut field = Simulation::new(shape, options, &device).expect("it compiles");
-        let run = |field: &mut Simulation, cycles: u64| (0..cycles).map(|_| field.tick(&observation(field.cycle(), 5), 0.3).expect("it runs")).collect::<Vec<_>>();
+        let run =
+            |field: &mut Simulation, cycles: u64| (0..cycles).map(|_| field.tick(&observation(field.cycle(), 5), 0.3).expect("it runs")).collect::<Vec<_>>();
         run(&mut field, 33);
         let snapshot = field.state().expect("readable").to_snapshot(&shape);
         assert_eq!(field.state().expect("readable").traits.len(), if patterns == 0 { 0 } else { 4 * (8 + 20) });

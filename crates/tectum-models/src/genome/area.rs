@@ -244,11 +244,7 @@ fn properties(record: &Record<'_>, is_memory: bool, units: &mut UnitReport, warn
     let is_whole = is_memory || record.id.core() == Some(CoreArea::Power);
     Ok(AreaProperties {
         threshold: threshold as f32,
-        threshold_increment: [
-            increment(Property::ThresholdIncrementX)?,
-            increment(Property::ThresholdIncrementY)?,
-            increment(Property::ThresholdIncrementZ)?,
-        ],
+        threshold_increment: [increment(Property::ThresholdIncrementX)?, increment(Property::ThresholdIncrementY)?, increment(Property::ThresholdIncrementZ)?],
         threshold_limit: potential(Property::ThresholdLimit, 0.0)?.unwrap_or(0.0) as f32,
         leak: units.leak(record, Property::Leak, threshold)?,
         leak_variability,

@@ -98,9 +98,7 @@ impl fmt::Display for AreaId {
             return f.write_str(CORE[core as usize].2[0]);
         }
         match std::str::from_utf8(&self.0) {
-            Ok(text) if self.0.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') => {
-                f.write_str(text.strip_suffix("__").unwrap_or(text))
-            }
+            Ok(text) if self.0.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') => f.write_str(text.strip_suffix("__").unwrap_or(text)),
             _ => f.write_str(&self.base64()),
         }
     }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::area::Area;
 use super::mapping::Mapping;
 use super::morphology::Morphology;
-use super::{Genome, draw};
 use super::relation::Targets;
+use super::{Genome, draw};
 
 /// One synapse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -206,9 +206,7 @@ fn core(name: &str) -> Option<Definition> {
         Some(Definition::Vectors(Arc::new([vector])))
     };
     let at_origin = Sources::Between(0, 0);
-    let each = |sources: Sources, to: To| {
-        Some(Definition::Relations(Arc::new([Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources, to }))])))
-    };
+    let each = |sources: Sources, to: To| Some(Definition::Relations(Arc::new([Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources, to }))])));
     match name {
         "block_to_block" => Some(Definition::Vectors(Arc::new([[0.0; 3]]))),
         "lateral_+x" => lateral(0, 1.0),

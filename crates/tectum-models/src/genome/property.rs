@@ -50,10 +50,7 @@ type Spellings = (Property, &'static str, &'static [&'static str]);
 /// Keys whose value is a triple (an array, or an object of x, y and z or of width, height and depth).
 const TRIPLES: [([Property; 3], &[&str]); 3] = [
     ([Property::SizeX, Property::SizeY, Property::SizeZ], &["block_boundaries", "cortical_dimensions", "dimensions"]),
-    (
-        [Property::PositionX, Property::PositionY, Property::PositionZ],
-        &["relative_coordinate", "coordinate_3d", "coordinates_3d", "cortical_coordinates"],
-    ),
+    ([Property::PositionX, Property::PositionY, Property::PositionZ], &["relative_coordinate", "coordinate_3d", "coordinates_3d", "cortical_coordinates"]),
     (
         [Property::ThresholdIncrementX, Property::ThresholdIncrementY, Property::ThresholdIncrementZ],
         &["firing_threshold_increment", "neuron_fire_threshold_increment"],

@@ -138,9 +138,7 @@ impl<'a> Record<'a> {
             return Ok(());
         }
         match self.entries.get(&property) {
-            Some(other) if !is_same(other.value, value) => {
-                Err(Error::data(format!("area {}: {} and {} differ", self.id, shown(&other.key), shown(&key))))
-            }
+            Some(other) if !is_same(other.value, value) => Err(Error::data(format!("area {}: {} and {} differ", self.id, shown(&other.key), shown(&key)))),
             Some(_) => Ok(()),
             None => {
                 self.entries.insert(property, Entry { key, value });

@@ -101,7 +101,10 @@ enum Keep {
     /// Those with this bit set.
     WithBit(u32),
     /// Those for which bit `top − t` of the value is set.
-    BitOf { value: u32, top: u32 },
+    BitOf {
+        value: u32,
+        top: u32,
+    },
 }
 
 impl Axis {

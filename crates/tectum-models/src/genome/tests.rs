@@ -40,7 +40,10 @@ fn neurons_go_by_core_number_then_file_order_then_x_y_z_and_place() {
     last["per_voxel_neuron_cnt"] = json!(2);
     last["firing_threshold"] = json!(1.5);
     last["firing_threshold_increment"] = json!([10, 100, 1000]);
-    let text = document(json!({"zzzzzz": area([1, 1, 2]), "_fatig": area([1, 1, 1]), "aaaaaa": last, "___pwr": area([1, 1, 1]), "_death": area([1, 1, 1])}), json!({}));
+    let text = document(
+        json!({"zzzzzz": area([1, 1, 2]), "_fatig": area([1, 1, 1]), "aaaaaa": last, "___pwr": area([1, 1, 1]), "_death": area([1, 1, 1])}),
+        json!({}),
+    );
     let genome = parse(&text);
     let order = genome.areas().iter().map(|area| (area.id.to_string(), area.neurons.clone())).collect::<Vec<_>>();
     let expected = [("_death", 0..1), ("_power", 1..2), ("_fatig", 2..3), ("zzzzzz", 3..5), ("aaaaaa", 5..29)];
@@ -122,7 +125,11 @@ fn every_neuron_of_a_source_voxel_reaches_every_neuron_of_a_target_voxel() {
 
 #[test]
 fn attractivity_is_a_probability_that_depends_on_the_pair_alone() {
-    let blueprint = pair([20, 20, 1], [25, 10, 1], json!({"morphology_id": "all_to_all", "postSynapticCurrent_multiplier": 1, "plasticity_flag": false, "synapse_attractivity": 30}));
+    let blueprint = pair(
+        [20, 20, 1],
+        [25, 10, 1],
+        json!({"morphology_id": "all_to_all", "postSynapticCurrent_multiplier": 1, "plasticity_flag": false, "synapse_attractivity": 30}),
+    );
     let genome = parse(&document(blueprint, json!({})));
     let all = synapses(&genome, 5);
     // 100,000 draws of 0.3: σ = √(n·p·q) = 145.

@@ -158,11 +158,7 @@ impl QuantityReport {
 }
 
 /// The first value that only the legacy unit allows.
-fn witness<'r, 'a>(
-    records: &'r [Record<'a>],
-    properties: &[Property],
-    is_legacy: fn(f64) -> bool,
-) -> Result<Option<(&'r Record<'a>, Property, f64)>> {
+fn witness<'r, 'a>(records: &'r [Record<'a>], properties: &[Property], is_legacy: fn(f64) -> bool) -> Result<Option<(&'r Record<'a>, Property, f64)>> {
     for record in records {
         for property in properties {
             if let Some(value) = record.number(*property, 0.0, MOST)?.filter(|value| is_legacy(*value)) {

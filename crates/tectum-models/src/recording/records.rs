@@ -50,12 +50,7 @@ pub(super) fn messages<'b>(bytes: &'b [u8], take: &mut dyn FnMut(Message<'b>) ->
 }
 
 /// Notes a channel or hands over a message; other records say nothing about a recording's numbers.
-fn one<'b>(
-    opcode: u8,
-    mut body: Fields<'b>,
-    channels: &mut Vec<(u16, &'b str)>,
-    take: &mut dyn FnMut(Message<'b>) -> Result<()>,
-) -> Result<()> {
+fn one<'b>(opcode: u8, mut body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>, take: &mut dyn FnMut(Message<'b>) -> Result<()>) -> Result<()> {
     let place = body.place;
     if opcode == CHANNEL {
         let (id, _schema) = (body.u16()?, body.u16()?);

@@ -94,7 +94,8 @@ mod tests {
         assert_eq!(bytes, write());
         let messages = mcap::MessageStream::new(&bytes).expect("an MCAP file").collect::<Result<Vec<_>, _>>().expect("whole");
         let read = messages.iter().map(|message| (message.log_time, serde_json::from_slice::<Value>(&message.data).expect("JSON"))).collect::<Vec<_>>();
-        let expected = [(25_000_000, json!({"burst": 1, "areas": {"_power": 4, "eye___": 0}})), (50_000_000, json!({"burst": 2, "areas": {"_power": 4, "eye___": 3}}))];
+        let expected =
+            [(25_000_000, json!({"burst": 1, "areas": {"_power": 4, "eye___": 0}})), (50_000_000, json!({"burst": 2, "areas": {"_power": 4, "eye___": 3}}))];
         assert_eq!(read, expected);
     }
 }

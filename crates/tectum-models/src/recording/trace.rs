@@ -73,8 +73,7 @@ impl Trace {
     }
 
     fn take(&mut self, message: &Message<'_>, open: &mut TraceTick) -> Result<()> {
-        let fields: Map<String, Value> =
-            serde_json::from_slice(message.data).map_err(|source| Error::data("not a JSON object").with_source(source))?;
+        let fields: Map<String, Value> = serde_json::from_slice(message.data).map_err(|source| Error::data("not a JSON object").with_source(source))?;
         match message.topic {
             OBSERVATION_TOPIC => take_numbers(&fields, &mut self.observation_names, &mut open.observation),
             ACTION_TOPIC => take_numbers(&fields, &mut self.action_names, &mut open.action),

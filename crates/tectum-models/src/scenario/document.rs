@@ -157,9 +157,7 @@ impl<'d, 't> Section<'d, 't> {
     pub fn whole_list(&mut self, key: &str, range: RangeInclusive<u64>) -> Result<Option<Vec<u64>>> {
         let Some(value) = self.take(key) else { return Ok(None) };
         match value.get_ref() {
-            DeValue::Array(items) if !items.is_empty() => {
-                items.iter().map(|item| self.whole_number(key, item, &range)).collect::<Result<_>>().map(Some)
-            }
+            DeValue::Array(items) if !items.is_empty() => items.iter().map(|item| self.whole_number(key, item, &range)).collect::<Result<_>>().map(Some),
             _ => Err(self.wrong(key, value, "a list of whole numbers")),
         }
     }
@@ -200,9 +198,7 @@ impl<'d, 't> Section<'d, 't> {
         let unknown = self.names().into_iter().filter(|(name, _)| !self.known.iter().any(|known| known == name));
         match unknown.min_by_key(|(_, place)| place.start) {
             None => Ok(()),
-            Some((name, place)) => {
-                Err(self.source.error(&place, format!("unknown key \"{name}\"; known: {}", self.known.join(", "))))
-            }
+            Some((name, place)) => Err(self.source.error(&place, format!("unknown key \"{name}\"; known: {}", self.known.join(", ")))),
         }
     }
 

@@ -83,7 +83,16 @@ pub struct CoefficientsSpec {
 
 impl Default for FieldSpec {
     fn default() -> Self {
-        Self { cells: vec![32; 3], channels: 64, boundary: Boundary::Clamp, patterns: 0, storage: Storage::F32, beside: Vec::new(), reward: None, coefficients: CoefficientsSpec::default() }
+        Self {
+            cells: vec![32; 3],
+            channels: 64,
+            boundary: Boundary::Clamp,
+            patterns: 0,
+            storage: Storage::F32,
+            beside: Vec::new(),
+            reward: None,
+            coefficients: CoefficientsSpec::default(),
+        }
     }
 }
 
@@ -105,7 +114,8 @@ impl FieldSpec {
             self.storage = storage;
         }
         self.beside = section.texts("beside")?.unwrap_or_default();
-        let linear: Vec<_> = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| (channel.name, channel.name)).collect();
+        let linear: Vec<_> =
+            body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| (channel.name, channel.name)).collect();
         self.reward = section.choice("reward", &linear)?.map(str::to_owned);
         self.coefficients.read(section.section("coefficients")?)
     }

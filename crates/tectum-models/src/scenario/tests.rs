@@ -5,7 +5,10 @@ const HEAD: &str = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\n";
 #[test]
 fn mistakes_are_reported_with_line_and_remedy() {
     let cases = [
-        ("[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\nreward = \"light\"\n", ":5: reward \"light\" is unknown; known: light_left, light_right, whisker_left, whisker_ahead, whisker_right, bump, reward"),
+        (
+            "[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\nreward = \"light\"\n",
+            ":5: reward \"light\" is unknown; known: light_left, light_right, whisker_left, whisker_ahead, whisker_right, bump, reward",
+        ),
         ("[body]\nname = \"rgi\"\n", ":2: body \"rgi\" is unknown; known: rig, pendulum, cart_pole, acrobot, seeker"),
         ("[body]\nname = 3\n", ":2: name is 3, needs a string"),
         ("[body]\nname = \"rig\"\nstart = \"flying\"\n", ":3: start \"flying\" is unknown; known: hanging, random"),
@@ -16,7 +19,10 @@ fn mistakes_are_reported_with_line_and_remedy() {
         ("[brain]\nname = \"lqr\"\n", ": [body] needs the key \"name\""),
         ("[body]\nname = \"rig\"\n[brain]\nname = \"field\"\ncells = [8, 8, 10]\n", ":4: field: an axis of 10 cells; needs a multiple of 4 from 4 to 64"),
         ("[body]\nname = \"rig\"\n[brain]\nname = \"field\"\nbeside = \"cpu\"\n", ":5: beside is \"cpu\", needs a list of strings"),
-        ("[body]\nname = \"rig\"\n[brain]\nname = \"field\"\ncells = [4, 4, 4]\nbeside = [\"cpu\", \"cpu\", \"cpu\", \"cpu\"]\n", ":4: field: 5 devices for 4 sites along X"),
+        (
+            "[body]\nname = \"rig\"\n[brain]\nname = \"field\"\ncells = [4, 4, 4]\nbeside = [\"cpu\", \"cpu\", \"cpu\", \"cpu\"]\n",
+            ":4: field: 5 devices for 4 sites along X",
+        ),
         ("[body]\nname = \"rig\"\n[brain]\nname = \"field\"\ncells = [8, 8]\n", ":4: cells: 2 axes given, 3 needed"),
         ("[body]\nname = \"rig\"\n[brain]\nname = \"field\"\n[brain.coefficients]\ncoupling = 2\n", ":4: field: coupling is 2; needs 0 to 1"),
         ("[body]\nname = \"rig\"\n[brain]\nname = \"pid\"\n", ":4: brain \"pid\" is unknown; known: mppi, lqr, mpc, adaptive, zero, field, genome"),
@@ -50,12 +56,18 @@ fn mistakes_are_reported_with_line_and_remedy() {
         ("motors = [{ channel = 0 }]\n", ": [brain.motors[0]] needs the key \"area\""),
         ("motors = [{ channel = 0, area = \"o\", rest = -13 }]\n", ":5: rest is -13, needs a number from -5 to 5"),
         ("motors = [{ channel = 0, area = \"o\", z = 1 }]\n", ":5: unknown key \"z\"; known: channel, area, x, y, coding, rest"),
-        ("[[brain.sensors]]\nchannel = \"la_speed\"\n", ":6: channel is \"la_speed\", needs one of 0 la_position, 1 la_velocity, 2 pend_velocity, 3 pend_position"),
+        (
+            "[[brain.sensors]]\nchannel = \"la_speed\"\n",
+            ":6: channel is \"la_speed\", needs one of 0 la_position, 1 la_velocity, 2 pend_velocity, 3 pend_position",
+        ),
         ("sensors = [{ channel = 0, area = \"i\", coding = \"cubic\" }]\n", ":5: coding \"cubic\" is unknown; known: linear, fractional"),
         ("sensors = [{ channel = 0, area = \"i\", x = 1048576 }]\n", ":5: x is 1048576, needs a whole number from 0 to 1048575"),
         ("sensors = [{ channel = 0, area = \"i\", amount = 0 }]\n", ":5: amount is 0, needs a number above 0"),
         ("bursts_per_tick = 0\n", ":5: bursts_per_tick is 0, needs a whole number from 1 to 4096"),
-        ("name = \"mppi\"\n", ":4: unknown key \"genome\"; known: name, model, samples, horizon, hold, iterations, sigma, sigma_min, temperature, rate_weight, energy_weight, terminal_multiplier, cost, twin"),
+        (
+            "name = \"mppi\"\n",
+            ":4: unknown key \"genome\"; known: name, model, samples, horizon, hold, iterations, sigma, sigma_min, temperature, rate_weight, energy_weight, terminal_multiplier, cost, twin",
+        ),
         ("name = \"genome\"\nunits = \"new\"\n", ":6: units \"new\" is unknown; known: detect, fraction, legacy"),
     ];
     let with_genome = with_genome.map(|(tail, expected)| (format!("[body]\nname = \"rig\"\n[brain]\ngenome = \"g.json\"\n{tail}"), expected));

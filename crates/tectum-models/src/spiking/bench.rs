@@ -6,7 +6,9 @@ use std::sync::Arc;
 use tectum::bench::{Case, Roofline, Suite, Workload};
 use tectum::{Device, Result, RunStats};
 
-use super::{ConnectOptions, Connected, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Rows, Simulation, SimulationOptions, Stimulus, Synapse, connect};
+use super::{
+    ConnectOptions, Connected, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Rows, Simulation, SimulationOptions, Stimulus, Synapse, connect,
+};
 use crate::genome::{Genome, GenomeOptions};
 
 /// Neurons and synapses of each.

@@ -72,7 +72,8 @@ pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<Connected> {
         if matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Associative)) {
             let Some(plasticity) = plasticity else { continue };
             let ends = [mapping.source, mapping.destination].map(|area| active[area].clone());
-            let is_first = |other: &Mapping| !matches!(other.morphology, Morphology::Plastic(PlasticMorphology::Associative)) || ends_of(other) != ends_of(mapping);
+            let is_first =
+                |other: &Mapping| !matches!(other.morphology, Morphology::Plastic(PlasticMorphology::Associative)) || ends_of(other) != ends_of(mapping);
             if !genome.mappings()[..index].iter().all(is_first) {
                 continue;
             }
@@ -122,7 +123,8 @@ fn ends_of(mapping: &Mapping) -> (usize, usize) {
 
 fn memory(genome: &Genome, area: usize, active: &[Range<u32>]) -> Option<Memory> {
     let properties = genome.areas()[area].properties.memory?;
-    let mut upstream: Vec<Range<u32>> = genome.mappings().iter().filter(|mapping| mapping.destination == area && shows(mapping)).map(|mapping| active[mapping.source].clone()).collect();
+    let mut upstream: Vec<Range<u32>> =
+        genome.mappings().iter().filter(|mapping| mapping.destination == area && shows(mapping)).map(|mapping| active[mapping.source].clone()).collect();
     upstream.sort_unstable_by_key(|range| range.start);
     upstream.dedup();
     upstream.retain(|range| !range.is_empty());

@@ -12,8 +12,8 @@ use tectum::{DType, Kernel, KernelBuilder, NativeCall, Result};
 
 use super::connectome::{Part, TARGET_SHIFT, weight_of};
 use super::network::{Network, NetworkOptions, NeuronOptions, Neurons, SynapseList};
-pub use learning::{KEPT_WORDS, LearningKernels, MEMORY_WORDS, MemoryRow, set_bits};
 use super::rule::{self, ALWAYS, NeuronState, POTENTIAL_MAX, Profile, Silence};
+pub use learning::{KEPT_WORDS, LearningKernels, MEMORY_WORDS, MemoryRow, set_bits};
 
 /// Device code of a firing of the list, put before what walks it.
 const FIRING: &str = include_str!("../../kernels/spiking_firing.wgsl");
@@ -273,7 +273,8 @@ impl Place<'_> {
     /// Neurons of one profile.
     fn run(&mut self, profile: &Profile, range: Range<usize>, burst: Burst) {
         let tracked = !self.arrivals.is_empty();
-        let is_plain = burst.planes == 1 && !tracked && profile.leak == 0 && profile.chance == ALWAYS && profile.accumulates && profile.threshold > profile.rest;
+        let is_plain =
+            burst.planes == 1 && !tracked && profile.leak == 0 && profile.chance == ALWAYS && profile.accumulates && profile.threshold > profile.rest;
         if is_plain {
             return self.run_plain(profile, range, burst);
         }

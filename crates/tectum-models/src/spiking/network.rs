@@ -330,7 +330,8 @@ fn kinds(groups: &[(u32, NeuronOptions)], memories: &[Memory]) -> Vec<(Range<u32
         let range = first..first + count;
         first = range.end;
         let mut begin = range.start;
-        let mut inside: Vec<&Range<u32>> = memories.iter().map(|memory| &memory.neurons).filter(|neurons| neurons.start < range.end && range.start < neurons.end).collect();
+        let mut inside: Vec<&Range<u32>> =
+            memories.iter().map(|memory| &memory.neurons).filter(|neurons| neurons.start < range.end && range.start < neurons.end).collect();
         inside.sort_unstable_by_key(|neurons| neurons.start);
         for neurons in inside {
             let neurons = neurons.start.max(range.start)..neurons.end.min(range.end);

@@ -113,7 +113,16 @@ impl Simulation {
         let ranges = connectome::split(network.neurons(), devices.len() as u32);
         let shards = ranges.into_iter().zip(devices).map(|(range, device)| Shard::new(&network, range, device, options, devices.len() == 1));
         let shards = shards.collect::<Result<Vec<_>>>()?;
-        Ok(Self { network, shards, inputs: Vec::new(), most_inputs: options.most_inputs, exchanged: Vec::new(), counts: SpikeCounts::default(), ledger_from: 1, stats: RunStats::default() })
+        Ok(Self {
+            network,
+            shards,
+            inputs: Vec::new(),
+            most_inputs: options.most_inputs,
+            exchanged: Vec::new(),
+            counts: SpikeCounts::default(),
+            ledger_from: 1,
+            stats: RunStats::default(),
+        })
     }
 
     /// The network.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use tectum::Device;
 
-use super::*;
 use self::naive::Naive;
+use super::*;
 
 /// A small generator for tests: `SplitMix64` (S. Vigna).
 pub struct Random(pub u64);
@@ -84,7 +84,11 @@ fn learning_case(seed: u64) -> Case {
         options.threshold = random.pick(&[1.0, 0.5, 0.0]);
         options.uniform_psp = true;
     }
-    let rule = |random: &mut Random| PlasticityRule { window: random.pick(&[1, 1, 2, 3, 5, 9]), gain: random.pick(&[1, 3, 100, 0]), loss: random.pick(&[1, 1, 2, 50, 0]) };
+    let rule = |random: &mut Random| PlasticityRule {
+        window: random.pick(&[1, 1, 2, 3, 5, 9]),
+        gain: random.pick(&[1, 3, 100, 0]),
+        loss: random.pick(&[1, 1, 2, 50, 0]),
+    };
     case.options.plasticity = (0..1 + random.below(3)).map(|_| rule(random)).collect();
     let rules = case.options.plasticity.len() as u64;
     for (_, synapse) in &mut case.synapses {
@@ -103,7 +107,10 @@ fn learning_case(seed: u64) -> Case {
         let upstream: Vec<_> = [0..split.min(9), split.max(9)..(split.max(9) + 5).min(neurons.start)].into_iter().filter(|range| !range.is_empty()).collect();
         for source in neurons.clone() {
             for _ in 0..random.below(6) {
-                let synapse = Synapse { plasticity: (random.below(3) > 0).then(|| random.below(rules) as u8), ..Synapse::fixed(random.below(own) as u32, random.pick(&[0, 1, 30]), false) };
+                let synapse = Synapse {
+                    plasticity: (random.below(3) > 0).then(|| random.below(rules) as u8),
+                    ..Synapse::fixed(random.below(own) as u32, random.pick(&[0, 1, 30]), false)
+                };
                 case.synapses.push((source, synapse));
                 let back = Synapse { plasticity: Some(random.below(rules) as u8), ..Synapse::fixed(source, 0, false) };
                 case.synapses.push((random.below(own) as u32, back));
@@ -166,9 +173,19 @@ fn check(seed: u64, case: &Case, devices: &[Device], parts: Option<u32>, bursts:
         simulation.run(1).expect("it works");
         let fired = naive.burst(case.steady.iter().chain(&inputs));
         assert_eq!(simulation.fired().expect("it works"), fired, "seed {seed}, burst {burst}: firings");
-        assert_eq!(simulation.potentials().expect("it works"), naive.potentials(), "seed {seed}, burst {burst}: potentials of {:?} with {:?}", case.groups, case.options);
-        let mut plastic: Vec<_> =
-            simulation.plastic_synapses().expect("it works").into_iter().map(|synapse| (synapse.rule, synapse.source, synapse.target, synapse.inhibitory, i64::from(synapse.weight))).collect();
+        assert_eq!(
+            simulation.potentials().expect("it works"),
+            naive.potentials(),
+            "seed {seed}, burst {burst}: potentials of {:?} with {:?}",
+            case.groups,
+            case.options
+        );
+        let mut plastic: Vec<_> = simulation
+            .plastic_synapses()
+            .expect("it works")
+            .into_iter()
+            .map(|synapse| (synapse.rule, synapse.source, synapse.target, synapse.inhibitory, i64::from(synapse.weight)))
+            .collect();
         plastic.sort_unstable();
         assert_eq!(plastic, naive.plastic(), "seed {seed}, burst {burst}: weights with {:?}", case.options.plasticity);
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tectum::route::{self, Choice};
 use tectum::kernel::panel_format::PanelFormat;
+use tectum::route::{self, Choice};
 use tectum::{Device, Error, Made, Plan, PlanWork, RecordedNode, Result};
 
 use super::{Decoder, Embedder, is_decoder};

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, View};
 
 use super::fit::{TrainingReport, fit};
-use super::sequence::{CHANNELS, Part, SequenceLayout, changes, energy_balance, samples, statistics, tested_from};
 use super::inspection::{GAUSSIAN, kept_by};
+use super::sequence::{CHANNELS, Part, SequenceLayout, changes, energy_balance, samples, statistics, tested_from};
 use super::{Network, TwinRecipe};
 use crate::body::rig::RigParameters;
 use crate::rig_csv::RigRecording;

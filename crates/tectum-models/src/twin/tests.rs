@@ -113,11 +113,16 @@ fn hubers_loss_is_the_square_within_its_bound_and_the_size_beyond() {
 fn a_fit_stops_when_what_was_held_out_gains_no_more_and_keeps_the_best() {
     // What is held out says the opposite: the first look is the best.
     let network = Network::new(1, &[4], 1).expect("a network");
-    let line = |sign: f32| Samples { features: (0..64).map(|i| i as f32 / 32.0 - 1.0).collect(), targets: (0..64).map(|i| sign * (i as f32 / 32.0 - 1.0)).collect(), physics: None };
+    let line = |sign: f32| Samples {
+        features: (0..64).map(|i| i as f32 / 32.0 - 1.0).collect(),
+        targets: (0..64).map(|i| sign * (i as f32 / 32.0 - 1.0)).collect(),
+        physics: None,
+    };
     let recipe = TwinRecipe { steps: 600, batch: 32, patience: Some(100), ..TwinRecipe::default() };
     let (_, report) = fit::fit(&network, &recipe, &network.initial_weights(1), [&line(1.0), &line(-1.0)], &cpu(), 1, |_, _| {}).expect("it fits");
     assert_eq!((report.kept_step, report.steps, report.curve.len()), (10, 110, 11));
-    let (_, whole) = fit::fit(&network, &TwinRecipe { patience: None, ..recipe }, &network.initial_weights(1), [&line(1.0), &line(1.0)], &cpu(), 1, |_, _| {}).expect("it fits");
+    let (_, whole) = fit::fit(&network, &TwinRecipe { patience: None, ..recipe }, &network.initial_weights(1), [&line(1.0), &line(1.0)], &cpu(), 1, |_, _| {})
+        .expect("it fits");
     assert_eq!((whole.kept_step, whole.steps), (600, 600));
     assert!(whole.held_out_loss < 0.01 && whole.curve.is_empty(), "{whole:?}");
 }
@@ -129,7 +134,8 @@ fn what_physics_says_moves_the_fit() {
     let ones = vec![1.0; 64];
     let samples = Samples { features: ones.clone(), targets: vec![0.0; 64], physics: Some(Physics { slopes: ones.clone(), values: ones }) };
     let recipe = TwinRecipe { steps: 400, batch: 32, physics_weight: 3.0, weight_decay: 0.0, ..TwinRecipe::default() };
-    let (_, report) = fit::fit(&network, &recipe, &network.initial_weights(1), [&samples, &Samples { physics: None, ..samples.clone() }], &cpu(), 1, |_, _| {}).expect("it fits");
+    let (_, report) = fit::fit(&network, &recipe, &network.initial_weights(1), [&samples, &Samples { physics: None, ..samples.clone() }], &cpu(), 1, |_, _| {})
+        .expect("it fits");
     // y² + 3(y − 1)² is least at 3/4, where the squared error is 9/16.
     assert!((report.held_out_loss - 0.5625).abs() < 0.01, "{report:?}");
 }
@@ -150,13 +156,17 @@ fn an_ensemble_learns_a_simulated_rig_alike_on_every_device_and_a_file_holds_it(
     let path = std::env::temp_dir().join(format!("tectum-twin-{}.safetensors", std::process::id()));
     ensemble.save(&path).expect("writable");
     let read = Ensemble::load(&path).expect("whole");
-    assert_eq!((&read.members, &read.mean, &read.noise, &read.origin, read.layout), (&ensemble.members, &ensemble.mean, &ensemble.noise, &ensemble.origin, ensemble.layout));
+    assert_eq!(
+        (&read.members, &read.mean, &read.noise, &read.origin, read.layout),
+        (&ensemble.members, &ensemble.mean, &ensemble.noise, &ensemble.origin, ensemble.layout)
+    );
     refuses_what_is_no_twin(&path);
     std::fs::remove_file(&path).expect("ours");
 
     let Ok(vulkan) = Device::open("vulkan:0") else { return eprintln!("skipped: no Vulkan device") };
     let few = Settings { members: 1, recipe: TwinRecipe { steps: 20, batch: 64, patience: None, physics_weight: 0.1, ..quick().recipe }, ..quick() };
-    let [here, there] = [cpu(), vulkan].map(|device| Ensemble::train(&recording, Some(&RigParameters::default()), &few, &device, |_, _, _| {}).expect("it trains").1);
+    let [here, there] =
+        [cpu(), vulkan].map(|device| Ensemble::train(&recording, Some(&RigParameters::default()), &few, &device, |_, _, _| {}).expect("it trains").1);
     let (here, there) = (here[0].held_out_loss, there[0].held_out_loss);
     assert!((here - there).abs() < 1e-3 * here, "{here} on the CPU, {there} on Vulkan");
 }
@@ -238,7 +248,13 @@ fn loss_and_gradients_are_pytorchs() {
         results.extend(layout.gradient_outputs(&objective.graph, gradient).expect("all are there"));
         objective.graph.record(&mut plan, &feeds, &results).expect("it fits");
         let mut run = plan.finish().expect("whole").compile(&cpu()).expect("it compiles");
-        for (view, numbers) in [(x, wave(30, 1.3, 1.0)), (target, wave(18, 0.9, 1.0)), (weights, packed.clone()), (physics[0], wave(18, 1.7, 1.0)), (physics[1], wave(6, 0.6, 1.0))] {
+        for (view, numbers) in [
+            (x, wave(30, 1.3, 1.0)),
+            (target, wave(18, 0.9, 1.0)),
+            (weights, packed.clone()),
+            (physics[0], wave(18, 1.7, 1.0)),
+            (physics[1], wave(6, 0.6, 1.0)),
+        ] {
             run.input::<f32>(view).copy_from_slice(&numbers);
         }
         run.run().expect("it runs");

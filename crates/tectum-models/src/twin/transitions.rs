@@ -95,9 +95,8 @@ impl Transitions {
             let seconds = (recording.elapsed_ms[row] + recording.elapsed_ms[row + 1]) / 1000.0;
             (turn_deg(row - 1) + turn_deg(row)) / seconds
         };
-        let observation = |row: usize| {
-            [recording.la_position_in[row], velocity(row), pole_velocity(row), recording.pend_position_deg[row]].map(|number| number as f32)
-        };
+        let observation =
+            |row: usize| [recording.la_position_in[row], velocity(row), pole_velocity(row), recording.pend_position_deg[row]].map(|number| number as f32);
         let mut transitions = Transitions::default();
         for row in 1..recording.len().saturating_sub(2) {
             let rows = row - 1..row + 3;

@@ -7,8 +7,8 @@ use crate::kernel::Activation;
 use crate::kernel::elementwise::{Arity, OPS};
 use crate::kernel::pack::Half;
 use crate::kernel::stencil::{Boundary, Points};
-use crate::program::Chain;
 use crate::plan::{GemmTail, Matrices, Matrix, PlanBuilder, View};
+use crate::program::Chain;
 
 const F: DType = DType::F32;
 const U: DType = DType::U32;
@@ -50,9 +50,7 @@ fn elementwise(n: usize) -> Vec<Work> {
     ];
     rows.extend(OPS.iter().map(|op| match op.arity {
         Arity::Unary => memory(op.name, format!("n{n}"), 8 * n, vec![(F, n), (F, n)], |plan, v| plan.unary(op.name, v[0], v[1])),
-        Arity::Binary => {
-            memory(op.name, format!("n{n}"), 12 * n, vec![(F, n); 3], |plan, v| plan.binary(op.name, v[0], v[1], v[2]))
-        }
+        Arity::Binary => memory(op.name, format!("n{n}"), 12 * n, vec![(F, n); 3], |plan, v| plan.binary(op.name, v[0], v[1], v[2])),
     }));
     rows
 }
@@ -97,9 +95,7 @@ fn products(side: usize) -> Vec<Work> {
         amount: 2.0 * (side as f64).powi(3),
         operands: vec![(F, area), (F, area), (F, area), (F, side), (F, area)],
         below: 2,
-        record: Box::new(move |plan, v| {
-            plan.gemm(Matrix::new(v[0], side, side), Matrix::new(v[1], side, side), v[2], tail(kind, v))
-        }),
+        record: Box::new(move |plan, v| plan.gemm(Matrix::new(v[0], side, side), Matrix::new(v[1], side, side), v[2], tail(kind, v))),
     });
     let long = 4 * side;
     let operands = vec![(F, long * long), (F, long), (F, long), (F, long), (F, long)];
@@ -129,12 +125,8 @@ fn normalizations(n: usize) -> Vec<Work> {
         memory("min", format!("1x{n}"), 4 * n, vec![(F, n), (F, 1)], move |plan, v| plan.min(v[0], v[1], 1, n)),
         memory("mean", format!("1x{n}"), 4 * n, vec![(F, n), (F, 1)], move |plan, v| plan.mean(v[0], v[1], 1, n)),
         memory("variance", shape.clone(), 4 * n, vectors, move |plan, v| plan.variance(v[0], v[1], v[2], rows, cols, 0)),
-        memory("variance", format!("1x{n}"), 4 * n, vec![(F, n), (F, 1), (F, 1)], move |plan, v| {
-            plan.variance(v[0], v[1], v[2], 1, n, 1)
-        }),
-        memory("layer_norm", shape.clone(), 8 * n, vec![(F, n), (F, cols), (F, cols), (F, n)], move |plan, v| {
-            plan.layer_norm(v[0], [v[1], v[2]], v[3], 1e-5)
-        }),
+        memory("variance", format!("1x{n}"), 4 * n, vec![(F, n), (F, 1), (F, 1)], move |plan, v| plan.variance(v[0], v[1], v[2], 1, n, 1)),
+        memory("layer_norm", shape.clone(), 8 * n, vec![(F, n), (F, cols), (F, cols), (F, n)], move |plan, v| plan.layer_norm(v[0], [v[1], v[2]], v[3], 1e-5)),
         memory("rms_norm", shape, 8 * n, vec![(F, n), (F, cols), (F, n)], move |plan, v| plan.rms_norm(v[0], v[1], v[2], 1e-5)),
     ]
 }
@@ -173,9 +165,8 @@ fn narrow_products(side: usize) -> Vec<Work> {
     let cube = format!("{side}x{side}x{side}");
     // The same operations in 64 products of a quarter of the side.
     let (batch, part) = (64, side / 4);
-    let batched = move |plan: &mut PlanBuilder, v: &[View]| {
-        plan.gemm_batched(Matrices::new(v[0], batch, part, part), Matrices::new(v[1], batch, part, part), v[2])
-    };
+    let batched =
+        move |plan: &mut PlanBuilder, v: &[View]| plan.gemm_batched(Matrices::new(v[0], batch, part, part), Matrices::new(v[1], batch, part, part), v[2]);
     let mut products = vec![product("gemm_batched", format!("{batch}x{part}x{part}x{part}"), vec![(F, batch * part * part); 3], Box::new(batched))];
     for half in [Half::F16, Half::Bf16] {
         let record = move |plan: &mut PlanBuilder, v: &[View]| {
@@ -236,9 +227,7 @@ fn cached(n: usize) -> Vec<Work> {
     vec![
         memory("exp", format!("n{n}"), 8 * n, vec![(F, n), (F, n)], |plan, v| plan.unary("exp", v[0], v[1])),
         memory("softmax", shape.clone(), 8 * all, vec![(F, all), (F, all)], move |plan, v| plan.softmax(v[0], v[1], all / cols, cols, 1.0)),
-        memory("layer_norm", shape, 8 * all, vec![(F, all), (F, cols), (F, cols), (F, all)], |plan, v| {
-            plan.layer_norm(v[0], [v[1], v[2]], v[3], 1e-5)
-        }),
+        memory("layer_norm", shape, 8 * all, vec![(F, all), (F, cols), (F, cols), (F, all)], |plan, v| plan.layer_norm(v[0], [v[1], v[2]], v[3], 1e-5)),
     ]
 }
 

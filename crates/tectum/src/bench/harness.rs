@@ -150,14 +150,8 @@ fn wanted(folder: &Path, choice: &PeerChoice) -> Result<Vec<String>> {
 }
 
 fn new_row(case: &Case, peers: &[Peer]) -> Row {
-    let new = |name: &str, call: &str| PeerRow {
-        peer: name.to_owned(),
-        call: call.to_owned(),
-        rounds_s: Vec::new(),
-        median_s: None,
-        ratio: None,
-        skipped: None,
-    };
+    let new =
+        |name: &str, call: &str| PeerRow { peer: name.to_owned(), call: call.to_owned(), rounds_s: Vec::new(), median_s: None, ratio: None, skipped: None };
     let own = |other: &Beside| new(&other.name, "tectum");
     let call = |peer: &Peer| peer.calls.get(&case.key).map(|call| new(&peer.brief.name, call));
     Row {

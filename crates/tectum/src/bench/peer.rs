@@ -28,9 +28,8 @@ use super::PeerBrief;
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Every OpenMP and thread pool that the peers use; all get the number of threads that the CPU device uses.
-const THREAD_VARIABLES: [&str; 7] = [
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS", "NUMBA_NUM_THREADS", "HL_NUM_THREADS",
-];
+const THREAD_VARIABLES: [&str; 7] =
+    ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS", "NUMBA_NUM_THREADS", "HL_NUM_THREADS"];
 
 /// glibc's allocator keeps what a peer frees: a call that allocates its result must not pay page faults in every run while
 /// ours writes into memory that has been touched.

@@ -28,9 +28,20 @@ enum Kind {
 /// first window, all of it, some windows; one query and many, which end a window, several or none, or find no room.
 fn cases(seed: &mut Seed, formats: CacheFormats) -> Vec<Case> {
     let shapes = [
-        ([1, 64, 1, 1, 1, 1], 0), ([1, 70, 2, 1, 8, 1], 63), ([1, 70, 2, 1, 8, 1], 64), ([2, 128, 4, 2, 5, 1], 127), ([1, 130, 2, 1, 32, 1], 128),
-        ([1, 64, 2, 2, 8, 7], 0), ([2, 100, 4, 2, 8, 17], 55), ([1, 96, 1, 1, 33, 20], 70), ([1, 140, 4, 1, 6, 134], 5), ([1, 64, 2, 1, 40, 9], 60),
-        ([1, 128, 2, 1, 16, 64], 64), ([1, 70, 2, 2, 32, 1], 69), ([3, 68, 2, 1, 4, 1], 65), ([3, 12, 2, 1, 4, 5], 1),
+        ([1, 64, 1, 1, 1, 1], 0),
+        ([1, 70, 2, 1, 8, 1], 63),
+        ([1, 70, 2, 1, 8, 1], 64),
+        ([2, 128, 4, 2, 5, 1], 127),
+        ([1, 130, 2, 1, 32, 1], 128),
+        ([1, 64, 2, 2, 8, 7], 0),
+        ([2, 100, 4, 2, 8, 17], 55),
+        ([1, 96, 1, 1, 33, 20], 70),
+        ([1, 140, 4, 1, 6, 134], 5),
+        ([1, 64, 2, 1, 40, 9], 60),
+        ([1, 128, 2, 1, 16, 64], 64),
+        ([1, 70, 2, 2, 32, 1], 69),
+        ([3, 68, 2, 1, 4, 1], 65),
+        ([3, 12, 2, 1, 4, 5], 1),
     ];
     let mut made: Vec<Case> = shapes.into_iter().map(|(shape, kept)| case(seed, formats, shape, kept, Kind::Plain)).collect();
     for kind in [Kind::Constant, Kind::Wide, Kind::Broken] {
@@ -46,7 +57,13 @@ fn shape_values(seed: &mut Seed, kind: Kind, operand: &mut Operand) {
     for (index, x) in operand.data.iter_mut().enumerate() {
         *x = match kind {
             Kind::Plain => *x,
-            Kind::Constant if seed.size(0, 9) > 0 => if (index / row).is_multiple_of(2) { 0.37 } else { 0.0 },
+            Kind::Constant if seed.size(0, 9) > 0 => {
+                if (index / row).is_multiple_of(2) {
+                    0.37
+                } else {
+                    0.0
+                }
+            }
             Kind::Constant => *x,
             Kind::Wide => *x * 2.0f32.powi(seed.size(0, 36) as i32 - 18),
             Kind::Broken => match seed.size(0, 200) {
@@ -69,14 +86,7 @@ struct Sides {
     seen: Vec<f32>,
 }
 
-fn sides(
-    seed: &mut Seed,
-    (format, is_keys): (CacheFormat, bool),
-    [batch, keys, columns]: [usize; 3],
-    spans: &[u32],
-    kind: Kind,
-    new: &Operand,
-) -> Sides {
+fn sides(seed: &mut Seed, (format, is_keys): (CacheFormat, bool), [batch, keys, columns]: [usize; 3], spans: &[u32], kind: Kind, new: &Operand) -> Sides {
     let queries = new.data.len() / new.row / batch;
     let (mut before, mut after, mut seen) = (Vec::new(), Vec::new(), Vec::new());
     for item in 0..batch {

@@ -218,12 +218,9 @@ impl Case {
     /// `Mismatch` naming case and element; what plan and device report.
     pub fn run(&self, device: &Device, session: &mut Session, launched: &mut BTreeSet<String>) -> Result<f64> {
         let mut plan = PlanBuilder::new("verify");
-        let inputs: Vec<View> =
-            self.inputs.iter().map(|data| plan.input("in", data.dtype(), data.len())).collect();
-        let guarded: Vec<View> =
-            self.outputs.iter().map(|out| plan.state("out", out.dtype(), out.len() + 2 * GUARD)).collect();
-        let outputs: Vec<View> =
-            guarded.iter().zip(&self.outputs).map(|(view, out)| view.part(GUARD..GUARD + out.len())).collect();
+        let inputs: Vec<View> = self.inputs.iter().map(|data| plan.input("in", data.dtype(), data.len())).collect();
+        let guarded: Vec<View> = self.outputs.iter().map(|out| plan.state("out", out.dtype(), out.len() + 2 * GUARD)).collect();
+        let outputs: Vec<View> = guarded.iter().zip(&self.outputs).map(|(view, out)| view.part(GUARD..GUARD + out.len())).collect();
         (self.record)(&mut plan, &inputs, &outputs)?;
         let plan = plan.finish()?;
         launched.extend(plan.kernels().map(|kernel| kernel.name().to_owned()));
@@ -251,11 +248,8 @@ impl Case {
             let width = view.dtype().bytes() / 4;
             let (before, rest) = words.split_at(GUARD * width);
             let (got, after) = rest.split_at(output.len() * width);
-            let result = if before.iter().chain(after).any(|&word| word != POISON) {
-                Err("wrote outside of its range".to_owned())
-            } else {
-                output.compare(got)
-            };
+            let result =
+                if before.iter().chain(after).any(|&word| word != POISON) { Err("wrote outside of its range".to_owned()) } else { output.compare(got) };
             let share = result.map_err(|fault| {
                 let kernels: Vec<_> = plan.kernels().map(|kernel| kernel.name()).collect();
                 let place = format!("{} [{}] output {number}", kernels.join("+"), self.shape);
@@ -319,6 +313,22 @@ impl Seed {
 
 /// Floats that every function must handle as stated.
 pub(super) const SPECIAL: [f32; 18] = [
-    f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 87.0, -87.0, 89.0, -89.0, 104.0, -104.0,
-    f32::MAX, f32::MIN, f32::MIN_POSITIVE,
+    f32::NAN,
+    f32::INFINITY,
+    f32::NEG_INFINITY,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    87.0,
+    -87.0,
+    89.0,
+    -89.0,
+    104.0,
+    -104.0,
+    f32::MAX,
+    f32::MIN,
+    f32::MIN_POSITIVE,
 ];

@@ -34,8 +34,18 @@ const CHAINS: &[&[Written]] = &[
     &[("mul_add", [0, 3, 1]), ("mul_add", [3, 4, 2]), ("mul_add", [4, 5, 3]), ("neg", [6, 0, 0])],
     &[("sub", [3, 0, 0]), ("mul", [4, 3, 0]), ("max", [5, 1, 0]), ("min", [6, 2, 0]), ("abs", [7, 0, 0]), ("mul", [8, 8, 0]), ("add", [9, 4, 0])],
     &[
-        ("add", [0, 1, 0]), ("add", [4, 2, 0]), ("mul", [5, 4, 0]), ("relu", [6, 0, 0]), ("mul", [7, 3, 0]), ("sub", [8, 5, 0]),
-        ("add", [9, 6, 0]), ("mul", [10, 0, 0]), ("add", [11, 1, 0]), ("mul_add", [12, 2, 10]), ("add", [13, 3, 0]), ("sub", [14, 4, 0]),
+        ("add", [0, 1, 0]),
+        ("add", [4, 2, 0]),
+        ("mul", [5, 4, 0]),
+        ("relu", [6, 0, 0]),
+        ("mul", [7, 3, 0]),
+        ("sub", [8, 5, 0]),
+        ("add", [9, 6, 0]),
+        ("mul", [10, 0, 0]),
+        ("add", [11, 1, 0]),
+        ("mul_add", [12, 2, 10]),
+        ("add", [13, 3, 0]),
+        ("sub", [14, 4, 0]),
     ],
 ];
 
@@ -83,7 +93,5 @@ fn chain(seed: &mut Seed, n: usize, index: usize) -> Case {
     };
     let expected = (0..n).map(expect).collect();
     let data = inputs.iter().cloned().map(Data::F32).collect();
-    Case::new(format!("{n}, {} steps", written.len()), data, vec![Output::Near(expected)], move |plan, x, y| {
-        plan.chain(&build(written)?, x, y[0])
-    })
+    Case::new(format!("{n}, {} steps", written.len()), data, vec![Output::Near(expected)], move |plan, x, y| plan.chain(&build(written)?, x, y[0]))
 }

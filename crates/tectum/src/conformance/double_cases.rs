@@ -14,8 +14,26 @@ const CHAIN: f64 = 160.0;
 const LARGE: usize = 100_001;
 
 const SPECIAL: [f64; 20] = [
-    f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 709.0, -709.0, 710.0, -710.0, 746.0, -746.0,
-    f64::MAX, f64::MIN, f64::MIN_POSITIVE, 1e22, -1e300,
+    f64::NAN,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    709.0,
+    -709.0,
+    710.0,
+    -710.0,
+    746.0,
+    -746.0,
+    f64::MAX,
+    f64::MIN,
+    f64::MIN_POSITIVE,
+    1e22,
+    -1e300,
 ];
 
 pub(super) fn suites() -> Vec<Suite> {
@@ -29,11 +47,11 @@ pub(super) fn suites() -> Vec<Suite> {
             }
         })
         .collect();
-    let reductions: [(&'static str, Reduce); 5] =
-        [("sum_f64", sum), ("sum_columns_f64", sum_columns), ("max_f64", max), ("min_f64", min), ("mean_f64", mean)];
-    suites.extend(reductions.map(|(name, reduce)| {
-        Suite::double(name, move |seed: &mut Seed| inputs(seed).into_iter().map(|(x, rows, cols)| reduce(x, rows, cols)).collect())
-    }));
+    let reductions: [(&'static str, Reduce); 5] = [("sum_f64", sum), ("sum_columns_f64", sum_columns), ("max_f64", max), ("min_f64", min), ("mean_f64", mean)];
+    suites.extend(
+        reductions
+            .map(|(name, reduce)| Suite::double(name, move |seed: &mut Seed| inputs(seed).into_iter().map(|(x, rows, cols)| reduce(x, rows, cols)).collect())),
+    );
     suites.push(Suite::double("gemm_f64", gemm_cases));
     suites.push(Suite::double("matvec_f64", matvec_cases));
     suites
@@ -64,9 +82,7 @@ fn unary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
     inputs.push(powers.flat_map(|x| [x, -x]).filter(|x| *x >= low).collect());
     let case = |x: Vec<f64>| {
         let expected = x.iter().map(|&a| expect(op, a, 0.0)).collect();
-        Case::new(format!("{}", x.len()), vec![Data::F64(x)], vec![Output::NearDouble(expected)], |plan, x, y| {
-            plan.unary(op.name, x[0], y[0])
-        })
+        Case::new(format!("{}", x.len()), vec![Data::F64(x)], vec![Output::NearDouble(expected)], |plan, x, y| plan.unary(op.name, x[0], y[0]))
     };
     inputs.into_iter().map(case).collect()
 }
@@ -83,9 +99,7 @@ fn binary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
         let period = b.len().max(1);
         let expected = a.iter().enumerate().map(|(i, &x)| expect(op, x, b[i % period])).collect();
         let shape = format!("{} with {}", a.len(), b.len());
-        Case::new(shape, vec![Data::F64(a), Data::F64(b)], vec![Output::NearDouble(expected)], |plan, x, y| {
-            plan.binary(op.name, x[0], x[1], y[0])
-        })
+        Case::new(shape, vec![Data::F64(a), Data::F64(b)], vec![Output::NearDouble(expected)], |plan, x, y| plan.binary(op.name, x[0], x[1], y[0]))
     };
     pairs.into_iter().map(case).collect()
 }
@@ -108,9 +122,7 @@ fn case(
     expected: Vec<Expected>,
     record: fn(&mut crate::PlanBuilder, crate::View, crate::View, usize, usize) -> crate::Result<()>,
 ) -> Case {
-    Case::new(format!("{rows}×{cols}"), vec![Data::F64(x)], vec![Output::NearDouble(expected)], move |plan, x, y| {
-        record(plan, x[0], y[0], rows, cols)
-    })
+    Case::new(format!("{rows}×{cols}"), vec![Data::F64(x)], vec![Output::NearDouble(expected)], move |plan, x, y| record(plan, x[0], y[0], rows, cols))
 }
 
 /// A sum with the bound that its magnitudes give; special values by plain addition.
@@ -194,8 +206,20 @@ fn variant(index: usize) -> Variant {
 
 fn gemm_cases(seed: &mut Seed) -> Vec<Case> {
     let shapes = [
-        (0, 5, 3), (5, 0, 3), (1, 1, 1), (3, 5, 7), (64, 64, 64), (65, 63, 17), (1, 300, 64), (300, 1, 5), (128, 96, 256),
-        (63, 100, 1000), (130, 70, 33), (2, 2, 300), (33, 20, 9), (17, 31, 5),
+        (0, 5, 3),
+        (5, 0, 3),
+        (1, 1, 1),
+        (3, 5, 7),
+        (64, 64, 64),
+        (65, 63, 17),
+        (1, 300, 64),
+        (300, 1, 5),
+        (128, 96, 256),
+        (63, 100, 1000),
+        (130, 70, 33),
+        (2, 2, 300),
+        (33, 20, 9),
+        (17, 31, 5),
     ];
     shapes.into_iter().enumerate().map(|(index, shape)| gemm(seed, shape, variant(index))).collect()
 }

@@ -49,9 +49,7 @@ fn unary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
     inputs.push((0..=126).flat_map(|e| [f32::from_bits((e + 1) << 23), -f32::from_bits((e + 1) << 23)]).filter(|x| *x >= low).collect());
     let case = |x: Vec<f32>| {
         let expected = x.iter().map(|&a| expect(op, a, 0.0)).collect();
-        Case::new(format!("{}", x.len()), vec![Data::F32(x)], vec![Output::Near(expected)], |plan, x, y| {
-            plan.unary(op.name, x[0], y[0])
-        })
+        Case::new(format!("{}", x.len()), vec![Data::F32(x)], vec![Output::Near(expected)], |plan, x, y| plan.unary(op.name, x[0], y[0]))
     };
     inputs.into_iter().map(case).collect()
 }
@@ -74,9 +72,7 @@ fn binary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
         let period = b.len().max(1);
         let expected = a.iter().enumerate().map(|(i, &x)| expect(op, x, b[i % period])).collect();
         let shape = format!("{} with {}", a.len(), b.len());
-        Case::new(shape, vec![Data::F32(a), Data::F32(b)], vec![Output::Near(expected)], |plan, x, y| {
-            plan.binary(op.name, x[0], x[1], y[0])
-        })
+        Case::new(shape, vec![Data::F32(a), Data::F32(b)], vec![Output::Near(expected)], |plan, x, y| plan.binary(op.name, x[0], x[1], y[0]))
     };
     pairs.into_iter().map(case).collect()
 }

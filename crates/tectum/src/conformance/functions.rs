@@ -8,21 +8,40 @@ use std::fmt::LowerExp;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::wide::{Exact, exact};
 use crate::device::{Device, DeviceKind};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::elementwise;
 use crate::plan::{Executable, PlanBuilder, View};
 use crate::receipt::{Receipt, Session};
-use super::wide::{Exact, exact};
 
 /// Arguments of one run.
 const BATCH: u64 = 1 << 20;
 /// Bits about which all neighbours within 4 are taken, in both signs: ends, splits and edges of ranges of the f32 functions.
 const EDGES_F32: [u32; 22] = [
-    0, 0x0080_0000, 0x3f20_0000, 0x3f35_04f3, 0x3f6c_0000, 0x3f80_0000, 0x4000_0000, 0x407c_0000, 0x4120_0000, 0x4130_0000,
-    0x4168_0000, 0x42ae_ac4f, 0x42b1_7217, 0x42cf_f1b4, 0x42d0_0000, 0x42e0_0000, 0x4300_0000, 0x4315_0000, 0x4649_0c00,
-    0x4a80_0000, 0x7f80_0000, 0x7fc0_0000,
+    0,
+    0x0080_0000,
+    0x3f20_0000,
+    0x3f35_04f3,
+    0x3f6c_0000,
+    0x3f80_0000,
+    0x4000_0000,
+    0x407c_0000,
+    0x4120_0000,
+    0x4130_0000,
+    0x4168_0000,
+    0x42ae_ac4f,
+    0x42b1_7217,
+    0x42cf_f1b4,
+    0x42d0_0000,
+    0x42e0_0000,
+    0x4300_0000,
+    0x4315_0000,
+    0x4649_0c00,
+    0x4a80_0000,
+    0x7f80_0000,
+    0x7fc0_0000,
 ];
 
 /// An elementary function and the error stated for it, in units in the last place.
@@ -296,10 +315,27 @@ impl Float for f32 {
 
 /// As [`EDGES_F32`], of f64.
 const EDGES_F64: [u64; 21] = [
-    0, 0x0010_0000_0000_0000, 0x3fe4_0000_0000_0000, 0x3fe6_a09e_667f_3bcd, 0x3fed_8000_0000_0000, 0x3ff0_0000_0000_0000,
-    0x4000_0000_0000_0000, 0x4018_0000_0000_0000, 0x4034_0000_0000_0000, 0x4036_0000_0000_0000, 0x4043_8000_0000_0000,
-    0x4086_2e42_fefa_39ef, 0x4087_4910_d52d_3052, 0x4087_5000_0000_0000, 0x4087_a000_0000_0000, 0x4090_0000_0000_0000,
-    0x4090_cc00_0000_0000, 0x4129_21fa_0000_0000, 0x4270_0000_0000_0000, 0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000,
+    0,
+    0x0010_0000_0000_0000,
+    0x3fe4_0000_0000_0000,
+    0x3fe6_a09e_667f_3bcd,
+    0x3fed_8000_0000_0000,
+    0x3ff0_0000_0000_0000,
+    0x4000_0000_0000_0000,
+    0x4018_0000_0000_0000,
+    0x4034_0000_0000_0000,
+    0x4036_0000_0000_0000,
+    0x4043_8000_0000_0000,
+    0x4086_2e42_fefa_39ef,
+    0x4087_4910_d52d_3052,
+    0x4087_5000_0000_0000,
+    0x4087_a000_0000_0000,
+    0x4090_0000_0000_0000,
+    0x4090_cc00_0000_0000,
+    0x4129_21fa_0000_0000,
+    0x4270_0000_0000_0000,
+    0x7ff0_0000_0000_0000,
+    0x7ff8_0000_0000_0000,
 ];
 /// Arguments next to multiples of π/2, whose sines and cosines are the hardest.
 const NEAR_ZEROS: u64 = 4096;

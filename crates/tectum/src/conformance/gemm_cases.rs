@@ -57,8 +57,20 @@ fn expected(variant: Variant, k: usize, (sum, magnitude): (f64, f64), bias: f32,
 
 fn gemm_cases(seed: &mut Seed) -> Vec<Case> {
     let mut shapes = vec![
-        (0, 5, 3), (5, 0, 3), (1, 1, 1), (3, 5, 7), (64, 64, 64), (65, 63, 17), (1, 300, 64), (300, 1, 5), (128, 96, 256),
-        (257, 130, 33), (256, 64, 7), (256, 4, 64), (63, 200, 1000), (512, 65, 16),
+        (0, 5, 3),
+        (5, 0, 3),
+        (1, 1, 1),
+        (3, 5, 7),
+        (64, 64, 64),
+        (65, 63, 17),
+        (1, 300, 64),
+        (300, 1, 5),
+        (128, 96, 256),
+        (257, 130, 33),
+        (256, 64, 7),
+        (256, 4, 64),
+        (63, 200, 1000),
+        (512, 65, 16),
     ];
     shapes.extend((0..16).map(|_| (seed.size(1, 150), seed.size(1, 150), seed.size(1, 150))));
     shapes.into_iter().enumerate().map(|(index, shape)| gemm(seed, shape, Variant::of(index))).collect()
@@ -87,8 +99,21 @@ fn gemm(seed: &mut Seed, (m, n, k): (usize, usize, usize), variant: Variant) -> 
 fn panel_cases(seed: &mut Seed, format: PanelFormat) -> Vec<Case> {
     // The small ones come first, with every epilogue: they are what an interpreter has time for.
     let mut shapes = vec![
-        (0, 5, 3), (1, 1, 1), (3, 5, 7), (5, 17, 9), (2, 33, 4), (64, 64, 64), (65, 63, 17), (1, 300, 64), (300, 1, 5), (13, 500, 1000), (257, 130, 33),
-        (8, 1152, 384), (130, 384, 800), (600, 40, 390), (7, 16, 3000),
+        (0, 5, 3),
+        (1, 1, 1),
+        (3, 5, 7),
+        (5, 17, 9),
+        (2, 33, 4),
+        (64, 64, 64),
+        (65, 63, 17),
+        (1, 300, 64),
+        (300, 1, 5),
+        (13, 500, 1000),
+        (257, 130, 33),
+        (8, 1152, 384),
+        (130, 384, 800),
+        (600, 40, 390),
+        (7, 16, 3000),
     ];
     shapes.extend((0..16).map(|_| (seed.size(1, 150), seed.size(1, 150), seed.size(1, 150))));
     shapes.into_iter().enumerate().map(|(index, shape)| panels(seed, shape, format, Variant::of(index))).collect()

@@ -15,9 +15,7 @@ pub(super) fn suites() -> Vec<Suite> {
     }
     suites.push(Suite::new("transpose", transpose_cases));
     suites.push(Suite::new("gather", |seed: &mut Seed| table_shapes(seed).into_iter().map(|shape| gather(seed, shape)).collect()));
-    suites.push(Suite::new("scatter_add", |seed: &mut Seed| {
-        table_shapes(seed).into_iter().map(|shape| scatter_add(seed, shape)).collect()
-    }));
+    suites.push(Suite::new("scatter_add", |seed: &mut Seed| table_shapes(seed).into_iter().map(|shape| scatter_add(seed, shape)).collect()));
     suites
 }
 
@@ -105,16 +103,13 @@ fn f16_value(half: u32) -> f64 {
 }
 
 fn from_half_cases(seed: &mut Seed, half: Half) -> Vec<Case> {
-    let mut inputs: Vec<(Vec<u32>, usize)> =
-        seed.sizes(20_001).into_iter().map(|n| ((0..n.div_ceil(2)).map(|_| seed.word()).collect(), n)).collect();
+    let mut inputs: Vec<(Vec<u32>, usize)> = seed.sizes(20_001).into_iter().map(|n| ((0..n.div_ceil(2)).map(|_| seed.word()).collect(), n)).collect();
     inputs.push(((0..1u32 << 15).map(|word| (2 * word) | ((2 * word + 1) << 16)).collect(), 1 << 16));
     let case = |(words, n): (Vec<u32>, usize)| {
         let halves = words.iter().flat_map(|word| [word & 0xffff, word >> 16]).take(n);
         let expected = halves.map(|bits| if half == Half::F16 { f16_value(bits) } else { f64::from(f32::from_bits(bits << 16)) });
         let expected = expected.map(Expected::exactly).collect();
-        Case::new(format!("{n}"), vec![Data::U32(words)], vec![Output::Near(expected)], move |plan, x, y| {
-            plan.cast_from_half(half, x[0], y[0])
-        })
+        Case::new(format!("{n}"), vec![Data::U32(words)], vec![Output::Near(expected)], move |plan, x, y| plan.cast_from_half(half, x[0], y[0]))
     };
     inputs.into_iter().map(case).collect()
 }
@@ -126,9 +121,7 @@ fn transpose_cases(seed: &mut Seed) -> Vec<Case> {
         let [batch, rows, cols] = shape;
         let x: Vec<u32> = (0..batch * rows * cols).map(|_| seed.word()).collect();
         let expected = (0..x.len()).map(|i| x[i / (rows * cols) * rows * cols + i % rows * cols + i / rows % cols]).collect();
-        Case::new(format!("{shape:?}"), vec![Data::U32(x)], vec![Output::Exact(Data::U32(expected))], move |plan, x, y| {
-            plan.transpose(x[0], y[0], shape)
-        })
+        Case::new(format!("{shape:?}"), vec![Data::U32(x)], vec![Output::Exact(Data::U32(expected))], move |plan, x, y| plan.transpose(x[0], y[0], shape))
     };
     shapes.into_iter().map(case).collect()
 }
@@ -136,7 +129,15 @@ fn transpose_cases(seed: &mut Seed) -> Vec<Case> {
 /// Rows and columns of the table, and number of indices.
 fn table_shapes(seed: &mut Seed) -> Vec<[usize; 3]> {
     vec![
-        [0, 4, 0], [5, 4, 0], [0, 4, 3], [1, 1, 1], [7, 1, 1000], [100, 64, 33], [3, 5, 2000], [50_000, 1, 300_001], [1000, 257, 700],
+        [0, 4, 0],
+        [5, 4, 0],
+        [0, 4, 3],
+        [1, 1, 1],
+        [7, 1, 1000],
+        [100, 64, 33],
+        [3, 5, 2000],
+        [50_000, 1, 300_001],
+        [1000, 257, 700],
         [seed.size(1, 500), seed.size(1, 300), seed.size(1, 500)],
     ]
 }
@@ -159,9 +160,7 @@ fn gather(seed: &mut Seed, shape: [usize; 3]) -> Case {
     let row = |&index: &u32| table.get(index as usize * cols..(index as usize + 1) * cols).map_or(vec![0; cols], <[u32]>::to_vec);
     let expected = indices.iter().flat_map(row).collect();
     let outputs = vec![Output::Exact(Data::U32(expected)), Output::Exact(Data::U32(vec![faults]))];
-    Case::new(format!("{shape:?}"), vec![Data::U32(table), Data::U32(indices)], outputs, move |plan, x, y| {
-        plan.gather(x[0], x[1], y[0], y[1], cols)
-    })
+    Case::new(format!("{shape:?}"), vec![Data::U32(table), Data::U32(indices)], outputs, move |plan, x, y| plan.gather(x[0], x[1], y[0], y[1], cols))
 }
 
 fn scatter_add(seed: &mut Seed, shape: [usize; 3]) -> Case {

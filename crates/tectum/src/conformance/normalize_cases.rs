@@ -26,9 +26,7 @@ type Rows = (Vec<f32>, Shape);
 
 /// Rows and columns: nothing, one, odd, one long row, many short ones, and two random; a mean far from 0; special values.
 fn inputs(seed: &mut Seed) -> Vec<Rows> {
-    let mut shapes = vec![
-        (0, 0), (0, 7), (3, 0), (1, 1), (1, 3), (3, 1), (7, 255), (2, 4096), (3, 4097), (1, 300_001), (70_000, 3), (65, 1023),
-    ];
+    let mut shapes = vec![(0, 0), (0, 7), (3, 0), (1, 1), (1, 3), (3, 1), (7, 255), (2, 4096), (3, 4097), (1, 300_001), (70_000, 3), (65, 1023)];
     shapes.extend([(seed.size(1, 50), seed.size(1, 3000)), (seed.size(1, 3), seed.size(5000, 50_000))]);
     let mut inputs: Vec<Rows> = shapes.into_iter().map(|shape| (seed.floats(shape.0 * shape.1, -50.0, 50.0), shape)).collect();
     inputs.push((seed.floats(2 * 9000, 1000.0, 1001.0), (2, 9000)));
@@ -45,9 +43,7 @@ fn min(input: Rows) -> Case {
     let least = |x: &[f32]| if x.iter().any(|x| x.is_nan()) { f32::NAN } else { x.iter().copied().fold(f32::INFINITY, f32::min) };
     let expected = rows_of(&input).map(|x| Expected::exactly(f64::from(least(x)))).collect();
     let (x, (rows, cols)) = input;
-    Case::new(format!("{rows}×{cols}"), vec![Data::F32(x)], vec![Output::Near(expected)], move |plan, x, y| {
-        plan.min(x[0], y[0], rows, cols)
-    })
+    Case::new(format!("{rows}×{cols}"), vec![Data::F32(x)], vec![Output::Near(expected)], move |plan, x, y| plan.min(x[0], y[0], rows, cols))
 }
 
 /// Mean, mean magnitude, and Σ (x − mean)², in float64.
@@ -66,9 +62,7 @@ fn expected_mean(x: &[f32]) -> Expected {
 fn mean(input: Rows) -> Case {
     let expected = rows_of(&input).map(expected_mean).collect();
     let (x, (rows, cols)) = input;
-    Case::new(format!("{rows}×{cols}"), vec![Data::F32(x)], vec![Output::Near(expected)], move |plan, x, y| {
-        plan.mean(x[0], y[0], rows, cols)
-    })
+    Case::new(format!("{rows}×{cols}"), vec![Data::F32(x)], vec![Output::Near(expected)], move |plan, x, y| plan.mean(x[0], y[0], rows, cols))
 }
 
 /// How far a variance may be off: its own roundings, and what an error δ of the mean moves each deviation d by, which adds
@@ -89,9 +83,7 @@ fn variance(input: Rows, ddof: usize) -> Case {
     }
     let (x, (rows, _)) = input;
     let outputs = vec![Output::Near(means), Output::Near(variances)];
-    Case::new(format!("{rows}×{cols} ddof {ddof}"), vec![Data::F32(x)], outputs, move |plan, x, y| {
-        plan.variance(x[0], y[0], y[1], rows, cols, ddof)
-    })
+    Case::new(format!("{rows}×{cols} ddof {ddof}"), vec![Data::F32(x)], outputs, move |plan, x, y| plan.variance(x[0], y[0], y[1], rows, cols, ddof))
 }
 
 fn norm_cases(seed: &mut Seed, case: fn(Rows, Vec<f32>, Vec<f32>) -> Case) -> Vec<Case> {
@@ -123,9 +115,7 @@ fn layer_norm(input: Rows, gain: Vec<f32>, bias: Vec<f32>) -> Case {
     }
     let (x, (rows, cols)) = input;
     let inputs = vec![Data::F32(x), Data::F32(gain), Data::F32(bias)];
-    Case::new(format!("{rows}×{cols}"), inputs, vec![Output::Near(expected)], |plan, x, y| {
-        plan.layer_norm(x[0], [x[1], x[2]], y[0], EPSILON)
-    })
+    Case::new(format!("{rows}×{cols}"), inputs, vec![Output::Near(expected)], |plan, x, y| plan.layer_norm(x[0], [x[1], x[2]], y[0], EPSILON))
 }
 
 fn rms_norm(input: Rows, gain: Vec<f32>, _: Vec<f32>) -> Case {

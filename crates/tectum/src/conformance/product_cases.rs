@@ -36,8 +36,16 @@ fn operand(seed: &mut Seed, packing: Packing, n: usize) -> (Data, Vec<f32>) {
 fn gemm_cases(seed: &mut Seed, packing: Packing) -> Vec<Case> {
     // Matrices of a and of b, m, n, k.
     let mut shapes = vec![
-        [1, 1, 0, 5, 3], [0, 0, 2, 2, 2], [1, 1, 1, 1, 1], [3, 3, 5, 7, 9], [4, 1, 33, 17, 65], [1, 5, 64, 64, 64], [2, 2, 130, 70, 31],
-        [1, 1, 257, 129, 200], [70, 70, 3, 4, 5], [1, 1, 512, 65, 16],
+        [1, 1, 0, 5, 3],
+        [0, 0, 2, 2, 2],
+        [1, 1, 1, 1, 1],
+        [3, 3, 5, 7, 9],
+        [4, 1, 33, 17, 65],
+        [1, 5, 64, 64, 64],
+        [2, 2, 130, 70, 31],
+        [1, 1, 257, 129, 200],
+        [70, 70, 3, 4, 5],
+        [1, 1, 512, 65, 16],
     ];
     shapes.extend((0..6).map(|_| {
         let batch = seed.size(1, 6);
@@ -116,15 +124,14 @@ fn matvec_i8_cases(seed: &mut Seed) -> Vec<Case> {
     let case = |(m, k): (usize, usize)| {
         let ((a, a_bytes), (x, x_bytes)) = (byte_rows(seed, m, k), byte_rows(seed, 1, k));
         let expected = Output::Exact(Data::U32(byte_dots(&a_bytes, &x_bytes, k)));
-        Case::new(format!("{m}×{k}"), vec![Data::U32(a), Data::U32(x)], vec![expected], |plan, x, y| {
-            plan.matvec_i8(x[0], x[1], y[0].reinterpret(DType::I32))
-        })
+        Case::new(format!("{m}×{k}"), vec![Data::U32(a), Data::U32(x)], vec![expected], |plan, x, y| plan.matvec_i8(x[0], x[1], y[0].reinterpret(DType::I32)))
     };
     shapes.into_iter().map(case).collect()
 }
 
 fn stencil_cases(seed: &mut Seed, points: Points) -> Vec<Case> {
-    let mut shapes = vec![[0, 2, 3, 4], [1, 1, 1, 1], [1, 1, 1, 70], [2, 2, 2, 3], [1, 5, 1, 16], [3, 4, 2, 1], [9, 7, 11, 5], [20, 16, 12, 64], [2, 3, 700, 4]];
+    let mut shapes =
+        vec![[0, 2, 3, 4], [1, 1, 1, 1], [1, 1, 1, 70], [2, 2, 2, 3], [1, 5, 1, 16], [3, 4, 2, 1], [9, 7, 11, 5], [20, 16, 12, 64], [2, 3, 700, 4]];
     shapes.push([seed.size(1, 12), seed.size(1, 12), seed.size(1, 12), seed.size(1, 40)]);
     let mut cases = Vec::new();
     for (index, sizes) in shapes.into_iter().enumerate() {

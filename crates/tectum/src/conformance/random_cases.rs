@@ -5,9 +5,7 @@ use crate::kernel::random;
 
 pub(super) fn suites() -> Vec<Suite> {
     vec![
-        Suite::new("random_bits", |seed: &mut Seed| {
-            cases(seed, Data::U32, |plan, key, y| plan.random_bits(key, y))
-        }),
+        Suite::new("random_bits", |seed: &mut Seed| cases(seed, Data::U32, |plan, key, y| plan.random_bits(key, y))),
         Suite::new("uniform", |seed: &mut Seed| {
             cases(seed, |words| Data::F32(words.into_iter().map(random::uniform).collect()), |plan, key, y| plan.uniform(key, y))
         }),
@@ -19,11 +17,7 @@ pub(super) fn suites() -> Vec<Suite> {
     ]
 }
 
-fn cases(
-    seed: &mut Seed,
-    convert: impl Fn(Vec<u32>) -> Data,
-    record: fn(&mut crate::PlanBuilder, crate::View, crate::View) -> crate::Result<()>,
-) -> Vec<Case> {
+fn cases(seed: &mut Seed, convert: impl Fn(Vec<u32>) -> Data, record: fn(&mut crate::PlanBuilder, crate::View, crate::View) -> crate::Result<()>) -> Vec<Case> {
     let case = |(n, key): (usize, [u32; 4])| {
         let words = (0..n).map(|i| random::philox([(i / 4) as u32, key[2], key[3], 0], [key[0], key[1]])[i % 4]).collect();
         let expected = Output::Exact(convert(words));

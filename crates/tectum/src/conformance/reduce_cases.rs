@@ -12,9 +12,7 @@ pub(super) fn suites() -> Vec<Suite> {
         Suite::new("sum", |seed: &mut Seed| shapes(seed).into_iter().map(|shape| sum(seed, shape)).collect()),
         Suite::new("sum_columns", |seed: &mut Seed| shapes(seed).into_iter().map(|shape| sum_columns(seed, shape)).collect()),
         Suite::new("max", |seed: &mut Seed| with_specials(seed).into_iter().map(max).collect()),
-        Suite::new("argmax", |seed: &mut Seed| {
-            with_specials(seed).into_iter().filter(|(_, (_, cols))| *cols > 0).map(argmax).collect()
-        }),
+        Suite::new("argmax", |seed: &mut Seed| with_specials(seed).into_iter().filter(|(_, (_, cols))| *cols > 0).map(argmax).collect()),
         Suite::new("softmax", |seed: &mut Seed| {
             let scales = [1.0, -0.125, 3.0];
             let inputs = with_specials(seed).into_iter().enumerate();
@@ -28,7 +26,18 @@ type Shape = (usize, usize);
 /// Rows and columns: nothing, one, odd, one long row, many short ones, and two random.
 fn shapes(seed: &mut Seed) -> Vec<Shape> {
     vec![
-        (0, 0), (0, 7), (3, 0), (1, 1), (1, 3), (3, 1), (7, 255), (2, 4096), (3, 4097), (1, 300_001), (70_000, 3), (65, 1023),
+        (0, 0),
+        (0, 7),
+        (3, 0),
+        (1, 1),
+        (1, 3),
+        (3, 1),
+        (7, 255),
+        (2, 4096),
+        (3, 4097),
+        (1, 300_001),
+        (70_000, 3),
+        (65, 1023),
         (seed.size(1, 50), seed.size(1, 3000)),
         (seed.size(1, 3), seed.size(5000, 50_000)),
     ]
@@ -39,8 +48,14 @@ fn with_specials(seed: &mut Seed) -> Vec<(Vec<f32>, Shape)> {
     // Rows with a NaN, an infinity of either sign, both, −∞ alone, equal elements, and both zeros.
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     let rows = [
-        [1.0, nan, 3.0, 2.0], [1.0, inf, 3.0, inf], [-inf, -3.0, -inf, -2.0], [inf, nan, -inf, nan],
-        [-inf; 4], [2.0; 4], [-0.0, 0.0, -0.0, 0.0], [-1.0, -2.0, -1.0, -2.0],
+        [1.0, nan, 3.0, 2.0],
+        [1.0, inf, 3.0, inf],
+        [-inf, -3.0, -inf, -2.0],
+        [inf, nan, -inf, nan],
+        [-inf; 4],
+        [2.0; 4],
+        [-0.0, 0.0, -0.0, 0.0],
+        [-1.0, -2.0, -1.0, -2.0],
     ];
     inputs.push((rows.concat(), (rows.len(), 4)));
     // The greatest in the last segment of a long row, twice.
@@ -59,7 +74,13 @@ fn sum_of(values: impl Iterator<Item = f32> + Clone) -> Expected {
     Expected { value: values.map(f64::from).sum(), bound: CHAIN * ROUNDING * magnitude }
 }
 
-fn case(name: &str, x: Vec<f32>, (rows, cols): Shape, output: Output, record: fn(&mut crate::PlanBuilder, crate::View, crate::View, usize, usize) -> crate::Result<()>) -> Case {
+fn case(
+    name: &str,
+    x: Vec<f32>,
+    (rows, cols): Shape,
+    output: Output,
+    record: fn(&mut crate::PlanBuilder, crate::View, crate::View, usize, usize) -> crate::Result<()>,
+) -> Case {
     Case::new(format!("{name} {rows}×{cols}"), vec![Data::F32(x)], vec![output], move |plan, x, y| record(plan, x[0], y[0], rows, cols))
 }
 

@@ -162,10 +162,12 @@ pub(super) fn exact(name: &str, x: f64) -> Option<Exact> {
         "cos" => |x| sine(x, 1),
         "sigmoid" => |x| if x.abs() < 800.0 { logistic(Wide::of(x)) } else { special(1.0 / (1.0 + (-x).exp())) },
         "silu" => |x| gate(x, Wide::of),
-        "gelu" => |x| gate(x, |x| {
-            let x = Wide::of(x);
-            GELU_A.times(x.plus(GELU_B.times(x.times(x).times(x))))
-        }),
+        "gelu" => |x| {
+            gate(x, |x| {
+                let x = Wide::of(x);
+                GELU_A.times(x.plus(GELU_B.times(x.times(x).times(x))))
+            })
+        },
         "gelu_erf" => gelu_erf,
         _ => return None,
     };

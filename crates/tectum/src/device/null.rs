@@ -68,9 +68,9 @@ impl Backend for NullDevice {
     fn allocate(&self, bytes: usize, _: Role) -> Result<Allocation> {
         let bytes = bytes as u64;
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        taken.map(|_| Allocation::Null(NullMemory { bytes, left: self.left.clone() })).map_err(|left| {
-            Error::new(ErrorKind::OutOfMemory, format!("null: {bytes} bytes asked, {left} left"))
-        })
+        taken
+            .map(|_| Allocation::Null(NullMemory { bytes, left: self.left.clone() }))
+            .map_err(|left| Error::new(ErrorKind::OutOfMemory, format!("null: {bytes} bytes asked, {left} left")))
     }
 
     fn write(&self, _: &Allocation, _: usize, _: &[u8]) -> Result<()> {

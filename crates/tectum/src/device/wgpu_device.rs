@@ -110,9 +110,7 @@ impl Context {
     /// Waits for a submission.
     fn wait(&self, submission: wgpu::SubmissionIndex, doing: &str) -> Result<()> {
         let wait = wgpu::PollType::Wait { submission_index: Some(submission), timeout: None };
-        self.device.poll(wait).map_err(|error| {
-            Error::device_lost(format!("{}: {doing}: waiting failed", self.info.id)).with_source(error)
-        })?;
+        self.device.poll(wait).map_err(|error| Error::device_lost(format!("{}: {doing}: waiting failed", self.info.id)).with_source(error))?;
         self.faults.check(&self.info.id, doing)
     }
 }
@@ -144,25 +142,22 @@ impl WgpuDevice {
             ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
             count: None,
         };
-        let storage = kernel.bindings().iter().enumerate().map(|(index, binding)| {
-            entry(index as u32 + 1, wgpu::BufferBindingType::Storage { read_only: !binding.access.writes() })
-        });
+        let storage = kernel
+            .bindings()
+            .iter()
+            .enumerate()
+            .map(|(index, binding)| entry(index as u32 + 1, wgpu::BufferBindingType::Storage { read_only: !binding.access.writes() }));
         let entries: Vec<_> = std::iter::once(entry(0, wgpu::BufferBindingType::Uniform)).chain(storage).collect();
         let checks = wgpu::ShaderRuntimeChecks { int_div_checks: true, ..wgpu::ShaderRuntimeChecks::unchecked() };
         self.context.checked(&format!("compiling kernel {}", kernel.name()), || {
             let label = Some(kernel.name());
             let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
-            let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-                label,
-                bind_group_layouts: &[Some(&layout)],
-                immediate_size: 0,
-            });
+            let pipeline_layout =
+                device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor { label, bind_group_layouts: &[Some(&layout)], immediate_size: 0 });
             let source = wgpu::ShaderSource::Naga(Cow::Owned(module));
             // SAFETY: kernels bound every access by `params` and by the lengths that the plan checked, their loops end,
             // and the checks on integer division stay on.
-            let shader = unsafe {
-                device.create_shader_module_trusted(wgpu::ShaderModuleDescriptor { label, source }, checks)
-            };
+            let shader = unsafe { device.create_shader_module_trusted(wgpu::ShaderModuleDescriptor { label, source }, checks) };
             let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                 label,
                 layout: Some(&pipeline_layout),
@@ -208,16 +203,15 @@ impl Backend for WgpuDevice {
         mapping.request(&staging, wgpu::MapMode::Read);
         self.context.wait(submission, "reading a buffer")?;
         mapping.wait(&self.context, "reading a buffer")?;
-        let view = staging.get_mapped_range(..data.len() as u64).map_err(|error| {
-            Error::device_lost(format!("{}: reading a buffer", self.context.info.id)).with_source(error)
-        })?;
+        let view = staging
+            .get_mapped_range(..data.len() as u64)
+            .map_err(|error| Error::device_lost(format!("{}: reading a buffer", self.context.info.id)).with_source(error))?;
         data.copy_from_slice(&view);
         Ok(())
     }
 
     fn compile(&self, list: &LaunchList, memory: Vec<Arc<Block>>) -> Result<Box<dyn Compiled>> {
-        let pipelines =
-            list.launches.iter().map(|launch| self.pipeline(&launch.kernel)).collect::<Result<Vec<_>>>()?;
+        let pipelines = list.launches.iter().map(|launch| self.pipeline(&launch.kernel)).collect::<Result<Vec<_>>>()?;
         let compiled = compiled::WgpuCompiled::new(self.context.clone(), list, pipelines, memory)?;
         Ok(Box::new(compiled))
     }

@@ -2,8 +2,8 @@
 
 use super::builder::GraphBuilder;
 use super::{Dim, MAX_RANK, Node, Operation, Shape};
-use crate::kernel::panel_format::PanelFormat;
 use crate::error::Result;
+use crate::kernel::panel_format::PanelFormat;
 
 impl GraphBuilder {
     /// Adds the rows of a table by their numbers: `y[.., j] = table[indices[..], j]`. A number beyond the table gives zeros.

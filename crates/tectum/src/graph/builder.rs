@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{BinaryOp, Definition, Dim, Factor, Graph, Node, Operation, Over, Shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::panel_format::PanelFormat;
 use crate::kernel::Activation;
+use crate::kernel::panel_format::PanelFormat;
 
 /// A graph under construction.
 ///

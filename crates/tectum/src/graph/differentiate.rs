@@ -31,8 +31,7 @@ impl Graph {
         pass.of.insert(loss, seed);
         for (&node, definition) in self.nodes.range(..=loss).rev() {
             if let (true, Some(&adjoint)) = (pass.wanted.contains(&node), pass.of.get(&node)) {
-                pass.propagate(node, &definition.operation, adjoint)
-                    .map_err(|error| error.at(format_args!("gradients: node {node}")))?;
+                pass.propagate(node, &definition.operation, adjoint).map_err(|error| error.at(format_args!("gradients: node {node}")))?;
             }
         }
         for (name, node, shape) in self.parameters() {

@@ -183,7 +183,13 @@ fn slope(activation: Activation, y: f64) -> f64 {
         Activation::None => 1.0,
         Activation::Tanh => 1.0 - y * y,
         Activation::Sigmoid => y * (1.0 - y),
-        Activation::Relu => if y > 0.0 { 1.0 } else { 0.0 },
+        Activation::Relu => {
+            if y > 0.0 {
+                1.0
+            } else {
+                0.0
+            }
+        }
         Activation::Gelu | Activation::GeluErf | Activation::Silu => unreachable!("invariant: gradients refuse them"),
     }
 }

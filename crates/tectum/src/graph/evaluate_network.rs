@@ -139,13 +139,7 @@ fn attention([q, k, v]: [Operand<'_>; 3], mask: Option<&Tensor>, heads: Heads, s
 
 /// Attention to the caches as they are once the new keys and values are in them. A cache is given as the values that were put there;
 /// what its format keeps of them is the operation's.
-fn attention_cached(
-    [q, k, v]: [Operand<'_>; 3],
-    (caches, formats): ([&Tensor; 2], CacheFormats),
-    spans: &Tensor,
-    heads: Heads,
-    shape: Shape,
-) -> Tensor {
+fn attention_cached([q, k, v]: [Operand<'_>; 3], (caches, formats): ([&Tensor; 2], CacheFormats), spans: &Tensor, heads: Heads, shape: Shape) -> Tensor {
     let span = |item: usize| [0, 1].map(|index| spans.data[2 * item + index] as usize);
     let with_new = |side: usize, (new, start): Operand<'_>| {
         let cache = kept_by(formats.each()[side], side == 0, caches[side], span);

@@ -100,9 +100,7 @@ impl Graph {
 
     fn unsliced(&self, columns: Columns) -> Columns {
         match self.operation(columns.node) {
-            (Operation::Slice { x, axis, start }, shape) if axis + 1 == shape.rank() => {
-                self.unsliced(Columns { node: *x, start: columns.start + start })
-            }
+            (Operation::Slice { x, axis, start }, shape) if axis + 1 == shape.rank() => self.unsliced(Columns { node: *x, start: columns.start + start }),
             _ => columns,
         }
     }

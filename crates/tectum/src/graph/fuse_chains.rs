@@ -65,10 +65,14 @@ impl Graph {
         let mut next = Some(last);
         while let Some(step) = next {
             chain.insert(step);
-            next = self.values_read_by(&chain).into_iter().find(|&(node, count)| {
-                let is_free = uses.get(&node) == Some(&count) && chain.len() < MOST_STEPS && self.is_step(node, shape);
-                is_free && self.inputs_of(&chain.iter().copied().chain([node]).collect()).len() <= MAX_INPUTS
-            }).map(|(node, _)| node);
+            next = self
+                .values_read_by(&chain)
+                .into_iter()
+                .find(|&(node, count)| {
+                    let is_free = uses.get(&node) == Some(&count) && chain.len() < MOST_STEPS && self.is_step(node, shape);
+                    is_free && self.inputs_of(&chain.iter().copied().chain([node]).collect()).len() <= MAX_INPUTS
+                })
+                .map(|(node, _)| node);
         }
         if self.inputs_of(&chain).is_empty() { Vec::new() } else { chain.into_iter().collect() }
     }

@@ -192,10 +192,13 @@ impl Lowering<'_> {
 
     /// One operation of the table.
     fn elementwise(&mut self, (name, reads): (String, Vec<Read>), y: View) -> Result<()> {
-        let views: Vec<View> = reads.iter().map(|read| match read {
-            Read::Value(node) => self.views[node],
-            Read::Factor(factor) => self.uniform(*factor, 1),
-        }).collect();
+        let views: Vec<View> = reads
+            .iter()
+            .map(|read| match read {
+                Read::Value(node) => self.views[node],
+                Read::Factor(factor) => self.uniform(*factor, 1),
+            })
+            .collect();
         match views[..] {
             [x] => self.plan.unary(&name, x, y),
             [a, b] => self.plan.binary(&name, a, b, y),
@@ -217,10 +220,13 @@ impl Lowering<'_> {
         }
         for (node, step) in before.iter().map(|(node, step)| (Some(*node), step)).chain([(None, &**last)]) {
             let (name, reads) = step.elementwise().ok_or_else(|| Error::invalid(format!("chain: {} is not elementwise", step.name())))?;
-            let operands: Result<Vec<Value>> = reads.iter().map(|read| match read {
-                Read::Factor(factor) => chain.constant(*factor),
-                Read::Value(node) => Ok(values[node]),
-            }).collect();
+            let operands: Result<Vec<Value>> = reads
+                .iter()
+                .map(|read| match read {
+                    Read::Factor(factor) => chain.constant(*factor),
+                    Read::Value(node) => Ok(values[node]),
+                })
+                .collect();
             let value = chain.op(&name, &operands?)?;
             values.extend(node.map(|node| (node, value)));
         }

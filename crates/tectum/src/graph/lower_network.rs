@@ -62,28 +62,16 @@ impl Lowering<'_> {
             Operation::Attention { q, k, v, mask, heads } => {
                 let [q_sizes, k_sizes] = [q.node, k.node].map(|node| self.shape(node).fixed());
                 let columns = [q, k, v].map(|operand| (self.views[&operand.node], self.shape(operand.node).matrix()[1], operand.start));
-                let sizes = AttentionSizes {
-                    batch: q_sizes[0],
-                    queries: q_sizes[1],
-                    keys: k_sizes[1],
-                    heads: heads.count,
-                    kv_heads: heads.kv,
-                    width: heads.width,
-                };
+                let sizes =
+                    AttentionSizes { batch: q_sizes[0], queries: q_sizes[1], keys: k_sizes[1], heads: heads.count, kv_heads: heads.kv, width: heads.width };
                 let mask = mask.map(|mask| self.views[&mask]);
                 self.plan.attention(columns, mask, y, sizes, heads.scale, heads.causal)
             }
             Operation::AttentionCached { q, k, v, caches, formats, spans, heads } => {
                 let [q_sizes, cache_sizes] = [q.node, caches[0]].map(|node| self.shape(node).fixed());
                 let columns = [q, k, v].map(|operand| (self.views[&operand.node], self.shape(operand.node).matrix()[1], operand.start));
-                let sizes = AttentionSizes {
-                    batch: q_sizes[0],
-                    queries: q_sizes[1],
-                    keys: cache_sizes[1],
-                    heads: heads.count,
-                    kv_heads: heads.kv,
-                    width: heads.width,
-                };
+                let sizes =
+                    AttentionSizes { batch: q_sizes[0], queries: q_sizes[1], keys: cache_sizes[1], heads: heads.count, kv_heads: heads.kv, width: heads.width };
                 let [k_format, v_format] = formats.each();
                 let caches = [(self.views[&caches[0]], k_format), (self.views[&caches[1]], v_format)];
                 self.plan.attention_cached(columns, caches, self.views[spans], y, sizes, heads.scale)

@@ -2,10 +2,10 @@
 
 use super::builder::GraphBuilder;
 use super::describe::activation_name;
+use super::pack::panels_shape;
 use super::{BinaryOp, Columns, Dim, Factor, Graph, Heads, MAX_RANK, Node, Operation, Shape, Tail};
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
-use super::pack::panels_shape;
 use crate::kernel::panel_format::PanelFormat;
 
 impl Graph {

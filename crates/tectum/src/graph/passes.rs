@@ -28,9 +28,8 @@ pub enum Pass {
 impl Pass {
     /// All passes in the order in which they run.
     /// What `unify` leaves unread goes at once, since a value's last reader alone can take it in.
-    pub const ALL: [Pass; 9] = [
-        Pass::Simplify, Pass::Fold, Pass::Unify, Pass::Prune, Pass::Fuse, Pass::MergeProducts, Pass::FuseSlices, Pass::FuseChains, Pass::Prune,
-    ];
+    pub const ALL: [Pass; 9] =
+        [Pass::Simplify, Pass::Fold, Pass::Unify, Pass::Prune, Pass::Fuse, Pass::MergeProducts, Pass::FuseSlices, Pass::FuseChains, Pass::Prune];
 
     /// The pass alone.
     #[must_use]

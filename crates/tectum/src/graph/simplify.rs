@@ -43,9 +43,7 @@ impl Graph {
                     _ => None,
                 }
             }
-            Operation::ActivationGrad { activation, y, dy } => {
-                self.unbroadcast(dy, shape).map(|dy| Operation::ActivationGrad { activation, y, dy })
-            }
+            Operation::ActivationGrad { activation, y, dy } => self.unbroadcast(dy, shape).map(|dy| Operation::ActivationGrad { activation, y, dy }),
             Operation::Scale { x, factor } => match &self.nodes[&x].operation {
                 Operation::Constant { data } => Some(Operation::Constant { data: data.iter().map(|value| value * factor).collect() }),
                 Operation::Scale { x, factor: inner } => {

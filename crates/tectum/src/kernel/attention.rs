@@ -61,12 +61,16 @@ fn define(name: &str, extra: Extra) -> Arc<Kernel> {
     let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
     let term = if extra == Extra::Mask { " + mask[batch * params.keys + key]" } else { "" };
     let counts = if extra == Extra::Spans { [CACHED_KEYS, "spans[2u * batch + 1u]"] } else { ["params.keys", "params.queries"] };
-    let body = body_with(term, counts, [
-        "(batch * params.keys + key) * params.k_row + params.k_start + kv_head * params.width",
-        "k[k_at + i]",
-        "(batch * params.keys + first_key + i) * params.v_row + params.v_start + kv_head * params.width",
-        "v[v_at + column]",
-    ]);
+    let body = body_with(
+        term,
+        counts,
+        [
+            "(batch * params.keys + key) * params.k_row + params.k_start + kv_head * params.width",
+            "k[k_at + i]",
+            "(batch * params.keys + first_key + i) * params.v_row + params.v_start + kv_head * params.width",
+            "v[v_at + column]",
+        ],
+    );
     let native: super::NativeFn = match extra {
         Extra::None => |call| attention(call, plain(call), None, None),
         Extra::Mask => |call| attention(call, plain(call), Some(call.read(4)), None),
@@ -75,8 +79,7 @@ fn define(name: &str, extra: Extra) -> Arc<Kernel> {
     built_in(builder.body(body).flops(flops), native)
 }
 
-const NAMES: [&str; 13] =
-    ["batch", "queries", "keys", "heads", "group", "width", "q_row", "q_start", "k_row", "k_start", "v_row", "v_start", "causal"];
+const NAMES: [&str; 13] = ["batch", "queries", "keys", "heads", "group", "width", "q_row", "q_start", "k_row", "k_start", "v_row", "v_start", "causal"];
 
 fn flops(params: &[u32]) -> f64 {
     4.0 * [0, 1, 2, 3, 5].into_iter().map(|index| f64::from(params[index])).product::<f64>()

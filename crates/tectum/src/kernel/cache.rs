@@ -19,18 +19,14 @@ pub static CACHE_STORE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 });
 
 /// The same as halves.
-pub static CACHE_STORE_HALVES: LazyLock<Arc<Kernel>> =
-    LazyLock::new(|| define_halves("cache_store_f16", IN_THEIR_ROWS, |call| store_halves(call, false)));
+pub static CACHE_STORE_HALVES: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_halves("cache_store_f16", IN_THEIR_ROWS, |call| store_halves(call, false)));
 /// As halves, those that no whole window of tokens holds and the first ones, beside codes.
-pub static CACHE_KEEP: LazyLock<Arc<Kernel>> =
-    LazyLock::new(|| define_halves("cache_keep_f16", IN_THE_WINDOW, |call| store_halves(call, true)));
+pub static CACHE_KEEP: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_halves("cache_keep_f16", IN_THE_WINDOW, |call| store_halves(call, true)));
 
 /// Codes of 8 bits of whole windows, by blocks of columns.
-pub static CACHE_CODE_Q8: LazyLock<Arc<Kernel>> =
-    LazyLock::new(|| define_codes("cache_code_q8", &code_rows(CacheFormat::Q8), code_rows_q8));
+pub static CACHE_CODE_Q8: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_codes("cache_code_q8", &code_rows(CacheFormat::Q8), code_rows_q8));
 /// Codes of 4 bits of whole windows, by blocks of columns.
-pub static CACHE_CODE_Q4: LazyLock<Arc<Kernel>> =
-    LazyLock::new(|| define_codes("cache_code_q4", &code_rows(CacheFormat::Q4), code_rows_q4));
+pub static CACHE_CODE_Q4: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_codes("cache_code_q4", &code_rows(CacheFormat::Q4), code_rows_q4));
 /// Codes of 4 bits of whole windows, by blocks of tokens.
 pub static CACHE_CODE_Q4_COLUMNS: LazyLock<Arc<Kernel>> =
     LazyLock::new(|| define_codes("cache_code_q4_columns", include_str!("../../kernels/cache_code_columns.wgsl"), code_columns));

@@ -178,11 +178,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 ",
         op.wgsl
     );
-    let flops: super::FlopsFn = if TRANSCENDENTAL.contains(&op.name) {
-        |params| TRANSCENDENTAL_FLOPS * f64::from(params[0])
-    } else {
-        |params| f64::from(params[0])
-    };
+    let flops: super::FlopsFn =
+        if TRANSCENDENTAL.contains(&op.name) { |params| TRANSCENDENTAL_FLOPS * f64::from(params[0]) } else { |params| f64::from(params[0]) };
     built_in(builder.body(body).flops(flops), op.native[usize::from(dtype == DType::F64)])
 }
 
@@ -190,9 +187,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 const TRANSCENDENTAL: [&str; 5] = ["exp", "log", "sigmoid", "tanh", "gelu"];
 const TRANSCENDENTAL_FLOPS: f64 = 24.0;
 
-static KERNELS: LazyLock<Vec<Arc<Kernel>>> = LazyLock::new(|| {
-    [DType::F32, DType::F64].into_iter().flat_map(|dtype| OPS.iter().map(move |op| define(op, dtype))).collect()
-});
+static KERNELS: LazyLock<Vec<Arc<Kernel>>> =
+    LazyLock::new(|| [DType::F32, DType::F64].into_iter().flat_map(|dtype| OPS.iter().map(move |op| define(op, dtype))).collect());
 
 /// The elementwise kernels, in the op table's order: those on f32, then those on f64.
 pub fn kernels() -> Vec<Arc<Kernel>> {

@@ -6,8 +6,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::native::{NativeCall, for_each_chunk, simd};
 use super::math::Real;
+use super::native::{NativeCall, for_each_chunk, simd};
 use super::{Kernel, KernelBuilder, Prelude, built_in, reduce};
 use crate::dtype::DType;
 
@@ -36,15 +36,8 @@ pub enum Activation {
 
 impl Activation {
     /// All of them, in the order of their codes.
-    pub const ALL: [Activation; 7] = [
-        Activation::None,
-        Activation::Relu,
-        Activation::Tanh,
-        Activation::Sigmoid,
-        Activation::Gelu,
-        Activation::GeluErf,
-        Activation::Silu,
-    ];
+    pub const ALL: [Activation; 7] =
+        [Activation::None, Activation::Relu, Activation::Tanh, Activation::Sigmoid, Activation::Gelu, Activation::GeluErf, Activation::Silu];
 
     pub(super) fn from_code(code: u32) -> Self {
         Self::ALL[code as usize]
@@ -54,7 +47,13 @@ impl Activation {
     pub fn reference(self, x: f64) -> f64 {
         match self {
             Activation::None => x,
-            Activation::Relu => if x < 0.0 { 0.0 } else { x },
+            Activation::Relu => {
+                if x < 0.0 {
+                    0.0
+                } else {
+                    x
+                }
+            }
             Activation::Tanh => x.tanh(),
             Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
             Activation::Gelu => super::reference::gelu(x),
@@ -132,10 +131,10 @@ fn define_gemm<T: Real>(epilogue: Epilogue) -> Arc<Kernel> {
         .read("a", T::DTYPE)
         .read("b", T::DTYPE)
         .write("y", T::DTYPE);
-    let body = body_with(["params.a_row < params.a_col", "params.b_row < params.b_col"], [
-        "a[(first_row + a_m) * params.a_row + (first_k + a_k) * params.a_col]",
-        "b[(first_k + b_k) * params.b_row + (first_col + b_n) * params.b_col]",
-    ]);
+    let body = body_with(
+        ["params.a_row < params.a_col", "params.b_row < params.b_col"],
+        ["a[(first_row + a_m) * params.a_row + (first_k + a_k) * params.a_col]", "b[(first_k + b_k) * params.b_row + (first_col + b_n) * params.b_col]"],
+    );
     let builder = epilogue.apply::<T>(builder, &body, "col", "out");
     let builder = ["m", "n", "k", "a_row", "a_col", "b_row", "b_col", "activation"]
         .into_iter()

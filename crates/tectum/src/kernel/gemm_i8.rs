@@ -66,8 +66,7 @@ fn gemm(call: &NativeCall<'_>) {
             let length = SLICE.min(words - first_k);
             for first_col in (0..n).step_by(PANEL) {
                 let count = PANEL.min(n - first_col);
-                let panel: [&[u32]; PANEL] =
-                    std::array::from_fn(|col| &b[(first_col + col.min(count - 1)) * words + first_k..][..length]);
+                let panel: [&[u32]; PANEL] = std::array::from_fn(|col| &b[(first_col + col.min(count - 1)) * words + first_k..][..length]);
                 for (row, y) in y.chunks_exact_mut(n).enumerate() {
                     let sums = dots(&a[row * words + first_k..][..length], panel);
                     y[first_col..][..count].iter_mut().zip(sums).for_each(|(y, sum)| *y = y.wrapping_add(sum));

@@ -32,9 +32,9 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use super::gemm_i8;
 use super::finish::{Finish, Stored, store_strip};
 use super::gemm::{Activation, Epilogue, body_with};
+use super::gemm_i8;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::pack::Half;
 use super::panel_format::PanelFormat;

@@ -36,7 +36,10 @@ impl<const N: usize> Block for [f32; N] {
 
     #[inline(always)]
     fn repeat(four: [f32; 4]) -> Self {
-        std::array::from_fn(#[inline(always)] |lane| four[lane % 4])
+        std::array::from_fn(
+            #[inline(always)]
+            |lane| four[lane % 4],
+        )
     }
 }
 
@@ -329,49 +332,76 @@ impl Lanes for Portable {
 
     #[inline(always)]
     fn add(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(#[inline(always)] |lane| a[lane] + b[lane])
+        std::array::from_fn(
+            #[inline(always)]
+            |lane| a[lane] + b[lane],
+        )
     }
 
     #[inline(always)]
     fn sub(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(#[inline(always)] |lane| a[lane] - b[lane])
+        std::array::from_fn(
+            #[inline(always)]
+            |lane| a[lane] - b[lane],
+        )
     }
 
     #[inline(always)]
     fn mul(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(#[inline(always)] |lane| a[lane] * b[lane])
+        std::array::from_fn(
+            #[inline(always)]
+            |lane| a[lane] * b[lane],
+        )
     }
 
     #[inline(always)]
     fn mul_add(self, a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(#[inline(always)] |lane| a[lane].mul_add(b[lane], c[lane]))
+        std::array::from_fn(
+            #[inline(always)]
+            |lane| a[lane].mul_add(b[lane], c[lane]),
+        )
     }
 
     #[inline(always)]
     fn sum_bytes(self, x: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(#[inline(always)] |lane| x[lane].to_bits().to_le_bytes().into_iter().map(u32::from).sum::<u32>() as f32)
+        std::array::from_fn(
+            #[inline(always)]
+            |lane| x[lane].to_bits().to_le_bytes().into_iter().map(u32::from).sum::<u32>() as f32,
+        )
     }
 }
 
 impl FoldingLanes for Portable {
     #[inline(always)]
     fn abs(self, x: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(#[inline(always)] |lane| x[lane].abs())
+        std::array::from_fn(
+            #[inline(always)]
+            |lane| x[lane].abs(),
+        )
     }
 
     #[inline(always)]
     fn min(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(#[inline(always)] |lane| a[lane].min(b[lane]))
+        std::array::from_fn(
+            #[inline(always)]
+            |lane| a[lane].min(b[lane]),
+        )
     }
 
     #[inline(always)]
     fn max(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(#[inline(always)] |lane| a[lane].max(b[lane]))
+        std::array::from_fn(
+            #[inline(always)]
+            |lane| a[lane].max(b[lane]),
+        )
     }
 
     #[inline(always)]
     fn is_below(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
-        std::array::from_fn(#[inline(always)] |lane| f32::from(u8::from(a[lane] < b[lane])))
+        std::array::from_fn(
+            #[inline(always)]
+            |lane| f32::from(u8::from(a[lane] < b[lane])),
+        )
     }
 
     #[inline(always)]

@@ -32,8 +32,8 @@ pub mod double;
 mod single;
 pub mod slices;
 
-pub(crate) use single::{exp_normal, four};
 pub use single::{cos, cos_near, erf, exp, exp2, gelu, gelu_erf, is_nan, is_near, log, log2, max, min, relu, sigmoid, silu, sin, sin_near, tanh};
+pub(crate) use single::{exp_normal, four};
 
 use std::ops::{Add, AddAssign, Div, Mul};
 

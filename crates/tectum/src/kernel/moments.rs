@@ -54,8 +54,7 @@ pub static MOMENTS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 
 /// Mean and `scale·Σ (x − mean)²` of each row from those of its segments.
 pub static MOMENTS_MERGE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let builder =
-        Kernel::define("moments_merge_f32").prelude(Prelude::Tree).read("means", DType::F32).read("spreads", DType::F32);
+    let builder = Kernel::define("moments_merge_f32").prelude(Prelude::Tree).read("means", DType::F32).read("spreads", DType::F32);
     built_in(with_results(builder).body(include_str!("../../kernels/moments_merge_f32.wgsl")), merge)
 });
 
@@ -102,9 +101,7 @@ fn merge(call: &NativeCall<'_>) {
         let (means, spreads) = (&means[row * segments..][..segments], &spreads[row * segments..][..segments]);
         let total: f64 = means.iter().enumerate().map(|(s, mean)| f64::from(size(s)) * f64::from(*mean)).sum();
         let centre = total / cols as f64;
-        let squares: f64 = (0..segments)
-            .map(|s| f64::from(spreads[s]) + f64::from(size(s)) * (f64::from(means[s]) - centre).powi(2))
-            .sum();
+        let squares: f64 = (0..segments).map(|s| f64::from(spreads[s]) + f64::from(size(s)) * (f64::from(means[s]) - centre).powi(2)).sum();
         mean[row] = centre as f32;
         spread[row] = (squares * f64::from(scale)) as f32;
     }

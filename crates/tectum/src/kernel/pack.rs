@@ -116,8 +116,16 @@ mod tests {
     fn ties_go_to_even_and_overflow_to_infinity() {
         let ulp = 1.0 / 1024.0f32;
         let cases = [
-            (1.0 + 0.5 * ulp, 0x3c00), (1.0 + 1.5 * ulp, 0x3c02), (65519.0, 0x7bff), (65520.0, 0x7c00), (f32::INFINITY, 0x7c00),
-            (2f32.powi(-25), 0), (1.5 * 2f32.powi(-24), 2), (2f32.powi(-25) * 1.001, 1), (-0.0, 0x8000), (1e-45, 0),
+            (1.0 + 0.5 * ulp, 0x3c00),
+            (1.0 + 1.5 * ulp, 0x3c02),
+            (65519.0, 0x7bff),
+            (65520.0, 0x7c00),
+            (f32::INFINITY, 0x7c00),
+            (2f32.powi(-25), 0),
+            (1.5 * 2f32.powi(-24), 2),
+            (2f32.powi(-25) * 1.001, 1),
+            (-0.0, 0x8000),
+            (1e-45, 0),
         ];
         for (value, half) in cases {
             assert_eq!(to_f16(value.to_bits()), half, "{value}");

@@ -27,10 +27,7 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
         let (even_hi, even_lo) = multiply_wide(0xd251_1f53, c[0]);
         let (odd_hi, odd_lo) = multiply_wide(0xcd9e_8d57, c[2]);
         c = [odd_hi ^ c[1] ^ k[0], odd_lo, even_hi ^ c[3] ^ k[1], even_lo];
-        k = [
-            k[0].wrapping_add(0x9e37_79b9),
-            k[1].wrapping_add(0xbb67_ae85),
-        ];
+        k = [k[0].wrapping_add(0x9e37_79b9), k[1].wrapping_add(0xbb67_ae85)];
     }
     c
 }
@@ -139,9 +136,7 @@ fn upper_tail(z: f64) -> f64 {
 fn density(z: f64) -> f64 {
     const SQRT_2_PI: f64 = 2.506_628_274_631_000_5;
     let y = z * z / 64.0;
-    let mut e = (1..=24)
-        .rev()
-        .fold(1.0, |sum, k| 1.0 - sum * y / f64::from(k));
+    let mut e = (1..=24).rev().fold(1.0, |sum, k| 1.0 - sum * y / f64::from(k));
     for _ in 0..5 {
         e *= e;
     }
@@ -167,21 +162,9 @@ mod tests {
     #[test]
     fn philox_gives_the_published_answers() {
         let cases = [
-            (
-                [0; 4],
-                [0; 2],
-                [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8],
-            ),
-            (
-                [!0; 4],
-                [!0; 2],
-                [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd],
-            ),
-            (
-                [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
-                [0xa409_3822, 0x299f_31d0],
-                [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1],
-            ),
+            ([0; 4], [0; 2], [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
+            ([!0; 4], [!0; 2], [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]),
+            ([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0], [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]),
         ];
         for (counter, key, expected) in cases {
             assert_eq!(philox(counter, key), expected, "{counter:x?} {key:x?}");
@@ -197,30 +180,16 @@ mod tests {
 
     #[test]
     fn upper_tail_gives_tabulated_probabilities() {
-        let tabulated = [
-            (1.959_963_984_540_054, 0.025),
-            (3.0, 1.349_898_031_630_094_5e-3),
-            (6.0, 9.865_876_450_376_98e-10),
-        ];
+        let tabulated = [(1.959_963_984_540_054, 0.025), (3.0, 1.349_898_031_630_094_5e-3), (6.0, 9.865_876_450_376_98e-10)];
         for (z, tail) in tabulated {
-            assert!(
-                (upper_tail(z) / tail - 1.0).abs() < 1e-12,
-                "upper_tail({z}) = {}",
-                upper_tail(z)
-            );
-            assert!(
-                (inverse_upper_tail(tail, 0.0) - z).abs() < 1e-12,
-                "the inverse at {tail}"
-            );
+            assert!((upper_tail(z) / tail - 1.0).abs() < 1e-12, "upper_tail({z}) = {}", upper_tail(z));
+            assert!((inverse_upper_tail(tail, 0.0) - z).abs() < 1e-12, "the inverse at {tail}");
         }
     }
 
     #[test]
     fn the_table_of_normals_is_the_same_on_every_platform() {
-        let bytes: Vec<u8> = normal_table()
-            .iter()
-            .flat_map(|c| c.to_le_bytes())
-            .collect();
+        let bytes: Vec<u8> = normal_table().iter().flat_map(|c| c.to_le_bytes()).collect();
         let hash = crate::kernel::fnv1a(&bytes);
         assert_eq!(hash, TABLE_HASH, "{hash:#x}");
     }
@@ -262,38 +231,21 @@ mod tests {
                 *moment += z.powi(power as i32 + 1) / f64::from(count);
             }
         }
-        for (moment, (exact, tolerance)) in
-            moments
-                .iter()
-                .zip([(0.0, 1e-5), (1.0, 1e-4), (0.0, 1e-3), (3.0, 1e-2)])
-        {
+        for (moment, (exact, tolerance)) in moments.iter().zip([(0.0, 1e-5), (1.0, 1e-4), (0.0, 1e-3), (3.0, 1e-2)]) {
             assert!((moment - exact).abs() < tolerance, "{moments:?}");
         }
     }
 
     #[test]
     fn philox_normals_pass_kolmogorov_smirnov() {
-        let mut sample: Vec<f64> = (0..1u32 << 13)
-            .flat_map(|i| {
-                philox([i, 0, 0, 0], [7, 11]).map(|bits| f64::from(normal(bits, normal_table())))
-            })
-            .collect();
+        let mut sample: Vec<f64> = (0..1u32 << 13).flat_map(|i| philox([i, 0, 0, 0], [7, 11]).map(|bits| f64::from(normal(bits, normal_table())))).collect();
         sample.sort_by(f64::total_cmp);
         let count = sample.len() as f64;
         let distance = sample.iter().enumerate().fold(0.0f64, |worst, (i, &z)| {
-            let below = if z < 0.0 {
-                upper_tail(-z)
-            } else {
-                1.0 - upper_tail(z)
-            };
-            worst
-                .max((below - i as f64 / count).abs())
-                .max((below - (i + 1) as f64 / count).abs())
+            let below = if z < 0.0 { upper_tail(-z) } else { 1.0 - upper_tail(z) };
+            worst.max((below - i as f64 / count).abs()).max((below - (i + 1) as f64 / count).abs())
         });
         // 1.628 / sqrt(n) is the critical value at 1 %.
-        assert!(
-            distance < 1.628 / count.sqrt(),
-            "distance {distance} over {count}"
-        );
+        assert!(distance < 1.628 / count.sqrt(), "distance {distance} over {count}");
     }
 }

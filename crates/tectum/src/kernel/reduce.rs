@@ -5,9 +5,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::math::Real;
 use super::native::{NativeCall, for_each_chunk, simd};
 use super::order::order_key;
-use super::math::Real;
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 

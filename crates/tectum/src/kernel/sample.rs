@@ -17,16 +17,14 @@ const CHUNK: usize = 1 << 14;
 pub static BITS: LazyLock<Arc<Kernel>> = LazyLock::new(|| define::<u32>("random_bits_u32", "word", |call| fill(call, |bits| bits)));
 
 /// `y[i]` uniform in [0, 1), a multiple of 2⁻²⁴.
-pub static UNIFORM: LazyLock<Arc<Kernel>> =
-    LazyLock::new(|| define::<f32>("uniform_f32", "tectum_uniform(word)", |call| fill(call, random::uniform)));
+pub static UNIFORM: LazyLock<Arc<Kernel>> = LazyLock::new(|| define::<f32>("uniform_f32", "tectum_uniform(word)", |call| fill(call, random::uniform)));
 
 /// `y[i]` standard normal, a multiple of 2⁻²⁰; `normal_table` is [`random::normal_table`]'s.
 pub static NORMAL: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder = Kernel::define("normal_f32").prelude(Prelude::Random).read("key", DType::U32).write("y", DType::F32);
     let builder = builder.read("normal_table", DType::I32).param("n", DType::U32);
     built_in(builder.body(body("normal(word)") + NORMAL_LOOKUP), |call| {
-        let table: &[i32; random::NORMAL_TABLE_LEN] =
-            call.read::<i32>(2).first_chunk().expect("invariant: the plan binds the whole table");
+        let table: &[i32; random::NORMAL_TABLE_LEN] = call.read::<i32>(2).first_chunk().expect("invariant: the plan binds the whole table");
         fill(call, |bits| random::normal(bits, table));
     })
 });

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, simd};
 use super::math::four::{self, Four};
+use super::native::{NativeCall, PREFETCH_STEP, for_each_block, prefetch, simd};
 use super::{Kernel, Prelude, built_in, math, reduce};
 use crate::dtype::DType;
 
@@ -91,11 +91,7 @@ pub(super) fn exponentials_of_sixteen(x: [f32; 16]) -> [f32; 16] {
 
 /// The greatest of `scale·x` but for NaN: rounding keeps order, so it is the scaled greatest or least.
 fn greatest_scaled(x: &[f32], scale: f32) -> f32 {
-    let greatest = if scale >= 0.0 {
-        reduce::fold_lanes(x, f32::NEG_INFINITY, f32::max)
-    } else {
-        reduce::fold_lanes(x, f32::INFINITY, f32::min)
-    };
+    let greatest = if scale >= 0.0 { reduce::fold_lanes(x, f32::NEG_INFINITY, f32::max) } else { reduce::fold_lanes(x, f32::INFINITY, f32::min) };
     scale * greatest
 }
 

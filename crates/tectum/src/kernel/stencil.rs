@@ -76,17 +76,14 @@ fn define(name: &str, sums: &str, native: super::NativeFn) -> Arc<Kernel> {
     let points = name.trim_start_matches("stencil").trim_end_matches("_f32");
     let body = include_str!("../../kernels/stencil_f32.wgsl").replace("SUMS", sums).replace("NEIGHBOUR_COUNT", points);
     let builder = Kernel::define(name).read("x", DType::F32).read("weights", DType::F32).write("y", DType::F32);
-    let builder = ["nx", "ny", "nz", "channels", "boundary", "per_channel"]
-        .into_iter()
-        .fold(builder, |builder, name| builder.param(name, DType::U32));
+    let builder = ["nx", "ny", "nz", "channels", "boundary", "per_channel"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
     built_in(builder.body(body), native)
 }
 
 /// Seven points.
 pub static STENCIL7: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("stencil7_f32", SEVEN_SUMS, |call| rows(call, Points::Seven)));
 /// Twenty-seven points.
-pub static STENCIL27: LazyLock<Arc<Kernel>> =
-    LazyLock::new(|| define("stencil27_f32", TWENTY_SEVEN_SUMS, |call| rows(call, Points::TwentySeven)));
+pub static STENCIL27: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("stencil27_f32", TWENTY_SEVEN_SUMS, |call| rows(call, Points::TwentySeven)));
 
 /// The kernels of this file.
 pub fn kernels() -> Vec<Arc<Kernel>> {

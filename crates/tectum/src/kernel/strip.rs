@@ -354,7 +354,7 @@ fn tile_of<S: Simd, L: Left, T: Tail, B: PanelRows, const PANELS: usize, const V
     }
     if const { tile_rows::<S>() <= 6 } {
         return match height {
-    1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+            1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
             2 => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
             3 => tile::<S, L, T, B, PANELS, VECTORS, 3>(simd, place, b, y, end),
             4 => tile::<S, L, T, B, PANELS, VECTORS, 4>(simd, place, b, y, end),

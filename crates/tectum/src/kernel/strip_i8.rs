@@ -349,7 +349,15 @@ mod tests {
     #[test]
     fn every_form_gives_the_bits_of_plain_sums() {
         let words = 32;
-        let byte = |seed: usize| if seed.is_multiple_of(5) { 127 } else if seed.is_multiple_of(7) { -127 } else { (seed * 31 % 255) as i32 - 127 };
+        let byte = |seed: usize| {
+            if seed.is_multiple_of(5) {
+                127
+            } else if seed.is_multiple_of(7) {
+                -127
+            } else {
+                (seed * 31 % 255) as i32 - 127
+            }
+        };
         let word = |seed: usize| (0..4).fold(0u32, |word, at| word | u32::from(byte(seed * 4 + at) as u8) << (8 * at));
         for rows in 1..=27 {
             let a: Vec<u32> = (0..rows * words).map(|at| word(at * 3 + rows)).collect();

@@ -11,11 +11,7 @@ const CHUNK: usize = super::native::BLOCK;
 /// `y[i] = word` for `i < n`.
 pub static FILL: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     built_in(
-        Kernel::define("fill_u32")
-            .write("y", DType::U32)
-            .param("n", DType::U32)
-            .param("word", DType::U32)
-            .body(include_str!("../../kernels/fill_u32.wgsl")),
+        Kernel::define("fill_u32").write("y", DType::U32).param("n", DType::U32).param("word", DType::U32).body(include_str!("../../kernels/fill_u32.wgsl")),
         |call| {
             let (y, n, word) = (call.write::<u32>(0), call.size(0), call.u32(1));
             for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |_, y| y.fill(word));
@@ -26,11 +22,7 @@ pub static FILL: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 /// `y[i] = x[i]` for `i < n`.
 pub static COPY: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     built_in(
-        Kernel::define("copy_u32")
-            .read("x", DType::U32)
-            .write("y", DType::U32)
-            .param("n", DType::U32)
-            .body(include_str!("../../kernels/copy_u32.wgsl")),
+        Kernel::define("copy_u32").read("x", DType::U32).write("y", DType::U32).param("n", DType::U32).body(include_str!("../../kernels/copy_u32.wgsl")),
         |call| {
             let (x, y, n) = (call.read::<u32>(0), call.write::<u32>(1), call.size(0));
             for_each_block(&mut y[..n], CHUNK, call.threads_for(n), |index, y| {

@@ -49,9 +49,7 @@ impl Kernel {
         let hlsl_options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_0, ..hlsl::Options::default() };
         let pipeline_options = hlsl::PipelineOptions::default();
         let mut hlsl = String::new();
-        hlsl::Writer::new(&mut hlsl, &hlsl_options, &pipeline_options)
-            .write(&module, &info, None)
-            .map_err(|e| fault("HLSL", &e))?;
+        hlsl::Writer::new(&mut hlsl, &hlsl_options, &pipeline_options).write(&module, &info, None).map_err(|e| fault("HLSL", &e))?;
         Ok(Translations { spirv, msl: Some(msl), hlsl: Some(hlsl) })
     }
 }

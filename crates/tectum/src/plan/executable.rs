@@ -86,9 +86,7 @@ impl Plan {
             }
         }
         // A state can be handed out by `state_buffer`, so its turn is always taken.
-        let states = layout.buffer_slots.iter().enumerate().filter(|(_, slot)| {
-            slot.is_some_and(|slot| self.slots[slot].kind == SlotKind::State)
-        });
+        let states = layout.buffer_slots.iter().enumerate().filter(|(_, slot)| slot.is_some_and(|slot| self.slots[slot].kind == SlotKind::State));
         layout.list.shared = states.map(|(buffer, _)| buffer).collect();
         let compiled = device.backend().compile(&layout.list, blocks.clone())?;
         let code = self.launched_code(&*compiled);

@@ -34,9 +34,7 @@ pub(crate) fn plan_memory(lifetimes: &[Lifetime]) -> MemoryPlan {
     let mut plan = MemoryPlan::default();
     let mut tenants: Vec<Vec<&Lifetime>> = Vec::new();
     for lifetime in order {
-        let free = |buffer: &usize| {
-            tenants[*buffer].iter().all(|other| other.last < lifetime.first || lifetime.last < other.first)
-        };
+        let free = |buffer: &usize| tenants[*buffer].iter().all(|other| other.last < lifetime.first || lifetime.last < other.first);
         let home = (0..tenants.len()).filter(free).min_by_key(|&buffer| plan.buffers[buffer]).unwrap_or_else(|| {
             tenants.push(Vec::new());
             plan.buffers.push(align(lifetime.bytes));

@@ -49,9 +49,7 @@ impl PlanBuilder {
     ) -> Result<()> {
         let AttentionSizes { batch, queries, keys, heads, kv_heads, width } = sizes;
         check_width("attention", width)?;
-        let fits = |(view, row, start): (View, usize, usize), rows: usize, heads: usize| {
-            view.len() == batch * rows * row && start + heads * width <= row
-        };
+        let fits = |(view, row, start): (View, usize, usize), rows: usize, heads: usize| view.len() == batch * rows * row && start + heads * width <= row;
         let [q, k, v] = columns;
         let operands_fit = fits(q, queries, heads) && fits(k, keys, kv_heads) && fits(v, keys, kv_heads);
         let mask_fits = mask.is_none_or(|mask| mask.len() == batch * keys);
@@ -110,7 +108,9 @@ impl PlanBuilder {
         let [q, k, v] = columns;
         let cached = kv_heads * width;
         let operands_fit = fits(q, heads) && fits(k, kv_heads) && fits(v, kv_heads) && y.len() == batch * queries * heads * width;
-        let caches_fit = caches.iter().zip(formats.each()).all(|(cache, format)| cache.len() == batch * format.words(keys, cached)) && spans.len() == 2 * batch && spans.dtype() == DType::U32;
+        let caches_fit = caches.iter().zip(formats.each()).all(|(cache, format)| cache.len() == batch * format.words(keys, cached))
+            && spans.len() == 2 * batch
+            && spans.dtype() == DType::U32;
         if !operands_fit || !caches_fit || keys == 0 || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
             let shown = columns.map(|(view, row, start)| (view.len(), row, start));
             let (caches, y) = (caches.map(|cache| cache.len()), y.len());

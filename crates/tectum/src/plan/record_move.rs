@@ -188,12 +188,7 @@ fn check_half(op: &str, half: Half, floats: View, words: View) -> Result<()> {
         return Ok(());
     }
     let (n, given) = (floats.len(), words.len());
-    Err(Error::invalid(format!(
-        "{op}: {n} {} and {given} {}; n f32 and {} u32 for them needed",
-        floats.dtype().wgsl(),
-        words.dtype().wgsl(),
-        half.words(n)
-    )))
+    Err(Error::invalid(format!("{op}: {n} {} and {given} {}; n f32 and {} u32 for them needed", floats.dtype().wgsl(), words.dtype().wgsl(), half.words(n))))
 }
 
 fn rows_of(what: &str, view: View, cols: usize) -> Result<usize> {

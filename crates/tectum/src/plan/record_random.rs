@@ -61,7 +61,11 @@ impl PlanBuilder {
         if [w.len(), m.len(), v.len()] != [g.len(); 3] || schedule.len() != optimizer::SCHEDULE_WORDS {
             return Err(Error::invalid(format!(
                 "adamw: gradient {}, weights {}, moments {} and {}, schedule {} elements; n, n, n, n and 4 needed",
-                g.len(), w.len(), m.len(), v.len(), schedule.len()
+                g.len(),
+                w.len(),
+                m.len(),
+                v.len(),
+                schedule.len()
             )));
         }
         if g.is_empty() {

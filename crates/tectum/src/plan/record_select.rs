@@ -80,11 +80,8 @@ impl PlanBuilder {
         let (mut source, mut candidates, mut width) = (x, None, cols);
         loop {
             let chunks = width.div_ceil(top_k::CHUNK);
-            let (to_values, to_columns) = if chunks == 1 {
-                (values, columns)
-            } else {
-                (self.temp(DType::F32, rows * chunks * k), self.temp(DType::U32, rows * chunks * k))
-            };
+            let (to_values, to_columns) =
+                if chunks == 1 { (values, columns) } else { (self.temp(DType::F32, rows * chunks * k), self.temp(DType::U32, rows * chunks * k)) };
             let params = [rows, width, chunks, k].map(|word| word as u32);
             match candidates {
                 None => self.launch(&top_k::TOP_K, &[source, to_values, to_columns], &params, groups(rows * chunks))?,

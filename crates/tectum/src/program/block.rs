@@ -48,7 +48,10 @@ const ASSUMED_TURNS: usize = 16;
 enum Mode {
     Read,
     /// Lanes write their own elements of so many bytes alone; whether they read none.
-    Own { bytes: usize, is_only_stored: bool },
+    Own {
+        bytes: usize,
+        is_only_stored: bool,
+    },
     Shared,
 }
 
@@ -146,12 +149,18 @@ impl Prepared {
         let fault = Mutex::new(None);
         let run = |task: Task<'_>| {
             let known = || fault.lock().unwrap_or_else(PoisonError::into_inner);
-            if known().is_none() && let Err(found) = self.run_task(launch, task) {
+            if known().is_none()
+                && let Err(found) = self.run_task(launch, task)
+            {
                 known().get_or_insert(found);
             }
         };
         let tasks = self.tasks(lanes, task_lanes, buffers);
-        if threads <= 1 { tasks.into_iter().for_each(run) } else { tasks.into_vec().into_par_iter().with_max_len(1).for_each(run) }
+        if threads <= 1 {
+            tasks.into_iter().for_each(run)
+        } else {
+            tasks.into_vec().into_par_iter().with_max_len(1).for_each(run)
+        }
         fault.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -196,7 +205,8 @@ impl Prepared {
         }
         let result = (0..lanes).step_by(chunk_lanes).try_for_each(|offset| {
             let lanes = chunk_lanes.min(lanes - offset);
-            let mut chunk = Chunk { prepared: self, launch, memory: &mut memory, columns: &mut columns, private: &mut private, first: first + offset as u64, lanes };
+            let mut chunk =
+                Chunk { prepared: self, launch, memory: &mut memory, columns: &mut columns, private: &mut private, first: first + offset as u64, lanes };
             match self.is_straight {
                 true if lanes == all.active() => chunk.run_straight(&all),
                 true => chunk.run_straight(&Mask::all(lanes)),

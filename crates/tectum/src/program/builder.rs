@@ -1,8 +1,8 @@
 //! Programs made in Rust.
 
 use super::{
-    Address, BinaryOp, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Label, Predicate, Program, ProgramParts, Register,
-    Target, TernaryOp, Type, UnaryOp,
+    Address, BinaryOp, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Label, Predicate, Program, ProgramParts, Register, Target,
+    TernaryOp, Type, UnaryOp,
 };
 use crate::error::{Error, Result};
 

@@ -1,7 +1,10 @@
 //! Chains of elementwise operations as one program: one pass over memory, whatever the length.
 
 use super::lower::Bounds;
-use super::{Address, BinaryOp, BufferAccess, BufferIndex, Checked, Condition, Instruction, LaunchConfig, Predicate, ProgramBuilder, ProgramView, Register, TernaryOp, Type, UnaryOp};
+use super::{
+    Address, BinaryOp, BufferAccess, BufferIndex, Checked, Condition, Instruction, LaunchConfig, Predicate, ProgramBuilder, ProgramView, Register, TernaryOp,
+    Type, UnaryOp,
+};
 use crate::error::{Error, Result};
 use crate::kernel::elementwise::{Arity, OPS};
 use crate::kernel::{MAX_BINDINGS, WORKGROUP};

@@ -9,8 +9,8 @@ mod postdominators;
 mod range;
 mod uniformity;
 
-use super::diagnostic::{Diagnostic, Places};
 use super::Program;
+use super::diagnostic::{Diagnostic, Places};
 use crate::error::Result;
 pub use bounds::Bounded;
 use call_order::call_order;

@@ -11,9 +11,9 @@ pub mod scalar;
 use super::{Checked, Fault, LaunchConfig};
 use crate::error::{Error, Result};
 use lane::{Lane, Pause};
+use memory::Memory;
 pub(super) use memory::within;
 pub(super) use pool::Pool;
-use memory::Memory;
 
 /// How a launch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -39,9 +39,7 @@ impl Generated {
 
     /// Whether the program has functions, which devices do not compute to the same bits.
     pub fn has_functions(&self) -> bool {
-        let is_function = |instruction: &Instruction| {
-            matches!(instruction, Instruction::Unary { op, .. } if !matches!(op, UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Not | UnaryOp::Relu))
-        };
+        let is_function = |instruction: &Instruction| matches!(instruction, Instruction::Unary { op, .. } if !matches!(op, UnaryOp::Abs | UnaryOp::Neg | UnaryOp::Not | UnaryOp::Relu));
         self.program.program().instructions().iter().any(is_function)
     }
 }

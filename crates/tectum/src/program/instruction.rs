@@ -128,10 +128,12 @@ impl Instruction {
             _ => None,
         };
         let address = |address: &Address| -> Operands { address.registers().into_iter().flatten().map(|register| (register, Type::U64)).collect() };
-        let shared = |address: &SharedAddress| -> Operands { match address {
-            SharedAddress::Indexed(offset) => smallvec![(*offset, Type::U64)],
-            SharedAddress::Own | SharedAddress::Constant(_) => Operands::new(),
-        }};
+        let shared = |address: &SharedAddress| -> Operands {
+            match address {
+                SharedAddress::Indexed(offset) => smallvec![(*offset, Type::U64)],
+                SharedAddress::Own | SharedAddress::Constant(_) => Operands::new(),
+            }
+        };
         let registers: Operands = match self {
             I::LoadGlobal { address: at, .. } => address(at),
             I::StoreGlobal { ty, src, address: at } => std::iter::once((*src, *ty)).chain(address(at)).collect(),

@@ -138,9 +138,8 @@ impl Checked {
 
 impl Shape {
     pub(super) fn of(program: &Program, launch: &LaunchConfig) -> Shape {
-        let shares = |instruction: &Instruction| {
-            matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. } | Instruction::Barrier { .. })
-        };
+        let shares =
+            |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. } | Instruction::Barrier { .. });
         if !program.instructions().iter().any(shares) {
             return Shape::Free;
         }
@@ -196,7 +195,13 @@ impl Lowered {
     pub fn groups(&self, launch: &LaunchConfig) -> u32 {
         let groups = match self.shape {
             Shape::Free => launch.lanes().div_ceil(u64::from(WORKGROUP)),
-            Shape::Blocks { .. } => if launch.lanes() == 0 { 0 } else { launch.blocks() },
+            Shape::Blocks { .. } => {
+                if launch.lanes() == 0 {
+                    0
+                } else {
+                    launch.blocks()
+                }
+            }
         };
         groups.min(u64::from(MAX_GROUPS)) as u32
     }

@@ -34,7 +34,7 @@ use super::{BufferIndex, Checked, LaunchConfig};
 use crate::error::Result;
 pub use fuse::{Fused, Stage, fuse};
 use lane::{Follower, Stop};
-pub use record::{RecognizedLaunch, Recognition};
+pub use record::{Recognition, RecognizedLaunch};
 pub use shape::{Map, Shape};
 
 /// One way to see a chain.
@@ -251,7 +251,10 @@ impl Recognized {
             if let Some(lanes) = fold.lanes {
                 let proof = format!("the first lane ends with {} over what the lanes 0 to {} stored in shared memory, each once", fold.op, lanes - 1);
                 self.prove("the block combines every lane's part once", proof);
-                self.prove("no two lanes race", "between two barriers a lane stores to its own place alone, and none loads a place that another stores".to_owned());
+                self.prove(
+                    "no two lanes race",
+                    "between two barriers a lane stores to its own place alone, and none loads a place that another stores".to_owned(),
+                );
             }
             self.obligations.extend(proofs);
             self.shape = shape;

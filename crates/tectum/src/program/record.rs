@@ -63,7 +63,13 @@ impl PlanBuilder {
     }
 
     /// As [`PlanBuilder::program`], of a kernel that was made of the program for such a launch.
-    pub(in crate::program) fn lowered_program(&mut self, program: &Checked, lowered: Lowered, launch: &LaunchConfig, buffers: &[ProgramView]) -> Result<ProgramLaunch> {
+    pub(in crate::program) fn lowered_program(
+        &mut self,
+        program: &Checked,
+        lowered: Lowered,
+        launch: &LaunchConfig,
+        buffers: &[ProgramView],
+    ) -> Result<ProgramLaunch> {
         let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.bytes).collect();
         program.elements(launch, &sizes)?;
         let bounds = lowered.bounds();

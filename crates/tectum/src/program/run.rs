@@ -126,7 +126,9 @@ impl Bounded {
         };
         match contents.iter().find(|given| !fits(given)) {
             None => Ok(()),
-            Some((index, bytes)) => Err(Error::invalid(format!("{} bytes given as the contents of buffer {}: it must be only read, and as long", bytes.len(), index.0))),
+            Some((index, bytes)) => {
+                Err(Error::invalid(format!("{} bytes given as the contents of buffer {}: it must be only read, and as long", bytes.len(), index.0)))
+            }
         }
     }
 }

@@ -23,4 +23,3 @@ mod immediate;
 mod lexer;
 mod parser;
 mod printer;
-

@@ -20,12 +20,16 @@ pub fn cases() -> Vec<Case> {
     cases.push(Lanes::new("arithmetic/negate/i64", 1, "-x").exact1(pool::I64, i64::wrapping_neg));
     floats(&mut cases, pool::F32, [|x, y| x + y, |x, y| x - y, |x, y| x * y, |x, y| x / y]);
     floats(&mut cases, pool::F64, [|x, y| x + y, |x, y| x - y, |x, y| x * y, |x, y| x / y]);
-    floats(&mut cases, &pool::f16(), [
-        |x: f16, y| to_f16(x.to_f64() + y.to_f64()),
-        |x: f16, y| to_f16(x.to_f64() - y.to_f64()),
-        |x: f16, y| to_f16(x.to_f64() * y.to_f64()),
-        |x: f16, y| to_f16(x.to_f64() / y.to_f64()),
-    ]);
+    floats(
+        &mut cases,
+        &pool::f16(),
+        [
+            |x: f16, y| to_f16(x.to_f64() + y.to_f64()),
+            |x: f16, y| to_f16(x.to_f64() - y.to_f64()),
+            |x: f16, y| to_f16(x.to_f64() * y.to_f64()),
+            |x: f16, y| to_f16(x.to_f64() / y.to_f64()),
+        ],
+    );
     cases
 }
 
@@ -107,9 +111,7 @@ fn division<T: Float>(cases: &mut Vec<Case>, pool: &[T], moderate: &[T], f: Oper
         cases.push(lanes.near(&rows, bounds, |x| f(T::of(x[0]), T::of(x[1])).wide()));
     }
     let lanes = Lanes::new(format!("arithmetic/divide/vec2<{name}> and {name}"), 2, "x / y0");
-    cases.push(lanes.near_groups(&rows, bounds, |group| {
-        group.iter().map(|row| f(T::of(row[0]), T::of(group[0][1])).wide()).collect()
-    }));
+    cases.push(lanes.near_groups(&rows, bounds, |group| group.iter().map(|row| f(T::of(row[0]), T::of(group[0][1])).wide()).collect()));
     let lanes = Lanes::new(format!("arithmetic/divide/{name}/ieee"), 1, "x / y");
     cases.push(lanes.exact2(&pairs(pool, pool), f).scope(Scope::Ptx));
 }

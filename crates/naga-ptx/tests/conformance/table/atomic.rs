@@ -72,9 +72,12 @@ fn contended<T: Number>(space: Space, ty: &str, (what, first, f): Operation<T>, 
 }
 
 fn contention(space: Space, ty: &str, what: &str, first: &str, operand: &str) -> String {
-    let entry = "@compute @workgroup_size(64)\nfn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) l: u32) {\n    let i = id.x;\n";
+    let entry =
+        "@compute @workgroup_size(64)\nfn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) l: u32) {\n    let i = id.x;\n";
     match space {
-        Space::Storage => format!("@group(0) @binding(0) var<storage, read_write> cell: atomic<{ty}>;\n{entry}    atomic{what}(&cell, {operand});\n    _ = l;\n}}\n"),
+        Space::Storage => {
+            format!("@group(0) @binding(0) var<storage, read_write> cell: atomic<{ty}>;\n{entry}    atomic{what}(&cell, {operand});\n    _ = l;\n}}\n")
+        }
         Space::Workgroup => format!(
             "@group(0) @binding(0) var<storage, read_write> out: array<{ty}>;\nvar<workgroup> cell: atomic<{ty}>;\n{entry}    if (l == 0u) {{ atomicStore(&cell, {first}); }}\n    \
              workgroupBarrier();\n    atomic{what}(&cell, {operand});\n    workgroupBarrier();\n    if (l == 0u) {{ out[i / 64u] = atomicLoad(&cell); }}\n}}\n"

@@ -39,7 +39,12 @@ fn exchanges() -> Vec<Case> {
         let from_ = round % 2u;\n        let step = 1u << round;\n        var sum = w[from_][i];\n        if (i >= step) { sum += w[from_][i - step]; }\n        w[1u - from_][i] = sum;\n        \
         workgroupBarrier();\n    }\n    data[i] = w[0][i];\n}\n";
     let mut sum = 0;
-    let scan = (0..64u32).map(|i| { sum += i * 7 + 1; sum }).collect::<Vec<_>>();
+    let scan = (0..64u32)
+        .map(|i| {
+            sum += i * 7 + 1;
+            sum
+        })
+        .collect::<Vec<_>>();
     let storage = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;\n@compute @workgroup_size(64)\n\
         fn main(@builtin(local_invocation_index) i: u32) { data[i] = i * i; storageBarrier(); let other = data[63u - i]; storageBarrier(); data[i] += other; }\n";
     let tile = "@group(0) @binding(0) var<storage, read> a: array<f32>;\n@group(0) @binding(1) var<storage, read_write> out: array<f32>;\nvar<workgroup> t: array<array<f32, 17>, 16>;\n\
@@ -93,11 +98,41 @@ fn zeroed() -> Vec<Case> {
     let none = Features::NONE;
     vec![
         zero("u32 array", none, "var<workgroup> w: array<u32, 123>;", "w[i] | w[i + 40u] | w[i + 80u] | w[122]", "w[i] = 1u; w[i + 83u] = 2u;"),
-        zero("vec3 and matrix", none, "var<workgroup> v: vec3<f32>; var<workgroup> m: array<mat3x3<f32>, 5>;", "u32(v.z) + u32(m[i % 5u][i % 3u].y)", "if (i < 5u) { m[i][2].y = 4.0; } if (i == 7u) { v.z = 3.0; }"),
-        zero("structure", none, "struct S { a: u32, b: vec3<f32>, c: bool, d: array<i32, 3> } var<workgroup> s: array<S, 40>;", "s[i].a + u32(s[39u - i].b.z) + u32(s[i].c) + u32(s[i].d[i % 3u])", "s[i] = S(1u, vec3<f32>(1.0), true, array<i32, 3>(1, 2, 3));"),
-        zero("atomics", none, "struct A { n: atomic<u32>, m: array<atomic<i32>, 4> } var<workgroup> a: A;", "atomicLoad(&a.n) + u32(atomicLoad(&a.m[i % 4u]))", "atomicAdd(&a.n, 1u); atomicMax(&a.m[i % 4u], 7);"),
-        zero("f16", Features::F16, "var<workgroup> h: array<f16, 41>; var<workgroup> v: vec3<f16>;", "u32(h[i] + h[40] + v.z)", "h[i + 1u] = 2.0h; if (i == 0u) { v = vec3<f16>(1.0h); }"),
-        zero("64 bits", Features::INT64, "var<workgroup> l: array<i64, 40>; var<workgroup> u: u64;", "u32(l[39u - i]) + u32(u)", "l[i] = -1li; if (i == 3u) { u = 5lu; }"),
+        zero(
+            "vec3 and matrix",
+            none,
+            "var<workgroup> v: vec3<f32>; var<workgroup> m: array<mat3x3<f32>, 5>;",
+            "u32(v.z) + u32(m[i % 5u][i % 3u].y)",
+            "if (i < 5u) { m[i][2].y = 4.0; } if (i == 7u) { v.z = 3.0; }",
+        ),
+        zero(
+            "structure",
+            none,
+            "struct S { a: u32, b: vec3<f32>, c: bool, d: array<i32, 3> } var<workgroup> s: array<S, 40>;",
+            "s[i].a + u32(s[39u - i].b.z) + u32(s[i].c) + u32(s[i].d[i % 3u])",
+            "s[i] = S(1u, vec3<f32>(1.0), true, array<i32, 3>(1, 2, 3));",
+        ),
+        zero(
+            "atomics",
+            none,
+            "struct A { n: atomic<u32>, m: array<atomic<i32>, 4> } var<workgroup> a: A;",
+            "atomicLoad(&a.n) + u32(atomicLoad(&a.m[i % 4u]))",
+            "atomicAdd(&a.n, 1u); atomicMax(&a.m[i % 4u], 7);",
+        ),
+        zero(
+            "f16",
+            Features::F16,
+            "var<workgroup> h: array<f16, 41>; var<workgroup> v: vec3<f16>;",
+            "u32(h[i] + h[40] + v.z)",
+            "h[i + 1u] = 2.0h; if (i == 0u) { v = vec3<f16>(1.0h); }",
+        ),
+        zero(
+            "64 bits",
+            Features::INT64,
+            "var<workgroup> l: array<i64, 40>; var<workgroup> u: u64;",
+            "u32(l[39u - i]) + u32(u)",
+            "l[i] = -1li; if (i == 3u) { u = 5lu; }",
+        ),
         zero("f64", Features::F64, "var<workgroup> d: array<vec2<f64>, 40>;", "u32(d[i].x + d[39u - i].y)", "d[i] = vec2<f64>(3.0lf, 4.0lf);"),
     ]
 }

@@ -112,12 +112,14 @@ fn shape(name: &str, width: usize) -> String {
 
 fn packed_dots(cases: &mut Vec<Case>) {
     let rows = pairs(pool::U32, pool::U32);
-    cases.push(Lanes::new("bits/dot4U8Packed/u32", 1, "dot4U8Packed(x, y)").exact2(&rows, |x, y| {
-        x.to_le_bytes().iter().zip(y.to_le_bytes()).map(|(&x, y)| u32::from(x) * u32::from(y)).sum::<u32>()
-    }));
-    cases.push(Lanes::new("bits/dot4I8Packed/u32", 1, "dot4I8Packed(x, y)").exact2(&rows, |x: u32, y: u32| {
-        x.to_le_bytes().iter().zip(y.to_le_bytes()).map(|(&x, y)| i32::from(x as i8) * i32::from(y as i8)).sum::<i32>()
-    }));
+    cases.push(
+        Lanes::new("bits/dot4U8Packed/u32", 1, "dot4U8Packed(x, y)")
+            .exact2(&rows, |x, y| x.to_le_bytes().iter().zip(y.to_le_bytes()).map(|(&x, y)| u32::from(x) * u32::from(y)).sum::<u32>()),
+    );
+    cases.push(
+        Lanes::new("bits/dot4I8Packed/u32", 1, "dot4I8Packed(x, y)")
+            .exact2(&rows, |x: u32, y: u32| x.to_le_bytes().iter().zip(y.to_le_bytes()).map(|(&x, y)| i32::from(x as i8) * i32::from(y as i8)).sum::<i32>()),
+    );
     cases.push(Lanes::new("bits/abs/i32", 1, "abs(x)").exact1(pool::I32, i32::wrapping_abs));
     cases.push(Lanes::new("bits/abs/vec3<i32>", 3, "abs(x)").exact1(pool::I32, i32::wrapping_abs));
     cases.push(Lanes::new("bits/abs/i64", 1, "abs(x)").exact1(pool::I64, i64::wrapping_abs));
@@ -127,12 +129,8 @@ fn packed_dots(cases: &mut Vec<Case>) {
     cases.push(Lanes::new("bits/sign/i64", 1, "sign(x)").exact1(pool::I64, i64::signum));
     let dot = Lanes::new("bits/dot/vec3<i32>", 3, "dot(x, y)").reducing();
     let signed = pairs(pool::I32, pool::I32).into_iter().map(|(x, y)| vec![x, y]).collect::<Vec<_>>();
-    cases.push(dot.exact_groups(&signed, |group| {
-        vec![group.iter().fold(0i32, |sum, row| sum.wrapping_add(row[0].wrapping_mul(row[1])))]
-    }));
+    cases.push(dot.exact_groups(&signed, |group| vec![group.iter().fold(0i32, |sum, row| sum.wrapping_add(row[0].wrapping_mul(row[1])))]));
     let dot = Lanes::new("bits/dot/vec4<u32>", 4, "dot(x, y)").reducing();
     let unsigned = rows.into_iter().map(|(x, y)| vec![x, y]).collect::<Vec<_>>();
-    cases.push(dot.exact_groups(&unsigned, |group| {
-        vec![group.iter().fold(0u32, |sum, row| sum.wrapping_add(row[0].wrapping_mul(row[1])))]
-    }));
+    cases.push(dot.exact_groups(&unsigned, |group| vec![group.iter().fold(0u32, |sum, row| sum.wrapping_add(row[0].wrapping_mul(row[1])))]));
 }

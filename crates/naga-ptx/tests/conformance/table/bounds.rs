@@ -28,16 +28,24 @@ const PROGRAMS: &[Program] = &[
         a[x.min(3)] += 1;
         a[x.min(3)] * 100 + a[3]
     }),
-    ("function vector", "fn compute(x: u32) -> u32 { var a = vec4<u32>(1u, 2u, 3u, 4u); a[x] = 9u; return a.x * 1000u + a.y * 100u + a.z * 10u + a.w; }", |x| {
-        let mut a = [1, 2, 3, 4];
-        a[x.min(3)] = 9;
-        a.iter().fold(0, |sum, d| sum * 10 + d)
-    }),
-    ("private array of structures", "struct S { a: u32, b: vec2<u32> } var<private> s: array<S, 3>;\nfn compute(x: u32) -> u32 { s[x].b[x] = 5u; s[x].a = 1u; return s[2].b.y * 100u + s[2].a * 10u + s[0].b.x + s[1].b.y; }", |x| match x {
-        0 => 5,
-        1 => 5,
-        _ => 510,
-    }),
+    (
+        "function vector",
+        "fn compute(x: u32) -> u32 { var a = vec4<u32>(1u, 2u, 3u, 4u); a[x] = 9u; return a.x * 1000u + a.y * 100u + a.z * 10u + a.w; }",
+        |x| {
+            let mut a = [1, 2, 3, 4];
+            a[x.min(3)] = 9;
+            a.iter().fold(0, |sum, d| sum * 10 + d)
+        },
+    ),
+    (
+        "private array of structures",
+        "struct S { a: u32, b: vec2<u32> } var<private> s: array<S, 3>;\nfn compute(x: u32) -> u32 { s[x].b[x] = 5u; s[x].a = 1u; return s[2].b.y * 100u + s[2].a * 10u + s[0].b.x + s[1].b.y; }",
+        |x| match x {
+            0 => 5,
+            1 => 5,
+            _ => 510,
+        },
+    ),
     ("negative index", "fn compute(x: u32) -> u32 { var a = array<u32, 4>(3u, 5u, 7u, 9u); return a[i32(x & 7u) - 4]; }", |x| match x & 7 {
         // A negative index is a large unsigned one.
         k @ 4..=7 => [3, 5, 7, 9][k - 4],
@@ -49,7 +57,9 @@ fn buffers() -> Vec<Case> {
     let indices = [0u32, 2, 3, 4, 100, 0x2000_0000, 0x3fff_ffff, 0x8000_0000, u32::MAX];
     let head = "@group(0) @binding(0) var<storage, read> at: array<u32>;\n";
     let read = |name: &str, declaration: &str, expression: &str| {
-        let source = format!("{head}{declaration}\n@group(0) @binding(2) var<storage, read_write> out: array<u32>;\n@compute @workgroup_size(9)\nfn main(@builtin(local_invocation_index) i: u32) {{ out[i] = {expression}; }}\n");
+        let source = format!(
+            "{head}{declaration}\n@group(0) @binding(2) var<storage, read_write> out: array<u32>;\n@compute @workgroup_size(9)\nfn main(@builtin(local_invocation_index) i: u32) {{ out[i] = {expression}; }}\n"
+        );
         Case::new(format!("bounds/{name}"), source).scope(Scope::PtxClamped).read(&indices)
     };
     let clamped = |last: u32, f: &dyn Fn(u32) -> u32| indices.map(|index| f(index.min(last)));
@@ -60,15 +70,21 @@ fn buffers() -> Vec<Case> {
     let shared = "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\nvar<workgroup> a: array<u32, 8>;\nvar<workgroup> b: array<u32, 8>;\n@compute @workgroup_size(8)\n\
         fn main(@builtin(local_invocation_index) i: u32) { a[i] = i; b[i] = 50u; workgroupBarrier(); if (i == 0u) { a[out[0] + 4096u] = 77u; } workgroupBarrier(); out[i] = a[i + 4u] + b[i * 900u]; }\n";
     vec![
-        read("storage array of run-time length", "@group(0) @binding(1) var<storage, read> a: array<u32>;", "a[at[i]]").read(&data[..4]).output(&clamped(3, &|k| 100 + k)),
-        read("storage array of fixed length", "@group(0) @binding(1) var<storage, read> a: array<u32, 3>;", "a[at[i]]").read(&data).output(&clamped(2, &|k| 100 + k)),
+        read("storage array of run-time length", "@group(0) @binding(1) var<storage, read> a: array<u32>;", "a[at[i]]")
+            .read(&data[..4])
+            .output(&clamped(3, &|k| 100 + k)),
+        read("storage array of fixed length", "@group(0) @binding(1) var<storage, read> a: array<u32, 3>;", "a[at[i]]")
+            .read(&data)
+            .output(&clamped(2, &|k| 100 + k)),
         read("storage array of vec3", "@group(0) @binding(1) var<storage, read> a: array<vec3<u32>>;", "a[at[i]].y + a[0][at[i]] * 1000u")
             .read(&data[..16])
             .output(&indices.map(|index| 100 + index.min(3) * 4 + 1 + (100 + index.min(2)) * 1000)),
         read("tail of a structure", "struct H { n: u32, items: array<vec2<u32>> }\n@group(0) @binding(1) var<storage, read> a: H;", "a.items[at[i]].x + a.n")
             .read(&data[..8])
             .output(&clamped(2, &|k| 100 + 2 + 2 * k + 100)),
-        read("uniform array", "@group(0) @binding(1) var<uniform> a: array<vec4<u32>, 5>;", "a[at[i]][at[i]]").uniform(&data).output(&indices.map(|index| 100 + index.min(4) * 4 + index.min(3))),
+        read("uniform array", "@group(0) @binding(1) var<uniform> a: array<vec4<u32>, 5>;", "a[at[i]][at[i]]")
+            .uniform(&data)
+            .output(&indices.map(|index| 100 + index.min(4) * 4 + index.min(3))),
         Case::new("bounds/storage writes", write).scope(Scope::PtxClamped).write(&[1u32, 2, 3], &[1, 2, 16]).write(&[9u32], &[2]),
         Case::new("bounds/storage atomics", atomic).scope(Scope::PtxClamped).write(&[0u32; 4], &[1, 0, 1, 6]),
         Case::new("bounds/workgroup arrays", shared).scope(Scope::PtxClamped).output(&[4u32, 5, 6, 77, 77, 77, 77, 77].map(|x| x + 50)),

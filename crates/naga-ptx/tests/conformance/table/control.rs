@@ -31,16 +31,12 @@ const BRANCHES: &[Program] = &[
     ("if else", "if (x % 2u == 0u) { return x / 2u; } else { return x * 3u + 1u; }", |x| {
         if x.is_multiple_of(2) { x / 2 } else { x.wrapping_mul(3).wrapping_add(1) }
     }),
-    (
-        "else if chain",
-        "if (x < 3u) { return 10u; } else if (x < 7u) { return 20u; } else if (x == 9u) { return 30u; } return 40u;",
-        |x| match x {
-            0..3 => 10,
-            3..7 => 20,
-            9 => 30,
-            _ => 40,
-        },
-    ),
+    ("else if chain", "if (x < 3u) { return 10u; } else if (x < 7u) { return 20u; } else if (x == 9u) { return 30u; } return 40u;", |x| match x {
+        0..3 => 10,
+        3..7 => 20,
+        9 => 30,
+        _ => 40,
+    }),
     (
         "nested if",
         "var r = 0u; if (x > 4u) { if (x < 20u) { r = 1u; if (x == 8u) { r = 2u; } else { r += 4u; } } else { r = 7u; } r += 100u; } return r;",
@@ -57,9 +53,7 @@ const BRANCHES: &[Program] = &[
         21.. => 77,
         _ => x,
     }),
-    ("block scopes", "var r = x; { let x2 = r + 1u; { let x2 = r * 2u; r = x2; } r += x2; } return r;", |x| {
-        x.wrapping_mul(2).wrapping_add(x.wrapping_add(1))
-    }),
+    ("block scopes", "var r = x; { let x2 = r + 1u; { let x2 = r * 2u; r = x2; } r += x2; } return r;", |x| x.wrapping_mul(2).wrapping_add(x.wrapping_add(1))),
 ];
 
 const SWITCHES: &[Program] = &[
@@ -79,15 +73,11 @@ const SWITCHES: &[Program] = &[
             _ => 4,
         },
     ),
-    (
-        "switch/default in the middle",
-        "var r = 0u; switch x { case 1u: { r = 1u; } default: { r = 2u; } case 2u: { r = 3u; } } return r;",
-        |x| match x {
-            1 => 1,
-            2 => 3,
-            _ => 2,
-        },
-    ),
+    ("switch/default in the middle", "var r = 0u; switch x { case 1u: { r = 1u; } default: { r = 2u; } case 2u: { r = 3u; } } return r;", |x| match x {
+        1 => 1,
+        2 => 3,
+        _ => 2,
+    }),
     (
         "switch/several selectors",
         "var r = 0u; switch x { case 1u, 2u, 3u: { r = 10u; } case 4u, default: { r = 20u; } case 5u, 30u: { r = 30u; } } return r + x;",
@@ -104,7 +94,13 @@ const SWITCHES: &[Program] = &[
         "switch/break inside",
         "var r = 1u; switch x % 4u { case 0u: { if (x > 8u) { break; } r = 2u; } case 1u: { r = 3u; break; } default: { } } return r;",
         |x| match x % 4 {
-            0 => if x > 8 { 1 } else { 2 },
+            0 => {
+                if x > 8 {
+                    1
+                } else {
+                    2
+                }
+            }
             1 => 3,
             _ => 1,
         },
@@ -123,7 +119,15 @@ const SWITCHES: &[Program] = &[
     (
         "switch/continue of the loop around",
         "var r = 0u; for (var i = 0u; i < 10u; i++) { switch (x + i) % 3u { case 0u: { continue; } case 1u: { r += i; } default: { r += 100u; break; } } r += 1000u; } return r;",
-        |x| (0..10).map(|i| match x.wrapping_add(i) % 3 { 0 => 0, 1 => 1000 + i, _ => 1100 }).sum(),
+        |x| {
+            (0..10)
+                .map(|i| match x.wrapping_add(i) % 3 {
+                    0 => 0,
+                    1 => 1000 + i,
+                    _ => 1100,
+                })
+                .sum()
+        },
     ),
     (
         "switch/return in a loop",
@@ -158,23 +162,17 @@ const LOOPS: &[Program] = &[
         }
         steps
     }),
-    ("loop with break", "var i = 0u; loop { if (i * i > x % 1000u) { break; } i++; } return i;", |x| {
-        (0..).find(|i| i * i > x % 1000).unwrap_or_default()
-    }),
-    (
-        "continuing with break if",
-        "var i = 0u; var r = 0u; loop { r += i; continuing { i += 2u; break if i >= x % 32u; } } return r;",
-        |x| {
-            let (mut i, mut r) = (0, 0);
-            loop {
-                r += i;
-                i += 2;
-                if i >= x % 32 {
-                    return r;
-                }
+    ("loop with break", "var i = 0u; loop { if (i * i > x % 1000u) { break; } i++; } return i;", |x| (0..).find(|i| i * i > x % 1000).unwrap_or_default()),
+    ("continuing with break if", "var i = 0u; var r = 0u; loop { r += i; continuing { i += 2u; break if i >= x % 32u; } } return r;", |x| {
+        let (mut i, mut r) = (0, 0);
+        loop {
+            r += i;
+            i += 2;
+            if i >= x % 32 {
+                return r;
             }
-        },
-    ),
+        }
+    }),
     (
         "continue and continuing",
         "var i = 0u; var r = 0u; loop { if (i >= 20u) { break; } if ((i & x) != 0u) { continue; } r += i; continuing { r += 1000u; i++; } } return r;",
@@ -199,18 +197,16 @@ const LOOPS: &[Program] = &[
             r
         },
     ),
-    ("return from nested loops", "for (var i = 0u; i < 40u; i++) { for (var j = 0u; j < i; j++) { if (i * j == x) { return i * 100u + j; } } } return 7u;", |x| {
-        (0..40).flat_map(|i| (0..i).map(move |j| (i, j))).find(|(i, j)| i * j == x).map_or(7, |(i, j)| i * 100 + j)
-    }),
-    ("loop that never repeats", "var r = x; loop { r += 1u; break; } loop { r *= 2u; if (true) { break; } } return r;", |x| {
-        x.wrapping_add(1).wrapping_mul(2)
-    }),
-    ("while false", "var r = x; while (false) { r = 0u; } for (var i = 5u; i < 5u; i++) { r = 1u; } return r;", |x| x),
     (
-        "infinite loop left by return",
-        "var i = x % 7u; loop { i += 3u; if (i > 50u) { return i; } } return 0u;",
-        |x| (1..).map(|k| x % 7 + 3 * k).find(|&i| i > 50).unwrap_or_default(),
+        "return from nested loops",
+        "for (var i = 0u; i < 40u; i++) { for (var j = 0u; j < i; j++) { if (i * j == x) { return i * 100u + j; } } } return 7u;",
+        |x| (0..40).flat_map(|i| (0..i).map(move |j| (i, j))).find(|(i, j)| i * j == x).map_or(7, |(i, j)| i * 100 + j),
     ),
+    ("loop that never repeats", "var r = x; loop { r += 1u; break; } loop { r *= 2u; if (true) { break; } } return r;", |x| x.wrapping_add(1).wrapping_mul(2)),
+    ("while false", "var r = x; while (false) { r = 0u; } for (var i = 5u; i < 5u; i++) { r = 1u; } return r;", |x| x),
+    ("infinite loop left by return", "var i = x % 7u; loop { i += 3u; if (i > 50u) { return i; } } return 0u;", |x| {
+        (1..).map(|k| x % 7 + 3 * k).find(|&i| i > 50).unwrap_or_default()
+    }),
 ];
 
 const VALUES: &[Program] = &[
@@ -241,28 +237,34 @@ const VALUES: &[Program] = &[
             before ^ x ^ x.wrapping_add(before.wrapping_mul(3))
         },
     ),
-    (
-        "let keeps the value of a variable",
-        "var v = x; let old = v; v = v + 1u; let newer = v; v = v * 2u; return old * 1u + newer * 3u + v * 5u;",
-        |x| {
-            let newer = x.wrapping_add(1);
-            x.wrapping_add(newer.wrapping_mul(3)).wrapping_add(newer.wrapping_mul(2).wrapping_mul(5))
-        },
-    ),
+    ("let keeps the value of a variable", "var v = x; let old = v; v = v + 1u; let newer = v; v = v * 2u; return old * 1u + newer * 3u + v * 5u;", |x| {
+        let newer = x.wrapping_add(1);
+        x.wrapping_add(newer.wrapping_mul(3)).wrapping_add(newer.wrapping_mul(2).wrapping_mul(5))
+    }),
     (
         "variable renewed in each round",
         "var r = 0u; for (var i = 0u; i < 4u; i++) { var fresh: u32; if (i == x % 4u) { fresh = 9u; } r = r * 10u + fresh; } return r;",
         |x| (0..4).fold(0, |r, i| r * 10 + if i == x % 4 { 9 } else { 0 }),
     ),
-    ("phony assignment and compound assignment", "var r = x; _ = r + 1u; r += 2u; r *= 3u; r -= 1u; r ^= 5u; r <<= 1u; r |= 1u; r &= 0xffffu; r >>= 2u; r %= 1000u; r /= 3u; r++; r--; return r;", |x| {
-        let r = x.wrapping_add(2).wrapping_mul(3).wrapping_sub(1) ^ 5;
-        ((((r << 1) | 1) & 0xffff) >> 2) % 1000 / 3
-    }),
+    (
+        "phony assignment and compound assignment",
+        "var r = x; _ = r + 1u; r += 2u; r *= 3u; r -= 1u; r ^= 5u; r <<= 1u; r |= 1u; r &= 0xffffu; r >>= 2u; r %= 1000u; r /= 3u; r++; r--; return r;",
+        |x| {
+            let r = x.wrapping_add(2).wrapping_mul(3).wrapping_sub(1) ^ 5;
+            ((((r << 1) | 1) & 0xffff) >> 2) % 1000 / 3
+        },
+    ),
     (
         "variable assigned in one arm",
         "var r = 3u; if (x > 5u) { if (x > 10u) { r = 4u; } } else { r = 5u; } var s = r; if (x == 7u) { s += 10u; } return r + s;",
         |x| {
-            let r = if x > 10 { 4 } else if x > 5 { 3 } else { 5 };
+            let r = if x > 10 {
+                4
+            } else if x > 5 {
+                3
+            } else {
+                5
+            };
             r + r + if x == 7 { 10 } else { 0 }
         },
     ),

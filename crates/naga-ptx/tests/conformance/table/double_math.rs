@@ -49,8 +49,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn exact(cases: &mut Vec<Case>) {
-    let functions: [Function; 5] =
-        [("abs", f64::abs), ("ceil", f64::ceil), ("floor", f64::floor), ("round", f64::round_ties_even), ("trunc", f64::trunc)];
+    let functions: [Function; 5] = [("abs", f64::abs), ("ceil", f64::ceil), ("floor", f64::floor), ("round", f64::round_ties_even), ("trunc", f64::trunc)];
     for (what, f) in functions {
         cases.extend(float1(&Lanes::new(format!("math/{what}/f64"), 1, &format!("{what}(x)")), pool::F64, f));
     }

@@ -71,8 +71,7 @@ fn both(cases: &mut Vec<Case>, what: &str, xs: &[f64], bounds: Bounds, f: fn(f64
 }
 
 fn exact(cases: &mut Vec<Case>) {
-    let functions: [Function; 5] =
-        [("abs", f32::abs), ("ceil", f32::ceil), ("floor", f32::floor), ("round", f32::round_ties_even), ("trunc", f32::trunc)];
+    let functions: [Function; 5] = [("abs", f32::abs), ("ceil", f32::ceil), ("floor", f32::floor), ("round", f32::round_ties_even), ("trunc", f32::trunc)];
     for (what, f) in functions {
         let expression = format!("{what}(x)");
         cases.extend(float1(&Lanes::new(format!("math/{what}/f32"), 1, &expression), pool::F32, f));
@@ -156,9 +155,7 @@ fn several_operands(cases: &mut Vec<Case>) {
     }
     let lanes = Lanes::new("math/mix/vec4<f32> by f32", 4, "mix(x, y, z0)");
     let mixed = Bounds::same(Bound::Absolute(4.0 * EPSILON * 400.0));
-    cases.push(lanes.near_groups(&rows, mixed, |group| {
-        group.iter().map(|row| row[0] * (1.0 - group[0][2]) + row[1] * group[0][2]).collect()
-    }));
+    cases.push(lanes.near_groups(&rows, mixed, |group| group.iter().map(|row| row[0] * (1.0 - group[0][2]) + row[1] * group[0][2]).collect()));
     // The product needs 48 bits, and the sum cancels all but the last.
     let exact = [(1.0f32 + f32::EPSILON, 1.0 - f32::EPSILON, -1.0f32), (16777215.0, 16777213.0, -281474926379000.0)];
     let lanes = Lanes::new("math/fma/f32/single rounding", 1, "fma(x, y, z)");

@@ -62,8 +62,7 @@ pub fn cases() -> Vec<Case> {
 fn exact(cases: &mut Vec<Case>) {
     let pool = pool::f16();
     let of = |f: fn(f64) -> f64| move |x: f16| to_f16(f(x.to_f64()));
-    let functions: [Function; 5] =
-        [("abs", f64::abs), ("ceil", f64::ceil), ("floor", f64::floor), ("round", f64::round_ties_even), ("trunc", f64::trunc)];
+    let functions: [Function; 5] = [("abs", f64::abs), ("ceil", f64::ceil), ("floor", f64::floor), ("round", f64::round_ties_even), ("trunc", f64::trunc)];
     for (what, f) in functions {
         cases.extend(float1(&Lanes::new(format!("math/{what}/f16"), 1, &format!("{what}(x)")), &pool, of(f)));
         let [determined, _] = float1(&Lanes::new(format!("math/{what}/vec3<f16>"), 3, &format!("{what}(x)")), &pool, of(f));

@@ -28,10 +28,19 @@ fn uniforms() -> Vec<Case> {
         out[0] = u.a; out[1] = u.b.x; out[2] = u.b.y; out[3] = u.c.x; out[4] = u.c.z; out[5] = f32(u.d);\n    \
         for (var c = 0u; c < 3u; c++) { for (var r = 0u; r < 3u; r++) { out[6u + c * 3u + r] = u.e[c][r]; } }\n    \
         let all = u; for (var i = 0u; i < 2u; i++) { out[15u + i] = all.f[i].w; }\n    out[17] = f32(all.g);\n}\n";
-    let mut bytes = words(32, &[
-        (0, &[1.0]), (8, &[2.0, 3.0]), (16, &[4.0, 5.0, 6.0]), (32, &[11.0, 12.0, 13.0]), (48, &[14.0, 15.0, 16.0]), (64, &[17.0, 18.0, 19.0]),
-        (80, &[20.0, 21.0, 22.0, 23.0]), (96, &[24.0, 25.0, 26.0, 27.0]),
-    ]);
+    let mut bytes = words(
+        32,
+        &[
+            (0, &[1.0]),
+            (8, &[2.0, 3.0]),
+            (16, &[4.0, 5.0, 6.0]),
+            (32, &[11.0, 12.0, 13.0]),
+            (48, &[14.0, 15.0, 16.0]),
+            (64, &[17.0, 18.0, 19.0]),
+            (80, &[20.0, 21.0, 22.0, 23.0]),
+            (96, &[24.0, 25.0, 26.0, 27.0]),
+        ],
+    );
     (bytes[7], bytes[28]) = (7, -9i32 as u32);
     let values = [1.0f32, 2.0, 3.0, 4.0, 6.0, 7.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 19.0, 23.0, 27.0, -9.0];
     let strided = "struct E { @size(16) v: u32 } struct U { @align(16) e: array<E, 4>, @align(32) last: vec2<u32> }\n\
@@ -47,7 +56,9 @@ fn uniforms() -> Vec<Case> {
     vec![
         Case::new("layout/uniform structure", mixed).uniform(&bytes).output(&values),
         Case::new("layout/uniform @size and @align", strided).uniform(&strides).output(&[5u32, 6, 7, 8, 9]),
-        Case::new("layout/uniform array of vec4", array).uniform(&(0..12u32).map(|i| i * i).collect::<Vec<_>>()).output(&(0..12u32).map(|i| i * i).collect::<Vec<_>>()),
+        Case::new("layout/uniform array of vec4", array)
+            .uniform(&(0..12u32).map(|i| i * i).collect::<Vec<_>>())
+            .output(&(0..12u32).map(|i| i * i).collect::<Vec<_>>()),
         Case::new("layout/uniform matrices", matrix).uniform(&matrices).output(&[2.0f32, 4.0, 6.0, 8.0, 41.0, 63.0]),
     ]
 }
@@ -67,14 +78,27 @@ fn padding() -> Vec<Case> {
     };
     let array = "@group(0) @binding(0) var<storage, read_write> b: array<vec3<u32>>;";
     vec![
-        case("vec3 before a scalar", "struct S { v: vec3<u32>, s: u32 }\n@group(0) @binding(0) var<storage, read_write> b: array<S>;", "b[1].v = vec3<u32>(1u, 2u, 3u); b[2].s = 4u;", &[(4, 1), (5, 2), (6, 3), (11, 4)]),
+        case(
+            "vec3 before a scalar",
+            "struct S { v: vec3<u32>, s: u32 }\n@group(0) @binding(0) var<storage, read_write> b: array<S>;",
+            "b[1].v = vec3<u32>(1u, 2u, 3u); b[2].s = 4u;",
+            &[(4, 1), (5, 2), (6, 3), (11, 4)],
+        ),
         case("array of vec3", array, "b[1] = vec3<u32>(1u, 2u, 3u); b[3].y = 7u;", &[(4, 1), (5, 2), (6, 3), (13, 7)]),
         case("vec3 copied", array, "b[0] = b[2].zyx;", &[(0, OLD + 10), (1, OLD + 9), (2, OLD + 8)]),
         case(
             "matrix of three rows",
             "@group(0) @binding(0) var<storage, read_write> b: array<mat2x3<f32>>;",
             "b[1] = mat2x3<f32>(1.0, 2.0, 3.0, 4.0, 5.0, 6.0); b[2][1].y = 7.0;",
-            &[(8, 1f32.to_bits()), (9, 2f32.to_bits()), (10, 3f32.to_bits()), (12, 4f32.to_bits()), (13, 5f32.to_bits()), (14, 6f32.to_bits()), (21, 7f32.to_bits())],
+            &[
+                (8, 1f32.to_bits()),
+                (9, 2f32.to_bits()),
+                (10, 3f32.to_bits()),
+                (12, 4f32.to_bits()),
+                (13, 5f32.to_bits()),
+                (14, 6f32.to_bits()),
+                (21, 7f32.to_bits()),
+            ],
         ),
         case(
             "@size and @align",

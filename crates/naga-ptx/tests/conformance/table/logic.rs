@@ -27,12 +27,8 @@ pub fn cases() -> Vec<Case> {
         Lanes::new("logic/or/vec4<bool>", 4, "x | y").exact2(&two, |x, y| x | y),
         Lanes::new("logic/short and/bool", 1, "x && y").exact2(&two, |x, y| x && y),
         Lanes::new("logic/short or/bool", 1, "x || y").exact2(&two, |x, y| x || y),
-        Lanes::new("logic/short and, calls/bool", 1, "and_calls(x, y)")
-            .helpers(COUNTED)
-            .exact2(&two, |x, y| (1 + u32::from(x)) * 2 + u32::from(x && y)),
-        Lanes::new("logic/short or, calls/bool", 1, "or_calls(x, y)")
-            .helpers(COUNTED)
-            .exact2(&two, |x, y| (1 + u32::from(!x)) * 2 + u32::from(x || y)),
+        Lanes::new("logic/short and, calls/bool", 1, "and_calls(x, y)").helpers(COUNTED).exact2(&two, |x, y| (1 + u32::from(x)) * 2 + u32::from(x && y)),
+        Lanes::new("logic/short or, calls/bool", 1, "or_calls(x, y)").helpers(COUNTED).exact2(&two, |x, y| (1 + u32::from(!x)) * 2 + u32::from(x || y)),
         Lanes::new("logic/nested short circuits, calls/bool", 1, "nested_calls(x, y, z)").helpers(COUNTED).exact3(&three, |x, y, z| {
             let first = x || y;
             let calls = 1 + u32::from(!x) + if first { 1 + u32::from(!z) } else { 0 };
@@ -71,9 +67,9 @@ fn select() -> Vec<Case> {
         Lanes::new("logic/select/f16", 1, "select(x, y, z)").exact3(&f16s, |x: half::f16, y: half::f16, z| if z { y } else { x }),
         Lanes::new("logic/select/f64", 1, "select(x, y, z)").exact3(&f64s, |x: f64, y: f64, z| if z { y } else { x }),
         Lanes::new("logic/select/bool", 1, "select(x, y, z)").exact3(&bools, |x: bool, y: bool, z| if z { y } else { x }),
-        Lanes::new("logic/select/vec2<i32> by bool", 2, "select(x, y, z0 > 0)").exact_groups(
-            &i32s.iter().map(|&(x, y, z)| vec![x, y, i32::from(z)]).collect::<Vec<_>>(),
-            |group| group.iter().map(|row| if group[0][2] > 0 { row[1] } else { row[0] }).collect::<Vec<i32>>(),
-        ),
+        Lanes::new("logic/select/vec2<i32> by bool", 2, "select(x, y, z0 > 0)")
+            .exact_groups(&i32s.iter().map(|&(x, y, z)| vec![x, y, i32::from(z)]).collect::<Vec<_>>(), |group| {
+                group.iter().map(|row| if group[0][2] > 0 { row[1] } else { row[0] }).collect::<Vec<i32>>()
+            }),
     ]
 }

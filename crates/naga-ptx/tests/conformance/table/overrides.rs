@@ -21,7 +21,8 @@ pub fn cases() -> Vec<Case> {
          fn main(@builtin(local_invocation_id) l: vec3<u32>, @builtin(local_invocation_index) i: u32) {{ out[i] = l.x + l.y * 10u + l.z * 100u; }}\n"
     );
     let of_group = |x: u32, y: u32| (0..2).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| x + y * 10 + z * 100))).collect::<Vec<u32>>();
-    let branch = format!("override FAST: bool = false;\n{OUT}@compute @workgroup_size(1)\nfn main() {{ if (FAST) {{ out[0] = 1u; }} else {{ out[0] = 2u; }} }}\n");
+    let branch =
+        format!("override FAST: bool = false;\n{OUT}@compute @workgroup_size(1)\nfn main() {{ if (FAST) {{ out[0] = 1u; }} else {{ out[0] = 2u; }} }}\n");
     vec![
         Case::new("override/defaults", &*scalars).output(&[5u32, 3, 6, 1, 9, 11]),
         Case::new("override/given values", scalars)

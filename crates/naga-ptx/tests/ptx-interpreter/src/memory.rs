@@ -31,11 +31,7 @@ impl Default for Memory {
 impl Memory {
     /// Creates a memory without allocations.
     pub fn new() -> Memory {
-        Memory {
-            allocations: BTreeMap::new(),
-            freed: BTreeMap::new(),
-            next: FIRST_ADDRESS,
-        }
+        Memory { allocations: BTreeMap::new(), freed: BTreeMap::new(), next: FIRST_ADDRESS }
     }
 
     /// Allocates and fills memory and returns its device address.
@@ -54,10 +50,7 @@ impl Memory {
     ///
     /// When no live allocation starts there.
     pub fn free(&mut self, address: u64) -> Result<(), Error> {
-        let region = self
-            .allocations
-            .remove(&address)
-            .ok_or_else(|| self.nowhere(address, 0))?;
+        let region = self.allocations.remove(&address).ok_or_else(|| self.nowhere(address, 0))?;
         self.freed.insert(address, region.bytes.len());
         Ok(())
     }
@@ -88,16 +81,9 @@ impl Memory {
         Ok(())
     }
 
-    pub(crate) fn locate(
-        &mut self,
-        address: u64,
-        len: usize,
-    ) -> Result<(&mut Region, usize), Error> {
+    pub(crate) fn locate(&mut self, address: u64, len: usize) -> Result<(&mut Region, usize), Error> {
         let start = self.find(address, len)?.0;
-        let region = self
-            .allocations
-            .get_mut(&start)
-            .ok_or_else(|| Error::fault(Fault::OutOfRange, "the allocation is gone"))?;
+        let region = self.allocations.get_mut(&start).ok_or_else(|| Error::fault(Fault::OutOfRange, "the allocation is gone"))?;
         Ok((region, (address - start) as usize))
     }
 
@@ -151,10 +137,7 @@ impl Memory {
             }
             (None, None) => "no allocation lies below".to_owned(),
         };
-        Error::fault(
-            Fault::OutOfRange,
-            format!("no allocation holds {len} bytes at {address:#x} ({detail})"),
-        )
+        Error::fault(Fault::OutOfRange, format!("no allocation holds {len} bytes at {address:#x} ({detail})"))
     }
 }
 
@@ -181,18 +164,12 @@ impl Region {
     }
 
     pub fn uninitialised(len: usize) -> Region {
-        Region {
-            bytes: vec![0; len],
-            state: vec![VALID; len],
-        }
+        Region { bytes: vec![0; len], state: vec![VALID; len] }
     }
 
     /// Bytes that belong to nothing until [`Region::declare`] says so.
     pub fn empty(len: usize) -> Region {
-        Region {
-            bytes: vec![0; len],
-            state: vec![0; len],
-        }
+        Region { bytes: vec![0; len], state: vec![0; len] }
     }
 
     pub fn declare(&mut self, offset: usize, len: usize) {
@@ -219,10 +196,7 @@ impl Region {
         self.check_valid(offset, len)?;
         let states = &mut self.state[offset..offset + len];
         if states.iter().any(|state| state & NON_COHERENT != 0) {
-            return Err(Error::fault(
-                Fault::NonCoherent,
-                "store to memory that this launch reads with ld.global.nc",
-            ));
+            return Err(Error::fault(Fault::NonCoherent, "store to memory that this launch reads with ld.global.nc"));
         }
         for state in states {
             *state |= INITIALISED | WRITTEN;
@@ -234,10 +208,7 @@ impl Region {
     fn note_non_coherent(&mut self, offset: usize, len: usize) -> Result<(), Error> {
         let states = &mut self.state[offset..offset + len];
         if states.iter().any(|state| state & WRITTEN != 0) {
-            return Err(Error::fault(
-                Fault::NonCoherent,
-                "ld.global.nc of memory that this launch has written",
-            ));
+            return Err(Error::fault(Fault::NonCoherent, "ld.global.nc of memory that this launch has written"));
         }
         for state in states {
             *state |= NON_COHERENT;
@@ -246,18 +217,8 @@ impl Region {
     }
 
     fn check_valid(&self, offset: usize, len: usize) -> Result<(), Error> {
-        let inside = offset
-            .checked_add(len)
-            .and_then(|end| self.state.get(offset..end))
-            .is_some_and(|states| states.iter().all(|state| state & VALID != 0));
-        if inside {
-            Ok(())
-        } else {
-            Err(Error::fault(
-                Fault::OutOfRange,
-                format!("{len} bytes at offset {offset} of the state space lie in no variable"),
-            ))
-        }
+        let inside = offset.checked_add(len).and_then(|end| self.state.get(offset..end)).is_some_and(|states| states.iter().all(|state| state & VALID != 0));
+        if inside { Ok(()) } else { Err(Error::fault(Fault::OutOfRange, format!("{len} bytes at offset {offset} of the state space lie in no variable"))) }
     }
 
     fn check_readable(&self, offset: usize, len: usize) -> Result<(), Error> {
@@ -265,13 +226,7 @@ impl Region {
         let states = &self.state[offset..offset + len];
         match states.iter().position(|state| state & INITIALISED == 0) {
             None => Ok(()),
-            Some(first) => Err(Error::fault(
-                Fault::Uninitialised,
-                format!(
-                    "read of byte {} of {len}, which nothing has written",
-                    first + 1
-                ),
-            )),
+            Some(first) => Err(Error::fault(Fault::Uninitialised, format!("read of byte {} of {len}, which nothing has written", first + 1))),
         }
     }
 }

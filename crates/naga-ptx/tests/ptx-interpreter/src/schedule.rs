@@ -29,10 +29,7 @@ impl Dealer {
             Schedule::Random(seed) => seed,
             Schedule::Forward | Schedule::Reverse => 0,
         };
-        Dealer {
-            schedule,
-            state: mix(seed ^ mix(stream)),
-        }
+        Dealer { schedule, state: mix(seed ^ mix(stream)) }
     }
 
     fn draw(&mut self) -> u64 {

@@ -131,7 +131,8 @@ mod tests {
             }
             lines = raster.frame();
         }
-        let shown = lines.lines().map(|line| line.trim_end_matches("\x1b[K").split_once(' ').expect("a name").1.trim_start_matches("      ")).collect::<Vec<_>>();
+        let shown =
+            lines.lines().map(|line| line.trim_end_matches("\x1b[K").split_once(' ').expect("a name").1.trim_start_matches("      ")).collect::<Vec<_>>();
         assert_eq!((shown[0].trim_end(), shown[1].trim_end()), (format!("{:<56}  12.5 %", "█▄ ▁").as_str(), format!("{:<56}  50.0 %", " ▂ █").as_str()));
         assert_eq!(shown[2], "1");
         for _ in 0..100 {

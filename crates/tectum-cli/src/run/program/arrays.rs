@@ -133,7 +133,8 @@ impl Arrays {
 impl Array {
     fn shape(&mut self, buffer: &BufferDeclaration, shape: Vec<u64>) -> Result<()> {
         let count = shape.iter().try_fold(buffer.ty.bytes(), |bytes, size| bytes.checked_mul(*size)).filter(|bytes| *bytes <= u64::from(u32::MAX));
-        self.bytes = count.ok_or_else(|| Error::invalid(format!("buffer {}: {shape:?} of {}; a buffer has at most {} bytes", buffer.name, buffer.ty, u32::MAX)))?;
+        self.bytes =
+            count.ok_or_else(|| Error::invalid(format!("buffer {}: {shape:?} of {}; a buffer has at most {} bytes", buffer.name, buffer.ty, u32::MAX)))?;
         if buffer.access.reads() {
             self.contents = vec![0; self.bytes as usize];
         }

@@ -1,8 +1,8 @@
 //! What a run of a program says at its end.
 
 use serde::Serialize;
-use tectum::program::{Bounded, Bounds, ProgramRun, Recognized as Found, Shape};
 use tectum::Receipt;
+use tectum::program::{Bounded, Bounds, ProgramRun, Recognized as Found, Shape};
 
 use super::arrays::Saved;
 use crate::table::table;
@@ -103,9 +103,7 @@ impl Report {
         ];
         rows.extend(self.recognized.iter().map(|recognized| row("recognised", recognized.row())));
         rows.extend(self.kernels.iter().map(|code| row("kernel", format!("{} {}", code.name, code.hash))));
-        rows.extend([
-            row("run", format!("{:.3} ms", self.receipt.latency_ms.p50)),
-        ]);
+        rows.extend([row("run", format!("{:.3} ms", self.receipt.latency_ms.p50))]);
         rows.extend(self.receipt.fallbacks.iter().map(|fallback| row("fallback", format!("{}: {}", fallback.what, fallback.reason))));
         rows.extend(self.outputs.iter().map(|saved| row("output", saved.text())));
         table(&rows)

@@ -47,10 +47,7 @@ impl Dynamics {
         let (sin, cos) = angle.sin_cos();
         let (m, l) = (self.pole_kg, self.length_m);
         let d = self.cart_kg + m * sin * sin;
-        acceleration * d - m * l * speed * speed * sin
-            + m * self.gravity * sin * cos
-            + self.cart_damping * v
-            + self.hinge_torque(speed) * cos / l
+        acceleration * d - m * l * speed * speed * sin + m * self.gravity * sin * cos + self.cart_damping * v + self.hinge_torque(speed) * cos / l
     }
 
     /// Kinetic and potential energy in joules, 0 for rest at hanging.

@@ -105,7 +105,9 @@ fn numbers_along_z_are_the_references_percentages() {
     for (value, depth, voxel) in [(1.0, 10, 0), (0.75, 10, 2), (0.5, 10, 5), (0.25, 10, 7), (0.0, 10, 9), (0.5, 9, 4), (0.0, 2, 1)] {
         assert_eq!(encoded(Coding::Linear, value, depth), [voxel], "{value} in {depth}");
     }
-    for (value, depth, voxels) in [(1.0, 4, &[0][..]), (0.75, 4, &[1, 2]), (0.3, 4, &[2]), (0.3, 6, &[2, 5]), (0.99, 4, &[1, 2, 3]), (0.0, 4, &[]), (0.1, 4, &[])] {
+    for (value, depth, voxels) in
+        [(1.0, 4, &[0][..]), (0.75, 4, &[1, 2]), (0.3, 4, &[2]), (0.3, 6, &[2, 5]), (0.99, 4, &[1, 2, 3]), (0.0, 4, &[]), (0.1, 4, &[])]
+    {
         assert_eq!(encoded(Coding::Fractional, value, depth), voxels, "{value} in {depth}");
     }
     let decoded = |coding: Coding, depth: u32, firing: &[u32]| coding.decode(depth, |z| firing.contains(&z));
@@ -216,7 +218,11 @@ fn wiring_that_does_not_fit_names_its_key() {
         ("{ channel = 0, area = \"eye___\" }, { channel = 1, area = \"eye___\" }", motor, "brain.sensors[1]: brain.sensors[0] writes to the same column"),
         ("", "motors = [{ channel = 0, area = \"eye___\" }]", "brain.motors[0].area: area eye___ of FILE is no output area; its output areas: arm___, flat__"),
         ("", "motors = [{ channel = 0, area = \"flat__\", x = 2, y = 1 }]", "brain.motors[0]: area: flat__ has 1 voxel along z; a coding needs 2 or more"),
-        ("", "motors = [{ channel = 0, area = \"arm___\" }, { channel = 0, area = \"arm___\" }]", "brain.motors[1].channel: torque is moved by brain.motors[0]"),
+        (
+            "",
+            "motors = [{ channel = 0, area = \"arm___\" }, { channel = 0, area = \"arm___\" }]",
+            "brain.motors[1].channel: torque is moved by brain.motors[0]",
+        ),
     ] {
         let scenario = scenario(&file, &format!("sensors = [{sensors}]\n{motors}\n"));
         let plant = build_body(&scenario).expect("known");

@@ -14,9 +14,9 @@
 
 use tectum::{Error, Result, RunStats};
 
+use super::RELEASE_RAD;
 use super::hypothesis::{Hypothesis, STATE_LEN};
 use super::lookahead::{catches, pump};
-use super::RELEASE_RAD;
 use crate::body::rig::M_PER_IN;
 use crate::body::{BodySpec, wrapped_rad};
 use crate::brain::{Brain, StandIn};
@@ -59,7 +59,8 @@ impl Adaptive {
             return Err(Error::invalid(format!("adaptive: body {:?} has no models of other lengths and lags; known: rig", body.name)));
         }
         let lengths = (0..LENGTHS).map(|index| LEAST_LENGTH + LENGTH_STEP * index as f64);
-        let models: Vec<Hypothesis> = lengths.map(|length| Hypothesis::of_length(length, MOST_LATE)).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        let models: Vec<Hypothesis> =
+            lengths.map(|length| Hypothesis::of_length(length, MOST_LATE)).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
         // Before anything is known, the rig is as it was identified.
         let believed = models.iter().position(|model| model.late == 0 && (model.length_share() - 1.0).abs() < 0.5 * LENGTH_STEP).unwrap_or(0);
         Ok(Self { models, believed, commands: [0.0; COMMANDS], has_begun: false, is_balancing: false })

@@ -60,16 +60,7 @@ impl Hypothesis {
             }
         }
         let laws: Vec<SwingUp> = pumpings.into_iter().map(|pumping| SwingUp::cart_velocity(&rig, pumping)).collect();
-        let hypothesis = |late| Self {
-            rig,
-            late,
-            gain: gain.clone(),
-            laws: laws.clone(),
-            motion: [0.0; 4],
-            misfit: 0.0,
-            outliers: 0,
-            last_angle_rad: 0.0,
-        };
+        let hypothesis = |late| Self { rig, late, gain: gain.clone(), laws: laws.clone(), motion: [0.0; 4], misfit: 0.0, outliers: 0, last_angle_rad: 0.0 };
         Ok((0..=most_late).map(hypothesis).collect())
     }
 

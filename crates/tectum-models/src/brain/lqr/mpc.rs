@@ -134,12 +134,8 @@ impl LinearMpc {
         let (n, horizon) = (linear.b.len(), limits.horizon);
         let [low, high] = limits.action;
         let full = weights.action * high * high;
-        let soft = |bound: &Bound| Bounded {
-            state: Some(bound.state),
-            low: -bound.most,
-            high: bound.most,
-            softness: bound.most * bound.most / (STEEPNESS * full),
-        };
+        let soft =
+            |bound: &Bound| Bounded { state: Some(bound.state), low: -bound.most, high: bound.most, softness: bound.most * bound.most / (STEEPNESS * full) };
         let action = Bounded { state: None, low, high, softness: 0.0 };
         let bounded = std::iter::once(action).chain(limits.states.iter().map(soft)).collect::<Vec<_>>();
         let stage = Stage { curvature: 1.0, coupling: vec![0.0; n], offset: 0.0, action_step: 0.0, state_step: vec![0.0; n] };

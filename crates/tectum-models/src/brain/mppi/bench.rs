@@ -22,7 +22,11 @@ const PLANT_STEP: usize = 24;
 
 /// The suite.
 pub fn suite() -> Suite {
-    Suite { name: "control", about: "one command of MPPI on Pendulum-v1 over samples × steps, by a 4-32-32-2 twin or by the equations; one step of many bodies", cases }
+    Suite {
+        name: "control",
+        about: "one command of MPPI on Pendulum-v1 over samples × steps, by a 4-32-32-2 twin or by the equations; one step of many bodies",
+        cases,
+    }
 }
 
 fn cases(_: &Device) -> Vec<Case> {

@@ -43,10 +43,8 @@ pub static CONTROLS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 
 /// Softmax arguments of the samples.
 pub static TEMPER: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
-    let builder = ["costs", "total", "greatest"]
-        .into_iter()
-        .fold(Kernel::define("mppi_temper"), |builder, name| builder.read(name, DType::F32))
-        .write("y", DType::F32);
+    let builder =
+        ["costs", "total", "greatest"].into_iter().fold(Kernel::define("mppi_temper"), |builder, name| builder.read(name, DType::F32)).write("y", DType::F32);
     let builder = floats(words(builder, &["samples"]), &["temperature"]);
     finish(builder.body(include_str!("../../../kernels/mppi_temper.wgsl")), |call| {
         let (costs, total, greatest) = (call.read::<f32>(0), call.read::<f32>(1), call.read::<f32>(2));

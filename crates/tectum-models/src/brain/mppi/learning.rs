@@ -106,8 +106,7 @@ pub(super) fn channel_table(twin: &Twin, parameters: &MppiParameters) -> Vec<f32
             ChannelKind::Linear => 0.0,
             ChannelKind::Angle { rad_per_unit } => rad_per_unit,
         };
-        let (half_turn, barrier_scale) =
-            if rad_per_unit == 0.0 { (0.0, channel.scale) } else { ((std::f64::consts::PI / rad_per_unit) as f32, 1.0) };
+        let (half_turn, barrier_scale) = if rad_per_unit == 0.0 { (0.0, channel.scale) } else { ((std::f64::consts::PI / rad_per_unit) as f32, 1.0) };
         table.extend([
             rad_per_unit as f32,
             channel.scale,

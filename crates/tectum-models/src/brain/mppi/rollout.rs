@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tectum::kernel::native::{for_each_chunk, simd};
 use tectum::kernel::math;
+use tectum::kernel::native::{for_each_chunk, simd};
 use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
 
 use super::kernels::{finish, floats, words};
@@ -71,8 +71,8 @@ fn rollout_flops(params: &[u32]) -> f64 {
 
 /// Names of the layers' parameters.
 const LAYER_PARAMS: [&str; MAX_LAYERS * LAYER_NUMBERS] = [
-    "weight0", "bias0", "rows0", "columns0", "weight1", "bias1", "rows1", "columns1", "weight2", "bias2", "rows2", "columns2",
-    "weight3", "bias3", "rows3", "columns3",
+    "weight0", "bias0", "rows0", "columns0", "weight1", "bias1", "rows1", "columns1", "weight2", "bias2", "rows2", "columns2", "weight3", "bias3", "rows3",
+    "columns3",
 ];
 
 /// Offset of weights and bias, rows and columns of each layer.

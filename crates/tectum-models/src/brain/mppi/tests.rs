@@ -125,7 +125,8 @@ fn rollouts_cost_what_the_equations_say_on_every_device() {
             let (low, high) = (twin.layout.low, twin.layout.high);
             let uniform = |i: usize| random::uniform(random::philox([i as u32, 0, 0, 0], [5, 6])[0]);
             let u: Vec<f32> = (0..(parameters.horizon + 1) * samples).map(|i| low + (high - low) * uniform(i)).collect();
-            let mut observation: Vec<f32> = twin.layout.channels.iter().enumerate().map(|(c, channel)| channel.low + (channel.high - channel.low) * uniform(1_000_000 + c)).collect();
+            let mut observation: Vec<f32> =
+                twin.layout.channels.iter().enumerate().map(|(c, channel)| channel.low + (channel.high - channel.low) * uniform(1_000_000 + c)).collect();
             observation.push(0.0);
             let got = device_costs(&twin, &parameters, &observation, &u, &device);
             for (k, got) in got.iter().enumerate() {

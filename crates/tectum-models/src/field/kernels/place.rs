@@ -31,7 +31,10 @@ pub fn native(call: &NativeCall<'_>) {
     let length = dot(&pattern, &pattern).sqrt();
     let [products, energies] = [true, false].map(|is_product| {
         let other = |site: &[f32]| if is_product { dot(&pattern, site) } else { dot(site, site) };
-        simd(#[inline(always)] || sites.chunks_exact(content).map(other).collect::<Vec<f32>>())
+        simd(
+            #[inline(always)]
+            || sites.chunks_exact(content).map(other).collect::<Vec<f32>>(),
+        )
     });
 
     let [mut existing, mut resonant, mut similar, mut empty] = [(); 4].map(|()| Best::new());

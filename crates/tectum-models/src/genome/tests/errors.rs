@@ -74,11 +74,17 @@ fn each_fault_is_named_with_area_and_key() {
         (area("block_boundaries", json!([1, -3, 1])), "area aaaaaa: block_boundaries[1]: -3 is not from".into()),
         (area("block_boundaries", json!([1, 1, 1.5])), "area aaaaaa: block_boundaries[2]: 1.5 is not a whole number".into()),
         (area("block_boundaries", json!([1, 1, "9"])), "area aaaaaa: block_boundaries[2]: \"9\" given; a number needed".into()),
-        (area("block_boundaries", json!([10_000, 10_000, 10_000])), "area aaaaaa: block_boundaries: 10000 × 10000 × 10000 voxels of 1 neurons make 1000000000000".into()),
+        (
+            area("block_boundaries", json!([10_000, 10_000, 10_000])),
+            "area aaaaaa: block_boundaries: 10000 × 10000 × 10000 voxels of 1 neurons make 1000000000000".into(),
+        ),
         (area("block_boundaries", json!([1_048_576, 1_048_576, 1_048_576])), "area aaaaaa: block_boundaries: 1048576 × 1048576 × 1048576 voxels".into()),
         (area("block_boundaries", json!([1u64 << 62, 4, 1])), "area aaaaaa: block_boundaries[0]: 4611686018427388000 is not from 1".into()),
         (
-            document(json!({"aaaaaa": {"block_boundaries": [1024, 1024, 1024]}, "bbbbbb": {"block_boundaries": [1024, 1024, 1024], "per_voxel_neuron_cnt": 2}}), json!({})),
+            document(
+                json!({"aaaaaa": {"block_boundaries": [1024, 1024, 1024]}, "bbbbbb": {"block_boundaries": [1024, 1024, 1024], "per_voxel_neuron_cnt": 2}}),
+                json!({}),
+            ),
             "area bbbbbb: block_boundaries: 1024 × 1024 × 1024 voxels of 2 neurons make 3221225472 with the areas before; at most 2147483648".into(),
         ),
         (area("per_voxel_neuron_cnt", json!(0)), "area aaaaaa: per_voxel_neuron_cnt: 0 is not from 1 to 65536".into()),
@@ -107,7 +113,10 @@ fn each_fault_is_named_with_area_and_key() {
         (area("cortical_mapping_dst", json!([])), "area aaaaaa: cortical_mapping_dst: an array of 0 given; an object needed".into()),
         (area("cortical_mapping_dst", json!({"bbbbbb": []})), "area aaaaaa: cortical_mapping_dst: destination \"bbbbbb\" is no area of the genome".into()),
         (area("cortical_mapping_dst", json!({"bb": []})), "area aaaaaa: cortical_mapping_dst: area id \"bb\": six".into()),
-        (area("cortical_mapping_dst", json!({"aaaaaa": 1})), "area aaaaaa: cortical_mapping_dst: destination \"aaaaaa\": 1 given; an array of rules needed".into()),
+        (
+            area("cortical_mapping_dst", json!({"aaaaaa": 1})),
+            "area aaaaaa: cortical_mapping_dst: destination \"aaaaaa\": 1 given; an array of rules needed".into(),
+        ),
         (rule(json!(null)), in_rule("null given; an array or an object needed")),
         (rule(json!(["projector", 1, 1])), in_rule("3 parts given; 4 to 9 needed")),
         (rule(json!([1, 1, 1, false])), in_rule("morphology_id: 1 given; a text needed")),
@@ -126,14 +135,19 @@ fn each_fault_is_named_with_area_and_key() {
         (morphology(json!({"type": "spirals"})), in_morphology("type: \"spirals\" given; vectors, patterns, functions or composite needed")),
         (morphology(json!({"parameters": {}})), in_morphology("type: nothing given; vectors")),
         (morphology(json!({"type": "vectors", "parameters": {}})), in_morphology("parameters: vectors: an array needed")),
-        (morphology(json!({"type": "vectors", "parameters": {"vectors": [[1, 2]]}})), in_morphology("parameters: vectors: \"[1,2]\": three whole numbers needed")),
+        (
+            morphology(json!({"type": "vectors", "parameters": {"vectors": [[1, 2]]}})),
+            in_morphology("parameters: vectors: \"[1,2]\": three whole numbers needed"),
+        ),
         (morphology(json!({"type": "vectors", "parameters": {"vectors": [[1, 2, 0.5]]}})), in_morphology("parameters: vectors: \"[1,2,0.5]\": three")),
         (morphology(json!({"type": "vectors", "parameters": {"vectors": [[1, 2, 1e10]]}})), in_morphology("parameters: vectors: ")),
         (morphology(json!({"type": "patterns", "parameters": {"patterns": [[["*", "*", "*"]]]}})), in_morphology("parameters: patterns: ")),
         (morphology(json!({"type": "patterns", "parameters": {"patterns": [[["*", "*", "*"], ["*", "*", "x"]]]}})), in_morphology("parameters: patterns: ")),
         (morphology(rules), in_morphology("parameters: patterns: 5000 given; at most 4096")),
         (
-            morphology(json!({"type": "composite", "parameters": {"src_seed": [0, 1, 1], "src_pattern": [[1, 0], [1, 0], [1, 0]], "mapper_morphology": "projector"}})),
+            morphology(
+                json!({"type": "composite", "parameters": {"src_seed": [0, 1, 1], "src_pattern": [[1, 0], [1, 0], [1, 0]], "mapper_morphology": "projector"}}),
+            ),
             in_morphology("parameters: src_seed of three whole numbers from 1"),
         ),
         // Other sections.

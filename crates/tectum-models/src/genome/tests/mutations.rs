@@ -22,8 +22,24 @@ fn seeds() -> [Value; 2] {
         "memory": {"type": "functions", "parameters": {}},
     }, "physiology": {"burst_delay": 0.025, "plasticity_queue_depth": 3}, "brain_regions": {"root": {"title": "r", "areas": ["o__mot"]}}});
     let functions = [
-        "projector", "projector_xz", "project_from_end_y", "expander", "expander_x", "reducer_x", "bitmask_encoder_y", "bitmask_decoder_z", "tile",
-        "lateral_pairs_x", "block_connection", "last_to_first", "randomizer", "sweeper", "rotator_z", "all_to_all", "lateral_-z", "blocks",
+        "projector",
+        "projector_xz",
+        "project_from_end_y",
+        "expander",
+        "expander_x",
+        "reducer_x",
+        "bitmask_encoder_y",
+        "bitmask_decoder_z",
+        "tile",
+        "lateral_pairs_x",
+        "block_connection",
+        "last_to_first",
+        "randomizer",
+        "sweeper",
+        "rotator_z",
+        "all_to_all",
+        "lateral_-z",
+        "blocks",
     ];
     let rules = functions.map(|name| json!([name, [1, 1, 1], 2, false]));
     let hierarchical = json!({"version": "2.1", "blueprint": {
@@ -63,12 +79,46 @@ fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
 /// Replaces, swaps, drops or doubles one value.
 fn mutate(tree: &mut Value, other: &Value, numbers: &mut Numbers) {
     let extremes = [
-        json!(null), json!(true), json!(0), json!(-1), json!(1), json!(1e300), json!(255.5), json!(1u64 << 40), json!(i64::MIN), json!(u64::MAX), json!(""), json!("*"),
-        json!("!"), json!([]), json!({}), json!([1, 1, 1]), json!(1_048_576), json!(65_536), json!("?-9223372036854775808:?+9223372036854775807"),
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(-1),
+        json!(1),
+        json!(1e300),
+        json!(255.5),
+        json!(1u64 << 40),
+        json!(i64::MIN),
+        json!(u64::MAX),
+        json!(""),
+        json!("*"),
+        json!("!"),
+        json!([]),
+        json!({}),
+        json!([1, 1, 1]),
+        json!(1_048_576),
+        json!(65_536),
+        json!("?-9223372036854775808:?+9223372036854775807"),
     ];
     let mild = [
-        json!(1), json!(2), json!(3), json!(-2), json!(0), json!(0.5), json!([2, 3, 1]), json!("?"), json!("!"), json!("*"), json!("?+"), json!("1..2"), json!("tile"),
-        json!("sweeper"), json!("bitmask_decoder_x"), json!("rotator_z"), json!("projector_yz"), json!(true), json!(false),
+        json!(1),
+        json!(2),
+        json!(3),
+        json!(-2),
+        json!(0),
+        json!(0.5),
+        json!([2, 3, 1]),
+        json!("?"),
+        json!("!"),
+        json!("*"),
+        json!("?+"),
+        json!("1..2"),
+        json!("tile"),
+        json!("sweeper"),
+        json!("bitmask_decoder_x"),
+        json!("rotator_z"),
+        json!("projector_yz"),
+        json!(true),
+        json!(false),
     ];
     let list = |tree: &Value| {
         let mut found = Vec::new();

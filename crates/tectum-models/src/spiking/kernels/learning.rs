@@ -42,7 +42,10 @@ impl LearningKernels {
         let learn = params(learn, &["offset", "rule", "neurons", "first", "window", "gain", "loss", "len", "tracked", "fraction_bits", "list_at", "slices"]);
         let close = params(close, &["offset", "rule", "neurons", "first", "window", "loss", "depth", "words"]);
         let memory = params(memory, &["offset", "depth", "words", "first", "end", "list_at", "bits_at", "memories"]);
-        let forget = params(forget, &["offset", "rule", "neurons", "first", "end", "window", "memories", "first_kept", "last_kept", "weights_at", "are_reached", "is_first"]);
+        let forget = params(
+            forget,
+            &["offset", "rule", "neurons", "first", "end", "window", "memories", "first_kept", "last_kept", "weights_at", "are_reached", "is_first"],
+        );
         Self {
             archive: finish(archive.body(include_str!("../../../kernels/spiking_archive.wgsl")), native_archive),
             learn: finish(learn.body(super::FIRING.to_owned() + include_str!("../../../kernels/spiking_learn.wgsl")).data(rows.clone()), native_learn),
@@ -200,14 +203,16 @@ fn native_close(call: &NativeCall<'_>) {
 /// The bits that are set in a range of a row, ascending.
 pub fn set_bits(row: &[u32], range: Range<u32>) -> impl Iterator<Item = u32> + '_ {
     let words = range.start / 32..range.end.div_ceil(32);
-    words.flat_map(move |word| {
-        let mut bits = row[word as usize];
-        std::iter::from_fn(move || {
-            let bit = bits.trailing_zeros();
-            bits &= bits.wrapping_sub(1);
-            (bit < 32).then_some(32 * word + bit)
+    words
+        .flat_map(move |word| {
+            let mut bits = row[word as usize];
+            std::iter::from_fn(move || {
+                let bit = bits.trailing_zeros();
+                bits &= bits.wrapping_sub(1);
+                (bit < 32).then_some(32 * word + bit)
+            })
         })
-    }).filter(move |bit| range.contains(bit))
+        .filter(move |bit| range.contains(bit))
 }
 
 /// A memory in the table of device code.

@@ -54,7 +54,13 @@ pub fn layout(network: &Network, devices: &[Device], options: &SimulationOptions
     shards.map(|((range, device), synapses)| shard(network, range, device, options, (synapses, is_alone))).collect()
 }
 
-fn shard(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, ([synapses, plastic], is_alone): ([u64; 2], bool)) -> ShardLayout {
+fn shard(
+    network: &Network,
+    targets: Range<u32>,
+    device: &Device,
+    options: &SimulationOptions,
+    ([synapses, plastic], is_alone): ([u64; 2], bool),
+) -> ShardLayout {
     let is_cpu = device.info().api == Api::Cpu;
     let shape = Shape::new(network, targets.clone(), device, options);
     let (parts, neurons) = (shape.ranges.len() as u64, u64::from(network.neurons()));

@@ -99,7 +99,8 @@ impl Learned {
                 first_weight.push(weights.len());
                 let own = part.starts[kept.start as usize] as usize..part.starts[kept.end as usize] as usize;
                 weights.extend(part.words[own].iter().map(|word| word & WEIGHT));
-                are_reached |= part.words.iter().any(|word| memories.iter().any(|memory| memory.neurons.contains(&(part.targets.start + (word >> TARGET_SHIFT)))));
+                are_reached |=
+                    part.words.iter().any(|word| memories.iter().any(|memory| memory.neurons.contains(&(part.targets.start + (word >> TARGET_SHIFT)))));
                 let room = part.room();
                 words.extend(std::mem::take(&mut part.words).into_iter().flat_map(|word| [word, 0]));
                 words.resize(2 * (first[first.len() - 1] + room), 0);
@@ -165,13 +166,31 @@ impl Learned {
         let (neurons, rules) = (network.neurons(), &network.options.plasticity);
         let [depth, words] = [self.depth, self.words as u32];
         let params = [burst, shape.list_at as u32, depth, words, rules.len() as u32, neurons];
-        plan.launch(&self.kernels.archive, &[slots.clock, slots.fired, slots.rules, slots.ledger, slots.histories], &params, words.div_ceil(256).clamp(16, 1024))?;
+        plan.launch(
+            &self.kernels.archive,
+            &[slots.clock, slots.fired, slots.rules, slots.ledger, slots.histories],
+            &params,
+            words.div_ceil(256).clamp(16, 1024),
+        )?;
         for (number, rule) in rules.iter().enumerate() {
             for piece in self.pieces(slots, shape, number, is_cpu) {
                 let first = shape.ranges[piece.part].start;
                 let sums = if is_cpu { slots.sums } else { slots.sums.part(piece.part * shape.chunk()..(piece.part + 1) * shape.chunk()) };
                 let [gain, loss] = [rule.gain, rule.loss].map(u32::from);
-                let params = [burst, number as u32, neurons, first, rule.window, gain, loss, shape.len as u32, u32::from(shape.tracked), network.fraction_bits, shape.list_at as u32, self.rows[number][piece.part].slices()];
+                let params = [
+                    burst,
+                    number as u32,
+                    neurons,
+                    first,
+                    rule.window,
+                    gain,
+                    loss,
+                    shape.len as u32,
+                    u32::from(shape.tracked),
+                    network.fraction_bits,
+                    shape.list_at as u32,
+                    self.rows[number][piece.part].slices(),
+                ];
                 let bindings = [slots.clock, slots.fired, piece.starts, slots.histories, slots.senders, piece.synapses, sums, slots.totals];
                 plan.launch(&self.kernels.learn, &bindings, &params, WALKERS)?;
                 if rule.window > 1 {
@@ -225,7 +244,9 @@ impl Learned {
         let last = shape.ranges.len() - 1;
         let all = room(0).start..room(last).end;
         let ranges: Vec<Range<usize>> = if is_cpu { std::iter::once(all).collect() } else { (0..=last).map(room).collect() };
-        let piece = |(part, range): (usize, Range<usize>)| (!range.is_empty()).then(|| Piece { part, starts: slots.starts[rule][if is_cpu { 0 } else { part }], synapses: slots.synapses.part(range) });
+        let piece = |(part, range): (usize, Range<usize>)| {
+            (!range.is_empty()).then(|| Piece { part, starts: slots.starts[rule][if is_cpu { 0 } else { part }], synapses: slots.synapses.part(range) })
+        };
         ranges.into_iter().enumerate().filter_map(piece).collect()
     }
 }
@@ -414,7 +435,8 @@ impl Saved {
             let taken = next..next + row.len();
             next = taken.end;
             if shard == index {
-                for ((pair, weight), seen) in synapses[2 * row.start..2 * row.end].chunks_exact_mut(2).zip(&self.weights[taken.clone()]).zip(&self.seen[taken]) {
+                for ((pair, weight), seen) in synapses[2 * row.start..2 * row.end].chunks_exact_mut(2).zip(&self.weights[taken.clone()]).zip(&self.seen[taken])
+                {
                     pair[0] = pair[0] & !WEIGHT | weight;
                     pair[1] = *seen;
                 }
@@ -441,7 +463,8 @@ pub fn plastic_synapses(network: &Network, shards: &[Held<'_>], fired: &[u32], b
     let first = &shards[0];
     let neurons = network.neurons() as usize;
     let histories = first.words(first.views.histories)?;
-    let mut histories: Vec<Vec<History>> = histories.as_chunks::<4>().0.chunks(neurons).map(|rule| rule.iter().map(|words| History::of(*words)).collect()).collect();
+    let mut histories: Vec<Vec<History>> =
+        histories.as_chunks::<4>().0.chunks(neurons).map(|rule| rule.iter().map(|words| History::of(*words)).collect()).collect();
     let rules: &[PlasticityRule] = &network.options.plasticity;
     for (histories, rule) in histories.iter_mut().zip(rules) {
         fired.iter().for_each(|neuron| histories[*neuron as usize].fire(burst, rule.window));

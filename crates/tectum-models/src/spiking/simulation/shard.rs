@@ -38,7 +38,17 @@ impl Shard {
         let (learned, synapses) = Learned::new(network, &shape, options.ledger, is_cpu)?.unzip();
         let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
         let steady = local(&targets, options.steady.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
-        let source = Source { network, shape: &shape, kernels: &kernels, parts: &parts, steady: &steady, most_inputs: options.most_inputs, is_cpu, is_alone: alone, learned: learned.as_ref() };
+        let source = Source {
+            network,
+            shape: &shape,
+            kernels: &kernels,
+            parts: &parts,
+            steady: &steady,
+            most_inputs: options.most_inputs,
+            is_cpu,
+            is_alone: alone,
+            learned: learned.as_ref(),
+        };
         let build = |bursts: u32| record(&source, bursts);
         let (plan, views) = build(1)?;
         let mut single = plan.compile(device)?;

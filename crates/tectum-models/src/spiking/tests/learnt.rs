@@ -137,7 +137,9 @@ fn a_pattern_that_is_not_seen_again_is_forgotten_and_one_that_is_seen_often_is_k
 #[test]
 fn a_genomes_memory_area_shows_what_it_remembers_and_associations_grow() {
     use crate::genome::{Genome, GenomeOptions};
-    let area = |depth: u32, mappings: &str, rest: &str| format!(r#"{{"block_boundaries": [1, 1, {depth}], "firing_threshold": 1, "cortical_mapping_dst": {{{mappings}}}{rest}}}"#);
+    let area = |depth: u32, mappings: &str, rest: &str| {
+        format!(r#"{{"block_boundaries": [1, 1, {depth}], "firing_threshold": 1, "cortical_mapping_dst": {{{mappings}}}{rest}}}"#)
+    };
     let text = format!(
         r#"{{"version": "2.1", "physiology": {{"plasticity_queue_depth": 2}}, "blueprint": {{"source": {}, "memory": {}, "sunk__": {}, "other_": {}}}}}"#,
         area(3, r#""memory": [["memory", 1, 1, false]], "other_": [["associative_memory", 1, 1, true, 1, 7, 1]]"#, ""),
@@ -147,19 +149,31 @@ fn a_genomes_memory_area_shows_what_it_remembers_and_associations_grow() {
     );
     let genome = Genome::parse(&text, &GenomeOptions::default()).expect("it is one");
     let connected = connect(&genome, ConnectOptions { memory_neurons: 4, ..ConnectOptions::default() }).expect("it works");
-    let areas: Vec<_> = ["source", "memory", "sunk__", "other_"].map(|id| genome.areas().iter().find(|area| area.id.to_string() == id).expect("there").neurons.clone()).into();
+    let areas: Vec<_> =
+        ["source", "memory", "sunk__", "other_"].map(|id| genome.areas().iter().find(|area| area.id.to_string() == id).expect("there").neurons.clone()).into();
     let [source, sunk, other] = [0, 2, 3].map(|area: usize| areas[area].clone());
     let kept = genome.neurons()..genome.neurons() + 4;
     assert_eq!((connected.memories.len(), connected.network.neurons()), (1, kept.end));
-    assert_eq!(connected.network.memories()[0], Memory { upstream: vec![source.clone()], neurons: kept.clone(), depth: 1, initial_lifespan: 9, lifespan_growth: 3, longterm_threshold: 100 });
+    assert_eq!(
+        connected.network.memories()[0],
+        Memory { upstream: vec![source.clone()], neurons: kept.clone(), depth: 1, initial_lifespan: 9, lifespan_growth: 3, longterm_threshold: 100 }
+    );
     // The memory's neurons send as the area's first would: to all three. Three neurons and three make eighteen pairs both ways.
     assert_eq!(connected.network.plastic_synapses(), 4 * 3 + 3 + 18);
 
-    let mut simulation = Simulation::new(Arc::new(connected.network), &tectum::Device::open("cpu").expect("it works"), &SimulationOptions::default()).expect("it works");
+    let mut simulation =
+        Simulation::new(Arc::new(connected.network), &tectum::Device::open("cpu").expect("it works"), &SimulationOptions::default()).expect("it works");
     let mut step = |inputs: &[u32]| {
         simulation.inject(&inputs.iter().map(|neuron| (*neuron, 1.0)).collect::<Vec<_>>()).expect("it works");
         simulation.run(1).expect("it works");
-        let weight = |source: u32, target: u32| simulation.plastic_synapses().expect("it works").into_iter().find(|synapse| (synapse.source, synapse.target) == (source, target)).map(|synapse| synapse.weight);
+        let weight = |source: u32, target: u32| {
+            simulation
+                .plastic_synapses()
+                .expect("it works")
+                .into_iter()
+                .find(|synapse| (synapse.source, synapse.target) == (source, target))
+                .map(|synapse| synapse.weight)
+        };
         (simulation.fired().expect("it works"), weight(source.start, other.start), weight(other.start, source.start), weight(kept.start, sunk.start))
     };
     let together = [source.start, other.start];
@@ -185,13 +199,19 @@ fn rules_and_memories_out_of_their_range_are_refused() {
     };
     let rule = PlasticityRule { window: 3, gain: 1, loss: 1 };
     let learning = |plasticity: Vec<PlasticityRule>| NetworkOptions { plasticity, ..NetworkOptions::default() };
-    assert_eq!(refused(learning(vec![rule, PlasticityRule { window: 257, ..rule }]), &[]), "plasticity rule 1: a plasticity window of 257 bursts; 1 to 256 are possible");
+    assert_eq!(
+        refused(learning(vec![rule, PlasticityRule { window: 257, ..rule }]), &[]),
+        "plasticity rule 1: a plasticity window of 257 bursts; 1 to 256 are possible"
+    );
     assert_eq!(refused(learning(vec![rule; 17]), &[]), "17 rules of plasticity; at most 16 are possible");
     let synapse = Synapse { plasticity: Some(1), ..Synapse::fixed(2, 1, false) };
     assert_eq!(refused(learning(vec![rule]), &[(3, synapse)]), "a synapse of neuron 3 learns by rule 1 of 1");
     let memory = Memory { upstream: std::iter::once(0..1).collect(), neurons: 1..3, depth: 2, initial_lifespan: 1, lifespan_growth: 0, longterm_threshold: 9 };
     let with = |memories: Vec<Memory>| NetworkOptions { memories, plasticity: vec![rule; 2], ..NetworkOptions::default() };
-    assert_eq!(refused(with(vec![memory.clone()]), &[(3, synapse)]), "a synapse of neuron 3 learns, ends at neuron 2 of a memory, and begins with weight 1, not 0");
+    assert_eq!(
+        refused(with(vec![memory.clone()]), &[(3, synapse)]),
+        "a synapse of neuron 3 learns, ends at neuron 2 of a memory, and begins with weight 1, not 0"
+    );
     assert_eq!(refused(with(vec![Memory { depth: 0, ..memory.clone() }]), &[]), "memory 0: a depth of 0 bursts; 1 to 256 are possible");
     assert_eq!(refused(with(vec![Memory { initial_lifespan: 0, ..memory.clone() }]), &[]), "memory 0: an initial lifespan of 0 bursts; at least 1 is needed");
     assert_eq!(refused(with(vec![Memory { neurons: 3..5, ..memory.clone() }]), &[]), "memory 0: neurons 3..5 of 4");

@@ -91,7 +91,8 @@ impl Naive {
     /// The plastic synapses by rule, source and target, with those that are alike in any order.
     pub fn plastic(&self) -> Vec<(u8, u32, u32, bool, i64)> {
         let all = self.synapses.iter().zip(&self.weights);
-        let mut plastic: Vec<_> = all.filter_map(|((source, synapse), weight)| Some((synapse.plasticity?, *source, synapse.target, synapse.inhibitory, *weight))).collect();
+        let mut plastic: Vec<_> =
+            all.filter_map(|((source, synapse), weight)| Some((synapse.plasticity?, *source, synapse.target, synapse.inhibitory, *weight))).collect();
         plastic.sort_unstable();
         plastic
     }
@@ -103,7 +104,9 @@ impl Naive {
             let mut pattern = BTreeSet::new();
             for age in 0..(memory.depth as usize).min(burst - 1) {
                 let before = &self.past[burst - 2 - age];
-                pattern.extend(memory.upstream.iter().cloned().flatten().filter(|neuron| before.contains(&(*neuron as usize))).map(|neuron| (age, neuron as usize)));
+                pattern.extend(
+                    memory.upstream.iter().cloned().flatten().filter(|neuron| before.contains(&(*neuron as usize))).map(|neuron| (age, neuron as usize)),
+                );
             }
             for slot in kept.iter_mut() {
                 if let Some(Kept { lifespan, is_for_good, .. }) = slot {
@@ -170,7 +173,11 @@ impl Naive {
             let share = self.synapses.iter().filter(|(from, synapse)| *from as usize == source && is_there(synapse)).count() as i64;
             let options = self.cells[source].options.clone();
             let remembers = self.memories.iter().any(|(memory, _)| memory.neurons.contains(&(source as u32)));
-            let psp = if options.potential_driven_psp && !remembers { (potential as f64 / f64::from(1u32 << self.bits)).round().clamp(0.0, 255.0) as i64 } else { i64::from(options.psp) };
+            let psp = if options.potential_driven_psp && !remembers {
+                (potential as f64 / f64::from(1u32 << self.bits)).round().clamp(0.0, 255.0) as i64
+            } else {
+                i64::from(options.psp)
+            };
             let share = if options.uniform_psp { 1 } else { share.max(1) };
             let unit = ((psp << self.bits) + share / 2) / share;
             for ((from, synapse), weight) in self.synapses.iter().zip(&self.weights) {

@@ -122,7 +122,8 @@ fn excitability_is_the_fraction_of_candidates_that_fire() {
         let lazy = NeuronOptions { threshold: 1.0, excitability, charge_accumulation: false, ..NeuronOptions::default() };
         let network = network(&[(neurons, lazy)], &[], NetworkOptions { seed: 7, ..NetworkOptions::default() });
         let steady = (0..neurons).map(|neuron| (neuron, 1.0)).collect();
-        let mut simulation = Simulation::new(network, &Device::open("cpu").expect("it works"), &SimulationOptions { steady, ..SimulationOptions::default() }).expect("it works");
+        let mut simulation =
+            Simulation::new(network, &Device::open("cpu").expect("it works"), &SimulationOptions { steady, ..SimulationOptions::default() }).expect("it works");
         let spikes = simulation.run(1).expect("it works").spikes as f64;
         let (mean, chance) = (f64::from(neurons) * f64::from(excitability), f64::from(excitability));
         let sigma = (mean * (1.0 - chance)).sqrt();
@@ -140,7 +141,8 @@ fn maximal_inputs_do_not_overflow() {
         let synapses: Vec<_> = (0..inputs).map(|source| (source, inputs, 255, false)).collect();
         let network = network(&[(inputs, strong), (1, quiet)], &synapses, NetworkOptions { most_injected: 10.0, ..NetworkOptions::default() });
         for device in devices() {
-            let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions { most_inputs: 10_000, ..SimulationOptions::default() }).expect("it works");
+            let mut simulation =
+                Simulation::new(network.clone(), &device, &SimulationOptions { most_inputs: 10_000, ..SimulationOptions::default() }).expect("it works");
             simulation.inject(&(0..inputs).map(|neuron| (neuron, 1.0)).collect::<Vec<_>>()).expect("it works");
             simulation.run(2).expect("it works");
             let potential = simulation.potentials().expect("it works")[inputs as usize];

@@ -219,9 +219,7 @@ impl Keys<'_> {
             return Err(Error::unsupported("split.count: a model in several files is not supported"));
         }
         match self.whole("general.quantization_version")? {
-            Some(version) if version != QUANTIZATION => {
-                Err(Error::unsupported(format!("general.quantization_version {version}; {QUANTIZATION} is supported")))
-            }
+            Some(version) if version != QUANTIZATION => Err(Error::unsupported(format!("general.quantization_version {version}; {QUANTIZATION} is supported"))),
             _ => Ok(()),
         }
     }

@@ -23,8 +23,7 @@ const LOG_BYTES: usize = 8 << 10;
 /// A kernel's content hash, and whether read-only buffers go through the non-coherent cache.
 type TranslationKey = (u64, bool);
 
-static TRANSLATIONS: LazyLock<Mutex<BoundedCache<TranslationKey, Arc<Translation>>>> =
-    LazyLock::new(|| Mutex::new(BoundedCache::new(CAP)));
+static TRANSLATIONS: LazyLock<Mutex<BoundedCache<TranslationKey, Arc<Translation>>>> = LazyLock::new(|| Mutex::new(BoundedCache::new(CAP)));
 
 /// A kernel's PTX with its launch facts, the same for every device.
 pub(super) struct Translation {
@@ -106,9 +105,10 @@ fn encode(kernel: &naga_ptx::Kernel) -> Vec<u8> {
 
 fn decode(bytes: &[u8]) -> Option<naga_ptx::Kernel> {
     let stored: Stored = postcard::from_bytes(bytes).ok()?;
-    let bindings = stored.bindings.into_iter().map(|(group, binding, name, kind, min_bytes)| {
-        Some(naga_ptx::Binding { group, binding, name, kind: *KINDS.get(usize::from(kind))?, min_bytes })
-    });
+    let bindings = stored
+        .bindings
+        .into_iter()
+        .map(|(group, binding, name, kind, min_bytes)| Some(naga_ptx::Binding { group, binding, name, kind: *KINDS.get(usize::from(kind))?, min_bytes }));
     let is_text = !stored.ptx.contains('\0') && !stored.entry.contains('\0');
     let [static_shared_bytes, dynamic_shared_bytes] = stored.shared_bytes;
     let bindings = bindings.collect::<Option<Vec<_>>>().filter(|_| is_text)?;
@@ -129,9 +129,7 @@ pub(super) fn reads_apart_from_writes(launch: &Launch, address: impl Fn(&Region)
         })
         .collect();
     let apart = |a: &std::ops::Range<u64>, b: &std::ops::Range<u64>| a.end <= b.start || b.end <= a.start;
-    ranges.iter().filter(|(_, writes)| !writes).all(|(read, _)| {
-        ranges.iter().filter(|(_, writes)| *writes).all(|(written, _)| apart(read, written))
-    })
+    ranges.iter().filter(|(_, writes)| !writes).all(|(read, _)| ranges.iter().filter(|(_, writes)| *writes).all(|(written, _)| apart(read, written)))
 }
 
 /// A module in a context, unloaded when dropped, with its one function.
@@ -219,10 +217,7 @@ fn assemble(context: &Context, text: &CString) -> Result<CUmodule> {
     // SAFETY: the caller has bound the context; the text ends in a zero; the logs live until the call returns and are as
     // long as their options say.
     let loaded = unsafe {
-        call!(
-            context.driver,
-            cuModuleLoadDataEx(&raw mut module, text.as_ptr().cast(), options.len() as u32, options.as_mut_ptr(), values.as_mut_ptr())
-        )
+        call!(context.driver, cuModuleLoadDataEx(&raw mut module, text.as_ptr().cast(), options.len() as u32, options.as_mut_ptr(), values.as_mut_ptr()))
     };
     match loaded {
         Ok(()) => Ok(module),

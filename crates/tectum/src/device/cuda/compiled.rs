@@ -105,13 +105,7 @@ impl CudaCompiled {
 }
 
 impl Work {
-    fn new(
-        context: &Arc<Context>,
-        modules: &Modules,
-        library: Option<&Arc<CublasLt>>,
-        list: &LaunchList,
-        memory: Vec<Arc<Block>>,
-    ) -> Result<Self> {
+    fn new(context: &Arc<Context>, modules: &Modules, library: Option<&Arc<CublasLt>>, list: &LaunchList, memory: Vec<Arc<Block>>) -> Result<Self> {
         let params = params_memory(context, list)?;
         let mut steps = Vec::with_capacity(list.launches.len());
         for index in 0..list.launches.len() {
@@ -185,19 +179,7 @@ impl KernelCall {
         unsafe {
             call!(
                 context.driver,
-                cuLaunchKernel(
-                    self.module.function,
-                    self.groups,
-                    1,
-                    1,
-                    x,
-                    y,
-                    z,
-                    self.shared_bytes,
-                    stream,
-                    pointers.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
+                cuLaunchKernel(self.module.function, self.groups, 1, 1, x, y, z, self.shared_bytes, stream, pointers.as_mut_ptr(), std::ptr::null_mut(),)
             )
         }
     }
@@ -256,25 +238,12 @@ fn product_step(library: &Arc<CublasLt>, list: &LaunchList, index: usize, memory
     let launch = &list.launches[index];
     let product = Product::of(launch)?;
     let address = |region: usize| address_of(memory, &launch.regions[region]);
-    let addresses = Addresses {
-        a: address(0),
-        b: address(1),
-        y: address(2),
-        bias: product.bias.map(address),
-        residual: product.residual.map(address),
-    };
+    let addresses = Addresses { a: address(0), b: address(1), y: address(2), bias: product.bias.map(address), residual: product.residual.map(address) };
     let matmul = Matmul::new(library, &product, addresses).ok()?;
     Some(Step { name: step_name(list, index), routine: Some(library.routine(launch.kernel.name())), code: Code::Product(matmul) })
 }
 
-fn kernel_step(
-    context: &Arc<Context>,
-    modules: &Modules,
-    list: &LaunchList,
-    index: usize,
-    params: CUdeviceptr,
-    memory: &[Arc<Block>],
-) -> Result<Step> {
+fn kernel_step(context: &Arc<Context>, modules: &Modules, list: &LaunchList, index: usize, params: CUdeviceptr, memory: &[Arc<Block>]) -> Result<Step> {
     let launch = &list.launches[index];
     let name = step_name(list, index);
     let place = |error: Error| error.at(format_args!("{}: plan {}: {name}", context.info.id, list.name));
@@ -295,13 +264,7 @@ fn kernel_step(
         arguments.extend([address, bytes as u64]);
     }
     let facts = &translation.kernel;
-    let code = Code::Kernel(KernelCall {
-        module,
-        groups: launch.groups,
-        block: facts.workgroup_size,
-        shared_bytes: facts.dynamic_shared_bytes,
-        arguments,
-    });
+    let code = Code::Kernel(KernelCall { module, groups: launch.groups, block: facts.workgroup_size, shared_bytes: facts.dynamic_shared_bytes, arguments });
     Ok(Step { name, routine: None, code })
 }
 

@@ -183,11 +183,8 @@ impl Matmul {
         library.context.bind()?;
         let descriptor = library.descriptor(product, &addresses)?;
         let (m, n, k) = (u64::from(product.m), u64::from(product.n), u64::from(product.k));
-        let layouts = [
-            library.layout(n, k, product.b)?,
-            library.layout(k, m, product.a)?,
-            library.layout(n, m, Operand { transposed: false, leading: product.n })?,
-        ];
+        let layouts =
+            [library.layout(n, k, product.b)?, library.layout(k, m, product.a)?, library.layout(n, m, Operand { transposed: false, leading: product.n })?];
         let algorithm = library.algorithm(&descriptor, &layouts)?;
         Ok(Self { descriptor, layouts, algorithm, addresses, library: library.clone() })
     }
@@ -248,9 +245,7 @@ impl CublasLt {
     fn set<T: bytemuck::Pod>(&self, descriptor: &Owned, attribute: Descriptor, value: &T) -> Result<()> {
         let value = bytemuck::bytes_of(value);
         // SAFETY: the descriptor lives, and the value is read during the call at its given length.
-        let status = unsafe {
-            (self.functions.cublasLtMatmulDescSetAttribute)(descriptor.handle, attribute as c_uint, value.as_ptr().cast(), value.len())
-        };
+        let status = unsafe { (self.functions.cublasLtMatmulDescSetAttribute)(descriptor.handle, attribute as c_uint, value.as_ptr().cast(), value.len()) };
         self.check("cublasLtMatmulDescSetAttribute", status)
     }
 
@@ -260,8 +255,7 @@ impl CublasLt {
         let mut handle = null_mut();
         let single = cudaDataType_t::CUDA_R_32F as c_uint;
         // SAFETY: one handle is written.
-        let status =
-            unsafe { (self.functions.cublasLtMatrixLayoutCreate)(&raw mut handle, single, rows, cols, i64::from(operand.leading)) };
+        let status = unsafe { (self.functions.cublasLtMatrixLayoutCreate)(&raw mut handle, single, rows, cols, i64::from(operand.leading)) };
         self.check("cublasLtMatrixLayoutCreate", status)?;
         Ok(Owned { handle, destroy: self.functions.cublasLtMatrixLayoutDestroy })
     }
@@ -269,8 +263,7 @@ impl CublasLt {
     /// The library's first choice among the algorithms that add up in one fixed order.
     fn algorithm(&self, descriptor: &Owned, [left, right, result]: &[Owned; 3]) -> Result<[u64; 8]> {
         let preference = self.preference()?;
-        let mut heuristic =
-            Heuristic { algorithm: [0; 8], workspace_bytes: 0, state: 0, waves: 0.0, reserved: [0; 4] };
+        let mut heuristic = Heuristic { algorithm: [0; 8], workspace_bytes: 0, state: 0, waves: 0.0, reserved: [0; 4] };
         let mut found = 0;
         // SAFETY: the handles live, and at most the one result that is asked for is written.
         let status = unsafe {
@@ -307,9 +300,7 @@ impl CublasLt {
         ];
         for (attribute, value) in attributes {
             // SAFETY: the preference lives, and the value is read during the call at its given length.
-            let status = unsafe {
-                (self.functions.cublasLtMatmulPreferenceSetAttribute)(handle, attribute as c_uint, value.as_ptr().cast(), value.len())
-            };
+            let status = unsafe { (self.functions.cublasLtMatmulPreferenceSetAttribute)(handle, attribute as c_uint, value.as_ptr().cast(), value.len()) };
             self.check("cublasLtMatmulPreferenceSetAttribute", status)?;
         }
         Ok(owned)

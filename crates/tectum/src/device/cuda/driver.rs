@@ -7,8 +7,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::sync::LazyLock;
 
 use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute, CUgraph, CUgraphExec, CUjit_option,
-    CUmemAccessDesc, CUmemPool_attribute, CUmemoryPool, CUmodule, CUstream, CUstreamCaptureMode, CUuuid,
+    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute, CUgraph, CUgraphExec, CUjit_option, CUmemAccessDesc,
+    CUmemPool_attribute, CUmemoryPool, CUmodule, CUstream, CUstreamCaptureMode, CUuuid,
 };
 use libloading::Library;
 

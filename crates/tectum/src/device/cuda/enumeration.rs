@@ -72,8 +72,7 @@ pub(super) fn find(number: usize) -> Option<&'static Found> {
 
 fn capability_fault(name: &str, (major, minor): (c_int, c_int)) -> Option<String> {
     let (least_major, least_minor) = LEAST_CAPABILITY;
-    ((major, minor) < LEAST_CAPABILITY)
-        .then(|| format!("{name} has compute capability {major}.{minor}, {least_major}.{least_minor} is needed"))
+    ((major, minor) < LEAST_CAPABILITY).then(|| format!("{name} has compute capability {major}.{minor}, {least_major}.{least_minor} is needed"))
 }
 
 fn describe(driver: &'static Driver, version: &str, number: c_int) -> Result<Found> {
@@ -92,8 +91,7 @@ fn describe(driver: &'static Driver, version: &str, number: c_int) -> Result<Fou
         call!(driver, cuDeviceTotalMem_v2(&raw mut memory_bytes, handle))?;
     }
     let ask = |attribute: Attribute| attribute_of(driver, handle, attribute);
-    let capability =
-        (ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?, ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?);
+    let capability = (ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?, ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?);
     let warp = ask(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)? as u32;
     let integrated = ask(Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED)? != 0;
     let memory_bytes = memory_bytes as u64;

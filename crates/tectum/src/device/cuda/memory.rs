@@ -59,8 +59,7 @@ impl Pinned {
         // SAFETY: the context is current and one pointer is written.
         unsafe { call!(context.driver, cuMemHostAlloc(&raw mut start, bytes, 0)) }
             .map_err(|error| error.at(format_args!("{}: {bytes} bytes of pinned host memory", context.info.id)))?;
-        let start = NonNull::new(start.cast::<u8>())
-            .ok_or_else(|| Error::unsupported(format!("{}: cuMemHostAlloc gave no memory", context.info.id)))?;
+        let start = NonNull::new(start.cast::<u8>()).ok_or_else(|| Error::unsupported(format!("{}: cuMemHostAlloc gave no memory", context.info.id)))?;
         // SAFETY: the allocation holds `bytes` bytes and nothing else knows it yet.
         unsafe { start.write_bytes(0, bytes) };
         Ok(Self { context: context.clone(), start, bytes })

@@ -49,10 +49,11 @@ fn reaches(target: &Context, source: &Context) -> bool {
     // SAFETY: both contexts live; opening access twice is answered with a code of its own.
     let code = unsafe { (driver.cuCtxEnablePeerAccess)(source.primary, 0) };
     let opened = code == PEER_ACCESS_ALREADY_ENABLED || driver.check("cuCtxEnablePeerAccess", code).is_ok();
-    opened && source.pool.is_none_or(|pool| {
-        let location = CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: target.handle };
-        let access = CUmemAccessDesc { location, flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
-        // SAFETY: the pool is the source device's, which lives; one description is read.
-        unsafe { call!(driver, cuMemPoolSetAccess(pool, &raw const access, 1)) }.is_ok()
-    })
+    opened
+        && source.pool.is_none_or(|pool| {
+            let location = CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: target.handle };
+            let access = CUmemAccessDesc { location, flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+            // SAFETY: the pool is the source device's, which lives; one description is read.
+            unsafe { call!(driver, cuMemPoolSetAccess(pool, &raw const access, 1)) }.is_ok()
+        })
 }

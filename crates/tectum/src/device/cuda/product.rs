@@ -87,12 +87,9 @@ mod tests {
 
     #[test]
     fn tails_name_their_regions() {
-        for (bias, residual, regions) in [
-            (false, false, (None, None)),
-            (true, false, (Some(3), None)),
-            (false, true, (None, Some(3))),
-            (true, true, (Some(3), Some(4))),
-        ] {
+        for (bias, residual, regions) in
+            [(false, false, (None, None)), (true, false, (Some(3), None)), (false, true, (None, Some(3))), (true, true, (Some(3), Some(4)))]
+        {
             let product = Product::of(&launch(bias, residual, [2, 3, 5, 5, 1, 3, 1, 0])).expect("a product");
             assert_eq!((product.bias, product.residual), regions);
         }

@@ -56,8 +56,8 @@ pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevi
         memory_hints: wgpu::MemoryHints::Performance,
         trace: wgpu::Trace::Off,
     });
-    let (device, queue) = pollster::block_on(request)
-        .map_err(|error| Error::unsupported(format!("{}: the device cannot be opened", info.id)).with_source(error))?;
+    let (device, queue) =
+        pollster::block_on(request).map_err(|error| Error::unsupported(format!("{}: the device cannot be opened", info.id)).with_source(error))?;
     let faults = Arc::new(Faults::default());
     let (uncaptured, lost) = (faults.clone(), faults.clone());
     device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| uncaptured.report(error.to_string())));

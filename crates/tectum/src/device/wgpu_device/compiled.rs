@@ -59,12 +59,7 @@ pub(super) struct WgpuCompiled {
 }
 
 impl WgpuCompiled {
-    pub(super) fn new(
-        context: Arc<Context>,
-        list: &LaunchList,
-        pipelines: Vec<Arc<Pipeline>>,
-        memory: Vec<Arc<Block>>,
-    ) -> Result<Self> {
+    pub(super) fn new(context: Arc<Context>, list: &LaunchList, pipelines: Vec<Arc<Pipeline>>, memory: Vec<Arc<Block>>) -> Result<Self> {
         let params = params_buffer(&context, list)?;
         let mut dispatches = Vec::with_capacity(list.launches.len());
         for (index, pipeline) in pipelines.into_iter().enumerate() {
@@ -209,17 +204,10 @@ fn bind_group(
     let doing = format!("plan {}: binding launch {index}, kernel {}", list.name, launch.kernel.name());
     let limit = context.info.limits.max_binding_bytes;
     if let Some(region) = launch.regions.iter().find(|region| region.bytes as u64 > limit) {
-        return Err(Error::unsupported(format!(
-            "{}: {doing}: a binding of {} bytes; this device's longest is {limit}",
-            context.info.id, region.bytes
-        )));
+        return Err(Error::unsupported(format!("{}: {doing}: a binding of {} bytes; this device's longest is {limit}", context.info.id, region.bytes)));
     }
     let range = |buffer, offset: usize, bytes: usize| {
-        wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-            buffer,
-            offset: offset as u64,
-            size: std::num::NonZeroU64::new(bytes as u64),
-        })
+        wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: offset as u64, size: std::num::NonZeroU64::new(bytes as u64) })
     };
     let first = wgpu::BindGroupEntry { binding: 0, resource: range(params, index * BINDING_ALIGNMENT, BINDING_ALIGNMENT) };
     let storage = launch.regions.iter().enumerate().map(|(binding, region)| wgpu::BindGroupEntry {
@@ -228,11 +216,7 @@ fn bind_group(
     });
     let entries: Vec<_> = std::iter::once(first).chain(storage).collect();
     context.checked(&doing, || {
-        context.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: Some(launch.kernel.name()),
-            layout: &pipeline.layout,
-            entries: &entries,
-        })
+        context.device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some(launch.kernel.name()), layout: &pipeline.layout, entries: &entries })
     })
 }
 

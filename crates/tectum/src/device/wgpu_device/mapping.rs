@@ -35,9 +35,10 @@ impl Mapping {
                 FAILED => return Err(Error::device_lost(format!("{}: {doing}: mapping failed", context.info.id))),
                 _ => context.faults.check(&context.info.id, doing)?,
             }
-            context.device.poll(wgpu::PollType::Poll).map_err(|error| {
-                Error::device_lost(format!("{}: {doing}: polling failed", context.info.id)).with_source(error)
-            })?;
+            context
+                .device
+                .poll(wgpu::PollType::Poll)
+                .map_err(|error| Error::device_lost(format!("{}: {doing}: polling failed", context.info.id)).with_source(error))?;
             std::thread::yield_now();
         }
     }

@@ -176,9 +176,8 @@ fn mistakes_with_states_are_named() {
         assert_eq!(mistake(&mut g, nodes).expect_err(message).to_string(), *message);
     }
     let (mut g, [q, keys, values, spans]) = build();
-    let mut refused = |operands: [Node; 3], caches: [Node; 2], heads: Heads| {
-        g.attention_cached(operands, caches, spans, heads).expect_err("refused").to_string()
-    };
+    let mut refused =
+        |operands: [Node; 3], caches: [Node; 2], heads: Heads| g.attention_cached(operands, caches, spans, heads).expect_err("refused").to_string();
     assert_eq!(refused([q; 3], [q, values], heads()), "attention_cached: cache 0 [1, 3, 8] is no state (node 4)");
     assert_eq!(refused([q; 3], [keys, values], Heads::new(3, 4)), "attention_cached: operand 0 [1, 3, 8] for heads of 12 columns in all (node 4)");
     let rest = "q, k, v [[1, 3, 8], [1, 3, 8], [1, 3, 8]], caches [[1, 9, 8], [1, 9, 8]], spans [1, 2] for 2 heads, 2 of keys and values, \

@@ -7,80 +7,127 @@ use crate::program::MAX_INPUTS;
 
 #[test]
 fn chains_take_what_nothing_else_wants() {
-    check(Graph::fuse_chains, &[
-        ("one after another", |g, [.., matrix]| {
-            let bent = g.tanh(matrix)?;
-            let scaled = g.scale(bent, 2.0)?;
-            let y = g.relu(scaled)?;
-            g.output("y", y)
-        }, "%6 = chain(%4 = tanh(%3) | %5 = scale(%4, 2) | relu(%5)) [4, 2]; output y %6"),
-        ("a value that is read twice within", |g, [.., matrix]| {
-            let scaled = g.scale(matrix, 3.0)?;
-            let y = g.mul(scaled, scaled)?;
-            g.output("y", y)
-        }, "%5 = chain(%4 = scale(%3, 3) | mul(%4, %4)) [4, 2]; output y %5"),
-        ("two ways that meet again", |g, [.., matrix]| {
-            let bent = g.tanh(matrix)?;
-            let (left, right) = (g.relu(bent)?, g.scale(bent, 0.5)?);
-            let y = g.sub(left, right)?;
-            g.output("y", y)
-        }, "%7 = chain(%4 = tanh(%3) | %5 = relu(%4) | %6 = scale(%4, 0.5) | sub(%5, %6)) [4, 2]; output y %7"),
-        ("an output is kept", |g, [.., matrix]| {
-            let bent = g.tanh(matrix)?;
-            let y = g.relu(bent)?;
-            g.output("bent", bent)?;
-            g.output("y", y)
-        }, "%4 = tanh(%3) [4, 2]; %5 = relu(%4) [4, 2]; output bent %4; output y %5"),
-        ("what another reads is kept", |g, [.., matrix]| {
-            let bent = g.tanh(matrix)?;
-            let y = g.relu(bent)?;
-            let total = g.sum(bent)?;
-            g.output("total", total)?;
-            g.output("y", y)
-        }, "%4 = tanh(%3) [4, 2]; %5 = relu(%4) [4, 2]; %6 = sum(%4) [1, 1]; output total %6; output y %5"),
-        ("two chains that read one value", |g, [.., matrix]| {
-            let shared = g.tanh(matrix)?;
-            for name in ["one", "two"] {
-                let scaled = g.scale(shared, 2.0)?;
-                let y = g.sigmoid(scaled)?;
-                g.output(name, y)?;
-            }
-            Ok(())
-        }, "%4 = tanh(%3) [4, 2]; %6 = chain(%5 = scale(%4, 2) | sigmoid(%5)) [4, 2]; \
-            %8 = chain(%7 = scale(%4, 2) | sigmoid(%7)) [4, 2]; output one %6; output two %8"),
-        ("a row that repeats ends a chain", |g, [_, _, row, matrix]| {
-            let bent = g.tanh(matrix)?;
-            let sum = g.add(bent, row)?;
-            let scaled = g.scale(sum, 2.0)?;
-            let y = g.relu(scaled)?;
-            g.output("y", y)
-        }, "%4 = tanh(%3) [4, 2]; %5 = add(%4, %2) [4, 2]; %7 = chain(%6 = scale(%5, 2) | relu(%6)) [4, 2]; output y %7"),
-        ("a scalar constant is part of the program", |g, [.., matrix]| {
-            let one = g.constant(&[1.0], [1, 1])?;
-            let bent = g.tanh(matrix)?;
-            let y = g.sub(bent, one)?;
-            g.output("y", y)
-        }, "%4 = constant(1) [1, 1]; %6 = chain(%5 = tanh(%3) | sub(%5, %4)) [4, 2]; output y %6"),
-        ("what is of another shape ends a chain", |g, [.., row, matrix]| {
-            let bent = g.tanh(row)?;
-            let sum = g.add(matrix, bent)?;
-            let y = g.relu(sum)?;
-            g.output("y", y)
-        }, "%4 = tanh(%2) [1, 2]; %5 = add(%3, %4) [4, 2]; %6 = relu(%5) [4, 2]; output y %6"),
-        ("nothing to bind, no chain", |g, _| {
-            let huge = g.constant(&[1e30], [1, 1])?;
-            let product = g.mul(huge, huge)?;
-            let y = g.relu(product)?;
-            g.output("y", y)
-        }, "%4 = constant(1000000000000000000000000000000) [1, 1]; %5 = mul(%4, %4) [1, 1]; %6 = relu(%5) [1, 1]; output y %6"),
-        ("products are no part of it", |g, [x, w, row, matrix]| {
-            let product = g.matmul(x, w)?;
-            let sum = g.add(product, row)?;
-            let gate = g.mul(sum, matrix)?;
-            let y = g.tanh(gate)?;
-            g.output("y", y)
-        }, "%4 = matmul(%0, %1) [4, 2]; %5 = add(%4, %2) [4, 2]; %7 = chain(%6 = mul(%5, %3) | tanh(%6)) [4, 2]; output y %7"),
-    ]);
+    check(
+        Graph::fuse_chains,
+        &[
+            (
+                "one after another",
+                |g, [.., matrix]| {
+                    let bent = g.tanh(matrix)?;
+                    let scaled = g.scale(bent, 2.0)?;
+                    let y = g.relu(scaled)?;
+                    g.output("y", y)
+                },
+                "%6 = chain(%4 = tanh(%3) | %5 = scale(%4, 2) | relu(%5)) [4, 2]; output y %6",
+            ),
+            (
+                "a value that is read twice within",
+                |g, [.., matrix]| {
+                    let scaled = g.scale(matrix, 3.0)?;
+                    let y = g.mul(scaled, scaled)?;
+                    g.output("y", y)
+                },
+                "%5 = chain(%4 = scale(%3, 3) | mul(%4, %4)) [4, 2]; output y %5",
+            ),
+            (
+                "two ways that meet again",
+                |g, [.., matrix]| {
+                    let bent = g.tanh(matrix)?;
+                    let (left, right) = (g.relu(bent)?, g.scale(bent, 0.5)?);
+                    let y = g.sub(left, right)?;
+                    g.output("y", y)
+                },
+                "%7 = chain(%4 = tanh(%3) | %5 = relu(%4) | %6 = scale(%4, 0.5) | sub(%5, %6)) [4, 2]; output y %7",
+            ),
+            (
+                "an output is kept",
+                |g, [.., matrix]| {
+                    let bent = g.tanh(matrix)?;
+                    let y = g.relu(bent)?;
+                    g.output("bent", bent)?;
+                    g.output("y", y)
+                },
+                "%4 = tanh(%3) [4, 2]; %5 = relu(%4) [4, 2]; output bent %4; output y %5",
+            ),
+            (
+                "what another reads is kept",
+                |g, [.., matrix]| {
+                    let bent = g.tanh(matrix)?;
+                    let y = g.relu(bent)?;
+                    let total = g.sum(bent)?;
+                    g.output("total", total)?;
+                    g.output("y", y)
+                },
+                "%4 = tanh(%3) [4, 2]; %5 = relu(%4) [4, 2]; %6 = sum(%4) [1, 1]; output total %6; output y %5",
+            ),
+            (
+                "two chains that read one value",
+                |g, [.., matrix]| {
+                    let shared = g.tanh(matrix)?;
+                    for name in ["one", "two"] {
+                        let scaled = g.scale(shared, 2.0)?;
+                        let y = g.sigmoid(scaled)?;
+                        g.output(name, y)?;
+                    }
+                    Ok(())
+                },
+                "%4 = tanh(%3) [4, 2]; %6 = chain(%5 = scale(%4, 2) | sigmoid(%5)) [4, 2]; \
+            %8 = chain(%7 = scale(%4, 2) | sigmoid(%7)) [4, 2]; output one %6; output two %8",
+            ),
+            (
+                "a row that repeats ends a chain",
+                |g, [_, _, row, matrix]| {
+                    let bent = g.tanh(matrix)?;
+                    let sum = g.add(bent, row)?;
+                    let scaled = g.scale(sum, 2.0)?;
+                    let y = g.relu(scaled)?;
+                    g.output("y", y)
+                },
+                "%4 = tanh(%3) [4, 2]; %5 = add(%4, %2) [4, 2]; %7 = chain(%6 = scale(%5, 2) | relu(%6)) [4, 2]; output y %7",
+            ),
+            (
+                "a scalar constant is part of the program",
+                |g, [.., matrix]| {
+                    let one = g.constant(&[1.0], [1, 1])?;
+                    let bent = g.tanh(matrix)?;
+                    let y = g.sub(bent, one)?;
+                    g.output("y", y)
+                },
+                "%4 = constant(1) [1, 1]; %6 = chain(%5 = tanh(%3) | sub(%5, %4)) [4, 2]; output y %6",
+            ),
+            (
+                "what is of another shape ends a chain",
+                |g, [.., row, matrix]| {
+                    let bent = g.tanh(row)?;
+                    let sum = g.add(matrix, bent)?;
+                    let y = g.relu(sum)?;
+                    g.output("y", y)
+                },
+                "%4 = tanh(%2) [1, 2]; %5 = add(%3, %4) [4, 2]; %6 = relu(%5) [4, 2]; output y %6",
+            ),
+            (
+                "nothing to bind, no chain",
+                |g, _| {
+                    let huge = g.constant(&[1e30], [1, 1])?;
+                    let product = g.mul(huge, huge)?;
+                    let y = g.relu(product)?;
+                    g.output("y", y)
+                },
+                "%4 = constant(1000000000000000000000000000000) [1, 1]; %5 = mul(%4, %4) [1, 1]; %6 = relu(%5) [1, 1]; output y %6",
+            ),
+            (
+                "products are no part of it",
+                |g, [x, w, row, matrix]| {
+                    let product = g.matmul(x, w)?;
+                    let sum = g.add(product, row)?;
+                    let gate = g.mul(sum, matrix)?;
+                    let y = g.tanh(gate)?;
+                    g.output("y", y)
+                },
+                "%4 = matmul(%0, %1) [4, 2]; %5 = add(%4, %2) [4, 2]; %7 = chain(%6 = mul(%5, %3) | tanh(%6)) [4, 2]; output y %7",
+            ),
+        ],
+    );
 }
 
 /// What is computed twice leaves a reader that nothing needs: it does not keep a product from its tail, or a chain apart.
@@ -96,11 +143,7 @@ fn what_unifying_leaves_over_stops_no_fusion() {
     g.output("y", y).expect("right");
     let text = g.finish().expect("right").optimize().describe();
     let lines: Vec<_> = text.lines().skip(3).collect();
-    assert_eq!(lines, [
-        "%5 = linear(%0, %1, bias %2, tanh) [4, 2]",
-        "%13 = chain(%6 = scale(%5, 2) | %7 = sigmoid(%6) | mul(%7, %7)) [4, 2]",
-        "output y %13",
-    ]);
+    assert_eq!(lines, ["%5 = linear(%0, %1, bias %2, tanh) [4, 2]", "%13 = chain(%6 = scale(%5, 2) | %7 = sigmoid(%6) | mul(%7, %7)) [4, 2]", "output y %13",]);
 }
 
 /// As many values as a launch binds, and no more; a value read again costs no other binding.
@@ -116,11 +159,14 @@ fn a_chain_binds_no_more_than_a_launch_can() {
     let graph = g.finish().expect("right");
     let text = graph.fuse_chains().describe();
     let chains: Vec<_> = text.lines().filter(|line| line.contains("chain(")).collect();
-    assert_eq!(chains, [
-        "%10 = chain(%9 = add(%0, %1) | add(%9, %2)) [3, 5]",
-        "%18 = chain(%11 = add(%10, %3) | %12 = add(%11, %4) | %13 = add(%12, %5) | %14 = add(%13, %6) | %15 = add(%14, %7) | \
+    assert_eq!(
+        chains,
+        [
+            "%10 = chain(%9 = add(%0, %1) | add(%9, %2)) [3, 5]",
+            "%18 = chain(%11 = add(%10, %3) | %12 = add(%11, %4) | %13 = add(%12, %5) | %14 = add(%13, %6) | %15 = add(%14, %7) | \
          %16 = add(%15, %8) | %17 = add(%16, %7) | add(%17, %8)) [3, 5]",
-    ]);
+        ]
+    );
     assert_eq!(Graph::parse(&text).expect("read").describe(), text);
     for id in ["cpu", "vulkan:0", "cuda:0"] {
         let Ok(device) = Device::open(id) else {

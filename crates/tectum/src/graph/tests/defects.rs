@@ -8,8 +8,7 @@ use crate::kernel::Activation;
 /// What a graph gives on each device, fused and not, held to the evaluator; its inputs are filled with sines. The evaluator's outputs.
 fn outputs(graph: &Graph) -> Vec<Vec<f64>> {
     let sines = |len: usize, node: Node| (0..len).map(|index| f64::from((index as f32 * 0.7 + node.number as f32).sin())).collect::<Vec<f64>>();
-    let feeds: Vec<(Node, Tensor)> =
-        graph.inputs().map(|(_, node, shape)| (node, Tensor::new(shape, sines(shape.len(), node)).expect("filled"))).collect();
+    let feeds: Vec<(Node, Tensor)> = graph.inputs().map(|(_, node, shape)| (node, Tensor::new(shape, sines(shape.len(), node)).expect("filled"))).collect();
     let wanted: Vec<Vec<f64>> = graph.evaluate(&feeds).expect("fed").into_iter().map(|tensor| tensor.data).collect();
     for id in ["cpu", "vulkan:0", "cuda:0"] {
         let Ok(device) = Device::open(id) else {

@@ -42,7 +42,11 @@ fn check(graph: &Graph, loss: &str, prefix: &str, seed: u64) -> (usize, usize) {
             // A kink within the step shows as one-sided slopes that differ; the gradient is then one of them or between.
             let (left, right) = ((base - down) / STEP, (up - base) / STEP);
             let is_between = gradient >= left.min(right) - 1e-3 * scale && gradient <= left.max(right) + 1e-3 * scale;
-            assert!((left - right).abs() > 1e-2 * scale && is_between, "seed {seed}: d{loss}/d{name}[{index}] is {gradient}, not {difference}\n{}", graph.describe());
+            assert!(
+                (left - right).abs() > 1e-2 * scale && is_between,
+                "seed {seed}: d{loss}/d{name}[{index}] is {gradient}, not {difference}\n{}",
+                graph.describe()
+            );
             kinks += 1;
         }
     }

@@ -138,7 +138,8 @@ fn an_output_may_be_anything() {
     let row = g.sum_over_rows(x).expect("right");
     let wide_row = g.broadcast(row, [2, 2]).expect("right");
     let constant = g.constant(&[7.0, 8.0], [1, 2]).expect("right");
-    let outputs = [("x", x), ("again", x), ("scalar", scalar), ("wide", wide), ("also", wide), ("column", wide_column), ("row", wide_row), ("constant", constant)];
+    let outputs =
+        [("x", x), ("again", x), ("scalar", scalar), ("wide", wide), ("also", wide), ("column", wide_column), ("row", wide_row), ("constant", constant)];
     for (name, node) in outputs {
         g.output(name, node).expect("right");
     }

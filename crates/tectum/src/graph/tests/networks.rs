@@ -1,13 +1,13 @@
 //! Operations on sequences: random graphs on every device against the evaluator, the text form, refusals, and passes as text in →
 //! text out.
 
-use crate::kernel::panel_format::PanelFormat;
 use super::cached_networks;
 use super::random_graph::{Random, random_feeds, seeds};
 use crate::device::Device;
 use crate::error::Result;
 use crate::graph::{Dim, Graph, GraphBuilder, Heads, Node, Operation, Tensor};
 use crate::kernel::Activation;
+use crate::kernel::panel_format::PanelFormat;
 
 /// Greatest difference between a device and float64, as a share of the greatest magnitude of a value: some twenty operations of
 /// a few hundred roundings each. Besides, so many times what one rounding of all that is fed changes: norms of what hardly differs and
@@ -207,7 +207,9 @@ fn check_on(id: &str) {
         }
     }
     let count = seeds().count();
-    eprintln!("{id}: {count} networks, fused and not: {compared} elements, worst {worst:.3} of what is allowed, {merged} with merged products, {caches} caches");
+    eprintln!(
+        "{id}: {count} networks, fused and not: {compared} elements, worst {worst:.3} of what is allowed, {merged} with merged products, {caches} caches"
+    );
     assert!(compared > 20_000 && merged > 20 && caches > 50, "{compared} compared, {merged} merged, {caches} caches");
 }
 
@@ -343,11 +345,7 @@ fn products_of_one_value_merge_where_nothing_is_lost() {
              %4.4 = linear(%0, %4.1ᵀ, bias %4.3) [2, 3, 6]; %5 = slice(%4.4, axis 2, from 0) [2, 3, 4]; \
              %6 = slice(%4.4, axis 2, from 4) [2, 3, 2]; output a %5; output b %6",
         ),
-        (
-            "one with a bias, one without",
-            "%5 = linear(%0, %1ᵀ, bias %3) [2, 3, 4]; %6 = matmul(%0, %2ᵀ) [2, 3, 2]; output a %5; output b %6",
-            "=",
-        ),
+        ("one with a bias, one without", "%5 = linear(%0, %1ᵀ, bias %3) [2, 3, 4]; %6 = matmul(%0, %2ᵀ) [2, 3, 2]; output a %5; output b %6", "="),
         ("an activation", "%5 = linear(%0, %1ᵀ, tanh) [2, 3, 4]; %6 = matmul(%0, %2ᵀ) [2, 3, 2]; output a %5; output b %6", "="),
         ("weights that are no [out, in]", "%5 = matmul(%0, %1) [2, 3, 4]; %6 = matmul(%0, %2ᵀ) [2, 3, 2]; output a %5; output b %6", "="),
     ];
@@ -473,7 +471,10 @@ fn weights_in_fewer_bits_give_what_they_stand_for() {
             entry.pack(&values, &mut panels);
             let words: Vec<u32> = panels.iter().map(|word| word.to_bits()).collect();
             let is_words = format != PanelFormat::F32;
-            packed.push((node, Tensor::new(shape, panels.iter().map(|word| if is_words { f64::from(word.to_bits()) } else { f64::from(*word) }).collect()).expect("fits")));
+            packed.push((
+                node,
+                Tensor::new(shape, panels.iter().map(|word| if is_words { f64::from(word.to_bits()) } else { f64::from(*word) }).collect()).expect("fits"),
+            ));
             // What the panels stand for, as the parameter was: [n, k].
             let weights = format.unpack(&words, [k, n]);
             let turned = (0..n * k).map(|at| f64::from(weights[at % k * n + at / k])).collect();

@@ -73,8 +73,7 @@ const NEAR: Bits = 0x4649_0c00;
 /// The largest angle that the near functions take: 2²² rad.
 const NEAR_END: Bits = 0x4a80_0000;
 /// 2/π in binary: 32 zeros, then 224 bits after the point.
-const TWO_OVER_PI_WORDS: [u32; 8] =
-    [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab];
+const TWO_OVER_PI_WORDS: [u32; 8] = [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab];
 
 /// (ln(1 + f) − f + f²/2)/f³ for √½ ≤ 1 + f < √2.
 #[inline(always)]

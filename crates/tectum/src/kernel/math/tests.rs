@@ -196,8 +196,7 @@ fn special_values_of_doubles_are_as_documented() {
         assert!(function(f64::NAN).is_nan(), "{name}(NaN)");
     }
     type Impossible = (&'static str, fn(f64) -> f64, f64);
-    let impossible: [Impossible; 4] =
-        [("log", double::log, -1e-300), ("log2", double::log2, -inf), ("sin", double::sin, inf), ("cos", double::cos, -inf)];
+    let impossible: [Impossible; 4] = [("log", double::log, -1e-300), ("log2", double::log2, -inf), ("sin", double::sin, inf), ("cos", double::cos, -inf)];
     for (name, function, x) in impossible {
         assert!(function(x).is_nan(), "{name}({x:?})");
     }

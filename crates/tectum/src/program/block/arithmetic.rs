@@ -85,7 +85,12 @@ pub fn unary_longs(op: UnaryOp, ty: Type, a: &[u64], out: &mut [u64]) {
 fn single(op: UnaryOp, a: &[u32], out: &mut [u32]) {
     macro_rules! on {
         ($f:expr) => {
-            map(a, out, #[inline(always)] |a| -> u32 { f32::to_bits($f(f32::from_bits(a))) })
+            map(
+                a,
+                out,
+                #[inline(always)]
+                |a| -> u32 { f32::to_bits($f(f32::from_bits(a))) },
+            )
         };
     }
     let mut over = |f: fn(&[f32], &mut [f32])| f(bytemuck::cast_slice(a), bytemuck::cast_slice_mut(out));
@@ -121,7 +126,12 @@ fn single(op: UnaryOp, a: &[u32], out: &mut [u32]) {
 fn twofold(op: UnaryOp, a: &[u64], out: &mut [u64]) {
     macro_rules! on {
         ($f:expr) => {
-            map(a, out, #[inline(always)] |a| -> u64 { f64::to_bits($f(f64::from_bits(a))) })
+            map(
+                a,
+                out,
+                #[inline(always)]
+                |a| -> u64 { f64::to_bits($f(f64::from_bits(a))) },
+            )
         };
     }
     match op {
@@ -199,7 +209,14 @@ pub fn ternary_longs(op: TernaryOp, ty: Type, [a, b, c]: [&[u64]; 3], out: &mut 
         TernaryOp::Mad => for_member!(Type, ty, [I64 U64 F64], T => {
             map3(a, b, c, out, #[inline(always)] |a, b, c| scalar::ternary(TernaryOp::Mad, T, a, b, c))
         }),
-        TernaryOp::Fma => map3(a, b, c, out, #[inline(always)] |a, b, c| scalar::ternary(TernaryOp::Fma, Type::F64, a, b, c)),
+        TernaryOp::Fma => map3(
+            a,
+            b,
+            c,
+            out,
+            #[inline(always)]
+            |a, b, c| scalar::ternary(TernaryOp::Fma, Type::F64, a, b, c),
+        ),
     }
 }
 
@@ -250,7 +267,9 @@ pub fn convert<A: Bits, R: Bits>(to: Type, from: Type, a: &[A], out: &mut [R]) {
         };
     }
     match (size_of::<R>(), size_of::<A>()) {
-        (4, 4) => loops!([F32 I32] [F32 U32] [I32 F32] [U32 F32] [I32 U32] [U32 I32] [F32 F16] [F32 Bf16] [F16 F32] [Bf16 F32] [I32 I8] [I32 U8] [F32 I8] [F32 U8] [U8 I32] [I8 I32]),
+        (4, 4) => {
+            loops!([F32 I32] [F32 U32] [I32 F32] [U32 F32] [I32 U32] [U32 I32] [F32 F16] [F32 Bf16] [F16 F32] [Bf16 F32] [I32 I8] [I32 U8] [F32 I8] [F32 U8] [U8 I32] [I8 I32])
+        }
         (8, 4) => loops!([F64 F32] [F64 I32] [F64 U32] [I64 I32] [U64 U32] [U64 I32] [I64 U32]),
         (4, 8) => loops!([F32 F64] [I32 F64] [U32 U64] [I32 I64] [U32 I64] [F32 U64] [F32 I64]),
         _ => loops!([F64 I64] [F64 U64] [I64 U64] [U64 I64]),

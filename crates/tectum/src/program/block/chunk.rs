@@ -3,15 +3,16 @@
 //! Lanes that part at a branch become groups. The group that stands first in the program runs, until it comes to where another
 //! stands and they join: so the ways of a branch meet again behind it, and lanes that leave a loop wait for the others.
 
-use super::{PREFETCH_FROM_BYTES, Prepared};
 use super::arithmetic as over;
 use super::columns::{Bits, Columns};
 use super::mask::Mask;
 use super::memory::{Access, Faults, Memory, Offsets, Stop, Words};
 use super::private::Private;
+use super::{PREFETCH_FROM_BYTES, Prepared};
 use crate::kernel::native::{prefetch_read, prefetch_write};
 use crate::program::{
-    Address, BinaryOp, BufferIndex, CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Register, SharedAddress, Type, UNITY, boundary_offset, mirror, neighbors,
+    Address, BinaryOp, BufferIndex, CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Register, SharedAddress, Type, UNITY, boundary_offset,
+    mirror, neighbors,
 };
 
 /// A chunk while it runs.
@@ -129,7 +130,10 @@ impl<'m> Chunk<'_, 'm> {
             }
             let first = self.first;
             let told = |(lane, kind)| Fault { lane: first + lane as u64, instruction: next, kind };
-            if mask.is_all() && let Some(buffer) = prepared.direct_stores[next] && self.make_in(buffer, instruction, &mask) {
+            if mask.is_all()
+                && let Some(buffer) = prepared.direct_stores[next]
+                && self.make_in(buffer, instruction, &mask)
+            {
                 next += 2;
                 continue;
             }
@@ -215,9 +219,15 @@ impl<'m> Chunk<'_, 'm> {
         macro_rules! either {
             ($ty:expr, $dst:expr, |$c:ident, $out:ident| $words:expr, $longs:expr) => {
                 if $ty.bytes() == 8 {
-                    self.columns.put($dst, mask, |$c: &Columns<'_>, $out: &mut [u64]| { $longs; Ok(()) })
+                    self.columns.put($dst, mask, |$c: &Columns<'_>, $out: &mut [u64]| {
+                        $longs;
+                        Ok(())
+                    })
                 } else {
-                    self.columns.put_in($dst, mask, place, |$c: &Columns<'_>, $out: &mut [u32]| { $words; Ok(()) })
+                    self.columns.put_in($dst, mask, place, |$c: &Columns<'_>, $out: &mut [u32]| {
+                        $words;
+                        Ok(())
+                    })
                 }
             };
         }
@@ -225,10 +235,22 @@ impl<'m> Chunk<'_, 'm> {
             I::Move { ty, dst, src } => either!(ty, dst, |c, out| out.copy_from_slice(c.get(src, mask)), out.copy_from_slice(c.get(src, mask))),
             I::MoveImmediate { ty, dst, bits } => either!(ty, dst, |_c, out| out.fill(bits as u32), out.fill(bits)),
             I::Convert { to, from, dst, src } => match (to.bytes() == 8, from.bytes() == 8) {
-                (false, false) => self.columns.put(dst, mask, |c, out: &mut [u32]| { over::convert(to, from, c.get::<u32>(src, mask), out); Ok(()) }),
-                (false, true) => self.columns.put(dst, mask, |c, out: &mut [u32]| { over::convert(to, from, c.get::<u64>(src, mask), out); Ok(()) }),
-                (true, false) => self.columns.put(dst, mask, |c, out: &mut [u64]| { over::convert(to, from, c.get::<u32>(src, mask), out); Ok(()) }),
-                (true, true) => self.columns.put(dst, mask, |c, out: &mut [u64]| { over::convert(to, from, c.get::<u64>(src, mask), out); Ok(()) }),
+                (false, false) => self.columns.put(dst, mask, |c, out: &mut [u32]| {
+                    over::convert(to, from, c.get::<u32>(src, mask), out);
+                    Ok(())
+                }),
+                (false, true) => self.columns.put(dst, mask, |c, out: &mut [u32]| {
+                    over::convert(to, from, c.get::<u64>(src, mask), out);
+                    Ok(())
+                }),
+                (true, false) => self.columns.put(dst, mask, |c, out: &mut [u64]| {
+                    over::convert(to, from, c.get::<u32>(src, mask), out);
+                    Ok(())
+                }),
+                (true, true) => self.columns.put(dst, mask, |c, out: &mut [u64]| {
+                    over::convert(to, from, c.get::<u64>(src, mask), out);
+                    Ok(())
+                }),
             },
             I::Unary { op, ty, dst, src } => {
                 either!(ty, dst, |c, out| over::unary_words(op, ty, c.get(src, mask), out), over::unary_longs(op, ty, c.get(src, mask), out))
@@ -241,7 +263,12 @@ impl<'m> Chunk<'_, 'm> {
                         Ok(())
                     });
                 }
-                either!(ty, dst, |c, out| over::binary_words(op, ty, c.get(a, mask), c.get(b, mask), out), over::binary_longs(op, ty, c.get(a, mask), c.get(b, mask), out))
+                either!(
+                    ty,
+                    dst,
+                    |c, out| over::binary_words(op, ty, c.get(a, mask), c.get(b, mask), out),
+                    over::binary_longs(op, ty, c.get(a, mask), c.get(b, mask), out)
+                )
             }
             I::Ternary { op, ty, dst, a, b, c: third } => either!(
                 ty,
@@ -270,7 +297,13 @@ impl<'m> Chunk<'_, 'm> {
                 either!(
                     ty,
                     dst,
-                    |c, out| (0..count).for_each(|step| fold(c.get::<u32>(register(step), mask), out, step, |a, b, out| over::binary_words(op.step(), ty, a, b, out))),
+                    |c, out| (0..count).for_each(|step| fold(c.get::<u32>(register(step), mask), out, step, |a, b, out| over::binary_words(
+                        op.step(),
+                        ty,
+                        a,
+                        b,
+                        out
+                    ))),
                     (0..count).for_each(|step| fold(c.get::<u64>(register(step), mask), out, step, |a, b, out| over::binary_longs(op.step(), ty, a, b, out)))
                 )
             }
@@ -346,7 +379,12 @@ impl<'m> Chunk<'_, 'm> {
                 Ok(())
             }
             I::PoolLoad { ty, dst, handle, offset } => {
-                fn all<B: Bits>(columns: &Columns<'_>, out: &mut [B], mask: &Mask, mut load: impl FnMut(&Columns<'_>, usize) -> Result<u64, Stop>) -> Result<(), Stop> {
+                fn all<B: Bits>(
+                    columns: &Columns<'_>,
+                    out: &mut [B],
+                    mask: &Mask,
+                    mut load: impl FnMut(&Columns<'_>, usize) -> Result<u64, Stop>,
+                ) -> Result<(), Stop> {
                     mask.lanes().try_for_each(|lane| load(columns, lane).map(|value| out[lane - mask.first()] = B::of(value)))
                 }
                 let load = |columns: &Columns<'_>, lane: usize| {

@@ -77,9 +77,8 @@ fn is_unread(instructions: &[Instruction], register: Register) -> bool {
 
 fn free_registers(program: &Program) -> Vec<Register> {
     let used = super::columns::used(program);
-    let is_free = |register: &Register| {
-        !used.iter().any(|(used, _)| used == register) && !Register::PRELOADED.iter().any(|(preloaded, _)| preloaded == register)
-    };
+    let is_free =
+        |register: &Register| !used.iter().any(|(used, _)| used == register) && !Register::PRELOADED.iter().any(|(preloaded, _)| preloaded == register);
     (0..=u8::MAX).map(Register).filter(is_free).collect()
 }
 

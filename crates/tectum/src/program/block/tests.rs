@@ -9,7 +9,8 @@ use crate::program::{Checked, Fault, FaultKind, Instruction, LaunchConfig, Outco
 /// Runs a program over buffers of bytes, on up to so many threads.
 fn run(checked: &Checked, launch: &LaunchConfig, buffers: &mut [Vec<u8>], bounds: Bounds, threads: usize) -> Option<Fault> {
     let program = checked.program();
-    let shares = |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. } | Instruction::Barrier { .. });
+    let shares =
+        |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. } | Instruction::Barrier { .. });
     let block_bytes = program.instructions().iter().any(shares).then(|| program.shared_bytes().max(launch.shared_bytes));
     let prepared = Prepared::new(checked, block_bytes, bounds);
     let mut words: Vec<Vec<u32>> = buffers.iter().map(|bytes| words(bytes)).collect();

@@ -265,7 +265,9 @@ impl Bounds<'_> {
             Instruction::StoreGlobal { ty, address, .. } => (ty, address, true),
             Instruction::LoadShared { ty, address, .. } | Instruction::StoreShared { ty, address, .. } => {
                 let range = match address {
-                    SharedAddress::Own => range::binary(BinaryOp::Mul, Type::U64, Range::between(0, self.launch.block_lanes() - 1), Range::constant(ty.bytes()))?,
+                    SharedAddress::Own => {
+                        range::binary(BinaryOp::Mul, Type::U64, Range::between(0, self.launch.block_lanes() - 1), Range::constant(ty.bytes()))?
+                    }
                     SharedAddress::Constant(bytes) => Range::constant(bytes),
                     SharedAddress::Indexed(offset) => value(offset)?,
                 };

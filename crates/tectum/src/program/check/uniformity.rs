@@ -170,10 +170,9 @@ impl<'a> Analysis<'a> {
         for (function, known) in self.flow.functions.iter().zip(&self.known).filter(|(_, known)| known.entered) {
             for (block, _) in function.blocks.iter().zip(&known.divergent).filter(|(_, divergent)| **divergent) {
                 let barriers = block.code(self.program).filter(|(_, instruction)| matches!(instruction, Instruction::Barrier { .. }));
-                found.extend(barriers.map(|(instruction, _)| Mistake {
-                    instruction,
-                    message: "a barrier that only some lanes of a block may reach".to_owned(),
-                }));
+                found.extend(
+                    barriers.map(|(instruction, _)| Mistake { instruction, message: "a barrier that only some lanes of a block may reach".to_owned() }),
+                );
             }
         }
         found

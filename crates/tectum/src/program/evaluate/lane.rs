@@ -3,9 +3,7 @@
 use super::memory::{self, Lookup, Memory, Place};
 use super::pool::Pool;
 use super::scalar;
-use crate::program::{
-    CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Program, Register, UNITY, boundary_offset, mirror, neighbors,
-};
+use crate::program::{CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Program, Register, UNITY, boundary_offset, mirror, neighbors};
 
 /// Why a lane does not run on for now.
 pub enum Pause {

@@ -12,8 +12,13 @@ pub struct Memory<'a> {
 /// Where an access goes.
 #[derive(Clone, Copy)]
 pub enum Place {
-    Buffer { index: usize, offset: u64 },
-    Shared { offset: u64 },
+    Buffer {
+        index: usize,
+        offset: u64,
+    },
+    Shared {
+        offset: u64,
+    },
     /// Of a lane without an own element.
     Nowhere,
 }

@@ -2,8 +2,8 @@
 //!
 //! Values are words whose bits above the type's width are 0.
 
-use crate::kernel::reference;
 use crate::kernel::pack::{bf16_bits, f16_bits, to_bf16, to_f16};
+use crate::kernel::reference;
 use crate::program::{BinaryOp, Condition, TernaryOp, Type, UnaryOp};
 
 /// The result of an operation of one operand.
@@ -17,8 +17,20 @@ pub fn unary(op: UnaryOp, ty: Type, a: u64) -> u64 {
         UnaryOp::Abs => a,
         UnaryOp::Neg => a.wrapping_neg() & ty.mask(),
         UnaryOp::Not => !a & ty.mask(),
-        UnaryOp::Relu if ty.is_float() => if is_nan(ty, a) || a & sign == 0 { a } else { 0 },
-        UnaryOp::Relu => if ty.is_signed() && signed(ty, a) < 0 { 0 } else { a },
+        UnaryOp::Relu if ty.is_float() => {
+            if is_nan(ty, a) || a & sign == 0 {
+                a
+            } else {
+                0
+            }
+        }
+        UnaryOp::Relu => {
+            if ty.is_signed() && signed(ty, a) < 0 {
+                0
+            } else {
+                a
+            }
+        }
         _ => function(ty, a, elementary(op)),
     }
 }
@@ -39,8 +51,20 @@ pub fn binary(op: BinaryOp, ty: Type, a: u64, b: u64) -> Option<u64> {
         BinaryOp::Div if b == 0 => return None,
         BinaryOp::Div if ty.is_signed() => x.wrapping_div(y) as u64,
         BinaryOp::Div => a / b,
-        BinaryOp::Min => if lesser { a } else { b },
-        BinaryOp::Max => if lesser { b } else { a },
+        BinaryOp::Min => {
+            if lesser {
+                a
+            } else {
+                b
+            }
+        }
+        BinaryOp::Max => {
+            if lesser {
+                b
+            } else {
+                a
+            }
+        }
         BinaryOp::And => a & b,
         BinaryOp::Or => a | b,
         BinaryOp::Xor => a ^ b,

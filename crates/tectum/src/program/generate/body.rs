@@ -143,7 +143,8 @@ impl Body {
 
     /// A register of the type that is not preloaded.
     fn writable(&mut self, ty: Type) -> Register {
-        let fitting: Vec<Register> = self.known.iter().filter(|(register, other)| *other == ty && register.0 < MOST_REGISTERS).map(|(register, _)| *register).collect();
+        let fitting: Vec<Register> =
+            self.known.iter().filter(|(register, other)| *other == ty && register.0 < MOST_REGISTERS).map(|(register, _)| *register).collect();
         self.random.pick(&fitting)
     }
 
@@ -185,7 +186,8 @@ impl Body {
                 self.builder.push(Instruction::Reduce { op, ty, dst, first, count: 1 + self.random.below(3) as u32 });
             }
             _ => {
-                let op = self.random.pick(&[BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Min, BinaryOp::Max, BinaryOp::And, BinaryOp::Or, BinaryOp::Xor]);
+                let op =
+                    self.random.pick(&[BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Min, BinaryOp::Max, BinaryOp::And, BinaryOp::Or, BinaryOp::Xor]);
                 self.builder.binary(op, ty, dst, a, b);
             }
         }

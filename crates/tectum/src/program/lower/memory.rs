@@ -104,10 +104,7 @@ impl<'a> Memory<'a> {
     pub fn store_own(&mut self, buffer: usize, ty: Type) -> String {
         let (bits, width, name) = (ty.bits(), ty.bytes(), format!("store_own{}_b{buffer}", ty.bits()));
         let write = self.write(Space::Buffer(buffer), bits, &format!("lane * {width}u"));
-        let text = format!(
-            "fn {name}(lane: u32, value: {}) {{\n    if lane < params.bytes_{buffer} / {width}u {{\n        {write}\n    }}\n}}\n",
-            kind(bits)
-        );
+        let text = format!("fn {name}(lane: u32, value: {}) {{\n    if lane < params.bytes_{buffer} / {width}u {{\n        {write}\n    }}\n}}\n", kind(bits));
         self.functions.insert(name.clone(), text);
         name
     }

@@ -171,10 +171,7 @@ fn shared_text(shape: Shape, is_atomic: bool, meets: bool) -> String {
 /// The pool: a bump in a private array.
 fn pool_text(program: &Program, bounds: Bounds) -> String {
     let uses = |instruction: &Instruction| {
-        matches!(
-            instruction,
-            Instruction::PoolAllocate { .. } | Instruction::PoolFree { .. } | Instruction::PoolLoad { .. } | Instruction::PoolStore { .. }
-        )
+        matches!(instruction, Instruction::PoolAllocate { .. } | Instruction::PoolFree { .. } | Instruction::PoolLoad { .. } | Instruction::PoolStore { .. })
     };
     let bytes = program.pool_bytes();
     if bytes == 0 && !program.instructions().iter().any(uses) {

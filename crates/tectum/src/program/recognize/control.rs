@@ -329,7 +329,9 @@ impl Follower<'_> {
             };
         }
         let Node::Compare { condition, ty, a, b } = node else { return self.refuse(branch, "what ends the loop depends on data") };
-        let Some((a, b)) = self.graph.form(a).cloned().zip(self.graph.form(b).cloned()) else { return self.refuse(branch, "what ends the loop depends on data") };
+        let Some((a, b)) = self.graph.form(a).cloned().zip(self.graph.form(b).cloned()) else {
+            return self.refuse(branch, "what ends the loop depends on data");
+        };
         let condition = if stays { condition } else { trip::negated(condition) };
         if let Some(turns) = self.lanes_turns(condition, ty, &a, &b, turn).filter(|_| leaves) {
             return Ok(Trip::Strided(turns));

@@ -122,7 +122,13 @@ pub fn write(graph: &Graph, roots: &[Id], number: Number, most: usize) -> Result
         _ => graph.parts(id),
     };
     order.iter().flat_map(|id| operands(*id)).chain(roots.iter().copied()).for_each(|id| *uses.entry(id).or_insert(0) += 1);
-    let mut writer = Writer { graph, number, code: Vec::new(), held: BTreeMap::new(), free: (0..most.min(MOST_REGISTERS)).rev().map(|place| Register(place as u8)).collect() };
+    let mut writer = Writer {
+        graph,
+        number,
+        code: Vec::new(),
+        held: BTreeMap::new(),
+        free: (0..most.min(MOST_REGISTERS)).rev().map(|place| Register(place as u8)).collect(),
+    };
     for id in order {
         if !uses.contains_key(&id) || matches!(graph.node(id), Node::Compare { .. } | Node::Truth(_)) {
             continue;
@@ -164,7 +170,9 @@ impl Writer<'_> {
             (Node::Ternary { op, ty, .. }, &[a, b, c]) => I::Ternary { op: *op, ty: *ty, dst, a, b, c },
             (Node::Convert { to, from, .. }, &[src]) => I::Convert { to: *to, from: *from, dst, src },
             (Node::Select { ty, predicate, .. }, &[a, b, on_true, on_false]) => {
-                let Node::Compare { condition, ty: compared, .. } = self.graph.node(*predicate) else { return Err("a selection without a comparison".to_owned()) };
+                let Node::Compare { condition, ty: compared, .. } = self.graph.node(*predicate) else {
+                    return Err("a selection without a comparison".to_owned());
+                };
                 self.code.push(I::Compare { condition: *condition, ty: *compared, dst: Predicate(0), a, b });
                 I::Select { ty: *ty, dst, predicate: Predicate(0), on_true, on_false }
             }

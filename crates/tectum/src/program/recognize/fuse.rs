@@ -66,7 +66,8 @@ impl Fusion {
         let elements = &stage.map.elements;
         let memory = |buffer: BufferIndex| stage.memories.get(buffer.0 as usize).copied().ok_or_else(|| format!("buffer {} has no memory", buffer.0));
         let extents = Extents::from([(Var::Lane, self.count)]);
-        let is_shared = |(buffer, ..): &&(BufferIndex, Type, Id)| stage.memories.iter().filter(|other| Some(*other) == stage.memories.get(buffer.0 as usize)).count() > 1;
+        let is_shared =
+            |(buffer, ..): &&(BufferIndex, Type, Id)| stage.memories.iter().filter(|other| Some(*other) == stage.memories.get(buffer.0 as usize)).count() > 1;
         if elements.outputs.iter().any(|output| is_shared(&output)) {
             return Err(format!("two buffers of map {index} are the same memory, and one is stored to"));
         }

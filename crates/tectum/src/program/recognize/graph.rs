@@ -13,26 +13,80 @@ pub struct Id(u32);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Node {
-    Integer { ty: Type, form: Affine },
+    Integer {
+        ty: Type,
+        form: Affine,
+    },
     /// The bits of a float.
-    Float { ty: Type, bits: u64 },
+    Float {
+        ty: Type,
+        bits: u64,
+    },
     /// What a buffer held before the launch, at an offset in bytes.
-    Load { ty: Type, buffer: BufferIndex, at: Affine },
-    Unary { op: UnaryOp, ty: Type, a: Id },
-    Binary { op: BinaryOp, ty: Type, a: Id, b: Id },
-    Ternary { op: TernaryOp, ty: Type, a: Id, b: Id, c: Id },
-    Convert { to: Type, from: Type, a: Id },
-    Compare { condition: Condition, ty: Type, a: Id, b: Id },
+    Load {
+        ty: Type,
+        buffer: BufferIndex,
+        at: Affine,
+    },
+    Unary {
+        op: UnaryOp,
+        ty: Type,
+        a: Id,
+    },
+    Binary {
+        op: BinaryOp,
+        ty: Type,
+        a: Id,
+        b: Id,
+    },
+    Ternary {
+        op: TernaryOp,
+        ty: Type,
+        a: Id,
+        b: Id,
+        c: Id,
+    },
+    Convert {
+        to: Type,
+        from: Type,
+        a: Id,
+    },
+    Compare {
+        condition: Condition,
+        ty: Type,
+        a: Id,
+        b: Id,
+    },
     Truth(bool),
-    Select { ty: Type, predicate: Id, on_true: Id, on_false: Id },
+    Select {
+        ty: Type,
+        predicate: Id,
+        on_true: Id,
+        on_false: Id,
+    },
     /// A float register at the begin of a turn.
-    Carried { turn: u32, register: Register, ty: Type },
+    Carried {
+        turn: u32,
+        register: Register,
+        ty: Type,
+    },
     /// A register after the last turn.
-    Fold { turn: u32, register: Register, ty: Type },
+    Fold {
+        turn: u32,
+        register: Register,
+        ty: Type,
+    },
     /// What a lane stored in shared memory, by the lane's number.
-    Stored { ty: Type, part: u32, at: Affine },
+    Stored {
+        ty: Type,
+        part: u32,
+        at: Affine,
+    },
     /// What an instruction gives that is not followed.
-    Unknown { instruction: usize, ty: Type },
+    Unknown {
+        instruction: usize,
+        ty: Type,
+    },
 }
 
 #[derive(Debug, Clone, Default)]
@@ -137,7 +191,13 @@ impl Graph {
 
     pub fn select(&mut self, ty: Type, predicate: Id, on_true: Id, on_false: Id) -> Id {
         match self.node(predicate) {
-            Node::Truth(holds) => if *holds { on_true } else { on_false },
+            Node::Truth(holds) => {
+                if *holds {
+                    on_true
+                } else {
+                    on_false
+                }
+            }
             _ => self.put(Node::Select { ty, predicate, on_true, on_false }),
         }
     }
@@ -258,8 +318,12 @@ impl Graph {
     fn between_nodes(&mut self, a: Id, b: Id, pairs: &[(Id, Id)], made: &BTreeMap<(Id, Id), Id>, extents: &Extents) -> Option<Id> {
         let along = |x: &Affine, y: &Affine| x.plus(&Affine::of(Var::Run), y.constant - x.constant);
         match (self.node(a).clone(), self.node(b).clone()) {
-            (Node::Integer { ty, form }, Node::Integer { ty: other, form: next }) if ty == other && form.terms() == next.terms() => Some(self.integer(ty, &along(&form, &next))),
-            (Node::Load { ty, buffer, at }, Node::Load { ty: other, buffer: same, at: next }) if (ty, buffer) == (other, same) && at.terms() == next.terms() => {
+            (Node::Integer { ty, form }, Node::Integer { ty: other, form: next }) if ty == other && form.terms() == next.terms() => {
+                Some(self.integer(ty, &along(&form, &next)))
+            }
+            (Node::Load { ty, buffer, at }, Node::Load { ty: other, buffer: same, at: next })
+                if (ty, buffer) == (other, same) && at.terms() == next.terms() =>
+            {
                 Some(self.put(Node::Load { ty, buffer, at: along(&at, &next) }))
             }
             (node, other) if pairs.is_empty() => (node == other).then_some(a),

@@ -277,7 +277,9 @@ impl<'a> Follower<'a> {
             _ => None,
         });
         match columns {
-            Some(columns) if is_lane && self.split.is_none() && self.graph.form(result).is_none() && columns > 1 && lanes.is_multiple_of(columns) => Err(Stop::Split(columns)),
+            Some(columns) if is_lane && self.split.is_none() && self.graph.form(result).is_none() && columns > 1 && lanes.is_multiple_of(columns) => {
+                Err(Stop::Split(columns))
+            }
             _ => Ok(()),
         }
     }
@@ -381,7 +383,9 @@ impl<'a> Follower<'a> {
         let id = self.get(register, at)?;
         let handle = self.graph.form(id).and_then(Affine::as_constant);
         let index = handle.and_then(|handle| u32::try_from(handle - 1).ok()).map(BufferIndex);
-        let allowed = index.filter(|index| self.program.buffers().get(index.0 as usize).is_some_and(|buffer| if is_store { buffer.access.writes() } else { buffer.access.reads() }));
+        let allowed = index.filter(|index| {
+            self.program.buffers().get(index.0 as usize).is_some_and(|buffer| if is_store { buffer.access.writes() } else { buffer.access.reads() })
+        });
         allowed.map_or_else(|| self.refuse(at, format!("the handle in {register} is not the constant one of a buffer that allows the access")), Ok)
     }
 

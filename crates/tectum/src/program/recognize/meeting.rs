@@ -17,7 +17,8 @@ impl Follower<'_> {
     pub fn is_part(&self, stretch: Range<usize>) -> bool {
         let code = &self.program.instructions()[stretch];
         let is_shared = |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. });
-        let is_straight = |instruction: &Instruction| instruction.target().is_none() && instruction.falls_through() && !matches!(instruction, Instruction::Barrier { .. });
+        let is_straight =
+            |instruction: &Instruction| instruction.target().is_none() && instruction.falls_through() && !matches!(instruction, Instruction::Barrier { .. });
         code.iter().any(is_shared) && code.iter().all(is_straight)
     }
 
@@ -25,7 +26,9 @@ impl Follower<'_> {
     /// first lanes.
     pub fn part(&mut self, at: usize, target: usize, guard: Guard) -> Followed<usize> {
         let id = self.state.predicates[usize::from(guard.predicate.0)];
-        let Some(Node::Compare { condition, ty, a, b }) = id.map(|id| self.graph.node(id).clone()) else { return self.refuse(at, "the branch depends on data") };
+        let Some(Node::Compare { condition, ty, a, b }) = id.map(|id| self.graph.node(id).clone()) else {
+            return self.refuse(at, "the branch depends on data");
+        };
         let condition = if guard.when { trip::negated(condition) } else { condition };
         let all = self.extents.clone();
         if self.keep_lanes(at, condition, ty, a, b)? {

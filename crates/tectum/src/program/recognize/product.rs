@@ -27,10 +27,17 @@ pub fn product(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Result<
     let ways = [placed.product(&first, &second), placed.product(&second, &first)];
     let is_matvec = |shape: &Shape| matches!(shape, Shape::Matvec { .. });
     let found = ways.iter().flatten().find(|shape| is_matvec(shape)).or(ways.iter().flatten().next()).cloned();
-    let shape = found.ok_or_else(|| refuse(format!("the loads at {} and {} are not those of the rows and columns of two whole matrices", first.at, second.at)))?;
+    let shape =
+        found.ok_or_else(|| refuse(format!("the loads at {} and {} are not those of the rows and columns of two whole matrices", first.at, second.at)))?;
     let proofs = vec![
-        Obligation { claim: "the factors are whole matrices", proof: format!("the loads at {} and {} are their elements in the order of their rows or columns", first.at, second.at) },
-        Obligation { claim: "nothing observes the chain before its end", proof: "a turn uses what it carries in the chain alone, and one store takes the end".to_owned() },
+        Obligation {
+            claim: "the factors are whole matrices",
+            proof: format!("the loads at {} and {} are their elements in the order of their rows or columns", first.at, second.at),
+        },
+        Obligation {
+            claim: "nothing observes the chain before its end",
+            proof: "a turn uses what it carries in the chain alone, and one store takes the end".to_owned(),
+        },
         Obligation { claim: "the order does not matter", proof: "another order of the additions was allowed".to_owned() },
     ];
     Ok((shape, proofs))

@@ -59,7 +59,13 @@ impl PlanBuilder {
     }
 
     /// Records what a program was recognised as; `bounds` are those of a program that runs as it is.
-    pub(in crate::program) fn recognized(&mut self, recognized: Recognized, cache: &ProgramCache, buffers: &[ProgramView], bounds: Bounds) -> Result<RecognizedLaunch> {
+    pub(in crate::program) fn recognized(
+        &mut self,
+        recognized: Recognized,
+        cache: &ProgramCache,
+        buffers: &[ProgramView],
+        bounds: Bounds,
+    ) -> Result<RecognizedLaunch> {
         let (program, launch, bounds) = match recognized.shape() {
             Shape::Map(map) => (map.program(), map.launch(), Bounds::Proven),
             Shape::Tree { program, launch, .. } => (program, launch, Bounds::Proven),

@@ -48,7 +48,10 @@ pub fn reduction(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Resul
     }
     let mut proofs = vec![
         Obligation { claim: "the chain is over the whole of its buffer", proof: format!("the loads at {form} are its {} elements, each once", count(&order)) },
-        Obligation { claim: "nothing observes the chain before its end", proof: "a turn uses what it carries in the chain alone, and one store takes the end".to_owned() },
+        Obligation {
+            claim: "nothing observes the chain before its end",
+            proof: "a turn uses what it carries in the chain alone, and one store takes the end".to_owned(),
+        },
     ];
     let order = if op == ReduceOp::Add { "another order of the additions was allowed" } else { "minimum and maximum do not depend on it" };
     proofs.push(Obligation { claim: "the order does not matter", proof: order.to_owned() });

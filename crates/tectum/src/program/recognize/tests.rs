@@ -27,7 +27,8 @@ fn recognized(program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>]) -> 
 fn try_recognize(program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>], reassociate: bool) -> crate::Result<Recognized> {
     let sizes: Vec<u64> = buffers.iter().map(|bytes| bytes.len() as u64).collect();
     let is_known = |(index, _): &(usize, &Vec<u8>)| program.program().buffers()[*index].access == BufferAccess::Read;
-    let contents: Vec<(BufferIndex, &[u8])> = buffers.iter().enumerate().filter(is_known).map(|(index, bytes)| (BufferIndex(index as u32), bytes.as_slice())).collect();
+    let contents: Vec<(BufferIndex, &[u8])> =
+        buffers.iter().enumerate().filter(is_known).map(|(index, bytes)| (BufferIndex(index as u32), bytes.as_slice())).collect();
     program.recognize(&Setting { launch, sizes: &sizes, contents: &contents, reassociate })
 }
 

@@ -49,8 +49,14 @@ pub fn tree(results: &Results, fold: &Fold, setting: &Setting<'_>, program: &Pro
     let launch = LaunchConfig { block: [LANES as u32, 1, 1], ..LaunchConfig::default() };
     let reason = if changes { "another order was allowed" } else { "the operation is associative and commutative in every bit" };
     let proofs = vec![
-        Obligation { claim: "nothing observes the chain before its end", proof: "a turn uses what it carries in the chain alone, and one store takes the end".to_owned() },
-        Obligation { claim: "the terms are alike", proof: format!("{} terms are one expression of loads at their own number and at constant places", elements.count) },
+        Obligation {
+            claim: "nothing observes the chain before its end",
+            proof: "a turn uses what it carries in the chain alone, and one store takes the end".to_owned(),
+        },
+        Obligation {
+            claim: "the terms are alike",
+            proof: format!("{} terms are one expression of loads at their own number and at constant places", elements.count),
+        },
         Obligation { claim: "the order does not matter", proof: reason.to_owned() },
     ];
     Ok((Shape::Tree { op: fold.op, ty, count: elements.count, program: checked, launch }, proofs))

@@ -65,7 +65,10 @@ fn every_form_prints_as_it_is_written() {
     assert_eq!(program.to_string(), ALL);
     assert_eq!(Program::from_bytes(&program.to_bytes()).expect("its own"), program);
     assert_eq!(program.span(0).map(|span| (span.line, span.column)), Some((6, 5)));
-    assert_eq!(program.instructions()[5], Instruction::LoadGlobal { ty: Type::U8, dst: Register(0), address: Address::Phi(Phi { class: 95, page: 47, byte: 255 }) });
+    assert_eq!(
+        program.instructions()[5],
+        Instruction::LoadGlobal { ty: Type::U8, dst: Register(0), address: Address::Phi(Phi { class: 95, page: 47, byte: 255 }) }
+    );
     let guard = Some(Guard { predicate: Predicate(3), when: false });
     assert!(program.instructions().iter().any(|other| matches!(other, Instruction::Branch { guard: found, .. } if *found == guard)));
 }

@@ -114,7 +114,8 @@ fn a_program_runs_any_number_of_times_and_has_any_number_of_buffers() {
     for _ in 0..200 {
         run(ADD, LaunchConfig::linear(1, 1), vec![vec![0; 4], vec![0; 4], vec![0; 4]]);
     }
-    let plan = Program::parse(ADD).and_then(|program| program.check()?.bound(&LaunchConfig::linear(1, 1), &[4; 3])).and_then(|bounded| bounded.plan()).expect("fits");
+    let plan =
+        Program::parse(ADD).and_then(|program| program.check()?.bound(&LaunchConfig::linear(1, 1), &[4; 3])).and_then(|bounded| bounded.plan()).expect("fits");
     let device = Device::open("cpu").expect("always there");
     for _ in 0..200 {
         plan.compile(&device).and_then(|mut run| run.run()).expect("no buffer is ever used up");

@@ -141,7 +141,9 @@ const VALUES: &[(&str, &[Written], Written)] = &[
 fn each_operation_gives_the_value_worked_out_by_hand() {
     for (operation, operands, (ty, expected)) in VALUES {
         let loads: String = operands.iter().zip(1..).map(|((ty, value), register)| format!("mov_imm.{ty} r{register}, {value}\n")).collect();
-        let text = format!("buffer out: {ty} write\nbuffer expected: {ty} write\n{loads}{operation}\nstg.{ty} [out], r0\nmov_imm.{ty} r0, {expected}\nstg.{ty} [expected], r0");
+        let text = format!(
+            "buffer out: {ty} write\nbuffer expected: {ty} write\n{loads}{operation}\nstg.{ty} [out], r0\nmov_imm.{ty} r0, {expected}\nstg.{ty} [expected], r0"
+        );
         let ty = Type::from_name(ty).expect("a type");
         let buffers = run(&text, LaunchConfig::default(), vec![vec![0; ty.bytes() as usize]; 2]);
         assert!(buffers[0] == buffers[1] || is_nan(ty, &buffers[0]) && *expected == "nan", "{operation} {operands:?}: {buffers:?}, not {expected}");
@@ -169,7 +171,8 @@ const COMPARISONS: &[(&str, &str, &str, &str)] = &[
 #[test]
 fn comparisons_hold_as_their_type_orders() {
     for (ty, a, b, holding) in COMPARISONS {
-        let conditions: &[&str] = if ty.contains('f') { &["eq", "ne", "lt", "le", "gt", "ge"] } else { &["eq", "ne", "lt", "le", "gt", "ge", "ltu", "leu", "gtu", "geu"] };
+        let conditions: &[&str] =
+            if ty.contains('f') { &["eq", "ne", "lt", "le", "gt", "ge"] } else { &["eq", "ne", "lt", "le", "gt", "ge", "ltu", "leu", "gtu", "geu"] };
         for condition in conditions {
             let text = format!(
                 "buffer y: u8 write\nmov_imm.{ty} r1, {a}\nmov_imm.{ty} r2, {b}\nset.{condition}.{ty} p3, r1, r2\n\
@@ -264,13 +267,22 @@ fn each_fault_names_its_lane_instruction_and_address() {
     const FAULTS: &[(&str, Fault)] = &[
         ("mov_imm.i8 r0, 0\ndiv.i8 r0, r0, r0", Fault { lane: 0, instruction: 1, kind: FaultKind::DivisionByZero }),
         ("ldg.f32 r0, [x + 16]", Fault { lane: 0, instruction: 0, kind: FaultKind::OutOfBounds { address: 16, ty: Type::F32, size: 16 } }),
-        ("ldg.f32 r0, [x + 18446744073709551612]", Fault { lane: 0, instruction: 0, kind: FaultKind::OutOfBounds { address: u64::MAX - 3, ty: Type::F32, size: 16 } }),
+        (
+            "ldg.f32 r0, [x + 18446744073709551612]",
+            Fault { lane: 0, instruction: 0, kind: FaultKind::OutOfBounds { address: u64::MAX - 3, ty: Type::F32, size: 16 } },
+        ),
         ("ldg.f32 r0, [x + 2]", Fault { lane: 0, instruction: 0, kind: FaultKind::Misaligned { address: 2, ty: Type::F32 } }),
-        ("mov_imm.u64 r1, 8\nmul.u64 r0, r255, r1\nldg.f32 r0, [x + r0]", Fault { lane: 2, instruction: 2, kind: FaultKind::OutOfBounds { address: 16, ty: Type::F32, size: 16 } }),
+        (
+            "mov_imm.u64 r1, 8\nmul.u64 r0, r255, r1\nldg.f32 r0, [x + r0]",
+            Fault { lane: 2, instruction: 2, kind: FaultKind::OutOfBounds { address: 16, ty: Type::F32, size: 16 } },
+        ),
         ("mov_imm.u64 r1, 0\nldg.f32 r0, [r1 + 0]", Fault { lane: 0, instruction: 1, kind: FaultKind::UnknownHandle { handle: 0 } }),
         ("mov_imm.u64 r1, 1\nmov_imm.f32 r0, 0.0\nstg.f32 [r1 + 0], r0", Fault { lane: 0, instruction: 2, kind: FaultKind::Denied { handle: 1 } }),
         ("pool_alloc r0, 9", Fault { lane: 0, instruction: 0, kind: FaultKind::PoolExhausted { bytes: 9 } }),
-        ("pool_alloc r0, 4\nmov_imm.u64 r1, 4\npool_load.i8 r2, [r0 + r1]", Fault { lane: 0, instruction: 2, kind: FaultKind::OutOfBounds { address: 4, ty: Type::I8, size: 4 } }),
+        (
+            "pool_alloc r0, 4\nmov_imm.u64 r1, 4\npool_load.i8 r2, [r0 + r1]",
+            Fault { lane: 0, instruction: 2, kind: FaultKind::OutOfBounds { address: 4, ty: Type::I8, size: 4 } },
+        ),
         ("lds.u8 r0, [shared + 3]", Fault { lane: 0, instruction: 0, kind: FaultKind::OutOfBounds { address: 3, ty: Type::U8, size: 3 } }),
     ];
     for (text, expected) in FAULTS {
@@ -291,7 +303,9 @@ fn endless_programs_stop_at_the_limit_of_steps() {
 
 #[test]
 fn launches_that_contradict_the_buffers_are_refused() {
-    let program = Program::parse("program c\nbuffer x: f32 read\nbuffer y: f32 write\nldg.f32 r0, [x]\nstg.f32 [y], r0").and_then(|program| program.check()).expect("valid");
+    let program = Program::parse("program c\nbuffer x: f32 read\nbuffer y: f32 write\nldg.f32 r0, [x]\nstg.f32 [y], r0")
+        .and_then(|program| program.check())
+        .expect("valid");
     let refuse = |launch: LaunchConfig, sizes: &[usize], part: &str| {
         let mut buffers: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; *size]).collect();
         let message = program.evaluate(&launch, &mut buffers, 1000).expect_err(part).to_string();

@@ -123,15 +123,7 @@ impl State {
         self.enqueue(stream, Work::Across { to, from, bytes })
     }
 
-    pub fn launch(
-        &mut self,
-        function: usize,
-        grid: [u32; 3],
-        block: [u32; 3],
-        shared_bytes: u32,
-        parameters: Vec<u64>,
-        stream: usize,
-    ) -> Answer {
+    pub fn launch(&mut self, function: usize, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, parameters: Vec<u64>, stream: usize) -> Answer {
         let function = self.launchable(function, block, shared_bytes)?;
         if grid.contains(&0) {
             return Err(INVALID_VALUE);

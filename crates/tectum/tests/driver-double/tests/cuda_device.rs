@@ -130,8 +130,7 @@ fn conformance() -> Result<(), String> {
             cases += 1;
         }
     }
-    let missed: Vec<String> =
-        tectum::kernel::all().iter().map(|kernel| kernel.name().to_owned()).filter(|name| !launched.contains(name)).collect();
+    let missed: Vec<String> = tectum::kernel::all().iter().map(|kernel| kernel.name().to_owned()).filter(|name| !launched.contains(name)).collect();
     println!("conformance on cuda:0 (test double): {cases} cases");
     check(missed.is_empty() && cases > 200, format!("{cases} cases, no case for {missed:?}"))
 }
@@ -180,7 +179,16 @@ fn pendulum() -> Result<(), String> {
 /// in shards of two devices and the CPU.
 fn spiking() -> Result<(), String> {
     let counts = |ids: &[&str]| -> tectum::Result<_> {
-        let tired = NeuronOptions { threshold: 2.0, refractory: 1, leak: 0.1, excitability: 0.8, consecutive_fire_limit: 2, snooze: 3, psp: 3, ..NeuronOptions::default() };
+        let tired = NeuronOptions {
+            threshold: 2.0,
+            refractory: 1,
+            leak: 0.1,
+            excitability: 0.8,
+            consecutive_fire_limit: 2,
+            snooze: 3,
+            psp: 3,
+            ..NeuronOptions::default()
+        };
         let driven = NeuronOptions { threshold: 1.0, potential_driven_psp: true, uniform_psp: true, ..NeuronOptions::default() };
         let mut neurons = Neurons::default();
         neurons.add(200, &tired)?;

@@ -204,7 +204,10 @@ impl Work for Columns<'_, '_> {
 #[inline(always)]
 fn add3<L: Lanes>(lanes: L, sums: &mut [f32], [a, b, c]: [&[f32]; 3]) {
     let terms = L::Block::cut(a).iter().zip(L::Block::cut(b)).zip(L::Block::cut(c));
-    L::Block::cut_mut(sums).iter_mut().zip(terms).for_each(#[inline(always)] |(sum, ((a, b), c))| *sum = sum3(lanes, a, b, c).store());
+    L::Block::cut_mut(sums).iter_mut().zip(terms).for_each(
+        #[inline(always)]
+        |(sum, ((a, b), c))| *sum = sum3(lanes, a, b, c).store(),
+    );
 }
 
 /// (a + b) + c.
@@ -224,7 +227,10 @@ fn lines(words: &[u32], cells: usize) -> (Chunks<'_, u32>, usize) {
 /// Asks for the next lines of memory.
 #[inline(always)]
 fn prefetch(lines: &mut Chunks<'_, u32>, count: usize) {
-    lines.take(count).for_each(#[inline(always)] |line| prefetch_line(line, 0));
+    lines.take(count).for_each(
+        #[inline(always)]
+        |line| prefetch_line(line, 0),
+    );
 }
 
 /// The argument of the saturation for the evolving channels but for what few cells get.
@@ -427,7 +433,10 @@ impl Finish<'_, '_> {
                     y[n + m + i] = rate.mul_add(aim - now, now).held_to(5.0).store();
                 }
             }
-            L::Block::cut_mut(pooled).iter_mut().zip(site).for_each(#[inline(always)] |(pooled, site)| *pooled = site.store());
+            L::Block::cut_mut(pooled).iter_mut().zip(site).for_each(
+                #[inline(always)]
+                |(pooled, site)| *pooled = site.store(),
+            );
         }
         for (at, total) in [(0, sum), (1, size), (2, square), (5, temporal_size)] {
             sums[at] = total.fold();

@@ -111,7 +111,9 @@ fn generated_programs_agree_on(device: &Device, half: u64) -> (usize, usize) {
 
 #[test]
 fn a_small_program_runs() {
-    let program = checked("buffer x: f32 read\nbuffer y: i32 read_write\nldg.f32 r0, [x]\nadd.f32 r0, r0, r0\ncvt.i32.f32 r1, r0\nldg.i32 r2, [y]\nsub.i32 r1, r1, r2\nstg.i32 [y], r1");
+    let program = checked(
+        "buffer x: f32 read\nbuffer y: i32 read_write\nldg.f32 r0, [x]\nadd.f32 r0, r0, r0\ncvt.i32.f32 r1, r0\nldg.i32 r2, [y]\nsub.i32 r1, r1, r2\nstg.i32 [y], r1",
+    );
     let x = bytemuck::cast_slice(&[1.5f32, -2.0, 3e9]).to_vec();
     let y = bytemuck::cast_slice(&[1i32, 2, 3]).to_vec();
     for bounds in [Bounds::Checked, Bounds::Forced, Bounds::Proven] {
@@ -164,6 +166,9 @@ fn several_programs_of_one_plan_run_in_order_by_one_submission() {
         let stats = run.run().expect("runs");
         // The words of the checked one's fault are cleared besides.
         assert_eq!((stats.submissions, stats.launches), (1, 4), "{device:?}");
-        assert!((0u8..100).map(f32::from).zip(run.output::<f32>(y).iter().zip(run.output::<f32>(z))).all(|(x, (y, z))| (*y, *z) == (4.0 * x * x, 4.0 * x)), "{device:?}");
+        assert!(
+            (0u8..100).map(f32::from).zip(run.output::<f32>(y).iter().zip(run.output::<f32>(z))).all(|(x, (y, z))| (*y, *z) == (4.0 * x * x, 4.0 * x)),
+            "{device:?}"
+        );
     }
 }

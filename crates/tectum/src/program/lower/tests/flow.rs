@@ -127,14 +127,26 @@ fn faults_name_lane_instruction_and_address() {
     let cases = [
         ("buffer x: u32 read_write\nldg.u32 r0, [x + 16]\nstg.u32 [x], r0", 4, FaultKind::OutOfBounds { address: 16, ty: Type::U32, size: 16 }, 0),
         ("buffer x: u32 read_write\nmov_imm.u64 r1, 6\nstg.u32 [x + r1], r252", 4, FaultKind::Misaligned { address: 6, ty: Type::U32 }, 1),
-        ("buffer x: u8 read_write\nmov_imm.u64 r1, 0x123456789a\nldg.u8 r1, [r1 + 0]\nstg.u8 [x + 0], r1", 4, FaultKind::UnknownHandle { handle: 0x12_3456_789a }, 1),
+        (
+            "buffer x: u8 read_write\nmov_imm.u64 r1, 0x123456789a\nldg.u8 r1, [r1 + 0]\nstg.u8 [x + 0], r1",
+            4,
+            FaultKind::UnknownHandle { handle: 0x12_3456_789a },
+            1,
+        ),
         ("buffer x: u8 write\nmov_imm.u64 r1, 1\nldg.u8 r1, [r1 + 0]\nstg.u8 [x + 0], r1", 4, FaultKind::Denied { handle: 1 }, 1),
         ("buffer x: i16 read_write\nldg.i16 r1, [x]\ndiv.i16 r1, r1, r1\nstg.i16 [x], r1", 8, FaultKind::DivisionByZero, 1),
         ("buffer x: i64 read_write\nldg.i64 r1, [x]\ndiv.i64 r1, r1, r1\nstg.i64 [x], r1", 2, FaultKind::DivisionByZero, 1),
-        ("buffer x: u8 read_write\npool 16\npool_alloc r0, 9\npool_alloc r0, 8\nmov_imm.u8 r1, 0\nstg.u8 [x + 0], r1", 4, FaultKind::PoolExhausted { bytes: 8 }, 1),
         (
-            "buffer x: u8 read_write\nshared 8\nlds.u64 r0, [shared + 8]\nbar.sync 0\nmov_imm.u8 r1, 0\nstg.u8 [x + 0], r1", 4,
-            FaultKind::OutOfBounds { address: 8, ty: Type::U64, size: 8 }, 0,
+            "buffer x: u8 read_write\npool 16\npool_alloc r0, 9\npool_alloc r0, 8\nmov_imm.u8 r1, 0\nstg.u8 [x + 0], r1",
+            4,
+            FaultKind::PoolExhausted { bytes: 8 },
+            1,
+        ),
+        (
+            "buffer x: u8 read_write\nshared 8\nlds.u64 r0, [shared + 8]\nbar.sync 0\nmov_imm.u8 r1, 0\nstg.u8 [x + 0], r1",
+            4,
+            FaultKind::OutOfBounds { address: 8, ty: Type::U64, size: 8 },
+            0,
         ),
     ];
     for device in devices("faults") {

@@ -123,8 +123,7 @@ fn compare_type(ty: Type) {
         .map(|lane| [samples[lane / samples.len()], samples[lane % samples.len()], lane as u64 * 7 % 70, samples[lane * 5 % samples.len()]])
         .collect();
     let bytes = |place: usize, ty: Type| lanes.iter().flat_map(|lane| lane[place].to_le_bytes()[..ty.bytes() as usize].to_vec()).collect::<Vec<u8>>();
-    let buffers =
-        [bytes(0, ty), bytes(1, ty), bytes(3, ty), bytes(2, Type::U32), vec![0; lanes.len() * instructions.len() * SLOT as usize]];
+    let buffers = [bytes(0, ty), bytes(1, ty), bytes(3, ty), bytes(2, Type::U32), vec![0; lanes.len() * instructions.len() * SLOT as usize]];
     let launch = LaunchConfig::linear(lanes.len() as u32, 16);
     for device in devices("instructions") {
         let (after, _) = run_on(&device, &program, &launch, &buffers, Bounds::Forced).unwrap_or_else(|error| panic!("{error}"));

@@ -9,7 +9,13 @@ use crate::program::{BufferAccess, BufferIndex, Checked, Contents, LaunchConfig,
 const EVERY: [Recognize; 3] = [Recognize::Off, Recognize::Exact, Recognize::Reassociated];
 
 /// The last buffer after a run, and what ran.
-fn run_on(device: &Device, program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>], recognize: Recognize) -> crate::error::Result<(Vec<u8>, &'static str)> {
+fn run_on(
+    device: &Device,
+    program: &Checked,
+    launch: &LaunchConfig,
+    buffers: &[Vec<u8>],
+    recognize: Recognize,
+) -> crate::error::Result<(Vec<u8>, &'static str)> {
     let sizes: Vec<u64> = buffers.iter().map(|bytes| bytes.len() as u64).collect();
     let declared = program.program().buffers();
     let is_count = |index: usize| declared[index].access == BufferAccess::Read && declared[index].ty.is_integer();
@@ -81,7 +87,22 @@ fn what_the_library_is_recognised_as_gives_what_it_gives() {
 #[test]
 fn integers_do_not_depend_on_recognition() {
     let changes = [("f32", "i32"), ("-inf", "-2147483648"), ("inf", "2147483647"), ("0.0", "0")];
-    let elementwise = ["vector_add", "vector_sub", "vector_mul", "vector_min", "vector_max", "abs", "neg", "relu", "copy", "scalar_add", "scalar_sub", "scalar_mul", "clip", "fill"];
+    let elementwise = [
+        "vector_add",
+        "vector_sub",
+        "vector_mul",
+        "vector_min",
+        "vector_max",
+        "abs",
+        "neg",
+        "relu",
+        "copy",
+        "scalar_add",
+        "scalar_sub",
+        "scalar_mul",
+        "clip",
+        "fill",
+    ];
     let devices = devices("the library of programs, of integers");
     for (name, expected) in elementwise.map(|name| (name, "map")).into_iter().chain(["reduce_sum", "reduce_min", "reduce_max"].map(|name| (name, "tree"))) {
         let path = format!("{}/../../programs/{name}.atlas", env!("CARGO_MANIFEST_DIR"));
@@ -90,15 +111,22 @@ fn integers_do_not_depend_on_recognition() {
         let program = Program::parse(&text).and_then(|program| program.check()).unwrap_or_else(|error| panic!("{name}: {error}"));
         for n in [1, 3, 1_024, 3_073, 65_536u64] {
             let value = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
-            let buffers: Vec<Vec<u8>> = program.program().buffers().iter().enumerate().map(|(place, buffer)| match (buffer.name.as_str(), place) {
-                ("n", _) => n.to_le_bytes().to_vec(),
-                ("y", _) if expected == "tree" => vec![0; 4],
-                ("s" | "range", _) => (7..9u32).take(constants(&program, place)).flat_map(u32::to_le_bytes).collect(),
-                (_, place) => (0..n).flat_map(|i| value(i + 1_000 * place as u64).to_le_bytes()).collect(),
-            }).collect();
+            let buffers: Vec<Vec<u8>> = program
+                .program()
+                .buffers()
+                .iter()
+                .enumerate()
+                .map(|(place, buffer)| match (buffer.name.as_str(), place) {
+                    ("n", _) => n.to_le_bytes().to_vec(),
+                    ("y", _) if expected == "tree" => vec![0; 4],
+                    ("s" | "range", _) => (7..9u32).take(constants(&program, place)).flat_map(u32::to_le_bytes).collect(),
+                    (_, place) => (0..n).flat_map(|i| value(i + 1_000 * place as u64).to_le_bytes()).collect(),
+                })
+                .collect();
             let launch = if expected == "tree" { LaunchConfig::linear(256, 256) } else { LaunchConfig::linear(n as u32, 256) };
             for device in &devices {
-                let [plain, exact, changed] = EVERY.map(|recognize| run_on(device, &program, &launch, &buffers, recognize).unwrap_or_else(|error| panic!("{name}, n = {n}: {error}")));
+                let [plain, exact, changed] =
+                    EVERY.map(|recognize| run_on(device, &program, &launch, &buffers, recognize).unwrap_or_else(|error| panic!("{name}, n = {n}: {error}")));
                 assert_eq!((&plain.0, &plain.0), (&exact.0, &changed.0), "{name}, n = {n}, {device:?}");
                 assert!(n == 1 || (exact.1, changed.1) == (expected, expected), "{name}, n = {n}: {}", exact.1);
             }

@@ -24,8 +24,20 @@ fn jumps_that_nest_are_structured() {
     let text = "buffer y: u32 write\nmov_imm.u32 r0, 3\nmov_imm.u32 r1, 0\n@again:\nadd.u32 r1, r1, r0\nset.lt.u32 p0, r1, r0\nbra @else, p0\n\
                 sub.u32 r1, r1, r0\nbra @end\n@else:\nbra @out, p0\n@end:\nloop r0, @again\n@out:\nstg.u32 [y], r1";
     let expected = [
-        "r0 = 0x3u;", "r1 = 0x0u;", "while more_2 {", "r1 = r1 + r0;", "p0 = (r1 < r0);", "if !(p0) {", "r1 = r1 - r0;", "} else {",
-        "if p0 { more_2 = false; continue; }", "}", "more_2 = r0 != 0u;", "r0 = r0 - u32(more_2);", "}", "store_own32_b0(lane, r1);",
+        "r0 = 0x3u;",
+        "r1 = 0x0u;",
+        "while more_2 {",
+        "r1 = r1 + r0;",
+        "p0 = (r1 < r0);",
+        "if !(p0) {",
+        "r1 = r1 - r0;",
+        "} else {",
+        "if p0 { more_2 = false; continue; }",
+        "}",
+        "more_2 = r0 != 0u;",
+        "r0 = r0 - u32(more_2);",
+        "}",
+        "store_own32_b0(lane, r1);",
     ];
     assert_eq!(code(text, Bounds::Proven), expected);
 }

@@ -12,19 +12,36 @@ fn chains(op: &str, neutral: &str, n: u64) -> Vec<(&'static str, String)> {
     let start = format!("mov_imm.f32 r0, {neutral}\nmov_imm.u64 r4, 4\nmov_imm.u64 r5, 0\n");
     let end = format!("mov_imm.u64 r6, {}\n", 4 * n);
     let mut forms = vec![
-        ("loop", format!("{start}mov_imm.u32 r9, {}\n@l:\nldg.f32 r1, [x + r5]\n{op}.f32 r0, r0, r1\nadd.u64 r5, r5, r4\nloop r9, @l\nstg.f32 [y + 0], r0", turns(n))),
-        ("while", format!("{start}{end}@l:\nset.ge.u64 p0, r5, r6\nbra @done, p0\nldg.f32 r1, [x + r5]\nadd.u64 r5, r5, r4\n{op}.f32 r0, r1, r0\nbra @l\n@done:\nstg.f32 [y + 0], r0")),
+        (
+            "loop",
+            format!(
+                "{start}mov_imm.u32 r9, {}\n@l:\nldg.f32 r1, [x + r5]\n{op}.f32 r0, r0, r1\nadd.u64 r5, r5, r4\nloop r9, @l\nstg.f32 [y + 0], r0",
+                turns(n)
+            ),
+        ),
+        (
+            "while",
+            format!(
+                "{start}{end}@l:\nset.ge.u64 p0, r5, r6\nbra @done, p0\nldg.f32 r1, [x + r5]\nadd.u64 r5, r5, r4\n{op}.f32 r0, r1, r0\nbra @l\n@done:\nstg.f32 [y + 0], r0"
+            ),
+        ),
     ];
     if n > 1 {
         forms.push(("unrolled", format!("ldg.f32 r10, [x + 0]\nmov.f32 r0, r10\n{unrolled}stg.f32 [y + 0], r0")));
         forms.push(("from neutral", format!("mov_imm.f32 r0, {neutral}\nldg.f32 r1, [x + 0]\n{op}.f32 r0, r0, r1\n{unrolled}stg.f32 [y], r0")));
     }
     if n > 2 {
-        let from_second = format!("ldg.f32 r0, [x + 0]\nmov_imm.u64 r4, 4\nmov_imm.u64 r5, 4\nmov_imm.u32 r9, {}\n@l:\nldg.f32 r1, [x + r5]\n{op}.f32 r0, r0, r1\nadd.u64 r5, r5, r4\nloop r9, @l\nstg.f32 [y + 0], r0", n - 2);
+        let from_second = format!(
+            "ldg.f32 r0, [x + 0]\nmov_imm.u64 r4, 4\nmov_imm.u64 r5, 4\nmov_imm.u32 r9, {}\n@l:\nldg.f32 r1, [x + r5]\n{op}.f32 r0, r0, r1\nadd.u64 r5, r5, r4\nloop r9, @l\nstg.f32 [y + 0], r0",
+            n - 2
+        );
         forms.push(("from the first", from_second));
     }
     if n.is_multiple_of(2) {
-        let two = format!("{start}mov_imm.u64 r7, 8\nmov_imm.u32 r9, {}\n@l:\nadd.u64 r8, r5, r4\nldg.f32 r1, [x + r5]\nldg.f32 r2, [x + r8]\n{op}.f32 r0, r0, r1\n{op}.f32 r0, r0, r2\nadd.u64 r5, r5, r7\nloop r9, @l\nstg.f32 [y + 0], r0", n / 2 - 1);
+        let two = format!(
+            "{start}mov_imm.u64 r7, 8\nmov_imm.u32 r9, {}\n@l:\nadd.u64 r8, r5, r4\nldg.f32 r1, [x + r5]\nldg.f32 r2, [x + r8]\n{op}.f32 r0, r0, r1\n{op}.f32 r0, r0, r2\nadd.u64 r5, r5, r7\nloop r9, @l\nstg.f32 [y + 0], r0",
+            n / 2 - 1
+        );
         forms.push(("two a turn", two));
     }
     forms
@@ -53,7 +70,11 @@ fn every_form_of_a_chain_is_a_reduction() {
 /// One lane a row, or a column.
 #[test]
 fn sums_of_rows_and_columns_are_reductions() {
-    let text = |scale: u64, step: u64| format!("{HEAD}mov_imm.f32 r0, 0.0\nmov_imm.u64 r1, {scale}\nmul.u64 r2, r255, r1\nmov_imm.u64 r3, {step}\nmov_imm.u32 r4, 6\n@l:\nldg.f32 r5, [x + r2]\nadd.f32 r0, r0, r5\nadd.u64 r2, r2, r3\nloop r4, @l\nstg.f32 [y], r0");
+    let text = |scale: u64, step: u64| {
+        format!(
+            "{HEAD}mov_imm.f32 r0, 0.0\nmov_imm.u64 r1, {scale}\nmul.u64 r2, r255, r1\nmov_imm.u64 r3, {step}\nmov_imm.u32 r4, 6\n@l:\nldg.f32 r5, [x + r2]\nadd.f32 r0, r0, r5\nadd.u64 r2, r2, r3\nloop r4, @l\nstg.f32 [y], r0"
+        )
+    };
     let (launch, buffers) = (LaunchConfig::linear(5, 5), vec![values(35, 0.25), zeros(5)]);
     for (scale, step, is_columns) in [(28, 4, false), (4, 20, true)] {
         let program = checked(&text(scale, step));
@@ -76,7 +97,10 @@ fn what_is_no_reduction_is_refused_with_the_reason() {
         (sum(&format!("{load}add.f32 r0, r0, r1\nmul.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0"), "not one chain of an operation"),
         (sum(&format!("{load}add.f32 r1, r1, r0\nadd.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0"), "r0 is carried from turn to turn"),
         (sum(&format!("add.u64 r5, r5, r4\n{}{load}add.f32 r0, r0, r1", ""), "stg.f32 [y + 0], r0"), "reaches byte 36"),
-        (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0").replace("r9, 7", "r9, 3"), "leave gaps or meet"),
+        (
+            sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0").replace("r9, 7", "r9, 3"),
+            "leave gaps or meet",
+        ),
         (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "add.f32 r0, r0, r0\nstg.f32 [y + 0], r0"), "r0 is what the turns of a loop leave"),
         (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0").replace("r0, 0.0", "r0, 1.0"), "neither its neutral element"),
         (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0").replace("r9, 7", "r9, 6"), "cover 28 of 32 bytes"),
@@ -121,16 +145,25 @@ fn canonical_loops_are_products_of_matrices() {
         }
     }
     // Rows by blocks and columns by lanes; three loops of one lane.
-    let by_blocks = gemm([m, n, k], false, false, "fma.f32 r0, r10, r11, r0").replace("div.u64 r2, r255, r1\nmul.u64 r3, r2, r1\nsub.u64 r3, r255, r3", "cvt.u64.u32 r2, r253\ncvt.u64.u32 r3, r252");
+    let by_blocks = gemm([m, n, k], false, false, "fma.f32 r0, r10, r11, r0")
+        .replace("div.u64 r2, r255, r1\nmul.u64 r3, r2, r1\nsub.u64 r3, r255, r3", "cvt.u64.u32 r2, r253\ncvt.u64.u32 r3, r252");
     let program = checked(&by_blocks);
     let launch = LaunchConfig { grid: [6, 1, 1], block: [5, 1, 1], shared_bytes: 0 };
-    assert!(matches!(recognized(&program, &launch, &buffers).shape(), Shape::Gemm { sizes: [6, 5, 7], .. }), "{:?}", recognized(&program, &launch, &buffers).refusals());
+    assert!(
+        matches!(recognized(&program, &launch, &buffers).shape(), Shape::Gemm { sizes: [6, 5, 7], .. }),
+        "{:?}",
+        recognized(&program, &launch, &buffers).refusals()
+    );
     let nest = "buffer a: f32 read\nbuffer b: f32 read\nbuffer y: f32 write\nmov_imm.u64 r1, 4\nmov_imm.u64 r2, 20\nmov_imm.u64 r3, 28\nmov_imm.u64 r20, 0\nmov_imm.u64 r21, 0\nmov_imm.u32 r7, 5\n@i:\n\
                 mov_imm.u64 r22, 0\nmov_imm.u32 r8, 4\n@j:\nmov_imm.f32 r0, 0.0\nmov.u64 r23, r20\nmov.u64 r24, r22\nmov_imm.u32 r9, 6\n@k:\nldg.f32 r10, [a + r23]\nldg.f32 r11, [b + r24]\n\
                 fma.f32 r0, r10, r11, r0\nadd.u64 r23, r23, r1\nadd.u64 r24, r24, r2\nloop r9, @k\nstg.f32 [y + r21], r0\nadd.u64 r21, r21, r1\nadd.u64 r22, r22, r1\nloop r8, @j\n\
                 add.u64 r20, r20, r3\nloop r7, @i";
     let program = checked(nest);
-    assert!(matches!(recognized(&program, &ONE, &buffers).shape(), Shape::Gemm { sizes: [6, 5, 7], .. }), "{:?}", recognized(&program, &ONE, &buffers).refusals());
+    assert!(
+        matches!(recognized(&program, &ONE, &buffers).shape(), Shape::Gemm { sizes: [6, 5, 7], .. }),
+        "{:?}",
+        recognized(&program, &ONE, &buffers).refusals()
+    );
     assert_eq!(planned(&program, &ONE, &buffers, true).1, reference(&program, &ONE, &buffers));
 }
 
@@ -182,7 +215,9 @@ fn chains_that_the_core_has_no_kernel_for_are_trees() {
                  ldg.{ty} r1, [x + r5]\nadd.{ty} r1, r1, r2\nneg.{ty} r1, r1\n{op}.{ty} r0, r0, r1\nadd.u64 r5, r5, r4\nloop r9, @l\nstg.{ty} [y + 0], r0",
                 n - 1
             ));
-            let value = |i: u64| if ty == "f32" { f32s([(i % 31) as f32 - 9.0]) } else { (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).to_le_bytes()[..width as usize].to_vec() };
+            let value = |i: u64| {
+                if ty == "f32" { f32s([(i % 31) as f32 - 9.0]) } else { (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).to_le_bytes()[..width as usize].to_vec() }
+            };
             let buffers = vec![(0..n).flat_map(value).collect(), value(5), vec![0; width as usize]];
             let (shape, after) = planned(&program, &ONE, &buffers, true);
             assert!(matches!(shape, Shape::Tree { count, .. } if count == n), "{ty} {op} {n}: {shape}");

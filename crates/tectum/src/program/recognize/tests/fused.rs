@@ -10,7 +10,8 @@ fn map(text: &str, n: u64, sizes: &[u64]) -> Map {
     map.clone()
 }
 
-const SCALE: &str = "program scale\nbuffer x: f32 read\nbuffer s: f32 read\nbuffer t: f32 write\nldg.f32 r0, [x]\nldg.f32 r1, [s + 4]\nmul.f32 r0, r0, r1\nstg.f32 [t], r0";
+const SCALE: &str =
+    "program scale\nbuffer x: f32 read\nbuffer s: f32 read\nbuffer t: f32 write\nldg.f32 r0, [x]\nldg.f32 r1, [s + 4]\nmul.f32 r0, r0, r1\nstg.f32 [t], r0";
 const RELU: &str = "program relu\nbuffer t: f32 read\nbuffer y: f32 write\nldg.f32 r0, [t]\nrelu.f32 r0, r0\nstg.f32 [y], r0";
 const ADD: &str = "program add\nbuffer a: f32 read_write\nbuffer b: f32 read\nldg.f32 r0, [a]\nldg.f32 r1, [b]\nadd.f32 r0, r0, r1\nstg.f32 [a], r0";
 
@@ -23,7 +24,12 @@ fn agree(stages: &[Stage<'_>], fused: &Fused, memories: &[Vec<u8>], dropped: &[u
     let run = |map: &Map, places: &[usize], memories: &mut [Vec<u8>]| {
         let before: Vec<Vec<u8>> = places.iter().map(|place| memories[*place].clone()).collect();
         let after = reference(map.program(), map.launch(), &before);
-        places.iter().zip(after).zip(map.program().program().buffers()).filter(|(_, buffer)| buffer.access.writes()).for_each(|((place, bytes), _)| memories[*place] = bytes);
+        places
+            .iter()
+            .zip(after)
+            .zip(map.program().program().buffers())
+            .filter(|(_, buffer)| buffer.access.writes())
+            .for_each(|((place, bytes), _)| memories[*place] = bytes);
     };
     let (mut apart, mut together) = (memories.to_vec(), memories.to_vec());
     stages.iter().for_each(|stage| run(stage.map, stage.memories, &mut apart));

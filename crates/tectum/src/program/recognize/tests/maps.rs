@@ -8,7 +8,11 @@ const MAP: [&str; 6] = ["ldg.f32 r0, [a]", "ldg.f32 r1, [b]", "mul.f32 r1, r0, r
 
 /// y = a·b + s[1], as every form that is known of it, with the launch of each.
 fn forms(n: u64) -> Vec<(&'static str, String, LaunchConfig)> {
-    let element = |at: &str| format!("ldg.f32 r10, [a + {at}]\nldg.f32 r11, [b + {at}]\nmul.f32 r12, r10, r11\nldg.f32 r13, [s + 4]\nadd.f32 r12, r12, r13\nstg.f32 [y + {at}], r12\n");
+    let element = |at: &str| {
+        format!(
+            "ldg.f32 r10, [a + {at}]\nldg.f32 r11, [b + {at}]\nmul.f32 r12, r10, r11\nldg.f32 r13, [s + 4]\nadd.f32 r12, r12, r13\nstg.f32 [y + {at}], r12\n"
+        )
+    };
     let last = n - 1;
     let unrolled: String = (0..n).map(|i| element(&(4 * i).to_string())).collect();
     let backwards: String = (0..n).rev().map(|i| element(&(4 * i).to_string())).collect();
@@ -21,12 +25,32 @@ fn forms(n: u64) -> Vec<(&'static str, String, LaunchConfig)> {
         ("unrolled", unrolled, ONE),
         ("backwards", backwards, ONE),
         ("loop", format!("{start}mov_imm.u32 r0, {last}\n@l:\n{indexed}add.u64 r5, r5, r4\nloop r0, @l\n"), ONE),
-        ("handles", format!("mov_imm.u64 r1, 1\nmov_imm.u64 r2, 2\nmov_imm.u64 r3, 4\n{start}mov_imm.u32 r0, {last}\n@l:\nldg.f32 r10, [r1 + r5]\nldg.f32 r11, [r2 + r5]\nmul.f32 r12, r10, r11\nldg.f32 r13, [s + 4]\nadd.f32 r12, r12, r13\nstg.f32 [r3 + r5], r12\nadd.u64 r5, r5, r4\nloop r0, @l\n"), ONE),
+        (
+            "handles",
+            format!(
+                "mov_imm.u64 r1, 1\nmov_imm.u64 r2, 2\nmov_imm.u64 r3, 4\n{start}mov_imm.u32 r0, {last}\n@l:\nldg.f32 r10, [r1 + r5]\nldg.f32 r11, [r2 + r5]\nmul.f32 r12, r10, r11\nldg.f32 r13, [s + 4]\nadd.f32 r12, r12, r13\nstg.f32 [r3 + r5], r12\nadd.u64 r5, r5, r4\nloop r0, @l\n"
+            ),
+            ONE,
+        ),
         ("while", format!("{start}{end}@l:\nset.ge.u64 p0, r5, r6\nbra @done, p0\n{indexed}add.u64 r5, r4, r5\nbra @l\n@done:\n"), ONE),
         ("do while", format!("{start}{end}@l:\n{indexed}add.u64 r5, r5, r4\nset.ne.u64 p3, r6, r5\nbra @l, p3\n"), ONE),
-        ("downwards", format!("{end}mov_imm.u64 r4, 4\nmov_imm.u64 r7, 0\n@l:\nset.gt.u64 p0, r6, r7\nbra @done, !p0\nsub.u64 r6, r6, r4\n{}bra @l\n@done:\n", element("r6")), ONE),
+        (
+            "downwards",
+            format!(
+                "{end}mov_imm.u64 r4, 4\nmov_imm.u64 r7, 0\n@l:\nset.gt.u64 p0, r6, r7\nbra @done, !p0\nsub.u64 r6, r6, r4\n{}bra @l\n@done:\n",
+                element("r6")
+            ),
+            ONE,
+        ),
         ("lanes", format!("mov_imm.u64 r4, 4\nmov_imm.u64 r6, {n}\nset.ge.u64 p0, r255, r6\nbra @end, p0\nmul.u64 r5, r255, r4\n{indexed}@end:\n"), lanes(64)),
-        ("blocks", format!("mov_imm.u32 r4, 4\nmad.u32 r7, r253, r254, r252\nmul.u32 r7, r7, r4\ncvt.u64.u32 r5, r7\nmov_imm.u64 r6, {}\nset.lt.u64 p0, r5, r6\nbra @go, p0\nexit\n@go:\n{indexed}", 4 * n), lanes(if n.is_multiple_of(64) { 64 } else { 1 })),
+        (
+            "blocks",
+            format!(
+                "mov_imm.u32 r4, 4\nmad.u32 r7, r253, r254, r252\nmul.u32 r7, r7, r4\ncvt.u64.u32 r5, r7\nmov_imm.u64 r6, {}\nset.lt.u64 p0, r5, r6\nbra @go, p0\nexit\n@go:\n{indexed}",
+                4 * n
+            ),
+            lanes(if n.is_multiple_of(64) { 64 } else { 1 }),
+        ),
     ]
 }
 
@@ -85,7 +109,10 @@ fn loops_of_unrolled_bodies_selections_and_passes_through_memory_are_maps() {
     let text = "buffer x: f32 read\nbuffer t: f32 read_write\nbuffer y: f32 write\nldg.f32 r0, [x]\nexp.f32 r0, r0\nstg.f32 [t], r0\nldg.f32 r1, [t]\nadd.f32 r1, r1, r1\nstg.f32 [y], r1\n";
     let (program, launch) = (checked(text), LaunchConfig::linear(5, 2));
     let buffers = [values(5, 0.01), zeros(5), zeros(5)];
-    assert_eq!(code(&recognized(&program, &launch, &buffers)), ["ldg.f32 r0, [x]", "exp.f32 r0, r0", "add.f32 r1, r0, r0", "stg.f32 [t], r0", "stg.f32 [y], r1"]);
+    assert_eq!(
+        code(&recognized(&program, &launch, &buffers)),
+        ["ldg.f32 r0, [x]", "exp.f32 r0, r0", "add.f32 r1, r0, r0", "stg.f32 [t], r0", "stg.f32 [y], r1"]
+    );
     // The element's own number.
     let program = checked("buffer y: f32 write\nmov_imm.u64 r1, 3\nmad.u64 r0, r255, r1, r1\ncvt.u32.u64 r2, r0\ncvt.f32.u32 r3, r2\nstg.f32 [y], r3");
     let launch = LaunchConfig::linear(9, 4);
@@ -96,19 +123,55 @@ fn loops_of_unrolled_bodies_selections_and_passes_through_memory_are_maps() {
 /// Text after x: f32 read, y: f32 read_write, both of 8 elements; the launch; why it is no map.
 const REFUSED: &[(&str, u32, &str)] = &[
     ("ldg.f32 r0, [y + 0]\nstg.f32 [y], r0", 8, "buffer y is stored to and loaded at 0, an element of another"),
-    ("mov_imm.u64 r1, 4\nmul.u64 r2, r255, r1\nmov_imm.u64 r3, 28\nsub.u64 r4, r3, r2\nldg.f32 r0, [y + r4]\nstg.f32 [y], r0", 8, "the load at -4·lane + 28 is not of the own element"),
-    ("mov_imm.u64 r1, 4\nmul.u64 r2, r255, r1\nmov_imm.u64 r3, 28\nsub.u64 r4, r3, r2\nldg.f32 r0, [x + r4]\nstg.f32 [y], r0", 8, "the load at -4·lane + 28 is not of the own element"),
-    ("mov_imm.u64 r1, 4\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 6\n@l:\nldg.f32 r3, [y + r2]\nadd.u64 r2, r2, r1\nstg.f32 [y + r2], r3\nloop r0, @l", 1, "the stores cover bytes 4 to 32 of 32"),
-    ("ldg.f32 r0, [x + 0]\nstg.f32 [y + 0], r0\nldg.f32 r0, [x + 4]\nstg.f32 [y + 4], r0\nldg.f32 r0, [x + 12]\nstg.f32 [y + 12], r0", 1, "has a gap or stores twice at byte 12"),
-    ("mov_imm.u64 r1, 8\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 3\n@l:\nldg.f32 r3, [x + r2]\nstg.f32 [y + r2], r3\nadd.u64 r2, r2, r1\nloop r0, @l", 1, "leave gaps or meet"),
-    ("mov_imm.u64 r1, 4\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 6\n@l:\nldg.f32 r3, [x + r2]\nstg.f32 [y + r2], r3\nadd.u64 r2, r2, r1\nloop r0, @l", 1, "the stores cover bytes 0 to 28 of 32"),
+    (
+        "mov_imm.u64 r1, 4\nmul.u64 r2, r255, r1\nmov_imm.u64 r3, 28\nsub.u64 r4, r3, r2\nldg.f32 r0, [y + r4]\nstg.f32 [y], r0",
+        8,
+        "the load at -4·lane + 28 is not of the own element",
+    ),
+    (
+        "mov_imm.u64 r1, 4\nmul.u64 r2, r255, r1\nmov_imm.u64 r3, 28\nsub.u64 r4, r3, r2\nldg.f32 r0, [x + r4]\nstg.f32 [y], r0",
+        8,
+        "the load at -4·lane + 28 is not of the own element",
+    ),
+    (
+        "mov_imm.u64 r1, 4\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 6\n@l:\nldg.f32 r3, [y + r2]\nadd.u64 r2, r2, r1\nstg.f32 [y + r2], r3\nloop r0, @l",
+        1,
+        "the stores cover bytes 4 to 32 of 32",
+    ),
+    (
+        "ldg.f32 r0, [x + 0]\nstg.f32 [y + 0], r0\nldg.f32 r0, [x + 4]\nstg.f32 [y + 4], r0\nldg.f32 r0, [x + 12]\nstg.f32 [y + 12], r0",
+        1,
+        "has a gap or stores twice at byte 12",
+    ),
+    (
+        "mov_imm.u64 r1, 8\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 3\n@l:\nldg.f32 r3, [x + r2]\nstg.f32 [y + r2], r3\nadd.u64 r2, r2, r1\nloop r0, @l",
+        1,
+        "leave gaps or meet",
+    ),
+    (
+        "mov_imm.u64 r1, 4\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 6\n@l:\nldg.f32 r3, [x + r2]\nstg.f32 [y + r2], r3\nadd.u64 r2, r2, r1\nloop r0, @l",
+        1,
+        "the stores cover bytes 0 to 28 of 32",
+    ),
     ("mov_imm.f32 r0, 1.0\nstg.f32 [y + 0], r0", 8, "every value of lane stores to the same place"),
-    ("mov_imm.f32 r4, 0.0\nmov_imm.u64 r1, 4\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 7\n@l:\nldg.f32 r3, [x + r2]\nadd.f32 r4, r4, r3\nstg.f32 [y + r2], r4\nadd.u64 r2, r2, r1\nloop r0, @l", 1, "r4 is carried from turn to turn"),
+    (
+        "mov_imm.f32 r4, 0.0\nmov_imm.u64 r1, 4\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 7\n@l:\nldg.f32 r3, [x + r2]\nadd.f32 r4, r4, r3\nstg.f32 [y + r2], r4\nadd.u64 r2, r2, r1\nloop r0, @l",
+        1,
+        "r4 is carried from turn to turn",
+    ),
     ("ldg.f32 r0, [x]\nmov_imm.f32 r1, 0.0\nset.lt.f32 p0, r0, r1\nbra @end, p0\nstg.f32 [y], r0\n@end:", 8, "the branch depends on data"),
     ("ldg.f32 r0, [x]\ncvt.u64.f32 r1, r0\nldg.f32 r0, [x + r1]\nstg.f32 [y], r0", 8, "the offset in r1 is not a sum of multiples"),
-    ("mov_imm.u64 r1, 3\nset.lt.u64 p0, r255, r1\nbra @end, p0\nldg.f32 r0, [x]\nstg.f32 [y], r0\n@end:", 8, "the lanes that the branch leaves are not the first ones"),
+    (
+        "mov_imm.u64 r1, 3\nset.lt.u64 p0, r255, r1\nbra @end, p0\nldg.f32 r0, [x]\nstg.f32 [y], r0\n@end:",
+        8,
+        "the lanes that the branch leaves are not the first ones",
+    ),
     ("mov_imm.u64 r1, 4\nset.ge.u64 p0, r255, r1\nbra @end, p0\nldg.f32 r0, [x]\nstg.f32 [y], r0\n@end:", 8, "the stores cover bytes 0 to 16 of 32"),
-    ("shared 64\nldg.f32 r0, [x]\nsts.f32 [shared], r0\nbar.sync 0\nlds.f32 r0, [shared]\nstg.f32 [y], r0", 8, "it depends on what lanes stored in shared memory"),
+    (
+        "shared 64\nldg.f32 r0, [x]\nsts.f32 [shared], r0\nbar.sync 0\nlds.f32 r0, [shared]\nstg.f32 [y], r0",
+        8,
+        "it depends on what lanes stored in shared memory",
+    ),
     ("phase_get r0\ncvt.f32.u32 r1, r0\nstg.f32 [y], r1", 8, "depends on instruction 0, which is not followed"),
     ("ldg.f32 r0, [x + 0]\nstg.f32 [y], r0\ncall @f\nexit\n@f:\nret", 8, "calls are not followed"),
 ];

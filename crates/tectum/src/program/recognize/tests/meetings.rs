@@ -42,8 +42,16 @@ fn the_library_s_reductions_are_reductions_where_their_counts_are_known() {
 
 /// What each lane brings: every element by the lanes in turns, eight of its own, or its own one.
 const PARTS: [(&str, u64, &str); 3] = [
-    ("in turns", 1_000, "mov_imm.f32 r0, 0.0\nmov.u64 r4, r6\nmov_imm.u64 r1, 4000\nmov_imm.u64 r3, BYTES\n@next:\nset.ge.u64 p0, r4, r1\nbra @taken, p0\nldg.f32 r5, [x + r4]\nadd.f32 r0, r0, r5\nadd.u64 r4, r4, r3\nbra @next\n@taken:\n"),
-    ("eight", 8 * 64, "mov_imm.f32 r0, 0.0\nmov_imm.u64 r3, 8\nmul.u64 r4, r6, r3\nmov_imm.u32 r1, 7\n@next:\nldg.f32 r5, [x + r4]\nadd.f32 r0, r0, r5\nadd.u64 r4, r4, r2\nloop r1, @next\n"),
+    (
+        "in turns",
+        1_000,
+        "mov_imm.f32 r0, 0.0\nmov.u64 r4, r6\nmov_imm.u64 r1, 4000\nmov_imm.u64 r3, BYTES\n@next:\nset.ge.u64 p0, r4, r1\nbra @taken, p0\nldg.f32 r5, [x + r4]\nadd.f32 r0, r0, r5\nadd.u64 r4, r4, r3\nbra @next\n@taken:\n",
+    ),
+    (
+        "eight",
+        8 * 64,
+        "mov_imm.f32 r0, 0.0\nmov_imm.u64 r3, 8\nmul.u64 r4, r6, r3\nmov_imm.u32 r1, 7\n@next:\nldg.f32 r5, [x + r4]\nadd.f32 r0, r0, r5\nadd.u64 r4, r4, r2\nloop r1, @next\n",
+    ),
     ("one", 64, "ldg.f32 r0, [x]\n"),
 ];
 
@@ -51,11 +59,24 @@ const PARTS: [(&str, u64, &str); 3] = [
 fn halvings() -> Vec<(&'static str, String)> {
     let step = "add.u64 r8, r6, r7\nlds.f32 r9, [shared + r8]\nadd.f32 r0, r0, r9\nsts.f32 [shared + r6], r0\n";
     let skip = format!("set.ge.u64 p1, r6, r7\nbra @upper, p1\n{step}@upper:\nbar.sync 0\n");
-    let unrolled: String = [32, 16, 8, 4, 2, 1].iter().map(|half| format!("mov_imm.u64 r7, {}\nset.lt.u64 p1, r6, r7\nbra @upper{half}, !p1\n{step}@upper{half}:\nbar.sync 0\n", 4 * half)).collect();
+    let unrolled: String = [32, 16, 8, 4, 2, 1]
+        .iter()
+        .map(|half| format!("mov_imm.u64 r7, {}\nset.lt.u64 p1, r6, r7\nbra @upper{half}, !p1\n{step}@upper{half}:\nbar.sync 0\n", 4 * half))
+        .collect();
     let first = "set.ge.u64 p1, r6, r2\nbra @end, p1\nstg.f32 [y + 0], r0\n@end:";
     vec![
-        ("do while", format!("mov_imm.u64 r7, 128\nmov_imm.u32 r10, 1\n@halve:\n{skip}shr.u64 r7, r7, r10\nset.ge.u64 p2, r7, r2\nbra @halve, p2\nbra @end, p1\nstg.f32 [y + 0], r0\n@end:")),
-        ("while", format!("mov_imm.u64 r7, 128\nmov_imm.u64 r11, 2\n@halve:\nset.lt.u64 p2, r7, r2\nbra @halved, p2\n{skip}div.u64 r7, r7, r11\nbra @halve\n@halved:\n{first}")),
+        (
+            "do while",
+            format!(
+                "mov_imm.u64 r7, 128\nmov_imm.u32 r10, 1\n@halve:\n{skip}shr.u64 r7, r7, r10\nset.ge.u64 p2, r7, r2\nbra @halve, p2\nbra @end, p1\nstg.f32 [y + 0], r0\n@end:"
+            ),
+        ),
+        (
+            "while",
+            format!(
+                "mov_imm.u64 r7, 128\nmov_imm.u64 r11, 2\n@halve:\nset.lt.u64 p2, r7, r2\nbra @halved, p2\n{skip}div.u64 r7, r7, r11\nbra @halve\n@halved:\n{first}"
+            ),
+        ),
         ("counted", format!("mov_imm.u64 r7, 128\nmov_imm.u32 r10, 1\nmov_imm.u32 r11, 5\n@halve:\n{skip}shr.u64 r7, r7, r10\nloop r11, @halve\n{first}")),
         ("unrolled", format!("{unrolled}{first}")),
         ("through memory", format!("{unrolled}set.ge.u64 p1, r6, r2\nbra @end, p1\nlds.f32 r0, [shared]\nstg.f32 [y + 0], r0\n@end:")),
@@ -63,7 +84,10 @@ fn halvings() -> Vec<(&'static str, String)> {
 }
 
 fn block(part: &str, halving: &str) -> String {
-    format!("buffer x: f32 read\nbuffer y: f32 write\nshared 256\nmov_imm.u64 r2, 4\nmul.u64 r6, r255, r2\n{}sts.f32 [shared + r6], r0\nbar.sync 0\n{halving}", part.replace("BYTES", "256"))
+    format!(
+        "buffer x: f32 read\nbuffer y: f32 write\nshared 256\nmov_imm.u64 r2, 4\nmul.u64 r6, r255, r2\n{}sts.f32 [shared + r6], r0\nbar.sync 0\n{halving}",
+        part.replace("BYTES", "256")
+    )
 }
 
 #[test]
@@ -80,7 +104,10 @@ fn every_form_of_a_block_s_reduction_is_one() {
     }
     // The same of products is one of two vectors, and of expressions a tree.
     let dot = PARTS[0].2.replace("ldg.f32 r5, [x + r4]\nadd.f32 r0, r0, r5", "ldg.f32 r5, [x + r4]\nldg.f32 r12, [w + r4]\nfma.f32 r0, r5, r12, r0");
-    let shapes = [(dot.clone(), "matvec.f32 of [1, 1000]"), (dot.replace("ldg.f32 r12, [w + r4]", "ldg.f32 r12, [w + r4]\nneg.f32 r12, r12"), "tree of add.f32 over 1000 terms")];
+    let shapes = [
+        (dot.clone(), "matvec.f32 of [1, 1000]"),
+        (dot.replace("ldg.f32 r12, [w + r4]", "ldg.f32 r12, [w + r4]\nneg.f32 r12, r12"), "tree of add.f32 over 1000 terms"),
+    ];
     for (part, expected) in shapes {
         let program = checked(&block(&part, &halvings()[0].1).replace("buffer x: f32 read", "buffer x: f32 read\nbuffer w: f32 read"));
         let buffers = vec![values(1_000, 0.25), values(1_000, 0.5), zeros(1)];
@@ -116,7 +143,11 @@ const NEAR: &[(Changes, u32, &str)] = &[
     (&[("stg.f32 [y + 0], r0", "neg.f32 r0, r0\nstg.f32 [y + 0], r0")], 64, "no operation over the lanes' parts"),
     (&[("add.f32 r0, r0, r5\n", "add.f32 r0, r0, r5\nsts.f32 [shared + r6], r0\n")], 64, "not followed in a loop without barriers"),
     (&[("sts.f32 [shared + r6], r0\nbar.sync 0", "bar.sync 0")], 64, "no barrier has shown what the cells 32 to 64 hold"),
-    (&[("lds.f32 r9", "lds.u32 r13"), ("add.f32 r0, r0, r9", "mov.u32 r9, r13\ncvt.f32.u32 r9, r9\nadd.f32 r0, r0, r9")], 64, "no barrier has shown what the cells"),
+    (
+        &[("lds.f32 r9", "lds.u32 r13"), ("add.f32 r0, r0, r9", "mov.u32 r9, r13\ncvt.f32.u32 r9, r9\nadd.f32 r0, r0, r9")],
+        64,
+        "no barrier has shown what the cells",
+    ),
 ];
 
 #[test]
@@ -151,7 +182,8 @@ fn several_blocks_do_not_meet() {
     let found = recognized(&checked(&text), &LaunchConfig::linear(128, 64), &buffers);
     assert!(reasons(&found).contains("in launches of one block alone"), "{}", reasons(&found));
     // A lane that keeps its own part of what all take in turns.
-    let text = format!("buffer x: f32 read\nbuffer y: f32 write\nmov_imm.u64 r2, 4\nmul.u64 r6, r255, r2\n{}stg.f32 [y], r0", PARTS[0].2.replace("BYTES", "256"));
+    let text =
+        format!("buffer x: f32 read\nbuffer y: f32 write\nmov_imm.u64 r2, 4\nmul.u64 r6, r255, r2\n{}stg.f32 [y], r0", PARTS[0].2.replace("BYTES", "256"));
     let buffers = vec![values(1_000, 0.25), zeros(64)];
     let launch = LaunchConfig::linear(64, 64);
     let found = recognized(&checked(&text), &launch, &buffers);
@@ -171,7 +203,11 @@ fn mutant(text: &str, random: &mut Random) -> String {
         1 => lines.insert(elsewhere, lines[at].clone()),
         2 => lines.swap(at, elsewhere),
         _ => {
-            let [from, to] = [(); 2].map(|()| random.pick(&["r0", "r2", "r4", "r6", "r7", "r8", "r9", "4", "128", "256", "32", "8", "5", "ge", "gt", "lt", "add", "max", "p1", "!p1", "p2", "4000"]));
+            let [from, to] = [(); 2].map(|()| {
+                random.pick(&[
+                    "r0", "r2", "r4", "r6", "r7", "r8", "r9", "4", "128", "256", "32", "8", "5", "ge", "gt", "lt", "add", "max", "p1", "!p1", "p2", "4000",
+                ])
+            });
             lines[at] = lines[at].replacen(from, to, 1);
         }
     }

@@ -1,8 +1,8 @@
 //! Random programs: what they are recognised as does the same as they do.
 
 use super::{ONE, checked, planned, reference};
-use crate::program::tests::differ;
 use crate::program::generate::{Generated, Random, generate};
+use crate::program::tests::differ;
 use crate::program::{LaunchConfig, Shape};
 
 /// Programs of every feature of the generator; most are general, and none may come out as what it is not.
@@ -86,8 +86,14 @@ impl Element {
         let (text, launch) = match self.random.below(4) {
             0 => ((0..n).map(|i| self.at(&(width * i).to_string())).collect(), ONE),
             1 => (format!("{start}mov_imm.u32 r0, {}\n@l:\n{}add.u64 r5, r5, r4\nloop r0, @l\n", n - 1, self.at("r5")), ONE),
-            2 if n.is_multiple_of(2) => (format!("{start}mov_imm.u32 r0, {}\n@l:\n{}add.u64 r5, r5, r4\n{}add.u64 r5, r5, r4\nloop r0, @l\n", n / 2 - 1, self.at("r5"), self.at("r5")), ONE),
-            _ => (format!("{start}mul.u64 r5, r255, r4\nmov_imm.u64 r6, {n}\nset.ge.u64 p0, r255, r6\nbra @end, p0\n{}@end:\n", self.at("r5")), LaunchConfig::linear(n as u32, 8)),
+            2 if n.is_multiple_of(2) => (
+                format!("{start}mov_imm.u32 r0, {}\n@l:\n{}add.u64 r5, r5, r4\n{}add.u64 r5, r5, r4\nloop r0, @l\n", n / 2 - 1, self.at("r5"), self.at("r5")),
+                ONE,
+            ),
+            _ => (
+                format!("{start}mul.u64 r5, r255, r4\nmov_imm.u64 r6, {n}\nset.ge.u64 p0, r255, r6\nbra @end, p0\n{}@end:\n", self.at("r5")),
+                LaunchConfig::linear(n as u32, 8),
+            ),
         };
         (format!("{}{text}", self.head()), launch)
     }

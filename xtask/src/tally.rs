@@ -1,0 +1,136 @@
+//! What test programs report: how many tests passed, failed or skipped a part, and how long each took.
+
+use serde_json::Value;
+
+/// Tests that are listed as the slowest.
+const SLOWEST: usize = 20;
+
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub passed: u64,
+    pub failed: u64,
+    pub ignored: u64,
+    /// Parts of tests that were skipped, each with the test that said so where that is known.
+    pub skipped: Vec<String>,
+    /// Lines such as `conformance on cpu: 417 cases`.
+    cases: Vec<String>,
+    /// Tests and programs that failed, with what they printed.
+    failures: Vec<String>,
+    /// Seconds and name of every test.
+    times: Vec<(f64, String)>,
+    program: String,
+}
+
+impl Tally {
+    /// What is counted next is of this program.
+    pub fn begin(&mut self, program: &str) {
+        program.clone_into(&mut self.program);
+    }
+
+    /// The program that ran last ended with an error.
+    pub fn program_failed(&mut self) {
+        self.failures.push(self.program.clone());
+    }
+
+    /// Seconds and name of every test.
+    pub fn times(&self) -> &[(f64, String)] {
+        &self.times
+    }
+
+    /// Counts a line of output: an event of the test harness as JSON, or text, which is passed on.
+    pub fn count(&mut self, line: &str) {
+        match serde_json::from_str::<Value>(line) {
+            Ok(event) if event["type"].is_string() => self.count_event(&event),
+            _ => self.count_text(line),
+        }
+    }
+
+    fn count_event(&mut self, event: &Value) {
+        let name = event["name"].as_str().unwrap_or_default();
+        match (event["type"].as_str(), event["event"].as_str()) {
+            (Some("test"), Some("started")) | (Some("suite"), _) => {}
+            (Some("test"), Some(outcome)) => {
+                let seconds = event["exec_time"].as_f64().unwrap_or(0.0);
+                let printed = event["stdout"].as_str().unwrap_or_default();
+                println!("test {name} ... {outcome} {seconds:.2} s");
+                match outcome {
+                    "ok" => self.passed += 1,
+                    "ignored" => self.ignored += 1,
+                    _ => {
+                        self.failed += 1;
+                        println!("{printed}");
+                        self.failures.push(format!("{}: {name}\n{printed}", self.program));
+                    }
+                }
+                self.times.push((seconds, format!("{}: {name}", self.program)));
+                printed.lines().for_each(|line| self.note(line, name));
+            }
+            _ => println!("{event}"),
+        }
+    }
+
+    fn count_text(&mut self, line: &str) {
+        println!("{line}");
+        self.note(line, "");
+        if line.starts_with("test ") && line.ends_with("FAILED") {
+            self.failures.push(format!("{}: {line}", self.program));
+        }
+        let Some(result) = line.strip_prefix("test result: ") else { return };
+        let number = |what: &str| {
+            let before = result.split(what).next().unwrap_or_default().trim();
+            before.rsplit([' ', ';']).next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0)
+        };
+        self.passed += number(" passed");
+        self.failed += number(" failed");
+    }
+
+    /// Keeps what a test says of itself.
+    fn note(&mut self, line: &str, test: &str) {
+        if let Some(at) = line.find("skipped: ") {
+            let of = if test.is_empty() { String::new() } else { format!(" ({test})") };
+            self.skipped.push(format!("{}{of}", &line[at..]));
+        }
+        if line.starts_with("conformance on ") {
+            self.cases.push(line.to_owned());
+        }
+    }
+
+    /// Prints cases, skipped parts, the slowest tests, failures and, last, the count; says whether nothing failed.
+    pub fn report(&mut self) -> bool {
+        println!();
+        self.cases.iter().chain(&self.skipped).for_each(|line| println!("{line}"));
+        self.times.sort_by(|a, b| b.0.total_cmp(&a.0));
+        println!("the slowest tests:");
+        self.times.iter().take(SLOWEST).for_each(|(seconds, name)| println!("{seconds:8.2} s  {name}"));
+        self.failures.iter().for_each(|failure| println!("failed: {failure}"));
+        println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped.len());
+        self.failed == 0 && self.failures.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_and_text_are_counted_and_failures_keep_their_program_and_output() {
+        let mut tally = Tally::default();
+        tally.begin("a lib a");
+        let lines = [
+            r#"{ "type": "suite", "event": "started", "test_count": 3 }"#,
+            r#"{ "type": "test", "event": "started", "name": "fine" }"#,
+            r#"{ "type": "test", "name": "fine", "event": "ok", "exec_time": 1.5, "stdout": "skipped: no cuda:0\n" }"#,
+            r#"{ "type": "test", "name": "broken", "event": "failed", "exec_time": 0.5, "stdout": "1 is not 2\n" }"#,
+            r#"{ "type": "test", "name": "later", "event": "ignored" }"#,
+            "conformance on cpu: 3 cases",
+            "test result: FAILED. 30 passed; 1 failed; 0 ignored",
+        ];
+        lines.iter().for_each(|line| tally.count(line));
+        assert_eq!((tally.passed, tally.failed, tally.ignored), (31, 2, 1));
+        assert_eq!(tally.skipped, ["skipped: no cuda:0 (fine)"]);
+        assert_eq!(tally.failures, ["a lib a: broken\n1 is not 2\n"]);
+        assert_eq!(tally.cases, ["conformance on cpu: 3 cases"]);
+        assert!(!tally.report());
+        assert_eq!(tally.times()[0], (1.5, "a lib a: fine".to_owned()));
+    }
+}

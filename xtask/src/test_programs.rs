@@ -1,0 +1,125 @@
+//! The test programs of the workspace: built by cargo, run one after another, each test with its time.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::tally::Tally;
+
+/// A program that cargo built.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The package that it belongs to.
+    pub package: String,
+    /// Its target: the library, a program or an integration test.
+    pub target: String,
+    /// `lib`, `bin`, `test`.
+    pub kind: String,
+    /// Whether it runs tests.
+    pub is_test: bool,
+    /// Whether it is run by Rust's test harness; one with a `main` of its own counts its cases itself.
+    pub has_harness: bool,
+    pub executable: PathBuf,
+    /// The folder of its package, where it runs.
+    pub folder: PathBuf,
+}
+
+/// Cargo at the root of the workspace.
+pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root).args(arguments);
+    command
+}
+
+/// Builds every test and program of the workspace. All at once, whatever is run later: of fewer packages cargo would choose fewer features of other
+/// people's crates, and compile those again.
+///
+/// # Errors
+/// What cargo said.
+pub fn build(root: &Path, profile: &[&str]) -> Result<Vec<Program>, String> {
+    let arguments = [&["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"], profile].concat();
+    let output = cargo(root, &arguments).stderr(Stdio::inherit()).output().map_err(|e| format!("cargo: {e}"))?;
+    if !output.status.success() {
+        return Err("the tests do not compile".to_owned());
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let programs = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).filter_map(|message| program(&message));
+    programs.collect()
+}
+
+fn program(message: &Value) -> Option<Result<Program, String>> {
+    let executable = PathBuf::from(message["executable"].as_str()?);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let manifest = PathBuf::from(message["manifest_path"].as_str()?);
+    let folder = manifest.parent()?.to_owned();
+    let target = text(&message["target"]["name"]);
+    let kind = text(&message["target"]["kind"][0]);
+    let table = std::fs::read_to_string(&manifest).map_err(|e| e.to_string()).and_then(|text| text.parse::<toml::Table>().map_err(|e| e.to_string()));
+    let table = match table {
+        Ok(table) => table,
+        Err(error) => return Some(Err(format!("{}: {error}", manifest.display()))),
+    };
+    let tests = table.get("test").and_then(|tests| tests.as_array()).into_iter().flatten();
+    let is_own =
+        |test: &toml::Value| test.get("name").and_then(|name| name.as_str()) == Some(&target) && test.get("harness").and_then(|h| h.as_bool()) == Some(false);
+    let has_harness = kind != "test" || !tests.into_iter().any(is_own);
+    let package = table.get("package").and_then(|package| package.get("name")).and_then(|name| name.as_str()).unwrap_or_default().to_owned();
+    Some(Ok(Program { package, target, kind, is_test: message["profile"]["test"] == true, has_harness, executable, folder }))
+}
+
+/// How tests are run.
+#[derive(Debug, Default)]
+pub struct Settings {
+    pub environment: HashMap<&'static str, String>,
+    /// Parts of the names of the tests that are run; all where none is given.
+    pub only: Vec<String>,
+    /// Parts of the names of tests that are left out.
+    pub skipped: Vec<String>,
+}
+
+/// Runs a test program and counts; says whether it succeeded.
+///
+/// # Errors
+/// If it does not start.
+pub fn run(program: &Program, settings: &Settings, tally: &mut Tally) -> Result<bool, String> {
+    let name = format!("{} {} {}", program.package, program.kind, program.target);
+    println!("== {name}");
+    tally.begin(&name);
+    let mut command = Command::new(&program.executable);
+    command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).envs(&settings.environment);
+    if program.has_harness {
+        // The harness gives times of tests, and with them what each printed, as JSON only: an unstable option of a stable harness.
+        command.env("RUSTC_BOOTSTRAP", "1").args(["-Z", "unstable-options", "--format", "json", "--report-time", "--show-output"]).args(&settings.only);
+        settings.skipped.iter().for_each(|skipped| {
+            command.args(["--skip", skipped]);
+        });
+    } else {
+        command.arg("--nocapture");
+    }
+    run_counted(&mut command, tally).map_err(|e| format!("{name}: {e}"))
+}
+
+/// Runs a command whose output is that of tests, passes on what is not JSON, and counts.
+///
+/// # Errors
+/// If it does not start.
+pub fn run_counted(command: &mut Command, tally: &mut Tally) -> std::io::Result<bool> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let streams: [Option<Box<dyn Read + Send>>; 2] =
+        [child.stdout.take().map(|stream| Box::new(stream) as _), child.stderr.take().map(|stream| Box::new(stream) as _)];
+    // One thread for each stream, so that neither fills up while the other is read.
+    let (send, receive) = std::sync::mpsc::channel();
+    for stream in streams.into_iter().flatten() {
+        let send = send.clone();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
+            lines.map(|line| String::from_utf8_lossy(&line).into_owned()).try_for_each(|line| send.send(line))
+        });
+    }
+    drop(send);
+    receive.into_iter().for_each(|line| tally.count(&line));
+    Ok(child.wait()?.success())
+}
