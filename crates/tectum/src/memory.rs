@@ -141,9 +141,19 @@ impl PoolState {
         Some(kept.allocation)
     }
 
-    fn count_live(&mut self, bytes: usize) {
+    /// Counts memory as live before it is allocated, so that several threads do not pass the cap together.
+    fn reserve(&mut self, bytes: usize) {
         self.stats.live_bytes += bytes as u64;
         self.stats.live_count += 1;
+    }
+
+    /// Takes back what was reserved and could not be allocated.
+    fn release(&mut self, bytes: usize) {
+        self.stats.live_bytes -= bytes as u64;
+        self.stats.live_count -= 1;
+    }
+
+    fn count_peak(&mut self) {
         self.stats.peak_bytes = self.stats.peak_bytes.max(self.stats.live_bytes);
     }
 
@@ -201,44 +211,59 @@ impl Pool {
         drop(kept);
     }
 
+    /// Memory whose bytes are whatever was there before: for a caller that writes all of it.
     pub(crate) fn acquire(&self, bytes: usize, role: Role) -> Result<Arc<Block>> {
-        let bucket = bucket(bytes);
+        let bucket = bucket(bytes).ok_or_else(|| self.out_of_memory(bytes, &self.stats(), "an address reaches", isize::MAX as u64))?;
         let pooled = {
             let mut state = self.0.lock();
             let after = state.stats.live_bytes.saturating_add(bucket as u64);
             if after > state.caps.live_bytes {
                 return Err(self.out_of_memory(bucket, &state.stats, "the pool's cap on live bytes", state.caps.live_bytes));
             }
-            let pooled = state.take(bucket, role);
-            if pooled.is_some() {
-                state.stats.hits += 1;
-                state.count_live(bucket);
+            state.reserve(bucket);
+            state.take(bucket, role)
+        };
+        let is_pooled = pooled.is_some();
+        let allocation = match pooled.map_or_else(|| self.allocate(bucket, role), Ok) {
+            Ok(allocation) => allocation,
+            Err(error) => {
+                self.0.lock().release(bucket);
+                return Err(error);
             }
-            pooled
         };
-        let allocation = match pooled {
-            Some(allocation) => allocation,
-            None => self.allocate(bucket, role)?,
-        };
+        let mut state = self.0.lock();
+        state.count_peak();
+        if is_pooled { state.stats.hits += 1 } else { state.stats.misses += 1 }
+        drop(state);
         Ok(Arc::new(Block { allocation: Some(allocation), bytes: bucket, role, pool: Arc::downgrade(&self.0) }))
+    }
+
+    /// Zeroed memory: nothing of its former owner shows.
+    pub(crate) fn acquire_zeroed(&self, bytes: usize, role: Role) -> Result<Arc<Block>> {
+        let block = self.acquire(bytes, role)?;
+        let zeros = vec![0; bytes.min(HOST_COPY_BYTES)];
+        for offset in (0..bytes).step_by(HOST_COPY_BYTES) {
+            self.0.backend.write(block.allocation(), offset, &zeros[..(bytes - offset).min(HOST_COPY_BYTES)])?;
+        }
+        Ok(block)
     }
 
     fn allocate(&self, bytes: usize, role: Role) -> Result<Allocation> {
         let backend = &self.0.backend;
-        let allocation = match backend.allocate(bytes, role) {
+        match backend.allocate(bytes, role) {
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
                 self.trim();
                 backend.allocate(bytes, role).map_err(|error| {
+                    // Without what is reserved for this one.
+                    let mut stats = self.stats();
+                    stats.live_bytes -= bytes as u64;
+                    stats.live_count -= 1;
                     let capacity = backend.info().memory_bytes.unwrap_or(0);
-                    self.out_of_memory(bytes, &self.stats(), "the device's memory", capacity).with_source(error)
-                })?
+                    self.out_of_memory(bytes, &stats, "the device's memory", capacity).with_source(error)
+                })
             }
-            other => other?,
-        };
-        let mut state = self.0.lock();
-        state.stats.misses += 1;
-        state.count_live(bytes);
-        Ok(allocation)
+            other => other,
+        }
     }
 
     fn out_of_memory(&self, asked: usize, stats: &PoolStats, what: &str, limit: u64) -> Error {
@@ -255,13 +280,14 @@ impl Pool {
     }
 }
 
-/// The bucket of a size: at least 256 bytes, then four steps to each doubling, so that at most a fifth is unused.
-fn bucket(bytes: usize) -> usize {
+/// The bucket of a size: at least 256 bytes, then four steps to each doubling, so that at most a fifth is unused; none beyond what a
+/// pointer can be moved by.
+fn bucket(bytes: usize) -> Option<usize> {
     if bytes <= 1024 {
-        return bytes.max(1).next_multiple_of(256);
+        return Some(bytes.max(1).next_multiple_of(256));
     }
     let step = 1 << (usize::BITS - 1 - bytes.leading_zeros() - 2);
-    bytes.next_multiple_of(step)
+    bytes.checked_next_multiple_of(step).filter(|bucket| isize::try_from(*bucket).is_ok())
 }
 
 /// A typed buffer in a device's memory, freed when its last handle goes.
@@ -299,7 +325,9 @@ impl Device {
     /// # Errors
     /// `OutOfMemory` with the numbers, after the pool was trimmed and the allocation retried.
     pub fn buffer<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
-        self.buffer_from(&vec![T::zeroed(); len])
+        // Beyond the greatest size no pool has a bucket.
+        let block = self.pool().acquire_zeroed(len.saturating_mul(size_of::<T>()), Role::Device)?;
+        Ok(Buffer::from_block(self.clone(), block, len))
     }
 
     /// Allocates a buffer and copies `data` into it.
@@ -406,7 +434,7 @@ mod tests {
     #[test]
     fn buckets_hold_the_size_and_waste_at_most_a_fifth() {
         for bytes in (1..5000).chain([1 << 20, (1 << 20) + 1, 123_456_789]) {
-            let bucket = bucket(bytes);
+            let bucket = bucket(bytes).expect("a size that there is");
             assert!(bucket >= bytes && bucket.is_multiple_of(256), "{bytes} → {bucket}");
             assert!(bytes <= 1024 || bucket * 4 <= bytes * 5, "{bytes} → {bucket}");
         }
@@ -452,6 +480,35 @@ mod tests {
         assert!(text.contains("8192 bytes asked") && text.contains("6144 live") && text.contains("10240"), "{text}");
         drop(held);
         device.buffer::<f32>(2000).expect("fits again");
+    }
+
+    #[test]
+    fn defect_17_several_threads_do_not_pass_the_cap_on_live_bytes_together() {
+        let device = Device::null_with_capacity(1 << 40);
+        device.pool().set_caps(PoolCaps { live_bytes: 300 << 20, ..PoolCaps::default() });
+        let barrier = std::sync::Barrier::new(16);
+        let held: Vec<_> = std::thread::scope(|scope| {
+            let one = || {
+                barrier.wait();
+                (0..8).filter_map(|_| device.pool().acquire(16 << 20, Role::Device).ok()).collect::<Vec<_>>()
+            };
+            let threads: Vec<_> = (0..16).map(|_| scope.spawn(one)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+        });
+        let stats = device.pool().stats();
+        assert_eq!((held.len(), stats.live_bytes, stats.peak_bytes), (18, 288 << 20, 288 << 20));
+        drop(held);
+        assert_eq!(device.pool().stats().live_bytes, 0);
+    }
+
+    #[test]
+    fn defect_19_a_buffer_of_the_greatest_length_is_an_error() {
+        for device in [Device::open("cpu").expect("always there"), Device::null_with_capacity(1 << 20)] {
+            for len in [usize::MAX, usize::MAX / 4, 1 << 62, isize::MAX as usize] {
+                assert_eq!(device.buffer::<f32>(len).expect_err("no memory has it").kind(), ErrorKind::OutOfMemory, "{len}");
+            }
+            assert_eq!(device.buffer::<f32>(3).expect("fits").len(), 3);
+        }
     }
 
     #[test]

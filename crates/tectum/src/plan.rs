@@ -20,6 +20,7 @@ mod work;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -36,9 +37,24 @@ pub use work::{LaunchWork, PlanWork};
 /// Elements (of any type) in the alignment of a bound range: views that begin at a multiple of it can be bound.
 pub const ALIGNED_ELEMENTS: usize = BINDING_ALIGNMENT / 4;
 
-/// A range of a slot: what launches bind.
+/// Which plan a view belongs to: of every builder another, kept by the plan and the executables made from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PlanId(u64);
+
+impl PlanId {
+    fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Bytes that a slot may have at most: what a pointer can be moved by.
+const MAX_SLOT_BYTES: usize = isize::MAX as usize;
+
+/// A range of a slot of one plan: what launches bind. It lies within its slot, whatever is done with it; another plan refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
+    plan: PlanId,
     slot: u32,
     offset: usize,
     len: usize,
@@ -74,7 +90,7 @@ impl View {
     /// This view and one that begins where it ends, as one; none where that does not.
     #[must_use]
     pub fn joined(&self, next: View) -> Option<View> {
-        let follows = self.slot == next.slot && self.dtype == next.dtype && self.offset + self.len == next.offset;
+        let follows = (self.plan, self.slot) == (next.plan, next.slot) && self.dtype == next.dtype && self.offset + self.len == next.offset;
         follows.then(|| View { len: self.len + next.len, ..*self })
     }
 
@@ -85,16 +101,21 @@ impl View {
     #[must_use]
     pub fn reinterpret(&self, dtype: DType) -> View {
         let scaled = |count: usize| {
-            let bytes = count * self.dtype.bytes();
+            let bytes = count.saturating_mul(self.dtype.bytes());
             assert!(bytes.is_multiple_of(dtype.bytes()), "{} elements of {} seen as {}", count, self.dtype.wgsl(), dtype.wgsl());
             bytes / dtype.bytes()
         };
-        View { slot: self.slot, offset: scaled(self.offset), len: scaled(self.len), dtype }
+        View { offset: scaled(self.offset), len: scaled(self.len), dtype, ..*self }
     }
 
     /// The bytes of the slot that it covers.
     fn bytes(&self) -> Range<usize> {
         self.offset * self.dtype.bytes()..(self.offset + self.len) * self.dtype.bytes()
+    }
+
+    /// Refuses a view that another plan made.
+    fn of(&self, plan: PlanId) -> Result<()> {
+        if self.plan == plan { Ok(()) } else { Err(Error::invalid("a view of another plan".to_owned())) }
     }
 }
 
@@ -107,12 +128,34 @@ enum SlotKind {
     Temp,
 }
 
+impl SlotKind {
+    fn word(&self) -> &'static str {
+        match self {
+            SlotKind::Input => "input",
+            SlotKind::Output => "output",
+            SlotKind::State => "state",
+            SlotKind::Constant(_) => "constant",
+            SlotKind::Temp => "temporary",
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Slot {
     name: String,
     kind: SlotKind,
     dtype: DType,
     len: usize,
+}
+
+impl Slot {
+    /// Refuses a slot whose bytes no memory has.
+    fn check_size(&self) -> Result<()> {
+        match self.len.checked_mul(self.dtype.bytes()) {
+            Some(bytes) if bytes <= MAX_SLOT_BYTES => Ok(()),
+            _ => Err(Error::invalid(format!("slot {}: {} elements of {} are more than {MAX_SLOT_BYTES} bytes", self.name, self.len, self.dtype.wgsl()))),
+        }
+    }
 }
 
 /// A recorded launch.
@@ -127,6 +170,7 @@ struct Recorded {
 /// A plan under construction.
 #[derive(Debug)]
 pub struct PlanBuilder {
+    id: PlanId,
     name: String,
     slots: Vec<Slot>,
     launches: Vec<Recorded>,
@@ -135,6 +179,7 @@ pub struct PlanBuilder {
 /// A checked plan with its memory laid out; compile it for a device.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    id: PlanId,
     name: String,
     slots: Vec<Slot>,
     launches: Vec<Recorded>,
@@ -144,12 +189,12 @@ pub struct Plan {
 impl PlanBuilder {
     /// Starts a plan; the name appears in errors and receipts.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), slots: Vec::new(), launches: Vec::new() }
+        Self { id: PlanId::next(), name: name.into(), slots: Vec::new(), launches: Vec::new() }
     }
 
     fn slot(&mut self, name: impl Into<String>, kind: SlotKind, dtype: DType, len: usize) -> View {
         self.slots.push(Slot { name: name.into(), kind, dtype, len });
-        View { slot: (self.slots.len() - 1) as u32, offset: 0, len, dtype }
+        View { plan: self.id, slot: (self.slots.len() - 1) as u32, offset: 0, len, dtype }
     }
 
     /// Adds an input of `len` elements, part of the one upload.
@@ -201,11 +246,15 @@ impl PlanBuilder {
             return Err(Error::invalid(format!("{groups} workgroups; 1 to {MAX_GROUPS} needed")));
         }
         for (view, binding) in views.iter().zip(bindings) {
+            view.of(self.id).map_err(|error| error.at(format_args!("binding {}", binding.name)))?;
             let slot = &self.slots[view.slot as usize];
+            slot.check_size()?;
             let fault = if view.dtype != binding.dtype {
                 format!("is {}, the kernel needs {}", view.dtype.wgsl(), binding.dtype.wgsl())
             } else if view.is_empty() {
                 "is empty".to_owned()
+            } else if u32::try_from(view.len).is_err() {
+                format!("has {} elements, more than the {} that a kernel counts", view.len, u32::MAX)
             } else if view.offset % ALIGNED_ELEMENTS != 0 {
                 format!("begins at element {}, not a multiple of {ALIGNED_ELEMENTS}", view.offset)
             } else if binding.access.writes() && matches!(slot.kind, SlotKind::Input | SlotKind::Constant(_)) {
@@ -220,6 +269,7 @@ impl PlanBuilder {
         self.check_aliases(kernel, views)
     }
 
+    /// Whether a launch so far, the host or the device's zeros wrote the slot of a view of this plan.
     pub(crate) fn is_written(&self, view: &View) -> bool {
         let writes = |launch: &Recorded| {
             let bound = launch.views.iter().zip(launch.kernel.bindings());
@@ -264,13 +314,14 @@ impl PlanBuilder {
     /// `Invalid` if an output that is not empty is never written.
     pub fn finish(self) -> Result<Plan> {
         for (index, slot) in self.slots.iter().enumerate() {
-            let view = View { slot: index as u32, offset: 0, len: slot.len, dtype: slot.dtype };
+            slot.check_size().map_err(|error| error.at(format_args!("plan {}", self.name)))?;
+            let view = View { plan: self.id, slot: index as u32, offset: 0, len: slot.len, dtype: slot.dtype };
             if slot.kind == SlotKind::Output && slot.len > 0 && !self.is_written(&view) {
                 return Err(Error::invalid(format!("plan {}: output {} is never written", self.name, slot.name)));
             }
         }
         let memory = plan_memory(&self.lifetimes());
-        Ok(Plan { name: self.name, slots: self.slots, launches: self.launches, memory })
+        Ok(Plan { id: self.id, name: self.name, slots: self.slots, launches: self.launches, memory })
     }
 
     /// First and last launch that touch each temporary.

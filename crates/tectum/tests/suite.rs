@@ -1,6 +1,7 @@
 //! The integration tests, in one program: linked once, with one set of threads.
 
 mod conformance;
+mod defects;
 mod devices;
 mod receipt_schema;
 mod route;

@@ -197,7 +197,8 @@ impl<'a> Text<'a> {
         sampler.see(prompt);
         let made = Generation {
             prompt: prompt.len(),
-            tokens: Vec::with_capacity(options.tokens),
+            // Grows as tokens come: how many are asked for says nothing of how many fit.
+            tokens: Vec::new(),
             text: tokens.map(|_| String::new()),
             end: End::Length,
             prefill_s: 0.0,

@@ -39,7 +39,8 @@ pub struct Sampler {
     draws: u32,
     /// Whether the context has each token.
     seen: Vec<bool>,
-    scores: Vec<f32>,
+    /// In float64: a penalty near 0 makes scores greater than an f32 holds.
+    scores: Vec<f64>,
     /// Tokens, those to draw from first.
     order: Vec<u32>,
 }
@@ -76,25 +77,26 @@ impl Sampler {
     /// Chooses a token, which the context has from now on. Allocates nothing.
     ///
     /// # Errors
-    /// `Mismatch` for a score that is no number or +∞, or no score above −∞: the model or its weights are at fault.
-    ///
-    /// # Panics
-    /// If there are not as many scores as tokens.
+    /// `Invalid` if there are not as many scores as tokens; `Mismatch` for a score that is no number or +∞, or no score above −∞: the
+    /// model or its weights are at fault.
     pub fn choose(&mut self, logits: &[f32]) -> Result<u32> {
-        self.scores.copy_from_slice(logits);
-        if let Some(token) = self.scores.iter().position(|score| score.is_nan() || *score == f32::INFINITY) {
+        if logits.len() != self.scores.len() {
+            return Err(Error::invalid(format!("{} scores for {} tokens", logits.len(), self.scores.len())));
+        }
+        self.scores.iter_mut().zip(logits).for_each(|(score, &logit)| *score = f64::from(logit));
+        if let Some(token) = self.scores.iter().position(|score| score.is_nan() || *score == f64::INFINITY) {
             return Err(fault(format!("token {token} has the score {}", self.scores[token])));
         }
-        let penalty = self.sampling.repetition_penalty;
+        if self.scores.iter().all(|score| *score == f64::NEG_INFINITY) {
+            return Err(fault("no token has a score above −∞".to_owned()));
+        }
+        let penalty = f64::from(self.sampling.repetition_penalty);
         if penalty != 1.0 {
             for (score, _) in self.scores.iter_mut().zip(&self.seen).filter(|(_, seen)| **seen) {
                 *score = if *score < 0.0 { *score * penalty } else { *score / penalty };
             }
         }
         let token = if self.sampling.temperature == 0.0 { self.greatest() } else { self.draw() };
-        if self.scores[token as usize] == f32::NEG_INFINITY {
-            return Err(fault("no token has a score above −∞".to_owned()));
-        }
         self.see(&[token]);
         Ok(token)
     }
@@ -119,8 +121,8 @@ impl Sampler {
             count = top_k;
         }
         order[..count].sort_unstable_by(by_score);
-        let best = f64::from(scores[order[0] as usize]);
-        let weight = |token: u32| ((f64::from(scores[token as usize]) - best) / f64::from(temperature)).exp();
+        let best = scores[order[0] as usize];
+        let weight = |token: u32| ((scores[token as usize] - best) / f64::from(temperature)).exp();
         let mut total: f64 = order[..count].iter().map(|&token| weight(token)).sum();
         if top_p < 1.0 {
             let (wanted, mut sum) = (f64::from(top_p) * total, 0.0);
@@ -148,4 +150,29 @@ impl Sampler {
 
 fn fault(message: String) -> Error {
     Error::new(tectum::ErrorKind::Mismatch, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tectum::ErrorKind;
+
+    #[test]
+    fn defect_19_scores_for_another_number_of_tokens_are_refused() {
+        let mut none = Sampler::new(Sampling::default(), 0).expect("well formed");
+        assert_eq!(none.choose(&[]).expect_err("nothing to choose").kind(), ErrorKind::Mismatch);
+        let mut two = Sampler::new(Sampling::default(), 2).expect("well formed");
+        assert_eq!(two.choose(&[1.0]).expect_err("one score is missing").kind(), ErrorKind::Invalid);
+        assert_eq!(two.choose(&[1.0, 2.0]).expect("fits"), 1);
+    }
+
+    /// Divided by the least penalty a score of f32 is beyond f32: two of these must keep their order.
+    #[test]
+    fn defect_19_a_penalty_near_zero_keeps_the_order_of_scores() {
+        for (temperature, repetition_penalty) in [(0.0, 1e-38), (1.0, 1e-38), (0.5, f32::MIN_POSITIVE)] {
+            let mut sampler = Sampler::new(Sampling { temperature, repetition_penalty, ..Sampling::default() }, 4).expect("well formed");
+            sampler.see(&[0, 1, 2]);
+            assert_eq!(sampler.choose(&[1.0, -5.0, 3.0, 2.0]).expect("chooses"), 2, "temperature {temperature}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Plan, Slot, SlotKind, View};
+use super::{Plan, PlanId, Slot, SlotKind, View};
 use crate::device::{Compiled, Device, DeviceInfo};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -23,6 +23,7 @@ enum Home {
 
 /// A compiled plan: fill the inputs, [`run`](Executable::run), read the outputs. Running neither allocates nor compiles.
 pub struct Executable {
+    plan: PlanId,
     name: String,
     device: Device,
     slots: Vec<Slot>,
@@ -71,26 +72,26 @@ impl Plan {
                 }
                 None => {
                     let role = if layout.list.upload == Some(buffer) { Role::Upload } else { Role::Device };
-                    device.pool().acquire(bytes, role)?
+                    let is_constant = slot.is_some_and(|slot| matches!(self.slots[slot].kind, SlotKind::Constant(_)));
+                    // A constant is written whole, and the upload is zeroed by way of the host.
+                    if is_constant || role == Role::Upload { device.pool().acquire(bytes, role)? } else { device.pool().acquire_zeroed(bytes, role)? }
                 }
             });
         }
         for (slot, home) in self.slots.iter().zip(&layout.homes) {
             let Home::Buffer(buffer) = *home else { continue };
-            match &slot.kind {
-                SlotKind::Constant(data) => device.backend().write(blocks[buffer].allocation(), 0, data)?,
-                SlotKind::State if !layout.list.shared.contains(&buffer) => {
-                    device.backend().write(blocks[buffer].allocation(), 0, &vec![0; slot.len * slot.dtype.bytes()])?;
-                }
-                _ => {}
+            if let SlotKind::Constant(data) = &slot.kind {
+                device.backend().write(blocks[buffer].allocation(), 0, data)?;
             }
         }
         // A state can be handed out by `state_buffer`, so its turn is always taken.
         let states = layout.buffer_slots.iter().enumerate().filter(|(_, slot)| slot.is_some_and(|slot| self.slots[slot].kind == SlotKind::State));
         layout.list.shared = states.map(|(buffer, _)| buffer).collect();
-        let compiled = device.backend().compile(&layout.list, blocks.clone())?;
+        let mut compiled = device.backend().compile(&layout.list, blocks.clone())?;
+        compiled.upload_mut().fill(0);
         let code = self.launched_code(&*compiled);
         Ok(Executable {
+            plan: self.id,
             name: self.name.clone(),
             device: device.clone(),
             slots: self.slots.clone(),
@@ -121,17 +122,28 @@ impl Plan {
     }
 
     fn check_shared(&self, device: &Device, shared: &[(View, &Buffer<f32>)]) -> Result<()> {
-        for (view, buffer) in shared {
+        for (index, (view, buffer)) in shared.iter().enumerate() {
+            view.of(self.id).map_err(|error| error.at(format_args!("plan {}: a shared state", self.name)))?;
             let slot = &self.slots[view.slot as usize];
             let same_device = std::ptr::eq(device.info(), buffer.device().info());
-            if slot.kind != SlotKind::State || slot.len != buffer.len() || slot.dtype != f32::DTYPE || !same_device {
+            let is_whole = *view == (View { offset: 0, len: slot.len, dtype: slot.dtype, ..*view });
+            if slot.kind != SlotKind::State || !is_whole || slot.len != buffer.len() || slot.dtype != f32::DTYPE || !same_device {
                 return Err(Error::invalid(format!(
-                    "plan {}: slot {} ({} × {}) cannot live in {buffer:?}; a state of the same length and device is needed",
+                    "plan {}: slot {} ({} × {}) cannot live in {buffer:?}; a whole state of the same length and device is needed",
                     self.name,
                     slot.name,
                     slot.len,
                     slot.dtype.wgsl()
                 )));
+            }
+            for (other, second) in &shared[..index] {
+                let name = &self.slots[other.slot as usize].name;
+                if Arc::ptr_eq(buffer.block(), second.block()) {
+                    return Err(Error::invalid(format!("plan {}: states {name} and {} share one buffer; each needs its own", self.name, slot.name)));
+                }
+                if other.slot == view.slot {
+                    return Err(Error::invalid(format!("plan {}: state {name} is bound to two buffers", self.name)));
+                }
             }
         }
         Ok(())
@@ -208,7 +220,7 @@ impl Layout {
         for (index, slot) in plan.slots.iter().enumerate() {
             if slot.kind == SlotKind::Output && slot.len > 0 {
                 self.downloads[index] = Some(self.list.downloads.len());
-                let whole = View { slot: index as u32, offset: 0, len: slot.len, dtype: slot.dtype };
+                let whole = View { plan: plan.id, slot: index as u32, offset: 0, len: slot.len, dtype: slot.dtype };
                 let region = self.region(&whole);
                 self.list.downloads.push(region);
             }
@@ -252,10 +264,9 @@ impl Executable {
     /// An input, to be filled before the next run; it keeps its contents until then.
     ///
     /// # Panics
-    /// If the view is not of an input or of another type: a mistake in the calling code.
+    /// If the view is of another plan, not of an input or of another type: a mistake in the calling code.
     pub fn input<T: Element>(&mut self, view: View) -> &mut [T] {
-        let slot = &self.slots[view.slot as usize];
-        assert!(slot.kind == SlotKind::Input && view.dtype == T::DTYPE, "slot {} is no {} input", slot.name, T::DTYPE.wgsl());
+        self.slot_of::<T>(view, &SlotKind::Input).unwrap_or_else(|error| panic!("{error}"));
         match self.homes[view.slot as usize] {
             Home::Upload(start) => {
                 let bytes = &mut self.compiled.upload_mut()[start + view.offset * size_of::<T>()..][..view.len * size_of::<T>()];
@@ -300,10 +311,9 @@ impl Executable {
     /// An output of the last run.
     ///
     /// # Panics
-    /// If the view is not of an output, of another type, or nothing has run: a mistake in the calling code.
+    /// If the view is of another plan, not of an output, of another type, or nothing has run: a mistake in the calling code.
     pub fn output<T: Element>(&self, view: View) -> &[T] {
-        let slot = &self.slots[view.slot as usize];
-        assert!(slot.kind == SlotKind::Output && view.dtype == T::DTYPE, "slot {} is no {} output", slot.name, T::DTYPE.wgsl());
+        self.slot_of::<T>(view, &SlotKind::Output).unwrap_or_else(|error| panic!("{error}"));
         assert!(self.ran, "plan {} has not run yet", self.name);
         match self.downloads[view.slot as usize] {
             Some(index) => &bytemuck::cast_slice(self.compiled.download(index))[view.offset..][..view.len],
@@ -314,10 +324,11 @@ impl Executable {
     /// Copies a state to the host.
     ///
     /// # Errors
-    /// Whatever the device reports.
+    /// `Invalid` if the view is of another plan, not of a state or of another type; whatever the device reports.
     pub fn read_state<T: Element>(&self, view: View) -> Result<Vec<T>> {
+        let block = self.state_block::<T>(view)?;
         let mut data = vec![T::zeroed(); view.len];
-        if let Some(block) = self.state_block::<T>(view) {
+        if let Some(block) = block {
             let offset = view.offset * size_of::<T>();
             self.device.backend().read(block.allocation(), offset, bytemuck::cast_slice_mut(&mut data))?;
         }
@@ -327,13 +338,14 @@ impl Executable {
     /// Replaces a state.
     ///
     /// # Errors
-    /// `Invalid` if `data` has another length than the view; whatever the device reports.
+    /// `Invalid` as [`Executable::read_state`], or if `data` has another length than the view; whatever the device reports.
     pub fn write_state<T: Element>(&mut self, view: View, data: &[T]) -> Result<()> {
+        let block = self.state_block::<T>(view)?;
         if data.len() != view.len {
             let name = &self.slots[view.slot as usize].name;
             return Err(Error::invalid(format!("plan {}: state {name} of {} elements written with {}", self.name, view.len, data.len())));
         }
-        match self.state_block::<T>(view) {
+        match block {
             Some(block) => self.device.backend().write(block.allocation(), view.offset * size_of::<T>(), bytemuck::cast_slice(data)),
             None => Ok(()),
         }
@@ -342,19 +354,34 @@ impl Executable {
     /// A state's memory as a buffer, to be shared with other executables of the same device.
     ///
     /// # Errors
-    /// `Invalid` if the state is empty.
+    /// `Invalid` as [`Executable::read_state`], if the view is a part of the state, or if the state is empty or not of f32.
     pub fn state_buffer(&self, view: View) -> Result<Buffer<f32>> {
+        let block = self.state_block::<f32>(view)?;
         let slot = &self.slots[view.slot as usize];
-        let block = self.state_block::<f32>(view).ok_or_else(|| Error::invalid(format!("state {} is empty", slot.name)))?;
+        if view.len != slot.len || slot.dtype != f32::DTYPE {
+            let (len, dtype) = (slot.len, slot.dtype.wgsl());
+            return Err(Error::invalid(format!("plan {}: state {} ({len} × {dtype}): a buffer is of a whole state of f32", self.name, slot.name)));
+        }
+        let block = block.ok_or_else(|| Error::invalid(format!("plan {}: state {} is empty", self.name, slot.name)))?;
         Ok(Buffer::from_block(self.device.clone(), block.clone(), slot.len))
     }
 
-    fn state_block<T: Element>(&self, view: View) -> Option<&Arc<Block>> {
-        let slot = &self.slots[view.slot as usize];
-        assert!(slot.kind == SlotKind::State && view.dtype == T::DTYPE, "slot {} is no {} state", slot.name, T::DTYPE.wgsl());
-        match self.homes[view.slot as usize] {
+    fn state_block<T: Element>(&self, view: View) -> Result<Option<&Arc<Block>>> {
+        self.slot_of::<T>(view, &SlotKind::State)?;
+        Ok(match self.homes[view.slot as usize] {
             Home::Buffer(buffer) => Some(&self.blocks[buffer]),
             _ => None,
+        })
+    }
+
+    /// Refuses a view of another plan, kind of slot or element type. One of this plan lies within its slot.
+    fn slot_of<T: Element>(&self, view: View, kind: &SlotKind) -> Result<()> {
+        view.of(self.plan).map_err(|error| error.at(format_args!("executable {}", self.name)))?;
+        let slot = &self.slots[view.slot as usize];
+        if slot.kind != *kind || view.dtype != T::DTYPE {
+            let (name, is, asked) = (&slot.name, view.dtype.wgsl(), T::DTYPE.wgsl());
+            return Err(Error::invalid(format!("executable {}: slot {name} seen as {is} is no {} of {asked}", self.name, kind.word())));
         }
+        Ok(())
     }
 }

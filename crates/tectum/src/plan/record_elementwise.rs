@@ -31,11 +31,12 @@ impl PlanBuilder {
         self.copy(values, y)
     }
 
-    /// Records `y[i] = x[i]` for words of any type.
+    /// Records `y[i] = x[i]`, bit by bit, for types of one width.
     ///
     /// # Errors
-    /// `Invalid` if the lengths differ; as [`PlanBuilder::launch`].
+    /// `Invalid` if the lengths or the widths of the types differ; as [`PlanBuilder::launch`].
     pub fn copy(&mut self, x: View, y: View) -> Result<()> {
+        words_each("copy", &[x, y])?;
         same_len("copy", x, y)?;
         if y.is_empty() {
             return Ok(());
@@ -91,4 +92,14 @@ fn find(op: &str, arity: Arity, dtype: DType) -> Result<&'static std::sync::Arc<
 
 fn same_len(op: &str, x: View, y: View) -> Result<()> {
     if x.len() == y.len() { Ok(()) } else { Err(Error::invalid(format!("{op}: lengths {} and {} differ", x.len(), y.len()))) }
+}
+
+/// The 32-bit words of an element of views whose elements are moved bit by bit; refuses types of different widths.
+pub(super) fn words_each(op: &str, views: &[View]) -> Result<usize> {
+    let bytes = views[0].dtype().bytes();
+    if views.iter().all(|view| view.dtype().bytes() == bytes) {
+        return Ok(bytes / DType::U32.bytes());
+    }
+    let types: Vec<_> = views.iter().map(|view| view.dtype().wgsl()).collect();
+    Err(Error::invalid(format!("{op}: elements of {}; types of one width needed", types.join(", "))))
 }

@@ -1,5 +1,6 @@
 //! Recording casts, transposes, gathers and scatters.
 
+use super::record_elementwise::words_each;
 use super::record_reduce::groups;
 use super::{PlanBuilder, View};
 use crate::dtype::DType;
@@ -17,13 +18,23 @@ pub struct Strided {
 }
 
 impl PlanBuilder {
-    /// Records `y[i, j, ..] = x[first + i·s + j·t + ..]` for words of any type and up to four axes: slices and permutations.
+    /// Records `y[i, j, ..] = x[first + i·s + j·t + ..]` for types of one width and up to four axes, of f64 three:
+    /// slices and permutations.
     ///
     /// # Errors
-    /// `Invalid` if there are more axes, their sizes do not make up `y`, or `x` is left; as [`PlanBuilder::launch`].
+    /// `Invalid` if there are more axes, their sizes do not make up `y`, `x` is left, or the types differ in width; as
+    /// [`PlanBuilder::launch`].
     pub fn copy_strided(&mut self, x: View, first: usize, axes: &[Strided], y: View) -> Result<()> {
-        let len: usize = axes.iter().map(|axis| axis.size).product();
-        let last = first + axes.iter().map(|axis| axis.size.saturating_sub(1) * axis.stride).sum::<usize>();
+        if words_each("copy_strided", &[x, y])? == 2 {
+            // An f64 is an axis of two words.
+            let axes = axes.iter().map(|axis| Strided { size: axis.size, stride: axis.stride.saturating_mul(2) });
+            let axes: Vec<_> = axes.chain([Strided { size: 2, stride: 1 }]).collect();
+            return self.copy_strided(x.reinterpret(DType::U32), first.saturating_mul(2), &axes, y.reinterpret(DType::U32));
+        }
+        // Beyond what fits, sizes and places stay at the greatest number, which no view has.
+        let len = axes.iter().fold(1usize, |len, axis| len.saturating_mul(axis.size));
+        let reach = |axis: &Strided| axis.size.saturating_sub(1).saturating_mul(axis.stride);
+        let last = axes.iter().fold(first, |last, axis| last.saturating_add(reach(axis)));
         if axes.len() > 4 || y.len() != len || (len > 0 && last >= x.len()) {
             let (x, y) = (x.len(), y.len());
             return Err(Error::invalid(format!("copy_strided: {axes:?} from {first} on of {x} elements, y {y}; at most 4 axes inside x that fill y")));
@@ -39,7 +50,7 @@ impl PlanBuilder {
         self.launch(&strided::COPY_STRIDED, &[x.reinterpret(DType::U32), y.reinterpret(DType::U32)], &params, groups_for(len))
     }
 
-    /// Records `y[i, ..]`, `a[i, ..]` followed by `b[i, ..]`, for words of any type.
+    /// Records `y[i, ..]`, `a[i, ..]` followed by `b[i, ..]`, for types of one width.
     ///
     /// # Shapes
     /// `a` [rows, m], `b` [rows, n], `y` [rows, m + n].
@@ -47,15 +58,16 @@ impl PlanBuilder {
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn concat(&mut self, a: View, b: View, y: View, rows: usize) -> Result<()> {
         let whole = |view: View| rows > 0 && view.len().is_multiple_of(rows);
-        if y.len() != a.len() + b.len() || !whole(a) || !whole(b) {
+        if y.len() != a.len().saturating_add(b.len()) || !whole(a) || !whole(b) {
             return Err(Error::invalid(format!("concat: a has {}, b {} and y {} elements in {rows} rows", a.len(), b.len(), y.len())));
         }
         if a.is_empty() || b.is_empty() {
             return self.copy(if a.is_empty() { b } else { a }, y);
         }
-        let views = [a, b, y].map(|view| view.reinterpret(DType::U32));
+        words_each("concat", &[a, b, y])?;
+        let [a, b, y] = [a, b, y].map(|view| view.reinterpret(DType::U32));
         let params = [y.len(), a.len() / rows, b.len() / rows].map(|word| word as u32);
-        self.launch(&strided::CONCAT, &views, &params, groups_for(y.len()))
+        self.launch(&strided::CONCAT, &[a, b, y], &params, groups_for(y.len()))
     }
 
     /// Records `y[i] = x[i]` from one element type to another, told by the views: f32 from or to i32 or u32, or a copy where
@@ -113,26 +125,30 @@ impl PlanBuilder {
         self.launch(cast::from_half_kernel(half), &[x, y.reinterpret(DType::U32)], &[y.len() as u32], groups_for(y.len()))
     }
 
-    /// Records `y[b, col, row] = x[b, row, col]` for words of any type.
+    /// Records `y[b, col, row] = x[b, row, col]` for types of one width.
     ///
     /// # Shapes
     /// `x` [batch, rows, cols], `y` [batch, cols, rows].
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn transpose(&mut self, x: View, y: View, [batch, rows, cols]: [usize; 3]) -> Result<()> {
-        let len = batch * rows * cols;
+        let len = batch.saturating_mul(rows).saturating_mul(cols);
         if x.len() != len || y.len() != len {
             return Err(Error::invalid(format!("transpose: x has {} and y {} elements, [{batch}, {rows}, {cols}] needed", x.len(), y.len())));
         }
         if len == 0 {
             return Ok(());
         }
+        if words_each("transpose", &[x, y])? == 2 {
+            let axes = [(batch, rows * cols), (cols, 1), (rows, cols)].map(|(size, stride)| Strided { size, stride });
+            return self.copy_strided(x, 0, &axes, y);
+        }
         let tiles = batch * rows.div_ceil(transpose::TILE) * cols.div_ceil(transpose::TILE);
         let views = [x.reinterpret(DType::U32), y.reinterpret(DType::U32)];
         self.launch(&transpose::TRANSPOSE, &views, &[batch, rows, cols].map(|word| word as u32), groups(tiles))
     }
 
-    /// Records `y[i, ..] = table[indices[i], ..]` for words of any type. An index beyond the table gives a row of zeros, and
+    /// Records `y[i, ..] = table[indices[i], ..]` for types of one width. An index beyond the table gives a row of zeros, and
     /// `faults` is set to the number of such indices.
     ///
     /// # Shapes
@@ -144,6 +160,7 @@ impl PlanBuilder {
     pub fn gather(&mut self, table: View, indices: View, y: View, faults: View, cols: usize) -> Result<()> {
         let (rows, count) = (rows_of("gather: table", table, cols)?, indices.len());
         check_rows("gather", y, faults, count, cols)?;
+        let words = words_each("gather", &[table, y])?;
         self.fill(faults, 0)?;
         if y.is_empty() {
             return Ok(());
@@ -153,7 +170,7 @@ impl PlanBuilder {
             return self.fill(faults, count as u32);
         }
         let views = [table.reinterpret(DType::U32), indices, y.reinterpret(DType::U32), faults];
-        self.launch(&gather::GATHER, &views, &[rows, cols, count].map(|word| word as u32), groups_for(count * cols))
+        self.launch(&gather::GATHER, &views, &[rows, cols * words, count].map(|word| word as u32), groups_for(count * cols * words))
     }
 
     /// Records `y[indices[i], ..] += x[i, ..]` for integers, modulo 2³². An index beyond `y` adds nothing, and `faults` is set
@@ -168,7 +185,7 @@ impl PlanBuilder {
     pub fn scatter_add(&mut self, x: View, indices: View, y: View, faults: View, cols: usize) -> Result<()> {
         let (rows, count) = (rows_of("scatter_add: y", y, cols)?, indices.len());
         check_rows("scatter_add", x, faults, count, cols)?;
-        if x.dtype() != y.dtype() || x.dtype() == DType::F32 {
+        if x.dtype() != y.dtype() || !matches!(x.dtype(), DType::I32 | DType::U32) {
             return Err(Error::invalid(format!("scatter_add: x is {} and y {}; one integer type needed", x.dtype().wgsl(), y.dtype().wgsl())));
         }
         self.fill(faults, 0)?;
@@ -193,11 +210,11 @@ fn check_half(op: &str, half: Half, floats: View, words: View) -> Result<()> {
 
 fn rows_of(what: &str, view: View, cols: usize) -> Result<usize> {
     let rows = view.len().checked_div(cols).unwrap_or(0);
-    if rows * cols == view.len() { Ok(rows) } else { Err(Error::invalid(format!("{what} has {} elements, rows of {cols} needed", view.len()))) }
+    if rows.saturating_mul(cols) == view.len() { Ok(rows) } else { Err(Error::invalid(format!("{what} has {} elements, rows of {cols} needed", view.len()))) }
 }
 
 fn check_rows(op: &str, rows: View, faults: View, count: usize, cols: usize) -> Result<()> {
-    if rows.len() == count * cols && faults.len() == 1 {
+    if rows.len() == count.saturating_mul(cols) && faults.len() == 1 {
         return Ok(());
     }
     Err(Error::invalid(format!("{op}: {} elements for {count} indices of rows of {cols}, faults {}; 1 needed", rows.len(), faults.len())))

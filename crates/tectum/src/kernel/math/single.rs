@@ -163,7 +163,7 @@ fn fraction_as_float(bits: u32) -> f32 {
 fn reduce_far(x: f32) -> Reduced {
     // x = m·2^e. In x·2/π, bits of 2/π worth 4 and more, times the integer m, are whole turns: 96 bits from there on matter.
     let m = u64::from((x.to_bits() & 0x007f_ffff) | 0x0080_0000);
-    let offset = ((x.to_bits() >> 23) - 150 + 30) as usize;
+    let offset = ((x.to_bits() >> 23) - 120) as usize;
     let bits = |index: usize| {
         let two = u64::from(TWO_OVER_PI_WORDS[index]) << 32 | u64::from(TWO_OVER_PI_WORDS[index + 1]);
         (two << (offset % 32)) >> 32

@@ -19,11 +19,14 @@ pub trait Bits: bytemuck::Pod + Default {
     fn take_view<'m>(columns: &mut Columns<'m>, register: Register) -> Option<&'m [Self]>;
 }
 
+/// Of a register without a column: of 256 registers with one each, all of 0 to 255 are places.
+const NO_PLACE: u16 = u16::MAX;
+
 /// The columns of one width.
 #[derive(Debug, Default)]
 pub struct Family<B> {
     /// Where a register's column stands.
-    places: Vec<u8>,
+    places: Vec<u16>,
     columns: Vec<Vec<B>>,
     spare: Vec<B>,
 }
@@ -97,10 +100,10 @@ impl Bits for u64 {
 
 impl<B: Bits> Family<B> {
     fn new(registers: impl Iterator<Item = Register>, lanes: usize) -> Self {
-        let mut places = vec![u8::MAX; 256];
-        let mut count = 0;
+        let mut places = vec![NO_PLACE; 256];
+        let mut count = 0u16;
         for register in registers {
-            if places[usize::from(register.0)] == u8::MAX {
+            if places[usize::from(register.0)] == NO_PLACE {
                 places[usize::from(register.0)] = count;
                 count += 1;
             }

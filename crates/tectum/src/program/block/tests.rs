@@ -103,3 +103,15 @@ fn faults_are_told_or_ignored() {
     run(&divide, &LaunchConfig::linear(3, 3), &mut buffers, Bounds::Forced, 1);
     assert_eq!(buffers[0], [12i32, 60, -8].iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
 }
+
+#[test]
+fn defect_15_all_256_registers_have_columns() {
+    // 252 are written, the four that are preloaded read: their lanes count to 0 + 0 + 1 + 0.
+    let made: String = (0..252).map(|register| format!("mov_imm.u32 r{register}, {register}\n")).collect();
+    let sums: String = (1..255).map(|register| format!("add.u32 r0, r0, r{register}\n")).collect();
+    let text = format!("buffer y: u32 write\n{made}{sums}cvt.u32.u64 r1, r255\nadd.u32 r0, r0, r1\nstg.u32 [y], r0");
+    let checked = Program::parse(&text).and_then(|program| program.check()).expect("valid");
+    let mut buffers = vec![vec![0; 4]];
+    assert_eq!(run(&checked, &LaunchConfig::linear(1, 1), &mut buffers, Bounds::Proven, 1), None);
+    assert_eq!(buffers[0], (0..252u32).sum::<u32>().wrapping_add(1).to_le_bytes());
+}

@@ -1,0 +1,229 @@
+//! Defects that a review found behind green tests, one test each, numbered as in it: calls that corrupted memory, lost a device or computed
+//! something else than their documentation.
+
+use tectum::{Buffer, DType, Device, Element, Error, ErrorKind, Executable, PlanBuilder, Strided, View};
+
+/// The CPU and software Vulkan, where there is one.
+fn devices() -> Vec<Device> {
+    let open = |id: &str| match Device::open(id) {
+        Ok(device) => Some(device),
+        Err(error) if error.kind() == ErrorKind::Unsupported => {
+            println!("skipped: no {id}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    };
+    ["cpu", "vulkan:0"].into_iter().filter_map(open).collect()
+}
+
+fn invalid<T: std::fmt::Debug>(result: Result<T, Error>, part: &str) {
+    let error = result.expect_err("the caller's mistake");
+    assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(part), "{error}");
+}
+
+/// A plan that adds 1 to its input, and what it gives for 1, 2, 3, …: the device still works.
+fn works(device: &Device) {
+    let mut plan = PlanBuilder::new("works");
+    let (x, one, y) = (plan.input("x", DType::F32, 100), plan.constant("one", &[1.0f32]), plan.output("y", DType::F32, 100));
+    plan.binary("add", x, one, y).expect("fits");
+    let mut run = plan.finish().and_then(|plan| plan.compile(device)).expect("compiles");
+    run.input::<f32>(x).iter_mut().zip(1u8..).for_each(|(x, i)| *x = f32::from(i));
+    run.run().expect("runs");
+    assert!(run.output::<f32>(y).iter().zip(2u8..).all(|(y, i)| *y == f32::from(i)), "{device:?}");
+}
+
+#[test]
+fn defect_01_a_view_of_another_plan_is_refused_by_every_call() {
+    let (mut a, mut b) = (PlanBuilder::new("a"), PlanBuilder::new("b"));
+    let long = a.state("long", DType::F32, 4096);
+    let short = b.state("short", DType::F32, 64);
+    let out = b.output("out", DType::F32, 64);
+    let other = "a view of another plan";
+    invalid(b.fill(long, 1), other);
+    invalid(b.copy(long.part(0..64), out), other);
+    invalid(b.copy(short, long.part(0..64)), other);
+    invalid(b.unary("abs", long.part(0..64), out), other);
+    // Of a slot number that the plan does not have.
+    let far = (0..9).map(|_| a.output("far", DType::F32, 64)).last().expect("nine");
+    invalid(b.copy(short, far), other);
+    assert_eq!(short.joined(long), None);
+    b.copy(short, out).expect("its own views");
+    let b = b.finish().expect("well formed");
+    for device in devices() {
+        let mut run = b.compile(&device).expect("compiles");
+        invalid(run.read_state::<f32>(long), other);
+        invalid(run.write_state::<f32>(long, &[0.0; 4096]), other);
+        invalid(run.state_buffer(long), other);
+        let buffer: Buffer<f32> = device.buffer(4096).expect("fits");
+        invalid(b.compile_with(&device, &[(long, &buffer)]), other);
+        run.run().expect("runs");
+        works(&device);
+    }
+}
+
+fn panics<R>(work: impl FnOnce() -> R) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).err().expect("the caller's mistake");
+    panic.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+#[test]
+fn defect_01_inputs_and_outputs_of_another_plan_are_not_given() {
+    let device = Device::open("cpu").expect("always there");
+    let double = |name: &str, len: usize| -> (Executable, View, View) {
+        let mut plan = PlanBuilder::new(name);
+        let (x, y) = (plan.input("x", DType::F32, len), plan.output("y", DType::F32, len));
+        plan.binary("add", x, x, y).expect("fits");
+        (plan.finish().and_then(|plan| plan.compile(&device)).expect("compiles"), x, y)
+    };
+    let (mut short, x, _) = double("short", 64);
+    let (_, foreign_x, foreign_y) = double("long", 4096);
+    assert!(panics(|| short.input::<f32>(foreign_x).fill(3.0)).contains("a view of another plan"));
+    short.input::<f32>(x).fill(2.0);
+    short.run().expect("runs");
+    assert!(panics(|| short.output::<f32>(foreign_y).len()).contains("a view of another plan"));
+}
+
+#[test]
+fn defect_01_sizes_that_wrap_are_refused() {
+    for (dtype, len) in [(DType::F32, (1 << 62) + 64), (DType::F64, 1 << 61), (DType::F32, usize::MAX), (DType::U32, usize::MAX / 4 + 1)] {
+        let mut plan = PlanBuilder::new("huge");
+        let state = plan.state("huge", dtype, len);
+        invalid(plan.fill(state.part(0..64), 0), "slot huge");
+        invalid(plan.finish(), "slot huge");
+    }
+    let mut plan = PlanBuilder::new("counted");
+    let state = plan.state("long", DType::U32, (1 << 32) + 64);
+    invalid(plan.fill(state, 0), "more than the 4294967295 that a kernel counts");
+}
+
+#[test]
+fn defect_02_two_states_do_not_share_a_buffer() {
+    for device in devices() {
+        let mut plan = PlanBuilder::new("product");
+        let (s, t) = (plan.state("s", DType::F32, 128), plan.state("t", DType::F32, 128));
+        plan.binary("add", s, s, t).expect("fits");
+        let plan = plan.finish().expect("well formed");
+        let [one, two] = [1.0f32, 2.0].map(|value| device.buffer_from(&[value; 128]).expect("fits"));
+        invalid(plan.compile_with(&device, &[(s, &one), (t, &one)]), "states s and t share one buffer");
+        invalid(plan.compile_with(&device, &[(s, &one), (s, &two)]), "bound to two buffers");
+        invalid(plan.compile_with(&device, &[(s.part(0..64), &one)]), "a whole state");
+        plan.compile_with(&device, &[(s, &one), (t, &two)]).and_then(|mut run| run.run()).expect("runs");
+        assert_eq!(two.read().expect("reads"), [2.0; 128]);
+        works(&device);
+    }
+}
+
+#[test]
+fn defect_05_a_state_read_with_a_wrong_view_leaves_the_device_alive() {
+    for device in devices() {
+        let mut plan = PlanBuilder::new("states");
+        let (small, out) = (plan.state("small", DType::F32, 64), plan.output("out", DType::F32, 64));
+        plan.copy(small, out).expect("fits");
+        let mut run = plan.finish().and_then(|plan| plan.compile(&device)).expect("compiles");
+        let big = PlanBuilder::new("other").state("big", DType::F32, 1 << 20);
+        invalid(run.read_state::<f32>(big), "a view of another plan");
+        invalid(run.read_state::<u32>(small), "seen as f32 is no state of u32");
+        invalid(run.read_state::<f32>(out), "no state");
+        invalid(run.write_state::<f32>(small, &[1.0]), "written with 1");
+        run.run().expect("runs");
+        works(&device);
+    }
+}
+
+fn moved<T: Element>(device: &Device, data: &[T], len: usize, record: impl FnOnce(&mut PlanBuilder, View, View) -> Result<(), Error>) -> Vec<T> {
+    let mut plan = PlanBuilder::new("moved");
+    let (x, y) = (plan.input("x", T::DTYPE, data.len()), plan.output("y", T::DTYPE, len));
+    record(&mut plan, x, y).expect("fits");
+    let mut run = plan.finish().and_then(|plan| plan.compile(device)).expect("compiles");
+    run.input::<T>(x).copy_from_slice(data);
+    run.run().expect("runs");
+    run.output::<T>(y).to_vec()
+}
+
+#[test]
+fn defect_06_f64_is_moved_whole() {
+    let data: Vec<f64> = (1..=6).map(|i| f64::from(i) * 1.1).collect();
+    let at = |places: &[usize]| places.iter().map(|&place| data[place]).collect::<Vec<_>>();
+    // Moves are of words: a device needs no f64 for them.
+    for device in devices().iter().filter(|device| device.info().dtypes.contains(&DType::F64)) {
+        let found = moved(device, &data, 6, |plan, x, y| plan.transpose(x, y, [1, 2, 3]));
+        assert_eq!(found, at(&[0, 3, 1, 4, 2, 5]), "{device:?}");
+        let axes = [Strided { size: 2, stride: 3 }, Strided { size: 2, stride: 1 }];
+        let found = moved(device, &data, 4, |plan, x, y| plan.copy_strided(x, 1, &axes, y));
+        assert_eq!(found, at(&[1, 2, 4, 5]), "{device:?}");
+        let found = moved(device, &data, 12, |plan, x, y| {
+            let second = plan.temp(DType::F64, 6);
+            plan.copy(x, second)?;
+            plan.concat(x, second, y, 3)
+        });
+        assert_eq!(found, at(&[0, 1, 0, 1, 2, 3, 2, 3, 4, 5, 4, 5]), "{device:?}");
+        let found = moved(device, &data, 4, |plan, x, y| {
+            let (indices, faults) = (plan.constant("indices", &[2u32, 0]), plan.state("faults", DType::U32, 1));
+            plan.gather(x, indices, y, faults, 2)
+        });
+        assert_eq!(found, at(&[4, 5, 0, 1]), "{device:?}");
+    }
+}
+
+#[test]
+fn defect_06_types_of_different_widths_and_sums_of_floats_are_refused() {
+    let mut plan = PlanBuilder::new("widths");
+    let (narrow, wide) = (plan.state("narrow", DType::F32, 64), plan.state("wide", DType::F64, 64));
+    let (indices, faults) = (plan.constant("indices", &[0u32]), plan.state("faults", DType::U32, 1));
+    let both = plan.state("both", DType::F64, 128);
+    let widths = "types of one width needed";
+    invalid(plan.copy(narrow, wide), widths);
+    invalid(plan.copy(wide, narrow), widths);
+    invalid(plan.transpose(narrow, wide, [1, 8, 8]), widths);
+    invalid(plan.concat(narrow, wide, both, 1), widths);
+    invalid(plan.copy_strided(wide, 0, &[Strided { size: 64, stride: 1 }], narrow), widths);
+    invalid(plan.gather(narrow, indices, wide, faults, 64), widths);
+    let more = plan.state("more", DType::F64, 64);
+    invalid(plan.scatter_add(wide, indices, more, faults, 64), "one integer type needed");
+}
+
+#[test]
+fn defect_06_sizes_whose_products_wrap_are_refused() {
+    let mut plan = PlanBuilder::new("products");
+    let (x, y) = (plan.state("x", DType::F32, 64), plan.state("y", DType::F32, 64));
+    invalid(plan.transpose(x, y, [1 << 32, 1 << 32, 64]), "needed");
+    invalid(plan.transpose(x, y, [usize::MAX, 3, 5]), "needed");
+    invalid(plan.copy_strided(x, usize::MAX, &[Strided { size: 64, stride: 1 }], y), "inside x");
+    invalid(plan.copy_strided(x, 0, &[Strided { size: 64, stride: usize::MAX }], y), "inside x");
+}
+
+#[test]
+fn defect_12_nothing_of_a_dropped_buffer_shows() {
+    for device in devices() {
+        let fill = |value: f32| drop(device.buffer_from(&vec![value; 3000]).expect("fits"));
+        let mut plan = PlanBuilder::new("parts");
+        let (x, y, between) = (plan.input("x", DType::F32, 3000), plan.output("y", DType::F32, 3000), plan.temp(DType::F32, 3000));
+        let whole = plan.output("whole", DType::F32, 3000);
+        plan.copy(x.part(0..64), y.part(0..64)).expect("fits");
+        plan.copy(x.part(0..64), between.part(0..64)).expect("fits");
+        plan.copy(between, whole).expect("fits");
+        let plan = plan.finish().expect("well formed");
+        (0..8).for_each(|_| fill(7.0));
+        let mut run = plan.compile(&device).expect("compiles");
+        assert!(run.input::<f32>(x).iter().all(|x| *x == 0.0), "{device:?}: an input that was not filled");
+        run.input::<f32>(x)[..64].fill(1.0);
+        run.run().expect("runs");
+        for view in [y, whole] {
+            let found = run.output::<f32>(view);
+            assert!(found[..64].iter().all(|y| *y == 1.0) && found[64..].iter().all(|y| *y == 0.0), "{device:?}");
+        }
+        assert!(device.buffer::<f32>(3000).and_then(|buffer| buffer.read()).expect("reads").iter().all(|x| *x == 0.0), "{device:?}");
+    }
+}
+
+#[test]
+fn defect_19_a_buffer_is_of_a_whole_state_of_its_type() {
+    let device = Device::open("cpu").expect("always there");
+    let mut plan = PlanBuilder::new("states");
+    let (wide, narrow, out) = (plan.state("wide", DType::F64, 64), plan.state("narrow", DType::F32, 64), plan.output("out", DType::F32, 64));
+    plan.copy(narrow, out).expect("fits");
+    let run = plan.finish().and_then(|plan| plan.compile(&device)).expect("compiles");
+    invalid(run.state_buffer(wide.reinterpret(DType::F32)), "a whole state of f32");
+    invalid(run.state_buffer(narrow.part(0..32)), "a whole state of f32");
+    assert_eq!(run.state_buffer(narrow).expect("whole").len(), 64);
+}
