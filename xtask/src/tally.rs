@@ -48,7 +48,8 @@ impl Tally {
     fn count_event(&mut self, event: &Value) {
         let name = event["name"].as_str().unwrap_or_default();
         match (event["type"].as_str(), event["event"].as_str()) {
-            (Some("test"), Some("started")) | (Some("suite"), _) => {}
+            // A test is reported as it passes a minute, and again when it ends.
+            (Some("test"), Some("started" | "timeout")) | (Some("suite"), _) => {}
             (Some("test"), Some(outcome)) => {
                 let seconds = event["exec_time"].as_f64().unwrap_or(0.0);
                 let printed = event["stdout"].as_str().unwrap_or_default();
@@ -119,6 +120,7 @@ mod tests {
         let lines = [
             r#"{ "type": "suite", "event": "started", "test_count": 3 }"#,
             r#"{ "type": "test", "event": "started", "name": "fine" }"#,
+            r#"{ "type": "test", "event": "timeout", "name": "fine" }"#,
             r#"{ "type": "test", "name": "fine", "event": "ok", "exec_time": 1.5, "stdout": "skipped: no cuda:0\n" }"#,
             r#"{ "type": "test", "name": "broken", "event": "failed", "exec_time": 0.5, "stdout": "1 is not 2\n" }"#,
             r#"{ "type": "test", "name": "later", "event": "ignored" }"#,
