@@ -56,7 +56,8 @@ struct Slab {
     beside: [Option<(usize, usize)>; 2],
     /// The plan from the first buffer to the second, and back; none while it runs.
     cycles: [Option<Executable>; 2],
-    views: SlabViews,
+    /// Of each plan.
+    views: [SlabViews; 2],
     /// Runs it beside the others.
     stream: Stream,
 }
@@ -130,11 +131,12 @@ impl Split {
             match result {
                 Ok(part) => {
                     stats.add(&part);
-                    let (rows, sites) = (run.output::<f32>(slab.views.rows), run.output::<f32>(slab.views.sites));
+                    let views_of_slab = slab.views[(cycle % 2) as usize];
+                    let (rows, sites) = (run.output::<f32>(views_of_slab.rows), run.output::<f32>(views_of_slab.sites));
                     self.act.input::<f32>(views.act_rows)[rows_at..][..rows.len()].copy_from_slice(rows);
                     self.sites[sites_at..][..sites.len()].copy_from_slice(sites);
                     (rows_at, sites_at) = (rows_at + rows.len(), sites_at + sites.len());
-                    edges.iter_mut().zip(slab.views.edges).for_each(|(edge, view)| edge.copy_from_slice(run.output(view)));
+                    edges.iter_mut().zip(views_of_slab.edges).for_each(|(edge, view)| edge.copy_from_slice(run.output(view)));
                 }
                 Err(error) => failed = failed.or(Some(error)),
             }
@@ -214,21 +216,21 @@ impl Slab {
         let work = there.work();
         let there = there.compile(device)?;
         let buffers = views.fields.into_iter().map(|view| there.state_buffer(view)).collect::<Result<Vec<_>>>()?;
-        let shared: Vec<_> = views.fields.into_iter().zip(&buffers).collect();
-        let (back, _) = record(source, &planes, true)?;
+        let (back, back_views) = record(source, &planes, true)?;
+        let shared: Vec<_> = back_views.fields.into_iter().zip(&buffers).collect();
         let back = back.compile_with(device, &shared)?;
-        Ok((Self { planes, beside, cycles: [Some(there), Some(back)], views, stream: Stream::new()? }, work))
+        Ok((Self { planes, beside, cycles: [Some(there), Some(back)], views: [views, back_views], stream: Stream::new()? }, work))
     }
 
-    /// Its planes in the buffer that a cycle reads.
+    /// Its planes in the buffer that a cycle reads, as a view of the first plan.
     fn own(&self, cycle: u64) -> View {
-        let view = self.views.fields[(cycle % 2) as usize];
+        let view = self.views[0].fields[(cycle % 2) as usize];
         let plane = view.len() / (self.planes.len() + 2);
         view.part(plane..view.len() - plane)
     }
 
     fn fill(&mut self, cycle: u64, live: &[u32], control: &[f32], pull: Option<&[f32]>, edges: &[[Vec<f32>; 2]]) -> Result<()> {
-        let views = self.views;
+        let views = self.views[(cycle % 2) as usize];
         let run = self.cycles[(cycle % 2) as usize].as_mut().ok_or_else(broken)?;
         run.input::<u32>(views.live).copy_from_slice(live);
         run.input::<f32>(views.control).copy_from_slice(control);

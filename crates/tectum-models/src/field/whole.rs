@@ -10,9 +10,8 @@ use super::storage::Storage;
 /// A field on one device.
 pub struct Whole {
     storage: Storage,
-    /// The plan from the first buffer to the second, and back.
-    cycles: [Executable; 2],
-    views: Views,
+    /// The plan from the first buffer to the second, and back, each with its views.
+    cycles: [(Executable, Views); 2],
     work: PlanWork,
 }
 
@@ -27,33 +26,40 @@ struct Views {
     report: View,
 }
 
+impl Views {
+    /// What both plans hold in common.
+    fn states(&self) -> impl Iterator<Item = View> {
+        self.fields.into_iter().chain([self.sites, self.pull]).chain(self.mind.views())
+    }
+}
+
 impl Whole {
     pub fn new(source: &Source<'_>, device: &Device) -> Result<Self> {
         let (there, views) = record(source, false)?;
         let work = there.work();
         let there = there.compile(device)?;
-        let (back, _) = record(source, true)?;
-        let states: Vec<View> = views.fields.into_iter().chain([views.sites, views.pull]).chain(views.mind.views()).collect();
-        let buffers = states.iter().map(|view| there.state_buffer(*view)).collect::<Result<Vec<_>>>()?;
-        let shared: Vec<_> = states.into_iter().zip(&buffers).collect();
+        let (back, back_views) = record(source, true)?;
+        let buffers = views.states().map(|view| there.state_buffer(view)).collect::<Result<Vec<_>>>()?;
+        let shared: Vec<_> = back_views.states().zip(&buffers).collect();
         let back = back.compile_with(device, &shared)?;
-        Ok(Self { storage: source.options.storage, cycles: [there, back], views, work })
+        Ok(Self { storage: source.options.storage, cycles: [(there, views), (back, back_views)], work })
     }
 
     /// Runs a cycle on the words that the host writes.
     pub fn tick(&mut self, cycle: u64, live: &[u32]) -> Result<RunStats> {
-        let run = &mut self.cycles[(cycle % 2) as usize];
-        run.input::<u32>(self.views.live).copy_from_slice(live);
+        let (run, views) = &mut self.cycles[(cycle % 2) as usize];
+        run.input::<u32>(views.live).copy_from_slice(live);
         run.run()
     }
 
     /// What a cycle reported.
     pub fn report(&self, cycle: u64) -> &[f32] {
-        self.cycles[(cycle % 2) as usize].output(self.views.report)
+        let (run, views) = &self.cycles[(cycle % 2) as usize];
+        run.output(views.report)
     }
 
     pub fn trace(&mut self, cycle: u64) -> Result<Vec<LaunchTime>> {
-        self.cycles[(cycle % 2) as usize].trace()
+        self.cycles[(cycle % 2) as usize].0.trace()
     }
 
     pub fn work(&self) -> &PlanWork {
@@ -61,12 +67,12 @@ impl Whole {
     }
 
     pub fn code(&self) -> &[(String, u64)] {
-        self.cycles[0].code()
+        self.cycles[0].0.code()
     }
 
     /// The state before a cycle.
     pub fn state(&self, cycle: u64, seed: u64) -> Result<State> {
-        let (run, views) = (&self.cycles[0], &self.views);
+        let (run, views) = &self.cycles[0];
         let kept = |index: usize| views.mind.library.map_or(Ok(Vec::new()), |library| run.read_state(library[index]));
         Ok(State {
             cycle,
@@ -81,7 +87,7 @@ impl Whole {
     }
 
     pub fn set_state(&mut self, state: &State) -> Result<()> {
-        let (run, views) = (&mut self.cycles[0], &self.views);
+        let (run, views) = &mut self.cycles[0];
         run.write_state(views.fields[(state.cycle % 2) as usize], &self.storage.pack(&state.field))?;
         run.write_state(views.sites, &state.sites)?;
         write_mind(run, &views.mind, state)

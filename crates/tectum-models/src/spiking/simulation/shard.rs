@@ -19,7 +19,8 @@ pub struct Shard {
     pub targets: Range<u32>,
     pub views: Views,
     pub single: Executable,
-    pub batch: Option<Executable>,
+    /// The plan of several bursts, with its own views; its states live in the buffers of `single`.
+    pub batch: Option<(Executable, Views)>,
     /// Spikes, marks and events as the device last told them.
     pub told: [u32; 4],
     /// The bits of the last burst's firings, of the shape's watched words.
@@ -76,7 +77,7 @@ impl Shard {
                 let pairs = other.shared().into_iter().zip(views.shared());
                 let buffers = pairs.map(|(other, view)| Ok((other, single.state_buffer(view)?))).collect::<Result<Vec<_>>>()?;
                 let shared: Vec<_> = buffers.iter().map(|(view, buffer)| (*view, buffer)).collect();
-                Some(plan.compile_with(device, &shared)?)
+                Some((plan.compile_with(device, &shared)?, other))
             }
             false => None,
         };
@@ -86,9 +87,12 @@ impl Shard {
 
     pub fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)]) -> Result<RunStats> {
         let inputs = local(&self.targets, inputs.iter().map(|&input| Ok(input)))?;
-        let executable = if bursts > 1 { self.batch.as_mut().unwrap_or(&mut self.single) } else { &mut self.single };
-        executable.input::<u32>(self.views.clock).copy_from_slice(&[burst, u32::from(self.is_packed)]);
-        let slot = executable.input::<u32>(self.views.inputs);
+        let (executable, views) = match &mut self.batch {
+            Some((batch, views)) if bursts > 1 => (batch, &*views),
+            _ => (&mut self.single, &self.views),
+        };
+        executable.input::<u32>(views.clock).copy_from_slice(&[burst, u32::from(self.is_packed)]);
+        let slot = executable.input::<u32>(views.inputs);
         slot[0] = (inputs.len() / 2) as u32;
         slot[1..][..inputs.len()].copy_from_slice(&inputs);
         executable.run()
@@ -100,11 +104,14 @@ impl Shard {
 
     /// Spikes, both marks and events since they were last asked for; keeps the bits of watched neurons.
     pub fn news(&mut self, bursts: u32) -> [u32; 4] {
-        let executable = if bursts > 1 { self.batch.as_ref().unwrap_or(&self.single) } else { &self.single };
-        if let Some(view) = self.views.watched {
+        let (executable, views) = match &self.batch {
+            Some((batch, views)) if bursts > 1 => (batch, views),
+            _ => (&self.single, &self.views),
+        };
+        if let Some(view) = views.watched {
             self.watched.copy_from_slice(executable.output::<u32>(view));
         }
-        let (head, events) = (executable.output::<u32>(self.views.head), executable.output::<u32>(self.views.events));
+        let (head, events) = (executable.output::<u32>(views.head), executable.output::<u32>(views.events));
         let now = [head[1], head[2], head[3], events[0]];
         let before = std::mem::replace(&mut self.told, now);
         [0, 1, 2, 3].map(|index| now[index].wrapping_sub(before[index]))
