@@ -16,7 +16,6 @@ mod lqr;
 mod other_rigs;
 mod parser_fuzz;
 mod pendulum_regret;
-mod plans;
 mod recovery;
 mod rig_recording;
 mod run_folder;

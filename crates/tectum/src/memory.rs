@@ -233,7 +233,11 @@ impl Pool {
         };
         let mut state = self.0.lock();
         state.count_peak();
-        if is_pooled { state.stats.hits += 1 } else { state.stats.misses += 1 }
+        if is_pooled {
+            state.stats.hits += 1
+        } else {
+            state.stats.misses += 1
+        }
         drop(state);
         Ok(Arc::new(Block { allocation: Some(allocation), bytes: bucket, role, pool: Arc::downgrade(&self.0) }))
     }
