@@ -276,10 +276,7 @@ pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, w
         if !streams {
             return blocks.for_each(|(part, index)| work(index, part));
         }
-        // From a cache line on: stores of whole vectors that straddle two lines take a tenth longer.
-        #[repr(align(64))]
-        struct Lined<T>([T; STREAM_BLOCK]);
-        let Lined(made) = &mut Lined([T::zeroed(); STREAM_BLOCK]);
+        let mut made = [T::zeroed(); STREAM_BLOCK];
         for (part, index) in blocks {
             let made = &mut made[..part.len()];
             work(index, made);
