@@ -269,8 +269,11 @@ impl PlanBuilder {
         self.check_aliases(kernel, views)
     }
 
-    /// Whether a launch so far, the host or the device's zeros wrote the slot of a view of this plan.
+    /// Whether a launch so far, the host or the device's zeros wrote the slot of a view. Not said of another plan's view: `launch` refuses it.
     pub(crate) fn is_written(&self, view: &View) -> bool {
+        if view.of(self.id).is_err() {
+            return true;
+        }
         let writes = |launch: &Recorded| {
             let bound = launch.views.iter().zip(launch.kernel.bindings());
             bound.into_iter().any(|(other, binding)| other.slot == view.slot && binding.access.writes())
@@ -280,6 +283,7 @@ impl PlanBuilder {
 
     /// The bytes that a view of a constant holds.
     pub(crate) fn constant_bytes(&self, view: &View) -> Option<&[u8]> {
+        view.of(self.id).ok()?;
         match &self.slots[view.slot as usize].kind {
             SlotKind::Constant(bytes) => bytes.get(view.bytes()),
             _ => None,

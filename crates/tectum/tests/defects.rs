@@ -1,6 +1,7 @@
 //! Defects that a review found behind green tests, one test each, numbered as in it: calls that corrupted memory, lost a device or computed
 //! something else than their documentation.
 
+use tectum::program::{Bounds, LaunchConfig, Program, Recognition};
 use tectum::{Buffer, DType, Device, Element, Error, ErrorKind, Executable, PlanBuilder, Strided, View};
 
 /// The CPU and software Vulkan, where there is one.
@@ -64,6 +65,22 @@ fn defect_01_a_view_of_another_plan_is_refused_by_every_call() {
 fn panics<R>(work: impl FnOnce() -> R) -> String {
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).err().expect("the caller's mistake");
     panic.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+#[test]
+fn defect_01_a_program_refuses_views_of_another_plan() {
+    let text = "buffer x: f32 read\nbuffer y: f32 write\nldg.f32 r0, [x]\nadd.f32 r0, r0, r0\nstg.f32 [y], r0";
+    let program = Program::parse(text).and_then(|program| program.check()).expect("valid");
+    let mut other = PlanBuilder::new("other");
+    let foreign = (0..9).map(|_| other.state("far", DType::F32, 64)).last().expect("nine");
+    let mut plan = PlanBuilder::new("plan");
+    let (x, y) = (plan.input("x", DType::F32, 64), plan.output("y", DType::F32, 64));
+    let launch = LaunchConfig::linear(64, 32);
+    let how = Recognition { reassociate: false, bounds: Bounds::Proven };
+    for views in [[foreign, y], [x, foreign]] {
+        invalid(plan.program(&program, &launch, &views.map(Into::into), Bounds::Proven).map(|_| ()), "a view of another plan");
+        invalid(plan.program_recognized(&program, &launch, &views.map(Into::into), how).map(|_| ()), "a view of another plan");
+    }
 }
 
 #[test]

@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(two.choose(&[1.0, 2.0]).expect("fits"), 1);
     }
 
-    /// Divided by the least penalty a score of f32 is beyond f32: two of these must keep their order.
+    /// Divided by a penalty near 0, a score exceeds f32; two such scores must keep their order.
     #[test]
     fn defect_19_a_penalty_near_zero_keeps_the_order_of_scores() {
         for (temperature, repetition_penalty) in [(0.0, 1e-38), (1.0, 1e-38), (0.5, f32::MIN_POSITIVE)] {
