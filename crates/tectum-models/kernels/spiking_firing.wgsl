@@ -1,4 +1,4 @@
-// A firing of the list: the neuron, and the unit by which it multiplies weights: the sender's own, or
+// What kernels that walk the list of firings share. A firing: the neuron, and the unit by which it multiplies weights: the sender's own, or
 // ⌊(psp · 2^fraction_bits + ⌊share/2⌋) / share⌋ where the firing has a psp.
 const STATIC = 0xffffffffu;
 
@@ -15,5 +15,13 @@ fn firing_of(entry: u32) -> Firing {
         unit = ((psp << params.fraction_bits) + unit / 2u) / unit;
     }
     return Firing(neuron, unit);
+}
+
+// Adds to the 64-bit count in words 0 and 1.
+fn count_events(events: u32) {
+    let before = atomicAdd(&totals[0], events);
+    if before + events < before {
+        atomicAdd(&totals[1], 1u);
+    }
 }
 

@@ -3,7 +3,7 @@
 // in: clock [1] the first burst of the submission; fired, see spiking_dynamics; starts [neurons + 1] of rows in synapses;
 // histories, see spiking_archive; senders, see spiking_propagate.
 // in and out: synapses [2 each] word as in spiking_propagate, and the active bursts of its target when its source's window last
-// closed; sums of this part; totals [64]: word 0 counts synapses that sent.
+// closed; sums of this part; totals [64]: words 0 and 1 count synapses that sent.
 // A workgroup walks every stride-th slice of a row, as in spiking_propagate. Exact.
 
 fn less(weight: u32, bursts: u32) -> u32 {
@@ -60,6 +60,6 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
         }
     }
     if events != 0u {
-        atomicAdd(&totals[0], events);
+        count_events(events);
     }
 }

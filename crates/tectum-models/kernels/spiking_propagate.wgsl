@@ -1,6 +1,6 @@
 // sums[target] += weight · unit for each synapse of each neuron that fired, by the unit of spiking_firing.
 // in: fired, see spiking_dynamics; starts [neurons + 1] of rows in words; words: target · inhibitory · weight in 23, 1 and 8
-// bits; senders [neurons] units or shares. in and out: sums of this part, totals [64]: word 0 counts synapses.
+// bits; senders [neurons] units or shares. in and out: sums of this part, totals [64]: words 0 and 1 count synapses.
 // A workgroup walks every stride-th slice of a row, neighbouring invocations neighbouring synapses; long rows are cut into slices
 // so that no workgroup is left with one alone. Integers, so the order of the atomics does not matter. Exact.
 @compute @workgroup_size(64)
@@ -14,7 +14,7 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
         let begin = starts[neuron];
         let end = starts[neuron + 1u];
         if local.x == 0u && slice == 0u {
-            atomicAdd(&totals[0], end - begin);
+            count_events(end - begin);
         }
         for (var synapse = begin + 64u * slice + local.x; synapse < end; synapse += 64u * params.slices) {
             let word = words[synapse];

@@ -1,10 +1,11 @@
 //! What the operating system is asked for so that ticks come in time: threads that no ordinary one displaces, and memory that stays in place.
 //!
-//! The loop then runs on a thread of its own, one of as many as the processor's device has for its kernels; all of them have the priority.
-//! What is not part of a tick (a learner, a brain being made anew, a window) stays ordinary. Linux only.
+//! The loop runs on a thread of a pool of its own, which has as many threads as the CPU device uses for its kernels; all of them have the priority.
+//! What is not part of a tick (a learner, a brain being made anew, a window) stays ordinary, and shares its launches in another pool. Priority and
+//! locked memory are for Linux only.
 
 use serde::Serialize;
-use tectum::Result;
+use tectum::{Result, ThreadPool};
 
 /// The greatest priority there is; the kernel's own threads stand at 50 and at 99.
 pub const MOST_PRIORITY: u8 = 99;
@@ -35,15 +36,16 @@ pub struct Granted {
 }
 
 impl RealTime {
-    /// Does the work under what is asked for, and tells what was granted, none if nothing was asked for.
+    /// Runs the work in a pool of its own with what is asked for, and returns what was granted: none if nothing was asked for.
     ///
     /// # Errors
-    /// `Unsupported`, naming what is needed, where the operating system refuses; nothing is begun then.
+    /// `Unsupported`, naming what is needed, where the operating system refuses; nothing is started then.
     pub fn run<R: Send>(self, work: impl FnOnce() -> R + Send) -> Result<(R, Option<Granted>)> {
+        let pool = ThreadPool::new(rayon::current_num_threads(), "tectum-loop")?;
         if self == Self::default() {
-            return Ok((work(), None));
+            return Ok((pool.install(work), None));
         }
-        system::run(self, work)
+        system::run(self, &pool, work)
     }
 }
 
@@ -77,16 +79,14 @@ mod system {
         }
     }
 
-    pub fn run<R: Send>(asked: RealTime, work: impl FnOnce() -> R + Send) -> Result<(R, Option<Granted>)> {
-        let Some(priority) = asked.priority else {
-            let (_locked, locked_bytes) = lock(asked.lock_memory)?;
-            return Ok((work(), Some(Granted { threads: None, priority: None, locked_bytes })));
+    pub fn run<R: Send>(asked: RealTime, pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> Result<(R, Option<Granted>)> {
+        let raised = match asked.priority {
+            Some(priority) => pool.broadcast(|| raise(priority)).into_iter().collect::<Result<Vec<_>>>()?,
+            None => Vec::new(),
         };
-        let pool = ThreadPool::new(rayon::current_num_threads(), "tectum-loop")?;
-        let raised = pool.broadcast(|| raise(priority)).into_iter().collect::<Result<Vec<_>>>()?;
-        let priority = raised.iter().copied().min();
+        let (threads, priority) = (asked.priority.map(|_| raised.len()), raised.iter().copied().min());
         let (_locked, locked_bytes) = lock(asked.lock_memory)?;
-        Ok((pool.install(work), Some(Granted { threads: Some(raised.len()), priority, locked_bytes })))
+        Ok((pool.install(work), Some(Granted { threads, priority, locked_bytes })))
     }
 
     /// Gives the present thread a priority; gives the one that it has then.
@@ -129,11 +129,11 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use tectum::{Error, Result};
+    use tectum::{Error, Result, ThreadPool};
 
     use super::{Granted, RealTime};
 
-    pub fn run<R: Send>(_: RealTime, _: impl FnOnce() -> R + Send) -> Result<(R, Option<Granted>)> {
+    pub fn run<R: Send>(_: RealTime, _: &ThreadPool, _: impl FnOnce() -> R + Send) -> Result<(R, Option<Granted>)> {
         Err(Error::unsupported("priority and lock_memory are for Linux"))
     }
 

@@ -1,8 +1,15 @@
 //! Defects that a review found behind green tests, one test each, numbered as in it: calls that corrupted memory, lost a device or computed
 //! something else than their documentation.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use tectum::kernel::gemm_batched::Packing;
+use tectum::kernel::native::for_each_index;
+use tectum::kernel::pack::{Half, to_f16};
 use tectum::program::{Bounds, LaunchConfig, Program, Recognition};
-use tectum::{Buffer, DType, Device, Element, Error, ErrorKind, Executable, PlanBuilder, Strided, View};
+use tectum::{Buffer, DType, Device, Element, Error, ErrorKind, Executable, Kernel, Matrices, NativeCall, PlanBuilder, Strided, ThreadPool, View};
 
 /// The CPU and software Vulkan, where there is one.
 fn devices() -> Vec<Device> {
@@ -130,6 +137,38 @@ fn defect_02_two_states_do_not_share_a_buffer() {
     }
 }
 
+/// Products of halves on two threads, each shared among the threads of its pool.
+#[test]
+fn defect_03_products_of_halves_run_on_several_threads() -> Result<(), Error> {
+    const N: usize = 256;
+    const BATCH: usize = 8;
+    let device = Device::open("cpu")?;
+    let one = |value: f32| -> Result<(), Error> {
+        let mut plan = PlanBuilder::new("products of halves");
+        let words = Packing::Half(Half::F16).words(BATCH * N * N);
+        let [a, b] = ["a", "b"].map(|name| plan.state(name, DType::U32, words));
+        let y = plan.output("y", DType::F32, BATCH * N * N);
+        let matrices = |view| Matrices::half(Half::F16, view, BATCH, N, N);
+        plan.gemm_batched(matrices(a), matrices(b), y)?;
+        let mut run = plan.finish()?.compile(&device)?;
+        // 1.0 in both halves of each word of `a`, and `value` in those of `b`.
+        run.write_state::<u32>(a, &vec![0x3c00_3c00; words])?;
+        let half = to_f16(value.to_bits());
+        run.write_state::<u32>(b, &vec![half << 16 | half; words])?;
+        for _ in 0..20 {
+            run.run()?;
+            assert!(run.output::<f32>(y).iter().all(|y| *y == N as f32 * value));
+        }
+        Ok(())
+    };
+    // Several tasks in one pool of a caller, and threads of their own.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().expect("a pool");
+    pool.scope(|scope| (1u8..=6).for_each(|value| scope.spawn(move |_| one(f32::from(value)).expect("right"))));
+    ThreadPool::new(3, "members")?.install(|| rayon::scope(|scope| (1u8..=6).for_each(|value| scope.spawn(move |_| one(f32::from(value)).expect("right")))));
+    std::thread::scope(|scope| (1u8..=4).for_each(|value| drop(scope.spawn(move || one(f32::from(value)).expect("right")))));
+    Ok(())
+}
+
 #[test]
 fn defect_05_a_state_read_with_a_wrong_view_leaves_the_device_alive() {
     for device in devices() {
@@ -243,4 +282,70 @@ fn defect_19_a_buffer_is_of_a_whole_state_of_its_type() {
     invalid(run.state_buffer(wide.reinterpret(DType::F32)), "a whole state of f32");
     invalid(run.state_buffer(narrow.part(0..32)), "a whole state of f32");
     assert_eq!(run.state_buffer(narrow).expect("whole").len(), 64);
+}
+
+thread_local! {
+    /// The run whose launch this thread executes, 0 for none.
+    static EXECUTES: Cell<u32> = const { Cell::new(0) };
+}
+/// Launches that began inside a launch of another run.
+static FOREIGN: AtomicU32 = AtomicU32::new(0);
+
+/// Works for `params[1]` microseconds on each of 16 parts, shared among threads, and counts the parts that execute inside another run.
+fn works_on_parts(call: &NativeCall<'_>) {
+    let (run, duration) = (call.u32(0), Duration::from_micros(u64::from(call.u32(1))));
+    let within = |work: &dyn Fn()| {
+        let outer = EXECUTES.replace(run);
+        FOREIGN.fetch_add(u32::from(outer != 0 && outer != run), Ordering::SeqCst);
+        work();
+        EXECUTES.set(outer);
+    };
+    // As large as what repays a second thread.
+    let threads = call.threads_for(1 << 24);
+    within(&|| {
+        for_each_index(16, threads, &|_| {
+            within(&|| {
+                let start = Instant::now();
+                while start.elapsed() < duration {
+                    std::hint::spin_loop();
+                }
+            });
+        });
+    });
+    call.write::<u32>(0)[0] = run;
+}
+
+/// A thousand short runs next to long ones in one pool: no part of a long run executes while a thread is in a short one.
+#[test]
+fn defect_10_a_run_executes_no_work_of_another() -> Result<(), Error> {
+    let device = Device::open("cpu")?;
+    let kernel = Kernel::define("works_on_parts").write("y", DType::U32).param("run", DType::U32).param("microseconds", DType::U32);
+    let kernel = kernel.body("@compute @workgroup_size(1) fn main() { y[0] = params.run; }").native(works_on_parts)?;
+    let compile = |run: u32, microseconds: u32| -> Result<(Executable, View), Error> {
+        let mut plan = PlanBuilder::new("works on parts");
+        let y = plan.output("y", DType::U32, 1);
+        plan.launch(&kernel, &[y], &[run, microseconds], 1)?;
+        Ok((plan.finish()?.compile(&device)?, y))
+    };
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| -> Result<(), Error> {
+        let long = (2..4).map(|run| compile(run, 500)).collect::<Result<Vec<_>, _>>()?;
+        for (mut long, y) in long {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::SeqCst) {
+                    long.run().expect("runs");
+                    assert!(long.output::<u32>(y)[0] > 1);
+                }
+            });
+        }
+        let (mut short, y) = compile(1, 2)?;
+        let ran = (0..1000).try_for_each(|_| short.run().map(|_| ()));
+        is_over.store(true, Ordering::SeqCst);
+        ran?;
+        assert_eq!(short.output::<u32>(y), [1]);
+        Ok(())
+    })?;
+    assert_eq!(FOREIGN.load(Ordering::SeqCst), 0);
+    Ok(())
 }

@@ -169,7 +169,13 @@ fn native_propagate(call: &NativeCall<'_>) {
     // A synapse costs about as much as eight elements that stream.
     let work = list.len().saturating_mul(parts.iter().map(|part| part.words.len()).sum::<usize>() / senders.len().max(1) + 1).saturating_mul(8);
     let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
-    totals[0] = totals[0].wrapping_add(events as u32);
+    count_events(totals, events);
+}
+
+/// Adds to the 64-bit count in words 0 and 1.
+fn count_events(totals: &mut [u32], events: u64) {
+    let count = (u64::from(totals[1]) << 32 | u64::from(totals[0])).wrapping_add(events);
+    (totals[0], totals[1]) = (count as u32, (count >> 32) as u32);
 }
 
 /// Adds what the firings of a list send into one part; how many synapses that were.

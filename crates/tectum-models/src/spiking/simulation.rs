@@ -9,6 +9,8 @@ mod learning;
 mod record;
 mod shape;
 mod shard;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -183,9 +185,9 @@ impl Simulation {
         self.inputs.clear();
         self.counts.bursts += bursts;
         for shard in &mut self.shards {
-            let [spikes, first, second, events] = shard.news(bursts);
+            let ([spikes, first, second], events) = shard.news(bursts);
             self.counts.spikes += u64::from(spikes);
-            self.counts.events += u64::from(events);
+            self.counts.events += events;
             let [low, high] = [self.counts.spike_hash as u32, (self.counts.spike_hash >> 32) as u32];
             self.counts.spike_hash = u64::from(low.wrapping_add(first)) | u64::from(high.wrapping_add(second)) << 32;
         }

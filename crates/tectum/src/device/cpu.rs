@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
-use super::thread_pool::{ThreadPool, attended};
+use super::thread_pool::{Occupied, ThreadPool, attended};
 use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLimits};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
@@ -263,23 +263,33 @@ impl CpuCompiled {
         }
     }
 
-    /// Runs; `done` is told of each launch as it ends.
+    /// Runs; calls `done` after each launch.
     ///
-    /// On this thread if it is of a pool, or if the run before had nothing to share; handed to a pool else, with the turns taken before: within it,
-    /// two runs that touch one buffer would wait for each other. If the run before shared launches, the pool's other threads stay at hand.
+    /// On this thread if it belongs to a pool, if the run before had nothing to share, or if the pool shares another run. Handed to a pool otherwise,
+    /// with the turns taken before: within it, two runs that touch one buffer would wait for each other. If the run before shared launches, the
+    /// pool's other threads stay awake.
     fn run(&mut self, done: &mut (dyn FnMut() + Send)) -> Result<()> {
         let shared = self.shares == Some(true);
-        let (is_member, awake) = (ThreadPool::is_here(), if shared { self.threads } else { 1 });
-        let stays = is_member || self.threads <= 1 || self.shares == Some(false);
-        if !stays && self.pool.is_none() {
+        let is_member = ThreadPool::is_here();
+        let may_share = self.threads > 1 && self.shares != Some(false);
+        if !is_member && may_share && self.pool.is_none() {
             self.pool = Some(ThreadPool::common(self.threads)?);
         }
-        let work_each = if shared { WORK_PER_THREAD / 8 } else { WORK_PER_THREAD };
-        let run = Run { calls: &self.calls, regions: &self.regions, sharing: Sharing { threads: self.threads, work_each, alone: stays && !is_member } };
-        let work = || match &self.pool {
-            Some(pool) if !stays => pool.hand(move || attended(awake, move || run.run(done))),
-            _ if is_member => attended(awake, move || run.run(done)),
-            _ => run.run(done),
+        let sharing = |alone| Sharing { threads: self.threads, work_each: if shared { WORK_PER_THREAD / 8 } else { WORK_PER_THREAD }, alone };
+        let run = |alone| Run { calls: &self.calls, regions: &self.regions, sharing: sharing(alone) };
+        let awake = if shared { self.threads } else { 1 };
+        let work = || {
+            let occupied = match &self.pool {
+                _ if is_member => Occupied::here(),
+                Some(pool) if may_share => pool.occupy(),
+                _ => None,
+            };
+            let run = run(occupied.is_none());
+            match &self.pool {
+                _ if occupied.is_none() => run.run(done),
+                Some(pool) if !is_member => pool.hand(move || attended(awake, move || run.run(done))),
+                _ => attended(awake, move || run.run(done)),
+            }
         };
         self.shares = Some(self.in_turn(0, work));
         Ok(())

@@ -1,14 +1,15 @@
 //! Threads that runs on the CPU share their launches among.
 //!
-//! A thread of rayon that waits for its share of a launch does other tasks of its pool meanwhile. Were these tasks of the caller's, one might run an
-//! executable that needs a buffer which the waiting thread holds, and wait for ever on top of it. So launches are shared in pools that are given
-//! nothing else, by callers that hold their buffers already and that wait without doing tasks.
+//! A rayon thread that waits for its share of a launch runs other tasks of its pool. If these were the caller's tasks, one might run an executable
+//! that needs a buffer which the waiting thread holds, and wait for ever on top of it. So launches are shared in pools that get nothing else, by
+//! callers that hold their buffers already and that wait without running tasks. If they were another run's tasks, that whole run would execute inside
+//! this one and its time would be added. So a pool shares one run at a time; a run that finds its pool occupied uses its own thread alone.
 //!
 //! A thread that finds nothing to do sleeps after some 10 µs, and waking it takes 10 to 50 µs: more than many a launch. Of a run whose launches are
 //! shared, the pool's other threads look for tasks from its first launch to its last.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,8 +28,8 @@ const LOOKS: usize = 64;
 static COMMON: Mutex<BTreeMap<usize, Arc<ThreadPool>>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
-    /// Whether this thread is of a [`ThreadPool`].
-    static IS_MEMBER: Cell<bool> = const { Cell::new(false) };
+    /// Whether the [`ThreadPool`] of this thread is occupied; none if it belongs to no such pool.
+    static MEMBER_OF: OnceCell<Arc<AtomicBool>> = const { OnceCell::new() };
     /// Whether this thread runs launches.
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
@@ -36,8 +37,8 @@ thread_local! {
 /// Threads that runs on the CPU device share their launches among.
 ///
 /// Executables that run on one of its threads share among these, and are compiled there for as many; those that run elsewhere share among threads
-/// of their own, as many as rayon had where they were compiled. What goes on within [`ThreadPool::install`] must not run executables that have a
-/// buffer in common from several tasks of rayon.
+/// of their own, as many as rayon had where they were compiled. One run at a time is shared; others that begin meanwhile use one thread each. The
+/// work of [`ThreadPool::install`] must not run executables that have a buffer in common from several rayon tasks.
 ///
 /// ```
 /// let pool = tectum::ThreadPool::new(2, "loop")?;
@@ -46,7 +47,30 @@ thread_local! {
 /// # Ok::<(), tectum::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct ThreadPool(rayon::ThreadPool);
+pub struct ThreadPool {
+    threads: rayon::ThreadPool,
+    is_occupied: Arc<AtomicBool>,
+}
+
+/// A pool that shares the launches of this run and of no other; free again when this goes.
+pub(super) struct Occupied(Arc<AtomicBool>);
+
+impl Occupied {
+    fn of(is_occupied: &Arc<AtomicBool>) -> Option<Self> {
+        (!is_occupied.swap(true, Ordering::Acquire)).then(|| Self(is_occupied.clone()))
+    }
+
+    /// The pool of the present thread, if it belongs to one that shares no run.
+    pub(super) fn here() -> Option<Self> {
+        MEMBER_OF.with(|member| Self::of(member.get()?))
+    }
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
 
 impl ThreadPool {
     /// So many threads, at least one, with names that begin so.
@@ -54,10 +78,15 @@ impl ThreadPool {
     /// # Errors
     /// `Unsupported` if the operating system gives none.
     pub fn new(threads: usize, name: &str) -> Result<Self> {
-        let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).start_handler(|_| IS_MEMBER.set(true));
+        let is_occupied = Arc::new(AtomicBool::new(false));
+        let member_of = is_occupied.clone();
+        let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).start_handler(move |_| {
+            // A thread starts once, in one pool.
+            let _ = MEMBER_OF.with(|member| member.set(member_of.clone()));
+        });
         let name = name.to_owned();
         match builder.thread_name(move |index| format!("{name}-{index}")).build() {
-            Ok(pool) => Ok(Self(pool)),
+            Ok(threads) => Ok(Self { threads, is_occupied }),
             Err(source) => Err(Error::unsupported(format!("cpu: {threads} threads cannot be started")).with_source(source)),
         }
     }
@@ -75,17 +104,22 @@ impl ThreadPool {
 
     /// Whether the present thread is of some such pool.
     pub(super) fn is_here() -> bool {
-        IS_MEMBER.get()
+        MEMBER_OF.with(|member| member.get().is_some())
+    }
+
+    /// Reserves the pool for one run; none if another run has it.
+    pub(super) fn occupy(&self) -> Option<Occupied> {
+        Occupied::of(&self.is_occupied)
     }
 
     /// Does `work` on a thread of the pool; what it begins by rayon stays in the pool.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        self.0.install(work)
+        self.threads.install(work)
     }
 
     /// Does `work` once on each thread.
     pub fn broadcast<R: Send>(&self, work: impl Fn() -> R + Sync) -> Vec<R> {
-        self.0.broadcast(|_| work())
+        self.threads.broadcast(|_| work())
     }
 
     /// Does `work` on a thread of the pool; the present one waits and does nothing else, where in [`ThreadPool::install`] a thread of another pool
@@ -100,7 +134,7 @@ impl ThreadPool {
         // SAFETY: the task is done, and all that it borrowed let go, when `recv` gives what it sent; it sends exactly once, by a panic too, and this
         // thread does not leave before. After that the task touches nothing but its end of the channel, which owns what it holds.
         let task = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send + 'static>>(task) };
-        self.0.spawn(task);
+        self.threads.spawn(task);
         match made.recv().expect("invariant: the task sends once") {
             Ok(made) => made,
             Err(panic) => resume_unwind(panic),
@@ -191,6 +225,16 @@ mod tests {
         }));
         assert_eq!(panic.expect_err("a panic").downcast_ref::<&str>(), Some(&"in the pool"));
         assert_eq!((last, pool.hand(|| last + 1)), (7, 8));
+    }
+
+    #[test]
+    fn a_pool_is_occupied_by_one_run_at_a_time() {
+        let pool = ThreadPool::new(2, "occupied").expect("a pool");
+        let first = pool.occupy();
+        assert!(first.is_some() && pool.occupy().is_none() && pool.install(|| Occupied::here().is_none()));
+        drop(first);
+        assert!(pool.install(|| Occupied::here().is_some()) && pool.occupy().is_some());
+        assert!(Occupied::here().is_none(), "this thread belongs to no pool");
     }
 
     #[test]

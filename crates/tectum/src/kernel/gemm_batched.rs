@@ -106,16 +106,17 @@ fn unpacked(call: &NativeCall<'_>, half: Half) {
     let [batch, m, n, k] = [0, 1, 2, 3].map(|index| call.size(index));
     let matrices = |index: usize| if call.size(index) == 0 { 1 } else { batch };
     let lengths = [matrices(4) * m * k, matrices(7) * k * n];
-    UNPACKED.with_borrow_mut(|buffers| {
-        for ((buffer, words), length) in buffers.iter_mut().zip(operands).zip(lengths) {
-            if buffer.len() < length {
-                buffer.resize(length, 0.0);
-            }
-            const CHUNK: usize = 1 << 15;
-            for_each_chunk(&mut buffer[..length], CHUNK, call.threads_for(length), |index, part| {
-                unpack(half, words, index * CHUNK, part);
-            });
+    // Taken, not borrowed: while this thread waits for others it may run another product.
+    let mut buffers = UNPACKED.take();
+    for ((buffer, words), length) in buffers.iter_mut().zip(operands).zip(lengths) {
+        if buffer.len() < length {
+            buffer.resize(length, 0.0);
         }
-        products(call, &buffers[0], &buffers[1]);
-    });
+        const CHUNK: usize = 1 << 15;
+        for_each_chunk(&mut buffer[..length], CHUNK, call.threads_for(length), |index, part| {
+            unpack(half, words, index * CHUNK, part);
+        });
+    }
+    products(call, &buffers[0], &buffers[1]);
+    UNPACKED.set(buffers);
 }

@@ -294,21 +294,49 @@ pub(crate) fn as_atomics(words: &mut [u32]) -> &[AtomicU32] {
 }
 
 /// Copies with stores that go past the caches; [`stream_fence`] must follow before another thread may read them.
+///
+/// With the widest stores of the machine: a cache line that one store writes need not be combined from parts.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn stream<T: Element>(to: &mut [T], from: &[T]) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128, _mm256_loadu_si256, _mm256_stream_si256, _mm512_loadu_si512, _mm512_stream_si512};
+    use std::is_x86_feature_detected as has;
+
+    macro_rules! copy {
+        ($name:ident, $bytes:literal, $feature:literal, $load:ident, $store:ident) => {
+            #[target_feature(enable = $feature)]
+            fn $name(to: &mut [[u8; $bytes]], from: &[[u8; $bytes]]) {
+                for (to, from) in to.iter_mut().zip(from) {
+                    // SAFETY: both are as many valid bytes as the vector has, and `to` is aligned to them: `copy` splits its slices so.
+                    unsafe { $store(to.as_mut_ptr().cast(), $load(from.as_ptr().cast())) };
+                }
+            }
+        };
+    }
+    copy!(lines_64, 64, "avx512f", _mm512_loadu_si512, _mm512_stream_si512);
+    copy!(lines_32, 32, "avx", _mm256_loadu_si256, _mm256_stream_si256);
+    copy!(lines_16, 16, "sse2", _mm_loadu_si128, _mm_stream_si128);
+
+    fn copy<const BYTES: usize>(to: &mut [u8], from: &[u8], lines: impl Fn(&mut [[u8; BYTES]], &[[u8; BYTES]])) {
+        let head = to.as_ptr().align_offset(BYTES).min(to.len());
+        let ((to_head, to), (from_head, from)) = (to.split_at_mut(head), from.split_at(head));
+        let ((to, to_rest), (from, from_rest)) = (to.as_chunks_mut(), from.as_chunks());
+        to_head.copy_from_slice(from_head);
+        lines(to, from);
+        to_rest.copy_from_slice(from_rest);
+    }
+
     assert_eq!(to.len(), from.len(), "invariant: a block is copied to a range of its length");
     let (to, from): (&mut [u8], &[u8]) = (bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from));
-    let head = to.as_ptr().align_offset(16).min(to.len());
-    let (to_head, to) = to.split_at_mut(head);
-    let (from_head, from) = from.split_at(head);
-    to_head.copy_from_slice(from_head);
-    let ((to, to_rest), (from, from_rest)) = (to.as_chunks_mut::<16>(), from.as_chunks::<16>());
-    for (to, from) in to.iter_mut().zip(from) {
-        // SAFETY: both are 16 valid bytes, `to` begins at a multiple of 16 after `head`, and SSE2 is part of x86-64.
-        unsafe { _mm_stream_si128(to.as_mut_ptr().cast::<__m128i>(), _mm_loadu_si128(from.as_ptr().cast::<__m128i>())) };
+    if has!("avx512f") {
+        // SAFETY: the machine has AVX-512.
+        copy(to, from, |to, from| unsafe { lines_64(to, from) });
+    } else if has!("avx") {
+        // SAFETY: the machine has AVX.
+        copy(to, from, |to, from| unsafe { lines_32(to, from) });
+    } else {
+        // SAFETY: SSE2 is part of x86-64.
+        copy(to, from, |to, from| unsafe { lines_16(to, from) });
     }
-    to_rest.copy_from_slice(from_rest);
 }
 
 #[cfg(not(target_arch = "x86_64"))]

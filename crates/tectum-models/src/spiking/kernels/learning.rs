@@ -136,7 +136,7 @@ fn native_learn(call: &NativeCall<'_>) {
     // A synapse that learns costs about as much as twenty elements that stream.
     let work = list.len().saturating_mul(rows / neurons + 1).saturating_mul(20);
     let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
-    totals[0] = totals[0].wrapping_add(events as u32);
+    super::count_events(totals, events);
 }
 
 /// What a part's rows end at.

@@ -21,8 +21,10 @@ pub struct Shard {
     pub single: Executable,
     /// The plan of several bursts, with its own views; its states live in the buffers of `single`.
     pub batch: Option<(Executable, Views)>,
-    /// Spikes, marks and events as the device last told them.
-    pub told: [u32; 4],
+    /// Spikes and marks as the device last counted them.
+    pub told: [u32; 3],
+    /// Events as the device last counted them.
+    pub events: u64,
     /// The bits of the last burst's firings, of the shape's watched words.
     pub watched: Vec<u32>,
     pub shape: Shape,
@@ -82,7 +84,7 @@ impl Shard {
             false => None,
         };
         let watched = vec![0; shape.watched.iter().map(Range::len).sum()];
-        Ok(Self { targets, views, single, batch, told: [0; 4], watched, shape, learned, is_packed: false })
+        Ok(Self { targets, views, single, batch, told: [0; 3], events: 0, watched, shape, learned, is_packed: false })
     }
 
     pub fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)]) -> Result<RunStats> {
@@ -102,8 +104,8 @@ impl Shard {
         Some(Held { learned: self.learned.as_ref()?, views: self.views.learned.as_ref()?, executable: &self.single })
     }
 
-    /// Spikes, both marks and events since they were last asked for; keeps the bits of watched neurons.
-    pub fn news(&mut self, bursts: u32) -> [u32; 4] {
+    /// Spikes and both marks, and events, since they were last asked for; keeps the bits of watched neurons.
+    pub fn news(&mut self, bursts: u32) -> ([u32; 3], u64) {
         let (executable, views) = match &self.batch {
             Some((batch, views)) if bursts > 1 => (batch, views),
             _ => (&self.single, &self.views),
@@ -112,9 +114,9 @@ impl Shard {
             self.watched.copy_from_slice(executable.output::<u32>(view));
         }
         let (head, events) = (executable.output::<u32>(views.head), executable.output::<u32>(views.events));
-        let now = [head[1], head[2], head[3], events[0]];
-        let before = std::mem::replace(&mut self.told, now);
-        [0, 1, 2, 3].map(|index| now[index].wrapping_sub(before[index]))
+        let (now, events) = ([head[1], head[2], head[3]], u64::from(events[1]) << 32 | u64::from(events[0]));
+        let (before, events_before) = (std::mem::replace(&mut self.told, now), std::mem::replace(&mut self.events, events));
+        ([0, 1, 2].map(|index| now[index].wrapping_sub(before[index])), events.wrapping_sub(events_before))
     }
 
     /// Whether a neuron fired in the last burst; none if it is not watched.
