@@ -2,55 +2,76 @@
 
 use tectum::{Error, Result};
 
-/// Steps that may be taken.
-const MOST_STEPS: usize = 60;
-/// A step that gains less than this part of the sum is the last.
-const LEAST_GAIN: f64 = 1e-9;
+use std::ops::RangeInclusive;
+
+/// The maximum number of steps.
+const MAX_STEPS: usize = 60;
+/// A step that reduces the sum by less than this part is the last.
+const MIN_GAIN: f64 = 1e-9;
+
+/// What is fitted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unknown {
+    /// Where the search starts.
+    pub start: f64,
+    /// The step of differences on one side.
+    pub step: f64,
+    /// The values that it may take.
+    pub range: RangeInclusive<f64>,
+}
+
+impl Unknown {
+    /// The value moved by its step, to the side on which it stays in its range.
+    fn moved(&self, value: f64) -> f64 {
+        if value + self.step <= *self.range.end() { value + self.step } else { value - self.step }
+    }
+}
 
 /// Where a fit came to rest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
     /// The unknowns.
     pub values: Vec<f64>,
-    /// The standard error of each.
+    /// The standard error of each; infinite for an unknown without influence, which keeps its value.
     pub errors: Vec<f64>,
     /// Sum of the squared residuals.
     pub sum: f64,
 }
 
-/// Minimises the sum of squared residuals over `values`.
+/// Minimises the sum of squared residuals over the unknowns.
 ///
 /// `residuals` gives them in clusters, always of the same sizes: residuals of different clusters are taken as independent, those of one
-/// are not, so the errors are those of the sandwich H⁻¹(Σ gₖgₖᵀ)H⁻¹ over clusters k. `steps` are for differences on one side.
+/// are not, so the errors are those of the sandwich H⁻¹(Σ gₖgₖᵀ)H⁻¹ over clusters k. An unknown without influence on any residual keeps its value.
 ///
 /// # Errors
-/// `Data` if a residual is not finite at the start, or an unknown has no influence on any.
+/// `Data` if a residual is not finite at the start, or if the normal equations are singular.
 ///
 /// # Source
 /// Marquardt, SIAM J. 11 (1963); Liang and Zeger, Biometrika 73 (1986) for the errors.
-pub fn fit(start: &[f64], steps: &[f64], mut residuals: impl FnMut(&[f64]) -> Vec<Vec<f64>>) -> Result<Fit> {
-    let n = start.len();
-    let mut values = start.to_vec();
+pub fn fit(unknowns: &[Unknown], mut residuals: impl FnMut(&[f64]) -> Vec<Vec<f64>>) -> Result<Fit> {
+    let n = unknowns.len();
+    let mut values: Vec<f64> = unknowns.iter().map(|unknown| unknown.start).collect();
     let mut here = residuals(&values);
     let mut sum = squares(&here);
     if !sum.is_finite() {
         return Err(Error::data("least squares: a residual is not finite at the start"));
     }
     let mut damping = 1e-3;
-    let mut normal = Normal::of(&mut residuals, &values, steps, &here);
-    for _ in 0..MOST_STEPS {
+    let mut normal = Normal::of(&mut residuals, &values, unknowns, &here);
+    for _ in 0..MAX_STEPS {
         let mut damped = normal.hessian.clone();
         (0..n).for_each(|i| damped[i * n + i] *= 1.0 + damping);
-        let step = solve(&damped, &normal.gradient).ok_or_else(|| Error::data("least squares: an unknown has no influence"))?;
-        let next: Vec<f64> = values.iter().zip(&step).map(|(value, step)| value - step).collect();
+        let step = solve(&damped, &normal.gradient).ok_or_else(|| Error::data("least squares: the normal equations are singular"))?;
+        let next = values.iter().zip(&step).zip(unknowns);
+        let next: Vec<f64> = next.map(|((value, step), unknown)| (value - step).clamp(*unknown.range.start(), *unknown.range.end())).collect();
         let there = residuals(&next);
         let other = squares(&there);
         if other.is_finite() && other < sum {
             let gain = (sum - other) / sum.max(f64::MIN_POSITIVE);
             (values, here, sum) = (next, there, other);
             damping = (damping * 0.3).max(1e-12);
-            normal = Normal::of(&mut residuals, &values, steps, &here);
-            if gain < LEAST_GAIN {
+            normal = Normal::of(&mut residuals, &values, unknowns, &here);
+            if gain < MIN_GAIN {
                 break;
             }
         } else if damping > 1e9 {
@@ -68,22 +89,24 @@ fn squares(clusters: &[Vec<f64>]) -> f64 {
 
 /// JᵀJ, Jᵀr, and Jᵀr of each cluster.
 struct Normal {
+    /// With 1 on the diagonal for an unknown without influence.
     hessian: Vec<f64>,
+    has_influence: Vec<bool>,
     gradient: Vec<f64>,
     parts: Vec<Vec<f64>>,
 }
 
 impl Normal {
-    fn of(residuals: &mut impl FnMut(&[f64]) -> Vec<Vec<f64>>, values: &[f64], steps: &[f64], here: &[Vec<f64>]) -> Self {
+    fn of(residuals: &mut impl FnMut(&[f64]) -> Vec<Vec<f64>>, values: &[f64], unknowns: &[Unknown], here: &[Vec<f64>]) -> Self {
         let n = values.len();
         let moved: Vec<Vec<Vec<f64>>> = (0..n)
             .map(|i| {
-                let mut beside = values.to_vec();
-                beside[i] += steps[i];
-                residuals(&beside)
+                let mut next = values.to_vec();
+                next[i] = unknowns[i].moved(values[i]);
+                residuals(&next)
             })
             .collect();
-        let slope = |i: usize, cluster: usize, at: usize| (moved[i][cluster][at] - here[cluster][at]) / steps[i];
+        let slope = |i: usize, cluster: usize, at: usize| (moved[i][cluster][at] - here[cluster][at]) / (unknowns[i].moved(values[i]) - values[i]);
         let (mut hessian, mut gradient, mut parts) = (vec![0.0; n * n], vec![0.0; n], Vec::with_capacity(here.len()));
         for (cluster, residuals) in here.iter().enumerate() {
             let mut part = vec![0.0; n];
@@ -98,7 +121,9 @@ impl Normal {
             gradient.iter_mut().zip(&part).for_each(|(sum, part)| *sum += part);
             parts.push(part);
         }
-        Self { hessian, gradient, parts }
+        let has_influence: Vec<bool> = (0..n).map(|i| hessian[i * n + i] != 0.0).collect();
+        (0..n).filter(|i| !has_influence[*i]).for_each(|i| hessian[i * n + i] = 1.0);
+        Self { hessian, has_influence, gradient, parts }
     }
 
     /// The square roots of the sandwich's diagonal; infinite where an unknown has no influence.
@@ -109,8 +134,10 @@ impl Normal {
         };
         (0..n)
             .map(|i| match column(i) {
-                Some(row) => self.parts.iter().map(|part| part.iter().zip(&row).map(|(g, h)| g * h).sum::<f64>().powi(2)).sum::<f64>().sqrt(),
-                None => f64::INFINITY,
+                Some(row) if self.has_influence[i] => {
+                    self.parts.iter().map(|part| part.iter().zip(&row).map(|(g, h)| g * h).sum::<f64>().powi(2)).sum::<f64>().sqrt()
+                }
+                _ => f64::INFINITY,
             })
             .collect()
     }
@@ -143,14 +170,18 @@ pub fn solve(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{fit, solve};
+    use super::{Unknown, fit, solve};
     use crate::body::uniform::Uniform;
+
+    fn free(start: f64) -> Unknown {
+        Unknown { start, step: 1e-6, range: f64::MIN..=f64::MAX }
+    }
 
     #[test]
     fn a_decay_is_found_where_it_was_made() {
         // y = a·exp(−b t) without noise: the values exactly, errors of nothing.
         let at = |a: f64, b: f64, t: usize| a * (-b * t as f64 / 10.0).exp();
-        let found = fit(&[1.0, 1.0], &[1e-6, 1e-6], |p| vec![(0..40).map(|t| at(p[0], p[1], t) - at(3.0, 0.4, t)).collect()]).expect("it rests");
+        let found = fit(&[free(1.0), free(1.0)], |p| vec![(0..40).map(|t| at(p[0], p[1], t) - at(3.0, 0.4, t)).collect()]).expect("it rests");
         assert!((found.values[0] - 3.0).abs() < 1e-6 && (found.values[1] - 0.4).abs() < 1e-6, "{found:?}");
         assert!(found.sum < 1e-12 && found.errors.iter().all(|error| *error < 1e-5), "{found:?}");
     }
@@ -160,16 +191,28 @@ mod tests {
         // The mean of 50 clusters of 10 equal numbers, uniform in ±1: its deviation is √(1/3/50), not √(1/3/500).
         let mut random = Uniform::new(5);
         let data: Vec<f64> = (0..50).map(|_| random.within(1.0)).collect();
-        let found = fit(&[0.0], &[1e-6], |p| data.iter().map(|x| vec![p[0] - x; 10]).collect()).expect("it rests");
+        let found = fit(&[free(0.0)], |p| data.iter().map(|x| vec![p[0] - x; 10]).collect()).expect("it rests");
         let expected = (1.0f64 / 3.0 / 50.0).sqrt();
         assert!((found.errors[0] / expected - 1.0).abs() < 0.2, "{} for {expected}", found.errors[0]);
         assert!((found.values[0] - data.iter().sum::<f64>() / 50.0).abs() < 1e-5);
     }
 
     #[test]
-    fn an_unknown_without_influence_is_an_error_and_so_is_a_start_that_is_not_finite() {
-        assert!(fit(&[1.0, 1.0], &[1e-6, 1e-6], |p| vec![vec![p[0]]]).expect_err("idle").to_string().contains("no influence"));
-        assert!(fit(&[1.0], &[1e-6], |p| vec![vec![p[0] / 0.0]]).expect_err("infinite").to_string().contains("not finite"));
+    fn an_unknown_without_influence_keeps_its_value() {
+        let found = fit(&[free(1.0), free(7.0)], |p| vec![vec![p[0] - 3.0], vec![2.0 * (p[0] - 3.0)]]).expect("it rests");
+        assert!((found.values[0] - 3.0).abs() < 1e-6 && found.values[1] == 7.0, "{found:?}");
+        assert!(found.errors[0] < 1e-5 && found.errors[1] == f64::INFINITY, "{found:?}");
+    }
+
+    #[test]
+    fn a_value_stays_in_its_range() {
+        let found = fit(&[Unknown { range: 0.0..=2.0, ..free(1.0) }], |p| vec![vec![p[0] - 3.0]]).expect("it rests");
+        assert!(found.values == [2.0], "{found:?}");
+    }
+
+    #[test]
+    fn a_start_that_is_not_finite_is_an_error() {
+        assert!(fit(&[free(1.0)], |p| vec![vec![p[0] / 0.0]]).expect_err("infinite").to_string().contains("not finite"));
         assert_eq!(solve(&[0.0, 2.0, 1.0, 0.0], &[4.0, 3.0]), Some(vec![3.0, 2.0]));
         assert_eq!(solve(&[1.0, 1.0, 1.0, 1.0], &[4.0, 3.0]), None);
     }

@@ -46,7 +46,7 @@ impl RigRecording {
     /// Reads a recording from the text of such a file.
     ///
     /// # Errors
-    /// As [`RigRecording::read`], without the path.
+    /// As [`RigRecording::read`], without the path; and `Data` for a column whose numbers are in another unit by all appearances.
     pub fn parse(text: &[u8]) -> Result<Self> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
         let header = reader.headers().map_err(unreadable)?.clone();
@@ -62,6 +62,7 @@ impl RigRecording {
             return Err(Error::data("there are no rows after the header"));
         }
         recording.mask_jumps();
+        recording.check_units()?;
         Ok(recording)
     }
 
@@ -95,6 +96,51 @@ impl RigRecording {
                 self.angle_is_valid[i] = false;
             }
         }
+    }
+}
+
+/// Times between rows, in milliseconds, beyond which the column is in another unit.
+const PLAUSIBLE_MS: std::ops::RangeInclusive<f64> = 1.0..=1000.0;
+/// By how much the velocities may explain the turns too much or too little.
+const PLAUSIBLE_RATIO: std::ops::RangeInclusive<f64> = 0.2..=5.0;
+
+impl RigRecording {
+    /// Refuses seconds for milliseconds, radians for degrees, and the like.
+    fn check_units(&self) -> Result<()> {
+        let median = |numbers: &mut dyn Iterator<Item = f64>| {
+            let mut numbers: Vec<f64> = numbers.collect();
+            numbers.sort_unstable_by(f64::total_cmp);
+            numbers[numbers.len() / 2]
+        };
+        let elapsed = median(&mut self.elapsed_ms.iter().copied());
+        if !PLAUSIBLE_MS.contains(&elapsed) {
+            let other = if elapsed < *PLAUSIBLE_MS.start() { "seconds" } else { "microseconds" };
+            return Err(Error::data(format!("column elapsed: the median step is {elapsed} ms; is it in {other}? it must be in milliseconds")));
+        }
+        // A hanging pole reads about ±180 degrees, ±π radians.
+        let angles = || self.pend_position_deg.iter().map(|angle| angle.abs());
+        let turns = || self.pend_position_deg.windows(2).map(|pair| pair[1] - pair[0]);
+        let is_within_pi = angles().all(|angle| angle <= 1.001 * std::f64::consts::PI);
+        if is_within_pi && (median(&mut angles()) > 3.0 || turns().any(|turn| turn.abs() > 5.0)) {
+            return Err(Error::data(
+                "column pend_position: all angles are within ±3.15, and the pole hangs or turns over; is it in radians? it must be in degrees",
+            ));
+        }
+        // Least squares of the turns by what the velocities explain.
+        let (mut both, mut squares) = (0.0, 0.0);
+        for row in (1..self.len()).filter(|row| self.angle_is_valid[*row] && self.angle_is_valid[row - 1]) {
+            let explained_deg = 0.5 * (self.pend_velocity_deg_per_s[row - 1] + self.pend_velocity_deg_per_s[row]) * self.elapsed_ms[row] / 1000.0;
+            both += explained_deg * wrapped_deg(self.pend_position_deg[row] - self.pend_position_deg[row - 1]);
+            squares += explained_deg * explained_deg;
+        }
+        let ratio = both / squares;
+        // Of a pole that hardly moves nothing can be said.
+        if squares > self.len() as f64 * 0.01 && !PLAUSIBLE_RATIO.contains(&ratio) {
+            return Err(Error::data(format!(
+                "column pend_velocity: the pole turns {ratio:.3} times as far as its velocity says; it must be in degrees per second, pend_position in degrees, elapsed in milliseconds"
+            )));
+        }
+        Ok(())
     }
 }
 
@@ -183,6 +229,31 @@ mod tests {
             let text = if starts_a_header { text.to_string() } else { format!("{HEADER}\n{text}") };
             let error = RigRecording::parse(text.as_bytes()).expect_err(expected);
             assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn defect_22_columns_in_other_units_are_refused() {
+        let recording = super::simulated(crate::body::rig::RigParameters::default(), 1000, 0.1);
+        let text = |scales: [f64; 4]| {
+            let rows = (0..recording.len()).map(|row| {
+                let [velocity, position] = [recording.pend_velocity_deg_per_s[row] * scales[0], recording.pend_position_deg[row] * scales[1]];
+                let [volts, elapsed] = [recording.cmd_volts[row] * scales[2], recording.elapsed_ms[row] * scales[3]];
+                format!("\n{},{velocity},{position},{volts},{elapsed}", recording.la_position_in[row])
+            });
+            HEADER.to_owned() + &rows.collect::<String>()
+        };
+        let radians = std::f64::consts::PI / 180.0;
+        assert_eq!(RigRecording::parse(text([1.0; 4]).as_bytes()).expect("right units").len(), recording.len());
+        for (scales, named) in [
+            ([1.0, 1.0, 1.0, 1e-3], "is it in seconds?"),
+            ([1.0, 1.0, 1.0, 1e3], "is it in microseconds?"),
+            ([radians, radians, 1.0, 1.0], "is it in radians?"),
+            ([1.0, radians, 1.0, 1.0], "is it in radians?"),
+            ([radians, 1.0, 1.0, 1.0], "column pend_velocity"),
+        ] {
+            let error = RigRecording::parse(text(scales).as_bytes()).expect_err(named).to_string();
+            assert!(error.contains(named), "{error}");
         }
     }
 

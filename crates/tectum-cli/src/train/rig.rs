@@ -43,7 +43,8 @@ pub fn train_rig(args: &RigArgs) -> Result<()> {
 fn text(args: &RigArgs, recording: &RigRecording, found: &Identification) -> String {
     let mut rows = vec![["constant", "value", "standard error", "unit"].map(str::to_owned).to_vec()];
     for estimate in &found.estimates {
-        rows.push(vec![estimate.name.to_owned(), format!("{:.4}", estimate.value), format!("{:.4}", estimate.error), estimate.unit.to_owned()]);
+        let error = if estimate.error.is_finite() { format!("{:.4}", estimate.error) } else { "not shown by the recording, default kept".to_owned() };
+        rows.push(vec![estimate.name.to_owned(), format!("{:.4}", estimate.value), error, estimate.unit.to_owned()]);
     }
     let stuck = recording.pend_position_deg.iter().filter(|angle| **angle == DEAD_ZONE_DEG).count();
     let (rows, shown) = (recording.len(), table(&rows));

@@ -1,5 +1,6 @@
 //! Cases of f64: the op table, reductions and products. References have twice the precision where f64 itself is not exact.
 
+use super::reduce_cases::one_in_each_row;
 use super::wide::{Wide, exact, sum as sum_exactly, wide};
 use super::{Case, Data, Expected, Output, Seed, Suite};
 use crate::kernel::Activation;
@@ -113,6 +114,9 @@ fn inputs(seed: &mut Seed) -> Vec<(Vec<f64>, usize, usize)> {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let rows = [[1.0, nan, 3.0, 2.0], [1.0, inf, 3.0, inf], [-inf, -3.0, -inf, -2.0], [-inf; 4], [2.0; 4], [-0.0, 0.0, -0.0, 0.0]];
     inputs.push((rows.concat(), rows.len(), 4));
+    for one in [1.0, -1.0] {
+        inputs.extend(one_in_each_row(0.0, one).into_iter().map(|(x, (rows, cols))| (x.into_iter().map(f64::from).collect(), rows, cols)));
+    }
     inputs
 }
 

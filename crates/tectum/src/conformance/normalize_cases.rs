@@ -1,5 +1,6 @@
 //! Cases of min, mean, variance, layer norm and root-mean-square norm.
 
+use super::reduce_cases::one_in_each_row;
 use super::{Case, Data, Expected, Output, Seed, Suite};
 
 /// Half a unit in the last place: the relative error of one rounding.
@@ -32,6 +33,9 @@ fn inputs(seed: &mut Seed) -> Vec<Rows> {
     inputs.push((seed.floats(2 * 9000, 1000.0, 1001.0), (2, 9000)));
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     inputs.push(([[1.0, nan, 3.0, 2.0], [1.0, -inf, 3.0, 2.0], [2.0; 4], [-0.0, 0.0, -0.0, 0.0]].concat(), (4, 4)));
+    // Elements so small that epsilon counts for more than they.
+    inputs.push((seed.floats(5 * 300, -1e-3, 1e-3), (5, 300)));
+    inputs.extend(one_in_each_row(0.0, -1.0));
     inputs
 }
 

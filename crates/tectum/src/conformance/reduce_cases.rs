@@ -9,14 +9,19 @@ const CHAIN: f64 = 160.0;
 
 pub(super) fn suites() -> Vec<Suite> {
     vec![
-        Suite::new("sum", |seed: &mut Seed| shapes(seed).into_iter().map(|shape| sum(seed, shape)).collect()),
-        Suite::new("sum_columns", |seed: &mut Seed| shapes(seed).into_iter().map(|shape| sum_columns(seed, shape)).collect()),
+        Suite::new("sum", |seed: &mut Seed| {
+            let random = shapes(seed).into_iter().map(|shape| (seed.floats(shape.0 * shape.1, -10.0, 10.0), shape)).collect::<Vec<_>>();
+            random.into_iter().chain(one_in_each_row(0.0, 1.0)).map(sum).collect()
+        }),
+        Suite::new("sum_columns", |seed: &mut Seed| {
+            let random = shapes(seed).into_iter().map(|shape| (seed.floats(shape.0 * shape.1, -10.0, 10.0), shape)).collect::<Vec<_>>();
+            random.into_iter().chain(one_in_each_row(0.0, 1.0).into_iter().map(transposed)).map(sum_columns).collect()
+        }),
         Suite::new("max", |seed: &mut Seed| with_specials(seed).into_iter().map(max).collect()),
         Suite::new("argmax", |seed: &mut Seed| with_specials(seed).into_iter().filter(|(_, (_, cols))| *cols > 0).map(argmax).collect()),
         Suite::new("softmax", |seed: &mut Seed| {
-            let scales = [1.0, -0.125, 3.0];
-            let inputs = with_specials(seed).into_iter().enumerate();
-            inputs.map(|(index, input)| softmax(input, scales[index % scales.len()])).collect()
+            let inputs = with_specials(seed).into_iter().chain(one_in_each_row(-50.0, 50.0));
+            inputs.flat_map(|input| [1.0, -0.125, 3.0, -3.0].map(|scale| softmax(input.clone(), scale))).collect()
         }),
     ]
 }
@@ -62,7 +67,27 @@ fn with_specials(seed: &mut Seed) -> Vec<(Vec<f32>, Shape)> {
     let mut long = seed.floats(20_000, -1.0, 1.0);
     (long[18_000], long[19_999]) = (7.0, 7.0);
     inputs.push((long, (1, 20_000)));
+    inputs.extend(one_in_each_row(-1.0, 1.0));
     inputs
+}
+
+/// Rows of one number but for another at one place: the first, the last, and both sides of the borders at which twins and kernels cut a row. A
+/// result without the element of that place is beyond any bound.
+pub(super) fn one_in_each_row(others: f32, one: f32) -> Vec<(Vec<f32>, Shape)> {
+    let of_length = |cols: usize| {
+        let borders = [16, 32, 64, 256, 1024, 4096, 8192, 12_288, 16_384];
+        let mut places: Vec<usize> = borders.into_iter().flat_map(|border| [border - 1, border]).chain([0, cols - 1]).filter(|place| *place < cols).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut rows = vec![others; places.len() * cols];
+        places.iter().enumerate().for_each(|(row, place)| rows[row * cols + place] = one);
+        (rows, (places.len(), cols))
+    };
+    [63, 64, 65, 255, 257, 1025, 4095, 4096, 4097, 8193, 16_385, 20_000].map(of_length).to_vec()
+}
+
+fn transposed((x, (rows, cols)): (Vec<f32>, Shape)) -> (Vec<f32>, Shape) {
+    ((0..cols * rows).map(|index| x[index % rows * cols + index / rows]).collect(), (cols, rows))
 }
 
 fn row(x: &[f32], (_, cols): Shape, index: usize) -> &[f32] {
@@ -84,14 +109,12 @@ fn case(
     Case::new(format!("{name} {rows}×{cols}"), vec![Data::F32(x)], vec![output], move |plan, x, y| record(plan, x[0], y[0], rows, cols))
 }
 
-fn sum(seed: &mut Seed, shape: Shape) -> Case {
-    let x = seed.floats(shape.0 * shape.1, -10.0, 10.0);
+fn sum((x, shape): (Vec<f32>, Shape)) -> Case {
     let expected = (0..shape.0).map(|index| sum_of(row(&x, shape, index).iter().copied())).collect();
     case("sum", x, shape, Output::Near(expected), |plan, x, y, rows, cols| plan.sum(x, y, rows, cols))
 }
 
-fn sum_columns(seed: &mut Seed, shape: Shape) -> Case {
-    let x = seed.floats(shape.0 * shape.1, -10.0, 10.0);
+fn sum_columns((x, shape): (Vec<f32>, Shape)) -> Case {
     let column = |col: usize| (0..shape.0).map(move |row| row * shape.1 + col);
     let expected = (0..shape.1).map(|col| sum_of(column(col).map(|index| x[index]))).collect();
     case("sum_columns", x, shape, Output::Near(expected), |plan, x, y, rows, cols| plan.sum_columns(x, y, rows, cols))
@@ -134,4 +157,29 @@ fn softmax_row(x: &[f32], scale: f64) -> Vec<Expected> {
     let finite = scaled.iter().copied().filter(|x| x.is_finite()).map(f64::abs).fold(0.0, f64::max);
     let relative = ROUNDING * (4.0 * finite + CHAIN);
     scaled.iter().map(|x| (x - greatest).exp() / total).map(|value| Expected { value, bound: value * relative }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows with one element that counts, and what is expected of each with and without it.
+    fn expected(others: f32, one: f32, of: impl Fn(&[f32]) -> Expected) -> Vec<(Expected, Expected)> {
+        let pair = |x: &[f32]| {
+            let without: Vec<f32> = x.iter().copied().filter(|x| *x != one).collect();
+            (of(x), of(&without))
+        };
+        one_in_each_row(others, one).iter().flat_map(|(x, (_, cols))| x.chunks(*cols).map(pair).collect::<Vec<_>>()).collect()
+    }
+
+    #[test]
+    fn a_result_that_lost_an_element_is_beyond_its_bound() {
+        let sums = expected(0.0, 1.0, |x| sum_of(x.iter().copied()));
+        let greatests = expected(-1.0, 1.0, |x| Expected::exactly(greatest(x)));
+        let softmaxes = expected(-50.0, 50.0, |x| softmax_row(x, 1.0)[0]);
+        assert!(sums.len() > 100);
+        for (with, without) in sums.into_iter().chain(greatests).chain(softmaxes) {
+            assert!((with.value - without.value).abs() > 2.0 * with.bound, "{with:?} {without:?}");
+        }
+    }
 }

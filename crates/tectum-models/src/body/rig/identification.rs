@@ -16,7 +16,7 @@ use tectum::{Error, Result};
 
 use super::dynamics::Motion;
 use super::{M_PER_IN, RigParameters};
-use crate::least_squares::{Fit, fit, solve};
+use crate::least_squares::{Fit, Unknown, fit, solve};
 use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording, wrapped_deg};
 
 /// Rows of a cluster of the servo's residuals.
@@ -33,8 +33,10 @@ pub const UNEXPLAINED_DEG: f64 = 15.0;
 const FIRST_ROWS: usize = 5;
 /// Steps of Gauss and Newton that a window takes to its start.
 const START_STEPS: usize = 20;
-/// The fewest windows that tell anything.
-const LEAST_WINDOWS: usize = 10;
+/// The minimum number of windows.
+const MIN_WINDOWS: usize = 10;
+/// A pole longer than this is a sign of wrong units, metres.
+const MAX_LENGTH_M: f64 = 5.0;
 
 /// A constant that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -45,7 +47,7 @@ pub struct Estimate {
     pub unit: &'static str,
     /// The constant.
     pub value: f64,
-    /// Its standard error.
+    /// Its standard error; infinite (in JSON null) if the recording does not show the constant, which then keeps its default.
     pub error: f64,
 }
 
@@ -97,22 +99,28 @@ pub struct Identification {
 /// `progress` is told what is being fitted.
 ///
 /// # Errors
-/// `Data` for a recording with too few rows clear of the stops, or too few windows without sensor jumps.
+/// `Data` for a recording with too few rows clear of the stops, too few windows without sensor jumps, or a pole that no rig has.
 pub fn identify(recording: &RigRecording, mut progress: impl FnMut(&'static str)) -> Result<Identification> {
     progress("servo");
-    let mut parameters = RigParameters::default();
+    let mut parameters = with_period_of(recording);
     let servo = Servo::new(recording, &parameters)?;
-    let steps = [1e-4, 1e-5, 1e-4, 1e-6, 1e-6];
-    let found = fit(&servo_values(&parameters), &steps, |values| servo.residuals(values))?;
+    // A cart may be geared either way, and no path of small steps leads from one to the other.
+    let geared = |sign: f64| fit(&servo_unknowns(&parameters, sign), |values| servo.residuals(values));
+    let (one, other) = (geared(1.0)?, geared(-1.0)?);
+    let found = if one.sum <= other.sum { one } else { other };
     set_servo(&mut parameters, &found.values);
     let (intervals, servo_r2, servo_rms) = servo.quality(&found);
 
     progress("pole");
     let mut pole = Pole::new(recording, &parameters)?;
-    let start = [parameters.dynamics.length_m, parameters.dynamics.pole_damping_per_s];
-    let first = fit(&start, &[1e-4, 1e-3], |values| pole.residuals(values))?;
+    let first = fit(&pole_unknowns([parameters.dynamics.length_m, parameters.dynamics.pole_damping_per_s]), |values| pole.residuals(values))?;
     let dropped = pole.drop_unexplained(&first.values)?;
-    let swing = fit(&first.values, &[1e-4, 1e-3], |values| pole.residuals(values))?;
+    let swing = fit(&pole_unknowns([first.values[0], first.values[1]]), |values| pole.residuals(values))?;
+    if swing.values[0] > MAX_LENGTH_M {
+        let length = swing.values[0];
+        let needed = "are pend_position in degrees, la_position in inches and elapsed in milliseconds?";
+        return Err(Error::data(format!("the pole that fits is {length:.1} m long, more than {MAX_LENGTH_M} m; {needed}")));
+    }
     [parameters.dynamics.length_m, parameters.dynamics.pole_damping_per_s] = [swing.values[0], swing.values[1]];
     let pole_deg = pole.quality(&swing.values);
 
@@ -139,22 +147,44 @@ pub fn identify(recording: &RigRecording, mut progress: impl FnMut(&'static str)
     })
 }
 
-/// Gain, dead band, limit, lag, and how long before its row's sample a command acts.
-fn servo_values(parameters: &RigParameters) -> [f64; 5] {
+/// The default rig with the period of a recording: the median time between rows.
+fn with_period_of(recording: &RigRecording) -> RigParameters {
+    let mut elapsed = recording.elapsed_ms.clone();
+    elapsed.sort_unstable_by(f64::total_cmp);
+    let mut parameters = RigParameters::default();
+    parameters.dt_s = elapsed.get(elapsed.len() / 2).map_or(parameters.dt_s, |ms| ms / 1000.0);
+    parameters.delay_s = parameters.delay_s.min(parameters.dt_s);
+    parameters
+}
+
+/// Gain, dead band, limit, lag, and how long before its row's sample a command acts. The gain starts with a sign of its own.
+fn servo_unknowns(parameters: &RigParameters, sign: f64) -> [Unknown; 5] {
     let p = parameters;
-    [p.servo_gain_in_per_s_per_v, p.servo_dead_band_v, p.servo_limit_in_per_s, p.servo_lag_s, p.dt_s - p.delay_s]
+    [
+        Unknown { start: sign * p.servo_gain_in_per_s_per_v.abs(), step: 1e-4, range: f64::MIN..=f64::MAX },
+        Unknown { start: p.servo_dead_band_v, step: 1e-5, range: 0.0..=f64::MAX },
+        Unknown { start: p.servo_limit_in_per_s, step: 1e-4, range: 0.01..=f64::MAX },
+        Unknown { start: p.servo_lag_s, step: 1e-6, range: 0.002..=f64::MAX },
+        Unknown { start: p.dt_s - p.delay_s, step: 1e-6, range: 0.0..=p.dt_s },
+    ]
+}
+
+/// Length and damping.
+fn pole_unknowns([length_m, damping_per_s]: [f64; 2]) -> [Unknown; 2] {
+    [Unknown { start: length_m, step: 1e-4, range: 0.02..=f64::MAX }, Unknown { start: damping_per_s, step: 1e-3, range: f64::MIN..=f64::MAX }]
 }
 
 fn set_servo(parameters: &mut RigParameters, values: &[f64]) {
     parameters.servo_gain_in_per_s_per_v = values[0];
     parameters.servo_dead_band_v = values[1];
     parameters.servo_limit_in_per_s = values[2];
-    parameters.servo_lag_s = values[3].max(0.002);
-    parameters.delay_s = (parameters.dt_s - values[4]).clamp(0.0, parameters.dt_s);
+    parameters.servo_lag_s = values[3];
+    parameters.delay_s = parameters.dt_s - values[4];
 }
 
 /// The intervals between samples that a servo is held against.
 struct Servo {
+    start: RigParameters,
     /// Of each interval: its command, the next one, its length, how far the cart moved, whether it counts.
     intervals: Vec<(f64, f64, f64, f64, bool)>,
 }
@@ -168,7 +198,7 @@ impl Servo {
             let counts = row > 1 && is_clear(row - 1) && is_clear(row);
             (volts[row - 1], volts[row], recording.elapsed_ms[row] / 1000.0, position[row] - position[row - 1], counts)
         };
-        let servo = Self { intervals: (1..recording.len()).map(interval).collect() };
+        let servo = Self { start: *parameters, intervals: (1..recording.len()).map(interval).collect() };
         match servo.intervals.iter().filter(|interval| interval.4).count() {
             count if count < SERVO_CLUSTER => {
                 Err(Error::data(format!("the recording has {count} intervals clear of the stops; at least {SERVO_CLUSTER} are needed")))
@@ -179,7 +209,7 @@ impl Servo {
 
     /// What the servo's mean velocity is short of the recorded one, in inches per second.
     fn residuals(&self, values: &[f64]) -> Vec<Vec<f64>> {
-        let mut parameters = RigParameters::default();
+        let mut parameters = self.start;
         set_servo(&mut parameters, values);
         let lag = parameters.servo_lag_s;
         let (mut velocity, mut residuals) = (0.0, Vec::new());
@@ -187,7 +217,7 @@ impl Servo {
             if row % SERVO_CLUSTER == 0 {
                 residuals.push(Vec::new());
             }
-            let lead = values[4].clamp(0.0, seconds);
+            let lead = values[4].min(seconds);
             let mut distance = 0.0;
             for (command, time) in [(before, seconds - lead), (after, lead)] {
                 let target = parameters.commanded_velocity(command) / M_PER_IN;
@@ -246,9 +276,9 @@ impl Pole {
                 }
             }
         }
-        if windows.len() < LEAST_WINDOWS {
+        if windows.len() < MIN_WINDOWS {
             let count = windows.len();
-            let needed = format!("at least {LEAST_WINDOWS} are needed");
+            let needed = format!("at least {MIN_WINDOWS} are needed");
             return Err(Error::data(format!("the recording has {count} stretches of {WINDOW} rows without sensor jumps; {needed}")));
         }
         Ok(Self { windows, servo: *servo })
@@ -269,8 +299,8 @@ impl Pole {
             rms(&off) <= UNEXPLAINED_DEG
         });
         match self.windows.len() {
-            count if count < LEAST_WINDOWS => {
-                Err(Error::data(format!("a swinging pole explains {count} of {before} stretches; at least {LEAST_WINDOWS} are needed")))
+            count if count < MIN_WINDOWS => {
+                Err(Error::data(format!("a swinging pole explains {count} of {before} stretches; at least {MIN_WINDOWS} are needed")))
             }
             count => Ok(before - count),
         }
@@ -278,7 +308,7 @@ impl Pole {
 
     fn parameters(&self, values: &[f64]) -> RigParameters {
         let mut parameters = self.servo;
-        parameters.dynamics.length_m = values[0].max(0.02);
+        parameters.dynamics.length_m = values[0];
         parameters.dynamics.pole_damping_per_s = values[1];
         parameters
     }
@@ -417,6 +447,42 @@ mod tests {
         let (length, error) = value(&found, "length");
         assert!((length - 0.22).abs() < 4.0 * error && error < 2e-3, "{length} ± {error}");
         assert!(found.servo_r2 > 0.999 && found.pole_deg[0] < 1.0 && found.windows > 50, "{found:?}");
+    }
+
+    #[test]
+    fn defect_21_a_cart_geared_the_other_way_is_identified() {
+        let recording = simulated(RigParameters::default(), 1500, 0.2);
+        let mut reversed = recording.clone();
+        reversed.cmd_volts.iter_mut().for_each(|volts| *volts = -*volts);
+        let [one, other] = [&recording, &reversed].map(|recording| identify(recording, |_| {}).expect("enough rows"));
+        assert!((value(&one, "servo_gain").0 + value(&other, "servo_gain").0).abs() < 1e-3, "{one:?} {other:?}");
+        assert!((value(&one, "length").0 - value(&other, "length").0).abs() < 1e-3);
+        // A position of the other sense than the angle fits no pole well; it is an answer or an error, not a panic.
+        let mut mirrored = recording;
+        mirrored.la_position_in.iter_mut().for_each(|position| *position = -*position);
+        if let Ok(found) = identify(&mirrored, |_| {}) {
+            assert!(found.parameters.servo_limit_in_per_s > 0.0 && found.pole_deg[0] > 2.0 * one.pole_deg[0], "{found:?}");
+        }
+    }
+
+    #[test]
+    fn defect_21_a_constant_that_the_recording_does_not_show_keeps_its_default() {
+        // Commands at the limit for the whole recording: neither gain nor dead band has an influence.
+        let mut recording = simulated(RigParameters { servo_limit_in_per_s: 1.0, ..RigParameters::default() }, 1500, 0.2);
+        recording.cmd_volts.iter_mut().for_each(|volts| *volts = 0.0);
+        recording.la_position_in.iter_mut().for_each(|position| *position = 0.0);
+        let found = identify(&recording, |_| {}).expect("enough rows");
+        let lead = RigParameters::default().dt_s - RigParameters::default().delay_s;
+        assert_eq!(value(&found, "command_lead"), (lead, f64::INFINITY));
+    }
+
+    #[test]
+    fn a_recording_of_another_period_is_identified() {
+        let parameters = RigParameters { dt_s: 0.02, delay_s: 0.008, ..RigParameters::default() };
+        let mut recording = simulated(parameters, 3000, 0.2);
+        recording.elapsed_ms.iter_mut().for_each(|elapsed| *elapsed = 20.0);
+        let found = identify(&recording, |_| {}).expect("enough rows");
+        assert!((value(&found, "command_lead").0 - 0.012).abs() < 1e-3 && found.parameters.dt_s == 0.02, "{found:?}");
     }
 
     #[test]
