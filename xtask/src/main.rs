@@ -26,10 +26,10 @@ fn main() -> ExitCode {
         Some("soak") => suite::soak(&root()),
         Some("check") => suite::structure(&root()),
         Some("gpu-kit") => gpu_kit::build(&root()).and_then(|built| gpu_kit::run(&root(), &built)),
-        Some("mutate") => mutations::run(&root(), &std::env::args().nth(2).unwrap_or_default()),
+        Some("mutate") => mutations::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("peers") => peers::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("performance") => performance::write(&root()),
-        _ => Err("usage: cargo xtask test | quick [COMMIT] | soak | check | gpu-kit | mutate [RULE] | peers [NAME…] | performance".to_owned()),
+        _ => Err("usage: cargo xtask test | quick [COMMIT] | soak | check | gpu-kit | mutate [RULE | --sample COUNT] | peers [NAME…] | performance".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

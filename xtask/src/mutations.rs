@@ -1,10 +1,16 @@
-//! `cargo xtask mutate`: breaks the rules of `crates/naga-ptx/tests/mutations.toml` one at a time, in a copy, and wants the
-//! conformance table to notice each.
+//! `cargo xtask mutate`: breaks the rules of each crate's `tests/mutations.toml` one at a time, in a copy of the workspace, and requires a test of
+//! the crate to fail for each.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde::Deserialize;
+
+use crate::test_programs::cargo;
+
+/// The crates that have a table.
+const CRATES: [&str; 3] = ["naga-ptx", "tectum", "tectum-models"];
 
 #[derive(Deserialize)]
 struct Table {
@@ -14,14 +20,23 @@ struct Table {
 #[derive(Deserialize)]
 struct Mutation {
     rule: String,
+    /// From the crate's folder.
     file: String,
+    /// Occurs once in the file.
     from: String,
     to: String,
+    /// `lib` for the crate's unit tests, else the name of an integration test.
+    program: String,
+    /// What the program is called with: parts of the names of the tests that see to the rule, as a rule.
+    arguments: Vec<String>,
+    /// Not in the table: the crate.
+    #[serde(skip)]
+    package: String,
 }
 
 impl Mutation {
     fn place(&self) -> PathBuf {
-        Path::new("crates/naga-ptx/src").join(&self.file)
+        Path::new("crates").join(&self.package).join(&self.file)
     }
 
     /// The file to break, which holds what to break once.
@@ -29,117 +44,140 @@ impl Mutation {
         let text = read(&root.join(self.place()))?;
         match text.matches(&self.from).count() {
             1 => Ok(text),
-            times => Err(format!("mutate: {}: what to break occurs {times} times in {}", self.rule, self.file)),
+            times => Err(format!("mutate: {}: what to break occurs {times} times in {}", self.rule, self.place().display())),
         }
+    }
+
+    /// The arguments of cargo that build the program.
+    fn program(&self) -> Vec<&str> {
+        let target: &[&str] = if self.program == "lib" { &["--lib"] } else { &["--test", &self.program] };
+        [&["test", "-q", "-p", &self.package], target].concat()
     }
 }
 
 /// What became of a mutation.
 enum Outcome {
-    /// A case failed: its line.
-    Noticed(String),
-    /// The broken translator does not compile.
+    /// A test failed: its line.
+    Detected(String),
     NotCompiled,
     Missed,
 }
 
-/// Tries every mutation whose rule or file contains `filter`.
-pub fn run(root: &Path, filter: &str) -> Result<(), String> {
-    let text = read(&root.join("crates/naga-ptx/tests/mutations.toml"))?;
-    let table: Table = toml::from_str(&text).map_err(|e| format!("mutations.toml: {e}"))?;
-    for mutation in &table.mutation {
-        mutation.original(root)?;
-    }
-    let copy = copy_crate(root)?;
-    if let Some(line) = first_failure(&copy)? {
-        return Err(format!("mutate: the table fails without a mutation: {line}"));
-    }
-    let chosen = table.mutation.iter().filter(|mutation| mutation.rule.contains(filter) || mutation.file.contains(filter));
-    let (mut noticed, mut faults) = (0, Vec::new());
-    for mutation in chosen {
-        match try_one(root, &copy, mutation)? {
-            Outcome::Noticed(case) => {
-                noticed += 1;
-                println!("noticed   {}: {case}", mutation.rule);
+/// Tries every mutation whose rule or file contains `filter`; or, of all, as many as `--sample` says, others each day.
+pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
+    let chosen = match arguments {
+        [flag, count] if flag == "--sample" => sample(all(root)?, count.parse().map_err(|e| format!("mutate: --sample {count}: {e}"))?)?,
+        [] => all(root)?,
+        [filter] => all(root)?.into_iter().filter(|mutation| mutation.rule.contains(filter) || mutation.place().to_string_lossy().contains(filter)).collect(),
+        _ => return Err("usage: cargo xtask mutate [RULE | --sample COUNT]".to_owned()),
+    };
+    let copy = copy_workspace(root)?;
+    let mut programs: BTreeMap<Vec<&str>, Vec<&Mutation>> = BTreeMap::new();
+    chosen.iter().for_each(|mutation| programs.entry(mutation.program()).or_default().push(mutation));
+    let (mut detected, mut faults) = (0, Vec::new());
+    for (program, mutations) in programs {
+        let mut whole: Vec<&[String]> = mutations.iter().map(|mutation| mutation.arguments.as_slice()).collect();
+        whole.sort_unstable();
+        whole.dedup();
+        for arguments in whole {
+            if let Some(line) = first_failure(&copy, &program, arguments)? {
+                return Err(format!("mutate: {program:?} {arguments:?} fails without a mutation: {line}"));
             }
-            Outcome::NotCompiled => faults.push(format!("does not compile: {}", mutation.rule)),
-            Outcome::Missed => faults.push(format!("MISSED: {}", mutation.rule)),
+        }
+        for mutation in mutations {
+            match try_one(root, &copy, &program, mutation)? {
+                Outcome::Detected(test) => {
+                    detected += 1;
+                    println!("detected  {}: {test}", mutation.rule);
+                }
+                Outcome::NotCompiled => faults.push(format!("does not compile: {}", mutation.rule)),
+                Outcome::Missed => faults.push(format!("MISSED: {}", mutation.rule)),
+            }
         }
     }
     faults.iter().for_each(|fault| println!("{fault}"));
-    println!("{noticed} mutations noticed, {} not", faults.len());
-    if faults.is_empty() { Ok(()) } else { Err("mutate: a broken rule went unnoticed".to_owned()) }
+    println!("{detected} mutations detected, {} not", faults.len());
+    if faults.is_empty() { Ok(()) } else { Err("mutate: a broken rule was not detected".to_owned()) }
+}
+
+/// The mutations of every table, each of which finds what it breaks.
+fn all(root: &Path) -> Result<Vec<Mutation>, String> {
+    let mut mutations = Vec::new();
+    for package in CRATES {
+        let path = format!("crates/{package}/tests/mutations.toml");
+        let table: Table = toml::from_str(&read(&root.join(&path))?).map_err(|e| format!("{path}: {e}"))?;
+        mutations.extend(table.mutation.into_iter().map(|mutation| Mutation { package: package.to_owned(), ..mutation }));
+    }
+    mutations.iter().try_for_each(|mutation| mutation.original(root).map(|_| ()))?;
+    Ok(mutations)
+}
+
+/// So many, one after another from a place that moves on each day.
+fn sample(mutations: Vec<Mutation>, count: usize) -> Result<Vec<Mutation>, String> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_err(|e| format!("the clock: {e}"))?;
+    let first = (now.as_secs() / 86_400) as usize * count % mutations.len().max(1);
+    let (before, after): (Vec<_>, Vec<_>) = mutations.into_iter().enumerate().partition(|(index, _)| *index < first);
+    Ok(after.into_iter().chain(before).take(count).map(|(_, mutation)| mutation).collect())
 }
 
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// A workspace of the translator and its tests alone, under `target`.
-fn copy_crate(root: &Path) -> Result<PathBuf, String> {
+/// The workspace's files under `target`; those that did not change keep their time, so that they are not compiled again.
+fn copy_workspace(root: &Path) -> Result<PathBuf, String> {
     let copy = root.join("target/mutants/workspace");
     let cannot = |e: std::io::Error| format!("mutate: copying: {e}");
-    if copy.exists() {
-        std::fs::remove_dir_all(&copy).map_err(cannot)?;
+    let listed = std::process::Command::new("git").current_dir(root).args(["ls-files", "-co", "--exclude-standard", "-z"]).output().map_err(cannot)?;
+    for file in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|file| !file.is_empty() && root.join(file).is_file()) {
+        let (from, to) = (std::fs::read(root.join(file)).map_err(cannot)?, copy.join(file));
+        if std::fs::read(&to).is_ok_and(|old| old == from) {
+            continue;
+        }
+        to.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(cannot)?;
+        std::fs::write(&to, from).map_err(cannot)?;
     }
-    copy_folder(&root.join("crates/naga-ptx"), &copy.join("crates/naga-ptx")).map_err(cannot)?;
-    std::fs::copy(root.join("Cargo.lock"), copy.join("Cargo.lock")).map_err(cannot)?;
-    let mut manifest: toml::Table = toml::from_str(&read(&root.join("Cargo.toml"))?).map_err(|e| format!("Cargo.toml: {e}"))?;
-    let members = ["crates/naga-ptx", "crates/naga-ptx/tests/ptx-interpreter"].map(toml::Value::from).to_vec();
-    let Some(workspace) = manifest.get_mut("workspace").and_then(toml::Value::as_table_mut) else {
-        return Err("Cargo.toml: no workspace".to_owned());
-    };
-    workspace.insert("members".to_owned(), members.into());
-    workspace.remove("default-members");
-    // The translator is compiled for each mutation and runs for a moment; what never changes is compiled well, once.
-    let profile = "[dev]\nopt-level = 0\ndebug = false\n[dev.package.\"*\"]\nopt-level = 2\n[dev.package.ptx-interpreter]\nopt-level = 3";
-    manifest.insert("profile".to_owned(), toml::from_str::<toml::Table>(profile).map_err(|e| e.to_string())?.into());
-    std::fs::write(copy.join("Cargo.toml"), manifest.to_string()).map_err(cannot)?;
     Ok(copy)
 }
 
-fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &target)?;
-        } else {
-            std::fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
-}
-
-fn try_one(root: &Path, copy: &Path, mutation: &Mutation) -> Result<Outcome, String> {
+fn try_one(root: &Path, copy: &Path, program: &[&str], mutation: &Mutation) -> Result<Outcome, String> {
     let original = mutation.original(root)?;
     let place = mutation.place();
     let put = |text: &str| std::fs::write(copy.join(&place), text).map_err(|e| format!("mutate: {e}"));
     put(&original.replacen(&mutation.from, &mutation.to, 1))?;
-    let compiles = cargo(copy, &["test", "-q", "-p", "naga-ptx", "--test", "conformance", "--no-run"]).status();
+    let compiles = in_copy(copy, program).arg("--no-run").status();
     let outcome = match compiles.is_ok_and(|status| status.success()) {
-        true => first_failure(copy)?.map_or(Outcome::Missed, Outcome::Noticed),
+        true => first_failure(copy, program, &mutation.arguments)?.map_or(Outcome::Missed, Outcome::Detected),
         false => Outcome::NotCompiled,
     };
     put(&original)?;
     Ok(outcome)
 }
 
-/// The first case that fails on the interpreter.
-fn first_failure(copy: &Path) -> Result<Option<String>, String> {
-    let arguments = ["test", "-q", "-p", "naga-ptx", "--test", "conformance", "--", "--only", "interpreter"];
-    let output = cargo(copy, &arguments).output().map_err(|e| format!("mutate: cargo: {e}"))?;
+/// The first test that fails.
+fn first_failure(copy: &Path, program: &[&str], arguments: &[String]) -> Result<Option<String>, String> {
+    let output = in_copy(copy, program).arg("--").args(arguments).output().map_err(|e| format!("mutate: cargo: {e}"))?;
     if output.status.success() {
         return Ok(None);
     }
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    let failed = text.lines().find(|line| line.contains("FAILED") || line.contains("failed"));
-    failed.map(|line| Some(line.trim().to_owned())).ok_or_else(|| format!("mutate: the table did not run: {}", text.trim()))
+    let failed = text.lines().find(|line| line.contains("FAILED") || line.contains("failed") || line.contains("panicked"));
+    failed.map(|line| Some(line.trim().to_owned())).ok_or_else(|| format!("mutate: {program:?} did not run: {}", text.trim()))
 }
 
-fn cargo(copy: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(copy).args(arguments).env("CARGO_TARGET_DIR", copy.with_file_name("target")).stderr(Stdio::null());
+fn in_copy(copy: &Path, arguments: &[&str]) -> std::process::Command {
+    let mut command = cargo(copy, arguments);
+    command.env("CARGO_TARGET_DIR", copy.with_file_name("target")).stderr(Stdio::null());
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn every_mutation_finds_what_it_breaks() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
+        assert!(super::all(root).expect("whole tables").len() >= 100);
+    }
 }

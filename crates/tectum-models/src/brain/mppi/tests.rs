@@ -255,3 +255,71 @@ fn rolling_out_the_plant_costs_what_the_body_itself_charges() {
     let error = Mppi::new(model, &parameters, &Device::open("cpu").expect("always there"), 0).err().expect("no equations");
     assert!(error.to_string().contains("no equations of body rig"), "{error}");
 }
+
+/// Normal deviates of a key, as the plan draws them; conformance holds them against their own reference.
+fn noise(key: [u32; 4], len: usize) -> Vec<f32> {
+    let mut plan = PlanBuilder::new("noise");
+    let (key_view, eps) = (plan.input("key", DType::U32, 4), plan.output("eps", DType::F32, len));
+    plan.normal(key_view, eps).expect("records");
+    let mut run = plan.finish().expect("whole").compile(&Device::open("cpu").expect("always there")).expect("compiles");
+    run.input::<u32>(key_view).copy_from_slice(&key);
+    run.run().expect("runs");
+    run.output::<f32>(eps).to_vec()
+}
+
+/// Noise, costs, weights, mean, action and shift of a whole tick in float64.
+#[test]
+fn a_whole_tick_is_what_the_equations_say_on_every_device() {
+    const SEED: u64 = 0x1234_5678_9abc;
+    let (twin, mut parameters) = untrained("pendulum", &[20]);
+    (parameters.samples, parameters.horizon, parameters.hold, parameters.iterations) = (128, 9, 2, 1);
+    let (samples, horizon, layout) = (parameters.samples, parameters.horizon, &twin.layout);
+    let (observation, last_action) = ([0.7f32, -1.5], 0.4f32);
+    let before: Vec<f32> = (0..horizon).map(|t| 0.9 * (1.3 * t as f32).sin()).collect();
+
+    let eps = noise([SEED as u32, (SEED >> 32) as u32, NOISE_STREAM, 0], samples * horizon.div_ceil(parameters.hold));
+    let sigma = parameters.deviations(0);
+    let control = |t: usize, k: usize| match k {
+        0 => f64::from(before[t]),
+        _ => (f64::from(before[t]) + f64::from(sigma[k]) * f64::from(eps[t / parameters.hold * samples + k])).clamp(layout.low.into(), layout.high.into()),
+    };
+    let costs: Vec<f64> = (0..samples)
+        .map(|k| {
+            let u: Vec<f32> = std::iter::once(last_action).chain((0..horizon).map(|t| control(t, k) as f32)).collect();
+            reference_cost(&twin, &parameters, &observation, &u)
+        })
+        .collect();
+    let (least, average) = (costs.iter().copied().fold(f64::INFINITY, f64::min), costs.iter().sum::<f64>() / samples as f64);
+    let spread = f64::from(parameters.temperature) * (average - least + 1e-6);
+    let weights: Vec<f64> = costs.iter().map(|cost| ((least - cost) / spread).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    let weighted: Vec<f64> = (0..horizon).map(|t| (0..samples).map(|k| weights[k] / total * control(t, k)).sum()).collect();
+    let shifted: Vec<f64> = weighted[1..].iter().chain(weighted.last()).copied().collect();
+    // Several samples count, so that weights matter, and the mean moves, so that a shift does.
+    assert!(1.0 / total < 0.7 && shifted.iter().zip(&weighted).any(|(a, b)| (a - b).abs() > 0.1), "{weights:?} {weighted:?}");
+
+    for id in ["cpu", "vulkan:0", "cuda:0"] {
+        let Ok(device) = Device::open(id) else {
+            eprintln!("skipped: {id} is absent: a whole MPPI tick");
+            continue;
+        };
+        let mut brain = Mppi::new(Model::Twin(twin.clone()), &parameters, &device, SEED).expect("compiles");
+        let mut snapshot = brain.snapshot().expect("reads");
+        snapshot.insert("mean", Array::F32(before.clone()));
+        snapshot.insert("last_action", Array::F32(vec![last_action]));
+        brain.restore(&snapshot).expect("fits");
+        let mut action = [0.0];
+        brain.tick(&observation, &mut action).expect("ticks");
+        let near = |found: f32, expected: f64, what: &str| {
+            assert!((f64::from(found) - expected).abs() < 1e-3 * expected.abs().max(1.0), "{id}: {what} is {found}, not {expected}");
+        };
+        near(action[0], weighted[0].clamp(layout.low.into(), layout.high.into()), "the action");
+        let [found_least, found_average, found_best] = brain.costs();
+        near(found_least, least, "the least cost");
+        near(found_average, average, "the mean cost");
+        near(found_best, 1.0 / total, "the greatest weight");
+        let after = brain.snapshot().expect("reads");
+        let mean = after.f32("mean", horizon).expect("kept");
+        mean.iter().zip(&shifted).for_each(|(found, expected)| near(*found, *expected, "the next mean"));
+    }
+}
