@@ -19,7 +19,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     println!("== build");
     let programs = test_programs::build(root, &[])?;
     let settings = Settings { environment: first_seed()?.into_iter().collect(), ..Settings::default() };
-    let mut tally = Tally::default();
+    let mut tally = Tally::from_environment();
     for program in programs.iter().filter(|program| program.is_test) {
         if !test_programs::run(program, &settings, &mut tally)? {
             tally.program_failed();

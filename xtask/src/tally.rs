@@ -19,9 +19,23 @@ pub struct Tally {
     /// Seconds and name of every test.
     times: Vec<(f64, String)>,
     program: String,
+    /// Tests among those that passed of which some part was skipped.
+    partly: u64,
+    /// What must not be absent: a skipped part that names one is a failure.
+    required: Vec<String>,
 }
 
+/// Variable with the names, separated by commas, of what must not be absent: `vulkan`, `ptxas`.
+pub const REQUIRE: &str = "TECTUM_REQUIRE";
+
 impl Tally {
+    /// With what [`REQUIRE`] names.
+    pub fn from_environment() -> Self {
+        let names = std::env::var(REQUIRE).unwrap_or_default();
+        let required = names.split(',').map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty());
+        Self { required: required.collect(), ..Self::default() }
+    }
+
     /// What is counted next is of this program.
     pub fn begin(&mut self, program: &str) {
         program.clone_into(&mut self.program);
@@ -64,7 +78,9 @@ impl Tally {
                     }
                 }
                 self.times.push((seconds, format!("{}: {name}", self.program)));
+                let skipped = self.skipped.len();
                 printed.lines().for_each(|line| self.note(line, name));
+                self.partly += u64::from(outcome == "ok" && self.skipped.len() > skipped);
             }
             _ => println!("{event}"),
         }
@@ -89,7 +105,13 @@ impl Tally {
     fn note(&mut self, line: &str, test: &str) {
         if let Some(at) = line.find("skipped: ") {
             let of = if test.is_empty() { String::new() } else { format!(" ({test})") };
-            self.skipped.push(format!("{}{of}", &line[at..]));
+            let skipped = format!("{}{of}", &line[at..]);
+            // Behind it stands what is present.
+            let absent = line[at..].split("; present:").next().unwrap_or_default().to_lowercase();
+            if let Some(name) = self.required.iter().find(|name| absent.contains(*name)) {
+                self.failures.push(format!("{REQUIRE} names {name}: {skipped}"));
+            }
+            self.skipped.push(skipped);
         }
         if line.starts_with("conformance on ") {
             self.cases.push(line.to_owned());
@@ -104,6 +126,7 @@ impl Tally {
         println!("the slowest tests:");
         self.times.iter().take(SLOWEST).for_each(|(seconds, name)| println!("{seconds:8.2} s  {name}"));
         self.failures.iter().for_each(|failure| println!("failed: {failure}"));
+        println!("{} of the tests that passed left out a part", self.partly);
         println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped.len());
         self.failed == 0 && self.failures.is_empty()
     }
@@ -134,5 +157,15 @@ mod tests {
         assert_eq!(tally.cases, ["conformance on cpu: 3 cases"]);
         assert!(!tally.report());
         assert_eq!(tally.times()[0], (1.5, "a lib a: fine".to_owned()));
+    }
+
+    #[test]
+    fn what_is_required_must_not_be_skipped() {
+        let mut tally = Tally { required: vec!["vulkan".to_owned()], ..Tally::default() };
+        tally.count(r#"{ "type": "test", "name": "a", "event": "ok", "stdout": "skipped: device cuda:0: no driver; present: cpu, vulkan:0: streams\n" }"#);
+        assert!(tally.report() && tally.partly == 1);
+        tally.count(r#"{ "type": "test", "name": "b", "event": "ok", "stdout": "skipped: no Vulkan device: the main job on it\n" }"#);
+        assert!(!tally.report());
+        assert_eq!(tally.failures, ["TECTUM_REQUIRE names vulkan: skipped: no Vulkan device: the main job on it (b)"]);
     }
 }
