@@ -128,4 +128,5 @@ def main():
     golden() if parser.parse_args().golden else models()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,7 @@ const MOST_BYTES: u64 = 60 << 20;
 
 /// Builds the programs of the kit as users run them.
 pub fn build(root: &Path) -> Result<Vec<Program>, String> {
-    test_programs::build(root, &["--release"])
+    test_programs::build_with(root, &["--release"], &Default::default())
 }
 
 /// Packs the kit under `target/gpu-kit` from built programs and runs it: where there is no GPU, its GPU rows are skipped with their reason.

@@ -7,6 +7,7 @@ mod paths;
 mod peers;
 mod performance;
 mod quick;
+mod sanitize;
 mod suite;
 mod tally;
 mod test_programs;
@@ -27,9 +28,10 @@ fn main() -> ExitCode {
         Some("check") => suite::structure(&root()),
         Some("gpu-kit") => gpu_kit::build(&root()).and_then(|built| gpu_kit::run(&root(), &built)),
         Some("mutate") => mutations::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
+        Some("sanitize") => sanitize::run(&root(), std::env::args().nth(2).as_deref()),
         Some("peers") => peers::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("performance") => performance::write(&root()),
-        _ => Err("usage: cargo xtask test | quick [COMMIT] | soak | check | gpu-kit | mutate [RULE | --sample COUNT] | peers [NAME…] | performance".to_owned()),
+        _ => Err("usage: cargo xtask test | quick [COMMIT] | soak | check | gpu-kit | mutate [RULE | --sample COUNT] | sanitize [address | thread] | peers [NAME…] | performance".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

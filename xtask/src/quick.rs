@@ -31,7 +31,7 @@ pub fn run(root: &Path, base: Option<&str>) -> Result<(), String> {
     }
     suite::step("lints", &mut cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     println!("== build");
-    let programs = test_programs::build(root, &[])?;
+    let programs = test_programs::build(root)?;
     let chosen = chosen(root, &base, &files, &programs)?;
     let mut environment: std::collections::HashMap<_, _> = BUDGETS.map(|(name, count)| (name, count.to_owned())).into();
     environment.extend(suite::first_seed()?);

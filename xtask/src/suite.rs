@@ -17,7 +17,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     step("format", &mut cargo(root, &["fmt", "--all", "--check"]))?;
     step("lints", &mut cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     println!("== build");
-    let programs = test_programs::build(root, &[])?;
+    let programs = test_programs::build(root)?;
     let settings = Settings { environment: first_seed()?.into_iter().collect(), ..Settings::default() };
     let mut tally = Tally::from_environment();
     for program in programs.iter().filter(|program| program.is_test) {
@@ -39,7 +39,7 @@ pub fn run(root: &Path) -> Result<(), String> {
 
 /// Holds 20,000 random programs and 10,000 random graphs, 5,000 of each kind, against the references, on every device.
 pub fn soak(root: &Path) -> Result<(), String> {
-    let programs = test_programs::build(root, &[])?;
+    let programs = test_programs::build(root)?;
     let mut environment: HashMap<&'static str, String> = first_seed()?.into_iter().collect();
     environment.extend([("TECTUM_GRAPHS", "5000".to_owned()), ("TECTUM_PROGRAMS", "20000".to_owned()), ("TECTUM_FUZZ_INPUTS", "2000000".to_owned())]);
     let settings = Settings { environment, only: SOAKED.map(str::to_owned).to_vec(), ..Settings::default() };

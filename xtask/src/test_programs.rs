@@ -39,9 +39,17 @@ pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
 ///
 /// # Errors
 /// What cargo said.
-pub fn build(root: &Path, profile: &[&str]) -> Result<Vec<Program>, String> {
-    let arguments = [&["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"], profile].concat();
-    let output = cargo(root, &arguments).stderr(Stdio::inherit()).output().map_err(|e| format!("cargo: {e}"))?;
+pub fn build(root: &Path) -> Result<Vec<Program>, String> {
+    build_with(root, &[], &HashMap::new())
+}
+
+/// The same with further arguments and variables of cargo.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_with(root: &Path, arguments: &[&str], environment: &HashMap<&'static str, String>) -> Result<Vec<Program>, String> {
+    let arguments = [&["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"], arguments].concat();
+    let output = cargo(root, &arguments).envs(environment).stderr(Stdio::inherit()).output().map_err(|e| format!("cargo: {e}"))?;
     if !output.status.success() {
         return Err("the tests do not compile".to_owned());
     }

@@ -13,12 +13,12 @@ const TOLERANCE: f32 = 1e-4;
 /// Tokens that the reference chose after each prompt.
 const GREEDY: usize = 64;
 
-fn devices() -> Vec<Device> {
+pub fn devices() -> Vec<Device> {
     let open = |id: &str| Device::open(id).inspect_err(|error| eprintln!("skipped: {id}: {error}")).ok();
     ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
 }
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -27,17 +27,17 @@ fn sample() -> PathBuf {
 }
 
 /// A folder that is gone at the end.
-struct Place(PathBuf);
+pub struct Place(pub PathBuf);
 
 impl Place {
-    fn new(name: &str) -> Place {
+    pub fn new(name: &str) -> Place {
         let path = std::env::temp_dir().join(format!("tectum-decoders-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("writable");
         Place(path)
     }
 
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         std::fs::write(self.0.join(name), bytes).expect("writable");
     }
 }
@@ -91,7 +91,7 @@ fn weights(name: &str, shape: &[usize]) -> Vec<f32> {
 }
 
 /// The bytes of one file of tensors, in a type that holds all their values.
-fn safetensors<'a>(tensors: impl Iterator<Item = (&'a String, &'a Vec<usize>)>, dtype: &str) -> Vec<u8> {
+pub fn safetensors<'a>(tensors: impl Iterator<Item = (&'a String, &'a Vec<usize>)>, dtype: &str) -> Vec<u8> {
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
     for (name, shape) in tensors {
         let start = data.len();
