@@ -3,28 +3,19 @@
 //! A [`Session`] collects the [`RunStats`] of its runs in fixed space and closes into a [`Receipt`]. The JSON form is
 //! described by `docs/receipt.schema.json`.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
 use crate::device::{Device, DeviceInfo};
 use crate::latency::{Latency, LatencyHistogram};
-use crate::launch::{LaunchTime, RunStats};
+use crate::launch::{CodeObject, LaunchTime, RunStats};
 use crate::memory::PoolStats;
 use crate::plan::Executable;
 
 /// The version of the JSON form.
-pub const RECEIPT_SCHEMA: &str = "tectum.receipt/1";
-
-/// A code object that ran.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct CodeObject {
-    /// The kernel's name; with the library and its version where a routine of a library stood in for it.
-    pub kernel: String,
-    /// Content hash of its module, or of that name (FNV-1a, 64 bits, hexadecimal).
-    pub hash: String,
-}
+pub const RECEIPT_SCHEMA: &str = "tectum.receipt/2";
 
 /// Work that ran elsewhere than asked, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -81,7 +72,7 @@ pub struct Receipt {
     pub tectum: &'static str,
     /// The device.
     pub device: DeviceInfo,
-    /// Every code object that ran, by name.
+    /// Every code object that ran, each content once, in the order of names.
     pub code: Vec<CodeObject>,
     /// Runs counted.
     pub runs: u64,
@@ -114,7 +105,7 @@ const LEAST_METERED: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Session {
     device: Device,
-    code: BTreeMap<String, u64>,
+    code: BTreeSet<CodeObject>,
     runs: u64,
     totals: RunStats,
     latency: LatencyHistogram,
@@ -133,7 +124,7 @@ impl Session {
     pub fn new(device: &Device) -> Self {
         Self {
             device: device.clone(),
-            code: BTreeMap::new(),
+            code: BTreeSet::new(),
             runs: 0,
             totals: RunStats::default(),
             latency: LatencyHistogram::default(),
@@ -152,8 +143,8 @@ impl Session {
         self.uses_code(executable.code());
     }
 
-    /// Names code by kernel and content hash.
-    pub fn uses_code(&mut self, code: &[(String, u64)]) {
+    /// Names code.
+    pub fn uses_code(&mut self, code: &[CodeObject]) {
         self.code.extend(code.iter().cloned());
     }
 
@@ -207,12 +198,11 @@ impl Session {
 
     /// Closes the session.
     pub fn receipt(&self) -> Receipt {
-        let code = self.code.iter().map(|(kernel, hash)| CodeObject { kernel: kernel.clone(), hash: format!("{hash:016x}") });
         Receipt {
             schema: RECEIPT_SCHEMA,
             tectum: env!("CARGO_PKG_VERSION"),
             device: self.device.info().clone(),
-            code: code.collect(),
+            code: self.code.iter().cloned().collect(),
             runs: self.runs,
             totals: self.totals,
             latency_ms: self.latency.percentiles(),

@@ -5,7 +5,7 @@
 //! ```
 
 use serde::Serialize;
-use tectum::{Boundary, Device, Error, LaunchTime, PlanWork, Result, RunStats};
+use tectum::{Boundary, CodeObject, Device, Error, LaunchTime, PlanWork, Result, RunStats};
 
 use super::coefficients::Coefficients;
 use super::draw::key;
@@ -261,7 +261,7 @@ impl Simulation {
     }
 
     /// The code objects that run: kernel and content hash.
-    pub fn code(&self) -> &[(String, u64)] {
+    pub fn code(&self) -> &[CodeObject] {
         match &self.home {
             Home::Whole(whole) => whole.code(),
             Home::Split(split) => split.code(),

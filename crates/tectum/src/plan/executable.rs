@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::{Plan, PlanId, Slot, SlotKind, View};
+use crate::content_hash::ContentHash;
 use crate::device::{Compiled, Device, DeviceInfo};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, fnv1a};
-use crate::launch::{Launch, LaunchList, LaunchTime, Region, RunStats, align};
+use crate::kernel::Kernel;
+use crate::launch::{CodeObject, Launch, LaunchList, LaunchTime, Region, RunStats, align};
 use crate::memory::{Block, Buffer, Role};
 
 /// Where a slot lives once compiled.
@@ -30,7 +31,7 @@ pub struct Executable {
     homes: Vec<Home>,
     downloads: Vec<Option<usize>>,
     blocks: Vec<Arc<Block>>,
-    code: Vec<(String, u64)>,
+    code: Vec<CodeObject>,
     /// The kernel or library routine of each launch.
     launched: Vec<String>,
     compiled: Box<dyn Compiled>,
@@ -98,7 +99,7 @@ impl Plan {
             homes: layout.homes,
             downloads: layout.downloads,
             blocks,
-            launched: code.iter().map(|(name, _)| name.clone()).collect(),
+            launched: code.iter().map(|code| code.kernel.clone()).collect(),
             code: each_once(code),
             compiled,
             ran: false,
@@ -150,16 +151,16 @@ impl Plan {
     }
 
     /// Name and content hash of the code of each launch: the kernel, or the library's routine that stands in for it.
-    fn launched_code(&self, compiled: &dyn Compiled) -> Vec<(String, u64)> {
+    fn launched_code(&self, compiled: &dyn Compiled) -> Vec<CodeObject> {
         let code = |(launch, kernel): (usize, &Arc<Kernel>)| match compiled.routine(launch) {
-            Some(routine) => (routine.to_owned(), fnv1a(routine.as_bytes())),
-            None => (kernel.name().to_owned(), kernel.hash()),
+            Some(routine) => CodeObject { kernel: routine.to_owned(), hash: ContentHash::of(routine.as_bytes()) },
+            None => CodeObject { kernel: kernel.name().to_owned(), hash: kernel.hash() },
         };
         self.kernels().enumerate().map(code).collect()
     }
 }
 
-fn each_once(mut code: Vec<(String, u64)>) -> Vec<(String, u64)> {
+fn each_once(mut code: Vec<CodeObject>) -> Vec<CodeObject> {
     code.sort();
     code.dedup();
     code
@@ -256,9 +257,14 @@ impl Executable {
         &self.device
     }
 
-    /// Name and content hash of every kernel or library routine that a run launches, each once.
-    pub fn code(&self) -> &[(String, u64)] {
+    /// Every kernel or library routine that a run launches, each once.
+    pub fn code(&self) -> &[CodeObject] {
         &self.code
+    }
+
+    /// Every kernel or library routine that runs of some executables launch, each once.
+    pub fn code_of<'e>(executables: impl IntoIterator<Item = &'e Executable>) -> Vec<CodeObject> {
+        each_once(executables.into_iter().flat_map(|executable| executable.code.iter().cloned()).collect())
     }
 
     /// An input, to be filled before the next run; it keeps its contents until then.

@@ -85,6 +85,11 @@ impl Shard {
         Ok(Self { targets, views, single, batch, told: [0; 4], watched, shape, learned, is_packed: false })
     }
 
+    /// The plans of a burst and, if it is alone, of a batch of them.
+    pub fn executables(&self) -> impl Iterator<Item = &Executable> {
+        std::iter::once(&self.single).chain(self.batch.iter().map(|(batch, _)| batch))
+    }
+
     pub fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)]) -> Result<RunStats> {
         let inputs = local(&self.targets, inputs.iter().map(|&input| Ok(input)))?;
         let (executable, views) = match &mut self.batch {

@@ -17,6 +17,11 @@ use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::Snapshot;
 use tectum_models::spiking::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList};
 
+use self::fnv_collision::colliding_kernels;
+
+#[path = "../../fnv_collision.rs"]
+mod fnv_collision;
+
 /// A test: its name, its environment and what it does.
 type Test = (&'static str, &'static [(&'static str, &'static str)], fn() -> Result<(), String>);
 
@@ -36,6 +41,7 @@ const TESTS: &[Test] = &[
     ("lack_of_memory_is_told_with_its_size", &[("CUDA_DOUBLE_MEMORY", "1000000")], out_of_memory),
     ("streams_execute_in_order_and_events_order_them", &[("CUDA_DOUBLE_DEVICES", "2")], streams),
     ("a_device_lost_in_a_stream_is_told_by_wait", &[("CUDA_DOUBLE_FAIL", "cuEventSynchronize:2:719")], lost_in_stream),
+    ("defect_04_kernels_whose_texts_collide_are_two_kernels", &[], colliding),
     ("a_lost_device_is_told_with_the_call", &[("CUDA_DOUBLE_FAIL", "cuGraphLaunch:2:719")], lost),
 ];
 
@@ -115,6 +121,24 @@ fn listed() -> Result<(), String> {
     check(found.pci.as_deref() == Some("0000:00:00.0"), format!("{:?}", found.pci))?;
     check(found.compute_units == Some(2) && found.memory_bytes == Some(1 << 32), "compute units and memory")?;
     check(cuda()?.info() == found, "the open device is the listed one")
+}
+
+fn colliding() -> Result<(), String> {
+    let device = cuda()?;
+    for (kernel, factor) in colliding_kernels().iter().zip([2, 3]) {
+        let multiples = || {
+            let mut plan = PlanBuilder::new("multiples");
+            let (x, y) = (plan.input("x", DType::U32, 100), plan.output("y", DType::U32, 100));
+            plan.launch(kernel, &[x, y], &[100], 1)?;
+            let mut run = plan.finish()?.compile(&device)?;
+            run.input::<u32>(x).fill(7);
+            run.run()?;
+            Ok::<_, tectum::Error>(run.output::<u32>(y).to_vec())
+        };
+        let found = multiples().map_err(|e| e.to_string())?;
+        check(found == [7 * factor; 100], format!("{factor} times 7: {found:?}"))?;
+    }
+    Ok(())
 }
 
 /// Every kernel against its reference, in the cases that an interpreter can do in a moment.
