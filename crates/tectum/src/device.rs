@@ -120,6 +120,20 @@ pub struct DeviceInfo {
     pub dtypes: Vec<DType>,
 }
 
+impl DeviceInfo {
+    /// Whether launches compute anything: the null device only counts them.
+    pub fn executes(&self) -> bool {
+        self.api != Api::Null
+    }
+}
+
+/// The id with the maker's name, marked if the device is software: `vulkan:0 (llvmpipe, software)`.
+impl std::fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({}{})", self.id, self.name, if self.software { ", software" } else { "" })
+    }
+}
+
 /// A device that cannot be used here, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AbsentDevice {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 
 use crate::device::{Device, DeviceInfo};
+use crate::error::{Error, Result};
 use crate::latency::{Latency, LatencyHistogram};
 use crate::launch::{CodeObject, LaunchTime, RunStats};
 use crate::memory::PoolStats;
@@ -70,8 +71,10 @@ pub struct Receipt {
     pub schema: &'static str,
     /// Version of this library.
     pub tectum: &'static str,
-    /// The device.
+    /// The device; of several, the first.
     pub device: DeviceInfo,
+    /// Other devices that shared its work, each once.
+    pub other_devices: Vec<DeviceInfo>,
     /// Every code object that ran, each content once, in the order of names.
     pub code: Vec<CodeObject>,
     /// Runs counted.
@@ -105,6 +108,7 @@ const LEAST_METERED: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Session {
     device: Device,
+    other_devices: Vec<DeviceInfo>,
     code: BTreeSet<CodeObject>,
     runs: u64,
     totals: RunStats,
@@ -124,6 +128,7 @@ impl Session {
     pub fn new(device: &Device) -> Self {
         Self {
             device: device.clone(),
+            other_devices: Vec::new(),
             code: BTreeSet::new(),
             runs: 0,
             totals: RunStats::default(),
@@ -136,6 +141,37 @@ impl Session {
             began: (Instant::now(), SystemTime::now()),
             energy_j: device.readings().and_then(|readings| readings.energy_j),
         }
+    }
+
+    /// Starts a session of work that several devices share.
+    ///
+    /// # Errors
+    /// `Invalid` without a device.
+    pub fn of_shared_work(devices: &[Device]) -> Result<Self> {
+        let (first, others) = devices.split_first().ok_or_else(|| Error::invalid("a session on no device"))?;
+        let mut session = Self::new(first);
+        for info in others.iter().map(Device::info).filter(|info| info.id != first.info().id) {
+            if session.other_devices.iter().all(|known| known.id != info.id) {
+                session.other_devices.push(info.clone());
+            }
+        }
+        Ok(session)
+    }
+
+    /// The device; of several, the first.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Executes a plan once and counts the run with its host time.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn run(&mut self, executable: &mut Executable) -> Result<RunStats> {
+        let start = Instant::now();
+        let stats = executable.run()?;
+        self.record(&stats, start.elapsed().as_nanos() as u64);
+        Ok(stats)
     }
 
     /// Names the code that runs of this executable launch.
@@ -202,6 +238,7 @@ impl Session {
             schema: RECEIPT_SCHEMA,
             tectum: env!("CARGO_PKG_VERSION"),
             device: self.device.info().clone(),
+            other_devices: self.other_devices.clone(),
             code: self.code.iter().cloned().collect(),
             runs: self.runs,
             totals: self.totals,

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
-use tectum::{CodeObject, Device, Error, Executable, Result, RunStats};
+use tectum::{CodeObject, Device, Error, Executable, Result, RunStats, Session};
 
 use self::learning::{Held, Saved};
 use self::shard::Shard;
@@ -86,6 +86,7 @@ pub struct Simulation {
     ledger_from: u32,
     stats: RunStats,
     code: Vec<CodeObject>,
+    session: Session,
 }
 
 impl std::fmt::Debug for Simulation {
@@ -114,9 +115,13 @@ impl Simulation {
         let ranges = connectome::split(network.neurons(), devices.len() as u32);
         let shards = ranges.into_iter().zip(devices).map(|(range, device)| Shard::new(&network, range, device, options, devices.len() == 1));
         let shards = shards.collect::<Result<Vec<_>>>()?;
+        let code = Executable::code_of(shards.iter().flat_map(Shard::executables));
+        let mut session = Session::of_shared_work(devices)?;
+        session.uses_code(&code);
         Ok(Self {
             network,
-            code: Executable::code_of(shards.iter().flat_map(Shard::executables)),
+            code,
+            session,
             shards,
             inputs: Vec::new(),
             most_inputs: options.most_inputs,
@@ -180,7 +185,7 @@ impl Simulation {
     fn submit(&mut self, bursts: u32) -> Result<()> {
         let burst = self.counts.bursts + 1;
         for shard in &mut self.shards {
-            self.stats.add(&shard.submit(burst, bursts, &self.inputs)?);
+            self.stats.add(&shard.submit(burst, bursts, &self.inputs, &mut self.session)?);
         }
         self.inputs.clear();
         self.counts.bursts += bursts;
@@ -228,6 +233,11 @@ impl Simulation {
     /// What the devices counted in the last run.
     pub fn stats(&self) -> RunStats {
         self.stats
+    }
+
+    /// What was computed where since the simulation was made, for a receipt: a run is a plan of a burst or of a batch of them, on one device.
+    pub fn session(&self) -> &Session {
+        &self.session
     }
 
     /// Whether a neuron fired in the last burst that ran here; false before the first and after a state was taken up.

@@ -22,7 +22,7 @@ pub struct Report {
     /// None if the reference interpreter ran it.
     recognized: Option<Recognized>,
     outputs: Vec<Saved>,
-    receipt: Receipt,
+    pub receipt: Receipt,
 }
 
 /// What the program was recognised as, or why it was not.
@@ -83,12 +83,11 @@ impl Report {
         let row = |name: &str, value: String| vec![name.to_owned(), value];
         let of = |sizes: [u32; 3]| sizes.map(|size| size.to_string()).join(" x ");
         let elements = self.elements.map_or_else(String::new, |count| format!(", {count} elements"));
-        let software = if self.software { ", software" } else { "" };
         let mut rows = vec![
             row("program", format!("{} ({})", if self.program.is_empty() { "without a name" } else { &self.program }, self.file)),
             row("launch", format!("{} blocks of {} lanes{elements}", of(self.grid), of(self.block))),
             row("bounds", self.bounds.to_owned()),
-            row("device", format!("{} ({}{software})", self.device, self.receipt.device.name)),
+            row("device", self.receipt.device.to_string()),
         ];
         rows.extend(self.recognized.iter().map(|recognized| row("recognised", recognized.row())));
         rows.extend(self.receipt.code.iter().map(|code| row("kernel", format!("{} {}", code.kernel, code.hash))));
