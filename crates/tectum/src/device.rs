@@ -72,10 +72,13 @@ pub enum DeviceKind {
     Unknown,
 }
 
+/// The longest binding where a device has no limit of its own: 2³¹ words, so that an index in u32 plus a launch's stride cannot wrap.
+pub(crate) const INDEXABLE_BYTES: u64 = 4 << 31;
+
 /// Limits that plans are checked against.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceLimits {
-    /// The longest range that one binding may cover.
+    /// The longest range that one binding may cover; a plan that binds more is refused when it is compiled.
     pub max_binding_bytes: u64,
     /// The longest buffer.
     pub max_buffer_bytes: u64,

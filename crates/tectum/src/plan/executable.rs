@@ -60,6 +60,7 @@ impl Plan {
     /// than a state.
     pub fn compile_with(&self, device: &Device, shared: &[(View, &Buffer<f32>)]) -> Result<Executable> {
         self.check_dtypes(device.info())?;
+        self.check_bindings(device.info())?;
         self.check_shared(device, shared)?;
         let mut layout = Layout::new(self);
         let mut blocks = Vec::with_capacity(layout.list.buffer_bytes.len());
@@ -120,6 +121,21 @@ impl Plan {
                 info.name
             ))),
         }
+    }
+
+    /// Whether the device can bind every range that a launch names.
+    fn check_bindings(&self, info: &DeviceInfo) -> Result<()> {
+        let limit = info.limits.max_binding_bytes;
+        for (index, launch) in self.launches.iter().enumerate() {
+            if let Some(view) = launch.views.iter().find(|view| (view.len * view.dtype.bytes()) as u64 > limit) {
+                let (id, bytes, kernel) = (&info.id, view.len * view.dtype.bytes(), launch.kernel.name());
+                let (plan, slot) = (&self.name, &self.slots[view.slot as usize].name);
+                return Err(Error::unsupported(format!(
+                    "{id}: plan {plan}: launch {index}, kernel {kernel}: binds {bytes} bytes of {slot}; this device binds at most {limit}"
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn check_shared(&self, device: &Device, shared: &[(View, &Buffer<f32>)]) -> Result<()> {
