@@ -9,6 +9,7 @@ use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Error, Receipt, Result};
 use tectum_models::transformer::{Embedder, Embedding, Routing, cosine, open_device};
 
+use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
 
 /// Makes one vector of each text by an encoder of the BERT family, and shows how like they are.
@@ -31,6 +32,8 @@ pub struct EmbedArgs {
     /// Prints one line of JSON, with whole vectors and the receipt.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    receipt: ReceiptArgs,
     /// Shows the time of the launches of each kernel in the last run, the best of several.
     #[arg(long, conflicts_with = "json")]
     trace: bool,
@@ -70,6 +73,7 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
     let likeness = |a: &Embedding| embeddings.iter().map(|b| cosine(&a.vector, &b.vector)).collect();
     let similarity: Vec<Vec<f64>> = embeddings.iter().map(likeness).collect();
     let receipt = embedder.session().receipt();
+    args.receipt.save(&receipt)?;
     if args.json {
         let rows = texts.iter().zip(&embeddings).map(|(text, made)| Row { text, tokens: &made.tokens, embedding: &made.vector }).collect();
         return print_json(&Output { model: args.model.display().to_string(), embeddings: rows, similarity, receipt });
@@ -127,5 +131,5 @@ fn text(texts: &[&str], embeddings: &[Embedding], similarity: &[Vec<f64>], recei
         let rows: Vec<Vec<String>> = std::iter::once(head).chain(similarity.iter().enumerate().map(row)).collect();
         text += &format!("\n{}", table(&rows));
     }
-    text + &format!("\non {} ({}), {} runs\n", receipt.device.id, receipt.device.name, receipt.runs)
+    text + &format!("\n{}\n", line(receipt))
 }

@@ -9,6 +9,7 @@ use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
 use tectum_models::transformer::{Decoder, End, GenerateOptions, Generation, Routing, Sampling, Tokens, end_tokens, generate_each as run, open_device};
 
+use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, print_json};
 
 /// Goes on with texts by a decoder of the GPT-2, Llama or Qwen family: one as it comes, several when they end, then how fast they came.
@@ -56,6 +57,8 @@ pub struct GenerateArgs {
     /// How auto chooses: measured (least predicted time) or fixed (a GPU for any product of more than 500 elements, 1,000 with a bias).
     #[arg(long, default_value = "measured", value_name = "HOW")]
     route: Routing,
+    #[command(flatten)]
+    receipt: ReceiptArgs,
     /// Prints one line of JSON for each text, with the tokens and the receipt, instead of the text as it comes.
     #[arg(long)]
     json: bool,
@@ -103,7 +106,7 @@ struct BytesPerValue {
     total: f64,
 }
 
-/// Tokens that were run, and in what time.
+/// Tokens that were run, and in what time; without a rate where nothing was executed.
 #[derive(Serialize)]
 struct Rate {
     tokens: usize,
@@ -112,8 +115,9 @@ struct Rate {
 }
 
 impl Rate {
-    fn new(tokens: usize, seconds: f64) -> Rate {
-        Rate { tokens, seconds, tokens_per_s: (tokens > 0 && seconds > 0.0).then(|| tokens as f64 / seconds) }
+    fn new(tokens: usize, seconds: f64, decoder: &Decoder) -> Rate {
+        let executes = decoder.session().device().info().executes();
+        Rate { tokens, seconds, tokens_per_s: (executes && tokens > 0 && seconds > 0.0).then(|| tokens as f64 / seconds) }
     }
 
     fn text(&self) -> String {
@@ -154,6 +158,7 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     decoder.prepare(&lens)?;
     let (parts, streams) = (prompts.iter().map(Vec::as_slice).collect::<Vec<_>>(), !args.json && prompts.len() == 1);
     let made = run(&mut decoder, tokens.as_ref(), &parts, &options, |_, text| if streams { show(text) } else { Ok(()) })?;
+    args.receipt.save(&decoder.session().receipt())?;
     if args.json {
         return prompts.iter().zip(&made).try_for_each(|(prompt, made)| print_json(&output(args, &decoder, prompt, made)));
     }
@@ -173,8 +178,8 @@ fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
     let sum = |of: fn(&Generation) -> usize| made.iter().map(of).sum::<usize>();
     // The text that goes on longest is in every run.
     let longest = |of: fn(&Generation) -> f64| made.iter().map(of).fold(0.0, f64::max);
-    let prefill = Rate::new(sum(|made| made.prompt), longest(|made| made.prefill_s));
-    let decode = Rate::new(sum(|made| made.decoded), longest(|made| made.decode_s));
+    let prefill = Rate::new(sum(|made| made.prompt), longest(|made| made.prefill_s), decoder);
+    let decode = Rate::new(sum(|made| made.decoded), longest(|made| made.decode_s), decoder);
     let [blocks, total] = decoder.cache_bytes_per_value();
     let receipt = decoder.session().receipt();
     let what = |one: &str| if made.len() == 1 { one.to_owned() } else { format!("{} {one}s", made.len()) };
@@ -183,7 +188,7 @@ fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
     eprintln!("cache: {}, {held}, {blocks:.3} bytes a value in its rows or blocks, {total:.3} in all", args.cache);
     let mut reasons: Vec<String> = made.iter().map(reason).collect();
     reasons.dedup();
-    eprintln!("{}: {}, on {} ({}), ended by {}", what("text"), decode.text(), receipt.device.id, receipt.device.name, reasons.join("; "));
+    eprintln!("{}: {}, ended by {}\n{}", what("text"), decode.text(), reasons.join("; "), line(&receipt));
 }
 
 fn output<'a>(args: &GenerateArgs, decoder: &Decoder, prompt: &'a [u32], made: &'a Generation) -> Output<'a> {
@@ -202,8 +207,8 @@ fn output<'a>(args: &GenerateArgs, decoder: &Decoder, prompt: &'a [u32], made: &
         text: made.text.as_deref(),
         end,
         ended_by,
-        prefill: Rate::new(made.prompt, made.prefill_s),
-        decode: Rate::new(made.decoded, made.decode_s),
+        prefill: Rate::new(made.prompt, made.prefill_s, decoder),
+        decode: Rate::new(made.decoded, made.decode_s, decoder),
         cache: args.cache.name(),
         cache_bytes: decoder.cache_bytes(),
         cache_bytes_per_value: BytesPerValue { blocks, total },

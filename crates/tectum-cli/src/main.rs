@@ -10,6 +10,7 @@ mod inspect;
 mod network_args;
 mod npy;
 mod plots;
+mod receipt;
 mod run;
 mod table;
 mod train;

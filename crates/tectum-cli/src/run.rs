@@ -22,6 +22,7 @@ use tectum_models::snapshot::Snapshot;
 
 use self::progress::Display;
 use crate::plots::{self, slices::Film};
+use crate::receipt::ReceiptArgs;
 use crate::table::{print, print_json};
 
 /// Runs a brain on a body, a program over arrays in files, or a genome's spiking network.
@@ -81,6 +82,8 @@ pub struct RunArgs {
     /// sensor-stuck@T for ten periods, sensor-leap@T for one; or presses the emergency stop, stop@T; may be repeated.
     #[arg(long, value_name = "FAULT@T")]
     inject: Vec<String>,
+    #[command(flatten)]
+    receipt: ReceiptArgs,
     /// Draws no plots.
     #[arg(long)]
     no_plots: bool,
@@ -132,6 +135,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
     let summary = RunSummary::new(&scenario, &outcome, granted, resumed_at_tick, folder.complete_path());
     let dt_s = closed_loop.body_spec().dt_s;
     finish_folder(folder, &outcome, &summary, (!args.no_plots).then_some(dt_s))?;
+    args.receipt.save(&outcome.receipt)?;
     if !args.quiet {
         print(&summary::text(&summary, &outcome))?;
     }

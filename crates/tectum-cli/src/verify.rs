@@ -48,7 +48,7 @@ pub fn verify(args: &VerifyArgs) -> Result<()> {
             vec![operation.name.clone(), operation.cases.to_string(), format!("{:.3}", operation.worst_of_bound), verdict.to_owned()]
         };
         print(&table(&[vec![head], report.operations.iter().map(row).collect()].concat()))?;
-        print(&format!("{} cases on {}, seed {}\n", report.cases, report.receipt.device.id, report.seed))?;
+        print(&format!("{} cases on {}, seed {}\n", report.cases, report.receipt.device, report.seed))?;
         for left_out in &report.left_out {
             print(&format!("left out: {left_out}\n"))?;
         }

@@ -84,8 +84,7 @@ fn arrays_go_in_and_come_out_in_their_shape_with_a_receipt() {
     let report = place.json(&format!("run {} --in a.npy --in b.npy --out y.npy --json --device cpu", library("vector_add")));
     assert_eq!((&report["device"], &report["bounds"], &report["elements"]), (&"cpu".into(), &"proven".into(), &1000.into()));
     assert_eq!((&report["grid"], &report["block"]), (&serde_json::json!([4, 1, 1]), &serde_json::json!([256, 1, 1])));
-    assert_eq!((&report["kernels"][0]["name"], &report["receipt"]["runs"]), (&"program_vector_add".into(), &1.into()));
-    assert_eq!(report["receipt"]["code"][0]["hash"], report["kernels"][0]["hash"]);
+    assert_eq!((&report["receipt"]["code"][0]["kernel"], &report["receipt"]["runs"]), (&"program_vector_add".into(), &1.into()));
     assert_eq!((&report["recognized"]["shape"], &report["recognized"]["text"]), (&"map".into(), &"map over 1000 elements".into()));
     let (head, y) = place.read("y.npy");
     assert!(head.contains("'<f4'") && head.contains("(10, 100)"), "{head}");
@@ -136,8 +135,9 @@ fn what_is_recognised_runs_by_the_kernels_for_it_unless_refused() {
     place.floats("b.npy", "4, 5", (0..20).map(|i| 0.5 * i as f32));
     place.array("size.npy", "<u8", "3,", [6u64, 4, 5].map(u64::to_le_bytes));
     let line = format!("run {} --in a.npy --in b.npy --in size.npy --size y=6,5 --device cpu --json", library("gemm"));
-    let kernels =
-        |report: &Value| report["kernels"].as_array().expect("a list").iter().map(|code| code["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>();
+    let kernels = |report: &Value| {
+        report["receipt"]["code"].as_array().expect("a list").iter().map(|code| code["kernel"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
     let plain = place.json(&format!("{line} --no-recognize --out plain.npy"));
     assert_eq!(
         (&plain["recognized"]["shape"], &plain["recognized"]["refusals"][0]),

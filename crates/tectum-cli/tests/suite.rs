@@ -5,6 +5,7 @@ mod command_line;
 mod field;
 mod generate;
 mod program;
+mod receipts;
 mod rig;
 mod spiking;
 mod train;

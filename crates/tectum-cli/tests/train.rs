@@ -35,7 +35,7 @@ impl Drop for Place {
 }
 
 /// Writes a recording of the simulated rig with a sensor jump in every hundred rows.
-fn record(path: &Path, rows: usize) {
+pub fn record(path: &Path, rows: usize) {
     let mut rig = Rig::new(RigParameters::default(), Start::Hanging).expect("a rig");
     let mut text = "la_position,pend_velocity,pend_position,cmd_volts,elapsed\n".to_owned();
     let (mut seen, mut command) = ([0.0f32; 4], 0.0f32);

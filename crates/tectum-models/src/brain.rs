@@ -8,7 +8,7 @@ pub mod zero;
 
 pub mod mppi;
 
-use tectum::{Device, Error, LaunchTime, RunStats};
+use tectum::{CodeObject, Device, Error, LaunchTime, RunStats};
 
 use crate::snapshot::Snapshot;
 use crate::twin::LearningCounts;
@@ -83,7 +83,7 @@ pub trait Brain: Send {
     }
 
     /// Name and content hash of the kernels that ticks launch.
-    fn code(&self) -> Vec<(String, u64)> {
+    fn code(&self) -> Vec<CodeObject> {
         Vec::new()
     }
 }

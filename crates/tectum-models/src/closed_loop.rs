@@ -280,9 +280,7 @@ impl ClosedLoop {
         self.body.observe(&mut self.observation);
         let tick = self.metrics.ticks;
         self.reading.copy_from_slice(&self.observation);
-        if let Some(fault) = self.injection.sense(tick, &mut self.reading) {
-            self.session.injects(fault);
-        }
+        self.injection.sense(tick, &mut self.reading).into_iter().for_each(|fault| self.session.injects(fault));
         if let Some(fault) = self.injection.stop(tick) {
             self.session.injects(fault);
             self.switch.press();

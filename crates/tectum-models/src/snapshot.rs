@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
-use tectum::Error;
+use tectum::{ContentHash, ContentHasher, Error};
 
 /// The header's entry with the checksum of all arrays.
 const CHECKSUM: &str = "checksum";
@@ -120,7 +120,7 @@ impl Snapshot {
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let views = self.arrays.iter().map(|(name, array)| Ok((name.clone(), array.view(name)?)));
         let views = views.collect::<Result<Vec<_>, Error>>()?;
-        let metadata = HashMap::from([(CHECKSUM.to_owned(), format!("{:016x}", self.checksum()))]);
+        let metadata = HashMap::from([(CHECKSUM.to_owned(), format!("{}", self.checksum()))]);
         safetensors::serialize(views, Some(metadata)).map_err(|e| Error::data("a snapshot cannot be encoded").with_source(e))
     }
 
@@ -138,23 +138,21 @@ impl Snapshot {
         let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
         let told = header.metadata().as_ref().and_then(|metadata| metadata.get(CHECKSUM));
         let told = told.ok_or_else(|| Error::data("header: there is no checksum"))?;
-        if *told != format!("{:016x}", snapshot.checksum()) {
-            return Err(Error::data(format!("header: checksum {told}, but that of the arrays is {:016x}: the file is damaged", snapshot.checksum())));
+        if *told != format!("{}", snapshot.checksum()) {
+            return Err(Error::data(format!("header: checksum {told}, but that of the arrays is {}: the file is damaged", snapshot.checksum())));
         }
         Ok(snapshot)
     }
 
-    /// FNV-1a of names, types and elements in the order of the names.
-    fn checksum(&self) -> u64 {
-        let mut hash = 0xcbf2_9ce4_8422_2325u64;
-        let mut add = |bytes: &[u8]| bytes.iter().for_each(|byte| hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    /// The content hash of names, types and elements in the order of the names.
+    fn checksum(&self) -> ContentHash {
+        let mut hasher = ContentHasher::default();
         for (name, array) in &self.arrays {
             let (dtype, bytes) = array.bytes();
-            add(name.as_bytes());
-            add(format!("{dtype:?}{}", array.len()).as_bytes());
-            add(bytes);
+            hasher.update(format!("{name:?}{dtype:?}{}", array.len()).as_bytes());
+            hasher.update(bytes);
         }
-        hash
+        hasher.finish()
     }
 
     /// Writes the snapshot beside `path` and renames it into place, so that no reader sees half of it.

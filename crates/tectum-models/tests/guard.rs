@@ -133,3 +133,10 @@ fn a_channel_that_the_body_has_not_is_refused_where_it_stands() {
     let real = Scenario::parse("[body]\nname = \"rig\"\n[brain]\nname = \"mpc\"\n[loop]\npriority = 5\nlock_memory = true\n", "c", "c").expect("correct");
     assert_eq!(Scenario::parse(&real.to_toml().expect("it has a form"), "c", "c").expect("its own"), real);
 }
+
+#[test]
+fn defect_08_every_fault_of_a_tick_is_in_the_receipt() {
+    let (outcome, _) = run(&scenario(""), &["sensor-leap@4", "sensor-stuck@4", "sensor-lost@4", "sensor-leap@4"]);
+    let faults: Vec<_> = outcome.receipt.injected.iter().map(|injected| (injected.fault.as_str(), injected.tick)).collect();
+    assert_eq!(faults, ["sensor-leap@4", "sensor-stuck@4", "sensor-lost@4", "sensor-leap@4"].map(|fault| (fault, Some(100))));
+}

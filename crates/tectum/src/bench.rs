@@ -26,7 +26,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::random;
-use crate::launch::RunStats;
+use crate::launch::{CodeObject, RunStats};
 use crate::plan::{Executable, Plan, PlanBuilder, View};
 
 /// What a row is held against.
@@ -83,7 +83,7 @@ pub trait Workload {
     fn run(&mut self) -> Result<RunStats>;
 
     /// The code objects that it launches: kernel and content hash.
-    fn code(&self) -> &[(String, u64)];
+    fn code(&self) -> &[CodeObject];
 }
 
 impl Workload for Executable {
@@ -91,7 +91,7 @@ impl Workload for Executable {
         Executable::run(self)
     }
 
-    fn code(&self) -> &[(String, u64)] {
+    fn code(&self) -> &[CodeObject] {
         Executable::code(self)
     }
 }

@@ -72,10 +72,13 @@ pub enum DeviceKind {
     Unknown,
 }
 
+/// The longest binding where a device has no limit of its own: 2³¹ words, so that an index in u32 plus a launch's stride cannot wrap.
+pub(crate) const INDEXABLE_BYTES: u64 = 4 << 31;
+
 /// Limits that plans are checked against.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceLimits {
-    /// The longest range that one binding may cover.
+    /// The longest range that one binding may cover; a plan that binds more is refused when it is compiled.
     pub max_binding_bytes: u64,
     /// The longest buffer.
     pub max_buffer_bytes: u64,
@@ -118,6 +121,20 @@ pub struct DeviceInfo {
     pub limits: DeviceLimits,
     /// Element types that device code may use.
     pub dtypes: Vec<DType>,
+}
+
+impl DeviceInfo {
+    /// Whether launches compute anything: the null device only counts them.
+    pub fn executes(&self) -> bool {
+        self.api != Api::Null
+    }
+}
+
+/// The id with the maker's name, marked if the device is software: `vulkan:0 (llvmpipe, software)`.
+impl std::fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({}{})", self.id, self.name, if self.software { ", software" } else { "" })
+    }
 }
 
 /// A device that cannot be used here, and why.

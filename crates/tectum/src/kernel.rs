@@ -53,6 +53,7 @@ use std::any::Any;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::content_hash::{CodeText, ContentHash};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 pub use gemm::Activation;
@@ -158,17 +159,16 @@ pub struct Kernel {
     name: String,
     bindings: Vec<Binding>,
     params: Vec<Param>,
-    wgsl: String,
+    wgsl: CodeText,
     native: NativeFn,
     data: Option<Arc<KernelData>>,
     flops: Option<FlopsFn>,
     workgroup: u32,
-    hash: u64,
 }
 
 impl std::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kernel").field("name", &self.name).field("hash", &format_args!("{:016x}", self.hash)).finish()
+        f.debug_struct("Kernel").field("name", &self.name).field("hash", &self.hash()).finish()
     }
 }
 
@@ -219,6 +219,11 @@ impl Kernel {
 
     /// The whole WGSL module.
     pub fn wgsl(&self) -> &str {
+        self.wgsl.as_str()
+    }
+
+    /// The WGSL module as a key of caches.
+    pub(crate) fn code_text(&self) -> &CodeText {
         &self.wgsl
     }
 
@@ -242,9 +247,9 @@ impl Kernel {
         self.workgroup
     }
 
-    /// A content hash of the WGSL module (FNV-1a, 64 bits), named in receipts.
-    pub fn hash(&self) -> u64 {
-        self.hash
+    /// The content hash of the WGSL module, named in receipts.
+    pub fn hash(&self) -> ContentHash {
+        self.wgsl.hash()
     }
 
     /// Parses and validates the module.
@@ -252,14 +257,15 @@ impl Kernel {
     /// # Errors
     /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) with naga's report on a module that is not valid WGSL.
     pub fn module(&self) -> Result<(naga::Module, naga::valid::ModuleInfo)> {
-        let module = naga::front::wgsl::parse_str(&self.wgsl).map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(&self.wgsl))))?;
+        let module =
+            naga::front::wgsl::parse_str(self.wgsl()).map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(self.wgsl()))))?;
         let capabilities = if self.uses(DType::F64) {
             naga::valid::Capabilities::FLOAT64 | naga::valid::Capabilities::SHADER_INT64
         } else {
             naga::valid::Capabilities::empty()
         };
         let mut validator = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), capabilities);
-        let info = validator.validate(&module).map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(&self.wgsl))))?;
+        let info = validator.validate(&module).map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(self.wgsl()))))?;
         Ok((module, info))
     }
 }
@@ -362,11 +368,10 @@ impl KernelBuilder {
                 self.params.len(),
             )));
         }
-        let wgsl = self.assemble();
-        let hash = fnv1a(wgsl.as_bytes());
+        let wgsl = CodeText::new(self.assemble());
         let workgroup = workgroup_size(&self.body).unwrap_or(WORKGROUP);
         let Self { name, bindings, params, data, flops, .. } = self;
-        Ok(Arc::new(Kernel { name, bindings, params, wgsl, native, data, flops, workgroup, hash }))
+        Ok(Arc::new(Kernel { name, bindings, params, wgsl, native, data, flops, workgroup }))
     }
 
     fn assemble(&self) -> String {
@@ -395,11 +400,6 @@ fn workgroup_size(body: &str) -> Option<u32> {
     let (_, rest) = body.split_once("@workgroup_size(")?;
     let (sizes, _) = rest.split_once(')')?;
     sizes.split(',').try_fold(1u32, |product, size| product.checked_mul(size.trim().trim_end_matches('u').parse().ok()?))
-}
-
-/// FNV-1a over 64 bits: stable across platforms and releases, for content hashes that appear in receipts.
-pub fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// Every kernel of this crate, by name.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::content_hash::ContentHash;
 use crate::kernel::Kernel;
 
 /// Alignment of every bound range, in bytes: the largest that a Vulkan, Metal or DX12 device may ask for.
@@ -81,6 +82,15 @@ pub struct RunStats {
     pub device_ns: Option<u64>,
     /// Launches that ran elsewhere than on the chosen device.
     pub fallbacks: u32,
+}
+
+/// A code object that ran: a kernel, or a routine of a library.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct CodeObject {
+    /// The kernel's name; with the library and its version where a routine of a library computed in place of it.
+    pub kernel: String,
+    /// Content hash of its WGSL module, or of that name.
+    pub hash: ContentHash,
 }
 
 /// The time of one launch, from a traced run.

@@ -20,6 +20,7 @@
 pub mod bench;
 mod bounded_cache;
 pub mod conformance;
+mod content_hash;
 mod device;
 mod dtype;
 mod error;
@@ -36,6 +37,7 @@ pub mod route;
 mod store;
 mod stream;
 
+pub use content_hash::{ContentHash, ContentHasher};
 pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings, ThreadPool};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
@@ -48,10 +50,10 @@ pub use kernel::pack::Half;
 pub use kernel::stencil::{Boundary, Points};
 pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
 pub use latency::{LATENCY_BINS, Latency, LatencyHistogram};
-pub use launch::{BINDING_ALIGNMENT, LaunchTime, RunStats};
+pub use launch::{BINDING_ALIGNMENT, CodeObject, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
 pub use plan::{ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmTail, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View};
 pub use program::{Chain, Value};
-pub use receipt::{CodeObject, Fallback, InjectedFault, LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
+pub use receipt::{Fallback, InjectedFault, LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
 pub use stream::{Event, Stream, Submission, Work};

@@ -3,28 +3,20 @@
 //! A [`Session`] collects the [`RunStats`] of its runs in fixed space and closes into a [`Receipt`]. The JSON form is
 //! described by `docs/receipt.schema.json`.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
 use crate::device::{Device, DeviceInfo};
+use crate::error::{Error, Result};
 use crate::latency::{Latency, LatencyHistogram};
-use crate::launch::{LaunchTime, RunStats};
+use crate::launch::{CodeObject, LaunchTime, RunStats};
 use crate::memory::PoolStats;
 use crate::plan::Executable;
 
 /// The version of the JSON form.
-pub const RECEIPT_SCHEMA: &str = "tectum.receipt/1";
-
-/// A code object that ran.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct CodeObject {
-    /// The kernel's name; with the library and its version where a routine of a library stood in for it.
-    pub kernel: String,
-    /// Content hash of its module, or of that name (FNV-1a, 64 bits, hexadecimal).
-    pub hash: String,
-}
+pub const RECEIPT_SCHEMA: &str = "tectum.receipt/2";
 
 /// Work that ran elsewhere than asked, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -79,9 +71,11 @@ pub struct Receipt {
     pub schema: &'static str,
     /// Version of this library.
     pub tectum: &'static str,
-    /// The device.
+    /// The device; of several, the first.
     pub device: DeviceInfo,
-    /// Every code object that ran, by name.
+    /// Other devices that shared its work, each once.
+    pub other_devices: Vec<DeviceInfo>,
+    /// Every code object that ran, each content once, in the order of names.
     pub code: Vec<CodeObject>,
     /// Runs counted.
     pub runs: u64,
@@ -114,7 +108,8 @@ const LEAST_METERED: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct Session {
     device: Device,
-    code: BTreeMap<String, u64>,
+    other_devices: Vec<DeviceInfo>,
+    code: BTreeSet<CodeObject>,
     runs: u64,
     totals: RunStats,
     latency: LatencyHistogram,
@@ -133,7 +128,8 @@ impl Session {
     pub fn new(device: &Device) -> Self {
         Self {
             device: device.clone(),
-            code: BTreeMap::new(),
+            other_devices: Vec::new(),
+            code: BTreeSet::new(),
             runs: 0,
             totals: RunStats::default(),
             latency: LatencyHistogram::default(),
@@ -147,13 +143,44 @@ impl Session {
         }
     }
 
+    /// Starts a session of work that several devices share.
+    ///
+    /// # Errors
+    /// `Invalid` without a device.
+    pub fn of_shared_work(devices: &[Device]) -> Result<Self> {
+        let (first, others) = devices.split_first().ok_or_else(|| Error::invalid("a session on no device"))?;
+        let mut session = Self::new(first);
+        for info in others.iter().map(Device::info).filter(|info| info.id != first.info().id) {
+            if session.other_devices.iter().all(|known| known.id != info.id) {
+                session.other_devices.push(info.clone());
+            }
+        }
+        Ok(session)
+    }
+
+    /// The device; of several, the first.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Executes a plan once and counts the run with its host time.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn run(&mut self, executable: &mut Executable) -> Result<RunStats> {
+        let start = Instant::now();
+        let stats = executable.run()?;
+        self.record(&stats, start.elapsed().as_nanos() as u64);
+        Ok(stats)
+    }
+
     /// Names the code that runs of this executable launch.
     pub fn uses(&mut self, executable: &Executable) {
         self.uses_code(executable.code());
     }
 
-    /// Names code by kernel and content hash.
-    pub fn uses_code(&mut self, code: &[(String, u64)]) {
+    /// Names code.
+    pub fn uses_code(&mut self, code: &[CodeObject]) {
         self.code.extend(code.iter().cloned());
     }
 
@@ -207,12 +234,12 @@ impl Session {
 
     /// Closes the session.
     pub fn receipt(&self) -> Receipt {
-        let code = self.code.iter().map(|(kernel, hash)| CodeObject { kernel: kernel.clone(), hash: format!("{hash:016x}") });
         Receipt {
             schema: RECEIPT_SCHEMA,
             tectum: env!("CARGO_PKG_VERSION"),
             device: self.device.info().clone(),
-            code: code.collect(),
+            other_devices: self.other_devices.clone(),
+            code: self.code.iter().cloned().collect(),
             runs: self.runs,
             totals: self.totals,
             latency_ms: self.latency.percentiles(),

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
-use crate::kernel::fnv1a;
+use crate::content_hash::ContentHash;
 
 /// The form of a file.
-const MAGIC: &[u8; 8] = b"tectum\0\x01";
+const MAGIC: &[u8; 8] = b"tectum\0\x02";
 /// How names of files end.
 const ENDING: &str = ".entry";
 /// The most files and bytes of the shared store.
@@ -70,7 +70,7 @@ impl Store {
     }
 
     fn path(&self, key: &str) -> PathBuf {
-        self.folder.join(format!("{:016x}{ENDING}", fnv1a(key.as_bytes())))
+        self.folder.join(format!("{}{ENDING}", ContentHash::of(key.as_bytes())))
     }
 
     /// Removes the longest unused entries until the rest is within bounds; `newest` stays.
@@ -94,7 +94,7 @@ impl Store {
 
 fn encode(key: &str, value: &[u8]) -> Vec<u8> {
     let length = (key.len() as u64).to_le_bytes();
-    [&MAGIC[..], &fnv1a(value).to_le_bytes(), &length, key.as_bytes(), value].concat()
+    [&MAGIC[..], ContentHash::of(value).bytes(), &length, key.as_bytes(), value].concat()
 }
 
 fn decode<'f>(file: &'f [u8], key: &str) -> Option<&'f [u8]> {
@@ -102,7 +102,7 @@ fn decode<'f>(file: &'f [u8], key: &str) -> Option<&'f [u8]> {
     let (checksum, rest) = rest.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
     let (stored, value) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-    (stored == key.as_bytes() && fnv1a(value) == u64::from_le_bytes(*checksum)).then_some(value)
+    (stored == key.as_bytes() && ContentHash::of(value).bytes() == checksum).then_some(value)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! something else than their documentation.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,11 @@ use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::native::for_each_index;
 use tectum::kernel::pack::{Half, to_f16};
 use tectum::program::{Bounds, LaunchConfig, Program, Recognition};
-use tectum::{Buffer, DType, Device, Element, Error, ErrorKind, Executable, Kernel, Matrices, NativeCall, PlanBuilder, Strided, ThreadPool, View};
+use tectum::{
+    Buffer, Chain, DType, Device, Element, Error, ErrorKind, Executable, Kernel, Matrices, NativeCall, PlanBuilder, Session, Strided, ThreadPool, View,
+};
+
+use crate::fnv_collision::{colliding_kernels, fnv1a};
 
 /// The CPU and software Vulkan, where there is one.
 fn devices() -> Vec<Device> {
@@ -246,6 +251,56 @@ fn defect_06_sizes_whose_products_wrap_are_refused() {
     invalid(plan.transpose(x, y, [usize::MAX, 3, 5]), "needed");
     invalid(plan.copy_strided(x, usize::MAX, &[Strided { size: 64, stride: 1 }], y), "inside x");
     invalid(plan.copy_strided(x, 0, &[Strided { size: 64, stride: usize::MAX }], y), "inside x");
+}
+
+/// What a kernel y = factor · x gives for 1, 2, 3, … on a device, and the hash of its code in the receipt.
+fn multiples(device: &Device, kernel: &Arc<Kernel>) -> (Vec<u32>, String) {
+    let mut plan = PlanBuilder::new("multiples");
+    let (x, y) = (plan.input("x", DType::U32, 100), plan.output("y", DType::U32, 100));
+    plan.launch(kernel, &[x, y], &[100], 1).expect("fits");
+    let mut run = plan.finish().and_then(|plan| plan.compile(device)).expect("compiles");
+    run.input::<u32>(x).iter_mut().zip(1..).for_each(|(x, i)| *x = i);
+    run.run().expect("runs");
+    (run.output::<u32>(y).to_vec(), code_of(device, &[&run]).remove(0).1)
+}
+
+/// Names and hashes of code in the receipt of a session.
+fn code_of(device: &Device, executables: &[&Executable]) -> Vec<(String, String)> {
+    let mut session = Session::new(device);
+    executables.iter().for_each(|executable| session.uses(executable));
+    let receipt = serde_json::to_value(session.receipt()).expect("receipts are JSON");
+    let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
+    receipt["code"].as_array().expect("a list").iter().map(|code| (text(&code["kernel"]), text(&code["hash"]))).collect()
+}
+
+#[test]
+fn defect_04_kernels_whose_texts_collide_are_two_kernels() {
+    let kernels = colliding_kernels();
+    assert_eq!(fnv1a(kernels[0].wgsl().as_bytes()), fnv1a(kernels[1].wgsl().as_bytes()));
+    for device in devices() {
+        let [(twice, first), (thrice, second)] = [&kernels[0], &kernels[1]].map(|kernel| multiples(&device, kernel));
+        assert!(twice.iter().zip(1..).all(|(y, i)| *y == 2 * i), "{device:?}: {twice:?}");
+        assert!(thrice.iter().zip(1..).all(|(y, i)| *y == 3 * i), "{device:?}: {thrice:?}");
+        assert!(first != second && first.len() == 64, "{device:?}: {first} {second}");
+    }
+}
+
+#[test]
+fn defect_08_a_receipt_lists_every_code_of_a_name() {
+    let scaled = |device: &Device, by: f32| {
+        let mut chain = Chain::new(1).expect("one input");
+        let (x, by) = (chain.input(0).expect("there"), chain.constant(by).expect("finite"));
+        chain.op("mul", &[x, by]).expect("known");
+        let mut plan = PlanBuilder::new("scaled");
+        let (x, y) = (plan.input("x", DType::F32, 8), plan.output("y", DType::F32, 8));
+        plan.chain(&chain, &[x], y).expect("fits");
+        plan.finish().and_then(|plan| plan.compile(device)).expect("compiles")
+    };
+    for device in devices() {
+        let (two, three) = (scaled(&device, 2.0), scaled(&device, 3.0));
+        let code = code_of(&device, &[&two, &three, &two]);
+        assert!(code.len() == 2 && code[0].0 == code[1].0 && code[0].1 != code[1].1, "{device:?}: {code:?}");
+    }
 }
 
 #[test]

@@ -4,7 +4,11 @@ use serde_json::Value;
 use tectum::{Device, Error, InjectedFault, PlanBuilder, Recovery, Session};
 
 /// Checks the parts of JSON Schema that `docs/receipt.schema.json` uses.
-fn faults(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
+fn faults(root: &Value, schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
+    if let Some(path) = schema.get("$ref").and_then(Value::as_str) {
+        let definition = root.pointer(path.trim_start_matches('#')).unwrap_or_else(|| panic!("{path} is not in the schema"));
+        return faults(root, definition, value, place, found);
+    }
     if let Some(expected) = schema.get("const") {
         found.extend((expected != value).then(|| format!("{place}: {value} is not {expected}")));
     }
@@ -30,7 +34,7 @@ fn faults(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
     }
     for item in value.as_array().into_iter().flatten() {
         if let Some(schema) = schema.get("items") {
-            faults(schema, item, &format!("{place}[]"), found);
+            faults(root, schema, item, &format!("{place}[]"), found);
         }
     }
     let (Some(described), Some(object)) = (schema.get("properties").and_then(Value::as_object), value.as_object()) else { return };
@@ -39,7 +43,7 @@ fn faults(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
     }
     for (name, value) in object {
         match described.get(name) {
-            Some(schema) => faults(schema, value, &format!("{place}.{name}"), found),
+            Some(schema) => faults(root, schema, value, &format!("{place}.{name}"), found),
             None => found.push(format!("{place}.{name} is not described")),
         }
     }
@@ -57,10 +61,10 @@ fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
         let (x, y) = (plan.input("x", tectum::DType::F32, 8), plan.output("y", tectum::DType::F32, 8));
         plan.unary("exp", x, y)?;
         let mut run = plan.finish()?.compile(&device)?;
-        let mut session = Session::new(&device);
+        let mut session = Session::of_shared_work(&[device.clone(), device.clone(), Device::open("null")?])?;
         session.uses(&run);
         for _ in 0..3 {
-            session.record(&run.run()?, 1000);
+            session.run(&mut run)?;
         }
         session.fell_back("nothing", "a test");
         session.injects(InjectedFault { fault: "nan@1".into(), tick: Some(25) });
@@ -80,15 +84,17 @@ fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
         session.traced(launches);
         let receipt = serde_json::to_value(session.receipt()).expect("receipts are JSON");
         let mut found = Vec::new();
-        faults(&schema, &receipt, "receipt", &mut found);
+        faults(&schema, &schema, &receipt, "receipt", &mut found);
         assert!(found.is_empty(), "{id}: {found:#?}");
         assert_eq!((receipt["runs"].as_u64(), receipt["totals"]["launches"].as_u64()), (Some(3), Some(3)));
+        let others: Vec<_> = receipt["other_devices"].as_array().expect("a list").iter().map(|other| other["id"].as_str()).collect();
+        assert_eq!(others, if id == "null" { vec![] } else { vec![Some("null")] }, "each other device once");
         assert_eq!(receipt["device"]["software"].as_bool(), Some(device.info().software));
         // The check itself can fail.
         let mut broken = receipt.clone();
         broken["runs"] = Value::from("three");
         broken["surplus"] = Value::Null;
-        faults(&schema, &broken, "receipt", &mut found);
+        faults(&schema, &schema, &broken, "receipt", &mut found);
         assert_eq!(found.len(), 2);
     }
     Ok(())

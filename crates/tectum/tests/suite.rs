@@ -3,5 +3,6 @@
 mod conformance;
 mod defects;
 mod devices;
+mod fnv_collision;
 mod receipt_schema;
 mod route;

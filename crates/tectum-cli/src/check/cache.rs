@@ -50,5 +50,5 @@ pub fn check_cache(model: &Path, text: &Path, device: &str, json: bool) -> Resul
         [row.cache.to_owned(), format!("{:.1e}", row.attention_error)].into_iter().chain(bytes).collect()
     };
     let whole: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(shown)).collect();
-    print(&format!("{} tokens, worst layer, on {}\n{}", tokens.len(), device.info().id, table(&whole)))
+    print(&format!("{} tokens, worst layer, on {}\n{}", tokens.len(), device.info(), table(&whole)))
 }

@@ -1,11 +1,12 @@
 //! `tectum check field`.
 
 use clap::Args;
-use tectum::{Boundary, Device, Error, Result};
+use tectum::{Boundary, Device, Error, Result, Session};
 use tectum_models::brain::field::learning::{Estimate, Score, compare};
 use tectum_models::field::{CheckReport, Latency, Options, Shape, Storage, check};
 use tectum_models::scenario::FieldSpec;
 
+use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, table};
 
 /// What is checked.
@@ -23,7 +24,7 @@ pub struct FieldArgs {
     /// Places of the field's library of patterns; 0 for none.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4096))]
     patterns: u32,
-    /// Keeps the field as bf16.
+    /// Keeps the field as bf16: half the memory; on the CPU a cycle is slower than in f32.
     #[arg(long)]
     bf16: bool,
     /// Compares controllers of the light seeker in place of that: the field learning and not, random actions, a hand-written one.
@@ -41,6 +42,8 @@ pub struct FieldArgs {
     /// One of how many cycles is compared; all are timed.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     every: u32,
+    #[command(flatten)]
+    pub(super) receipt: ReceiptArgs,
     /// Prints what was found as one line of JSON.
     #[arg(long)]
     pub(super) json: bool,
@@ -72,6 +75,7 @@ pub fn check_field(args: &FieldArgs) -> Result<()> {
         storage: if args.bf16 { Storage::Bf16 } else { Storage::F32 },
     };
     let report = check(shape, options, &devices, args.compared as usize, args.every as usize)?;
+    args.receipt.save(&report.receipt)?;
     if args.json {
         let found = serde_json::json!({ "device": ids(&devices), "name": names(&devices), "cells": args.cells, "channels": args.channels, "patterns": args.patterns, "storage": options.storage, "check": report });
         return print(&format!("{found}\n"));
@@ -84,7 +88,7 @@ fn ids(devices: &[Device]) -> String {
 }
 
 fn names(devices: &[Device]) -> String {
-    devices.iter().map(|device| format!("{} ({})", device.info().id, device.info().name)).collect::<Vec<_>>().join(" and ")
+    devices.iter().map(|device| device.info().to_string()).collect::<Vec<_>>().join(" and ")
 }
 
 fn text(args: &FieldArgs, devices: &[Device], report: &CheckReport) -> String {
@@ -112,6 +116,7 @@ fn text(args: &FieldArgs, devices: &[Device], report: &CheckReport) -> String {
     text += &table(&rows);
     text += &format!("\n{} cycles compared, {} near-ties in placement, {} in the library\n", report.compared, report.ties.len(), report.recall_ties);
     let Latency { cycles, p50_s, p99_s, p999_s, max_s } = report.latency;
+    text += &format!("{}\n", line(&report.receipt));
     text += &format!("{cycles} cycles took {} at p50, {} at p99, {} at p99.9, {} at most\n", time(p50_s), time(p99_s), time(p999_s), time(max_s));
     for (found, expected, short) in &report.ties {
         text += &format!("near-tie: {:?} at {:?} for {:?} at {:?}, {short:.1e} apart\n", found.kind, found.cell, expected.kind, expected.cell);
@@ -121,8 +126,11 @@ fn text(args: &FieldArgs, devices: &[Device], report: &CheckReport) -> String {
 
 fn check_learning(args: &FieldArgs, device: &Device) -> Result<()> {
     let spec = FieldSpec { cells: vec![args.cells as u64; 3], channels: args.channels, patterns: args.patterns as usize, ..FieldSpec::default() };
-    let scores = compare(&spec, device, args.seeds(), args.steps as usize, &mut |_, _| {})?;
-    print(&learning_text(args, device, &scores))
+    let mut session = Session::new(device);
+    let scores = compare(&spec, &mut session, args.seeds(), args.steps as usize, &mut |_, _| {})?;
+    let receipt = session.receipt();
+    args.receipt.save(&receipt)?;
+    print(&(learning_text(args, device, &scores) + &line(&receipt) + "\n"))
 }
 
 fn learning_text(args: &FieldArgs, device: &Device, scores: &[Score]) -> String {
@@ -137,7 +145,7 @@ fn learning_text(args: &FieldArgs, device: &Device, scores: &[Score]) -> String 
     }
     let head = format!(
         "light seeker, field of {cells}³ × {channels}, {patterns} patterns, on {}; {seeds} seeds of {steps} steps; mean ± standard error",
-        device.info().id
+        device.info()
     );
     format!("{head}\n\n{}\n{}", table(&rows), table(&curves))
 }

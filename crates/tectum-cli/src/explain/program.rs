@@ -158,7 +158,7 @@ fn device_code(program: &Checked, given: &Given, reassociate: bool) -> Result<St
     }
     let plan = plan.finish()?;
     let mut text = String::new();
-    let mut seen: Vec<u64> = Vec::new();
+    let mut seen = Vec::new();
     // What only clears words for faults is left out.
     let kernels = recorded.launch().map_or_else(|| plan.kernels().collect(), |launch| vec![launch.lowered().kernel()]);
     for kernel in kernels {

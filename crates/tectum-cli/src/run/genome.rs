@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use clap::Args;
 use serde::Serialize;
-use tectum::{Error, Result};
+use tectum::{Error, Receipt, Result};
 use tectum_models::genome::Genome;
 use tectum_models::snapshot::Snapshot;
 use tectum_models::spiking::{Connected, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus};
@@ -18,6 +18,7 @@ use tectum_models::spiking::{Connected, MemoryReport, Simulation, SimulationOpti
 use self::observe::{ObserveArgs, Observer};
 use super::RunArgs;
 use crate::network_args::NetworkArgs;
+use crate::receipt::line;
 use crate::table::{print, print_json};
 
 /// What only genomes take.
@@ -72,11 +73,13 @@ struct Report<'a> {
     events: u64,
     spike_hash: String,
     seconds: f64,
-    bursts_per_s: f64,
-    events_per_s: f64,
+    /// None where nothing was executed, as the next.
+    bursts_per_s: Option<f64>,
+    events_per_s: Option<f64>,
     plastic: Option<PlasticReport>,
     memories: Vec<MemoryLine>,
     notes: &'a [String],
+    receipt: Receipt,
 }
 
 /// What plastic synapses have come to.
@@ -125,7 +128,9 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let counts = advance(&mut simulation, &stimulus, &mut observer, end, &args.genome)?;
     let seconds = start.elapsed().as_secs_f64();
     observer.finish()?;
-    let bursts = counts.bursts - first.bursts;
+    let receipt = simulation.session().receipt();
+    args.receipt.save(&receipt)?;
+    let rate = |count: f64| receipt.device.executes().then(|| count / seconds);
     let report = Report {
         kind: "genome",
         genome: genome.title(),
@@ -139,8 +144,8 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         events: counts.events,
         spike_hash: format!("{:016x}", counts.spike_hash),
         seconds,
-        bursts_per_s: f64::from(bursts) / seconds,
-        events_per_s: (counts.events - first.events) as f64 / seconds,
+        bursts_per_s: rate(f64::from(counts.bursts - first.bursts)),
+        events_per_s: rate((counts.events - first.events) as f64),
         plastic: plastic(&simulation)?,
         memories: simulation
             .memories()?
@@ -149,6 +154,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
             .map(|(memory, area)| MemoryLine { area: genome.areas()[*area].id.to_string(), memory })
             .collect(),
         notes: &notes,
+        receipt,
     };
     if !args.quiet {
         print(&text(path, &report, &genome, counts))?;
@@ -186,23 +192,14 @@ fn advance(simulation: &mut Simulation, stimulus: &Stimulus, observer: &mut Obse
 }
 
 fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) -> String {
-    let mut text = format!(
-        "{}: {} neurons, {} synapses on {} ({} shards), potentials of {} binary places\n{} bursts in {:.3} s, {:.0} a second ({:.0} times real time); {} spikes, {} synaptic events, {:.3e} a second\nspike hash {}\n",
-        path.display(),
-        report.neurons,
-        report.synapses,
-        report.device,
-        report.shards,
-        report.fraction_bits,
-        report.bursts,
-        report.seconds,
-        report.bursts_per_s,
-        report.bursts_per_s * genome.physiology().timestep_s,
-        counts.spikes,
-        counts.events,
-        report.events_per_s,
-        report.spike_hash,
-    );
+    let Report { neurons, synapses, shards, fraction_bits, seconds, .. } = report;
+    let mut text = format!("{}: {neurons} neurons, {synapses} synapses in {shards} shards, potentials of {fraction_bits} binary places\n", path.display());
+    text += &format!("{}\n", line(&report.receipt));
+    if let (Some(bursts_per_s), Some(events_per_s)) = (report.bursts_per_s, report.events_per_s) {
+        let times = bursts_per_s * genome.physiology().timestep_s;
+        text += &format!("{} bursts in {seconds:.3} s, {bursts_per_s:.0} a second ({times:.0} times real time); ", report.bursts);
+        text += &format!("{} spikes, {} synaptic events, {events_per_s:.3e} a second\nspike hash {}\n", counts.spikes, counts.events, report.spike_hash);
+    }
     if let Some(PlasticReport { synapses, mean_weight, silent, full }) = &report.plastic {
         text += &format!("plastic synapses: {synapses}, weights {mean_weight:.1} in the mean; {silent} have come to 0, {full} to 255\n");
     }

@@ -104,6 +104,7 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
 }
 
 fn say(args: &RunArgs, report: &Report) -> Result<()> {
+    args.receipt.save(&report.receipt)?;
     if !args.quiet {
         print(&report.text())?;
     }

@@ -12,12 +12,10 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         Some(seconds) => format!("{seconds:.2} s"),
         None => "never for a second".to_owned(),
     };
-    let device = &outcome.receipt.device;
-    let software = if summary.software { ", software" } else { "" };
     let tick = summary.tick_ms;
     let mut rows = vec![
         row("scenario", format!("{}: {} on {}, seed {}", summary.scenario, summary.brain, summary.body, summary.seed)),
-        row("device", format!("{} ({}{software})", summary.device, device.name)),
+        row("device", outcome.receipt.device.to_string()),
         row("time", format!("{:.2} s, {} ticks, {}", summary.seconds, summary.ticks, summary.end)),
         row("time to upright", upright),
         row("fraction upright", format!("{:.1} %", 100.0 * summary.upright_fraction)),

@@ -1,13 +1,15 @@
 //! `tectum train rig`.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
-use tectum::Result;
+use tectum::{Device, Result, RunStats, Session};
 use tectum_models::body::rig::identification::{Identification, identify};
 use tectum_models::rig_csv::{DEAD_ZONE_DEG, RigRecording};
 
+use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, table};
 
 /// Finds the rig's constants in a recording, with their standard errors.
@@ -16,6 +18,8 @@ pub struct RigArgs {
     /// The recording: columns la_position, pend_velocity, pend_position, cmd_volts, elapsed.
     #[arg(value_name = "DATA.csv")]
     data: PathBuf,
+    #[command(flatten)]
+    receipt: ReceiptArgs,
     /// Prints one line of JSON.
     #[arg(long)]
     json: bool,
@@ -27,17 +31,22 @@ pub struct RigArgs {
 /// A recording that is at fault or tells too little.
 pub fn train_rig(args: &RigArgs) -> Result<()> {
     let recording = RigRecording::read(&args.data)?;
+    // Host arithmetic: a run without launches, as that of the reference interpreter.
+    let (mut session, start) = (Session::new(&Device::open("cpu")?), Instant::now());
     let found = identify(&recording, |_| {}).map_err(|error| error.at(args.data.display()))?;
+    session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
+    let receipt = session.receipt();
+    args.receipt.save(&receipt)?;
     if args.json {
         let Identification { estimates, intervals, servo_r2, servo_rms_in_per_s, windows, dropped, pole_deg: [rms, median], .. } = &found;
         let line = json!({
             "data": args.data, "rows": recording.len(), "jumps": recording.jumps, "estimates": estimates, "servo_intervals": intervals,
             "servo_r2": servo_r2, "servo_rms_in_per_s": servo_rms_in_per_s, "pole_windows": windows, "pole_windows_dropped": dropped,
-            "pole_rms_deg": rms, "pole_median_deg": median,
+            "pole_rms_deg": rms, "pole_median_deg": median, "receipt": receipt,
         });
         return print(&format!("{line}\n"));
     }
-    print(&text(args, &recording, &found))
+    print(&(text(args, &recording, &found) + &line(&receipt) + "\n"))
 }
 
 fn text(args: &RigArgs, recording: &RigRecording, found: &Identification) -> String {

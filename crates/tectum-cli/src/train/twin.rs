@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use tectum::{Device, Error, Result};
+use tectum::{Device, Error, Receipt, Result, Session};
 use tectum_models::body::rig::identification::identify;
 use tectum_models::rig_csv::RigRecording;
 use tectum_models::twin::{Ensemble, SequenceLayout, Settings, TrainingReport, TwinRecipe, part_of, tested_from};
 
 use crate::plots::chart::{Axis, Chart};
 use crate::plots::line_color;
+use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, table};
 
 /// Trains an ensemble of networks that foretell the rig's next reading, on all but the last 15 % of a recording.
@@ -50,6 +51,8 @@ pub struct TwinArgs {
     /// Draws the learning curves into a PNG file.
     #[arg(long, value_name = "CURVE.png")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    receipt: ReceiptArgs,
     /// Prints one line of JSON.
     #[arg(long)]
     json: bool,
@@ -66,7 +69,10 @@ pub fn train_twin(args: &TwinArgs) -> Result<()> {
         }
     }
     let recording = RigRecording::read(&args.data)?;
-    let device = Device::open(&args.device)?;
+    let mut session = Session::new(&Device::open(&args.device)?);
+    if !session.device().info().executes() {
+        return Err(Error::invalid("train twin: the device null executes nothing; training needs another device"));
+    }
     let at_fault = |error: Error| error.at(args.data.display());
     let known = part_of(&recording, 0..tested_from(recording.len()));
     let rig = (args.energy > 0.0).then(|| identify(&known, |_| {})).transpose().map_err(at_fault)?.map(|found| found.parameters);
@@ -85,21 +91,23 @@ pub fn train_twin(args: &TwinArgs) -> Result<()> {
         data: args.data.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     };
     let bar = bar(u64::from(args.members) * u64::from(args.steps), !args.json);
-    let (ensemble, reports) = Ensemble::train(&recording, rig.as_ref(), &settings, &device, |member, done, loss| {
+    let (ensemble, reports) = Ensemble::train(&recording, rig.as_ref(), &settings, &mut session, |member, done, loss| {
         bar.set_position(member as u64 * u64::from(args.steps) + done as u64);
         bar.set_message(format!("network {} of {}, step {done}, loss {loss:.5}", member + 1, args.members));
     })
     .map_err(at_fault)?;
     bar.finish_and_clear();
     ensemble.save(&args.output)?;
+    let receipt = session.receipt();
+    args.receipt.save(&receipt)?;
     if let Some(path) = &args.plot {
         draw(path, &reports).map_err(|message| Error::data(message).at(path.display()))?;
     }
     if args.json {
-        let line = json!({ "twin": args.output, "device": device.info().id, "origin": ensemble.origin, "noise": ensemble.noise, "networks": reports });
+        let line = json!({ "twin": args.output, "device": receipt.device.id, "origin": ensemble.origin, "noise": ensemble.noise, "networks": reports, "receipt": receipt });
         return print(&format!("{line}\n"));
     }
-    print(&text(args, &device, &ensemble, &reports))
+    print(&text(args, &receipt, &ensemble, &reports))
 }
 
 /// The line of progress, on standard error and only on a terminal.
@@ -112,7 +120,7 @@ fn bar(total: u64, is_wanted: bool) -> ProgressBar {
     }
 }
 
-fn text(args: &TwinArgs, device: &Device, ensemble: &Ensemble, reports: &[TrainingReport]) -> String {
+fn text(args: &TwinArgs, receipt: &Receipt, ensemble: &Ensemble, reports: &[TrainingReport]) -> String {
     let mut rows = vec![["network", "steps", "kept", "first loss", "last loss", "held out", "seconds"].map(str::to_owned).to_vec()];
     for (member, report) in reports.iter().enumerate() {
         let losses = [report.first_loss, report.last_loss, report.held_out_loss].map(|loss| format!("{loss:.5}"));
@@ -122,15 +130,14 @@ fn text(args: &TwinArgs, device: &Device, ensemble: &Ensemble, reports: &[Traini
     let origin = &ensemble.origin;
     let [fitted, held] = origin.samples;
     format!(
-        "{}: {} rows, {} sensor jumps; {fitted} samples fitted to, {held} held out to stop by, rows from {} on untouched\n\n{}\n{} written, trained on {} ({})\n",
+        "{}: {} rows, {} sensor jumps; {fitted} samples fitted to, {held} held out to stop by, rows from {} on untouched\n\n{}\n{} written, trained {}\n",
         args.data.display(),
         origin.rows,
         origin.jumps,
         origin.tested_from,
         table(&rows),
         args.output.display(),
-        device.info().id,
-        device.info().name
+        line(receipt)
     )
 }
 

@@ -7,7 +7,7 @@ mod native;
 
 use std::sync::{Arc, LazyLock};
 
-use tectum::{DType, Device, Error, Executable, Kernel, KernelBuilder, NativeCall, PlanBuilder, Prelude, Result, RunStats, View};
+use tectum::{CodeObject, DType, Device, Error, Executable, Kernel, KernelBuilder, NativeCall, PlanBuilder, Prelude, Result, RunStats, View};
 
 use super::rig::{M_PER_IN, RigParameters};
 use super::{Body, body};
@@ -225,7 +225,7 @@ impl Batch {
     }
 
     /// Name and content hash of the kernel that steps launch.
-    pub fn code(&self) -> &[(String, u64)] {
+    pub fn code(&self) -> &[CodeObject] {
         self.run.code()
     }
 

@@ -7,7 +7,7 @@ pub mod learning;
 
 use std::sync::Arc;
 
-use tectum::{Device, Error, LaunchTime, Result, RunStats};
+use tectum::{CodeObject, Device, Error, LaunchTime, Result, RunStats};
 
 use super::{Brain, Rebuild};
 use crate::body::{BodySpec, ChannelKind, ObservationChannel};
@@ -125,7 +125,7 @@ impl Brain for FieldBrain {
         Some(&self.device)
     }
 
-    fn code(&self) -> Vec<(String, u64)> {
+    fn code(&self) -> Vec<CodeObject> {
         self.simulation.code().to_vec()
     }
 }

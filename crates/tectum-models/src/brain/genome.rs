@@ -14,7 +14,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use tectum::{Device, Result, RunStats};
+use tectum::{CodeObject, Device, Result, RunStats};
 
 use self::wiring::Wiring;
 use super::{Brain, Rebuild};
@@ -107,7 +107,7 @@ impl Brain for GenomeBrain {
         Some(&self.device)
     }
 
-    fn code(&self) -> Vec<(String, u64)> {
+    fn code(&self) -> Vec<CodeObject> {
         self.simulation.code().to_vec()
     }
 

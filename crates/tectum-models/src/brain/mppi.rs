@@ -25,7 +25,7 @@ mod tests;
 use std::sync::Arc;
 
 use tectum::kernel::random;
-use tectum::{DType, Device, Executable, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
+use tectum::{CodeObject, DType, Device, Executable, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::{Brain, Rebuild};
 use crate::snapshot::{Array, Snapshot};
@@ -407,7 +407,7 @@ impl Brain for Mppi {
         Some(&self.device)
     }
 
-    fn code(&self) -> Vec<(String, u64)> {
+    fn code(&self) -> Vec<CodeObject> {
         self.run.code().to_vec()
     }
 }

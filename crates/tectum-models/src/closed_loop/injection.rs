@@ -114,15 +114,15 @@ impl Injection {
         Self { faults: faults.iter().map(|fault| (*fault, first_tick(fault.at_s), None)).collect(), stuck: Vec::new(), leap }
     }
 
-    /// Passes a reading through the faults of the sensors. Gives one that begins, for the receipt.
-    pub(super) fn sense(&mut self, tick: u64, reading: &mut [f32]) -> Option<InjectedFault> {
-        let mut begun = None;
+    /// Passes a reading through the faults of the sensors. Gives those that begin, for the receipt.
+    pub(super) fn sense(&mut self, tick: u64, reading: &mut [f32]) -> Vec<InjectedFault> {
+        let mut begun = Vec::new();
         for (fault, first, struck) in self.faults.iter_mut().filter(|(fault, ..)| fault.kind.is_of_sensors()) {
             if struck.is_none() && *first <= tick {
                 *struck = Some(tick);
                 self.stuck.clear();
                 self.stuck.extend_from_slice(reading);
-                begun = Some(InjectedFault { fault: fault.to_string(), tick: Some(tick) });
+                begun.push(InjectedFault { fault: fault.to_string(), tick: Some(tick) });
             }
             match (fault.kind, struck.is_some_and(|struck| tick < struck + SENSOR_PERIODS)) {
                 (FaultKind::SensorLost, true) => reading.fill(f32::NAN),

@@ -1,7 +1,7 @@
 //! The suite `field`: whole cycles, beside a 27-point pass, the noise and the tanh that they hold, each alone.
 
 use tectum::bench::{Case, Prepare, Roofline, Suite, Workload};
-use tectum::{Boundary, DType, Device, Executable, PlanBuilder, Points, Result, RunStats};
+use tectum::{Boundary, CodeObject, DType, Device, Executable, PlanBuilder, Points, Result, RunStats};
 
 use super::kernels::NOISE;
 use super::layout::{LIVE_WORDS, MOST_PATTERNS, OCTANTS, TRAIT_WORDS};
@@ -87,7 +87,7 @@ impl Workload for Life {
         Ok(self.field.stats())
     }
 
-    fn code(&self) -> &[(String, u64)] {
+    fn code(&self) -> &[CodeObject] {
         self.field.code()
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use tectum::{Device, Error, ErrorKind, Result};
+use tectum::{Device, Error, ErrorKind, Receipt, Result};
 
 use super::agreement::{Difference, TIE, differences};
 use super::reference::{Cycle, Place};
@@ -48,6 +48,8 @@ pub struct CheckReport {
     pub recall_ties: usize,
     /// How long cycles took, from sensors to motors.
     pub latency: Latency,
+    /// Where and by which code the field was computed.
+    pub receipt: Receipt,
     /// Places that the device chose otherwise, each with the reference's and with how far apart their scores are.
     pub ties: Vec<(Place, Place, f64)>,
 }
@@ -92,6 +94,7 @@ pub fn check(shape: Shape, options: Options, devices: &[Device], compared: usize
         compared,
         recall_ties: 0,
         latency: Latency::default(),
+        receipt: field.session().receipt(),
         ties: Vec::new(),
     };
     let mut seconds = Vec::with_capacity(compared * every);
@@ -106,6 +109,7 @@ pub fn check(shape: Shape, options: Options, devices: &[Device], compared: usize
     report.transfers = [stats.transfers_up, stats.transfers_down];
     report.transfer_bytes = [stats.bytes_up, stats.bytes_down];
     report.passes = passes(&mut field)?;
+    report.receipt = field.session().receipt();
     Ok(report)
 }
 

@@ -4,8 +4,10 @@
 //! (similarity → recall →) sensors → sense → place → evolve → pool → act → motors
 //! ```
 
+use std::time::Instant;
+
 use serde::Serialize;
-use tectum::{Boundary, Device, Error, LaunchTime, PlanWork, Result, RunStats};
+use tectum::{Boundary, CodeObject, Device, Error, LaunchTime, PlanWork, Result, RunStats, Session};
 
 use super::coefficients::Coefficients;
 use super::draw::key;
@@ -137,6 +139,16 @@ pub struct Simulation {
     waves: Waves,
     home: Home,
     stats: RunStats,
+    session: Session,
+}
+
+impl Home {
+    fn code(&self) -> &[CodeObject] {
+        match self {
+            Home::Whole(whole) => whole.code(),
+            Home::Split(split) => split.code(),
+        }
+    }
 }
 
 impl std::fmt::Debug for Simulation {
@@ -168,8 +180,10 @@ impl Simulation {
             [device] => Home::Whole(Whole::new(&source, device)?),
             devices => Home::Split(Split::new(&source, devices)?),
         };
-        let mut simulation =
-            Self { shape, options, coefficients: Coefficients::default(), seed: options.seed, cycle: 0, waves, home, stats: RunStats::default() };
+        let mut session = Session::of_shared_work(devices)?;
+        session.uses_code(home.code());
+        let (coefficients, seed, stats) = (Coefficients::default(), options.seed, RunStats::default());
+        let mut simulation = Self { shape, options, coefficients, seed, cycle: 0, waves, home, stats, session };
         let mut first = State::new(&shape, options.seed).with_patterns(&shape, options.patterns);
         first.field = options.storage.unpack(options.storage.pack(&first.field));
         first.settle(&shape);
@@ -224,10 +238,12 @@ impl Simulation {
         }
         let words = live_words(self.cycle, self.seed, &self.waves, &self.coefficients, sensors, reward);
         let cycle = self.cycle;
+        let start = Instant::now();
         self.stats = match &mut self.home {
             Home::Whole(whole) => whole.tick(cycle, &words)?,
             Home::Split(split) => split.tick(cycle, &words)?,
         };
+        self.session.record(&self.stats, start.elapsed().as_nanos() as u64);
         self.cycle += 1;
         let told = match &self.home {
             Home::Whole(whole) => whole.report(cycle),
@@ -261,11 +277,13 @@ impl Simulation {
     }
 
     /// The code objects that run: kernel and content hash.
-    pub fn code(&self) -> &[(String, u64)] {
-        match &self.home {
-            Home::Whole(whole) => whole.code(),
-            Home::Split(split) => split.code(),
-        }
+    pub fn code(&self) -> &[CodeObject] {
+        self.home.code()
+    }
+
+    /// What was computed where since the field was made, for a receipt: a run is a cycle.
+    pub fn session(&self) -> &Session {
+        &self.session
     }
 
     /// Copies the state to the host.

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use tectum::{Boundary, DType, Device, Error, Executable, PlanBuilder, PlanWork, Result, RunStats, Stream, View};
+use tectum::{Boundary, CodeObject, DType, Device, Error, Executable, PlanBuilder, PlanWork, Result, RunStats, Stream, View};
 
 use super::layout::*;
 use super::record::{Action, Evolution, Mind, Source};
@@ -32,7 +32,7 @@ pub struct Split {
     /// Mean content of all sites.
     sites: Vec<f32>,
     work: PlanWork,
-    code: Vec<(String, u64)>,
+    code: Vec<CodeObject>,
 }
 
 /// The slots of the first device's plans.
@@ -95,13 +95,8 @@ impl Split {
         let (sense, act, views, [before, after]) = first_device(source, &devices[0])?;
         let mut work = before;
         works.into_iter().chain([after]).for_each(|part| add_work(&mut work, part));
-        let mut code: Vec<(String, u64)> = Vec::new();
-        let slab_code = slabs.iter().filter_map(|slab| slab.cycles[0].as_ref()).flat_map(Executable::code);
-        for object in sense.code().iter().chain(slab_code).chain(act.code()) {
-            if !code.contains(object) {
-                code.push(object.clone());
-            }
-        }
+        let of_slabs = slabs.iter().flat_map(|slab| slab.cycles.iter().flatten());
+        let code = Executable::code_of(of_slabs.chain([&sense, &act]));
         let planes = source.shape.cells()[0];
         let sites = vec![0.0; source.sites_len(planes)];
         let edges = slabs.iter().map(|_| [0, 1].map(|_| vec![0.0; source.plane_words(1)])).collect();
@@ -162,7 +157,7 @@ impl Split {
         &self.work
     }
 
-    pub fn code(&self) -> &[(String, u64)] {
+    pub fn code(&self) -> &[CodeObject] {
         &self.code
     }
 

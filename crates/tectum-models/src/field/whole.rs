@@ -1,6 +1,6 @@
 //! A field that is whole on one device: a cycle is one plan, two of them in turn over the same buffers.
 
-use tectum::{DType, Device, Executable, LaunchTime, Plan, PlanBuilder, PlanWork, Result, RunStats, View};
+use tectum::{CodeObject, DType, Device, Executable, LaunchTime, Plan, PlanBuilder, PlanWork, Result, RunStats, View};
 
 use super::layout::*;
 use super::record::{Action, Evolution, Mind, Source};
@@ -13,6 +13,7 @@ pub struct Whole {
     /// The plan from the first buffer to the second, and back, each with its views.
     cycles: [(Executable, Views); 2],
     work: PlanWork,
+    code: Vec<CodeObject>,
 }
 
 /// The slots of a cycle's plan.
@@ -42,7 +43,8 @@ impl Whole {
         let buffers = views.states().map(|view| there.state_buffer(view)).collect::<Result<Vec<_>>>()?;
         let shared: Vec<_> = back_views.states().zip(&buffers).collect();
         let back = back.compile_with(device, &shared)?;
-        Ok(Self { storage: source.options.storage, cycles: [(there, views), (back, back_views)], work })
+        let code = Executable::code_of([&there, &back]);
+        Ok(Self { storage: source.options.storage, cycles: [(there, views), (back, back_views)], work, code })
     }
 
     /// Runs a cycle on the words that the host writes.
@@ -66,8 +68,8 @@ impl Whole {
         &self.work
     }
 
-    pub fn code(&self) -> &[(String, u64)] {
-        self.cycles[0].0.code()
+    pub fn code(&self) -> &[CodeObject] {
+        &self.code
     }
 
     /// The state before a cycle.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tectum::bench::{Case, Roofline, Suite, Workload};
-use tectum::{Device, Result, RunStats};
+use tectum::{CodeObject, Device, Result, RunStats};
 
 use super::{
     ConnectOptions, Connected, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Rows, Simulation, SimulationOptions, Stimulus, Synapse, connect,
@@ -110,7 +110,7 @@ impl Workload for Life {
         Ok(self.simulation.stats())
     }
 
-    fn code(&self) -> &[(String, u64)] {
+    fn code(&self) -> &[CodeObject] {
         self.simulation.code()
     }
 }
@@ -182,7 +182,7 @@ impl Workload for Burst {
         Ok(self.simulation.stats())
     }
 
-    fn code(&self) -> &[(String, u64)] {
+    fn code(&self) -> &[CodeObject] {
         self.simulation.code()
     }
 }
@@ -226,7 +226,7 @@ impl Workload for Scatter {
         Ok(RunStats { launches: 1, ..RunStats::default() })
     }
 
-    fn code(&self) -> &[(String, u64)] {
+    fn code(&self) -> &[CodeObject] {
         &[]
     }
 }

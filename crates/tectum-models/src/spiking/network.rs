@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use tectum::{Error, Result};
+use tectum::{ContentHash, ContentHasher, Error, Result};
 
 use super::explanation::{self, ScaleLimit};
 use super::learning::PlasticityRule;
@@ -239,7 +239,7 @@ pub struct Network {
     /// Of them, those that learn, by rule.
     pub(super) plastic: Vec<u64>,
     /// Of all that decides what it does.
-    pub(super) fingerprint: u64,
+    pub(super) fingerprint: ContentHash,
 }
 
 impl std::fmt::Debug for Network {
@@ -270,7 +270,7 @@ impl Network {
         Ok(Self {
             zero_sums_matter: profiles.iter().any(|profile| explanation::zero_sums(profile, options.silence).is_some()),
             scale,
-            fingerprint: fingerprint(survey.hash, &options, &profiles, &runs, (&senders, fraction_bits)),
+            fingerprint: fingerprint(survey.hasher, &options, &profiles, &runs, (&senders, fraction_bits)),
             synapses: survey.synapses,
             plastic: survey.plastic,
             senders,
@@ -363,24 +363,23 @@ fn profiles(neurons: &Neurons, memories: &[Memory], fraction_bits: u32) -> (Vec<
     (profiles, runs)
 }
 
-/// A hash of all that decides what a network does, from that of its synapses on.
-fn fingerprint(synapses: u64, options: &NetworkOptions, profiles: &[Profile], runs: &[(Range<u32>, u32)], (senders, fraction_bits): (&[u32], u32)) -> u64 {
-    let mut hash = stirred(synapses, u64::from(options.seed) << 1 | u64::from(options.silence == Silence::Skips));
-    for (range, profile) in runs {
-        let words = super::kernels::profile_words(&profiles[*profile as usize]);
-        hash = words.iter().fold(stirred(hash, u64::from(range.end)), |hash, word| stirred(hash, u64::from(*word)));
-    }
-    for rule in &options.plasticity {
-        hash = stirred(hash, u64::from(rule.window) << 16 | u64::from(rule.gain) << 8 | u64::from(rule.loss));
-    }
-    hash = options.memories.iter().flat_map(Memory::numbers).fold(hash, |hash, number| stirred(hash, u64::from(number)));
-    senders.iter().fold(stirred(hash, u64::from(fraction_bits)), |hash, sender| stirred(hash, u64::from(*sender)))
-}
-
-/// One step of a hash of 64 bits.
-pub(super) fn stirred(hash: u64, word: u64) -> u64 {
-    let x = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x ^ (x >> 29)
+/// The content hash of all that decides what a network does; its synapses are in the hasher already.
+fn fingerprint(
+    mut hasher: ContentHasher,
+    options: &NetworkOptions,
+    profiles: &[Profile],
+    runs: &[(Range<u32>, u32)],
+    (senders, fraction_bits): (&[u32], u32),
+) -> ContentHash {
+    let skips = options.silence == Silence::Skips;
+    let counts = [senders.len(), runs.len(), options.plasticity.len(), options.memories.len()].map(|count| count as u32);
+    let runs = runs.iter().flat_map(|(range, profile)| [range.end].into_iter().chain(super::kernels::profile_words(&profiles[*profile as usize])));
+    let rules = options.plasticity.iter().flat_map(|rule| [u32::from(rule.window), rule.gain.into(), rule.loss.into()]);
+    let memories = options.memories.iter().flat_map(Memory::numbers);
+    let first = counts.into_iter().chain([options.seed, u32::from(skips), fraction_bits]);
+    let words = first.chain(runs).chain(rules).chain(memories).chain(senders.iter().copied());
+    words.for_each(|word| hasher.update(&word.to_le_bytes()));
+    hasher.finish()
 }
 
 /// A number in fixed point, the nearest within what a potential can be.

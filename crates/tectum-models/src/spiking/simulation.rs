@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
-use tectum::{Device, Error, Result, RunStats};
+use tectum::{CodeObject, Device, Error, Executable, Result, RunStats, Session};
 
 use self::learning::{Held, Saved};
 use self::shard::Shard;
@@ -71,7 +71,7 @@ pub struct SpikeCounts {
     pub spikes: u64,
     /// Synapses that carried a spike.
     pub events: u64,
-    /// The same for the same (burst, neuron) pairs, in whatever order, on whatever device.
+    /// The same for the same (burst, neuron) pairs, in whatever order, on whatever device: a checksum to compare results by, not an identity.
     pub spike_hash: u64,
 }
 
@@ -87,6 +87,8 @@ pub struct Simulation {
     /// The first burst whose firings are in the ledger.
     ledger_from: u32,
     stats: RunStats,
+    code: Vec<CodeObject>,
+    session: Session,
 }
 
 impl std::fmt::Debug for Simulation {
@@ -115,8 +117,13 @@ impl Simulation {
         let ranges = connectome::split(network.neurons(), devices.len() as u32);
         let shards = ranges.into_iter().zip(devices).map(|(range, device)| Shard::new(&network, range, device, options, devices.len() == 1));
         let shards = shards.collect::<Result<Vec<_>>>()?;
+        let code = Executable::code_of(shards.iter().flat_map(Shard::executables));
+        let mut session = Session::of_shared_work(devices)?;
+        session.uses_code(&code);
         Ok(Self {
             network,
+            code,
+            session,
             shards,
             inputs: Vec::new(),
             most_inputs: options.most_inputs,
@@ -180,7 +187,7 @@ impl Simulation {
     fn submit(&mut self, bursts: u32) -> Result<()> {
         let burst = self.counts.bursts + 1;
         for shard in &mut self.shards {
-            self.stats.add(&shard.submit(burst, bursts, &self.inputs)?);
+            self.stats.add(&shard.submit(burst, bursts, &self.inputs, &mut self.session)?);
         }
         self.inputs.clear();
         self.counts.bursts += bursts;
@@ -230,6 +237,11 @@ impl Simulation {
         self.stats
     }
 
+    /// What was computed where since the simulation was made, for a receipt: a run is a plan of a burst or of a batch of them, on one device.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Whether a neuron fired in the last burst that ran here; false before the first and after a state was taken up.
     ///
     /// # Cost
@@ -242,9 +254,9 @@ impl Simulation {
         shard.and_then(|shard| shard.has_fired(neuron)).unwrap_or_else(|| panic!("neuron {neuron} is not watched"))
     }
 
-    /// The code objects that run: kernel and content hash.
-    pub fn code(&self) -> &[(String, u64)] {
-        self.shards[0].single.code()
+    /// The code objects that runs launch, on every device, in single bursts and in batches.
+    pub fn code(&self) -> &[CodeObject] {
+        &self.code
     }
 
     /// The state, for any device and number of shards: of each neuron `potential`, `last`, `ready`, `consecutive`; `fired` pairs of
@@ -270,7 +282,7 @@ impl Simulation {
         snapshot.insert("fired", Array::U32(fired.into_iter().flatten().collect()));
         let SpikeCounts { bursts, spikes, events, spike_hash } = self.counts;
         snapshot.insert("counts", Array::U64(vec![u64::from(bursts), spikes, events, spike_hash]));
-        snapshot.insert("network", Array::U64(vec![self.network.fingerprint]));
+        snapshot.insert("network", Array::U64(self.network.fingerprint.words().to_vec()));
         if self.network.looks_back() > 0 {
             learning::save(&self.network, &self.held(), bursts, &mut snapshot)?;
         }
@@ -283,7 +295,7 @@ impl Simulation {
     /// `Data`, and nothing is changed, if it is of another network or an array is at fault; what the devices report.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         let neurons = self.network.neurons() as usize;
-        if snapshot.u64("network", 1)?[0] != self.network.fingerprint {
+        if snapshot.u64("network", 4)? != self.network.fingerprint.words() {
             return Err(Error::data("the snapshot is of another network, or of the same with other options"));
         }
         let names = &PLANES[..self.shards[0].shape.planes];

@@ -1,10 +1,10 @@
 //! What a pass over a network's synapses finds: degrees, the most that can arrive, and with them the scale at which no sum overflows.
 
-use tectum::{Error, Result};
+use tectum::{ContentHasher, Error, Result};
 
 use super::explanation::ScaleLimit;
 use super::memory::Memory;
-use super::network::{NetworkOptions, NeuronOptions, Neurons, Rows, Synapse, stirred};
+use super::network::{NetworkOptions, NeuronOptions, Neurons, Rows, Synapse};
 use super::rule::{self, POTENTIAL_MAX};
 
 /// Binary places of a potential, at most.
@@ -24,8 +24,8 @@ pub struct Survey {
     pub synapses: u64,
     /// Of them, those that learn, by rule.
     pub plastic: Vec<u64>,
-    /// A hash of them.
-    pub hash: u64,
+    /// The hash of them, to which the rest of the network is appended.
+    pub hasher: ContentHasher,
 }
 
 impl Survey {
@@ -37,13 +37,20 @@ impl Survey {
     pub fn new(neurons: &Neurons, rows: &dyn Rows, options: &NetworkOptions) -> Result<Self> {
         let count = neurons.len() as usize;
         let plastic = vec![0; options.plasticity.len()];
-        let mut survey = Self { degrees: Vec::with_capacity(count), most: vec![0.0; count], slack: vec![0.0; count], synapses: 0, plastic, hash: 0 };
+        let mut survey = Self {
+            degrees: Vec::with_capacity(count),
+            most: vec![0.0; count],
+            slack: vec![0.0; count],
+            synapses: 0,
+            plastic,
+            hasher: ContentHasher::default(),
+        };
         let mut fault = Ok(());
         for (source, neuron) in neurons.each().enumerate() {
             let mut degree = 0u32;
             rows.visit(source as u32, &mut |synapse| degree += u32::from(synapse.is_there()));
             survey.degrees.push(degree);
-            survey.hash = stirred(survey.hash, u64::from(degree));
+            survey.hasher.update(&u64::from(degree).to_le_bytes());
             let psp = if neuron.potential_driven_psp { 255.0 } else { f64::from(neuron.psp) };
             let psp = if neuron.uniform_psp { psp } else { psp / f64::from(degree.max(1)) };
             rows.visit(source as u32, &mut |synapse| {
@@ -60,7 +67,7 @@ impl Survey {
     fn add(&mut self, synapse: &Synapse, psp: f64, memories: &[Memory]) -> std::result::Result<(), String> {
         let &Synapse { target, weight, inhibitory, plasticity } = synapse;
         let word = u64::from(target) << 9 | u64::from(inhibitory) << 8 | u64::from(weight);
-        self.hash = stirred(self.hash, plasticity.map_or(0, |rule| u64::from(rule) + 1) << 48 | word);
+        self.hasher.update(&(plasticity.map_or(0, |rule| u64::from(rule) + 1) << 48 | word).to_le_bytes());
         self.synapses += 1;
         let count = self.most.len();
         let at = target as usize;

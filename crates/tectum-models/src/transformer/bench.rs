@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tectum::bench::{Beside, Case, OnThreads, Roofline, Suite, Workload};
 use tectum::kernel::panel_format::PanelFormat;
-use tectum::{CacheFormats, Device, DeviceKind, Result, RunStats};
+use tectum::{CacheFormats, CodeObject, Device, DeviceKind, Result, RunStats};
 
 use super::{Decoder, Embedder};
 
@@ -151,7 +151,7 @@ fn run_of(decoder: Decoder) -> Run<Decoder> {
 struct Run<M> {
     model: M,
     again: fn(&mut M) -> Result<RunStats>,
-    code: Vec<(String, u64)>,
+    code: Vec<CodeObject>,
 }
 
 impl<M> Workload for Run<M> {
@@ -159,7 +159,7 @@ impl<M> Workload for Run<M> {
         (self.again)(&mut self.model)
     }
 
-    fn code(&self) -> &[(String, u64)] {
+    fn code(&self) -> &[CodeObject] {
         &self.code
     }
 }

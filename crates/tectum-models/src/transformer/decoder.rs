@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tectum::{Buffer, CacheFormats, DType, Device, Error, Executable, Graph, Node, PlanBuilder, RecordedNode, Result, RunStats, Session, View};
+use tectum::{Buffer, CacheFormats, CodeObject, DType, Device, Error, Executable, Graph, Node, PlanBuilder, RecordedNode, Result, RunStats, Session, View};
 
 use super::checkpoint::Checkpoint;
 use super::context::{Context, MAX_PART, bucket_of, plans_for};
@@ -239,7 +239,7 @@ impl Decoder {
     }
 
     /// The code objects of the last plan used; none if nothing has run.
-    pub fn code(&self) -> Vec<(String, u64)> {
+    pub fn code(&self) -> Vec<CodeObject> {
         self.plans.last().map_or_else(Vec::new, |plan| plan.run.code().to_vec())
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tectum::kernel::panel_format::PanelFormat;
-use tectum::{DType, Device, Error, Executable, Graph, PlanBuilder, RecordedNode, Result, RunStats, Session, Shape, View};
+use tectum::{CodeObject, DType, Device, Error, Executable, Graph, PlanBuilder, RecordedNode, Result, RunStats, Session, Shape, View};
 
 use super::config::{Head, Pooling};
 use super::explanation::{RunExplanation, explained_tokens};
@@ -269,7 +269,7 @@ impl Embedder {
     }
 
     /// The code objects of the last plan; none if nothing has run.
-    pub fn code(&self) -> Vec<(String, u64)> {
+    pub fn code(&self) -> Vec<CodeObject> {
         self.plans.last().map_or_else(Vec::new, |plan| plan.run.code().to_vec())
     }
 

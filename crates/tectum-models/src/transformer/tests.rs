@@ -303,7 +303,7 @@ fn a_layer_is_seven_launches() {
         embedder.run_again().expect("runs").launches
     };
     let _ = launches(&mut embedder);
-    let names: Vec<String> = embedder.code().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = embedder.code().into_iter().map(|code| code.kernel).collect();
     let count = launches(&mut embedder);
     // Before: the gather with its fill, two sums, a norm. After: the mean, the length.
     assert_eq!(count, 7 * 2 + 7, "{names:?}");

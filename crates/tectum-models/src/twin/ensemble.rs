@@ -1,7 +1,7 @@
 //! Networks that learned the same from different starts and batches: their mean foretells, their spread tells how sure it is.
 
 use serde::{Deserialize, Serialize};
-use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, View};
+use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, Session, View};
 
 use super::fit::{TrainingReport, fit};
 use super::inspection::{GAUSSIAN, kept_by};
@@ -67,7 +67,7 @@ pub struct Foretold {
 
 impl Ensemble {
     /// Trains so many networks on a recording, all but its last 15 %: each on the same samples from its own start and batches, stopped by
-    /// blocks of time that are held out. With a weight of physics the balance of energy of `rig` is part of the loss.
+    /// blocks of time that are held out, on the session's device, which counts the runs. With a weight of physics the balance of energy of `rig` is part of the loss.
     ///
     /// `progress` is told the network, the steps done and the latest loss.
     ///
@@ -77,7 +77,7 @@ impl Ensemble {
         recording: &RigRecording,
         rig: Option<&RigParameters>,
         settings: &Settings,
-        device: &Device,
+        session: &mut Session,
         mut progress: impl FnMut(usize, usize, f32),
     ) -> Result<(Self, Vec<TrainingReport>)> {
         let Settings { layout, members, recipe, seed, data } = settings;
@@ -103,7 +103,7 @@ impl Ensemble {
         let mut found = Vec::with_capacity(*members);
         for member in 0..*members {
             let seed = seed + member as u64;
-            found.push(fit(&network, recipe, &network.initial_weights(seed), [&seen, &unseen], device, seed, |done, loss| progress(member, done, loss))?);
+            found.push(fit(&network, recipe, &network.initial_weights(seed), [&seen, &unseen], session, seed, |done, loss| progress(member, done, loss))?);
         }
         let (weights, reports): (Vec<_>, Vec<_>) = found.into_iter().unzip();
         let origin = Origin {
@@ -117,7 +117,11 @@ impl Ensemble {
             huber: recipe.huber,
         };
         let mut ensemble = Self { layout: *layout, network, members: weights, mean, deviation, noise: vec![0.0; CHANNELS], origin };
-        let told = ensemble.on(device, held.len())?.foretell(&unseen.features)?;
+        let mut predictor = ensemble.on(session.device(), held.len())?;
+        session.uses(&predictor.run);
+        predictor.run.input::<f32>(predictor.x).copy_from_slice(&unseen.features);
+        session.run(&mut predictor.run)?;
+        let told = predictor.told();
         let wanted = changes(recording, &held);
         for channel in 0..CHANNELS {
             let off = told.iter().zip(wanted.chunks_exact(CHANNELS)).map(|(told, wanted)| (told.mean[channel] - wanted[channel]).abs());
@@ -194,9 +198,14 @@ impl Predictor<'_> {
     pub fn foretell(&mut self, features: &[f32]) -> Result<Vec<Foretold>> {
         self.run.input::<f32>(self.x).copy_from_slice(features);
         self.run.run()?;
+        Ok(self.told())
+    }
+
+    /// What the last run foretold of each row.
+    fn told(&self) -> Vec<Foretold> {
         let outputs: Vec<&[f32]> = self.outputs.iter().map(|view| self.run.output::<f32>(*view)).collect();
         let count = outputs.len() as f64;
-        let rows = features.len() / self.ensemble.layout.features();
+        let rows = outputs[0].len() / CHANNELS;
         let row = |row: usize| {
             let mut foretold = Foretold { mean: [0.0; CHANNELS], spread: [0.0; CHANNELS] };
             for channel in 0..CHANNELS {
@@ -208,6 +217,6 @@ impl Predictor<'_> {
             }
             foretold
         };
-        Ok((0..rows).map(row).collect())
+        (0..rows).map(row).collect()
     }
 }

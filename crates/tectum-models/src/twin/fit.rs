@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use tectum::kernel::random;
-use tectum::{DType, Device, Error, Executable, Graph, GraphBuilder, Node, Plan, PlanBuilder, Result, View};
+use tectum::{DType, Device, Error, Executable, Graph, GraphBuilder, Node, Plan, PlanBuilder, Result, Session, View};
 
 use super::{Network, TwinRecipe};
 
@@ -57,7 +57,7 @@ pub struct TrainingReport {
     pub seconds: f64,
 }
 
-/// Fits a network's weights, from `start` on. The same start, seed and device give the same weights.
+/// Fits a network's weights, from `start` on, on the session's device, which counts the runs. The same start, seed and device give the same weights.
 ///
 /// `progress` is told steps done and the latest loss.
 ///
@@ -68,7 +68,7 @@ pub fn fit(
     recipe: &TwinRecipe,
     start: &[f32],
     [samples, held_out]: [&Samples; 2],
-    device: &Device,
+    session: &mut Session,
     seed: u64,
     mut progress: impl FnMut(usize, f32),
 ) -> Result<(Vec<f32>, TrainingReport)> {
@@ -77,8 +77,10 @@ pub fn fit(
     if count == 0 || held_out.targets.is_empty() || recipe.steps == 0 || recipe.batch == 0 {
         return Err(Error::invalid("twin: nothing to fit to, nothing held out, or no steps"));
     }
-    let mut step = Step::compile(network, recipe, device)?;
-    let mut judge = Judge::compile(network, recipe, held_out, device)?;
+    let mut step = Step::compile(network, recipe, session.device())?;
+    let mut judge = Judge::compile(network, recipe, held_out, session.device())?;
+    session.uses(&step.run);
+    session.uses(&judge.run);
     step.run.write_state(step.slots.weights, start)?;
     let mut losses = Vec::with_capacity(recipe.steps);
     let mut curve = Vec::new();
@@ -87,7 +89,7 @@ pub fn fit(
     for index in 0..recipe.steps {
         step.fill_batch(network, samples, count, [seed as u32, index as u32]);
         step.run.input::<f32>(step.slots.schedule).copy_from_slice(&schedule(recipe, index));
-        step.run.run()?;
+        session.run(&mut step.run)?;
         let loss = step.run.output::<f32>(step.slots.loss)[0];
         if !loss.is_finite() {
             return Err(Error::invalid(format!("twin: the loss is {loss} at step {index}; a lower learning rate is needed")));
@@ -99,7 +101,7 @@ pub fn fit(
             continue;
         }
         let weights = step.run.read_state::<f32>(step.slots.weights)?;
-        let judged = judge.loss(&weights)?;
+        let judged = judge.loss(&weights, session)?;
         curve.push((index + 1, loss, judged));
         match &best {
             Some((least, at, _)) if judged >= *least => {
@@ -114,7 +116,7 @@ pub fn fit(
         Some((_, at, weights)) => (at, weights),
         None => (losses.len(), step.run.read_state::<f32>(step.slots.weights)?),
     };
-    let held_out_loss = judge.loss(&weights)?;
+    let held_out_loss = judge.loss(&weights, session)?;
     let last = &losses[losses.len().saturating_sub(100)..];
     let report = TrainingReport {
         transitions: count,
@@ -135,7 +137,7 @@ pub fn fit(
 /// # Errors
 /// What the device reports.
 pub(super) fn held_out_loss(network: &Network, recipe: &TwinRecipe, held_out: &Samples, device: &Device, weights: &[f32]) -> Result<f32> {
-    Judge::compile(network, recipe, held_out, device)?.loss(weights)
+    Judge::compile(network, recipe, held_out, device)?.loss(weights, &mut Session::new(device))
 }
 
 /// Learning rate, the two corrections of AdamW's moments, and weight decay at a step.
@@ -301,9 +303,9 @@ impl Judge {
         Ok(Self { run, weights, loss })
     }
 
-    fn loss(&mut self, weights: &[f32]) -> Result<f32> {
+    fn loss(&mut self, weights: &[f32], session: &mut Session) -> Result<f32> {
         self.run.write_state(self.weights, weights)?;
-        self.run.run()?;
+        session.run(&mut self.run)?;
         Ok(self.run.output::<f32>(self.loss)[0])
     }
 }

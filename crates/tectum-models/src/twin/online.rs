@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use serde::Serialize;
-use tectum::{Device, Error, Result};
+use tectum::{Device, Error, Result, Session};
 
 use super::fit::{Samples, fit, held_out_loss};
 use super::training::targets;
@@ -184,7 +184,8 @@ impl Task {
         let seed = self.shared.seed.load(Ordering::Acquire);
         let present = lock(&self.shared.present).as_ref().map(|twin| twin.in_units(&mean, &deviation));
         let start = present.clone().unwrap_or_else(|| self.network.initial_weights(seed));
-        let (weights, report) = fit(&self.network, &self.recipe, &start, [&seen, &held_out], &self.device, seed.wrapping_add(round), |_, _| ())?;
+        let (weights, report) =
+            fit(&self.network, &self.recipe, &start, [&seen, &held_out], &mut Session::new(&self.device), seed.wrapping_add(round), |_, _| ())?;
         let bar = match present {
             Some(present) => held_out_loss(&self.network, &self.recipe, &held_out, &self.device, &present)?,
             None => f32::INFINITY,

@@ -1,6 +1,6 @@
 //! Ensembles of a recorded rig: what they read, how they learn, and that files hold them.
 
-use tectum::Device;
+use tectum::{Device, Session};
 
 use super::fit::{self, Physics, Samples};
 use super::sequence::{CHANNELS, changes, energy_balance, statistics};
@@ -119,10 +119,19 @@ fn a_fit_stops_when_what_was_held_out_gains_no_more_and_keeps_the_best() {
         physics: None,
     };
     let recipe = TwinRecipe { steps: 600, batch: 32, patience: Some(100), ..TwinRecipe::default() };
-    let (_, report) = fit::fit(&network, &recipe, &network.initial_weights(1), [&line(1.0), &line(-1.0)], &cpu(), 1, |_, _| {}).expect("it fits");
+    let (_, report) =
+        fit::fit(&network, &recipe, &network.initial_weights(1), [&line(1.0), &line(-1.0)], &mut Session::new(&cpu()), 1, |_, _| {}).expect("it fits");
     assert_eq!((report.kept_step, report.steps, report.curve.len()), (10, 110, 11));
-    let (_, whole) = fit::fit(&network, &TwinRecipe { patience: None, ..recipe }, &network.initial_weights(1), [&line(1.0), &line(1.0)], &cpu(), 1, |_, _| {})
-        .expect("it fits");
+    let (_, whole) = fit::fit(
+        &network,
+        &TwinRecipe { patience: None, ..recipe },
+        &network.initial_weights(1),
+        [&line(1.0), &line(1.0)],
+        &mut Session::new(&cpu()),
+        1,
+        |_, _| {},
+    )
+    .expect("it fits");
     assert_eq!((whole.kept_step, whole.steps), (600, 600));
     assert!(whole.held_out_loss < 0.01 && whole.curve.is_empty(), "{whole:?}");
 }
@@ -134,8 +143,16 @@ fn what_physics_says_moves_the_fit() {
     let ones = vec![1.0; 64];
     let samples = Samples { features: ones.clone(), targets: vec![0.0; 64], physics: Some(Physics { slopes: ones.clone(), values: ones }) };
     let recipe = TwinRecipe { steps: 400, batch: 32, physics_weight: 3.0, weight_decay: 0.0, ..TwinRecipe::default() };
-    let (_, report) = fit::fit(&network, &recipe, &network.initial_weights(1), [&samples, &Samples { physics: None, ..samples.clone() }], &cpu(), 1, |_, _| {})
-        .expect("it fits");
+    let (_, report) = fit::fit(
+        &network,
+        &recipe,
+        &network.initial_weights(1),
+        [&samples, &Samples { physics: None, ..samples.clone() }],
+        &mut Session::new(&cpu()),
+        1,
+        |_, _| {},
+    )
+    .expect("it fits");
     // y² + 3(y − 1)² is least at 3/4, where the squared error is 9/16.
     assert!((report.held_out_loss - 0.5625).abs() < 0.01, "{report:?}");
 }
@@ -143,7 +160,8 @@ fn what_physics_says_moves_the_fit() {
 #[test]
 fn an_ensemble_learns_a_simulated_rig_alike_on_every_device_and_a_file_holds_it() {
     let recording = recorded(4600);
-    let (ensemble, reports) = Ensemble::train(&recording, Some(&RigParameters::default()), &quick(), &cpu(), |_, _, _| {}).expect("it trains");
+    let (ensemble, reports) =
+        Ensemble::train(&recording, Some(&RigParameters::default()), &quick(), &mut Session::new(&cpu()), |_, _, _| {}).expect("it trains");
     assert_eq!((ensemble.members.len(), reports.len(), ensemble.origin.rows), (2, 2, 4600));
     let found = inspect(&ensemble, &recording, &cpu()).expect("it can be held against");
     let angle = |method: Method| found.one_step.iter().find(|row| row.method == method && row.channel == "pend_position").expect("listed").median;
@@ -165,8 +183,8 @@ fn an_ensemble_learns_a_simulated_rig_alike_on_every_device_and_a_file_holds_it(
 
     let Ok(vulkan) = Device::open("vulkan:0") else { return eprintln!("skipped: no Vulkan device") };
     let few = Settings { members: 1, recipe: TwinRecipe { steps: 20, batch: 64, patience: None, physics_weight: 0.1, ..quick().recipe }, ..quick() };
-    let [here, there] =
-        [cpu(), vulkan].map(|device| Ensemble::train(&recording, Some(&RigParameters::default()), &few, &device, |_, _, _| {}).expect("it trains").1);
+    let [here, there] = [cpu(), vulkan]
+        .map(|device| Ensemble::train(&recording, Some(&RigParameters::default()), &few, &mut Session::new(&device), |_, _, _| {}).expect("it trains").1);
     let (here, there) = (here[0].held_out_loss, there[0].held_out_loss);
     assert!((here - there).abs() < 1e-3 * here, "{here} on the CPU, {there} on Vulkan");
 }
@@ -202,7 +220,7 @@ fn refuses_what_is_no_twin(path: &std::path::Path) {
 #[test]
 fn settings_and_recordings_that_cannot_be_are_refused() {
     let recording = recorded(300);
-    let refused = |settings: Settings| Ensemble::train(&recording, None, &settings, &cpu(), |_, _, _| {}).expect_err("refused").to_string();
+    let refused = |settings: Settings| Ensemble::train(&recording, None, &settings, &mut Session::new(&cpu()), |_, _, _| {}).expect_err("refused").to_string();
     assert!(refused(quick()).contains("usable rows"));
     assert!(refused(Settings { members: 0, ..quick() }).contains("0 networks"));
     assert!(refused(Settings { layout: SequenceLayout { lags: 40 }, ..quick() }).contains("40 rows"));

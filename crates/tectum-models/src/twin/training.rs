@@ -1,6 +1,6 @@
 //! Training a twin on transitions.
 
-use tectum::{Device, Error, Result};
+use tectum::{Device, Error, Result, Session};
 
 use super::fit::{Samples, TrainingReport, fit};
 use super::{Network, Transitions, Twin, TwinLayout, TwinRecipe};
@@ -44,6 +44,6 @@ pub fn train(
     let (wanted, unwanted) = targets.split_at(kept * channels);
     let [samples, held_out] =
         [(seen, wanted), (unseen, unwanted)].map(|(features, targets)| Samples { features: features.to_vec(), targets: targets.to_vec(), physics: None });
-    let (weights, report) = fit(&network, recipe, &network.initial_weights(seed), [&samples, &held_out], device, seed, progress)?;
+    let (weights, report) = fit(&network, recipe, &network.initial_weights(seed), [&samples, &held_out], &mut Session::new(device), seed, progress)?;
     Ok((Twin { layout: layout.clone(), network, weights, change_mean, change_deviation }, report))
 }

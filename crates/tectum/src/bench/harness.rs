@@ -200,7 +200,7 @@ impl Bench<'_> {
         let mut work = (case.prepare)(self.device)?;
         self.session.uses_code(work.code());
         if row.kernels.is_empty() {
-            row.kernels = work.code().iter().map(|(name, _)| name.clone()).collect();
+            row.kernels = work.code().iter().map(|code| code.kernel.clone()).collect();
         }
         let mut others = Vec::new();
         for other in &case.beside {

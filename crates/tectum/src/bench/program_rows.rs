@@ -6,7 +6,7 @@ use super::{Case, OnThreads, Roofline, Work, Workload, fill_all, plan_of};
 use crate::device::{Api, Device};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::launch::RunStats;
+use crate::launch::{CodeObject, RunStats};
 use crate::plan::{PlanBuilder, View};
 use crate::program::{BufferIndex, Checked, LaunchConfig, Program, ProgramCache, ProgramRun, ProgramView};
 
@@ -116,7 +116,7 @@ struct Dispatch {
     device: Device,
     program: Program,
     cache: ProgramCache,
-    code: Vec<(String, u64)>,
+    code: Vec<CodeObject>,
 }
 
 impl Dispatch {
@@ -146,7 +146,7 @@ impl Workload for Dispatch {
         if is_sum || self.device.info().api == Api::Null { Ok(stats) } else { Err(Error::new(ErrorKind::Mismatch, "bench: 1 + 1 is not 2")) }
     }
 
-    fn code(&self) -> &[(String, u64)] {
+    fn code(&self) -> &[CodeObject] {
         &self.code
     }
 }

@@ -3,7 +3,7 @@
 use super::Workload;
 use crate::device::ThreadPool;
 use crate::error::Result;
-use crate::launch::RunStats;
+use crate::launch::{CodeObject, RunStats};
 
 /// Work that sees a pool of so many threads, when it is made and when it runs.
 pub struct OnThreads<W> {
@@ -29,7 +29,7 @@ impl<W: Workload + Send> Workload for OnThreads<W> {
         self.pool.install(|| work.run())
     }
 
-    fn code(&self) -> &[(String, u64)] {
+    fn code(&self) -> &[CodeObject] {
         self.work.code()
     }
 }

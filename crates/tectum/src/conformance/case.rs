@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use crate::content_hash::ContentHash;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{fnv1a, random};
+use crate::kernel::random;
 use crate::plan::{PlanBuilder, View};
 use crate::receipt::Session;
 
@@ -271,7 +272,7 @@ pub struct Seed {
 impl Seed {
     /// Starts the stream of an operation.
     pub fn new(seed: u64, name: &str) -> Self {
-        let key = seed ^ fnv1a(name.as_bytes());
+        let key = seed ^ ContentHash::of(name.as_bytes()).words()[0];
         Self { key: [key as u32, (key >> 32) as u32], counter: 0, words: Vec::new() }
     }
 

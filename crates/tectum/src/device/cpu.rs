@@ -124,7 +124,7 @@ pub(super) fn info() -> DeviceInfo {
         simd_width: (simd_lanes(), simd_lanes()),
         unified_memory: true,
         limits: DeviceLimits {
-            max_binding_bytes: i32::MAX as u64,
+            max_binding_bytes: super::INDEXABLE_BYTES,
             max_buffer_bytes: memory.unwrap_or(u64::MAX),
             max_groups: crate::kernel::MAX_GROUPS,
             workgroup_memory_bytes: 16 << 10,

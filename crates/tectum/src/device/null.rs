@@ -50,7 +50,7 @@ pub(super) fn info() -> DeviceInfo {
         simd_width: (1, 1),
         unified_memory: false,
         limits: DeviceLimits {
-            max_binding_bytes: i32::MAX as u64,
+            max_binding_bytes: super::INDEXABLE_BYTES,
             max_buffer_bytes: i32::MAX as u64,
             max_groups: crate::kernel::MAX_GROUPS,
             workgroup_memory_bytes: 16 << 10,

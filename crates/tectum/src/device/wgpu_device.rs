@@ -9,10 +9,11 @@ mod compiled;
 mod mapping;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Allocation, Backend, Compiled, DeviceInfo};
+use crate::bounded_cache::BoundedCache;
+use crate::content_hash::CodeText;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchList;
@@ -27,12 +28,6 @@ const PIPELINE_CAP: usize = 512;
 struct Pipeline {
     pipeline: wgpu::ComputePipeline,
     layout: wgpu::BindGroupLayout,
-}
-
-#[derive(Default)]
-struct PipelineCache {
-    pipelines: HashMap<u64, (Arc<Pipeline>, u64)>,
-    uses: u64,
 }
 
 /// The first fault that the driver reported outside a call, and whether the device is gone.
@@ -66,7 +61,7 @@ struct Context {
 /// A GPU behind wgpu.
 pub(super) struct WgpuDevice {
     context: Arc<Context>,
-    cache: Mutex<PipelineCache>,
+    pipelines: Mutex<BoundedCache<CodeText, Arc<Pipeline>>>,
 }
 
 fn buffer_of(allocation: &Allocation) -> &wgpu::Buffer {
@@ -117,20 +112,8 @@ impl Context {
 
 impl WgpuDevice {
     fn pipeline(&self, kernel: &Kernel) -> Result<Arc<Pipeline>> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.uses += 1;
-        let now = cache.uses;
-        if let Some((pipeline, used)) = cache.pipelines.get_mut(&kernel.hash()) {
-            *used = now;
-            return Ok(pipeline.clone());
-        }
-        let pipeline = Arc::new(self.build_pipeline(kernel)?);
-        if cache.pipelines.len() >= PIPELINE_CAP {
-            let oldest = cache.pipelines.iter().min_by_key(|(_, (_, used))| *used).map(|(hash, _)| *hash);
-            oldest.and_then(|hash| cache.pipelines.remove(&hash));
-        }
-        cache.pipelines.insert(kernel.hash(), (pipeline.clone(), now));
-        Ok(pipeline)
+        let mut pipelines = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
+        pipelines.get_or_make(kernel.code_text().clone(), || self.build_pipeline(kernel).map(Arc::new))
     }
 
     fn build_pipeline(&self, kernel: &Kernel) -> Result<Pipeline> {

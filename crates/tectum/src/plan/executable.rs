@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::{Plan, PlanId, Slot, SlotKind, View};
+use crate::content_hash::ContentHash;
 use crate::device::{Compiled, Device, DeviceInfo};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, fnv1a};
-use crate::launch::{Launch, LaunchList, LaunchTime, Region, RunStats, align};
+use crate::kernel::Kernel;
+use crate::launch::{CodeObject, Launch, LaunchList, LaunchTime, Region, RunStats, align};
 use crate::memory::{Block, Buffer, Role};
 
 /// Where a slot lives once compiled.
@@ -30,7 +31,7 @@ pub struct Executable {
     homes: Vec<Home>,
     downloads: Vec<Option<usize>>,
     blocks: Vec<Arc<Block>>,
-    code: Vec<(String, u64)>,
+    code: Vec<CodeObject>,
     /// The kernel or library routine of each launch.
     launched: Vec<String>,
     compiled: Box<dyn Compiled>,
@@ -59,6 +60,7 @@ impl Plan {
     /// than a state.
     pub fn compile_with(&self, device: &Device, shared: &[(View, &Buffer<f32>)]) -> Result<Executable> {
         self.check_dtypes(device.info())?;
+        self.check_bindings(device.info())?;
         self.check_shared(device, shared)?;
         let mut layout = Layout::new(self);
         let mut blocks = Vec::with_capacity(layout.list.buffer_bytes.len());
@@ -98,7 +100,7 @@ impl Plan {
             homes: layout.homes,
             downloads: layout.downloads,
             blocks,
-            launched: code.iter().map(|(name, _)| name.clone()).collect(),
+            launched: code.iter().map(|code| code.kernel.clone()).collect(),
             code: each_once(code),
             compiled,
             ran: false,
@@ -119,6 +121,21 @@ impl Plan {
                 info.name
             ))),
         }
+    }
+
+    /// Whether the device can bind every range that a launch names.
+    fn check_bindings(&self, info: &DeviceInfo) -> Result<()> {
+        let limit = info.limits.max_binding_bytes;
+        for (index, launch) in self.launches.iter().enumerate() {
+            if let Some(view) = launch.views.iter().find(|view| (view.len * view.dtype.bytes()) as u64 > limit) {
+                let (id, bytes, kernel) = (&info.id, view.len * view.dtype.bytes(), launch.kernel.name());
+                let (plan, slot) = (&self.name, &self.slots[view.slot as usize].name);
+                return Err(Error::unsupported(format!(
+                    "{id}: plan {plan}: launch {index}, kernel {kernel}: binds {bytes} bytes of {slot}; this device binds at most {limit}"
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn check_shared(&self, device: &Device, shared: &[(View, &Buffer<f32>)]) -> Result<()> {
@@ -150,16 +167,16 @@ impl Plan {
     }
 
     /// Name and content hash of the code of each launch: the kernel, or the library's routine that stands in for it.
-    fn launched_code(&self, compiled: &dyn Compiled) -> Vec<(String, u64)> {
+    fn launched_code(&self, compiled: &dyn Compiled) -> Vec<CodeObject> {
         let code = |(launch, kernel): (usize, &Arc<Kernel>)| match compiled.routine(launch) {
-            Some(routine) => (routine.to_owned(), fnv1a(routine.as_bytes())),
-            None => (kernel.name().to_owned(), kernel.hash()),
+            Some(routine) => CodeObject { kernel: routine.to_owned(), hash: ContentHash::of(routine.as_bytes()) },
+            None => CodeObject { kernel: kernel.name().to_owned(), hash: kernel.hash() },
         };
         self.kernels().enumerate().map(code).collect()
     }
 }
 
-fn each_once(mut code: Vec<(String, u64)>) -> Vec<(String, u64)> {
+fn each_once(mut code: Vec<CodeObject>) -> Vec<CodeObject> {
     code.sort();
     code.dedup();
     code
@@ -256,9 +273,14 @@ impl Executable {
         &self.device
     }
 
-    /// Name and content hash of every kernel or library routine that a run launches, each once.
-    pub fn code(&self) -> &[(String, u64)] {
+    /// Every kernel or library routine that a run launches, each once.
+    pub fn code(&self) -> &[CodeObject] {
         &self.code
+    }
+
+    /// Every kernel or library routine that runs of some executables launch, each once.
+    pub fn code_of<'e>(executables: impl IntoIterator<Item = &'e Executable>) -> Vec<CodeObject> {
+        each_once(executables.into_iter().flat_map(|executable| executable.code.iter().cloned()).collect())
     }
 
     /// An input, to be filled before the next run; it keeps its contents until then.

@@ -21,10 +21,8 @@ pub struct Report {
     software: bool,
     /// None if the reference interpreter ran it.
     recognized: Option<Recognized>,
-    /// What ran; none if the reference interpreter did.
-    kernels: Vec<Code>,
     outputs: Vec<Saved>,
-    receipt: Receipt,
+    pub receipt: Receipt,
 }
 
 /// What the program was recognised as, or why it was not.
@@ -38,13 +36,6 @@ struct Recognized {
     proofs: Vec<String>,
     /// What it is not, and why.
     refusals: Vec<String>,
-}
-
-/// A kernel, or a library's routine, and its content hash.
-#[derive(Serialize)]
-struct Code {
-    name: String,
-    hash: String,
 }
 
 impl Recognized {
@@ -72,7 +63,6 @@ impl Report {
         let recorded = run.map(ProgramRun::recorded);
         // What is recognised is proven to have no fault.
         let is_proven = recorded.is_some_and(|recorded| recorded.launch().is_none_or(|launch| launch.lowered().bounds() == Bounds::Proven));
-        let code = run.map_or(&[][..], |run| run.executable().code());
         Self {
             program: bounded.checked().program().name().to_owned(),
             file: file.to_owned(),
@@ -83,7 +73,6 @@ impl Report {
             device: receipt.device.id.clone(),
             software: receipt.device.software,
             recognized: recorded.map(|recorded| Recognized::of(recorded.recognized())),
-            kernels: code.iter().map(|(name, hash)| Code { name: name.clone(), hash: format!("{hash:016x}") }).collect(),
             outputs,
             receipt,
         }
@@ -94,15 +83,14 @@ impl Report {
         let row = |name: &str, value: String| vec![name.to_owned(), value];
         let of = |sizes: [u32; 3]| sizes.map(|size| size.to_string()).join(" x ");
         let elements = self.elements.map_or_else(String::new, |count| format!(", {count} elements"));
-        let software = if self.software { ", software" } else { "" };
         let mut rows = vec![
             row("program", format!("{} ({})", if self.program.is_empty() { "without a name" } else { &self.program }, self.file)),
             row("launch", format!("{} blocks of {} lanes{elements}", of(self.grid), of(self.block))),
             row("bounds", self.bounds.to_owned()),
-            row("device", format!("{} ({}{software})", self.device, self.receipt.device.name)),
+            row("device", self.receipt.device.to_string()),
         ];
         rows.extend(self.recognized.iter().map(|recognized| row("recognised", recognized.row())));
-        rows.extend(self.kernels.iter().map(|code| row("kernel", format!("{} {}", code.name, code.hash))));
+        rows.extend(self.receipt.code.iter().map(|code| row("kernel", format!("{} {}", code.kernel, code.hash))));
         rows.extend([row("run", format!("{:.3} ms", self.receipt.latency_ms.p50))]);
         rows.extend(self.receipt.fallbacks.iter().map(|fallback| row("fallback", format!("{}: {}", fallback.what, fallback.reason))));
         rows.extend(self.outputs.iter().map(|saved| row("output", saved.text())));

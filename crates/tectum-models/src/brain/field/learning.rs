@@ -3,7 +3,9 @@
 //! Four controllers of the same body from the same starts: the field; the field with all that learns turned off; uniform random actions; and a
 //! hand-written one, which turns to the brighter eye and away from what whiskers feel.
 
-use tectum::{Device, Result};
+use std::time::Instant;
+
+use tectum::{Result, Session};
 
 use super::FieldBrain;
 use crate::body::seeker::Seeker;
@@ -91,14 +93,14 @@ pub struct Score {
 ///
 /// # Cost
 /// Two fields of seeds × steps cycles, one after the other.
-pub fn compare(spec: &FieldSpec, device: &Device, seeds: u64, steps: usize, progress: &mut dyn FnMut(Controller, u64)) -> Result<Vec<Score>> {
+pub fn compare(spec: &FieldSpec, session: &mut Session, seeds: u64, steps: usize, progress: &mut dyn FnMut(Controller, u64)) -> Result<Vec<Score>> {
     assert!(seeds > 0 && steps >= PARTS, "{seeds} seeds of {steps} steps");
     let mut runs = Vec::new();
     for controller in Controller::ALL {
         let mut of_seeds = Vec::new();
         for seed in 0..seeds {
             progress(controller, seed);
-            of_seeds.push(run(controller, spec, device, seed, steps)?);
+            of_seeds.push(run(controller, spec, session, seed, steps)?);
         }
         runs.push((controller, of_seeds));
     }
@@ -129,15 +131,16 @@ struct Run {
     found: u64,
 }
 
-fn run(controller: Controller, spec: &FieldSpec, device: &Device, seed: u64, steps: usize) -> Result<Run> {
+fn run(controller: Controller, spec: &FieldSpec, session: &mut Session, seed: u64, steps: usize) -> Result<Run> {
     let mut body = Seeker::new(Start::Random)?;
     body.reset(seed);
     let told = FieldSpec { reward: Some(body.spec().observation[REWARD].name.to_owned()), ..spec.clone() };
     let mut brain = match controller {
-        Controller::Learning => Some(FieldBrain::new(&told, body.spec(), device, seed)?),
-        Controller::Fixed => Some(FieldBrain::new(&fixed(&told), body.spec(), device, seed)?),
+        Controller::Learning => Some(FieldBrain::new(&told, body.spec(), session.device(), seed)?),
+        Controller::Fixed => Some(FieldBrain::new(&fixed(&told), body.spec(), session.device(), seed)?),
         Controller::Random | Controller::Written => None,
     };
+    brain.iter().for_each(|brain| session.uses_code(&brain.code()));
     let mut uniform = Uniform::new(seed ^ 0x5eed);
     let (mut observation, mut action) = ([0.0; REWARD + 1], [0.0; 2]);
     let mut written = Written::default();
@@ -152,7 +155,9 @@ fn run(controller: Controller, spec: &FieldSpec, device: &Device, seed: u64, ste
                 if controller == Controller::Fixed {
                     observation[REWARD] = 0.0;
                 }
-                brain.tick(&observation, &mut action)?;
+                let start = Instant::now();
+                let stats = brain.tick(&observation, &mut action)?;
+                session.record(&stats, start.elapsed().as_nanos() as u64);
             }
             (_, None) => {}
         }
@@ -209,15 +214,15 @@ mod tests {
 
     #[test]
     fn the_hand_written_controller_finds_lights_and_the_random_one_few() {
-        let cpu = Device::open("cpu").expect("always there");
+        let cpu = || Session::new(&tectum::Device::open("cpu").expect("always there"));
         let spec = FieldSpec { cells: vec![4; 3], channels: 32, patterns: 16, ..FieldSpec::default() };
-        let scores = compare(&spec, &cpu, 4, 1000, &mut |_, _| {}).expect("it runs");
+        let scores = compare(&spec, &mut cpu(), 4, 1000, &mut |_, _| {}).expect("it runs");
         assert_eq!(scores.iter().map(|score| score.controller).collect::<Vec<_>>(), Controller::ALL);
         let found = |index: usize| scores[index].found.mean;
         assert!(found(3) > 8.0 && found(3) > 3.0 * found(2), "{scores:?}");
         assert_eq!(scores[1].over_fixed, Estimate { mean: 0.0, error: 0.0 });
         // What learns makes a difference, whichever it is.
         assert!(scores[0].over_fixed.error > 0.0, "{scores:?}");
-        assert_eq!(scores, compare(&spec, &cpu, 4, 1000, &mut |_, _| {}).expect("it runs"), "it is the same again");
+        assert_eq!(scores, compare(&spec, &mut cpu(), 4, 1000, &mut |_, _| {}).expect("it runs"), "it is the same again");
     }
 }

@@ -1,7 +1,7 @@
 //! The suite of `tectum bench control`: one command of MPPI on Pendulum-v1, from an observation to an action; a step of many bodies.
 
 use tectum::bench::{Case, Roofline, Suite, Workload};
-use tectum::{Device, Error, Result, RunStats};
+use tectum::{CodeObject, Device, Error, Result, RunStats};
 
 use super::{Model, Mppi, MppiParameters};
 use crate::body::batch::Batch;
@@ -61,7 +61,7 @@ fn prepare_bodies(device: &Device, name: &str, count: usize) -> Result<Box<dyn W
 struct Bodies {
     batch: Batch,
     actions: Vec<f32>,
-    code: Vec<(String, u64)>,
+    code: Vec<CodeObject>,
 }
 
 impl Workload for Bodies {
@@ -69,7 +69,7 @@ impl Workload for Bodies {
         self.batch.step(&self.actions)
     }
 
-    fn code(&self) -> &[(String, u64)] {
+    fn code(&self) -> &[CodeObject] {
         &self.code
     }
 }
@@ -94,7 +94,7 @@ fn untrained(layout: TwinLayout) -> Result<Twin> {
 
 struct Run {
     brain: Mppi,
-    code: Vec<(String, u64)>,
+    code: Vec<CodeObject>,
     action: [f32; 1],
 }
 
@@ -103,7 +103,7 @@ impl Workload for Run {
         self.brain.tick(&[3.0, 0.5], &mut self.action)
     }
 
-    fn code(&self) -> &[(String, u64)] {
+    fn code(&self) -> &[CodeObject] {
         &self.code
     }
 }

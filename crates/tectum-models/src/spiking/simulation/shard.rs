@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tectum::{Api, Device, Executable, Result, RunStats};
+use tectum::{Api, Device, Executable, Result, RunStats, Session};
 
 use super::learning::{Held, Learned};
 use super::record::{Source, Views, record, tables};
@@ -87,7 +87,12 @@ impl Shard {
         Ok(Self { targets, views, single, batch, told: [0; 3], events: 0, watched, shape, learned, is_packed: false })
     }
 
-    pub fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)]) -> Result<RunStats> {
+    /// The plans of a burst and, if it is alone, of a batch of them.
+    pub fn executables(&self) -> impl Iterator<Item = &Executable> {
+        std::iter::once(&self.single).chain(self.batch.iter().map(|(batch, _)| batch))
+    }
+
+    pub fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)], session: &mut Session) -> Result<RunStats> {
         let inputs = local(&self.targets, inputs.iter().map(|&input| Ok(input)))?;
         let (executable, views) = match &mut self.batch {
             Some((batch, views)) if bursts > 1 => (batch, &*views),
@@ -97,7 +102,7 @@ impl Shard {
         let slot = executable.input::<u32>(views.inputs);
         slot[0] = (inputs.len() / 2) as u32;
         slot[1..][..inputs.len()].copy_from_slice(&inputs);
-        executable.run()
+        session.run(executable)
     }
 
     pub fn held(&self) -> Option<Held<'_>> {

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::context::Context;
 use super::driver::call;
 use crate::bounded_cache::BoundedCache;
+use crate::content_hash::CodeText;
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, fnv1a};
+use crate::kernel::Kernel;
 use crate::launch::{Launch, Region};
 use crate::store::Store;
 
@@ -20,8 +21,8 @@ const CAP: usize = 512;
 /// Room for what the driver's assembler has to say.
 const LOG_BYTES: usize = 8 << 10;
 
-/// A kernel's content hash, and whether read-only buffers go through the non-coherent cache.
-type TranslationKey = (u64, bool);
+/// A kernel's text, and whether read-only buffers go through the non-coherent cache.
+type TranslationKey = (CodeText, bool);
 
 static TRANSLATIONS: LazyLock<Mutex<BoundedCache<TranslationKey, Arc<Translation>>>> = LazyLock::new(|| Mutex::new(BoundedCache::new(CAP)));
 
@@ -31,8 +32,8 @@ pub(super) struct Translation {
     /// The text with its terminating zero, as the driver takes it.
     text: CString,
     entry: CString,
-    /// Content hash of the text.
-    hash: u64,
+    /// The text as a key of caches.
+    ptx: CodeText,
 }
 
 impl Translation {
@@ -42,7 +43,7 @@ impl Translation {
     /// `Invalid` for a module that naga refuses, `Unsupported` naming what PTX does not cover.
     pub fn of(kernel: &Kernel, read_only_cache: bool) -> Result<Arc<Self>> {
         let mut translations = TRANSLATIONS.lock().unwrap_or_else(PoisonError::into_inner);
-        translations.get_or_make((kernel.hash(), read_only_cache), || Self::make(kernel, read_only_cache).map(Arc::new))
+        translations.get_or_make((kernel.code_text().clone(), read_only_cache), || Self::make(kernel, read_only_cache).map(Arc::new))
     }
 
     /// From the store, or made and kept there. The driver assembles it, and keeps the machine code by its own version.
@@ -72,8 +73,8 @@ impl Translation {
     fn new(translated: naga_ptx::Kernel) -> Self {
         let no_zero = |text: &str| CString::new(text).expect("invariant: PTX text and names hold no zero");
         let (text, entry) = (no_zero(&translated.ptx), no_zero(&translated.entry));
-        let hash = fnv1a(translated.ptx.as_bytes());
-        Self { kernel: translated, text, entry, hash }
+        let ptx = CodeText::new(translated.ptx.as_str());
+        Self { kernel: translated, text, entry, ptx }
     }
 }
 
@@ -144,9 +145,9 @@ unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
 
-/// The modules of a device, by content hash of their PTX: kernels that differ in name alone share one. A device has one
-/// architecture, so the hash is the whole key.
-pub(super) struct Modules(Mutex<BoundedCache<u64, Arc<Module>>>);
+/// The modules of a device, by their PTX: kernels that differ in name alone share one. A device has one architecture, so the
+/// text is the whole key.
+pub(super) struct Modules(Mutex<BoundedCache<CodeText, Arc<Module>>>);
 
 impl Modules {
     pub fn new() -> Self {
@@ -160,7 +161,7 @@ impl Modules {
     pub fn load(&self, context: &Arc<Context>, kernel: &Kernel, translation: &Translation) -> Result<Arc<Module>> {
         check_limits(context, kernel, &translation.kernel)?;
         let mut modules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        modules.get_or_make(translation.hash, || {
+        modules.get_or_make(translation.ptx.clone(), || {
             let loaded = Module::load(context, translation);
             loaded.map(Arc::new).map_err(|error| error.at(format_args!("{}: compiling kernel {}", context.info.id, kernel.name())))
         })
@@ -250,7 +251,7 @@ mod tests {
         let plain = Translation::of(&COPY, false).expect("translates");
         assert!(Arc::ptr_eq(&plain, &Translation::of(&COPY, false).expect("translates")));
         let cached = Translation::of(&COPY, true).expect("translates");
-        assert!(plain.hash != cached.hash && cached.kernel.ptx.contains(".nc") && !plain.kernel.ptx.contains(".nc"));
+        assert!(plain.ptx != cached.ptx && cached.kernel.ptx.contains(".nc") && !plain.kernel.ptx.contains(".nc"));
         assert_eq!(plain.kernel.bindings.iter().map(|binding| binding.binding).collect::<Vec<_>>(), [0, 1, 2]);
     }
 
@@ -263,16 +264,16 @@ mod tests {
         assert_eq!(files().len(), 1);
         let stored = Translation::make_with(Some(&store), &COPY, true).expect("found");
         assert_eq!(format!("{:?}", stored.kernel), format!("{:?}", made.kernel));
-        assert_eq!((stored.hash, stored.entry.clone(), stored.text.clone()), (made.hash, made.entry.clone(), made.text.clone()));
+        assert_eq!((stored.ptx.hash(), stored.entry.clone(), stored.text.clone()), (made.ptx.hash(), made.entry.clone(), made.text.clone()));
         // The flags are of the key.
-        assert!(Translation::make_with(Some(&store), &COPY, false).expect("translates").hash != made.hash);
+        assert!(Translation::make_with(Some(&store), &COPY, false).expect("translates").ptx != made.ptx);
         // A value that is no translation, and a file that is no entry.
         let key = format!("ptx {} trust zero true\n{}", naga_ptx::REVISION, COPY.wgsl());
         store.put(&key, b"\x05hello");
-        assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("made anew").hash, made.hash);
+        assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("made anew").ptx.hash(), made.ptx.hash());
         assert!(store.get(&key).is_some_and(|bytes| decode(&bytes).is_some()), "and kept");
         files().iter().for_each(|file| std::fs::write(file, b"half an ent").expect("writable"));
-        assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("made anew").hash, made.hash);
+        assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("made anew").ptx.hash(), made.ptx.hash());
         std::fs::remove_dir_all(&folder).expect("ours");
     }
 

@@ -56,9 +56,11 @@ struct Download {
     gathered: Option<CudaMemory>,
 }
 
-/// A launch list compiled for a CUDA device. Fields are dropped in order: the graph before what it uses.
+/// A launch list compiled for a CUDA device. Fields are dropped in order: the graph before what it uses, and both after a run that is in flight.
 pub(super) struct CudaCompiled {
     graph: Graph,
+    /// Whether work that uses this value was given to the stream and not waited for.
+    in_flight: bool,
     /// Where a run ends that is not finished yet.
     end: Option<Event>,
     work: Work,
@@ -95,12 +97,21 @@ impl CudaCompiled {
         Self::record(Work::new(context, modules, None, list, memory)?)
     }
 
+    /// Waits for what is in flight after a call failed: nothing that it uses may be freed or written before.
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.in_flight) && self.work.context.bind().is_ok() {
+            // An error here is the device's, which the next call reports.
+            let _ = self.work.context.synchronize();
+        }
+        self.end = None;
+    }
+
     fn record(work: Work) -> Result<Self> {
         let products = work.steps.iter().any(|step| matches!(step.code, Code::Product(_)));
         let mode = if products { CaptureMode::Relaxed } else { CaptureMode::Strict };
         // SAFETY: everything that a run names is owned by `work`, which is kept beside the graph and dropped after it.
         let graph = unsafe { Graph::record(&work.context, mode, |stream| work.enqueue(stream)) }?;
-        Ok(Self { graph, end: None, work })
+        Ok(Self { graph, in_flight: false, end: None, work })
     }
 }
 
@@ -152,6 +163,17 @@ impl Work {
             Code::Product(product) => unsafe { product.enqueue(stream) },
         };
         enqueued.map_err(|error| self.place(&step.name, error))
+    }
+
+    /// Puts every launch on the stream with an event before and after it.
+    fn enqueue_timed(&self) -> Result<Vec<Event>> {
+        let _turn = self.context.turn();
+        let mut events = vec![Event::record(&self.context)?];
+        for step in &self.steps {
+            self.enqueue_step(step, self.context.stream())?;
+            events.push(Event::record(&self.context)?);
+        }
+        Ok(events)
     }
 
     fn place(&self, what: &str, error: Error) -> Error {
@@ -247,11 +269,6 @@ fn kernel_step(context: &Arc<Context>, modules: &Modules, list: &LaunchList, ind
     let launch = &list.launches[index];
     let name = step_name(list, index);
     let place = |error: Error| error.at(format_args!("{}: plan {}: {name}", context.info.id, list.name));
-    let limit = context.info.limits.max_binding_bytes;
-    if let Some(region) = launch.regions.iter().find(|region| region.bytes as u64 > limit) {
-        let fault = format!("a binding of {} bytes; this device's longest is {limit}", region.bytes);
-        return Err(place(Error::unsupported(fault)));
-    }
     let read_only_cache = reads_apart_from_writes(launch, |region| address_of(memory, region));
     let translation = Translation::of(&launch.kernel, read_only_cache).map_err(place)?;
     let module = modules.load(context, &launch.kernel, &translation)?;
@@ -266,6 +283,12 @@ fn kernel_step(context: &Arc<Context>, modules: &Modules, list: &LaunchList, ind
     let facts = &translation.kernel;
     let code = Code::Kernel(KernelCall { module, groups: launch.groups, block: facts.workgroup_size, shared_bytes: facts.dynamic_shared_bytes, arguments });
     Ok(Step { name, routine: None, code })
+}
+
+impl Drop for CudaCompiled {
+    fn drop(&mut self) {
+        self.settle();
+    }
 }
 
 impl Compiled for CudaCompiled {
@@ -291,11 +314,14 @@ impl Compiled for CudaCompiled {
         let work = &self.work;
         work.context.bind()?;
         let _turn = work.context.turn();
-        self.graph.launch().map_err(|error| work.place("the run", error))
+        self.graph.launch().map_err(|error| work.place("the run", error))?;
+        self.in_flight = true;
+        Ok(())
     }
 
     fn mark(&mut self) -> Result<()> {
-        self.end = Some(Event::record(&self.work.context)?);
+        let event = Event::record(&self.work.context).inspect_err(|_| self.settle())?;
+        self.end = Some(event);
         Ok(())
     }
 
@@ -307,6 +333,7 @@ impl Compiled for CudaCompiled {
             None => work.context.synchronize(),
         };
         waited.map_err(|error| work.in_flight(error))?;
+        self.in_flight = false;
         let bytes_up = work.upload.as_ref().map_or(0, |upload| upload.host.len() as u64);
         let bytes_down = work.download.as_ref().map_or(0, |download| download.layout.bytes as u64);
         Ok(RunStats {
@@ -323,18 +350,11 @@ impl Compiled for CudaCompiled {
     }
 
     fn trace(&mut self) -> Result<Vec<Option<u64>>> {
-        let work = &self.work;
-        work.context.bind()?;
-        let mut events = Vec::with_capacity(work.steps.len() + 1);
-        {
-            let _turn = work.context.turn();
-            events.push(Event::record(&work.context)?);
-            for step in &work.steps {
-                work.enqueue_step(step, work.context.stream())?;
-                events.push(Event::record(&work.context)?);
-            }
-        }
-        work.context.synchronize().map_err(|error| work.in_flight(error))?;
+        self.work.context.bind()?;
+        self.in_flight = true;
+        let events = self.work.enqueue_timed().inspect_err(|_| self.settle())?;
+        self.work.context.synchronize().map_err(|error| self.work.in_flight(error))?;
+        self.in_flight = false;
         events.windows(2).map(|pair| pair[1].ns_since(&pair[0]).map(Some)).collect()
     }
 }

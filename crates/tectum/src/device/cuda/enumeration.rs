@@ -7,14 +7,12 @@ use cudarc::driver::sys::{CUdevice, CUdevice_attribute as Attribute, CUuuid};
 
 use super::driver::{Driver, call, driver};
 use super::sensors;
-use crate::device::{AbsentDevice, Api, DeviceInfo, DeviceKind, DeviceLimits, format_uuid};
+use crate::device::{AbsentDevice, Api, DeviceInfo, DeviceKind, DeviceLimits, INDEXABLE_BYTES, format_uuid};
 use crate::dtype::DType;
 use crate::error::Result;
 
 /// The least compute capability: the target of the PTX that kernels are translated to.
 const LEAST_CAPABILITY: (c_int, c_int) = (7, 5);
-/// The longest range that kernels may index: 2³¹ words, so that an index in u32 plus a launch's stride cannot wrap.
-const INDEXABLE_BYTES: u64 = 4 << 31;
 
 /// A device of the driver that kernels run on.
 pub(super) struct Found {

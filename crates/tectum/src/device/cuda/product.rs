@@ -35,7 +35,7 @@ impl Product {
         let epilogue = [(false, false), (true, false), (false, true), (true, true)]
             .map(|(bias, residual)| Epilogue { bias, residual })
             .into_iter()
-            .find(|&epilogue| gemm_kernel(epilogue, DType::F32).hash() == launch.kernel.hash())?;
+            .find(|&epilogue| gemm_kernel(epilogue, DType::F32).code_text() == launch.kernel.code_text())?;
         let &[m, n, k, a_row, a_col, b_row, b_col, activation] = launch.params.as_slice() else { return None };
         if activation != Activation::None as u32 {
             return None;

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, LazyLock, Mutex};
 
-use super::{Context, Faults, PipelineCache, WgpuDevice};
+use super::{Context, Faults, PIPELINE_CAP, WgpuDevice};
+use crate::bounded_cache::BoundedCache;
 use crate::device::{Api, DeviceInfo, DeviceKind, DeviceLimits};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -67,7 +68,7 @@ pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevi
         }
     });
     let context = Context { info, device, queue, faults, timestamps };
-    Ok(Some(WgpuDevice { context: Arc::new(context), cache: Mutex::new(PipelineCache::default()) }))
+    Ok(Some(WgpuDevice { context: Arc::new(context), pipelines: Mutex::new(BoundedCache::new(PIPELINE_CAP)) }))
 }
 
 /// What f64 takes: its own arithmetic, and its bits as integers of the same width.

@@ -202,10 +202,6 @@ fn bind_group(
 ) -> Result<wgpu::BindGroup> {
     let launch = &list.launches[index];
     let doing = format!("plan {}: binding launch {index}, kernel {}", list.name, launch.kernel.name());
-    let limit = context.info.limits.max_binding_bytes;
-    if let Some(region) = launch.regions.iter().find(|region| region.bytes as u64 > limit) {
-        return Err(Error::unsupported(format!("{}: {doing}: a binding of {} bytes; this device's longest is {limit}", context.info.id, region.bytes)));
-    }
     let range = |buffer, offset: usize, bytes: usize| {
         wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: offset as u64, size: std::num::NonZeroU64::new(bytes as u64) })
     };

@@ -8,8 +8,9 @@ use super::expression::variable;
 use super::memory::{Memory, Sizes, Space};
 use super::statement::Statements;
 use super::{Bounds, Shape, Unsupported, covers, dispatch, faults, library, native, structured};
+use crate::content_hash::ContentHash;
 use crate::dtype::DType;
-use crate::kernel::{Kernel, KernelBuilder, MAX_BINDINGS, WORKGROUP, fnv1a};
+use crate::kernel::{Kernel, KernelBuilder, MAX_BINDINGS, WORKGROUP};
 use crate::program::block::Prepared;
 use crate::program::{Address, BufferAccess, Checked, Instruction, Program, Register, Type, Write};
 
@@ -34,8 +35,8 @@ pub fn kernel(checked: &Checked, shape: Shape, bounds: Bounds) -> Result<Arc<Ker
 /// A kernel without device code.
 pub fn native_kernel(checked: &Checked, shape: Shape, bounds: Bounds, why: &Unsupported) -> crate::error::Result<Arc<Kernel>> {
     // Two programs differ in the kernel's text, and so in its hash, even where there is no code in it.
-    let program = fnv1a(&checked.program().to_bytes());
-    let builder = define(checked, bounds, |_| false).body(format!("// program {program:016x} runs on the CPU alone: {}\n", why.reason));
+    let program = ContentHash::of(&checked.program().to_bytes());
+    let builder = define(checked, bounds, |_| false).body(format!("// program {program} runs on the CPU alone: {}\n", why.reason));
     finish(builder, checked, shape, bounds)
 }
 

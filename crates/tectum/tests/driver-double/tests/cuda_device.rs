@@ -17,6 +17,11 @@ use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::Snapshot;
 use tectum_models::spiking::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList};
 
+use self::fnv_collision::colliding_kernels;
+
+#[path = "../../fnv_collision.rs"]
+mod fnv_collision;
+
 /// A test: its name, its environment and what it does.
 type Test = (&'static str, &'static [(&'static str, &'static str)], fn() -> Result<(), String>);
 
@@ -36,6 +41,10 @@ const TESTS: &[Test] = &[
     ("lack_of_memory_is_told_with_its_size", &[("CUDA_DOUBLE_MEMORY", "1000000")], out_of_memory),
     ("streams_execute_in_order_and_events_order_them", &[("CUDA_DOUBLE_DEVICES", "2")], streams),
     ("a_device_lost_in_a_stream_is_told_by_wait", &[("CUDA_DOUBLE_FAIL", "cuEventSynchronize:2:719")], lost_in_stream),
+    ("suspect_a_run_that_cannot_be_marked_is_waited_for", &[("CUDA_DOUBLE_FAIL", "cuEventRecord:1:999")], unmarked),
+    ("suspect_a_trace_that_fails_midway_is_waited_for", &[("CUDA_DOUBLE_FAIL", "cuEventRecord:2:999")], untraced),
+    ("suspect_foreign_views_are_refused_before_an_address", &[], foreign_views),
+    ("defect_04_kernels_whose_texts_collide_are_two_kernels", &[], colliding),
     ("a_lost_device_is_told_with_the_call", &[("CUDA_DOUBLE_FAIL", "cuGraphLaunch:2:719")], lost),
 ];
 
@@ -115,6 +124,24 @@ fn listed() -> Result<(), String> {
     check(found.pci.as_deref() == Some("0000:00:00.0"), format!("{:?}", found.pci))?;
     check(found.compute_units == Some(2) && found.memory_bytes == Some(1 << 32), "compute units and memory")?;
     check(cuda()?.info() == found, "the open device is the listed one")
+}
+
+fn colliding() -> Result<(), String> {
+    let device = cuda()?;
+    for (kernel, factor) in colliding_kernels().iter().zip([2, 3]) {
+        let multiples = || {
+            let mut plan = PlanBuilder::new("multiples");
+            let (x, y) = (plan.input("x", DType::U32, 100), plan.output("y", DType::U32, 100));
+            plan.launch(kernel, &[x, y], &[100], 1)?;
+            let mut run = plan.finish()?.compile(&device)?;
+            run.input::<u32>(x).fill(7);
+            run.run()?;
+            Ok::<_, tectum::Error>(run.output::<u32>(y).to_vec())
+        };
+        let found = multiples().map_err(|e| e.to_string())?;
+        check(found == [7 * factor; 100], format!("{factor} times 7: {found:?}"))?;
+    }
+    Ok(())
 }
 
 /// Every kernel against its reference, in the cases that an interpreter can do in a moment.
@@ -364,6 +391,53 @@ fn streams() -> Result<(), String> {
     };
     let results = tried().map_err(|e| e.to_string())?;
     check(results == [0.0, 1.0, -2.0, 1.0, -4.0, 1.0, -6.0, 1.0], format!("{results:?}"))
+}
+
+/// That the device works after something failed on it.
+fn works(device: &Device) -> Result<(), String> {
+    let (mut run, x, y) = exponential(device, 100).map_err(|e| e.to_string())?;
+    run.input::<f32>(x).fill(0.0);
+    run.run().map_err(|e| format!("the device works no longer: {e}"))?;
+    check(run.output::<f32>(y) == [1.0; 100], "another result")
+}
+
+fn unmarked() -> Result<(), String> {
+    let (device, stream) = (cuda()?, Stream::new().map_err(|e| e.to_string())?);
+    let (executable, ..) = exponential(&device, 100).map_err(|e| e.to_string())?;
+    let (executable, stats) = stream.submit(executable).wait();
+    check(stats.is_err_and(|error| error.to_string().contains("cuEventRecord")), "the mark fails")?;
+    // What the run copies to and from is freed here.
+    drop(executable);
+    works(&device)
+}
+
+fn untraced() -> Result<(), String> {
+    let device = cuda()?;
+    let (mut executable, x, _) = exponential(&device, 100).map_err(|e| e.to_string())?;
+    executable.input::<f32>(x).fill(0.0);
+    executable.run().map_err(|e| e.to_string())?;
+    check(executable.trace().is_err_and(|error| error.to_string().contains("cuEventRecord")), "the second event fails")?;
+    drop(executable);
+    works(&device)
+}
+
+fn foreign_views() -> Result<(), String> {
+    let device = cuda()?;
+    let mut long = PlanBuilder::new("long");
+    let foreign = long.state("long", DType::F32, 1 << 20);
+    let mut plan = PlanBuilder::new("short");
+    let (short, y) = (plan.state("short", DType::F32, 64), plan.output("y", DType::F32, 64));
+    let refused = |result: Result<(), tectum::Error>| check(result.is_err_and(|error| error.kind() == ErrorKind::Invalid), "a foreign view is refused");
+    refused(plan.copy(foreign.part(0..64), y))?;
+    plan.copy(short, y).map_err(|e| e.to_string())?;
+    let plan = plan.finish().map_err(|e| e.to_string())?;
+    let buffer = device.buffer::<f32>(1 << 20).map_err(|e| e.to_string())?;
+    refused(plan.compile_with(&device, &[(foreign, &buffer)]).map(|_| ()))?;
+    refused(plan.compile_with(&device, &[(short, &buffer)]).map(|_| ()))?;
+    let mut run = plan.compile(&device).map_err(|e| e.to_string())?;
+    refused(run.read_state::<f32>(foreign).map(|_| ()))?;
+    refused(run.write_state::<f32>(foreign, &[0.0; 1 << 20]))?;
+    works(&device)
 }
 
 fn lost_in_stream() -> Result<(), String> {

@@ -112,7 +112,7 @@ fn assemble(ptx: &str) {
         return println!("skipped: NAGA_PTX_PTXAS is not set: assembling a lowered program");
     };
     let directory = std::env::temp_dir();
-    let file = directory.join(format!("lowered-{}-{:016x}.ptx", std::process::id(), crate::kernel::fnv1a(ptx.as_bytes())));
+    let file = directory.join(format!("lowered-{}-{}.ptx", std::process::id(), crate::content_hash::ContentHash::of(ptx.as_bytes())));
     std::fs::write(&file, ptx).expect("a temporary file");
     let run = std::process::Command::new(ptxas).args(["-arch=sm_75", "-o"]).arg(file.with_extension("cubin")).arg(&file).output().expect("the assembler runs");
     let _ = std::fs::remove_file(file.with_extension("cubin"));

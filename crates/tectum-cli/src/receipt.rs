@@ -1,0 +1,45 @@
+//! Receipts on the command line: what every command that runs something says and writes of where it ran.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tectum::{Error, Receipt, Result};
+
+use crate::table::bytes;
+
+/// Where the receipt goes.
+#[derive(Args)]
+pub struct ReceiptArgs {
+    /// Writes the receipt, where and by which code the results were computed, into this file; docs/receipt.schema.json describes it.
+    #[arg(long, value_name = "FILE.json")]
+    receipt: Option<PathBuf>,
+}
+
+impl ReceiptArgs {
+    /// `--receipt`, if it was given.
+    pub fn given(&self) -> Option<&'static str> {
+        self.receipt.as_ref().map(|_| "--receipt")
+    }
+
+    /// Writes a receipt, if a file was named.
+    ///
+    /// # Errors
+    /// `Io` naming the file.
+    pub fn save(&self, receipt: &Receipt) -> Result<()> {
+        let Some(path) = &self.receipt else { return Ok(()) };
+        let text = serde_json::to_string_pretty(receipt).map_err(|source| Error::data("receipt: cannot be encoded").with_source(source))?;
+        std::fs::write(path, text + "\n").map_err(|source| Error::io(path.display(), source))
+    }
+}
+
+/// What a receipt says, in a line: the devices, software marked, with what they did; or that nothing was executed.
+pub fn line(receipt: &Receipt) -> String {
+    if !receipt.device.executes() {
+        return format!("nothing was executed: the device {} counts launches and computes nothing", receipt.device.id);
+    }
+    let devices: Vec<String> = std::iter::once(&receipt.device).chain(&receipt.other_devices).map(ToString::to_string).collect();
+    let totals = &receipt.totals;
+    let moved = [totals.bytes_up, totals.bytes_down].map(|count| bytes(count as f64));
+    let (runs, launches, code) = (receipt.runs, totals.launches, receipt.code.len());
+    format!("on {}: {runs} runs, {launches} launches of {code} code objects, {} up, {} down", devices.join(" and "), moved[0], moved[1])
+}

@@ -1,0 +1,98 @@
+//! Every command that runs something has a receipt, marks software devices, and says so where nothing was executed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("tectum-receipts-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("tiny.json"), include_str!("tiny_genome.json")).expect("writable");
+        Self(folder)
+    }
+
+    /// Standard output and error of a command that works.
+    fn text(&self, line: &str) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_tectum")).current_dir(&self.0).args(line.split_whitespace()).stdin(Stdio::null()).output();
+        let output = output.expect("it starts");
+        let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {told}");
+        told.into_owned()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn model(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name);
+    folder.canonicalize().expect("there").display().to_string()
+}
+
+/// A device to compute on besides the CPU, if there is one: software Vulkan where this is developed.
+fn vulkan() -> Option<tectum::Device> {
+    let device = tectum::Device::open("vulkan:0").ok();
+    if device.is_none() {
+        println!("skipped: no Vulkan device");
+    }
+    device
+}
+
+#[test]
+fn every_run_has_a_receipt_and_names_software() {
+    let place = Place::new("all");
+    super::train::record(&place.0.join("rig.csv"), 5000);
+    std::fs::write(place.0.join("one.atlas"), "buffer y: u32 write\nmov_imm.u32 r0, 1\nstg.u32 [y], r0").expect("writable");
+    let (encoder, decoder) = (model("sample-encoder"), model("sample-decoder"));
+    let commands = [
+        ("run tiny.json --bursts 20".to_owned(), true),
+        ("run one.atlas --size y=64".to_owned(), true),
+        ("run cart_pole --brain field --clock sim --seconds 0.2 --no-plots".to_owned(), true),
+        ("check field --cells 8 --channels 32 --compared 1 --every 2".to_owned(), true),
+        ("train twin rig.csv -o twin.safetensors --members 1 --steps 20".to_owned(), true),
+        (format!("embed {encoder} cat"), true),
+        (format!("generate {decoder} cat --tokens 3"), true),
+        ("train rig rig.csv".to_owned(), false),
+    ];
+    let devices = std::iter::once("cpu".to_owned()).chain(vulkan().map(|_| "vulkan:0".to_owned()));
+    for (device, (command, on_device)) in devices.flat_map(|device| commands.iter().map(move |command| (device.clone(), command))) {
+        let line = format!("{command} --receipt receipt.json{}", if *on_device { format!(" --device {device}") } else { String::new() });
+        let told = place.text(&line);
+        let receipt: Value = serde_json::from_str(&std::fs::read_to_string(place.0.join("receipt.json")).expect("written")).expect("JSON");
+        let ran_on = if *on_device { &device } else { "cpu" };
+        assert_eq!((receipt["schema"].as_str(), receipt["device"]["id"].as_str()), (Some("tectum.receipt/2"), Some(ran_on)), "{line}");
+        assert!(receipt["runs"].as_u64() > Some(0) && told.contains(ran_on), "{line}: {told}");
+        assert_eq!(receipt["totals"]["launches"].as_u64() > Some(0), *on_device, "{line}: {receipt}");
+        assert_eq!(!receipt["code"].as_array().expect("a list").is_empty(), *on_device, "{line}: {receipt}");
+        assert_eq!(told.contains(", software)"), receipt["device"]["software"] == true, "{line}: {told}");
+        std::fs::remove_file(place.0.join("receipt.json")).expect("there");
+    }
+}
+
+#[test]
+fn the_null_device_says_that_nothing_was_executed() {
+    let place = Place::new("null");
+    for (line, json) in [
+        ("run tiny.json --bursts 20 --device null".to_owned(), "bursts_per_s"),
+        (format!("generate {} cat --tokens 3 --device null", model("sample-decoder")), "decode"),
+        (format!("embed {} cat --device null", model("sample-encoder")), ""),
+    ] {
+        let told = place.text(&line);
+        assert!(told.contains("nothing was executed"), "{line}: {told}");
+        assert!(!told.contains("a second") && !told.contains("tokens/s"), "{line}: {told}");
+        if !json.is_empty() {
+            let told = place.text(&format!("{line} --json"));
+            let result: Value = serde_json::from_str(told.lines().find(|line| line.starts_with('{')).expect("a line of JSON")).expect("JSON");
+            let rate = if json == "decode" { &result["decode"]["tokens_per_s"] } else { &result[json] };
+            assert!(rate.is_null() && result["receipt"]["device"]["id"] == "null", "{line}: {result}");
+        }
+    }
+}
