@@ -90,7 +90,7 @@ impl View {
     /// This view and one that begins where it ends, as one; none where that does not.
     #[must_use]
     pub fn joined(&self, next: View) -> Option<View> {
-        let follows = (self.plan, self.slot) == (next.plan, next.slot) && self.dtype == next.dtype && self.offset + self.len == next.offset;
+        let follows = self.shares_slot(&next) && self.dtype == next.dtype && self.offset + self.len == next.offset;
         follows.then(|| View { len: self.len + next.len, ..*self })
     }
 
@@ -110,7 +110,19 @@ impl View {
 
     /// The bytes of the slot that it covers.
     fn bytes(&self) -> Range<usize> {
-        self.offset * self.dtype.bytes()..(self.offset + self.len) * self.dtype.bytes()
+        let at = |element: usize| element.saturating_mul(self.dtype.bytes());
+        at(self.offset)..at(self.offset + self.len)
+    }
+
+    /// Whether both are of one slot.
+    pub(crate) fn shares_slot(&self, other: &View) -> bool {
+        (self.plan, self.slot) == (other.plan, other.slot)
+    }
+
+    /// Whether some bytes are of both.
+    pub(crate) fn overlaps(&self, other: &View) -> bool {
+        let (bytes, others) = (self.bytes(), other.bytes());
+        self.shares_slot(other) && bytes.start < others.end && others.start < bytes.end
     }
 
     /// Refuses a view that another plan made.
@@ -294,9 +306,7 @@ impl PlanBuilder {
         for (i, (a, a_binding)) in views.iter().zip(kernel.bindings()).enumerate() {
             for (b, b_binding) in views.iter().zip(kernel.bindings()).skip(i + 1) {
                 let (a_writes, b_writes) = (a_binding.access.writes(), b_binding.access.writes());
-                let (a_bytes, b_bytes) = (a.bytes(), b.bytes());
-                let overlap = a_bytes.start < b_bytes.end && b_bytes.start < a_bytes.end;
-                if a.slot == b.slot && (a_writes || b_writes) && (a_writes != b_writes || overlap) {
+                if a.shares_slot(b) && (a_writes || b_writes) && (a_writes != b_writes || a.overlaps(b)) {
                     return Err(Error::invalid(format!(
                         "bindings {} and {} both touch slot {} and one writes it",
                         a_binding.name, b_binding.name, self.slots[a.slot as usize].name

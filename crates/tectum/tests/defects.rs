@@ -2,7 +2,7 @@
 //! something else than their documentation.
 
 use tectum::program::{Bounds, LaunchConfig, Program, Recognition};
-use tectum::{Buffer, DType, Device, Element, Error, ErrorKind, Executable, PlanBuilder, Strided, View};
+use tectum::{Buffer, DType, Device, Element, Error, ErrorKind, Executable, Graph, GraphBuilder, Node, PlanBuilder, Strided, Tensor, View};
 
 /// The CPU and software Vulkan, where there is one.
 fn devices() -> Vec<Device> {
@@ -207,6 +207,84 @@ fn defect_06_sizes_whose_products_wrap_are_refused() {
     invalid(plan.transpose(x, y, [usize::MAX, 3, 5]), "needed");
     invalid(plan.copy_strided(x, usize::MAX, &[Strided { size: 64, stride: 1 }], y), "inside x");
     invalid(plan.copy_strided(x, 0, &[Strided { size: 64, stride: usize::MAX }], y), "inside x");
+}
+
+/// What builds outputs from the nodes of `a` and `x`, and for each of them the state that it goes to: 0 and 1 feed `a` and `x`.
+type Recording = (&'static str, fn(&mut GraphBuilder, [Node; 2]) -> Result<Vec<Node>, Error>, &'static [usize]);
+
+#[test]
+fn defect_07_an_output_goes_where_other_nodes_still_read() {
+    const N: usize = 128;
+    let recordings: [Recording; 7] = [
+        ("a later node reads", |g, [a, x]| Ok(vec![g.relu(a)?, g.tanh(x)?]), &[1, 2]),
+        ("in place", |g, [a, x]| Ok(vec![g.tanh(a)?, g.add(a, x)?]), &[0, 1]),
+        ("each to the other", |g, [a, x]| Ok(vec![g.tanh(x)?, g.tanh(a)?]), &[0, 1]),
+        ("views, each to the other", |g, [a, x]| Ok(vec![g.reshape(x, [2, N / 2])?, g.reshape(a, [2, N / 2])?]), &[0, 1]),
+        (
+            "a view is read",
+            |g, [a, x]| {
+                let half = g.slice(x, 1, N / 2, N / 2)?;
+                let (bent, other) = (g.tanh(a)?, g.relu(half)?);
+                let both = g.concat(&[other, half], 1)?;
+                Ok(vec![bent, both])
+            },
+            &[1, 2],
+        ),
+        ("what was fed is an output", |g, [a, x]| Ok(vec![g.relu(a)?, x, a]), &[1, 0, 2]),
+        (
+            "a gradient over its weights",
+            |g, [a, x]| {
+                let product = g.matmul(a.transpose(), x)?;
+                let rows = g.matmul(x, product)?;
+                Ok(vec![g.sum_over_rows(rows)?, g.sigmoid(a)?])
+            },
+            &[0, 1],
+        ),
+    ];
+    for device in devices() {
+        for (what, build, places) in recordings {
+            let mut g = GraphBuilder::new();
+            let feeds = ["a", "x"].map(|name| g.input(name, [1, N]).expect("new"));
+            let nodes = build(&mut g, feeds).expect("fits");
+            nodes.iter().enumerate().for_each(|(index, node)| g.output(&format!("y{index}"), *node).expect("new"));
+            let graph = g.finish().expect("has outputs");
+            let data: [Vec<f32>; 2] = [0.5, 0.0].map(|start| (0..N).map(|i| start + (i % 7) as f32 / 4.0 - 0.5).collect());
+            let tensors: Vec<_> = feeds
+                .into_iter()
+                .zip(&data)
+                .map(|(node, data)| (node, Tensor::new([1, N], data.iter().map(|x| f64::from(*x)).collect()).expect("full")))
+                .collect();
+            let expected = graph.evaluate(&tensors).expect("fits");
+            for record in [Graph::record, Graph::record_unfused] {
+                let mut plan = PlanBuilder::new("slots");
+                let states = ["a", "x", "y"].map(|name| plan.state(name, DType::F32, N));
+                let feeds: Vec<(Node, View)> = feeds.into_iter().zip(states).collect();
+                let targets: Vec<(Node, View)> = nodes.iter().zip(places).map(|(node, place)| (*node, states[*place])).collect();
+                record(&graph, &mut plan, &feeds, &targets).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let mut run = plan.finish().and_then(|plan| plan.compile(&device)).expect("compiles");
+                states.iter().zip(&data).for_each(|(state, data)| run.write_state(*state, data).expect("a state"));
+                run.run().expect("runs");
+                for (expected, place) in expected.iter().zip(places) {
+                    let found: Vec<f32> = run.read_state(states[*place]).expect("a state");
+                    let error = found.iter().zip(expected.data()).map(|(found, expected)| (f64::from(*found) - expected).abs()).fold(0.0, f64::max);
+                    assert!(error < 1e-4, "{what}, {device:?}: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn defect_07_outputs_whose_views_overlap_are_refused() {
+    let mut g = GraphBuilder::new();
+    let a = g.input("a", [1, 128]).expect("new");
+    let (x, y) = (g.relu(a).expect("fits"), g.tanh(a).expect("fits"));
+    [("x", x), ("y", y)].into_iter().for_each(|(name, node)| g.output(name, node).expect("new"));
+    let graph = g.finish().expect("has outputs");
+    let mut plan = PlanBuilder::new("overlap");
+    let (input, state) = (plan.input("a", DType::F32, 128), plan.state("state", DType::F32, 192));
+    let targets = [(x, state.part(0..128)), (y, state.part(64..192))];
+    invalid(graph.record(&mut plan, &[(a, input)], &targets), "the views of output 1 and output 2 overlap");
 }
 
 #[test]
