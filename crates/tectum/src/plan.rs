@@ -37,12 +37,12 @@ pub use work::{LaunchWork, PlanWork};
 /// Elements (of any type) in the alignment of a bound range: views that begin at a multiple of it can be bound.
 pub const ALIGNED_ELEMENTS: usize = BINDING_ALIGNMENT / 4;
 
-/// Which plan a view belongs to: of every builder another, kept by the plan and the executables made from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PlanId(u64);
+/// Which plan a view belongs to, which graph a node, which chain a value: of every builder another, kept by what is made from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Identity(u64);
 
-impl PlanId {
-    fn next() -> Self {
+impl Identity {
+    pub(crate) fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
@@ -51,10 +51,20 @@ impl PlanId {
 /// Bytes that a slot may have at most: what a pointer can be moved by.
 const MAX_SLOT_BYTES: usize = isize::MAX as usize;
 
+/// The product of sizes; beyond what can be counted the greatest number, which no bound view has.
+pub(crate) fn elements(sizes: &[usize]) -> usize {
+    if sizes.contains(&0) { 0 } else { sizes.iter().fold(1, |product, size| product.saturating_mul(*size)) }
+}
+
+/// Whether a kernel counts to each of the sizes.
+fn are_counted(sizes: &[usize]) -> bool {
+    sizes.iter().all(|size| u32::try_from(*size).is_ok())
+}
+
 /// A range of a slot of one plan: what launches bind. It lies within its slot, whatever is done with it; another plan refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    plan: PlanId,
+    plan: Identity,
     slot: u32,
     offset: usize,
     len: usize,
@@ -126,7 +136,7 @@ impl View {
     }
 
     /// Refuses a view that another plan made.
-    fn of(&self, plan: PlanId) -> Result<()> {
+    fn of(&self, plan: Identity) -> Result<()> {
         if self.plan == plan { Ok(()) } else { Err(Error::invalid("a view of another plan".to_owned())) }
     }
 }
@@ -182,7 +192,7 @@ struct Recorded {
 /// A plan under construction.
 #[derive(Debug)]
 pub struct PlanBuilder {
-    id: PlanId,
+    id: Identity,
     name: String,
     slots: Vec<Slot>,
     launches: Vec<Recorded>,
@@ -191,7 +201,7 @@ pub struct PlanBuilder {
 /// A checked plan with its memory laid out; compile it for a device.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    id: PlanId,
+    id: Identity,
     name: String,
     slots: Vec<Slot>,
     launches: Vec<Recorded>,
@@ -201,7 +211,7 @@ pub struct Plan {
 impl PlanBuilder {
     /// Starts a plan; the name appears in errors and receipts.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { id: PlanId::next(), name: name.into(), slots: Vec::new(), launches: Vec::new() }
+        Self { id: Identity::next(), name: name.into(), slots: Vec::new(), launches: Vec::new() }
     }
 
     fn slot(&mut self, name: impl Into<String>, kind: SlotKind, dtype: DType, len: usize) -> View {

@@ -1,8 +1,12 @@
 //! Defects that a review found behind green tests, one test each, numbered as in it: calls that corrupted memory, lost a device or computed
 //! something else than their documentation.
 
+use tectum::kernel::panel_format::PanelFormat;
 use tectum::program::{Bounds, LaunchConfig, Program, Recognition};
-use tectum::{Buffer, DType, Device, Element, Error, ErrorKind, Executable, Graph, GraphBuilder, Node, PlanBuilder, Strided, Tensor, View};
+use tectum::{
+    AttentionSizes, Boundary, Buffer, CacheFormat, Chain, DType, Device, Element, Error, ErrorKind, Executable, GemmTail, Graph, GraphBuilder, Matrices,
+    Matrix, Node, PlanBuilder, Points, Shape, Strided, Tensor, View,
+};
 
 /// The CPU and software Vulkan, where there is one.
 fn devices() -> Vec<Device> {
@@ -285,6 +289,133 @@ fn defect_07_outputs_whose_views_overlap_are_refused() {
     let (input, state) = (plan.input("a", DType::F32, 128), plan.state("state", DType::F32, 192));
     let targets = [(x, state.part(0..128)), (y, state.part(64..192))];
     invalid(graph.record(&mut plan, &[(a, input)], &targets), "the views of output 1 and output 2 overlap");
+}
+
+#[test]
+fn defect_11_nodes_of_other_graphs_are_refused() {
+    let two = |names: [&str; 2]| {
+        let mut g = GraphBuilder::new();
+        let nodes = names.map(|name| g.parameter(name, [1, 1]).expect("new"));
+        (g, nodes)
+    };
+    let ((mut g, [a, b]), (mut other, [_, foreign])) = (two(["a", "b"]), two(["c", "d"]));
+    let sum = g.add(a, b).expect("its own");
+    invalid(g.add(a, foreign), "add: node 1 is of another graph");
+    invalid(g.matmul(foreign.transpose(), a), "matmul: node 1 is of another graph");
+    invalid(g.gather(a, foreign), "gather: node 1 is of another graph");
+    invalid(g.output("y", foreign), "output: node 1 is of another graph");
+    g.output("y", sum).expect("its own");
+    other.output("y", foreign).expect("its own");
+    let (graph, other) = (g.finish().expect("has an output"), other.finish().expect("has an output"));
+    let tensor = |value: f64| Tensor::new([1, 1], vec![value]).expect("full");
+    invalid(graph.evaluate(&[(a, tensor(1.0)), (foreign, tensor(2.0))]), "feed: node 1 is of another graph");
+    invalid(graph.gradients(foreign), "gradients: node 1 is of another graph");
+    invalid(graph.shape(foreign), "node 1 is of another graph");
+    invalid(graph.state_words(foreign), "state_words: node 1 is of another graph");
+    let mut plan = PlanBuilder::new("plan");
+    let [x, y, z] = ["x", "y", "z"].map(|name| plan.state(name, DType::F32, 1));
+    invalid(graph.record(&mut plan, &[(a, x), (foreign, y)], &[(sum, z)]), "feed: node 1 is of another graph");
+    invalid(graph.record(&mut plan, &[(a, x), (b, y)], &[(foreign, z)]), "output: node 1 is of another graph");
+
+    // What is made from a graph keeps its nodes; what is added to it by two builders is of two graphs.
+    let mut builders = [graph.clone(), graph.optimize()].map(GraphBuilder::from);
+    let [one, two] = builders.each_mut().map(|g| g.relu(a).expect("its own"));
+    invalid(builders[0].add(a, two), "is of another graph");
+    builders[1].add(b, two).expect("its own");
+    invalid(builders[1].add(a, one), "is of another graph");
+    let gradients = graph.gradients(sum).expect("differentiates");
+    assert_eq!(gradients.evaluate(&[(a, tensor(1.0)), (b, tensor(2.0))]).expect("its own").len(), 3);
+    invalid(gradients.evaluate(&[(a, tensor(1.0)), (foreign, tensor(2.0))]), "feed: node 1 is of another graph");
+    invalid(graph.shape(other.output("y").expect("there")), "node 1 is of another graph");
+}
+
+#[test]
+fn defect_11_values_of_other_chains_are_refused() {
+    let (mut chain, mut other) = (Chain::new(1).expect("one"), Chain::new(1).expect("one"));
+    let (x, foreign) = (chain.input(0).expect("the input"), other.input(0).expect("the input"));
+    let step = other.op("neg", &[foreign]).expect("its own");
+    chain.op("neg", &[x]).expect("its own");
+    invalid(chain.op("abs", &[foreign]), "chain: abs: operand 0 is of another chain");
+    invalid(chain.op("add", &[x, step]), "chain: add: operand 1 is of another chain");
+    let constant = other.constant(1.0).expect("finite");
+    invalid(chain.mul_add(x, x, constant), "chain: mul_add: operand 2 is of another chain");
+}
+
+#[test]
+fn defect_16_graphs_whose_parameters_come_last() {
+    let text = "%0 = input x [1, 1]\n%1 = mul(%0, %5) [1, 1]\noutput y %1\n%5 = parameter w [1, 1]";
+    let graph = Graph::parse(text).expect("read");
+    let gradients = graph.output("y").and_then(|y| graph.gradients(y)).expect("differentiates");
+    let feeds: Vec<(Node, Tensor)> =
+        graph.inputs().chain(graph.parameters()).map(|(_, node, _)| (node, Tensor::new([1, 1], vec![3.0]).expect("full"))).collect();
+    let values = gradients.evaluate(&feeds).expect("fed");
+    assert_eq!(values.iter().map(Tensor::data).collect::<Vec<_>>(), [[9.0], [3.0]]);
+
+    let text = "%0 = matmul(%2, %3ᵀ) [1, 2]\n%1 = matmul(%2, %4ᵀ) [1, 2]\n%2 = input x [1, 4]\n%3 = parameter v [2, 4]\n%4 = parameter w [2, 4]\n\
+                output y %0\noutput z %1\n";
+    let graph = Graph::parse(text).expect("read");
+    let feeds: Vec<(Node, Tensor)> = graph
+        .inputs()
+        .chain(graph.parameters())
+        .map(|(_, node, shape)| (node, Tensor::new(shape, (0..shape.elements().expect("sizes")).map(|i| i as f64).collect()).expect("full")))
+        .collect();
+    assert_eq!(graph.optimize().evaluate(&feeds).expect("fed"), graph.evaluate(&feeds).expect("fed"));
+
+    let last = u32::MAX / 2;
+    let text = format!("%{last} = input x [1, 1]\noutput x %{last}");
+    let mut g = GraphBuilder::from(Graph::parse(&text).expect("read"));
+    let x = g.finish().and_then(|graph| graph.output("x")).expect("there");
+    g = GraphBuilder::from(Graph::parse(&text).expect("read"));
+    invalid(g.relu(x), "is of another graph");
+    let own = GraphBuilder::from(Graph::parse(&text).expect("read")).input("y", [1, 1]).expect("has a number");
+    assert_eq!(own.to_string(), format!("{}", u64::from(last) + 1));
+    for number in [u64::from(last) + 1, u64::from(u32::MAX) - 1, u64::from(u32::MAX), 1 << 32] {
+        for node in [format!("{number}"), format!("1.{number}")] {
+            invalid(Graph::parse(&format!("%{node} = input x [1, 1]\noutput x %{node}")), "line 1");
+        }
+    }
+    invalid(Graph::parse("%0 = input x [1, 1]\n%1 = concat() [1, 1]\noutput y %1"), "axis is missing");
+    invalid(Graph::parse("%0 = input x [1, 1]\n%1 = broadcast(%0) [4294967295, 4294967295]\noutput y %1"), "broadcast: [4294967295, 4294967295] holds more");
+}
+
+/// A product of 3 or 5 and a size that is 64 if counted modulo 2⁶⁴.
+#[test]
+fn suspect_products_of_sizes_do_not_wrap() {
+    const THIRD: usize = 12_297_829_382_473_034_432;
+    const FIFTH: usize = 3_689_348_814_741_910_336;
+    assert_eq!([THIRD.wrapping_mul(3), FIFTH.wrapping_mul(5)], [64, 64]);
+    let mut plan = PlanBuilder::new("products");
+    let [x, y, z] = ["x", "y", "z"].map(|name| plan.state(name, DType::F32, 64));
+    let (words, spans) = (x.reinterpret(DType::U32), plan.state("spans", DType::U32, 2));
+    let (nine, three, integers) = (plan.state("nine", DType::F32, 9), plan.state("three", DType::F32, 3), plan.state("integers", DType::I32, 25));
+    let none = GemmTail::default();
+    invalid(plan.gemm(Matrix::new(x, 3, THIRD), Matrix::new(y, THIRD, 3), nine, none), "gemm");
+    invalid(plan.gemm_batched(Matrices::new(x, 1, 3, THIRD), Matrices::new(y, 1, THIRD, 3), nine), "gemm_batched");
+    invalid(plan.gemm_i8(words, y.reinterpret(DType::U32), integers, [5, 5, FIFTH * 4 - 3]), "gemm_i8");
+    invalid(plan.softmax(x, y, 3, THIRD, 1.0), "softmax");
+    invalid(plan.softmax(x, y, THIRD, 3, 1.0), "softmax");
+    for reduce in [PlanBuilder::sum, PlanBuilder::max, PlanBuilder::min, PlanBuilder::mean, PlanBuilder::argmax] {
+        invalid(reduce(&mut plan, x, three, 3, THIRD), "3 × 12297829382473034432");
+    }
+    invalid(plan.sum_columns(x, three, THIRD, 3), "sum_columns");
+    invalid(plan.variance(x, three, three, 3, THIRD, 0), "variance");
+    invalid(plan.transpose(x, y, [1, 3, THIRD]), "transpose");
+    invalid(plan.rotary(x, words, y, 2, usize::MAX / 2 + 33, 10.0), "rotary");
+    invalid(plan.quantize_rows(x, words, three, THIRD), "quantize_rows");
+    invalid(plan.quantize_rows(x, words, three, usize::MAX), "quantize_rows");
+    invalid(plan.gemm_panels(x, (y, PanelFormat::F32), nine, [3, THIRD, 3], none), "gemm_panels");
+    let boundary = Boundary::Periodic;
+    invalid(plan.stencil(Points::Seven, x, spans.part(0..1).reinterpret(DType::F32), y, [3, THIRD, 1, 1], boundary), "stencil");
+    let sizes = AttentionSizes { batch: 1, queries: 3, keys: 3, heads: 1, kv_heads: 1, width: 64 };
+    let columns = [x, y, z].map(|view| (view, THIRD, usize::MAX - 63));
+    invalid(plan.attention(columns, None, z, sizes, 1.0, false), "attention");
+    let format = (x, CacheFormat::F32);
+    invalid(plan.attention_cached(columns, [format, (y, CacheFormat::F32)], spans, z, AttentionSizes { keys: THIRD, ..sizes }, 1.0), "attention_cached");
+    // Of vectors that no launch may bind.
+    let mut plan = PlanBuilder::new("vectors");
+    let (a, x, y) = (plan.state("a", DType::F32, 0), plan.state("x", DType::F32, 1 << 33), plan.state("y", DType::F32, 1 << 31));
+    invalid(plan.matvec(a, x, y, none), "matvec");
+    assert_eq!(Shape::from([usize::MAX, 2, 7]).matrix(), [usize::MAX, 7]);
 }
 
 #[test]

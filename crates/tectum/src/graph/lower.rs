@@ -88,10 +88,11 @@ impl Graph {
             }
         }
         for (node, view) in outputs {
+            let shape = self.shape(*node).map_err(|error| error.at("output"))?;
             if !self.outputs.iter().any(|(_, output)| output == node) {
                 return Err(Error::invalid(format!("node {node} is no output")));
             }
-            check_view("output", (*node, self.shape(*node)?), self.view_len(*node), self.nodes[node].operation.dtype(), view)?;
+            check_view("output", (*node, shape), self.view_len(*node), self.nodes[node].operation.dtype(), view)?;
         }
         self.check_overlaps(feeds, outputs)?;
         let needed = self.ancestors(outputs.iter().map(|(node, _)| *node));

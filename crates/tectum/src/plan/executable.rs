@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Plan, PlanId, Slot, SlotKind, View};
+use super::{Identity, Plan, Slot, SlotKind, View};
 use crate::device::{Compiled, Device, DeviceInfo};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ enum Home {
 
 /// A compiled plan: fill the inputs, [`run`](Executable::run), read the outputs. Running neither allocates nor compiles.
 pub struct Executable {
-    plan: PlanId,
+    plan: Identity,
     name: String,
     device: Device,
     slots: Vec<Slot>,
