@@ -2,7 +2,7 @@
 //! something else than their documentation.
 
 use tectum::kernel::panel_format::PanelFormat;
-use tectum::program::{Bounds, LaunchConfig, Program, Recognition};
+use tectum::program::{Bounds, BufferIndex, Fault, FaultKind, LaunchConfig, Outcome, Program, Recognition, Recognize};
 use tectum::{
     AttentionSizes, Boundary, Buffer, CacheFormat, Chain, DType, Device, Element, Error, ErrorKind, Executable, GemmTail, Graph, GraphBuilder, Matrices,
     Matrix, Node, PlanBuilder, Points, Shape, Strided, Tensor, View,
@@ -439,6 +439,146 @@ fn defect_12_nothing_of_a_dropped_buffer_shows() {
             assert!(found[..64].iter().all(|y| *y == 1.0) && found[64..].iter().all(|y| *y == 0.0), "{device:?}");
         }
         assert!(device.buffer::<f32>(3000).and_then(|buffer| buffer.read()).expect("reads").iter().all(|x| *x == 0.0), "{device:?}");
+    }
+}
+
+/// `programs/matvec.atlas` over rows of ones; the program as it is.
+fn matvec_of_ones(device: &Device, columns: usize, max_turns: u32) -> Result<Vec<f32>, Error> {
+    const ROWS: u64 = 2;
+    let program = Program::parse(include_str!("../../../programs/matvec.atlas")).and_then(|program| program.check())?;
+    let launch = LaunchConfig { max_turns, ..LaunchConfig::linear(2, 64) };
+    let bytes = |words: u64| 4 * words;
+    let bounded = program.bound(&launch, &[bytes(ROWS * columns as u64), bytes(columns as u64), 16, bytes(ROWS)])?;
+    let mut run = bounded.plan_as(Recognize::Off, &[])?.compile(device)?;
+    for buffer in [0, 1] {
+        run.input(BufferIndex(buffer)).chunks_exact_mut(4).for_each(|x| x.copy_from_slice(&1.0f32.to_le_bytes()));
+    }
+    run.input(BufferIndex(2)).copy_from_slice(&[ROWS, columns as u64].map(u64::to_le_bytes).concat());
+    run.run()?;
+    Ok(run.output(BufferIndex(3)).chunks_exact(4).map(|y| f32::from_le_bytes([y[0], y[1], y[2], y[3]])).collect())
+}
+
+/// A device that ends long loops says so, or the run is refused; no device gives anything else than the sum.
+#[test]
+fn defect_20_a_loop_that_a_device_cuts_off_gives_no_result() {
+    for device in devices() {
+        for columns in [1_000, 20_000, 32_000, 32_767, 40_000, 70_000] {
+            match (matvec_of_ones(&device, columns, LaunchConfig::MAX_TURNS), device.info().limits.max_loop_turns) {
+                (Ok(y), _) => assert_eq!(y, [columns as f32; 2], "{device:?}, {columns} columns"),
+                (Err(error), Some(_)) => {
+                    assert!(columns > 32_000 && error.kind() == ErrorKind::Unsupported, "{device:?}, {columns} columns: {error}");
+                    assert!(error.to_string().contains("matvec: lane 0, instruction 16 `bra @next`"), "{error}");
+                }
+                (Err(error), None) => panic!("{device:?}, {columns} columns: {error}"),
+            }
+        }
+        works(&device);
+    }
+}
+
+/// Loops of every form: in code that nests, one in another, one after the other, for some lanes only, between barriers.
+#[test]
+fn defect_20_loops_of_every_form_are_told_of() {
+    let forms = [
+        ("counted", "mov.u32 r1, TURNS\n@a:\nadd.u32 r0, r0, r2\nloop r1, @a"),
+        ("nested", "mov.u32 r3, 9\n@b:\nmov.u32 r1, TENTH\n@a:\nadd.u32 r0, r0, r2\nloop r1, @a\nloop r3, @b"),
+        ("twice", "mov.u32 r1, TURNS\n@a:\nadd.u32 r0, r0, r2\nloop r1, @a\nmov.u32 r1, TURNS\n@b:\nadd.u32 r0, r0, r2\nloop r1, @b"),
+        ("some lanes", "mov_imm.u32 r4, 3\nset.lt.u32 p0, r252, r4\nbra @end, p0\nmov.u32 r1, TURNS\n@a:\nadd.u32 r0, r0, r2\nloop r1, @a\n@end:"),
+        ("between barriers", "mov.u32 r1, TENTH\n@a:\nadd.u32 r0, r0, r2\nbar.sync 0\nloop r1, @a\nmov.u32 r1, TURNS\n@b:\nadd.u32 r0, r0, r2\nloop r1, @b"),
+    ];
+    for device in devices() {
+        let limit = device.info().limits.max_loop_turns;
+        for (name, form) in forms {
+            for turns in [100u32, 100_000] {
+                // `mov.u32 r, N` stands for a constant.
+                let body = form.replace("TURNS", &turns.to_string()).replace("TENTH", &(turns / 10).to_string()).replace("mov.u32", "mov_imm.u32");
+                let text = format!("program {}\nbuffer y: u32 write\nmov_imm.u32 r0, 0\nmov_imm.u32 r2, 1\n{body}\nstg.u32 [y], r0", name.replace(' ', "_"));
+                let program = Program::parse(&text).and_then(|program| program.check()).unwrap_or_else(|error| panic!("{error}"));
+                let launch = LaunchConfig::linear(64, 64);
+                let mut expected = vec![vec![0; 256]];
+                assert_eq!(program.evaluate(&launch, &mut expected, u64::MAX).expect("fits"), Outcome::Finished);
+                let mut run = program.bound(&launch, &[256]).and_then(|bounded| bounded.plan_as(Recognize::Off, &[])?.compile(&device)).expect("compiles");
+                match run.run() {
+                    Ok(_) => assert_eq!(run.output(BufferIndex(0)), expected[0], "{device:?}: {name}, {turns}"),
+                    Err(error) => assert!(limit.is_some() && turns > 100 && error.kind() == ErrorKind::Unsupported, "{device:?}: {name}, {turns}: {error}"),
+                }
+            }
+        }
+    }
+}
+
+/// Kernels of the core whose loops a device would end are refused when they are compiled.
+#[test]
+fn defect_20_long_products_are_right_or_refused() {
+    for device in devices() {
+        for k in [30_000usize, 60_000, 200_000] {
+            let mut plan = PlanBuilder::new("long");
+            let (a, b, y) = (plan.state("a", DType::F32, 2 * k), plan.state("b", DType::F32, 2 * k), plan.output("y", DType::F32, 4));
+            let (v, sums) = (plan.output("v", DType::F32, 2), plan.output("sums", DType::F32, 2));
+            plan.fill(a, 1.0f32.to_bits()).expect("fits");
+            plan.fill(b, 1.0f32.to_bits()).expect("fits");
+            plan.matvec(a, b.part(0..k), v, GemmTail::default()).expect("fits");
+            plan.sum(a, sums, 2, k).expect("fits");
+            plan.gemm(Matrix::new(a, 2, k), Matrix::new(b, k, 2), y, GemmTail::default()).expect("fits");
+            match plan.finish().and_then(|plan| plan.compile(&device)) {
+                Ok(mut run) => {
+                    run.run().expect("runs");
+                    let found = [y, v, sums].map(|view| run.output::<f32>(view).to_vec()).concat();
+                    assert!(found.iter().all(|sum| *sum == k as f32), "{device:?}, k = {k}: {found:?}");
+                }
+                Err(error) => {
+                    let names_it = error.to_string().contains("kernel gemm_f32: up to") && error.kind() == ErrorKind::Unsupported;
+                    assert!(names_it && k > 30_000 && device.info().limits.max_loop_turns == Some(65_535), "{device:?}, k = {k}: {error}");
+                }
+            }
+        }
+    }
+}
+
+/// A program that turns so often, and one without end: by jumps that nest, by others, between barriers, and past a call.
+#[test]
+fn defect_23_a_program_without_end_ends_at_its_limit_everywhere() {
+    let endless = [
+        "@a:\nadd.u32 r0, r0, r0\nbra @a",
+        "@a:\nset.eq.u32 p0, r0, r0\nadd.u32 r1, r0, r0\nbra @a, p0",
+        "@a:\nbar.sync 0\nbra @a",
+        "@a:\ncall @f\nbra @a\n@f:\nadd.u32 r0, r0, r0\nret",
+        "set.lt.u32 p0, r252, r2\nbra @end, p0\n@a:\nadd.u32 r0, r0, r0\nbra @a\n@end:",
+    ];
+    for device in devices() {
+        for code in endless {
+            let end = if code.contains("ret") { "" } else { "\nstg.u32 [y], r0" };
+            let text = format!("buffer y: u32 write\nmov_imm.u32 r0, 0\nmov_imm.u32 r2, 3\nstg.u32 [y], r0\n{code}{end}");
+            let program = Program::parse(&text).and_then(|program| program.check()).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let warnings = program.warnings();
+            assert!(warnings.len() == 1 && warnings[0].to_string().contains("exit"), "{text}: {warnings:?}");
+            let launch = LaunchConfig { max_turns: 1_000, ..LaunchConfig::linear(64, 64) };
+            let outcome = program.evaluate(&launch, &mut [vec![0; 256]], u64::MAX).expect("fits");
+            assert!(matches!(outcome, Outcome::Fault(Fault { kind: FaultKind::TooManyTurns { limit: 1_000 }, .. })), "{text}: {outcome:?}");
+            let bounded = program.bound(&launch, &[256]).expect("fits");
+            let mut run = bounded.plan_as(Recognize::Off, &[]).and_then(|plan| plan.compile(&device)).expect("compiles");
+            invalid(run.run(), "did not end within the limit of 1000 turns");
+            assert!(run.run().expect_err("again").to_string().contains("(line "), "names the line");
+        }
+        for (turns, ends) in [(999, false), (1_000, true)] {
+            let found = matvec_of_ones(&device, 1_000, turns);
+            match ends {
+                true => assert_eq!(found.expect("ends"), [1_000.0; 2]),
+                false => invalid(found, "instruction 16 `bra @next` (line 24): the loop did not end within the limit of 999 turns"),
+            }
+        }
+        works(&device);
+    }
+}
+
+#[test]
+fn defect_23_the_library_of_programs_has_no_loop_in_doubt() {
+    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../programs")).expect("there");
+    let files: Vec<_> = folder.map(|entry| entry.expect("read").path()).filter(|path| path.extension().is_some_and(|ending| ending == "atlas")).collect();
+    assert!(files.len() > 10);
+    for path in files {
+        let program = Program::parse(&std::fs::read_to_string(&path).expect("read")).and_then(|program| program.check()).expect("valid");
+        assert_eq!(program.warnings(), [], "{}", path.display());
     }
 }
 

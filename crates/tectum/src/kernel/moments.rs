@@ -31,6 +31,7 @@ fn define_mean<T: Real>() -> Arc<Kernel> {
             .param("rows", DType::U32)
             .param("cols", DType::U32)
             .param("divisor", DType::U32)
+            .loops(|params, groups| super::loops_over_rows(params, groups, 1))
             .body(include_str!("../../kernels/mean.wgsl")),
         |call| {
             let (x, y) = (call.read::<T>(0), call.write::<T>(1));
