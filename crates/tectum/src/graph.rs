@@ -397,7 +397,7 @@ impl Graph {
     /// # Errors
     /// `Invalid`, listing the outputs, if none has this name.
     pub fn output(&self, name: &str) -> Result<Node> {
-        find(self.outputs(), "output", name).map(|(node, _)| node)
+        find(self.outputs().map(|(name, node, _)| (name, node)), "output", name)
     }
 
     /// Whether a pass finds handles between a node and all before it: of those at 0 and between others there is none.
@@ -436,13 +436,13 @@ impl Graph {
 }
 
 /// The entry of a name among inputs, parameters or outputs.
-fn find<'a>(mut entries: impl Iterator<Item = (&'a str, Node, Shape)>, kind: &str, name: &str) -> Result<(Node, Shape)> {
+fn find<'a, T>(mut entries: impl Iterator<Item = (&'a str, T)>, kind: &str, name: &str) -> Result<T> {
     let mut names = Vec::new();
-    match entries.find(|(entry, ..)| {
+    match entries.find(|(entry, _)| {
         names.push(*entry);
         *entry == name
     }) {
-        Some((_, node, shape)) => Ok((node, shape)),
+        Some((_, found)) => Ok(found),
         None => Err(Error::invalid(format!("no {kind} {name}; there are {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") }))),
     }
 }

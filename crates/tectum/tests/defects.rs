@@ -317,6 +317,17 @@ fn defect_11_nodes_of_other_graphs_are_refused() {
     invalid(graph.record(&mut plan, &[(a, x), (foreign, y)], &[(sum, z)]), "feed: node 1 is of another graph");
     invalid(graph.record(&mut plan, &[(a, x), (b, y)], &[(foreign, z)]), "output: node 1 is of another graph");
 
+    // A layout is of parameters by name: it feeds every graph that has them.
+    let (mut again, [a_again, b_again]) = two(["a", "b"]);
+    let sum_again = again.add(a_again, b_again).expect("its own");
+    again.output("y", sum_again).expect("new");
+    let (again, layout) = (again.finish().expect("has an output"), graph.parameter_layout());
+    assert_eq!(again.parameter_layout(), layout);
+    let weights = plan.state("weights", DType::F32, layout.len());
+    again.record(&mut plan, &layout.feeds(&again, weights).expect("has both"), &[(sum_again, z)]).expect("its own");
+    invalid(layout.feeds(&other, weights), "no parameter a; there are c, d");
+    invalid(again.record(&mut plan, &layout.feeds(&graph, weights).expect("has both"), &[(sum_again, z)]), "feed: node 0 is of another graph");
+
     // What is made from a graph keeps its nodes; what is added to it by two builders is of two graphs.
     let mut builders = [graph.clone(), graph.optimize()].map(GraphBuilder::from);
     let [one, two] = builders.each_mut().map(|g| g.relu(a).expect("its own"));

@@ -527,7 +527,7 @@ fn merged_products_move_no_weights() {
     let (layout, mut plan) = (graph.parameter_layout(), crate::plan::PlanBuilder::new("p"));
     let (w, x) = (plan.state("w", crate::DType::F32, layout.len()), plan.input("x", crate::DType::F32, 512));
     let y = plan.output("y", crate::DType::F32, 512);
-    let mut feeds = layout.feeds(w).expect("fits");
+    let mut feeds = layout.feeds(&graph, w).expect("fits");
     feeds.push((graph.inputs().next().expect("there").1, x));
     graph.record(&mut plan, &feeds, &[(graph.output("y").expect("there"), y)]).expect("records");
     let text = plan.finish().expect("whole").describe();
