@@ -57,7 +57,8 @@ fn check_program(args: &CheckArgs) -> Result<()> {
     let path = args.thing.display();
     let text = std::fs::read_to_string(&args.thing).map_err(|error| Error::io(&path, error))?;
     let program = Program::parse(&text).and_then(|program| program.check()).map_err(|error| error.at(&path))?;
+    let warnings: String = program.warnings().iter().map(|warning| format!("{path}: warning: {warning}\n")).collect();
     let program = program.program();
     let count = program.instructions().len();
-    print(&format!("{program}\n{path}: {count} instructions, {} buffers, valid\n", program.buffers().len()))
+    print(&format!("{program}\n{warnings}{path}: {count} instructions, {} buffers, valid\n", program.buffers().len()))
 }

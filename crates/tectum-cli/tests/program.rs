@@ -264,3 +264,47 @@ fn a_device_takes_the_program_or_the_receipt_says_why_the_cpu_did() {
     let stdout = text(&place.tectum(line).stdout);
     assert!(stdout.lines().any(|line| line.starts_with("fallback") && line.contains("vulkan:0: ")), "{stdout}");
 }
+
+/// A loop that the device cuts off is run by the CPU, and the receipt says why.
+#[test]
+fn defect_20_what_a_device_cuts_off_the_cpu_runs() {
+    let place = Place::new("cut-off");
+    if !text(&place.tectum("devices --json").stdout).contains("vulkan:0") {
+        println!("skipped: no vulkan:0");
+        return;
+    }
+    const COLUMNS: usize = 40_000;
+    place.floats("a.npy", "2, 40000", (0..2 * COLUMNS).map(|_| 1.0));
+    place.floats("x.npy", "40000,", (0..COLUMNS).map(|_| 1.0));
+    place.array("size.npy", "<u8", "2,", [2, COLUMNS as u64].map(u64::to_le_bytes));
+    let line = format!("run {} --in a.npy --in x.npy --in size.npy --out y.npy --size y=2 --device vulkan:0 --json", library("matvec"));
+    let report = place.json(&line);
+    assert_eq!(place.read("y.npy").1, [COLUMNS as f32; 2]);
+    let fallbacks = report["receipt"]["fallbacks"].as_array().expect("a list");
+    if text(&place.tectum("devices --json").stdout).contains("llvmpipe") {
+        assert_eq!((&report["device"], &fallbacks[0]["what"]), (&"cpu".into(), &"vulkan:0".into()));
+        assert!(fallbacks[0]["reason"].as_str().expect("text").contains("`bra @next` (line 24): the device ended the loop"), "{fallbacks:?}");
+    }
+}
+
+/// A program without end is warned of, and ends at its limit with the line of the loop.
+#[test]
+fn defect_23_a_program_without_end_ends_at_its_limit() {
+    let place = Place::new("endless");
+    place.write("endless.atlas", "buffer y: u32 write\nmov_imm.u32 r0, 0\n@a:\nadd.u32 r0, r0, r0\nstg.u32 [y], r0\nbra @a\n");
+    let check = place.tectum("check endless.atlas");
+    let stdout = text(&check.stdout);
+    assert!(check.status.success() && stdout.contains("endless.atlas: warning: line 6, column 1: the loop has no exit"), "{stdout}");
+    assert!(!text(&place.tectum(&format!("check {}", library("matvec"))).stdout).contains("warning"));
+    let devices = ["cpu", "vulkan:0"].into_iter().filter(|id| text(&place.tectum("devices --json").stdout).contains(id));
+    for device in devices {
+        let run = place.tectum(&format!("run endless.atlas --out y.npy --grid 1 --block 1 --size y=1 --limit 5000 --device {device}"));
+        let message = text(&run.stderr);
+        assert!(
+            run.status.code() == Some(2) && message.contains("`bra @a` (line 6): the loop did not end within the limit of 5000 turns of a lane"),
+            "{message}"
+        );
+        assert!(!place.names().contains(&"y.npy".to_owned()));
+    }
+    assert!(!place.tectum("run endless.atlas --out y.npy --grid 1 --limit 4294967295").status.success());
+}

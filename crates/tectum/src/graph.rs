@@ -45,6 +45,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Activation;
 use crate::kernel::cache_format::{CacheFormat, CacheFormats};
 use crate::kernel::panel_format::PanelFormat;
+use crate::plan::Identity;
 pub use build_network::Heads;
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
@@ -55,12 +56,14 @@ pub use parameter_layout::{LayoutEntry, ParameterLayout};
 pub use passes::Pass;
 pub use shape::{Dim, MAX_RANK, Shape};
 
-/// The handle of a value in a graph. Only a [`GraphBuilder`] and passes make one.
+/// The handle of a value in a graph. Only a [`GraphBuilder`] and passes make one; every graph that is not made from theirs refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
     number: u32,
     /// 0 of what was built; passes put what they make between.
     step: u32,
+    /// Of the builder or pass that made it.
+    graph: Identity,
 }
 
 impl fmt::Display for Node {
@@ -113,6 +116,8 @@ pub struct Graph {
     outputs: Vec<(String, Node)>,
     /// The number of the next node; never used again, even if passes remove nodes.
     next: u32,
+    /// The builders and passes that made its nodes; the last makes the next one.
+    makers: Vec<Identity>,
 }
 
 /// What a node is.
@@ -352,12 +357,18 @@ impl Graph {
     /// The shape of a value.
     ///
     /// # Errors
-    /// `Invalid` if the node is not of this graph (or a pass has removed it).
+    /// `Invalid` if the node is of another graph or a pass has removed it.
     pub fn shape(&self, node: Node) -> Result<Shape> {
         match self.nodes.get(&node) {
             Some(definition) => Ok(definition.shape),
-            None => Err(Error::invalid(format!("node {node} is not in this graph"))),
+            None if self.makers.contains(&node.graph) => Err(Error::invalid(format!("node {node} is not in this graph"))),
+            None => Err(Error::invalid(format!("node {node} is of another graph"))),
         }
+    }
+
+    /// Who makes the next node.
+    fn maker(&self) -> Identity {
+        *self.makers.last().expect("invariant: only a builder or pass makes nodes")
     }
 
     /// The inputs in the order they were added: name, node and shape.
@@ -386,15 +397,20 @@ impl Graph {
     /// # Errors
     /// `Invalid`, listing the outputs, if none has this name.
     pub fn output(&self, name: &str) -> Result<Node> {
-        find(self.outputs(), "output", name).map(|(node, _)| node)
+        find(self.outputs().map(|(name, node, _)| (name, node)), "output", name)
     }
 
-    /// A new handle that comes after everything before `node`.
+    /// Whether a pass finds handles between a node and all before it: of those at 0 and between others there is none.
+    fn has_room_before(&self, node: Node) -> bool {
+        node.number > 0 && node.step == 0
+    }
+
+    /// A new handle that comes after everything before `node`, which has room there.
     fn before(&self, node: Node) -> Node {
-        let number = node.number.checked_sub(1).expect("invariant: what is put before a node is made of earlier ones");
+        let number = node.number - 1;
         let there = self.nodes.keys().copied().chain(self.inside_chains());
         let last = there.filter(|other| other.number == number).max();
-        Node { number, step: last.map_or(1, |last| last.step + 1) }
+        Node { number, step: last.map_or(1, |last| last.step + 1), graph: self.maker() }
     }
 
     /// The handles that values inside chains keep.
@@ -420,13 +436,13 @@ impl Graph {
 }
 
 /// The entry of a name among inputs, parameters or outputs.
-fn find<'a>(mut entries: impl Iterator<Item = (&'a str, Node, Shape)>, kind: &str, name: &str) -> Result<(Node, Shape)> {
+fn find<'a, T>(mut entries: impl Iterator<Item = (&'a str, T)>, kind: &str, name: &str) -> Result<T> {
     let mut names = Vec::new();
-    match entries.find(|(entry, ..)| {
+    match entries.find(|(entry, _)| {
         names.push(*entry);
         *entry == name
     }) {
-        Some((_, node, shape)) => Ok((node, shape)),
+        Some((_, found)) => Ok(found),
         None => Err(Error::invalid(format!("no {kind} {name}; there are {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") }))),
     }
 }

@@ -154,6 +154,28 @@ pub type NativeFn = fn(&NativeCall<'_>);
 /// Floating-point operations of a launch with these parameter words; a multiply-add counts two.
 pub type FlopsFn = fn(&[u32]) -> f64;
 
+/// At most how often the loops of one invocation turn, all of them together, in a launch with these parameter words and workgroups: a turn
+/// that only finds the loop's end counts too.
+pub type LoopsFn = fn(&[u32], u32) -> u64;
+
+/// [`LoopsFn`] of workgroups that stride over items, with so many turns for each.
+pub(crate) fn loops_over(items: u64, groups: u32, each: u64) -> u64 {
+    items.div_ceil(u64::from(groups.max(1))).saturating_mul(each.saturating_add(1)).saturating_add(1)
+}
+
+/// [`LoopsFn`] of a workgroup a row, which passes over its columns so often, for kernels whose first parameters are rows and columns.
+pub(crate) fn loops_over_rows(params: &[u32], groups: u32, passes: u64) -> u64 {
+    loops_over(u64::from(params[0]), groups, passes * (u64::from(params[1]).div_ceil(u64::from(WORKGROUP)) + 1) + 20)
+}
+
+/// [`LoopsFn`] of products in tiles: so many of them, over so many elements.
+pub(crate) fn loops_of_product(tiles: [u32; 3], groups: u32, inner: u32) -> u64 {
+    let [batch, m, n] = tiles.map(u64::from);
+    let tile = gemm::TILE as u64;
+    let tiles = batch.saturating_mul(m.div_ceil(tile)).saturating_mul(n.div_ceil(tile));
+    loops_over(tiles, groups, u64::from(inner).div_ceil(16) * 23 + 24)
+}
+
 /// Device code with everything needed to launch it anywhere.
 pub struct Kernel {
     name: String,
@@ -163,6 +185,7 @@ pub struct Kernel {
     native: NativeFn,
     data: Option<Arc<KernelData>>,
     flops: Option<FlopsFn>,
+    loops: Option<LoopsFn>,
     workgroup: u32,
 }
 
@@ -194,7 +217,16 @@ impl Kernel {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn define(name: impl Into<String>) -> KernelBuilder {
-        KernelBuilder { name: name.into(), preludes: Vec::new(), bindings: Vec::new(), params: Vec::new(), body: String::new(), data: None, flops: None }
+        KernelBuilder {
+            name: name.into(),
+            preludes: Vec::new(),
+            bindings: Vec::new(),
+            params: Vec::new(),
+            body: String::new(),
+            data: None,
+            flops: None,
+            loops: None,
+        }
     }
 
     /// The stable name used in logs, receipts, benchmarks and tests.
@@ -242,6 +274,11 @@ impl Kernel {
         self.flops.map(|flops| flops(params))
     }
 
+    /// At most how often the loops of one invocation turn, if the definition says.
+    pub fn loops(&self, params: &[u32], groups: u32) -> Option<u64> {
+        self.loops.map(|loops| loops(params, groups))
+    }
+
     /// Invocations in a workgroup.
     pub fn workgroup(&self) -> u32 {
         self.workgroup
@@ -280,6 +317,7 @@ pub struct KernelBuilder {
     body: String,
     data: Option<Arc<KernelData>>,
     flops: Option<FlopsFn>,
+    loops: Option<LoopsFn>,
 }
 
 impl KernelBuilder {
@@ -353,6 +391,15 @@ impl KernelBuilder {
         self
     }
 
+    /// Says at most how often the loops of one invocation turn, for devices that end longer ones
+    /// ([`DeviceLimits::max_loop_turns`](crate::DeviceLimits::max_loop_turns)): a launch that may turn more often is refused there. Without
+    /// it no launch is.
+    #[must_use]
+    pub fn loops(mut self, loops: LoopsFn) -> Self {
+        self.loops = Some(loops);
+        self
+    }
+
     /// Finishes the definition with the CPU form.
     ///
     /// # Errors
@@ -370,8 +417,8 @@ impl KernelBuilder {
         }
         let wgsl = CodeText::new(self.assemble());
         let workgroup = workgroup_size(&self.body).unwrap_or(WORKGROUP);
-        let Self { name, bindings, params, data, flops, .. } = self;
-        Ok(Arc::new(Kernel { name, bindings, params, wgsl, native, data, flops, workgroup }))
+        let Self { name, bindings, params, data, flops, loops, .. } = self;
+        Ok(Arc::new(Kernel { name, bindings, params, wgsl, native, data, flops, loops, workgroup }))
     }
 
     fn assemble(&self) -> String {

@@ -17,6 +17,9 @@
 //! # Ok::<(), tectum::Error>(())
 //! ```
 
+// That threads may share what holds a device follows from all of wgpu's types.
+#![recursion_limit = "256"]
+
 pub mod bench;
 mod bounded_cache;
 pub mod conformance;

@@ -37,12 +37,12 @@ pub use work::{LaunchWork, PlanWork};
 /// Elements (of any type) in the alignment of a bound range: views that begin at a multiple of it can be bound.
 pub const ALIGNED_ELEMENTS: usize = BINDING_ALIGNMENT / 4;
 
-/// Which plan a view belongs to: of every builder another, kept by the plan and the executables made from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PlanId(u64);
+/// Which plan a view belongs to, which graph a node, which chain a value: of every builder another, kept by what is made from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Identity(u64);
 
-impl PlanId {
-    fn next() -> Self {
+impl Identity {
+    pub(crate) fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
@@ -51,10 +51,20 @@ impl PlanId {
 /// Bytes that a slot may have at most: what a pointer can be moved by.
 const MAX_SLOT_BYTES: usize = isize::MAX as usize;
 
+/// The product of sizes; beyond what can be counted the greatest number, which no bound view has.
+pub(crate) fn elements(sizes: &[usize]) -> usize {
+    if sizes.contains(&0) { 0 } else { sizes.iter().fold(1, |product, size| product.saturating_mul(*size)) }
+}
+
+/// Whether a kernel counts to each of the sizes.
+fn are_counted(sizes: &[usize]) -> bool {
+    sizes.iter().all(|size| u32::try_from(*size).is_ok())
+}
+
 /// A range of a slot of one plan: what launches bind. It lies within its slot, whatever is done with it; another plan refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    plan: PlanId,
+    plan: Identity,
     slot: u32,
     offset: usize,
     len: usize,
@@ -90,7 +100,7 @@ impl View {
     /// This view and one that begins where it ends, as one; none where that does not.
     #[must_use]
     pub fn joined(&self, next: View) -> Option<View> {
-        let follows = (self.plan, self.slot) == (next.plan, next.slot) && self.dtype == next.dtype && self.offset + self.len == next.offset;
+        let follows = self.shares_slot(&next) && self.dtype == next.dtype && self.offset + self.len == next.offset;
         follows.then(|| View { len: self.len + next.len, ..*self })
     }
 
@@ -110,11 +120,23 @@ impl View {
 
     /// The bytes of the slot that it covers.
     fn bytes(&self) -> Range<usize> {
-        self.offset * self.dtype.bytes()..(self.offset + self.len) * self.dtype.bytes()
+        let at = |element: usize| element.saturating_mul(self.dtype.bytes());
+        at(self.offset)..at(self.offset + self.len)
+    }
+
+    /// Whether both are of one slot.
+    pub(crate) fn shares_slot(&self, other: &View) -> bool {
+        (self.plan, self.slot) == (other.plan, other.slot)
+    }
+
+    /// Whether some bytes are of both.
+    pub(crate) fn overlaps(&self, other: &View) -> bool {
+        let (bytes, others) = (self.bytes(), other.bytes());
+        self.shares_slot(other) && bytes.start < others.end && others.start < bytes.end
     }
 
     /// Refuses a view that another plan made.
-    fn of(&self, plan: PlanId) -> Result<()> {
+    fn of(&self, plan: Identity) -> Result<()> {
         if self.plan == plan { Ok(()) } else { Err(Error::invalid("a view of another plan".to_owned())) }
     }
 }
@@ -170,7 +192,7 @@ struct Recorded {
 /// A plan under construction.
 #[derive(Debug)]
 pub struct PlanBuilder {
-    id: PlanId,
+    id: Identity,
     name: String,
     slots: Vec<Slot>,
     launches: Vec<Recorded>,
@@ -179,7 +201,7 @@ pub struct PlanBuilder {
 /// A checked plan with its memory laid out; compile it for a device.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    id: PlanId,
+    id: Identity,
     name: String,
     slots: Vec<Slot>,
     launches: Vec<Recorded>,
@@ -189,7 +211,7 @@ pub struct Plan {
 impl PlanBuilder {
     /// Starts a plan; the name appears in errors and receipts.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { id: PlanId::next(), name: name.into(), slots: Vec::new(), launches: Vec::new() }
+        Self { id: Identity::next(), name: name.into(), slots: Vec::new(), launches: Vec::new() }
     }
 
     fn slot(&mut self, name: impl Into<String>, kind: SlotKind, dtype: DType, len: usize) -> View {
@@ -294,9 +316,7 @@ impl PlanBuilder {
         for (i, (a, a_binding)) in views.iter().zip(kernel.bindings()).enumerate() {
             for (b, b_binding) in views.iter().zip(kernel.bindings()).skip(i + 1) {
                 let (a_writes, b_writes) = (a_binding.access.writes(), b_binding.access.writes());
-                let (a_bytes, b_bytes) = (a.bytes(), b.bytes());
-                let overlap = a_bytes.start < b_bytes.end && b_bytes.start < a_bytes.end;
-                if a.slot == b.slot && (a_writes || b_writes) && (a_writes != b_writes || overlap) {
+                if a.shares_slot(b) && (a_writes || b_writes) && (a_writes != b_writes || a.overlaps(b)) {
                     return Err(Error::invalid(format!(
                         "bindings {} and {} both touch slot {} and one writes it",
                         a_binding.name, b_binding.name, self.slots[a.slot as usize].name

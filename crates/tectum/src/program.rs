@@ -178,6 +178,11 @@ impl Program {
         &self.parts.instructions
     }
 
+    /// Whether an instruction may jump back.
+    pub fn has_loops(&self) -> bool {
+        self.instructions().iter().enumerate().any(|(index, instruction)| instruction.turns(index))
+    }
+
     /// The labels, by ascending target.
     pub fn labels(&self) -> &[Label] {
         &self.parts.labels

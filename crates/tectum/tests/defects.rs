@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::native::for_each_index;
 use tectum::kernel::pack::{Half, to_f16};
-use tectum::program::{Bounds, LaunchConfig, Program, Recognition};
+use tectum::kernel::panel_format::PanelFormat;
+use tectum::program::{Bounds, BufferIndex, Fault, FaultKind, LaunchConfig, Outcome, Program, Recognition, Recognize};
 use tectum::{
-    Buffer, Chain, DType, Device, Element, Error, ErrorKind, Executable, Kernel, Matrices, NativeCall, PlanBuilder, Session, Strided, ThreadPool, View,
+    AttentionSizes, Boundary, Buffer, CacheFormat, Chain, DType, Device, Element, Error, ErrorKind, Executable, GemmTail, Graph, GraphBuilder, Kernel,
+    Matrices, Matrix, NativeCall, Node, PlanBuilder, Points, Session, Shape, Strided, Tensor, ThreadPool, View,
 };
 
 use crate::fnv_collision::{colliding_kernels, fnv1a};
@@ -403,4 +405,360 @@ fn defect_10_a_run_executes_no_work_of_another() -> Result<(), Error> {
     })?;
     assert_eq!(FOREIGN.load(Ordering::SeqCst), 0);
     Ok(())
+}
+
+/// What builds outputs from the nodes of `a` and `x`, and for each of them the state that it goes to: 0 and 1 feed `a` and `x`.
+type Recording = (&'static str, fn(&mut GraphBuilder, [Node; 2]) -> Result<Vec<Node>, Error>, &'static [usize]);
+
+#[test]
+fn defect_07_an_output_goes_where_other_nodes_still_read() {
+    const N: usize = 128;
+    let recordings: [Recording; 7] = [
+        ("a later node reads", |g, [a, x]| Ok(vec![g.relu(a)?, g.tanh(x)?]), &[1, 2]),
+        ("in place", |g, [a, x]| Ok(vec![g.tanh(a)?, g.add(a, x)?]), &[0, 1]),
+        ("each to the other", |g, [a, x]| Ok(vec![g.tanh(x)?, g.tanh(a)?]), &[0, 1]),
+        ("views, each to the other", |g, [a, x]| Ok(vec![g.reshape(x, [2, N / 2])?, g.reshape(a, [2, N / 2])?]), &[0, 1]),
+        (
+            "a view is read",
+            |g, [a, x]| {
+                let half = g.slice(x, 1, N / 2, N / 2)?;
+                let (bent, other) = (g.tanh(a)?, g.relu(half)?);
+                let both = g.concat(&[other, half], 1)?;
+                Ok(vec![bent, both])
+            },
+            &[1, 2],
+        ),
+        ("what was fed is an output", |g, [a, x]| Ok(vec![g.relu(a)?, x, a]), &[1, 0, 2]),
+        (
+            "a gradient over its weights",
+            |g, [a, x]| {
+                let product = g.matmul(a.transpose(), x)?;
+                let rows = g.matmul(x, product)?;
+                Ok(vec![g.sum_over_rows(rows)?, g.sigmoid(a)?])
+            },
+            &[0, 1],
+        ),
+    ];
+    for device in devices() {
+        for (what, build, places) in recordings {
+            let mut g = GraphBuilder::new();
+            let feeds = ["a", "x"].map(|name| g.input(name, [1, N]).expect("new"));
+            let nodes = build(&mut g, feeds).expect("fits");
+            nodes.iter().enumerate().for_each(|(index, node)| g.output(&format!("y{index}"), *node).expect("new"));
+            let graph = g.finish().expect("has outputs");
+            let data: [Vec<f32>; 2] = [0.5, 0.0].map(|start| (0..N).map(|i| start + (i % 7) as f32 / 4.0 - 0.5).collect());
+            let tensors: Vec<_> = feeds
+                .into_iter()
+                .zip(&data)
+                .map(|(node, data)| (node, Tensor::new([1, N], data.iter().map(|x| f64::from(*x)).collect()).expect("full")))
+                .collect();
+            let expected = graph.evaluate(&tensors).expect("fits");
+            for record in [Graph::record, Graph::record_unfused] {
+                let mut plan = PlanBuilder::new("slots");
+                let states = ["a", "x", "y"].map(|name| plan.state(name, DType::F32, N));
+                let feeds: Vec<(Node, View)> = feeds.into_iter().zip(states).collect();
+                let targets: Vec<(Node, View)> = nodes.iter().zip(places).map(|(node, place)| (*node, states[*place])).collect();
+                record(&graph, &mut plan, &feeds, &targets).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let mut run = plan.finish().and_then(|plan| plan.compile(&device)).expect("compiles");
+                states.iter().zip(&data).for_each(|(state, data)| run.write_state(*state, data).expect("a state"));
+                run.run().expect("runs");
+                for (expected, place) in expected.iter().zip(places) {
+                    let found: Vec<f32> = run.read_state(states[*place]).expect("a state");
+                    let error = found.iter().zip(expected.data()).map(|(found, expected)| (f64::from(*found) - expected).abs()).fold(0.0, f64::max);
+                    assert!(error < 1e-4, "{what}, {device:?}: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn defect_07_outputs_whose_views_overlap_are_refused() {
+    let mut g = GraphBuilder::new();
+    let a = g.input("a", [1, 128]).expect("new");
+    let (x, y) = (g.relu(a).expect("fits"), g.tanh(a).expect("fits"));
+    [("x", x), ("y", y)].into_iter().for_each(|(name, node)| g.output(name, node).expect("new"));
+    let graph = g.finish().expect("has outputs");
+    let mut plan = PlanBuilder::new("overlap");
+    let (input, state) = (plan.input("a", DType::F32, 128), plan.state("state", DType::F32, 192));
+    let targets = [(x, state.part(0..128)), (y, state.part(64..192))];
+    invalid(graph.record(&mut plan, &[(a, input)], &targets), "the views of output 1 and output 2 overlap");
+}
+
+#[test]
+fn defect_11_nodes_of_other_graphs_are_refused() {
+    let two = |names: [&str; 2]| {
+        let mut g = GraphBuilder::new();
+        let nodes = names.map(|name| g.parameter(name, [1, 1]).expect("new"));
+        (g, nodes)
+    };
+    let ((mut g, [a, b]), (mut other, [_, foreign])) = (two(["a", "b"]), two(["c", "d"]));
+    let sum = g.add(a, b).expect("its own");
+    invalid(g.add(a, foreign), "add: node 1 is of another graph");
+    invalid(g.matmul(foreign.transpose(), a), "matmul: node 1 is of another graph");
+    invalid(g.gather(a, foreign), "gather: node 1 is of another graph");
+    invalid(g.output("y", foreign), "output: node 1 is of another graph");
+    g.output("y", sum).expect("its own");
+    other.output("y", foreign).expect("its own");
+    let (graph, other) = (g.finish().expect("has an output"), other.finish().expect("has an output"));
+    let tensor = |value: f64| Tensor::new([1, 1], vec![value]).expect("full");
+    invalid(graph.evaluate(&[(a, tensor(1.0)), (foreign, tensor(2.0))]), "feed: node 1 is of another graph");
+    invalid(graph.gradients(foreign), "gradients: node 1 is of another graph");
+    invalid(graph.shape(foreign), "node 1 is of another graph");
+    invalid(graph.state_words(foreign), "state_words: node 1 is of another graph");
+    let mut plan = PlanBuilder::new("plan");
+    let [x, y, z] = ["x", "y", "z"].map(|name| plan.state(name, DType::F32, 1));
+    invalid(graph.record(&mut plan, &[(a, x), (foreign, y)], &[(sum, z)]), "feed: node 1 is of another graph");
+    invalid(graph.record(&mut plan, &[(a, x), (b, y)], &[(foreign, z)]), "output: node 1 is of another graph");
+
+    // A layout is of parameters by name: it feeds every graph that has them.
+    let (mut again, [a_again, b_again]) = two(["a", "b"]);
+    let sum_again = again.add(a_again, b_again).expect("its own");
+    again.output("y", sum_again).expect("new");
+    let (again, layout) = (again.finish().expect("has an output"), graph.parameter_layout());
+    assert_eq!(again.parameter_layout(), layout);
+    let weights = plan.state("weights", DType::F32, layout.len());
+    again.record(&mut plan, &layout.feeds(&again, weights).expect("has both"), &[(sum_again, z)]).expect("its own");
+    invalid(layout.feeds(&other, weights), "no parameter a; there are c, d");
+    invalid(again.record(&mut plan, &layout.feeds(&graph, weights).expect("has both"), &[(sum_again, z)]), "feed: node 0 is of another graph");
+
+    // What is made from a graph keeps its nodes; what is added to it by two builders is of two graphs.
+    let mut builders = [graph.clone(), graph.optimize()].map(GraphBuilder::from);
+    let [one, two] = builders.each_mut().map(|g| g.relu(a).expect("its own"));
+    invalid(builders[0].add(a, two), "is of another graph");
+    builders[1].add(b, two).expect("its own");
+    invalid(builders[1].add(a, one), "is of another graph");
+    let gradients = graph.gradients(sum).expect("differentiates");
+    assert_eq!(gradients.evaluate(&[(a, tensor(1.0)), (b, tensor(2.0))]).expect("its own").len(), 3);
+    invalid(gradients.evaluate(&[(a, tensor(1.0)), (foreign, tensor(2.0))]), "feed: node 1 is of another graph");
+    invalid(graph.shape(other.output("y").expect("there")), "node 1 is of another graph");
+}
+
+#[test]
+fn defect_11_values_of_other_chains_are_refused() {
+    let (mut chain, mut other) = (Chain::new(1).expect("one"), Chain::new(1).expect("one"));
+    let (x, foreign) = (chain.input(0).expect("the input"), other.input(0).expect("the input"));
+    let step = other.op("neg", &[foreign]).expect("its own");
+    chain.op("neg", &[x]).expect("its own");
+    invalid(chain.op("abs", &[foreign]), "chain: abs: operand 0 is of another chain");
+    invalid(chain.op("add", &[x, step]), "chain: add: operand 1 is of another chain");
+    let constant = other.constant(1.0).expect("finite");
+    invalid(chain.mul_add(x, x, constant), "chain: mul_add: operand 2 is of another chain");
+}
+
+#[test]
+fn defect_16_graphs_whose_parameters_come_last() {
+    let text = "%0 = input x [1, 1]\n%1 = mul(%0, %5) [1, 1]\noutput y %1\n%5 = parameter w [1, 1]";
+    let graph = Graph::parse(text).expect("read");
+    let gradients = graph.output("y").and_then(|y| graph.gradients(y)).expect("differentiates");
+    let feeds: Vec<(Node, Tensor)> =
+        graph.inputs().chain(graph.parameters()).map(|(_, node, _)| (node, Tensor::new([1, 1], vec![3.0]).expect("full"))).collect();
+    let values = gradients.evaluate(&feeds).expect("fed");
+    assert_eq!(values.iter().map(Tensor::data).collect::<Vec<_>>(), [[9.0], [3.0]]);
+
+    let text = "%0 = matmul(%2, %3ᵀ) [1, 2]\n%1 = matmul(%2, %4ᵀ) [1, 2]\n%2 = input x [1, 4]\n%3 = parameter v [2, 4]\n%4 = parameter w [2, 4]\n\
+                output y %0\noutput z %1\n";
+    let graph = Graph::parse(text).expect("read");
+    let feeds: Vec<(Node, Tensor)> = graph
+        .inputs()
+        .chain(graph.parameters())
+        .map(|(_, node, shape)| (node, Tensor::new(shape, (0..shape.elements().expect("sizes")).map(|i| i as f64).collect()).expect("full")))
+        .collect();
+    assert_eq!(graph.optimize().evaluate(&feeds).expect("fed"), graph.evaluate(&feeds).expect("fed"));
+
+    let last = u32::MAX / 2;
+    let text = format!("%{last} = input x [1, 1]\noutput x %{last}");
+    let mut g = GraphBuilder::from(Graph::parse(&text).expect("read"));
+    let x = g.finish().and_then(|graph| graph.output("x")).expect("there");
+    g = GraphBuilder::from(Graph::parse(&text).expect("read"));
+    invalid(g.relu(x), "is of another graph");
+    let own = GraphBuilder::from(Graph::parse(&text).expect("read")).input("y", [1, 1]).expect("has a number");
+    assert_eq!(own.to_string(), format!("{}", u64::from(last) + 1));
+    for number in [u64::from(last) + 1, u64::from(u32::MAX) - 1, u64::from(u32::MAX), 1 << 32] {
+        for node in [format!("{number}"), format!("1.{number}")] {
+            invalid(Graph::parse(&format!("%{node} = input x [1, 1]\noutput x %{node}")), "line 1");
+        }
+    }
+    invalid(Graph::parse("%0 = input x [1, 1]\n%1 = concat() [1, 1]\noutput y %1"), "axis is missing");
+    invalid(Graph::parse("%0 = input x [1, 1]\n%1 = broadcast(%0) [4294967295, 4294967295]\noutput y %1"), "broadcast: [4294967295, 4294967295] holds more");
+}
+
+/// A product of 3 or 5 and a size that is 64 if counted modulo 2⁶⁴.
+#[test]
+fn suspect_products_of_sizes_do_not_wrap() {
+    const THIRD: usize = 12_297_829_382_473_034_432;
+    const FIFTH: usize = 3_689_348_814_741_910_336;
+    assert_eq!([THIRD.wrapping_mul(3), FIFTH.wrapping_mul(5)], [64, 64]);
+    let mut plan = PlanBuilder::new("products");
+    let [x, y, z] = ["x", "y", "z"].map(|name| plan.state(name, DType::F32, 64));
+    let (words, spans) = (x.reinterpret(DType::U32), plan.state("spans", DType::U32, 2));
+    let (nine, three, integers) = (plan.state("nine", DType::F32, 9), plan.state("three", DType::F32, 3), plan.state("integers", DType::I32, 25));
+    let none = GemmTail::default();
+    invalid(plan.gemm(Matrix::new(x, 3, THIRD), Matrix::new(y, THIRD, 3), nine, none), "gemm");
+    invalid(plan.gemm_batched(Matrices::new(x, 1, 3, THIRD), Matrices::new(y, 1, THIRD, 3), nine), "gemm_batched");
+    invalid(plan.gemm_i8(words, y.reinterpret(DType::U32), integers, [5, 5, FIFTH * 4 - 3]), "gemm_i8");
+    invalid(plan.softmax(x, y, 3, THIRD, 1.0), "softmax");
+    invalid(plan.softmax(x, y, THIRD, 3, 1.0), "softmax");
+    for reduce in [PlanBuilder::sum, PlanBuilder::max, PlanBuilder::min, PlanBuilder::mean, PlanBuilder::argmax] {
+        invalid(reduce(&mut plan, x, three, 3, THIRD), "3 × 12297829382473034432");
+    }
+    invalid(plan.sum_columns(x, three, THIRD, 3), "sum_columns");
+    invalid(plan.variance(x, three, three, 3, THIRD, 0), "variance");
+    invalid(plan.transpose(x, y, [1, 3, THIRD]), "transpose");
+    invalid(plan.rotary(x, words, y, 2, usize::MAX / 2 + 33, 10.0), "rotary");
+    invalid(plan.quantize_rows(x, words, three, THIRD), "quantize_rows");
+    invalid(plan.quantize_rows(x, words, three, usize::MAX), "quantize_rows");
+    invalid(plan.gemm_panels(x, (y, PanelFormat::F32), nine, [3, THIRD, 3], none), "gemm_panels");
+    let boundary = Boundary::Periodic;
+    invalid(plan.stencil(Points::Seven, x, spans.part(0..1).reinterpret(DType::F32), y, [3, THIRD, 1, 1], boundary), "stencil");
+    let sizes = AttentionSizes { batch: 1, queries: 3, keys: 3, heads: 1, kv_heads: 1, width: 64 };
+    let columns = [x, y, z].map(|view| (view, THIRD, usize::MAX - 63));
+    invalid(plan.attention(columns, None, z, sizes, 1.0, false), "attention");
+    let format = (x, CacheFormat::F32);
+    invalid(plan.attention_cached(columns, [format, (y, CacheFormat::F32)], spans, z, AttentionSizes { keys: THIRD, ..sizes }, 1.0), "attention_cached");
+    // Of vectors that no launch may bind.
+    let mut plan = PlanBuilder::new("vectors");
+    let (a, x, y) = (plan.state("a", DType::F32, 0), plan.state("x", DType::F32, 1 << 33), plan.state("y", DType::F32, 1 << 31));
+    invalid(plan.matvec(a, x, y, none), "matvec");
+    assert_eq!(Shape::from([usize::MAX, 2, 7]).matrix(), [usize::MAX, 7]);
+}
+
+/// `programs/matvec.atlas` over rows of ones; the program as it is.
+fn matvec_of_ones(device: &Device, columns: usize, max_turns: u32) -> Result<Vec<f32>, Error> {
+    const ROWS: u64 = 2;
+    let program = Program::parse(include_str!("../../../programs/matvec.atlas")).and_then(|program| program.check())?;
+    let launch = LaunchConfig { max_turns, ..LaunchConfig::linear(2, 64) };
+    let bytes = |words: u64| 4 * words;
+    let bounded = program.bound(&launch, &[bytes(ROWS * columns as u64), bytes(columns as u64), 16, bytes(ROWS)])?;
+    let mut run = bounded.plan_as(Recognize::Off, &[])?.compile(device)?;
+    for buffer in [0, 1] {
+        run.input(BufferIndex(buffer)).chunks_exact_mut(4).for_each(|x| x.copy_from_slice(&1.0f32.to_le_bytes()));
+    }
+    run.input(BufferIndex(2)).copy_from_slice(&[ROWS, columns as u64].map(u64::to_le_bytes).concat());
+    run.run()?;
+    Ok(run.output(BufferIndex(3)).chunks_exact(4).map(|y| f32::from_le_bytes([y[0], y[1], y[2], y[3]])).collect())
+}
+
+/// A device that ends long loops says so, or the run is refused; no device gives anything else than the sum.
+#[test]
+fn defect_20_a_loop_that_a_device_cuts_off_gives_no_result() {
+    for device in devices() {
+        for columns in [1_000, 20_000, 32_000, 32_767, 40_000, 70_000] {
+            match (matvec_of_ones(&device, columns, LaunchConfig::MAX_TURNS), device.info().limits.max_loop_turns) {
+                (Ok(y), _) => assert_eq!(y, [columns as f32; 2], "{device:?}, {columns} columns"),
+                (Err(error), Some(_)) => {
+                    assert!(columns > 32_000 && error.kind() == ErrorKind::Unsupported, "{device:?}, {columns} columns: {error}");
+                    assert!(error.to_string().contains("matvec: lane 0, instruction 16 `bra @next`"), "{error}");
+                }
+                (Err(error), None) => panic!("{device:?}, {columns} columns: {error}"),
+            }
+        }
+        works(&device);
+    }
+}
+
+/// Loops of every form: in code that nests, one in another, one after the other, for some lanes only, between barriers.
+#[test]
+fn defect_20_loops_of_every_form_are_told_of() {
+    let forms = [
+        ("counted", "mov.u32 r1, TURNS\n@a:\nadd.u32 r0, r0, r2\nloop r1, @a"),
+        ("nested", "mov.u32 r3, 9\n@b:\nmov.u32 r1, TENTH\n@a:\nadd.u32 r0, r0, r2\nloop r1, @a\nloop r3, @b"),
+        ("twice", "mov.u32 r1, TURNS\n@a:\nadd.u32 r0, r0, r2\nloop r1, @a\nmov.u32 r1, TURNS\n@b:\nadd.u32 r0, r0, r2\nloop r1, @b"),
+        ("some lanes", "mov_imm.u32 r4, 3\nset.lt.u32 p0, r252, r4\nbra @end, p0\nmov.u32 r1, TURNS\n@a:\nadd.u32 r0, r0, r2\nloop r1, @a\n@end:"),
+        ("between barriers", "mov.u32 r1, TENTH\n@a:\nadd.u32 r0, r0, r2\nbar.sync 0\nloop r1, @a\nmov.u32 r1, TURNS\n@b:\nadd.u32 r0, r0, r2\nloop r1, @b"),
+    ];
+    for device in devices() {
+        let limit = device.info().limits.max_loop_turns;
+        for (name, form) in forms {
+            for turns in [100u32, 100_000] {
+                // `mov.u32 r, N` stands for a constant.
+                let body = form.replace("TURNS", &turns.to_string()).replace("TENTH", &(turns / 10).to_string()).replace("mov.u32", "mov_imm.u32");
+                let text = format!("program {}\nbuffer y: u32 write\nmov_imm.u32 r0, 0\nmov_imm.u32 r2, 1\n{body}\nstg.u32 [y], r0", name.replace(' ', "_"));
+                let program = Program::parse(&text).and_then(|program| program.check()).unwrap_or_else(|error| panic!("{error}"));
+                let launch = LaunchConfig::linear(64, 64);
+                let mut expected = vec![vec![0; 256]];
+                assert_eq!(program.evaluate(&launch, &mut expected, u64::MAX).expect("fits"), Outcome::Finished);
+                let mut run = program.bound(&launch, &[256]).and_then(|bounded| bounded.plan_as(Recognize::Off, &[])?.compile(&device)).expect("compiles");
+                match run.run() {
+                    Ok(_) => assert_eq!(run.output(BufferIndex(0)), expected[0], "{device:?}: {name}, {turns}"),
+                    Err(error) => assert!(limit.is_some() && turns > 100 && error.kind() == ErrorKind::Unsupported, "{device:?}: {name}, {turns}: {error}"),
+                }
+            }
+        }
+    }
+}
+
+/// Kernels of the core whose loops a device would end are refused when they are compiled.
+#[test]
+fn defect_20_long_products_are_right_or_refused() {
+    for device in devices() {
+        for k in [30_000usize, 60_000, 200_000] {
+            let mut plan = PlanBuilder::new("long");
+            let (a, b, y) = (plan.state("a", DType::F32, 2 * k), plan.state("b", DType::F32, 2 * k), plan.output("y", DType::F32, 4));
+            let (v, sums) = (plan.output("v", DType::F32, 2), plan.output("sums", DType::F32, 2));
+            plan.fill(a, 1.0f32.to_bits()).expect("fits");
+            plan.fill(b, 1.0f32.to_bits()).expect("fits");
+            plan.matvec(a, b.part(0..k), v, GemmTail::default()).expect("fits");
+            plan.sum(a, sums, 2, k).expect("fits");
+            plan.gemm(Matrix::new(a, 2, k), Matrix::new(b, k, 2), y, GemmTail::default()).expect("fits");
+            match plan.finish().and_then(|plan| plan.compile(&device)) {
+                Ok(mut run) => {
+                    run.run().expect("runs");
+                    let found = [y, v, sums].map(|view| run.output::<f32>(view).to_vec()).concat();
+                    assert!(found.iter().all(|sum| *sum == k as f32), "{device:?}, k = {k}: {found:?}");
+                }
+                Err(error) => {
+                    let names_it = error.to_string().contains("kernel gemm_f32: up to") && error.kind() == ErrorKind::Unsupported;
+                    assert!(names_it && k > 30_000 && device.info().limits.max_loop_turns == Some(65_535), "{device:?}, k = {k}: {error}");
+                }
+            }
+        }
+    }
+}
+
+/// A program that turns so often, and one without end: by jumps that nest, by others, between barriers, and past a call.
+#[test]
+fn defect_23_a_program_without_end_ends_at_its_limit_everywhere() {
+    let endless = [
+        "@a:\nadd.u32 r0, r0, r0\nbra @a",
+        "@a:\nset.eq.u32 p0, r0, r0\nadd.u32 r1, r0, r0\nbra @a, p0",
+        "@a:\nbar.sync 0\nbra @a",
+        "@a:\ncall @f\nbra @a\n@f:\nadd.u32 r0, r0, r0\nret",
+        "set.lt.u32 p0, r252, r2\nbra @end, p0\n@a:\nadd.u32 r0, r0, r0\nbra @a\n@end:",
+    ];
+    for device in devices() {
+        for code in endless {
+            let end = if code.contains("ret") { "" } else { "\nstg.u32 [y], r0" };
+            let text = format!("buffer y: u32 write\nmov_imm.u32 r0, 0\nmov_imm.u32 r2, 3\nstg.u32 [y], r0\n{code}{end}");
+            let program = Program::parse(&text).and_then(|program| program.check()).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let warnings = program.warnings();
+            assert!(warnings.len() == 1 && warnings[0].to_string().contains("exit"), "{text}: {warnings:?}");
+            let launch = LaunchConfig { max_turns: 1_000, ..LaunchConfig::linear(64, 64) };
+            let outcome = program.evaluate(&launch, &mut [vec![0; 256]], u64::MAX).expect("fits");
+            assert!(matches!(outcome, Outcome::Fault(Fault { kind: FaultKind::TooManyTurns { limit: 1_000 }, .. })), "{text}: {outcome:?}");
+            let bounded = program.bound(&launch, &[256]).expect("fits");
+            let mut run = bounded.plan_as(Recognize::Off, &[]).and_then(|plan| plan.compile(&device)).expect("compiles");
+            invalid(run.run(), "did not end within the limit of 1000 turns");
+            assert!(run.run().expect_err("again").to_string().contains("(line "), "names the line");
+        }
+        for (turns, ends) in [(999, false), (1_000, true)] {
+            let found = matvec_of_ones(&device, 1_000, turns);
+            match ends {
+                true => assert_eq!(found.expect("ends"), [1_000.0; 2]),
+                false => invalid(found, "instruction 16 `bra @next` (line 24): the loop did not end within the limit of 999 turns"),
+            }
+        }
+        works(&device);
+    }
+}
+
+#[test]
+fn defect_23_the_library_of_programs_has_no_loop_in_doubt() {
+    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../programs")).expect("there");
+    let files: Vec<_> = folder.map(|entry| entry.expect("read").path()).filter(|path| path.extension().is_some_and(|ending| ending == "atlas")).collect();
+    assert!(files.len() > 10);
+    for path in files {
+        let program = Program::parse(&std::fs::read_to_string(&path).expect("read")).and_then(|program| program.check()).expect("valid");
+        assert_eq!(program.warnings(), [], "{}", path.display());
+    }
 }

@@ -100,7 +100,7 @@ fn named<'a>(program: &Program, text: &'a str) -> Result<(usize, &'a str)> {
 fn launch(args: &ProgramArgs, program: &Program) -> Result<LaunchConfig> {
     let standard = if program.uses_lanes() { LaunchConfig::linear(ELEMENTS as u32, 256) } else { LaunchConfig::default() };
     let size = |text: &Option<String>, otherwise: [u32; 3]| text.as_ref().map_or(Ok(otherwise), |text| triple(text));
-    Ok(LaunchConfig { grid: size(&args.grid, standard.grid)?, block: size(&args.block, standard.block)?, shared_bytes: 0 })
+    Ok(LaunchConfig { grid: size(&args.grid, standard.grid)?, block: size(&args.block, standard.block)?, ..LaunchConfig::default() })
 }
 
 fn triple(text: &str) -> Result<[u32; 3]> {

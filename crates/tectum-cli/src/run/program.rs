@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use clap::Args;
 use tectum::program::{Bounded, BufferAccess, BufferIndex, Checked, Outcome, Program, ProgramPlan, ProgramRun, Recognize};
-use tectum::{Device, Error, ErrorKind, Result, RunStats, Session, route};
+use tectum::{Api, Device, Error, ErrorKind, Result, RunStats, Session, route};
 
 use self::arrays::Arrays;
 use self::report::Report;
@@ -37,6 +37,9 @@ pub struct ProgramArgs {
     /// Of a program: bytes of a block's shared memory, if more than the program declares.
     #[arg(long, value_name = "BYTES")]
     shared: Option<u32>,
+    /// Of a program: how often a lane may jump back; the run ends with an error where one would do so more often. 100,000,000 if not given.
+    #[arg(long, value_name = "TURNS", value_parser = clap::value_parser!(u32).range(..i64::from(u32::MAX)))]
+    limit: Option<u32>,
     /// Of a program: runs it as it is, whatever it could be recognised as.
     #[arg(long)]
     no_recognize: bool,
@@ -55,6 +58,7 @@ impl ProgramArgs {
             ("--grid", self.grid.is_some()),
             ("--block", self.block.is_some()),
             ("--shared", self.shared.is_some()),
+            ("--limit", self.limit.is_some()),
             ("--no-recognize", self.no_recognize),
             ("--reassociate", self.reassociate),
         ];
@@ -98,7 +102,17 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     if let Some(Refusal { device, reason }) = &refusal {
         session.fell_back(device, reason);
     }
-    execute(&mut run, &arrays, &mut session)?;
+    match execute(&mut run, &arrays, &mut session) {
+        // The device cut a loop off: what it left is no result.
+        Err(error) if error.kind() == ErrorKind::Unsupported && device.info().api != Api::Cpu => {
+            let cpu = Device::open("cpu")?;
+            (run, session) = (plan.compile(&cpu)?, Session::new(&cpu));
+            session.uses(run.executable());
+            session.fell_back(&device.info().id, &error.to_string());
+            execute(&mut run, &arrays, &mut session)?;
+        }
+        other => other?,
+    }
     let saved = arrays.save(checked.program(), |buffer| run.output(buffer))?;
     say(args, &Report::new(path, &bounded, Some(&run), session.receipt(), saved))
 }

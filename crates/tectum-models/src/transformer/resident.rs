@@ -93,7 +93,7 @@ impl Resident {
     /// Adds the weights to a plan; gives their state and what feeds each parameter.
     pub fn feeds(&self, plan: &mut PlanBuilder) -> Result<(View, Vec<(Node, View)>)> {
         let weights = plan.state("weights", DType::F32, self.layout.len());
-        Ok((weights, self.layout.feeds(weights)?))
+        Ok((weights, self.layout.feeds(&self.ready, weights)?))
     }
 
     /// Compiles a plan whose `weights` state is the model's, with other states in buffers that are there already; the first plan

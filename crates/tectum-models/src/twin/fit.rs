@@ -238,7 +238,7 @@ fn record_step(network: &Network, recipe: &TwinRecipe) -> Result<(Plan, StepSlot
     let gradient = plan.state("gradient", DType::F32, network.parameters().len());
     let mut feeds = vec![(input, x), (wanted, target)];
     feeds.extend(equation.into_iter().flatten().zip(physics.into_iter().flatten()));
-    feeds.extend(network.parameters().feeds(weights)?);
+    feeds.extend(network.parameters().feeds(&graph, weights)?);
     let mut results = vec![(loss_node, loss)];
     results.extend(network.parameters().gradient_outputs(&graph, gradient)?);
     graph.record(&mut plan, &feeds, &results)?;
@@ -295,7 +295,7 @@ impl Judge {
         let weights = plan.state("weights", DType::F32, network.parameters().len());
         let loss = plan.output("loss", DType::F32, 1);
         let mut feeds = vec![(input, x), (wanted, target)];
-        feeds.extend(network.parameters().feeds(weights)?);
+        feeds.extend(network.parameters().feeds(&graph, weights)?);
         graph.record(&mut plan, &feeds, &[(loss_node, loss)])?;
         let mut run = plan.finish()?.compile(device)?;
         run.input::<f32>(x).copy_from_slice(&held_out.features);

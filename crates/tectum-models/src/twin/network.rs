@@ -65,9 +65,10 @@ impl Network {
     pub fn record(&self, plan: &mut PlanBuilder, batch: usize, x: View, weights: View, y: View) -> Result<()> {
         let (mut builder, input, output) = self.builder(batch)?;
         builder.output(OUTPUT, output)?;
+        let graph = builder.finish()?;
         let mut feeds = vec![(input, x)];
-        feeds.extend(self.parameters.feeds(weights)?);
-        builder.finish()?.record(plan, &feeds, &[(output, y)])
+        feeds.extend(self.parameters.feeds(&graph, weights)?);
+        graph.record(plan, &feeds, &[(output, y)])
     }
 
     /// Weights drawn from N(0, 1/inputs), the last layer's a tenth of that, biases 0: the same bits on every device.

@@ -261,7 +261,7 @@ fn loss_and_gradients_are_pytorchs() {
         let (loss, gradient) = (plan.output("loss", tectum::DType::F32, 1), plan.output("gradient", tectum::DType::F32, layout.len()));
         let mut feeds = vec![(objective.input, x), (objective.wanted, target)];
         feeds.extend(objective.equation.into_iter().flatten().zip(physics));
-        feeds.extend(layout.feeds(weights).expect("it fits"));
+        feeds.extend(layout.feeds(&objective.graph, weights).expect("it fits"));
         let mut results = vec![(objective.loss, loss)];
         results.extend(layout.gradient_outputs(&objective.graph, gradient).expect("all are there"));
         objective.graph.record(&mut plan, &feeds, &results).expect("it fits");

@@ -2,7 +2,7 @@
 
 use super::builder::GraphBuilder;
 use super::{Columns, Dim, Graph, Heads, Node, Operation, Shape};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::cache_format::{CacheFormat, CacheFormats};
 
 impl GraphBuilder {
@@ -135,10 +135,11 @@ impl Graph {
     /// # Errors
     /// `Invalid` if the node is no state of this graph or has letters left.
     pub fn state_words(&self, node: Node) -> Result<usize> {
-        let definition = self.nodes.get(&node).filter(|definition| matches!(definition.operation, Operation::State { .. }));
-        match definition.and_then(|definition| definition.shape.sizes()) {
+        let shape = self.shape(node).map_err(|error| error.at("state_words"))?;
+        let is_state = matches!(self.nodes[&node].operation, Operation::State { .. });
+        match shape.sizes().filter(|_| is_state) {
             Some(sizes) => Ok(words(self.format(node), &sizes)),
-            None => Err(crate::error::Error::invalid(format!("node {node} is no state of this graph whose letters are bound"))),
+            None => Err(Error::invalid(format!("state_words: node {node} is no state whose letters are bound"))),
         }
     }
 

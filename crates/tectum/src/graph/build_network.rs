@@ -142,7 +142,7 @@ impl GraphBuilder {
     pub fn rotary(&mut self, x: Node, positions: Node, heads: usize, base: f32) -> Result<Node> {
         let shape = self.shape("rotary", x)?;
         let places = self.index_shape("rotary", positions)?;
-        let is_whole = matches!(shape.last(), Dim::Size(columns) if heads > 0 && columns.is_multiple_of(2 * heads));
+        let is_whole = matches!(shape.last(), Dim::Size(columns) if heads > 0 && columns.is_multiple_of(heads.saturating_mul(2)));
         let fits = shape.rank() == 3 && (places.dims() == &shape.dims()[..2] || places.dims() == &shape.dims()[1..2]);
         if !fits || !is_whole || !base.is_finite() || base <= 1.0 {
             return Err(self.fault(format_args!("rotary: x {shape:?}, positions {places:?} for {heads} heads, base {base}")));

@@ -7,6 +7,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
 use crate::kernel::panel_format::PanelFormat;
+use crate::plan::Identity;
 
 /// A graph under construction.
 ///
@@ -28,15 +29,22 @@ use crate::kernel::panel_format::PanelFormat;
 /// assert_eq!(run.output("y")?, [23.0]);
 /// # Ok::<(), tectum::Error>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct GraphBuilder {
     graph: Graph,
 }
 
 impl From<Graph> for GraphBuilder {
-    /// Goes on building where a graph ended; its nodes and outputs stay as they are.
-    fn from(graph: Graph) -> Self {
+    /// Goes on building where a graph ended; its nodes and outputs stay as they are. What is added belongs to this builder's graph alone.
+    fn from(mut graph: Graph) -> Self {
+        graph.makers.push(Identity::next());
         Self { graph }
+    }
+}
+
+impl Default for GraphBuilder {
+    fn default() -> Self {
+        Self::from(Graph::default())
     }
 }
 
@@ -334,6 +342,7 @@ impl GraphBuilder {
     /// Repeats a scalar, row or column to a shape.
     pub(super) fn broadcast(&mut self, x: Node, shape: impl Into<Shape>) -> Result<Node> {
         let (from, shape) = (self.shape("broadcast", x)?, shape.into());
+        self.check_shape("broadcast", shape)?;
         if from == shape {
             return Ok(x);
         }
@@ -390,9 +399,9 @@ impl GraphBuilder {
     }
 
     pub(super) fn push(&mut self, operation: Operation, shape: Shape) -> Node {
-        let node = Node { number: self.graph.next, step: 0 };
+        let node = Node { number: self.graph.next, step: 0, graph: self.graph.maker() };
         self.graph.nodes.insert(node, Definition { operation, shape });
-        self.graph.next += 1;
+        self.graph.next = self.graph.next.checked_add(1).expect("invariant: no memory holds as many nodes");
         node
     }
 

@@ -41,7 +41,7 @@ impl Graph {
         let mut plan = PlanBuilder::new("graph");
         let layout = self.parameter_layout();
         let weights = plan.state("parameters", DType::F32, layout.len());
-        let mut feeds = layout.feeds(weights)?;
+        let mut feeds = layout.feeds(self, weights)?;
         let mut inputs = Vec::new();
         for (name, node, shape) in self.inputs() {
             let view = plan.input(name, self.nodes[&node].operation.dtype(), shape.len());

@@ -55,10 +55,10 @@ impl Graph {
 
     /// The nodes that depend on a parameter.
     fn varying(&self) -> BTreeSet<Node> {
-        let mut varying = BTreeSet::new();
+        // Parameters may come after what reads them.
+        let mut varying: BTreeSet<Node> = self.parameters().map(|(_, node, _)| node).collect();
         for (&node, definition) in &self.nodes {
-            let is_parameter = matches!(definition.operation, Operation::Parameter { .. });
-            if is_parameter || definition.operation.operands().iter().any(|operand| varying.contains(operand)) {
+            if definition.operation.operands().iter().any(|operand| varying.contains(operand)) {
                 varying.insert(node);
             }
         }

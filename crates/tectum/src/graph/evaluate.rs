@@ -96,10 +96,8 @@ impl Graph {
 
     /// The shape of a node that can be fed.
     pub(super) fn check_feed(&self, node: Node) -> Result<Shape> {
-        match self.nodes.get(&node) {
-            Some(definition) if definition.operation.is_fed() => Ok(definition.shape),
-            _ => Err(Error::invalid(format!("node {node} is fed but is no input or parameter of this graph"))),
-        }
+        let shape = self.shape(node).map_err(|error| error.at("feed"))?;
+        if self.nodes[&node].operation.is_fed() { Ok(shape) } else { Err(Error::invalid(format!("node {node} is fed but is no input or parameter"))) }
     }
 }
 

@@ -33,7 +33,7 @@ impl Graph {
             return None;
         }
         let nodes = operands.iter().chain([&node]).map(|node| (*node, self.nodes[node].clone())).collect();
-        let alone = Graph { nodes, outputs: vec![(String::new(), node)], next: self.next };
+        let alone = Graph { nodes, outputs: vec![(String::new(), node)], next: self.next, makers: self.makers.clone() };
         let values = alone.evaluate(&[]).ok()?;
         let data: Arc<[f32]> = values.first()?.data().iter().map(|value| *value as f32).collect();
         data.iter().all(|value| value.is_finite()).then_some(data)

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Columns, Definition, Factor, Graph, Node, Operation, Shape, Tail};
 use crate::kernel::Activation;
+use crate::plan::Identity;
 
 impl Graph {
     /// Makes products of one value with several parameters one product with all of them, and each of the first a slice of it.
@@ -21,7 +22,8 @@ impl Graph {
             }
         }
         let mut merged = self.clone();
-        groups.values().filter(|group| group.len() > 1).for_each(|group| merged.merge(group));
+        merged.makers.push(Identity::next());
+        groups.values().filter(|group| group.len() > 1 && self.has_room_before(group[0])).for_each(|group| merged.merge(group));
         merged
     }
 

@@ -21,7 +21,7 @@ pub struct RecordedNode {
     pub shape: Shape,
     /// How the plan has the value.
     pub made: Made,
-    /// The launches of the plan that make it, by their numbers.
+    /// The launches of the plan that make it, by their numbers. The copy of an output to where a later node still reads comes after all of them.
     pub launches: Range<usize>,
 }
 
@@ -43,16 +43,18 @@ impl Graph {
     ///
     /// `feeds` binds inputs, parameters and states, each row-major; those that the outputs do not need may be left out. What is bound
     /// to a state is written too, so it is of a state of the plan.
-    /// `outputs` says where output nodes go; the others are not computed. Any slots will do as long as no launch would read
-    /// and write one slot, so gradients go to another slot than the weights. A graph can be recorded many times into one
-    /// plan, as for the steps of a rollout over shared parameters.
+    /// `outputs` says where output nodes go; the others are not computed. An output may go where an input or a parameter lies: every
+    /// operation reads what was there before. A graph can be recorded many times into one plan, as for the steps of a rollout over
+    /// shared parameters.
     ///
     /// # Errors
     /// `Invalid` if a letter is left among the dimensions; if a node is fed twice, is needed and not fed, or is none to be fed; if a node is no output; if a view is
-    /// not f32 or of another length than its node; as [`PlanBuilder::launch`].
+    /// not f32 or of another length than its node; if the views of two outputs overlap, or that of a state and any other; as
+    /// [`PlanBuilder::launch`].
     /// # Cost
     /// One launch for each operation, two for the broadcast of a scalar, more for sums over several thousand elements. An
-    /// output that other nodes read, or that has several views, is computed aside and copied: one launch for each view.
+    /// output that other nodes read, that has several views, or whose view its own operation or a later one still reads, is computed in
+    /// a temporary and copied: one launch for each view.
     pub fn record(&self, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {
         self.record_listed(plan, feeds, outputs).map(drop)
     }
@@ -86,16 +88,47 @@ impl Graph {
             }
         }
         for (node, view) in outputs {
+            let shape = self.shape(*node).map_err(|error| error.at("output"))?;
             if !self.outputs.iter().any(|(_, output)| output == node) {
                 return Err(Error::invalid(format!("node {node} is no output")));
             }
-            check_view("output", (*node, self.shape(*node)?), self.view_len(*node), self.nodes[node].operation.dtype(), view)?;
+            check_view("output", (*node, shape), self.view_len(*node), self.nodes[node].operation.dtype(), view)?;
         }
+        self.check_overlaps(feeds, outputs)?;
         let needed = self.ancestors(outputs.iter().map(|(node, _)| *node));
         match self.inputs().chain(self.parameters()).chain(self.states()).find(|(_, node, _)| needed.contains(node) && !fed.contains(node)) {
             Some((name, node, shape)) => Err(Error::invalid(format!("{name} {shape:?} is needed and not fed (node {node})"))),
             None => Ok(()),
         }
+    }
+
+    /// Refuses views of which the order of launches would decide the contents.
+    fn check_overlaps(&self, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {
+        let is_state = |node: &Node| matches!(self.nodes[node].operation, Operation::State { .. });
+        let states = feeds.iter().filter(|(node, _)| is_state(node)).map(|entry| ("state", entry));
+        let written: Vec<(&str, &(Node, View))> = states.chain(outputs.iter().map(|entry| ("output", entry))).collect();
+        for (place, (kind, (node, view))) in written.iter().enumerate() {
+            let reads = feeds.iter().filter(|(other, _)| *kind == "state" && !is_state(other)).map(|entry| ("feed", entry));
+            let others = written[place + 1..].iter().copied().chain(reads);
+            if let Some((other_kind, (other, _))) = others.into_iter().find(|(_, (_, other))| view.overlaps(other)) {
+                return Err(Error::invalid(format!("the views of {kind} {node} and {other_kind} {other} overlap")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last node that reads the memory of each value, be it through a view of it.
+    fn last_readers(&self) -> BTreeMap<Node, Node> {
+        let mut last: BTreeMap<Node, Node> = self.outputs.iter().map(|(_, node)| (*node, *node)).collect();
+        for (&node, definition) in self.nodes.iter().rev() {
+            let is_view = matches!(definition.operation, Operation::Reshape { .. } | Operation::Slice { .. } | Operation::Concat { .. });
+            let reader = last.get(&node).copied().filter(|_| is_view).unwrap_or(node);
+            for operand in definition.operation.operands() {
+                let reader = last.get(&operand).copied().map_or(reader, |known| known.max(reader));
+                last.insert(operand, reader);
+            }
+        }
+        last
     }
 
     /// The graph with those of its outputs that are asked for.
@@ -108,12 +141,20 @@ impl Graph {
     fn lower(&self, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<Vec<RecordedNode>> {
         let read: BTreeSet<Node> = self.nodes.values().flat_map(|definition| definition.operation.operands()).collect();
         let mut lowering = Lowering { graph: self, plan, views: feeds.iter().copied().collect(), uniform: BTreeMap::new(), faults: None };
+        let last_readers = self.last_readers();
+        // Outputs that go where a later node still reads: copied at the end.
+        let mut held = Vec::new();
         let mut recorded = Vec::with_capacity(self.nodes.len());
         for (&node, definition) in &self.nodes {
             let first = lowering.plan.launch_count();
             let targets: Vec<View> = outputs.iter().filter(|(output, _)| *output == node).map(|(_, view)| *view).collect();
             let made = lowering.alias(&definition.operation, definition.shape);
-            let direct = made.is_none() && targets.len() == 1 && !read.contains(&node) && lowering.is_computed(node);
+            let is_read_later = |target: &View| feeds.iter().any(|(fed, view)| view.overlaps(target) && last_readers.get(fed).is_some_and(|last| *last > node));
+            let is_read_here = |target: &View| lowering.sources(node).any(|source| source.shares_slot(target));
+            let direct = made.is_none()
+                && lowering.is_computed(node)
+                && !read.contains(&node)
+                && matches!(targets[..], [target] if !is_read_later(&target) && !is_read_here(&target));
             let view = match (&definition.operation, made) {
                 (_, Some(view)) => view,
                 _ if direct => targets[0],
@@ -128,8 +169,10 @@ impl Graph {
             if made.is_none() {
                 lowering.launch(&definition.operation, definition.shape, view).map_err(|error| error.at(format_args!("graph: node {node}")))?;
             }
-            if !direct {
-                targets.iter().try_for_each(|target| lowering.plan.copy(view, *target))?;
+            for target in targets.into_iter().filter(|_| !direct) {
+                let (is_late, is_outside) = (is_read_later(&target), made.is_some() || definition.operation.is_fed());
+                let source = if (is_late && is_outside) || view.shares_slot(&target) { lowering.copied(view)? } else { view };
+                if is_late { held.push((source, target)) } else { lowering.plan.copy(source, target)? }
             }
             let how = match &definition.operation {
                 _ if made.is_some() => Made::View,
@@ -140,6 +183,7 @@ impl Graph {
             let launches = first..lowering.plan.launch_count();
             recorded.push(RecordedNode { node, operation: definition.operation.text(), shape: definition.shape, made: how, launches });
         }
+        held.into_iter().try_for_each(|(source, target)| lowering.plan.copy(source, target))?;
         Ok(recorded)
     }
 }
@@ -162,6 +206,18 @@ impl Lowering<'_> {
 
     pub(super) fn shape(&self, node: Node) -> Shape {
         self.graph.nodes[&node].shape
+    }
+
+    /// What an operation reads.
+    fn sources(&self, node: Node) -> impl Iterator<Item = &View> {
+        self.graph.nodes[&node].operation.operands().into_iter().filter_map(|operand| self.views.get(&operand))
+    }
+
+    /// A value in memory that nothing else writes.
+    fn copied(&mut self, view: View) -> Result<View> {
+        let copy = self.plan.temp(view.dtype(), view.len());
+        self.plan.copy(view, copy)?;
+        Ok(copy)
     }
 
     /// Records the launches of one operation.

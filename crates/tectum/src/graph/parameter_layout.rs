@@ -22,8 +22,6 @@ pub struct ParameterLayout {
 pub struct LayoutEntry {
     /// The parameter's name.
     pub name: String,
-    /// Its node, the same in the graph and in its gradient graph.
-    pub node: Node,
     /// Its rows and columns: all dimensions before the last, multiplied, and the last.
     pub shape: [usize; 2],
     /// Its first element in the flat state.
@@ -49,7 +47,7 @@ impl Graph {
         let place = |(name, node, shape): (&str, Node, Shape)| {
             let offset = len;
             len += shape.len().next_multiple_of(ALIGNED_ELEMENTS);
-            LayoutEntry { name: name.to_owned(), node, shape: shape.matrix(), offset, dtype: self.nodes[&node].operation.dtype() }
+            LayoutEntry { name: name.to_owned(), shape: shape.matrix(), offset, dtype: self.nodes[&node].operation.dtype() }
         };
         let entries = self.parameters().map(place).collect();
         ParameterLayout { entries, len }
@@ -77,17 +75,21 @@ impl ParameterLayout {
     /// # Errors
     /// `Invalid`, listing the parameters, if none has this name.
     pub fn entry(&self, name: &str) -> Result<&LayoutEntry> {
-        let (node, _) = find(self.entries.iter().map(|entry| (entry.name.as_str(), entry.node, Shape::from(entry.shape))), "parameter", name)?;
-        Ok(self.entries.iter().find(|entry| entry.node == node).expect("invariant: the name was found"))
+        find(self.entries.iter().map(|entry| (entry.name.as_str(), entry)), "parameter", name)
     }
 
-    /// Each parameter with its part of the flat weights, as [`Graph::record`] takes feeds.
+    /// Each parameter of a graph with its part of the flat weights, as [`Graph::record`] takes feeds: of the graph that was laid out, or of
+    /// another with the same parameters, as for another batch.
     ///
     /// # Errors
-    /// `Invalid` if the view has another length than the layout.
-    pub fn feeds(&self, weights: View) -> Result<Vec<(Node, View)>> {
+    /// `Invalid` if the view has another length than the layout, or `graph` lacks one of the parameters.
+    pub fn feeds(&self, graph: &Graph, weights: View) -> Result<Vec<(Node, View)>> {
         self.check(weights)?;
-        Ok(self.entries.iter().map(|entry| (entry.node, weights.part(entry.range()).reinterpret(entry.dtype))).collect())
+        let feed = |entry: &LayoutEntry| {
+            let node = find(graph.parameters().map(|(name, node, _)| (name, node)), "parameter", &entry.name)?;
+            Ok((node, weights.part(entry.range()).reinterpret(entry.dtype)))
+        };
+        self.entries.iter().map(feed).collect()
     }
 
     /// Each gradient `grad.{parameter}` with its part of the flat gradients, as [`Graph::record`] takes outputs. If the flat

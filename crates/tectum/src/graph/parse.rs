@@ -7,6 +7,7 @@ use super::{BinaryOp, Columns, Dim, Factor, Graph, Heads, MAX_RANK, Node, Operat
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
 use crate::kernel::panel_format::PanelFormat;
+use crate::plan::Identity;
 
 impl Graph {
     /// Reads the text of [`Graph::describe`]. Every operation is checked as a [`GraphBuilder`] checks it, and the shape that is
@@ -31,14 +32,16 @@ impl Graph {
 fn parse_line(builder: &mut GraphBuilder, line: &str) -> Result<()> {
     if let Some(output) = line.strip_prefix("output ") {
         let (name, node) = output.rsplit_once(" %").ok_or_else(|| fault("an output is `output NAME %NODE`"))?;
-        return builder.output(name, parse_node(node)?);
+        let node = parse_node(builder.graph().maker(), node)?;
+        return builder.output(name, node);
     }
     let parts = line.strip_prefix('%').and_then(|rest| rest.split_once(" = "));
     let (node, rest) = parts.ok_or_else(|| fault("a node is `%NODE = OPERATION [SHAPE]`"))?;
     let (operation, shape) = rest.rsplit_once(" [").ok_or_else(|| fault("the shape is missing"))?;
     let shape = parse_shape(shape.strip_suffix(']').ok_or_else(|| fault("the shape is not closed"))?)?;
-    builder.place(parse_node(node)?, |builder| add(builder, operation, shape))?;
-    let stated = builder.graph().shape(parse_node(node)?)?;
+    let node = parse_node(builder.graph().maker(), node)?;
+    builder.place(node, |builder| add(builder, operation, shape))?;
+    let stated = builder.graph().shape(node)?;
     if stated == shape { Ok(()) } else { Err(fault(&format!("the shape that follows is {stated:?}"))) }
 }
 
@@ -63,7 +66,8 @@ fn add(builder: &mut GraphBuilder, operation: &str, shape: Shape) -> Result<Node
     if name == "chain" {
         return parse_chain(builder, arguments, shape);
     }
-    let arguments = Arguments(arguments.split(", ").filter(|argument| !argument.is_empty()).collect());
+    let parts = arguments.split(", ").filter(|argument| !argument.is_empty()).collect();
+    let arguments = Arguments { graph: builder.graph().maker(), parts };
     if let Some(op) = BinaryOp::ALL.into_iter().find(|op| op.name() == name) {
         return builder.binary(op, arguments.node(0)?, arguments.node(1)?);
     }
@@ -75,7 +79,7 @@ fn add(builder: &mut GraphBuilder, operation: &str, shape: Shape) -> Result<Node
     }
     match name {
         "constant" => {
-            let numbers: Result<Vec<f32>> = arguments.0.iter().map(|number| parse_number(number)).collect();
+            let numbers: Result<Vec<f32>> = arguments.parts.iter().map(|number| parse_number(number)).collect();
             builder.constant(&numbers?, shape)
         }
         "matmul" => builder.matmul(arguments.factor(0)?, arguments.factor(1)?),
@@ -103,7 +107,7 @@ fn add(builder: &mut GraphBuilder, operation: &str, shape: Shape) -> Result<Node
             builder.slice(arguments.node(0)?, axis, arguments.named("from")?, *len)
         }
         "concat" => {
-            let parts: Result<Vec<Node>> = (0..arguments.0.len() - 1).map(|index| arguments.node(index)).collect();
+            let parts: Result<Vec<Node>> = (0..arguments.parts.len().saturating_sub(1)).map(|index| arguments.node(index)).collect();
             builder.concat(&parts?, arguments.named("axis")?)
         }
         "softmax" => builder.softmax(arguments.node(0)?, shape.rank().saturating_sub(1)),
@@ -122,8 +126,9 @@ fn parse_chain(builder: &mut GraphBuilder, text: &str, shape: Shape) -> Result<N
     for step in before.split(" | ") {
         let parts = step.strip_prefix('%').and_then(|rest| rest.split_once(" = "));
         let (node, operation) = parts.ok_or_else(|| fault(&format!("a chain's {step:?} is no `%NODE = OPERATION`")))?;
-        inner.push(parse_node(node)?);
-        builder.place(parse_node(node)?, |builder| add(builder, operation, shape))?;
+        let node = parse_node(builder.graph().maker(), node)?;
+        inner.push(node);
+        builder.place(node, |builder| add(builder, operation, shape))?;
     }
     let last = add(builder, last, shape)?;
     builder.chain(&inner, last)
@@ -135,13 +140,13 @@ fn parse_attention(builder: &mut GraphBuilder, name: &str, arguments: &Arguments
         kv: arguments.named("kv")?,
         width: arguments.named("width")?,
         scale: arguments.named("scale")?,
-        causal: arguments.0.contains(&"causal"),
+        causal: arguments.parts.contains(&"causal"),
     };
     let operand = |index: usize| {
         let text = arguments.at(index)?;
         match text.split_once('@') {
             None => Ok(Columns { node: arguments.node(index)?, start: 0 }),
-            Some((node, start)) => Ok(Columns { node: parse_reference(node)?, start: parse_number(start)? }),
+            Some((node, start)) => Ok(Columns { node: arguments.reference(node)?, start: parse_number(start)? }),
         }
     };
     let operands = [operand(0)?, operand(1)?, operand(2)?];
@@ -152,27 +157,34 @@ fn parse_attention(builder: &mut GraphBuilder, name: &str, arguments: &Arguments
 }
 
 /// What stands between the brackets of an operation.
-struct Arguments<'a>(Vec<&'a str>);
+struct Arguments<'a> {
+    graph: Identity,
+    parts: Vec<&'a str>,
+}
 
 impl<'a> Arguments<'a> {
     fn at(&self, index: usize) -> Result<&'a str> {
-        self.0.get(index).copied().ok_or_else(|| fault(&format!("argument {index} is missing")))
+        self.parts.get(index).copied().ok_or_else(|| fault(&format!("argument {index} is missing")))
+    }
+
+    fn reference(&self, text: &str) -> Result<Node> {
+        parse_node(self.graph, text.strip_prefix('%').ok_or_else(|| fault(&format!("{text:?} is no %NODE")))?)
     }
 
     fn node(&self, index: usize) -> Result<Node> {
-        parse_reference(self.at(index)?)
+        self.reference(self.at(index)?)
     }
 
     fn factor(&self, index: usize) -> Result<Factor> {
         match self.at(index)?.strip_suffix('ᵀ') {
-            Some(node) => Ok(parse_reference(node)?.transpose()),
+            Some(node) => Ok(self.reference(node)?.transpose()),
             None => Ok(self.node(index)?.into()),
         }
     }
 
     /// What follows a name and a blank.
     fn text(&self, name: &str) -> Option<&'a str> {
-        self.0.iter().find_map(|argument| argument.strip_prefix(name)?.strip_prefix(' '))
+        self.parts.iter().find_map(|argument| argument.strip_prefix(name)?.strip_prefix(' '))
     }
 
     fn named<T: std::str::FromStr>(&self, name: &str) -> Result<T> {
@@ -180,7 +192,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn named_node(&self, name: &str) -> Result<Option<Node>> {
-        self.text(name).map(parse_reference).transpose()
+        self.text(name).map(|text| self.reference(text)).transpose()
     }
 
     fn tail(&self) -> Result<Tail> {
@@ -188,7 +200,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn activation(&self) -> Activation {
-        self.0.iter().find_map(|argument| activation(argument)).unwrap_or_default()
+        self.parts.iter().find_map(|argument| activation(argument)).unwrap_or_default()
     }
 }
 
@@ -196,13 +208,16 @@ fn activation(name: &str) -> Option<Activation> {
     Activation::ALL.into_iter().skip(1).find(|activation| activation_name(*activation) == name)
 }
 
-fn parse_reference(text: &str) -> Result<Node> {
-    parse_node(text.strip_prefix('%').ok_or_else(|| fault(&format!("{text:?} is no %NODE")))?)
-}
+/// The greatest number that a text may give a node: those of what is added later are greater.
+const MAX_NUMBER: u32 = u32::MAX / 2;
 
-fn parse_node(text: &str) -> Result<Node> {
+fn parse_node(graph: Identity, text: &str) -> Result<Node> {
     let (number, step) = text.split_once('.').unwrap_or((text, "0"));
-    Ok(Node { number: parse_number(number)?, step: parse_number(step)? })
+    let (number, step): (u32, u32) = (parse_number(number)?, parse_number(step)?);
+    match number.max(step) {
+        0..=MAX_NUMBER => Ok(Node { number, step, graph }),
+        _ => Err(fault(&format!("node {text}: numbers go up to {MAX_NUMBER}"))),
+    }
 }
 
 fn parse_number<T: std::str::FromStr>(text: &str) -> Result<T> {
@@ -228,15 +243,15 @@ impl GraphBuilder {
     /// Adds one operation under a given handle.
     fn place(&mut self, node: Node, add: impl FnOnce(&mut Self) -> Result<Node>) -> Result<()> {
         /// Above every number that a text may use.
-        const ASIDE: u32 = u32::MAX - 1;
-        if self.graph().nodes.contains_key(&node) || self.graph().inside_chains().any(|inner| inner == node) || node.number >= ASIDE {
-            return Err(fault(&format!("{node} is taken or too great")));
+        const ASIDE: u32 = MAX_NUMBER + 1;
+        if self.graph().nodes.contains_key(&node) || self.graph().inside_chains().any(|inner| inner == node) {
+            return Err(fault(&format!("{node} is taken")));
         }
         let next = std::mem::replace(&mut self.graph_mut().next, ASIDE);
         let added = add(self);
         let graph = self.graph_mut();
         graph.next = next.max(node.number + 1);
-        let definition = graph.nodes.remove(&Node { number: ASIDE, step: 0 });
+        let definition = graph.nodes.remove(&Node { number: ASIDE, step: 0, graph: graph.maker() });
         added?;
         let Some(definition) = definition else { return Err(fault("the operation does nothing")) };
         let is_late = |operand: &Node| *operand > node && !graph.nodes[operand].operation.is_fed();

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::plan::elements;
 
 /// The most dimensions of a value.
 pub const MAX_RANK: usize = 4;
@@ -118,14 +119,14 @@ impl Shape {
         self.sizes()?.into_iter().try_fold(1usize, usize::checked_mul)
     }
 
-    /// As rows of the last dimension: all dimensions before it multiplied, and it.
+    /// As rows of the last dimension: all dimensions before it multiplied (the greatest number where they cannot be counted), and it.
     ///
     /// # Panics
     /// If a dimension is a letter.
     pub fn matrix(&self) -> [usize; 2] {
         let sizes = self.fixed();
         match sizes.split_last() {
-            Some((cols, rows)) => [rows.iter().product(), *cols],
+            Some((cols, rows)) => [elements(rows), *cols],
             None => [1, 1],
         }
     }
@@ -137,7 +138,7 @@ impl Shape {
 
     /// Elements of a shape that was found to have no letters.
     pub(super) fn len(&self) -> usize {
-        self.fixed().into_iter().product()
+        elements(&self.fixed())
     }
 
     /// The dimensions without leading ones.

@@ -76,10 +76,17 @@ fn define(name: &str, extra: Extra) -> Arc<Kernel> {
         Extra::Mask => |call| attention(call, plain(call), Some(call.read(4)), None),
         Extra::Spans => |call| attention(call, plain(call), None, Some(call.read(4))),
     };
-    built_in(builder.body(body).flops(flops), native)
+    built_in(builder.body(body).flops(flops).loops(loops), native)
 }
 
 const NAMES: [&str; 13] = ["batch", "queries", "keys", "heads", "group", "width", "q_row", "q_start", "k_row", "k_start", "v_row", "v_start", "causal"];
+
+/// For each tile of queries so many turns for 16 keys; a cache may hold as many as it has room for.
+fn loops(params: &[u32], groups: u32) -> u64 {
+    let [batch, queries, keys, heads, width] = [0, 1, 2, 3, 5].map(|index| u64::from(params[index]));
+    let tiles = batch.saturating_mul(heads).saturating_mul(queries.div_ceil(QUERY_TILE as u64));
+    super::loops_over(tiles, groups, keys.div_ceil(16) * (width + 181) + width + 24)
+}
 
 fn flops(params: &[u32]) -> f64 {
     4.0 * [0, 1, 2, 3, 5].into_iter().map(|index| f64::from(params[index])).product::<f64>()
@@ -109,7 +116,7 @@ fn define_cached(formats: CacheFormats) -> Arc<Kernel> {
         CacheFormats::Q4 => |call| attention_cached(call, CacheFormats::Q4),
         _ => |call| attention_cached(call, CacheFormats::F16),
     };
-    built_in(builder.body(body).flops(flops), native)
+    built_in(builder.body(body).flops(flops).loops(loops), native)
 }
 
 fn attention_cached(call: &NativeCall<'_>, formats: CacheFormats) {

@@ -20,7 +20,7 @@ pub static ATTENTION_DECODE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder = builder.read("q", DType::F32).read("k", DType::F32).read("v", DType::F32).write("y", DType::F32).read("spans", DType::U32);
     let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
     let first = "batch * params.keys * columns + head / params.group * params.width";
-    built_in(builder.body(body_with([first, "k[first + key * columns + i]", "v[first + (block + i) * columns + column]"])), native)
+    built_in(builder.body(body_with([first, "k[first + key * columns + i]", "v[first + (block + i) * columns + column]"])).loops(loops), native)
 });
 
 static CACHED: LazyLock<[Arc<Kernel>; 4]> = LazyLock::new(|| cache_read::for_each_format(define_cached));
@@ -36,6 +36,12 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 }
 
 const NAMES: [&str; 8] = ["batch", "keys", "heads", "group", "width", "q_row", "q_start", "lanes"];
+
+/// For each head so many turns for 256 keys, as many as a cache has room for.
+fn loops(params: &[u32], groups: u32) -> u64 {
+    let [batch, keys, heads, width] = [0, 1, 2, 4].map(|index| u64::from(params[index]));
+    super::loops_over(batch.saturating_mul(heads), groups, keys.div_ceil(256) * (width + 560) + 24)
+}
 
 /// The body with how both caches are read.
 fn body_with([first, key, value]: [&str; 3]) -> String {
@@ -55,7 +61,7 @@ fn define_cached(formats: CacheFormats) -> Arc<Kernel> {
         CacheFormats::Q4 => |call| cached_native(call, CacheFormats::Q4),
         _ => |call| cached_native(call, CacheFormats::F16),
     };
-    built_in(builder.body(body_with(reads) + &cache_read::functions(formats)), native)
+    built_in(builder.body(body_with(reads) + &cache_read::functions(formats)).loops(loops), native)
 }
 
 /// The most query heads that are made together: each row of keys and values is read once for all of them.

@@ -139,7 +139,8 @@ fn define_gemm<T: Real>(epilogue: Epilogue) -> Arc<Kernel> {
     let builder = ["m", "n", "k", "a_row", "a_col", "b_row", "b_col", "activation"]
         .into_iter()
         .fold(builder, |builder, name| builder.param(name, DType::U32))
-        .flops(|params| 2.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>());
+        .flops(|params| 2.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>())
+        .loops(|params, groups| super::loops_of_product([1, params[0], params[1]], groups, params[2]));
     let native: super::NativeFn = match (epilogue.bias, epilogue.residual) {
         (false, false) => |call| gemm::<T>(call, None, None),
         (true, false) => |call| gemm::<T>(call, Some(call.read(3)), None),
@@ -165,7 +166,7 @@ fn define_matvec<T: Real>(epilogue: Epilogue) -> Arc<Kernel> {
         .write("y", T::DTYPE);
     let builder = epilogue.apply::<T>(builder, include_str!("../../kernels/matvec.wgsl"), "row", "row");
     let builder = ["m", "k", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
-    let builder = builder.flops(|params| 2.0 * f64::from(params[0]) * f64::from(params[1]));
+    let builder = builder.flops(|params| 2.0 * f64::from(params[0]) * f64::from(params[1])).loops(|params, groups| super::loops_over_rows(params, groups, 1));
     let native: super::NativeFn = match (epilogue.bias, epilogue.residual) {
         (false, false) => |call| matvec::<T>(call, None, None),
         (true, false) => |call| matvec::<T>(call, Some(call.read(3)), None),

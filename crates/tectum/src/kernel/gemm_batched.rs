@@ -77,7 +77,8 @@ fn define(packing: Packing) -> Arc<Kernel> {
         Packing::Half(Half::F16) => |call| unpacked(call, Half::F16),
         Packing::Half(Half::Bf16) => |call| unpacked(call, Half::Bf16),
     };
-    built_in(builder.body(body), native)
+    let loops = |params: &[u32], groups: u32| super::loops_of_product([params[0], params[1], params[2]], groups, params[3]);
+    built_in(builder.body(body).loops(loops), native)
 }
 
 fn products(call: &NativeCall<'_>, a: &[f32], b: &[f32]) {

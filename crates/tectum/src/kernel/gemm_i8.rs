@@ -19,6 +19,7 @@ pub static GEMM_I8: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .param("m", DType::U32)
             .param("n", DType::U32)
             .param("words", DType::U32)
+            .loops(|params, groups| super::loops_of_product([1, params[0], params[1]], groups, params[2]))
             .body(body_with("return b[col * params.words + k];", ["slot % 16u", "slot / 16u"], "values[part]")),
         gemm,
     )
@@ -33,6 +34,7 @@ pub static MATVEC_I8: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .write("y", DType::I32)
             .param("m", DType::U32)
             .param("words", DType::U32)
+            .loops(|params, groups| super::loops_over_rows(params, groups, 1))
             .body(include_str!("../../kernels/matvec_i8.wgsl")),
         matvec,
     )

@@ -71,7 +71,9 @@ fn define(format: PanelFormat, epilogue: Epilogue) -> Arc<Kernel> {
         let body = gemm_i8::body_with(&format!("return b[{panel} + 64u + k * 16u + col % 16u];"), ["slot / 64u", "slot % 64u"], &result);
         let builder = epilogue.apply::<f32>(builder, &body, "col", "out");
         let builder = ["m", "n", "words", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
-        let builder = builder.flops(|params| 8.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>());
+        let builder = builder
+            .flops(|params| 8.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>())
+            .loops(|params, groups| super::loops_of_product([1, params[0], params[1]], groups, params[2]));
         return built_in(builder, twin::<{ PanelFormat::Int8 as usize }>(epilogue));
     }
     let (value, native) = match format {
@@ -87,7 +89,9 @@ fn define(format: PanelFormat, epilogue: Epilogue) -> Arc<Kernel> {
     let body = body_with(["false", "false"], ["a[(first_row + a_m) * params.k + first_k + a_k]", &value]);
     let builder = epilogue.apply::<f32>(builder, &body, "col", "out");
     let builder = ["m", "n", "k", "activation"].into_iter().fold(builder, |builder, name| builder.param(name, DType::U32));
-    let builder = builder.flops(|params| 2.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>());
+    let builder = builder
+        .flops(|params| 2.0 * params[..3].iter().map(|size| f64::from(*size)).product::<f64>())
+        .loops(|params, groups| super::loops_of_product([1, params[0], params[1]], groups, params[2]));
     built_in(builder, native)
 }
 

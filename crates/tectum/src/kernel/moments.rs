@@ -31,6 +31,7 @@ fn define_mean<T: Real>() -> Arc<Kernel> {
             .param("rows", DType::U32)
             .param("cols", DType::U32)
             .param("divisor", DType::U32)
+            .loops(|params, groups| super::loops_over_rows(params, groups, 1))
             .body(include_str!("../../kernels/mean.wgsl")),
         |call| {
             let (x, y) = (call.read::<T>(0), call.write::<T>(1));
@@ -67,6 +68,12 @@ fn with_results(builder: super::KernelBuilder) -> super::KernelBuilder {
         .param("segment", DType::U32)
         .param("segments", DType::U32)
         .param("scale", DType::F32)
+        .loops(|params, groups| {
+            // Of segments: two passes over their elements; merged: over the segments of each row.
+            let [rows, segment, segments] = [0, 2, 3].map(|index| u64::from(params[index]));
+            let turns = 2 * (segment.max(segments).div_ceil(u64::from(super::WORKGROUP)) + 1) + 40;
+            super::loops_over(rows.saturating_mul(segments), groups, turns)
+        })
 }
 
 /// The kernels of this file.

@@ -20,6 +20,7 @@ pub static LAYER_NORM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .param("rows", DType::U32)
             .param("cols", DType::U32)
             .param("epsilon", DType::F32)
+            .loops(|params, groups| super::loops_over_rows(params, groups, 3))
             .body(include_str!("../../kernels/layer_norm_f32.wgsl")),
         layer_norm,
     )
@@ -36,6 +37,7 @@ pub static RMS_NORM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .param("rows", DType::U32)
             .param("cols", DType::U32)
             .param("epsilon", DType::F32)
+            .loops(|params, groups| super::loops_over_rows(params, groups, 2))
             .body(include_str!("../../kernels/rms_norm_f32.wgsl")),
         rms_norm,
     )

@@ -36,6 +36,7 @@ pub static QUANTIZE_ROWS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .write("scales", DType::F32)
             .param("rows", DType::U32)
             .param("cols", DType::U32)
+            .loops(|params, groups| super::loops_over(u64::from(params[0]), groups, u64::from(params[1]).div_ceil(BLOCK as u64) * 10 + 20))
             .body(include_str!("../../kernels/quantize_rows.wgsl")),
         quantize,
     )

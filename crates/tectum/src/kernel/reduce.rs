@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use super::math::Real;
 use super::native::{NativeCall, for_each_chunk, simd};
 use super::order::order_key;
-use super::{Kernel, Prelude, built_in};
+use super::{Kernel, Prelude, WORKGROUP, built_in};
 use crate::dtype::DType;
 
 /// Elements of a row that one workgroup reduces.
@@ -17,6 +17,18 @@ pub const SEGMENT: usize = 4096;
 pub const COLUMN_SEGMENT: usize = 64;
 /// Independent accumulators of the native twins: four vectors of the widest SIMD.
 const LANES: usize = 64;
+
+/// A workgroup for each segment of a row.
+fn loops(params: &[u32], groups: u32) -> u64 {
+    let [rows, segment, segments] = [0, 2, 3].map(|index| u64::from(params[index]));
+    super::loops_over(rows.saturating_mul(segments), groups, segment.div_ceil(u64::from(WORKGROUP)) + 20)
+}
+
+/// An invocation for each segment of a column.
+fn column_loops(params: &[u32], groups: u32) -> u64 {
+    let [cols, segment, segments] = [1, 2, 3].map(|index| u64::from(params[index]));
+    super::loops_over(segments.saturating_mul(cols), groups.saturating_mul(WORKGROUP), segment + 1)
+}
 
 fn define<T: Real>(operation: &str, body: &str, native: super::NativeFn) -> Arc<Kernel> {
     built_in(
@@ -28,6 +40,7 @@ fn define<T: Real>(operation: &str, body: &str, native: super::NativeFn) -> Arc<
             .param("cols", DType::U32)
             .param("segment", DType::U32)
             .param("segments", DType::U32)
+            .loops(if operation == "sum_columns" { column_loops } else { loops })
             .body(body),
         native,
     )
@@ -83,6 +96,7 @@ pub static ARGMAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .param("cols", DType::U32)
             .param("segment", DType::U32)
             .param("segments", DType::U32)
+            .loops(loops)
             .body(include_str!("../../kernels/argmax_f32.wgsl")),
         |call| {
             let (x, y) = (call.read::<f32>(0), call.write::<u32>(1));
@@ -107,6 +121,7 @@ pub static ARGMAX_MERGE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .param("rows", DType::U32)
             .param("cols", DType::U32)
             .param("count", DType::U32)
+            .loops(|params, groups| super::loops_over(u64::from(params[0]), groups.saturating_mul(WORKGROUP), u64::from(params[2]) + 1))
             .body(include_str!("../../kernels/argmax_merge_f32.wgsl")),
         |call| {
             let (x, candidates, y) = (call.read::<f32>(0), call.read::<u32>(1), call.write::<u32>(2));

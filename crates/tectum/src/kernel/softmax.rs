@@ -19,6 +19,7 @@ pub static SOFTMAX: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
             .param("rows", DType::U32)
             .param("cols", DType::U32)
             .param("scale", DType::F32)
+            .loops(|params, groups| super::loops_over_rows(params, groups, 3))
             .body(include_str!("../../kernels/softmax_f32.wgsl")),
         softmax,
     )

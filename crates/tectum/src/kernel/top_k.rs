@@ -34,6 +34,8 @@ fn define(name: &'static str, candidate_columns: bool, native: super::NativeFn) 
         .param("cols", DType::U32)
         .param("chunks", DType::U32)
         .param("k", DType::U32)
+        // 55 steps of the network that sorts 1,024 candidates, two pairs an invocation.
+        .loops(|params, groups| super::loops_over(u64::from(params[0]).saturating_mul(u64::from(params[2])), groups, 250))
         .body(body);
     built_in(builder, native)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Plan, PlanId, Slot, SlotKind, View};
+use super::{Identity, Plan, Slot, SlotKind, View};
 use crate::content_hash::ContentHash;
 use crate::device::{Compiled, Device, DeviceInfo};
 use crate::dtype::Element;
@@ -24,7 +24,7 @@ enum Home {
 
 /// A compiled plan: fill the inputs, [`run`](Executable::run), read the outputs. Running neither allocates nor compiles.
 pub struct Executable {
-    plan: PlanId,
+    plan: Identity,
     name: String,
     device: Device,
     slots: Vec<Slot>,
@@ -61,6 +61,7 @@ impl Plan {
     pub fn compile_with(&self, device: &Device, shared: &[(View, &Buffer<f32>)]) -> Result<Executable> {
         self.check_dtypes(device.info())?;
         self.check_bindings(device.info())?;
+        self.check_loops(device.info())?;
         self.check_shared(device, shared)?;
         let mut layout = Layout::new(self);
         let mut blocks = Vec::with_capacity(layout.list.buffer_bytes.len());
@@ -105,6 +106,22 @@ impl Plan {
             compiled,
             ran: false,
         })
+    }
+
+    /// Refuses launches whose loops a device may end too early.
+    fn check_loops(&self, device: &DeviceInfo) -> Result<()> {
+        let Some(most) = device.limits.max_loop_turns else { return Ok(()) };
+        for (index, launch) in self.launches.iter().enumerate() {
+            let (kernel, turns) = (launch.kernel.name(), launch.kernel.loops(&launch.params, launch.groups).unwrap_or(0));
+            if turns > u64::from(most) {
+                let id = &device.id;
+                return Err(Error::unsupported(format!(
+                    "plan {}: launch {index}, kernel {kernel}: up to {turns} turns of loops; {id} ends loops after {most} of an invocation",
+                    self.name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Whether device code may use the element types of every launch.

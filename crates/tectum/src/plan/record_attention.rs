@@ -1,7 +1,7 @@
 //! Recording attention and rotary positions.
 
 use super::record_reduce::groups;
-use super::{PlanBuilder, View};
+use super::{PlanBuilder, View, are_counted, elements};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::cache_format::{CacheFormat, CacheFormats, WINDOW};
@@ -49,11 +49,13 @@ impl PlanBuilder {
     ) -> Result<()> {
         let AttentionSizes { batch, queries, keys, heads, kv_heads, width } = sizes;
         check_width("attention", width)?;
-        let fits = |(view, row, start): (View, usize, usize), rows: usize, heads: usize| view.len() == batch * rows * row && start + heads * width <= row;
+        let fits = |(view, row, start): (View, usize, usize), rows: usize, heads: usize| {
+            view.len() == elements(&[batch, rows, row]) && start.saturating_add(elements(&[heads, width])) <= row
+        };
         let [q, k, v] = columns;
         let operands_fit = fits(q, queries, heads) && fits(k, keys, kv_heads) && fits(v, keys, kv_heads);
-        let mask_fits = mask.is_none_or(|mask| mask.len() == batch * keys);
-        if !operands_fit || !mask_fits || y.len() != batch * queries * heads * width || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
+        let mask_fits = mask.is_none_or(|mask| mask.len() == elements(&[batch, keys]));
+        if !operands_fit || !mask_fits || y.len() != elements(&[batch, queries, heads, width]) || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
             let shown = columns.map(|(view, row, start)| (view.len(), row, start));
             let (mask, y) = (mask.map(|mask| mask.len()), y.len());
             return Err(Error::invalid(format!("attention: {shown:?} elements, columns and first column, mask {mask:?}, y {y} for {sizes:?}")));
@@ -104,13 +106,14 @@ impl PlanBuilder {
             return Err(Error::unsupported(format!("attention_cached: a cache of {keys} keys and {values} values")));
         };
         let caches = caches.map(|(cache, _)| cache);
-        let fits = |(view, row, start): (View, usize, usize), heads: usize| view.len() == batch * queries * row && start + heads * width <= row;
+        let fits = |(view, row, start): (View, usize, usize), heads: usize| {
+            view.len() == elements(&[batch, queries, row]) && start.saturating_add(elements(&[heads, width])) <= row
+        };
         let [q, k, v] = columns;
-        let cached = kv_heads * width;
-        let operands_fit = fits(q, heads) && fits(k, kv_heads) && fits(v, kv_heads) && y.len() == batch * queries * heads * width;
-        let caches_fit = caches.iter().zip(formats.each()).all(|(cache, format)| cache.len() == batch * format.words(keys, cached))
-            && spans.len() == 2 * batch
-            && spans.dtype() == DType::U32;
+        let cached = elements(&[kv_heads, width]);
+        let operands_fit = fits(q, heads) && fits(k, kv_heads) && fits(v, kv_heads) && y.len() == elements(&[batch, queries, heads, width]);
+        let cache_fits = |(cache, format): (&View, CacheFormat)| are_counted(&[keys, cached]) && cache.len() == elements(&[batch, format.words(keys, cached)]);
+        let caches_fit = caches.iter().zip(formats.each()).all(cache_fits) && spans.len() == elements(&[2, batch]) && spans.dtype() == DType::U32;
         if !operands_fit || !caches_fit || keys == 0 || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
             let shown = columns.map(|(view, row, start)| (view.len(), row, start));
             let (caches, y) = (caches.map(|cache| cache.len()), y.len());
@@ -200,7 +203,7 @@ impl PlanBuilder {
     /// # Errors
     /// `Invalid` if the lengths do not fit or the width is odd, 0 or above 512; as [`PlanBuilder::launch`].
     pub fn rotary(&mut self, x: View, positions: View, y: View, width: usize, heads: usize, base: f32) -> Result<()> {
-        let (cols, half) = (heads * width, width / 2);
+        let (cols, half) = (elements(&[heads, width]), width / 2);
         let rows = x.len().checked_div(cols).unwrap_or(0);
         let fits = rows * cols == x.len() && x.len() == y.len() && !positions.is_empty() && rows.is_multiple_of(positions.len());
         if !fits || !width.is_multiple_of(2) || half > rotary::MAX_HALF {

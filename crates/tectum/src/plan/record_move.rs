@@ -2,7 +2,7 @@
 
 use super::record_elementwise::words_each;
 use super::record_reduce::groups;
-use super::{PlanBuilder, View};
+use super::{PlanBuilder, View, elements};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::pack::Half;
@@ -32,7 +32,7 @@ impl PlanBuilder {
             return self.copy_strided(x.reinterpret(DType::U32), first.saturating_mul(2), &axes, y.reinterpret(DType::U32));
         }
         // Beyond what fits, sizes and places stay at the greatest number, which no view has.
-        let len = axes.iter().fold(1usize, |len, axis| len.saturating_mul(axis.size));
+        let len = elements(&axes.iter().map(|axis| axis.size).collect::<Vec<_>>());
         let reach = |axis: &Strided| axis.size.saturating_sub(1).saturating_mul(axis.stride);
         let last = axes.iter().fold(first, |last, axis| last.saturating_add(reach(axis)));
         if axes.len() > 4 || y.len() != len || (len > 0 && last >= x.len()) {
@@ -132,7 +132,7 @@ impl PlanBuilder {
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn transpose(&mut self, x: View, y: View, [batch, rows, cols]: [usize; 3]) -> Result<()> {
-        let len = batch.saturating_mul(rows).saturating_mul(cols);
+        let len = elements(&[batch, rows, cols]);
         if x.len() != len || y.len() != len {
             return Err(Error::invalid(format!("transpose: x has {} and y {} elements, [{batch}, {rows}, {cols}] needed", x.len(), y.len())));
         }
@@ -210,11 +210,11 @@ fn check_half(op: &str, half: Half, floats: View, words: View) -> Result<()> {
 
 fn rows_of(what: &str, view: View, cols: usize) -> Result<usize> {
     let rows = view.len().checked_div(cols).unwrap_or(0);
-    if rows.saturating_mul(cols) == view.len() { Ok(rows) } else { Err(Error::invalid(format!("{what} has {} elements, rows of {cols} needed", view.len()))) }
+    if elements(&[rows, cols]) == view.len() { Ok(rows) } else { Err(Error::invalid(format!("{what} has {} elements, rows of {cols} needed", view.len()))) }
 }
 
 fn check_rows(op: &str, rows: View, faults: View, count: usize, cols: usize) -> Result<()> {
-    if rows.len() == count.saturating_mul(cols) && faults.len() == 1 {
+    if rows.len() == elements(&[count, cols]) && faults.len() == 1 {
         return Ok(());
     }
     Err(Error::invalid(format!("{op}: {} elements for {count} indices of rows of {cols}, faults {}; 1 needed", rows.len(), faults.len())))

@@ -1,7 +1,7 @@
 //! Recording batched, half-width and byte products, and stencils.
 
 use super::record_reduce::groups;
-use super::{PlanBuilder, View};
+use super::{PlanBuilder, View, elements};
 use crate::error::{Error, Result};
 use crate::kernel::gemm::TILE;
 use crate::kernel::gemm_batched::{self, Packing};
@@ -38,13 +38,13 @@ impl Matrices {
     }
 
     fn fits(&self) -> bool {
-        let words = self.packing.words(self.count * self.rows * self.cols);
+        let words = self.packing.words(elements(&[self.count, self.rows, self.cols]));
         self.view.len() == words && self.view.dtype() == self.packing.dtype()
     }
 
     /// Elements between matrices, rows and columns.
     fn strides(&self) -> [usize; 3] {
-        let matrix = if self.count == 1 { 0 } else { self.rows * self.cols };
+        let matrix = if self.count == 1 { 0 } else { elements(&[self.rows, self.cols]) };
         if self.transposed { [matrix, 1, self.rows] } else { [matrix, self.cols, 1] }
     }
 }
@@ -62,7 +62,7 @@ impl PlanBuilder {
         let (m, k, n) = (a.rows, a.cols, b.cols);
         let batch = if a.count == 1 { b.count } else { a.count };
         let counts_fit = b.count == batch || b.count == 1;
-        if k != b.rows || !a.fits() || !b.fits() || !counts_fit || a.packing != b.packing || y.len() != batch * m * n {
+        if k != b.rows || !a.fits() || !b.fits() || !counts_fit || a.packing != b.packing || y.len() != elements(&[batch, m, n]) {
             return Err(Error::invalid(format!(
                 "gemm_batched: a {} × [{m}, {k}] {:?} of {} words, b {} × [{}, {n}] {:?} of {}, y {}: sizes or types differ",
                 a.count,
@@ -99,15 +99,13 @@ impl PlanBuilder {
     /// `Invalid` if the lengths do not fit or k = 0; as [`PlanBuilder::launch`].
     pub fn gemm_i8(&mut self, a: View, b: View, y: View, [m, n, k]: [usize; 3]) -> Result<()> {
         let words = k.div_ceil(4);
-        if a.len() != m * words || b.len() != n * words || y.len() != m * n {
+        let [a_len, b_len, y_len] = [[m, words], [n, words], [m, n]].map(|sizes| elements(&sizes));
+        if a.len() != a_len || b.len() != b_len || y.len() != y_len {
             return Err(Error::invalid(format!(
-                "gemm_i8: a {}, b {}, y {} elements for [{m}, {k}] and [{n}, {k}]: {}, {} and {} needed",
+                "gemm_i8: a {}, b {}, y {} elements for [{m}, {k}] and [{n}, {k}]: {a_len}, {b_len} and {y_len} needed",
                 a.len(),
                 b.len(),
-                y.len(),
-                m * words,
-                n * words,
-                m * n
+                y.len()
             )));
         }
         if y.is_empty() {
@@ -128,7 +126,7 @@ impl PlanBuilder {
     /// As [`PlanBuilder::gemm_i8`].
     pub fn matvec_i8(&mut self, a: View, x: View, y: View) -> Result<()> {
         let (m, words) = (y.len(), x.len());
-        if a.len() != m * words {
+        if a.len() != elements(&[m, words]) {
             return Err(Error::invalid(format!("matvec_i8: a has {} words, x {words}, y {m}: sizes differ", a.len())));
         }
         if m == 0 {
@@ -154,9 +152,9 @@ impl PlanBuilder {
     /// # Cost
     /// One launch; reads and writes each element once where planes of X stay in cache.
     pub fn stencil(&mut self, points: Points, x: View, weights: View, y: View, sizes: [usize; 4], boundary: Boundary) -> Result<()> {
-        let (len, channels) = (sizes.iter().product::<usize>(), sizes[3]);
+        let (len, channels) = (elements(&sizes), sizes[3]);
         let per_channel = weights.len() != 4;
-        if x.len() != len || y.len() != len || (per_channel && weights.len() != 4 * channels) {
+        if x.len() != len || y.len() != len || (per_channel && weights.len() != elements(&[4, channels])) {
             return Err(Error::invalid(format!(
                 "stencil: x has {}, y {} and weights {} elements; {sizes:?} twice and 4 or 4 × {channels} needed",
                 x.len(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{PlanBuilder, View};
+use super::{PlanBuilder, View, elements};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::reduce::{self, COLUMN_SEGMENT, SEGMENT};
@@ -101,7 +101,7 @@ impl PlanBuilder {
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn softmax(&mut self, x: View, y: View, rows: usize, cols: usize, scale: f32) -> Result<()> {
-        if x.len() != rows * cols || y.len() != rows * cols {
+        if x.len() != elements(&[rows, cols]) || y.len() != x.len() {
             return Err(Error::invalid(format!("softmax: x has {} and y {} elements, [{rows}, {cols}] needed", x.len(), y.len())));
         }
         if y.is_empty() {
@@ -117,7 +117,7 @@ pub(super) fn groups(items: usize) -> u32 {
 }
 
 pub(super) fn check(op: &str, x: View, y: View, kept: usize, reduced: usize) -> Result<()> {
-    if x.len() == kept * reduced && y.len() == kept {
+    if x.len() == elements(&[kept, reduced]) && y.len() == kept {
         return Ok(());
     }
     Err(Error::invalid(format!("{op}: x has {} and y {} elements, {kept} × {reduced} and {kept} needed", x.len(), y.len())))

@@ -1,7 +1,7 @@
 //! Recording scan, compaction and top-k.
 
 use super::record_reduce::groups;
-use super::{PlanBuilder, View};
+use super::{PlanBuilder, View, elements};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{groups_for, scan, top_k};
@@ -66,7 +66,7 @@ impl PlanBuilder {
             return Ok(());
         }
         let cols = x.len() / rows.max(1);
-        let fits = rows * cols == x.len() && values.len() == rows * k && columns.len() == rows * k;
+        let fits = rows * cols == x.len() && values.len() == elements(&[rows, k]) && columns.len() == values.len();
         if k == 0 || k > top_k::MAX_K || k > cols || !fits {
             return Err(Error::invalid(format!(
                 "top_k: x has {} elements in {rows} rows, k = {k}, values {} and columns {}; k of 1 to {} (at most {}) and outputs of rows × k needed",
@@ -80,8 +80,14 @@ impl PlanBuilder {
         let (mut source, mut candidates, mut width) = (x, None, cols);
         loop {
             let chunks = width.div_ceil(top_k::CHUNK);
-            let (to_values, to_columns) =
-                if chunks == 1 { (values, columns) } else { (self.temp(DType::F32, rows * chunks * k), self.temp(DType::U32, rows * chunks * k)) };
+            let (to_values, to_columns) = if chunks == 1 {
+                (values, columns)
+            } else {
+                {
+                    let len = elements(&[rows, chunks, k]);
+                    (self.temp(DType::F32, len), self.temp(DType::U32, len))
+                }
+            };
             let params = [rows, width, chunks, k].map(|word| word as u32);
             match candidates {
                 None => self.launch(&top_k::TOP_K, &[source, to_values, to_columns], &params, groups(rows * chunks))?,

@@ -8,7 +8,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::kernel::elementwise::{Arity, OPS};
 use crate::kernel::{MAX_BINDINGS, WORKGROUP};
-use crate::plan::{PlanBuilder, View};
+use crate::plan::{Identity, PlanBuilder, View};
 
 /// The most inputs: one binding is the output.
 pub const MAX_INPUTS: usize = MAX_BINDINGS - 1;
@@ -16,9 +16,12 @@ pub const MAX_INPUTS: usize = MAX_BINDINGS - 1;
 const VALUES: u8 = 240;
 const SCRATCH: Register = Register(VALUES);
 
-/// A value in a chain.
+/// A value in a chain; another chain refuses it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Value(Source);
+pub struct Value {
+    source: Source,
+    chain: Identity,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Source {
@@ -54,8 +57,9 @@ struct Step {
 /// assert_eq!(run.output::<f32>(y), [3.0, 0.0]);
 /// # Ok::<(), tectum::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Chain {
+    id: Identity,
     inputs: usize,
     steps: Vec<Step>,
 }
@@ -67,7 +71,7 @@ impl Chain {
     /// `Invalid` unless there are 1 to [`MAX_INPUTS`].
     pub fn new(inputs: usize) -> Result<Self> {
         if (1..=MAX_INPUTS).contains(&inputs) {
-            return Ok(Self { inputs, steps: Vec::new() });
+            return Ok(Self { id: Identity::next(), inputs, steps: Vec::new() });
         }
         Err(Error::invalid(format!("chain: {inputs} inputs; 1 to {MAX_INPUTS} needed")))
     }
@@ -77,7 +81,7 @@ impl Chain {
     /// # Errors
     /// `Invalid` if there is no such input.
     pub fn input(&self, index: usize) -> Result<Value> {
-        if index < self.inputs { Ok(Value(Source::Input(index))) } else { Err(Error::invalid(format!("chain: input {index} of {}", self.inputs))) }
+        if index < self.inputs { Ok(self.value(Source::Input(index))) } else { Err(Error::invalid(format!("chain: input {index} of {}", self.inputs))) }
     }
 
     /// A constant.
@@ -85,7 +89,7 @@ impl Chain {
     /// # Errors
     /// `Invalid` unless finite: device code is not sure to keep others.
     pub fn constant(&self, value: f32) -> Result<Value> {
-        if value.is_finite() { Ok(Value(Source::Constant(value))) } else { Err(Error::invalid(format!("chain: constant {value} is not finite"))) }
+        if value.is_finite() { Ok(self.value(Source::Constant(value))) } else { Err(Error::invalid(format!("chain: constant {value} is not finite"))) }
     }
 
     /// Adds an operation of the op table.
@@ -112,17 +116,15 @@ impl Chain {
     }
 
     fn step(&mut self, name: &'static str, operands: &[Value]) -> Result<Value> {
-        let operands: Vec<Source> = operands.iter().map(|value| value.0).collect();
-        let known = |source: &Source| match *source {
-            Source::Input(index) => index < self.inputs,
-            Source::Step(index) => index < self.steps.len(),
-            Source::Constant(_) => true,
-        };
-        if !operands.iter().all(known) {
-            return Err(Error::invalid("chain: an operand belongs to another chain"));
+        if let Some(place) = operands.iter().position(|value| value.chain != self.id) {
+            return Err(Error::invalid(format!("chain: {name}: operand {place} is of another chain")));
         }
-        self.steps.push(Step { name, operands });
-        Ok(Value(Source::Step(self.steps.len() - 1)))
+        self.steps.push(Step { name, operands: operands.iter().map(|value| value.source).collect() });
+        Ok(self.value(Source::Step(self.steps.len() - 1)))
+    }
+
+    fn value(&self, source: Source) -> Value {
+        Value { source, chain: self.id }
     }
 
     /// Number of inputs.

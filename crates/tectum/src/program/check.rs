@@ -7,6 +7,7 @@ mod definitions;
 mod flow;
 mod postdominators;
 mod range;
+mod termination;
 mod uniformity;
 
 use super::Program;
@@ -59,6 +60,12 @@ impl Checked {
     /// The program.
     pub fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// Loops of which nothing shows that they end. A run ends all loops, at [`LaunchConfig::max_turns`](super::LaunchConfig::max_turns).
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        let places = Places::of(&self.program);
+        termination::doubts(&self.program).into_iter().map(|doubt| places.diagnostic(doubt.instruction, doubt.message)).collect()
     }
 }
 

@@ -41,6 +41,13 @@ pub enum FaultKind {
         /// Bytes asked for.
         bytes: u64,
     },
+    /// More jumps back than the launch allows: of a loop without end, or of one that takes longer.
+    TooManyTurns {
+        /// [`LaunchConfig::max_turns`](super::LaunchConfig::max_turns).
+        limit: u32,
+    },
+    /// A loop that the device ended before the program did.
+    CutOff,
 }
 
 /// A lane's failure: the lane's number in the launch, the instruction's index and why.
@@ -60,7 +67,8 @@ impl Fault {
         let text = program.instructions().get(self.instruction).map(|instruction| program.instruction_text(instruction)).unwrap_or_default();
         let line = program.span(self.instruction).map_or(String::new(), |span| format!(" (line {})", span.line));
         let name = if program.name().is_empty() { "program" } else { program.name() };
-        Error::invalid(format!("{name}: lane {}, instruction {} `{text}`{line}: {}", self.lane, self.instruction, self.kind))
+        let message = format!("{name}: lane {}, instruction {} `{text}`{line}: {}", self.lane, self.instruction, self.kind);
+        if self.kind == FaultKind::CutOff { Error::unsupported(message) } else { Error::invalid(message) }
     }
 }
 
@@ -72,6 +80,8 @@ impl fmt::Display for FaultKind {
             FaultKind::UnknownHandle { handle } => write!(f, "handle {handle} names no buffer"),
             FaultKind::Denied { handle } => write!(f, "the declaration of the buffer of handle {handle} does not allow this access"),
             FaultKind::DivisionByZero => write!(f, "integer division by zero"),
+            FaultKind::TooManyTurns { limit } => write!(f, "the loop did not end within the limit of {limit} turns of a lane"),
+            FaultKind::CutOff => write!(f, "the device ended the loop before the program did; it does not run loops so long"),
             FaultKind::PoolExhausted { bytes } => write!(f, "the pool has no room for {bytes} bytes"),
         }
     }

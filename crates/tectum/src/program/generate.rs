@@ -68,7 +68,7 @@ pub fn generate(seed: u64) -> Generated {
     let mut random = Random::new(seed);
     let block = 1 << random.below(7);
     let blocks = 1 + random.below(4) as u32;
-    let launch = LaunchConfig { grid: [blocks, 1, 1], block: [block, 1, 1], shared_bytes: 0 };
+    let launch = LaunchConfig { grid: [blocks, 1, 1], block: [block, 1, 1], ..LaunchConfig::default() };
     let lanes = launch.lanes();
     let elements = lanes - random.below(u64::from(block));
     let mut types = random.types();

@@ -186,6 +186,11 @@ impl Instruction {
         }
     }
 
+    /// Whether it may jump back as the instruction of this index: what a lane without end does again and again.
+    pub const fn turns(&self, index: usize) -> bool {
+        matches!(self, Instruction::Branch { target, .. } | Instruction::Loop { body: target, .. } if target.index() <= index)
+    }
+
     /// The same instruction with another target, where it has one.
     #[must_use]
     pub fn with_target(mut self, to: Target) -> Self {

@@ -14,22 +14,26 @@ pub struct LaunchConfig {
     pub block: [u32; 3],
     /// Bytes of shared memory of a block; the program's own declaration is the least it gets.
     pub shared_bytes: u32,
+    /// How often a lane may jump back; a lane that would do so more often ends the run with an error. So every run ends.
+    pub max_turns: u32,
 }
 
 impl Default for LaunchConfig {
     /// One block of one lane.
     fn default() -> Self {
-        Self { grid: [1; 3], block: [1; 3], shared_bytes: 0 }
+        Self { grid: [1; 3], block: [1; 3], shared_bytes: 0, max_turns: Self::MAX_TURNS }
     }
 }
 
 impl LaunchConfig {
     /// The most lanes of one block.
     pub const MOST_BLOCK_LANES: u64 = 1024;
+    /// How often a lane may jump back if nothing else is asked.
+    pub const MAX_TURNS: u32 = 100_000_000;
 
     /// Enough blocks of `block` lanes in x for `lanes` of them.
     pub fn linear(lanes: u32, block: u32) -> Self {
-        Self { grid: [lanes.div_ceil(block.max(1)), 1, 1], block: [block.max(1), 1, 1], shared_bytes: 0 }
+        Self { grid: [lanes.div_ceil(block.max(1)), 1, 1], block: [block.max(1), 1, 1], ..Self::default() }
     }
 
     /// Lanes of one block.
@@ -57,6 +61,8 @@ impl LaunchConfig {
             return Err(Error::invalid(format!("launch: block {:?} has {lanes} lanes, the most is {}", self.block, Self::MOST_BLOCK_LANES)));
         } else if self.shared_bytes > super::MOST_SHARED_BYTES {
             return Err(Error::invalid(format!("launch: {} bytes of shared memory, the most is {}", self.shared_bytes, super::MOST_SHARED_BYTES)));
+        } else if self.max_turns == u32::MAX {
+            return Err(Error::invalid(format!("launch: a limit of {} turns, the most is {}", self.max_turns, u32::MAX - 1)));
         } else if all > u64::from(u32::MAX) {
             return Err(Error::invalid(format!("launch: grid {:?} of block {:?} has {all} lanes, the most is {}", self.grid, self.block, u32::MAX)));
         }

@@ -35,17 +35,17 @@ use crate::kernel::{Kernel, MAX_BINDINGS, MAX_GROUPS, WORKGROUP};
 const MOST_POOL_BYTES: u32 = 16 << 10;
 /// The most instructions of device code.
 const MOST_INSTRUCTIONS: usize = 1 << 14;
-/// Words of the buffer in which a checked launch tells of its first fault.
+/// Words of the buffer in which a launch tells of its first fault.
 pub const FAULT_WORDS: usize = faults::WORDS;
 
-/// What device code does about faults.
+/// What device code does about faults. That every loop came to its end is tested always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Bounds {
     /// Every access is tested, and the first fault is told.
     Checked,
     /// Every access is tested; what would fault loads 0 and stores nothing.
     Forced,
-    /// Nothing is tested: for launches that are proven to have no fault.
+    /// No access is tested: for launches that are proven to have no fault.
     Proven,
 }
 
@@ -126,7 +126,9 @@ impl Checked {
     pub fn lower_or_native(&self, launch: &LaunchConfig, bounds: Bounds) -> crate::error::Result<Lowered> {
         match self.lower(launch, bounds) {
             Ok(lowered) => Ok(lowered),
-            Err(unsupported) if self.program().buffers().len() > most_buffers(bounds) || !needs_launch(self.program(), bounds) => Err(unsupported.error()),
+            Err(unsupported) if self.program().buffers().len() > most_buffers(self.program(), bounds) || !needs_launch(self.program(), bounds) => {
+                Err(unsupported.error())
+            }
             Err(unsupported) => {
                 let shape = Shape::of(self.program(), launch);
                 let kernel = source::native_kernel(self, shape, bounds, &unsupported)?;
@@ -150,7 +152,7 @@ impl Shape {
 /// What no kernel of the portable profile does.
 fn refuse(program: &Program, bounds: Bounds) -> Result<(), Unsupported> {
     let buffers = program.buffers().len();
-    let most = most_buffers(bounds);
+    let most = most_buffers(program, bounds);
     let (instructions, pool) = (program.instructions().len(), program.pool_bytes());
     if buffers > most {
         Err(Unsupported::new(format!("{buffers} buffers; a kernel has {MAX_BINDINGS} bindings, {most} of them for buffers here")))
@@ -166,17 +168,22 @@ fn refuse(program: &Program, bounds: Bounds) -> Result<(), Unsupported> {
 }
 
 /// Bindings that are left for buffers.
-fn most_buffers(bounds: Bounds) -> usize {
-    MAX_BINDINGS - usize::from(bounds == Bounds::Checked)
+fn most_buffers(program: &Program, bounds: Bounds) -> usize {
+    MAX_BINDINGS - usize::from(tells(program, bounds))
+}
+
+/// Whether a launch tells of its first fault: of every kind if it is checked, else of loops that did not come to their end.
+pub(in crate::program) fn tells(program: &Program, bounds: Bounds) -> bool {
+    bounds == Bounds::Checked || program.has_loops()
 }
 
 /// Whether anything can come of a launch: a store, or a fault.
 fn needs_launch(program: &Program, bounds: Bounds) -> bool {
-    bounds == Bounds::Checked || program.buffers().iter().any(|buffer| buffer.access.writes())
+    tells(program, bounds) || program.buffers().iter().any(|buffer| buffer.access.writes())
 }
 
 impl Lowered {
-    /// The kernel. Its bindings are the buffers as words, then the words of the first fault if it is checked.
+    /// The kernel. Its bindings are the buffers as words, then the words of the first fault if it is checked or has loops.
     pub fn kernel(&self) -> &Arc<Kernel> {
         &self.kernel
     }
@@ -209,7 +216,7 @@ impl Lowered {
     /// The kernel's parameters for a launch over buffers of these bytes.
     pub fn params(&self, launch: &LaunchConfig, sizes: &[u64]) -> Vec<u32> {
         let word = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let launched = [word(launch.lanes()), word(launch.blocks()), word(launch.block_lanes()), launch.block[0], launch.grid[0], 0];
+        let launched = [word(launch.lanes()), word(launch.blocks()), word(launch.block_lanes()), launch.block[0], launch.grid[0], 0, launch.max_turns];
         launched.into_iter().chain(sizes.iter().map(|bytes| word(*bytes))).collect()
     }
 
@@ -235,7 +242,7 @@ impl Lowered {
     }
 }
 
-/// The fault that the words of a checked launch tell of, if any.
+/// The fault that the words of a launch tell of, if any.
 pub fn read_fault(words: &[u32], program: &Program) -> Option<Fault> {
     faults::read(words, program)
 }

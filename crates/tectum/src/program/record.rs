@@ -1,6 +1,6 @@
 //! Recording a program's launch in a plan.
 
-use super::lower::{FAULT_WORDS, Lowered, read_fault};
+use super::lower::{FAULT_WORDS, Lowered, read_fault, tells};
 use super::{Bounds, BufferAccess, Checked, Fault, LaunchConfig, Program, ProgramCache};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ impl ProgramLaunch {
         &self.lowered
     }
 
-    /// The first fault of the last run, if the launch is checked and a lane faulted.
+    /// The first fault of the last run, if a lane faulted and the launch is checked, or a loop did not come to its end.
     pub fn fault(&self, run: &Executable) -> Option<Fault> {
         read_fault(run.output::<u32>(self.faults?), &self.program)
     }
@@ -43,7 +43,7 @@ impl ProgramLaunch {
     /// The error of the last run's first fault.
     ///
     /// # Errors
-    /// Kind `Invalid`, naming lane, instruction and address.
+    /// Kind `Invalid`, naming lane, instruction and address; `Unsupported` if the device cut a loop off.
     pub fn check(&self, run: &Executable) -> Result<()> {
         self.fault(run).map_or(Ok(()), |fault| Err(fault.error(&self.program)))
     }
@@ -82,7 +82,7 @@ impl PlanBuilder {
         for (index, buffer) in buffers.iter().enumerate() {
             views.push(self.program_buffer(&launched, index, *buffer)?);
         }
-        if bounds == Bounds::Checked {
+        if tells(program.program(), bounds) {
             let words = self.output(format!("faults of {}", launched.lowered.kernel().name()), DType::U32, FAULT_WORDS);
             self.fill(words, 0)?;
             views.push(words);

@@ -13,6 +13,7 @@ pub fn cases() -> Vec<Case> {
         lanes.exact1(&inputs, |x: u32| f(x as usize)).scope(Scope::PtxClamped)
     });
     let mut cases = programs.collect::<Vec<_>>();
+    cases.extend(long_indices());
     cases.extend(buffers());
     cases
 }
@@ -52,6 +53,25 @@ const PROGRAMS: &[Program] = &[
         _ => 9,
     }),
 ];
+
+/// Indices of 64 bits, whose low halves alone would be in range.
+fn long_indices() -> Vec<Case> {
+    let lanes = |name: &str, helpers: &str, cases: &dyn Fn(&Lanes<'_>) -> Case| {
+        cases(&Lanes::new(format!("bounds/{name}"), 1, "compute(x)").helpers(helpers)).scope(Scope::PtxClamped)
+    };
+    let unsigned = [0u64, 1, 3, 4, 1 << 31, u64::from(u32::MAX), 1 << 32, (1 << 32) + 1, (7 << 40) + 2, 1 << 63, u64::MAX - 2, u64::MAX];
+    let signed = unsigned.map(|x| x as i64);
+    // A negative index is a large unsigned one.
+    let last = |x: u64| [3u32, 5, 7, 9][x.min(3) as usize];
+    vec![
+        lanes("u64 index of an array", "fn compute(x: u64) -> u32 { var a = array<u32, 4>(3u, 5u, 7u, 9u); return a[x]; }", &|lanes| {
+            lanes.exact1(&unsigned, last)
+        }),
+        lanes("i64 index of an array", "fn compute(x: i64) -> u32 { var a = array<u32, 4>(3u, 5u, 7u, 9u); return a[x]; }", &|lanes| {
+            lanes.exact1(&signed, |x: i64| last(x as u64))
+        }),
+    ]
+}
 
 fn buffers() -> Vec<Case> {
     let indices = [0u32, 2, 3, 4, 100, 0x2000_0000, 0x3fff_ffff, 0x8000_0000, u32::MAX];

@@ -28,11 +28,12 @@ pub fn extent(text: &str) -> std::result::Result<[u32; 3], String> {
 pub fn fit(program: &Program, arrays: &mut Arrays, args: &ProgramArgs) -> Result<LaunchConfig> {
     let known = elements(program, arrays)?;
     let block = args.block.unwrap_or(if program.uses_lanes() { BLOCK } else { [1; 3] });
-    let shared_bytes = args.shared.unwrap_or(0);
+    let shape =
+        LaunchConfig { block, shared_bytes: args.shared.unwrap_or(0), max_turns: args.limit.unwrap_or(LaunchConfig::MAX_TURNS), ..LaunchConfig::default() };
     let launch = match (args.grid, known) {
-        (Some(grid), _) => LaunchConfig { grid, block, shared_bytes },
-        (None, Some((_, count))) => LaunchConfig { grid: [blocks(count, block)?, 1, 1], block, shared_bytes },
-        (None, None) if !program.uses_lanes() => LaunchConfig { grid: [1; 3], block, shared_bytes },
+        (Some(grid), _) => LaunchConfig { grid, ..shape },
+        (None, Some((_, count))) => LaunchConfig { grid: [blocks(count, block)?, 1, 1], ..shape },
+        (None, None) if !program.uses_lanes() => shape,
         (None, None) => return Err(Error::invalid("no array tells how many lanes the program needs; --grid X does")),
     };
     launch.check()?;

@@ -79,6 +79,14 @@ fn dtypes(features: wgpu::Features) -> Vec<DType> {
     [DType::F32, DType::U32, DType::I32].into_iter().chain(double).collect()
 }
 
+/// `LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa's gallivm: one count for the loops of an invocation, nested and one after another, and for the
+/// invocations beside it in a vector.
+const LLVMPIPE_LOOP_TURNS: u32 = 65_535;
+
+fn is_llvmpipe(info: &wgpu::AdapterInfo) -> bool {
+    info.driver == "llvmpipe" || info.name.starts_with("llvmpipe")
+}
+
 fn describe(api: Api, number: usize, adapter: &wgpu::Adapter) -> DeviceInfo {
     let info = adapter.get_info();
     let limits = adapter.limits();
@@ -115,6 +123,7 @@ fn describe(api: Api, number: usize, adapter: &wgpu::Adapter) -> DeviceInfo {
             max_groups: limits.max_compute_workgroups_per_dimension,
             workgroup_memory_bytes: limits.max_compute_workgroup_storage_size,
             max_workgroup_size: limits.max_compute_invocations_per_workgroup,
+            max_loop_turns: is_llvmpipe(&info).then_some(LLVMPIPE_LOOP_TURNS),
         },
         dtypes: dtypes(adapter.features()),
     }

@@ -16,14 +16,15 @@ fn network() -> Graph {
 
 #[test]
 fn each_parameter_begins_at_an_aligned_element() {
-    let layout = network().parameter_layout();
+    let graph = network();
+    let layout = graph.parameter_layout();
     let places: Vec<_> = layout.entries().iter().map(|entry| (entry.name.as_str(), entry.range())).collect();
     assert_eq!(places, [("one.weight", 0..32), ("one.bias", 64..72), ("two.weight", 128..160), ("two.bias", 192..196)]);
     assert_eq!(layout.len(), 4 * ALIGNED_ELEMENTS);
     assert!(layout.entry("three").expect_err("absent").to_string().contains("there are one.weight, one.bias"));
     let mut plan = PlanBuilder::new("p");
     let short = plan.state("short", DType::F32, 196);
-    assert_eq!(layout.feeds(short).expect_err("short").to_string(), "parameter layout of 256 elements: a view of 196 does not fit");
+    assert_eq!(layout.feeds(&graph, short).expect_err("short").to_string(), "parameter layout of 256 elements: a view of 196 does not fit");
 }
 
 #[test]
@@ -35,7 +36,7 @@ fn only_what_the_outputs_need_is_recorded_and_fused() {
         let mut plan = PlanBuilder::new("p");
         let weights = plan.state("w", DType::F32, layout.len());
         let (input, output) = (plan.input("x", DType::F32, 4), plan.output("h", DType::F32, 8));
-        let mut feeds = layout.feeds(weights).expect("fits");
+        let mut feeds = layout.feeds(&graph, weights).expect("fits");
         feeds.push((x, input));
         record(&graph, &mut plan, &feeds, &[(hidden, output)]).expect("records");
         plan.finish().expect("whole").describe()
@@ -55,7 +56,7 @@ fn a_graph_recorded_many_times_shares_its_weights() {
     let (x, y) = (graph.inputs().next().expect("there").1, graph.output("y").expect("there"));
     let mut plan = PlanBuilder::new("rollout");
     let weights = plan.state("w", DType::F32, layout.len());
-    let feeds = layout.feeds(weights).expect("fits");
+    let feeds = layout.feeds(&graph, weights).expect("fits");
     let (first, last) = (plan.input("x0", DType::F32, 4), plan.output("x9", DType::F32, 4));
     let mut state = first;
     for step in 0..9 {
@@ -106,7 +107,7 @@ fn a_training_step_with_flat_gradients_learns() {
         let states = ["w", "m", "v", "grad"].map(|name| plan.state(name, DType::F32, layout.len()));
         let [w, m, v, gradients] = states;
         let (schedule, value) = (plan.input("schedule", DType::F32, 4), plan.output("loss", DType::F32, 1));
-        let mut feeds = layout.feeds(w).expect("fits");
+        let mut feeds = layout.feeds(&graph, w).expect("fits");
         feeds.extend(graph.inputs().map(|(name, node, shape)| (node, plan.constant(name, &vec![0.5f32; shape.len()]))));
         let mut outputs = layout.gradient_outputs(&graph, gradients).expect("there");
         outputs.push((loss, value));

@@ -22,7 +22,7 @@ fn mistakes_are_found_where_they_are_made_with_both_shapes_and_the_node() {
         (|g, _| g.input("z", [0, 3]).map(drop), "input z: [0, 3] holds no elements (node 4)"),
         (|g, _| g.input("z", [1 << 20, 1 << 20]).map(drop), "input z: [1048576, 1048576] holds more than 4294967295 elements (node 4)"),
         (|g, _| g.constant(&[1.0], [1, 2]).map(drop), "constant: 1 elements given for [1, 2] (node 4)"),
-        (|g, _| g.tanh(Node { number: 9, step: 0 }).map(drop), "activate: node 9 is not in this graph"),
+        (|g, _| g.tanh(GraphBuilder::new().input("other", [1, 2])?).map(drop), "activate: node 0 is of another graph"),
         (|g, [x, ..]| g.output("y", x).and_then(|()| g.output("y", x)), "output y: the name is taken (node 4)"),
     ];
     for (mistake, message) in cases {
@@ -70,7 +70,7 @@ fn bindings_that_do_not_fit_are_refused() {
     let cases = [
         (vec![(x, two)], vec![(y, out)], "w [2, 1] is needed and not fed (node 1)"),
         (vec![(x, two), (x, two)], vec![(y, out)], "node 0 is fed twice"),
-        (vec![(y, out)], vec![(y, out)], "node 2 is fed but is no input or parameter of this graph"),
+        (vec![(y, out)], vec![(y, out)], "node 2 is fed but is no input or parameter"),
         (vec![(x, words)], vec![(y, out)], "feed of node 0, [1, 2] f32: a view of 2 × u32 does not fit"),
         (vec![(x, two), (w, two)], vec![(x, two)], "node 0 is no output"),
         (vec![(x, two), (w, two)], vec![(y, two)], "output of node 2, [1, 1] f32: a view of 2 × f32 does not fit"),

@@ -118,9 +118,11 @@ impl<'m> Chunk<'_, 'm> {
     fn run_group(&mut self, group: Group, ready: &mut Vec<Group>, waiting: &mut Vec<Group>) -> Result<(), Fault> {
         let Group { mut next, mut mask } = group;
         let prepared = self.prepared;
+        let mut turns = Turns::of(self.private, &mask);
         let mut stop = ready.iter().map(|other| other.next).min().unwrap_or(usize::MAX);
         while let Some(instruction) = prepared.program.instructions().get(next) {
             if next >= stop {
+                turns.note(self.private, &mask);
                 join(ready, Group { next, mask });
                 return Ok(());
             }
@@ -137,16 +139,30 @@ impl<'m> Chunk<'_, 'm> {
                 next += 2;
                 continue;
             }
-            match self.step(instruction, next, &mask).map_err(told)? {
+            let then = self.step(instruction, next, &mask).map_err(told)?;
+            if instruction.turns(next) {
+                let turned = match &then {
+                    Then::Jump(target) if *target <= next => Some(&mask),
+                    Then::Part(those, _) => Some(those),
+                    _ => None,
+                };
+                if let Some(lane) = turned.and_then(|turned| turns.turn(self.private, &mask, turned, self.launch.max_turns)) {
+                    return Err(told((lane, FaultKind::TooManyTurns { limit: self.launch.max_turns })));
+                }
+            }
+            match then {
                 Then::Next => next += 1,
                 Then::Jump(target) => next = target,
                 Then::End => return Ok(()),
                 Then::Barrier => {
+                    turns.note(self.private, &mask);
                     join(waiting, Group { next: next + 1, mask });
                     return Ok(());
                 }
                 Then::Part(those, [target, rest]) => {
+                    turns.note(self.private, &mask);
                     let others = mask.without(&those);
+                    turns = Turns::of(self.private, &others);
                     join(ready, Group { next: target, mask: those });
                     stop = stop.min(target);
                     (next, mask) = (rest, others);
@@ -524,6 +540,44 @@ fn part(mask: &Mask, taken: Mask, target: usize, rest: usize) -> Then {
         0 => Then::Jump(rest),
         all if all == mask.active() => Then::Jump(target),
         _ => Then::Part(taken, [target, rest]),
+    }
+}
+
+/// Jumps back of a group while it stays together: counted once for all, and noted for each lane where it parts.
+struct Turns {
+    /// The most of a lane before.
+    before: u32,
+    since: u32,
+}
+
+impl Turns {
+    fn of(private: &Private, mask: &Mask) -> Self {
+        let before = if private.turns.is_empty() { 0 } else { mask.lanes().map(|lane| private.turns[lane]).max().unwrap_or(0) };
+        Self { before, since: 0 }
+    }
+
+    /// Adds the count to each lane's.
+    fn note(&mut self, private: &mut Private, mask: &Mask) {
+        if self.since > 0 {
+            mask.lanes().for_each(|lane| private.turns[lane] += self.since);
+            (self.before, self.since) = (self.before + self.since, 0);
+        }
+    }
+
+    /// Counts a jump back of all of the group or of some; a lane that then has more than the limit.
+    fn turn(&mut self, private: &mut Private, mask: &Mask, turned: &Mask, limit: u32) -> Option<usize> {
+        let is_within = self.before.saturating_add(self.since) < limit;
+        if is_within && turned.active() == mask.active() {
+            self.since += 1;
+            return None;
+        }
+        self.note(private, mask);
+        if let Some(lane) = turned.lanes().find(|lane| private.turns[*lane] >= limit) {
+            return Some(lane);
+        }
+        turned.lanes().for_each(|lane| private.turns[lane] += 1);
+        self.before = self.before.saturating_add(1);
+        None
     }
 }
 

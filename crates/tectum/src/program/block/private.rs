@@ -10,6 +10,8 @@ pub struct Private {
     /// Calls that have not returned, and for each depth where they return to.
     depth: Vec<u16>,
     returns: Vec<Vec<u32>>,
+    /// Jumps back.
+    pub turns: Vec<u32>,
     pub phase: Vec<u32>,
     pub resonance: Vec<[f32; CLASSES as usize]>,
     pool: Vec<u8>,
@@ -26,6 +28,7 @@ impl Private {
         Self {
             depth: vec![0; uses(|instruction| matches!(instruction, I::Call { .. }))],
             returns: Vec::new(),
+            turns: vec![0; if program.has_loops() { lanes } else { 0 }],
             phase: vec![0; uses(|instruction| matches!(instruction, I::PhaseGet { .. } | I::PhaseAdvance { .. }))],
             resonance: vec![[0.0; CLASSES as usize]; uses(|instruction| matches!(instruction, I::ResonanceAccumulate { .. } | I::UnityTest { .. }))],
             pool: vec![0; pools * pool_bytes],
@@ -42,6 +45,7 @@ impl Private {
             }
         }
         fill(&mut self.depth, 0);
+        fill(&mut self.turns, 0);
         fill(&mut self.phase, 0);
         fill(&mut self.resonance, [0.0; CLASSES as usize]);
         fill(&mut self.pool, 0);

@@ -29,6 +29,9 @@ pub struct Lane {
     pool: Vec<u8>,
     /// Where the next allocation begins.
     pool_next: u64,
+    /// Jumps back, and how many there may be.
+    turns: u32,
+    max_turns: u32,
 }
 
 /// What comes after an instruction.
@@ -60,6 +63,8 @@ impl Lane {
             resonance: [0.0; CLASSES as usize],
             pool: vec![0; program.pool_bytes() as usize],
             pool_next: 0,
+            turns: 0,
+            max_turns: launch.max_turns,
         }
     }
 
@@ -77,7 +82,14 @@ impl Lane {
             let index = self.next;
             match self.step(instruction, memory) {
                 Ok(Then::Next) => self.next += 1,
-                Ok(Then::Jump(target)) => self.next = target,
+                Ok(Then::Jump(_)) if instruction.turns(index) && self.turns == self.max_turns => {
+                    let kind = FaultKind::TooManyTurns { limit: self.max_turns };
+                    return Pause::Fault(Fault { lane: self.global, instruction: index, kind });
+                }
+                Ok(Then::Jump(target)) => {
+                    self.turns += u32::from(instruction.turns(index));
+                    self.next = target;
+                }
                 Ok(Then::End) => break,
                 Ok(Then::Barrier(id)) => {
                     self.next += 1;

@@ -24,9 +24,16 @@ pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Strin
         text.push_str(&format!("    var returns = array<u32, {MOST_CALLS}>();\n    var depth = 0u;\n"));
     }
     let (indent, waits) = if has_barriers { (2, "    loop {\n") } else { (1, "") };
-    text.push_str(waits);
     let count = blocks.firsts.len();
-    super::indented(&mut text, indent, &format!("while pc < {count}u {{"));
+    let turns = statements.program.has_loops();
+    let within = if turns {
+        text.push_str("    var at = 0u;\n");
+        " && turns <= params.max_turns"
+    } else {
+        ""
+    };
+    text.push_str(waits);
+    super::indented(&mut text, indent, &format!("while pc < {count}u{within} {{"));
     super::indented(&mut text, indent + 1, "switch pc {");
     for number in 0..count {
         super::indented(&mut text, indent + 2, &format!("case {number}u: {{"));
@@ -36,6 +43,10 @@ pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Strin
     super::indented(&mut text, indent + 2, "default: {}");
     super::indented(&mut text, indent + 1, "}");
     super::indented(&mut text, indent, "}");
+    let stopped = format!("if pc < {count}u {{ stopped(turns, at); pc = {END}; }}");
+    if turns {
+        super::indented(&mut text, indent, &stopped);
+    }
     if has_barriers {
         let meet = [
             "if local == 0u { first_pc = pc; }",
@@ -45,6 +56,9 @@ pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Strin
         ];
         meet.iter().for_each(|line| super::indented(&mut text, 2, line));
         text.push_str("    }\n");
+        if turns {
+            super::indented(&mut text, 1, &stopped);
+        }
     }
     Ok(text)
 }
@@ -90,7 +104,8 @@ fn block(statements: &mut Statements<'_>, blocks: &Blocks, number: usize, text: 
     for index in range {
         let instruction = statements.program.instructions()[index];
         if let Some(lines) = jump(instruction, blocks, &next) {
-            lines.iter().for_each(|line| super::indented(text, indent, line));
+            let turned = turn(instruction, index);
+            turned.iter().chain(&lines).for_each(|line| super::indented(text, indent, line));
             return Ok(());
         }
         let statement = statements.of(index)?;
@@ -101,6 +116,17 @@ fn block(statements: &mut Statements<'_>, blocks: &Blocks, number: usize, text: 
     }
     super::indented(text, indent, &format!("pc = {next};"));
     Ok(())
+}
+
+/// The statement that counts a jump back.
+fn turn(instruction: Instruction, index: usize) -> Option<String> {
+    instruction.target().filter(|_| instruction.turns(index))?;
+    let taken = match instruction {
+        Instruction::Branch { guard: Some(guard), .. } => format!("u32({})", condition(guard)),
+        Instruction::Loop { count, .. } => format!("min(r{}, 1u)", count.0),
+        _ => "1u".to_owned(),
+    };
+    Some(format!("turns += {taken}; at = {index}u;"))
 }
 
 /// The statements of an instruction that ends a block.

@@ -11,9 +11,11 @@ pub const UNKNOWN_HANDLE: u32 = 3;
 pub const DENIED: u32 = 4;
 pub const DIVISION_BY_ZERO: u32 = 5;
 pub const POOL_EXHAUSTED: u32 = 6;
+pub const TOO_MANY_TURNS: u32 = 7;
+pub const CUT_OFF: u32 = 8;
 
-/// What checked kernels hold.
-pub const CHECKED: &str = "\
+/// What kernels hold that tell of faults.
+pub const TOLD: &str = "\
 var<private> faulted: bool;
 var<private> lane_number: u32;
 
@@ -28,7 +30,17 @@ fn fault(kind: u32, instruction: u32, at: vec2<u32>, size: u32) {
         atomicStore(&fault_words[6], size);
     }
 }
+";
 
+/// What kernels hold that have loops: a loop was left while there was more of it.
+pub const TURNS: &str = "\
+fn stopped(turns: u32, instruction: u32) {
+    fault(select(8u, 7u, turns > params.max_turns), instruction, vec2<u32>(params.max_turns, 0u), 0u);
+}
+";
+
+/// What checked kernels hold.
+pub const CHECKED: &str = "\
 fn within(at: vec2<u32>, width: u32, size: u32, instruction: u32) -> bool {
     if at.y != 0u || size < width || at.x > size - width {
         fault(1u, instruction, at, size);
@@ -65,6 +77,8 @@ pub fn read(words: &[u32], program: &Program) -> Option<Fault> {
         DENIED => FaultKind::Denied { handle: address },
         DIVISION_BY_ZERO => FaultKind::DivisionByZero,
         POOL_EXHAUSTED => FaultKind::PoolExhausted { bytes },
+        TOO_MANY_TURNS => FaultKind::TooManyTurns { limit: low },
+        CUT_OFF => FaultKind::CutOff,
         _ => return None,
     };
     Some(Fault { lane: u64::from(lane), instruction, kind })

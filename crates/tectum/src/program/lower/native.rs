@@ -6,7 +6,7 @@ use crate::program::block::{Buffer, BufferWords, Prepared};
 use crate::program::{FaultKind, LaunchConfig};
 
 /// Parameters before the buffers' sizes.
-const LAUNCH_PARAMS: usize = 6;
+const LAUNCH_PARAMS: usize = 7;
 
 /// Interprets the launch.
 pub fn run(call: &NativeCall<'_>) {
@@ -26,8 +26,8 @@ pub fn run(call: &NativeCall<'_>) {
 
 /// The launch that the parameters tell of, rows and layers as one.
 fn launch(call: &NativeCall<'_>) -> LaunchConfig {
-    let [blocks, block_lanes, block_x, grid_x] = [1, 2, 3, 4].map(|index| call.u32(index));
-    LaunchConfig { grid: [grid_x, blocks / grid_x.max(1), 1], block: [block_x, block_lanes / block_x.max(1), 1], shared_bytes: 0 }
+    let [blocks, block_lanes, block_x, grid_x, max_turns] = [1, 2, 3, 4, 6].map(|index| call.u32(index));
+    LaunchConfig { grid: [grid_x, blocks / grid_x.max(1), 1], block: [block_x, block_lanes / block_x.max(1), 1], shared_bytes: 0, max_turns }
 }
 
 fn parts(kind: FaultKind) -> (u32, u64, u64) {
@@ -38,5 +38,7 @@ fn parts(kind: FaultKind) -> (u32, u64, u64) {
         FaultKind::Denied { handle } => (faults::DENIED, handle, 0),
         FaultKind::DivisionByZero => (faults::DIVISION_BY_ZERO, 0, 0),
         FaultKind::PoolExhausted { .. } => (faults::POOL_EXHAUSTED, 0, 0),
+        FaultKind::TooManyTurns { limit } => (faults::TOO_MANY_TURNS, u64::from(limit), 0),
+        FaultKind::CutOff => (faults::CUT_OFF, 0, 0),
     }
 }

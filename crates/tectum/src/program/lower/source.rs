@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::expression::variable;
 use super::memory::{Memory, Sizes, Space};
 use super::statement::Statements;
-use super::{Bounds, Shape, Unsupported, covers, dispatch, faults, library, native, structured};
+use super::{Bounds, Shape, Unsupported, covers, dispatch, faults, library, native, structured, tells};
 use crate::content_hash::ContentHash;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, KernelBuilder, MAX_BINDINGS, WORKGROUP};
@@ -19,7 +19,7 @@ const BUFFERS: [&str; MAX_BINDINGS] = ["b0", "b1", "b2", "b3", "b4", "b5", "b6",
 /// The parameters that hold their bytes.
 const BYTES: [&str; MAX_BINDINGS] = ["bytes_0", "bytes_1", "bytes_2", "bytes_3", "bytes_4", "bytes_5", "bytes_6", "bytes_7"];
 /// What a launch tells besides.
-const LAUNCH: [&str; 6] = ["lanes", "blocks", "block_lanes", "block_x", "grid_x", "zero"];
+const LAUNCH: [&str; 7] = ["lanes", "blocks", "block_lanes", "block_x", "grid_x", "zero", "max_turns"];
 
 /// The kernel of a program.
 pub fn kernel(checked: &Checked, shape: Shape, bounds: Bounds) -> Result<Arc<Kernel>, Unsupported> {
@@ -57,7 +57,7 @@ fn define(checked: &Checked, bounds: Bounds, is_atomic: impl Fn(Space) -> bool) 
             _ => builder.read_write(binding, DType::U32),
         };
     }
-    if bounds == Bounds::Checked {
+    if tells(program, bounds) {
         builder = builder.atomic("fault_words", DType::U32);
     }
     let names = LAUNCH.into_iter().chain(BYTES.into_iter().take(program.buffers().len()));
@@ -97,13 +97,20 @@ fn body(statements: &mut Statements<'_>, shape: Shape, bounds: Bounds) -> Result
         None => dispatch::body(statements, has_barriers)?,
     };
     let mut text = String::new();
+    if tells(program, bounds) {
+        text.push_str(faults::TOLD);
+    }
+    if program.has_loops() {
+        text.push_str(faults::TURNS);
+    }
     if bounds != Bounds::Proven || program.pool_bytes() > 0 {
         text.push_str(if bounds == Bounds::Checked { faults::CHECKED } else { faults::FORCED });
     }
     text.push_str(&pool_text(program, bounds));
     text.push_str(&shared_text(shape, statements.memory.is_atomic(Space::Shared), code.contains("first_pc")));
     text.push_str(&statements.memory.text());
-    let _ = write!(text, "\nfn run(block: u32, local: u32) {{\n{}{code}}}\n\n{}", registers(program, bounds), main(shape, &statements.memory));
+    let _ =
+        write!(text, "\nfn run(block: u32, local: u32) {{\n{}{code}}}\n\n{}", registers(program, bounds), main(shape, &statements.memory, program.has_loops()));
     Ok(format!("{}{text}", library::used_by(&text)))
 }
 
@@ -126,8 +133,11 @@ fn registers(program: &Program, bounds: Bounds) -> String {
         }
     }
     let mut text = String::from("    let lane = block * params.block_lanes + local;\n    let block_x = block % params.grid_x;\n");
-    if bounds == Bounds::Checked {
+    if tells(program, bounds) {
         text.push_str("    lane_number = lane;\n    faulted = false;\n");
+    }
+    if program.has_loops() {
+        text.push_str("    var turns = 0u;\n");
     }
     for (register, wide) in variables {
         let (ty, zero) = if wide { (Type::U64, "vec2<u32>(0u, 0u)") } else { (Type::U32, "0u") };
@@ -216,38 +226,45 @@ fn pool_at(handle: vec2<u32>, offset: vec2<u32>, width: u32, instruction: u32) -
     )
 }
 
-fn main(shape: Shape, memory: &Memory<'_>) -> String {
+/// The entry point; where it tells of loops, also of its own. `zero` is 0, which the compiler does not know.
+fn main(shape: Shape, memory: &Memory<'_>, tells: bool) -> String {
+    let told = |lane: &str| if tells { format!("    if more {{ lane_number = {lane}; stopped(0u, 0u); }}\n") } else { String::new() };
     let Shape::Blocks { lanes, shared_bytes } = shape else {
+        let told = told("lane");
         return format!(
             "\
 @compute @workgroup_size({WORKGROUP})
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {{
     var lane = id.x;
-    while lane < params.lanes {{
+    var more = lane < params.lanes;
+    while more && params.zero == 0u {{
         run(lane / params.block_lanes, lane % params.block_lanes);
-        if params.lanes - lane <= {WORKGROUP}u * groups.x {{ break; }}
+        more = params.lanes - lane > {WORKGROUP}u * groups.x;
         lane += {WORKGROUP}u * groups.x;
     }}
-}}
+{told}}}
 "
         );
     };
     let words = shared_bytes.div_ceil(4).max(1);
     let clear = if memory.is_atomic(Space::Shared) { "atomicStore(&shared_words[i], 0u);" } else { "shared_words[i] = 0u;" };
+    let told = told("block * params.block_lanes + local");
     format!(
         "\
 @compute @workgroup_size({lanes})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local: u32) {{
     var block = group.x;
+    var more = true;
     loop {{
         run(block, local);
-        if params.blocks - block <= groups.x {{ break; }}
+        more = params.blocks - block > groups.x;
+        if !more || params.zero != 0u {{ break; }}
         block += groups.x;
         workgroupBarrier();
         for (var i = local; i < {words}u; i += {lanes}u) {{ {clear} }}
         workgroupBarrier();
     }}
-}}
+{told}}}
 "
     )
 }

@@ -86,7 +86,7 @@ impl Writer<'_, '_> {
             return Ok(None);
         }
         self.line(place, &format!("var more_{header} = true;"));
-        self.line(place, &format!("while more_{header} {{"));
+        self.line(place, &format!("while more_{header} && turns <= params.max_turns {{"));
         let inside = Place { depth: place.depth + 1, inner: Some((header, bottom + 1)), header: Some(header) };
         if !self.region(header, bottom, inside)? {
             return Ok(None);
@@ -95,11 +95,17 @@ impl Writer<'_, '_> {
             Instruction::Loop { count, .. } => {
                 self.line(inside, &format!("more_{header} = r{} != 0u;", count.0));
                 self.line(inside, &format!("r{0} = r{0} - u32(more_{header});", count.0));
+                self.line(inside, &format!("turns += u32(more_{header});"));
             }
-            Instruction::Branch { guard: Some(guard), .. } => self.line(inside, &format!("more_{header} = {};", condition(guard))),
+            Instruction::Branch { guard: Some(guard), .. } => {
+                self.line(inside, &format!("more_{header} = {};", condition(guard)));
+                self.line(inside, &format!("turns += u32(more_{header});"));
+            }
             _ => return Ok(None),
         }
         self.line(place, "}");
+        self.line(place, &format!("if more_{header} {{ stopped(turns, {bottom}u); }}"));
+        self.leave(place);
         Ok(Some(bottom + 1))
     }
 

@@ -207,7 +207,7 @@ fn branches_calls_and_returns_go_where_they_say() {
 fn lanes_find_their_numbers_in_the_preloaded_registers() {
     let text = "buffer lane: u32 write\nbuffer block: u32 write\nbuffer size: u32 write\nbuffer global: u64 write\nbuffer class: u32 write\n\
                 stg.u32 [lane], r252\nstg.u32 [block], r253\nstg.u32 [size], r254\nstg.u64 [global], r255\ncls_get r0\nstg.u32 [class], r0";
-    let launch = LaunchConfig { grid: [2, 2, 1], block: [2, 1, 2], shared_bytes: 0 };
+    let launch = LaunchConfig { grid: [2, 2, 1], block: [2, 1, 2], ..LaunchConfig::default() };
     let buffers = run(text, launch, vec![vec![0; 64], vec![0; 64], vec![0; 64], vec![0; 128], vec![0; 64]]);
     assert_eq!(values_of::<u32>(&buffers[0]), [0, 1].repeat(8));
     assert_eq!(values_of::<u32>(&buffers[1]), [0, 0, 0, 0, 1, 1, 1, 1].repeat(2));

@@ -53,7 +53,7 @@ fn lanes(n: u32) -> LaunchConfig {
 }
 
 fn blocks(count: u32) -> LaunchConfig {
-    LaunchConfig { grid: [count, 1, 1], block: [256, 1, 1], shared_bytes: 0 }
+    LaunchConfig { grid: [count, 1, 1], block: [256, 1, 1], ..LaunchConfig::default() }
 }
 
 fn binary(name: &'static str, tolerance: f64, expected: fn(f64, f64) -> f64) -> Case {

@@ -26,7 +26,7 @@ fn jumps_that_nest_are_structured() {
     let expected = [
         "r0 = 0x3u;",
         "r1 = 0x0u;",
-        "while more_2 {",
+        "while more_2 && turns <= params.max_turns {",
         "r1 = r1 + r0;",
         "p0 = (r1 < r0);",
         "if !(p0) {",
@@ -36,7 +36,10 @@ fn jumps_that_nest_are_structured() {
         "}",
         "more_2 = r0 != 0u;",
         "r0 = r0 - u32(more_2);",
+        "turns += u32(more_2);",
         "}",
+        "if more_2 { stopped(turns, 8u); }",
+        "if faulted { return; }",
         "store_own32_b0(lane, r1);",
     ];
     assert_eq!(code(text, Bounds::Proven), expected);

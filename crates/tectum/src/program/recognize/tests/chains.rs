@@ -148,7 +148,7 @@ fn canonical_loops_are_products_of_matrices() {
     let by_blocks = gemm([m, n, k], false, false, "fma.f32 r0, r10, r11, r0")
         .replace("div.u64 r2, r255, r1\nmul.u64 r3, r2, r1\nsub.u64 r3, r255, r3", "cvt.u64.u32 r2, r253\ncvt.u64.u32 r3, r252");
     let program = checked(&by_blocks);
-    let launch = LaunchConfig { grid: [6, 1, 1], block: [5, 1, 1], shared_bytes: 0 };
+    let launch = LaunchConfig { grid: [6, 1, 1], block: [5, 1, 1], ..LaunchConfig::default() };
     assert!(
         matches!(recognized(&program, &launch, &buffers).shape(), Shape::Gemm { sizes: [6, 5, 7], .. }),
         "{:?}",
