@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// Lowest first. Modules in one row form one layer: a device hands out pooled memory, so the two know each other.
 const LAYERS: &[&[&str]] = &[
     &["error", "dtype", "latency"],
-    &["bounded_cache"],
+    &["bounded_cache", "file"],
     &["kernel"],
     &["store"],
     &["launch"],

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Number, Value, json};
-use tectum::{Error, Latency, LatencyHistogram, Result};
+use tectum::{Error, Latency, LatencyHistogram, Result, file};
 
 use crate::body::BodySpec;
 use crate::closed_loop::{End, Outcome, Sink, TickRecord, TransfersPerTick};
@@ -172,8 +172,9 @@ impl RunFolder {
         let created_parent = (!runs.exists()).then(|| runs.to_owned());
         std::fs::create_dir_all(runs).map_err(|source| Error::io(runs.display(), source))?;
         let (partial, complete) = allot(runs)?;
+        file::sync_folder(runs)?;
         let mut folder = Self { partial, complete, created_parent, recorder: None, is_kept: false };
-        write_whole(&folder.partial.join(SCENARIO_FILE), scenario.to_toml()?.as_bytes())?;
+        file::write(&folder.partial.join(SCENARIO_FILE), scenario.to_toml()?.as_bytes())?;
         let path = folder.partial.join(TRACE_FILE);
         let file = File::create_new(&path).map_err(|source| Error::io(path.display(), source))?;
         folder.recorder = Some(Recorder::new(BufWriter::new(file), body)?);
@@ -197,7 +198,8 @@ impl RunFolder {
     pub fn write(&mut self, outcome: &Outcome, summary: &RunSummary) -> Result<()> {
         if let Some(recorder) = self.recorder.take() {
             let file = recorder.finish()?;
-            file.into_inner().map_err(|error| Error::io(self.partial.join(TRACE_FILE).display(), error.into_error()))?;
+            let written = file.into_inner().map_err(|error| error.into_error()).and_then(|file| file.sync_all());
+            written.map_err(|source| Error::io(self.partial.join(TRACE_FILE).display(), source))?;
         }
         write_json(&self.partial.join(RECEIPT_FILE), &outcome.receipt)?;
         write_json(&self.partial.join(SUMMARY_FILE), summary)
@@ -209,7 +211,7 @@ impl RunFolder {
     /// `Io` naming the path; the partial folder stays.
     pub fn complete(mut self) -> Result<PathBuf> {
         self.is_kept = true;
-        std::fs::rename(&self.partial, &self.complete).map_err(|source| Error::io(self.complete.display(), source))?;
+        file::rename_folder(&self.partial, &self.complete)?;
         Ok(self.complete.clone())
     }
 }
@@ -279,12 +281,5 @@ fn transfers_json(transfers: &TransfersPerTick) -> Value {
 fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|source| Error::data(format!("{}: cannot be encoded", path.display())).with_source(source))?;
     text.push(b'\n');
-    write_whole(path, &text)
-}
-
-/// Writes beside the path and renames, so that no reader sees half a file.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let beside = path.with_extension("partial");
-    std::fs::write(&beside, bytes).map_err(|source| Error::io(beside.display(), source))?;
-    std::fs::rename(&beside, path).map_err(|source| Error::io(path.display(), source))
+    file::write(path, &text)
 }

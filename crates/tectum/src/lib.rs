@@ -23,6 +23,7 @@ pub mod conformance;
 mod device;
 mod dtype;
 mod error;
+pub mod file;
 mod graph;
 pub mod kernel;
 mod latency;

@@ -3,5 +3,7 @@
 mod conformance;
 mod defects;
 mod devices;
+mod files;
+mod power_loss;
 mod receipt_schema;
 mod route;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plotters::prelude::{BitMapBackend, IntoDrawingArea, Rectangle};
 use plotters::style::{Color, RGBColor};
-use tectum::{Error, Result};
+use tectum::{Result, file};
 use tectum_models::closed_loop::{Sink, TickRecord};
 use tectum_models::field::Shape;
 use tectum_models::snapshot::Snapshot;
@@ -62,8 +62,8 @@ pub fn draw(folder: &Path, snapshot: &Snapshot) -> Result<()> {
     let Some(field) = Means::of(snapshot)? else { return Ok(()) };
     let most = SLICES.iter().flat_map(|(_, axes)| field.slice(*axes)).map(|(_, mean)| mean.abs()).fold(1e-12, f64::max);
     for (name, axes) in SLICES {
-        let written = picture(&folder.join(format!("field_{name}.png")), axes, field.cells, field.slice(axes).map(|(at, mean)| (at, mean / most)));
-        written.map_err(|message| Error::data(message).at(folder.display()))?;
+        let means = field.slice(axes).map(|(at, mean)| (at, mean / most));
+        file::write_with(&folder.join(format!("field_{name}.png")), |path| picture(path, axes, field.cells, means))?;
     }
     Ok(())
 }
@@ -92,7 +92,7 @@ impl<'s, S: Sink> Film<'s, S> {
         if self.frames.len() < 2 {
             return Ok(());
         }
-        self.draw(path).map_err(|message| Error::data(message).at(path.display()))
+        file::write_with(path, |path| self.draw(path))
     }
 
     fn draw(&self, path: &Path) -> std::result::Result<(), String> {
