@@ -10,6 +10,7 @@ mod inspect;
 mod network_args;
 mod npy;
 mod plots;
+mod recover;
 mod run;
 mod table;
 mod train;
@@ -40,6 +41,7 @@ enum Command {
     Embed(embed::EmbedArgs),
     Generate(generate::GenerateArgs),
     Train(train::TrainArgs),
+    Recover(recover::RecoverArgs),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Embed(args) => embed::embed(&args),
         Command::Generate(args) => generate::generate(&args),
         Command::Train(args) => train::train(&args),
+        Command::Recover(args) => recover::recover(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

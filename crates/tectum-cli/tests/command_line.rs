@@ -192,7 +192,7 @@ fn a_watched_run_has_the_same_spikes_and_leaves_whole_files() {
     let shown = text(&place.tectum("run brain.json --bursts 5").stdout);
     assert!(!shown.contains('\x1b') && shown.contains("spike hash"), "{shown}");
     let output = place.tectum("run brain.json --record nowhere/spikes.mcap");
-    assert!(!output.status.success() && text(&output.stderr).contains("nowhere/spikes.partial"), "{}", text(&output.stderr));
+    assert!(!output.status.success() && text(&output.stderr).contains("nowhere/spikes.mcap"), "{}", text(&output.stderr));
     let output = place.tectum("run pendulum --plot pictures");
     assert!(text(&output.stderr).contains("--plot is for genomes, FILE.json"), "{}", text(&output.stderr));
 }

@@ -11,7 +11,8 @@
 //! A run writes in `runs/<n>.partial/`, which is renamed as the last act, so `runs/<n>/` is always complete. A run that fails
 //! before its first tick removes the folder; one that fails later still completes it with what there is, and summary and receipt say
 //! how it ended. Only a crash leaves a `.partial` behind, in which each
-//! JSON file and snapshot is whole or absent; with a snapshot it can be resumed.
+//! JSON file and snapshot is whole or absent. The first snapshot is taken before the first tick, so it can be resumed; the recording
+//! can be [`recovered`](crate::recording::recovered).
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -159,6 +160,7 @@ pub struct RunFolder {
     complete: PathBuf,
     created_parent: Option<PathBuf>,
     recorder: Option<Recorder<BufWriter<File>>>,
+    trace: Option<File>,
     is_kept: bool,
 }
 
@@ -173,10 +175,11 @@ impl RunFolder {
         std::fs::create_dir_all(runs).map_err(|source| Error::io(runs.display(), source))?;
         let (partial, complete) = allot(runs)?;
         file::sync_folder(runs)?;
-        let mut folder = Self { partial, complete, created_parent, recorder: None, is_kept: false };
+        let mut folder = Self { partial, complete, created_parent, recorder: None, trace: None, is_kept: false };
         file::write(&folder.partial.join(SCENARIO_FILE), scenario.to_toml()?.as_bytes())?;
         let path = folder.partial.join(TRACE_FILE);
         let file = File::create_new(&path).map_err(|source| Error::io(path.display(), source))?;
+        folder.trace = Some(file.try_clone().map_err(|source| Error::io(path.display(), source))?);
         folder.recorder = Some(Recorder::new(BufWriter::new(file), body)?);
         Ok(folder)
     }
@@ -198,11 +201,16 @@ impl RunFolder {
     pub fn write(&mut self, outcome: &Outcome, summary: &RunSummary) -> Result<()> {
         if let Some(recorder) = self.recorder.take() {
             let file = recorder.finish()?;
-            let written = file.into_inner().map_err(|error| error.into_error()).and_then(|file| file.sync_all());
-            written.map_err(|source| Error::io(self.partial.join(TRACE_FILE).display(), source))?;
+            file.into_inner().map_err(|error| Error::io(self.partial.join(TRACE_FILE).display(), error.into_error()))?;
+            self.sync_trace()?;
         }
         write_json(&self.partial.join(RECEIPT_FILE), &outcome.receipt)?;
         write_json(&self.partial.join(SUMMARY_FILE), summary)
+    }
+
+    fn sync_trace(&self) -> Result<()> {
+        let synced = self.trace.as_ref().map_or(Ok(()), File::sync_all);
+        synced.map_err(|source| Error::io(self.partial.join(TRACE_FILE).display(), source))
     }
 
     /// Gives the folder its final name.
@@ -225,7 +233,12 @@ impl Sink for RunFolder {
         }
     }
 
+    /// On the disk, the recording reaches at least as far as the snapshot.
     fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush()?;
+            self.sync_trace()?;
+        }
         snapshot.save(&self.partial.join(SNAPSHOT_FILE))
     }
 }
