@@ -53,7 +53,7 @@ fn layer_of(module: &str) -> Option<usize> {
 }
 
 /// Every `.rs` file below a folder except test modules.
-fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+pub fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))? {
         let path = entry.map_err(|e| e.to_string())?.path();

@@ -10,6 +10,7 @@ mod quick;
 mod suite;
 mod tally;
 mod test_programs;
+mod whole_files;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
