@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// Lowest first. Modules in one row form one layer: a device hands out pooled memory, so the two know each other.
 const LAYERS: &[&[&str]] = &[
     &["error", "dtype", "latency"],
-    &["bounded_cache", "content_hash"],
+    &["bounded_cache", "content_hash", "file"],
     &["kernel"],
     &["store"],
     &["launch"],
@@ -53,7 +53,7 @@ fn layer_of(module: &str) -> Option<usize> {
 }
 
 /// Every `.rs` file below a folder except test modules.
-fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+pub fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))? {
         let path = entry.map_err(|e| e.to_string())?.path();

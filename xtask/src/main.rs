@@ -11,6 +11,7 @@ mod sanitize;
 mod suite;
 mod tally;
 mod test_programs;
+mod whole_files;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ mod network_args;
 mod npy;
 mod plots;
 mod receipt;
+mod recover;
 mod run;
 mod table;
 mod train;
@@ -41,6 +42,7 @@ enum Command {
     Embed(embed::EmbedArgs),
     Generate(generate::GenerateArgs),
     Train(train::TrainArgs),
+    Recover(recover::RecoverArgs),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Embed(args) => embed::embed(&args),
         Command::Generate(args) => generate::generate(&args),
         Command::Train(args) => train::train(&args),
+        Command::Recover(args) => recover::recover(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use tectum::{Device, Result};
 use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
-use tectum_models::spiking::{ConnectOptions, Connected, NetworkOptions, Silence, connect};
+use tectum_models::spiking::{ConnectOptions, Connected, NetworkOptions, Silence, connect, seed_of};
 
 /// How a genome is connected and split.
 #[derive(Args)]
@@ -52,7 +52,7 @@ impl NetworkArgs {
     pub fn connect(&self, path: &Path, seed: u64) -> Result<(Genome, Connected)> {
         let genome = Genome::read(path, &GenomeOptions { units: self.units.unwrap_or(UnitPolicy::Detect), strict: false })?;
         let silence = if self.frozen_silence { Silence::Skips } else { Silence::Counts };
-        let network = NetworkOptions { silence, seed: seed as u32, ..NetworkOptions::default() };
+        let network = NetworkOptions { silence, seed: seed_of(seed), ..NetworkOptions::default() };
         let defaults = ConnectOptions::default();
         let options = ConnectOptions { seed, learns: self.learns(), memory_neurons: self.memory_neurons.unwrap_or(defaults.memory_neurons), network };
         let connected = connect(&genome, options).map_err(|error| error.at(path.display()))?;

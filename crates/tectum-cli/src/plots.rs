@@ -7,7 +7,7 @@ pub mod slices;
 use std::path::Path;
 
 use plotters::style::RGBColor;
-use tectum::{Error, LATENCY_BINS, LatencyHistogram, Result};
+use tectum::{LATENCY_BINS, LatencyHistogram, Result, file};
 use tectum_models::closed_loop::Outcome;
 use tectum_models::recording::{Trace, TraceTick};
 use tectum_models::run_folder::{SNAPSHOT_FILE, TRACE_FILE};
@@ -33,12 +33,12 @@ pub fn draw(folder: &Path, outcome: &Outcome, dt_s: f64) -> Result<()> {
     let Some((first, last)) = trace.ticks.first().zip(trace.ticks.last()) else { return Ok(()) };
     let time = Axis::new("TIME S", seconds(first), seconds(last) + dt_s);
     let faults = [
-        angle(&folder.join("angle.png"), &trace, time),
-        actions(&folder.join("actions.png"), &trace, time),
-        histogram(&folder.join("latency.png"), "LATENCY MS", &outcome.latency),
-        outcome.lateness.as_ref().map_or(Ok(()), |lateness| histogram(&folder.join("lateness.png"), "LATENESS MS", lateness)),
+        file::write_with(&folder.join("angle.png"), |path| angle(path, &trace, time)),
+        file::write_with(&folder.join("actions.png"), |path| actions(path, &trace, time)),
+        file::write_with(&folder.join("latency.png"), |path| histogram(path, "LATENCY MS", &outcome.latency)),
+        outcome.lateness.as_ref().map_or(Ok(()), |lateness| file::write_with(&folder.join("lateness.png"), |path| histogram(path, "LATENESS MS", lateness))),
     ];
-    faults.into_iter().collect::<std::result::Result<(), _>>().map_err(|message| Error::data(message).at(folder.display()))?;
+    faults.into_iter().collect::<Result<()>>()?;
     let snapshot = folder.join(SNAPSHOT_FILE);
     if snapshot.is_file() { slices::draw(folder, &Snapshot::load(&snapshot)?) } else { Ok(()) }
 }

@@ -247,7 +247,7 @@ fn loop_until_done(
     };
     let mut run = |sink: &mut (dyn Sink + Send)| display.beside(|show| beside(sink, &body, |handing| work(handing, show))?);
     let Some(path) = film else { return run(folder) };
-    let mut film = Film::new(folder);
+    let mut film = Film::new(folder, scenario.run.snapshot_every);
     let ran = run(&mut film);
     // A picture that cannot be drawn is told and costs nothing else.
     if let (Ok(_), Err(error)) = (&ran, film.write(path)) {
@@ -256,8 +256,8 @@ fn loop_until_done(
     ran
 }
 
-/// Turns Ctrl-C into an orderly end. Installed only for the loop: before it there is nothing to save, so Ctrl-C just ends the process.
-/// A second one ends it too, should the orderly end hang.
+/// Turns Ctrl-C and SIGTERM into an orderly end. Installed only for the loop: before it there is nothing to save, so either just ends
+/// the process. A second one ends it too, should the orderly end hang.
 ///
 /// The `ctrlc` crate (its own maintainers, since 2015) is worth its place: signals on Unix and console events on Windows without
 /// `unsafe` of ours.

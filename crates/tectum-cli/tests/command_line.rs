@@ -192,7 +192,7 @@ fn a_watched_run_has_the_same_spikes_and_leaves_whole_files() {
     let shown = text(&place.tectum("run brain.json --bursts 5").stdout);
     assert!(!shown.contains('\x1b') && shown.contains("spike hash"), "{shown}");
     let output = place.tectum("run brain.json --record nowhere/spikes.mcap");
-    assert!(!output.status.success() && text(&output.stderr).contains("nowhere/spikes.partial"), "{}", text(&output.stderr));
+    assert!(!output.status.success() && text(&output.stderr).contains("nowhere/spikes.mcap"), "{}", text(&output.stderr));
     let output = place.tectum("run pendulum --plot pictures");
     assert!(text(&output.stderr).contains("--plot is for genomes, FILE.json"), "{}", text(&output.stderr));
 }
@@ -411,7 +411,8 @@ fn a_killed_run_resumes_from_its_last_snapshot() {
         .spawn()
         .expect("the binary starts");
     let partial = place.0.join("runs/1.partial");
-    while !partial.join("snapshot.safetensors").exists() {
+    // The recording reaches the disk with each snapshot; so much of it is more than five ticks.
+    while std::fs::metadata(partial.join("trace.mcap")).map_or(0, |facts| facts.len()) < 20_000 {
         assert!(child.try_wait().expect("waits").is_none(), "the run ended before its first snapshot");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
@@ -430,8 +431,9 @@ fn an_injected_fault_is_in_the_receipt_with_what_it_cost() {
     let receipt = std::fs::read(folder(&place, &summary).join("receipt.json")).expect("there");
     let receipt: Value = serde_json::from_slice(&receipt).expect("JSON");
     assert_eq!(receipt["injected"][1], serde_json::json!({"fault": "nan@4", "tick": 100}));
+    // From the early snapshot of tick 32.
     let recovery = &receipt["recoveries"][0];
-    assert_eq!((recovery["tick"].as_u64(), recovery["ticks_lost"].as_u64(), recovery["injected"].as_bool()), (Some(50), Some(51), Some(true)));
+    assert_eq!((recovery["tick"].as_u64(), recovery["ticks_lost"].as_u64(), recovery["injected"].as_bool()), (Some(50), Some(19), Some(true)));
 }
 
 #[test]

@@ -119,8 +119,10 @@ fn a_killed_run_goes_on_as_if_it_had_not_been() {
     for key in ["bursts", "spikes", "events", "spike_hash"] {
         assert_eq!(found[key], expected[key], "{key}");
     }
+    // Each kill may leave the partial file that was written.
     let left: Vec<_> = std::fs::read_dir(&place.0).expect("there").map(|entry| entry.expect("there").file_name()).collect();
-    assert!(left.iter().all(|name| ["tiny.json", "state.safetensors", "state.partial"].iter().any(|known| name == *known)), "{left:?}");
+    let is_known = |name: &str| ["tiny.json", "state.safetensors"].contains(&name) || name.starts_with("state.safetensors.") && name.ends_with(".partial");
+    assert!(left.iter().all(|name| name.to_str().is_some_and(is_known)), "{left:?}");
 }
 
 #[test]

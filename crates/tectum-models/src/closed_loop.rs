@@ -245,6 +245,9 @@ impl ClosedLoop {
         let first = self.metrics.ticks;
         self.lateness = clock.is_real().then(LatencyHistogram::default);
         self.controller.save(first).map_err(Failure::into_error)?;
+        if self.settings.snapshot_every > 0 {
+            sink.snapshot(self.with_brain(self.controller.saved().clone())?)?;
+        }
         while self.metrics.ticks < self.ticks {
             let begin_ns = (self.metrics.ticks - first) * self.dt_ns;
             let lateness_ns = clock.wait_until(begin_ns);
@@ -258,12 +261,19 @@ impl ClosedLoop {
             if watch(&self.progress()).is_break() {
                 return Ok(End::Interrupted);
             }
-            let every = self.settings.snapshot_every;
-            if every > 0 && self.metrics.ticks.is_multiple_of(every) && self.metrics.ticks < self.ticks {
+            if self.is_time_to_save(first) {
                 self.save(sink)?;
             }
         }
         Ok(End::Completed)
+    }
+
+    /// Every so many ticks, and before the first of these times after 1, 2, 4, 8… ticks: a killed run that is resumed repeats no more
+    /// ticks than it had kept.
+    fn is_time_to_save(&self, first: u64) -> bool {
+        let (every, ticks) = (self.settings.snapshot_every, self.metrics.ticks);
+        let is_early = ticks - first < every && (ticks - first).is_power_of_two();
+        every > 0 && ticks < self.ticks && (ticks.is_multiple_of(every) || is_early)
     }
 
     /// Takes the brain's state to the host, from where it can be recovered, and hands it on.

@@ -20,12 +20,15 @@ use tectum::{Error, Result};
 
 use crate::body::BodySpec;
 use crate::closed_loop::TickRecord;
+pub use records::{Recovered, recovered};
 pub use spikes::SpikeRecorder;
 pub use trace::{Trace, TraceTick};
 
 const OBSERVATION_TOPIC: &str = "/observation";
 const ACTION_TOPIC: &str = "/action";
 const TICK_TOPIC: &str = "/tick";
+/// Periods of a chunk. A killed run loses the last chunk; a number of periods and not a time, so that runs that do the same give the same bytes.
+const FLUSH_PERIODS: u32 = 50;
 
 /// Writes a recording, period by period.
 pub struct Recorder<W: Write + Seek> {
@@ -33,6 +36,8 @@ pub struct Recorder<W: Write + Seek> {
     observation: Topic,
     action: Topic,
     tick_id: u16,
+    /// Periods since the last flush.
+    unflushed: u32,
     json: Vec<u8>,
 }
 
@@ -54,7 +59,7 @@ impl<W: Write + Seek> Recorder<W> {
         let observation = numbers_topic(&mut writer, OBSERVATION_TOPIC, "tectum.Observation", observation)?;
         let action = numbers_topic(&mut writer, ACTION_TOPIC, "tectum.Action", action)?;
         let tick_id = add_channel(&mut writer, TICK_TOPIC, "tectum.Tick", &tick_schema())?;
-        Ok(Self { writer, observation, action, tick_id, json: Vec::with_capacity(512) })
+        Ok(Self { writer, observation, action, tick_id, unflushed: 0, json: Vec::with_capacity(512) })
     }
 
     /// Adds a period.
@@ -67,7 +72,18 @@ impl<W: Write + Seek> Recorder<W> {
         write_numbers(&mut self.json, &self.action.names, record.action)?;
         self.send(self.action.id, record)?;
         write_tick(&mut self.json, record)?;
-        self.send(self.tick_id, record)
+        self.send(self.tick_id, record)?;
+        self.unflushed += 1;
+        if self.unflushed >= FLUSH_PERIODS { self.flush() } else { Ok(()) }
+    }
+
+    /// Ends the chunk and passes it to the file: what a kill leaves can be [`recovered`] up to here.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be written.
+    pub fn flush(&mut self) -> Result<()> {
+        self.unflushed = 0;
+        self.writer.flush().map_err(unwritable)
     }
 
     /// Writes the index and gives the file back.

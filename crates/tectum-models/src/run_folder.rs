@@ -11,7 +11,8 @@
 //! A run writes in `runs/<n>.partial/`, which is renamed as the last act, so `runs/<n>/` is always complete. A run that fails
 //! before its first tick removes the folder; one that fails later still completes it with what there is, and summary and receipt say
 //! how it ended. Only a crash leaves a `.partial` behind, in which each
-//! JSON file and snapshot is whole or absent; with a snapshot it can be resumed.
+//! JSON file and snapshot is whole or absent. The first snapshot is taken before the first tick, so it can be resumed; the recording
+//! can be [`recovered`](crate::recording::recovered).
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Number, Value, json};
-use tectum::{Error, Latency, LatencyHistogram, Result};
+use tectum::{Error, Latency, LatencyHistogram, Result, file};
 
 use crate::body::BodySpec;
 use crate::closed_loop::{End, Outcome, Sink, TickRecord, TransfersPerTick};
@@ -159,6 +160,7 @@ pub struct RunFolder {
     complete: PathBuf,
     created_parent: Option<PathBuf>,
     recorder: Option<Recorder<BufWriter<File>>>,
+    trace: Option<File>,
     is_kept: bool,
 }
 
@@ -172,10 +174,12 @@ impl RunFolder {
         let created_parent = (!runs.exists()).then(|| runs.to_owned());
         std::fs::create_dir_all(runs).map_err(|source| Error::io(runs.display(), source))?;
         let (partial, complete) = allot(runs)?;
-        let mut folder = Self { partial, complete, created_parent, recorder: None, is_kept: false };
-        write_whole(&folder.partial.join(SCENARIO_FILE), scenario.to_toml()?.as_bytes())?;
+        file::sync_folder(runs)?;
+        let mut folder = Self { partial, complete, created_parent, recorder: None, trace: None, is_kept: false };
+        file::write(&folder.partial.join(SCENARIO_FILE), scenario.to_toml()?.as_bytes())?;
         let path = folder.partial.join(TRACE_FILE);
         let file = File::create_new(&path).map_err(|source| Error::io(path.display(), source))?;
+        folder.trace = Some(file.try_clone().map_err(|source| Error::io(path.display(), source))?);
         folder.recorder = Some(Recorder::new(BufWriter::new(file), body)?);
         Ok(folder)
     }
@@ -198,9 +202,15 @@ impl RunFolder {
         if let Some(recorder) = self.recorder.take() {
             let file = recorder.finish()?;
             file.into_inner().map_err(|error| Error::io(self.partial.join(TRACE_FILE).display(), error.into_error()))?;
+            self.sync_trace()?;
         }
         write_json(&self.partial.join(RECEIPT_FILE), &outcome.receipt)?;
         write_json(&self.partial.join(SUMMARY_FILE), summary)
+    }
+
+    fn sync_trace(&self) -> Result<()> {
+        let synced = self.trace.as_ref().map_or(Ok(()), File::sync_all);
+        synced.map_err(|source| Error::io(self.partial.join(TRACE_FILE).display(), source))
     }
 
     /// Gives the folder its final name.
@@ -209,7 +219,7 @@ impl RunFolder {
     /// `Io` naming the path; the partial folder stays.
     pub fn complete(mut self) -> Result<PathBuf> {
         self.is_kept = true;
-        std::fs::rename(&self.partial, &self.complete).map_err(|source| Error::io(self.complete.display(), source))?;
+        file::rename_folder(&self.partial, &self.complete)?;
         Ok(self.complete.clone())
     }
 }
@@ -223,7 +233,12 @@ impl Sink for RunFolder {
         }
     }
 
+    /// On the disk, the recording reaches at least as far as the snapshot.
     fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush()?;
+            self.sync_trace()?;
+        }
         snapshot.save(&self.partial.join(SNAPSHOT_FILE))
     }
 }
@@ -279,12 +294,5 @@ fn transfers_json(transfers: &TransfersPerTick) -> Value {
 fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(value).map_err(|source| Error::data(format!("{}: cannot be encoded", path.display())).with_source(source))?;
     text.push(b'\n');
-    write_whole(path, &text)
-}
-
-/// Writes beside the path and renames, so that no reader sees half a file.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let beside = path.with_extension("partial");
-    std::fs::write(&beside, bytes).map_err(|source| Error::io(beside.display(), source))?;
-    std::fs::rename(&beside, path).map_err(|source| Error::io(path.display(), source))
+    file::write(path, &text)
 }

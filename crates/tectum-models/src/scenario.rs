@@ -25,7 +25,7 @@
 //! seconds = 60
 //! seed = 1
 //! clock = "real"        # real, sim
-//! snapshot_every = 250  # ticks; 0: only at the end
+//! snapshot_every = 250  # ticks; earlier ones at the beginning; 0: only at the end
 //! overrun = "hold"      # hold, safe
 //! stall_periods = 10    # an answer this many periods late is a fault; 0: never
 //! stand_in = "lqr"      # lqr, adaptive: answers while the brain cannot; without it the body gets its safe action

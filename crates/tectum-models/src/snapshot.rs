@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
-use tectum::{ContentHash, ContentHasher, Error};
+use tectum::{ContentHash, ContentHasher, Error, file};
 
 /// The header's entry with the checksum of all arrays.
 const CHECKSUM: &str = "checksum";
@@ -155,15 +155,13 @@ impl Snapshot {
         hasher.finish()
     }
 
-    /// Writes the snapshot beside `path` and renames it into place, so that no reader sees half of it.
+    /// Writes the snapshot as a whole file.
     ///
     /// # Errors
     /// `Io` naming the path.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let bytes = self.to_bytes().map_err(|error| error.at(path.display()))?;
-        let partial = path.with_extension("partial");
-        std::fs::write(&partial, bytes).map_err(|e| Error::io(partial.display(), e))?;
-        std::fs::rename(&partial, path).map_err(|e| Error::io(path.display(), e))
+        file::write(path, &bytes)
     }
 
     /// Reads a snapshot.

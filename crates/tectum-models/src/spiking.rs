@@ -23,7 +23,7 @@ pub use kernels::kernels;
 pub use learning::PlasticityRule;
 pub use memory::{Memory, MemoryReport};
 pub use network::{Network, NetworkOptions, NeuronOptions, Neurons, Rows, Synapse, SynapseList};
-pub use rule::Silence;
+pub use rule::{Silence, seed_of};
 pub use simulation::{FireLedger, MemoryUse, PlasticSynapse, ShardLayout, Simulation, SimulationOptions, SpikeCounts, layout};
 pub use stimulus::Stimulus;
 

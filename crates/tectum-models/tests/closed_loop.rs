@@ -254,11 +254,13 @@ fn a_resumed_run_goes_on_as_if_it_had_never_stopped() {
         let mut whole = Memory::default();
         let outcome = built(body, brain, 5.0, 40).run(&mut SimClock::new(), &mut whole, &mut go_on);
         let mut closed_loop = built(body, brain, 5.0, 40);
-        closed_loop.restore(&whole.snapshots[0]).expect("its own snapshot");
+        // Seven come before that of tick 40: after 0, 1, 2, 4, 8, 16 and 32 ticks, in the resumed run from tick 40 on.
+        closed_loop.restore(&whole.snapshots[7]).expect("its own snapshot");
         let mut rest = Memory::default();
         let resumed = closed_loop.run(&mut SimClock::new(), &mut rest, &mut go_on);
         assert_eq!(rest.lines, whole.lines[40..], "{body} {brain}");
-        assert_eq!(rest.snapshots, whole.snapshots[1..], "{body} {brain}");
+        assert_eq!(rest.snapshots[0], whole.snapshots[7], "{body} {brain}");
+        assert_eq!(rest.snapshots[7..], whole.snapshots[8..], "{body} {brain}");
         assert_eq!(resumed.metrics, outcome.metrics, "{body} {brain}");
         let done = built(body, brain, 5.0, 40).restore(whole.snapshots.last().expect("one at the end"));
         assert!(done.expect_err("nothing left").to_string().contains("nothing is left"));

@@ -110,7 +110,8 @@ fn a_guarded_run_goes_on_bit_for_bit_between_two_leaps() {
     let (outcome, whole) = run(&scenario, &[]);
     let leaps: u64 = outcome.receipt.fallbacks.iter().map(|fallback| fallback.count).sum();
     assert!(leaps > 20, "{leaps} leaps of 750 readings");
-    for (index, snapshot) in whole.snapshots.iter().enumerate().take(7) {
+    // Eight early ones come before that of tick 100.
+    for (index, snapshot) in whole.snapshots[8..].iter().enumerate().take(7) {
         let (mut resumed, mut memory) = (closed_loop(&scenario), Memory::default());
         assert_eq!(resumed.restore(snapshot).expect("its own"), 100 * (index as u64 + 1));
         resumed.run(&mut SimClock::new(), &mut memory, &mut |_| ControlFlow::Continue(()));

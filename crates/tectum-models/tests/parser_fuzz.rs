@@ -15,7 +15,7 @@ use tectum_models::body::{Start, body};
 use tectum_models::brain::build::build_plans;
 use tectum_models::closed_loop::{Fault, TickRecord, Timing};
 use tectum_models::genome::{Genome, GenomeOptions};
-use tectum_models::recording::{Recorder, Trace};
+use tectum_models::recording::{Recorder, Trace, recovered};
 use tectum_models::rig_csv::RigRecording;
 use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::{Array, Snapshot};
@@ -338,9 +338,16 @@ fn check_snapshot(bytes: &[u8]) -> Verdict {
 }
 
 fn check_trace(bytes: &[u8]) -> Verdict {
+    // What is recovered of anything is whole: recovering it again changes nothing.
+    if let Ok(made) = recovered(bytes) {
+        let again = recovered(&made.bytes).map_err(|error| error.to_string())?;
+        if again.lost_bytes != 0 || again.bytes != made.bytes || again.messages != made.messages {
+            return Err(format!("{} messages recovered, then {}", made.messages, again.messages));
+        }
+    }
     let trace = match Trace::parse(bytes) {
         Ok(trace) => trace,
-        Err(error) => return placed(&error, &["not an MCAP recording", "message ", "a /tick message"]),
+        Err(error) => return placed(&error, &["not an MCAP recording", "not a whole MCAP recording: it breaks off at byte", "message ", "a /tick message"]),
     };
     let is_even = |numbers: usize, names: usize| numbers == names;
     for tick in &trace.ticks {

@@ -17,6 +17,8 @@ use tectum_models::snapshot::{Array, Snapshot};
 const TICKS: u64 = 50;
 const STRUCK: u64 = 25;
 const SAVED: u64 = 20;
+/// Its number: snapshots before it are after 0, 1, 2, 4, 8 and 10 ticks.
+const SAVED_NUMBER: usize = 6;
 /// Periods that a late answer is waited for; the injected one takes one more.
 const STALL: u64 = 10;
 
@@ -119,7 +121,7 @@ fn every_injected_fault_ends_with_the_safe_action_and_the_cpu_on_every_device() 
             // The first answer is the one that the CPU's brain gives from the snapshot, bit for bit.
             if snapshot_tick == SAVED {
                 let mut again = brain(&scenario, &cpu);
-                again.restore(&memory.snapshots[1].part("brain")).expect("its own");
+                again.restore(&memory.snapshots[SAVED_NUMBER].part("brain")).expect("its own");
                 let mut action = [0.0f32];
                 again.tick(&memory.periods[resumed as usize].0, &mut action).expect("runs");
                 let given = memory.periods[resumed as usize].1;

@@ -152,7 +152,7 @@ fn a_run_with_a_stand_in_resumes_exactly() {
     let mut closed_loop = ClosedLoop::new(plant, Box::new(doomed(20, None)), &scenario.run, &Device::open("cpu").expect("always there")).expect("opens");
     closed_loop.stand_in(build_stand_in(&scenario, build_body(&scenario).expect("known").as_ref()).expect("known").expect("there is one"));
     // The snapshot before tick 100; 20 ticks later the brain is lost as before.
-    assert_eq!(closed_loop.restore(&whole.snapshots[1]).expect("its own"), 100);
+    assert_eq!(closed_loop.restore(&whole.snapshots[8]).expect("its own"), 100);
     let mut rest = Memory::default();
     closed_loop.run(&mut SimClock::new(), &mut rest, &mut |_| ControlFlow::Continue(()));
     assert_eq!((&whole.actions[100..], &whole.fallback[100..]), (&rest.actions[..], &rest.fallback[..]));

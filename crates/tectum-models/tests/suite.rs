@@ -4,6 +4,7 @@ mod bodies;
 mod cache_errors;
 mod closed_loop;
 mod decoders;
+mod defects;
 mod field_brain;
 mod genomes;
 mod gguf;
@@ -16,6 +17,8 @@ mod lqr;
 mod other_rigs;
 mod parser_fuzz;
 mod pendulum_regret;
+#[path = "../../tectum/tests/power_loss.rs"]
+mod power_loss;
 mod recovery;
 mod rig_recording;
 mod run_folder;

@@ -27,6 +27,7 @@ mod content_hash;
 mod device;
 mod dtype;
 mod error;
+pub mod file;
 mod graph;
 pub mod kernel;
 mod latency;

@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use std::time::SystemTime;
 
 use crate::content_hash::ContentHash;
+use crate::file;
 
 /// The form of a file.
 const MAGIC: &[u8; 8] = b"tectum\0\x02";
@@ -60,11 +61,8 @@ impl Store {
     /// Keeps a value.
     pub fn put(&self, key: &str, value: &[u8]) {
         let path = self.path(key);
-        let beside = path.with_extension(format!("{}.partial", std::process::id()));
-        let written =
-            std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::write(&beside, encode(key, value))).and_then(|()| std::fs::rename(&beside, &path));
-        if written.is_err() {
-            let _ = std::fs::remove_file(&beside);
+        if std::fs::create_dir_all(&self.folder).is_ok() {
+            let _ = file::write(&path, &encode(key, value));
         }
         self.trim(&path);
     }

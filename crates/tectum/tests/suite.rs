@@ -3,6 +3,8 @@
 mod conformance;
 mod defects;
 mod devices;
+mod files;
 mod fnv_collision;
+mod power_loss;
 mod receipt_schema;
 mod route;

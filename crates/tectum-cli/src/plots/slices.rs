@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plotters::prelude::{BitMapBackend, IntoDrawingArea, Rectangle};
 use plotters::style::{Color, RGBColor};
-use tectum::{Error, Result};
+use tectum::{Result, file};
 use tectum_models::closed_loop::{Sink, TickRecord};
 use tectum_models::field::Shape;
 use tectum_models::snapshot::Snapshot;
@@ -62,8 +62,8 @@ pub fn draw(folder: &Path, snapshot: &Snapshot) -> Result<()> {
     let Some(field) = Means::of(snapshot)? else { return Ok(()) };
     let most = SLICES.iter().flat_map(|(_, axes)| field.slice(*axes)).map(|(_, mean)| mean.abs()).fold(1e-12, f64::max);
     for (name, axes) in SLICES {
-        let written = picture(&folder.join(format!("field_{name}.png")), axes, field.cells, field.slice(axes).map(|(at, mean)| (at, mean / most)));
-        written.map_err(|message| Error::data(message).at(folder.display()))?;
+        let means = field.slice(axes).map(|(at, mean)| (at, mean / most));
+        file::write_with(&folder.join(format!("field_{name}.png")), |path| picture(path, axes, field.cells, means))?;
     }
     Ok(())
 }
@@ -71,6 +71,9 @@ pub fn draw(folder: &Path, snapshot: &Snapshot) -> Result<()> {
 /// The slice across X and Y at every snapshot of a run, for an animation.
 pub struct Film<'s, S> {
     sink: &'s mut S,
+    /// Ticks so far, and from one snapshot to the next.
+    ticks: u64,
+    snapshot_every: u64,
     /// Of so many snapshots one becomes a frame.
     every: usize,
     seen: usize,
@@ -80,8 +83,8 @@ pub struct Film<'s, S> {
 
 impl<'s, S: Sink> Film<'s, S> {
     /// A film of what goes on to a sink.
-    pub fn new(sink: &'s mut S) -> Self {
-        Self { sink, every: 1, seen: 0, cells: [0; 3], frames: Vec::new() }
+    pub fn new(sink: &'s mut S, snapshot_every: u64) -> Self {
+        Self { sink, ticks: 0, snapshot_every, every: 1, seen: 0, cells: [0; 3], frames: Vec::new() }
     }
 
     /// Writes `field.gif`, if there was a field and it was seen more than once; the greatest size of any frame is the full colour.
@@ -92,7 +95,7 @@ impl<'s, S: Sink> Film<'s, S> {
         if self.frames.len() < 2 {
             return Ok(());
         }
-        self.draw(path).map_err(|message| Error::data(message).at(path.display()))
+        file::write_with(path, |path| self.draw(path))
     }
 
     fn draw(&self, path: &Path) -> std::result::Result<(), String> {
@@ -114,10 +117,15 @@ impl<'s, S: Sink> Film<'s, S> {
 
 impl<S: Sink> Sink for Film<'_, S> {
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
+        self.ticks += 1;
         self.sink.tick(record)
     }
 
     fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
+        // Snapshots that are taken early, for a run that is killed soon, come faster than a film is.
+        if self.ticks.is_power_of_two() && self.ticks < self.snapshot_every {
+            return self.sink.snapshot(snapshot);
+        }
         if self.seen.is_multiple_of(self.every)
             && let Some(field) = Means::of(&snapshot)?
         {

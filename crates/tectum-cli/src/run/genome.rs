@@ -6,7 +6,8 @@ mod raster;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
@@ -16,10 +17,15 @@ use tectum_models::snapshot::Snapshot;
 use tectum_models::spiking::{Connected, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus};
 
 use self::observe::{ObserveArgs, Observer};
-use super::RunArgs;
+use super::{RunArgs, watch_for_interrupt};
 use crate::network_args::NetworkArgs;
 use crate::receipt::line;
 use crate::table::{print, print_json};
+
+/// Bursts after which a run looks whether it was interrupted.
+const STRETCH: u32 = 256;
+/// Time from one snapshot to the next where no number of bursts is given.
+const SNAPSHOT_PERIOD: Duration = Duration::from_secs(5);
 
 /// What only genomes take.
 #[derive(Args)]
@@ -38,7 +44,7 @@ pub struct GenomeArgs {
     /// Of a genome: where its state goes as it runs and at the end, to go on from with --resume FILE.
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
-    /// Of a genome: bursts from one snapshot to the next.
+    /// Of a genome: bursts from one snapshot to the next; every five seconds if not given.
     #[arg(long, value_name = "BURSTS", requires = "snapshot", value_parser = clap::value_parser!(u32).range(1..))]
     every: Option<u32>,
     #[command(flatten)]
@@ -80,6 +86,8 @@ struct Report<'a> {
     memories: Vec<MemoryLine>,
     notes: &'a [String],
     receipt: Receipt,
+    /// `completed` or `interrupted`.
+    end: &'static str,
 }
 
 /// What plastic synapses have come to.
@@ -125,9 +133,13 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let first = simulation.counts();
     let mut observer = Observer::new(&genome, args, first.bursts, end.saturating_sub(first.bursts))?;
     let start = Instant::now();
-    let counts = advance(&mut simulation, &stimulus, &mut observer, end, &args.genome)?;
+    let interrupted = watch_for_interrupt()?;
+    let advanced = advance(&mut simulation, &stimulus, &mut observer, end, (&args.genome, &interrupted));
     let seconds = start.elapsed().as_secs_f64();
-    observer.finish()?;
+    // What was observed before a failure is kept too.
+    let observed = observer.finish();
+    let counts = advanced?;
+    observed?;
     let receipt = simulation.session().receipt();
     args.receipt.save(&receipt)?;
     let rate = |count: f64| receipt.device.executes().then(|| count / seconds);
@@ -155,6 +167,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
             .collect(),
         notes: &notes,
         receipt,
+        end: if counts.bursts < end { "interrupted" } else { "completed" },
     };
     if !args.quiet {
         print(&text(path, &report, &genome, counts))?;
@@ -169,15 +182,18 @@ fn plastic(simulation: &Simulation) -> Result<Option<PlasticReport>> {
     Ok((!weights.is_empty()).then(|| PlasticReport { synapses: weights.len(), mean_weight: mean(), silent: count(0), full: count(u8::MAX) }))
 }
 
-/// Runs up to a burst, with snapshots on the way if they are wanted.
-fn advance(simulation: &mut Simulation, stimulus: &Stimulus, observer: &mut Observer, end: u32, args: &GenomeArgs) -> Result<SpikeCounts> {
-    let save = |simulation: &Simulation| match &args.snapshot {
-        Some(file) => simulation.snapshot()?.save(file),
-        None => Ok(()),
-    };
+/// Runs up to a burst, or until the run is interrupted, with snapshots on the way if they are wanted.
+fn advance(
+    simulation: &mut Simulation,
+    stimulus: &Stimulus,
+    observer: &mut Observer,
+    end: u32,
+    (args, interrupted): (&GenomeArgs, &AtomicBool),
+) -> Result<SpikeCounts> {
+    let mut saved = Instant::now();
     while simulation.counts().bursts < end {
         let done = simulation.counts().bursts;
-        let until = args.every.map_or(end, |every| (done / every + 1).saturating_mul(every).min(end));
+        let until = done.saturating_add(STRETCH).min(args.every.map_or(end, |every| (done / every + 1).saturating_mul(every).min(end))).min(end);
         if stimulus.is_none() {
             observer.run(simulation, until - done)?;
         } else {
@@ -186,7 +202,15 @@ fn advance(simulation: &mut Simulation, stimulus: &Stimulus, observer: &mut Obse
                 observer.run(simulation, 1)?;
             }
         }
-        save(simulation)?;
+        let is_last = until == end || interrupted.load(Ordering::Relaxed);
+        let is_due = args.every.map_or(saved.elapsed() >= SNAPSHOT_PERIOD, |every| until.is_multiple_of(every));
+        if let Some(file) = args.snapshot.as_ref().filter(|_| is_last || is_due) {
+            simulation.snapshot()?.save(file)?;
+            saved = Instant::now();
+        }
+        if is_last {
+            break;
+        }
     }
     Ok(simulation.counts())
 }
@@ -208,6 +232,9 @@ fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) 
             "memory {area}: {} patterns, {} for good; {} formed, {} lost for want of room\n",
             memory.patterns, memory.longterm, memory.formed, memory.lost
         );
+    }
+    if report.end != "completed" {
+        text += "interrupted: it ended before its last burst\n";
     }
     for note in genome.warnings().iter().chain(report.notes) {
         text += &format!("note: {note}\n");

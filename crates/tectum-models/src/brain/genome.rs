@@ -22,7 +22,7 @@ use crate::body::BodySpec;
 use crate::genome::{Genome, GenomeOptions};
 use crate::scenario::{GenomeSpec, Weights};
 use crate::snapshot::Snapshot;
-use crate::spiking::{ConnectOptions, Connected, Network, NetworkOptions, Simulation, SimulationOptions, connect};
+use crate::spiking::{ConnectOptions, Connected, Network, NetworkOptions, Simulation, SimulationOptions, connect, seed_of};
 
 /// A genome that runs.
 ///
@@ -58,7 +58,7 @@ impl GenomeBrain {
         let wiring = Wiring::new(spec, &genome, body)?;
         let defaults = NetworkOptions::default();
         let most_injected = defaults.most_injected.max(wiring.most_injected());
-        let network = NetworkOptions { silence: spec.silence, seed: seed as u32, most_injected, ..defaults };
+        let network = NetworkOptions { silence: spec.silence, seed: seed_of(seed), most_injected, ..defaults };
         let options = ConnectOptions { seed, learns: spec.weights == Weights::Learn, network, ..ConnectOptions::default() };
         let Connected { network, steady, notes, .. } = connect(&genome, options).map_err(|error| error.at(&spec.genome))?;
         let origin = Origin { network: Arc::new(network), steady, wiring, bursts_per_tick: spec.bursts_per_tick, notes };

@@ -34,19 +34,77 @@ pub(super) fn messages<'b>(bytes: &'b [u8], take: &mut dyn FnMut(Message<'b>) ->
     let records = bytes.strip_prefix(MAGIC).ok_or_else(|| Error::data("not an MCAP recording: it does not begin as one"))?;
     let mut channels = Vec::new();
     let mut fields = Fields { bytes: records, place: MAGIC.len() };
-    while let Some((opcode, mut body)) = fields.record()? {
+    while let Some((opcode, body)) = fields.record()? {
         match opcode {
             FOOTER | DATA_END => return Ok(()),
-            CHUNK => {
-                let mut inner = body.chunk()?;
-                while let Some((opcode, body)) = inner.record()? {
-                    one(opcode, body, &mut channels, take)?;
-                }
-            }
-            _ => one(opcode, body, &mut channels, take)?,
+            _ => each(opcode, body, &mut channels, take)?,
         }
     }
-    Err(Error::data(format!("not an MCAP recording: it breaks off at byte {}", bytes.len())))
+    Err(Error::data(format!("not a whole MCAP recording: it breaks off at byte {}; tectum recover makes it whole", bytes.len())))
+}
+
+/// A recording of a run that was killed, made whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// The file: its whole chunks, then an end without an index, which readers do not need. A whole recording stays as it is.
+    pub bytes: Vec<u8>,
+    /// Messages in it.
+    pub messages: u64,
+    /// Bytes at the end of the broken file that belong to no whole chunk.
+    pub lost_bytes: u64,
+}
+
+/// Recovers a recording up to its last whole chunk.
+///
+/// # Errors
+/// `Data` for bytes that do not begin as a recording.
+pub fn recovered(bytes: &[u8]) -> Result<Recovered> {
+    let records = bytes.strip_prefix(MAGIC).ok_or_else(|| Error::data("not an MCAP recording: it does not begin as one"))?;
+    let mut fields = Fields { bytes: records, place: MAGIC.len() };
+    let (mut channels, mut messages, mut whole, mut is_data) = (Vec::new(), 0, MAGIC.len(), true);
+    loop {
+        match fields.record() {
+            Ok(Some((FOOTER, _))) if fields.bytes == MAGIC => return Ok(Recovered { bytes: bytes.to_vec(), messages, lost_bytes: 0 }),
+            Ok(Some((FOOTER, _)) | None) | Err(_) => break,
+            Ok(Some((DATA_END, _))) => is_data = false,
+            Ok(Some((opcode, body))) if is_data => match counted(opcode, body, &mut channels) {
+                Ok(count) => (messages, whole) = (messages + count, fields.place),
+                Err(_) => break,
+            },
+            Ok(Some(_)) => {}
+        }
+    }
+    let mut made = bytes[..whole].to_vec();
+    // Zeros: no checksum, no summary.
+    for (opcode, length) in [(DATA_END, 4u64), (FOOTER, 20)] {
+        made.push(opcode);
+        made.extend(length.to_le_bytes());
+        made.resize(made.len() + length as usize, 0);
+    }
+    made.extend(MAGIC);
+    Ok(Recovered { bytes: made, messages, lost_bytes: (bytes.len() - whole) as u64 })
+}
+
+/// The messages of a record, which may be a chunk.
+fn counted<'b>(opcode: u8, body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>) -> Result<u64> {
+    let mut count = 0;
+    each(opcode, body, channels, &mut |_| {
+        count += 1;
+        Ok(())
+    })?;
+    Ok(count)
+}
+
+/// Goes through a record, or the records of a chunk.
+fn each<'b>(opcode: u8, mut body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>, take: &mut dyn FnMut(Message<'b>) -> Result<()>) -> Result<()> {
+    if opcode != CHUNK {
+        return one(opcode, body, channels, take);
+    }
+    let mut inner = body.chunk()?;
+    while let Some((opcode, body)) = inner.record()? {
+        one(opcode, body, channels, take)?;
+    }
+    Ok(())
 }
 
 /// Notes a channel or hands over a message; other records say nothing about a recording's numbers.

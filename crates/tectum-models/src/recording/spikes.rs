@@ -11,6 +11,8 @@ use super::{add_channel, unformattable, unwritable};
 use crate::genome::Genome;
 
 const SPIKES_TOPIC: &str = "/spikes";
+/// Bursts of a chunk: what a killed run loses.
+const FLUSH_BURSTS: u32 = 64;
 
 /// Writes a recording, burst by burst. Times are the genome's, its timestep a burst, from 0 before the first.
 pub struct SpikeRecorder<W: Write + Seek> {
@@ -57,7 +59,8 @@ impl<W: Write + Seek> SpikeRecorder<W> {
         self.json.extend(b"}}");
         let time_ns = (f64::from(burst) * self.timestep_ns).round() as u64;
         let header = MessageHeader { channel_id: self.channel_id, sequence: burst, log_time: time_ns, publish_time: time_ns };
-        self.writer.write_to_known_channel(&header, &self.json).map_err(unwritable)
+        self.writer.write_to_known_channel(&header, &self.json).map_err(unwritable)?;
+        if burst.is_multiple_of(FLUSH_BURSTS) { self.writer.flush().map_err(unwritable) } else { Ok(()) }
     }
 
     /// Writes the index and gives the file back.

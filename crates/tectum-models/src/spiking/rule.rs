@@ -122,6 +122,26 @@ impl Profile {
         None
     }
 
+    /// The name of a number of a state that no run of so many bursts comes to, if there is one.
+    pub fn unreachable(&self, silence: Silence, state: &NeuronState, bursts: u32) -> Option<&'static str> {
+        let &NeuronState { potential, last, ready, consecutive } = state;
+        let limited = self.consecutive_limit != 0;
+        // A neuron fires whenever it comes into its window, and no leak takes it there.
+        let never_waits = self.chance == ALWAYS && !limited && (self.leak == 0 || self.rest < self.threshold && self.limit >= POTENTIAL_MAX);
+        let waits = potential >= self.threshold && potential <= self.limit;
+        let is_kept = self.accumulates && potential.unsigned_abs() <= POTENTIAL_MAX.unsigned_abs() && !(never_waits && waits);
+        let pause = self.refractory.saturating_add(if limited { self.snooze } else { 0 });
+        let longest = if silence == Silence::Counts { pause.saturating_add(bursts).saturating_add(1) } else { pause };
+        let most = if limited { self.consecutive_limit } else { u32::from(u16::MAX) };
+        let faults = [
+            ("potential", potential != self.rest && !is_kept),
+            ("last", last > bursts),
+            ("ready", ready > longest),
+            ("consecutive", consecutive > most.min(bursts)),
+        ];
+        faults.into_iter().find_map(|(name, is_fault)| is_fault.then_some(name))
+    }
+
     /// A potential after so many bursts of leak; it stops where a burst takes less than one unit.
     #[inline(always)]
     pub fn leaked(&self, potential: i32, bursts: u32) -> i32 {
@@ -151,6 +171,11 @@ pub fn draw(seed: u32, neuron: u32, burst: u32) -> u32 {
     let state = mixed.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
     let word = ((state >> ((state >> 28) + 4)) ^ state).wrapping_mul(277_803_737);
     (word >> 22) ^ word
+}
+
+/// The seed of draws from one of 64 bits, each of which matters; below 2³² it is the same number.
+pub fn seed_of(seed: u64) -> u32 {
+    seed as u32 ^ scramble((seed >> 32) as u32)
 }
 
 /// Two sums that a run adds up over its spikes; together they are its spike hash, whatever the order.

@@ -24,7 +24,7 @@ use super::connectome;
 use super::kernels::STATIC;
 use super::memory::MemoryReport;
 use super::network::Network;
-use super::rule::POTENTIAL_MAX;
+use super::rule::NeuronState;
 use crate::snapshot::{Array, Snapshot};
 pub use layout::{MemoryUse, ShardLayout, layout};
 pub use learning::PlasticSynapse;
@@ -166,8 +166,17 @@ impl Simulation {
     /// Runs so many bursts.
     ///
     /// # Errors
-    /// `Unsupported` past the last number that a burst can have; what the devices report, and the run cannot go on then.
+    /// `Unsupported` past the last number that a burst can have; what the devices report, and the state is unknown then, until one is
+    /// restored. After any error what was injected is forgotten.
     pub fn run(&mut self, bursts: u32) -> Result<SpikeCounts> {
+        let done = self.run_bursts(bursts);
+        if done.is_err() {
+            self.inputs.clear();
+        }
+        done
+    }
+
+    fn run_bursts(&mut self, bursts: u32) -> Result<SpikeCounts> {
         if self.counts.bursts.checked_add(bursts).is_none_or(|last| last > u32::MAX - LONGEST_PAUSE) {
             return Err(Error::unsupported(format!("{bursts} bursts after burst {}: their numbers end at {}", self.counts.bursts, u32::MAX - LONGEST_PAUSE)));
         }
@@ -307,15 +316,7 @@ impl Simulation {
         }
         let counts = snapshot.u64("counts", 4)?;
         let bursts = u32::try_from(counts[0]).map_err(|_| Error::data(format!("the snapshot is of burst {}", counts[0])))?;
-        let beyond = |plane: usize, most: u32| planes.get(plane).is_some_and(|values| values.iter().any(|value| *value > most));
-        let most_ready = bursts.saturating_add(LONGEST_PAUSE);
-        if planes[0].iter().any(|potential| (*potential as i32).unsigned_abs() > POTENTIAL_MAX as u32)
-            || beyond(1, bursts)
-            || beyond(2, most_ready)
-            || beyond(3, u32::from(u16::MAX))
-        {
-            return Err(Error::data("the snapshot has a neuron that is in no possible state"));
-        }
+        self.check_states(&planes, bursts)?;
         let saved = if self.network.looks_back() > 0 { Some(Saved::read(&self.network, snapshot, bursts)?) } else { None };
         for index in 0..self.shards.len() {
             let learned = match &saved {
@@ -341,6 +342,25 @@ impl Simulation {
         self.inputs.clear();
         self.counts = SpikeCounts { bursts, spikes: counts[1], events: counts[2], spike_hash: counts[3] };
         self.ledger_from = bursts.saturating_sub(self.network.looks_back()).max(1);
+        Ok(())
+    }
+
+    /// Refuses a state of a neuron that no run of so many bursts comes to.
+    fn check_states(&self, planes: &[&[u32]], bursts: u32) -> Result<()> {
+        for (range, profile) in &self.network.runs {
+            let profile = &self.network.profiles[*profile as usize];
+            for neuron in range.clone() {
+                let of = |plane: usize| planes.get(plane).map_or(0, |values| values[neuron as usize]);
+                let state = NeuronState { potential: of(0) as i32, last: of(1), ready: of(2), consecutive: of(3) };
+                if let Some(name) = profile.unreachable(self.network.options.silence, &state, bursts) {
+                    let value = match PLANES.iter().position(|plane| *plane == name) {
+                        Some(0) | None => f64::from(state.potential) / f64::from(1u32 << self.network.fraction_bits),
+                        Some(plane) => f64::from(of(plane)),
+                    };
+                    return Err(Error::data(format!("the snapshot's neuron {neuron} has {name} {value}, which no run of {bursts} bursts reaches")));
+                }
+            }
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use tectum::kernel::native::simd;
 use tectum::{Error, Result};
 
-use super::rule::draw;
+use super::rule::{draw, seed_of};
 use crate::genome::{AreaRole, Genome};
 
 /// What a neuron that is reached receives.
@@ -31,7 +31,7 @@ impl Stimulus {
         let inputs = genome.areas().iter().filter(|area| area.role == AreaRole::Input);
         let neurons = if part == 0.0 { Vec::new() } else { inputs.flat_map(|area| area.neurons.clone()).collect() };
         // Another seed than that of the neurons' own draws.
-        Ok(Self { neurons, seed: !(seed as u32), chance: (part * f64::from(u32::MAX)) as u32 })
+        Ok(Self { neurons, seed: !seed_of(seed), chance: (part * f64::from(u32::MAX)) as u32 })
     }
 
     /// Whether it reaches nothing ever.

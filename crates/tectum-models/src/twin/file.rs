@@ -11,7 +11,6 @@ use tectum::{Error, Result};
 use super::Network;
 use super::ensemble::{Ensemble, MOST_MEMBERS, Origin};
 use super::sequence::{CHANNELS, SequenceLayout};
-use crate::run_folder::write_whole;
 use crate::transformer::Weights;
 
 /// The key of the metadata.
@@ -67,7 +66,7 @@ impl Ensemble {
         });
         let views = views.collect::<Result<Vec<_>>>()?;
         let bytes = serialize(views, Some(HashMap::from([(KEY.to_owned(), metadata)]))).map_err(|source| Error::data("twin").with_source(source))?;
-        write_whole(path, &bytes)
+        tectum::file::write(path, &bytes)
     }
 
     /// Reads what [`Ensemble::save`] wrote.

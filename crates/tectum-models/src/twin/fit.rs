@@ -84,10 +84,10 @@ pub fn fit(
     step.run.write_state(step.slots.weights, start)?;
     let mut losses = Vec::with_capacity(recipe.steps);
     let mut curve = Vec::new();
-    let mut best: Option<(f32, usize, Vec<f32>)> = None;
+    let mut best: Option<Best> = None;
     let look_every = (recipe.steps / LOOKS).max(1);
     for index in 0..recipe.steps {
-        step.fill_batch(network, samples, count, [seed as u32, index as u32]);
+        step.fill_batch(network, samples, count, seed, index as u32);
         step.run.input::<f32>(step.slots.schedule).copy_from_slice(&schedule(recipe, index));
         session.run(&mut step.run)?;
         let loss = step.run.output::<f32>(step.slots.loss)[0];
@@ -103,20 +103,20 @@ pub fn fit(
         let weights = step.run.read_state::<f32>(step.slots.weights)?;
         let judged = judge.loss(&weights, session)?;
         curve.push((index + 1, loss, judged));
-        match &best {
-            Some((least, at, _)) if judged >= *least => {
-                if index + 1 - at >= patience {
-                    break;
-                }
-            }
-            _ => best = Some((judged, index + 1, weights)),
+        if Best::improves(&best, judged) {
+            best = Some(Best { loss: judged, step: index + 1, weights });
+        } else if best.as_ref().is_some_and(|best| index + 1 - best.step >= patience) {
+            break;
         }
     }
     let (kept_step, weights) = match best {
-        Some((_, at, weights)) => (at, weights),
+        Some(best) => (best.step, best.weights),
         None => (losses.len(), step.run.read_state::<f32>(step.slots.weights)?),
     };
     let held_out_loss = judge.loss(&weights, session)?;
+    if !held_out_loss.is_finite() {
+        return Err(Error::invalid(format!("twin: the loss on what was held out is {held_out_loss} at step {kept_step}; finite samples are needed")));
+    }
     let last = &losses[losses.len().saturating_sub(100)..];
     let report = TrainingReport {
         transitions: count,
@@ -130,6 +130,20 @@ pub fn fit(
         seconds: begin.elapsed().as_secs_f64(),
     };
     Ok((weights, report))
+}
+
+/// The weights that did best on what was held out.
+pub(super) struct Best {
+    pub loss: f32,
+    pub step: usize,
+    pub weights: Vec<f32>,
+}
+
+impl Best {
+    /// Whether a loss is below the best so far; a loss that is no number is not.
+    pub fn improves(best: &Option<Best>, loss: f32) -> bool {
+        loss.is_finite() && best.as_ref().is_none_or(|best| loss < best.loss)
+    }
 }
 
 /// The loss of weights on what was held out, without what physics adds.
@@ -252,12 +266,12 @@ impl Step {
         Ok(Self { run: plan.compile(device)?, slots })
     }
 
-    /// A batch drawn with replacement by the counter `[seed, step]`.
-    fn fill_batch(&mut self, network: &Network, samples: &Samples, count: usize, key: [u32; 2]) {
+    /// A batch drawn with replacement, by all 64 bits of the seed and by the step.
+    fn fill_batch(&mut self, network: &Network, samples: &Samples, count: usize, seed: u64, step: u32) {
         let (features, channels) = (network.features(), network.channels());
         let rows = self.slots.x.len() / features;
         let chosen = |row: usize| {
-            let words = random::philox([row as u32 / 4, 0, 0, 1], key);
+            let words = random::philox([row as u32 / 4, (seed >> 32) as u32, 0, 1], [seed as u32, step]);
             ((u64::from(words[row % 4]) * count as u64) >> 32) as usize
         };
         let mut fill = |view: View, data: &[f32], width: usize| {

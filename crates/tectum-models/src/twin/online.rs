@@ -40,6 +40,11 @@ pub struct OnlineSettings {
 }
 
 impl OnlineSettings {
+    /// Transitions before the first round of a twin that begins with nothing.
+    fn before_first(&self) -> usize {
+        self.warm_up.max(LEAST_TRANSITIONS)
+    }
+
     /// Checks the numbers.
     ///
     /// # Errors
@@ -99,8 +104,11 @@ struct Shared {
     present: Mutex<Option<Twin>>,
     /// Seed of the first start and of the batches.
     seed: AtomicU64,
-    /// Rounds asked for, done and refused.
+    /// States taken up, from 1. A round belongs to one of them; it changes under the lock of `present`.
+    state: AtomicU64,
+    /// The state that a round was asked for, 0 for none.
     asked: AtomicU64,
+    /// Rounds done and refused.
     rounds: AtomicU64,
     refused: AtomicU64,
     stop: AtomicBool,
@@ -149,19 +157,21 @@ struct Task {
 }
 
 impl Task {
-    /// Fits, holds the weights against the present ones and offers them if they are better.
-    fn round(&self) {
+    /// Fits, compares the weights with the present ones and offers them if they are better. Once the learner has another state than the
+    /// round was asked for, the round counts for nothing.
+    fn round(&self, state: u64) {
         let round = self.shared.rounds.load(Ordering::Acquire);
-        let is_better = self.fitted(round).is_ok_and(|twin| match twin {
-            Some(twin) => {
-                *lock(&self.shared.present) = Some(twin.clone());
+        let fitted = self.fitted(round);
+        let mut present = lock(&self.shared.present);
+        if self.shared.state.load(Ordering::Acquire) != state {
+            return;
+        }
+        match fitted {
+            Ok(Some(twin)) => {
+                *present = Some(twin.clone());
                 *lock(&self.shared.learned) = Some(twin);
-                true
             }
-            None => false,
-        });
-        if !is_better {
-            self.shared.refused.fetch_add(1, Ordering::AcqRel);
+            Ok(None) | Err(_) => drop(self.shared.refused.fetch_add(1, Ordering::AcqRel)),
         }
         self.shared.rounds.store(round + 1, Ordering::Release);
     }
@@ -190,8 +200,8 @@ impl Task {
             Some(present) => held_out_loss(&self.network, &self.recipe, &held_out, &self.device, &present)?,
             None => f32::INFINITY,
         };
-        // Not below the bar is a loss that is not a number, too.
-        let is_better = report.held_out_loss < bar;
+        // What has no loss is worse than anything that has one.
+        let is_better = bar.is_nan() || report.held_out_loss < bar;
         let (layout, network) = (self.layout.clone(), self.network.clone());
         Ok(is_better.then_some(Twin { layout, network, weights, change_mean: mean, change_deviation: deviation }))
     }
@@ -199,10 +209,9 @@ impl Task {
     /// Rounds as they are asked for, until the learner is dropped.
     fn work(&self) {
         while !self.shared.stop.load(Ordering::Acquire) {
-            if self.shared.asked.swap(0, Ordering::AcqRel) > 0 {
-                self.round();
-            } else {
-                std::thread::park();
+            match self.shared.asked.swap(0, Ordering::AcqRel) {
+                0 => std::thread::park(),
+                state => self.round(state),
             }
         }
     }
@@ -225,6 +234,7 @@ impl Learner {
             learned: Mutex::new(None),
             present: Mutex::new(is_trained.then(|| twin.clone())),
             seed: AtomicU64::new(seed),
+            state: AtomicU64::new(1),
             asked: AtomicU64::new(0),
             rounds: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -239,7 +249,7 @@ impl Learner {
         } else {
             Worker::Here(Box::new(task))
         };
-        let left = if is_trained { settings.every } else { settings.warm_up.max(LEAST_TRANSITIONS) };
+        let left = if is_trained { settings.every } else { settings.before_first() };
         Ok(Self { shared, worker, layout, settings, queue, seen: 0, lost: 0, left })
     }
 
@@ -259,10 +269,11 @@ impl Learner {
             return;
         }
         self.left = self.settings.every;
+        let state = self.shared.state.load(Ordering::Acquire);
         match &self.worker {
-            Worker::Here(task) => task.round(),
+            Worker::Here(task) => task.round(state),
             Worker::Beside(thread) => {
-                self.shared.asked.fetch_add(1, Ordering::AcqRel);
+                self.shared.asked.store(state, Ordering::Release);
                 thread.thread().unpark();
             }
         }
@@ -300,7 +311,7 @@ impl Learner {
         snapshot
     }
 
-    /// Goes back to what [`Learner::snapshot`] gave; `twin` is the one of then, none if it had none.
+    /// Goes back to what [`Learner::snapshot`] gave; `twin` is the one of then, none if it had none. A round under way is dropped.
     ///
     /// # Errors
     /// `Data` naming what is missing or of another length.
@@ -314,21 +325,30 @@ impl Learner {
         };
         let (left, next) = (left as usize, next as usize);
         let most = self.settings.kept + QUEUE;
-        if rows > most || left == 0 || left > self.settings.every.max(self.settings.warm_up) || next >= self.settings.kept {
+        if rows > most || left == 0 || left > self.settings.every.max(self.settings.before_first()) || next >= self.settings.kept {
             return Err(Error::data(format!("the learner's state is of other settings: {rows} transitions, {left} to the next round")));
         }
         let mut given = Transitions { features: x.to_vec(), changes: y.to_vec(), len: rows };
+        // From here on, no round of the old state ends.
+        let mut present = lock(&self.shared.present);
+        self.shared.state.fetch_add(1, Ordering::AcqRel);
+        self.shared.asked.store(0, Ordering::Release);
+        *present = twin;
+        *lock(&self.shared.learned) = None;
+        self.shared.seed.store(seed, Ordering::Release);
+        self.shared.rounds.store(rounds, Ordering::Release);
+        self.shared.refused.store(refused, Ordering::Release);
+        drop(present);
         let mut experience = lock(&self.shared.experience);
         (experience.data.len, experience.next) = (0, next);
         experience.data.features.clear();
         experience.data.changes.clear();
         experience.take(&mut given, features, channels);
         drop(experience);
-        *lock(&self.shared.learned) = None;
-        *lock(&self.shared.present) = twin;
-        self.shared.seed.store(seed, Ordering::Release);
-        self.shared.rounds.store(rounds, Ordering::Release);
-        self.shared.refused.store(refused, Ordering::Release);
+        for waiting in [&mut self.queue.features, &mut self.queue.changes] {
+            waiting.clear();
+        }
+        self.queue.len = 0;
         (self.seen, self.lost, self.left) = (transitions, lost, left);
         Ok(())
     }

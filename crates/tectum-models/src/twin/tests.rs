@@ -314,3 +314,30 @@ fn weights_in_other_units_foretell_the_same_changes() {
         assert!((then - now).abs() < 1e-5, "{then} {now}");
     }
 }
+
+#[test]
+fn suspect_a_loss_that_is_no_number_never_replaces_the_best_weights() {
+    let best = |loss| Some(fit::Best { loss, step: 1, weights: Vec::new() });
+    assert!(!fit::Best::improves(&best(0.5), f32::NAN) && !fit::Best::improves(&None, f32::NAN) && !fit::Best::improves(&None, f32::INFINITY));
+    assert!(fit::Best::improves(&best(0.5), 0.25) && fit::Best::improves(&None, 0.25) && !fit::Best::improves(&best(0.5), 0.5));
+    // Samples held out that have no loss: an error, not weights that were never judged.
+    let network = Network::new(1, &[4], 1).expect("a network");
+    let samples = Samples { features: vec![0.5; 64], targets: vec![0.1; 64], physics: None };
+    let held_out = Samples { targets: [vec![0.1; 63], vec![f32::NAN]].concat(), ..samples.clone() };
+    let recipe = TwinRecipe { steps: 60, batch: 32, patience: Some(100), ..TwinRecipe::default() };
+    let error = fit::fit(&network, &recipe, &network.initial_weights(1), [&samples, &held_out], &mut Session::new(&cpu()), 1, |_, _| {})
+        .expect_err("no loss")
+        .to_string();
+    assert!(error.contains("held out is NaN"), "{error}");
+}
+
+#[test]
+fn suspect_all_64_bits_of_a_seed_choose_the_batches() {
+    let network = Network::new(1, &[4], 1).expect("a network");
+    let samples = Samples { features: (0..64).map(|i| i as f32 / 32.0 - 1.0).collect(), targets: (0..64).map(|i| (i as f32).sin()).collect(), physics: None };
+    let recipe = TwinRecipe { steps: 20, batch: 32, ..TwinRecipe::default() };
+    let weights = |seed: u64| {
+        fit::fit(&network, &recipe, &network.initial_weights(1), [&samples, &samples], &mut Session::new(&cpu()), seed, |_, _| {}).expect("it fits").0
+    };
+    assert!(weights(5) == weights(5) && weights(5) != weights(5 + (1 << 32)));
+}

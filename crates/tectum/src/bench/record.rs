@@ -9,6 +9,7 @@ use super::interval::{median, spread};
 use super::{Interval, Machine, Roofline};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::measure::Measurement;
 
 /// The version of the JSON form.
@@ -196,11 +197,8 @@ impl BenchRecord {
         let mut text = serde_json::to_string_pretty(self).map_err(|source| Error::data("record: cannot be encoded").with_source(source))?;
         text.push('\n');
         for path in names.map(|name| folder.join(name)) {
-            let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
-            match file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes())) {
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(Error::io(path.display(), error)),
-                Ok(()) => return Ok(path),
+            if file::write_new(&path, text.as_bytes())? {
+                return Ok(path);
             }
         }
         unreachable!("the names never end")

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Calibration, Rates};
 use crate::device::DeviceInfo;
 use crate::error::{Error, Result};
+use crate::file;
 use crate::store::cache_folder;
 
 /// The version of the file's form.
@@ -83,7 +84,7 @@ impl CalibrationCache {
         serde_json::to_string_pretty(self).map_err(|source| Error::data("calibrations: cannot be encoded").with_source(source))
     }
 
-    /// Writes beside the path and renames, so that no reader sees half of it; makes the folder.
+    /// Writes the file whole; makes the folder.
     ///
     /// # Errors
     /// `Io` naming the path.
@@ -91,9 +92,7 @@ impl CalibrationCache {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|source| Error::io(folder.display(), source))?;
         }
-        let beside = path.with_extension(format!("{}.partial", std::process::id()));
-        std::fs::write(&beside, self.to_json()? + "\n").map_err(|source| Error::io(beside.display(), source))?;
-        std::fs::rename(&beside, path).map_err(|source| Error::io(path.display(), source))
+        file::write(path, (self.to_json()? + "\n").as_bytes())
     }
 
     /// What is known of a device.

@@ -1,11 +1,11 @@
 //! Watching a genome's run: the live raster, pictures, a recording. Where nobody watches, nothing is read from the device.
 
-use std::fs::File;
 use std::io::{BufWriter, IsTerminal};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tectum::file::PartialFile;
 use tectum::{Error, Result};
 use tectum_models::genome::Genome;
 use tectum_models::recording::SpikeRecorder;
@@ -42,11 +42,10 @@ pub struct Observer {
     recording: Option<Recording>,
 }
 
-/// A recording in the making; it gets its name when it is whole, and is taken away if it never is.
+/// A recording in the making. It gets its name when it is whole; a killed run leaves the partial file, which can be recovered.
 struct Recording {
-    recorder: Option<SpikeRecorder<BufWriter<File>>>,
-    partial: PathBuf,
-    complete: PathBuf,
+    recorder: SpikeRecorder<BufWriter<PartialFile>>,
+    path: PathBuf,
 }
 
 impl Observer {
@@ -89,13 +88,12 @@ impl Observer {
     /// # Errors
     /// `Io` or `Data`, naming the path.
     pub fn finish(self) -> Result<()> {
+        // The recording first: it is what cannot be made again.
+        self.recording.map_or(Ok(()), Recording::finish)?;
         if let Some(raster) = self.raster {
             raster.finish()?;
         }
-        if let Some((folder, pictures)) = self.pictures {
-            pictures.draw(&folder)?;
-        }
-        self.recording.map_or(Ok(()), Recording::finish)
+        self.pictures.map_or(Ok(()), |(folder, pictures)| pictures.draw(&folder))
     }
 
     fn watch(&mut self, burst: u32, fired: &[u32]) -> Result<()> {
@@ -103,8 +101,8 @@ impl Observer {
         if let Some((_, pictures)) = &mut self.pictures {
             pictures.add(burst, fired, &self.firings);
         }
-        if let Some(Recording { recorder: Some(recorder), partial, .. }) = &mut self.recording {
-            recorder.push(burst, &self.firings).map_err(|error| error.at(partial.display()))?;
+        if let Some(Recording { recorder, path }) = &mut self.recording {
+            recorder.push(burst, &self.firings).map_err(|error| error.at(path.display()))?;
         }
         match &mut self.raster {
             Some(raster) => raster.add(burst, &self.firings),
@@ -124,27 +122,13 @@ fn count(areas: &[Range<u32>], fired: &[u32], counts: &mut [u32]) {
 }
 
 impl Recording {
-    fn new(complete: &Path, genome: &Genome) -> Result<Self> {
-        let partial = complete.with_extension("partial");
-        let file = File::create(&partial).map_err(|source| Error::io(partial.display(), source))?;
-        let mut recording = Self { recorder: None, partial, complete: complete.to_owned() };
-        recording.recorder = Some(SpikeRecorder::new(BufWriter::new(file), genome)?);
-        Ok(recording)
+    fn new(path: &Path, genome: &Genome) -> Result<Self> {
+        Ok(Self { recorder: SpikeRecorder::new(BufWriter::new(PartialFile::create(path)?), genome)?, path: path.to_owned() })
     }
 
-    fn finish(mut self) -> Result<()> {
-        if let Some(recorder) = self.recorder.take() {
-            let file = recorder.finish().map_err(|error| error.at(self.partial.display()))?;
-            file.into_inner().map_err(|error| Error::io(self.partial.display(), error.into_error()))?;
-        }
-        std::fs::rename(&self.partial, &self.complete).map_err(|source| Error::io(self.complete.display(), source))
-    }
-}
-
-impl Drop for Recording {
-    fn drop(&mut self) {
-        // After a rename there is nothing of this name; after a failure there is nobody to tell.
-        let _ = std::fs::remove_file(&self.partial);
+    fn finish(self) -> Result<()> {
+        let file = self.recorder.finish().map_err(|error| error.at(self.path.display()))?;
+        file.into_inner().map_err(|error| Error::io(self.path.display(), error.into_error()))?.commit()
     }
 }
 

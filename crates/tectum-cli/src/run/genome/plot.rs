@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tectum::{Error, Result};
+use tectum::{Result, file};
 use tectum_models::genome::Genome;
 
 use crate::plots::chart::{Axis, Chart};
@@ -61,8 +61,8 @@ impl Pictures {
     /// # Errors
     /// `Data` or `Io`, naming the path, for a picture that cannot be written.
     pub fn draw(&self, folder: &Path) -> Result<()> {
-        whole(folder, "raster.png", |path| self.raster(path))?;
-        whole(folder, "rates.png", |path| self.rates(path))
+        file::write_with(&folder.join("raster.png"), |path| self.raster(path))?;
+        file::write_with(&folder.join("rates.png"), |path| self.rates(path))
     }
 
     /// A dot for each cell with a firing.
@@ -116,11 +116,4 @@ impl Pictures {
         let columns = self.bands.first().map_or(1, |band| band.cells.len());
         f64::from(self.first) + f64::from(self.bursts) * column as f64 / columns as f64
     }
-}
-
-/// Draws beside the picture's place and moves it there, so that nobody sees half of it.
-fn whole(folder: &Path, name: &str, draw: impl Fn(&Path) -> std::result::Result<(), String>) -> Result<()> {
-    let (path, partial) = (folder.join(name), folder.join(format!("partial.{name}")));
-    draw(&partial).map_err(|message| Error::data(message).at(partial.display()))?;
-    std::fs::rename(&partial, &path).map_err(|source| Error::io(path.display(), source))
 }

@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tectum::file::PartialFile;
 use tectum::program::{BufferDeclaration, BufferIndex, Program, Type};
 use tectum::{Error, Result};
 
@@ -112,20 +113,20 @@ impl Arrays {
         self.0.iter().map(|array| array.contents.as_slice())
     }
 
-    /// Writes every file that was asked for beside its place, then puts all in their places.
+    /// Writes every file that was asked for, then gives all their names.
     ///
     /// # Errors
     /// `Io` naming the file.
     pub fn save<'r>(&self, program: &Program, result: impl Fn(BufferIndex) -> &'r [u8]) -> Result<Vec<Saved>> {
         let mut saved = Vec::new();
-        let mut places = Places(Vec::new());
+        let mut files = Vec::new();
         for (index, (buffer, array)) in program.buffers().iter().zip(&self.0).enumerate() {
             let (Some(path), Some(header)) = (&array.output, &array.header) else { continue };
-            places.write(path, header, result(BufferIndex(index as u32)))?;
+            files.push(written(path, header, result(BufferIndex(index as u32)))?);
             let Header { descr, shape } = header.clone();
             saved.push(Saved { buffer: buffer.name.clone(), file: path.display().to_string(), descr, shape });
         }
-        places.rename()?;
+        files.into_iter().try_for_each(PartialFile::commit)?;
         Ok(saved)
     }
 }
@@ -143,38 +144,11 @@ impl Array {
     }
 }
 
-/// Files beside their places; those that have not reached them are removed at the end.
-struct Places(Vec<(PathBuf, PathBuf)>);
-
-impl Places {
-    fn write(&mut self, path: &Path, header: &Header, elements: &[u8]) -> Result<()> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}.partial", std::process::id()));
-        let beside = PathBuf::from(beside);
-        if path.is_dir() {
-            return Err(Error::io(path.display(), std::io::ErrorKind::IsADirectory.into()));
-        }
-        let created = std::fs::File::create(&beside);
-        self.0.push((beside, path.to_owned()));
-        let written = created.and_then(|mut file| file.write_all(&npy::head(header)).and_then(|()| file.write_all(elements)));
-        written.map_err(|source| Error::io(path.display(), source))
-    }
-
-    fn rename(&mut self) -> Result<()> {
-        for (beside, path) in &self.0 {
-            std::fs::rename(beside, path).map_err(|source| Error::io(path.display(), source))?;
-        }
-        self.0.clear();
-        Ok(())
-    }
-}
-
-impl Drop for Places {
-    fn drop(&mut self) {
-        for (beside, _) in &self.0 {
-            let _ = std::fs::remove_file(beside);
-        }
-    }
+/// Writes an array into the partial file of a path.
+fn written(path: &Path, header: &Header, elements: &[u8]) -> Result<PartialFile> {
+    let mut file = PartialFile::create(path)?;
+    let written = file.write_all(&npy::head(header)).and_then(|()| file.write_all(elements));
+    written.map_err(|source| Error::io(path.display(), source)).map(|()| file)
 }
 
 /// The buffers that an option names, or those that come next among the suitable ones it does not name.

@@ -234,3 +234,44 @@ fn wiring_that_does_not_fit_names_its_key() {
     let error = build_brain(&absent, plant.as_ref(), &cpu(), &mut |_| {}).err().expect("no such file");
     assert!(error.to_string().contains("no.json"), "{error}");
 }
+
+#[test]
+fn suspect_a_tick_that_fails_leaves_nothing_that_later_ticks_are_refused_for() {
+    let file = File::new("failing", &reflex());
+    let (_, mut brain) = brain(&scenario(&file, REFLEX), &cpu());
+    let whole = brain.snapshot().expect("a state");
+    let mut late = whole.clone();
+    let mut counts = whole.u64("counts", 4).expect("there").to_vec();
+    counts[0] = u64::from(u32::MAX) - 1;
+    late.insert("counts", crate::snapshot::Array::U64(counts));
+    brain.restore(&late).expect("a state of a very long run");
+    let mut fail = || brain.tick(&[0.0; 2], &mut [0.0]).expect_err("the numbers of bursts end").to_string();
+    let first = fail();
+    assert!(first.contains("their numbers end"), "{first}");
+    assert_eq!(fail(), first, "what the first one injected is forgotten");
+}
+
+#[test]
+fn suspect_all_64_bits_of_a_seed_matter_to_a_genome() {
+    use crate::spiking::{Stimulus, seed_of};
+    let file = File::new("seeds", &dreamer());
+    let genome = Genome::read(&file.0, &GenomeOptions::default()).expect("a genome");
+    let reached = |seed: u64| (1..100).map(|burst| Stimulus::new(&genome, 0.5, seed).expect("a part").of(burst)).collect::<Vec<_>>();
+    assert!(reached(5) == reached(5) && reached(5) != reached(5 + (1 << 32)));
+    assert!((0..64).all(|bit| seed_of(5) != seed_of(5 ^ (1 << bit))) && seed_of(77) == 77);
+    let actions = |seed: u64| {
+        let text = format!("[body]\nname = \"pendulum\"\n[brain]\ngenome = {:?}\n{DREAMER}", file.0);
+        let mut scenario = Scenario::parse(&text, "test", "test").expect("correct");
+        scenario.run.seed = seed;
+        let plant = build_body(&scenario).expect("known");
+        let mut brain = build_brain(&scenario, plant.as_ref(), &cpu(), &mut |_| {}).expect("builds");
+        let seen = |tick: u32| [(f64::from(tick) * 0.7).sin() as f32 * 3.0, 0.5];
+        let answer = |tick| {
+            let mut action = [0.0];
+            brain.tick(&seen(tick), &mut action).expect("a tick");
+            action[0]
+        };
+        (0..80).map(answer).collect::<Vec<f32>>()
+    };
+    assert!(actions(5) == actions(5) && actions(5) != actions(5 + (1 << 32)));
+}

@@ -1,0 +1,44 @@
+//! `tectum recover`: the recording of a run that was killed, made whole.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use tectum::{Error, Result, file};
+use tectum_models::recording::{Recovered, recovered};
+
+use crate::table::{print, print_json};
+
+/// Makes the recording of a killed run readable: its whole chunks, with an end.
+#[derive(Args)]
+pub struct RecoverArgs {
+    /// The recording: trace.mcap of a run folder that ends in .partial, or a genome's FILE.mcap.RANDOM.partial.
+    broken: PathBuf,
+    /// Where the whole recording goes.
+    output: PathBuf,
+    /// Prints the result as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    file: String,
+    messages: u64,
+    lost_bytes: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file that is no recording, or cannot be read or written.
+pub fn recover(args: &RecoverArgs) -> Result<()> {
+    let bytes = std::fs::read(&args.broken).map_err(|source| Error::io(args.broken.display(), source))?;
+    let Recovered { bytes, messages, lost_bytes } = recovered(&bytes).map_err(|error| error.at(args.broken.display()))?;
+    file::write(&args.output, &bytes)?;
+    if lost_bytes > 0 {
+        eprintln!("warning: {}: the last {lost_bytes} bytes belong to no whole chunk and are left out", args.broken.display());
+    }
+    let report = Report { file: args.output.display().to_string(), messages, lost_bytes };
+    if args.json { print_json(&report) } else { print(&format!("{}: {messages} messages\n", report.file)) }
+}

@@ -1,0 +1,206 @@
+//! Writing a file whole: a reader, a killed process and a power loss find the old file or the new one, never a part.
+//!
+//! ```text
+//! NAME.RANDOM.partial in the same folder → write → sync the file → rename → sync the folder
+//! ```
+//!
+//! The partial name is unique, so any number of threads and processes may write the same path. An error removes the partial file; a
+//! killed process leaves it behind.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile, PersistError};
+
+use crate::error::{Error, Result};
+
+/// A file in the making; dropped before [`PartialFile::commit`], it removes itself.
+#[derive(Debug)]
+pub struct PartialFile {
+    file: NamedTempFile,
+    path: PathBuf,
+}
+
+impl PartialFile {
+    /// Creates the partial file of a path in the path's folder.
+    ///
+    /// # Errors
+    /// `Io` naming the path: a folder that does not exist or cannot be written; a path that is a folder.
+    pub fn create(path: &Path) -> Result<Self> {
+        Self::with_suffix(path, ".partial".into())
+    }
+
+    fn with_suffix(path: &Path, suffix: OsString) -> Result<Self> {
+        let failed = |source| Error::io(path.display(), source);
+        let name = path.file_name().filter(|_| !path.is_dir()).ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
+        let mut prefix = name.to_owned();
+        prefix.push(".");
+        let mut builder = Builder::new();
+        builder.prefix(&prefix).suffix(&suffix);
+        // The permissions of any new file, and not of a secret one.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let file = builder.tempfile_in(folder_of(path)).map_err(failed)?;
+        let partial = Self { file, path: path.to_owned() };
+        reached(Step::Created(partial.file.path())).map_err(failed)?;
+        Ok(partial)
+    }
+
+    /// Gives the file its name, in place of one that has it.
+    ///
+    /// # Errors
+    /// `Io` naming the path; before the rename the old file stays.
+    ///
+    /// # Cost
+    /// Waits for the disk twice.
+    pub fn commit(self) -> Result<()> {
+        self.persist(|file, path| file.persist(path)).map_err(|(path, source)| Error::io(path.display(), source))
+    }
+
+    /// Gives the file its name unless another file has it: then false, and nothing is changed.
+    ///
+    /// # Errors
+    /// As [`PartialFile::commit`].
+    pub fn commit_new(self) -> Result<bool> {
+        match self.persist(|file, path| file.persist_noclobber(path)) {
+            Ok(()) => Ok(true),
+            Err((_, source)) if source.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err((path, source)) => Err(Error::io(path.display(), source)),
+        }
+    }
+
+    fn persist(self, persist: impl FnOnce(NamedTempFile, &Path) -> std::result::Result<File, PersistError>) -> std::result::Result<(), (PathBuf, io::Error)> {
+        let Self { file, path } = self;
+        let partial = file.path().to_owned();
+        let synced = file.as_file().sync_all().and_then(|()| reached(Step::Synced(&partial)));
+        let renamed = synced.and_then(|()| persist(file, &path).map_err(|error| error.error));
+        let done = renamed.and_then(|_| reached(Step::Renamed(&partial, &path))).and_then(|()| sync_names(folder_of(&path)));
+        done.map_err(|source| (path, source))
+    }
+}
+
+impl Write for PartialFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        reached(Step::Written(self.file.path()))?;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for PartialFile {
+    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
+        self.file.seek(position)
+    }
+}
+
+/// Writes a file whole, in place of one that is there.
+///
+/// # Errors
+/// `Io` naming the path; before the rename the old file stays.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    filled(path, bytes)?.commit()
+}
+
+/// Writes a file whole unless one is there: then false.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
+    if path.exists() { Ok(false) } else { filled(path, bytes)?.commit_new() }
+}
+
+/// Lets `make` write a file by its path, which is the partial one with the same extension, and gives it its name.
+///
+/// # Errors
+/// What `make` reports, after the path; as [`write`].
+pub fn write_with(path: &Path, make: impl FnOnce(&Path) -> std::result::Result<(), String>) -> Result<()> {
+    let mut suffix = OsString::from(".partial");
+    if let Some(extension) = path.extension() {
+        suffix.push(".");
+        suffix.push(extension);
+    }
+    let partial = PartialFile::with_suffix(path, suffix)?;
+    make(partial.file.path()).map_err(|message| Error::data(message).at(path.display()))?;
+    reached(Step::Written(partial.file.path())).map_err(|source| Error::io(path.display(), source))?;
+    partial.commit()
+}
+
+/// Gives a folder, whose files are written, its name.
+///
+/// # Errors
+/// `Io` naming the new path.
+pub fn rename_folder(from: &Path, to: &Path) -> Result<()> {
+    let renamed = std::fs::rename(from, to).and_then(|()| reached(Step::Renamed(from, to))).and_then(|()| sync_names(folder_of(to)));
+    renamed.map_err(|source| Error::io(to.display(), source))
+}
+
+/// Makes the names in a folder survive a power loss.
+///
+/// # Errors
+/// `Io` naming the folder.
+pub fn sync_folder(folder: &Path) -> Result<()> {
+    sync_names(folder).map_err(|source| Error::io(folder.display(), source))
+}
+
+fn filled(path: &Path, bytes: &[u8]) -> Result<PartialFile> {
+    let mut partial = PartialFile::create(path)?;
+    partial.write_all(bytes).map_err(|source| Error::io(path.display(), source))?;
+    Ok(partial)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Only Unix has a way to sync a folder; elsewhere the file system's own journal orders renames.
+fn sync_names(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    match File::open(folder)?.sync_all() {
+        // Some network file systems do not know it.
+        Err(error) if error.kind() != io::ErrorKind::InvalidInput => return Err(error),
+        _ => {}
+    }
+    reached(Step::FolderSynced(folder))
+}
+
+/// What has been done to a file that is written whole.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'p> {
+    /// The partial file exists.
+    Created(&'p Path),
+    /// Bytes were written into the partial file.
+    Written(&'p Path),
+    /// What was written is on the disk.
+    Synced(&'p Path),
+    /// The partial file, or a folder, has its name.
+    Renamed(&'p Path, &'p Path),
+    /// The names in a folder are on the disk.
+    FolderSynced(&'p Path),
+}
+
+type Watch = Box<dyn FnMut(Step<'_>) -> io::Result<()>>;
+
+thread_local! {
+    static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
+}
+
+/// Runs something while `watch` sees every step of this thread, and may let it fail: for tests of crashes and full disks.
+#[doc(hidden)]
+pub fn watched<T>(watch: impl FnMut(Step<'_>) -> io::Result<()> + 'static, run: impl FnOnce() -> T) -> T {
+    WATCH.set(Some(Box::new(watch)));
+    let result = run();
+    WATCH.set(None);
+    result
+}
+
+fn reached(step: Step<'_>) -> io::Result<()> {
+    WATCH.with_borrow_mut(|watch| watch.as_mut().map_or(Ok(()), |watch| watch(step)))
+}

@@ -1,0 +1,171 @@
+//! Files are the old ones or the new ones: for other threads, after a failure, a kill or a power loss.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use tectum::route::{Calibration, CalibrationCache, Rates};
+use tectum::{Device, file};
+
+use crate::power_loss::{each_failure, each_step};
+
+/// A folder of the test's own, gone at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tectum-files-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("writable");
+        Self(path)
+    }
+
+    fn names(&self) -> Vec<String> {
+        std::fs::read_dir(&self.0).expect("there").map(|entry| entry.expect("there").file_name().into_string().expect("text")).collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A cache of so many devices: of another length each.
+fn calibrations(devices: usize) -> CalibrationCache {
+    let mut cache = CalibrationCache::default();
+    for number in 0..devices {
+        let mut device = Device::open("cpu").expect("always there").info().clone();
+        device.name = format!("device {number}");
+        let rates = Rates {
+            run_s: 1e-6,
+            launch_s: 1e-6,
+            transfer_s: 0.0,
+            upload_bytes_per_s: None,
+            download_bytes_per_s: None,
+            memory_bytes_per_s: 1e10,
+            near_bytes_per_s: 1e11,
+            flop_per_s: 1e11,
+            lane_flop_per_s: 1e10,
+        };
+        cache.insert(&Calibration { device, rates });
+    }
+    cache
+}
+
+#[test]
+fn defect_18_every_load_of_the_calibration_cache_beside_many_savers_is_whole() {
+    let place = Place::new("calibration");
+    let path = place.0.join("calibration.json");
+    let caches: Vec<CalibrationCache> = (1..=8).map(|devices| calibrations(7 * devices)).collect();
+    caches[0].save(&path).expect("writable");
+    std::thread::scope(|scope| {
+        for cache in &caches {
+            let (path, caches) = (&path, &caches);
+            scope.spawn(move || {
+                for _ in 0..40 {
+                    cache.save(path).expect("its partial file is its own");
+                    let loaded = CalibrationCache::load(path).expect("whole");
+                    assert!(caches.contains(&loaded), "a mixture of two");
+                }
+            });
+        }
+    });
+    assert_eq!(place.names(), ["calibration.json"], "nothing is left beside it");
+}
+
+#[test]
+fn a_crash_at_any_step_leaves_the_old_file_or_the_new_one() {
+    let place = Place::new("steps");
+    let path = place.0.join("cache.json");
+    let (old, new) = (calibrations(3), calibrations(5));
+    old.save(&path).expect("writable");
+    let expected = [old, new.clone()];
+    let (saved, steps) = each_step(
+        &place.0,
+        || new.save(&path),
+        move |step, folder| {
+            let found = CalibrationCache::load(&folder.join("cache.json")).unwrap_or_else(|error| panic!("step {step}: {error}"));
+            assert!(expected.contains(&found), "step {step}");
+        },
+    );
+    saved.expect("writable");
+    assert!(steps >= 5, "created, written, synced, renamed, folder synced");
+    assert!(CalibrationCache::load(&path).expect("whole") == new);
+}
+
+/// A record of a benchmark takes the first free name, and a name that is taken stays.
+#[test]
+fn a_new_file_replaces_none() {
+    let place = Place::new("new");
+    let path = place.0.join("record.json");
+    assert!(file::write_new(&path, b"first").expect("writable"));
+    assert!(!file::write_new(&path, b"second").expect("writable"));
+    let partial = file::PartialFile::create(&path).expect("writable");
+    assert!(!partial.commit_new().expect("writable"), "not in a race either");
+    assert_eq!(std::fs::read(&path).expect("there"), b"first");
+    assert_eq!(place.names(), ["record.json"]);
+}
+
+#[test]
+fn a_failure_at_any_step_leaves_no_partial_file() {
+    let place = Place::new("failures");
+    let path = place.0.join("file.bin");
+    file::write(&path, b"old").expect("writable");
+    each_failure(
+        || file::write(&path, b"new"),
+        |step| {
+            let found = std::fs::read(&path).expect("there");
+            assert!(found == b"old" || found == b"new" && step > 3, "step {step}: {found:?}");
+            assert_eq!(place.names(), ["file.bin"], "step {step}");
+        },
+    );
+    assert_eq!(std::fs::read(&path).expect("there"), b"new");
+    let missing = file::write(&place.0.join("nowhere/file.bin"), b"new").expect_err("no such folder");
+    assert!(missing.to_string().contains("nowhere/file.bin") || cfg!(windows), "{missing}");
+    file::write(&place.0, b"new").expect_err("a folder");
+    assert_eq!(place.names(), ["file.bin"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_has_the_permissions_of_any_new_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new("mode");
+    let [ours, plain] = ["ours", "plain"].map(|name| place.0.join(name));
+    file::write(&ours, b"1").expect("writable");
+    std::fs::write(&plain, b"1").expect("writable");
+    let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode();
+    assert_eq!(mode(&ours), mode(&plain));
+}
+
+/// Names the file that the child writes for ever.
+const CHILD: &str = "TECTUM_TEST_WRITE_FOR_EVER";
+
+#[test]
+fn a_process_killed_while_it_writes_leaves_a_whole_file() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        for round in 0u8.. {
+            file::write(Path::new(&path), &vec![round; 100_000 + 1000 * usize::from(round)]).expect("writable");
+            if round == u8::MAX {
+                return;
+            }
+        }
+    }
+    let place = Place::new("killed");
+    let path = place.0.join("file.bin");
+    for kill in 0..20 {
+        let test = "files::a_process_killed_while_it_writes_leaves_a_whole_file";
+        let mut child = Command::new(std::env::current_exe().expect("this program"));
+        let mut child = child.args([test, "--exact", "--test-threads=1"]).env(CHILD, &path).stdout(std::process::Stdio::null()).spawn().expect("starts");
+        while !path.exists() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_micros(7919 * kill % 20_000));
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+        let bytes = std::fs::read(&path).expect("there");
+        let round = bytes[0];
+        assert!(bytes.len() == 100_000 + 1000 * usize::from(round) && bytes.iter().all(|byte| *byte == round), "kill {kill}");
+    }
+}

@@ -1,0 +1,116 @@
+//! What a power loss or a kill would leave of files that are written whole, at every step of writing them.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use tectum::file::{Step, watched};
+
+/// The files of a folder as the disk surely has them: bytes that were synced, under names whose folder was. It drops all else.
+struct Disk {
+    /// By name; nothing if the bytes were never synced.
+    files: BTreeMap<PathBuf, Option<Vec<u8>>>,
+    /// Of partial files, by their names.
+    synced: BTreeMap<PathBuf, Vec<u8>>,
+    /// Renames whose folder was not synced since.
+    renames: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Disk {
+    /// Everything in a folder is on the disk.
+    fn of(folder: &Path) -> Self {
+        let mut disk = Self { files: BTreeMap::new(), synced: BTreeMap::new(), renames: Vec::new() };
+        disk.add(folder);
+        disk
+    }
+
+    fn add(&mut self, folder: &Path) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.path() {
+                path if path.is_dir() => self.add(&path),
+                path => drop(self.files.insert(path.clone(), std::fs::read(path).ok())),
+            }
+        }
+    }
+
+    fn step(&mut self, step: Step<'_>) {
+        match step {
+            Step::Created(_) | Step::Written(_) => {}
+            Step::Synced(partial) => drop(self.synced.insert(partial.to_owned(), std::fs::read(partial).expect("it was written"))),
+            Step::Renamed(from, to) => self.renames.push((from.to_owned(), to.to_owned())),
+            Step::FolderSynced(folder) => {
+                let (done, left) = std::mem::take(&mut self.renames).into_iter().partition(|(_, to)| to.parent() == Some(folder));
+                self.renames = left;
+                self.files = self.renamed(&done);
+            }
+        }
+    }
+
+    /// The files after some renames.
+    fn renamed(&self, renames: &[(PathBuf, PathBuf)]) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+        let mut files = self.files.clone();
+        for (from, to) in renames {
+            let inside: Vec<PathBuf> = files.keys().filter(|path| path.starts_with(from)).cloned().collect();
+            for path in &inside {
+                let bytes = files.remove(path).expect("listed");
+                files.insert(to.join(path.strip_prefix(from).expect("inside")), bytes);
+            }
+            if inside.is_empty() {
+                files.insert(to.clone(), self.synced.get(from).cloned());
+            }
+        }
+        files
+    }
+}
+
+fn copied(files: &BTreeMap<PathBuf, Option<Vec<u8>>>, root: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    for (path, bytes) in files {
+        let path = to.join(path.strip_prefix(root).expect("inside"));
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+        // What never reached the disk may be anything of any length.
+        std::fs::write(path, bytes.as_deref().unwrap_or(b"\0\0\0")).expect("writable");
+    }
+}
+
+/// Does something that writes files in `folder`, on this thread. After each step, `check` gets the step's number and a folder: once as
+/// a kill would leave it, and as a power loss would, with and without the renames that are under way. Gives the number of steps.
+pub fn each_step<T>(folder: &Path, write: impl FnOnce() -> T, check: impl Fn(usize, &Path) + 'static) -> (T, usize) {
+    let (root, lost) = (folder.to_owned(), folder.with_extension("lost"));
+    let mut disk = Disk::of(folder);
+    let steps = Rc::new(Cell::new(0));
+    let count = steps.clone();
+    let watch = move |step: Step<'_>| -> io::Result<()> {
+        count.set(count.get() + 1);
+        disk.step(step);
+        check(count.get(), &root);
+        for files in [disk.files.clone(), disk.renamed(&disk.renames)] {
+            copied(&files, &root, &lost);
+            check(count.get(), &lost);
+        }
+        let _ = std::fs::remove_dir_all(&lost);
+        Ok(())
+    };
+    let result = watched(watch, write);
+    (result, steps.get())
+}
+
+/// Does something again and again, on this thread, of which each time one more step fails, until none does; calls `check` after each
+/// failure.
+pub fn each_failure<T, E>(write: impl Fn() -> Result<T, E>, check: impl Fn(usize)) -> T {
+    for failing in 1.. {
+        let mut left = failing;
+        let fail = move |_: Step<'_>| -> io::Result<()> {
+            left -= 1;
+            if left == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        };
+        match watched(fail, &write) {
+            Ok(value) => return value,
+            Err(_) => check(failing),
+        }
+        assert!(failing < 1000, "it never works");
+    }
+    unreachable!("the numbers do not end")
+}
