@@ -87,10 +87,10 @@ fn text_goes_to_the_output_and_numbers_beside_it() {
     assert_eq!(text(&shown.stdout), format!("{}\n", made["text"].as_str().expect("a text")));
     let told = text(&shown.stderr);
     let lines: Vec<&str> = told.lines().collect();
-    assert!(lines.len() == 3 && lines[0].starts_with("prompt: 5 tokens in ") && lines[2].starts_with("text: 19 tokens in "), "{told}");
+    assert!(lines.len() == 4 && lines[0].starts_with("prompt: 5 tokens in ") && lines[2].starts_with("text: 19 tokens in "), "{told}");
     assert!([lines[0], lines[2]].iter().all(|line| line.contains(" tokens/s)")), "{told}");
     assert!(lines[1].starts_with("cache: f32, ") && lines[1].contains(", 4.000 bytes a value in its rows or blocks, "), "{told}");
-    assert!(lines[2].contains(", on cpu (") && lines[2].ends_with("ended by the number of tokens"), "{told}");
+    assert!(lines[2].ends_with("ended by the number of tokens") && lines[3].starts_with("on cpu ("), "{told}");
     let found = ["/prompt_ids", "/end", "/ended_by", "/prefill/tokens", "/decode/tokens", "/receipt/device/id", "/receipt/runs"];
     let found = found.map(|path| made.pointer(path).cloned().unwrap_or_default());
     assert_eq!(Value::from(found[1..].to_vec()), serde_json::json!(["length", null, 5, 19, "cpu", 20]), "{made}");
