@@ -5,6 +5,7 @@ mod cache_errors;
 mod closed_loop;
 mod decoders;
 mod defects;
+mod encoders;
 mod field_brain;
 mod genomes;
 mod gguf;
