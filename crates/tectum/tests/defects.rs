@@ -30,7 +30,7 @@ fn invalid<T: std::fmt::Debug>(result: Result<T, Error>, part: &str) {
 }
 
 /// A plan that adds 1 to its input, and what it gives for 1, 2, 3, …: the device still works.
-fn works(device: &Device) {
+pub fn works(device: &Device) {
     let mut plan = PlanBuilder::new("works");
     let (x, one, y) = (plan.input("x", DType::F32, 100), plan.constant("one", &[1.0f32]), plan.output("y", DType::F32, 100));
     plan.binary("add", x, one, y).expect("fits");
