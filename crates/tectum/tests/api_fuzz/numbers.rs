@@ -22,7 +22,13 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
         9 => argmax(world, plan),
         10 => softmax(world, plan),
         11 => norm(world, plan),
-        12 => if world.random.one_in(2) { top_k(world, plan) } else { adamw(world, plan) },
+        12 => {
+            if world.random.one_in(2) {
+                top_k(world, plan)
+            } else {
+                adamw(world, plan)
+            }
+        }
         _ => noise(world, plan),
     }
 }
@@ -197,7 +203,12 @@ fn variance(world: &mut World, plan: usize) -> Operation {
     };
     Operation {
         text: format!("variance {x} {mean} {spread} [{rows}, {cols}] ddof {ddof}"),
-        refused: unless(x.len as u128 == product(&[rows, cols]) && mean.len == rows && spread.len == rows && (cols > 0 || [mean, spread].iter().all(|seen| seen.dtype == DType::F32 || rows == 0))),
+        refused: unless(
+            x.len as u128 == product(&[rows, cols])
+                && mean.len == rows
+                && spread.len == rows
+                && (cols > 0 || [mean, spread].iter().all(|seen| seen.dtype == DType::F32 || rows == 0)),
+        ),
         launches,
         given: vec![x, mean, spread],
         record: Box::new(move |plan| plan.variance(x.view, mean.view, spread.view, rows, cols, ddof)),
@@ -308,7 +319,9 @@ fn norm(world: &mut World, plan: usize) -> Operation {
                 let magnitude = terms.iter().map(|term| term.abs()).fold(0.0, f64::max);
                 let one = |place: usize| {
                     let value = (terms[place] - middle) * factor * gains[place] + biases[place];
-                    let bound = 256.0 * epsilon(DType::F32) * (magnitude * (factor + magnitude * magnitude * factor.powi(3)) * gains[place].abs() + biases[place].abs());
+                    let bound = 256.0
+                        * epsilon(DType::F32)
+                        * (magnitude * (factor + magnitude * magnitude * factor.powi(3)) * gains[place].abs() + biases[place].abs());
                     Some((value, bound))
                 };
                 (0..cols).map(one).collect()
@@ -344,7 +357,10 @@ fn top_k(world: &mut World, plan: usize) -> Operation {
                 order.sort_by(|&a, &b| terms[b].total_cmp(&terms[a]));
                 // Zeros of both signs and of none known have no order here.
                 let has_zeros = terms.contains(&0.0);
-                order[..k].iter().map(|&place| if has_zeros { (Word::Unknown, Word::Unknown) } else { (words[row * cols + place], Word::Exact(place as u32)) }).collect()
+                order[..k]
+                    .iter()
+                    .map(|&place| if has_zeros { (Word::Unknown, Word::Unknown) } else { (words[row * cols + place], Word::Exact(place as u32)) })
+                    .collect()
             };
             let found: Vec<(Word, Word)> = (0..rows).flat_map(row).collect();
             space.put(&values, &found.iter().map(|pair| pair.0).collect::<Vec<_>>());

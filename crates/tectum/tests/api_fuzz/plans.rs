@@ -338,8 +338,7 @@ impl World {
             format!("plan{}: compile on {:?} with {states:?}", model.id, self.devices[device])
         };
         self.note(text);
-        let pairs: Vec<(tectum::View, &Buffer<f32>)> =
-            shared.iter().filter_map(|(seen, buffer)| Some((seen.view, self.buffers[*buffer].floats()?))).collect();
+        let pairs: Vec<(tectum::View, &Buffer<f32>)> = shared.iter().filter_map(|(seen, buffer)| Some((seen.view, self.buffers[*buffer].floats()?))).collect();
         let (target, source) = (&self.devices[device], &self.plans[plan].plan);
         let result = super::world::caught(|| source.compile_with(target, &pairs)).map_err(|panic| format!("panicked: {panic}"))?;
         if model.bytes() > u128::from(LIVE_BYTES) / 4 && matches!(&result, Err(error) if error.kind() == ErrorKind::OutOfMemory) {
@@ -429,7 +428,12 @@ impl Running {
             let kept = |slot: &Slot| matches!(slot.kind, Kind::Input | Kind::Constant);
             self.model.slots.iter().zip(&self.memories).filter(|(slot, _)| !kept(slot)).for_each(|(_, memory)| memory.borrow_mut().fill(Word::Unknown));
         }
-        self.downloads = self.memories.iter().zip(&self.model.slots).map(|(memory, slot)| if slot.kind == Kind::Output { memory.borrow().clone() } else { vec![] }).collect();
+        self.downloads = self
+            .memories
+            .iter()
+            .zip(&self.model.slots)
+            .map(|(memory, slot)| if slot.kind == Kind::Output { memory.borrow().clone() } else { vec![] })
+            .collect();
         self.ran = true;
         self.dirty = false;
     }
@@ -457,10 +461,22 @@ fn output_words(run: &Executable, seen: &Seen) -> Vec<u32> {
 macro_rules! typed {
     ($dtype:expr, $T:ident => $call:expr) => {
         match $dtype {
-            DType::F32 => { type $T = f32; $call }
-            DType::U32 => { type $T = u32; $call }
-            DType::I32 => { type $T = i32; $call }
-            DType::F64 => { type $T = f64; $call }
+            DType::F32 => {
+                type $T = f32;
+                $call
+            }
+            DType::U32 => {
+                type $T = u32;
+                $call
+            }
+            DType::I32 => {
+                type $T = i32;
+                $call
+            }
+            DType::F64 => {
+                type $T = f64;
+                $call
+            }
         }
     };
 }
@@ -479,7 +495,8 @@ impl World {
     }
 
     fn fill_inputs(&mut self, place: usize) -> Verdict {
-        let inputs: Vec<Seen> = self.runs[place].model.views.iter().copied().filter(|seen| self.runs[place].model.slots[seen.slot].kind == Kind::Input).collect();
+        let inputs: Vec<Seen> =
+            self.runs[place].model.views.iter().copied().filter(|seen| self.runs[place].model.slots[seen.slot].kind == Kind::Input).collect();
         for seen in inputs {
             if seen.words().len() < 1 << 20 {
                 self.fill_input(place, seen)?;
@@ -492,7 +509,8 @@ impl World {
         let data = self.data(seen.dtype, seen.len);
         self.note(format!("plan{}: input {seen} {data:x?}", seen.plan));
         let run = &mut self.runs[place].run;
-        super::world::caught(|| typed!(seen.dtype, T => run.input::<T>(seen.view).copy_from_slice(&elements::<T>(&data)))).map_err(|panic| format!("panicked: {panic}"))?;
+        super::world::caught(|| typed!(seen.dtype, T => run.input::<T>(seen.view).copy_from_slice(&elements::<T>(&data))))
+            .map_err(|panic| format!("panicked: {panic}"))?;
         let words: Vec<Word> = data.into_iter().map(Word::Exact).collect();
         self.runs[place].memories[seen.slot].borrow_mut()[seen.words()].copy_from_slice(&words);
         self.runs[place].dirty = true;

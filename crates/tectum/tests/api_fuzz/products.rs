@@ -73,7 +73,11 @@ fn gemm(world: &mut World, plan: usize) -> Operation {
     let mut launch = vec![reads(a, needs), reads(b, needs), writes(y, needs)];
     launch.extend(views.iter().flatten().map(|seen| reads(*seen, needs)));
     Operation {
-        text: format!("gemm {a} {b} {y} [{m}, {k}|{inner}, {n}] transposed {flips:?} {:?} {:?}", tail.activation, views.map(|seen| seen.map(|seen| seen.to_string()))),
+        text: format!(
+            "gemm {a} {b} {y} [{m}, {k}|{inner}, {n}] transposed {flips:?} {:?} {:?}",
+            tail.activation,
+            views.map(|seen| seen.map(|seen| seen.to_string()))
+        ),
         refused: unless(fits),
         launches: if y.len == 0 { vec![] } else { vec![launch] },
         given: [a, b, y].into_iter().chain(views.into_iter().flatten()).collect(),
@@ -198,7 +202,15 @@ fn batched(world: &mut World, plan: usize) -> Operation {
     let fits = shapes && a.fits() && b.fits() && (k > 0 || y.len == 0);
     let dtype = packing.dtype();
     Operation {
-        text: format!("gemm_batched {packing:?} {} x [{m}, {k}] {} {} x [{}, {n}] {} {y} {:?}", a.count, a.seen, b.count, b.rows, b.seen, [a.flipped, b.flipped]),
+        text: format!(
+            "gemm_batched {packing:?} {} x [{m}, {k}] {} {} x [{}, {n}] {} {y} {:?}",
+            a.count,
+            a.seen,
+            b.count,
+            b.rows,
+            b.seen,
+            [a.flipped, b.flipped]
+        ),
         refused: unless(fits),
         launches: if y.len == 0 { vec![] } else { vec![vec![reads(a.seen, dtype), reads(b.seen, dtype), writes(y, DType::F32)]] },
         given: vec![a.seen, b.seen, y],
@@ -314,15 +326,23 @@ fn attention(world: &mut World, plan: usize) -> Operation {
     let fits = |place: usize, count: usize, heads: usize| {
         views[place].len as u128 == product(&[batch, count, rows[place]]) && product(&[heads, width]).saturating_add(start as u128) <= rows[place] as u128
     };
-    let operands = fits(0, queries, heads) && fits(1, keys, kv_heads) && fits(2, keys, kv_heads) && mask.is_none_or(|mask| mask.len as u128 == product(&[batch, keys]));
+    let operands =
+        fits(0, queries, heads) && fits(1, keys, kv_heads) && fits(2, keys, kv_heads) && mask.is_none_or(|mask| mask.len as u128 == product(&[batch, keys]));
     let is_right = operands && y.len as u128 == product(&[batch, queries, heads, width]) && kv_heads > 0 && heads.is_multiple_of(kv_heads);
     let [q, k, v] = views;
-    let launch: Vec<Bound> = [q, k, v].map(|seen| reads(seen, DType::F32)).into_iter().chain([writes(y, DType::F32)]).chain(mask.map(|mask| reads(mask, DType::F32))).collect();
+    let launch: Vec<Bound> =
+        [q, k, v].map(|seen| reads(seen, DType::F32)).into_iter().chain([writes(y, DType::F32)]).chain(mask.map(|mask| reads(mask, DType::F32))).collect();
     let filled = vec![writes(y.as_words(), DType::U32)];
     Operation {
         text: format!("attention {q} {k} {v} rows {rows:?} from {start} mask {:?} {y} {given:?} causal {causal}", mask.map(|mask| mask.to_string())),
         refused: if width > 128 { Some(ErrorKind::Unsupported) } else { unless(is_right) },
-        launches: if y.len == 0 { vec![] } else if keys == 0 { vec![filled] } else { vec![launch] },
+        launches: if y.len == 0 {
+            vec![]
+        } else if keys == 0 {
+            vec![filled]
+        } else {
+            vec![launch]
+        },
         given: [q, k, v, y].into_iter().chain(mask).collect(),
         record: Box::new(move |plan| {
             let columns = [(q.view, rows[0], start), (k.view, rows[1], start), (v.view, rows[2], start)];
@@ -347,7 +367,9 @@ fn attended(operands: &[Vec<Option<f64>>; 3], masks: &Option<Vec<Option<f64>>>, 
     let mut scores = Vec::new();
     for key in seen {
         let key_row = item * keys + key;
-        let (score, _) = dot((0..width).map(|i| Some((operands[0][row * rows[0] + start + head * width + i], operands[1][key_row * rows[1] + start + served * width + i]))))?;
+        let (score, _) = dot(
+            (0..width).map(|i| Some((operands[0][row * rows[0] + start + head * width + i], operands[1][key_row * rows[1] + start + served * width + i])))
+        )?;
         let value = operands[2][key_row * rows[2] + start + served * width + col]?;
         let added = known(masks, key_row)?.unwrap_or(0.0);
         let score = 0.5 * score + added;
@@ -457,7 +479,8 @@ fn chain(world: &mut World, plan: usize) -> Operation {
     world.note(format!("Chain::new {inputs}"));
     let mut values: Vec<Value> = (0..inputs).filter_map(|index| chain.input(index).ok()).collect();
     let mut steps: Vec<(&'static str, Vec<usize>)> = Vec::new();
-    let exact: Vec<&'static str> = OPS.iter().map(|op| op.name).filter(|name| ["add", "sub", "mul", "min", "max", "neg", "abs", "relu"].contains(name)).collect();
+    let exact: Vec<&'static str> =
+        OPS.iter().map(|op| op.name).filter(|name| ["add", "sub", "mul", "min", "max", "neg", "abs", "relu"].contains(name)).collect();
     for step in 0..1 + world.below(5) {
         let name = exact[world.below(exact.len())];
         // The step before is always used, so that the chain is whole.

@@ -22,21 +22,8 @@ pub type Verdict = Result<(), Fault>;
 pub const LIVE_BYTES: u64 = 1 << 30;
 
 /// Sizes at the edges of what is counted: nothing, alignment, 32 bits, bytes of an address, and products of them that wrap.
-const EXTREMES: [usize; 13] = [
-    0,
-    1,
-    63,
-    65,
-    u32::MAX as usize,
-    1 << 32,
-    (1 << 32) + 64,
-    1 << 60,
-    1 << 61,
-    1 << 62,
-    (1 << 62) + 64,
-    isize::MAX as usize,
-    usize::MAX,
-];
+const EXTREMES: [usize; 13] =
+    [0, 1, 63, 65, u32::MAX as usize, 1 << 32, (1 << 32) + 64, 1 << 60, 1 << 61, 1 << 62, (1 << 62) + 64, isize::MAX as usize, usize::MAX];
 
 pub struct World {
     pub random: Random,
