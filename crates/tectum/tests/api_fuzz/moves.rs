@@ -6,7 +6,7 @@ use tectum::kernel::pack::{Half, bf16_bits, f16_bits, to_bf16, to_f16};
 use tectum::{DType, Strided};
 
 use super::memory::{Seen, Space, Word};
-use super::operation::{Bound, Operation, changes, product, reads, unless, writes};
+use super::operation::{Bound, Operation, changes, overlaps, product, reads, unless, writes};
 use super::world::World;
 
 pub fn draw(world: &mut World, plan: usize) -> Operation {
@@ -291,7 +291,7 @@ fn gather(world: &mut World, plan: usize) -> Operation {
     let width = table.dtype.bytes() / 4;
     Operation {
         text: format!("gather {table} {indices} {y} {faults} {cols}"),
-        refused: unless(fits && table.dtype.bytes() == y.dtype.bytes()),
+        refused: unless(fits && table.dtype.bytes() == y.dtype.bytes() && !overlaps(faults, y)),
         launches,
         given: views.to_vec(),
         record: Box::new(move |plan| plan.gather(table.view, indices.view, y.view, faults.view, cols)),
@@ -399,7 +399,7 @@ fn compact(world: &mut World, plan: usize) -> Operation {
     }
     Operation {
         text: format!("compact {flags} {indices} {count}"),
-        refused: unless(flags.len == indices.len && count.len == 1),
+        refused: unless(flags.len == indices.len && count.len == 1 && !overlaps(count, indices)),
         launches,
         given: vec![flags, indices, count],
         record: Box::new(move |plan| plan.compact(flags.view, indices.view, count.view)),

@@ -7,7 +7,7 @@ use tectum::kernel::elementwise::{Arity, OPS, Op};
 use tectum::kernel::random;
 
 use super::memory::{Seen, Word};
-use super::operation::{Bound, Operation, all, changes, product, reads, sum, unless, writes};
+use super::operation::{Bound, Operation, all, changes, overlaps, product, reads, sum, unless, writes};
 use super::world::World;
 
 /// Elements of one segment of a reduction.
@@ -157,7 +157,7 @@ fn reduction(world: &mut World, plan: usize) -> Operation {
     };
     Operation {
         text: format!("{how} {x} {y} [{rows}, {cols}]"),
-        refused: unless(x.len as u128 == product(&[kept, taken]) && y.len == kept),
+        refused: unless(x.len as u128 == product(&[kept, taken]) && y.len == kept && (taken > 0 || matches!(y.dtype, DType::F32 | DType::F64))),
         launches,
         given: vec![x, y],
         record: Box::new(move |plan| match how {
@@ -205,9 +205,9 @@ fn variance(world: &mut World, plan: usize) -> Operation {
         text: format!("variance {x} {mean} {spread} [{rows}, {cols}] ddof {ddof}"),
         refused: unless(
             x.len as u128 == product(&[rows, cols])
-                && mean.len == rows
-                && spread.len == rows
-                && (cols > 0 || [mean, spread].iter().all(|seen| seen.dtype == DType::F32 || rows == 0)),
+                && [mean, spread].iter().all(|seen| seen.len == rows)
+                && [x, mean, spread].iter().all(|seen| seen.dtype == DType::F32)
+                && (cols > 0 || !overlaps(mean, spread)),
         ),
         launches,
         given: vec![x, mean, spread],

@@ -63,3 +63,9 @@ pub fn sum(terms: &[f64]) -> (f64, f64) {
 pub fn all(numbers: &[Option<f64>]) -> Option<Vec<f64>> {
     numbers.iter().map(|number| number.filter(|number| number.is_finite() && number.abs() < 1e15)).collect()
 }
+
+/// Whether two results would lie in the same memory.
+pub fn overlaps(a: Seen, b: Seen) -> bool {
+    let (a_words, b_words) = (a.words(), b.words());
+    (a.plan, a.slot) == (b.plan, b.slot) && a_words.start < b_words.end && b_words.start < a_words.end
+}

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use tectum::kernel::elementwise::OPS;
 use tectum::kernel::gemm_batched::Packing;
+use tectum::program::{Bounds, Checked, LaunchConfig, Program};
 use tectum::{Activation, AttentionSizes, Boundary, Chain, DType, ErrorKind, GemmTail, Kernel, Matrices, Matrix, Points, Value};
 
 use super::memory::{Seen, Space, Word};
@@ -363,6 +364,11 @@ fn attended(operands: &[Vec<Option<f64>>; 3], masks: &Option<Vec<Option<f64>>>, 
     let AttentionSizes { queries, keys, heads, kv_heads, width, .. } = sizes;
     let (row, head, col) = (at / (heads * width), at / width % heads, at % width);
     let (item, query, served) = (row / queries, row % queries, head / (heads / kv_heads));
+    // Known: a value that is not finite gets through a weight of zero, also where the query does not see its key.
+    let is_finite = |key: usize| operands[2][(item * keys + key) * rows[2] + start + served * width + col].is_some_and(f64::is_finite);
+    if !(0..keys).all(is_finite) {
+        return None;
+    }
     let seen = (0..keys).filter(|&key| !causal || key + queries <= query + keys);
     let mut scores = Vec::new();
     for key in seen {
@@ -518,6 +524,30 @@ fn chain(world: &mut World, plan: usize) -> Operation {
                 values.last().map(|value| (*value, 0.0))
             };
             space.put_numbers(&Seen { dtype: DType::F32, ..y }, (0..y.len).map(one).collect::<Vec<_>>());
+        }),
+    }
+}
+
+/// `y[i] = 3·x[i] + 7`, modulo 2³², as a program.
+static MAP: LazyLock<Checked> = LazyLock::new(|| {
+    let text =
+        "buffer x: u32 read\nbuffer y: u32 write\nldg.u32 r0, [x]\nmov.u32 r1, 3\nmul.u32 r0, r0, r1\nmov.u32 r1, 7\nadd.u32 r0, r0, r1\nstg.u32 [y], r0";
+    Program::parse(text).and_then(|program| program.check()).expect("a valid program")
+});
+
+/// The operation of [`MAP`] for lanes of a length.
+pub fn map_program(x: Seen, y: Seen, lanes: u32) -> Operation {
+    let blocks = |seen: Seen| seen.words().len().div_ceil(64) as u128;
+    let fits = x.words().len() == y.words().len() && blocks(x) == u128::from(lanes.div_ceil(64)) && [x, y].iter().all(|seen| seen.dtype.bytes() == 4);
+    Operation {
+        text: format!("program map {x} {y} {lanes} lanes"),
+        refused: unless(fits),
+        launches: vec![vec![reads(x.as_words(), DType::U32), writes(y.as_words(), DType::U32)]],
+        given: vec![x, y],
+        record: Box::new(move |plan| plan.program(&MAP, &LaunchConfig::linear(lanes, 64), &[x.view.into(), y.view.into()], Bounds::Proven).map(|_| ())),
+        step: Rc::new(move |space| {
+            let words = space.integers(&x).into_iter().map(|x| x.map_or(Word::Unknown, |x| Word::Exact(x.wrapping_mul(3).wrapping_add(7))));
+            space.put(&y, &words.collect::<Vec<_>>());
         }),
     }
 }
