@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use tectum::{Device, ErrorKind, PoolCaps};
 
-use self::world::{LIVE_BYTES, Verdict, World};
+use self::world::{LIVE_BYTES, Verdict, World, caught};
 use crate::defects::works;
 
 /// Steps of one sequence; most are several calls.
@@ -65,8 +65,9 @@ fn step(world: &mut World) -> Verdict {
 /// One sequence; the number of its calls.
 fn sequence(device: &Device, seed: u64, shows: bool) -> u64 {
     let mut world = World::new(seed, device, shows);
-    let calls = (0..STEPS).try_for_each(|_| step(&mut world)).and_then(|()| world.drain());
-    if let Err(fault) = calls {
+    // A panic outside of a call is the model's.
+    let calls = caught(|| (0..STEPS).try_for_each(|_| step(&mut world)).and_then(|()| world.drain()));
+    if let Err(fault) = calls.unwrap_or_else(|panic| Err(format!("the model panicked: {panic}"))) {
         panic!("{device:?}, TECTUM_API_SEED={seed}, call {}: {fault}\n{}", world.calls, world.journal());
     }
     works(device);

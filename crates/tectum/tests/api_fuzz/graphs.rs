@@ -321,8 +321,10 @@ impl World {
         let wanted = outputs.is_empty().then_some(ErrorKind::Invalid);
         let Some(graph) = self.expect(format_args!("graph{id}: finish"), wanted, || builder.finish())? else { return Ok(()) };
         let text = self.call(format_args!("graph{id}: describe"), || graph.describe())?;
-        let parsed = self.call(format_args!("graph{id}: parse its description"), || Graph::parse(&text))?.map_err(|error| format!("{error}\n{text}"))?;
-        if parsed.describe() != text {
+        // The text of a long constant leaves values out, so nothing can read it.
+        let wanted = text.contains('…').then_some(ErrorKind::Invalid);
+        let parsed = self.expect(format_args!("graph{id}: parse its description"), wanted, || Graph::parse(&text))?;
+        if let Some(parsed) = parsed.filter(|parsed| parsed.describe() != text) {
             return Err(format!("reads back as\n{}\nnot as\n{text}", parsed.describe()));
         }
         let feeds: Vec<(Node, Tensor)> = values

@@ -62,15 +62,24 @@ impl std::fmt::Display for Seen {
 }
 
 /// The slots of an executable while the model runs its plan.
-pub struct Space<'a>(pub &'a [Memory]);
+pub struct Space<'a> {
+    pub plan: u64,
+    pub memories: &'a [Memory],
+}
 
 impl Space<'_> {
     pub fn words(&self, of: &Seen) -> Vec<Word> {
-        self.0[of.slot].borrow()[of.words()].to_vec()
+        // A view that an operation on nothing never reads may be of another plan.
+        if of.plan != self.plan || of.len == 0 {
+            return Vec::new();
+        }
+        self.memories[of.slot].borrow()[of.words()].to_vec()
     }
 
     pub fn put(&self, to: &Seen, words: &[Word]) {
-        self.0[to.slot].borrow_mut()[to.words()].copy_from_slice(words);
+        if to.plan == self.plan && to.len > 0 {
+            self.memories[to.slot].borrow_mut()[to.words()].copy_from_slice(words);
+        }
     }
 
     /// The elements as numbers; none where one is not known, or is below the smallest normal number.

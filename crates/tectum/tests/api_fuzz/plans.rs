@@ -423,7 +423,7 @@ impl Running {
             }
         }
         if is_executed {
-            self.model.steps.iter().for_each(|step| step(&Space(&self.memories)));
+            self.model.steps.iter().for_each(|step| step(&Space { plan: self.model.id, memories: &self.memories }));
         } else {
             let kept = |slot: &Slot| matches!(slot.kind, Kind::Input | Kind::Constant);
             self.model.slots.iter().zip(&self.memories).filter(|(slot, _)| !kept(slot)).for_each(|(_, memory)| memory.borrow_mut().fill(Word::Unknown));

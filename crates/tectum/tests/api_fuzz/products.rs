@@ -302,9 +302,13 @@ fn neighbours(points: Points, boundary: Boundary, sizes: [usize; 4], at: usize, 
             Points::TwentySeven => far,
         };
         let place = |at: usize, step: i32, size: usize| boundary.place(at as isize + step as isize, size);
-        let (Some(x), Some(y), Some(z)) = (place(x, moved[0], nx), place(y, moved[1], ny), place(z, moved[2], nz)) else { continue };
         let factor = factors[if per_channel { class * channels + channel } else { class }];
-        let pair = all(&[values[((x * ny + y) * nz + z) * channels + channel], factor])?;
+        // Beyond a boundary of zeros there are zeros.
+        let value = match (place(x, moved[0], nx), place(y, moved[1], ny), place(z, moved[2], nz)) {
+            (Some(x), Some(y), Some(z)) => values[((x * ny + y) * nz + z) * channels + channel],
+            _ => Some(0.0),
+        };
+        let pair = all(&[value, factor])?;
         terms.push(pair[0] * pair[1]);
     }
     Some(sum(&terms))
@@ -364,8 +368,12 @@ fn attended(operands: &[Vec<Option<f64>>; 3], masks: &Option<Vec<Option<f64>>>, 
     let AttentionSizes { queries, keys, heads, kv_heads, width, .. } = sizes;
     let (row, head, col) = (at / (heads * width), at / width % heads, at % width);
     let (item, query, served) = (row / queries, row % queries, head / (heads / kv_heads));
-    // Known: a value that is not finite gets through a weight of zero, also where the query does not see its key.
-    let is_finite = |key: usize| operands[2][(item * keys + key) * rows[2] + start + served * width + col].is_some_and(f64::is_finite);
+    // Known: a value, key or mask that is not finite gets through a weight of zero, also where the query does not see the key.
+    let is_finite = |key: usize| {
+        let row = item * keys + key;
+        let of = |operand: usize, col: usize| operands[operand][row * rows[operand] + start + served * width + col].is_some_and(f64::is_finite);
+        of(2, col) && (0..width).all(|i| of(1, i)) && masks.as_ref().is_none_or(|masks| masks[row].is_some_and(f64::is_finite))
+    };
     if !(0..keys).all(is_finite) {
         return None;
     }
@@ -530,8 +538,7 @@ fn chain(world: &mut World, plan: usize) -> Operation {
 
 /// `y[i] = 3·x[i] + 7`, modulo 2³², as a program.
 static MAP: LazyLock<Checked> = LazyLock::new(|| {
-    let text =
-        "buffer x: u32 read\nbuffer y: u32 write\nldg.u32 r0, [x]\nmov.u32 r1, 3\nmul.u32 r0, r0, r1\nmov.u32 r1, 7\nadd.u32 r0, r0, r1\nstg.u32 [y], r0";
+    let text = "buffer x: u32 read\nbuffer y: u32 write\nldg.u32 r0, [x]\nmov_imm.u32 r1, 3\nmul.u32 r0, r0, r1\nmov_imm.u32 r1, 7\nadd.u32 r0, r0, r1\nstg.u32 [y], r0";
     Program::parse(text).and_then(|program| program.check()).expect("a valid program")
 });
 

@@ -55,7 +55,11 @@ impl World {
         let device = self.devices[0].clone();
         self.note(format!("bound {launch:?} {sizes:?}, plan_as {how:?}, compile"));
         let plan = caught(|| program.bound(launch, &sizes).and_then(|bound| bound.plan_as(how, &[]))).map_err(|panic| format!("panicked: {panic}"))?;
-        let plan = plan.map_err(|error| error.to_string())?;
+        // What device code cannot do at all has no plan.
+        let plan = match plan {
+            Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
+            plan => plan.map_err(|error| error.to_string())?,
+        };
         let mut run = match caught(|| plan.compile(&device)).map_err(|panic| format!("panicked: {panic}"))? {
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
             run => run.map_err(|error| error.to_string())?,

@@ -273,9 +273,9 @@ pub fn caught<R>(call: impl FnOnce() -> R) -> Result<R, String> {
             }
         }));
     });
-    IS_QUIET.set(true);
+    let before = IS_QUIET.replace(true);
     let result = catch_unwind(AssertUnwindSafe(call));
-    IS_QUIET.set(false);
+    IS_QUIET.set(before);
     result.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
