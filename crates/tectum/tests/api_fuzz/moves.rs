@@ -236,15 +236,18 @@ fn concat(world: &mut World, plan: usize) -> Operation {
     world.distort(&mut given);
     let [rows] = given;
     let whole = |seen: Seen| rows > 0 && seen.len.is_multiple_of(rows);
-    let widths: Vec<Seen> = [a, b].into_iter().filter(|seen| seen.len > 0 || (a.len == 0 && b.len == 0 && seen.slot == b.slot)).chain([y]).collect();
-    let same = widths.iter().all(|seen| seen.dtype.bytes() == y.dtype.bytes());
+    // Of two operands of which one is nothing, the other is copied.
+    let joined = match (a.len, b.len) {
+        (0, _) => vec![b],
+        (_, 0) => vec![a],
+        _ => vec![a, b],
+    };
+    let same = joined.iter().all(|seen| seen.dtype.bytes() == y.dtype.bytes());
     let fits = y.len as u128 == a.len as u128 + b.len as u128 && whole(a) && whole(b);
     let launch: Vec<Bound> = [a, b].into_iter().filter(|seen| seen.len > 0).map(reads_words).chain([writes_words(y)]).collect();
-    // Two views of nothing may be of different widths.
-    let is_open = a.len == 0 && b.len == 0;
     Operation {
         text: format!("concat {a} {b} {y} {rows}"),
-        refused: unless(fits && (same || is_open)),
+        refused: unless(fits && same),
         launches: if y.len == 0 { vec![] } else { vec![launch] },
         given: vec![a, b, y],
         record: Box::new(move |plan| plan.concat(a.view, b.view, y.view, rows)),
