@@ -37,11 +37,16 @@ pub fn run(root: &Path) -> Result<(), String> {
     if tally.report() { Ok(()) } else { Err("tests failed".to_owned()) }
 }
 
-/// Holds 20,000 random programs and 10,000 random graphs, 5,000 of each kind, against the references, on every device.
+/// Compares 20,000 random programs, 10,000 random graphs, 5,000 of each kind, and 10 million calls of the public interface with the references.
 pub fn soak(root: &Path) -> Result<(), String> {
     let programs = test_programs::build(root)?;
     let mut environment: HashMap<&'static str, String> = first_seed()?.into_iter().collect();
-    environment.extend([("TECTUM_GRAPHS", "5000".to_owned()), ("TECTUM_PROGRAMS", "20000".to_owned()), ("TECTUM_FUZZ_INPUTS", "2000000".to_owned())]);
+    environment.extend([
+        ("TECTUM_GRAPHS", "5000".to_owned()),
+        ("TECTUM_PROGRAMS", "20000".to_owned()),
+        ("TECTUM_FUZZ_INPUTS", "2000000".to_owned()),
+        ("TECTUM_API_CALLS", "10000000".to_owned()),
+    ]);
     let settings = Settings { environment, only: SOAKED.map(str::to_owned).to_vec(), ..Settings::default() };
     let mut tally = Tally::default();
     for program in programs.iter().filter(|program| program.is_test && program.has_harness && program.package != "xtask") {
@@ -53,7 +58,7 @@ pub fn soak(root: &Path) -> Result<(), String> {
 }
 
 /// Parts of the names of the tests that draw what they check at random.
-const SOAKED: [&str; 5] = ["graph::tests", "program::tests::equivalence", "program::block", "generated_programs", "parser_fuzz"];
+const SOAKED: [&str; 6] = ["graph::tests", "program::tests::equivalence", "program::block", "generated_programs", "parser_fuzz", "api_fuzz"];
 
 /// A seed for the tests of random programs that no run had before, unless `TECTUM_SEED` gives it.
 pub fn first_seed() -> Result<Option<(&'static str, String)>, String> {

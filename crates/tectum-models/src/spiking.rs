@@ -28,4 +28,4 @@ pub use simulation::{FireLedger, MemoryUse, PlasticSynapse, ShardLayout, Simulat
 pub use stimulus::Stimulus;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

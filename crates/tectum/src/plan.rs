@@ -51,16 +51,6 @@ impl Identity {
 /// Bytes that a slot may have at most: what a pointer can be moved by.
 const MAX_SLOT_BYTES: usize = isize::MAX as usize;
 
-/// The product of sizes; beyond what can be counted the greatest number, which no bound view has.
-pub(crate) fn elements(sizes: &[usize]) -> usize {
-    if sizes.contains(&0) { 0 } else { sizes.iter().fold(1, |product, size| product.saturating_mul(*size)) }
-}
-
-/// Whether a kernel counts to each of the sizes.
-fn are_counted(sizes: &[usize]) -> bool {
-    sizes.iter().all(|size| u32::try_from(*size).is_ok())
-}
-
 /// A range of a slot of one plan: what launches bind. It lies within its slot, whatever is done with it; another plan refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
@@ -94,13 +84,13 @@ impl View {
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> View {
         assert!(range.start <= range.end && range.end <= self.len, "part {range:?} of a view of {}", self.len);
-        View { offset: self.offset + range.start, len: range.len(), ..*self }
+        View { offset: self.offset.saturating_add(range.start), len: range.len(), ..*self }
     }
 
     /// This view and one that begins where it ends, as one; none where that does not.
     #[must_use]
     pub fn joined(&self, next: View) -> Option<View> {
-        let follows = self.shares_slot(&next) && self.dtype == next.dtype && self.offset + self.len == next.offset;
+        let follows = self.shares_slot(&next) && self.dtype == next.dtype && self.offset.checked_add(self.len) == Some(next.offset);
         follows.then(|| View { len: self.len + next.len, ..*self })
     }
 
@@ -111,17 +101,23 @@ impl View {
     #[must_use]
     pub fn reinterpret(&self, dtype: DType) -> View {
         let scaled = |count: usize| {
-            let bytes = count.saturating_mul(self.dtype.bytes());
-            assert!(bytes.is_multiple_of(dtype.bytes()), "{} elements of {} seen as {}", count, self.dtype.wgsl(), dtype.wgsl());
-            bytes / dtype.bytes()
+            let bytes = count as u128 * self.dtype.bytes() as u128;
+            assert!(bytes.is_multiple_of(dtype.bytes() as u128), "{} elements of {} seen as {}", count, self.dtype.wgsl(), dtype.wgsl());
+            // More than can be counted are of a slot that no memory holds: whatever uses it refuses it.
+            usize::try_from(bytes / dtype.bytes() as u128).unwrap_or(usize::MAX)
         };
         View { offset: scaled(self.offset), len: scaled(self.len), dtype, ..*self }
     }
 
     /// The bytes of the slot that it covers.
     fn bytes(&self) -> Range<usize> {
-        let at = |element: usize| element.saturating_mul(self.dtype.bytes());
-        at(self.offset)..at(self.offset + self.len)
+        let end = self.offset.saturating_add(self.len);
+        self.offset.saturating_mul(self.dtype.bytes())..end.saturating_mul(self.dtype.bytes())
+    }
+
+    /// Whether it has as many elements as these sizes make up. None is as long as what an address does not reach.
+    fn fills(&self, sizes: &[usize]) -> bool {
+        elements(sizes) == Some(self.len)
     }
 
     /// Whether both are of one slot.
@@ -135,10 +131,23 @@ impl View {
         self.shares_slot(other) && bytes.start < others.end && others.start < bytes.end
     }
 
+    /// Refuses two results of one operation that lie in the same memory.
+    fn apart(&self, other: View, op: &str) -> Result<()> {
+        if self.overlaps(&other) { Err(Error::invalid(format!("{op}: two results overlap"))) } else { Ok(()) }
+    }
+
     /// Refuses a view that another plan made.
     fn of(&self, plan: Identity) -> Result<()> {
         if self.plan == plan { Ok(()) } else { Err(Error::invalid("a view of another plan".to_owned())) }
     }
+}
+
+/// The elements that sizes make up, if a slot can have as many.
+pub(crate) fn elements(sizes: &[usize]) -> Option<usize> {
+    if sizes.contains(&0) {
+        return Some(0);
+    }
+    sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size)).filter(|product| *product <= MAX_SLOT_BYTES)
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -327,6 +336,17 @@ impl PlanBuilder {
         Ok(())
     }
 
+    /// Records an operation of several launches: all of them, or none where one is refused.
+    fn whole(&mut self, record: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let (slots, launches) = (self.slots.len(), self.launches.len());
+        let result = record(self);
+        if result.is_err() {
+            self.slots.truncate(slots);
+            self.launches.truncate(launches);
+        }
+        result
+    }
+
     /// How many launches there are so far.
     pub(crate) fn launch_count(&self) -> usize {
         self.launches.len()
@@ -335,7 +355,7 @@ impl PlanBuilder {
     /// Lays out the memory and seals the plan.
     ///
     /// # Errors
-    /// `Invalid` if an output that is not empty is never written.
+    /// `Invalid` if an output that is not empty is never written, or all slots together are more than an address reaches.
     pub fn finish(self) -> Result<Plan> {
         for (index, slot) in self.slots.iter().enumerate() {
             slot.check_size().map_err(|error| error.at(format_args!("plan {}", self.name)))?;
@@ -343,6 +363,11 @@ impl PlanBuilder {
             if slot.kind == SlotKind::Output && slot.len > 0 && !self.is_written(&view) {
                 return Err(Error::invalid(format!("plan {}: output {} is never written", self.name, slot.name)));
             }
+        }
+        let total =
+            self.slots.iter().try_fold(0usize, |total, slot| total.checked_add(slot.len * slot.dtype.bytes())?.checked_next_multiple_of(BINDING_ALIGNMENT));
+        if total.is_none_or(|total| total > MAX_SLOT_BYTES) {
+            return Err(Error::invalid(format!("plan {}: its slots together are more than {MAX_SLOT_BYTES} bytes", self.name)));
         }
         let memory = plan_memory(&self.lifetimes());
         Ok(Plan { id: self.id, name: self.name, slots: self.slots, launches: self.launches, memory })

@@ -37,7 +37,7 @@ fn invalid<T: std::fmt::Debug>(result: Result<T, Error>, part: &str) {
 }
 
 /// A plan that adds 1 to its input, and what it gives for 1, 2, 3, …: the device still works.
-fn works(device: &Device) {
+pub fn works(device: &Device) {
     let mut plan = PlanBuilder::new("works");
     let (x, one, y) = (plan.input("x", DType::F32, 100), plan.constant("one", &[1.0f32]), plan.output("y", DType::F32, 100));
     plan.binary("add", x, one, y).expect("fits");
@@ -760,5 +760,95 @@ fn defect_23_the_library_of_programs_has_no_loop_in_doubt() {
     for path in files {
         let program = Program::parse(&std::fs::read_to_string(&path).expect("read")).and_then(|program| program.check()).expect("valid");
         assert_eq!(program.warnings(), [], "{}", path.display());
+    }
+}
+
+/// Suspected: products of dimensions wrap. In a build that does not check, `[2³², 2³²]` of nothing were no elements, and fit.
+#[test]
+fn defect_06_no_operation_takes_sizes_whose_product_wraps() {
+    const HUGE: usize = 1 << 32;
+    let mut plan = PlanBuilder::new("products");
+    let [nothing, x, y] = [0, 64, 64].map(|len| plan.state("s", DType::F32, len));
+    let bytes = plan.state("bytes", DType::U32, 64);
+    let tail = GemmTail::default();
+    let huge = Matrix::new(nothing, HUGE, HUGE);
+    invalid(plan.gemm(huge, Matrix::new(x, HUGE, 1), nothing, tail), "gemm");
+    invalid(plan.gemm_batched(Matrices::new(nothing, 1, HUGE, HUGE), Matrices::new(nothing, 1, HUGE, HUGE), nothing), "gemm_batched");
+    invalid(plan.gemm_i8(nothing, nothing, nothing, [HUGE, HUGE, usize::MAX]), "gemm_i8");
+    invalid(plan.stencil(Points::Seven, nothing, x, nothing, [HUGE, HUGE, 1, 1], Boundary::Zero), "stencil");
+    invalid(plan.softmax(nothing, nothing, HUGE, HUGE, 1.0), "softmax");
+    invalid(plan.sum(nothing, y, 1 << 62, 4), "sum");
+    invalid(plan.sum_columns(nothing, y, 4, 1 << 62), "sum_columns");
+    invalid(plan.mean(nothing, y, HUGE, HUGE), "mean");
+    invalid(plan.variance(nothing, y, y, HUGE, HUGE, 0), "variance");
+    invalid(plan.argmax(nothing, y, HUGE, HUGE), "argmax");
+    invalid(plan.top_k(nothing, nothing, nothing, HUGE, HUGE), "top_k");
+    invalid(plan.quantize_rows(nothing, nothing, nothing, 0), "quantize_rows");
+    invalid(plan.rotary(x, bytes, y, 8, 1 << 62, 100.0), "rotary");
+    let sizes = AttentionSizes { batch: 1, queries: 1 << 62, keys: 1, heads: 4, kv_heads: 4, width: 1 };
+    invalid(plan.attention([(nothing, 4, 0), (nothing, 4, 0), (nothing, 4, 0)], None, nothing, sizes, 1.0, false), "attention");
+    for dtype in [DType::F32, DType::F64] {
+        let mut plan = PlanBuilder::new("words");
+        let huge = plan.state("huge", dtype, usize::MAX);
+        invalid(plan.fill(huge, 0), "slot huge");
+        invalid(plan.copy(huge, huge), "slot huge");
+    }
+    // A sum over nothing is a number: of f32 or f64, however many.
+    let mut plan = PlanBuilder::new("sums of nothing");
+    let (none, sums, words) = (plan.state("none", DType::F64, 0), plan.state("sums", DType::F64, 1 << 61), plan.state("words", DType::U32, 4));
+    invalid(plan.sum(none, sums, 1 << 61, 0), "slot");
+    invalid(plan.sum(none, words, 4, 0), "not numbers");
+    invalid(plan.variance(none, sums.part(0..4), sums.part(64..68), 4, 0, 0), "f32 alone");
+}
+
+/// Each slot fits an address, all of them do not: the upload's length was 0, and views of inputs led beyond it.
+#[test]
+fn defect_01_slots_whose_bytes_together_wrap_are_refused() {
+    let mut plan = PlanBuilder::new("together");
+    let inputs = [(); 4].map(|()| plan.input("x", DType::F32, 1 << 60));
+    let y = plan.output("y", DType::F32, 64);
+    plan.copy(inputs[1].part(0..64), y).expect("a part");
+    invalid(plan.finish(), "its slots together are more than");
+}
+
+/// The first launch of an operation stayed in the plan when the second was refused.
+#[test]
+fn defect_an_operation_is_recorded_whole_or_not_at_all() {
+    let mut plan = PlanBuilder::new("whole");
+    let (table, rows, y) = (plan.input("table", DType::F32, 64), plan.input("rows", DType::U32, 2), plan.output("y", DType::F32, 64));
+    let (long, words, faults) = (plan.input("long", DType::F32, 5000), plan.state("words", DType::U32, 1), plan.state("faults", DType::F32, 1));
+    // Faults are words of u32, a mean is a number: the first launches were recorded before the last was refused.
+    invalid(plan.gather(table, rows, y, faults, 32), "binding faults");
+    invalid(plan.mean(long, words, 1, 5000), "binding y");
+    invalid(plan.argmax(long, faults, 1, 5000), "binding y");
+    plan.copy(table, y).expect("fits");
+    let plan = plan.finish().expect("well formed");
+    assert_eq!(plan.kernels().count(), 1, "{}", plan.describe());
+}
+
+/// Two results in one memory, in launches after each other where a launch alone refuses them.
+#[test]
+fn defect_results_of_one_operation_lie_apart() {
+    let mut plan = PlanBuilder::new("apart");
+    let (flags, marked, both) = (plan.input("flags", DType::U32, 5000), plan.state("marked", DType::U32, 5000), plan.state("both", DType::U32, 5056));
+    // Of more than one block, the total is written by a launch of its own.
+    invalid(plan.exclusive_scan(marked, both.part(0..5000), marked.part(0..1)), "touch slot marked");
+    invalid(plan.exclusive_scan(flags, both.part(0..5000), both.part(64..65)), "touch slot both");
+    invalid(plan.compact(flags, both.part(0..5000), both.part(0..1)), "two results overlap");
+    let (rows, nothing) = (plan.constant("rows", &[0u32]), plan.state("nothing", DType::U32, 0));
+    invalid(plan.gather(nothing, rows, both.part(0..1), both.part(0..1), 1), "two results overlap");
+}
+
+/// The whole slot was seen as the view's type: 3 words are no f64, a part of 2 is.
+#[test]
+fn defect_19_a_part_of_an_output_is_seen_as_another_type() {
+    for device in devices() {
+        let mut plan = PlanBuilder::new("odd");
+        let (x, y) = (plan.input("x", DType::U32, 3), plan.output("y", DType::U32, 3));
+        plan.copy(x, y).expect("fits");
+        let mut run = plan.finish().and_then(|plan| plan.compile(&device)).expect("compiles");
+        run.input::<u32>(x).copy_from_slice(&[0, 0x3ff8_0000, 7]);
+        run.run().expect("runs");
+        assert_eq!(run.output::<f64>(y.part(0..2).reinterpret(DType::F64)), [1.5]);
     }
 }

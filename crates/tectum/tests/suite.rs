@@ -1,5 +1,6 @@
 //! The integration tests, in one program: linked once, with one set of threads.
 
+mod api_fuzz;
 mod conformance;
 mod defects;
 mod devices;

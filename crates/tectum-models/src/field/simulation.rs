@@ -300,11 +300,9 @@ impl Simulation {
     /// Takes up a state, a field that lies as bf16 each element rounded to the nearest; noise goes on from its seed, the waves keep the directions that this field was made with.
     ///
     /// # Errors
-    /// `Invalid` for an array of another length; what the device reports.
+    /// `Invalid`, and nothing is changed, for an array of another length; what the device reports.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
-        if state.field.len() != self.shape.elements() {
-            return Err(Error::invalid(format!("field: {} elements given, {} needed", state.field.len(), self.shape.elements())));
-        }
+        state.check(&self.shape, self.options.patterns)?;
         match &mut self.home {
             Home::Whole(whole) => whole.set_state(state)?,
             Home::Split(split) => split.set_state(state)?,

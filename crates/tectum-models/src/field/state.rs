@@ -90,6 +90,25 @@ impl State {
         self.descriptor = means(shape, &field, [4; 3]).into_iter().map(|v| v as f32).collect();
     }
 
+    /// Refuses arrays of other lengths than those of a field of a shape with a library of so many patterns.
+    pub(super) fn check(&self, shape: &Shape, patterns: usize) -> Result<()> {
+        let [library, traits] = library_lengths(shape, patterns);
+        let content = shape.content();
+        let sites: usize = shape.sites().into_iter().product();
+        let arrays = [
+            ("field", &self.field, shape.elements()),
+            ("memory", &self.memory, MEMORY_WORDS),
+            ("sites", &self.sites, sites * content),
+            ("descriptor", &self.descriptor, REGIONS * content),
+            ("library", &self.library, library),
+            ("traits", &self.traits, traits),
+        ];
+        match arrays.into_iter().find(|(_, array, needed)| array.len() != *needed) {
+            Some((name, array, needed)) => Err(Error::invalid(format!("field: {} numbers of {name} given, {needed} needed", array.len()))),
+            None => Ok(()),
+        }
+    }
+
     /// The state as named arrays.
     pub fn to_snapshot(&self, shape: &Shape) -> Snapshot {
         let mut snapshot = Snapshot::default();

@@ -2,6 +2,7 @@
 
 mod agreement;
 mod analytic;
+mod api_fuzz;
 mod library;
 mod worked;
 

@@ -81,6 +81,7 @@ pub struct Simulation {
     shards: Vec<Shard>,
     inputs: Vec<(u32, i32)>,
     most_inputs: usize,
+    watched: Vec<Range<u32>>,
     /// What fired in the last burst on all shards, if there are several.
     exchanged: Vec<[u32; 2]>,
     counts: SpikeCounts,
@@ -127,6 +128,7 @@ impl Simulation {
             shards,
             inputs: Vec::new(),
             most_inputs: options.most_inputs,
+            watched: options.watched.clone(),
             exchanged: Vec::new(),
             counts: SpikeCounts::default(),
             ledger_from: 1,
@@ -259,6 +261,7 @@ impl Simulation {
     /// # Panics
     /// If the neuron is not in [`SimulationOptions::watched`]: a mistake in the calling code.
     pub fn has_fired(&self, neuron: u32) -> bool {
+        assert!(self.watched.iter().any(|watched| watched.contains(&neuron)), "neuron {neuron} is not watched");
         let shard = self.shards.iter().find(|shard| shard.targets.contains(&neuron));
         shard.and_then(|shard| shard.has_fired(neuron)).unwrap_or_else(|| panic!("neuron {neuron} is not watched"))
     }

@@ -1,5 +1,6 @@
 //! The engine against a naive one, and every row of the list of disagreements worked by hand.
 
+mod api_fuzz;
 mod learnt;
 mod naive;
 mod worked;
@@ -27,7 +28,7 @@ impl Random {
         self.next() % end
     }
 
-    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+    pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize].clone()
     }
 }

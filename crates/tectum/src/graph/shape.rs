@@ -126,7 +126,7 @@ impl Shape {
     pub fn matrix(&self) -> [usize; 2] {
         let sizes = self.fixed();
         match sizes.split_last() {
-            Some((cols, rows)) => [elements(rows), *cols],
+            Some((cols, rows)) => [elements(rows).unwrap_or(usize::MAX), *cols],
             None => [1, 1],
         }
     }
@@ -138,7 +138,7 @@ impl Shape {
 
     /// Elements of a shape that was found to have no letters.
     pub(super) fn len(&self) -> usize {
-        elements(&self.fixed())
+        elements(&self.fixed()).unwrap_or(usize::MAX)
     }
 
     /// The dimensions without leading ones.

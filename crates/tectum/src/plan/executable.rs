@@ -355,7 +355,10 @@ impl Executable {
         self.slot_of::<T>(view, &SlotKind::Output).unwrap_or_else(|error| panic!("{error}"));
         assert!(self.ran, "plan {} has not run yet", self.name);
         match self.downloads[view.slot as usize] {
-            Some(index) => &bytemuck::cast_slice(self.compiled.download(index))[view.offset..][..view.len],
+            Some(index) => {
+                let bytes = &self.compiled.download(index)[view.offset * size_of::<T>()..][..view.len * size_of::<T>()];
+                bytemuck::cast_slice(bytes)
+            }
             None => &[],
         }
     }

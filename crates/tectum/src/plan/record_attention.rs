@@ -1,7 +1,7 @@
 //! Recording attention and rotary positions.
 
 use super::record_reduce::groups;
-use super::{PlanBuilder, View, are_counted, elements};
+use super::{PlanBuilder, View, elements};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::cache_format::{CacheFormat, CacheFormats, WINDOW};
@@ -49,13 +49,12 @@ impl PlanBuilder {
     ) -> Result<()> {
         let AttentionSizes { batch, queries, keys, heads, kv_heads, width } = sizes;
         check_width("attention", width)?;
-        let fits = |(view, row, start): (View, usize, usize), rows: usize, heads: usize| {
-            view.len() == elements(&[batch, rows, row]) && start.saturating_add(elements(&[heads, width])) <= row
-        };
+        let fits =
+            |(view, row, start): (View, usize, usize), rows: usize, heads: usize| view.fills(&[batch, rows, row]) && ends_within([start, heads, width], row);
         let [q, k, v] = columns;
         let operands_fit = fits(q, queries, heads) && fits(k, keys, kv_heads) && fits(v, keys, kv_heads);
-        let mask_fits = mask.is_none_or(|mask| mask.len() == elements(&[batch, keys]));
-        if !operands_fit || !mask_fits || y.len() != elements(&[batch, queries, heads, width]) || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
+        let mask_fits = mask.is_none_or(|mask| mask.fills(&[batch, keys]));
+        if !operands_fit || !mask_fits || !y.fills(&[batch, queries, heads, width]) || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
             let shown = columns.map(|(view, row, start)| (view.len(), row, start));
             let (mask, y) = (mask.map(|mask| mask.len()), y.len());
             return Err(Error::invalid(format!("attention: {shown:?} elements, columns and first column, mask {mask:?}, y {y} for {sizes:?}")));
@@ -106,14 +105,16 @@ impl PlanBuilder {
             return Err(Error::unsupported(format!("attention_cached: a cache of {keys} keys and {values} values")));
         };
         let caches = caches.map(|(cache, _)| cache);
-        let fits = |(view, row, start): (View, usize, usize), heads: usize| {
-            view.len() == elements(&[batch, queries, row]) && start.saturating_add(elements(&[heads, width])) <= row
-        };
+        let fits = |(view, row, start): (View, usize, usize), heads: usize| view.fills(&[batch, queries, row]) && ends_within([start, heads, width], row);
         let [q, k, v] = columns;
-        let cached = elements(&[kv_heads, width]);
-        let operands_fit = fits(q, heads) && fits(k, kv_heads) && fits(v, kv_heads) && y.len() == elements(&[batch, queries, heads, width]);
-        let cache_fits = |(cache, format): (&View, CacheFormat)| are_counted(&[keys, cached]) && cache.len() == elements(&[batch, format.words(keys, cached)]);
-        let caches_fit = caches.iter().zip(formats.each()).all(cache_fits) && spans.len() == elements(&[2, batch]) && spans.dtype() == DType::U32;
+        let operands_fit = fits(q, heads) && fits(k, kv_heads) && fits(v, kv_heads) && y.fills(&[batch, queries, heads, width]);
+        // Caches are filled up to whole windows.
+        let is_counted = elements(&[4, batch, keys.saturating_add(WINDOW), kv_heads, width]).is_some();
+        let cached = if is_counted { kv_heads * width } else { 0 };
+        let caches_fit = is_counted
+            && caches.iter().zip(formats.each()).all(|(cache, format)| cache.len() == batch * format.words(keys, cached))
+            && spans.fills(&[2, batch])
+            && spans.dtype() == DType::U32;
         if !operands_fit || !caches_fit || keys == 0 || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
             let shown = columns.map(|(view, row, start)| (view.len(), row, start));
             let (caches, y) = (caches.map(|cache| cache.len()), y.len());
@@ -125,9 +126,24 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        if formats != CacheFormats::F32 {
-            return self.attention_coded(columns, (caches.map(|cache| cache.reinterpret(DType::U32)), formats), [spans, y], sizes, scale);
-        }
+        self.whole(|plan| match formats {
+            CacheFormats::F32 => plan.attention_floats(columns, caches, [spans, y], sizes, scale),
+            _ => plan.attention_coded(columns, (caches.map(|cache| cache.reinterpret(DType::U32)), formats), [spans, y], sizes, scale),
+        })
+    }
+
+    /// The launches over caches of f32; all is checked.
+    fn attention_floats(
+        &mut self,
+        columns: [(View, usize, usize); 3],
+        caches: [View; 2],
+        [spans, y]: [View; 2],
+        sizes: AttentionSizes,
+        scale: f32,
+    ) -> Result<()> {
+        let AttentionSizes { batch, queries, keys, heads, kv_heads, width } = sizes;
+        let cached = kv_heads * width;
+        let [q, k, v] = columns;
         let places = [k, v].map(|(_, row, start)| [row, start]).concat();
         let params: Vec<u32> = [batch, queries, keys, cached].iter().chain(&places).map(|&size| size as u32).collect();
         self.launch(&cache::CACHE_STORE, &[k.0, v.0, spans, caches[0], caches[1]], &params, groups_for(batch * queries * cached))?;
@@ -203,20 +219,27 @@ impl PlanBuilder {
     /// # Errors
     /// `Invalid` if the lengths do not fit or the width is odd, 0 or above 512; as [`PlanBuilder::launch`].
     pub fn rotary(&mut self, x: View, positions: View, y: View, width: usize, heads: usize, base: f32) -> Result<()> {
-        let (cols, half) = (elements(&[heads, width]), width / 2);
+        let (cols, half) = (elements(&[heads, width]).unwrap_or(0), width / 2);
         let rows = x.len().checked_div(cols).unwrap_or(0);
         let fits = rows * cols == x.len() && x.len() == y.len() && !positions.is_empty() && rows.is_multiple_of(positions.len());
-        if !fits || !width.is_multiple_of(2) || half > rotary::MAX_HALF {
+        if !fits || !width.is_multiple_of(2) || !(1..=rotary::MAX_HALF).contains(&half) {
             return Err(Error::invalid(format!("rotary: x {}, y {}, positions {} for {heads} heads of {width}", x.len(), y.len(), positions.len())));
         }
         if y.is_empty() {
             return Ok(());
         }
         let frequency = |j: usize| f64::from(base).powf(-(j as f64) / half as f64) as f32;
-        let frequencies = self.constant("frequencies", &(0..half).map(frequency).collect::<Vec<f32>>());
-        let params = [rows, cols, half, positions.len()].map(|word| word as u32);
-        self.launch(&rotary::ROTARY, &[x, positions, frequencies, y], &params, groups_for(rows * cols / 2))
+        self.whole(|plan| {
+            let frequencies = plan.constant("frequencies", &(0..half).map(frequency).collect::<Vec<f32>>());
+            let params = [rows, cols, half, positions.len()].map(|word| word as u32);
+            plan.launch(&rotary::ROTARY, &[x, positions, frequencies, y], &params, groups_for(rows * cols / 2))
+        })
     }
+}
+
+/// Whether heads of a width that begin at a column end within a row.
+fn ends_within([start, heads, width]: [usize; 3], row: usize) -> bool {
+    elements(&[heads, width]).and_then(|columns| start.checked_add(columns)).is_some_and(|end| end <= row)
 }
 
 fn check_width(op: &str, width: usize) -> Result<()> {

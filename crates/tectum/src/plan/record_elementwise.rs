@@ -1,6 +1,6 @@
 //! Recording fill, copy and the elementwise families.
 
-use super::{PlanBuilder, View};
+use super::{PlanBuilder, Strided, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::elementwise::{self, Arity};
@@ -21,14 +21,14 @@ impl PlanBuilder {
 
     /// Records `y[i] = value` for f32 or f64.
     pub(super) fn fill_number(&mut self, y: View, value: f64) -> Result<()> {
-        if y.dtype() != DType::F64 {
-            return self.fill(y, (value as f32).to_bits());
+        match y.dtype() {
+            DType::F32 => self.fill(y, (value as f32).to_bits()),
+            DType::F64 => self.whole(|plan| {
+                let one = plan.constant("value", &[value]);
+                plan.copy_strided(one, 0, &[Strided { size: y.len(), stride: 0 }], y)
+            }),
+            other => Err(Error::invalid(format!("{} elements of {} are not numbers of f32 or f64", y.len(), other.wgsl()))),
         }
-        if y.is_empty() {
-            return Ok(());
-        }
-        let values = self.constant("value", &vec![value; y.len()]);
-        self.copy(values, y)
     }
 
     /// Records `y[i] = x[i]`, bit by bit, for types of one width.

@@ -1,7 +1,7 @@
 //! Recording matrix products.
 
 use super::record_reduce::groups;
-use super::{PlanBuilder, View, are_counted, elements};
+use super::{PlanBuilder, View, elements};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::gemm::{Activation, Epilogue, TILE, gemm_kernel, matvec_kernel};
@@ -35,7 +35,7 @@ impl Matrix {
     }
 
     fn fits(&self) -> bool {
-        self.view.len() == elements(&[self.rows, self.cols])
+        self.view.fills(&[self.rows, self.cols])
     }
 }
 
@@ -68,8 +68,8 @@ impl PlanBuilder {
     pub fn gemm(&mut self, a: Matrix, b: Matrix, y: View, tail: GemmTail) -> Result<()> {
         let (m, k, n) = (a.rows, a.cols, b.cols);
         let bias_fits = tail.bias.is_none_or(|bias| bias.len() == n);
-        let residual_fits = tail.residual.is_none_or(|residual| residual.len() == elements(&[m, n]));
-        if k != b.rows || !a.fits() || !b.fits() || y.len() != elements(&[m, n]) || !bias_fits || !residual_fits {
+        let residual_fits = tail.residual.is_none_or(|residual| residual.fills(&[m, n]));
+        if k != b.rows || !a.fits() || !b.fits() || !y.fills(&[m, n]) || !bias_fits || !residual_fits {
             return Err(Error::invalid(format!(
                 "gemm: a [{m}, {k}] of {} elements, b [{}, {n}] of {}, bias {:?}, residual {:?}, y {}: sizes differ",
                 a.view.len(),
@@ -103,7 +103,8 @@ impl PlanBuilder {
     /// `Invalid` naming the lengths if they do not fit or there are no columns; as [`PlanBuilder::launch`].
     pub fn quantize_rows(&mut self, x: View, codes: View, scales: View, cols: usize) -> Result<()> {
         let rows = scales.len();
-        if cols == 0 || !are_counted(&[cols]) || x.len() != elements(&[rows, cols]) || codes.len() != elements(&[rows, padded(cols) / 4]) {
+        let codes_fit = || if rows == 0 { codes.is_empty() } else { codes.fills(&[rows, padded(cols) / 4]) };
+        if cols == 0 || !x.fills(&[rows, cols]) || !codes_fit() {
             let (x, codes) = (x.len(), codes.len());
             return Err(Error::invalid(format!("quantize_rows: x {x}, codes {codes}, scales {rows} elements for rows of {cols}")));
         }
@@ -125,8 +126,10 @@ impl PlanBuilder {
     /// # Cost
     /// One launch, two with codes.
     pub fn gemm_panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmTail) -> Result<()> {
-        let tail_fits = tail.bias.is_none_or(|bias| bias.len() == n) && tail.residual.is_none_or(|residual| residual.len() == elements(&[m, n]));
-        if k == 0 || !are_counted(&[k, n]) || a.len() != elements(&[m, k]) || b.len() != format.words(k, n) || y.len() != elements(&[m, n]) || !tail_fits {
+        let tail_fits = tail.bias.is_none_or(|bias| bias.len() == n) && tail.residual.is_none_or(|residual| residual.fills(&[m, n]));
+        // Panels are filled up to whole ones.
+        let is_counted = elements(&[k.saturating_add(1024), n.saturating_add(1024)]).is_some();
+        if !is_counted || !a.fills(&[m, k]) || b.len() != format.words(k, n) || !y.fills(&[m, n]) || !tail_fits || k == 0 {
             return Err(Error::invalid(format!(
                 "gemm_panels: a {}, b {}, bias {:?}, residual {:?}, y {} elements for [{m}, {k}] and [{k}, {n}] in panels of {format}",
                 a.len(),
@@ -142,6 +145,11 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
+        self.whole(|plan| plan.panels(a, (b, format), y, [m, k, n], tail))
+    }
+
+    /// The launches of a product with panels; all is checked.
+    fn panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmTail) -> Result<()> {
         let (mut views, mut params) = (vec![a, b, y], [m, n, k, tail.activation as usize].map(|word| word as u32));
         if format == PanelFormat::Int8 {
             let words = padded(k) / 4;
@@ -164,7 +172,7 @@ impl PlanBuilder {
     pub fn matvec(&mut self, a: View, x: View, y: View, tail: GemmTail) -> Result<()> {
         let (m, k) = (y.len(), x.len());
         let tail_fits = [tail.bias, tail.residual].iter().flatten().all(|view| view.len() == m);
-        if a.len() != elements(&[m, k]) || !tail_fits {
+        if !a.fills(&[m, k]) || !tail_fits {
             return Err(Error::invalid(format!(
                 "matvec: a has {} elements, x {k}, y {m}, bias {:?}, residual {:?}: sizes differ",
                 a.len(),

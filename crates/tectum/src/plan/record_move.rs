@@ -2,7 +2,7 @@
 
 use super::record_elementwise::words_each;
 use super::record_reduce::groups;
-use super::{PlanBuilder, View, elements};
+use super::{PlanBuilder, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::pack::Half;
@@ -32,7 +32,7 @@ impl PlanBuilder {
             return self.copy_strided(x.reinterpret(DType::U32), first.saturating_mul(2), &axes, y.reinterpret(DType::U32));
         }
         // Beyond what fits, sizes and places stay at the greatest number, which no view has.
-        let len = elements(&axes.iter().map(|axis| axis.size).collect::<Vec<_>>());
+        let len = axes.iter().fold(1usize, |len, axis| len.saturating_mul(axis.size));
         let reach = |axis: &Strided| axis.size.saturating_sub(1).saturating_mul(axis.stride);
         let last = axes.iter().fold(first, |last, axis| last.saturating_add(reach(axis)));
         if axes.len() > 4 || y.len() != len || (len > 0 && last >= x.len()) {
@@ -132,11 +132,10 @@ impl PlanBuilder {
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn transpose(&mut self, x: View, y: View, [batch, rows, cols]: [usize; 3]) -> Result<()> {
-        let len = elements(&[batch, rows, cols]);
-        if x.len() != len || y.len() != len {
+        if ![x, y].iter().all(|view| view.fills(&[batch, rows, cols])) {
             return Err(Error::invalid(format!("transpose: x has {} and y {} elements, [{batch}, {rows}, {cols}] needed", x.len(), y.len())));
         }
-        if len == 0 {
+        if y.is_empty() {
             return Ok(());
         }
         if words_each("transpose", &[x, y])? == 2 {
@@ -161,16 +160,19 @@ impl PlanBuilder {
         let (rows, count) = (rows_of("gather: table", table, cols)?, indices.len());
         check_rows("gather", y, faults, count, cols)?;
         let words = words_each("gather", &[table, y])?;
-        self.fill(faults, 0)?;
-        if y.is_empty() {
-            return Ok(());
-        }
-        if rows == 0 {
-            self.fill(y, 0)?;
-            return self.fill(faults, count as u32);
-        }
-        let views = [table.reinterpret(DType::U32), indices, y.reinterpret(DType::U32), faults];
-        self.launch(&gather::GATHER, &views, &[rows, cols * words, count].map(|word| word as u32), groups_for(count * cols * words))
+        faults.apart(y, "gather")?;
+        self.whole(|plan| {
+            plan.fill(faults, 0)?;
+            if y.is_empty() {
+                return Ok(());
+            }
+            if rows == 0 {
+                plan.fill(y, 0)?;
+                return plan.fill(faults, count as u32);
+            }
+            let views = [table.reinterpret(DType::U32), indices, y.reinterpret(DType::U32), faults];
+            plan.launch(&gather::GATHER, &views, &[rows, cols * words, count].map(|word| word as u32), groups_for(count * cols * words))
+        })
     }
 
     /// Records `y[indices[i], ..] += x[i, ..]` for integers, modulo 2³². An index beyond `y` adds nothing, and `faults` is set
@@ -188,15 +190,17 @@ impl PlanBuilder {
         if x.dtype() != y.dtype() || !matches!(x.dtype(), DType::I32 | DType::U32) {
             return Err(Error::invalid(format!("scatter_add: x is {} and y {}; one integer type needed", x.dtype().wgsl(), y.dtype().wgsl())));
         }
-        self.fill(faults, 0)?;
-        if x.is_empty() {
-            return Ok(());
-        }
-        if rows == 0 {
-            return self.fill(faults, count as u32);
-        }
-        let views = [x.reinterpret(DType::U32), indices, y.reinterpret(DType::U32), faults];
-        self.launch(&gather::SCATTER_ADD, &views, &[rows, cols, count].map(|word| word as u32), groups_for(count * cols))
+        self.whole(|plan| {
+            plan.fill(faults, 0)?;
+            if x.is_empty() {
+                return Ok(());
+            }
+            if rows == 0 {
+                return plan.fill(faults, count as u32);
+            }
+            let views = [x.reinterpret(DType::U32), indices, y.reinterpret(DType::U32), faults];
+            plan.launch(&gather::SCATTER_ADD, &views, &[rows, cols, count].map(|word| word as u32), groups_for(count * cols))
+        })
     }
 }
 
@@ -210,11 +214,11 @@ fn check_half(op: &str, half: Half, floats: View, words: View) -> Result<()> {
 
 fn rows_of(what: &str, view: View, cols: usize) -> Result<usize> {
     let rows = view.len().checked_div(cols).unwrap_or(0);
-    if elements(&[rows, cols]) == view.len() { Ok(rows) } else { Err(Error::invalid(format!("{what} has {} elements, rows of {cols} needed", view.len()))) }
+    if view.fills(&[rows, cols]) { Ok(rows) } else { Err(Error::invalid(format!("{what} has {} elements, rows of {cols} needed", view.len()))) }
 }
 
 fn check_rows(op: &str, rows: View, faults: View, count: usize, cols: usize) -> Result<()> {
-    if rows.len() == elements(&[count, cols]) && faults.len() == 1 {
+    if rows.fills(&[count, cols]) && faults.len() == 1 {
         return Ok(());
     }
     Err(Error::invalid(format!("{op}: {} elements for {count} indices of rows of {cols}, faults {}; 1 needed", rows.len(), faults.len())))

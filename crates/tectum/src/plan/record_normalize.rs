@@ -19,7 +19,7 @@ impl PlanBuilder {
         if cols == 0 {
             return self.fill_number(y, f64::INFINITY);
         }
-        self.reduce_rows(&reduce::of(x.dtype()).min, x, y, rows, cols)
+        self.whole(|plan| plan.reduce_rows(&reduce::of(x.dtype()).min, x, y, rows, cols))
     }
 
     /// Records `y[row] = Σ x[row, ..] / cols`. A row of no elements gives NaN.
@@ -38,16 +38,18 @@ impl PlanBuilder {
         if rows == 0 {
             return Ok(());
         }
-        let (mut from, mut width) = (x, cols);
-        while width > SEGMENT {
-            let segments = width.div_ceil(SEGMENT);
-            let sums = self.temp(x.dtype(), rows * segments);
-            let params = [rows, width, SEGMENT, segments].map(|word| word as u32);
-            self.launch(&reduce::of(x.dtype()).sum, &[from, sums], &params, groups(rows * segments))?;
-            (from, width) = (sums, segments);
-        }
-        let params = [rows, width, cols].map(|word| word as u32);
-        self.launch(moments::mean_kernel(x.dtype()), &[from, y], &params, groups(rows))
+        self.whole(|plan| {
+            let (mut from, mut width) = (x, cols);
+            while width > SEGMENT {
+                let segments = width.div_ceil(SEGMENT);
+                let sums = plan.temp(x.dtype(), rows * segments);
+                let params = [rows, width, SEGMENT, segments].map(|word| word as u32);
+                plan.launch(&reduce::of(x.dtype()).sum, &[from, sums], &params, groups(rows * segments))?;
+                (from, width) = (sums, segments);
+            }
+            let params = [rows, width, cols].map(|word| word as u32);
+            plan.launch(moments::mean_kernel(x.dtype()), &[from, y], &params, groups(rows))
+        })
     }
 
     /// Records the mean of each row and its variance `Σ (x − mean)² / (cols − ddof)`: `ddof` 0 for the variance of the row
@@ -68,9 +70,12 @@ impl PlanBuilder {
     pub fn variance(&mut self, x: View, mean: View, variance: View, rows: usize, cols: usize, ddof: usize) -> Result<()> {
         check("variance: mean", x, mean, rows, cols)?;
         check("variance", x, variance, rows, cols)?;
+        if [x, mean, variance].iter().any(|view| view.dtype() != DType::F32) {
+            return Err(Error::invalid("variance: of f32 alone"));
+        }
         if cols == 0 {
-            self.fill(mean, f32::NAN.to_bits())?;
-            return self.fill(variance, f32::NAN.to_bits());
+            mean.apart(variance, "variance")?;
+            return self.whole(|plan| [mean, variance].into_iter().try_for_each(|y| plan.fill_number(y, f64::NAN)));
         }
         if rows == 0 {
             return Ok(());
@@ -81,9 +86,11 @@ impl PlanBuilder {
         if segments == 1 {
             return self.launch(&moments::MOMENTS, &[x, mean, variance], &params(scale), groups(rows));
         }
-        let [means, spreads] = [0, 1].map(|_| self.temp(DType::F32, rows * segments));
-        self.launch(&moments::MOMENTS, &[x, means, spreads], &params(1.0), groups(rows * segments))?;
-        self.launch(&moments::MOMENTS_MERGE, &[means, spreads, mean, variance], &params(scale), groups(rows))
+        self.whole(|plan| {
+            let [means, spreads] = [0, 1].map(|_| plan.temp(DType::F32, rows * segments));
+            plan.launch(&moments::MOMENTS, &[x, means, spreads], &params(1.0), groups(rows * segments))?;
+            plan.launch(&moments::MOMENTS_MERGE, &[means, spreads, mean, variance], &params(scale), groups(rows))
+        })
     }
 
     /// Records `y[row, i] = (x[row, i] − mean) / √(variance + epsilon) · gain[i] + bias[i]`, mean and variance of the row.

@@ -38,13 +38,13 @@ impl Matrices {
     }
 
     fn fits(&self) -> bool {
-        let words = self.packing.words(elements(&[self.count, self.rows, self.cols]));
-        self.view.len() == words && self.view.dtype() == self.packing.dtype()
+        let words = elements(&[self.count, self.rows, self.cols]).map(|elements| self.packing.words(elements));
+        words == Some(self.view.len()) && self.view.dtype() == self.packing.dtype()
     }
 
     /// Elements between matrices, rows and columns.
     fn strides(&self) -> [usize; 3] {
-        let matrix = if self.count == 1 { 0 } else { elements(&[self.rows, self.cols]) };
+        let matrix = if self.count == 1 { 0 } else { self.rows * self.cols };
         if self.transposed { [matrix, 1, self.rows] } else { [matrix, self.cols, 1] }
     }
 }
@@ -62,7 +62,7 @@ impl PlanBuilder {
         let (m, k, n) = (a.rows, a.cols, b.cols);
         let batch = if a.count == 1 { b.count } else { a.count };
         let counts_fit = b.count == batch || b.count == 1;
-        if k != b.rows || !a.fits() || !b.fits() || !counts_fit || a.packing != b.packing || y.len() != elements(&[batch, m, n]) {
+        if k != b.rows || !a.fits() || !b.fits() || !counts_fit || a.packing != b.packing || !y.fills(&[batch, m, n]) {
             return Err(Error::invalid(format!(
                 "gemm_batched: a {} × [{m}, {k}] {:?} of {} words, b {} × [{}, {n}] {:?} of {}, y {}: sizes or types differ",
                 a.count,
@@ -99,14 +99,9 @@ impl PlanBuilder {
     /// `Invalid` if the lengths do not fit or k = 0; as [`PlanBuilder::launch`].
     pub fn gemm_i8(&mut self, a: View, b: View, y: View, [m, n, k]: [usize; 3]) -> Result<()> {
         let words = k.div_ceil(4);
-        let [a_len, b_len, y_len] = [[m, words], [n, words], [m, n]].map(|sizes| elements(&sizes));
-        if a.len() != a_len || b.len() != b_len || y.len() != y_len {
-            return Err(Error::invalid(format!(
-                "gemm_i8: a {}, b {}, y {} elements for [{m}, {k}] and [{n}, {k}]: {a_len}, {b_len} and {y_len} needed",
-                a.len(),
-                b.len(),
-                y.len()
-            )));
+        if !a.fills(&[m, words]) || !b.fills(&[n, words]) || !y.fills(&[m, n]) {
+            let (a, b, y) = (a.len(), b.len(), y.len());
+            return Err(Error::invalid(format!("gemm_i8: a {a}, b {b}, y {y} elements; [{m}, {words}], [{n}, {words}] and [{m}, {n}] needed for k = {k}")));
         }
         if y.is_empty() {
             return Ok(());
@@ -126,7 +121,7 @@ impl PlanBuilder {
     /// As [`PlanBuilder::gemm_i8`].
     pub fn matvec_i8(&mut self, a: View, x: View, y: View) -> Result<()> {
         let (m, words) = (y.len(), x.len());
-        if a.len() != elements(&[m, words]) {
+        if !a.fills(&[m, words]) {
             return Err(Error::invalid(format!("matvec_i8: a has {} words, x {words}, y {m}: sizes differ", a.len())));
         }
         if m == 0 {
@@ -152,9 +147,9 @@ impl PlanBuilder {
     /// # Cost
     /// One launch; reads and writes each element once where planes of X stay in cache.
     pub fn stencil(&mut self, points: Points, x: View, weights: View, y: View, sizes: [usize; 4], boundary: Boundary) -> Result<()> {
-        let (len, channels) = (elements(&sizes), sizes[3]);
+        let channels = sizes[3];
         let per_channel = weights.len() != 4;
-        if x.len() != len || y.len() != len || (per_channel && weights.len() != elements(&[4, channels])) {
+        if !x.fills(&sizes) || !y.fills(&sizes) || (per_channel && !weights.fills(&[4, channels])) {
             return Err(Error::invalid(format!(
                 "stencil: x has {}, y {} and weights {} elements; {sizes:?} twice and 4 or 4 × {channels} needed",
                 x.len(),
@@ -162,7 +157,7 @@ impl PlanBuilder {
                 weights.len()
             )));
         }
-        if len == 0 {
+        if y.is_empty() {
             return Ok(());
         }
         let kernel = match points {
@@ -171,6 +166,6 @@ impl PlanBuilder {
         };
         let [nx, ny, nz, channels] = sizes.map(|size| size as u32);
         let params = [nx, ny, nz, channels, boundary as u32, u32::from(per_channel)];
-        self.launch(kernel, &[x, weights, y], &params, groups_for(len))
+        self.launch(kernel, &[x, weights, y], &params, groups_for(y.len()))
     }
 }

@@ -45,8 +45,10 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        let table = self.constant("normal_table", random::normal_table());
-        self.launch(&sample::NORMAL, &[key, y, table], &[y.len() as u32], groups_for(y.len().div_ceil(4)))
+        self.whole(|plan| {
+            let table = plan.constant("normal_table", random::normal_table());
+            plan.launch(&sample::NORMAL, &[key, y, table], &[y.len() as u32], groups_for(y.len().div_ceil(4)))
+        })
     }
 
     /// Records one step of AdamW on the weights `w` with gradient `g` and moments `m` and `v`, all in place; `schedule` is

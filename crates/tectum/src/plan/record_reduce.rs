@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{PlanBuilder, View, elements};
+use super::{PlanBuilder, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::reduce::{self, COLUMN_SEGMENT, SEGMENT};
@@ -20,7 +20,7 @@ impl PlanBuilder {
         if cols == 0 {
             return self.fill_number(y, 0.0);
         }
-        self.reduce_rows(&reduce::of(x.dtype()).sum, x, y, rows, cols)
+        self.whole(|plan| plan.reduce_rows(&reduce::of(x.dtype()).sum, x, y, rows, cols))
     }
 
     /// Records `y[row] = max x[row, ..]`, NaN if the row holds one. A row of no elements gives −∞.
@@ -34,7 +34,7 @@ impl PlanBuilder {
         if cols == 0 {
             return self.fill_number(y, f64::NEG_INFINITY);
         }
-        self.reduce_rows(&reduce::of(x.dtype()).max, x, y, rows, cols)
+        self.whole(|plan| plan.reduce_rows(&reduce::of(x.dtype()).max, x, y, rows, cols))
     }
 
     pub(super) fn reduce_rows(&mut self, kernel: &Arc<Kernel>, x: View, y: View, rows: usize, cols: usize) -> Result<()> {
@@ -63,10 +63,12 @@ impl PlanBuilder {
             return Ok(());
         }
         let segments = rows.div_ceil(COLUMN_SEGMENT);
-        let target = if segments == 1 { y } else { self.temp(x.dtype(), segments * cols) };
-        let params = [rows, cols, COLUMN_SEGMENT.min(rows), segments].map(|word| word as u32);
-        self.launch(&reduce::of(x.dtype()).sum_columns, &[x, target], &params, groups_for(segments * cols))?;
-        if segments == 1 { Ok(()) } else { self.sum_columns(target, y, segments, cols) }
+        self.whole(|plan| {
+            let target = if segments == 1 { y } else { plan.temp(x.dtype(), segments * cols) };
+            let params = [rows, cols, COLUMN_SEGMENT.min(rows), segments].map(|word| word as u32);
+            plan.launch(&reduce::of(x.dtype()).sum_columns, &[x, target], &params, groups_for(segments * cols))?;
+            if segments == 1 { Ok(()) } else { plan.sum_columns(target, y, segments, cols) }
+        })
     }
 
     /// Records `y[row]` = the column of the first greatest element of the row; a NaN counts as greater than all.
@@ -84,14 +86,16 @@ impl PlanBuilder {
             return Err(Error::invalid("argmax: a row of no elements has none"));
         }
         let segments = cols.div_ceil(SEGMENT);
-        let target = if segments == 1 { y } else { self.temp(DType::U32, rows * segments) };
-        let params = [rows, cols, SEGMENT.min(cols), segments].map(|word| word as u32);
-        self.launch(&reduce::ARGMAX, &[x, target], &params, groups(rows * segments))?;
-        if segments > 1 {
-            let params = [rows, cols, segments].map(|word| word as u32);
-            self.launch(&reduce::ARGMAX_MERGE, &[x, target, y], &params, groups_for(rows))?;
-        }
-        Ok(())
+        self.whole(|plan| {
+            let target = if segments == 1 { y } else { plan.temp(DType::U32, rows * segments) };
+            let params = [rows, cols, SEGMENT.min(cols), segments].map(|word| word as u32);
+            plan.launch(&reduce::ARGMAX, &[x, target], &params, groups(rows * segments))?;
+            if segments > 1 {
+                let params = [rows, cols, segments].map(|word| word as u32);
+                plan.launch(&reduce::ARGMAX_MERGE, &[x, target, y], &params, groups_for(rows))?;
+            }
+            Ok(())
+        })
     }
 
     /// Records `y[row, ..] = softmax(scale · x[row, ..])`.
@@ -101,7 +105,7 @@ impl PlanBuilder {
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn softmax(&mut self, x: View, y: View, rows: usize, cols: usize, scale: f32) -> Result<()> {
-        if x.len() != elements(&[rows, cols]) || y.len() != x.len() {
+        if !x.fills(&[rows, cols]) || !y.fills(&[rows, cols]) {
             return Err(Error::invalid(format!("softmax: x has {} and y {} elements, [{rows}, {cols}] needed", x.len(), y.len())));
         }
         if y.is_empty() {
@@ -117,7 +121,7 @@ pub(super) fn groups(items: usize) -> u32 {
 }
 
 pub(super) fn check(op: &str, x: View, y: View, kept: usize, reduced: usize) -> Result<()> {
-    if x.len() == elements(&[kept, reduced]) && y.len() == kept {
+    if x.fills(&[kept, reduced]) && y.len() == kept {
         return Ok(());
     }
     Err(Error::invalid(format!("{op}: x has {} and y {} elements, {kept} × {reduced} and {kept} needed", x.len(), y.len())))

@@ -1,7 +1,7 @@
 //! Recording scan, compaction and top-k.
 
 use super::record_reduce::groups;
-use super::{PlanBuilder, View, elements};
+use super::{PlanBuilder, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{groups_for, scan, top_k};
@@ -14,7 +14,7 @@ impl PlanBuilder {
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     pub fn exclusive_scan(&mut self, x: View, y: View, total: View) -> Result<()> {
-        self.scan(x, y, total, false)
+        self.whole(|plan| plan.scan(x, y, total, false))
     }
 
     /// Records the indices of the nonzero `flags` in order into `indices`, and their number into `count`. What lies in
@@ -28,12 +28,15 @@ impl PlanBuilder {
         if flags.len() != indices.len() {
             return Err(Error::invalid(format!("compact: {} flags and {} indices", flags.len(), indices.len())));
         }
-        let offsets = self.temp(DType::U32, flags.len());
-        self.scan(flags, offsets, count, true)?;
-        if flags.is_empty() {
-            return Ok(());
-        }
-        self.launch(&scan::COMPACT, &[flags, offsets, indices], &[flags.len() as u32], groups_for(flags.len()))
+        count.apart(indices, "compact")?;
+        self.whole(|plan| {
+            let offsets = plan.temp(DType::U32, flags.len());
+            plan.scan(flags, offsets, count, true)?;
+            if flags.is_empty() {
+                return Ok(());
+            }
+            plan.launch(&scan::COMPACT, &[flags, offsets, indices], &[flags.len() as u32], groups_for(flags.len()))
+        })
     }
 
     fn scan(&mut self, x: View, y: View, total: View, flags: bool) -> Result<()> {
@@ -42,6 +45,10 @@ impl PlanBuilder {
         }
         if x.is_empty() {
             return self.fill(total, 0);
+        }
+        // Blocks are scanned before their sums: the operand and the results lie apart as in one launch, whatever the number of blocks.
+        if [x, y, total].iter().all(|view| view.of(self.id).is_ok()) {
+            self.check_aliases(&scan::SCAN_BLOCK, &[x, y, total])?;
         }
         let blocks = x.len().div_ceil(scan::BLOCK);
         let sums = if blocks == 1 { total } else { self.temp(DType::U32, blocks) };
@@ -66,7 +73,7 @@ impl PlanBuilder {
             return Ok(());
         }
         let cols = x.len() / rows.max(1);
-        let fits = rows * cols == x.len() && values.len() == elements(&[rows, k]) && columns.len() == values.len();
+        let fits = x.fills(&[rows, cols]) && values.fills(&[rows, k]) && columns.fills(&[rows, k]);
         if k == 0 || k > top_k::MAX_K || k > cols || !fits {
             return Err(Error::invalid(format!(
                 "top_k: x has {} elements in {rows} rows, k = {k}, values {} and columns {}; k of 1 to {} (at most {}) and outputs of rows × k needed",
@@ -77,17 +84,16 @@ impl PlanBuilder {
                 top_k::MAX_K
             )));
         }
+        self.whole(|plan| plan.top_k_chunks(x, [values, columns], [rows, cols, k]))
+    }
+
+    /// The launches of a top-k: of chunks, then of what they kept; all is checked.
+    fn top_k_chunks(&mut self, x: View, [values, columns]: [View; 2], [rows, cols, k]: [usize; 3]) -> Result<()> {
         let (mut source, mut candidates, mut width) = (x, None, cols);
         loop {
             let chunks = width.div_ceil(top_k::CHUNK);
-            let (to_values, to_columns) = if chunks == 1 {
-                (values, columns)
-            } else {
-                {
-                    let len = elements(&[rows, chunks, k]);
-                    (self.temp(DType::F32, len), self.temp(DType::U32, len))
-                }
-            };
+            let (to_values, to_columns) =
+                if chunks == 1 { (values, columns) } else { (self.temp(DType::F32, rows * chunks * k), self.temp(DType::U32, rows * chunks * k)) };
             let params = [rows, width, chunks, k].map(|word| word as u32);
             match candidates {
                 None => self.launch(&top_k::TOP_K, &[source, to_values, to_columns], &params, groups(rows * chunks))?,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::super::{Memory, NetworkOptions, NeuronOptions, PlasticityRule, Silence, SpikeCounts, Synapse};
 use crate::spiking::rule::{draw, spike_marks};
 
+#[derive(Clone)]
 struct Cell {
     options: NeuronOptions,
     potential: i64,
@@ -15,6 +16,7 @@ struct Cell {
     consecutive: u64,
 }
 
+#[derive(Clone)]
 pub struct Naive {
     cells: Vec<Cell>,
     synapses: Vec<(u32, Synapse)>,
@@ -37,6 +39,7 @@ pub struct Naive {
 }
 
 /// A pattern that a memory's neuron keeps.
+#[derive(Clone)]
 struct Kept {
     /// Ages and neurons.
     pattern: BTreeSet<(usize, usize)>,

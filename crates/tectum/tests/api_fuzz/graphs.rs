@@ -1,0 +1,436 @@
+//! Graphs: built node by node with nodes of their own and of others, described, parsed, optimized, differentiated, evaluated and compiled.
+//!
+//! The model computes each node in float64 when it is added, from values drawn for its inputs, together with a bound for f32: the greatest
+//! magnitude and the greatest error of its elements, by running error analysis.
+
+use tectum::{Activation, CompiledGraph, ErrorKind, Factor, Graph, GraphBuilder, Node, Pass, Tensor};
+
+use super::operation::product;
+use super::world::{Verdict, World, caught, judged};
+
+/// Half a unit in the last place, with room for what fusion orders otherwise.
+const UNIT: f64 = f32::EPSILON as f64 * 2.0;
+
+/// What a node holds.
+#[derive(Debug, Clone)]
+struct Value {
+    node: Node,
+    shape: [usize; 2],
+    data: Vec<f64>,
+    /// The greatest magnitude and error of an f32 evaluation.
+    size: f64,
+    error: f64,
+    /// The name of what is fed, and whether it is a parameter.
+    fed: Option<(String, bool)>,
+}
+
+/// A graph under construction with its values.
+#[derive(Default)]
+pub struct Built {
+    id: u64,
+    builder: GraphBuilder,
+    values: Vec<Value>,
+    outputs: Vec<(String, usize)>,
+}
+
+type Added = (String, Option<ErrorKind>, Box<dyn FnOnce(&mut GraphBuilder) -> tectum::Result<Node>>, [usize; 2], Vec<f64>, f64);
+
+impl World {
+    /// Some calls on one graph; now and then its end, with all that is made of it.
+    pub fn use_graphs(&mut self) -> Verdict {
+        if self.graphs.len() < 3 && (self.graphs.is_empty() || self.chance(4)) {
+            self.note(format!("graph{} = GraphBuilder::new", self.calls + 1));
+            self.graphs.push(Built { id: self.calls, ..Built::default() });
+            let place = self.graphs.len() - 1;
+            for _ in 0..2 {
+                self.leaf(place)?;
+            }
+        }
+        let place = self.below(self.graphs.len());
+        for _ in 0..1 + self.below(6) {
+            match self.random.below(12) {
+                0 => self.leaf(place)?,
+                1 => self.name_output(place)?,
+                2 => self.huge_leaf(place)?,
+                3 => return self.foreign_node(place),
+                _ => self.node(place)?,
+            }
+        }
+        if self.chance(3) { self.end_graph(place) } else { Ok(()) }
+    }
+
+    fn small(&mut self, len: usize) -> Vec<f64> {
+        (0..len).map(|_| self.random.below(17) as f64 / 4.0 - 2.0).collect()
+    }
+
+    fn leaf(&mut self, place: usize) -> Verdict {
+        let shape = [1 + self.below(4), 1 + self.below(5)];
+        let data = self.small(shape[0] * shape[1]);
+        let name = format!("v{}", self.below(12));
+        let how = self.below(3);
+        let taken = self.graphs[place].values.iter().any(|value| value.fed.as_ref().is_some_and(|(other, _)| *other == name));
+        let wanted = (how < 2 && taken).then_some(ErrorKind::Invalid);
+        let graph = &mut self.graphs[place];
+        let text = format!("graph{}: {} {name} {shape:?}", graph.id, ["input", "parameter", "constant"][how]);
+        let floats: Vec<f32> = data.iter().map(|&value| value as f32).collect();
+        let builder = &mut graph.builder;
+        let result = caught(|| match how {
+            0 => builder.input(&name, shape),
+            1 => builder.parameter(&name, shape),
+            _ => builder.constant(&floats, shape),
+        });
+        self.note(text);
+        if let Some(node) = judged(result.map_err(|panic| format!("panicked: {panic}"))?, wanted)? {
+            self.graphs[place].values.push(Value { node, shape, data, size: 2.0, error: 0.0, fed: (how < 2).then_some((name, how == 1)) });
+        }
+        Ok(())
+    }
+
+    /// Shapes of nothing, and of more than is counted; a graph that took one is given up.
+    fn huge_leaf(&mut self, place: usize) -> Verdict {
+        let shape = [self.extreme(), self.extreme()];
+        let total = product(&shape);
+        let wanted = (total == 0 || total > u128::from(u32::MAX)).then_some(ErrorKind::Invalid);
+        self.note(format!("graph{}: input huge {shape:?}", self.graphs[place].id));
+        let builder = &mut self.graphs[place].builder;
+        let result = caught(|| builder.input("huge", shape)).map_err(|panic| format!("panicked: {panic}"))?;
+        if judged(result, wanted)?.is_some() {
+            self.graphs.swap_remove(place);
+            self.graphs.push(Built { id: self.calls, ..Built::default() });
+        }
+        Ok(())
+    }
+
+    /// A node of another graph. Known (item 11 of issue 31): it may be taken for one of this graph, which is given up then.
+    fn foreign_node(&mut self, place: usize) -> Verdict {
+        let others: Vec<Node> =
+            (0..self.graphs.len()).filter(|&other| other != place).flat_map(|other| self.graphs[other].values.iter().map(|value| value.node)).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let node = others[self.below(others.len())];
+        let how = self.below(4);
+        self.note(format!("graph{}: {} of foreign {node}", self.graphs[place].id, ["tanh", "add", "output", "matmul"][how]));
+        let mut given = std::mem::take(&mut self.graphs[place]);
+        let own = given.values.first().map_or(node, |value| value.node);
+        let result = caught(|| match how {
+            0 => given.builder.tanh(node).map(|_| ()),
+            1 => given.builder.add(own, node).map(|_| ()),
+            2 => given.builder.output("foreign", node),
+            _ => given.builder.matmul(own, node).map(|_| ()),
+        });
+        match result.map_err(|panic| format!("panicked: {panic}"))? {
+            Err(error) if error.kind() == ErrorKind::Invalid => self.graphs[place] = given,
+            Err(error) => return Err(format!("{:?}: {error}", error.kind())),
+            Ok(()) => self.graphs[place].id = self.calls,
+        }
+        Ok(())
+    }
+
+    fn name_output(&mut self, place: usize) -> Verdict {
+        let count = self.graphs[place].values.len();
+        if count == 0 {
+            return Ok(());
+        }
+        let (value, name) = (self.below(count), format!("o{}", self.below(4)));
+        let taken = self.graphs[place].outputs.iter().any(|(other, _)| *other == name);
+        self.note(format!("graph{}: output {name} {}", self.graphs[place].id, self.graphs[place].values[value].node));
+        let graph = &mut self.graphs[place];
+        let node = graph.values[value].node;
+        let result = caught(|| graph.builder.output(&name, node)).map_err(|panic| format!("panicked: {panic}"))?;
+        if judged(result, taken.then_some(ErrorKind::Invalid))?.is_some() {
+            self.graphs[place].outputs.push((name, value));
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, place: usize) -> Verdict {
+        let count = self.graphs[place].values.len();
+        if count == 0 {
+            return self.leaf(place);
+        }
+        let (first, second) = (self.below(count), self.below(count));
+        let x = self.graphs[place].values[first].clone();
+        let y = self.graphs[place].values[second].clone();
+        let (text, wanted, add, shape, data, error) = match self.random.below(6) {
+            0 | 1 => self.elementwise(&x),
+            2 => self.reduced_node(&x),
+            3 => self.moved_node(&x),
+            4 => self.matrix_product(&x, &y),
+            _ => self.pair(&x, &y),
+        };
+        self.note(format!("graph{}: {text}", self.graphs[place].id));
+        let builder = &mut self.graphs[place].builder;
+        let result = caught(|| add(builder)).map_err(|panic| format!("panicked: {panic}"))?;
+        let Some(node) = judged(result, wanted)? else { return Ok(()) };
+        let size = data.iter().fold(0.0f64, |size, value| size.max(value.abs()));
+        // What grows beyond all bounds tells nothing any more.
+        if size < 1e6 {
+            self.graphs[place].values.push(Value { node, shape, data, size, error, fed: None });
+        }
+        Ok(())
+    }
+
+    fn elementwise(&mut self, x: &Value) -> Added {
+        let (node, shape) = (x.node, x.shape);
+        let map = |f: &dyn Fn(f64) -> f64| x.data.iter().map(|&value| f(value)).collect::<Vec<_>>();
+        match self.random.below(6) {
+            0 => (format!("tanh {node}"), None, Box::new(move |g| g.tanh(node)), shape, map(&f64::tanh), x.error + 16.0 * UNIT),
+            1 => (format!("relu {node}"), None, Box::new(move |g| g.relu(node)), shape, map(&|x| x.max(0.0)), x.error),
+            2 => (format!("sigmoid {node}"), None, Box::new(move |g| g.sigmoid(node)), shape, map(&|x| 1.0 / (1.0 + (-x).exp())), x.error + 16.0 * UNIT),
+            3 => {
+                let factor = self.random.pick(&[0.5f32, -1.0, 2.0, 0.0, f32::NAN, f32::INFINITY, 1.0]);
+                let wanted = (!factor.is_finite()).then_some(ErrorKind::Invalid);
+                let scaled = map(&|x| if factor.is_finite() { x * f64::from(factor) } else { 0.0 });
+                (format!("scale {node} {factor}"), wanted, Box::new(move |g| g.scale(node, factor)), shape, scaled, 2.0 * (x.error + UNIT * x.size))
+            }
+            4 => {
+                let soft = x.data.chunks(shape[1]).flat_map(|row| {
+                    let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    let total: f64 = row.iter().map(|value| (value - most).exp()).sum();
+                    row.iter().map(|value| (value - most).exp() / total).collect::<Vec<_>>()
+                });
+                let error = 2.0 * x.error + (64.0 + 2.0 * x.size) * UNIT;
+                let axis = if self.chance(5) { 2 + self.below(3) } else { 1 };
+                let wanted = (axis > 1).then_some(ErrorKind::Invalid);
+                (format!("softmax {node} axis {axis}"), wanted, Box::new(move |g| g.softmax(node, axis)), shape, soft.collect(), error)
+            }
+            _ => {
+                let activation = self.random.pick(&Activation::ALL);
+                // `None` gives the node itself.
+                let values = map(&|x| activation.reference(x));
+                (
+                    format!("activate {node} {activation:?}"),
+                    None,
+                    Box::new(move |g| g.activate(node, activation)),
+                    shape,
+                    values,
+                    1.2 * x.error + 16.0 * UNIT * (1.0 + x.size),
+                )
+            }
+        }
+    }
+
+    fn reduced_node(&mut self, x: &Value) -> Added {
+        let (node, [rows, cols]) = (x.node, x.shape);
+        let count = (rows * cols) as f64;
+        let error = |n: f64| n * (x.error + UNIT * n * x.size);
+        match self.random.below(4) {
+            0 => (format!("sum {node}"), None, Box::new(move |g| g.sum(node)), [1, 1], vec![x.data.iter().sum()], error(count)),
+            1 => {
+                let sums = (0..cols).map(|col| (0..rows).map(|row| x.data[row * cols + col]).sum());
+                (format!("sum_over_rows {node}"), None, Box::new(move |g| g.sum_over_rows(node)), [1, cols], sums.collect(), error(rows as f64))
+            }
+            2 => {
+                let axis = if self.chance(4) { self.extreme().max(2) } else { 1 };
+                let sums = x.data.chunks(cols).map(|row| row.iter().sum());
+                let wanted = (axis > 1).then_some(ErrorKind::Invalid);
+                (format!("sum_axis {node} {axis}"), wanted, Box::new(move |g| g.sum_axis(node, axis)), [rows, 1], sums.collect(), error(cols as f64))
+            }
+            _ => (format!("mean {node}"), None, Box::new(move |g| g.mean(node)), [1, 1], vec![x.data.iter().sum::<f64>() / count], error(count)),
+        }
+    }
+
+    fn moved_node(&mut self, x: &Value) -> Added {
+        let (node, [rows, cols]) = (x.node, x.shape);
+        match self.random.below(4) {
+            0 => {
+                let shape = if self.chance(4) { [self.extreme(), cols] } else { [cols, rows] };
+                let wanted = (product(&shape) != (rows * cols) as u128).then_some(ErrorKind::Invalid);
+                (format!("reshape {node} {shape:?}"), wanted, Box::new(move |g| g.reshape(node, shape)), shape, x.data.clone(), x.error)
+            }
+            1 => {
+                let order = self.random.pick(&[[1, 0], [0, 1], [1, 1], [0, usize::MAX], [2, 0]]);
+                let wanted = (!matches!(order, [1, 0] | [0, 1])).then_some(ErrorKind::Invalid);
+                let shape = if order == [1, 0] { [cols, rows] } else { [rows, cols] };
+                let moved = (0..rows * cols).map(|at| if order == [1, 0] { x.data[at % rows * cols + at / rows] } else { x.data[at] }).collect();
+                (format!("permute {node} {order:?}"), wanted, Box::new(move |g| g.permute(node, &order)), shape, moved, x.error)
+            }
+            2 => {
+                let (mut start, mut len) = (self.below(cols), 1 + self.below(cols));
+                if self.chance(6) {
+                    (start, len) = if self.chance(2) { (self.extreme(), len) } else { (start, self.extreme()) };
+                }
+                let fits = len > 0 && start.checked_add(len).is_some_and(|end| end <= cols);
+                let data = if fits { x.data.chunks(cols).flat_map(|row| row[start..start + len].to_vec()).collect() } else { vec![] };
+                (
+                    format!("slice {node} 1 {start}+{len}"),
+                    (!fits).then_some(ErrorKind::Invalid),
+                    Box::new(move |g| g.slice(node, 1, start, len)),
+                    [rows, len],
+                    data,
+                    x.error,
+                )
+            }
+            _ => {
+                let count = self.below(4);
+                let data = (0..count).flat_map(|_| x.data.clone()).collect();
+                let wanted = (count == 0).then_some(ErrorKind::Invalid);
+                (format!("concat {count} x {node}"), wanted, Box::new(move |g| g.concat(&vec![node; count], 0)), [rows * count, cols], data, x.error)
+            }
+        }
+    }
+
+    fn matrix_product(&mut self, x: &Value, y: &Value) -> Added {
+        let flips = [self.chance(2), self.chance(2)];
+        let oriented = |value: &Value, flip: bool| if flip { [value.shape[1], value.shape[0]] } else { value.shape };
+        let ([m, k], [inner, n]) = (oriented(x, flips[0]), oriented(y, flips[1]));
+        let at = |value: &Value, flip: bool, row: usize, col: usize| value.data[if flip { col * value.shape[1] + row } else { row * value.shape[1] + col }];
+        let fits = k == inner;
+        let element = |place: usize| (0..k).map(|i| at(x, flips[0], place / n, i) * at(y, flips[1], i, place % n)).sum();
+        let data = if fits { (0..m * n).map(element).collect() } else { vec![] };
+        let error = k as f64 * (x.error * y.size + y.error * x.size + x.error * y.error + UNIT * (k + 1) as f64 * x.size * y.size);
+        let (a, b) = (x.node, y.node);
+        let factor = |node: Node, flip: bool| if flip { node.transpose() } else { Factor::from(node) };
+        let add = move |g: &mut GraphBuilder| g.matmul(factor(a, flips[0]), factor(b, flips[1]));
+        (format!("matmul {a} {b} {flips:?}"), (!fits).then_some(ErrorKind::Invalid), Box::new(add), [m, n], data, error)
+    }
+
+    fn pair(&mut self, x: &Value, y: &Value) -> Added {
+        // An operand but for leading ones is the last dimensions of the other.
+        let repeats = |part: [usize; 2], whole: [usize; 2]| part == whole || part == [1, whole[1]] || part == [1, 1];
+        let how = self.below(4);
+        let whole = if repeats(y.shape, x.shape) { x.shape } else { y.shape };
+        let fits = match how {
+            3 => x.shape == y.shape,
+            1 => repeats(y.shape, x.shape),
+            _ => repeats(y.shape, x.shape) || repeats(x.shape, y.shape),
+        };
+        let (left, right) = (|place: usize| x.data[place % x.data.len()], |place: usize| y.data[place % y.data.len()]);
+        let each = |f: &dyn Fn(f64, f64) -> f64| (0..whole[0] * whole[1]).map(|place| f(left(place), right(place))).collect::<Vec<f64>>();
+        let (a, b) = (x.node, y.node);
+        let wanted = (!fits).then_some(ErrorKind::Invalid);
+        let (sum, error) = (x.size + y.size, x.error + y.error);
+        let product_error = x.error * y.size + y.error * x.size + x.error * y.error + UNIT * x.size * y.size;
+        match how {
+            0 => (format!("add {a} {b}"), wanted, Box::new(move |g| g.add(a, b)), whole, each(&|a, b| a + b), error + UNIT * sum),
+            1 => (format!("sub {a} {b}"), wanted, Box::new(move |g| g.sub(a, b)), whole, each(&|a, b| a - b), error + UNIT * sum),
+            2 => (format!("mul {a} {b}"), wanted, Box::new(move |g| g.mul(a, b)), whole, each(&|a, b| a * b), product_error),
+            _ => {
+                let squares = each(&|a, b| (a - b) * (a - b));
+                let mean = squares.iter().sum::<f64>() / squares.len() as f64;
+                let bound = 4.0 * (error * sum + error * error + UNIT * (squares.len() + 4) as f64 * sum * sum);
+                (format!("mse {a} {b}"), wanted, Box::new(move |g| g.mse(a, b)), [1, 1], vec![mean], bound)
+            }
+        }
+    }
+
+    /// Everything that is made of a whole graph.
+    fn end_graph(&mut self, place: usize) -> Verdict {
+        let Built { id, builder, values, outputs } = self.graphs.swap_remove(place);
+        let wanted = outputs.is_empty().then_some(ErrorKind::Invalid);
+        let Some(graph) = self.expect(format_args!("graph{id}: finish"), wanted, || builder.finish())? else { return Ok(()) };
+        let text = self.call(format_args!("graph{id}: describe"), || graph.describe())?;
+        // The text of a long constant leaves values out, so nothing can read it.
+        let wanted = text.contains('…').then_some(ErrorKind::Invalid);
+        let parsed = self.expect(format_args!("graph{id}: parse its description"), wanted, || Graph::parse(&text))?;
+        if let Some(parsed) = parsed.filter(|parsed| parsed.describe() != text) {
+            return Err(format!("reads back as\n{}\nnot as\n{text}", parsed.describe()));
+        }
+        let feeds: Vec<(Node, Tensor)> = values
+            .iter()
+            .filter(|value| value.fed.is_some())
+            .map(|value| (value.node, Tensor::new(value.shape, value.data.clone()).expect("filled")))
+            .collect();
+        let pass = self.random.pick(&Pass::ALL);
+        self.note(format!("graph{id}: evaluate, optimize, optimize_without {pass}"));
+        let forms = caught(|| [graph.evaluate(&feeds), graph.optimize().evaluate(&feeds), graph.optimize_without(&[pass]).evaluate(&feeds)]);
+        for (form, found) in ["as built", "optimized", "without a pass"].into_iter().zip(forms.map_err(|panic| format!("panicked: {panic}"))?) {
+            let found = found.map_err(|error| format!("{form}: {error}"))?;
+            for ((name, value), tensor) in outputs.iter().zip(&found) {
+                near(&format!("graph{id}, {form}: output {name}"), &values[*value], tensor.data(), &text)?;
+            }
+        }
+        self.gradients(id, &graph, &values, &feeds, &outputs)?;
+        let device = self.devices[0].clone();
+        let fused = self.chance(2);
+        self.note(format!("graph{id}: compile, fused {fused}"));
+        let compiled = caught(|| if fused { graph.compile(&device) } else { graph.compile_unfused(&device) }).map_err(|panic| format!("panicked: {panic}"))?;
+        self.run_graph(id, compiled.map_err(|error| error.to_string())?, &values, &outputs, &text)
+    }
+
+    /// The gradient of one parameter's element against differences of the evaluated loss.
+    fn gradients(&mut self, id: u64, graph: &Graph, values: &[Value], feeds: &[(Node, Tensor)], outputs: &[(String, usize)]) -> Verdict {
+        let output = self.below(outputs.len());
+        let loss = &values[outputs[output].1];
+        self.note(format!("graph{id}: gradients of {}", loss.node));
+        let result = caught(|| graph.gradients(loss.node)).map_err(|panic| format!("panicked: {panic}"))?;
+        if loss.shape != [1, 1] {
+            return judged(result.map(|_| ()), Some(ErrorKind::Invalid)).map(|_| ());
+        }
+        let gradients = match result {
+            Ok(gradients) => gradients,
+            // What has no derivative yet says so.
+            Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let found = caught(|| gradients.evaluate(feeds)).map_err(|panic| format!("gradients: panicked: {panic}"))?.map_err(|error| error.to_string())?;
+        let parameters: Vec<&Value> = values.iter().filter(|value| value.fed.as_ref().is_some_and(|(_, is_parameter)| *is_parameter)).collect();
+        if parameters.is_empty() {
+            return Ok(());
+        }
+        let parameter = parameters[self.below(parameters.len())];
+        let element = self.below(parameter.data.len());
+        let name = parameter.fed.as_ref().map_or("", |(name, _)| name);
+        let gradient_name = format!("grad.{name}");
+        let place = gradients.outputs().position(|(output, ..)| output == gradient_name).ok_or(format!("no output {gradient_name}"))?;
+        let at = |step: f64| {
+            let mut moved: Vec<(Node, Tensor)> = feeds.to_vec();
+            let mut data = parameter.data.clone();
+            data[element] += step;
+            let changed = Tensor::new(parameter.shape, data).expect("filled");
+            moved.iter_mut().filter(|(node, _)| *node == parameter.node).for_each(|(_, tensor)| *tensor = changed.clone());
+            graph.evaluate(&moved).map(|outputs| outputs[output].data()[0]).unwrap_or(f64::NAN)
+        };
+        let slope = |step: f64| (at(step) - at(-step)) / (2.0 * step);
+        let (coarse, fine) = (slope(1e-4), slope(1e-5));
+        let gradient = found[place].data().get(element).copied().unwrap_or(f64::NAN);
+        let scale = 1.0 + fine.abs() + loss.size;
+        // Where two steps disagree there is a kink.
+        if (coarse - fine).abs() < 1e-5 * scale && (gradient - fine).abs() > 1e-4 * scale {
+            let one_sided = [(at(1e-5) - at(0.0)) / 1e-5, (at(0.0) - at(-1e-5)) / 1e-5];
+            if (one_sided[0] - one_sided[1]).abs() < 1e-3 * scale {
+                return Err(format!("the gradient of {name}[{element}] is {gradient}, differences say {fine}\n{}", graph.describe()));
+            }
+        }
+        Ok(())
+    }
+
+    fn run_graph(&mut self, id: u64, mut run: CompiledGraph, values: &[Value], outputs: &[(String, usize)], text: &str) -> Verdict {
+        for value in values {
+            let Some((name, is_parameter)) = &value.fed else { continue };
+            let mut data: Vec<f32> = value.data.iter().map(|&value| value as f32).collect();
+            self.note(format!("graph{id}: set {name}"));
+            if self.chance(6) {
+                data.push(1.0);
+                let refused = if *is_parameter { run.set_parameter(name, &data) } else { run.set_input(name, &data) };
+                judged(refused, Some(ErrorKind::Invalid))?;
+                judged(run.set_input("nothing", &data), Some(ErrorKind::Invalid))?;
+                judged(run.output(&outputs[0].0).map(|_| ()), Some(ErrorKind::Invalid))?;
+                data.pop();
+            }
+            let set = caught(|| if *is_parameter { run.set_parameter(name, &data) } else { run.set_input(name, &data) });
+            set.map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
+            if *is_parameter && run.parameter(name).map_err(|error| error.to_string())? != data {
+                return Err(format!("parameter {name} is not what was set"));
+            }
+        }
+        self.note(format!("graph{id}: run, outputs"));
+        caught(|| run.run()).map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
+        for (name, value) in outputs {
+            let found: Vec<f64> = run.output(name).map_err(|error| error.to_string())?.iter().map(|&value| f64::from(value)).collect();
+            near(&format!("graph{id}: output {name} of a run"), &values[*value], &found, text)?;
+        }
+        Ok(())
+    }
+}
+
+fn near(what: &str, value: &Value, found: &[f64], text: &str) -> Verdict {
+    let bound = 8.0 * value.error + 1e-6 * (1.0 + value.size);
+    let wrong = value.data.iter().zip(found).position(|(wanted, found)| (wanted - found).is_nan() || (wanted - found).abs() > bound);
+    match wrong {
+        _ if value.data.len() != found.len() => Err(format!("{what} has {} elements, {} expected\n{text}", found.len(), value.data.len())),
+        Some(place) => Err(format!("{what}[{place}] is {}, {} ± {bound:e} expected\n{text}", found[place], value.data[place])),
+        None => Ok(()),
+    }
+}
