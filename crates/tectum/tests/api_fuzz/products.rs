@@ -102,7 +102,6 @@ fn gemm(world: &mut World, plan: usize) -> Operation {
 }
 
 /// An element of a vector that may be left out; none if it is there and not known.
-#[allow(clippy::option_option, reason = "left out and not known are two things")]
 fn known(vector: &Option<Vec<Option<f64>>>, place: usize) -> Option<Option<f64>> {
     match vector {
         None => Some(None),

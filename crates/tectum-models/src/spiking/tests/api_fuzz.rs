@@ -39,7 +39,7 @@ impl World {
         let case = if random.below(2) == 0 { case(seed) } else { learning_case(seed) };
         let network = network(&case);
         let naive = Naive::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
-        let watched = vec![0..(naive.len() as u32).div_ceil(2)];
+        let watched = std::iter::once(0..(naive.len() as u32).div_ceil(2)).collect();
         let options = SimulationOptions { steady: case.steady.clone(), most_inputs: 8, watched, ledger: 4, ..SimulationOptions::default() };
         let cpu = cpu();
         is_kind(Simulation::sharded(network.clone(), &[], &options), ErrorKind::Invalid);
