@@ -337,7 +337,7 @@ impl PlanBuilder {
     }
 
     /// Records an operation of several launches: all of them, or none where one is refused.
-    fn whole(&mut self, record: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    pub(crate) fn whole<T>(&mut self, record: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let (slots, launches) = (self.slots.len(), self.launches.len());
         let result = record(self);
         if result.is_err() {

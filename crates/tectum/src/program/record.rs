@@ -17,7 +17,7 @@ pub struct ProgramView {
 
 impl From<View> for ProgramView {
     fn from(view: View) -> Self {
-        Self { view, bytes: view.len() as u64 * view.dtype().bytes() as u64 }
+        Self { view, bytes: (view.len() as u64).saturating_mul(view.dtype().bytes() as u64) }
     }
 }
 
@@ -78,18 +78,20 @@ impl PlanBuilder {
         if groups == 0 {
             return Ok(launched);
         }
-        let mut views = Vec::with_capacity(buffers.len() + 1);
-        for (index, buffer) in buffers.iter().enumerate() {
-            views.push(self.program_buffer(&launched, index, *buffer)?);
-        }
-        if tells(program.program(), bounds) {
-            let words = self.output(format!("faults of {}", launched.lowered.kernel().name()), DType::U32, FAULT_WORDS);
-            self.fill(words, 0)?;
-            views.push(words);
-            launched.faults = Some(words);
-        }
-        self.launch(launched.lowered.kernel(), &views, &launched.lowered.params(launch, &sizes), groups)?;
-        Ok(launched)
+        self.whole(|plan| {
+            let mut views = Vec::with_capacity(buffers.len() + 1);
+            for (index, buffer) in buffers.iter().enumerate() {
+                views.push(plan.program_buffer(&launched, index, *buffer)?);
+            }
+            if tells(program.program(), bounds) {
+                let words = plan.output(format!("faults of {}", launched.lowered.kernel().name()), DType::U32, FAULT_WORDS);
+                plan.fill(words, 0)?;
+                views.push(words);
+                launched.faults = Some(words);
+            }
+            plan.launch(launched.lowered.kernel(), &views, &launched.lowered.params(launch, &sizes), groups)?;
+            Ok(launched)
+        })
     }
 
     /// The view that a buffer's binding gets.

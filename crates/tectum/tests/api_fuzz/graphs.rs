@@ -101,7 +101,7 @@ impl World {
         Ok(())
     }
 
-    /// A node of another graph. Known (item 11 of issue 31): it may be taken for one of this graph, which is given up then.
+    /// A node of another graph.
     fn foreign_node(&mut self, place: usize) -> Verdict {
         let others: Vec<Node> =
             (0..self.graphs.len()).filter(|&other| other != place).flat_map(|other| self.graphs[other].values.iter().map(|value| value.node)).collect();
@@ -122,7 +122,7 @@ impl World {
         match result.map_err(|panic| format!("panicked: {panic}"))? {
             Err(error) if error.kind() == ErrorKind::Invalid => self.graphs[place] = given,
             Err(error) => return Err(format!("{:?}: {error}", error.kind())),
-            Ok(()) => self.graphs[place].id = self.calls,
+            Ok(()) => return Err("accepted".to_owned()),
         }
         Ok(())
     }
