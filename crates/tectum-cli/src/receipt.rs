@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tectum::{Error, Receipt, Result};
+use tectum::{Error, Receipt, Result, file};
 
 use crate::table::bytes;
 
@@ -28,7 +28,7 @@ impl ReceiptArgs {
     pub fn save(&self, receipt: &Receipt) -> Result<()> {
         let Some(path) = &self.receipt else { return Ok(()) };
         let text = serde_json::to_string_pretty(receipt).map_err(|source| Error::data("receipt: cannot be encoded").with_source(source))?;
-        std::fs::write(path, text + "\n").map_err(|source| Error::io(path.display(), source))
+        file::write(path, (text + "\n").as_bytes())
     }
 }
 
