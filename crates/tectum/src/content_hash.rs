@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn parts_hash_as_the_whole() {
-        let content: Vec<u8> = (0..200_000u32).map(|index| (index * 7 >> 3) as u8).collect();
+        let content: Vec<u8> = (0..200_000u32).map(|index| ((index * 7) >> 3) as u8).collect();
         for length in [1, 13, 1000, GATHERED_BYTES, GATHERED_BYTES + 1, content.len()] {
             let mut hasher = ContentHasher::default();
             content.chunks(length).for_each(|part| hasher.update(part));

@@ -374,7 +374,7 @@ fn fingerprint(
     let skips = options.silence == Silence::Skips;
     let counts = [senders.len(), runs.len(), options.plasticity.len(), options.memories.len()].map(|count| count as u32);
     let runs = runs.iter().flat_map(|(range, profile)| [range.end].into_iter().chain(super::kernels::profile_words(&profiles[*profile as usize])));
-    let rules = options.plasticity.iter().flat_map(|rule| [u32::from(rule.window), rule.gain.into(), rule.loss.into()]);
+    let rules = options.plasticity.iter().flat_map(|rule| [rule.window, rule.gain.into(), rule.loss.into()]);
     let memories = options.memories.iter().flat_map(Memory::numbers);
     let first = counts.into_iter().chain([options.seed, u32::from(skips), fraction_bits]);
     let words = first.chain(runs).chain(rules).chain(memories).chain(senders.iter().copied());

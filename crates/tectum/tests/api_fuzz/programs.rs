@@ -4,7 +4,6 @@ use tectum::program::generate::{Generated, generate, mutate};
 use tectum::program::{Bounds, BufferIndex, Checked, LaunchConfig, Outcome, Program, ProgramView, Recognize, Type, scalar};
 use tectum::{DType, ErrorKind, ThreadPool};
 
-use super::operation::product;
 use super::world::{Verdict, World, caught, judged};
 
 /// Different programs that are drawn: few, so that devices compile each once.
