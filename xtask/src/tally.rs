@@ -163,9 +163,9 @@ mod tests {
     fn what_is_required_must_not_be_skipped() {
         let mut tally = Tally { required: vec!["vulkan".to_owned()], ..Tally::default() };
         tally.count(r#"{ "type": "test", "name": "a", "event": "ok", "stdout": "skipped: device cuda:0: no driver; present: cpu, vulkan:0: streams\n" }"#);
-        assert!(tally.report() && tally.partly == 1);
+        // Not by `report`, whose lines the run around this one would count.
+        assert!(tally.failures.is_empty() && tally.partly == 1);
         tally.count(r#"{ "type": "test", "name": "b", "event": "ok", "stdout": "skipped: no Vulkan device: the main job on it\n" }"#);
-        assert!(!tally.report());
         assert_eq!(tally.failures, ["TECTUM_REQUIRE names vulkan: skipped: no Vulkan device: the main job on it (b)"]);
     }
 }

@@ -115,7 +115,7 @@ impl RigRecording {
         let elapsed = median(&mut self.elapsed_ms.iter().copied());
         if !PLAUSIBLE_MS.contains(&elapsed) {
             let other = if elapsed < *PLAUSIBLE_MS.start() { "seconds" } else { "microseconds" };
-            return Err(Error::data(format!("column elapsed: the median step is {elapsed} ms; is it in {other}? it must be in milliseconds")));
+            return Err(Error::data(format!("line 1, column elapsed: the median step is {elapsed} ms; is it in {other}? it must be in milliseconds")));
         }
         // A hanging pole reads about ±180 degrees, ±π radians.
         let angles = || self.pend_position_deg.iter().map(|angle| angle.abs());
@@ -123,7 +123,7 @@ impl RigRecording {
         let is_within_pi = angles().all(|angle| angle <= 1.001 * std::f64::consts::PI);
         if is_within_pi && (median(&mut angles()) > 3.0 || turns().any(|turn| turn.abs() > 5.0)) {
             return Err(Error::data(
-                "column pend_position: all angles are within ±3.15, and the pole hangs or turns over; is it in radians? it must be in degrees",
+                "line 1, column pend_position: all angles are within ±3.15, and the pole hangs or turns over; is it in radians? it must be in degrees",
             ));
         }
         // Least squares of the turns by what the velocities explain.
@@ -137,7 +137,7 @@ impl RigRecording {
         // Of a pole that hardly moves nothing can be said.
         if squares > self.len() as f64 * 0.01 && !PLAUSIBLE_RATIO.contains(&ratio) {
             return Err(Error::data(format!(
-                "column pend_velocity: the pole turns {ratio:.3} times as far as its velocity says; it must be in degrees per second, pend_position in degrees, elapsed in milliseconds"
+                "line 1, column pend_velocity: the pole turns {ratio:.3} times as far as its velocity says; it must be in degrees per second, pend_position in degrees, elapsed in milliseconds"
             )));
         }
         Ok(())

@@ -168,17 +168,9 @@ impl Simulation {
     /// Runs so many bursts.
     ///
     /// # Errors
-    /// `Unsupported` past the last number that a burst can have; what the devices report, and the state is unknown then, until one is
-    /// restored. After any error what was injected is forgotten.
+    /// `Unsupported`, and nothing changes, past the last number that a burst can have; what the devices report: the state is unknown then, until one is
+    /// restored, and what was injected is forgotten.
     pub fn run(&mut self, bursts: u32) -> Result<SpikeCounts> {
-        let done = self.run_bursts(bursts);
-        if done.is_err() {
-            self.inputs.clear();
-        }
-        done
-    }
-
-    fn run_bursts(&mut self, bursts: u32) -> Result<SpikeCounts> {
         if self.counts.bursts.checked_add(bursts).is_none_or(|last| last > u32::MAX - LONGEST_PAUSE) {
             return Err(Error::unsupported(format!("{bursts} bursts after burst {}: their numbers end at {}", self.counts.bursts, u32::MAX - LONGEST_PAUSE)));
         }
@@ -189,7 +181,7 @@ impl Simulation {
                 [Shard { batch: Some(_), .. }] if left >= BATCH => BATCH,
                 _ => 1,
             };
-            self.submit(taken)?;
+            self.submit(taken).inspect_err(|_| self.inputs.clear())?;
             left -= taken;
         }
         Ok(self.counts)

@@ -71,6 +71,11 @@ fn gemm_cases(seed: &mut Seed) -> Vec<Case> {
         (256, 4, 64),
         (63, 200, 1000),
         (512, 65, 16),
+        // Every epilogue, small enough for an interpreter.
+        (17, 9, 20),
+        (9, 17, 20),
+        (20, 33, 11),
+        (33, 20, 11),
     ];
     shapes.extend((0..16).map(|_| (seed.size(1, 150), seed.size(1, 150), seed.size(1, 150))));
     shapes.into_iter().enumerate().map(|(index, shape)| gemm(seed, shape, Variant::of(index))).collect()
