@@ -85,7 +85,8 @@ impl Brain for GenomeBrain {
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
         self.origin.wiring.sense(observation, &mut self.injected);
         self.simulation.inject(&self.injected)?;
-        self.simulation.run(self.origin.bursts_per_tick)?;
+        // What a tick injects is for its own bursts.
+        self.simulation.run(self.origin.bursts_per_tick).inspect_err(|_| self.simulation.forget_injected())?;
         self.origin.wiring.act(|neuron| self.simulation.has_fired(neuron), action);
         Ok(self.simulation.stats())
     }

@@ -165,6 +165,11 @@ impl Simulation {
         Ok(())
     }
 
+    /// Drops what was injected since the last burst.
+    pub fn forget_injected(&mut self) {
+        self.inputs.clear();
+    }
+
     /// Runs so many bursts.
     ///
     /// # Errors
@@ -181,7 +186,7 @@ impl Simulation {
                 [Shard { batch: Some(_), .. }] if left >= BATCH => BATCH,
                 _ => 1,
             };
-            self.submit(taken).inspect_err(|_| self.inputs.clear())?;
+            self.submit(taken).inspect_err(|_| self.forget_injected())?;
             left -= taken;
         }
         Ok(self.counts)
