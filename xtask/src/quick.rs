@@ -10,7 +10,7 @@ use crate::tally::Tally;
 use crate::test_programs::{self, Program, Settings, cargo};
 
 /// Variables for the number of random cases, and how many are drawn here.
-const BUDGETS: [(&str, &str); 4] = [("TECTUM_PROGRAMS", "20"), ("TECTUM_GRAPHS", "10"), ("TECTUM_FUZZ_INPUTS", "2000"), ("TECTUM_API_CALLS", "5000")];
+const BUDGETS: [(&str, &str); 4] = [("TECTUM_PROGRAMS", "20"), ("TECTUM_GRAPHS", "200"), ("TECTUM_FUZZ_INPUTS", "2000"), ("TECTUM_API_CALLS", "5000")];
 /// Tests that draw so many: what they took in a whole run says nothing of what they take here.
 const RANDOM: [&str; 6] = ["generated_programs", "equivalence", "random", "parser_fuzz", "api_fuzz", "mutat"];
 /// Seconds of a test in the last whole run from which it is left out.
