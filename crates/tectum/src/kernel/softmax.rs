@@ -36,7 +36,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 fn softmax(call: &NativeCall<'_>) {
     let (x, y) = (call.read::<f32>(0), call.write::<f32>(1));
     let (rows, cols, scale) = (call.size(0), call.size(1), call.f32(2));
-    // exp costs about eight times as much as a copied element.
+    // An exponential costs about eight times as much as a copied element.
     let threads = call.threads_for(rows * cols * 8);
     for_each_block(&mut y[..rows * cols], cols, threads, |row, y| {
         let (x, next) = x[row * cols..].split_at(cols);
