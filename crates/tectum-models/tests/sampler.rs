@@ -92,3 +92,14 @@ fn settings_out_of_range_and_scores_that_are_none_are_refused() {
         assert_eq!(sampler.choose(&[f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY]).expect("one"), 1);
     }
 }
+
+/// Probabilities of 0.5, 0.3 and 0.2, and shares a hundredth to either side of the first two's sum.
+#[test]
+fn a_share_keeps_the_token_that_passes_it_and_no_other() {
+    let scores = [0.5f32, 0.3, 0.2].map(f32::ln);
+    for (top_p, kept) in [(0.49, 1), (0.51, 2), (0.79, 2), (0.81, 3)] {
+        let mut sampler = Sampler::new(Sampling { temperature: 1.0, top_p, ..Sampling::default() }, scores.len()).expect("fits");
+        let drawn: std::collections::BTreeSet<u32> = (0..400).map(|_| sampler.choose(&scores).expect("chooses")).collect();
+        assert_eq!(drawn, (0..kept).collect(), "{top_p}");
+    }
+}

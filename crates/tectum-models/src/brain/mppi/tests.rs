@@ -275,6 +275,8 @@ fn a_whole_tick_is_what_the_equations_say_on_every_device() {
     (parameters.samples, parameters.horizon, parameters.hold, parameters.iterations) = (128, 9, 2, 1);
     // So warm that many samples count.
     parameters.temperature = 0.7;
+    // So that the last action, which the snapshot brings, counts.
+    parameters.rate_weight = 50.0;
     let (samples, horizon, layout) = (parameters.samples, parameters.horizon, &twin.layout);
     let (observation, last_action) = ([0.7f32, -1.5], 0.4f32);
     let before: Vec<f32> = (0..horizon).map(|t| 0.9 * (1.3 * t as f32).sin()).collect();
