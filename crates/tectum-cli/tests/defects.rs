@@ -130,7 +130,7 @@ fn defect_24_a_signal_ends_a_genomes_run_with_its_recording_and_its_state() {
         assert_eq!(place.names(), ["pictures", "spikes.mcap", "state.safetensors", "tiny.json"], "SIG{name}");
         let done = report["bursts"].as_u64().expect("a number");
         assert_eq!(bursts(&place.0.join("spikes.mcap")) as u64, done, "SIG{name}");
-        // It goes on from there.
+        // The next run continues from there.
         let resumed = place.json(&format!("run tiny.json --bursts {} --stimulus 0.3 --seed 9 --quiet --json --resume state.safetensors", done + 100));
         let whole = place.json(&format!("run tiny.json --bursts {} --stimulus 0.3 --seed 9 --quiet --json", done + 100));
         assert_eq!((&resumed["spike_hash"], &whole["end"]), (&whole["spike_hash"], &Value::from("completed")), "SIG{name}");

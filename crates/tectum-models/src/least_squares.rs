@@ -44,12 +44,16 @@ pub struct Fit {
 /// are not, so the errors are those of the sandwich H⁻¹(Σ gₖgₖᵀ)H⁻¹ over clusters k. An unknown without influence on any residual keeps its value.
 ///
 /// # Errors
-/// `Data` if a residual is not finite at the start, or if the normal equations are singular.
+/// `Invalid` for a start outside its range; `Data` if a residual is not finite at the start, or if the normal equations are singular.
 ///
 /// # Source
 /// Marquardt, SIAM J. 11 (1963); Liang and Zeger, Biometrika 73 (1986) for the errors.
 pub fn fit(unknowns: &[Unknown], mut residuals: impl FnMut(&[f64]) -> Vec<Vec<f64>>) -> Result<Fit> {
     let n = unknowns.len();
+    if let Some(place) = unknowns.iter().position(|unknown| !unknown.range.contains(&unknown.start)) {
+        let Unknown { start, range, .. } = &unknowns[place];
+        return Err(Error::invalid(format!("least squares: unknown {place} starts at {start}, outside {range:?}")));
+    }
     let mut values: Vec<f64> = unknowns.iter().map(|unknown| unknown.start).collect();
     let mut here = residuals(&values);
     let mut sum = squares(&here);
@@ -170,6 +174,8 @@ pub fn solve(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::RangeInclusive;
+
     use super::{Unknown, fit, solve};
     use crate::body::uniform::Uniform;
 
@@ -208,6 +214,14 @@ mod tests {
     fn a_value_stays_in_its_range() {
         let found = fit(&[Unknown { range: 0.0..=2.0, ..free(1.0) }], |p| vec![vec![p[0] - 3.0]]).expect("it rests");
         assert!(found.values == [2.0], "{found:?}");
+    }
+
+    #[test]
+    fn a_start_outside_its_range_is_an_error() {
+        let empty = Unknown { range: RangeInclusive::new(2.0, 0.0), ..free(1.0) };
+        for unknown in [empty, Unknown { range: 0.0..=2.0, ..free(3.0) }, free(f64::NAN)] {
+            assert!(fit(&[unknown], |p| vec![vec![p[0]]]).expect_err("outside").to_string().contains("unknown 0 starts at"));
+        }
     }
 
     #[test]

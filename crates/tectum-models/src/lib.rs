@@ -1,5 +1,7 @@
 //! Bodies, brains and the closed loop, over the public API of `tectum` alone.
 
+#[cfg(test)]
+mod api_fuzz;
 pub mod body;
 pub mod brain;
 pub mod clock;

@@ -1,7 +1,7 @@
 //! What the operating system is asked for so that ticks come in time: threads that no ordinary one displaces, and memory that stays in place.
 //!
 //! The loop runs on a thread of a pool of its own, which has as many threads as the CPU device uses for its kernels; all of them have the priority.
-//! What is not part of a tick (a learner, a brain being made anew, a window) stays ordinary, and shares its launches in another pool. Priority and
+//! What is not part of a tick (a learner, a brain being rebuilt, a window) stays ordinary, and shares its launches in another pool. Priority and
 //! locked memory are for Linux only.
 
 use serde::Serialize;

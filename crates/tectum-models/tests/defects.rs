@@ -19,32 +19,10 @@ use tectum_models::snapshot::{Array, Snapshot};
 use tectum_models::spiking::{Network, NetworkOptions, NeuronOptions, Neurons, Silence, Simulation, SimulationOptions, SynapseList};
 use tectum_models::twin::{Learner, OnlineSettings, Twin, TwinLayout, TwinRecipe};
 
-use crate::power_loss::{each_failure, each_step};
+use crate::power_loss::{Place, each_failure, each_step};
 
 fn cpu() -> Device {
     Device::open("cpu").expect("always there")
-}
-
-/// A folder of the test's own, gone at the end.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("tectum-models-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("writable");
-        Self(path)
-    }
-
-    fn names(&self) -> Vec<String> {
-        std::fs::read_dir(&self.0).expect("there").map(|entry| entry.expect("there").file_name().into_string().expect("text")).collect()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 fn numbered(number: u32, len: usize) -> Snapshot {
@@ -72,7 +50,7 @@ fn defect_18_every_load_of_a_snapshot_beside_many_savers_is_whole() {
             });
         }
     });
-    assert_eq!(place.names(), ["state.safetensors"], "nothing is left beside it");
+    assert_eq!(place.names(), ["state.safetensors"], "no other file is left");
 }
 
 #[test]
@@ -208,7 +186,7 @@ fn rounds_done(learner: &Learner, rounds: u64) {
     }
 }
 
-/// The learner that had a round under way goes on as one that had none.
+/// A learner that had a round under way continues like one that had none.
 #[test]
 fn defect_13_a_restored_learner_keeps_nothing_of_a_round_that_was_under_way() {
     let settings = OnlineSettings { warm_up: 40, every: 40, kept: 500, is_beside: true };

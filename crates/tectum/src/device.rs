@@ -88,7 +88,7 @@ pub struct DeviceLimits {
     pub workgroup_memory_bytes: u32,
     /// The most invocations in a workgroup.
     pub max_workgroup_size: u32,
-    /// After how many turns of all its loops together the device ends the loops of an invocation, without a word, where it is known to.
+    /// The number of turns of all its loops together after which the device ends the loops of an invocation without an error; none if it is not known to.
     pub max_loop_turns: Option<u32>,
 }
 

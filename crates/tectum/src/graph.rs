@@ -400,7 +400,7 @@ impl Graph {
         find(self.outputs().map(|(name, node, _)| (name, node)), "output", name)
     }
 
-    /// Whether a pass finds handles between a node and all before it: of those at 0 and between others there is none.
+    /// Whether a pass can make handles between a node and all before it; it cannot for node 0 and for nodes that a pass made.
     fn has_room_before(&self, node: Node) -> bool {
         node.number > 0 && node.step == 0
     }

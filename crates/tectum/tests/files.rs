@@ -1,35 +1,13 @@
 //! Files are the old ones or the new ones: for other threads, after a failure, a kill or a power loss.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use tectum::route::{Calibration, CalibrationCache, Rates};
 use tectum::{Device, file};
 
-use crate::power_loss::{each_failure, each_step};
-
-/// A folder of the test's own, gone at the end.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("tectum-files-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).expect("writable");
-        Self(path)
-    }
-
-    fn names(&self) -> Vec<String> {
-        std::fs::read_dir(&self.0).expect("there").map(|entry| entry.expect("there").file_name().into_string().expect("text")).collect()
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use crate::power_loss::{Place, each_failure, each_step};
 
 /// A cache of so many devices: of another length each.
 fn calibrations(devices: usize) -> CalibrationCache {
@@ -71,7 +49,7 @@ fn defect_18_every_load_of_the_calibration_cache_beside_many_savers_is_whole() {
             });
         }
     });
-    assert_eq!(place.names(), ["calibration.json"], "nothing is left beside it");
+    assert_eq!(place.names(), ["calibration.json"], "no other file is left");
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn step(hash: u64, byte: &u8) -> u64 {
 const LETTERS: usize = 12;
 /// The low bits of a hash, which depend on the low bits of the one before alone: FNV's prime is 2⁴⁰ + 435.
 const LOW: u64 = (1 << 40) - 1;
-/// How often both texts go on with letters of which either can take either.
+/// How often both texts continue with letters of which either can take either.
 const FORKS: usize = 18;
 
 /// Letters `a` to `p`, scattered by a number.

@@ -8,6 +8,28 @@ use std::rc::Rc;
 
 use tectum::file::{Step, watched};
 
+/// A folder of one test, removed at the end.
+pub struct Place(pub PathBuf);
+
+impl Place {
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tectum-place-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).expect("writable");
+        Self(path)
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        std::fs::read_dir(&self.0).expect("there").map(|entry| entry.expect("there").file_name().into_string().expect("text")).collect()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// The files of a folder as the disk surely has them: bytes that were synced, under names whose folder was. It drops all else.
 struct Disk {
     /// By name; nothing if the bytes were never synced.

@@ -15,7 +15,7 @@ pub(super) fn suites() -> Vec<Suite> {
 /// Beyond 1,024² elements the scan has three levels.
 fn sizes(seed: &mut Seed) -> Vec<usize> {
     let mut sizes = seed.sizes(200_000);
-    // The least of several blocks, small enough for an interpreter.
+    // Several blocks, and small enough for an interpreter.
     sizes.extend([2500, LARGE]);
     sizes
 }

@@ -35,7 +35,7 @@ pub struct GraphBuilder {
 }
 
 impl From<Graph> for GraphBuilder {
-    /// Goes on building where a graph ended; its nodes and outputs stay as they are. What is added belongs to this builder's graph alone.
+    /// Continues a graph; its nodes and outputs stay as they are. What is added belongs to this builder's graph alone.
     fn from(mut graph: Graph) -> Self {
         graph.makers.push(Identity::next());
         Self { graph }

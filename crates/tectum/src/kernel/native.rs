@@ -298,44 +298,67 @@ pub(crate) fn as_atomics(words: &mut [u32]) -> &[AtomicU32] {
 /// With the widest stores of the machine: a cache line that one store writes need not be combined from parts.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn stream<T: Element>(to: &mut [T], from: &[T]) {
-    use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128, _mm256_loadu_si256, _mm256_stream_si256, _mm512_loadu_si512, _mm512_stream_si512};
     use std::is_x86_feature_detected as has;
+    let copy = match (has!("avx512f"), has!("avx")) {
+        (true, _) => streaming::by_64,
+        (false, true) => streaming::by_32,
+        (false, false) => streaming::by_16,
+    };
+    // SAFETY: the machine has the feature of the one that was chosen; SSE2 is part of x86-64.
+    unsafe { copy(bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from)) };
+}
 
-    macro_rules! copy {
-        ($name:ident, $bytes:literal, $feature:literal, $load:ident, $store:ident) => {
-            #[target_feature(enable = $feature)]
-            fn $name(to: &mut [[u8; $bytes]], from: &[[u8; $bytes]]) {
-                for (to, from) in to.iter_mut().zip(from) {
-                    // SAFETY: both are as many valid bytes as the vector has, and `to` is aligned to them: `copy` splits its slices so.
-                    unsafe { $store(to.as_mut_ptr().cast(), $load(from.as_ptr().cast())) };
+/// Copies by streaming stores of several widths.
+#[cfg(target_arch = "x86_64")]
+mod streaming {
+    use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128, _mm256_loadu_si256, _mm256_stream_si256, _mm512_loadu_si512, _mm512_stream_si512};
+
+    macro_rules! copies {
+        ($($name:ident: $bytes:literal, $feature:literal, $load:ident, $store:ident;)*) => {
+            $(
+                /// # Safety
+                /// The machine has the feature.
+                ///
+                /// # Panics
+                /// If the lengths differ.
+                #[target_feature(enable = $feature)]
+                pub(super) unsafe fn $name(to: &mut [u8], from: &[u8]) {
+                    assert_eq!(to.len(), from.len(), "invariant: a block is copied to a range of its length");
+                    let head = to.as_ptr().align_offset($bytes).min(to.len());
+                    let ((to_head, to), (from_head, from)) = (to.split_at_mut(head), from.split_at(head));
+                    let ((to, to_rest), (from, from_rest)) = (to.as_chunks_mut::<$bytes>(), from.as_chunks::<$bytes>());
+                    to_head.copy_from_slice(from_head);
+                    for (to, from) in to.iter_mut().zip(from) {
+                        // SAFETY: both are as many valid bytes as the vector has, and after `head` each `to` begins at a multiple of them.
+                        unsafe { $store(to.as_mut_ptr().cast(), $load(from.as_ptr().cast())) };
+                    }
+                    to_rest.copy_from_slice(from_rest);
                 }
-            }
+            )*
         };
     }
-    copy!(lines_64, 64, "avx512f", _mm512_loadu_si512, _mm512_stream_si512);
-    copy!(lines_32, 32, "avx", _mm256_loadu_si256, _mm256_stream_si256);
-    copy!(lines_16, 16, "sse2", _mm_loadu_si128, _mm_stream_si128);
-
-    fn copy<const BYTES: usize>(to: &mut [u8], from: &[u8], lines: impl Fn(&mut [[u8; BYTES]], &[[u8; BYTES]])) {
-        let head = to.as_ptr().align_offset(BYTES).min(to.len());
-        let ((to_head, to), (from_head, from)) = (to.split_at_mut(head), from.split_at(head));
-        let ((to, to_rest), (from, from_rest)) = (to.as_chunks_mut(), from.as_chunks());
-        to_head.copy_from_slice(from_head);
-        lines(to, from);
-        to_rest.copy_from_slice(from_rest);
+    copies! {
+        by_64: 64, "avx512f", _mm512_loadu_si512, _mm512_stream_si512;
+        by_32: 32, "avx", _mm256_loadu_si256, _mm256_stream_si256;
+        by_16: 16, "sse2", _mm_loadu_si128, _mm_stream_si128;
     }
 
-    assert_eq!(to.len(), from.len(), "invariant: a block is copied to a range of its length");
-    let (to, from): (&mut [u8], &[u8]) = (bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from));
-    if has!("avx512f") {
-        // SAFETY: the machine has AVX-512.
-        copy(to, from, |to, from| unsafe { lines_64(to, from) });
-    } else if has!("avx") {
-        // SAFETY: the machine has AVX.
-        copy(to, from, |to, from| unsafe { lines_32(to, from) });
-    } else {
-        // SAFETY: SSE2 is part of x86-64.
-        copy(to, from, |to, from| unsafe { lines_16(to, from) });
+    #[test]
+    fn every_width_copies_all_bytes_from_and_to_any_place() {
+        use std::is_x86_feature_detected as has;
+        let from: Vec<u8> = (0..400u16).map(|byte| byte as u8).collect();
+        type Copies = unsafe fn(&mut [u8], &[u8]);
+        let widths: [(bool, Copies); 3] = [(has!("avx512f"), by_64), (has!("avx"), by_32), (true, by_16)];
+        for (width, copy) in widths.into_iter().enumerate().filter_map(|(width, (is_here, copy))| is_here.then_some((width, copy))) {
+            for (first, len) in (0..70).flat_map(|first| [0, 1, 15, 16, 64, 200, 257].map(|len| (first, len))) {
+                let mut to = vec![0xaa; 400];
+                // SAFETY: the machine has the feature.
+                unsafe { copy(&mut to[first..][..len], &from[3..][..len]) };
+                super::stream_fence();
+                assert_eq!(to[first..][..len], from[3..][..len], "width {width}, {len} bytes at {first}");
+                assert!(to[..first].iter().chain(&to[first + len..]).all(|byte| *byte == 0xaa), "width {width}, {len} bytes at {first}");
+            }
+        }
     }
 }
 

@@ -62,7 +62,7 @@ impl LaunchConfig {
         } else if self.shared_bytes > super::MOST_SHARED_BYTES {
             return Err(Error::invalid(format!("launch: {} bytes of shared memory, the most is {}", self.shared_bytes, super::MOST_SHARED_BYTES)));
         } else if self.max_turns == u32::MAX {
-            return Err(Error::invalid(format!("launch: a limit of {} turns, the most is {}", self.max_turns, u32::MAX - 1)));
+            return Err(Error::invalid(format!("launch: a limit of {} turns; the maximum is {}", self.max_turns, u32::MAX - 1)));
         } else if all > u64::from(u32::MAX) {
             return Err(Error::invalid(format!("launch: grid {:?} of block {:?} has {all} lanes, the most is {}", self.grid, self.block, u32::MAX)));
         }

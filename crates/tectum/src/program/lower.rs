@@ -35,7 +35,7 @@ use crate::kernel::{Kernel, MAX_BINDINGS, MAX_GROUPS, WORKGROUP};
 const MOST_POOL_BYTES: u32 = 16 << 10;
 /// The most instructions of device code.
 const MOST_INSTRUCTIONS: usize = 1 << 14;
-/// Words of the buffer in which a launch tells of its first fault.
+/// Words of the buffer in which a launch reports its first fault.
 pub const FAULT_WORDS: usize = faults::WORDS;
 
 /// What device code does about faults. That every loop came to its end is tested always.
@@ -169,17 +169,17 @@ fn refuse(program: &Program, bounds: Bounds) -> Result<(), Unsupported> {
 
 /// Bindings that are left for buffers.
 fn most_buffers(program: &Program, bounds: Bounds) -> usize {
-    MAX_BINDINGS - usize::from(tells(program, bounds))
+    MAX_BINDINGS - usize::from(reports_faults(program, bounds))
 }
 
-/// Whether a launch tells of its first fault: of every kind if it is checked, else of loops that did not come to their end.
-pub(in crate::program) fn tells(program: &Program, bounds: Bounds) -> bool {
+/// Whether a launch reports its first fault: every kind if it is checked, otherwise loops that did not end.
+pub(in crate::program) fn reports_faults(program: &Program, bounds: Bounds) -> bool {
     bounds == Bounds::Checked || program.has_loops()
 }
 
 /// Whether anything can come of a launch: a store, or a fault.
 fn needs_launch(program: &Program, bounds: Bounds) -> bool {
-    tells(program, bounds) || program.buffers().iter().any(|buffer| buffer.access.writes())
+    reports_faults(program, bounds) || program.buffers().iter().any(|buffer| buffer.access.writes())
 }
 
 impl Lowered {
@@ -242,7 +242,7 @@ impl Lowered {
     }
 }
 
-/// The fault that the words of a launch tell of, if any.
+/// The fault that the words of a launch report, if any.
 pub fn read_fault(words: &[u32], program: &Program) -> Option<Fault> {
     faults::read(words, program)
 }

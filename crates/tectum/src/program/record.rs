@@ -1,6 +1,6 @@
 //! Recording a program's launch in a plan.
 
-use super::lower::{FAULT_WORDS, Lowered, read_fault, tells};
+use super::lower::{FAULT_WORDS, Lowered, read_fault, reports_faults};
 use super::{Bounds, BufferAccess, Checked, Fault, LaunchConfig, Program, ProgramCache};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -83,7 +83,7 @@ impl PlanBuilder {
             for (index, buffer) in buffers.iter().enumerate() {
                 views.push(plan.program_buffer(&launched, index, *buffer)?);
             }
-            if tells(program.program(), bounds) {
+            if reports_faults(program.program(), bounds) {
                 let words = plan.output(format!("faults of {}", launched.lowered.kernel().name()), DType::U32, FAULT_WORDS);
                 plan.fill(words, 0)?;
                 views.push(words);

@@ -164,7 +164,7 @@ impl World {
         let result = caught(|| add(builder)).map_err(|panic| format!("panicked: {panic}"))?;
         let Some(node) = judged(result, wanted)? else { return Ok(()) };
         let size = data.iter().fold(0.0f64, |size, value| size.max(value.abs()));
-        // What grows beyond all bounds tells nothing any more.
+        // A value beyond the bounds says nothing about the result.
         if size < 1e6 {
             self.graphs[place].values.push(Value { node, shape, data, size, error, fed: None });
         }

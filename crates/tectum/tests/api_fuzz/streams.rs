@@ -1,4 +1,4 @@
-//! Streams, events and submissions: executables that run beside the caller, and come back.
+//! Streams, events and submissions: executables that run while the caller continues, and are returned.
 
 use std::rc::Rc;
 

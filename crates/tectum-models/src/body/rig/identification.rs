@@ -157,7 +157,7 @@ fn with_period_of(recording: &RigRecording) -> RigParameters {
     parameters
 }
 
-/// Gain, dead band, limit, lag, and how long before its row's sample a command acts. The gain starts with a sign of its own.
+/// Gain, dead band, limit, lag, and how long before its row's sample a command acts. `sign` is that of the gain's start.
 fn servo_unknowns(parameters: &RigParameters, sign: f64) -> [Unknown; 5] {
     let p = parameters;
     [

@@ -319,7 +319,7 @@ fn a_whole_tick_is_what_the_equations_say_on_every_device() {
         };
         near(action[0], weighted[0].clamp(layout.low.into(), layout.high.into()), "the action");
         let [found_least, found_average, found_best] = brain.costs();
-        near(found_least, least, "the least cost");
+        near(found_least, least, "the minimum cost");
         near(found_average, average, "the mean cost");
         near(found_best, 1.0 / total, "the greatest weight");
         let after = brain.snapshot().expect("reads");

@@ -1,16 +1,12 @@
-//! Fields under random calls, valid and not, each cycle beside the float64 reference: mistakes are typed errors after which all is as before.
-//!
-//! `TECTUM_API_CALLS` is a hundred times the number of calls; `TECTUM_SEED` the first seed, `TECTUM_API_SEED` that of one sequence alone.
+//! Fields under random calls, valid and not, each cycle compared with the float64 reference: mistakes are typed errors after which all is as before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tectum::ErrorKind;
 
 use super::*;
+use crate::api_fuzz;
 use crate::spiking::tests::Random;
-
-/// Calls of one sequence.
-const CALLS: u64 = 20;
 
 struct World {
     random: Random,
@@ -158,17 +154,24 @@ impl World {
     }
 }
 
+impl api_fuzz::World for World {
+    const CALLS: u64 = 20;
+    const SHARE: u64 = 100;
+
+    fn new(seed: u64) -> Self {
+        Self::new(seed)
+    }
+
+    fn call(&mut self) {
+        self.call();
+    }
+
+    fn journal(&self) -> &[String] {
+        &self.journal
+    }
+}
+
 #[test]
 fn api_fuzz_of_fields() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let sequences = number("TECTUM_API_CALLS").unwrap_or(20_000) / 100 / CALLS;
-    let first = number("TECTUM_SEED").unwrap_or(0);
-    let seeds = number("TECTUM_API_SEED").map_or(first..first + sequences, |seed| seed..seed + 1);
-    let start = std::time::Instant::now();
-    for seed in seeds {
-        let mut world = World::new(seed);
-        let ended = catch_unwind(AssertUnwindSafe(|| (0..CALLS).for_each(|_| world.call())));
-        assert!(ended.is_ok(), "TECTUM_API_SEED={seed}\n{}", world.journal.join("\n"));
-    }
-    println!("{} calls in {:.1} s", sequences * CALLS, start.elapsed().as_secs_f64());
+    api_fuzz::soak::<World>();
 }

@@ -1,17 +1,13 @@
-//! Simulations under random calls, valid and not, beside the naive engine: firings, potentials and weights are right, mistakes are typed
+//! Simulations under random calls, valid and not, compared with the naive engine: firings, potentials and weights are right, mistakes are typed
 //! errors after which all is as before.
-//!
-//! `TECTUM_API_CALLS` is twenty times the number of calls; `TECTUM_SEED` the first seed, `TECTUM_API_SEED` that of one sequence alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tectum::ErrorKind;
 
 use super::*;
+use crate::api_fuzz;
 use crate::snapshot::Snapshot;
-
-/// Calls of one sequence.
-const CALLS: u64 = 25;
 
 struct World {
     random: Random,
@@ -160,17 +156,24 @@ impl World {
     }
 }
 
+impl api_fuzz::World for World {
+    const CALLS: u64 = 25;
+    const SHARE: u64 = 20;
+
+    fn new(seed: u64) -> Self {
+        Self::new(seed)
+    }
+
+    fn call(&mut self) {
+        self.call();
+    }
+
+    fn journal(&self) -> &[String] {
+        &self.journal
+    }
+}
+
 #[test]
 fn api_fuzz_of_simulations() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let sequences = number("TECTUM_API_CALLS").unwrap_or(20_000) / 20 / CALLS;
-    let first = number("TECTUM_SEED").unwrap_or(0);
-    let seeds = number("TECTUM_API_SEED").map_or(first..first + sequences, |seed| seed..seed + 1);
-    let start = std::time::Instant::now();
-    for seed in seeds {
-        let mut world = World::new(seed);
-        let ended = catch_unwind(AssertUnwindSafe(|| (0..CALLS).for_each(|_| world.call())));
-        assert!(ended.is_ok(), "TECTUM_API_SEED={seed}\n{}", world.journal.join("\n"));
-    }
-    println!("{} calls in {:.1} s", sequences * CALLS, start.elapsed().as_secs_f64());
+    api_fuzz::soak::<World>();
 }

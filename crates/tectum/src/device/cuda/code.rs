@@ -270,10 +270,10 @@ mod tests {
         // A value that is no translation, and a file that is no entry.
         let key = format!("ptx {} trust zero true\n{}", naga_ptx::REVISION, COPY.wgsl());
         store.put(&key, b"\x05hello");
-        assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("made anew").ptx.hash(), made.ptx.hash());
+        assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("translates again").ptx.hash(), made.ptx.hash());
         assert!(store.get(&key).is_some_and(|bytes| decode(&bytes).is_some()), "and kept");
         files().iter().for_each(|file| std::fs::write(file, b"half an ent").expect("writable"));
-        assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("made anew").ptx.hash(), made.ptx.hash());
+        assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("translates again").ptx.hash(), made.ptx.hash());
         std::fs::remove_dir_all(&folder).expect("ours");
     }
 

@@ -80,7 +80,7 @@ fn dtypes(features: wgpu::Features) -> Vec<DType> {
 }
 
 /// `LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa's gallivm: one count for the loops of an invocation, nested and one after another, and for the
-/// invocations beside it in a vector.
+/// other invocations of its vector.
 const LLVMPIPE_LOOP_TURNS: u32 = 65_535;
 
 fn is_llvmpipe(info: &wgpu::AdapterInfo) -> bool {

@@ -14,7 +14,7 @@ pub const POOL_EXHAUSTED: u32 = 6;
 pub const TOO_MANY_TURNS: u32 = 7;
 pub const CUT_OFF: u32 = 8;
 
-/// What kernels hold that tell of faults.
+/// What kernels hold that report faults.
 pub const TOLD: &str = "\
 var<private> faulted: bool;
 var<private> lane_number: u32;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::expression::variable;
 use super::memory::{Memory, Sizes, Space};
 use super::statement::Statements;
-use super::{Bounds, Shape, Unsupported, covers, dispatch, faults, library, native, structured, tells};
+use super::{Bounds, Shape, Unsupported, covers, dispatch, faults, library, native, reports_faults, structured};
 use crate::content_hash::ContentHash;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, KernelBuilder, MAX_BINDINGS, WORKGROUP};
@@ -57,7 +57,7 @@ fn define(checked: &Checked, bounds: Bounds, is_atomic: impl Fn(Space) -> bool) 
             _ => builder.read_write(binding, DType::U32),
         };
     }
-    if tells(program, bounds) {
+    if reports_faults(program, bounds) {
         builder = builder.atomic("fault_words", DType::U32);
     }
     let names = LAUNCH.into_iter().chain(BYTES.into_iter().take(program.buffers().len()));
@@ -97,7 +97,7 @@ fn body(statements: &mut Statements<'_>, shape: Shape, bounds: Bounds) -> Result
         None => dispatch::body(statements, has_barriers)?,
     };
     let mut text = String::new();
-    if tells(program, bounds) {
+    if reports_faults(program, bounds) {
         text.push_str(faults::TOLD);
     }
     if program.has_loops() {
@@ -133,7 +133,7 @@ fn registers(program: &Program, bounds: Bounds) -> String {
         }
     }
     let mut text = String::from("    let lane = block * params.block_lanes + local;\n    let block_x = block % params.grid_x;\n");
-    if tells(program, bounds) {
+    if reports_faults(program, bounds) {
         text.push_str("    lane_number = lane;\n    faulted = false;\n");
     }
     if program.has_loops() {
@@ -226,11 +226,11 @@ fn pool_at(handle: vec2<u32>, offset: vec2<u32>, width: u32, instruction: u32) -
     )
 }
 
-/// The entry point; where it tells of loops, also of its own. `zero` is 0, which the compiler does not know.
-fn main(shape: Shape, memory: &Memory<'_>, tells: bool) -> String {
-    let told = |lane: &str| if tells { format!("    if more {{ lane_number = {lane}; stopped(0u, 0u); }}\n") } else { String::new() };
+/// The entry point, which may report its own loops too. `zero` is 0, which the compiler does not know.
+fn main(shape: Shape, memory: &Memory<'_>, reports: bool) -> String {
+    let report = |lane: &str| if reports { format!("    if more {{ lane_number = {lane}; stopped(0u, 0u); }}\n") } else { String::new() };
     let Shape::Blocks { lanes, shared_bytes } = shape else {
-        let told = told("lane");
+        let told = report("lane");
         return format!(
             "\
 @compute @workgroup_size({WORKGROUP})
@@ -248,7 +248,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     };
     let words = shared_bytes.div_ceil(4).max(1);
     let clear = if memory.is_atomic(Space::Shared) { "atomicStore(&shared_words[i], 0u);" } else { "shared_words[i] = 0u;" };
-    let told = told("block * params.block_lanes + local");
+    let told = report("block * params.block_lanes + local");
     format!(
         "\
 @compute @workgroup_size({lanes})

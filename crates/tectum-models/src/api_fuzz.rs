@@ -1,0 +1,33 @@
+//! Sequences of random calls, for the tests of simulations and fields.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Something that random calls are made to, with a model of what they must do.
+pub trait World {
+    /// Calls of one sequence.
+    const CALLS: u64;
+    /// `TECTUM_API_CALLS` is so many times the number of calls.
+    const SHARE: u64;
+
+    /// The world of a seed.
+    fn new(seed: u64) -> Self;
+    /// Makes one call and checks it.
+    fn call(&mut self);
+    /// The calls so far.
+    fn journal(&self) -> &[String];
+}
+
+/// Runs the sequences that the variables ask for: `TECTUM_SEED` is the first seed, `TECTUM_API_SEED` that of one sequence alone.
+pub fn soak<W: World>() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let sequences = number("TECTUM_API_CALLS").unwrap_or(20_000) / W::SHARE / W::CALLS;
+    let first = number("TECTUM_SEED").unwrap_or(0);
+    let seeds = number("TECTUM_API_SEED").map_or(first..first + sequences, |seed| seed..seed + 1);
+    let start = std::time::Instant::now();
+    for seed in seeds {
+        let mut world = W::new(seed);
+        let ended = catch_unwind(AssertUnwindSafe(|| (0..W::CALLS).for_each(|_| world.call())));
+        assert!(ended.is_ok(), "TECTUM_API_SEED={seed}\n{}", world.journal().join("\n"));
+    }
+    println!("{} calls in {:.1} s", sequences * W::CALLS, start.elapsed().as_secs_f64());
+}
