@@ -1,7 +1,5 @@
 //! Fields under random calls, valid and not, each cycle compared with the float64 reference: mistakes are typed errors after which all is as before.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use tectum::ErrorKind;
 
 use super::*;
