@@ -5,9 +5,16 @@
 
 mod cpu;
 mod cuda;
+mod handover;
 mod null;
 mod thread_pool;
+mod turn;
 mod wgpu_device;
+
+/// What [`turn`] and [`handover`] are made of; `tests/models.rs` puts the types of a model checker in its place.
+mod sync {
+    pub(super) use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic, mpsc};
+}
 
 use std::sync::{Arc, Mutex, Weak};
 use std::time::SystemTime;

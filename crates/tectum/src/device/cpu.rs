@@ -3,10 +3,11 @@
 use std::alloc::Layout;
 use std::collections::HashSet;
 use std::ptr::NonNull;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::thread_pool::{Occupied, ThreadPool, attended};
+use super::thread_pool::{ThreadPool, attended};
+use super::turn::{TurnLock, Turns};
 use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLimits};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,19 +21,11 @@ const LINE: usize = 64;
 /// The size and alignment of a huge page on x86-64 and on AArch64 with 4 KiB pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Host memory that executables and the host take turns with, by its lock: one that writes alone, those that read together.
+/// Host memory that executables and the host take turns with.
 pub(crate) struct CpuMemory {
     start: NonNull<u8>,
     layout: Layout,
-    turn: RwLock<()>,
-}
-
-/// A turn with memory.
-enum Turn<'a> {
-    /// Among others that read.
-    Reads { _guard: RwLockReadGuard<'a, ()> },
-    /// Alone.
-    Writes { _guard: RwLockWriteGuard<'a, ()> },
+    turn: TurnLock,
 }
 
 // SAFETY: the bytes are owned by this value and reached only through `read` and `write`, which hold `turn`, and through a
@@ -59,15 +52,7 @@ impl CpuMemory {
         }
         // SAFETY: the allocation is `layout.size()` bytes long.
         unsafe { start.write_bytes(0, layout.size()) };
-        Ok(Self { start, layout, turn: RwLock::new(()) })
-    }
-
-    fn turn(&self, writes: bool) -> Turn<'_> {
-        if writes {
-            Turn::Writes { _guard: self.turn.write().unwrap_or_else(PoisonError::into_inner) }
-        } else {
-            Turn::Reads { _guard: self.turn.read().unwrap_or_else(PoisonError::into_inner) }
-        }
+        Ok(Self { start, layout, turn: TurnLock::new() })
     }
 
     fn start(&self) -> *mut u8 {
@@ -75,14 +60,14 @@ impl CpuMemory {
     }
 
     fn write(&self, offset: usize, data: &[u8]) {
-        let _turn = self.turn(true);
+        let _turn = self.turn.take(true);
         // SAFETY: the allocation is `layout.size()` bytes long and initialised; the turn excludes every run and copy.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.start(), self.layout.size()) };
         bytes[offset..][..data.len()].copy_from_slice(data);
     }
 
     fn read(&self, offset: usize, data: &mut [u8]) {
-        let _turn = self.turn(false);
+        let _turn = self.turn.take(false);
         // SAFETY: as above; the turn excludes all that write.
         let bytes = unsafe { std::slice::from_raw_parts(self.start(), self.layout.size()) };
         data.copy_from_slice(&bytes[offset..][..data.len()]);
@@ -212,15 +197,12 @@ impl Backend for CpuDevice {
     }
 }
 
-/// The turns that a run takes, in address order without repeats: each buffer that others may touch, and whether a launch writes it.
-fn turns(list: &LaunchList, memory: &[Arc<Block>]) -> Vec<(usize, bool)> {
+/// A turn with each buffer that others may touch.
+fn turns(list: &LaunchList, memory: &[Arc<Block>]) -> Turns {
     let address = |buffer: usize| Arc::as_ptr(&memory[buffer]) as usize;
     let bound = list.launches.iter().flat_map(|launch| launch.kernel.bindings().iter().zip(&launch.regions));
     let written: HashSet<usize> = bound.filter(|(binding, _)| binding.access.writes()).map(|(_, region)| address(region.buffer)).collect();
-    let mut turns: Vec<(usize, bool)> = list.shared.iter().map(|&buffer| (buffer, written.contains(&address(buffer)))).collect();
-    turns.sort_unstable_by_key(|&(buffer, _)| address(buffer));
-    turns.dedup_by_key(|(buffer, _)| address(*buffer));
-    turns
+    Turns::new(list.shared.iter().map(|&buffer| (buffer, address(buffer), written.contains(&address(buffer)))))
 }
 
 struct Call {
@@ -235,7 +217,7 @@ struct CpuCompiled {
     memory: Vec<Arc<Block>>,
     calls: Vec<Call>,
     regions: Vec<NativeRegion>,
-    turns: Vec<(usize, bool)>,
+    turns: Turns,
     threads: usize,
     /// Once a run needed it.
     pool: Option<Arc<ThreadPool>>,
@@ -251,17 +233,6 @@ impl CpuCompiled {
         let block = &self.memory[buffer];
         assert!(offset + bytes <= block.bytes(), "invariant: the plan checked every range");
         memory_of(block.allocation()).start().wrapping_add(offset)
-    }
-
-    /// Does `work` within the turns from `index` on, which end as the recursion unwinds.
-    fn in_turn<R>(&self, index: usize, work: impl FnOnce() -> R) -> R {
-        match self.turns.get(index) {
-            Some(&(buffer, writes)) => {
-                let _turn = memory_of(self.memory[buffer].allocation()).turn(writes);
-                self.in_turn(index + 1, work)
-            }
-            None => work(),
-        }
     }
 
     /// Runs; calls `done` after each launch.
@@ -281,7 +252,7 @@ impl CpuCompiled {
         let awake = if shared { self.threads } else { 1 };
         let work = || {
             let occupied = match &self.pool {
-                _ if is_member => Occupied::here(),
+                _ if is_member => ThreadPool::occupy_here(),
                 Some(pool) if may_share => pool.occupy(),
                 _ => None,
             };
@@ -292,7 +263,7 @@ impl CpuCompiled {
                 _ => attended(awake, move || run.run(done)),
             }
         };
-        self.shares = Some(self.in_turn(0, work));
+        self.shares = Some(self.turns.within(&|buffer| &memory_of(self.memory[buffer].allocation()).turn, work));
         Ok(())
     }
 }

@@ -8,15 +8,13 @@
 //! A thread that finds nothing to do sleeps after some 10 µs, and waking it takes 10 to 50 µs: more than many a launch. Of a run whose launches are
 //! shared, the pool's other threads look for tasks from its first launch to its last.
 
-use std::any::Any;
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::handover::{Occupancy, Occupied, hand_over};
 use crate::error::{Error, Result};
 
 /// How long a thread looks for a task before it goes back to where it may sleep.
@@ -29,7 +27,7 @@ static COMMON: Mutex<BTreeMap<usize, Arc<ThreadPool>>> = Mutex::new(BTreeMap::ne
 
 thread_local! {
     /// Whether the [`ThreadPool`] of this thread is occupied; none if it belongs to no such pool.
-    static MEMBER_OF: OnceCell<Arc<AtomicBool>> = const { OnceCell::new() };
+    static MEMBER_OF: OnceCell<Occupancy> = const { OnceCell::new() };
     /// Whether this thread runs launches.
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
@@ -49,27 +47,7 @@ thread_local! {
 #[derive(Debug)]
 pub struct ThreadPool {
     threads: rayon::ThreadPool,
-    is_occupied: Arc<AtomicBool>,
-}
-
-/// A pool that shares the launches of this run and of no other; free again when this goes.
-pub(super) struct Occupied(Arc<AtomicBool>);
-
-impl Occupied {
-    fn of(is_occupied: &Arc<AtomicBool>) -> Option<Self> {
-        (!is_occupied.swap(true, Ordering::Acquire)).then(|| Self(is_occupied.clone()))
-    }
-
-    /// The pool of the present thread, if it belongs to one that shares no run.
-    pub(super) fn here() -> Option<Self> {
-        MEMBER_OF.with(|member| Self::of(member.get()?))
-    }
-}
-
-impl Drop for Occupied {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
+    occupancy: Occupancy,
 }
 
 impl ThreadPool {
@@ -78,15 +56,15 @@ impl ThreadPool {
     /// # Errors
     /// `Unsupported` if the operating system gives none.
     pub fn new(threads: usize, name: &str) -> Result<Self> {
-        let is_occupied = Arc::new(AtomicBool::new(false));
-        let member_of = is_occupied.clone();
+        let occupancy = Occupancy::new();
+        let member_of = occupancy.clone();
         let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).start_handler(move |_| {
             // A thread starts once, in one pool.
             let _ = MEMBER_OF.with(|member| member.set(member_of.clone()));
         });
         let name = name.to_owned();
         match builder.thread_name(move |index| format!("{name}-{index}")).build() {
-            Ok(threads) => Ok(Self { threads, is_occupied }),
+            Ok(threads) => Ok(Self { threads, occupancy }),
             Err(source) => Err(Error::unsupported(format!("cpu: {threads} threads cannot be started")).with_source(source)),
         }
     }
@@ -109,7 +87,12 @@ impl ThreadPool {
 
     /// Reserves the pool for one run; none if another run has it.
     pub(super) fn occupy(&self) -> Option<Occupied> {
-        Occupied::of(&self.is_occupied)
+        self.occupancy.occupy()
+    }
+
+    /// The pool of the present thread, if it belongs to one that shares no run.
+    pub(super) fn occupy_here() -> Option<Occupied> {
+        MEMBER_OF.with(|member| member.get()?.occupy())
     }
 
     /// Does `work` on a thread of the pool; what it begins by rayon stays in the pool.
@@ -125,20 +108,7 @@ impl ThreadPool {
     /// Does `work` on a thread of the pool; the present one waits and does nothing else, where in [`ThreadPool::install`] a thread of another pool
     /// would do tasks of that.
     pub(super) fn hand<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        let (send, made) = sync_channel::<std::result::Result<R, Box<dyn Any + Send>>>(1);
-        let task: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
-            let made = catch_unwind(AssertUnwindSafe(work));
-            // Nobody hears it only if the channel is gone, which outlives the task.
-            let _ = send.send(made);
-        });
-        // SAFETY: the task is done, and all that it borrowed let go, when `recv` gives what it sent; it sends exactly once, by a panic too, and this
-        // thread does not leave before. After that the task touches nothing but its end of the channel, which owns what it holds.
-        let task = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send + 'static>>(task) };
-        self.threads.spawn(task);
-        match made.recv().expect("invariant: the task sends once") {
-            Ok(made) => made,
-            Err(panic) => resume_unwind(panic),
-        }
+        hand_over(|task| self.threads.spawn(task), work)
     }
 }
 
@@ -194,6 +164,8 @@ fn attend(is_over: &AtomicBool) {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
 
     #[test]
@@ -231,10 +203,10 @@ mod tests {
     fn a_pool_is_occupied_by_one_run_at_a_time() {
         let pool = ThreadPool::new(2, "occupied").expect("a pool");
         let first = pool.occupy();
-        assert!(first.is_some() && pool.occupy().is_none() && pool.install(|| Occupied::here().is_none()));
+        assert!(first.is_some() && pool.occupy().is_none() && pool.install(|| ThreadPool::occupy_here().is_none()));
         drop(first);
-        assert!(pool.install(|| Occupied::here().is_some()) && pool.occupy().is_some());
-        assert!(Occupied::here().is_none(), "this thread belongs to no pool");
+        assert!(pool.install(|| ThreadPool::occupy_here().is_some()) && pool.occupy().is_some());
+        assert!(ThreadPool::occupy_here().is_none(), "this thread belongs to no pool");
     }
 
     #[test]

@@ -1,0 +1,52 @@
+//! How a run reserves a pool and hands its work over to it.
+//!
+//! `tests/models.rs` checks this file under every order in which threads can be scheduled.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use super::sync::Arc;
+use super::sync::atomic::{AtomicBool, Ordering};
+use super::sync::mpsc::channel;
+
+/// Whether a pool shares a run.
+#[derive(Debug, Clone)]
+pub(super) struct Occupancy(Arc<AtomicBool>);
+
+/// A pool that shares the launches of this run and of no other; free again when this is dropped.
+pub(super) struct Occupied(Occupancy);
+
+impl Occupancy {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(false)))
+    }
+
+    /// Reserves the pool for one run; none if another run has it.
+    pub(super) fn occupy(&self) -> Option<Occupied> {
+        self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok().then(|| Occupied(self.clone()))
+    }
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Release);
+    }
+}
+
+/// Does `work` on the thread that `spawn` gives its task to, and waits for it without doing anything else.
+pub(super) fn hand_over<R: Send>(spawn: impl FnOnce(Box<dyn FnOnce() + Send + 'static>), work: impl FnOnce() -> R + Send) -> R {
+    let (send, made) = channel::<Result<R, Box<dyn Any + Send>>>();
+    let task: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
+        let made = catch_unwind(AssertUnwindSafe(work));
+        // The receiver outlives the task.
+        let _ = send.send(made);
+    });
+    // SAFETY: the task is done, and all that it borrowed released, when `recv` gives what it sent; it sends exactly once, by a panic too, and this
+    // thread does not leave before. After that the task touches nothing but its end of the channel, which owns what it holds.
+    let task = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send + 'static>>(task) };
+    spawn(task);
+    match made.recv().expect("invariant: the task sends once") {
+        Ok(made) => made,
+        Err(panic) => resume_unwind(panic),
+    }
+}

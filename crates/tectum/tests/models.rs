@@ -1,0 +1,150 @@
+//! The turns with memory and the hand-over to a pool under every order in which threads can be scheduled: the sources of the device, over the
+//! types of a model checker. A data race, a deadlock or a value that is not seen fails the model.
+
+#[path = "../src/device/handover.rs"]
+mod handover;
+#[path = "../src/device/turn.rs"]
+mod turn;
+
+mod sync {
+    pub(super) use loom::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic, mpsc};
+}
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+use self::handover::{Occupancy, hand_over};
+use self::turn::{TurnLock, Turns};
+
+/// Memory that a turn protects.
+struct Buffer {
+    lock: TurnLock,
+    value: UnsafeCell<u32>,
+}
+
+// SAFETY: the models check every access to the value.
+unsafe impl Send for Buffer {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    fn new() -> Self {
+        Self { lock: TurnLock::new(), value: UnsafeCell::new(0) }
+    }
+}
+
+fn buffers() -> Arc<[Buffer; 2]> {
+    Arc::new([Buffer::new(), Buffer::new()])
+}
+
+/// Runs `work` as an executable would that lists its buffers in this order, with the address of each.
+fn run(buffers: &[Buffer; 2], listed: &[(usize, bool)], work: impl FnOnce(&[Buffer; 2])) {
+    let turns = Turns::new(listed.iter().map(|&(buffer, writes)| (buffer, 100 + buffer, writes)));
+    turns.within(&|buffer| &buffers[buffer].lock, || work(buffers));
+}
+
+fn add(buffer: &Buffer) {
+    // SAFETY: nothing else has the value now; the checker refuses another access meanwhile.
+    buffer.value.with_mut(|value| unsafe { *value += 1 });
+}
+
+fn get(buffer: &Buffer) -> u32 {
+    // SAFETY: nothing writes the value now; the checker refuses a write meanwhile.
+    buffer.value.with(|value| unsafe { *value })
+}
+
+#[test]
+fn runs_that_list_their_buffers_in_other_orders_wait_for_each_other_and_end() {
+    loom::model(|| {
+        let shared = buffers();
+        let other = shared.clone();
+        let first = thread::spawn(move || run(&other, &[(0, true), (1, true)], |all| all.iter().for_each(add)));
+        run(&shared, &[(1, true), (0, true)], |all| all.iter().for_each(add));
+        first.join().expect("a run");
+        run(&shared, &[(0, false), (1, false)], |all| assert_eq!([get(&all[0]), get(&all[1])], [2, 2]));
+    });
+}
+
+#[test]
+fn a_reader_sees_all_of_another_run_or_nothing_of_it() {
+    loom::model(|| {
+        let shared = buffers();
+        let threads = [true, false].map(|writes| {
+            let shared = shared.clone();
+            thread::spawn(move || match writes {
+                true => run(&shared, &[(1, true), (0, true)], |all| all.iter().for_each(add)),
+                false => run(&shared, &[(0, false), (1, false)], |all| assert_eq!(get(&all[0]), get(&all[1]))),
+            })
+        });
+        run(&shared, &[(0, false), (1, false)], |all| assert_eq!(get(&all[0]), get(&all[1])));
+        threads.into_iter().for_each(|thread| thread.join().expect("a run"));
+    });
+}
+
+/// A buffer that a run binds twice, read once and written once, gets one turn, and that writes.
+#[test]
+fn a_buffer_that_is_listed_twice_has_one_turn_that_writes() {
+    loom::model(|| {
+        let shared = buffers();
+        let other = shared.clone();
+        let first = thread::spawn(move || run(&other, &[(0, false), (0, true)], |all| add(&all[0])));
+        run(&shared, &[(0, true), (0, false)], |all| add(&all[0]));
+        first.join().expect("a run");
+        run(&shared, &[(0, false)], |all| assert_eq!(get(&all[0]), 2));
+    });
+}
+
+#[test]
+fn a_pool_shares_one_run_at_a_time_and_the_next_sees_what_it_did() {
+    loom::model(|| {
+        let (occupancy, shared) = (Occupancy::new(), buffers());
+        let threads = [(); 2].map(|()| {
+            let (occupancy, shared) = (occupancy.clone(), shared.clone());
+            thread::spawn(move || {
+                // What is done while the pool is occupied needs no other lock.
+                occupancy.occupy().map(|_occupied| add(&shared[0])).is_some()
+            })
+        });
+        let shares = threads.map(|thread| thread.join().expect("a run"));
+        assert!(shares.contains(&true), "the first of two shares");
+        let last = occupancy.occupy();
+        assert!(last.is_some(), "free again");
+        assert_eq!(get(&shared[0]), shares.into_iter().map(u32::from).sum::<u32>());
+    });
+}
+
+#[test]
+fn handed_work_is_done_and_what_it_borrowed_released_when_the_caller_continues() {
+    loom::model(|| {
+        let borrowed = Buffer::new();
+        let spawn = |task: Box<dyn FnOnce() + Send>| {
+            thread::spawn(task);
+        };
+        let sent = hand_over(spawn, || {
+            add(&borrowed);
+            3
+        });
+        assert_eq!((sent, get(&borrowed)), (3, 1));
+    });
+}
+
+#[test]
+fn a_panic_of_handed_work_comes_when_it_is_over() {
+    loom::model(|| {
+        let borrowed = Buffer::new();
+        let spawn = |task: Box<dyn FnOnce() + Send>| {
+            thread::spawn(task);
+        };
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            hand_over(spawn, || {
+                add(&borrowed);
+                std::panic::resume_unwind(Box::new("within"));
+            })
+        }));
+        assert_eq!(panic.expect_err("a panic").downcast_ref::<&str>(), Some(&"within"));
+        assert_eq!(get(&borrowed), 1);
+    });
+}
