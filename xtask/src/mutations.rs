@@ -85,7 +85,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
             }
         }
         for mutation in mutations {
-            match try_one(root, &copy, &program, mutation)? {
+            match try_one(&copy, &program, mutation)? {
                 Outcome::Detected(test) => {
                     detected += 1;
                     println!("detected  {}: {test}", mutation.rule);
@@ -140,8 +140,8 @@ fn copy_workspace(root: &Path) -> Result<PathBuf, String> {
     Ok(copy)
 }
 
-fn try_one(root: &Path, copy: &Path, program: &[&str], mutation: &Mutation) -> Result<Outcome, String> {
-    let original = mutation.original(root)?;
+fn try_one(copy: &Path, program: &[&str], mutation: &Mutation) -> Result<Outcome, String> {
+    let original = mutation.original(copy)?;
     let place = mutation.place();
     let put = |text: &str| std::fs::write(copy.join(&place), text).map_err(|e| format!("mutate: {e}"));
     put(&original.replacen(&mutation.from, &mutation.to, 1))?;

@@ -1,11 +1,17 @@
 //! What `run` and `explain` take of a genome's network.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
 
 use clap::Args;
+use tectum::route::{self, Choice};
 use tectum::{Device, Result};
 use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
-use tectum_models::spiking::{ConnectOptions, Connected, NetworkOptions, Silence, connect, seed_of};
+use tectum_models::spiking::{ConnectOptions, Connected, Network, NetworkOptions, Silence, Simulation, SimulationOptions, Stimulus, connect, seed_of};
+
+/// Bursts of a trial that are timed, and before them as many that are not: they compile device code and let activity spread.
+const TRIAL_BURSTS: u32 = 64;
 
 /// How a genome is connected and split.
 #[derive(Args)]
@@ -59,12 +65,33 @@ impl NetworkArgs {
         Ok((genome, connected))
     }
 
-    /// The device of each shard.
+    /// The device of each shard; for `auto` the one on which a trial of the network takes the least time, with how it was chosen.
     ///
     /// # Errors
-    /// A device that is none.
-    pub fn devices(&self, id: &str) -> Result<Vec<Device>> {
-        let device = Device::open(if id == "auto" { "cpu" } else { id })?;
-        Ok(vec![device; self.shards.unwrap_or(1) as usize])
+    /// A device that does not exist; an `auto` without any device that the network runs on.
+    pub fn devices(&self, id: &str, network: &Arc<Network>, options: &SimulationOptions, stimulus: &Stimulus) -> Result<(Vec<Device>, Option<Choice>)> {
+        let shards = self.shards.unwrap_or(1) as usize;
+        if id != "auto" {
+            return Ok((vec![Device::open(id)?; shards], None));
+        }
+        let (device, choice) = route::open_by_trial("network", &mut |device| {
+            let mut simulation = Simulation::sharded(network.clone(), &vec![device.clone(); shards], options)?;
+            advance(&mut simulation, stimulus, TRIAL_BURSTS)?;
+            let start = Instant::now();
+            advance(&mut simulation, stimulus, TRIAL_BURSTS)?;
+            Ok(start.elapsed())
+        })?;
+        Ok((vec![device; shards], Some(choice)))
     }
+}
+
+/// Runs so many bursts with what the stimulus injects into each.
+fn advance(simulation: &mut Simulation, stimulus: &Stimulus, bursts: u32) -> Result<()> {
+    if stimulus.is_none() {
+        return simulation.run(bursts).map(|_| ());
+    }
+    (0..bursts).try_for_each(|_| {
+        simulation.inject(&stimulus.of(simulation.counts().bursts + 1))?;
+        simulation.run(1).map(|_| ())
+    })
 }

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod closed_loop;
 pub mod field;
 pub mod genome;
+mod kernel;
 pub mod least_squares;
 pub mod real_time;
 pub mod recording;

@@ -158,8 +158,9 @@ pub type FlopsFn = fn(&[u32]) -> f64;
 /// that only finds the loop's end counts too.
 pub type LoopsFn = fn(&[u32], u32) -> u64;
 
-/// [`LoopsFn`] of workgroups that stride over items, with so many turns for each.
-pub(crate) fn loops_over(items: u64, groups: u32, each: u64) -> u64 {
+/// Turns of the loops of one invocation, for [`KernelBuilder::loops`]: `groups` workgroups or invocations stride over `items`, and turn inner loops
+/// `each` times for each.
+pub fn loops_over(items: u64, groups: u32, each: u64) -> u64 {
     items.div_ceil(u64::from(groups.max(1))).saturating_mul(each.saturating_add(1)).saturating_add(1)
 }
 
@@ -186,6 +187,7 @@ pub struct Kernel {
     data: Option<Arc<KernelData>>,
     flops: Option<FlopsFn>,
     loops: Option<LoopsFn>,
+    is_trusted: bool,
     workgroup: u32,
 }
 
@@ -226,6 +228,7 @@ impl Kernel {
             data: None,
             flops: None,
             loops: None,
+            is_trusted: false,
         }
     }
 
@@ -279,6 +282,27 @@ impl Kernel {
         self.loops.map(|loops| loops(params, groups))
     }
 
+    /// Whether the device code has loops.
+    pub(crate) fn has_loops(&self) -> Result<bool> {
+        fn in_block(block: &naga::Block) -> bool {
+            block.iter().any(|statement| match statement {
+                naga::Statement::Loop { .. } => true,
+                naga::Statement::Block(block) => in_block(block),
+                naga::Statement::If { accept, reject, .. } => in_block(accept) || in_block(reject),
+                naga::Statement::Switch { cases, .. } => cases.iter().any(|case| in_block(&case.body)),
+                _ => false,
+            })
+        }
+        let (module, _) = self.module()?;
+        let functions = module.functions.iter().map(|(_, function)| function).chain(module.entry_points.iter().map(|entry| &entry.function));
+        Ok(functions.into_iter().any(|function| in_block(&function.body)))
+    }
+
+    /// Whether device code is compiled without checks of its indices.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.is_trusted
+    }
+
     /// Invocations in a workgroup.
     pub fn workgroup(&self) -> u32 {
         self.workgroup
@@ -318,6 +342,7 @@ pub struct KernelBuilder {
     data: Option<Arc<KernelData>>,
     flops: Option<FlopsFn>,
     loops: Option<LoopsFn>,
+    is_trusted: bool,
 }
 
 impl KernelBuilder {
@@ -392,11 +417,22 @@ impl KernelBuilder {
     }
 
     /// Says at most how often the loops of one invocation turn, for devices that end longer ones
-    /// ([`DeviceLimits::max_loop_turns`](crate::DeviceLimits::max_loop_turns)): a launch that may turn more often is refused there. Without
-    /// it no launch is.
+    /// ([`DeviceLimits::max_loop_turns`](crate::DeviceLimits::max_loop_turns)): a launch that may turn more often is refused there, and
+    /// without it any launch of a kernel with loops.
     #[must_use]
     pub fn loops(mut self, loops: LoopsFn) -> Self {
         self.loops = Some(loops);
+        self
+    }
+
+    /// Compiles the device code without checks of its indices. Without it no access leaves its binding: an index beyond the last element is
+    /// lowered to it, or the access does nothing, as the device's API has it.
+    ///
+    /// # Safety
+    /// In every launch that is recorded, with these parameter words and views, each index of the body is within its array, and each loop ends.
+    #[must_use]
+    pub unsafe fn trusted(mut self) -> Self {
+        self.is_trusted = true;
         self
     }
 
@@ -417,12 +453,14 @@ impl KernelBuilder {
         }
         let wgsl = CodeText::new(self.assemble());
         let workgroup = workgroup_size(&self.body).unwrap_or(WORKGROUP);
-        let Self { name, bindings, params, data, flops, loops, .. } = self;
-        Ok(Arc::new(Kernel { name, bindings, params, wgsl, native, data, flops, loops, workgroup }))
+        let Self { name, bindings, params, data, flops, loops, is_trusted, .. } = self;
+        Ok(Arc::new(Kernel { name, bindings, params, wgsl, native, data, flops, loops, is_trusted, workgroup }))
     }
 
     fn assemble(&self) -> String {
-        let mut text = format!("// kernel {}\nstruct Params {{\n", self.name);
+        // Caches know a kernel by its text, which therefore says how it is compiled.
+        let checks = if self.is_trusted { "" } else { ", indices checked" };
+        let mut text = format!("// kernel {}{checks}\nstruct Params {{\n", self.name);
         for param in &self.params {
             let _ = writeln!(text, "    {}: {},", param.name, param.dtype.wgsl());
         }
@@ -475,6 +513,9 @@ pub fn all() -> Vec<Arc<Kernel>> {
 
 /// Finishes the definition of one of this crate's own kernels.
 fn built_in(builder: KernelBuilder, native: NativeFn) -> Arc<Kernel> {
+    // SAFETY: the kernels of this crate bound every index by `params`, which recording derives from the views that it binds, and their loops by these;
+    // `tectum verify` runs each with guards around what it writes.
+    let builder = unsafe { builder.trusted() };
     builder.native(native).expect("invariant: the crate's own kernel tables are well formed")
 }
 

@@ -77,9 +77,12 @@ pub struct RunStats {
     pub launches: u32,
     /// Submissions to a device queue.
     pub submissions: u32,
-    /// Time of the whole submission by the device's own clock, where it has one; on the CPU the wall time of the run; none on
-    /// CUDA, where only a trace is timed.
+    /// Time of the launches by the device's own clock, where it has one; on the CPU the wall time of the run.
     pub device_ns: Option<u64>,
+    /// Time of the transfers to the device by its clock; where memory is unified, of the host's copy into it. None without one.
+    pub up_ns: Option<u64>,
+    /// Time of the transfers back by the device's clock, with the gathering of what is handed back.
+    pub down_ns: Option<u64>,
     /// Launches that ran elsewhere than on the chosen device.
     pub fallbacks: u32,
 }
@@ -111,10 +114,9 @@ impl RunStats {
         self.transfers_down += other.transfers_down;
         self.launches += other.launches;
         self.submissions += other.submissions;
-        self.device_ns = match (self.device_ns, other.device_ns) {
-            (Some(a), Some(b)) => Some(a + b),
-            (a, b) => a.or(b),
-        };
+        for (total, ns) in [(&mut self.device_ns, other.device_ns), (&mut self.up_ns, other.up_ns), (&mut self.down_ns, other.down_ns)] {
+            *total = total.map_or(ns, |sum| Some(sum + ns.unwrap_or(0)));
+        }
         self.fallbacks += other.fallbacks;
     }
 }

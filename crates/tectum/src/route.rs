@@ -8,6 +8,7 @@ mod calibration;
 mod cost;
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -18,12 +19,12 @@ pub use cache::{CACHE_SCHEMA, CalibrationCache, default_path};
 pub use calibration::{Calibration, NEAR_BYTES, Rates, calibrate};
 pub use cost::predict;
 
-/// What is thought of one device for a plan.
+/// What is known of one device for a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     /// The device's id.
     pub device: String,
-    /// Predicted host time of a run; none where the device was not calibrated.
+    /// Predicted host time of a run, or the measured time of a trial; none where the device was neither calibrated nor tried.
     pub seconds: Option<f64>,
     /// Why it may not be chosen.
     pub refused: Option<String>,
@@ -36,7 +37,7 @@ pub struct Choice {
     pub plan: String,
     /// The chosen device's id.
     pub device: String,
-    /// Every device that was thought of.
+    /// Every device that was considered.
     pub predicted: Vec<Prediction>,
     /// Why this one.
     pub reason: String,
@@ -52,7 +53,7 @@ pub fn choose(work: &PlanWork, calibrations: &[Calibration]) -> Result<Choice> {
         seconds: Some(predict(work, calibration)),
         refused: refusal(work, &calibration.device),
     });
-    decide(work, predicted.collect())
+    decide(&work.plan, predicted.collect(), "predicted")
 }
 
 /// Every device of this machine but the null device, with its calibration or why there is none: from the cache, or measured
@@ -76,8 +77,31 @@ pub fn open(work: &PlanWork) -> Result<(Device, Choice)> {
         calibrate_these(infos, default_path().as_deref(), false).into_iter().map(|(info, found)| prediction(work, info, found)).collect()
     };
     predicted.extend(refused.into_iter().map(|(refused, info)| Prediction { device: info.id, seconds: None, refused }));
-    let choice = decide(work, predicted)?;
+    let choice = decide(&work.plan, predicted, "predicted")?;
     Ok((Device::open(&choice.device)?, choice))
+}
+
+/// Opens the device on which work takes the least measured time: for work that no plan describes beforehand, because its amount depends on its data.
+/// `trial` does a part of it on a device and returns the time; with one device to choose from nothing is measured.
+///
+/// # Errors
+/// `Unsupported`, with the reason for each device, where none may be chosen; as [`Device::open`]. A device on which the trial fails is not chosen.
+pub fn open_by_trial(name: &str, trial: &mut dyn FnMut(&Device) -> Result<Duration>) -> Result<(Device, Choice)> {
+    let choice = choose_by_trial(name, Device::list(), &mut |id| Device::open(id).and_then(|device| trial(&device)))?;
+    Ok((Device::open(&choice.device)?, choice))
+}
+
+fn choose_by_trial(name: &str, infos: Vec<DeviceInfo>, trial: &mut dyn FnMut(&str) -> Result<Duration>) -> Result<Choice> {
+    let is_one = infos.iter().filter(|info| unfit(info).is_none()).count() == 1;
+    let predicted = infos.into_iter().map(|info| match unfit(&info) {
+        Some(refused) => Prediction { device: info.id, seconds: None, refused: Some(refused) },
+        None if is_one => Prediction { device: info.id, seconds: None, refused: None },
+        None => match trial(&info.id) {
+            Ok(time) => Prediction { device: info.id, seconds: Some(time.as_secs_f64()), refused: None },
+            Err(error) => Prediction { device: info.id, seconds: None, refused: Some(format!("its trial failed: {error}")) },
+        },
+    });
+    decide(name, predicted.collect(), "measured")
 }
 
 /// Opens the device of a plan by the fixed thresholds of the system that this one succeeds ([`choose_fixed`]): nothing is measured.
@@ -110,7 +134,7 @@ pub fn choose_fixed(work: &PlanWork, infos: Vec<DeviceInfo>) -> Result<Choice> {
         (Some(launch), Some(gpu), _) => (gpu, format!("fixed thresholds: {} reads {} elements", launch.kernel, launch.read_bytes / 4.0)),
         (Some(launch), None, Some(cpu)) => (cpu, format!("fixed thresholds: {} asks for a GPU, and none may be chosen", launch.kernel)),
         (None, _, Some(cpu)) => (cpu, "fixed thresholds: no product is large enough for a GPU".to_owned()),
-        (_, _, None) => return decide(work, predicted),
+        (_, _, None) => return decide(&work.plan, predicted, "predicted"),
     };
     Ok(Choice { plan: work.plan.clone(), device: chosen.device.clone(), reason, predicted })
 }
@@ -123,7 +147,7 @@ fn prediction(work: &PlanWork, info: DeviceInfo, found: Result<Calibration>) -> 
 }
 
 fn calibrate_these(infos: Vec<DeviceInfo>, path: Option<&Path>, recalibrate: bool) -> Vec<(DeviceInfo, Result<Calibration>)> {
-    // A cache that cannot be read is measured anew and replaced: it holds nothing that cannot be had again.
+    // A cache that cannot be read is measured again and replaced.
     let mut cache = path.and_then(|path| CalibrationCache::load(path).ok()).unwrap_or_default();
     let mut is_changed = false;
     let mut found = Vec::with_capacity(infos.len());
@@ -145,13 +169,21 @@ fn calibrate_these(infos: Vec<DeviceInfo>, path: Option<&Path>, recalibrate: boo
     found
 }
 
+/// Why nothing may go to a device.
+fn unfit(info: &DeviceInfo) -> Option<String> {
+    let reason = match info.kind {
+        DeviceKind::Null => "it executes nothing",
+        _ if info.software => "a software adapter is never chosen",
+        _ => return None,
+    };
+    Some(reason.to_owned())
+}
+
 /// Why a plan may not go to a device.
 fn refusal(work: &PlanWork, info: &DeviceInfo) -> Option<String> {
     let limits = &info.limits;
-    if info.kind == DeviceKind::Null {
-        return Some("it executes nothing".to_owned());
-    } else if info.software {
-        return Some("a software adapter is never chosen".to_owned());
+    if let Some(reason) = unfit(info) {
+        return Some(reason);
     } else if let Some(dtype) = work.dtypes.iter().find(|dtype| !info.dtypes.contains(dtype)) {
         return Some(format!("its device code has no {}", dtype.wgsl()));
     } else if work.longest_binding_bytes > limits.max_binding_bytes {
@@ -161,22 +193,22 @@ fn refusal(work: &PlanWork, info: &DeviceInfo) -> Option<String> {
     Some(format!("the plan needs {} bytes of memory, there are {memory_bytes}", work.memory_bytes))
 }
 
-fn decide(work: &PlanWork, predicted: Vec<Prediction>) -> Result<Choice> {
+fn decide(plan: &str, predicted: Vec<Prediction>, how: &str) -> Result<Choice> {
     let mut open: Vec<&Prediction> = predicted.iter().filter(|prediction| prediction.refused.is_none()).collect();
     open.sort_by(|a, b| a.seconds.unwrap_or(0.0).total_cmp(&b.seconds.unwrap_or(0.0)));
     let (device, reason) = match open.as_slice() {
         [] => {
             let reasons = predicted.iter().map(|prediction| format!("{}: {}", prediction.device, prediction.refused.as_deref().unwrap_or("")));
             let reasons = reasons.collect::<Vec<_>>().join("; ");
-            return Err(Error::unsupported(format!("plan {}: no device may be chosen: {reasons}", work.plan)));
+            return Err(Error::unsupported(format!("plan {plan}: no device may be chosen: {reasons}")));
         }
         [only] => (only.device.clone(), "the only device that may be chosen".to_owned()),
         [first, second, ..] => {
             let ratio = second.seconds.unwrap_or(0.0) / first.seconds.unwrap_or(0.0).max(f64::MIN_POSITIVE);
-            (first.device.clone(), format!("least predicted time; {} would take {ratio:.2} times as long", second.device))
+            (first.device.clone(), format!("least {how} time; {} would take {ratio:.2} times as long", second.device))
         }
     };
-    Ok(Choice { plan: work.plan.clone(), device, predicted, reason })
+    Ok(Choice { plan: plan.to_owned(), device, predicted, reason })
 }
 
 #[cfg(test)]

@@ -688,6 +688,43 @@ fn defect_20_loops_of_every_form_are_told_of() {
     }
 }
 
+/// A user's kernel: one that does not state how often its loops turn is refused where loops are ended, one that states it where it is too often.
+#[test]
+fn defect_20_loops_of_a_users_kernel_are_right_or_refused() -> Result<(), Error> {
+    let body = "@compute @workgroup_size(1) fn main() {
+        var sum = 0u;
+        for (var i = 0u; i < params.turns; i++) { sum += x[i % 4u]; }
+        y[0] = sum;
+    }";
+    let define = || Kernel::define("turns").read("x", DType::U32).write("y", DType::U32).param("turns", DType::U32).body(body);
+    let native = |call: &tectum::NativeCall<'_>| {
+        let x = call.read::<u32>(0);
+        call.write::<u32>(1)[0] = (0..call.size(0)).map(|i| x[i % 4]).sum();
+    };
+    let kernels = [(define().native(native)?, false), (define().loops(|params, _| u64::from(params[0])).native(native)?, true)];
+    for device in devices() {
+        let limit = device.info().limits.max_loop_turns;
+        for (kernel, states_turns) in &kernels {
+            for turns in [10u32, 100_000] {
+                let mut plan = PlanBuilder::new("turns");
+                let (x, y) = (plan.input("x", DType::U32, 4), plan.output("y", DType::U32, 1));
+                plan.launch(kernel, &[x, y], &[turns], 1)?;
+                let compiled = plan.finish()?.compile(&device);
+                if limit.is_some_and(|most| !states_turns || turns > most) {
+                    let error = compiled.err().unwrap_or_else(|| panic!("{device:?}: {turns} turns are accepted"));
+                    assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("kernel turns"), "{error}");
+                    continue;
+                }
+                let mut run = compiled?;
+                run.input::<u32>(x).fill(1);
+                run.run()?;
+                assert_eq!(run.output::<u32>(y), [turns], "{device:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Kernels of the core whose loops a device would end are refused when they are compiled.
 #[test]
 fn defect_20_long_products_are_right_or_refused() {
@@ -851,4 +888,12 @@ fn defect_19_a_part_of_an_output_is_seen_as_another_type() {
         run.run().expect("runs");
         assert_eq!(run.output::<f64>(y.part(0..2).reinterpret(DType::F64)), [1.5]);
     }
+}
+
+#[test]
+fn suspect_a_users_kernel_stays_within_its_bindings() -> Result<(), Error> {
+    for device in devices() {
+        assert_eq!(crate::stray_kernel::stray(&device)?, None);
+    }
+    Ok(())
 }

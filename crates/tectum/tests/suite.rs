@@ -9,3 +9,4 @@ mod fnv_collision;
 mod power_loss;
 mod receipt_schema;
 mod route;
+mod stray_kernel;

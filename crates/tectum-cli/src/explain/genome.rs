@@ -2,22 +2,25 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
 use tectum::Result;
+use tectum::route::Choice;
 use tectum_models::genome::{AreaProperties, Genome, Morphology, PlasticMorphology};
 use tectum_models::spiking::{
-    Connected, NetworkExplanation, Past, PlasticityRule, ScaleLimit, ShardLayout, SimulationOptions, Undone, ZeroSums, layout, rule, undone,
+    Connected, NetworkExplanation, Past, PlasticityRule, ScaleLimit, ShardLayout, SimulationOptions, Stimulus, Undone, ZeroSums, layout, rule, undone,
 };
 
+use super::choice_text;
 use crate::network_args::NetworkArgs;
 use crate::table::{bytes, print, print_json, table};
 
 /// What genomes take, and of it device and JSON models too.
 #[derive(Args)]
 pub struct GenomeArgs {
-    /// Of a genome or model: the device; if not given, cpu for a genome, and for a model the one that is predicted to be fastest.
+    /// Of a genome or model: the device; if not given, the one on which it is fastest: tried for a genome, predicted for a model.
     #[arg(long)]
     device: Option<String>,
     #[command(flatten)]
@@ -55,6 +58,8 @@ impl GenomeArgs {
 struct Explanation<'a> {
     kind: &'static str,
     genome: &'a str,
+    /// How `auto` chose the device.
+    route: Option<&'a Choice>,
     network: &'a NetworkExplanation,
     shards: &'a [ShardLayout],
     mappings: Vec<MappingExplanation<'a>>,
@@ -117,13 +122,13 @@ enum Sends {
 /// Prints the explanation.
 pub fn explain_genome(path: &Path, args: &GenomeArgs) -> Result<()> {
     let (genome, Connected { network, steady, memories, .. }) = args.network.connect(path, 0)?;
-    let devices = args.network.devices(args.device.as_deref().unwrap_or("auto"))?;
-    let options = SimulationOptions { steady, ..SimulationOptions::default() };
+    let (network, options) = (Arc::new(network), SimulationOptions { steady, ..SimulationOptions::default() });
+    let (devices, choice) = args.network.devices(args.device.as_deref().unwrap_or("auto"), &network, &options, &Stimulus::new(&genome, 0.0, 0)?)?;
     let shards = layout(&network, &devices, &options);
     let network = network.explain();
     let areas = Areas { genome: &genome, memories: &memories, network: &network };
     let mappings = (0..genome.mappings().len()).map(|index| mapping(&areas, index, &shards, args.network.learns())).collect();
-    let explanation = Explanation { kind: "genome", genome: genome.title(), network: &network, shards: &shards, mappings };
+    let explanation = Explanation { kind: "genome", genome: genome.title(), route: choice.as_ref(), network: &network, shards: &shards, mappings };
     if args.json { print_json(&explanation) } else { print(&text(path, &areas, &explanation)) }
 }
 
@@ -205,6 +210,9 @@ fn sends(properties: &AreaProperties) -> Sends {
 fn text(path: &Path, areas: &Areas<'_>, explanation: &Explanation<'_>) -> String {
     let Explanation { network, shards, mappings, .. } = explanation;
     let mut text = format!("{}: {} neurons of {} kinds, {} synapses\n", path.display(), network.neurons, network.profiles, network.synapses);
+    if let Some(choice) = explanation.route {
+        text += &choice_text(choice);
+    }
     if !mappings.is_empty() {
         text += &format!("\n{}", table(&mapping_rows(mappings)));
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
+use tectum::route::Choice;
 use tectum::{Error, Receipt, Result};
 use tectum_models::genome::Genome;
 use tectum_models::snapshot::Snapshot;
@@ -85,6 +86,8 @@ struct Report<'a> {
     plastic: Option<PlasticReport>,
     memories: Vec<MemoryLine>,
     notes: &'a [String],
+    /// How `auto` chose the device.
+    route: Option<Choice>,
     receipt: Receipt,
     /// `completed` or `interrupted`.
     end: &'static str,
@@ -121,9 +124,9 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let seed = args.seed.unwrap_or(0);
     let (genome, Connected { network, steady, memories, notes }) = args.genome.network.connect(path, seed)?;
     let network = Arc::new(network);
-    let devices = args.genome.network.devices(&args.device)?;
     let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
     let options = SimulationOptions { steady, most_inputs: stimulus.most_inputs(), ..SimulationOptions::default() };
+    let (devices, choice) = args.genome.network.devices(&args.device, &network, &options, &stimulus)?;
     let mut simulation = Simulation::sharded(network.clone(), &devices, &options)?;
     if let Some(file) = &args.resume {
         simulation.restore(&Snapshot::load(file)?).map_err(|error| error.at(file.display()))?;
@@ -166,6 +169,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
             .map(|(memory, area)| MemoryLine { area: genome.areas()[*area].id.to_string(), memory })
             .collect(),
         notes: &notes,
+        route: choice,
         receipt,
         end: if counts.bursts < end { "interrupted" } else { "completed" },
     };
@@ -219,6 +223,9 @@ fn text(path: &Path, report: &Report<'_>, genome: &Genome, counts: SpikeCounts) 
     let Report { neurons, synapses, shards, fraction_bits, seconds, .. } = report;
     let mut text = format!("{}: {neurons} neurons, {synapses} synapses in {shards} shards, potentials of {fraction_bits} binary places\n", path.display());
     text += &format!("{}\n", line(&report.receipt));
+    if let Some(choice) = &report.route {
+        text += &format!("auto chose {}: {}\n", choice.device, choice.reason);
+    }
     if let (Some(bursts_per_s), Some(events_per_s)) = (report.bursts_per_s, report.events_per_s) {
         let times = bursts_per_s * genome.physiology().timestep_s;
         text += &format!("{} bursts in {seconds:.3} s, {bursts_per_s:.0} a second ({times:.0} times real time); ", report.bursts);

@@ -7,10 +7,11 @@ mod native;
 
 use std::sync::{Arc, LazyLock};
 
-use tectum::{CodeObject, DType, Device, Error, Executable, Kernel, KernelBuilder, NativeCall, PlanBuilder, Prelude, Result, RunStats, View};
+use tectum::{CodeObject, DType, Device, Error, Executable, Kernel, NativeCall, PlanBuilder, Prelude, Result, RunStats, View};
 
 use super::rig::{M_PER_IN, RigParameters};
 use super::{Body, body};
+use crate::kernel;
 pub(crate) use native::{come_round, pendulum_cost, pendulum_step};
 
 /// Numbers that follow the observation in what a step shows: the reward, and 1 if the episode ended.
@@ -30,10 +31,9 @@ fn kernel(name: &str, wgsl: &str, has_starts: bool, constants: &[&'static str], 
     let builder = Kernel::define(format!("body_{name}")).prelude(Prelude::Math).read("actions", DType::F32);
     let builder = if has_starts { builder.read("starts", DType::F32) } else { builder };
     let builder = builder.read_write("state", DType::F32).write("shown", DType::F32).param("count", DType::U32);
-    let of = |dtype: DType| move |builder: KernelBuilder, name: &&'static str| builder.param(name, dtype);
-    let builder = words.iter().fold(constants.iter().fold(builder, of(DType::F32)), of(DType::U32));
+    let builder = kernel::words(kernel::floats(builder, constants), words);
     let body = [include_str!("../../kernels/body.wgsl"), wgsl].concat();
-    builder.body(body).native(native).expect("invariant: the kernel tables of this file are well formed")
+    kernel::built_in(builder.body(body), native)
 }
 
 static PENDULUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {

@@ -15,6 +15,7 @@ use tectum::{DType, Kernel, KernelBuilder, NativeCall, Prelude};
 
 use super::layout;
 use super::storage::Storage;
+use crate::kernel::{built_in, words};
 
 /// Device code of the draw, put before what uses it.
 const DRAW: &str = include_str!("../../kernels/field_draw.wgsl");
@@ -94,9 +95,8 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 }
 
 fn finish(builder: KernelBuilder, params: &[&'static str], bodies: &[&str], native: fn(&NativeCall<'_>)) -> Arc<Kernel> {
-    let builder = params.iter().fold(builder, |builder, name| builder.param(name, DType::U32));
     let body: String = std::iter::once(layout::wgsl()).chain(bodies.iter().map(|body| (*body).to_owned())).collect();
-    builder.body(body).native(native).expect("invariant: the kernel tables of this file are well formed")
+    built_in(words(builder, params).body(body), native)
 }
 
 /// A float of the words that the host writes.

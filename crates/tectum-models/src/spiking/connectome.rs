@@ -46,8 +46,17 @@ impl Part {
 
     /// Slices that a device cuts each row into, so that its longest is shared out.
     pub fn slices(&self) -> u32 {
-        let longest = self.starts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0);
-        longest.div_ceil(SLICE).clamp(1, SLICES_MAX) as u32
+        self.longest().div_ceil(SLICE).clamp(1, SLICES_MAX) as u32
+    }
+
+    fn longest(&self) -> u64 {
+        self.starts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0)
+    }
+
+    /// At most how often the loops of one invocation turn where so many workgroups of 64 walk the rows of all sources.
+    pub fn loop_turns(&self, workgroups: u32) -> u64 {
+        let (sources, slices) = (self.starts.len().saturating_sub(1) as u64, u64::from(self.slices()));
+        (sources * slices).div_ceil(u64::from(workgroups)) * (2 + self.longest().div_ceil(64 * slices)) + 1
     }
 
     /// Synapses, with room so that others may begin where views may.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use tectum::kernel::native::{prefetch_line, prefetch_read, simd};
-use tectum::{DType, Kernel, KernelBuilder, NativeCall, Result};
+use tectum::{DType, Kernel, NativeCall, Result};
 
 use super::connectome::{Part, TARGET_SHIFT, weight_of};
 use super::network::{Network, NetworkOptions, NeuronOptions, Neurons, SynapseList};
 use super::rule::{self, ALWAYS, NeuronState, POTENTIAL_MAX, Profile, Silence};
+use crate::kernel::{built_in, words};
 pub use learning::{KEPT_WORDS, LearningKernels, MEMORY_WORDS, MemoryRow, set_bits};
 
 /// Device code of a firing of the list, put before what walks it.
@@ -48,11 +49,11 @@ impl Kernels {
     /// The kernels, and for the CPU the parts that are propagated to.
     pub fn new(network: &Network, parts: Arc<Vec<Part>>) -> Self {
         let dynamics = Dynamics { profiles: network.profiles.clone(), runs: network.runs.clone(), silence: network.options.silence };
-        let inject = params(
+        let inject = words(
             Kernel::define("spiking_inject").read("inputs", DType::U32).read("steady", DType::U32).atomic("sums", DType::I32).atomic("fired", DType::U32),
             &["len", "chunk", "tracked", "is_first", "steady_count", "bits_at", "bit_words"],
         );
-        let propagate = params(
+        let propagate = words(
             ["fired", "starts", "words", "senders"]
                 .into_iter()
                 .fold(Kernel::define("spiking_propagate"), |builder, name| builder.read(name, DType::U32))
@@ -60,7 +61,7 @@ impl Kernels {
                 .atomic("totals", DType::U32),
             &["len", "tracked", "fraction_bits", "list_at", "slices"],
         );
-        let of_dynamics = params(
+        let of_dynamics = words(
             ["clock", "profile_of", "profiles"]
                 .into_iter()
                 .fold(Kernel::define("spiking_dynamics"), |builder, name| builder.read(name, DType::U32))
@@ -70,12 +71,12 @@ impl Kernels {
             &["first", "base", "count", "len", "offset", "planes", "tracked", "skips", "seed", "fraction_bits", "list_at", "bits_at"],
         );
         let unpack = Kernel::define("spiking_unpack").read("clock", DType::U32).read("exchanged", DType::U32).atomic("fired", DType::U32);
-        let unpack = params(unpack, &["list_at", "words"]);
+        let unpack = words(unpack, &["list_at", "words"]);
         Self {
-            unpack: finish(unpack.body(include_str!("../../kernels/spiking_unpack.wgsl")), native_unpack),
-            inject: finish(inject.body(include_str!("../../kernels/spiking_inject.wgsl")), native_inject),
-            propagate: finish(propagate.body(FIRING.to_owned() + include_str!("../../kernels/spiking_propagate.wgsl")).data(parts), native_propagate),
-            dynamics: finish(of_dynamics.body(include_str!("../../kernels/spiking_dynamics.wgsl")).data(Arc::new(dynamics)), native_dynamics),
+            unpack: built_in(unpack.body(include_str!("../../kernels/spiking_unpack.wgsl")), native_unpack),
+            inject: built_in(inject.body(include_str!("../../kernels/spiking_inject.wgsl")), native_inject),
+            propagate: built_in(propagate.body(FIRING.to_owned() + include_str!("../../kernels/spiking_propagate.wgsl")).data(parts), native_propagate),
+            dynamics: built_in(of_dynamics.body(include_str!("../../kernels/spiking_dynamics.wgsl")).data(Arc::new(dynamics)), native_dynamics),
         }
     }
 }
@@ -91,14 +92,6 @@ pub fn kernels() -> Result<Vec<Arc<Kernel>>> {
     let Kernels { unpack, inject, propagate, dynamics } = Kernels::new(&network, Arc::default());
     let LearningKernels { archive, learn, close, memory, forget } = LearningKernels::new(Arc::default());
     Ok(vec![unpack, inject, propagate, dynamics, archive, learn, close, memory, forget])
-}
-
-fn params(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {
-    names.iter().fold(builder, |builder, name| builder.param(name, DType::U32))
-}
-
-fn finish(builder: KernelBuilder, native: fn(&NativeCall<'_>)) -> Arc<Kernel> {
-    builder.native(native).expect("invariant: the kernel tables of this file are well formed")
 }
 
 /// The words of a profile in the table of device code.

@@ -1,7 +1,7 @@
 //! Every GPU that wgpu reaches: Vulkan, Metal and DX12, loaded at run time.
 //!
-//! Modules go from WGSL through naga's checks to wgpu as naga IR, by the trusted path: kernels bound their own accesses,
-//! and the checks on integer division stay. One run is one submission: the upload block, all launches in one compute
+//! Modules go from WGSL through naga's checks to wgpu as naga IR; those of trusted kernels, which bound their own accesses, without checks of indices,
+//! others with all checks. One run is one submission: the upload block, all launches in one compute
 //! pass, the downloads gathered into one block that is read back.
 
 mod adapter;
@@ -55,7 +55,8 @@ struct Context {
     device: wgpu::Device,
     queue: wgpu::Queue,
     faults: Arc<Faults>,
-    timestamps: bool,
+    /// What the device can take the time of.
+    timestamps: wgpu::Features,
 }
 
 /// A GPU behind wgpu.
@@ -87,6 +88,14 @@ impl Context {
             Some(error) => Err(Error::unsupported(format!("{}: {doing}", self.info.id)).with_source(error)),
             None => Ok(value),
         }
+    }
+
+    fn times_passes(&self) -> bool {
+        self.timestamps.contains(wgpu::Features::TIMESTAMP_QUERY)
+    }
+
+    fn times_copies(&self) -> bool {
+        self.timestamps.contains(wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS)
     }
 
     fn buffer(&self, label: &str, bytes: usize, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
@@ -138,9 +147,13 @@ impl WgpuDevice {
             let pipeline_layout =
                 device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor { label, bind_group_layouts: &[Some(&layout)], immediate_size: 0 });
             let source = wgpu::ShaderSource::Naga(Cow::Owned(module));
-            // SAFETY: kernels bound every access by `params` and by the lengths that the plan checked, their loops end,
-            // and the checks on integer division stay on.
-            let shader = unsafe { device.create_shader_module_trusted(wgpu::ShaderModuleDescriptor { label, source }, checks) };
+            let descriptor = wgpu::ShaderModuleDescriptor { label, source };
+            let shader = if kernel.is_trusted() {
+                // SAFETY: what `KernelBuilder::trusted` requires; the checks on integer division stay on.
+                unsafe { device.create_shader_module_trusted(descriptor, checks) }
+            } else {
+                device.create_shader_module(descriptor)
+            };
             let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
                 label,
                 layout: Some(&pipeline_layout),

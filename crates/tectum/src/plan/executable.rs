@@ -112,13 +112,20 @@ impl Plan {
     fn check_loops(&self, device: &DeviceInfo) -> Result<()> {
         let Some(most) = device.limits.max_loop_turns else { return Ok(()) };
         for (index, launch) in self.launches.iter().enumerate() {
-            let (kernel, turns) = (launch.kernel.name(), launch.kernel.loops(&launch.params, launch.groups).unwrap_or(0));
+            let kernel = launch.kernel.name();
+            let place = format!("plan {}: launch {index}, kernel {kernel}", self.name);
+            let Some(turns) = launch.kernel.loops(&launch.params, launch.groups) else {
+                if launch.kernel.is_trusted() || !launch.kernel.has_loops()? {
+                    continue;
+                }
+                return Err(Error::unsupported(format!(
+                    "{place}: its loops may turn any number of times, and {} ends loops after {most} of an invocation; KernelBuilder::loops states how often they turn",
+                    device.id
+                )));
+            };
             if turns > u64::from(most) {
                 let id = &device.id;
-                return Err(Error::unsupported(format!(
-                    "plan {}: launch {index}, kernel {kernel}: up to {turns} turns of loops; {id} ends loops after {most} of an invocation",
-                    self.name
-                )));
+                return Err(Error::unsupported(format!("{place}: up to {turns} turns of loops; {id} ends loops after {most} of an invocation")));
             }
         }
         Ok(())

@@ -1,8 +1,11 @@
 //! Choices from made-up calibrations: no clock is read.
 
-use super::{Calibration, CalibrationCache, Rates, choose, choose_fixed, predict};
+use std::time::Duration;
+
+use super::{Calibration, CalibrationCache, Rates, choose, choose_by_trial, choose_fixed, predict};
 use crate::device::{Api, Device, DeviceInfo, DeviceKind};
 use crate::dtype::DType;
+use crate::error::Error;
 use crate::plan::{GemmTail, Matrix, PlanBuilder, PlanWork};
 
 fn device(id: &str, kind: DeviceKind) -> DeviceInfo {
@@ -168,4 +171,27 @@ fn fixed_thresholds_send_large_products_to_a_gpu() {
     }
     let choice = choose_fixed(&product(64), infos().into_iter().take(2).collect()).expect("the CPU");
     assert_eq!((choice.device.as_str(), choice.reason.as_str()), ("cpu", "fixed thresholds: gemm_f32 asks for a GPU, and none may be chosen"));
+}
+
+#[test]
+fn work_of_unknown_amount_goes_where_its_trial_took_least() {
+    let infos = || vec![cpu().device, gpu("cuda:0").device, gpu("vulkan:0").device, software().device];
+    let choose = |milliseconds: [Option<u64>; 3]| {
+        let mut tried = Vec::new();
+        let choice = choose_by_trial("genome", infos(), &mut |id| {
+            tried.push(id.to_owned());
+            let index = ["cpu", "cuda:0", "vulkan:0"].iter().position(|known| *known == id).expect("a device that may be chosen");
+            milliseconds[index].map(Duration::from_millis).ok_or_else(|| Error::unsupported("no room"))
+        });
+        assert_eq!(tried, ["cpu", "cuda:0", "vulkan:0"]);
+        choice
+    };
+    let choice = choose([Some(8), Some(2), Some(4)]).expect("a choice");
+    assert_eq!((choice.device.as_str(), choice.reason.as_str()), ("cuda:0", "least measured time; vulkan:0 would take 2.00 times as long"));
+    let choice = choose([Some(8), None, Some(9)]).expect("a choice");
+    assert_eq!((choice.device.as_str(), choice.predicted[1].refused.as_deref()), ("cpu", Some("its trial failed: no room")));
+    assert_eq!(choice.predicted[3].refused.as_deref(), Some("a software adapter is never chosen"));
+    assert!(choose([None; 3]).is_err());
+    let alone = choose_by_trial("genome", vec![cpu().device, software().device], &mut |_| panic!("one device: nothing to measure"));
+    assert_eq!(alone.expect("a choice").reason, "the only device that may be chosen");
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use tectum::kernel::elementwise::OPS;
 use tectum::kernel::gemm_batched::Packing;
+use tectum::kernel::loops_over;
 use tectum::program::{Bounds, Checked, LaunchConfig, Program};
 use tectum::{Activation, AttentionSizes, Boundary, Chain, DType, ErrorKind, GemmTail, Kernel, Matrices, Matrix, Points, Value};
 
@@ -446,7 +447,7 @@ static AFFINE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let kernel = Kernel::define("affine_of_a_user").read("x", DType::U32).write("y", DType::U32).param("n", DType::U32).param("factor", DType::U32);
     let body = "@compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
         for (var i = id.x; i < params.n; i += groups.x * 256u) { y[i] = params.factor * x[i] + 7u; } }";
-    let kernel = kernel.body(body).native(|call| {
+    let kernel = kernel.body(body).loops(|params, groups| loops_over(u64::from(params[0]), groups.saturating_mul(256), 0)).native(|call| {
         let (n, factor) = (call.size(0), call.u32(1));
         call.write::<u32>(1)[..n].iter_mut().zip(call.read::<u32>(0)).for_each(|(y, x)| *y = factor.wrapping_mul(*x).wrapping_add(7));
     });

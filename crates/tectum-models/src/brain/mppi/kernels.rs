@@ -2,19 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use tectum::{DType, Kernel, KernelBuilder, NativeCall};
+use tectum::{DType, Kernel};
 
-pub(super) fn finish(builder: KernelBuilder, native: fn(&NativeCall<'_>)) -> Arc<Kernel> {
-    builder.native(native).expect("invariant: the kernel tables of this file are well formed")
-}
-
-pub(super) fn words(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {
-    names.iter().fold(builder, |builder, name| builder.param(name, DType::U32))
-}
-
-pub(super) fn floats(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {
-    names.iter().fold(builder, |builder, name| builder.param(name, DType::F32))
-}
+use crate::kernel::{built_in, floats, words};
 
 /// Sampled controls around the mean.
 pub static CONTROLS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
@@ -24,7 +14,7 @@ pub static CONTROLS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
         .write("u", DType::F32);
     let builder = words(builder, &["samples", "horizon", "hold", "channels"]);
     let builder = floats(builder, &["low", "high"]).body(include_str!("../../../kernels/mppi_controls.wgsl"));
-    finish(builder, |call| {
+    built_in(builder, |call| {
         let (observation, mean, eps) = (call.read::<f32>(0), call.read::<f32>(1), call.read::<f32>(2));
         let (sigma, u) = (call.read::<f32>(3), call.write::<f32>(4));
         let [samples, horizon, hold, channels] = [0, 1, 2, 3].map(|index| call.size(index));
@@ -46,7 +36,7 @@ pub static TEMPER: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder =
         ["costs", "total", "greatest"].into_iter().fold(Kernel::define("mppi_temper"), |builder, name| builder.read(name, DType::F32)).write("y", DType::F32);
     let builder = floats(words(builder, &["samples"]), &["temperature"]);
-    finish(builder.body(include_str!("../../../kernels/mppi_temper.wgsl")), |call| {
+    built_in(builder.body(include_str!("../../../kernels/mppi_temper.wgsl")), |call| {
         let (costs, total, greatest) = (call.read::<f32>(0), call.read::<f32>(1), call.read::<f32>(2));
         let (y, samples) = (call.write::<f32>(3), call.size(0));
         let least = -greatest[0];
@@ -63,7 +53,7 @@ pub static SHIFT: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
         .write("mean", DType::F32)
         .write("result", DType::F32);
     let builder = floats(words(builder, &["samples", "horizon"]), &["low", "high"]);
-    finish(builder.body(include_str!("../../../kernels/mppi_shift.wgsl")), |call| {
+    built_in(builder.body(include_str!("../../../kernels/mppi_shift.wgsl")), |call| {
         let (weighted, total, greatest) = (call.read::<f32>(0), call.read::<f32>(1), call.read::<f32>(2));
         let (best_weight, mean, result) = (call.read::<f32>(3), call.write::<f32>(4), call.write::<f32>(5));
         let (samples, horizon) = (call.size(0), call.size(1));

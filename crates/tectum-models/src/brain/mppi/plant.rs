@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use tectum::kernel::math;
 use tectum::kernel::native::{for_each_columns, simd};
+use tectum::kernel::{loops_over, math};
 use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
 
-use super::kernels::{finish, floats, words};
 use crate::body::batch::{come_round, pendulum_cost, pendulum_step};
+use crate::kernel::{built_in, floats, words};
 
 /// Bodies with such equations.
 pub const PLANTS: [&str; 1] = ["pendulum"];
@@ -22,7 +22,8 @@ static PENDULUM: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let constants = ["terminal_multiplier", "energy_weight", "gain_position", "gain_speed", "low", "high"];
     let builder = floats(words(builder, &["samples", "horizon"]), &constants);
     let body = [include_str!("../../../kernels/plant_pendulum.wgsl"), include_str!("../../../kernels/mppi_plant.wgsl")].concat();
-    finish(builder.body(body), pendulum)
+    let builder = builder.loops(|params, groups| loops_over(u64::from(params[0]), groups.saturating_mul(64), u64::from(params[1])));
+    built_in(builder.body(body), pendulum)
 });
 
 /// The rollout kernel of a body.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tectum::kernel::math;
 use tectum::kernel::native::{for_each_chunk, simd};
+use tectum::kernel::{loops_over, math};
 use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
 
-use super::kernels::{finish, floats, words};
+use crate::kernel::{built_in, floats, words};
 use crate::twin::Network;
 
 /// Numbers of the table for each channel; see `kernels/mppi_rollout.wgsl`.
@@ -56,8 +56,8 @@ pub fn rollout_kernel(network: &Network) -> Result<(Arc<Kernel>, Vec<u32>, usize
     // The device code has the layers as constants; the native twin reads them here.
     let builder = words(builder, &["layers"]);
     let builder = words(builder, &LAYER_PARAMS[..layers.len() * LAYER_NUMBERS]);
-    let builder = builder.flops(rollout_flops);
-    let kernel = finish(builder.body(body(network.channels(), width, &layers)), rollout);
+    let builder = builder.flops(rollout_flops).loops(rollout_loops);
+    let kernel = built_in(builder.body(body(network.channels(), width, &layers)), rollout);
     let shape = std::iter::once(layers.len() as u32).chain(layers.into_iter().flatten()).collect();
     Ok((kernel, shape, 2 * width as usize))
 }
@@ -67,6 +67,17 @@ fn rollout_flops(params: &[u32]) -> f64 {
     let layers = params[FIRST_LAYER..].chunks_exact(LAYER_NUMBERS);
     let weights: f64 = layers.map(|layer| f64::from(layer[2]) * f64::from(layer[3])).sum();
     2.0 * f64::from(params[0]) * f64::from(params[1]) * weights
+}
+
+/// The steps of all blocks of four samples of an invocation, each with its channels and layers.
+fn rollout_loops(params: &[u32], groups: u32) -> u64 {
+    let of_layer = |layer: &[u32]| {
+        let [rows, columns] = [layer[2], layer[3]].map(u64::from);
+        1 + columns.div_ceil(8) * (1 + rows) + columns.next_multiple_of(8)
+    };
+    let layers: u64 = params[FIRST_LAYER..].chunks_exact(LAYER_NUMBERS).map(of_layer).sum();
+    let [samples, horizon, channels] = [0, 1, 2].map(|index| u64::from(params[index]));
+    loops_over(samples / 4, groups.saturating_mul(16), channels + horizon * (1 + 2 * channels + layers))
 }
 
 /// Names of the layers' parameters.

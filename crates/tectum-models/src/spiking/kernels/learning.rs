@@ -10,7 +10,8 @@ use tectum::{DType, Kernel, NativeCall};
 use super::super::connectome::{Part, TARGET_SHIFT, WEIGHT, weight_of};
 use super::super::learning::{FRESH, History, PlasticityRule, Visit};
 use super::super::rule;
-use super::{AHEAD, STATIC, finish, params};
+use super::{AHEAD, STATIC};
+use crate::kernel::{built_in, words};
 
 /// Words of a memory in the table of device code.
 pub const MEMORY_WORDS: usize = 12;
@@ -38,20 +39,20 @@ impl LearningKernels {
         let forget = reading("spiking_forget", &["clock", "table", "kept", "starts", "weights"]);
         let forget = forget.read_write("histories", DType::U32).read_write("synapses", DType::U32);
 
-        let archive = params(archive, &["offset", "list_at", "depth", "words", "rule_count", "neurons"]);
-        let learn = params(learn, &["offset", "rule", "neurons", "first", "window", "gain", "loss", "len", "tracked", "fraction_bits", "list_at", "slices"]);
-        let close = params(close, &["offset", "rule", "neurons", "first", "window", "loss", "depth", "words"]);
-        let memory = params(memory, &["offset", "depth", "words", "first", "end", "list_at", "bits_at", "memories"]);
-        let forget = params(
+        let archive = words(archive, &["offset", "list_at", "depth", "words", "rule_count", "neurons"]);
+        let learn = words(learn, &["offset", "rule", "neurons", "first", "window", "gain", "loss", "len", "tracked", "fraction_bits", "list_at", "slices"]);
+        let close = words(close, &["offset", "rule", "neurons", "first", "window", "loss", "depth", "words"]);
+        let memory = words(memory, &["offset", "depth", "words", "first", "end", "list_at", "bits_at", "memories"]);
+        let forget = words(
             forget,
             &["offset", "rule", "neurons", "first", "end", "window", "memories", "first_kept", "last_kept", "weights_at", "are_reached", "is_first"],
         );
         Self {
-            archive: finish(archive.body(include_str!("../../../kernels/spiking_archive.wgsl")), native_archive),
-            learn: finish(learn.body(super::FIRING.to_owned() + include_str!("../../../kernels/spiking_learn.wgsl")).data(rows.clone()), native_learn),
-            close: finish(close.body(include_str!("../../../kernels/spiking_close.wgsl")).data(rows.clone()), native_close),
-            memory: finish(memory.body(include_str!("../../../kernels/spiking_memory.wgsl")), native_memory),
-            forget: finish(forget.body(include_str!("../../../kernels/spiking_forget.wgsl")).data(rows), native_forget),
+            archive: built_in(archive.body(include_str!("../../../kernels/spiking_archive.wgsl")), native_archive),
+            learn: built_in(learn.body(super::FIRING.to_owned() + include_str!("../../../kernels/spiking_learn.wgsl")).data(rows.clone()), native_learn),
+            close: built_in(close.body(include_str!("../../../kernels/spiking_close.wgsl")).data(rows.clone()), native_close),
+            memory: built_in(memory.body(include_str!("../../../kernels/spiking_memory.wgsl")), native_memory),
+            forget: built_in(forget.body(include_str!("../../../kernels/spiking_forget.wgsl")).data(rows), native_forget),
         }
     }
 }

@@ -80,6 +80,11 @@ impl Network {
 }
 
 impl Learned {
+    /// The rows of every rule and part.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.rows.iter().flatten()
+    }
+
     /// What a shard has; none for a network that neither learns nor remembers nor keeps a ledger. Gives also the synapses at first.
     pub fn new(network: &Network, shape: &Shape, ledger: u32, is_cpu: bool) -> Result<Option<(Self, Vec<u32>)>> {
         let looks_back = network.looks_back().max(ledger);

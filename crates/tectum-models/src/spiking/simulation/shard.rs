@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tectum::{Api, Device, Executable, Result, RunStats, Session};
+use tectum::{Api, Device, Error, Executable, Result, RunStats, Session};
 
 use super::learning::{Held, Learned};
-use super::record::{Source, Views, record, tables};
+use super::record::{Source, Views, WALKERS, record, tables};
 use super::shape::Shape;
 use super::{BATCH, SimulationOptions};
-use crate::spiking::connectome;
+use crate::spiking::connectome::{self, Part};
 use crate::spiking::kernels::{HEADER, Kernels, STATIC, set_bits};
 use crate::spiking::network::Network;
 use crate::spiking::rule::Silence;
@@ -38,7 +38,9 @@ impl Shard {
         let is_cpu = device.info().api == Api::Cpu;
         let shape = Shape::new(network, targets.clone(), device, options);
         let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, None, &shape.ranges)?);
+        check_loops(device, parts.iter())?;
         let (learned, synapses) = Learned::new(network, &shape, options.ledger, is_cpu)?.unzip();
+        check_loops(device, learned.iter().flat_map(Learned::parts))?;
         let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
         let steady = local(&targets, options.steady.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
         let source = Source {
@@ -197,6 +199,20 @@ impl Shard {
             }
         }
         Ok(potentials)
+    }
+}
+
+/// Refuses rows that a device might not walk to their ends.
+fn check_loops<'a>(device: &Device, mut parts: impl Iterator<Item = &'a Part>) -> Result<()> {
+    let Some(most) = device.info().limits.max_loop_turns else { return Ok(()) };
+    match parts.find(|part| part.loop_turns(WALKERS) > u64::from(most)) {
+        None => Ok(()),
+        Some(part) => Err(Error::unsupported(format!(
+            "spiking: up to {} turns of loops for the synapses of neurons {:?}; {} ends loops after {most} of an invocation",
+            part.loop_turns(WALKERS),
+            part.targets,
+            device.info().id
+        ))),
     }
 }
 

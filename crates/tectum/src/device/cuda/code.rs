@@ -37,7 +37,7 @@ pub(super) struct Translation {
 }
 
 impl Translation {
-    /// The translation of a kernel, as wgpu's trusted path has it: no checks of indices, workgroup memory zeroed.
+    /// The translation of a kernel, with workgroup memory zeroed; its indices are clamped unless it is trusted.
     ///
     /// # Errors
     /// `Invalid` for a module that naga refuses, `Unsupported` naming what PTX does not cover.
@@ -52,7 +52,7 @@ impl Translation {
     }
 
     fn make_with(store: Option<&Store>, kernel: &Kernel, read_only_cache: bool) -> Result<Self> {
-        let key = format!("ptx {} trust zero {read_only_cache}\n{}", naga_ptx::REVISION, kernel.wgsl());
+        let key = format!("ptx {} zero {read_only_cache}\n{}", naga_ptx::REVISION, kernel.wgsl());
         if let Some(stored) = store.and_then(|store| store.get(&key)).and_then(|bytes| decode(&bytes)) {
             return Ok(Self::new(stored));
         }
@@ -65,7 +65,8 @@ impl Translation {
 
     fn translate(kernel: &Kernel, read_only_cache: bool) -> Result<naga_ptx::Kernel> {
         let (module, info) = kernel.module()?;
-        let options = Options { index: IndexPolicy::Trust, read_only_cache, zero_workgroup_memory: true, ..Options::default() };
+        let index = if kernel.is_trusted() { IndexPolicy::Trust } else { IndexPolicy::Clamp };
+        let options = Options { index, read_only_cache, zero_workgroup_memory: true, ..Options::default() };
         naga_ptx::translate(&module, &info, "main", &options)
             .map_err(|error| Error::unsupported(format!("kernel {}: {}", kernel.name(), error.with_source(kernel.wgsl()))))
     }

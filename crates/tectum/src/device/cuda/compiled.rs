@@ -73,6 +73,8 @@ struct Work {
     steps: Vec<Step>,
     upload: Option<Upload>,
     download: Option<Download>,
+    /// Before the upload, between it and the launches, between these and the download, and after it.
+    times: [Event; 4],
     /// Every launch's parameters, written once.
     _params: CudaMemory,
     /// Keeps every bound buffer out of the pool.
@@ -132,10 +134,13 @@ impl Work {
             Ok(Upload { host: Pinned::allocate(context, bytes)?, device: memory_of(memory[buffer].allocation()).address(0, bytes) })
         });
         let download = (!list.downloads.is_empty()).then(|| Download::new(context, DownloadLayout::of(&list.downloads)));
+        context.bind()?;
+        let [start, begin, end, last] = [(); 4].map(|()| Event::new(context));
         Ok(Self {
             context: context.clone(),
             name: list.name.clone(),
             steps,
+            times: [start?, begin?, end?, last?],
             upload: upload.transpose()?,
             download: download.transpose()?,
             _params: params,
@@ -145,15 +150,21 @@ impl Work {
 
     /// Puts the whole run on a stream.
     fn enqueue(&self, stream: CUstream) -> Result<()> {
+        let [start, begin, end, last] = &self.times;
+        start.capture(stream)?;
         if let Some(upload) = &self.upload {
             // SAFETY: the block is as long as the buffer, which `memory` keeps, and is written between runs alone.
             unsafe { upload.host.upload(upload.device, upload.host.len(), stream) }.map_err(|error| self.place("the upload", error))?;
         }
+        begin.capture(stream)?;
         for step in &self.steps {
             self.enqueue_step(step, stream)?;
         }
-        let Some(download) = &self.download else { return Ok(()) };
-        download.enqueue(&self.context, &self.memory, stream).map_err(|error| self.place("the download", error))
+        end.capture(stream)?;
+        if let Some(download) = &self.download {
+            download.enqueue(&self.context, &self.memory, stream).map_err(|error| self.place("the download", error))?;
+        }
+        last.capture(stream)
     }
 
     fn enqueue_step(&self, step: &Step, stream: CUstream) -> Result<()> {
@@ -336,6 +347,7 @@ impl Compiled for CudaCompiled {
         self.in_flight = false;
         let bytes_up = work.upload.as_ref().map_or(0, |upload| upload.host.len() as u64);
         let bytes_down = work.download.as_ref().map_or(0, |download| download.layout.bytes as u64);
+        let [start, begin, end, last] = &work.times;
         Ok(RunStats {
             bytes_up,
             bytes_down,
@@ -343,8 +355,9 @@ impl Compiled for CudaCompiled {
             transfers_down: u32::from(bytes_down > 0),
             launches: work.steps.len() as u32,
             submissions: 1,
-            // Events would cost every run what a trace alone needs.
-            device_ns: None,
+            device_ns: Some(end.ns_since(begin)?),
+            up_ns: work.upload.is_some().then(|| begin.ns_since(start)).transpose()?,
+            down_ns: work.download.is_some().then(|| last.ns_since(end)).transpose()?,
             fallbacks: 0,
         })
     }

@@ -77,6 +77,7 @@ symbols! {
         cuEventCreate(*mut CUevent, c_uint) -> Code;
         cuEventDestroy_v2(CUevent) -> Code;
         cuEventRecord(CUevent, CUstream) -> Code;
+        cuEventRecordWithFlags(CUevent, CUstream, c_uint) -> Code;
         cuEventSynchronize(CUevent) -> Code;
         cuEventElapsedTime(*mut f32, CUevent, CUevent) -> Code;
     }

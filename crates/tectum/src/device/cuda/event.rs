@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::sys::CUevent;
+use cudarc::driver::sys::{CUevent, CUevent_record_flags, CUstream};
 
 use super::context::Context;
 use super::driver::call;
@@ -18,16 +18,27 @@ pub(super) struct Event {
 unsafe impl Send for Event {}
 
 impl Event {
+    /// A new event; the caller has bound the context.
+    pub fn new(context: &Arc<Context>) -> Result<Self> {
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the context is current; one handle is written.
+        context.at(unsafe { call!(context.driver, cuEventCreate(&raw mut handle, 0)) })?;
+        Ok(Self { context: context.clone(), handle })
+    }
+
     /// Puts a new event on the device's stream; the caller has bound the context.
     pub fn record(context: &Arc<Context>) -> Result<Self> {
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: the context is current; one handle is written, then recorded on the context's stream.
-        unsafe {
-            context.at(call!(context.driver, cuEventCreate(&raw mut handle, 0)))?;
-            let event = Self { context: context.clone(), handle };
-            context.at(call!(context.driver, cuEventRecord(handle, context.stream())))?;
-            Ok(event)
-        }
+        let event = Self::new(context)?;
+        // SAFETY: the context is current, and the event and the stream are its own.
+        context.at(unsafe { call!(context.driver, cuEventRecord(event.handle, context.stream())) })?;
+        Ok(event)
+    }
+
+    /// Puts the event on a stream that is captured: every run of the graph records it there.
+    pub fn capture(&self, stream: CUstream) -> Result<()> {
+        let flags = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
+        // SAFETY: the caller has bound the context, which the event and the stream belong to.
+        unsafe { call!(self.context.driver, cuEventRecordWithFlags(self.handle, stream, flags)) }
     }
 
     /// Waits until the stream has passed it; the caller has bound the context.

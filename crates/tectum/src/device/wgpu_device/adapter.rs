@@ -44,9 +44,9 @@ pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevi
     let found = ADAPTERS.iter().find(|(a, n, _)| (*a, *n) == (api, number));
     let Some((_, _, adapter)) = found else { return Ok(None) };
     let info = describe(api, number, adapter);
-    let timestamps = adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY);
+    let timestamps = adapter.features() & TIMESTAMPS;
     let mut features = wgpu::Features::empty();
-    features.set(wgpu::Features::TIMESTAMP_QUERY, timestamps);
+    features |= timestamps;
     features.set(DOUBLE_FEATURES, info.dtypes.contains(&DType::F64));
     features.set(wgpu::Features::MAPPABLE_PRIMARY_BUFFERS, info.unified_memory);
     let request = adapter.request_device(&wgpu::DeviceDescriptor {
@@ -70,6 +70,9 @@ pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevi
     let context = Context { info, device, queue, faults, timestamps };
     Ok(Some(WgpuDevice { context: Arc::new(context), pipelines: Mutex::new(BoundedCache::new(PIPELINE_CAP)) }))
 }
+
+/// What times of passes take, and of copies.
+const TIMESTAMPS: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY.union(wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS);
 
 /// What f64 takes: its own arithmetic, and its bits as integers of the same width.
 const DOUBLE_FEATURES: wgpu::Features = wgpu::Features::SHADER_F64.union(wgpu::Features::SHADER_INT64);

@@ -1,6 +1,7 @@
 //! A launch list with its bind groups built: one submission a run.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::mapping::Mapping;
 use super::{Context, Pipeline, buffer_of};
@@ -9,8 +10,10 @@ use crate::error::{Error, Result};
 use crate::launch::{BINDING_ALIGNMENT, LaunchList, Region, RunStats, align};
 use crate::memory::Block;
 
-/// Bytes of the two timestamps, at the start of the download block.
-const TIMESTAMP_BYTES: usize = 16;
+/// Timestamps of a run: before the upload, begin and end of the launches, after the download. The outer ones are taken where the device can.
+const TIMESTAMPS: u32 = 4;
+/// Their bytes, at the start of the download block.
+const TIMESTAMP_BYTES: usize = 8 * TIMESTAMPS as usize;
 
 struct Dispatch {
     pipeline: Arc<Pipeline>,
@@ -70,7 +73,7 @@ impl WgpuCompiled {
             Some(buffer) => Some(Upload::new(&context, list.buffer_bytes[buffer], &memory[buffer])?),
             None => None,
         };
-        let queries = context.timestamps.then(|| query_set(&context, 2));
+        let queries = context.times_passes().then(|| query_set(&context, TIMESTAMPS));
         let download = Download::new(&context, list, &memory)?;
         let ns_per_tick = f64::from(context.queue.get_timestamp_period());
         Ok(Self { name: list.name.clone(), context, dispatches, upload, download, queries, ns_per_tick, begun: None, _memory: memory })
@@ -82,20 +85,32 @@ impl WgpuCompiled {
 
     fn encode(&self) -> wgpu::CommandBuffer {
         let mut encoder = self.context.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let (queries, times_copies) = (self.queries.as_ref(), self.context.times_copies());
+        if let Some(queries) = queries.filter(|_| times_copies) {
+            encoder.write_timestamp(queries, 0);
+        }
         if let Some(Upload { mapped, target: Some(target), bytes, .. }) = &self.upload {
             encoder.copy_buffer_to_buffer(mapped, 0, target, 0, Some(*bytes as u64));
         }
-        self.encode_pass(&mut encoder, &self.dispatches, self.queries.as_ref(), 0);
+        self.encode_pass(&mut encoder, &self.dispatches, queries, 1);
         let download = &self.download;
         if download.bytes > 0 {
-            if let Some(queries) = &self.queries {
-                encoder.resolve_query_set(queries, 0..2, &download.block, 0);
-            }
             for (source, region, place) in &download.gather {
                 encoder.copy_buffer_to_buffer(source, region.offset as u64, &download.block, *place, Some(region.bytes as u64));
             }
             if download.block != download.readback {
                 encoder.copy_buffer_to_buffer(&download.block, 0, &download.readback, 0, Some(download.bytes as u64));
+            }
+            if let Some(queries) = queries {
+                let mut taken = 1..3;
+                if times_copies {
+                    encoder.write_timestamp(queries, 3);
+                    taken = 0..TIMESTAMPS;
+                }
+                encoder.resolve_query_set(queries, taken, &download.block, 0);
+                if download.block != download.readback {
+                    encoder.copy_buffer_to_buffer(&download.block, 0, &download.readback, 0, Some(TIMESTAMP_BYTES as u64));
+                }
             }
         }
         encoder.finish()
@@ -233,9 +248,11 @@ impl Compiled for WgpuCompiled {
         if let Some(upload) = &self.upload {
             upload.mapping.wait(&self.context, "the upload block").map_err(|e| e.at(&self.name))?;
             let mut view = upload.mapped.get_mapped_range_mut(..upload.bytes as u64).map_err(|e| self.lost("mapping").with_source(e))?;
+            let start = Instant::now();
             view.copy_from_slice(&bytemuck::cast_slice(&upload.host)[..upload.bytes]);
             drop(view);
             upload.mapped.unmap();
+            stats.up_ns = upload.target.is_none().then(|| start.elapsed().as_nanos() as u64);
             (stats.transfers_up, stats.bytes_up) = (1, upload.bytes as u64);
         }
         let submission = self.context.queue.submit([self.encode()]);
@@ -262,8 +279,15 @@ impl Compiled for WgpuCompiled {
         drop(view);
         self.download.readback.unmap();
         (stats.transfers_down, stats.bytes_down) = (1, bytes as u64);
-        if self.queries.is_some() {
-            stats.device_ns = Some(self.nanoseconds(self.download.host[0], self.download.host[1]));
+        match (&self.queries, &self.download.host[..]) {
+            (Some(_), &[start, begin, end, last, ..]) if self.context.times_copies() => {
+                let copied = self.upload.as_ref().and_then(|upload| upload.target.as_ref()).map(|_| self.nanoseconds(start, begin));
+                stats.up_ns = stats.up_ns.or(copied);
+                stats.device_ns = Some(self.nanoseconds(begin, end));
+                stats.down_ns = Some(self.nanoseconds(end, last));
+            }
+            (Some(_), &[begin, end, ..]) => stats.device_ns = Some(self.nanoseconds(begin, end)),
+            _ => {}
         }
         Ok(stats)
     }

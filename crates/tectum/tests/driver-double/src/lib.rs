@@ -154,6 +154,7 @@ driver! {
     cuEventCreate(state, event: *mut Handle, _flags: c_uint) { put(event, state.new_event()?) }
     cuEventDestroy_v2(state, event: Handle) { state.drop_event(event) }
     cuEventRecord(state, event: Handle, stream: Handle) { state.record_event(event, stream) }
+    cuEventRecordWithFlags(state, event: Handle, stream: Handle, _flags: c_uint) { state.record_event(event, stream) }
     cuEventSynchronize(state, event: Handle) { state.synchronize_event(event) }
     cuEventElapsedTime(state, milliseconds: *mut f32, from: Handle, to: Handle) { put(milliseconds, state.elapsed(from, to)?) }
 }

@@ -21,6 +21,8 @@ use self::fnv_collision::colliding_kernels;
 
 #[path = "../../fnv_collision.rs"]
 mod fnv_collision;
+#[path = "../../stray_kernel.rs"]
+mod stray_kernel;
 
 /// A test: its name, its environment and what it does.
 type Test = (&'static str, &'static [(&'static str, &'static str)], fn() -> Result<(), String>);
@@ -45,6 +47,7 @@ const TESTS: &[Test] = &[
     ("suspect_a_trace_that_fails_midway_is_waited_for", &[("CUDA_DOUBLE_FAIL", "cuEventRecord:2:999")], untraced),
     ("suspect_foreign_views_are_refused_before_an_address", &[], foreign_views),
     ("defect_04_kernels_whose_texts_collide_are_two_kernels", &[], colliding),
+    ("suspect_a_users_kernel_stays_within_its_bindings", &[], strays),
     ("a_lost_device_is_told_with_the_call", &[("CUDA_DOUBLE_FAIL", "cuGraphLaunch:2:719")], lost),
 ];
 
@@ -142,6 +145,10 @@ fn colliding() -> Result<(), String> {
         check(found == [7 * factor; 100], format!("{factor} times 7: {found:?}"))?;
     }
     Ok(())
+}
+
+fn strays() -> Result<(), String> {
+    stray_kernel::stray(&cuda()?).map_err(|e| e.to_string())?.map_or(Ok(()), Err)
 }
 
 /// Every kernel against its reference, in the cases that an interpreter can do in a moment.
@@ -315,6 +322,7 @@ fn traced() -> Result<(), String> {
     };
     let (stats, times, y) = tried().map_err(|e| e.to_string())?;
     check(stats.transfers_up == 1 && stats.transfers_down == 1 && stats.launches == 1, format!("{stats:?}"))?;
+    check([stats.device_ns, stats.up_ns, stats.down_ns].iter().all(|ns| ns.is_some_and(|ns| ns > 0)), format!("{stats:?}"))?;
     check((y - std::f32::consts::E).abs() < 1e-6, format!("exp(1) = {y}"))?;
     check(times.len() == 1 && times[0].ns.is_some(), format!("{times:?}"))
 }

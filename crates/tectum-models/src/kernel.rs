@@ -1,0 +1,23 @@
+//! What the definitions of this crate's kernels share.
+
+use std::sync::Arc;
+
+use tectum::{DType, Kernel, KernelBuilder, NativeCall};
+
+/// Adds parameters that are words.
+pub fn words(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {
+    names.iter().fold(builder, |builder, name| builder.param(name, DType::U32))
+}
+
+/// Adds parameters that are floats.
+pub fn floats(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {
+    names.iter().fold(builder, |builder, name| builder.param(name, DType::F32))
+}
+
+/// Finishes the definition of one of this crate's own kernels.
+pub fn built_in(builder: KernelBuilder, native: fn(&NativeCall<'_>)) -> Arc<Kernel> {
+    // SAFETY: the kernels of this crate bound every index by their parameters, which recording derives from the views that it binds, or by tables that
+    // this crate alone writes; their loops end at these bounds.
+    let builder = unsafe { builder.trusted() };
+    builder.native(native).expect("invariant: the crate's own kernel tables are well formed")
+}
