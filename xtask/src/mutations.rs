@@ -29,6 +29,9 @@ struct Mutation {
     program: String,
     /// What the program is called with: parts of the names of the tests that see to the rule, as a rule.
     arguments: Vec<String>,
+    /// The package of the program where it is not the crate itself.
+    #[serde(default)]
+    tested_by: Option<String>,
     /// Not in the table: the crate.
     #[serde(skip)]
     package: String,
@@ -51,7 +54,7 @@ impl Mutation {
     /// The arguments of cargo that build the program.
     fn program(&self) -> Vec<&str> {
         let target: &[&str] = if self.program == "lib" { &["--lib"] } else { &["--test", &self.program] };
-        [&["test", "-q", "-p", &self.package], target].concat()
+        [&["test", "-q", "-p", self.tested_by.as_ref().unwrap_or(&self.package)], target].concat()
     }
 }
 

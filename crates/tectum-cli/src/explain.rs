@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use tectum::route::{self, Calibration, Choice, Rates};
 use tectum::{DType, DeviceInfo, Error, ErrorKind, GemmTail, Matrix, Plan, PlanBuilder, Result};
-use tectum_models::brain::build::build_plans;
+use tectum_models::brain::build::{build_plans, open_device};
 use tectum_models::scenario::Scenario;
 use tectum_models::transformer::gguf_file;
 
@@ -111,14 +111,14 @@ pub fn explain(args: &ExplainArgs) -> Result<()> {
 
 fn explain_route(args: &RouteArgs) -> Result<()> {
     let things = args.thing.as_deref().map_or(STANDARD.to_vec(), |thing| vec![thing]);
-    let plans = things.into_iter().map(plans).collect::<Result<Vec<_>>>()?.concat();
+    let routed = things.into_iter().map(routed).collect::<Result<Vec<_>>>()?.concat();
     let path = route::default_path();
     let found = route::calibrate_all(path.as_deref(), args.recalibrate);
     let absent = APIS.iter().filter(|api| found.iter().all(|(info, _)| info.api.name() != **api)).map(|api| (*api).to_owned());
     let known: Vec<Calibration> = found.iter().filter_map(|(_, calibration)| calibration.as_ref().ok().cloned()).collect();
-    let choices = plans.iter().map(|(name, plan)| {
-        let choice = route::choose(&plan.work(), &known)?;
-        Ok(Choice { plan: name.clone(), ..choice })
+    let choices = routed.iter().map(|routed| match routed {
+        Routed::Plan(name, plan) => Ok(Choice { plan: name.clone(), ..route::choose(&plan.work(), &known)? }),
+        Routed::Tried(choice) => Ok(choice.clone()),
     });
     let choices = choices.collect::<Result<Vec<_>>>()?;
     let absent = absent.collect();
@@ -127,23 +127,34 @@ fn explain_route(args: &RouteArgs) -> Result<()> {
     if args.json { print_json(&explanation) } else { print(&text(&explanation)) }
 }
 
-/// The plans that a name stands for, with what to call them.
-fn plans(thing: &str) -> Result<Vec<(String, Plan)>> {
+/// What a name stands for.
+#[derive(Clone)]
+enum Routed {
+    /// A plan, with what to call it.
+    Plan(String, Plan),
+    /// A brain without one, which was tried on each device.
+    Tried(Choice),
+}
+
+/// What a name stands for.
+fn routed(thing: &str) -> Result<Vec<Routed>> {
     if let Some(side) = thing.strip_prefix("gemm:") {
-        return Ok(vec![(thing.to_owned(), product(size(thing, side, MOST_SIDE)?)?)]);
+        return Ok(vec![Routed::Plan(thing.to_owned(), product(size(thing, side, MOST_SIDE)?)?)]);
     } else if let Some(len) = thing.strip_prefix("add:") {
-        return Ok(vec![(thing.to_owned(), sum(size(thing, len, MOST_LEN)?)?)]);
+        return Ok(vec![Routed::Plan(thing.to_owned(), sum(size(thing, len, MOST_LEN)?)?)]);
     }
     let scenario = Scenario::open(thing).map_err(|error| match error.kind() {
         ErrorKind::Invalid => error.at("neither gemm:N nor add:N"),
         _ => error,
     })?;
     let named = ["control tick", "training step"].into_iter().zip(build_plans(&scenario)?);
-    let plans = named.map(|(name, plan)| (format!("{thing}: {name}"), plan)).collect::<Vec<_>>();
-    match plans.is_empty() {
-        true if scenario.brain.name() == "genome" => Err(Error::invalid(format!("scenario {thing}: a genome is not routed; it runs on the cpu unless told"))),
-        true => Err(Error::invalid(format!("scenario {thing}: brain {} is plain host arithmetic; there is nothing to route", scenario.brain.name()))),
-        false => Ok(plans),
+    let plans = named.map(|(name, plan)| Routed::Plan(format!("{thing}: {name}"), plan)).collect::<Vec<_>>();
+    if !plans.is_empty() {
+        return Ok(plans);
+    }
+    match open_device(&scenario)? {
+        (_, Some(choice)) => Ok(vec![Routed::Tried(Choice { plan: format!("{thing}: trial ticks"), ..choice })]),
+        _ => Err(Error::invalid(format!("scenario {thing}: brain {} is plain host arithmetic; there is nothing to route", scenario.brain.name()))),
     }
 }
 

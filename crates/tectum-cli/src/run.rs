@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
-use tectum::{Device, Error, Result, route};
-use tectum_models::brain::build::{build_body, build_brain, build_plans, build_stand_in};
+use tectum::{Device, Error, Result};
+use tectum_models::brain::build::{build_body, build_brain, build_stand_in, open_device};
 use tectum_models::clock::{Clock, RealClock, SimClock};
 use tectum_models::closed_loop::{ClosedLoop, End, Fault, Handing, Outcome, Progress, Sink, beside};
 use tectum_models::real_time::{Granted, MOST_PRIORITY, RealTime};
@@ -42,7 +42,7 @@ pub struct RunArgs {
     /// Seed of starts, noise and training.
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// The device: cpu, null, cuda:N, vulkan:N, metal:N or dx12:N; auto is the one that a tick is predicted to be fastest on.
+    /// The device: cpu, null, cuda:N, vulkan:N, metal:N or dx12:N; auto is the one that a tick is fastest on: predicted, or tried for a genome and a field.
     #[arg(long, default_value = "auto")]
     device: String,
     /// What time is: the machine's clock, or as fast as it goes with every deadline met.
@@ -120,7 +120,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
     let scenario = effective_scenario(args)?;
     let faults = args.inject.iter().map(|text| text.parse()).collect::<Result<Vec<Fault>>>()?;
     let resumed = args.resume.as_deref().map(|folder| Snapshot::load(&folder.join(SNAPSHOT_FILE))).transpose()?;
-    let device = open_device(&args.device, &scenario)?;
+    let device = if args.device == "auto" { open_device(&scenario)?.0 } else { Device::open(&args.device)? };
     let mut display = Display::new(!args.quiet);
     let mut closed_loop = build(&scenario, &device, &mut display)?;
     let resumed_at_tick = match &resumed {
@@ -186,14 +186,6 @@ fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
     scenario.set_real_time(RealTime { priority: args.priority.or(asked.priority), lock_memory: args.lock_memory || asked.lock_memory })?;
     args.resume.as_deref().map_or(Ok(()), |folder| check_resumed(&scenario, folder))?;
     Ok(scenario)
-}
-
-/// The device of an id; `auto` is the one that the control tick is predicted to take least time on.
-fn open_device(id: &str, scenario: &Scenario) -> Result<Device> {
-    match build_plans(scenario)?.first() {
-        Some(tick) if id == "auto" => route::open(&tick.work()).map(|(device, _)| device),
-        _ => Device::open(id),
-    }
 }
 
 /// A state means something only to the body and brain that it was taken from.

@@ -213,10 +213,15 @@ fn a_genome_moves_a_body_and_says_in_its_receipt_what_it_does_not_do() {
     place.json("run watched --seconds 2 --no-plots --json");
     let resumed = place.json("run watched --resume runs/2 --no-plots --json");
     assert_eq!((&resumed["resumed_at_tick"], &resumed["return"]), (&40.into(), &whole["return"]), "{resumed}");
+    let routed = place.json("explain route watched --json");
+    let choice = &routed["choices"][0];
+    assert_eq!((&choice["plan"], choice["predicted"].as_array().map(|devices| !devices.is_empty())), (&"watched: trial ticks".into(), Some(true)), "{routed}");
+    let auto = place.json("run brain.json --bursts 50 --json");
+    assert_eq!(auto["route"]["device"], auto["device"], "{auto}");
+    assert_eq!(place.json("run brain.json --bursts 50 --device cpu --json")["spike_hash"], auto["spike_hash"]);
     for (line, message) in [
         ("run watched --body rig", "body rig: the genome's sensors and motors are those of body pendulum"),
         ("run pendulum --brain genome", "brain \"genome\" is wired to its body by a scenario"),
-        ("explain route watched", "a genome is not routed"),
     ] {
         let output = place.tectum(line);
         assert!(text(&output.stderr).contains(message) && output.status.code() == Some(2), "{line}: {}", text(&output.stderr));

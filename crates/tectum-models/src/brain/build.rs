@@ -1,7 +1,9 @@
 //! From a scenario to its body and brain.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use tectum::route::{self, Choice};
 use tectum::{Device, Error, Plan, Result, RunStats};
 
 use super::field::FieldBrain;
@@ -78,8 +80,42 @@ pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progr
     }
 }
 
+/// Ticks of a trial that are timed, and before them as many that are not.
+const TRIAL_TICKS: usize = 32;
+
+/// The device that `auto` stands for: the one on which a control tick is predicted to take the least time; for a genome and a field, whose work
+/// depends on what they hold, the one on which a trial of some ticks takes the least; the CPU for a brain of plain host arithmetic.
+///
+/// # Errors
+/// As [`build_plans`], [`build_brain`], [`route::open`] and [`route::open_by_trial`].
+pub fn open_device(scenario: &Scenario) -> Result<(Device, Option<Choice>)> {
+    let (device, choice) = match (&scenario.brain, build_plans(scenario)?.first()) {
+        (_, Some(tick)) => route::open(&tick.work())?,
+        (BrainSpec::Field(_) | BrainSpec::Genome(_), None) => route::open_by_trial(scenario.brain.name(), &mut |device| trial(scenario, device))?,
+        _ => return Ok((Device::open("cpu")?, None)),
+    };
+    Ok((device, Some(choice)))
+}
+
+/// Ticks the scenario's brain on its body, and returns the time of some ticks.
+fn trial(scenario: &Scenario, device: &Device) -> Result<Duration> {
+    let mut plant = build_body(scenario)?;
+    let mut brain = build_brain(scenario, &*plant, device, &mut |_| {})?;
+    let (mut observation, mut action) = (vec![0.0; plant.spec().observation.len()], plant.spec().safe_action.clone());
+    let mut start = Instant::now();
+    for tick in 0..2 * TRIAL_TICKS {
+        if tick == TRIAL_TICKS {
+            start = Instant::now();
+        }
+        plant.observe(&mut observation);
+        brain.tick(&observation, &mut action)?;
+        plant.step(&action);
+    }
+    Ok(start.elapsed())
+}
+
 /// The plans that a scenario runs, for routing: that of a control tick first, then that of a training step if its twin learns.
-/// Nothing is trained, compiled or read. A brain of plain host arithmetic has none; those of a genome and of a field are not told.
+/// Nothing is trained, compiled or read. A brain of plain host arithmetic has none, nor have those of a genome and of a field.
 ///
 /// # Errors
 /// Settings that do not fit the body.
@@ -218,5 +254,27 @@ impl Brain for Lqr {
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         let len = self.state().len();
         self.set_state(snapshot.f64("state", len)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Software adapters are never chosen, so what a trial does on a device is tested by itself.
+    #[test]
+    fn a_trial_of_a_field_runs_on_the_cpu_and_on_software_vulkan() {
+        let mut scenario = Scenario::open("seeker").expect("built in");
+        scenario.set_brain("field").expect("a brain");
+        for id in ["cpu", "vulkan:0"] {
+            match Device::open(id) {
+                Ok(device) => assert!(!trial(&scenario, &device).expect("a trial").is_zero(), "{id}"),
+                Err(error) => println!("skipped: {error}"),
+            }
+        }
+        let (device, choice) = open_device(&scenario).expect("the CPU at least");
+        assert!(!device.info().software && choice.is_some_and(|choice| choice.device == device.info().id));
+        scenario.set_brain("zero").expect("a brain");
+        assert!(open_device(&scenario).is_ok_and(|(device, choice)| device.info().id == "cpu" && choice.is_none()));
     }
 }
