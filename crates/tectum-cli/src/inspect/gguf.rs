@@ -86,7 +86,7 @@ fn json(value: &Value<'_>) -> serde_json::Value {
         Value::F32(number) => (*number).into(),
         Value::F64(number) => (*number).into(),
         Value::Bool(is) => (*is).into(),
-        Value::Text(text) => text.as_ref().into(),
+        Value::Text(text) => text.as_str().into(),
         Value::Array(array) => {
             let first: Vec<serde_json::Value> = array.values().take(FIRST).map(|value| json(&value)).collect();
             serde_json::json!({"element": array.element.name(), "len": array.len, "first": first})

@@ -161,8 +161,9 @@ impl Weights {
 /// A model's file as memory.
 pub(super) fn map(path: &Path) -> Result<Mmap> {
     let file = File::open(path).map_err(|source| Error::io(path.display(), source))?;
-    // SAFETY: the map is only read, and a model's file is not written while it is open: who changes it under us makes
-    // numbers change, which are copied and interpreted as floats alone; a file cut short meanwhile ends the process.
+    // SAFETY: the map is only read. If another process writes to the file, numbers change, which are copied and interpreted as floats alone; texts of
+    // GGUF files are copied before they are checked, and a header of safetensors is read once, when the file is opened. A file that is cut short ends
+    // the process.
     unsafe { Mmap::map(&file) }.map_err(|source| Error::io(path.display(), source))
 }
 

@@ -175,8 +175,8 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String> {
     if bytes.len() as u64 > MOST_NAME {
         return Err(Error::data(format!("has a name of {} bytes; {MOST_NAME} are the most", bytes.len())));
     }
-    let name = std::str::from_utf8(bytes).map_err(|source| Error::data("has a name that is no UTF-8").with_source(source))?;
-    Ok(name.to_owned())
+    // Copied before it is checked: another process may write to the file.
+    String::from_utf8(bytes.to_vec()).map_err(|source| Error::data("has a name that is no UTF-8").with_source(source))
 }
 
 fn read_keys(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<Key>> {

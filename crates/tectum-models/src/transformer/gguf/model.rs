@@ -170,7 +170,7 @@ impl GgufModel {
 /// Sizes and graph of the decoder of a file.
 fn describe(file: &Gguf, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<(DecoderSizes, Graph)> {
     let family = match file.value("general.architecture") {
-        Some(Value::Text(family)) => family.into_owned(),
+        Some(Value::Text(family)) => family,
         _ => return Err(Error::data("no key general.architecture, which is a text")),
     };
     if family != "gpt2" && !llama::FAMILIES.contains(&family.as_str()) {

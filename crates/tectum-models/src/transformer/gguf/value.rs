@@ -1,6 +1,5 @@
 //! Values of a GGUF file's metadata, and the cursor that its header is read by.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use tectum::{Error, Result};
@@ -56,7 +55,7 @@ pub enum Value<'a> {
     /// Yes or no.
     Bool(bool),
     /// A text; bytes that are no UTF-8 are shown as `�`.
-    Text(Cow<'a, str>),
+    Text(String),
     /// Values of one type.
     Array(Array<'a>),
 }
@@ -199,7 +198,11 @@ impl<'a> Cursor<'a> {
                 [byte @ (0 | 1)] => Value::Bool(byte == 1),
                 [byte] => return Err(Error::data(format!("is {byte}, neither 0 nor 1"))),
             },
-            ValueType::Text => Value::Text(String::from_utf8_lossy(self.text()?)),
+            // Copied before it is checked: another process may write to the file.
+            ValueType::Text => {
+                let text = self.text()?.to_vec();
+                Value::Text(String::from_utf8(text).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+            }
             ValueType::Array => Value::Array(self.values(depth)?),
             ValueType::U64 => Value::Unsigned(self.u64()?),
             ValueType::I64 => Value::Signed(self.array().map(i64::from_le_bytes)?),
