@@ -29,17 +29,21 @@ def step_7(x, y, center, face):
 @numba.njit(parallel=True, fastmath=True)
 def step_27(x, y, weights):
     planes, rows, columns, channels = x.shape
+    center, face, edge, corner = weights
     for i in numba.prange(planes):
+        up, down = (i - 1) % planes, (i + 1) % planes
         for j in range(rows):
+            north, south = (j - 1) % rows, (j + 1) % rows
             for k in range(columns):
+                west, east = (k - 1) % columns, (k + 1) % columns
                 for c in range(channels):
-                    y[i, j, k, c] = 0
-                for di in range(-1, 2):
-                    for dj in range(-1, 2):
-                        for dk in range(-1, 2):
-                            weight = weights[abs(di) + abs(dj) + abs(dk)]
-                            for c in range(channels):
-                                y[i, j, k, c] += weight * x[(i + di) % planes, (j + dj) % rows, (k + dk) % columns, c]
+                    faces = x[up, j, k, c] + x[down, j, k, c] + x[i, north, k, c] + x[i, south, k, c] + x[i, j, west, c] + x[i, j, east, c]
+                    edges = x[up, north, k, c] + x[up, south, k, c] + x[up, j, west, c] + x[up, j, east, c]
+                    edges += x[down, north, k, c] + x[down, south, k, c] + x[down, j, west, c] + x[down, j, east, c]
+                    edges += x[i, north, west, c] + x[i, north, east, c] + x[i, south, west, c] + x[i, south, east, c]
+                    corners = x[up, north, west, c] + x[up, north, east, c] + x[up, south, west, c] + x[up, south, east, c]
+                    corners += x[down, north, west, c] + x[down, north, east, c] + x[down, south, west, c] + x[down, south, east, c]
+                    y[i, j, k, c] = center * x[i, j, k, c] + face * faces + edge * edges + corner * corners
 
 
 @numba.njit(parallel=True, fastmath=True)
@@ -102,18 +106,32 @@ def scan(shape):
 NETWORKS = {"n10k_s50": (10_000, 50), "n100k_s100": (100_000, 100), "n500k_s100": (500_000, 100), "n1m_s100": (1_000_000, 100)}
 
 
-@numba.njit
+@numba.njit(parallel=True)
 def deliver(fired, starts, targets, weights, sums):
-    for neuron in fired:
-        for synapse in range(starts[neuron], starts[neuron + 1]):
-            sums[targets[synapse]] += weights[synapse]
+    """Each thread adds what a part of the fired neurons sends to sums of its own: numba has no atomic additions on the CPU."""
+    for thread in numba.prange(sums.shape[0]):
+        own = sums[thread]
+        for place in range(thread, fired.size, sums.shape[0]):
+            neuron = fired[place]
+            for synapse in range(starts[neuron], starts[neuron + 1]):
+                own[targets[synapse]] += weights[synapse]
+
+
+@numba.njit(parallel=True)
+def merge(sums):
+    for neuron in numba.prange(sums.shape[1]):
+        for thread in range(1, sums.shape[0]):
+            sums[0, neuron] += sums[thread, neuron]
+            sums[thread, neuron] = 0
 
 
 @numba.njit(parallel=True)
 def integrate(potentials, sums, has_fired, threshold):
     for neuron in numba.prange(potentials.size):
-        potential = potentials[neuron] + sums[neuron]
-        sums[neuron] = 0
+        potential = potentials[neuron]
+        for thread in range(sums.shape[0]):
+            potential += sums[thread, neuron]
+            sums[thread, neuron] = 0
         has_fired[neuron] = potential >= threshold
         potentials[neuron] = np.float32(0) if potential >= threshold else potential
 
@@ -131,31 +149,32 @@ def network(neurons, degree):
 
 for name, size in NETWORKS.items():
 
-    @row("burst", 0, "njit: CSR rows of what fired, injection, njit(parallel=True) threshold and reset, numpy.flatnonzero", tail=name, types=["float32"])
+    @row("burst", 0, "njit(parallel=True): CSR rows of what fired with sums for each thread, injection, threshold and reset; numpy.flatnonzero", tail=name, types=["float32"])
     def burst(_shape, size=size):
         starts, targets, weights, patterns = network(*size)
-        sums, potentials = np.zeros(size[0], np.float32), np.zeros(size[0], np.float32)
+        sums, potentials = np.zeros((numba.get_num_threads(), size[0]), np.float32), np.zeros(size[0], np.float32)
         has_fired = np.zeros(size[0], np.bool_)
         state = {"fired": patterns[0], "burst": 0}
 
         def step():
             state["burst"] += 1
             deliver(state["fired"], starts, targets, weights, sums)
-            sums[patterns[state["burst"] % 16]] += 1500
+            sums[0][patterns[state["burst"] % 16]] += 1500
             integrate(potentials, sums, has_fired, np.float32(1000))
             state["fired"] = np.flatnonzero(has_fired)
 
         return step
 
-    @row("csr_scatter", 0, "njit: CSR rows of what fired", tail=name, types=["float32"])
+    @row("csr_scatter", 0, "njit(parallel=True): CSR rows of what fired, sums for each thread, merged", tail=name, types=["float32"])
     def csr_scatter(_shape, size=size):
         starts, targets, weights, patterns = network(*size)
-        sums = np.zeros(size[0], np.float32)
+        sums = np.zeros((numba.get_num_threads(), size[0]), np.float32)
         state = {"burst": 0}
 
         def step():
             state["burst"] += 1
             deliver(patterns[state["burst"] % 16], starts, targets, weights, sums)
+            merge(sums)
 
         return step
 

@@ -3,7 +3,7 @@
 mod bars;
 mod record;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +41,8 @@ fn files(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
 /// The document and its pictures: one section a record, newest first.
 fn render(records: &[(String, Record)]) -> Vec<(PathBuf, String)> {
     let mut text = String::from(HEAD);
+    text += &slower_than_a_peer(records);
+    text += "## What never met a GPU\n\n";
     text += &never_on_a_gpu(records);
     let mut files = Vec::new();
     for (name, record) in records {
@@ -72,12 +74,22 @@ Written by `cargo xtask performance` from the records in `bench/records/`; `carg
 anything else. How a row is measured, and what beside: `bench/peers/README.md`.
 
 A ratio is a peer's time over ours, round by round in the same run: above 1 we are faster. In brackets stands the interval
-that holds the true median with 95 % confidence (order statistics of the rounds). The roofline is a copy of 64 MiB or a large
+that holds the true median with 95 % confidence (order statistics of the rounds), or with less where a record has fewer than six rounds, which it
+states. The roofline is a copy of 64 MiB or a large
 matrix product, measured in the same run. A row that moves less memory than the caches hold can pass 100 %.
 
-## What never met a GPU
-
 ";
+
+/// The rows of the newest record of each in which a peer takes less time than we do, the worst first.
+fn slower_than_a_peer(records: &[(String, Record)]) -> String {
+    let mut seen = BTreeSet::new();
+    let newest = records.iter().flat_map(|(name, record)| record.rows.iter().map(move |row| (name, row))).filter(|(_, row)| seen.insert(&row.key));
+    let mut rows: Vec<(f64, String)> =
+        newest.flat_map(|(name, row)| row.faster_peers().map(move |(ratio, peer)| (ratio, format!("| `{}` | {peer} | {name} |\n", row.key)))).collect();
+    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let lines: String = rows.iter().map(|(_, line)| line.as_str()).collect();
+    format!("## Where a peer is faster\n\n{} rows, the worst first.\n\n| row | peer: its time over ours | record |\n|---|---|---|\n{lines}\n", rows.len())
+}
 
 /// Which rows have no record from a hardware GPU.
 fn never_on_a_gpu(records: &[(String, Record)]) -> String {
@@ -121,6 +133,10 @@ fn about(record: &Record) -> String {
             None => writeln!(text, "Peer {}: {}, {} threads.", peer.name, versions.join(", "), peer.threads.unwrap_or(0)),
         };
     }
+    // Of fewer than six rounds an interval is their whole range, which holds the median unless all lie on one side of it.
+    if let Some(rounds) = record.rows.iter().map(|row| row.rounds_s.len()).min().filter(|rounds| *rounds < 6) {
+        let _ = writeln!(text, "Intervals of {rounds} rounds hold the true median with {:.2} % confidence.", 100.0 * (1.0 - 0.5f64.powi(rounds as i32 - 1)));
+    }
     if record.peers.is_empty() {
         text += "No peer ran beside these rows.\n";
     }
@@ -161,8 +177,9 @@ mod tests {
                 "device": {{"id": "{kind}", "name": "D", "driver": "1", "kind": "{kind}"}},
                 "peers": [{{"name": "numba", "skipped": "not installed"}}],
                 "measured": {{"copy_bytes_per_s": 1e10, "gemm_flop_per_s": 1e11}},
-                "rows": [{{"key": "core.{operation}.n8", "median_s": 2e-3, "spread": 0.02, "rate": 8e9, "roofline": "copy", "percent_of_roofline": 80.0,
-                          "peers": [{{"peer": "numpy", "ratio": {{"median": 2.0, "low": 1.9, "high": 2.2}}}}]}}]}}"#
+                "rows": [{{"key": "core.{operation}.n8", "median_s": 2e-3, "spread": 0.02, "rate": 8e9, "roofline": "copy", "percent_of_roofline": 80.0, "rounds_s": [1e-3, 2e-3, 3e-3],
+                          "peers": [{{"peer": "numpy", "ratio": {{"median": 2.0, "low": 1.9, "high": 2.2}}}},
+                                    {{"peer": "halide", "ratio": {{"median": 0.5, "low": 0.4, "high": 0.6}}}}]}}]}}"#
         );
         serde_json::from_str(&text).expect("readable")
     }
@@ -173,7 +190,13 @@ mod tests {
         let paths: Vec<_> = files.iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect();
         assert_eq!(paths, ["docs/performance/2026-01-02-cpu-core-roofline.svg", "docs/performance/2026-01-02-cpu-core-peers.svg", "docs/performance.md"]);
         let page = &files[2].1;
-        assert!(page.contains("| `core.add.n8` | 2.00 ms | 2 % | 8.0 GB/s | 80 % | numpy 2.00 [1.90, 2.20] |"), "{page}");
+        assert!(page.contains("| `core.add.n8` | 2.00 ms | 2 % | 8.0 GB/s | 80 % | numpy 2.00 [1.90, 2.20]; halide 0.50 [0.40, 0.60] |"), "{page}");
+        assert!(
+            page.contains(
+                "1 rows, the worst first.\n\n| row | peer: its time over ours | record |\n|---|---|---|\n| `core.add.n8` | halide 0.50 [0.40, 0.60] |"
+            )
+        );
+        assert!(page.contains("Intervals of 3 rounds hold the true median with 75.00 % confidence."), "{page}");
         assert!(page.contains("Peer numba: skipped: not installed."), "{page}");
         assert!(page.contains("**No figure on this page comes from a GPU.**"), "{page}");
         assert!(files[1].1.contains("numpy 2.00"), "{}", files[1].1);

@@ -60,6 +60,7 @@ pub struct Row {
     pub rate: f64,
     pub roofline: String,
     pub percent_of_roofline: f64,
+    pub rounds_s: Vec<f64>,
     peers: Vec<PeerRow>,
 }
 
@@ -98,6 +99,10 @@ impl Device {
     }
 }
 
+fn ratio_text(peer: &str, ratio: &Ratio) -> String {
+    format!("{peer} {:.2} [{:.2}, {:.2}]", ratio.median, ratio.low, ratio.high)
+}
+
 impl Row {
     /// The first two parts of the key: what is done, whatever the size.
     pub fn operation(&self) -> &str {
@@ -117,9 +122,15 @@ impl Row {
         })
     }
 
+    /// The peers that take less time than we do, each with its ratio.
+    pub fn faster_peers(&self) -> impl Iterator<Item = (f64, String)> {
+        let timed = self.peers.iter().filter_map(|theirs| Some((theirs, theirs.ratio.as_ref()?)));
+        timed.filter(|(_, ratio)| ratio.median < 1.0).map(|(theirs, ratio)| (ratio.median, ratio_text(&theirs.peer, ratio)))
+    }
+
     pub fn peer_text(&self) -> String {
         let one = |theirs: &PeerRow| match &theirs.ratio {
-            Some(ratio) => format!("{} {:.2} [{:.2}, {:.2}]", theirs.peer, ratio.median, ratio.low, ratio.high),
+            Some(ratio) => ratio_text(&theirs.peer, ratio),
             None => format!("{} skipped: {}", theirs.peer, theirs.skipped.as_deref().unwrap_or("not timed")),
         };
         self.peers.iter().map(one).collect::<Vec<_>>().join("; ")
