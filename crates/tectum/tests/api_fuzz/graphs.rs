@@ -152,11 +152,12 @@ impl World {
         let (first, second) = (self.below(count), self.below(count));
         let x = self.graphs[place].values[first].clone();
         let y = self.graphs[place].values[second].clone();
-        let (text, wanted, add, shape, data, error) = match self.random.below(6) {
+        let (text, wanted, add, shape, data, error) = match self.random.below(7) {
             0 | 1 => self.elementwise(&x),
             2 => self.reduced_node(&x),
             3 => self.moved_node(&x),
             4 => self.matrix_product(&x, &y),
+            5 => self.norm(&x),
             _ => self.pair(&x, &y),
         };
         self.note(format!("graph{}: {text}", self.graphs[place].id));
@@ -209,6 +210,39 @@ impl World {
                 )
             }
         }
+    }
+
+    /// Layer norm or RMS norm. An epsilon of the size of the elements keeps what their errors become within bounds.
+    fn norm(&mut self, x: &Value) -> Added {
+        let (node, [rows, cols]) = (x.node, x.shape);
+        let centred = self.chance(2);
+        let epsilon = self.random.pick(&[0.5f32, 0.5, 1.0, 1.0, 2.0, 0.0, -1.0, f32::NAN]);
+        let long = usize::from(self.chance(8));
+        let wanted = (long > 0 || epsilon.is_nan() || epsilon <= 0.0).then_some(ErrorKind::Invalid);
+        let [gain, bias] = [(); 2].map(|()| self.small(cols));
+        let normed = |row: &[f64]| {
+            let mean = if centred { row.iter().sum::<f64>() / cols as f64 } else { 0.0 };
+            let square = row.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / cols as f64;
+            let shift = |col: usize| if centred { bias[col] } else { 0.0 };
+            let root = (square + f64::from(epsilon)).sqrt();
+            row.iter().enumerate().map(|(col, value)| (value - mean) / root * gain[col] + shift(col)).collect::<Vec<_>>()
+        };
+        let data: Vec<f64> = if wanted.is_none() { x.data.chunks(cols).flat_map(normed).collect() } else { vec![0.0; rows * cols] };
+        let count = cols as f64;
+        // A gain is at most 2.
+        let error = 2.0 * (4.0 * (1.0 + count.sqrt()) * (x.error + count * UNIT * (1.0 + x.size)) / f64::from(epsilon).max(0.5).sqrt() + 8.0 * UNIT);
+        let text = format!("{} {node} epsilon {epsilon}, {long} too long", if centred { "layer_norm" } else { "rms_norm" });
+        let [gain, bias] = [gain, bias].map(|vector| vector.iter().map(|value| *value as f32).chain(std::iter::repeat_n(0.0, long)).collect::<Vec<f32>>());
+        let add = move |g: &mut GraphBuilder| {
+            let shape = [cols + long];
+            let gain = g.constant(&gain, shape)?;
+            if !centred {
+                return g.rms_norm(node, gain, epsilon);
+            }
+            let bias = g.constant(&bias, shape)?;
+            g.layer_norm(node, gain, bias, epsilon)
+        };
+        (text, wanted, Box::new(add), x.shape, data, error)
     }
 
     fn reduced_node(&mut self, x: &Value) -> Added {
