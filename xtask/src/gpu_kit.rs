@@ -1,6 +1,6 @@
 //! `cargo xtask gpu-kit`: one folder to carry to a machine with an NVIDIA GPU, tried out here first.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -43,7 +43,19 @@ pub fn run(root: &Path, built: &[Program]) -> Result<(), String> {
         return Err(format!("gpu kit: {bytes} bytes, more than {MOST_BYTES}"));
     }
     println!("gpu kit: {} with {:.1} MiB", kit.display(), bytes as f64 / f64::from(1 << 20));
-    try_out(&kit)
+    try_out(&kit, &stand_in(built, &kit)?)
+}
+
+/// A folder that holds the stand-in for NVIDIA's driver under the driver's name.
+fn stand_in(built: &[Program], kit: &Path) -> Result<PathBuf, String> {
+    let test = built.iter().find(|built| built.package == "driver-double" && built.target == "cuda_device");
+    let library = test.and_then(|test| test.executable.parent()).map(|folder| folder.join("libdriver_double.so"));
+    let library = library.ok_or("gpu kit: cargo built no stand-in for the driver")?;
+    // Outside the kit, which is carried to machines with the driver itself.
+    let folder = kit.with_file_name("gpu-kit-stand-in");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("gpu kit: {}: {e}", folder.display()))?;
+    std::fs::copy(&library, folder.join("libcuda.so.1")).map_err(|e| format!("gpu kit: {}: {e}", library.display()))?;
+    Ok(folder)
 }
 
 /// The commit that the kit was built from; `+` after it says that files differ from it.
@@ -61,17 +73,60 @@ fn weight(folder: &Path) -> std::io::Result<u64> {
     std::fs::read_dir(folder)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
 }
 
-/// Runs the script and reads its record.
-fn try_out(kit: &Path) -> Result<(), String> {
-    let record = kit.join("record.json");
-    let status = Command::new("bash").arg(kit.join("run.sh")).arg(&record).status().map_err(|e| format!("gpu kit: bash: {e}"))?;
-    let text = std::fs::read_to_string(&record).map_err(|e| format!("gpu kit: no record: {e}"))?;
-    let record: Value = serde_json::from_str(&text).map_err(|e| format!("gpu kit: the record is not JSON: {e}"))?;
-    for row in ["conformance", "verify", "pendulum", "bench_core"] {
-        match &record[row] {
-            Value::Object(row) if row.contains_key("skipped") || row.contains_key("exit") => {}
-            other => return Err(format!("gpu kit: row {row} of the record says {other}")),
+/// Runs the script twice and reads its records: as it is here, and in a hurry on the stand-in for NVIDIA's driver, whose device is no GPU but
+/// takes every step.
+fn try_out(kit: &Path, stand_in: &Path) -> Result<(), String> {
+    let steps = steps(kit)?;
+    let (succeeded, record) = run_script(kit, "record.json", &[])?;
+    check_steps(&record, &steps)?;
+    if !succeeded {
+        return Err("gpu kit: a step failed; see its record".to_owned());
+    }
+    let folder = stand_in.display().to_string();
+    let (_, record) = run_script(kit, "quick.json", &[("KIT_QUICK", "1"), ("LD_LIBRARY_PATH", &folder)])?;
+    check_steps(&record, &steps)?;
+    let is_listed = record["devices"]["exit"] == 0 && record["devices"]["result"].to_string().contains("test double");
+    if !is_listed || record["quick"] != true {
+        return Err(format!("gpu kit: the quick run was not on the stand-in, or does not say that it was quick: {}", record["devices"]));
+    }
+    // The models of the suite infer may be absent, and a speed-up needs rows of both.
+    let runs = |step: &&String| !step.starts_with("speedup_") && !step.contains("_infer_") && *step != "peers";
+    match steps.iter().filter(runs).find(|step| record[step.as_str()].get("exit").is_none()) {
+        Some(step) => Err(format!("gpu kit: step {step} did not run on the stand-in: {}", record[step.as_str()])),
+        None => Ok(()),
+    }
+}
+
+/// The steps that a record must have: three for every suite that the command knows.
+fn steps(kit: &Path) -> Result<Vec<String>, String> {
+    let output = Command::new(kit.join("tectum")).args(["bench", "every"]).output().map_err(|e| format!("gpu kit: tectum: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let (_, suites) = text.trim().rsplit_once("suites: ").ok_or_else(|| format!("gpu kit: tectum bench names no suites: {text}"))?;
+    let of_suite = |suite: &str| [format!("bench_{suite}_gpu"), format!("bench_{suite}_cpu"), format!("speedup_{suite}")];
+    let others = ["devices", "conformance", "verify", "pendulum", "peers"].map(str::to_owned);
+    Ok(others.into_iter().chain(suites.split(", ").flat_map(of_suite)).collect())
+}
+
+/// Whether the script succeeded, and its record.
+fn run_script(kit: &Path, record: &str, environment: &[(&str, &str)]) -> Result<(bool, Value), String> {
+    let path = kit.join(record);
+    let script = Command::new("bash").arg(kit.join("run.sh")).arg(&path).envs(environment.iter().copied()).status();
+    let status = script.map_err(|e| format!("gpu kit: bash: {e}"))?;
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("gpu kit: no record: {e}"))?;
+    let record = serde_json::from_str(&text).map_err(|e| format!("gpu kit: the record is not JSON: {e}"))?;
+    Ok((status.success(), record))
+}
+
+/// Each step says that it was skipped and why, or how it ended and whether in time.
+fn check_steps(record: &Value, steps: &[String]) -> Result<(), String> {
+    for step in steps {
+        let row = &record[step.as_str()];
+        let (seconds, limit) = (row["seconds"].as_f64(), row["limit_s"].as_f64());
+        let is_in_time = seconds.zip(limit).is_some_and(|(seconds, limit)| seconds < limit + 5.0);
+        let is_run = is_in_time && row["exit"].is_i64() && (row["timed_out"] == true || row.get("result").or(row.get("output")).is_some());
+        if !row["skipped"].is_string() && !is_run {
+            return Err(format!("gpu kit: step {step} of the record says {row}"));
         }
     }
-    if status.success() { Ok(()) } else { Err("gpu kit: a step failed; see its record".to_owned()) }
+    Ok(())
 }

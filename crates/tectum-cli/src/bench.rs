@@ -3,6 +3,7 @@
 mod check;
 mod model;
 mod show;
+mod speedup;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,6 +28,7 @@ pub struct BenchArgs {
 #[derive(Subcommand)]
 enum Action {
     Check(check::CheckArgs),
+    Speedup(speedup::SpeedupArgs),
 }
 
 #[derive(Args)]
@@ -77,6 +79,7 @@ fn suites() -> Vec<Suite> {
 pub fn bench(args: &BenchArgs) -> Result<()> {
     match &args.action {
         Some(Action::Check(args)) => check::check(args),
+        Some(Action::Speedup(args)) => speedup::speedup(args),
         None => run(&args.run),
     }
 }

@@ -1,4 +1,4 @@
-//! `tectum verify`: every kernel against its reference, and with `--functions` every elementary function over all exponents.
+//! `tectum verify`: every kernel of `tectum` and of the models against its reference, and with `--functions` every elementary function over all exponents.
 
 use clap::Args;
 use tectum::conformance::{self, FunctionReport, Sweep};
@@ -6,7 +6,7 @@ use tectum::{Device, Error, Result};
 
 use crate::table::{print, print_json, table};
 
-/// Runs every kernel of a device over random shapes against a float64 reference.
+/// Runs every kernel, those of the models too, over random shapes against a reference in float64 or whole numbers.
 #[derive(Args)]
 pub struct VerifyArgs {
     /// The device: auto (the CPU: there is no one plan to route here), cpu, null, cuda:N, vulkan:N, metal:N or dx12:N.
@@ -38,7 +38,9 @@ pub fn verify(args: &VerifyArgs) -> Result<()> {
     if args.functions {
         return functions(args, &device);
     }
-    let report = conformance::verify(&device, args.seed, |_| {})?;
+    let suites = conformance::suites().into_iter().chain(tectum_models::conformance::suites()).collect();
+    let kernels = [tectum::kernel::all(), tectum_models::conformance::kernels()?].concat();
+    let report = conformance::verify(&device, args.seed, suites, &kernels, |_| {})?;
     if args.json {
         print_json(&report)?;
     } else {

@@ -179,3 +179,18 @@ fn peers_run_in_the_same_rounds_and_one_that_fails_is_skipped_with_its_reason() 
     }
     assert_eq!(copy["skipped"], "ValueError: too large");
 }
+
+#[test]
+fn a_speedup_compares_two_records_row_by_row() {
+    let place = Place::new("speedup");
+    let record = place.json("core --device cpu --rows relu --rounds 2 --peers none --json");
+    place.write("device.json", &record.to_string());
+    let mut slower = record.clone();
+    plant(&mut slower, 0, 4.0);
+    place.write("baseline.json", &slower.to_string());
+    let found = place.json("speedup device.json baseline.json --json");
+    let ratio = found["rows"][0]["ratio"]["median"].as_f64().expect("a number");
+    assert!((ratio - 4.0).abs() < 1.0, "{ratio}");
+    let shown = text(&place.bench("speedup device.json baseline.json").stdout);
+    assert!(shown.contains("times as fast") && shown.contains(record["rows"][0]["key"].as_str().expect("a key")), "{shown}");
+}

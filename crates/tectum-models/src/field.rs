@@ -7,6 +7,7 @@ mod agreement;
 mod bench;
 mod check;
 mod coefficients;
+pub(crate) mod conformance;
 mod draw;
 mod kernels;
 mod layout;

@@ -6,6 +6,7 @@ pub mod body;
 pub mod brain;
 pub mod clock;
 pub mod closed_loop;
+pub mod conformance;
 pub mod field;
 pub mod genome;
 mod kernel;

@@ -4,12 +4,14 @@
 //! `docs/spiking.md` has the rule in words.
 
 mod bench;
+pub(crate) mod conformance;
 pub mod connectome;
 mod explanation;
 mod from_genome;
 mod kernels;
 mod learning;
 mod memory;
+mod naive;
 mod network;
 pub mod rule;
 mod simulation;
@@ -28,4 +30,4 @@ pub use simulation::{FireLedger, MemoryUse, PlasticSynapse, ShardLayout, Simulat
 pub use stimulus::Stimulus;
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -3,6 +3,7 @@
 mod bodies;
 mod cache_errors;
 mod closed_loop;
+mod conformance;
 mod decoders;
 mod defects;
 mod encoders;

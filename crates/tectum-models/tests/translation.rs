@@ -10,8 +10,6 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use tectum::kernel::VULKAN_ONLY;
 use tectum::{Error, Kernel};
-use tectum_models::brain::mppi;
-use tectum_models::twin::Network;
 
 fn spirv_val(words: &[u32]) -> std::io::Result<(bool, String)> {
     let mut child =
@@ -27,10 +25,7 @@ fn spirv_val(words: &[u32]) -> std::io::Result<(bool, String)> {
 fn every_kernel() -> Result<Vec<Arc<Kernel>>, Error> {
     let mut kernels = tectum::kernel::all();
     assert!(kernels.len() > 35, "the kernel table is whole");
-    kernels.extend(mppi::kernels(&Network::new(7, &[64, 64], 4)?)?);
-    kernels.extend(tectum_models::body::batch::kernels());
-    kernels.extend(tectum_models::spiking::kernels()?);
-    kernels.extend(tectum_models::field::kernels());
+    kernels.extend(tectum_models::conformance::kernels()?);
     Ok(kernels)
 }
 

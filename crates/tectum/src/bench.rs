@@ -8,6 +8,7 @@ mod machine;
 mod peer;
 mod program_rows;
 mod record;
+mod speedup;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -18,6 +19,7 @@ pub use self::interval::{CONFIDENCE, Interval};
 pub use self::machine::Machine;
 pub use self::program_rows::predecessor_seconds;
 pub use self::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row};
+pub use self::speedup::{Speedup, Speedups, speedups};
 pub use self::threads::OnThreads;
 
 use serde::{Deserialize, Serialize};

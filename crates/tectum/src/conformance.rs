@@ -1,8 +1,9 @@
 //! Conformance: every kernel on a device against a float64 reference, over shapes of nothing, one, odd and large.
 //!
-//! A [`Case`] is data: inputs, the operation as recorded in a plan, and the expected outputs with the error allowed to each
-//! element. Outputs are poisoned before the run and stand between guards, so that an element left out or written out of
-//! place is found. The same cases serve `tectum verify` and the test table.
+//! A [`Case`] of one operation is data: inputs, the operation as recorded in a plan, and the expected outputs with the error allowed to
+//! each element. Outputs are poisoned before the run and stand between guards, so that an element left out or written out of
+//! place is found. A case of something with a state, such as a simulation, is a function that runs it. The same cases serve `tectum verify`
+//! and the test table. [`suites`] are those of this crate; other crates bring their own.
 
 mod attention_cases;
 mod cache_cases;
@@ -28,9 +29,9 @@ use serde::Serialize;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{self, Kernel};
+use crate::kernel::Kernel;
 use crate::receipt::{Receipt, Session};
-pub use case::{Case, Data, Expected, Output, Seed};
+pub use case::{Case, Data, Expected, Output, Seed, Trial};
 pub use functions::{FUNCTIONS, FUNCTIONS_F64, Function, FunctionReport, FunctionsReport, Sweep, functions};
 
 /// Makes the cases of an operation for a seed.
@@ -47,12 +48,13 @@ pub struct Suite {
 }
 
 impl Suite {
-    fn new(name: impl Into<String>, cases: impl Fn(&mut Seed) -> Vec<Case> + 'static) -> Self {
+    /// A suite for every device.
+    pub fn new(name: impl Into<String>, cases: impl Fn(&mut Seed) -> Vec<Case> + 'static) -> Self {
         Self { name: name.into(), dtype: DType::F32, cases: Box::new(cases) }
     }
 
     /// A suite for devices with f64.
-    fn double(name: impl Into<String>, cases: impl Fn(&mut Seed) -> Vec<Case> + 'static) -> Self {
+    pub fn double(name: impl Into<String>, cases: impl Fn(&mut Seed) -> Vec<Case> + 'static) -> Self {
         Self { dtype: DType::F64, ..Self::new(name, cases) }
     }
 }
@@ -81,7 +83,7 @@ pub struct Report {
     pub cases: usize,
     /// The first offending case of each operation that failed.
     pub failures: Vec<String>,
-    /// Kernels of this crate that no case launched.
+    /// Kernels that were to be covered and that no case launched.
     pub kernels_missed: Vec<String>,
     /// Operations on element types that the device lacks.
     pub left_out: Vec<String>,
@@ -122,7 +124,7 @@ impl Report {
     }
 }
 
-/// Every suite.
+/// Every suite of this crate; its kernels are [`crate::kernel::all`].
 pub fn suites() -> Vec<Suite> {
     let mut suites = elementwise_cases::suites();
     suites.extend(reduce_cases::suites());
@@ -139,23 +141,33 @@ pub fn suites() -> Vec<Suite> {
     suites
 }
 
-/// Runs every case of every suite on a device.
+/// Runs every case of every suite on a device. Each of the kernels has to be launched by some case, unless it uses an element type that the
+/// device lacks.
 ///
 /// # Errors
 /// What the device reports; a wrong result is no error here but a failure in the report.
-pub fn verify(device: &Device, seed: u64, mut progress: impl FnMut(&str)) -> Result<Report> {
+///
+/// # Example
+/// ```
+/// use tectum::conformance::{suites, verify};
+/// let (cpu, mut suites) = (tectum::Device::open("cpu").unwrap(), suites());
+/// suites.retain(|suite| suite.name == "adamw");
+/// let kernels: Vec<_> = tectum::kernel::all().into_iter().filter(|kernel| kernel.name() == "adamw").collect();
+/// assert!(verify(&cpu, 1, suites, &kernels, |_| {}).unwrap().passed());
+/// ```
+pub fn verify(device: &Device, seed: u64, suites: Vec<Suite>, kernels: &[Arc<Kernel>], mut progress: impl FnMut(&str)) -> Result<Report> {
     let mut session = Session::new(device);
     let mut launched: BTreeSet<String> = BTreeSet::new();
     let (mut operations, mut failures) = (Vec::new(), Vec::new());
     let has = |dtype: DType| device.info().dtypes.contains(&dtype);
-    let (asked, left_out): (Vec<Suite>, Vec<Suite>) = suites().into_iter().partition(|suite| has(suite.dtype));
+    let (asked, left_out): (Vec<Suite>, Vec<Suite>) = suites.into_iter().partition(|suite| has(suite.dtype));
     for suite in asked {
         progress(&suite.name);
         let mut operation = OperationReport { name: suite.name.clone(), cases: 0, worst_of_bound: 0.0, passed: true };
         let known = KNOWN_FAULTS.iter().find(|fault| fault.operation == suite.name && device.info().driver.contains(fault.driver));
         for case in (suite.cases)(&mut Seed::new(seed, &suite.name)) {
             operation.cases += 1;
-            match case.run(device, &mut session, &mut launched) {
+            match case.run(&mut Trial { device, session: &mut session, launched: &mut launched }) {
                 Ok(worst) => operation.worst_of_bound = operation.worst_of_bound.max(worst),
                 Err(error) if error.kind() == ErrorKind::Mismatch => {
                     if operation.passed && known.is_none() {
@@ -172,8 +184,8 @@ pub fn verify(device: &Device, seed: u64, mut progress: impl FnMut(&str)) -> Res
         operations.push(operation);
     }
     let usable = |kernel: &Arc<Kernel>| kernel.bindings().iter().all(|binding| has(binding.dtype));
-    let missed = kernel::all().into_iter().filter(usable).map(|kernel: Arc<Kernel>| kernel.name().to_owned());
-    let kernels_missed = missed.filter(|name| !launched.contains(name)).collect();
+    let missed = kernels.iter().filter(|kernel| usable(kernel) && !launched.contains(kernel.name()));
+    let kernels_missed = missed.map(|kernel| kernel.name().to_owned()).collect();
     let left_out = left_out.into_iter().map(|suite| format!("{}: the device has no {}", suite.name, suite.dtype.wgsl())).collect();
     let cases = operations.iter().map(|operation| operation.cases).sum();
     Ok(Report { seed, operations, cases, failures, kernels_missed, left_out, receipt: session.receipt() })

@@ -1,6 +1,6 @@
 //! Every case on every device of this machine; devices that are absent are named as skipped.
 
-use tectum::conformance::{Sweep, functions, verify};
+use tectum::conformance::{Sweep, functions, suites, verify};
 use tectum::{Device, Error};
 
 fn verify_on(id: &str) -> Result<(), Error> {
@@ -12,7 +12,7 @@ fn verify_on(id: &str) -> Result<(), Error> {
         }
         Err(error) => return Err(error),
     };
-    let report = verify(&device, 1, |_| {})?;
+    let report = verify(&device, 1, suites(), &tectum::kernel::all(), |_| {})?;
     for operation in &report.operations {
         println!("{:>16} {:>4} cases, worst {:.3} of its bound", operation.name, operation.cases, operation.worst_of_bound);
     }

@@ -3,6 +3,7 @@
 //! Of each kernel `body_*` there is one text for devices (`kernels/body_*.wgsl`) and one function of one instance in Rust, of which the processor
 //! takes sixteen side by side; both in f32. The body itself, in f64, is what they are tested against.
 
+pub(crate) mod conformance;
 mod native;
 
 use std::sync::{Arc, LazyLock};

@@ -14,6 +14,7 @@
 //! is relative to the spread of the costs, and in the noise, whose deviation may be graded over the samples.
 
 mod bench;
+pub(crate) mod conformance;
 mod kernels;
 mod learning;
 mod parameters;

@@ -1,10 +1,13 @@
 //! How far a device is from the reference after a cycle from the same state.
 
+use std::time::Instant;
+
 use serde::Serialize;
+use tectum::{Error, ErrorKind, Result};
 
 use super::layout::MEMORY_PLATEAU;
-use super::reference::Outcome;
-use super::simulation::Report;
+use super::reference::{Cycle, Outcome, Place};
+use super::simulation::{Report, Simulation};
 use super::state::State;
 use super::storage::Storage;
 
@@ -47,6 +50,51 @@ impl Difference {
     pub fn is_within(&self) -> bool {
         self.worst <= self.tolerance
     }
+}
+
+/// A cycle that a field ran, compared with the reference.
+#[derive(Debug, Clone)]
+pub struct Agreement {
+    /// The worst of each kind of number.
+    pub differences: Vec<Difference>,
+    /// The device's place and the reference's, with how far apart their scores are, if they differ.
+    pub tie: Option<(Place, Place, f64)>,
+    /// Whether the device's library chose otherwise, by less than a near-tie.
+    pub is_recall_tie: bool,
+    /// When the cycle began.
+    pub start: Instant,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+}
+
+/// Runs a cycle and compares it with the reference from the same state.
+///
+/// # Errors
+/// As [`Simulation::tick`]; `Mismatch` naming what is farther from the reference than its tolerance.
+pub fn compare(field: &mut Simulation, sensors: &[f32], reward: f32) -> Result<Agreement> {
+    let mismatch = |what: String| Error::new(ErrorKind::Mismatch, format!("field: {what}"));
+    let before = field.state()?;
+    let start = Instant::now();
+    let report = field.tick(sensors, reward)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let after = field.state()?;
+    let cycle = Cycle { shape: field.shape(), options: field.options(), coefficients: field.coefficients(), sensors, reward };
+    let places = cycle.places(&before);
+    let is_chosen = |(place, short): &&(Place, f64)| place.cell == report.place && place.kind == report.place_kind && *short < TIE;
+    let Some(&(place, apart)) = places.iter().find(is_chosen) else {
+        let what = format!("the imprint of cycle {} is at {:?} ({:?}), the reference has {:?}", before.cycle, report.place, report.place_kind, places[0].0);
+        return Err(mismatch(what));
+    };
+    let short = cycle.recall_short(&before, &report.recall);
+    if short >= TIE {
+        return Err(mismatch(format!("the library of cycle {} chose {:?}, {short} worse than the reference", before.cycle, report.recall)));
+    }
+    let found = differences(&cycle.advance(&before, Some(place), Some(&report.recall)), &after, &report, field.coefficients().saturation);
+    if let Some(Difference { what, at, found, expected, .. }) = found.iter().find(|difference| !difference.is_within()) {
+        return Err(mismatch(format!("{what} {at} is {found} after cycle {}, the reference has {expected}", before.cycle)));
+    }
+    let tie = (place != places[0].0).then_some((place, places[0].0, apart));
+    Ok(Agreement { differences: found, tie, is_recall_tie: report.recall != cycle.recall(&before), start, seconds })
 }
 
 /// The worst differences of field, means, library, motors, memory and modulation after a cycle.

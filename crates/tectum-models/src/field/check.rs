@@ -3,13 +3,12 @@
 use std::time::Instant;
 
 use serde::Serialize;
-use tectum::{Device, Error, ErrorKind, Receipt, Result};
+use tectum::{Device, Receipt, Result};
 
-use super::agreement::{Difference, TIE, differences};
-use super::reference::{Cycle, Place};
+use super::agreement::{self, Difference};
+use super::reference::Place;
 use super::shape::Shape;
-use super::simulation::{Options, Report, Simulation};
-use super::state::State;
+use super::simulation::{Options, Simulation};
 
 /// Cycles that times are the median of.
 const TIMED: usize = 15;
@@ -119,60 +118,29 @@ fn sensors(field: &Simulation) -> Vec<f32> {
     (0..field.options().sensors).map(|i| (0.05 * cycle * (1.0 + i as f32 / 7.0)).sin()).collect()
 }
 
-fn tick(field: &mut Simulation, seconds: &mut Vec<f64>) -> Result<Report> {
+fn tick(field: &mut Simulation, seconds: &mut Vec<f64>) -> Result<()> {
     let sensors = sensors(field);
     let start = Instant::now();
-    let told = field.tick(&sensors, REWARD)?;
+    field.tick(&sensors, REWARD)?;
     seconds.push(start.elapsed().as_secs_f64());
-    Ok(told)
+    Ok(())
 }
 
 /// A cycle that is compared.
 fn compare(field: &mut Simulation, seconds: &mut Vec<f64>, report: &mut CheckReport) -> Result<()> {
-    let sensors = sensors(field);
-    let before = field.state()?;
-    let told = tick(field, seconds)?;
-    let after = field.state()?;
-    let cycle = Cycle { shape: field.shape(), options: field.options(), coefficients: field.coefficients(), sensors: &sensors, reward: REWARD };
-    let place = accepted(&cycle, &before, &told, report)?;
-    let short = cycle.recall_short(&before, &told.recall);
-    if short >= TIE {
-        let what = format!("field: the library of cycle {} chose {:?}, {short} worse than the reference", before.cycle, told.recall);
-        return Err(Error::new(ErrorKind::Mismatch, what));
-    }
-    report.recall_ties += usize::from(told.recall != cycle.recall(&before));
-    let found = differences(&cycle.advance(&before, Some(place), Some(&told.recall)), &after, &told, field.coefficients().saturation);
-    if let Some(far) = found.iter().find(|difference| !difference.is_within()) {
-        let Difference { what, at, found, expected, .. } = far;
-        return Err(Error::new(ErrorKind::Mismatch, format!("field: {what} {at} is {found} after cycle {}, the reference has {expected}", before.cycle)));
-    }
+    let agreement = agreement::compare(field, &sensors(field), REWARD)?;
+    seconds.push(agreement.seconds);
+    report.recall_ties += usize::from(agreement.is_recall_tie);
+    report.ties.extend(agreement.tie);
     if report.agreement.is_empty() {
-        report.agreement.clone_from(&found);
+        report.agreement.clone_from(&agreement.differences);
     }
-    for (worst, found) in report.agreement.iter_mut().zip(found) {
+    for (worst, found) in report.agreement.iter_mut().zip(agreement.differences) {
         if found.worst > worst.worst {
             *worst = found;
         }
     }
     Ok(())
-}
-
-/// The device's place, if the reference has none that is better by more than a tie.
-fn accepted(cycle: &Cycle<'_>, before: &State, told: &Report, report: &mut CheckReport) -> Result<Place> {
-    let places = cycle.places(before);
-    let is_told = |place: &Place| place.cell == told.place && place.kind == told.place_kind;
-    match places.iter().find(|(place, _)| is_told(place)) {
-        Some((place, short)) if *short < TIE => {
-            if *place != places[0].0 {
-                report.ties.push((*place, places[0].0, *short));
-            }
-            Ok(*place)
-        }
-        _ => Err(Error::new(
-            ErrorKind::Mismatch,
-            format!("field: the imprint of cycle {} is at {:?} ({:?}), the reference has {:?}", before.cycle, told.place, told.place_kind, places[0].0),
-        )),
-    }
 }
 
 /// The launches with the medians of their times.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tectum::Boundary;
 
 use super::coefficients::Coefficients;
-use super::draw::{draw, key};
+use super::draw::key;
 use super::layout::*;
 use super::shape::{DYNAMICS, REGIONS, Shape};
 use super::simulation::{Options, PlaceKind, Recall};
@@ -96,6 +96,26 @@ struct Modulation {
     pull: Vec<f64>,
 }
 
+/// The hash of an element in the cycle of a key: products modulo 2³², by numbers that do not wrap.
+fn hash(element: u32, [first, second]: [u32; 2]) -> u64 {
+    let word = |number: u64| number % (1 << 32);
+    let h = word(2_654_435_761 * u64::from(element) + u64::from(first));
+    let h = word((h ^ (h >> 16)) * 2_246_822_507) ^ u64::from(second);
+    let h = word((h ^ (h >> 13)) * 3_266_489_909);
+    h ^ (h >> 16)
+}
+
+/// The draw of an element, a whole number from −510 to 510.
+pub(super) fn draw(element: u32, key: [u32; 2]) -> i32 {
+    (0..4).map(|byte| (hash(element, key) >> (8 * byte) & 0xff) as i32).sum::<i32>() - 510
+}
+
+/// A number as bf16, rounded up by a chance of 16 bits in proportion to how near that is.
+fn rounded_by_chance(value: f32, element: u32, key: [u32; 2]) -> f32 {
+    let chance = hash(element, key) * 2_654_435_761 % (1 << 32) >> 16;
+    f32::from_bits(((u64::from(value.to_bits()) + chance) as u32) & 0xffff_0000)
+}
+
 fn ramp(x: f64, low: f64, high: f64) -> f64 {
     ((x - low) / (high - low)).clamp(0.0, 1.0)
 }
@@ -118,7 +138,7 @@ impl Cycle<'_> {
         let key = key(state.seed, state.cycle);
         let stored = field.iter().enumerate().map(|(at, v)| match self.options.storage {
             Storage::F32 => *v,
-            storage => f64::from(storage.kept(*v as f32, at as u32, key)),
+            Storage::Bf16 => f64::from(rounded_by_chance(*v as f32, at as u32, key)),
         });
         let field: Vec<f64> = stored.collect();
         let sites = means(self.shape, &field, self.shape.sites());

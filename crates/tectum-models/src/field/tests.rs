@@ -8,9 +8,8 @@ mod worked;
 
 use tectum::{Boundary, Device};
 
+use super::conformance::observation;
 use super::draw::{draw, key};
-use super::kernels::NOISE;
-use super::layout::{LIVE_KEY, LIVE_WORDS};
 use super::reference::Cycle;
 use super::*;
 
@@ -26,12 +25,6 @@ fn devices() -> Vec<Device> {
 
 fn options(sensors: usize) -> Options {
     Options { sensors, motors: 6, boundary: Boundary::Clamp, seed: 7, patterns: 0, storage: Storage::F32 }
-}
-
-/// An observation that hangs on the cycle: slow sines, with all sensors silent for a while now and then.
-fn observation(cycle: u64, sensors: usize) -> Vec<f32> {
-    let sensor = |index: usize| if cycle % 500 < 380 { (0.05 * cycle as f32 * (1.0 + index as f32 / 7.0)).sin() } else { 0.0 };
-    (0..sensors).map(sensor).collect()
 }
 
 /// Coefficients without anything but diffusion: R(0.999 − 0.01N) is 1 for an N of 0 that no test of these reaches beyond a cycle.
@@ -54,22 +47,6 @@ fn only_diffusion(diffusion: [f32; 3]) -> Coefficients {
         familiar: 1.0,
         attraction: 0.0,
         strategy: 0.0,
-    }
-}
-
-#[test]
-fn noise_has_the_same_bits_on_every_device() {
-    const N: usize = 5000;
-    let expected: Vec<f32> = (0..N as u32).map(|i| draw(3_000_000_000u32.wrapping_add(i), key(5, 9)) as f32).collect();
-    for device in devices() {
-        let mut plan = tectum::PlanBuilder::new("noise");
-        let live = plan.input("live", tectum::DType::U32, LIVE_WORDS);
-        let noise = plan.output("noise", tectum::DType::F32, N);
-        plan.launch(&NOISE, &[live, noise], &[3_000_000_000, N as u32], 4).expect("it fits");
-        let mut run = plan.finish().expect("whole").compile(&device).expect("it compiles");
-        run.input::<u32>(live)[LIVE_KEY..][..2].copy_from_slice(&key(5, 9));
-        run.run().expect("it runs");
-        assert_eq!(run.output::<f32>(noise), expected, "on {}", device.info().id);
     }
 }
 

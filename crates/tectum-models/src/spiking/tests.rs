@@ -2,212 +2,57 @@
 
 mod api_fuzz;
 mod learnt;
-mod naive;
 mod worked;
 
 use std::sync::Arc;
 
 use tectum::Device;
 
-use self::naive::Naive;
+use super::conformance::{Pace, Random, RandomNetwork, compare, inputs, learning_network, plastic, random_network};
+use super::naive::Naive;
 use super::*;
 
-/// A small generator for tests: `SplitMix64` (S. Vigna).
-pub struct Random(pub u64);
+/// Neurons of the largest group.
+const LARGEST_GROUP: u64 = 60;
 
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize].clone()
-    }
+fn case(seed: u64) -> RandomNetwork {
+    random_network(seed, LARGEST_GROUP)
 }
 
-/// A network with random options, as the engine and the naive one take it.
-struct Case {
-    groups: Vec<(u32, NeuronOptions)>,
-    synapses: Vec<(u32, Synapse)>,
-    options: NetworkOptions,
-    steady: Vec<(u32, f32)>,
+fn learning_case(seed: u64) -> RandomNetwork {
+    learning_network(seed, LARGEST_GROUP)
 }
 
-fn case(seed: u64) -> Case {
-    let random = &mut Random(seed);
-    let group = |random: &mut Random| {
-        let threshold = random.pick(&[1.0, 1.0, 3.0, 0.5, 20.0, 0.0, -1.0]);
-        let options = NeuronOptions {
-            threshold,
-            threshold_limit: random.pick(&[None, None, None, Some(threshold + 2.0)]),
-            resting_potential: random.pick(&[0.0, 0.0, 0.0, 0.25, -0.5]),
-            leak: random.pick(&[0.0, 0.0, 0.1, 0.5, 1.0, 0.003]),
-            excitability: random.pick(&[1.0, 1.0, 1.0, 0.5, 0.05, 0.0]),
-            refractory: random.pick(&[0, 0, 0, 1, 3]),
-            consecutive_fire_limit: random.pick(&[0, 0, 3, 1, 65_535]),
-            snooze: random.pick(&[0, 2, 5]),
-            charge_accumulation: random.below(4) > 0,
-            psp: random.pick(&[1, 5, 255, 0]),
-            uniform_psp: random.below(2) == 0,
-            potential_driven_psp: random.below(5) == 0,
-        };
-        (1 + random.below(60) as u32, options)
-    };
-    let groups: Vec<_> = (0..1 + random.below(5)).map(|_| group(random)).collect();
-    let neurons: u64 = groups.iter().map(|(count, _)| u64::from(*count)).sum();
-    let mut synapses = Vec::new();
-    for _ in 0..random.below(neurons * 8) {
-        let synapse = Synapse::fixed(random.below(neurons) as u32, random.pick(&[1, 1, 2, 9, 255]), random.below(4) == 0);
-        synapses.push((random.below(neurons) as u32, synapse));
-    }
-    let silence = random.pick(&[Silence::Counts, Silence::Counts, Silence::Skips]);
-    let steady = (0..random.below(4).min(neurons)).map(|neuron| (neuron as u32, 1.0 + neuron as f32)).collect();
-    let options = NetworkOptions { silence, seed: random.next() as u32, most_injected: 100.0, ..NetworkOptions::default() };
-    Case { groups, synapses, options, steady }
-}
-
-/// The same, where half of the synapses learn, and with a memory or two.
-fn learning_case(seed: u64) -> Case {
-    let mut case = case(seed);
-    let random = &mut Random(seed ^ 0x1ea4);
-    let own: u64 = case.groups.iter().map(|(count, _)| u64::from(*count)).sum();
-    // Livelier than those of other cases, so that the same fires again.
-    for (_, options) in &mut case.groups {
-        options.excitability = random.pick(&[1.0, 1.0, 0.8]);
-        options.threshold = random.pick(&[1.0, 0.5, 0.0]);
-        options.uniform_psp = true;
-    }
-    let rule = |random: &mut Random| PlasticityRule {
-        window: random.pick(&[1, 1, 2, 3, 5, 9]),
-        gain: random.pick(&[1, 3, 100, 0]),
-        loss: random.pick(&[1, 1, 2, 50, 0]),
-    };
-    case.options.plasticity = (0..1 + random.below(3)).map(|_| rule(random)).collect();
-    let rules = case.options.plasticity.len() as u64;
-    for (_, synapse) in &mut case.synapses {
-        synapse.plasticity = (random.below(2) == 0).then(|| random.below(rules) as u8);
-        if synapse.plasticity.is_some() {
-            synapse.weight = random.pick(&[0, 1, 9, 250]);
-        }
-    }
-    let mut first = own as u32;
-    for _ in 0..random.below(3) {
-        let count = 1 + random.below(12) as u32;
-        let neurons = first..first + count;
-        case.groups.push((count, NeuronOptions { threshold: 0.0, uniform_psp: random.below(2) == 0, ..NeuronOptions::default() }));
-        let split = random.below(own) as u32;
-        // What it sees may be the memory before.
-        let upstream: Vec<_> = [0..split.min(9), split.max(9)..(split.max(9) + 5).min(neurons.start)].into_iter().filter(|range| !range.is_empty()).collect();
-        for source in neurons.clone() {
-            for _ in 0..random.below(6) {
-                let synapse = Synapse {
-                    plasticity: (random.below(3) > 0).then(|| random.below(rules) as u8),
-                    ..Synapse::fixed(random.below(own) as u32, random.pick(&[0, 1, 30]), false)
-                };
-                case.synapses.push((source, synapse));
-                let back = Synapse { plasticity: Some(random.below(rules) as u8), ..Synapse::fixed(source, 0, false) };
-                case.synapses.push((random.below(own) as u32, back));
-            }
-        }
-        let lifespan = |random: &mut Random| 1 + random.below(6) as u32;
-        case.options.memories.push(Memory {
-            upstream,
-            neurons: neurons.clone(),
-            depth: 1 + random.below(3) as u32,
-            initial_lifespan: lifespan(random),
-            lifespan_growth: random.below(5) as u32,
-            longterm_threshold: random.pick(&[9, 20, 100]),
-        });
-        first = neurons.end;
-    }
-    case
-}
-
-fn network(case: &Case) -> Arc<Network> {
-    let mut neurons = Neurons::default();
-    for (count, options) in &case.groups {
-        neurons.add(*count, options).expect("it works");
-    }
-    let rows = SynapseList::new(neurons.len(), &case.synapses).expect("it works");
-    Arc::new(Network::new(&neurons, Box::new(rows), case.options.clone()).expect("it works"))
-}
-
-/// What arrives from outside in a burst: now and then a few neurons.
-fn inputs(random: &mut Random, neurons: u64) -> Vec<(u32, f32)> {
-    let mut inputs: Vec<(u32, f32)> = Vec::new();
-    for _ in 0..random.below(6) {
-        let neuron = random.below(neurons) as u32;
-        if !inputs.iter().any(|(other, _)| *other == neuron) {
-            inputs.push((neuron, random.pick(&[1.0, 30.0, 0.4, -2.0])));
-        }
-    }
-    if random.below(3) == 0 { inputs } else { Vec::new() }
+fn network(case: &RandomNetwork) -> Arc<Network> {
+    case.network().expect("it works")
 }
 
 /// What runs of learning networks came to.
 #[derive(Default)]
-struct Learning {
+struct Learnt {
     grown: usize,
     shrunk: usize,
     formed: u32,
     lost: u32,
 }
 
-/// Runs a case on some devices beside the naive engine: the same firings, potentials and weights after every burst.
-fn check(seed: u64, case: &Case, devices: &[Device], parts: Option<u32>, bursts: u32) -> Learning {
-    let network = network(case);
-    let mut naive = Naive::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
-    let options = SimulationOptions { steady: case.steady.clone(), parts, ..SimulationOptions::default() };
-    let mut simulation = Simulation::sharded(network, devices, &options).expect("it works");
-    let random = &mut Random(seed ^ 0xabcd);
-    for burst in 1..=bursts {
-        let inputs = inputs(random, naive.len() as u64);
-        simulation.inject(&inputs).expect("it works");
-        simulation.run(1).expect("it works");
-        let fired = naive.burst(case.steady.iter().chain(&inputs));
-        assert_eq!(simulation.fired().expect("it works"), fired, "seed {seed}, burst {burst}: firings");
-        assert_eq!(
-            simulation.potentials().expect("it works"),
-            naive.potentials(),
-            "seed {seed}, burst {burst}: potentials of {:?} with {:?}",
-            case.groups,
-            case.options
-        );
-        let mut plastic: Vec<_> = simulation
-            .plastic_synapses()
-            .expect("it works")
-            .into_iter()
-            .map(|synapse| (synapse.rule, synapse.source, synapse.target, synapse.inhibitory, i64::from(synapse.weight)))
-            .collect();
-        plastic.sort_unstable();
-        assert_eq!(plastic, naive.plastic(), "seed {seed}, burst {burst}: weights with {:?}", case.options.plasticity);
-    }
-    assert_eq!(simulation.counts(), naive.counts(), "seed {seed}");
-    let memories = simulation.memories().expect("it works");
-    let sum = |count: fn(&MemoryReport) -> u32| memories.iter().map(count).sum::<u32>();
-    assert_eq!((sum(|memory| memory.formed), sum(|memory| memory.lost)), (naive.formed, naive.lost), "seed {seed}");
+/// Runs a case in single bursts; see [`compare`].
+fn check(seed: u64, case: &RandomNetwork, devices: &[Device], bursts: u32) -> Learnt {
+    let naive = compare(seed, case, devices, Pace { bursts, at_once: 1 }, |_, _| {}).expect("it works");
     let begun = case.synapses.iter().filter(|(_, synapse)| synapse.plasticity.is_some()).map(|(_, synapse)| u32::from(synapse.weight)).sum::<u32>();
     let now = naive.plastic().iter().map(|(.., weight)| *weight as u32).sum::<u32>();
-    Learning { grown: usize::from(now > begun), shrunk: usize::from(now < begun), formed: naive.formed, lost: naive.lost }
+    Learnt { grown: usize::from(now > begun), shrunk: usize::from(now < begun), formed: naive.formed, lost: naive.lost }
 }
 
 /// Learning networks on devices, and that they do learn.
 fn check_learning(seeds: std::ops::Range<u64>, devices: impl Fn(u64) -> Vec<Device>, bursts: u32) {
-    let mut all = Learning::default();
+    let mut all = Learnt::default();
     let count = seeds.end - seeds.start;
     for seed in seeds {
-        let Learning { grown, shrunk, formed, lost } = check(seed, &learning_case(seed), &devices(seed), None, bursts);
-        all = Learning { grown: all.grown + grown, shrunk: all.shrunk + shrunk, formed: all.formed + formed, lost: all.lost + lost };
+        let Learnt { grown, shrunk, formed, lost } = check(seed, &learning_case(seed), &devices(seed), bursts);
+        all = Learnt { grown: all.grown + grown, shrunk: all.shrunk + shrunk, formed: all.formed + formed, lost: all.lost + lost };
     }
-    let Learning { grown, shrunk, formed, lost } = all;
+    let Learnt { grown, shrunk, formed, lost } = all;
     println!("{count} learning networks: {grown} have grown, {shrunk} shrunk; {formed} patterns formed, {lost} lost");
     assert!(grown as u64 > count / 10 && shrunk as u64 > count / 10 && u64::from(formed) > count && lost > 0);
 }
@@ -220,7 +65,7 @@ fn cpu() -> Device {
 fn two_hundred_random_networks_fire_as_the_naive_engine_says() {
     let cpu = cpu();
     for seed in 0..200 {
-        check(seed, &case(seed), std::slice::from_ref(&cpu), None, 60);
+        check(seed, &case(seed), std::slice::from_ref(&cpu), 60);
     }
 }
 
@@ -229,7 +74,7 @@ fn shards_fire_as_the_naive_engine_says() {
     let cpu = cpu();
     for seed in 200..260 {
         let shards = 2 + (seed % 2) as usize;
-        check(seed, &case(seed), &vec![cpu.clone(); shards], None, 40);
+        check(seed, &case(seed), &vec![cpu.clone(); shards], 40);
     }
 }
 
@@ -422,7 +267,7 @@ fn device_networks_fire_as_the_naive_engine_says() {
         match Device::open(id) {
             Ok(device) => {
                 for seed in 400..424 {
-                    check(seed, &case(seed), std::slice::from_ref(&device), None, 25);
+                    check(seed, &case(seed), std::slice::from_ref(&device), 25);
                 }
             }
             Err(error) => eprintln!("skipped: {id}: {error}"),

@@ -162,3 +162,23 @@ fn a_run_gives_every_row_its_rounds_and_says_which_peers_it_lacks() {
     let nothing = Options { filters: vec!["no such row".into()], ..options };
     assert!(run(&device, &suites(), &nothing, |_| {}).expect_err("no row").to_string().contains("no row's key contains no such row"));
 }
+
+#[test]
+fn a_speedup_is_the_baselines_time_over_the_devices() {
+    let (mut device, mut baseline) = (record(1), record(2));
+    device.device.id = "cuda:0".into();
+    device.rows.push(row("infer.x", 1e-3, 3));
+    device.rows.push(row("core.alone.n1", 1e-3, 4));
+    // Rows for each number of threads: the most count.
+    baseline.rows.extend([row("infer.x.t1", 8e-3, 5), row("infer.x.t16", 2e-3, 6), row("infer.x.t2", 4e-3, 7), row("infer.xx", 1.0, 8)]);
+    plant(&mut baseline, 0, 10.0);
+    let found = speedups(&device, &baseline).expect("rows in common");
+    let ratios: Vec<(&str, &str)> = found.rows.iter().map(|row| (row.key.as_str(), row.baseline_key.as_str())).collect();
+    assert_eq!(ratios, [("core.add.n1", "core.add.n1"), ("core.exp.n1", "core.exp.n1"), ("infer.x", "infer.x.t16")]);
+    for (row, expected) in found.rows.iter().zip([10.0, 1.0, 2.0]) {
+        assert!((row.ratio.median / expected - 1.0).abs() < 0.05 && row.ratio.low <= row.ratio.median && row.ratio.median <= row.ratio.high, "{row:?}");
+    }
+    assert_eq!((found.alone, found.baseline.id.as_str()), (vec!["core.alone.n1".to_owned()], "cpu"));
+    baseline.rows.clear();
+    assert!(speedups(&device, &baseline).expect_err("nothing in common").to_string().contains("no row in common"));
+}

@@ -8,6 +8,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::random;
+use crate::launch::{CodeObject, RunStats};
 use crate::plan::{PlanBuilder, View};
 use crate::receipt::Session;
 
@@ -182,54 +183,95 @@ fn exact(expected: &[u32], got: &[u32]) -> std::result::Result<f64, String> {
     }
 }
 
+/// Where a case runs, and what takes down what ran.
+pub struct Trial<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// The session that counts runs and names code.
+    pub session: &'a mut Session,
+    /// Names of the kernels launched so far.
+    pub launched: &'a mut BTreeSet<String>,
+}
+
+impl Trial<'_> {
+    /// Names the code of something that runs by itself, such as a simulation.
+    pub fn uses(&mut self, code: &[CodeObject]) {
+        self.session.uses_code(code);
+        self.launched.extend(code.iter().map(|code| code.kernel.clone()));
+    }
+
+    /// Counts a run that began at a time.
+    pub fn record(&mut self, stats: &RunStats, start: Instant) {
+        self.session.record(stats, start.elapsed().as_nanos() as u64);
+    }
+}
+
 type Record = dyn Fn(&mut PlanBuilder, &[View], &[View]) -> Result<()>;
+
+/// What a case does.
+enum Work {
+    /// Runs an operation once and compares its outputs.
+    Operation { inputs: Vec<Data>, outputs: Vec<Output>, record: Box<Record> },
+    /// Runs and compares by itself.
+    Run { elements: usize, run: Box<dyn Fn(&mut Trial<'_>) -> Result<f64>> },
+}
 
 /// One case.
 pub struct Case {
-    /// The shape and whatever else tells it from its siblings.
+    /// The shape and whatever else distinguishes it from its siblings.
     pub shape: String,
-    /// Host data, one plan input each.
-    pub inputs: Vec<Data>,
-    /// Expected outputs.
-    pub outputs: Vec<Output>,
-    /// Records the operation, given views of the inputs and outputs.
-    pub record: Box<Record>,
+    work: Work,
 }
 
 impl Case {
-    /// Makes a case.
+    /// A case of an operation: host data, one plan input each; expected outputs; and what records the operation, given views of both.
     pub fn new(
         shape: impl Into<String>,
         inputs: Vec<Data>,
         outputs: Vec<Output>,
         record: impl Fn(&mut PlanBuilder, &[View], &[View]) -> Result<()> + 'static,
     ) -> Self {
-        Self { shape: shape.into(), inputs, outputs, record: Box::new(record) }
+        Self { shape: shape.into(), work: Work::Operation { inputs, outputs, record: Box::new(record) } }
     }
 
-    /// Elements of inputs and outputs together.
+    /// A case of something with a state of so many elements. The function runs it, gives the greatest error as a share of its bound, and
+    /// reports what is beyond as a `Mismatch`.
+    pub fn of_run(shape: impl Into<String>, elements: usize, run: impl Fn(&mut Trial<'_>) -> Result<f64> + 'static) -> Self {
+        Self { shape: shape.into(), work: Work::Run { elements, run: Box::new(run) } }
+    }
+
+    /// Elements of inputs and outputs together, or of the state.
     pub fn elements(&self) -> usize {
-        let inputs = self.inputs.iter().map(Data::len);
-        inputs.chain(self.outputs.iter().map(Output::len)).sum()
+        match &self.work {
+            Work::Operation { inputs, outputs, .. } => inputs.iter().map(Data::len).chain(outputs.iter().map(Output::len)).sum(),
+            Work::Run { elements, .. } => *elements,
+        }
     }
 
     /// Runs the case; gives the greatest error as a share of its bound.
     ///
     /// # Errors
     /// `Mismatch` naming case and element; what plan and device report.
-    pub fn run(&self, device: &Device, session: &mut Session, launched: &mut BTreeSet<String>) -> Result<f64> {
+    pub fn run(&self, trial: &mut Trial<'_>) -> Result<f64> {
+        match &self.work {
+            Work::Operation { inputs, outputs, record } => self.run_operation(inputs, outputs, record, trial),
+            Work::Run { run, .. } => run(trial),
+        }
+    }
+
+    fn run_operation(&self, given: &[Data], expected: &[Output], record: &Record, trial: &mut Trial<'_>) -> Result<f64> {
         let mut plan = PlanBuilder::new("verify");
-        let inputs: Vec<View> = self.inputs.iter().map(|data| plan.input("in", data.dtype(), data.len())).collect();
-        let guarded: Vec<View> = self.outputs.iter().map(|out| plan.state("out", out.dtype(), out.len() + 2 * GUARD)).collect();
-        let outputs: Vec<View> = guarded.iter().zip(&self.outputs).map(|(view, out)| view.part(GUARD..GUARD + out.len())).collect();
-        (self.record)(&mut plan, &inputs, &outputs)?;
+        let inputs: Vec<View> = given.iter().map(|data| plan.input("in", data.dtype(), data.len())).collect();
+        let guarded: Vec<View> = expected.iter().map(|out| plan.state("out", out.dtype(), out.len() + 2 * GUARD)).collect();
+        let outputs: Vec<View> = guarded.iter().zip(expected).map(|(view, out)| view.part(GUARD..GUARD + out.len())).collect();
+        record(&mut plan, &inputs, &outputs)?;
         let plan = plan.finish()?;
-        launched.extend(plan.kernels().map(|kernel| kernel.name().to_owned()));
-        let mut run = plan.compile(device)?;
-        for (view, data) in inputs.iter().zip(&self.inputs) {
+        trial.launched.extend(plan.kernels().map(|kernel| kernel.name().to_owned()));
+        let mut run = plan.compile(trial.device)?;
+        for (view, data) in inputs.iter().zip(given) {
             run.input::<u32>(view.reinterpret(DType::U32)).copy_from_slice(data.words());
         }
-        for (view, output) in guarded.iter().zip(&self.outputs) {
+        for (view, output) in guarded.iter().zip(expected) {
             let mut words = vec![POISON; view.reinterpret(DType::U32).len()];
             if let Output::NearInPlace(before, _) = output {
                 words[GUARD..GUARD + before.len()].copy_from_slice(bytemuck::cast_slice(before));
@@ -239,12 +281,10 @@ impl Case {
             }
             run.write_state(view.reinterpret(DType::U32), &words)?;
         }
-        session.uses(&run);
-        let start = Instant::now();
-        let stats = run.run()?;
-        session.record(&stats, start.elapsed().as_nanos() as u64);
+        trial.session.uses(&run);
+        trial.session.run(&mut run)?;
         let mut worst = 0.0f64;
-        for (number, (view, output)) in guarded.iter().zip(&self.outputs).enumerate() {
+        for (number, (view, output)) in guarded.iter().zip(expected).enumerate() {
             let words = run.read_state::<u32>(view.reinterpret(DType::U32))?;
             let width = view.dtype().bytes() / 4;
             let (before, rest) = words.split_at(GUARD * width);

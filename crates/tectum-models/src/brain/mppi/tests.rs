@@ -1,90 +1,11 @@
 use tectum::ErrorKind;
-use tectum::kernel::random;
 
+use super::conformance::reference_cost;
 use super::*;
-use crate::body::{ChannelKind, body};
-use crate::twin::Network;
+use crate::body::body;
 
-const BODIES: [&str; 3] = ["rig", "pendulum", "cart_pole"];
-
-/// A twin with random weights: the kernels do not ask whether it has learned.
 fn untrained(name: &str, hidden: &[usize]) -> (Twin, MppiParameters) {
-    let parameters = MppiParameters::for_body(name).expect("known");
-    let layout = TwinLayout::of(body(name, None).expect("known").spec(), parameters.previous_action).expect("one action");
-    let channels = layout.channels.len();
-    let network = Network::new(layout.features(), hidden, channels).expect("widths above 0");
-    let mut weights = network.initial_weights(7);
-    for entry in network.parameters().entries().iter().filter(|entry| entry.shape[0] == 1) {
-        let bias = &mut weights[entry.range()];
-        bias.iter_mut().enumerate().for_each(|(i, bias)| *bias = 0.1 * (i as f32).sin());
-    }
-    let change_mean = (0..channels).map(|c| 0.01 * c as f32).collect();
-    let change_deviation = layout.channels.iter().map(|channel| 0.2 * channel.scale).collect();
-    (Twin { layout, network, weights, change_mean, change_deviation }, parameters)
-}
-
-/// The cost of one sample in float64, straight from the equations at the head of the kernel.
-fn reference_cost(twin: &Twin, parameters: &MppiParameters, observation: &[f32], u: &[f32]) -> f64 {
-    let layout = &twin.layout;
-    let half_range = f64::from(0.5 * (layout.high - layout.low));
-    let applied = |u: f32| match (layout.discrete, u >= 0.0) {
-        (false, _) => f64::from(u),
-        (true, true) => f64::from(layout.high),
-        (true, false) => f64::from(layout.low),
-    };
-    let mut state: Vec<f64> = observation.iter().map(|x| f64::from(*x)).collect();
-    let mut cost = 0.0;
-    for t in 0..parameters.horizon {
-        let mut x = Vec::new();
-        for (channel, &s) in layout.channels.iter().zip(&state) {
-            match channel.kind {
-                ChannelKind::Linear => x.push(s / f64::from(channel.scale)),
-                ChannelKind::Angle { rad_per_unit } => x.extend([(s * rad_per_unit).sin(), (s * rad_per_unit).cos()]),
-            }
-        }
-        x.extend(layout.previous_action.then(|| applied(u[t]) / half_range));
-        x.push(applied(u[t + 1]) / half_range);
-        let entries = twin.network.parameters().entries();
-        for (index, pair) in entries.chunks_exact(2).enumerate() {
-            let ([rows, columns], weight, bias) = (pair[0].shape, pair[0].offset, pair[1].offset);
-            let column = |j: usize| {
-                let products = (0..rows).map(|i| x[i] * f64::from(twin.weights[weight + i * columns + j]));
-                products.sum::<f64>() + f64::from(twin.weights[bias + j])
-            };
-            let hidden = 2 * (index + 1) < entries.len();
-            x = (0..columns).map(column).map(|y| if hidden { y.tanh() } else { y }).collect();
-        }
-        let multiplier = if t + 1 == parameters.horizon { f64::from(parameters.terminal_multiplier) } else { 1.0 };
-        let (mut cosine, mut velocity) = (1.0, 0.0);
-        for (c, channel) in layout.channels.iter().enumerate() {
-            state[c] += f64::from(twin.change_mean[c]) + f64::from(twin.change_deviation[c]) * x[c];
-            let ChannelCost { weight, squared_angle, barrier_weight, barrier_limit } = parameters.channels[c];
-            let (charge, barrier_scale) = match channel.kind {
-                ChannelKind::Linear => ((state[c] / f64::from(channel.scale)).powi(2), f64::from(channel.scale)),
-                ChannelKind::Angle { rad_per_unit } => {
-                    let turn = std::f64::consts::TAU / rad_per_unit;
-                    state[c] -= turn * (state[c] / turn + 0.5).floor();
-                    let angle = state[c] * rad_per_unit;
-                    if parameters.angle_channel == Some(c) {
-                        cosine = angle.cos();
-                    }
-                    (if squared_angle { angle * angle } else { 1.0 - angle.cos() }, 1.0)
-                }
-            };
-            if parameters.velocity_channel == Some(c) {
-                velocity = state[c];
-            }
-            let beyond = (state[c].abs() - f64::from(barrier_limit)).max(0.0) / barrier_scale;
-            cost += multiplier * f64::from(weight) * charge + f64::from(barrier_weight) * beyond * beyond;
-        }
-        let energy = 0.5 * f64::from(parameters.energy_ratio) * velocity * velocity + cosine - 1.0;
-        let (now, rate) = (f64::from(u[t + 1]) / half_range, f64::from(u[t + 1] - u[t]) / half_range);
-        if t + 1 == parameters.horizon || !parameters.energy_at_end {
-            cost += f64::from(parameters.energy_weight) * energy * energy;
-        }
-        cost += f64::from(parameters.action_weight) * now * now + f64::from(parameters.rate_weight) * rate * rate;
-    }
-    cost.min(1e9)
+    conformance::untrained(name, hidden).expect("known")
 }
 
 /// Random controls rolled out on a device.
@@ -105,38 +26,6 @@ fn device_costs(twin: &Twin, parameters: &MppiParameters, observation: &[f32], u
     run.input::<f32>(controls).copy_from_slice(u);
     run.run().expect("runs");
     run.output::<f32>(costs).to_vec()
-}
-
-/// Errors grow over a rollout as the network amplifies them; random weights amplify little.
-const TOLERANCE: f64 = 2e-4;
-
-#[test]
-fn rollouts_cost_what_the_equations_say_on_every_device() {
-    for id in ["cpu", "vulkan:0"] {
-        let Ok(device) = Device::open(id) else {
-            eprintln!("skipped: {id} is absent: MPPI rollouts");
-            continue;
-        };
-        for (name, hidden) in BODIES.iter().flat_map(|name| [(*name, vec![64, 64]), (*name, vec![20]), (*name, vec![9, 33, 64])]) {
-            let (twin, mut parameters) = untrained(name, &hidden);
-            (parameters.samples, parameters.horizon, parameters.energy_at_end) = (192, 7, name == "pendulum");
-            parameters.channels[0].squared_angle = name == "pendulum";
-            let samples = parameters.samples;
-            let (low, high) = (twin.layout.low, twin.layout.high);
-            let uniform = |i: usize| random::uniform(random::philox([i as u32, 0, 0, 0], [5, 6])[0]);
-            let u: Vec<f32> = (0..(parameters.horizon + 1) * samples).map(|i| low + (high - low) * uniform(i)).collect();
-            let mut observation: Vec<f32> =
-                twin.layout.channels.iter().enumerate().map(|(c, channel)| channel.low + (channel.high - channel.low) * uniform(1_000_000 + c)).collect();
-            observation.push(0.0);
-            let got = device_costs(&twin, &parameters, &observation, &u, &device);
-            for (k, got) in got.iter().enumerate() {
-                let column: Vec<f32> = u.iter().skip(k).step_by(samples).copied().collect();
-                let expected = reference_cost(&twin, &parameters, &observation[..observation.len() - 1], &column);
-                let error = (f64::from(*got) - expected).abs();
-                assert!(error <= TOLERANCE * expected.abs().max(1.0), "{id} {name} {hidden:?} sample {k}: {got} for {expected}");
-            }
-        }
-    }
 }
 
 #[test]
@@ -204,53 +93,9 @@ fn parameters_that_do_not_fit_are_named() {
 }
 
 #[test]
-fn rolling_out_the_plant_costs_what_the_body_itself_charges() {
-    let parameters = MppiParameters { samples: 192, horizon: 30, energy_weight: 100.0, ..MppiParameters::for_plant("pendulum").expect("known") };
-    let gains = parameters.feedback.expect("it has a regulator").map(f64::from);
-    let mut plant = body("pendulum", None).expect("known");
-    let layout = TwinLayout::of(plant.spec(), false).expect("one action");
-    let words = random::philox([1, 2, 3, 4], [5, 6]);
-    let u: Vec<f32> = (0..31 * 192).map(|i| 2.0 * ((i as f32 * 0.37 + words[0] as f32 * 1e-9).sin())).collect();
-    let start = [2.9f32, -7.5];
-    // From before the first step to never.
-    let shares: Vec<f32> = (0..192).map(|k| k as f32 / 180.0).collect();
-    let mut applied = u.clone();
-    let expected: Vec<f64> = (0..192)
-        .map(|k| {
-            plant.set_state(&start.map(f64::from)).expect("two numbers");
-            let drawn = if k == 0 { 30 } else { (shares[k] * 31.0) as usize };
-            let cost: f64 = (1..=30)
-                .map(|t| {
-                    let regulated = -gains[0] * plant.upright_angle_rad() - gains[1] * plant.state()[1];
-                    let action = &mut applied[t * 192 + k];
-                    *action = if t > drawn { regulated.clamp(-2.0, 2.0) as f32 } else { *action };
-                    -plant.step(&[*action]).reward
-                })
-                .sum();
-            let [angle, speed] = plant.state()[..] else { panic!("two numbers") };
-            let energy = speed * speed / 30.0 + angle.cos() - 1.0;
-            cost - f64::from(parameters.terminal_multiplier) * plant.step(&[0.0]).reward + f64::from(parameters.energy_weight) * energy * energy
-        })
-        .collect();
-    for device in ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(|id| Device::open(id).map_err(|error| eprintln!("skipped: {error}")).ok()) {
-        let mut plan = PlanBuilder::new("plant");
-        let given = plan.input("observation", DType::F32, 3);
-        let handover = plan.constant("handover", &shares);
-        let controls = plan.state("u", DType::F32, u.len());
-        let costs = plan.output("costs", DType::F32, 192);
-        let words = parameters.plant_words(&layout);
-        plan.launch(plant_kernel("pendulum").expect("known"), &[given, handover, controls, costs], &words, 3).expect("records");
-        let mut run = plan.finish().expect("whole").compile(&device).expect("compiles");
-        run.input::<f32>(given).copy_from_slice(&[start[0], start[1], 0.0]);
-        run.write_state(controls, &u).expect("writes");
-        run.run().expect("runs");
-        let put = run.read_state::<f32>(controls).expect("reads");
-        let worst = put.iter().zip(&applied).fold(0.0f32, |worst, (found, expected)| worst.max((found - expected).abs()));
-        assert!(worst < 5e-3, "what is applied on {} is off by {worst}", device.info().id);
-        for (k, (found, expected)) in run.output::<f32>(costs).iter().zip(&expected).enumerate() {
-            assert!((f64::from(*found) - expected).abs() < 2e-4 * expected, "{k} on {}: {found} for {expected}", device.info().id);
-        }
-    }
+fn a_plant_without_equations_is_refused() {
+    let parameters = MppiParameters::for_plant("pendulum").expect("known");
+    let layout = TwinLayout::of(body("pendulum", None).expect("known").spec(), false).expect("one action");
     let model = Model::Plant { body: "rig".into(), layout };
     let error = Mppi::new(model, &parameters, &Device::open("cpu").expect("always there"), 0).err().expect("no equations");
     assert!(error.to_string().contains("no equations of body rig"), "{error}");

@@ -15,39 +15,21 @@ fn compare(device: &Device, shape: Shape, options: Options, total: u64, every: u
 fn compare_split(devices: &[Device], shape: Shape, options: Options, total: u64, every: u64) -> usize {
     let mut field = Simulation::split(shape, options, devices).expect("it compiles");
     let device = devices.iter().map(|device| device.info().id.clone()).collect::<Vec<_>>().join(" and ");
-    let remembering = Coefficients { recall: 0.2, familiar: 0.9999, attraction: 0.02, strategy: 1.0, ..Coefficients::default() };
-    let strong = Coefficients { coupling: 1.0, noise: 0.02, wave: 0.05, imprint: 3.0, ..remembering };
     let mut ties = 0;
     for cycle in 0..total {
         // Coefficients change while it runs.
-        field.set_coefficients(if cycle % 400 < 200 { strong } else { Coefficients::default() }).expect("in range");
+        field.set_coefficients(if cycle % 400 < 200 { conformance::strong() } else { Coefficients::default() }).expect("in range");
         let sensors = observation(cycle, options.sensors);
         let reward = (0.01 * cycle as f32).sin();
         if !(cycle + 1).is_multiple_of(every) {
             field.tick(&sensors, reward).expect("it runs");
             continue;
         }
-        let before = field.state().expect("readable");
-        let report = field.tick(&sensors, reward).expect("it runs");
-        let after = field.state().expect("readable");
-        let coefficients = *field.coefficients();
-        let reference = Cycle { shape: &shape, options: &options, coefficients: &coefficients, sensors: &sensors, reward };
-        let places = reference.places(&before);
-        let (place, short) = *places.iter().find(|(place, _)| place.cell == report.place && place.kind == report.place_kind).expect("a site's centre");
-        if place != places[0].0 {
-            assert!(short < TIE, "cycle {cycle} on {}: {place:?} is worse than {:?} by {short}", device, places[0].0);
-            eprintln!("near-tie in cycle {cycle} on {}: {place:?} for {:?}, {short:e} apart", device, places[0].0);
-            ties += 1;
+        let agreement = super::super::agreement::compare(&mut field, &sensors, reward).unwrap_or_else(|error| panic!("cycle {cycle} on {device}: {error}"));
+        if let Some((place, best, apart)) = agreement.tie {
+            eprintln!("near-tie in cycle {cycle} on {device}: {place:?} for {best:?}, {apart:e} apart");
         }
-        let short = reference.recall_short(&before, &report.recall);
-        assert!(short < TIE, "cycle {cycle} on {}: {:?} is worse than {:?} by {short}", device, report.recall, reference.recall(&before));
-        if report.recall != reference.recall(&before) {
-            eprintln!("near-tie in cycle {cycle} on {}: {:?} for {:?}, {short:e} apart", device, report.recall, reference.recall(&before));
-            ties += 1;
-        }
-        for found in differences(&reference.advance(&before, Some(place), Some(&report.recall)), &after, &report, coefficients.saturation) {
-            assert!(found.is_within(), "cycle {cycle} on {}: {found:?}", device);
-        }
+        ties += usize::from(agreement.tie.is_some()) + usize::from(agreement.is_recall_tie);
     }
     ties
 }

@@ -4,7 +4,7 @@ use tectum::ErrorKind;
 
 use super::*;
 use crate::api_fuzz;
-use crate::spiking::tests::Random;
+use crate::spiking::conformance::Random;
 
 struct World {
     random: Random,

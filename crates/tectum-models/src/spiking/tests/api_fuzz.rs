@@ -106,11 +106,7 @@ impl World {
     fn look(&mut self) {
         self.journal.push("potentials, plastic_synapses, memories, candidates, ledger, stats, code".to_owned());
         assert_eq!(self.simulation.potentials().expect("it works"), self.naive.potentials());
-        let plastic = self.simulation.plastic_synapses().expect("it works").into_iter();
-        let mut plastic: Vec<_> =
-            plastic.map(|synapse| (synapse.rule, synapse.source, synapse.target, synapse.inhibitory, i64::from(synapse.weight))).collect();
-        plastic.sort_unstable();
-        assert_eq!(plastic, self.naive.plastic());
+        assert_eq!(plastic(&self.simulation).expect("it works"), self.naive.plastic());
         is_kind(self.simulation.candidates(), ErrorKind::Invalid);
         self.simulation.memories().expect("it works");
         let ledger = self.simulation.ledger().expect("it works");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use tectum::conformance::{Case, Seed, suites};
+use tectum::conformance::{Case, Seed, Trial, suites};
 use tectum::{Boundary, DType, Device, ErrorKind, Executable, PlanBuilder, Session, Stream, View};
 use tectum_models::brain::build::{build_body, build_brain};
 use tectum_models::clock::SimClock;
@@ -160,7 +160,8 @@ fn conformance() -> Result<(), String> {
         // The parts of a long row are merged by kernels of their own, which no short row needs.
         let chosen = |case: &Case| case.elements() <= MOST_ELEMENTS || is_long(&suite.name, &case.shape);
         for case in (suite.cases)(&mut Seed::new(1, &suite.name)).iter().filter(|case| chosen(case)) {
-            case.run(&device, &mut session, &mut launched).map_err(|e| format!("{} {}: {e}", suite.name, case.shape))?;
+            case.run(&mut Trial { device: &device, session: &mut session, launched: &mut launched })
+                .map_err(|e| format!("{} {}: {e}", suite.name, case.shape))?;
             cases += 1;
         }
     }

@@ -1,9 +1,9 @@
-//! A scalar engine written from `docs/spiking.md` alone: 64-bit numbers, every neuron and every burst one after another.
+//! A scalar engine written from `docs/spiking.md` alone: 64-bit numbers, every neuron and every burst one after another. It is what every
+//! device is compared with, and calls nothing of the engine.
 
 use std::collections::BTreeSet;
 
-use super::super::{Memory, NetworkOptions, NeuronOptions, PlasticityRule, Silence, SpikeCounts, Synapse};
-use crate::spiking::rule::{draw, spike_marks};
+use super::{Memory, NetworkOptions, NeuronOptions, PlasticityRule, Silence, SpikeCounts, Synapse};
 
 #[derive(Clone)]
 struct Cell {
@@ -280,6 +280,32 @@ impl Cell {
         let taken = above.abs() * leak / 65_536;
         self.potential -= above.signum() * taken;
     }
+}
+
+/// The draw of a neuron and a burst, modulo 2³².
+fn draw(seed: u32, neuron: u32, burst: u32) -> u32 {
+    let mixed = word((u64::from(neuron) + u64::from(seed)) % (1 << 32) * 2_654_435_761) + word(u64::from(burst) * 1_597_334_677);
+    let state = word(word(mixed) * 747_796_405 + 2_891_336_453);
+    let scrambled = word(((state >> ((state >> 28) + 4)) ^ state) * 277_803_737);
+    ((scrambled >> 22) ^ scrambled) as u32
+}
+
+/// The two words that a firing adds to the spike hash.
+fn spike_marks(neuron: u32, burst: u32) -> [u32; 2] {
+    let (neuron, burst) = (u64::from(neuron), u64::from(burst));
+    let first = scramble(neuron ^ scramble(burst ^ 0x9e37_79b9));
+    [first, scramble(first ^ word(neuron * 0x85eb_ca6b) ^ 0x27d4_eb2f)].map(|mark| mark as u32)
+}
+
+fn scramble(x: u64) -> u64 {
+    let x = word((x ^ (x >> 16)) * 0x85eb_ca6b);
+    let x = word((x ^ (x >> 13)) * 0xc2b2_ae35);
+    x ^ (x >> 16)
+}
+
+/// The lower 32 bits.
+fn word(number: u64) -> u64 {
+    number % (1 << 32)
 }
 
 fn fixed(value: f32, bits: u32) -> i64 {
