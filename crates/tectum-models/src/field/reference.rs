@@ -112,7 +112,7 @@ pub(super) fn draw(element: u32, key: [u32; 2]) -> i32 {
 
 /// A number as bf16, rounded up by a chance of 16 bits in proportion to how near that is.
 fn rounded_by_chance(value: f32, element: u32, key: [u32; 2]) -> f32 {
-    let chance = hash(element, key) * 2_654_435_761 % (1 << 32) >> 16;
+    let chance = (hash(element, key) * 2_654_435_761 % (1 << 32)) >> 16;
     f32::from_bits(((u64::from(value.to_bits()) + chance) as u32) & 0xffff_0000)
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use tectum::conformance::{Case, Seed, Suite, Trial};
 use tectum::{Device, Error, ErrorKind, Result};
 
-use super::naive::Naive;
+use super::naive::{Naive, PlasticRow};
 use super::{
     Memory, MemoryReport, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Silence, Simulation, SimulationOptions, Synapse, SynapseList,
 };
@@ -217,7 +217,6 @@ pub fn compare(seed: u64, case: &RandomNetwork, devices: &[Device], pace: Pace, 
     let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
     let mut simulation = Simulation::sharded(network, devices, &options)?;
     let random = &mut Random(seed ^ 0xabcd);
-    let steady: Vec<u32> = case.steady.iter().map(|(neuron, _)| *neuron).collect();
     for call in 1..=pace.bursts / pace.at_once {
         let inputs = inputs(random, naive.len() as u64);
         simulation.inject(&inputs)?;
@@ -228,8 +227,7 @@ pub fn compare(seed: u64, case: &RandomNetwork, devices: &[Device], pace: Pace, 
         for _ in 1..pace.at_once {
             fired = naive.burst(case.steady.iter());
         }
-        let fault =
-            |what: &str| format!("seed {seed}, burst {}: {what} of {} groups, steady {steady:?}, {:?}", call * pace.at_once, case.groups.len(), case.options);
+        let fault = |what: &str| format!("seed {seed}, burst {}: {what} of {} neurons with {:?}", call * pace.at_once, naive.len(), case.options);
         same(&simulation.fired()?, &fired, || fault("firings"))?;
         same(&simulation.potentials()?, &naive.potentials(), || fault("potentials"))?;
         same(&plastic(&simulation)?, &naive.plastic(), || fault("weights"))?;
@@ -242,7 +240,7 @@ pub fn compare(seed: u64, case: &RandomNetwork, devices: &[Device], pace: Pace, 
 }
 
 /// The plastic synapses of a simulation as the naive engine lists them.
-pub fn plastic(simulation: &Simulation) -> Result<Vec<(u8, u32, u32, bool, i64)>> {
+pub fn plastic(simulation: &Simulation) -> Result<Vec<PlasticRow>> {
     let synapses = simulation.plastic_synapses()?.into_iter();
     let mut plastic: Vec<_> = synapses.map(|synapse| (synapse.rule, synapse.source, synapse.target, synapse.inhibitory, i64::from(synapse.weight))).collect();
     plastic.sort_unstable();

@@ -47,6 +47,9 @@ struct Kept {
     is_for_good: bool,
 }
 
+/// A plastic synapse: rule, source, target, whether it inhibits, weight.
+pub type PlasticRow = (u8, u32, u32, bool, i64);
+
 const MAX: i64 = (1 << 30) - 1;
 
 impl Naive {
@@ -92,7 +95,7 @@ impl Naive {
     }
 
     /// The plastic synapses by rule, source and target, with those that are alike in any order.
-    pub fn plastic(&self) -> Vec<(u8, u32, u32, bool, i64)> {
+    pub fn plastic(&self) -> Vec<PlasticRow> {
         let all = self.synapses.iter().zip(&self.weights);
         let mut plastic: Vec<_> =
             all.filter_map(|((source, synapse), weight)| Some((synapse.plasticity?, *source, synapse.target, synapse.inhibitory, *weight))).collect();

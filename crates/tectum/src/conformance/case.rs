@@ -207,13 +207,14 @@ impl Trial<'_> {
 }
 
 type Record = dyn Fn(&mut PlanBuilder, &[View], &[View]) -> Result<()>;
+type RunCase = dyn Fn(&mut Trial<'_>) -> Result<f64>;
 
 /// What a case does.
 enum Work {
     /// Runs an operation once and compares its outputs.
     Operation { inputs: Vec<Data>, outputs: Vec<Output>, record: Box<Record> },
     /// Runs and compares by itself.
-    Run { elements: usize, run: Box<dyn Fn(&mut Trial<'_>) -> Result<f64>> },
+    Run { elements: usize, run: Box<RunCase> },
 }
 
 /// One case.
