@@ -184,7 +184,7 @@ fn a_loop_plans_with_the_twin_that_train_wrote() {
     let count = || std::fs::read_dir(place.0.join("runs")).expect("there").count();
     let before = count();
     for (line, code, message) in [
-        (format!("run --resume {folder} --twin other.safetensors"), 3, "other.safetensors: the snapshot was taken with another twin"),
+        (format!("run --resume {folder} --seconds 12 --twin other.safetensors"), 3, "other.safetensors: the snapshot was taken with another twin"),
         (
             run.replace("--body rig", "--body pendulum") + " --twin mine.safetensors",
             2,
@@ -195,7 +195,7 @@ fn a_loop_plans_with_the_twin_that_train_wrote() {
         (format!("{run} --twin nan.safetensors"), 3, "nan.safetensors: tensor"),
         (format!("{run} --twin missing.safetensors"), 7, "missing.safetensors"),
         (run.replace("mppi", "lqr") + " --twin mine.safetensors", 2, "twin mine.safetensors: brain \"lqr\" plans with no twin"),
-        ("run gym_pendulum --twin mine.safetensors".to_owned(), 2, "plans with no twin"),
+        ("run gym_pendulum --twin mine.safetensors".to_owned(), 2, "the channel la_position, which body pendulum has not"),
     ] {
         let output = place.tectum(&line);
         let stderr = String::from_utf8_lossy(&output.stderr);

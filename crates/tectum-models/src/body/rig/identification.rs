@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn defect_21_a_cart_geared_the_other_way_is_identified() {
-        let recording = simulated(RigParameters::default(), 1500, 0.2);
+        let recording = simulated(RigParameters::default(), 300, 0.2);
         let mut reversed = recording.clone();
         reversed.cmd_volts.iter_mut().for_each(|volts| *volts = -*volts);
         let [one, other] = [&recording, &reversed].map(|recording| identify(recording, |_| {}).expect("enough rows"));
