@@ -37,8 +37,8 @@ pub struct CheckArgs {
 /// A file that cannot be read; a program that is not well formed or that the check refuses; `Mismatch` for a field that differs from
 /// its reference; a folder that is no encoder's.
 pub fn check(args: &CheckArgs) -> Result<()> {
-    if let Some(option) = args.field.receipt.given().filter(|_| args.thing.as_os_str() != "field") {
-        return Err(Error::invalid(format!("check {}: {option} is only for check field", args.thing.display())));
+    if let Some(option) = args.field.receipt.given().filter(|_| !["field", "rig"].iter().any(|name| args.thing.as_os_str() == *name)) {
+        return Err(Error::invalid(format!("check {}: {option} is only for check field and check rig", args.thing.display())));
     }
     match (args.thing.as_os_str() == "cache", &args.model, &args.text) {
         (true, Some(model), Some(text)) => return cache::check_cache(model, text, &args.field.device, args.field.json),
@@ -48,7 +48,7 @@ pub fn check(args: &CheckArgs) -> Result<()> {
     }
     match args.thing.to_str() {
         Some("field") => field::check_field(&args.field),
-        Some("rig") => rig::check_rig(args.field.seeds.unwrap_or(100), args.field.json),
+        Some("rig") => rig::check_rig(args.field.seeds.unwrap_or(100), &args.field.receipt, args.field.json),
         _ => check_program(args),
     }
 }

@@ -63,6 +63,9 @@ pub struct RunArgs {
     /// A recording of the rig to train the twin on.
     #[arg(long, value_name = "RIG.CSV")]
     data: Option<String>,
+    /// A twin that `tectum train twin` wrote, which mppi plans with.
+    #[arg(long, value_name = "TWIN.safetensors", conflicts_with = "data")]
+    twin: Option<String>,
     /// Goes on from the snapshot in this run folder, with its scenario unless another is named; of a genome, from a snapshot file.
     #[arg(long, value_name = "DIR|FILE")]
     resume: Option<PathBuf>,
@@ -158,6 +161,7 @@ fn of_scenarios(args: &RunArgs) -> Option<&'static str> {
         ("--brain", args.brain.is_some()),
         ("--body", args.body.is_some()),
         ("--data", args.data.is_some()),
+        ("--twin", args.twin.is_some()),
         ("--trace", args.trace),
         ("--inject", !args.inject.is_empty()),
         ("--no-plots", args.no_plots),
@@ -175,6 +179,7 @@ fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
     args.body.as_deref().map_or(Ok(()), |name| scenario.set_body(name))?;
     args.brain.as_deref().map_or(Ok(()), |name| scenario.set_brain(name))?;
     args.data.as_deref().map_or(Ok(()), |path| scenario.set_data(path))?;
+    args.twin.as_deref().map_or(Ok(()), |path| scenario.set_twin(path))?;
     args.seconds.map_or(Ok(()), |seconds| scenario.set_seconds(seconds))?;
     scenario.run.seed = args.seed.unwrap_or(scenario.run.seed);
     match args.clock {

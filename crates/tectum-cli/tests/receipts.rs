@@ -61,6 +61,7 @@ fn every_run_has_a_receipt_and_names_software() {
         (format!("embed {encoder} cat"), true),
         (format!("generate {decoder} cat --tokens 3"), true),
         ("train rig rig.csv".to_owned(), false),
+        ("check rig --seeds 1".to_owned(), false),
     ];
     let devices = std::iter::once("cpu".to_owned()).chain(vulkan().map(|_| "vulkan:0".to_owned()));
     for (device, (command, on_device)) in devices.flat_map(|device| commands.iter().map(move |command| (device.clone(), command))) {

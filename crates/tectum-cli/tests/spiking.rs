@@ -103,19 +103,28 @@ fn a_killed_run_goes_on_as_if_it_had_not_been() {
     let (genome, snapshot) = (place.genome(), place.0.join("state.safetensors"));
     let line = format!("run {} --bursts 60000 --stimulus 0.3 --seed 9 --quiet --json", genome.display());
     let expected = json(&line);
-    let mut kills = 0;
-    for wait_ms in [5, 30, 11, 60, 23, 90, 40, 17] {
-        let resume = if snapshot.exists() { format!("--resume {}", snapshot.display()) } else { String::new() };
+    // Each run is killed once it has written a snapshot of its own, and the next one resumes from there.
+    let mut before = None;
+    for kill in 0..5 {
+        let resume = before.as_ref().map_or(String::new(), |_: &Vec<u8>| format!("--resume {}", snapshot.display()));
         let mut run =
             tectum(&format!("{line} --snapshot {} --every 250 {resume}", snapshot.display())).stdout(Stdio::null()).spawn().expect("the binary starts");
-        std::thread::sleep(Duration::from_millis(wait_ms));
-        kills += u32::from(run.try_wait().expect("it can be asked").is_none());
+        loop {
+            let has_ended = run.try_wait().expect("it can be asked").is_some();
+            assert!(!has_ended, "run {kill} ended before it could be killed");
+            let written = std::fs::read(&snapshot).ok();
+            if written.is_some() && written != before {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         run.kill().expect("it can be killed");
-        run.wait().expect("it ends");
+        assert!(!run.wait().expect("it ends").success(), "run {kill} was killed, not completed");
+        before = std::fs::read(&snapshot).ok();
     }
-    assert!(kills > 0, "every run ended before it could be killed");
-    let resume = if snapshot.exists() { format!("--resume {}", snapshot.display()) } else { String::new() };
-    let found = json(&format!("{line} {resume}"));
+    let found = json(&format!("{line} --resume {}", snapshot.display()));
+    let runs = |result: &Value| result["receipt"]["runs"].as_u64().expect("a number");
+    assert!(runs(&found) < runs(&expected), "the last run resumed, and did less than a whole one");
     for key in ["bursts", "spikes", "events", "spike_hash"] {
         assert_eq!(found[key], expected[key], "{key}");
     }

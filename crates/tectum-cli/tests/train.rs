@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use tectum_models::body::rig::{Rig, RigParameters};
-use tectum_models::body::{Body, Start};
+use tectum_models::body::{Body, Start, body};
+use tectum_models::brain::lqr::Lqr;
 
 struct Place(PathBuf);
 
@@ -106,5 +107,99 @@ fn mistakes_leave_no_twin() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(stderr.contains(message) && output.status.code() == Some(code), "{line}: {:?} {stderr}", output.status.code());
         assert!(!place.0.join("t.safetensors").exists(), "{line} left a file");
+    }
+}
+
+/// Writes a recording of the simulated rig that was swung up, balanced and kicked about.
+fn record_driven(path: &Path, rows: usize) {
+    let mut rig = Rig::new(RigParameters::default(), Start::Hanging).expect("a rig");
+    let mut regulator = Lqr::new(body("rig", None).expect("known")).expect("a regulator");
+    let mut text = "la_position,pend_velocity,pend_position,cmd_volts,elapsed\n".to_owned();
+    let (mut seen, mut command, mut word) = ([0.0f32; 4], [0.0f32], 1u64);
+    let (mut kick, mut share) = (0.0, 0.0);
+    for row in 0..rows {
+        rig.observe(&mut seen);
+        text += &format!("{},{},{},{},40\n", seen[0], seen[2], seen[3], command[0]);
+        if row % 3 == 0 {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            kick = 2.0 * ((word >> 40) as f32 / (1u64 << 24) as f32) - 1.0;
+            share = if row % 500 < 300 { 1.0 } else { 0.0 };
+        }
+        regulator.tick(&seen, &mut command);
+        let other = 3.0 * kick + 0.8 * seen[0];
+        command[0] = (share * (command[0] + 0.7 * kick) + (1.0 - share) * other).clamp(-5.0, 5.0);
+        regulator.follow(&seen, &command);
+        rig.step(&command);
+    }
+    std::fs::write(path, text).expect("writable");
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text.lines().last().expect("a line")).expect("JSON")
+}
+
+#[test]
+fn a_loop_plans_with_the_twin_that_train_wrote() {
+    let place = Place::new("plans");
+    record_driven(&place.0.join("made.csv"), 8000);
+    place.text("train twin made.csv -o mine.safetensors --members 2 --hidden 32,32 --lags 3 --steps 1500");
+    let run = "run pendulum --body rig --brain mppi --clock sim --device cpu --no-plots --quiet --json --seed 3";
+    let whole = json(&place.text(&format!("{run} --twin mine.safetensors --seconds 12 --receipt receipt.json")));
+    let zero = json(&place.text(&run.replace("mppi", "zero").replace("--quiet", "--seconds 12 --quiet")));
+    let share = |summary: &serde_json::Value| summary["upright_fraction"].as_f64().expect("a number");
+    assert!(share(&whole) > 0.3 && share(&zero) == 0.0, "{} with the twin, {} without", share(&whole), share(&zero));
+
+    // The receipt has the file's hash.
+    let receipt: serde_json::Value = serde_json::from_slice(&std::fs::read(place.0.join("receipt.json")).expect("written")).expect("JSON");
+    let bytes = std::fs::read(place.0.join("mine.safetensors")).expect("there");
+    assert_eq!(receipt["inputs"], serde_json::json!([{ "path": "mine.safetensors", "hash": tectum::ContentHash::of(&bytes).to_string() }]));
+
+    // A run in two pieces ends in the state of the whole one.
+    let first = json(&place.text(&format!("{run} --twin mine.safetensors --seconds 5")));
+    let resumed =
+        json(&place.text(&format!("run --resume {} --seconds 12 --device cpu --no-plots --quiet --json", first["run_folder"].as_str().expect("a path"))));
+    let state =
+        |summary: &serde_json::Value| std::fs::read(place.0.join(summary["run_folder"].as_str().expect("a path")).join("snapshot.safetensors")).expect("there");
+    assert!(state(&resumed) == state(&whole) && share(&resumed) == share(&whole), "{resumed}");
+
+    // A scenario names the file, too.
+    let scenario = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\n[brain.twin]\nfile = \"mine.safetensors\"\n[loop]\nclock = \"sim\"\nseed = 3\n";
+    std::fs::write(place.0.join("mine.toml"), scenario).expect("writable");
+    let named = json(&place.text("run mine.toml --seconds 5 --device cpu --no-plots --quiet --json"));
+    assert_eq!(state(&named), state(&first));
+
+    // Other twins, other plants, other files.
+    place.text("train twin made.csv -o other.safetensors --members 1 --hidden 8 --lags 3 --steps 20");
+    let slow = std::fs::read_to_string(place.0.join("made.csv")).expect("there").replace(",40\n", ",50\n");
+    std::fs::write(place.0.join("slow.csv"), slow).expect("writable");
+    place.text("train twin slow.csv -o slow.safetensors --members 1 --hidden 8 --steps 20");
+    let mut cut = bytes.clone();
+    cut.truncate(bytes.len() - 9);
+    std::fs::write(place.0.join("cut.safetensors"), cut).expect("writable");
+    let mut changed = bytes.clone();
+    let end = changed.len();
+    changed[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+    std::fs::write(place.0.join("nan.safetensors"), changed).expect("writable");
+    let folder = first["run_folder"].as_str().expect("a path");
+    let count = || std::fs::read_dir(place.0.join("runs")).expect("there").count();
+    let before = count();
+    for (line, code, message) in [
+        (format!("run --resume {folder} --seconds 12 --twin other.safetensors"), 3, "other.safetensors: the snapshot was taken with another twin"),
+        (
+            run.replace("--body rig", "--body pendulum") + " --twin mine.safetensors",
+            2,
+            "mine.safetensors: metadata tectum.twin: the twin is of a plant with the channel la_position",
+        ),
+        (format!("{run} --twin slow.safetensors"), 2, "slow.safetensors: metadata tectum.twin: the twin has a period of 0.05 s, body rig one of 0.04 s"),
+        (format!("{run} --twin cut.safetensors"), 3, "cut.safetensors: not a safetensors file"),
+        (format!("{run} --twin nan.safetensors"), 3, "nan.safetensors: tensor"),
+        (format!("{run} --twin missing.safetensors"), 7, "missing.safetensors"),
+        (run.replace("mppi", "lqr") + " --twin mine.safetensors", 2, "twin mine.safetensors: brain \"lqr\" plans with no twin"),
+        ("run gym_pendulum --twin mine.safetensors".to_owned(), 2, "the channel la_position, which body pendulum has not"),
+    ] {
+        let output = place.tectum(&line);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(message) && output.status.code() == Some(code), "{line}: {:?} {stderr}", output.status.code());
+        assert_eq!(count(), before, "{line} left a folder");
     }
 }

@@ -1,12 +1,14 @@
 // The cost of each sample: the twin rolled over the horizon, layers and all, in one invocation a sample.
-//   s' = wrap(s + mean + deviation·network(features(s, u_before, u)))
+//   s' = wrap(s + mean + deviation·foretell(observe(s, u)))
 //   cost += m Σ w·q(s') + Σ b·max(0, |s'| − limit)² + we·(½ ratio ω² + cos θ − 1)² + wu·u² + wdu·(u − u_before)²
 // with q = (s/scale)², 1 − cos θ or θ², m the terminal multiplier in the last step, and we from step energy_from on. A cost not
 // finite counts as 1e9.
 // model: weights as the network's parameter layout packs them (constants LAYER_*), table [channels, 10]: radians per unit
 // (0: not an angle), scale, mean and deviation of the learned change, weight, barrier weight, limit and scale, half a turn,
 // whether an angle pays θ².
-// in: observation [channels + 1], u [horizon + 1, samples]; out: costs [samples], scratch [2 WIDTH, samples] activations.
+// Two files say what is read: `mppi_read_state.wgsl` the state alone, `mppi_read_rows.wgsl` some rows back, by several networks.
+// in: observation [channels + 1 and what is read besides], u [horizon + 1, samples]; out: costs [samples], scratch [rows, samples]: 2 WIDTH of
+// activations, then what is read besides.
 // An invocation rolls four samples, one in each part of its vectors, so that a weight, which all invocations read at one
 // address, is read once for four; eight columns share a read of the input. Activations lie in storage, each invocation's in
 // columns of its own: as arrays of an invocation they are indexed dynamically, which drivers turn into ladders of selects
@@ -58,16 +60,16 @@ fn bounded(cost: f32) -> f32 {
     return cost;
 }
 
-// Runs the layers from one half of the activations to the other and back; gives where the last one left its results.
+// Runs a network's layers from what was read to one half of the activations and back; gives where the last one left its results.
 // Columns beyond a layer's own are computed from the padding and never read.
-fn network(first: u32) -> u32 {
+fn network(member: u32, first: u32) -> u32 {
     for (var l = 0u; l < LAYERS; l += 1u) {
-        let w = LAYER_WEIGHT[l];
-        let b = LAYER_BIAS[l];
+        let w = member * PARAMETERS + LAYER_WEIGHT[l];
+        let b = member * PARAMETERS + LAYER_BIAS[l];
         let rows = LAYER_ROWS[l];
         let columns = LAYER_COLUMNS[l];
-        let source = (l % 2u) * WIDTH;
-        let target_half = WIDTH - source;
+        let source = select((l % 2u) * WIDTH, FEATURES, l == 0u);
+        let target_half = (1u - l % 2u) * WIDTH;
         for (var j = 0u; j < columns; j += 8u) {
             var a0 = vec4<f32>(weights[b + j]);
             var a1 = vec4<f32>(weights[b + j + 1u]);
@@ -112,35 +114,19 @@ fn network(first: u32) -> u32 {
 @compute @workgroup_size(16)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let stride = groups.x * 16u;
-    let half_range = 0.5 * (params.high - params.low);
     for (var block = id.x; block < params.samples / 4u; block += stride) {
         let first = block * 4u;
         var s: array<vec4<f32>, CHANNELS>;
         for (var c = 0u; c < CHANNELS; c += 1u) {
             s[c] = vec4<f32>(observation[c]);
         }
+        begin(first);
         var before = actions(0u, first);
         var cost = vec4<f32>();
         for (var t = 0u; t < params.horizon; t += 1u) {
             let now = actions(t + 1u, first);
-            var at = 0u;
-            for (var c = 0u; c < CHANNELS; c += 1u) {
-                let rad = channel(c, 0u);
-                if rad == 0.0 {
-                    keep(at, first, s[c] / channel(c, 1u));
-                    at += 1u;
-                } else {
-                    keep(at, first, sine(s[c] * rad));
-                    keep(at + 1u, first, cosine(s[c] * rad));
-                    at += 2u;
-                }
-            }
-            if params.previous != 0u {
-                keep(at, first, applied(before) / half_range);
-                at += 1u;
-            }
-            keep(at, first, applied(now) / half_range);
-            let change = network(first);
+            observe(&s, t, first);
+            let change = foretell(first);
             var cos_pole = vec4<f32>(1.0);
             var velocity = vec4<f32>();
             let multiplier = select(1.0, params.terminal_multiplier, t + 1u == params.horizon);

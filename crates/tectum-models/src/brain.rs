@@ -8,7 +8,7 @@ pub mod zero;
 
 pub mod mppi;
 
-use tectum::{CodeObject, Device, Error, LaunchTime, RunStats};
+use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, RunStats};
 
 use crate::snapshot::Snapshot;
 use crate::twin::LearningCounts;
@@ -80,6 +80,11 @@ pub trait Brain: Send {
     /// What it was asked for and does not do, for the receipt.
     fn notes(&self) -> &[String] {
         &[]
+    }
+
+    /// The files that it was made from, for the receipt.
+    fn inputs(&self) -> Vec<InputFile> {
+        Vec::new()
     }
 
     /// Name and content hash of the kernels that ticks launch.

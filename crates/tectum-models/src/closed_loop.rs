@@ -97,6 +97,7 @@ impl ClosedLoop {
         let device = brain.device().cloned().map_or_else(|| Device::open("cpu"), Ok)?;
         let mut session = Session::new(&device);
         session.uses_code(&brain.code());
+        brain.inputs().into_iter().for_each(|input| session.reads(input));
         brain.notes().iter().for_each(|note| session.fell_back(&format!("brain {}", brain.name()), note));
         if device.info().id != requested.info().id {
             let reason = format!("plain host arithmetic; {} is not used", requested.info().id);

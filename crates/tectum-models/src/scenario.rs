@@ -280,10 +280,28 @@ impl Scenario {
             BrainSpec::Mppi(mppi) if mppi.twin.online.is_some_and(OnlineSpec::begins_with_nothing) => {
                 return Err(Error::invalid(format!("data {path}: a twin with a warm_up begins with nothing")));
             }
+            BrainSpec::Mppi(mppi) if mppi.twin.file.is_some() => {
+                return Err(Error::invalid(format!("data {path}: the twin is read from a file and learns nothing from it")));
+            }
             BrainSpec::Mppi(mppi) => mppi.twin.data = Some(path.to_owned()),
             other => return Err(Error::invalid(format!("data {path}: brain {:?} learns nothing from it", other.name()))),
         }
         Ok(())
+    }
+
+    /// Plans with the twin in a file in place of one that is trained at the start.
+    ///
+    /// # Errors
+    /// A brain without a twin, or one that rolls out the plant itself.
+    pub fn set_twin(&mut self, path: &str) -> Result<()> {
+        match &mut self.brain {
+            BrainSpec::Mppi(mppi) if mppi.model == MppiModel::Plant => Err(Error::invalid(format!("twin {path}: model \"plant\" plans with no twin"))),
+            BrainSpec::Mppi(mppi) => {
+                mppi.twin = TwinSpec { file: Some(path.to_owned()), ..TwinSpec::default() };
+                Ok(())
+            }
+            other => Err(Error::invalid(format!("twin {path}: brain {:?} plans with no twin", other.name()))),
+        }
     }
 
     /// Changes what time is. Under a clock that is not real the operating system is asked for nothing.

@@ -13,6 +13,7 @@ mod fit;
 mod inspection;
 mod network;
 mod online;
+mod recorded;
 mod sequence;
 #[cfg(test)]
 mod tests;
@@ -23,12 +24,14 @@ use tectum::{Error, Result};
 
 use crate::body::uniform::Uniform;
 use crate::body::{BodySpec, ChannelKind, ObservationChannel};
-pub use ensemble::{Ensemble, Foretold, Origin, Predictor, Settings};
+pub use ensemble::{Ensemble, Foretold, Origin, Plant, Predictor, Settings};
 pub use fit::{TrainingReport, step_plan};
 pub use inspection::{Coverage, Errors, GAUSSIAN, Horizon, Inspection, Method, inspect};
 pub use network::Network;
 pub use online::{LEAST_TRANSITIONS, Learner, LearningCounts, OnlineSettings};
+pub use recorded::{RecordedTwin, Rows};
 pub use sequence::{CHANNEL_NAMES, Part, Past, SequenceLayout, part_of, tested_from};
+pub(crate) use sequence::{CHANNEL_SCALES, MOST_LAGS};
 pub use training::train;
 pub use transitions::Transitions;
 

@@ -17,7 +17,7 @@ use tectum_models::run_folder::{RECEIPT_FILE, RunFolder, RunSummary, SCENARIO_FI
 use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::{Array, Snapshot};
 use tectum_models::spiking::{Network, NetworkOptions, NeuronOptions, Neurons, Silence, Simulation, SimulationOptions, SynapseList};
-use tectum_models::twin::{Learner, OnlineSettings, Twin, TwinLayout, TwinRecipe};
+use tectum_models::twin::{Ensemble, Learner, Network as TwinNetwork, OnlineSettings, Origin, Plant, SequenceLayout, Twin, TwinLayout, TwinRecipe};
 
 use crate::power_loss::{Place, each_failure, each_step};
 
@@ -67,6 +67,38 @@ fn a_crash_at_any_step_leaves_the_old_snapshot_or_the_new_one() {
     assert!(steps >= 5 && Snapshot::load(&path).expect("whole") == numbered(2, 100_000));
     each_failure(|| numbered(1, 10).save(&path), |step| check(step, &place.0));
     assert_eq!(place.names(), ["state.safetensors"]);
+}
+
+/// An ensemble whose weights are all one number.
+fn ensemble(number: f32, width: usize) -> Ensemble {
+    let layout = SequenceLayout { lags: 2 };
+    let network = TwinNetwork::new(layout.features(), &[width], 3).expect("a width above 0");
+    let named = |name: &str, unit: &str| (name.to_owned(), unit.to_owned());
+    let plant = Plant {
+        channels: [named("la_position", "in"), named("pend_velocity", "deg/s"), named("pend_position", "deg")],
+        command: named("cmd_volts", "V"),
+        period_s: 0.04,
+    };
+    let members = vec![vec![number; network.parameters().len()]];
+    let numbers = || vec![number; 3];
+    Ensemble { layout, network, members, mean: numbers(), deviation: numbers(), noise: numbers(), plant, origin: Origin::default(), file_hash: None }
+}
+
+#[test]
+fn a_crash_at_any_step_leaves_the_old_twin_or_the_new_one() {
+    let place = Place::new("twins");
+    let path = place.0.join("twin.safetensors");
+    let (old, new) = (ensemble(1.0, 8), ensemble(2.0, 500));
+    old.save(&path).expect("writable");
+    let check = |step: usize, folder: &Path| {
+        let found = Ensemble::load(&folder.join("twin.safetensors")).unwrap_or_else(|error| panic!("step {step}: {error}"));
+        assert!([(&old, 8), (&new, 500)].iter().any(|(known, width)| found.mean == known.mean && found.network.hidden() == [*width]), "step {step}");
+    };
+    let (saved, steps) = each_step(&place.0, || new.save(&path), check);
+    saved.expect("writable");
+    assert!(steps >= 5 && Ensemble::load(&path).expect("whole").mean == new.mean);
+    each_failure(|| old.save(&path), |step| check(step, &place.0));
+    assert_eq!(place.names(), ["twin.safetensors"]);
 }
 
 /// At any step of a run, what a crash leaves has whole files, and once there is a complete folder it has them all.

@@ -59,5 +59,5 @@ pub use measure::Measurement;
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
 pub use plan::{ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmTail, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View};
 pub use program::{Chain, Value};
-pub use receipt::{Fallback, InjectedFault, LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
+pub use receipt::{Fallback, InjectedFault, InputFile, LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
 pub use stream::{Event, Stream, Submission, Work};

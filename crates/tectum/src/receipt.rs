@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
+use crate::content_hash::ContentHash;
 use crate::device::{Device, DeviceInfo};
 use crate::error::{Error, Result};
 use crate::latency::{Latency, LatencyHistogram};
@@ -17,6 +18,15 @@ use crate::plan::Executable;
 
 /// The version of the JSON form.
 pub const RECEIPT_SCHEMA: &str = "tectum.receipt/2";
+
+/// A file whose content a session's results depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InputFile {
+    /// The file, as it was named.
+    pub path: String,
+    /// Of its content.
+    pub hash: ContentHash,
+}
 
 /// Work that ran elsewhere than asked, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -77,6 +87,8 @@ pub struct Receipt {
     pub other_devices: Vec<DeviceInfo>,
     /// Every code object that ran, each content once, in the order of names.
     pub code: Vec<CodeObject>,
+    /// Files that the results depend on, where the command names them.
+    pub inputs: Vec<InputFile>,
     /// Runs counted.
     pub runs: u64,
     /// Sums over all runs.
@@ -110,6 +122,7 @@ pub struct Session {
     device: Device,
     other_devices: Vec<DeviceInfo>,
     code: BTreeSet<CodeObject>,
+    inputs: Vec<InputFile>,
     runs: u64,
     totals: RunStats,
     latency: LatencyHistogram,
@@ -130,6 +143,7 @@ impl Session {
             device: device.clone(),
             other_devices: Vec::new(),
             code: BTreeSet::new(),
+            inputs: Vec::new(),
             runs: 0,
             totals: RunStats::default(),
             latency: LatencyHistogram::default(),
@@ -182,6 +196,11 @@ impl Session {
     /// Names code.
     pub fn uses_code(&mut self, code: &[CodeObject]) {
         self.code.extend(code.iter().cloned());
+    }
+
+    /// Names a file that the results depend on.
+    pub fn reads(&mut self, input: InputFile) {
+        self.inputs.push(input);
     }
 
     /// Counts a run and its host time.
@@ -240,6 +259,7 @@ impl Session {
             device: self.device.info().clone(),
             other_devices: self.other_devices.clone(),
             code: self.code.iter().cloned().collect(),
+            inputs: self.inputs.clone(),
             runs: self.runs,
             totals: self.totals,
             latency_ms: self.latency.percentiles(),

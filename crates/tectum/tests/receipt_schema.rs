@@ -1,7 +1,7 @@
 //! The receipt's JSON against its published schema, both ways: nothing undescribed, nothing described and absent.
 
 use serde_json::Value;
-use tectum::{Device, Error, InjectedFault, PlanBuilder, Recovery, Session};
+use tectum::{ContentHash, Device, Error, InjectedFault, PlanBuilder, Recovery, Session};
 
 /// Checks the parts of JSON Schema that `docs/receipt.schema.json` uses.
 fn faults(root: &Value, schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
@@ -90,6 +90,11 @@ fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
         let others: Vec<_> = receipt["other_devices"].as_array().expect("a list").iter().map(|other| other["id"].as_str()).collect();
         assert_eq!(others, if id == "null" { vec![] } else { vec![Some("null")] }, "each other device once");
         assert_eq!(receipt["device"]["software"].as_bool(), Some(device.info().software));
+        // The hash is that of the text that ran.
+        let kernel = tectum::kernel::all().into_iter().find(|kernel| kernel.name() == "exp_f32").expect("in the table");
+        let code: Vec<_> = receipt["code"].as_array().expect("a list").iter().map(|code| (code["kernel"].as_str(), code["hash"].as_str())).collect();
+        let hash = ContentHash::of(kernel.wgsl().as_bytes()).to_string();
+        assert_eq!(code, [(Some("exp_f32"), Some(hash.as_str()))], "{id}");
         // The check itself can fail.
         let mut broken = receipt.clone();
         broken["runs"] = Value::from("three");

@@ -1,7 +1,9 @@
 //! `tectum check rig`.
 
+use std::time::Instant;
+
 use serde::Serialize;
-use tectum::Result;
+use tectum::{Device, Result, RunStats, Session};
 use tectum_models::body::body;
 use tectum_models::body::rig::disturbed::Disturbances;
 use tectum_models::brain::Brain;
@@ -9,6 +11,7 @@ use tectum_models::brain::lqr::Lqr;
 use tectum_models::brain::lqr::adaptive::Adaptive;
 use tectum_models::closed_loop::{Conditions, Tally, Trial, rig_trials, tally};
 
+use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
 
 /// A row of the table.
@@ -40,18 +43,24 @@ fn conditions() -> [(&'static str, Conditions); 5] {
 ///
 /// # Errors
 /// What the controllers report.
-pub fn check_rig(seeds: u64, json: bool) -> Result<()> {
+pub fn check_rig(seeds: u64, receipt: &ReceiptArgs, json: bool) -> Result<()> {
     let spec = body("rig", None)?.spec().clone();
     let lqr = || -> Result<Box<dyn Brain>> { Ok(Box::new(Lqr::new(body("rig", None)?)?)) };
     let adaptive = || -> Result<Box<dyn Brain>> { Ok(Box::new(Adaptive::new(&spec)?)) };
     let controllers: [(&str, Make<'_>); 2] = [("lqr", &lqr), ("adaptive", &adaptive)];
+    // Host arithmetic: runs without launches, one a row.
+    let mut session = Session::new(&Device::open("cpu")?);
     let mut rows = Vec::new();
     for (rigs, conditions) in conditions() {
         for (controller, make) in controllers {
+            let start = Instant::now();
             let trials = rig_trials(&conditions, seeds, make)?;
+            session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
             rows.push(Row { controller, rigs, conditions, tally: tally(&trials), trials });
         }
     }
+    let done = session.receipt();
+    receipt.save(&done)?;
     if json {
         return print_json(&rows);
     }
@@ -63,5 +72,5 @@ pub fn check_rig(seeds: u64, json: bool) -> Result<()> {
         counts.into_iter().chain(shares).collect()
     };
     let whole: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(shown)).collect();
-    print(&table(&whole))
+    print(&(table(&whole) + "\n" + &line(&done) + "\n"))
 }

@@ -18,7 +18,7 @@ use crate::body::{Body, BodySpec, Start, body};
 use crate::rig_csv::RigRecording;
 use crate::scenario::{BrainSpec, ClockKind, MppiModel, MppiSpec, OnlineSpec, Scenario, StandInKind};
 use crate::snapshot::{Array, Snapshot};
-use crate::twin::{Network, OnlineSettings, Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
+use crate::twin::{Network, OnlineSettings, RecordedTwin, Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
 
 /// How far the work before the first tick has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,10 @@ pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progr
         BrainSpec::Mppi(spec) => {
             if spec.model == MppiModel::Plant {
                 let (model, parameters) = plant_model(scenario, spec, plant.spec())?;
+                return Ok(Box::new(Mppi::new(model, &parameters, device, scenario.run.seed)?));
+            }
+            if let Some(file) = &spec.twin.file {
+                let (model, parameters) = recorded_model(scenario, spec, file, plant.spec())?;
                 return Ok(Box::new(Mppi::new(model, &parameters, device, scenario.run.seed)?));
             }
             let recording = spec.twin.data.as_deref().map(|path| RigRecording::read(Path::new(path))).transpose()?;
@@ -115,15 +119,19 @@ fn trial(scenario: &Scenario, device: &Device) -> Result<Duration> {
 }
 
 /// The plans that a scenario runs, for routing: that of a control tick first, then that of a training step if its twin learns.
-/// Nothing is trained, compiled or read. A brain of plain host arithmetic has none, nor have those of a genome and of a field.
+/// Nothing is trained or compiled, and nothing read but a twin's file. A brain of plain host arithmetic has none, nor have those of a genome and of a field.
 ///
 /// # Errors
-/// Settings that do not fit the body.
+/// Settings that do not fit the body; a twin's file that does not.
 pub fn build_plans(scenario: &Scenario) -> Result<Vec<Plan>> {
     let BrainSpec::Mppi(spec) = &scenario.brain else { return Ok(Vec::new()) };
     let plant = body(&scenario.body.name, scenario.body.start)?;
     if spec.model == MppiModel::Plant {
         let (model, parameters) = plant_model(scenario, spec, plant.spec())?;
+        return Ok(vec![model_plan(&model, &parameters)?]);
+    }
+    if let Some(file) = &spec.twin.file {
+        let (model, parameters) = recorded_model(scenario, spec, file, plant.spec())?;
         return Ok(vec![model_plan(&model, &parameters)?]);
     }
     let parameters = mppi_parameters(scenario, spec, plant.spec())?;
@@ -138,6 +146,12 @@ fn plant_model(scenario: &Scenario, spec: &MppiSpec, body: &BodySpec) -> Result<
     let parameters = mppi_parameters(scenario, spec, body)?;
     let layout = TwinLayout::of(body, parameters.previous_action)?;
     Ok((Model::Plant { body: scenario.body.name.clone(), layout }, parameters))
+}
+
+/// The twin in a file with the parameters for it.
+fn recorded_model(scenario: &Scenario, spec: &MppiSpec, file: &str, body: &BodySpec) -> Result<(Model, MppiParameters)> {
+    let twin = RecordedTwin::load(file, body)?;
+    Ok((Model::Recorded(Box::new(twin)), mppi_parameters(scenario, spec, body)?))
 }
 
 /// The body's defaults with the scenario's settings over them.

@@ -26,17 +26,17 @@ mod tests;
 use std::sync::Arc;
 
 use tectum::kernel::random;
-use tectum::{CodeObject, DType, Device, Executable, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
+use tectum::{CodeObject, DType, Device, Error, Executable, InputFile, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::{Brain, Rebuild};
 use crate::snapshot::{Array, Snapshot};
-use crate::twin::{LearningCounts, Network, Twin, TwinLayout};
+use crate::twin::{LearningCounts, Network, RecordedTwin, Rows, Twin, TwinLayout};
 pub use bench::suite;
 pub use learning::Online;
 use learning::{Learning, channel_table};
 pub use parameters::{ChannelCost, MppiParameters};
 pub use plant::{PLANTS, plant_kernel};
-use rollout::{CHANNEL_NUMBERS, rollout_kernel};
+use rollout::{Reading, rollout_kernel};
 
 /// Stream numbers of the noise and of random actions, beside the seed and the tick.
 const NOISE_STREAM: u32 = 1;
@@ -60,6 +60,8 @@ pub struct Mppi {
     /// What it was made from, kept on the host to make it anew elsewhere.
     origin: Arc<Origin>,
     learning: Option<Learning>,
+    /// What a twin of the recorded rig reads besides.
+    rows: Option<Rows>,
     seed: u64,
     tick: u64,
     last_action: f32,
@@ -93,6 +95,8 @@ struct Slots {
 pub enum Model {
     /// A learned twin, with the costs that the parameters give its channels.
     Twin(Twin),
+    /// An ensemble of the recorded rig, with the costs that the parameters give the body's channels.
+    Recorded(Box<RecordedTwin>),
     /// The equations of the body itself, with its own reward.
     Plant {
         /// The body.
@@ -106,7 +110,27 @@ impl Model {
     fn layout(&self) -> &TwinLayout {
         match self {
             Model::Twin(twin) => &twin.layout,
+            Model::Recorded(twin) => &twin.layout,
             Model::Plant { layout, .. } => layout,
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        match self {
+            Model::Recorded(twin) => Reading::Rows { lags: twin.ensemble.layout.lags, members: twin.ensemble.members.len() },
+            Model::Twin(_) | Model::Plant { .. } => Reading::State,
+        }
+    }
+
+    /// Weights, and the table of the channels; a plant has neither.
+    fn learned(&self, parameters: &MppiParameters) -> Option<[Vec<f32>; 2]> {
+        match self {
+            Model::Twin(twin) => Some([twin.weights.clone(), channel_table(&twin.layout, [&twin.change_mean, &twin.change_deviation], parameters)]),
+            Model::Recorded(twin) => {
+                let [mean, deviation] = twin.changes();
+                Some([twin.weights(), channel_table(&twin.layout, [&mean, &deviation], parameters)])
+            }
+            Model::Plant { .. } => None,
         }
     }
 }
@@ -134,10 +158,13 @@ impl Mppi {
         parameters.check(model.layout())?;
         let (plan, slots) = record(model, parameters)?;
         let mut run = plan.compile(device)?;
-        if let (Model::Twin(twin), Some([weights, table])) = (model, slots.learned) {
-            run.write_state(weights, &twin.weights)?;
-            run.write_state(table, &channel_table(twin, parameters))?;
+        if let (Some(learned), Some(views)) = (model.learned(parameters), slots.learned) {
+            views.into_iter().zip(&learned).try_for_each(|(view, numbers)| run.write_state(view, numbers))?;
         }
+        let rows = match model {
+            Model::Recorded(twin) => Some(twin.rows()),
+            Model::Twin(_) | Model::Plant { .. } => None,
+        };
         // Drivers compile at the first launch: it is done here, not in the first tick.
         run.run()?;
         run.write_state(slots.mean, &vec![0.0f32; parameters.horizon])?;
@@ -150,6 +177,7 @@ impl Mppi {
             slots,
             run,
             learning,
+            rows,
             device: device.clone(),
             seed,
             tick: 0,
@@ -186,6 +214,9 @@ impl Mppi {
         let input = self.run.input::<f32>(self.slots.observation);
         input[..channels].copy_from_slice(observation);
         input[channels] = self.last_action;
+        if let Some(rows) = &self.rows {
+            rows.write(observation, self.last_action, &mut input[channels + 1..]);
+        }
         let key = |stream| [self.seed as u32, (self.seed >> 32) as u32, stream, self.tick as u32];
         self.run.input::<u32>(self.slots.key).copy_from_slice(&key(NOISE_STREAM));
         if let Some(handover) = self.slots.handover_key {
@@ -209,7 +240,7 @@ impl Mppi {
 /// # Errors
 /// As [`Mppi::new`] for a network that is too large.
 pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
-    let (rollout, ..) = rollout_kernel(network)?;
+    let (rollout, ..) = rollout_kernel(network, Reading::State, 1)?;
     let plants = PLANTS.into_iter().map(|body| plant_kernel(body).cloned()).collect::<Result<Vec<_>>>()?;
     let others = [kernels::CONTROLS.clone(), kernels::TEMPER.clone(), kernels::SHIFT.clone()];
     Ok(std::iter::once(rollout).chain(others).chain(plants).collect())
@@ -238,20 +269,17 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
     let (samples, horizon, channels) = (parameters.samples, parameters.horizon, layout.channels.len());
     let mut plan = PlanBuilder::new("mppi");
     let slots = Slots {
-        observation: plan.input("observation", DType::F32, channels + 1),
+        observation: plan.input("observation", DType::F32, channels + 1 + model.reading().older()),
         key: plan.input("key", DType::U32, 4),
         handover_key: match (model, parameters.feedback) {
             (Model::Plant { .. }, Some(_)) => Some(plan.input("handover_key", DType::U32, 4)),
             _ => None,
         },
         mean: plan.state("mean", DType::F32, horizon),
-        learned: match model {
-            Model::Twin(twin) => {
-                let arrays = [("weights", twin.weights.len()), ("table", channels * CHANNEL_NUMBERS)];
-                Some(arrays.map(|(name, len)| plan.state(name, DType::F32, len)))
-            }
-            Model::Plant { .. } => None,
-        },
+        learned: model.learned(parameters).map(|[weights, table]| {
+            let arrays = [("weights", weights.len()), ("table", table.len())];
+            arrays.map(|(name, len)| plan.state(name, DType::F32, len))
+        }),
         result: plan.output("result", DType::F32, RESULT_LEN),
     };
     let knots = samples * horizon.div_ceil(parameters.hold);
@@ -260,7 +288,7 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
     let costs = plan.temp(DType::F32, samples);
     plan.normal(slots.key, eps)?;
     let handover = match (model, slots.handover_key) {
-        (Model::Twin(_), _) => None,
+        (Model::Twin(_) | Model::Recorded(_), _) => None,
         (Model::Plant { .. }, Some(key)) => {
             let shares = plan.temp(DType::F32, samples);
             plan.uniform(key, shares)?;
@@ -284,14 +312,19 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
 /// Controls to costs.
 fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, slots: Slots, handover: Option<View>, [u, costs]: [View; 2]) -> Result<()> {
     let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
-    match (model, slots.learned, handover) {
-        (Model::Twin(twin), Some([weights, table]), _) => {
-            let (kernel, layers, numbers) = rollout_kernel(&twin.network)?;
-            let scratch = plan.temp(DType::F32, numbers * parameters.samples);
-            let words = [&parameters.rollout_words(&twin.layout)[..], &layers].concat();
-            plan.launch(&kernel, &[slots.observation, u, table, weights, costs, scratch], &words, groups)
-        }
-        (Model::Plant { body, layout }, _, Some(handover)) => {
+    let network = match model {
+        Model::Twin(twin) => Some(&twin.network),
+        Model::Recorded(twin) => Some(&twin.ensemble.network),
+        Model::Plant { .. } => None,
+    };
+    if let (Some(network), Some([weights, table])) = (network, slots.learned) {
+        let (kernel, shape, numbers) = rollout_kernel(network, model.reading(), parameters.horizon)?;
+        let scratch = plan.temp(DType::F32, numbers * parameters.samples);
+        let words = [&parameters.rollout_words(model.layout())[..], &shape].concat();
+        return plan.launch(&kernel, &[slots.observation, u, table, weights, costs, scratch], &words, groups);
+    }
+    match (model, handover) {
+        (Model::Plant { body, layout }, Some(handover)) => {
             plan.launch(plant_kernel(body)?, &[slots.observation, handover, u, costs], &parameters.plant_words(layout), groups)
         }
         _ => unreachable!("invariant: a twin's slots, or a plant's hand-over, were made with the plan"),
@@ -341,12 +374,14 @@ impl Brain for Mppi {
         if let Some(learning) = &mut self.learning {
             learning.remember(observation, last, self.last_action);
         }
+        self.rows.iter_mut().for_each(|rows| rows.push(observation, last));
         self.tick += 1;
         Ok(stats)
     }
 
     fn interrupted(&mut self) {
         self.learning.iter_mut().for_each(Learning::interrupted);
+        self.rows.iter_mut().for_each(Rows::forget);
     }
 
     fn learning(&self) -> Option<LearningCounts> {
@@ -356,8 +391,17 @@ impl Brain for Mppi {
     fn snapshot(&self) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
         snapshot.insert("mean", Array::F32(self.run.read_state(self.slots.mean)?));
-        for (name, view) in self.learned() {
-            snapshot.insert(name, Array::F32(self.run.read_state(view)?));
+        match (&self.origin.model, &self.rows) {
+            // Its weights are the file's, which the state is told to be of.
+            (Model::Recorded(twin), Some(rows)) => {
+                snapshot.insert("twin", Array::U64(twin.identity().to_vec()));
+                rows.save(&mut snapshot);
+            }
+            _ => {
+                for (name, view) in self.learned() {
+                    snapshot.insert(name, Array::F32(self.run.read_state(view)?));
+                }
+            }
         }
         snapshot.insert("last_action", Array::F32(vec![self.last_action]));
         snapshot.insert("counters", Array::U64(vec![self.seed, self.tick]));
@@ -369,7 +413,16 @@ impl Brain for Mppi {
 
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         let mean = snapshot.f32("mean", self.horizon)?;
-        let learned = self.learned().map(|(name, view)| Ok((view, snapshot.f32(name, view.len())?))).collect::<Result<Vec<_>>>()?;
+        let learned = match (&self.origin.model, &mut self.rows) {
+            (Model::Recorded(twin), Some(rows)) => {
+                if snapshot.u64("twin", 4)? != twin.identity() {
+                    return Err(Error::data(format!("{}: the snapshot was taken with another twin", twin.path)));
+                }
+                rows.load(snapshot)?;
+                Vec::new()
+            }
+            _ => self.learned().map(|(name, view)| Ok((view, snapshot.f32(name, view.len())?))).collect::<Result<Vec<_>>>()?,
+        };
         let last_action = snapshot.f32("last_action", 1)?[0];
         let counters = snapshot.u64("counters", 2)?;
         self.run.write_state(self.slots.mean, mean)?;
@@ -410,5 +463,12 @@ impl Brain for Mppi {
 
     fn code(&self) -> Vec<CodeObject> {
         self.run.code().to_vec()
+    }
+
+    fn inputs(&self) -> Vec<InputFile> {
+        match &self.origin.model {
+            Model::Recorded(twin) => twin.ensemble.file_hash.map(|hash| InputFile { path: twin.path.clone(), hash }).into_iter().collect(),
+            Model::Twin(_) | Model::Plant { .. } => Vec::new(),
+        }
     }
 }

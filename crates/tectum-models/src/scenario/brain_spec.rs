@@ -117,6 +117,9 @@ pub struct TwinSpec {
     /// AdamW's decay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_decay: Option<f64>,
+    /// A twin that `tectum train twin` wrote, relative to the working directory; it is not trained further.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// A recording of the rig to train on instead of simulated transitions, relative to the working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
@@ -141,6 +144,9 @@ pub struct OnlineSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<usize>,
 }
+
+/// Keys of a twin that is trained at the start.
+const TRAINING_KEYS: [&str; 8] = ["hidden", "transitions", "steps", "batch", "learning_rate", "weight_decay", "data", "online"];
 
 impl TwinSpec {
     fn is_empty(&self) -> bool {
@@ -227,6 +233,10 @@ impl MppiSpec {
 
 impl TwinSpec {
     fn read(&mut self, mut section: Section<'_, '_>) -> Result<()> {
+        self.file = section.string("file")?.map(|file| file.value.to_owned());
+        if self.file.is_some() {
+            section.refuse(&TRAINING_KEYS, "the twin in the file is trained")?;
+        }
         let widths = section.whole_list("hidden", 1..=4096)?;
         self.hidden = widths.map(|widths| widths.into_iter().map(|width| width as usize).collect());
         self.transitions = section.whole("transitions", 1..=1 << 26)?.map(|n| n as usize);

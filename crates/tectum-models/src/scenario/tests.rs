@@ -41,6 +41,7 @@ fn mistakes_are_reported_with_line_and_remedy() {
         ("twin = 1\n", ":5: twin is 1, needs a table"),
         ("rate_weight = 1\nmodel = \"plant\"\n", ":5: \"rate_weight\" has no effect: model \"plant\" learns nothing, and its cost is the body's reward"),
         ("model = \"plant\"\n[brain.twin]\nsteps = 3\n", ":6: \"twin\" has no effect: model \"plant\" learns nothing, and its cost is the body's reward"),
+        ("[brain.twin]\nfile = \"a\"\nsteps = 3\n", ":7: \"steps\" has no effect: the twin in the file is trained"),
         ("[brain.twin.online]\nkept = 5\n", ":6: kept is 5, needs a whole number from 20 to 1048576"),
         ("[brain.twin]\nsteps = 3\nonline = { warm_up = 40 }\n", ":6: \"steps\" has no effect: a twin with a warm_up begins with nothing"),
         ("[loop]\nclock = \"fast\"\n", ":6: clock \"fast\" is unknown; known: real, sim"),

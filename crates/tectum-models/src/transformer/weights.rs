@@ -8,7 +8,7 @@ use memmap2::Mmap;
 use safetensors::tensor::{Dtype, SafeTensors};
 use tectum::kernel::pack::{bf16_bits, f16_bits};
 use tectum::kernel::panel_format::PanelFormat;
-use tectum::{Error, Result};
+use tectum::{ContentHash, Error, Result};
 
 /// The file of a model in one piece, and the list of files of one in several.
 const SINGLE: &str = "model.safetensors";
@@ -94,6 +94,11 @@ impl Weights {
         let refused = |source| Error::data(format!("{}: not a safetensors file", path.display())).with_source(source);
         let (_, header) = SafeTensors::read_metadata(map).map_err(refused)?;
         Ok(header.metadata().as_ref().and_then(|texts| texts.get(key).cloned()))
+    }
+
+    /// The hash of the first file's content.
+    pub fn hash(&self) -> Option<ContentHash> {
+        self.files.first().map(|(_, map)| ContentHash::of(map))
     }
 
     fn add(&mut self, path: &Path) -> Result<()> {

@@ -1,11 +1,11 @@
 //! Networks that learned the same from different starts and batches: their mean foretells, their spread tells how sure it is.
 
 use serde::{Deserialize, Serialize};
-use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, Session, View};
+use tectum::{ContentHash, DType, Device, Error, Executable, PlanBuilder, Result, Session, View};
 
 use super::fit::{TrainingReport, fit};
 use super::inspection::{GAUSSIAN, kept_by};
-use super::sequence::{CHANNELS, Part, SequenceLayout, changes, energy_balance, samples, statistics, tested_from};
+use super::sequence::{CHANNEL_NAMES, CHANNELS, COMMAND, Part, SequenceLayout, changes, energy_balance, samples, statistics, tested_from};
 use super::{Network, TwinRecipe};
 use crate::body::rig::RigParameters;
 use crate::rig_csv::RigRecording;
@@ -31,8 +31,23 @@ pub struct Ensemble {
     pub deviation: Vec<f32>,
     /// What the mean of the networks is off on what was held out, by channel: the size that 68.27 % keep, of a Gaussian its deviation.
     pub noise: Vec<f32>,
+    /// What it was trained on.
+    pub plant: Plant,
     /// Where it comes from.
     pub origin: Origin,
+    /// Of the file that it was read from.
+    pub file_hash: Option<ContentHash>,
+}
+
+/// The plant that an ensemble was trained on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plant {
+    /// Name and unit of what is foretold.
+    pub channels: [(String, String); CHANNELS],
+    /// Name and unit of the command.
+    pub command: (String, String),
+    /// The median time between two rows, seconds.
+    pub period_s: f64,
 }
 
 /// Where an ensemble comes from.
@@ -63,6 +78,16 @@ pub struct Foretold {
     pub mean: [f64; CHANNELS],
     /// Deviation between the networks.
     pub spread: [f64; CHANNELS],
+}
+
+impl Plant {
+    /// The plant of a recording.
+    pub fn of(recording: &RigRecording) -> Self {
+        let mut elapsed = recording.elapsed_ms.clone();
+        elapsed.sort_unstable_by(f64::total_cmp);
+        let named = |(name, unit): (&str, &str)| (name.to_owned(), unit.to_owned());
+        Self { channels: CHANNEL_NAMES.map(named), command: named(COMMAND), period_s: elapsed[elapsed.len() / 2] / 1000.0 }
+    }
 }
 
 impl Ensemble {
@@ -116,7 +141,17 @@ impl Ensemble {
             physics_weight: recipe.physics_weight,
             huber: recipe.huber,
         };
-        let mut ensemble = Self { layout: *layout, network, members: weights, mean, deviation, noise: vec![0.0; CHANNELS], origin };
+        let mut ensemble = Self {
+            layout: *layout,
+            network,
+            members: weights,
+            mean,
+            deviation,
+            noise: vec![0.0; CHANNELS],
+            plant: Plant::of(recording),
+            origin,
+            file_hash: None,
+        };
         let mut predictor = ensemble.on(session.device(), held.len())?;
         session.uses(&predictor.run);
         predictor.run.input::<f32>(predictor.x).copy_from_slice(&unseen.features);

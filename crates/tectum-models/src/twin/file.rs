@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use tectum::{Error, Result};
 
 use super::Network;
-use super::ensemble::{Ensemble, MOST_MEMBERS, Origin};
-use super::sequence::{CHANNELS, SequenceLayout};
+use super::ensemble::{Ensemble, MOST_MEMBERS, Origin, Plant};
+use super::sequence::{CHANNEL_NAMES, CHANNELS, COMMAND, SequenceLayout};
 use crate::transformer::Weights;
 
 /// The key of the metadata.
 const KEY: &str = "tectum.twin";
 /// The version that is written; others are refused.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The widest layer and the most layers that are read.
 const MOST_WIDTH: usize = 4096;
 const MOST_LAYERS: usize = 16;
@@ -29,7 +29,14 @@ struct Metadata {
     layout: SequenceLayout,
     members: usize,
     hidden: Vec<usize>,
+    plant: Plant,
     origin: Origin,
+}
+
+/// The version alone: others may have other metadata.
+#[derive(Deserialize)]
+struct MetadataVersion {
+    version: u32,
 }
 
 impl Ensemble {
@@ -43,6 +50,7 @@ impl Ensemble {
             layout: self.layout,
             members: self.members.len(),
             hidden: self.network.hidden().to_vec(),
+            plant: self.plant.clone(),
             origin: self.origin.clone(),
         };
         let metadata = serde_json::to_string(&metadata).map_err(|source| Error::data("twin").with_source(source))?;
@@ -78,9 +86,16 @@ impl Ensemble {
         let fault = |what: String| Error::data(format!("{}: {what}", path.display()));
         let weights = Weights::open_file(path)?;
         let text = weights.metadata(KEY)?.ok_or_else(|| fault(format!("no twin: its metadata has no {KEY}")))?;
-        let metadata: Metadata = serde_json::from_str(&text).map_err(|source| fault(format!("metadata {KEY}")).with_source(source))?;
-        if metadata.version != VERSION {
-            return Err(fault(format!("a twin of version {}; {VERSION} is read", metadata.version)));
+        let unreadable = |source: serde_json::Error| fault(format!("metadata {KEY}")).with_source(source);
+        let MetadataVersion { version } = serde_json::from_str(&text).map_err(unreadable)?;
+        if version != VERSION {
+            return Err(fault(format!("a twin of version {version}; {VERSION} is read")));
+        }
+        let metadata: Metadata = serde_json::from_str(&text).map_err(unreadable)?;
+        for ((name, unit), known) in metadata.plant.channels.iter().chain([&metadata.plant.command]).zip(CHANNEL_NAMES.into_iter().chain([COMMAND])) {
+            if (name.as_str(), unit.as_str()) != known {
+                return Err(fault(format!("metadata {KEY}: {name} in {unit}; {} in {} is needed", known.0, known.1)));
+            }
         }
         metadata.layout.check().map_err(|error| error.at(path.display()))?;
         let is_possible = (1..=MOST_MEMBERS).contains(&metadata.members)
@@ -110,7 +125,17 @@ impl Ensemble {
             finite(name, &numbers).map(|()| numbers)
         };
         let (mean, deviation, noise) = (read(CHANGES[0])?, read(CHANGES[1])?, read(CHANGES[2])?);
-        Ok(Self { layout: metadata.layout, network, members, mean, deviation, noise, origin: metadata.origin })
+        Ok(Self {
+            layout: metadata.layout,
+            network,
+            members,
+            mean,
+            deviation,
+            noise,
+            plant: metadata.plant,
+            origin: metadata.origin,
+            file_hash: weights.hash(),
+        })
     }
 }
 

@@ -18,12 +18,16 @@ use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording, wrapped_deg};
 pub const CHANNELS: usize = 3;
 /// Their names with their units.
 pub const CHANNEL_NAMES: [(&str, &str); CHANNELS] = [("la_position", "in"), ("pend_velocity", "deg/s"), ("pend_position", "deg")];
+/// The command with its unit.
+pub const COMMAND: (&str, &str) = ("cmd_volts", "V");
 /// The most rows that are read.
 pub const MOST_LAGS: usize = 16;
 /// Numbers read of each row.
 const ROW_NUMBERS: usize = 5;
 /// What the numbers are divided by: inches, degrees per second, degrees in a step, volts, seconds.
 const SCALES: [f64; 5] = [4.0, 500.0, 40.0, 5.0, 0.04];
+/// The first four of them, as kernels have them.
+pub const CHANNEL_SCALES: [f32; 4] = [SCALES[0] as f32, SCALES[1] as f32, SCALES[2] as f32, SCALES[3] as f32];
 /// Rows of a block of time.
 const BLOCK: usize = 500;
 /// One block of so many is kept from the fit, to stop it by.

@@ -207,7 +207,7 @@ fn refuses_what_is_no_twin(path: &std::path::Path) {
         bytes
     };
     assert!(refused(&replaced("tectum.twin", "tectum.tiwn")).contains("no twin"));
-    assert!(refused(&replaced("\\\"version\\\":1", "\\\"version\\\":7")).contains("version 7"));
+    assert!(refused(&replaced("\\\"version\\\":2", "\\\"version\\\":7")).contains("version 7"));
     assert!(refused(&replaced("\\\"members\\\":2", "\\\"members\\\":3")).contains("member.2."));
     assert!(refused(&replaced("\\\"lags\\\":4", "\\\"lags\\\":5")).contains("is needed"));
     let mut nan = whole.clone();

@@ -451,14 +451,14 @@ mod tests {
 
     #[test]
     fn defect_21_a_cart_geared_the_other_way_is_identified() {
-        let recording = simulated(RigParameters::default(), 1500, 0.2);
+        let recording = simulated(RigParameters::default(), 500, 0.2);
         let mut reversed = recording.clone();
         reversed.cmd_volts.iter_mut().for_each(|volts| *volts = -*volts);
         let [one, other] = [&recording, &reversed].map(|recording| identify(recording, |_| {}).expect("enough rows"));
         assert!((value(&one, "servo_gain").0 + value(&other, "servo_gain").0).abs() < 1e-3, "{one:?} {other:?}");
         assert!((value(&one, "length").0 - value(&other, "length").0).abs() < 1e-3);
         // A position of the other sense than the angle fits no pole well; it is an answer or an error, not a panic.
-        let mut mirrored = recording;
+        let mut mirrored = simulated(RigParameters::default(), 160, 0.2);
         mirrored.la_position_in.iter_mut().for_each(|position| *position = -*position);
         if let Ok(found) = identify(&mirrored, |_| {}) {
             assert!(found.parameters.servo_limit_in_per_s > 0.0 && found.pole_deg[0] > 2.0 * one.pole_deg[0], "{found:?}");

@@ -6,7 +6,7 @@ use tectum::{DType, Result};
 
 use super::kernels::{CONTROLS, SHIFT, TEMPER};
 use super::learning::channel_table;
-use super::rollout::rollout_kernel;
+use super::rollout::{Reading, rollout_kernel};
 use super::{ChannelCost, MppiParameters, PLANTS, ROLLOUT_SAMPLES, plant_kernel};
 use crate::body::{ChannelKind, body};
 use crate::twin::{Network, Twin, TwinLayout};
@@ -14,7 +14,7 @@ use crate::twin::{Network, Twin, TwinLayout};
 /// Some roundings of f32.
 const ROUNDING: f64 = 4.0 / 8_388_608.0;
 /// Of a cost: errors grow over a rollout as the network amplifies them; random weights amplify little.
-const TOLERANCE: f64 = 2e-4;
+pub const TOLERANCE: f64 = 2e-4;
 /// Of an action that a regulator chose from a state of the plant.
 const REGULATED: f64 = 5e-3;
 /// A cost that is not finite, or greater.
@@ -113,8 +113,9 @@ fn rollout(seed: &mut Seed, name: &str, hidden: &[usize], samples: usize, horizo
     });
     let outputs = vec![Output::Near(expected.collect())];
     observation.push(0.0);
-    let inputs = [observation, u, channel_table(&twin, &parameters), twin.weights.clone()].map(Data::F32).into();
-    let (kernel, layers, numbers) = rollout_kernel(&twin.network)?;
+    let inputs =
+        [observation, u, channel_table(&twin.layout, [&twin.change_mean, &twin.change_deviation], &parameters), twin.weights.clone()].map(Data::F32).into();
+    let (kernel, layers, numbers) = rollout_kernel(&twin.network, Reading::State, horizon)?;
     let words = [&parameters.rollout_words(&twin.layout)[..], &layers].concat();
     Ok(Case::new(format!("{hidden:?}, {samples} samples, {horizon} steps"), inputs, outputs, move |plan, x, y| {
         let scratch = plan.temp(DType::F32, numbers * samples);
@@ -200,45 +201,59 @@ pub fn reference_cost(twin: &Twin, parameters: &MppiParameters, observation: &[f
         }
         x.extend(layout.previous_action.then(|| applied(u[t]) / half_range));
         x.push(applied(u[t + 1]) / half_range);
-        let entries = twin.network.parameters().entries();
-        for (index, pair) in entries.chunks_exact(2).enumerate() {
-            let ([rows, columns], weight, bias) = (pair[0].shape, pair[0].offset, pair[1].offset);
-            let column = |j: usize| {
-                let products = (0..rows).map(|i| x[i] * f64::from(twin.weights[weight + i * columns + j]));
-                products.sum::<f64>() + f64::from(twin.weights[bias + j])
-            };
-            let hidden = 2 * (index + 1) < entries.len();
-            x = (0..columns).map(column).map(|y| if hidden { y.tanh() } else { y }).collect();
+        x = reference_network(&twin.network, &twin.weights, x);
+        for (c, state) in state.iter_mut().enumerate() {
+            *state += f64::from(twin.change_mean[c]) + f64::from(twin.change_deviation[c]) * x[c];
         }
-        let multiplier = if t + 1 == parameters.horizon { f64::from(parameters.terminal_multiplier) } else { 1.0 };
-        let (mut cosine, mut velocity) = (1.0, 0.0);
-        for (c, channel) in layout.channels.iter().enumerate() {
-            state[c] += f64::from(twin.change_mean[c]) + f64::from(twin.change_deviation[c]) * x[c];
-            let ChannelCost { weight, squared_angle, barrier_weight, barrier_limit } = parameters.channels[c];
-            let (charge, barrier_scale) = match channel.kind {
-                ChannelKind::Linear => ((state[c] / f64::from(channel.scale)).powi(2), f64::from(channel.scale)),
-                ChannelKind::Angle { rad_per_unit } => {
-                    let turn = std::f64::consts::TAU / rad_per_unit;
-                    state[c] -= turn * (state[c] / turn + 0.5).floor();
-                    let angle = state[c] * rad_per_unit;
-                    if parameters.angle_channel == Some(c) {
-                        cosine = angle.cos();
-                    }
-                    (if squared_angle { angle * angle } else { 1.0 - angle.cos() }, 1.0)
-                }
-            };
-            if parameters.velocity_channel == Some(c) {
-                velocity = state[c];
-            }
-            let beyond = (state[c].abs() - f64::from(barrier_limit)).max(0.0) / barrier_scale;
-            cost += multiplier * f64::from(weight) * charge + f64::from(barrier_weight) * beyond * beyond;
-        }
-        let energy = 0.5 * f64::from(parameters.energy_ratio) * velocity * velocity + cosine - 1.0;
-        let (now, rate) = (f64::from(u[t + 1]) / half_range, f64::from(u[t + 1] - u[t]) / half_range);
-        if t + 1 == parameters.horizon || !parameters.energy_at_end {
-            cost += f64::from(parameters.energy_weight) * energy * energy;
-        }
-        cost += f64::from(parameters.action_weight) * now * now + f64::from(parameters.rate_weight) * rate * rate;
+        cost += step_cost(layout, parameters, &mut state, [u[t], u[t + 1]], t);
     }
     if cost.is_finite() { cost.min(MAX_COST) } else { MAX_COST }
+}
+
+/// What a step costs that ended in a state, whose angles it wraps.
+pub fn step_cost(layout: &TwinLayout, parameters: &MppiParameters, state: &mut [f64], [before, now]: [f32; 2], t: usize) -> f64 {
+    let multiplier = if t + 1 == parameters.horizon { f64::from(parameters.terminal_multiplier) } else { 1.0 };
+    let (mut cost, mut cosine, mut velocity) = (0.0, 1.0, 0.0);
+    for (c, channel) in layout.channels.iter().enumerate() {
+        let ChannelCost { weight, squared_angle, barrier_weight, barrier_limit } = parameters.channels[c];
+        let (charge, barrier_scale) = match channel.kind {
+            ChannelKind::Linear => ((state[c] / f64::from(channel.scale)).powi(2), f64::from(channel.scale)),
+            ChannelKind::Angle { rad_per_unit } => {
+                let turn = std::f64::consts::TAU / rad_per_unit;
+                state[c] -= turn * (state[c] / turn + 0.5).floor();
+                let angle = state[c] * rad_per_unit;
+                if parameters.angle_channel == Some(c) {
+                    cosine = angle.cos();
+                }
+                (if squared_angle { angle * angle } else { 1.0 - angle.cos() }, 1.0)
+            }
+        };
+        if parameters.velocity_channel == Some(c) {
+            velocity = state[c];
+        }
+        let beyond = (state[c].abs() - f64::from(barrier_limit)).max(0.0) / barrier_scale;
+        cost += multiplier * f64::from(weight) * charge + f64::from(barrier_weight) * beyond * beyond;
+    }
+    let half_range = f64::from(0.5 * (layout.high - layout.low));
+    let energy = 0.5 * f64::from(parameters.energy_ratio) * velocity * velocity + cosine - 1.0;
+    let (action, rate) = (f64::from(now) / half_range, f64::from(now - before) / half_range);
+    if t + 1 == parameters.horizon || !parameters.energy_at_end {
+        cost += f64::from(parameters.energy_weight) * energy * energy;
+    }
+    cost + f64::from(parameters.action_weight) * action * action + f64::from(parameters.rate_weight) * rate * rate
+}
+
+/// A network of a layout's numbers in float64.
+pub fn reference_network(network: &Network, weights: &[f32], mut x: Vec<f64>) -> Vec<f64> {
+    let entries = network.parameters().entries();
+    for (index, pair) in entries.chunks_exact(2).enumerate() {
+        let ([rows, columns], weight, bias) = (pair[0].shape, pair[0].offset, pair[1].offset);
+        let column = |j: usize| {
+            let products = (0..rows).map(|i| x[i] * f64::from(weights[weight + i * columns + j]));
+            products.sum::<f64>() + f64::from(weights[bias + j])
+        };
+        let hidden = 2 * (index + 1) < entries.len();
+        x = (0..columns).map(column).map(|y| if hidden { y.tanh() } else { y }).collect();
+    }
+    x
 }

@@ -6,7 +6,7 @@ use super::MppiParameters;
 use super::rollout::{CHANNEL_NUMBERS, DEVIATION, MEAN};
 use crate::body::ChannelKind;
 use crate::snapshot::{Array, Snapshot};
-use crate::twin::{Learner, LearningCounts, OnlineSettings, Twin, TwinRecipe};
+use crate::twin::{Learner, LearningCounts, OnlineSettings, Twin, TwinLayout, TwinRecipe};
 
 /// How a controller's twin learns on.
 #[derive(Debug, Clone)]
@@ -35,7 +35,14 @@ impl Learning {
         let has_learned = online.settings.warm_up == 0;
         let learner = Learner::new(twin, has_learned, &online.recipe, online.settings, seed)?;
         let before = vec![0.0; twin.layout.channels.len()];
-        Ok(Self { learner, twin: twin.clone(), table: channel_table(twin, parameters), has_learned, before, actions: None })
+        Ok(Self {
+            learner,
+            twin: twin.clone(),
+            table: channel_table(&twin.layout, [&twin.change_mean, &twin.change_deviation], parameters),
+            has_learned,
+            before,
+            actions: None,
+        })
     }
 
     /// Hands over what followed the last tick; better weights and their table, if there are some.
@@ -99,9 +106,9 @@ impl Learning {
 }
 
 /// What the device knows of each channel; see `kernels/mppi_rollout.wgsl`.
-pub(super) fn channel_table(twin: &Twin, parameters: &MppiParameters) -> Vec<f32> {
-    let mut table = Vec::with_capacity(twin.layout.channels.len() * CHANNEL_NUMBERS);
-    for (index, (channel, cost)) in twin.layout.channels.iter().zip(&parameters.channels).enumerate() {
+pub(super) fn channel_table(layout: &TwinLayout, [mean, deviation]: [&[f32]; 2], parameters: &MppiParameters) -> Vec<f32> {
+    let mut table = Vec::with_capacity(layout.channels.len() * CHANNEL_NUMBERS);
+    for (index, (channel, cost)) in layout.channels.iter().zip(&parameters.channels).enumerate() {
         let rad_per_unit = match channel.kind {
             ChannelKind::Linear => 0.0,
             ChannelKind::Angle { rad_per_unit } => rad_per_unit,
@@ -110,8 +117,8 @@ pub(super) fn channel_table(twin: &Twin, parameters: &MppiParameters) -> Vec<f32
         table.extend([
             rad_per_unit as f32,
             channel.scale,
-            twin.change_mean[index],
-            twin.change_deviation[index],
+            mean[index],
+            deviation[index],
             cost.weight,
             cost.barrier_weight,
             cost.barrier_limit,

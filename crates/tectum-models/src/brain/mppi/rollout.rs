@@ -7,7 +7,7 @@ use tectum::kernel::{loops_over, math};
 use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
 
 use crate::kernel::{built_in, floats, words};
-use crate::twin::Network;
+use crate::twin::{CHANNEL_SCALES, MOST_LAGS, Network};
 
 /// Numbers of the table for each channel; see `kernels/mppi_rollout.wgsl`.
 pub const CHANNEL_NUMBERS: usize = 10;
@@ -29,13 +29,39 @@ const PRODUCTS_PER_ELEMENT: usize = 128;
 /// Numbers of a layer among the parameters: weights, bias, rows, columns.
 const LAYER_NUMBERS: usize = 4;
 /// Place of the first layer among the parameters.
-const FIRST_LAYER: usize = 16;
+const FIRST_LAYER: usize = 19;
+/// Numbers of a row that is read back: position, velocity and angle.
+pub const ROW_NUMBERS: usize = 3;
 
-/// The kernel for a network's shape, its last parameters (the shape) and the numbers of scratch that each sample needs.
+/// What the networks read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// The state; see `kernels/mppi_read_state.wgsl`.
+    State,
+    /// Rows of the recorded rig, by several networks; see `kernels/mppi_read_rows.wgsl`.
+    Rows {
+        /// Rows.
+        lags: usize,
+        /// Networks.
+        members: usize,
+    },
+}
+
+impl Reading {
+    /// Numbers of the observation that follow the channels and the last action.
+    pub fn older(self) -> usize {
+        match self {
+            Self::State => 0,
+            Self::Rows { lags, .. } => lags * ROW_NUMBERS + lags,
+        }
+    }
+}
+
+/// The kernel for a network's shape, its last parameters (the shape) and the numbers of scratch that each sample needs over a horizon.
 ///
 /// # Errors
 /// `Unsupported` for a network that is wider or deeper than the kernel holds.
-pub fn rollout_kernel(network: &Network) -> Result<(Arc<Kernel>, Vec<u32>, usize)> {
+pub fn rollout_kernel(network: &Network, reading: Reading, horizon: usize) -> Result<(Arc<Kernel>, Vec<u32>, usize)> {
     let layers = layers(network);
     let width = layers.iter().map(|layer| layer[2].max(layer[3])).max().unwrap_or(0).max(8).next_multiple_of(8);
     if width as usize > MAX_WIDTH || layers.len() > MAX_LAYERS || network.channels() > MAX_CHANNELS {
@@ -46,30 +72,36 @@ pub fn rollout_kernel(network: &Network) -> Result<(Arc<Kernel>, Vec<u32>, usize
         )));
     }
     let sizes: Vec<String> = std::iter::once(network.features() as u32).chain(layers.iter().map(|layer| layer[3])).map(|size| size.to_string()).collect();
+    let (name, lags, members) = match reading {
+        Reading::State => (format!("mppi_rollout_{}", sizes.join("x")), 0, 1),
+        Reading::Rows { lags, members } => (format!("mppi_rollout_{lags}_rows_{members}_of_{}", sizes.join("x")), lags, members),
+    };
     let builder = ["observation", "u", "table", "weights"]
         .into_iter()
-        .fold(Kernel::define(format!("mppi_rollout_{}", sizes.join("x"))).prelude(Prelude::Math), |builder, name| builder.read(name, DType::F32))
+        .fold(Kernel::define(name).prelude(Prelude::Math), |builder, name| builder.read(name, DType::F32))
         .write("costs", DType::F32)
         .write("scratch", DType::F32);
     let builder = words(builder, &["samples", "horizon", "channels", "previous", "discrete", "angle_channel", "velocity_channel", "energy_from"]);
     let builder = floats(builder, &["low", "high", "terminal_multiplier", "energy_weight", "energy_ratio", "action_weight", "rate_weight"]);
     // The device code has the layers as constants; the native twin reads them here.
-    let builder = words(builder, &["layers"]);
+    let builder = words(builder, &["lags", "members", "member_weights", "layers"]);
     let builder = words(builder, &LAYER_PARAMS[..layers.len() * LAYER_NUMBERS]);
     let builder = builder.flops(rollout_flops).loops(rollout_loops);
-    let kernel = built_in(builder.body(body(network.channels(), width, &layers)), rollout);
-    let shape = std::iter::once(layers.len() as u32).chain(layers.into_iter().flatten()).collect();
-    Ok((kernel, shape, 2 * width as usize))
+    let kernel = built_in(builder.body(body(network, reading, width, &layers)), rollout);
+    let counts = [lags, members, network.parameters().len(), layers.len()].map(|count| count as u32);
+    let shape = counts.into_iter().chain(layers.into_iter().flatten()).collect();
+    let read = if lags > 0 { network.features() + 8 + ROW_NUMBERS * (lags + horizon) } else { 0 };
+    Ok((kernel, shape, 2 * width as usize + read))
 }
 
 /// A multiply-add for every weight, sample and step.
 fn rollout_flops(params: &[u32]) -> f64 {
     let layers = params[FIRST_LAYER..].chunks_exact(LAYER_NUMBERS);
     let weights: f64 = layers.map(|layer| f64::from(layer[2]) * f64::from(layer[3])).sum();
-    2.0 * f64::from(params[0]) * f64::from(params[1]) * weights
+    2.0 * f64::from(params[0]) * f64::from(params[1]) * f64::from(params[FIRST_LAYER - 3]) * weights
 }
 
-/// The steps of all blocks of four samples of an invocation, each with its channels and layers.
+/// The steps of all blocks of four samples of an invocation, each with its channels, rows and the layers of each network.
 fn rollout_loops(params: &[u32], groups: u32) -> u64 {
     let of_layer = |layer: &[u32]| {
         let [rows, columns] = [layer[2], layer[3]].map(u64::from);
@@ -77,7 +109,9 @@ fn rollout_loops(params: &[u32], groups: u32) -> u64 {
     };
     let layers: u64 = params[FIRST_LAYER..].chunks_exact(LAYER_NUMBERS).map(of_layer).sum();
     let [samples, horizon, channels] = [0, 1, 2].map(|index| u64::from(params[index]));
-    loops_over(samples / 4, groups.saturating_mul(16), channels + horizon * (1 + 2 * channels + layers))
+    let [lags, members] = [FIRST_LAYER - 4, FIRST_LAYER - 3].map(|index| u64::from(params[index]));
+    let step = 1 + 2 * channels + 2 * lags + 1 + members * (4 + layers) + channels;
+    loops_over(samples / 4, groups.saturating_mul(16), channels + 4 * lags + horizon * step)
 }
 
 /// Names of the layers' parameters.
@@ -96,7 +130,7 @@ fn layers(network: &Network) -> Vec<[u32; LAYER_NUMBERS]> {
     entries.chunks_exact(2).map(layer).collect()
 }
 
-fn body(channels: usize, width: u32, layers: &[[u32; LAYER_NUMBERS]]) -> String {
+fn body(network: &Network, reading: Reading, width: u32, layers: &[[u32; LAYER_NUMBERS]]) -> String {
     let count = layers.len();
     let numbers = |index: usize| layers.iter().map(|layer| format!("{}u", layer[index])).collect::<Vec<_>>().join(", ");
     let constants: String = ["LAYER_WEIGHT", "LAYER_BIAS", "LAYER_ROWS", "LAYER_COLUMNS"]
@@ -105,7 +139,33 @@ fn body(channels: usize, width: u32, layers: &[[u32; LAYER_NUMBERS]]) -> String 
         .map(|(index, name)| format!("const {name} = array<u32, {count}>({});\n", numbers(index)))
         .collect();
     let text = include_str!("../../../kernels/mppi_rollout.wgsl");
-    format!("const CHANNELS = {channels}u;\nconst WIDTH = {width}u;\nconst LAYERS = {count}u;\n{constants}{text}")
+    let (channels, read) = match reading {
+        Reading::State => (network.channels(), include_str!("../../../kernels/mppi_read_state.wgsl").to_owned()),
+        Reading::Rows { lags, members } => {
+            let scales = CHANNEL_SCALES.map(|scale| format!("{scale:?}")).join(", ");
+            let features = network.features();
+            let numbers = format!("const LAGS = {lags}u;\nconst MEMBERS = {members}u;\nconst FEATURE_COUNT = {features}u;\n");
+            let text = include_str!("../../../kernels/mppi_read_rows.wgsl");
+            (RIG_CHANNELS, format!("{numbers}const SCALES = array<f32, 4>({scales});\n{text}"))
+        }
+    };
+    let parameters = network.parameters().len();
+    let sizes = format!("const CHANNELS = {channels}u;\nconst WIDTH = {width}u;\nconst LAYERS = {count}u;\nconst PARAMETERS = {parameters}u;\n");
+    format!("{sizes}{constants}{read}{text}")
+}
+
+/// Channels of the rig: position of the cart, its velocity, velocity of the pole, angle; and what a network foretells of which.
+pub const RIG_CHANNELS: usize = 4;
+const OUTPUT_OF: [usize; RIG_CHANNELS] = [0, 0, 1, 2];
+
+/// Rows that a rollout has seen, the latest first.
+type Past = [[Lane; ROW_NUMBERS]; MOST_LAGS + 1];
+
+/// The short way from one angle to another, degrees.
+#[inline(always)]
+fn turn_to(later: f32, earlier: f32) -> f32 {
+    let change = later - earlier;
+    change - 360.0 * ((change + 180.0) / 360.0).floor()
 }
 
 /// A value for each of the samples rolled side by side.
@@ -180,6 +240,10 @@ struct Rollout<'a> {
     high: f32,
     /// terminal multiplier, energy weight and ratio, action weight, rate weight
     cost: [f32; 5],
+    /// Rows read back, 0 where the state alone is read; networks, and the numbers of each.
+    lags: usize,
+    members: usize,
+    member_weights: usize,
     layers: [[usize; LAYER_NUMBERS]; MAX_LAYERS],
     layer_count: usize,
     observation: &'a [f32],
@@ -206,6 +270,9 @@ fn rollout(call: &NativeCall<'_>) {
         low: call.f32(8),
         high: call.f32(9),
         cost: [10, 11, 12, 13, 14].map(|index| call.f32(index)),
+        lags: call.size(15),
+        members: call.size(16),
+        member_weights: call.size(17),
         layers,
         layer_count,
         observation: call.read(0),
@@ -215,7 +282,7 @@ fn rollout(call: &NativeCall<'_>) {
     };
     let products: usize = layers.iter().map(|layer| layer[2] * layer[3]).sum();
     // A control tick wakes no thread for what one handles in about a millisecond.
-    let threads = call.threads_for(rollout.samples * rollout.horizon * products / PRODUCTS_PER_ELEMENT);
+    let threads = call.threads_for(rollout.samples * rollout.horizon * rollout.members * products / PRODUCTS_PER_ELEMENT);
     let is_wide = is_wide();
     for_each_chunk(&mut call.write::<f32>(4)[..rollout.samples], LANES, threads, |block, costs| {
         let first = block * LANES;
@@ -245,10 +312,16 @@ impl Rollout<'_> {
         let mut cost = [0.0; LANES];
         let mut before = self.actions(0, first);
         let (mut x, mut y) = ([[0.0; LANES]; MAX_WIDTH], [[0.0; LANES]; MAX_WIDTH]);
+        let mut past = self.past();
         for t in 0..self.horizon {
             let now = self.actions(t + 1, first);
-            self.features(&state, &before, &now, &mut x);
-            self.network::<IS_WIDE>(&mut x, &mut y);
+            if self.lags > 0 {
+                self.rows(&mut state, &mut past, t, first, &mut x);
+                self.mean_of_networks::<IS_WIDE>(&mut x, &mut y);
+            } else {
+                self.features(&state, &before, &now, &mut x);
+                self.network::<IS_WIDE>(0, &mut x, &mut y);
+            }
             self.advance(&mut state, &x, &mut cost, t);
             let [_, _, _, action_weight, rate_weight] = self.cost;
             for lane in 0..LANES {
@@ -307,12 +380,72 @@ impl Rollout<'_> {
         each(&mut x[place], |lane| self.applied(now[lane]) / half_range);
     }
 
-    /// Runs the layers in place, with `y` to work in: some columns at a time, whose sums stay in registers, and the activations in a loop of
+    /// What the observation has of the rows before; the present one is to come.
+    #[inline(always)]
+    fn past(&self) -> Past {
+        let mut past = [[[0.0; LANES]; ROW_NUMBERS]; MOST_LAGS + 1];
+        let older = &self.observation[self.channels + 1..];
+        for (row, numbers) in past[..self.lags].iter_mut().zip(older.as_chunks::<ROW_NUMBERS>().0) {
+            *row = numbers.map(|number| [number; LANES]);
+        }
+        past
+    }
+
+    /// Reads rows back and commands, with the state as the latest row, and brings the state to where it would be if the angle went on as before.
+    #[inline(always)]
+    fn rows(&self, state: &mut [Lane; MAX_CHANNELS], past: &mut Past, t: usize, first: usize, x: &mut [Lane; MAX_WIDTH]) {
+        past[..=self.lags].rotate_right(1);
+        past[0] = [state[0], state[2], state[3]];
+        let [inches, speed, turn, volts] = CHANNEL_SCALES;
+        let [rad, ..] = *self.channel(3);
+        for back in 0..self.lags {
+            let ([position, velocity, angle], [_, _, earlier]) = (&past[back], &past[back + 1]);
+            let x = &mut x[5 * back..];
+            let from = if back == 0 { [0.0; LANES] } else { state[0] };
+            each(&mut x[0], |lane| (position[lane] - from[lane]) / inches);
+            each(&mut x[1], |lane| velocity[lane] / speed);
+            each(&mut x[2], |lane| math::sin_near(angle[lane] * rad));
+            each(&mut x[3], |lane| math::cos_near(angle[lane] * rad));
+            each(&mut x[4], |lane| turn_to(angle[lane], earlier[lane]) / turn);
+        }
+        let older = &self.observation[self.channels + 1 + ROW_NUMBERS * self.lags..][..self.lags];
+        for back in 0..=self.lags {
+            let command = if back <= t + 1 { self.actions(t + 1 - back, first) } else { [older[back - t - 2]; LANES] };
+            each(&mut x[5 * self.lags + back], |lane| command[lane] / volts);
+        }
+        x[6 * self.lags + 1] = [older[self.lags - 1]; LANES];
+        state[1] = [0.0; LANES];
+        for lane in 0..LANES {
+            state[3][lane] += turn_to(past[0][2][lane], past[1][2][lane]);
+        }
+    }
+
+    /// The mean of what the networks foretell, by the rig's channels.
+    #[inline(always)]
+    fn mean_of_networks<const IS_WIDE: bool>(&self, x: &mut [Lane; MAX_WIDTH], y: &mut [Lane; MAX_WIDTH]) {
+        let read = *x;
+        let mut sums = [[0.0; LANES]; ROW_NUMBERS];
+        for member in 0..self.members {
+            *x = read;
+            self.network::<IS_WIDE>(member, x, y);
+            for (sum, foretold) in sums.iter_mut().zip(x.iter()) {
+                for lane in 0..LANES {
+                    sum[lane] += foretold[lane];
+                }
+            }
+        }
+        for (foretold, output) in x.iter_mut().zip(OUTPUT_OF) {
+            each(foretold, |lane| sums[output][lane] / self.members as f32);
+        }
+    }
+
+    /// Runs a network's layers in place, with `y` to work in: some columns at a time, whose sums stay in registers, and the activations in a loop of
     /// their own, for those need the registers themselves.
     #[inline(always)]
-    fn network<const IS_WIDE: bool>(&self, x: &mut [Lane; MAX_WIDTH], y: &mut [Lane; MAX_WIDTH]) {
+    fn network<const IS_WIDE: bool>(&self, member: usize, x: &mut [Lane; MAX_WIDTH], y: &mut [Lane; MAX_WIDTH]) {
         for (index, &[weight, bias, rows, columns]) in self.layers[..self.layer_count].iter().enumerate() {
-            let (weights, bias) = (&self.weights[weight..], &self.weights[bias..]);
+            let own = &self.weights[member * self.member_weights..];
+            let (weights, bias) = (&own[weight..], &own[bias..]);
             if IS_WIDE {
                 eight_columns(&x[..rows], weights, bias, columns, y);
             } else {
