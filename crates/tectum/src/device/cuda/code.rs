@@ -22,6 +22,11 @@ const CAP: usize = 512;
 const LOG_BYTES: usize = 8 << 10;
 
 /// A kernel's text, and whether read-only buffers go through the non-coherent cache.
+/// What a translation is kept under: the kernel's text names its checks.
+fn store_key(kernel: &Kernel, read_only_cache: bool) -> String {
+    format!("ptx {} zero {read_only_cache}\n{}", naga_ptx::REVISION, kernel.wgsl())
+}
+
 type TranslationKey = (CodeText, bool);
 
 static TRANSLATIONS: LazyLock<Mutex<BoundedCache<TranslationKey, Arc<Translation>>>> = LazyLock::new(|| Mutex::new(BoundedCache::new(CAP)));
@@ -52,7 +57,7 @@ impl Translation {
     }
 
     fn make_with(store: Option<&Store>, kernel: &Kernel, read_only_cache: bool) -> Result<Self> {
-        let key = format!("ptx {} zero {read_only_cache}\n{}", naga_ptx::REVISION, kernel.wgsl());
+        let key = store_key(kernel, read_only_cache);
         if let Some(stored) = store.and_then(|store| store.get(&key)).and_then(|bytes| decode(&bytes)) {
             return Ok(Self::new(stored));
         }
@@ -269,7 +274,7 @@ mod tests {
         // The flags are of the key.
         assert!(Translation::make_with(Some(&store), &COPY, false).expect("translates").ptx != made.ptx);
         // A value that is no translation, and a file that is no entry.
-        let key = format!("ptx {} trust zero true\n{}", naga_ptx::REVISION, COPY.wgsl());
+        let key = store_key(&COPY, true);
         store.put(&key, b"\x05hello");
         assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("translates again").ptx.hash(), made.ptx.hash());
         assert!(store.get(&key).is_some_and(|bytes| decode(&bytes).is_some()), "and kept");
