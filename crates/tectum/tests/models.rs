@@ -47,8 +47,12 @@ fn run(buffers: &[Buffer; 2], listed: &[(usize, bool)], work: impl FnOnce(&[Buff
 }
 
 fn add(buffer: &Buffer) {
-    // SAFETY: nothing else has the value now; the checker refuses another access meanwhile.
-    buffer.value.with_mut(|value| unsafe { *value += 1 });
+    buffer.value.with_mut(|value| {
+        // Another thread may run here.
+        thread::yield_now();
+        // SAFETY: nothing else has the value now; the checker refuses another access meanwhile.
+        unsafe { *value += 1 };
+    });
 }
 
 fn get(buffer: &Buffer) -> u32 {

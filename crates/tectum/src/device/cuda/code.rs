@@ -22,9 +22,13 @@ const CAP: usize = 512;
 const LOG_BYTES: usize = 8 << 10;
 
 /// A kernel's text, and whether read-only buffers go through the non-coherent cache.
-/// What a translation is kept under: the kernel's text names its checks.
+fn index_policy(kernel: &Kernel) -> IndexPolicy {
+    if kernel.is_trusted() { IndexPolicy::Trust } else { IndexPolicy::Clamp }
+}
+
+/// What a translation is kept under.
 fn store_key(kernel: &Kernel, read_only_cache: bool) -> String {
-    format!("ptx {} zero {read_only_cache}\n{}", naga_ptx::REVISION, kernel.wgsl())
+    format!("ptx {} {:?} zero {read_only_cache}\n{}", naga_ptx::REVISION, index_policy(kernel), kernel.wgsl())
 }
 
 type TranslationKey = (CodeText, bool);
@@ -70,8 +74,7 @@ impl Translation {
 
     fn translate(kernel: &Kernel, read_only_cache: bool) -> Result<naga_ptx::Kernel> {
         let (module, info) = kernel.module()?;
-        let index = if kernel.is_trusted() { IndexPolicy::Trust } else { IndexPolicy::Clamp };
-        let options = Options { index, read_only_cache, zero_workgroup_memory: true, ..Options::default() };
+        let options = Options { index: index_policy(kernel), read_only_cache, zero_workgroup_memory: true, ..Options::default() };
         naga_ptx::translate(&module, &info, "main", &options)
             .map_err(|error| Error::unsupported(format!("kernel {}: {}", kernel.name(), error.with_source(kernel.wgsl()))))
     }

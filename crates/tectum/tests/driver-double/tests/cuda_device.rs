@@ -319,12 +319,16 @@ fn traced() -> Result<(), String> {
         executable.input::<f32>(x).fill(1.0);
         let stats = executable.run()?;
         let times = executable.trace()?;
-        Ok((stats, times, executable.output::<f32>(y)[999]))
+        let first = executable.output::<f32>(y)[999];
+        // Another input takes the way of the first.
+        executable.input::<f32>(x).fill(0.0);
+        executable.run()?;
+        Ok((stats, times, first, executable.output::<f32>(y)[999]))
     };
-    let (stats, times, y) = tried().map_err(|e| e.to_string())?;
+    let (stats, times, y, second) = tried().map_err(|e| e.to_string())?;
     check(stats.transfers_up == 1 && stats.transfers_down == 1 && stats.launches == 1, format!("{stats:?}"))?;
     check([stats.device_ns, stats.up_ns, stats.down_ns].iter().all(|ns| ns.is_some_and(|ns| ns > 0)), format!("{stats:?}"))?;
-    check((y - std::f32::consts::E).abs() < 1e-6, format!("exp(1) = {y}"))?;
+    check((y - std::f32::consts::E).abs() < 1e-6 && second == 1.0, format!("exp(1) = {y}, exp(0) = {second}"))?;
     check(times.len() == 1 && times[0].ns.is_some(), format!("{times:?}"))
 }
 
