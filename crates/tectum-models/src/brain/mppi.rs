@@ -32,6 +32,7 @@ use super::{Brain, Rebuild};
 use crate::snapshot::{Array, Snapshot};
 use crate::twin::{LearningCounts, Network, RecordedTwin, Rows, Twin, TwinLayout};
 pub use bench::suite;
+use conformance::recorded_network;
 pub use learning::Online;
 use learning::{Learning, channel_table};
 pub use parameters::{ChannelCost, MppiParameters};
@@ -235,15 +236,16 @@ impl Mppi {
     }
 }
 
-/// The kernels of a tick that are not the runtime's, for a network's shape.
+/// The kernels of a tick that are not the runtime's, for a network's shape, with that of a recorded rig's ensemble of three.
 ///
 /// # Errors
 /// As [`Mppi::new`] for a network that is too large.
 pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
     let (rollout, ..) = rollout_kernel(network, Reading::State, 1)?;
+    let (of_rows, ..) = rollout_kernel(&recorded_network(2)?, Reading::Rows { lags: 2, members: 3 }, 1)?;
     let plants = PLANTS.into_iter().map(|body| plant_kernel(body).cloned()).collect::<Result<Vec<_>>>()?;
     let others = [kernels::CONTROLS.clone(), kernels::TEMPER.clone(), kernels::SHIFT.clone()];
-    Ok(std::iter::once(rollout).chain(others).chain(plants).collect())
+    Ok([rollout, of_rows].into_iter().chain(others).chain(plants).collect())
 }
 
 /// The plan of one tick, for a network's shape; what the twin has learned does not matter to it.

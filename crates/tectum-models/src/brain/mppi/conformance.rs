@@ -7,9 +7,9 @@ use tectum::{DType, Result};
 use super::kernels::{CONTROLS, SHIFT, TEMPER};
 use super::learning::channel_table;
 use super::rollout::{Reading, rollout_kernel};
-use super::{ChannelCost, MppiParameters, PLANTS, ROLLOUT_SAMPLES, plant_kernel};
+use super::{ChannelCost, Model, MppiParameters, PLANTS, ROLLOUT_SAMPLES, plant_kernel};
 use crate::body::{ChannelKind, body};
-use crate::twin::{Network, Twin, TwinLayout};
+use crate::twin::{Ensemble, Network, Origin, Past, Plant, RecordedTwin, SequenceLayout, Twin, TwinLayout};
 
 /// Some roundings of f32.
 const ROUNDING: f64 = 4.0 / 8_388_608.0;
@@ -32,6 +32,9 @@ pub fn suites() -> Vec<Suite> {
     ];
     suites.extend(bodies.map(|name| {
         Suite::new(format!("mppi_rollout_{name}"), move |seed: &mut Seed| rollouts(seed, name).expect("invariant: the networks of this file are small enough"))
+    }));
+    suites.push(Suite::new("mppi_rollout_rows", |seed: &mut Seed| {
+        [(1, 1), (2, 3), (4, 2)].map(|(lags, members)| recorded_rollout(seed, lags, members).expect("invariant: the networks are small enough")).into()
     }));
     suites.extend(PLANTS.map(|name| {
         Suite::new(format!("mppi_plant_{name}"), move |seed: &mut Seed| {
@@ -118,6 +121,82 @@ fn rollout(seed: &mut Seed, name: &str, hidden: &[usize], samples: usize, horizo
     let (kernel, layers, numbers) = rollout_kernel(&twin.network, Reading::State, horizon)?;
     let words = [&parameters.rollout_words(&twin.layout)[..], &layers].concat();
     Ok(Case::new(format!("{hidden:?}, {samples} samples, {horizon} steps"), inputs, outputs, move |plan, x, y| {
+        let scratch = plan.temp(DType::F32, numbers * samples);
+        plan.launch(&kernel, &[x, y, &[scratch]].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
+    }))
+}
+
+/// Period of the recorded rig, in seconds.
+const PERIOD_S: f64 = 0.04;
+
+/// The shape of the networks of a recorded rig.
+pub fn recorded_network(lags: usize) -> Result<Network> {
+    Network::new(SequenceLayout { lags }.features(), &[33, 20], 3)
+}
+
+/// An ensemble with random weights for the rig.
+fn recorded(lags: usize, members: u64) -> Result<RecordedTwin> {
+    let (layout, network) = (SequenceLayout { lags }, recorded_network(lags)?);
+    let members = (0..members).map(|seed| network.initial_weights(seed + 3)).collect();
+    let channels = std::array::from_fn(|channel| (format!("channel {channel}"), "1".to_owned()));
+    let plant = Plant { channels, command: ("command".to_owned(), "V".to_owned()), period_s: PERIOD_S };
+    let (mean, deviation) = (vec![0.01, 2.0, -0.3], vec![0.3, 60.0, 4.0]);
+    let ensemble = Ensemble { layout, network, members, mean, deviation, noise: vec![0.0; 3], plant, origin: Origin::default(), file_hash: None };
+    let layout = TwinLayout::of(body("rig", None)?.spec(), true)?;
+    Ok(RecordedTwin { ensemble, path: "made".to_owned(), layout, period_s: PERIOD_S })
+}
+
+/// The mean of an ensemble's networks over rows of the past.
+fn recorded_rollout(seed: &mut Seed, lags: usize, members: u64) -> Result<Case> {
+    let twin = recorded(lags, members)?;
+    let mut parameters = MppiParameters::for_body("rig")?;
+    (parameters.samples, parameters.horizon) = (64, 6);
+    parameters.channels[1].weight = 0.3;
+    let mut u = seed.floats(7 * 64, -5.0, 5.0);
+    // The rows so far, and commands one row further: the angle has come over the half turn.
+    let angles = [170.0, 174.0, 179.0, -176.0, -172.0].map(|angle| angle + 0.25);
+    let seen = |row: usize| [0.3 * row as f32, -1.0, 100.0 + 20.0 * row as f32, angles[row] as f32];
+    let (from, commands) = (4 - lags, [0.5f32, -1.0, 2.0, -3.0, 1.5]);
+    let mut rows = twin.rows();
+    (from..4).for_each(|row| rows.push(&seen(row), commands[row]));
+    let model = Model::Recorded(Box::new(twin.clone()));
+    let mut observation = seen(4).to_vec();
+    observation.resize(5 + model.reading().older(), 0.0);
+    observation[4] = commands[4];
+    // Every sample begins with the last action.
+    u[..parameters.samples].fill(commands[4]);
+    rows.write(&seen(4), commands[4], &mut observation[5..]);
+    let expected = (0..parameters.samples).map(|k| {
+        let column: Vec<f32> = u.iter().skip(k).step_by(parameters.samples).copied().collect();
+        let number = |channel: usize| (from..=4).map(|row| f64::from(seen(row)[channel])).collect::<Vec<f64>>();
+        let command = commands[from..].iter().map(|volts| f64::from(*volts)).chain([f64::from(column[1])]).collect();
+        let mut past = Past { position: number(0), velocity: number(2), angle: number(3), command, seconds: vec![PERIOD_S; lags + 2] };
+        let mut cost = 0.0;
+        for t in 0..parameters.horizon {
+            let mut features = Vec::new();
+            twin.ensemble.layout.encode(&past, &mut features);
+            let mut change = [0.0; 3];
+            for member in &twin.ensemble.members {
+                let y = reference_network(&twin.ensemble.network, member, features.iter().map(|x| f64::from(*x)).collect());
+                for (channel, change) in change.iter_mut().enumerate() {
+                    let (mean, deviation) = (f64::from(twin.ensemble.mean[channel]), f64::from(twin.ensemble.deviation[channel]));
+                    *change += (mean + deviation * y[channel]) / members as f64;
+                }
+            }
+            let next = twin.ensemble.layout.next(&past, change);
+            let mut state = [next[0], change[0] / PERIOD_S, next[1], next[2]];
+            cost += step_cost(&twin.layout, &parameters, &mut state, [column[t], column[t + 1]], t);
+            past.push(next, f64::from(*column.get(t + 2).unwrap_or(&0.0)), PERIOD_S);
+        }
+        Expected { value: cost, bound: TOLERANCE * cost.abs().max(1.0) }
+    });
+    let outputs = vec![Output::Near(expected.collect())];
+    let [mean, deviation] = twin.changes();
+    let inputs = [observation, u.clone(), channel_table(&twin.layout, [&mean, &deviation], &parameters), twin.weights()].map(Data::F32).into();
+    let (kernel, shape, numbers) = rollout_kernel(&twin.ensemble.network, model.reading(), parameters.horizon)?;
+    let words = [&parameters.rollout_words(&twin.layout)[..], &shape].concat();
+    let samples = parameters.samples;
+    Ok(Case::new(format!("{lags} rows, {members} networks"), inputs, outputs, move |plan, x, y| {
         let scratch = plan.temp(DType::F32, numbers * samples);
         plan.launch(&kernel, &[x, y, &[scratch]].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
     }))

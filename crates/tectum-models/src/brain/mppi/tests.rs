@@ -1,12 +1,8 @@
 use tectum::ErrorKind;
-use tectum::kernel::random;
 
-use super::conformance::{TOLERANCE, reference_cost, reference_network, step_cost};
+use super::conformance::reference_cost;
 use super::*;
 use crate::body::body;
-use crate::body::rig::RigParameters;
-use crate::rig_csv::simulated;
-use crate::twin::{Ensemble, Network, Origin, Past, Plant, SequenceLayout};
 
 fn untrained(name: &str, hidden: &[usize]) -> (Twin, MppiParameters) {
     conformance::untrained(name, hidden).expect("known")
@@ -36,73 +32,6 @@ fn device_costs(model: &Model, parameters: &MppiParameters, observation: &[f32],
     run.input::<f32>(controls).copy_from_slice(u);
     run.run().expect("runs");
     run.output::<f32>(costs).to_vec()
-}
-
-/// An ensemble with random weights for the rig.
-fn recorded(lags: usize, members: u64) -> RecordedTwin {
-    let layout = SequenceLayout { lags };
-    let network = Network::new(layout.features(), &[33, 20], 3).expect("widths above 0");
-    let members = (0..members).map(|seed| network.initial_weights(seed + 3)).collect();
-    let plant = Plant::of(&simulated(RigParameters::default(), 100, 0.0));
-    let (mean, deviation) = (vec![0.01, 2.0, -0.3], vec![0.3, 60.0, 4.0]);
-    let ensemble = Ensemble { layout, network, members, mean, deviation, noise: vec![0.0; 3], plant, origin: Origin::default(), file_hash: None };
-    let layout = TwinLayout::of(body("rig", None).expect("known").spec(), true).expect("one action");
-    RecordedTwin { ensemble, path: "made".to_owned(), layout, period_s: 0.04 }
-}
-
-#[test]
-fn rollouts_of_a_recorded_twin_cost_what_its_layout_says_on_every_device() {
-    for id in ["cpu", "vulkan:0"] {
-        let Ok(device) = Device::open(id) else {
-            eprintln!("skipped: {id} is absent: MPPI rollouts of a recorded twin");
-            continue;
-        };
-        for (lags, members) in [(1, 1), (2, 3), (4, 2)] {
-            let twin = recorded(lags, members);
-            let mut parameters = MppiParameters::for_body("rig").expect("known");
-            (parameters.samples, parameters.horizon) = (64, 6);
-            parameters.channels[1].weight = 0.3;
-            let uniform = |i: usize| random::uniform(random::philox([i as u32, 0, 0, 0], [5, 6])[0]);
-            let u: Vec<f32> = (0..7 * 64).map(|i| if i < 64 { 1.5 } else { 10.0 * uniform(i) - 5.0 }).collect();
-            // The rows so far, and commands one row further: the angle has come over the half turn.
-            let angles = [170.0, 174.0, 179.0, -176.0, -172.0].map(|angle| angle + 0.25);
-            let from = 4 - lags;
-            let mut rows = twin.rows();
-            let seen = |row: usize| [0.3 * row as f32, -1.0, 100.0 + 20.0 * row as f32, angles[row] as f32];
-            let commands = [0.5f32, -1.0, 2.0, -3.0, 1.5];
-            (from..4).for_each(|row| rows.push(&seen(row), commands[row]));
-            let mut observation = seen(4).to_vec();
-            observation.resize(5 + Model::Recorded(Box::new(twin.clone())).reading().older(), 0.0);
-            observation[4] = commands[4];
-            rows.write(&seen(4), commands[4], &mut observation[5..]);
-            let costs = device_costs(&Model::Recorded(Box::new(twin.clone())), &parameters, &observation, &u, &device);
-            for (k, got) in costs.iter().enumerate() {
-                let column: Vec<f32> = u.iter().skip(k).step_by(64).copied().collect();
-                let number = |channel: usize| (from..=4).map(|row| f64::from(seen(row)[channel])).collect::<Vec<f64>>();
-                let command = commands[from..].iter().map(|volts| f64::from(*volts)).chain([f64::from(column[1])]).collect();
-                let mut past = Past { position: number(0), velocity: number(2), angle: number(3), command, seconds: vec![0.04; lags + 2] };
-                let mut expected = 0.0;
-                for t in 0..parameters.horizon {
-                    let mut features = Vec::new();
-                    twin.ensemble.layout.encode(&past, &mut features);
-                    let mut change = [0.0; 3];
-                    for member in &twin.ensemble.members {
-                        let y = reference_network(&twin.ensemble.network, member, features.iter().map(|x| f64::from(*x)).collect());
-                        for (channel, change) in change.iter_mut().enumerate() {
-                            let (mean, deviation) = (f64::from(twin.ensemble.mean[channel]), f64::from(twin.ensemble.deviation[channel]));
-                            *change += (mean + deviation * y[channel]) / members as f64;
-                        }
-                    }
-                    let next = twin.ensemble.layout.next(&past, change);
-                    let mut state = [next[0], change[0] / 0.04, next[1], next[2]];
-                    expected += step_cost(&twin.layout, &parameters, &mut state, [column[t], column[t + 1]], t);
-                    past.push(next, f64::from(*column.get(t + 2).unwrap_or(&0.0)), 0.04);
-                }
-                let error = (f64::from(*got) - expected).abs();
-                assert!(error <= TOLERANCE * expected.abs().max(1.0), "{id}, {lags} rows, {members} networks, sample {k}: {got} for {expected}");
-            }
-        }
-    }
 }
 
 #[test]
