@@ -18,6 +18,8 @@ struct Sanitizer {
     /// Parts of the names of tests that are left out.
     skipped: &'static [&'static str],
     flags: &'static str,
+    /// Whether the standard library is instrumented too, which takes its source.
+    rebuilds_std: bool,
     /// The variable with its options, and these.
     options: (&'static str, &'static str),
     /// Reports that are no errors.
@@ -38,6 +40,7 @@ const SANITIZERS: [Sanitizer; 2] = [
         // Memory that was freed is kept for a while, which is growth; a search for hash collisions and an optimum by enumeration only take time.
         skipped: &["memory_does_not_grow", "endings_give_two_texts_one_hash", "regret"],
         flags: "-Zsanitizer=address -Zsanitizer-recover=address",
+        rebuilds_std: false,
         // Drivers keep what they allocated until the process ends.
         options: ("ASAN_OPTIONS", "detect_leaks=0:halt_on_error=0"),
         known: &[Known {
@@ -53,6 +56,9 @@ const SANITIZERS: [Sanitizer; 2] = [
         ],
         skipped: &["memory_does_not_grow"],
         flags: "-Zsanitizer=thread",
+        // Without it what a mutex, a condition variable or a channel orders looks like a race: 993 reports where it was tried, first of all of the memory
+        // pool, whose state a mutex protects.
+        rebuilds_std: true,
         options: ("TSAN_OPTIONS", "halt_on_error=0:exitcode=0"),
         known: &[],
     },
@@ -72,7 +78,12 @@ pub fn run(root: &Path, only: Option<&str>) -> Result<(), String> {
             ("CARGO_TARGET_DIR", folder.join(sanitizer.name).display().to_string()),
             ("RUSTFLAGS", format!("{} -Cunsafe-allow-abi-mismatch=sanitizer", sanitizer.flags)),
         ]);
-        let programs = test_programs::build_with(root, &["--target", TARGET], &build)?;
+        let mut arguments = vec!["--target", TARGET];
+        if sanitizer.rebuilds_std {
+            check_std_source(sanitizer.name)?;
+            arguments.push("-Zbuild-std");
+        }
+        let programs = test_programs::build_with(root, &arguments, &build)?;
         let logs = folder.join(format!("{}-reports", sanitizer.name));
         let cannot = |e: std::io::Error| format!("sanitize: {}: {e}", logs.display());
         if logs.exists() {
@@ -98,6 +109,16 @@ pub fn run(root: &Path, only: Option<&str>) -> Result<(), String> {
         }
     }
     if failed.is_empty() { Ok(()) } else { Err(format!("sanitizers with reports: {failed:?}")) }
+}
+
+/// Refuses a sanitizer that the standard library is rebuilt for where its source is absent.
+fn check_std_source(name: &str) -> Result<(), String> {
+    let output = std::process::Command::new("rustc").args(["--print", "sysroot"]).output().map_err(|e| format!("rustc: {e}"))?;
+    let source = Path::new(String::from_utf8_lossy(&output.stdout).trim()).join("lib/rustlib/src/rust/library");
+    if source.is_dir() {
+        return Ok(());
+    }
+    Err(format!("sanitize {name}: the standard library is rebuilt for it, and its source is absent ({}); rustup component add rust-src", source.display()))
 }
 
 /// Prints every report that is not known, and how often each known one came; says whether all are known.
