@@ -78,6 +78,9 @@ that holds the true median with 95 % confidence (order statistics of the rounds)
 states. The roofline is a copy of 64 MiB or a large
 matrix product, measured in the same run. A row that moves less memory than the caches hold can pass 100 %.
 
+Numba's rows of `stencil_27`, `stencil27`, `burst` and `csr_scatter` up to 2026-11-24 are of loops that nobody would write so: with three moduli in the
+innermost loop, and delivered on one thread. They have been rewritten (`bench/peers/numba_rows.py`) and not recorded since; these ratios say nothing.
+
 ";
 
 /// The rows of the newest record of each in which a peer takes less time than we do, the worst first.
