@@ -897,3 +897,20 @@ fn suspect_a_users_kernel_stays_within_its_bindings() -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[test]
+fn defect_08_a_receipt_lists_every_kernel_of_a_run() -> Result<(), Error> {
+    for device in devices() {
+        let mut plan = PlanBuilder::new("two kernels");
+        let (x, y, total) = (plan.input("x", DType::F32, 8), plan.output("y", DType::F32, 8), plan.output("total", DType::F32, 1));
+        plan.unary("exp", x, y)?;
+        plan.sum(x, total, 1, 8)?;
+        let mut run = plan.finish()?.compile(&device)?;
+        let mut session = Session::new(&device);
+        session.uses(&run);
+        session.run(&mut run)?;
+        let receipt = session.receipt();
+        assert!(run.code().len() >= 2 && run.code().iter().all(|code| receipt.code.contains(code)), "{device:?}: {:?} of {:?}", receipt.code, run.code());
+    }
+    Ok(())
+}
