@@ -195,7 +195,7 @@ fn a_loop_plans_with_the_twin_that_train_wrote() {
         (format!("{run} --twin nan.safetensors"), 3, "nan.safetensors: tensor"),
         (format!("{run} --twin missing.safetensors"), 7, "missing.safetensors"),
         (run.replace("mppi", "lqr") + " --twin mine.safetensors", 2, "twin mine.safetensors: brain \"lqr\" plans with no twin"),
-        ("run gym_pendulum --twin mine.safetensors".to_owned(), 2, "the channel la_position, which body pendulum has not"),
+        ("run gym_pendulum --twin mine.safetensors".to_owned(), 2, "the channel la_position; body pendulum has no such channel"),
     ] {
         let output = place.tectum(&line);
         let stderr = String::from_utf8_lossy(&output.stderr);

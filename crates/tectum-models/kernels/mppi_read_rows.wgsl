@@ -1,10 +1,10 @@
 // What a rollout of the recorded rig reads: LAGS rows back and the commands to them, as `twin/sequence.rs` encodes them. The mean of MEMBERS networks
-// foretells the changes of position and velocity, and by how much the angle's next change differs from its last.
+// predicts the changes of position and velocity, and by how much the angle's next change differs from its last.
 // Channels: position of the cart, its velocity, velocity of the pole, angle. The cart's velocity is what its position says, over the period, which
 // mean and deviation in the table are divided by.
 // observation: [channels], last action, then of each row before, the latest first, position, velocity and angle [LAGS, 3]; the commands before the
 // last, the latest first [LAGS - 1]; how much longer than 40 ms a period is, over that.
-// scratch: activations [2 WIDTH], what the networks read [FEATURE_COUNT], the sum of what they foretell [8], rows by time [LAGS + horizon, 3].
+// scratch: activations [2 WIDTH], what the networks read [FEATURE_COUNT], the sum of what they predict [8], rows by time [LAGS + horizon, 3].
 const FEATURES = 2u * WIDTH;
 const SUM = FEATURES + FEATURE_COUNT;
 const ROWS = SUM + 8u;
@@ -53,13 +53,13 @@ fn observe(s: ptr<function, array<vec4<f32>, CHANNELS>>, t: u32, first: u32) {
         keep(at + back, first, command / SCALES[3]);
     }
     keep(at + LAGS + 1u, first, vec4<f32>(observation[OLDER + 4u * LAGS - 1u]));
-    // The change of the table's form goes on from these.
+    // The change in the table's form is added to these.
     (*s)[1] = vec4<f32>();
     (*s)[3] += turn_to((*s)[3], activation(now - 1u, first));
 }
 
 // A row for each channel.
-fn foretell(first: u32) -> u32 {
+fn predict(first: u32) -> u32 {
     for (var member = 0u; member < MEMBERS; member += 1u) {
         let y = network(member, first);
         for (var output = 0u; output < 3u; output += 1u) {

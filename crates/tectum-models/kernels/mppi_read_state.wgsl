@@ -1,5 +1,5 @@
 // What a rollout reads of the state: its linear channels over their scales, sine and cosine of the angles, the action before where the network has
-// it, the action. One network foretells the change of every channel.
+// it, the action. One network predicts the change of every channel.
 const FEATURES = 0u;
 
 fn begin(first: u32) {}
@@ -25,6 +25,6 @@ fn observe(s: ptr<function, array<vec4<f32>, CHANNELS>>, t: u32, first: u32) {
     keep(at, first, applied(actions(t + 1u, first)) / half_range);
 }
 
-fn foretell(first: u32) -> u32 {
+fn predict(first: u32) -> u32 {
     return network(0u, first);
 }

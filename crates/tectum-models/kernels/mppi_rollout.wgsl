@@ -1,5 +1,5 @@
 // The cost of each sample: the twin rolled over the horizon, layers and all, in one invocation a sample.
-//   s' = wrap(s + mean + deviation·foretell(observe(s, u)))
+//   s' = wrap(s + mean + deviation·predict(observe(s, u)))
 //   cost += m Σ w·q(s') + Σ b·max(0, |s'| − limit)² + we·(½ ratio ω² + cos θ − 1)² + wu·u² + wdu·(u − u_before)²
 // with q = (s/scale)², 1 − cos θ or θ², m the terminal multiplier in the last step, and we from step energy_from on. A cost not
 // finite counts as 1e9.
@@ -126,7 +126,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         for (var t = 0u; t < params.horizon; t += 1u) {
             let now = actions(t + 1u, first);
             observe(&s, t, first);
-            let change = foretell(first);
+            let change = predict(first);
             var cos_pole = vec4<f32>(1.0);
             var velocity = vec4<f32>();
             let multiplier = select(1.0, params.terminal_multiplier, t + 1u == params.horizon);

@@ -177,7 +177,7 @@ impl Session {
         &self.device
     }
 
-    /// Executes a plan once and counts the run with its host time.
+    /// Executes a plan once, counts the run with its host time and names its code.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -185,10 +185,13 @@ impl Session {
         let start = Instant::now();
         let stats = executable.run()?;
         self.record(&stats, start.elapsed().as_nanos() as u64);
+        if executable.code().iter().any(|code| !self.code.contains(code)) {
+            self.uses(executable);
+        }
         Ok(stats)
     }
 
-    /// Names the code that runs of this executable launch.
+    /// Names the code that runs of this executable launch, for runs that are not made by [`Session::run`].
     pub fn uses(&mut self, executable: &Executable) {
         self.uses_code(executable.code());
     }

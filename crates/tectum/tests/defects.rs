@@ -907,7 +907,6 @@ fn defect_08_a_receipt_lists_every_kernel_of_a_run() -> Result<(), Error> {
         plan.sum(x, total, 1, 8)?;
         let mut run = plan.finish()?.compile(&device)?;
         let mut session = Session::new(&device);
-        session.uses(&run);
         session.run(&mut run)?;
         let receipt = session.receipt();
         assert!(run.code().len() >= 2 && run.code().iter().all(|code| receipt.code.contains(code)), "{device:?}: {:?} of {:?}", receipt.code, run.code());

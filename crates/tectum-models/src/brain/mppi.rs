@@ -30,7 +30,7 @@ use tectum::{CodeObject, DType, Device, Error, Executable, InputFile, Kernel, La
 
 use super::{Brain, Rebuild};
 use crate::snapshot::{Array, Snapshot};
-use crate::twin::{LearningCounts, Network, RecordedTwin, Rows, Twin, TwinLayout};
+use crate::twin::{Ensemble, LearningCounts, Network, RecordedTwin, Rows, Twin, TwinLayout};
 pub use bench::suite;
 use conformance::recorded_network;
 pub use learning::Online;
@@ -108,6 +108,39 @@ pub enum Model {
 }
 
 impl Model {
+    /// Refuses a twin whose parts do not fit each other: kernels index by its network's shape.
+    fn check(&self) -> Result<()> {
+        let fault = match self {
+            Model::Twin(Twin { layout, network, weights, change_mean, change_deviation }) => {
+                let (channels, count) = (layout.channels.len(), network.parameters().len());
+                let fits = [
+                    ("features of the network", network.features(), layout.features()),
+                    ("channels of the network", network.channels(), channels),
+                    ("weights", weights.len(), count),
+                    ("mean changes", change_mean.len(), channels),
+                    ("deviations of changes", change_deviation.len(), channels),
+                ];
+                fits.into_iter().find(|(_, is, wanted)| is != wanted)
+            }
+            Model::Recorded(twin) => {
+                let Ensemble { layout, network, members, mean, deviation, .. } = &twin.ensemble;
+                layout.check()?;
+                let count = network.parameters().len();
+                let fits = [
+                    ("channels of the body", twin.layout.channels.len(), 4),
+                    ("features of the network", network.features(), layout.features()),
+                    ("channels of the network", network.channels(), 3),
+                    ("mean changes", mean.len(), 3),
+                    ("deviations of changes", deviation.len(), 3),
+                    ("networks", members.len().clamp(1, 1 << 10), members.len()),
+                ];
+                fits.into_iter().chain(members.iter().map(|member| ("weights", member.len(), count))).find(|(_, is, wanted)| is != wanted)
+            }
+            Model::Plant { .. } => None,
+        };
+        fault.map_or(Ok(()), |(what, is, wanted)| Err(Error::invalid(format!("mppi: the twin has {is} {what}; {wanted} are needed"))))
+    }
+
     fn layout(&self) -> &TwinLayout {
         match self {
             Model::Twin(twin) => &twin.layout,
@@ -267,6 +300,7 @@ pub fn model_plan(model: &Model, parameters: &MppiParameters) -> Result<Plan> {
 
 /// Records a whole tick.
 fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
+    model.check()?;
     let layout = model.layout();
     let (samples, horizon, channels) = (parameters.samples, parameters.horizon, layout.channels.len());
     let mut plan = PlanBuilder::new("mppi");

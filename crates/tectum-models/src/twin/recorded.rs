@@ -77,7 +77,7 @@ fn check(plant: &Plant, body: &BodySpec) -> std::result::Result<(), String> {
     let found: Vec<(&str, &str)> = body.observation.iter().map(|channel| (channel.name, channel.unit)).collect();
     for (channel, unit) in plant.channels.iter().map(|(channel, unit)| (channel.as_str(), unit.as_str())).chain(CHANNELS) {
         match found.iter().find(|(name, _)| *name == channel) {
-            None => return Err(format!("the twin is of a plant with the channel {channel}, which body {name} has not")),
+            None => return Err(format!("the twin is of a plant with the channel {channel}; body {name} has no such channel")),
             Some((_, other)) if *other != unit => return Err(format!("the twin has {channel} in {unit}, body {name} in {other}")),
             Some(_) => {}
         }

@@ -10,8 +10,8 @@ use super::{OUTCOME, Stepper, stepper};
 
 /// Greatest error of a number, over its range.
 pub const TOLERANCE: f64 = 2e-5;
-/// The least range of a number of a state.
-const LEAST_RANGE: f64 = 10.0;
+/// Minimum range of a number of a state.
+const MIN_RANGE: f64 = 10.0;
 /// By how much the numbers of a state are moved, of 1 or their size, to find seams: some fifty times what f32 rounds in a step.
 const NUDGE: f64 = 2e-5;
 /// An instance lies at a seam if a nudge changes a number by this much of its range: fifty times the tolerance.
@@ -48,7 +48,7 @@ fn case(seed: &mut Seed, name: &'static str, count: usize) -> Result<Case> {
         actions.extend(&instance.action);
         starts.extend(instance.start.iter().map(|number| *number as f32));
         before.extend(instance.before.iter().map(|number| *number as f32));
-        after.extend(instance.after.iter().map(|&value| Expected { value, bound: TOLERANCE * value.abs().max(LEAST_RANGE) }));
+        after.extend(instance.after.iter().map(|&value| Expected { value, bound: TOLERANCE * value.abs().max(MIN_RANGE) }));
         let ranges = ranges(body.as_ref());
         shown.extend(instance.shown.iter().zip(ranges).map(|(&value, range)| Expected { value, bound: TOLERANCE * range }));
     }
@@ -84,7 +84,7 @@ fn instance(seed: &mut Seed, body: &mut dyn Body, has_starts: bool, numbers: usi
             state[4] = 0.0;
         }
         if has_starts && k % 7 == 3 {
-            // An episode that ended begins anew at its start: nothing is computed.
+            // An episode that ended restarts: nothing is computed.
             let mut before = padded(state, numbers);
             before[numbers - 1] = 1.0;
             body.set_state(&start[..body.state().len()])?;
@@ -98,7 +98,7 @@ fn instance(seed: &mut Seed, body: &mut dyn Body, has_starts: bool, numbers: usi
             let moved = |(i, x): (usize, &f64)| if x.fract() == 0.0 { *x } else { x + NUDGE * x.abs().max(1.0) * signs[i % 2] };
             let (other_after, other_shown) = stepped(body, &state.iter().enumerate().map(moved).collect::<Vec<_>>(), &given, numbers)?;
             let is_far = |(a, b, range): (&f64, &f64, f64)| (a - b).abs() > SEAM * range;
-            is_seam |= after.iter().zip(&other_after).any(|(a, b)| is_far((a, b, a.abs().max(LEAST_RANGE))));
+            is_seam |= after.iter().zip(&other_after).any(|(a, b)| is_far((a, b, a.abs().max(MIN_RANGE))));
             is_seam |= shown.iter().zip(&other_shown).zip(ranges(body)).any(|((a, b), range)| is_far((a, b, range)));
         }
         tried = Ok(Instance { action: given, start, before: padded(state, numbers), after, shown });

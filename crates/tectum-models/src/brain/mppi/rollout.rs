@@ -154,7 +154,7 @@ fn body(network: &Network, reading: Reading, width: u32, layers: &[[u32; LAYER_N
     format!("{sizes}{constants}{read}{text}")
 }
 
-/// Channels of the rig: position of the cart, its velocity, velocity of the pole, angle; and what a network foretells of which.
+/// Channels of the rig: position of the cart, its velocity, velocity of the pole, angle; and which of them a network predicts.
 pub const RIG_CHANNELS: usize = 4;
 const OUTPUT_OF: [usize; RIG_CHANNELS] = [0, 0, 1, 2];
 
@@ -420,7 +420,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// The mean of what the networks foretell, by the rig's channels.
+    /// The mean of what the networks predict, by the rig's channels.
     #[inline(always)]
     fn mean_of_networks<const IS_WIDE: bool>(&self, x: &mut [Lane; MAX_WIDTH], y: &mut [Lane; MAX_WIDTH]) {
         let read = *x;

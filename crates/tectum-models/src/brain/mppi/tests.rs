@@ -178,3 +178,20 @@ fn a_whole_tick_is_what_the_equations_say_on_every_device() {
         mean.iter().zip(&shifted).for_each(|(found, expected)| near(*found, *expected, "the next mean"));
     }
 }
+
+/// A twin's parts are public: one that does not fit itself would make kernels read beyond its weights.
+#[test]
+fn suspect_a_twin_whose_parts_do_not_fit_is_refused() {
+    let device = Device::open("cpu").expect("always there");
+    let refused = |change: &dyn Fn(&mut Twin), message: &str| {
+        let (mut twin, parameters) = untrained("pendulum", &[8]);
+        change(&mut twin);
+        let error = Mppi::new(Model::Twin(twin), &parameters, &device, 1).err().expect("refused");
+        assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(message), "{error}");
+    };
+    refused(&|twin| twin.weights.truncate(3), "weights; ");
+    refused(&|twin| twin.change_mean.clear(), "mean changes; ");
+    refused(&|twin| twin.change_deviation.push(1.0), "deviations of changes; ");
+    refused(&|twin| twin.network = Network::new(twin.network.features() + 1, &[8], twin.network.channels()).expect("above 0"), "features of the network; ");
+    refused(&|twin| twin.network = Network::new(twin.network.features(), &[8], twin.network.channels() + 1).expect("above 0"), "channels of the network; ");
+}
