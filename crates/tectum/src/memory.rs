@@ -65,7 +65,7 @@ pub struct PoolStats {
     pub pooled_bytes: u64,
     /// Allocations kept for reuse.
     pub pooled_count: u64,
-    /// The most bytes that were in use at a time.
+    /// The maximum of `live_bytes` so far.
     pub peak_bytes: u64,
     /// Requests served from the pool.
     pub hits: u64,
@@ -89,6 +89,8 @@ struct PoolState {
     free: Vec<Pooled>,
     caps: PoolCaps,
     stats: PoolStats,
+    /// Bytes of allocations under way: they count towards the cap, so that several threads do not pass it together, and are not live yet.
+    reserved_bytes: u64,
 }
 
 struct PoolInner {
@@ -141,20 +143,14 @@ impl PoolState {
         Some(kept.allocation)
     }
 
-    /// Counts memory as live before it is allocated, so that several threads do not pass the cap together.
-    fn reserve(&mut self, bytes: usize) {
-        self.stats.live_bytes += bytes as u64;
-        self.stats.live_count += 1;
-    }
-
-    /// Takes back what was reserved and could not be allocated.
-    fn release(&mut self, bytes: usize) {
-        self.stats.live_bytes -= bytes as u64;
-        self.stats.live_count -= 1;
-    }
-
-    fn count_peak(&mut self) {
-        self.stats.peak_bytes = self.stats.peak_bytes.max(self.stats.live_bytes);
+    /// What was reserved is allocated.
+    fn count_live(&mut self, bytes: usize, is_pooled: bool) {
+        let stats = &mut self.stats;
+        self.reserved_bytes -= bytes as u64;
+        stats.live_bytes += bytes as u64;
+        stats.live_count += 1;
+        stats.peak_bytes = stats.peak_bytes.max(stats.live_bytes);
+        if is_pooled { stats.hits += 1 } else { stats.misses += 1 }
     }
 
     fn give_back(&mut self, freed: Pooled) -> Vec<Pooled> {
@@ -216,29 +212,23 @@ impl Pool {
         let bucket = bucket(bytes).ok_or_else(|| self.out_of_memory(bytes, &self.stats(), "an address reaches", isize::MAX as u64))?;
         let pooled = {
             let mut state = self.0.lock();
-            let after = state.stats.live_bytes.saturating_add(bucket as u64);
-            if after > state.caps.live_bytes {
+            let under_way = state.reserved_bytes.checked_add(bucket as u64);
+            let after = under_way.and_then(|bytes| bytes.checked_add(state.stats.live_bytes));
+            if after.is_none_or(|after| after > state.caps.live_bytes) {
                 return Err(self.out_of_memory(bucket, &state.stats, "the pool's cap on live bytes", state.caps.live_bytes));
             }
-            state.reserve(bucket);
+            state.reserved_bytes += bucket as u64;
             state.take(bucket, role)
         };
         let is_pooled = pooled.is_some();
         let allocation = match pooled.map_or_else(|| self.allocate(bucket, role), Ok) {
             Ok(allocation) => allocation,
             Err(error) => {
-                self.0.lock().release(bucket);
+                self.0.lock().reserved_bytes -= bucket as u64;
                 return Err(error);
             }
         };
-        let mut state = self.0.lock();
-        state.count_peak();
-        if is_pooled {
-            state.stats.hits += 1
-        } else {
-            state.stats.misses += 1
-        }
-        drop(state);
+        self.0.lock().count_live(bucket, is_pooled);
         Ok(Arc::new(Block { allocation: Some(allocation), bytes: bucket, role, pool: Arc::downgrade(&self.0) }))
     }
 
@@ -258,12 +248,8 @@ impl Pool {
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
                 self.trim();
                 backend.allocate(bytes, role).map_err(|error| {
-                    // Without what is reserved for this one.
-                    let mut stats = self.stats();
-                    stats.live_bytes -= bytes as u64;
-                    stats.live_count -= 1;
                     let capacity = backend.info().memory_bytes.unwrap_or(0);
-                    self.out_of_memory(bytes, &stats, "the device's memory", capacity).with_source(error)
+                    self.out_of_memory(bytes, &self.stats(), "the device's memory", capacity).with_source(error)
                 })
             }
             other => other,
@@ -490,14 +476,24 @@ mod tests {
     fn defect_17_several_threads_do_not_pass_the_cap_on_live_bytes_together() {
         let device = Device::null_with_capacity(1 << 40);
         device.pool().set_caps(PoolCaps { live_bytes: 300 << 20, ..PoolCaps::default() });
-        let barrier = std::sync::Barrier::new(16);
+        let (barrier, is_over) = (std::sync::Barrier::new(17), std::sync::atomic::AtomicBool::new(false));
         let held: Vec<_> = std::thread::scope(|scope| {
             let one = || {
                 barrier.wait();
                 (0..8).filter_map(|_| device.pool().acquire(16 << 20, Role::Device).ok()).collect::<Vec<_>>()
             };
+            let watcher = scope.spawn(|| {
+                barrier.wait();
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    let stats = device.pool().stats();
+                    assert!(stats.peak_bytes >= stats.live_bytes, "{stats:?}");
+                }
+            });
             let threads: Vec<_> = (0..16).map(|_| scope.spawn(one)).collect();
-            threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+            let held = threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect();
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            watcher.join().expect("the maximum is never below what is live");
+            held
         });
         let stats = device.pool().stats();
         assert_eq!((held.len(), stats.live_bytes, stats.peak_bytes), (18, 288 << 20, 288 << 20));
