@@ -75,6 +75,10 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         _ => return Err("usage: cargo xtask mutate [RULE | --sample COUNT]".to_owned()),
     };
     let copy = copy_workspace(root)?;
+    // A sample is tried where the tests were built: what others wrote is compiled already. All take long and have a place of their own, so
+    // that other builds need not wait for them.
+    let target = if arguments.first().is_some_and(|flag| flag == "--sample") { root.join("target") } else { copy.with_file_name("target") };
+    let place = Place { copy, target };
     let mut programs: BTreeMap<Vec<&str>, Vec<&Mutation>> = BTreeMap::new();
     chosen.iter().for_each(|mutation| programs.entry(mutation.program()).or_default().push(mutation));
     let (mut detected, mut faults) = (0, 0);
@@ -83,12 +87,12 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         whole.sort_unstable();
         whole.dedup();
         for arguments in whole {
-            if let Some(line) = first_failure(&copy, &program, arguments)? {
+            if let Some(line) = first_failure(&place, &program, arguments)? {
                 return Err(format!("mutate: {program:?} {arguments:?} fails without a mutation: {line}"));
             }
         }
         for mutation in mutations {
-            match try_one(&copy, &program, mutation)? {
+            match try_one(&place, &program, mutation)? {
                 Outcome::Detected(test) => {
                     detected += 1;
                     println!("detected  {}: {test}", mutation.rule);
@@ -148,14 +152,13 @@ fn copy_workspace(root: &Path) -> Result<PathBuf, String> {
     Ok(copy)
 }
 
-fn try_one(copy: &Path, program: &[&str], mutation: &Mutation) -> Result<Outcome, String> {
-    let original = mutation.original(copy)?;
-    let place = mutation.place();
-    let put = |text: &str| std::fs::write(copy.join(&place), text).map_err(|e| format!("mutate: {e}"));
+fn try_one(place: &Place, program: &[&str], mutation: &Mutation) -> Result<Outcome, String> {
+    let original = mutation.original(&place.copy)?;
+    let put = |text: &str| std::fs::write(place.copy.join(mutation.place()), text).map_err(|e| format!("mutate: {e}"));
     put(&original.replacen(&mutation.from, &mutation.to, 1))?;
-    let compiles = in_copy(copy, program).arg("--no-run").status();
+    let compiles = place.cargo(program).arg("--no-run").status();
     let outcome = match compiles.is_ok_and(|status| status.success()) {
-        true => first_failure(copy, program, &mutation.arguments)?.map_or(Outcome::Missed, Outcome::Detected),
+        true => first_failure(place, program, &mutation.arguments)?.map_or(Outcome::Missed, Outcome::Detected),
         false => Outcome::NotCompiled,
     };
     put(&original)?;
@@ -163,8 +166,8 @@ fn try_one(copy: &Path, program: &[&str], mutation: &Mutation) -> Result<Outcome
 }
 
 /// The first test that fails.
-fn first_failure(copy: &Path, program: &[&str], arguments: &[String]) -> Result<Option<String>, String> {
-    let output = in_copy(copy, program).arg("--").args(arguments).output().map_err(|e| format!("mutate: cargo: {e}"))?;
+fn first_failure(place: &Place, program: &[&str], arguments: &[String]) -> Result<Option<String>, String> {
+    let output = place.cargo(program).arg("--").args(arguments).output().map_err(|e| format!("mutate: cargo: {e}"))?;
     if output.status.success() {
         return Ok(None);
     }
@@ -173,10 +176,20 @@ fn first_failure(copy: &Path, program: &[&str], arguments: &[String]) -> Result<
     failed.map(|line| Some(line.trim().to_owned())).ok_or_else(|| format!("mutate: {program:?} did not run: {}", text.trim()))
 }
 
-fn in_copy(copy: &Path, arguments: &[&str]) -> std::process::Command {
-    let mut command = cargo(copy, arguments);
-    command.env("CARGO_TARGET_DIR", copy.with_file_name("target")).stderr(Stdio::null());
-    command
+/// Where mutations are tried.
+struct Place {
+    /// The copy of the workspace.
+    copy: PathBuf,
+    /// What cargo builds into.
+    target: PathBuf,
+}
+
+impl Place {
+    fn cargo(&self, arguments: &[&str]) -> std::process::Command {
+        let mut command = cargo(&self.copy, arguments);
+        command.env("CARGO_TARGET_DIR", &self.target).stderr(Stdio::null());
+        command
+    }
 }
 
 #[cfg(test)]

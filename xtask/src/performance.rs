@@ -1,6 +1,7 @@
 //! `cargo xtask performance`: `docs/performance.md` and its pictures, from the records under `bench/records` alone.
 
 mod bars;
+mod provenance;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ pub fn write(root: &Path) -> Result<(), String> {
     if folder.exists() {
         std::fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     }
-    for (path, text) in files(root)? {
+    for (path, text) in render(&record::all(root)?) {
         let path = root.join(path);
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         made.and_then(|()| std::fs::write(&path, text)).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -24,18 +25,17 @@ pub fn write(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Files that are not what the records say.
+/// Records of unknown or changed commits, and files that are not what the records say. Records whose code has changed since are printed.
 pub fn faults(root: &Path) -> Result<Vec<String>, String> {
-    let wanted = files(root)?;
+    let records = record::all(root)?;
+    provenance::changed(root, &records).iter().for_each(|line| println!("note: {line}"));
+    let wanted = render(&records);
     let is_stale = |(path, text): &(PathBuf, String)| std::fs::read_to_string(root.join(path)).ok().as_ref() != Some(text);
     let stale = wanted.iter().filter(|file| is_stale(file)).map(|(path, _)| path.clone());
     let drawn = std::fs::read_dir(root.join("docs/performance")).into_iter().flatten().filter_map(Result::ok);
     let unknown = drawn.map(|entry| Path::new("docs/performance").join(entry.file_name())).filter(|path| !wanted.iter().any(|(known, _)| known == path));
-    Ok(stale.chain(unknown).map(|path| format!("{}: not what bench/records says; run cargo xtask performance", path.display())).collect())
-}
-
-fn files(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
-    Ok(render(&record::all(root)?))
+    let differing = stale.chain(unknown).map(|path| format!("{}: not what bench/records says; run cargo xtask performance", path.display()));
+    Ok(provenance::faults(root, &records).into_iter().chain(differing).collect())
 }
 
 /// The document and its pictures: one section a record, newest first.
@@ -76,7 +76,7 @@ anything else. How a row is measured, and what beside: `bench/peers/README.md`.
 A ratio is a peer's time over ours, round by round in the same run: above 1 we are faster. In brackets stands the interval
 that holds the true median with 95 % confidence (order statistics of the rounds), or with less where a record has fewer than six rounds, which it
 states. The roofline is a copy of 64 MiB or a large
-matrix product, measured in the same run. A row that moves less memory than the caches hold can pass 100 %.
+matrix product, of int8 for rows in int8, measured in the same run on as many threads as the row has. A row that moves less memory than the caches hold can pass 100 %.
 
 Numba's rows of `stencil_27`, `stencil27`, `burst` and `csr_scatter` up to 2026-11-24 are of loops that nobody would write so: with three moduli in the
 innermost loop, and delivered on one thread. They have been rewritten (`bench/peers/numba_rows.py`) and not recorded since; these ratios say nothing.
@@ -150,7 +150,7 @@ fn about(record: &Record) -> String {
 fn table(rows: &[&Row]) -> String {
     let mut text = String::from("\n| row | median | spread | rate | of roofline | peers: time over ours |\n|---|---:|---:|---:|---:|---|\n");
     for row in rows {
-        let rate = if row.roofline == "gemm" { format!("{:.1} GFLOP/s", row.rate / 1e9) } else { format!("{:.1} GB/s", row.rate / 1e9) };
+        let rate = if row.roofline.starts_with("gemm") { format!("{:.1} GFLOP/s", row.rate / 1e9) } else { format!("{:.1} GB/s", row.rate / 1e9) };
         let _ = writeln!(
             text,
             "| `{}` | {} | {:.0} % | {rate} | {:.0} % | {} |",

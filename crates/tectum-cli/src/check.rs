@@ -37,11 +37,11 @@ pub struct CheckArgs {
 /// A file that cannot be read; a program that is not well formed or that the check refuses; `Mismatch` for a field that differs from
 /// its reference; a folder that is no encoder's.
 pub fn check(args: &CheckArgs) -> Result<()> {
-    if let Some(option) = args.field.receipt.given().filter(|_| !["field", "rig"].iter().any(|name| args.thing.as_os_str() == *name)) {
-        return Err(Error::invalid(format!("check {}: {option} is only for check field and check rig", args.thing.display())));
+    if let Some(option) = args.field.receipt.given().filter(|_| !["field", "cache", "rig"].iter().any(|name| args.thing.as_os_str() == *name)) {
+        return Err(Error::invalid(format!("check {}: {option} is only for check field, check cache and check rig", args.thing.display())));
     }
     match (args.thing.as_os_str() == "cache", &args.model, &args.text) {
-        (true, Some(model), Some(text)) => return cache::check_cache(model, text, &args.field.device, args.field.json),
+        (true, Some(model), Some(text)) => return cache::check_cache(model, text, &args.field.device, &args.field.receipt, args.field.json),
         (true, ..) => return Err(Error::invalid("check cache: the folder of an encoder and --text FILE are missing")),
         (false, Some(model), _) => return Err(Error::invalid(format!("{}: a folder is only for check cache", model.display()))),
         _ => {}

@@ -192,7 +192,7 @@ fn entry((info, found): (DeviceInfo, Result<Calibration>)) -> Entry {
 fn text(explanation: &Explanation) -> String {
     let head = ["device", "run", "launch", "transfer", "up/s", "down/s", "memory/s", "cached/s", "arithmetic", "a lane"];
     let rows = explanation.devices.iter().map(|entry| match &entry.rates {
-        Some(rates) => rates_row(&entry.id, rates),
+        Some(rates) => rates_row(entry, rates),
         None => vec![entry.id.clone(), entry.error.clone().unwrap_or_default()],
     });
     let mut text = table(&[vec![head.map(str::to_owned).to_vec()], rows.collect()].concat());
@@ -214,11 +214,11 @@ fn choice_text(choice: &Choice) -> String {
     format!("\n{} -> {}: {}\n{}", choice.plan, choice.device, choice.reason, table(&rows.collect::<Vec<_>>()))
 }
 
-fn rates_row(id: &str, rates: &Rates) -> Vec<String> {
+fn rates_row(entry: &Entry, rates: &Rates) -> Vec<String> {
     let shared = |rate: Option<f64>| rate.map_or_else(|| "shared".to_owned(), bytes);
     let flops = |rate: f64| format!("{:.2} GFLOP/s", rate / 1e9);
     vec![
-        id.to_owned(),
+        if entry.software { format!("{} (software)", entry.id) } else { entry.id.clone() },
         duration(rates.run_s),
         duration(rates.launch_s),
         duration(rates.transfer_s),

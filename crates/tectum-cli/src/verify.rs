@@ -4,6 +4,7 @@ use clap::Args;
 use tectum::conformance::{self, FunctionReport, Sweep};
 use tectum::{Device, Error, Result};
 
+use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
 
 /// Runs every kernel, those of the models too, over random shapes against a reference in float64 or whole numbers.
@@ -21,6 +22,8 @@ pub struct VerifyArgs {
     /// With --functions: takes all 2^32 arguments rather than 2^16 for each exponent and sign; on the CPU only.
     #[arg(long, requires = "functions")]
     exhaustive: bool,
+    #[command(flatten)]
+    receipt: ReceiptArgs,
     /// Prints one line of JSON.
     #[arg(long)]
     json: bool,
@@ -32,7 +35,7 @@ const SAMPLES: u32 = 16;
 /// Runs the command.
 ///
 /// # Errors
-/// An unknown device; what the device reports; `Mismatch` naming the first offending case.
+/// An unknown device; what the device reports; a receipt's file that cannot be written; `Mismatch` naming the first offending case.
 pub fn verify(args: &VerifyArgs) -> Result<()> {
     let device = Device::open(&args.device)?;
     if args.functions {
@@ -41,6 +44,7 @@ pub fn verify(args: &VerifyArgs) -> Result<()> {
     let suites = conformance::suites().into_iter().chain(tectum_models::conformance::suites()).collect();
     let kernels = [tectum::kernel::all(), tectum_models::conformance::kernels()?].concat();
     let report = conformance::verify(&device, args.seed, suites, &kernels, |_| {})?;
+    args.receipt.save(&report.receipt)?;
     if args.json {
         print_json(&report)?;
     } else {
@@ -50,7 +54,7 @@ pub fn verify(args: &VerifyArgs) -> Result<()> {
             vec![operation.name.clone(), operation.cases.to_string(), format!("{:.3}", operation.worst_of_bound), verdict.to_owned()]
         };
         print(&table(&[vec![head], report.operations.iter().map(row).collect()].concat()))?;
-        print(&format!("{} cases on {}, seed {}\n", report.cases, report.receipt.device, report.seed))?;
+        print(&format!("\n{} cases, seed {}\n{}\n", report.cases, report.seed, line(&report.receipt)))?;
         for left_out in &report.left_out {
             print(&format!("left out: {left_out}\n"))?;
         }
@@ -67,11 +71,13 @@ fn functions(args: &VerifyArgs, device: &Device) -> Result<()> {
     }
     let sweep = if args.exhaustive { Sweep::Exhaustive } else { Sweep::Exponents(SAMPLES) };
     let report = conformance::functions(device, sweep, |_| {})?;
+    args.receipt.save(&report.receipt)?;
     if args.json {
         print_json(&report)?;
     } else {
         let head = ["function", "type", "arguments", "worst ulp", "stated", "at", ""].map(str::to_owned).to_vec();
         print(&table(&[vec![head], report.functions.iter().map(function_row).collect()].concat()))?;
+        print(&format!("\n{}\n", line(&report.receipt)))?;
     }
     report.into_result().map(|_| ())
 }

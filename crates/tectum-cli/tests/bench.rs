@@ -85,7 +85,7 @@ fn a_recorded_run_agrees_with_itself_and_a_planted_slowdown_is_named() {
 }
 
 #[test]
-fn every_record_of_the_repository_can_be_read_and_agrees_with_itself() {
+fn every_figure_of_the_repositorys_records_follows_from_its_rounds() {
     let place = Place::new("kept");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/records");
     let files = std::fs::read_dir(&folder).expect("there").map(|entry| entry.expect("readable").path());
@@ -94,6 +94,7 @@ fn every_record_of_the_repository_can_be_read_and_agrees_with_itself() {
     for record in records {
         let path = record.display().to_string();
         assert_eq!(place.check(&path, &path), (Some(0), String::new(), String::new()));
+        assert_eq!(tectum::bench::BenchRecord::read(&record).expect("readable").discrepancy(), None, "{path}");
     }
 }
 

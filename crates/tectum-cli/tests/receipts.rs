@@ -26,6 +26,14 @@ impl Place {
     }
 }
 
+impl Place {
+    /// The line of JSON that a command prints.
+    fn json(&self, line: &str) -> Value {
+        let text = self.text(line);
+        serde_json::from_str(text.lines().find(|line| line.starts_with('{')).expect("a line of JSON")).expect("JSON")
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
@@ -39,7 +47,7 @@ fn model(name: &str) -> String {
 
 /// A device to compute on besides the CPU, if there is one: software Vulkan where this is developed.
 fn vulkan() -> Option<tectum::Device> {
-    let device = tectum::Device::open("vulkan:0").ok();
+    let device = tectum::Device::open_if_present("vulkan:0").expect("absent or usable");
     if device.is_none() {
         println!("skipped: no Vulkan device");
     }
@@ -62,6 +70,7 @@ fn every_run_has_a_receipt_and_names_software() {
         (format!("generate {decoder} cat --tokens 3"), true),
         ("train rig rig.csv".to_owned(), false),
         ("check rig --seeds 1".to_owned(), false),
+        (format!("check cache {encoder} --text rig.csv"), true),
     ];
     let devices = std::iter::once("cpu".to_owned()).chain(vulkan().map(|_| "vulkan:0".to_owned()));
     for (device, (command, on_device)) in devices.flat_map(|device| commands.iter().map(move |command| (device.clone(), command))) {
@@ -79,6 +88,26 @@ fn every_run_has_a_receipt_and_names_software() {
 }
 
 #[test]
+fn commands_without_a_receipt_of_their_own_mark_software() {
+    let Some(device) = vulkan() else { return };
+    let place = Place::new("marks");
+    let (encoder, decoder) = (model("sample-encoder"), model("sample-decoder"));
+    for (line, pointer) in [
+        ("explain tiny.json --device vulkan:0".to_owned(), "/shards/0/software"),
+        (format!("explain {decoder} --device vulkan:0"), "/software"),
+        ("explain route add:1k".to_owned(), "/devices/1/software"),
+        ("devices".to_owned(), "/devices/2/software"),
+        ("bench core --rows core.fill --rounds 1 --peers none --device vulkan:0".to_owned(), "/receipt/device/software"),
+        (format!("bench {encoder} --device vulkan:0"), "/software"),
+    ] {
+        let text = place.text(&line);
+        assert!(text.contains("vulkan:0") && text.contains("software") == device.info().software, "{line}: {text}");
+        let json = place.json(&format!("{line} --json"));
+        assert_eq!(json.pointer(pointer), Some(&Value::Bool(device.info().software)), "{line}: {json}");
+    }
+}
+
+#[test]
 fn the_null_device_says_that_nothing_was_executed() {
     let place = Place::new("null");
     for (line, json) in [
@@ -90,8 +119,7 @@ fn the_null_device_says_that_nothing_was_executed() {
         assert!(told.contains("nothing was executed"), "{line}: {told}");
         assert!(!told.contains("a second") && !told.contains("tokens/s"), "{line}: {told}");
         if !json.is_empty() {
-            let told = place.text(&format!("{line} --json"));
-            let result: Value = serde_json::from_str(told.lines().find(|line| line.starts_with('{')).expect("a line of JSON")).expect("JSON");
+            let result = place.json(&format!("{line} --json"));
             let rate = if json == "decode" { &result["decode"]["tokens_per_s"] } else { &result[json] };
             assert!(rate.is_null() && result["receipt"]["device"]["id"] == "null", "{line}: {result}");
         }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod command_line;
+mod crash;
 mod defects;
 mod field;
 mod generate;

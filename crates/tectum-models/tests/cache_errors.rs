@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tectum::{CacheFormats, Device};
+use tectum::{CacheFormats, Device, Session};
 use tectum_models::transformer::{Tokens, cache_errors};
 
 fn root() -> PathBuf {
@@ -13,11 +13,14 @@ fn root() -> PathBuf {
 /// of it: an error of nothing would be one of the measurement.
 fn hold(folder: &Path, tokens: &[u32], most: [f64; 5]) {
     for id in ["cpu", "vulkan:0", "cuda:0"] {
-        let Ok(device) = Device::open(id) else {
+        let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
             eprintln!("skipped: {id} is absent: errors of caches");
             continue;
         };
-        let errors = cache_errors(folder, &device, tokens).expect("measured");
+        let mut session = Session::new(&device);
+        let errors = cache_errors(folder, &mut session, tokens).expect("measured");
+        let receipt = session.receipt();
+        assert!(receipt.runs > 0 && receipt.code.iter().any(|code| code.kernel.starts_with("attention_cached")), "{receipt:?}");
         for ((error, formats), most) in errors.iter().zip(CacheFormats::ALL).zip(most) {
             println!("{id}, {} tokens: {formats} {:.2e}, {:.4} and {:.4} bytes", tokens.len(), error.worst(), error.block_bytes, error.total_bytes);
             assert_eq!(error.formats, formats);

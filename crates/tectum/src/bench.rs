@@ -33,12 +33,14 @@ use crate::plan::{Executable, Plan, PlanBuilder, View};
 
 /// What a row is held against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Roofline {
     /// The rate of a large copy, in bytes read plus written.
     Copy,
     /// The rate of a large matrix product, in operations.
     Gemm,
+    /// The rate of a large product of int8 matrices, in operations.
+    GemmI8,
 }
 
 /// A named list of cases. Later suites, of this crate and of others, are further values of this type.
@@ -57,6 +59,8 @@ pub struct Case {
     pub key: String,
     /// What the rate is held against.
     pub roofline: Roofline,
+    /// Threads that the work and its roofline have; none for all that the device has.
+    pub threads: Option<usize>,
     /// Bytes read and written, or operations, of one run.
     pub amount: f64,
     /// Makes the work ready to run on a device, operands filled.
@@ -133,6 +137,7 @@ impl Case {
         Self {
             key: format!("{suite}.{}.{}", work.name, work.shape),
             roofline: work.roofline,
+            threads: None,
             amount: work.amount,
             prepare: Box::new(move |device| Ok(Box::new(prepare(device, &work)?))),
             beside: Vec::new(),

@@ -23,7 +23,7 @@ use serde::Serialize;
 
 pub use self::thread_pool::ThreadPool;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::launch::{LaunchList, RunStats};
 use crate::memory::{CopyPath, Pool, Role};
 
@@ -285,6 +285,18 @@ impl Device {
         let device = Device::with_backend(open_backend(id)?);
         open.push((id.to_owned(), Arc::downgrade(&device.0)));
         Ok(device)
+    }
+
+    /// Opens the device of an id as [`Device::open`] does; none if this machine lacks it.
+    ///
+    /// # Errors
+    /// As [`Device::open`], but for `Unsupported`: a device that is here and cannot be opened is an error.
+    pub fn open_if_present(id: &str) -> Result<Option<Device>> {
+        match Device::open(id) {
+            Ok(device) => Ok(Some(device)),
+            Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes a null device that holds at most `bytes`, for tests of plans and of memory running out.

@@ -83,6 +83,16 @@ impl Reference {
         let side = gemm_side(device);
         Ok(Self { executable: gemm_plan(device, side, side)?, amount: 2.0 * (side as f64).powi(3) })
     }
+
+    /// The large product of int8 matrices.
+    pub(crate) fn gemm_i8(device: &Device) -> Result<Self> {
+        let side = gemm_side(device);
+        let mut plan = PlanBuilder::new("measure.gemm_i8");
+        let [a, b] = ["a", "b"].map(|name| plan.state(name, DType::U32, side * side / 4));
+        let y = plan.state("y", DType::I32, side * side);
+        plan.gemm_i8(a, b, y, [side; 3])?;
+        Ok(Self { executable: plan.finish()?.compile(device)?, amount: 2.0 * (side as f64).powi(3) })
+    }
 }
 
 fn gemm_side(device: &Device) -> usize {

@@ -17,7 +17,7 @@ fn counting_plan() -> Result<(Plan, View, View), Error> {
 #[test]
 fn memory_does_not_grow_over_ticks_or_plans() -> Result<(), Error> {
     for (id, ticks) in [("null", 100_000), ("cpu", 100_000), ("vulkan:0", 5_000), ("cuda:0", 5_000)] {
-        let Ok(device) = Device::open(id) else {
+        let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
             println!("skipped: {id} is absent: memory over ticks");
             continue;
         };

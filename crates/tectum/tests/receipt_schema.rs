@@ -53,7 +53,7 @@ fn faults(root: &Value, schema: &Value, value: &Value, place: &str, found: &mut 
 fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
     let schema: Value = serde_json::from_str(include_str!("../../../docs/receipt.schema.json")).expect("the schema is JSON");
     for id in ["cpu", "null", "vulkan:0", "cuda:0"] {
-        let Ok(device) = Device::open(id) else {
+        let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
             println!("skipped: {id} is absent: its receipt");
             continue;
         };

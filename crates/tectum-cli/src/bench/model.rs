@@ -13,6 +13,7 @@ use crate::table::{bytes, print, print_json, table};
 struct Output<'a> {
     model: String,
     device: &'a str,
+    software: bool,
     formats: &'a [FormatMeasure],
 }
 
@@ -22,14 +23,14 @@ pub fn bench(path: &Path, device: &str, json: bool) -> Result<()> {
     let formats = measure_formats(path, &device)?;
     let info = device.info();
     if json {
-        return print_json(&Output { model: path.display().to_string(), device: &info.id, formats: &formats });
+        return print_json(&Output { model: path.display().to_string(), device: &info.id, software: info.software, formats: &formats });
     }
     let is_decoder = formats.iter().any(|made| made.decoded_per_s.is_some());
     let of_kind = if is_decoder { ["one at a time", "divergence", "same first"] } else { ["least cosine", "", ""] };
     let columns = if is_decoder { 3 } else { 1 };
     let head: Vec<String> = ["weights", "bytes", "tokens", "at once"].into_iter().chain(of_kind).map(str::to_owned).take(4 + columns).collect();
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(formats.iter().map(row)).collect();
-    print(&format!("{}\non {} ({}); accuracy beside f32, over tokens drawn evenly\n", table(&rows), info.id, info.name))
+    print(&format!("{}\non {info}; accuracy against f32, over tokens drawn evenly\n", table(&rows)))
 }
 
 fn row(made: &FormatMeasure) -> Vec<String> {

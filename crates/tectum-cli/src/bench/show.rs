@@ -11,7 +11,7 @@ pub fn record(record: &BenchRecord) -> String {
     let (measured, machine) = (&record.measured, &record.machine);
     let gemm = measured.gemm_flop_per_s / 1e9;
     text += &format!("\nmeasured here: copy {}/s, matrix product {gemm:.1} GFLOP/s", bytes(measured.copy_bytes_per_s));
-    text += &format!(" on {}, {} threads, {}\n", record.device.name, machine.threads, machine.simd);
+    text += &format!(" on {}, {} threads, {}\n", record.device, machine.threads, machine.simd);
     text += &record.rows.iter().filter_map(predecessor).collect::<String>();
     text + &record.peers.iter().map(peer).collect::<String>()
 }
@@ -35,7 +35,7 @@ pub fn interval(value: &Interval) -> String {
 /// A line for the row, or one for each of its peers.
 fn rows(row: &Row) -> Vec<Vec<String>> {
     let rate = match row.roofline {
-        Roofline::Gemm => format!("{:.1} GFLOP/s", row.rate / 1e9),
+        Roofline::Gemm | Roofline::GemmI8 => format!("{:.1} GFLOP/s", row.rate / 1e9),
         Roofline::Copy => format!("{}/s", bytes(row.rate)),
     };
     let ours = vec![

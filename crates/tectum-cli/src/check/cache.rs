@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tectum::{Device, Error, Result};
+use tectum::{Device, Error, Result, Session};
 use tectum_models::transformer::{Tokens, cache_errors};
 
+use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
 
 /// The most tokens that are taken of a text.
@@ -25,14 +26,14 @@ struct Row {
 /// Shows what each format of keys and values costs over those of an encoder for a text.
 ///
 /// # Errors
-/// A folder that is no encoder's or is at fault, a text that cannot be read; what the device reports.
-pub fn check_cache(model: &Path, text: &Path, device: &str, json: bool) -> Result<()> {
-    let device = Device::open(device)?;
+/// A folder that is no encoder's or is at fault, a text or a receipt's file that is not accessible; what the device reports.
+pub fn check_cache(model: &Path, text: &Path, device: &str, receipt: &ReceiptArgs, json: bool) -> Result<()> {
+    let mut session = Session::new(&Device::open(device)?);
     let words = std::fs::read_to_string(text).map_err(|error| Error::io(text.display(), error))?;
     let mut tokens = Tokens::read(model, None)?.encode(&words)?;
     let most = tectum_models::transformer::Config::read(model)?.max_position_embeddings;
     tokens.truncate(TOKENS.min(most));
-    let rows = cache_errors(model, &device, &tokens)?.into_iter().map(|error| Row {
+    let rows = cache_errors(model, &mut session, &tokens)?.into_iter().map(|error| Row {
         cache: error.formats.name(),
         tokens: error.tokens,
         attention_error: error.worst(),
@@ -41,6 +42,8 @@ pub fn check_cache(model: &Path, text: &Path, device: &str, json: bool) -> Resul
         layers: error.layers,
     });
     let rows: Vec<Row> = rows.collect();
+    let done = session.receipt();
+    receipt.save(&done)?;
     if json {
         return print_json(&rows);
     }
@@ -50,5 +53,5 @@ pub fn check_cache(model: &Path, text: &Path, device: &str, json: bool) -> Resul
         [row.cache.to_owned(), format!("{:.1e}", row.attention_error)].into_iter().chain(bytes).collect()
     };
     let whole: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(shown)).collect();
-    print(&format!("{} tokens, worst layer, on {}\n{}", tokens.len(), device.info(), table(&whole)))
+    print(&format!("{} tokens, worst layer\n{}\n{}\n", tokens.len(), table(&whole), line(&done)))
 }

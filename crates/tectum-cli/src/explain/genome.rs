@@ -359,8 +359,9 @@ fn shard_text(index: usize, shard: &ShardLayout) -> String {
         "cpu" => "at most as long as its sums fit a thread's cache",
         _ => "at most as long as a packed word can name targets",
     };
+    let device = if shard.software { format!("{} (software)", shard.device) } else { shard.device.clone() };
     let mut text =
-        format!("\nshard {index} on {}: targets {} to {}, {parts}, {why}; {}\n", shard.device, shard.targets.start, shard.targets.end - 1, bytes(total as f64));
+        format!("\nshard {index} on {device}: targets {} to {}, {parts}, {why}; {}\n", shard.targets.start, shard.targets.end - 1, bytes(total as f64));
     let rows = shard.memory.iter().map(|memory| vec![format!("  {}", memory.what), bytes(memory.bytes as f64)]);
     text += &table(&rows.collect::<Vec<_>>());
     text

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::route::{self, Calibration, Choice};
-use tectum::{Device, Result};
+use tectum::{Device, DeviceInfo, Result};
 use tectum_models::transformer::{Routing, RunExplanation, explain_run, is_decoder, open_device};
 
 use super::choice_text;
@@ -39,7 +39,9 @@ impl ModelArgs {
 struct Explanation<'a> {
     kind: &'static str,
     file: String,
-    device: &'a str,
+    #[serde(serialize_with = "id")]
+    device: &'a DeviceInfo,
+    software: bool,
     /// Why it runs there.
     cause: String,
     run: &'a RunExplanation,
@@ -59,19 +61,24 @@ pub fn explain_model(path: &Path, device: Option<&str>, args: &ModelArgs, json: 
         Routing::Fixed => route::choose_fixed(&run.work, Device::list())?,
     };
     let cause = choice.map_or_else(|| "it was asked for".to_owned(), |choice| choice.reason);
-    let explanation = Explanation { kind, file: path.display().to_string(), device: &device.info().id, cause, run: &run, route: &route };
+    let explanation =
+        Explanation { kind, file: path.display().to_string(), device: device.info(), software: device.info().software, cause, run: &run, route: &route };
     if json { print_json(&explanation) } else { print(&text(&explanation)) }
 }
 
+fn id<S: serde::Serializer>(device: &DeviceInfo, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(&device.id)
+}
+
 fn text(explanation: &Explanation<'_>) -> String {
-    let Explanation { kind, file, device, cause, run, route } = explanation;
+    let Explanation { kind, file, device, cause, run, route, .. } = explanation;
     let head = ["node", "operation", "shape", "place", "bytes", "MFLOP"].map(str::to_owned).to_vec();
     let computed = run.nodes.iter().filter(|node| node.made != "fed");
     let rows = computed.map(|node| {
         let place = match node.kernels.as_slice() {
             [] => format!("{}: no launch", node.made),
-            [kernel] => format!("{device}: {kernel}"),
-            [before @ .., kernel] => format!("{device}: {kernel}, {} before it", before.len()),
+            [kernel] => format!("{}: {kernel}", device.id),
+            [before @ .., kernel] => format!("{}: {kernel}, {} before it", device.id, before.len()),
         };
         let amount = |amount: f64, text: String| if amount > 0.0 { text } else { String::new() };
         let flops = amount(node.flops, format!("{:.3}", node.flops / 1e6));

@@ -30,6 +30,7 @@ fn rows(cells: usize, channels: usize) -> Vec<Case> {
     let case = |key: String, amount: usize, prepare: Box<Prepare>| Case {
         key: format!("field.{key}"),
         roofline: Roofline::Copy,
+        threads: None,
         amount: amount as f64,
         prepare,
         beside: Vec::new(),

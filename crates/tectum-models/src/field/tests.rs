@@ -19,8 +19,13 @@ fn cpu() -> Device {
 
 /// The CPU and every other device that is here.
 fn devices() -> Vec<Device> {
-    let others = ["vulkan:0", "cuda:0"].into_iter().filter_map(|id| Device::open(id).map_err(|error| eprintln!("skipped: {error}")).ok());
-    std::iter::once(cpu()).chain(others).collect()
+    let open = |id: &'static str| {
+        Device::open_if_present(id).expect("absent or usable").or_else(|| {
+            eprintln!("skipped: {id} is absent");
+            None
+        })
+    };
+    ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
 }
 
 fn options(sensors: usize) -> Options {

@@ -39,6 +39,7 @@ fn cases(device: &Device) -> Vec<Case> {
             let burst = Case {
                 key: format!("spiking.burst.{shape}"),
                 roofline: Roofline::Copy,
+                threads: None,
                 amount: 4.0 * events + 16.0 * f64::from(neurons),
                 prepare: Box::new(move |device| Ok(Box::new(Burst::new(RandomRows { neurons, degree, plasticity: None }, device)?))),
                 beside: Vec::new(),
@@ -46,6 +47,7 @@ fn cases(device: &Device) -> Vec<Case> {
             let scatter = Case {
                 key: format!("spiking.csr_scatter.{shape}"),
                 roofline: Roofline::Copy,
+                threads: None,
                 amount: 8.0 * events,
                 prepare: Box::new(move |_| Ok(Box::new(Scatter::new(neurons, degree)))),
                 beside: Vec::new(),
@@ -65,6 +67,7 @@ fn plastic() -> Case {
     Case {
         key: format!("spiking.plastic.{shape}"),
         roofline: Roofline::Copy,
+        threads: None,
         amount: 16.0 * visits + 16.0 * f64::from(neurons),
         prepare: Box::new(move |device| Ok(Box::new(Burst::new(RandomRows { neurons, degree, plasticity: Some(0) }, device)?))),
         beside: Vec::new(),
@@ -82,6 +85,7 @@ fn genome(name: &'static str, device: &Device) -> Option<Case> {
     Some(Case {
         key: format!("spiking.genome.{name}"),
         roofline: Roofline::Copy,
+        threads: None,
         amount: 4.0 * events + 4.0 * f64::from(genome.neurons()),
         prepare: Box::new(move |device| Ok(Box::new(Life::new(&genome, device)?))),
         beside: Vec::new(),

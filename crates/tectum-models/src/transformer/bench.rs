@@ -66,6 +66,11 @@ fn cases(device: &Device) -> Vec<Case> {
     cases
 }
 
+/// What a model's products are held against: integer products where weights are int8.
+fn product_roofline(weights: Option<PanelFormat>) -> Roofline {
+    if weights == Some(PanelFormat::Int8) { Roofline::GemmI8 } else { Roofline::Gemm }
+}
+
 fn tail(threads: Option<usize>) -> String {
     threads.map_or_else(String::new, |threads| format!(".t{threads}"))
 }
@@ -75,7 +80,8 @@ fn encoder(folder: &Path, [batch, time]: [usize; 2], weights: Option<PanelFormat
     let (folder, name) = (folder.to_owned(), weights.map_or_else(String::new, |weights| format!(".{weights}")));
     Case {
         key: format!("infer.minilm.{batch}x{time}{name}{}", tail(threads)),
-        roofline: Roofline::Gemm,
+        roofline: product_roofline(weights),
+        threads,
         amount: encoder_flops(batch as f64, time as f64),
         prepare: Box::new(move |device| {
             let mut embedder = Embedder::open_with(&folder, device, weights)?;
@@ -102,7 +108,8 @@ fn prefill(file: &Path, name: &str, weights: Option<PanelFormat>, threads: Optio
     let (tokens, scores) = (PREFILL as f64, 32000.0 * 1024.0);
     Case {
         key: format!("infer.prefill.{PREFILL}.{name}{}", tail(threads)),
-        roofline: Roofline::Gemm,
+        roofline: product_roofline(weights),
+        threads,
         amount: 2.0 * tokens * (products - scores) + 2.0 * scores + 2.0 * tokens * tokens * layers * 4.0 * columns,
         prepare: Box::new(move |device| {
             let mut decoder = Decoder::open_with(&file, device, PREFILL, CacheFormats::F16, weights)?;
@@ -123,6 +130,7 @@ fn decode(file: &Path, (name, weights): (&str, Option<PanelFormat>), (texts, cac
     Case {
         key: format!("infer.decode.{beside}{KEPT}.{name}.cache_{}{}", cache.name(), tail(threads)),
         roofline: Roofline::Copy,
+        threads,
         amount: weight * products + 2.0 * (texts * KEPT) as f64 * layers * columns * cache.bytes_per_value(columns as usize),
         prepare: Box::new(move |device| {
             let mut decoder = Decoder::open_with(&file, device, KEPT + 1, cache, weights)?.with_texts(texts)?;

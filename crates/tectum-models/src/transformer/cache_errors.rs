@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tectum::{AttentionSizes, CacheFormats, DType, Device, Error, Executable, PlanBuilder, Result, View};
+use tectum::{AttentionSizes, CacheFormats, DType, Device, Error, Executable, PlanBuilder, Result, Session, View};
 
 use super::{Config, Weights};
 
@@ -28,12 +28,12 @@ impl CacheError {
     }
 }
 
-/// Runs an encoder over a text once with attention in float64, and once for each pair of formats with attention by a device over
+/// Runs an encoder over a text once with attention in float64, and once for each pair of formats with attention by the session's device over
 /// caches, the layers after it seeing what that makes. Every token sees all others; all but attention is float64 on the host.
 ///
 /// # Errors
 /// As reading the folder; `Invalid` for no tokens, more than the model takes, or one that it lacks; what the device reports.
-pub fn cache_errors(folder: &Path, device: &Device, tokens: &[u32]) -> Result<Vec<CacheError>> {
+pub fn cache_errors(folder: &Path, session: &mut Session, tokens: &[u32]) -> Result<Vec<CacheError>> {
     let config = Config::read(folder)?;
     if tokens.is_empty() || tokens.len() > config.max_position_embeddings || tokens.iter().any(|token| *token as usize >= config.vocab_size) {
         let (most, known) = (config.max_position_embeddings, config.vocab_size);
@@ -48,11 +48,11 @@ pub fn cache_errors(folder: &Path, device: &Device, tokens: &[u32]) -> Result<Ve
         wanted.push(made.clone());
         Ok(made)
     })?;
-    let errors_of = |formats: CacheFormats| {
-        let mut cached = Cached::compile(device, &config, tokens.len(), formats)?;
+    let mut errors_of = |formats: CacheFormats| {
+        let mut cached = Cached::compile(session.device(), &config, tokens.len(), formats)?;
         let mut layers = Vec::new();
         model.run(start.clone(), |qkv| {
-            let made = cached.attend(qkv)?;
+            let made = cached.attend(qkv, session)?;
             layers.push(distance(&made, &wanted[layers.len()]));
             Ok(made)
         })?;
@@ -61,7 +61,7 @@ pub fn cache_errors(folder: &Path, device: &Device, tokens: &[u32]) -> Result<Ve
         let total_bytes = total as f64 / (2 * tokens.len() * columns) as f64;
         Ok(CacheError { formats, tokens: tokens.len(), layers, block_bytes: formats.bytes_per_value(columns), total_bytes })
     };
-    CacheFormats::ALL.into_iter().map(errors_of).collect()
+    CacheFormats::ALL.into_iter().map(&mut errors_of).collect()
 }
 
 fn distance(made: &[f64], wanted: &[f64]) -> f64 {
@@ -113,7 +113,7 @@ impl Cached {
         Ok(Cached { run: plan.finish()?.compile(device)?, operands, spans, made, width })
     }
 
-    fn attend(&mut self, qkv: &[f64]) -> Result<Vec<f64>> {
+    fn attend(&mut self, qkv: &[f64], session: &mut Session) -> Result<Vec<f64>> {
         for (part, view) in self.operands.into_iter().enumerate() {
             let rows = qkv.chunks_exact(3 * self.width).flat_map(|row| &row[part * self.width..][..self.width]);
             self.run.input::<f32>(view).iter_mut().zip(rows).for_each(|(to, &x)| *to = x as f32);
@@ -121,7 +121,7 @@ impl Cached {
         let tokens = (qkv.len() / (3 * self.width)) as u32;
         for spans in [[0, tokens], [tokens, 0]] {
             self.run.input::<u32>(self.spans).copy_from_slice(&spans);
-            self.run.run()?;
+            session.run(&mut self.run)?;
         }
         Ok(self.run.output::<f32>(self.made).iter().map(|&x| f64::from(x)).collect())
     }

@@ -13,7 +13,12 @@ const TEXTS: [&str; 2] = ["This is an example sentence", "Each sentence is conve
 const COSINE: f64 = 0.404_559_19;
 
 fn devices() -> Vec<Device> {
-    let open = |id: &str| Device::open(id).inspect_err(|error| eprintln!("skipped: {id}: {error}")).ok();
+    let open = |id: &'static str| {
+        Device::open_if_present(id).expect("absent or usable").or_else(|| {
+            eprintln!("skipped: {id} is absent");
+            None
+        })
+    };
     ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
 }
 

@@ -156,7 +156,7 @@ fn narrow_products(side: usize) -> Vec<Work> {
     let product = |name: &'static str, shape: String, operands: Vec<(DType, usize)>, record: Box<super::Record>| Work {
         name,
         shape,
-        roofline: Roofline::Gemm,
+        roofline: if name == "gemm_i8" { Roofline::GemmI8 } else { Roofline::Gemm },
         amount: 2.0 * (side as f64).powi(3),
         operands,
         below: 2,

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use super::interval::median;
 use super::peer::{self, Peer};
 use super::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row};
-use super::{Beside, Case, Machine, Roofline, Suite, Workload, machine};
+use super::{Beside, Case, Machine, OnThreads, Roofline, Suite, Workload, machine};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel;
-use crate::measure::Reference;
+use crate::measure::{Measurement, Reference};
 use crate::receipt::Session;
 
 /// What to measure and how long.
@@ -70,7 +70,7 @@ pub fn run(device: &Device, suites: &[Suite], options: &Options, mut progress: i
     let cases = chosen(device, suites, &options.filters)?;
     let keys: Vec<&str> = cases.iter().map(|case| case.key.as_str()).collect();
     let (mut peers, mut briefs) = start_peers(device, options, machine.threads, &keys)?;
-    let mut bench = Bench { device, session: Session::new(device), references: References::new(device)? };
+    let mut bench = Bench { device, session: Session::new(device), references: References::default() };
     let mut rows: Vec<Row> = cases.iter().map(|case| new_row(case, &peers)).collect();
     let mut measured = device.measure()?;
     let passes = PASSES.min(options.rounds);
@@ -82,11 +82,9 @@ pub fn run(device: &Device, suites: &[Suite], options: &Options, mut progress: i
         }
         measured = measured.better(device.measure()?);
     }
-    for row in &mut rows {
-        row.summarize(match row.roofline {
-            Roofline::Copy => measured.copy_bytes_per_s,
-            Roofline::Gemm => measured.gemm_flop_per_s,
-        });
+    for place in 0..rows.len() {
+        let best = best_roofline(&rows, &rows[place], &measured);
+        rows[place].summarize(best);
     }
     let is_whole_core = options.filters.is_empty() && suites.iter().any(|suite| suite.name == "core");
     briefs.extend(peers.iter().map(|peer| peer.brief.clone()));
@@ -163,6 +161,7 @@ fn new_row(case: &Case, peers: &[Peer]) -> Row {
         amount: case.amount,
         rate: 0.0,
         roofline: case.roofline,
+        threads: case.threads,
         percent_of_roofline: 0.0,
         rounds_s: Vec::new(),
         roofline_rounds: Vec::new(),
@@ -175,14 +174,56 @@ fn missed(rows: &[Row]) -> Vec<String> {
     kernel::all().iter().map(|kernel| kernel.name().to_owned()).filter(|name| !covered.contains(name.as_str())).collect()
 }
 
-struct References {
-    copy: Reference,
-    gemm: Reference,
+/// The run's best roofline of a row: what the device was measured to do, or the best of its kind's rounds.
+pub(super) fn best_roofline(rows: &[Row], row: &Row, measured: &Measurement) -> f64 {
+    match (row.roofline, row.threads) {
+        (Roofline::Copy, None) => measured.copy_bytes_per_s,
+        (Roofline::Gemm, None) => measured.gemm_flop_per_s,
+        _ => {
+            let alike = rows.iter().filter(|other| (other.roofline, other.threads) == (row.roofline, row.threads));
+            alike.flat_map(|other| &other.roofline_rounds).copied().fold(0.0, f64::max)
+        }
+    }
+}
+
+/// The rooflines that rows have asked for, each on its threads.
+#[derive(Default)]
+struct References(Vec<RunningRoofline>);
+
+struct RunningRoofline {
+    kind: Roofline,
+    threads: Option<usize>,
+    work: Box<dyn Workload>,
+    /// Bytes or operations of a run.
+    amount: f64,
 }
 
 impl References {
-    fn new(device: &Device) -> Result<Self> {
-        Ok(Self { copy: Reference::copy(device)?, gemm: Reference::gemm(device)? })
+    /// The work of a roofline and its bytes or operations.
+    fn of(&mut self, device: &Device, kind: Roofline, threads: Option<usize>) -> Result<(&mut dyn Workload, f64)> {
+        let place = match self.0.iter().position(|known| (known.kind, known.threads) == (kind, threads)) {
+            Some(place) => place,
+            None => {
+                let mut amount = 0.0;
+                let mut make = || {
+                    let reference = match kind {
+                        Roofline::Copy => Reference::copy(device)?,
+                        Roofline::Gemm => Reference::gemm(device)?,
+                        Roofline::GemmI8 => Reference::gemm_i8(device)?,
+                    };
+                    amount = reference.amount;
+                    Ok(reference.executable)
+                };
+                let work: Box<dyn Workload> = match threads {
+                    Some(threads) => Box::new(OnThreads::new(threads, make)?),
+                    None => Box::new(make()?),
+                };
+                self.0.push(RunningRoofline { kind, threads, work, amount });
+                self.0.len() - 1
+            }
+        };
+        let known = &mut self.0[place];
+        Ok((&mut *known.work, known.amount))
     }
 }
 
@@ -230,12 +271,9 @@ impl Bench<'_> {
         if has_peers {
             std::thread::sleep(SETTLE);
         }
-        let reference = match case.roofline {
-            Roofline::Copy => &mut self.references.copy,
-            Roofline::Gemm => &mut self.references.gemm,
-        };
-        let reference_s = batch(ROOFLINE_SECONDS, ROOFLINE_RUNS, || reference.executable.run().map(|_| ()))?;
-        row.roofline_rounds.push(reference.amount / median(&reference_s));
+        let (reference, amount) = self.references.of(self.device, case.roofline, case.threads)?;
+        let reference_s = batch(ROOFLINE_SECONDS, ROOFLINE_RUNS, || reference.run().map(|_| ()))?;
+        row.roofline_rounds.push(amount / median(&reference_s));
         let times_s = self.times(work)?;
         row.repeats += times_s.len();
         row.rounds_s.push(median(&times_s));

@@ -68,6 +68,7 @@ pub(super) fn cases(device: &Device) -> Vec<Case> {
     cases.push(Case {
         key: format!("programs.dispatch.n{FEW}"),
         roofline: Roofline::Copy,
+        threads: None,
         amount: 12.0 * FEW as f64,
         prepare: Box::new(|device| Ok(Box::new(Dispatch::new(device)?))),
         beside: Vec::new(),
@@ -96,6 +97,7 @@ fn on_one_thread(work: Work) -> Case {
     Case {
         key: format!("programs.{}.{}.one_thread", work.name, work.shape),
         roofline: work.roofline,
+        threads: Some(1),
         amount: work.amount,
         prepare: Box::new(move |device| {
             let (plan, views) = plan_of(&work)?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::harness::best_roofline;
 use super::interval::{median, spread};
 use super::{Interval, Machine, Roofline};
 use crate::device::Device;
@@ -96,7 +97,10 @@ pub struct Row {
     pub rate: f64,
     /// What the rate counts.
     pub roofline: Roofline,
-    /// The rate as percent of the best roofline of the run.
+    /// Threads of the row and its roofline, if not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// The rate as percent of the run's best roofline of this kind on as many threads.
     pub percent_of_roofline: f64,
     /// Each round's median time in seconds.
     #[serde(default)]
@@ -143,6 +147,19 @@ impl Row {
         }
     }
 
+    /// Every derived figure with its name.
+    fn derived(&self) -> Vec<(String, f64)> {
+        let own = [("median_s", self.median_s), ("spread", self.spread), ("rate", self.rate), ("percent_of_roofline", self.percent_of_roofline)];
+        let own = own.map(|(name, value)| (name.to_owned(), value));
+        let of_peer = |peer: &PeerRow| {
+            let ratio = peer.ratio.unwrap_or(Interval { median: f64::NAN, low: f64::NAN, high: f64::NAN });
+            let values =
+                [("median_s", peer.median_s.unwrap_or(f64::NAN)), ("ratio", ratio.median), ("ratio's low end", ratio.low), ("ratio's high end", ratio.high)];
+            values.map(|(name, value)| (format!("{} of {}", name, peer.peer), value))
+        };
+        own.into_iter().chain(self.peers.iter().flat_map(of_peer)).collect()
+    }
+
     /// The rate as a share of the roofline measured in the same round; from the summary where a record keeps no rounds.
     pub fn beside_roofline(&self) -> Interval {
         let rounds = self.rounds_s.iter().zip(&self.roofline_rounds).map(|(seconds, roofline)| self.amount / seconds / roofline);
@@ -156,10 +173,21 @@ impl Row {
     }
 }
 
+/// Both absent, or equal within 1e-9.
+fn is_near(a: f64, b: f64) -> bool {
+    (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-9 * b.abs()
+}
+
 impl PeerRow {
     fn beside(&self, ours_s: &[f64]) -> Option<Interval> {
         let rounds = self.rounds_s.iter().zip(ours_s).map(|(peer, ours)| peer / ours);
         if self.skipped.is_some() { None } else { Interval::of(&rounds.collect::<Vec<_>>()) }
+    }
+}
+
+impl std::fmt::Display for DeviceBrief {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({}{})", self.id, self.name, if self.kind == "software" { ", software" } else { "" })
     }
 }
 
@@ -184,6 +212,17 @@ impl BenchRecord {
             return Ok(record);
         }
         Err(Error::data(format!("{}: the record is of {}, needs {RECORD_SCHEMA}", path.display(), record.schema)))
+    }
+
+    /// The first derived figure that does not follow from the raw rounds within 1e-9 of it, with both values; none if all do. Rows of
+    /// old records without rounds have nothing to follow from.
+    pub fn discrepancy(&self) -> Option<String> {
+        self.rows.iter().filter(|row| !row.rounds_s.is_empty()).find_map(|row| {
+            let mut again = row.clone();
+            again.summarize(best_roofline(&self.rows, row, &self.measured));
+            let differing = row.derived().into_iter().zip(again.derived()).find(|((_, kept), (_, made))| !is_near(*kept, *made));
+            differing.map(|((what, kept), (_, made))| format!("{}: {what} is {kept}, its rounds give {made}", row.key))
+        })
     }
 
     /// Writes the record into a folder as `DATE-DEVICE.json`, or `DATE-DEVICE-2.json` and so on where that exists.

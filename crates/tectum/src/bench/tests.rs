@@ -28,6 +28,7 @@ fn row(key: &str, seconds: f64, seed: u32) -> Row {
         amount: 1e6,
         rate: 0.0,
         roofline: Roofline::Copy,
+        threads: None,
         percent_of_roofline: 0.0,
         rounds_s: rounds(seconds, seed),
         roofline_rounds: rounds(1e10, seed + 2),
@@ -103,6 +104,25 @@ fn a_planted_slowdown_is_found_beside_the_peer_and_beside_the_roofline() {
     let found = compare(&old, &new).expect("comparable").slower;
     assert_eq!(found.iter().map(|row| (row.key.as_str(), &row.basis)).collect::<Vec<_>>(), [("core.exp.n1", &Basis::Roofline)]);
     assert_eq!(compare(&new, &old).expect("comparable").slower, []);
+}
+
+#[test]
+fn a_figure_that_does_not_follow_from_its_rounds_is_found() {
+    assert_eq!(record(1).discrepancy(), None);
+    type Change = fn(&mut Row);
+    let change: [(&str, Change); 5] = [
+        ("median_s", |row| row.median_s *= 1.001),
+        ("spread", |row| row.spread *= 1.001),
+        ("percent_of_roofline", |row| row.percent_of_roofline *= 1.001),
+        ("ratio of numpy", |row| row.peers[0].ratio = row.peers[0].ratio.map(|ratio| Interval { median: ratio.median * 1.001, ..ratio })),
+        ("ratio's low end of numpy", |row| row.peers[0].ratio = row.peers[0].ratio.map(|ratio| Interval { low: ratio.low * 1.001, ..ratio })),
+    ];
+    for (what, change) in change {
+        let mut changed = record(1);
+        change(&mut changed.rows[1]);
+        let found = changed.discrepancy().expect("found");
+        assert!(found.starts_with(&format!("core.exp.n1: {what} is ")), "{found}");
+    }
 }
 
 #[test]

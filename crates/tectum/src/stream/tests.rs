@@ -34,7 +34,12 @@ impl Runs for Gate {
 }
 
 fn devices(what: &str) -> Vec<Device> {
-    let open = |id: &str| Device::open(id).map_err(|_| println!("skipped: no {id}: {what}")).ok();
+    let open = |id: &'static str| {
+        Device::open_if_present(id).expect("absent or usable").or_else(|| {
+            println!("skipped: no {id}: {what}");
+            None
+        })
+    };
     ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
 }
 

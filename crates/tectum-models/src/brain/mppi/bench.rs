@@ -35,6 +35,7 @@ fn cases(_: &Device) -> Vec<Case> {
         Case {
             key: format!("control.{name}.{samples}x{horizon}"),
             roofline: Roofline::Gemm,
+            threads: None,
             amount: (step * samples * horizon) as f64,
             prepare: Box::new(move |device| prepare(device, of_twin, samples, horizon)),
             beside: Vec::new(),
@@ -43,6 +44,7 @@ fn cases(_: &Device) -> Vec<Case> {
     let bodies = |(name, count, bytes): (&'static str, usize, usize)| Case {
         key: format!("control.{name}.{count}"),
         roofline: Roofline::Copy,
+        threads: None,
         amount: (count * bytes) as f64,
         prepare: Box::new(move |device| prepare_bodies(device, name, count)),
         beside: Vec::new(),

@@ -37,7 +37,7 @@ fn device_costs(model: &Model, parameters: &MppiParameters, observation: &[f32],
 #[test]
 fn a_cost_that_is_not_finite_counts_as_the_greatest() {
     for id in ["cpu", "vulkan:0"] {
-        let Ok(device) = Device::open(id) else {
+        let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
             eprintln!("skipped: {id} is absent: costs that are not finite");
             continue;
         };
@@ -58,7 +58,7 @@ fn a_tick_agrees_between_devices_and_repeats_from_a_snapshot() {
     let observation = [0.3, -1.0, 40.0, 170.0];
     let mut actions = Vec::new();
     for id in ["cpu", "vulkan:0"] {
-        let Ok(device) = Device::open(id) else {
+        let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
             eprintln!("skipped: {id} is absent: MPPI ticks");
             continue;
         };
@@ -154,7 +154,7 @@ fn a_whole_tick_is_what_the_equations_say_on_every_device() {
     assert!(1.0 / total < 0.7 && shifted.iter().zip(&weighted).any(|(a, b)| (a - b).abs() > 0.1), "{weights:?} {weighted:?}");
 
     for id in ["cpu", "vulkan:0", "cuda:0"] {
-        let Ok(device) = Device::open(id) else {
+        let Some(device) = Device::open_if_present(id).expect("absent or usable") else {
             eprintln!("skipped: {id} is absent: a whole MPPI tick");
             continue;
         };

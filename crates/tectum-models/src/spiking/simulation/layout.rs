@@ -15,6 +15,8 @@ use crate::spiking::connectome;
 pub struct ShardLayout {
     /// The device's id.
     pub device: String,
+    /// Whether the device is a software adapter.
+    pub software: bool,
     /// The neurons that it has.
     pub targets: Range<u32>,
     /// What they are split into: on the CPU what threads share out, on others one launch each.
@@ -87,6 +89,7 @@ fn shard(
     ];
     ShardLayout {
         device: device.info().id.clone(),
+        software: device.info().software,
         targets,
         parts: shape.ranges.clone(),
         state_planes: shape.planes,
