@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Error, Receipt, Result};
-use tectum_models::transformer::{Embedder, Embedding, Routing, cosine, open_device};
+use tectum_models::transformer::{Embedder, Embedding, Routing, cosine, input_files, open_device};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
@@ -68,11 +68,12 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
     let texts = if args.text.is_empty() { lines()? } else { args.text.clone() };
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let (device, _) = open_device(&args.model, &args.device, args.route)?;
+    let inputs = args.receipt.inputs(args.json, || input_files(&args.model))?;
     let mut embedder = Embedder::open_with(&args.model, &device, args.weights)?;
     let embeddings = embedder.embed(&texts)?;
     let likeness = |a: &Embedding| embeddings.iter().map(|b| cosine(&a.vector, &b.vector)).collect();
     let similarity: Vec<Vec<f64>> = embeddings.iter().map(likeness).collect();
-    let receipt = embedder.session().receipt();
+    let receipt = Receipt { inputs, ..embedder.session().receipt() };
     args.receipt.save(&receipt)?;
     if args.json {
         let rows = texts.iter().zip(&embeddings).map(|(text, made)| Row { text, tokens: &made.tokens, embedding: &made.vector }).collect();

@@ -7,7 +7,9 @@ use clap::Args;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
-use tectum_models::transformer::{Decoder, End, GenerateOptions, Generation, Routing, Sampling, Tokens, end_tokens, generate_each as run, open_device};
+use tectum_models::transformer::{
+    Decoder, End, GenerateOptions, Generation, Routing, Sampling, Tokens, end_tokens, generate_each as run, input_files, open_device,
+};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, print_json};
@@ -137,6 +139,7 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     let prompts = prompts(args, tokens.as_ref())?;
     let lens: Vec<usize> = prompts.iter().map(Vec::len).collect();
     let capacity = lens.iter().max().map_or(0, |longest| longest.saturating_add(args.tokens)).max(1);
+    let inputs = args.receipt.inputs(args.json, || input_files(&args.model))?;
     let mut decoder = Decoder::open_with(&args.model, &device, capacity, args.cache, args.weights)?.with_texts(prompts.len())?;
     let known = decoder.sizes().tokens;
     if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
@@ -158,9 +161,10 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     decoder.prepare(&lens)?;
     let (parts, streams) = (prompts.iter().map(Vec::as_slice).collect::<Vec<_>>(), !args.json && prompts.len() == 1);
     let made = run(&mut decoder, tokens.as_ref(), &parts, &options, |_, text| if streams { show(text) } else { Ok(()) })?;
-    args.receipt.save(&decoder.session().receipt())?;
+    let receipt = Receipt { inputs, ..decoder.session().receipt() };
+    args.receipt.save(&receipt)?;
     if args.json {
-        return prompts.iter().zip(&made).try_for_each(|(prompt, made)| print_json(&output(args, &decoder, prompt, made)));
+        return prompts.iter().zip(&made).try_for_each(|(prompt, made)| print_json(&output(args, &decoder, &receipt, prompt, made)));
     }
     for (index, made) in made.iter().enumerate().filter(|_| !streams) {
         let ids = || made.tokens.iter().map(|token| format!("{token} ")).collect();
@@ -191,7 +195,7 @@ fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
     eprintln!("{}: {}, ended by {}\n{}", what("text"), decode.text(), reasons.join("; "), line(&receipt));
 }
 
-fn output<'a>(args: &GenerateArgs, decoder: &Decoder, prompt: &'a [u32], made: &'a Generation) -> Output<'a> {
+fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt: &'a [u32], made: &'a Generation) -> Output<'a> {
     let (end, ended_by) = match &made.end {
         End::Length => ("length", None),
         End::Context => ("context", None),
@@ -212,7 +216,7 @@ fn output<'a>(args: &GenerateArgs, decoder: &Decoder, prompt: &'a [u32], made: &
         cache: args.cache.name(),
         cache_bytes: decoder.cache_bytes(),
         cache_bytes_per_value: BytesPerValue { blocks, total },
-        receipt: decoder.session().receipt(),
+        receipt: receipt.clone(),
     }
 }
 

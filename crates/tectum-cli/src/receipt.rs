@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tectum::{Error, Receipt, Result, file};
+use tectum::{Error, InputFile, Receipt, Result, file};
 
 use crate::table::bytes;
 
@@ -19,6 +19,14 @@ impl ReceiptArgs {
     /// `--receipt`, if it was given.
     pub fn given(&self) -> Option<&'static str> {
         self.receipt.as_ref().map(|_| "--receipt")
+    }
+
+    /// The hashes of files that are about to be read, where a receipt is shown: in JSON, or in a file.
+    ///
+    /// # Errors
+    /// What `files` gives; `Io` naming a file.
+    pub fn inputs(&self, json: bool, files: impl FnOnce() -> Result<Vec<PathBuf>>) -> Result<Vec<InputFile>> {
+        if json || self.receipt.is_some() { files()?.iter().map(|file| InputFile::of(file)).collect() } else { Ok(Vec::new()) }
     }
 
     /// Writes a receipt, if a file was named.

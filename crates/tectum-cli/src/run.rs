@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
-use tectum::{Device, Error, Result};
+use tectum::{Device, Error, InputFile, Result};
 use tectum_models::brain::build::{build_body, build_brain, build_stand_in, open_device};
 use tectum_models::clock::{Clock, RealClock, SimClock};
 use tectum_models::closed_loop::{ClosedLoop, End, Fault, Handing, Outcome, Progress, Sink, beside};
@@ -122,12 +122,16 @@ pub fn run(args: &RunArgs) -> Result<()> {
     }
     let scenario = effective_scenario(args)?;
     let faults = args.inject.iter().map(|text| text.parse()).collect::<Result<Vec<Fault>>>()?;
+    let resumed_from = args.resume.as_deref().map(|folder| InputFile::of(&folder.join(SNAPSHOT_FILE))).transpose()?;
     let resumed = args.resume.as_deref().map(|folder| Snapshot::load(&folder.join(SNAPSHOT_FILE))).transpose()?;
     let device = if args.device == "auto" { open_device(&scenario)?.0 } else { Device::open(&args.device)? };
     let mut display = Display::new(!args.quiet);
     let mut closed_loop = build(&scenario, &device, &mut display)?;
     let resumed_at_tick = match &resumed {
-        Some(snapshot) => closed_loop.restore(snapshot)?,
+        Some(snapshot) => {
+            resumed_from.into_iter().for_each(|input| closed_loop.reads(input));
+            closed_loop.restore(snapshot)?
+        }
         None => 0,
     };
     closed_loop.inject(&faults)?;

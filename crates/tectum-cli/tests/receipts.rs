@@ -83,6 +83,9 @@ fn every_run_has_a_receipt_and_names_software() {
         assert_eq!(receipt["totals"]["launches"].as_u64() > Some(0), *on_device, "{line}: {receipt}");
         assert_eq!(!receipt["code"].as_array().expect("a list").is_empty(), *on_device, "{line}: {receipt}");
         assert_eq!(told.contains(", software)"), receipt["device"]["software"] == true, "{line}: {told}");
+        let read: Vec<&str> = receipt["inputs"].as_array().expect("a list").iter().map(|input| input["path"].as_str().expect("named")).collect();
+        let named = command.split(' ').filter(|word| ["tiny.json", "one.atlas", "rig.csv", &encoder, &decoder].contains(word));
+        named.for_each(|named| assert!(read.iter().any(|path| path.starts_with(named)), "{line}: {named} is not among {read:?}"));
         std::fs::remove_file(place.0.join("receipt.json")).expect("there");
     }
 }

@@ -40,7 +40,7 @@ mod trials;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use tectum::{Device, Error, LatencyHistogram, Result, RunStats, Session};
+use tectum::{Device, Error, InputFile, LatencyHistogram, Result, RunStats, Session};
 
 use self::controller::{Controller, Failure};
 use self::guard::Guard;
@@ -88,6 +88,11 @@ pub struct ClosedLoop {
 }
 
 impl ClosedLoop {
+    /// Names a file that the results depend on, for the receipt.
+    pub fn reads(&mut self, input: InputFile) {
+        self.session.reads(input);
+    }
+
     /// Puts a body and a brain together; the body stands at its start. `requested` is the device that was asked for, and the
     /// receipt tells if the brain does not run on it.
     ///

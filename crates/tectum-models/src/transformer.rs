@@ -30,7 +30,7 @@ mod weights;
 pub use bench::{minilm, suite};
 pub use bert::Bert;
 pub use cache_errors::{CacheError, cache_errors};
-pub use checkpoint::is_decoder;
+pub use checkpoint::{input_files, is_decoder};
 pub use config::{Config, Pooling};
 pub use context::MAX_PART;
 pub use decoder::Decoder;

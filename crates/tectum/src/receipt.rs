@@ -4,11 +4,14 @@
 //! described by `docs/receipt.schema.json`.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
-use crate::content_hash::ContentHash;
+use crate::content_hash::{ContentHash, ContentHasher};
 use crate::device::{Device, DeviceInfo};
 use crate::error::{Error, Result};
 use crate::latency::{Latency, LatencyHistogram};
@@ -26,6 +29,32 @@ pub struct InputFile {
     pub path: String,
     /// Of its content.
     pub hash: ContentHash,
+}
+
+/// Bytes of a file that are hashed at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+impl InputFile {
+    /// A file as it is now: hash it before it is read.
+    ///
+    /// # Errors
+    /// `Io` naming the file.
+    ///
+    /// # Cost
+    /// Reads the whole file, a mebibyte at a time.
+    pub fn of(path: &Path) -> Result<Self> {
+        let failed = |source| Error::io(path.display(), source);
+        let mut file = File::open(path).map_err(failed)?;
+        let (mut hasher, mut piece) = (ContentHasher::default(), vec![0; PIECE_BYTES]);
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return Ok(Self { path: path.display().to_string(), hash: hasher.finish() }),
+                Ok(count) => hasher.update(&piece[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
 }
 
 /// Work that ran elsewhere than asked, and why.
@@ -87,7 +116,7 @@ pub struct Receipt {
     pub other_devices: Vec<DeviceInfo>,
     /// Every code object that ran, each content once, in the order of names.
     pub code: Vec<CodeObject>,
-    /// Files that the results depend on, where the command names them.
+    /// Files that the results depend on.
     pub inputs: Vec<InputFile>,
     /// Runs counted.
     pub runs: u64,

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tectum::{Device, Error, Result, Session};
-use tectum_models::transformer::{Tokens, cache_errors};
+use tectum::{Device, Error, InputFile, Result, Session};
+use tectum_models::transformer::{Tokens, cache_errors, input_files};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
@@ -29,6 +29,7 @@ struct Row {
 /// A folder that is no encoder's or is at fault, a text or a receipt's file that is not accessible; what the device reports.
 pub fn check_cache(model: &Path, text: &Path, device: &str, receipt: &ReceiptArgs, json: bool) -> Result<()> {
     let mut session = Session::new(&Device::open(device)?);
+    [&[text.to_owned()][..], &input_files(model)?].concat().iter().try_for_each(|file| InputFile::of(file).map(|input| session.reads(input)))?;
     let words = std::fs::read_to_string(text).map_err(|error| Error::io(text.display(), error))?;
     let mut tokens = Tokens::read(model, None)?.encode(&words)?;
     let most = tectum_models::transformer::Config::read(model)?.max_position_embeddings;

@@ -122,6 +122,8 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         pool.build_global().map_err(|source| Error::unsupported(format!("{threads} threads")).with_source(source))?;
     }
     let seed = args.seed.unwrap_or(0);
+    let read = [&[path.to_owned()][..], &args.resume.clone().map_or(Vec::new(), |file| vec![file])].concat();
+    let inputs = args.receipt.inputs(args.json, || Ok(read))?;
     let (genome, Connected { network, steady, memories, notes }) = args.genome.network.connect(path, seed)?;
     let network = Arc::new(network);
     let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
@@ -143,7 +145,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let observed = observer.finish();
     let counts = advanced?;
     observed?;
-    let receipt = simulation.session().receipt();
+    let receipt = Receipt { inputs, ..simulation.session().receipt() };
     args.receipt.save(&receipt)?;
     let rate = |count: f64| receipt.device.executes().then(|| count / seconds);
     let report = Report {

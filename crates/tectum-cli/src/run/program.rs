@@ -4,12 +4,12 @@ mod arrays;
 mod launch;
 mod report;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
 use tectum::program::{Bounded, BufferAccess, BufferIndex, Checked, Outcome, Program, ProgramPlan, ProgramRun, Recognize};
-use tectum::{Api, Device, Error, ErrorKind, Result, RunStats, Session, route};
+use tectum::{Api, Device, Error, ErrorKind, InputFile, Receipt, Result, RunStats, Session, route};
 
 use self::arrays::Arrays;
 use self::report::Report;
@@ -90,10 +90,11 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
         return Err(Error::invalid(format!("run {path}: null executes nothing; a program needs another device")));
     }
     let mut arrays = Arrays::new(checked.program(), &args.program)?;
+    let inputs = args.receipt.inputs(args.json, || Ok([&[PathBuf::from(path)][..], &arrays.files()].concat()))?;
     let launch = launch::fit(checked.program(), &mut arrays, &args.program)?;
     let bounded = checked.bound(&launch, &arrays.sizes())?;
     let plan = match bounded.plan_as(args.program.recognize(), &integers(checked.program(), &arrays)) {
-        Err(error) if error.kind() == ErrorKind::Unsupported => return interpret(path, args, &bounded, &arrays, &error),
+        Err(error) if error.kind() == ErrorKind::Unsupported => return interpret(path, args, &bounded, (&arrays, inputs), &error),
         other => other?,
     };
     let (device, mut run, refusal) = compile(&args.device, &plan)?;
@@ -114,7 +115,8 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
         other => other?,
     }
     let saved = arrays.save(checked.program(), |buffer| run.output(buffer))?;
-    say(args, &Report::new(path, &bounded, Some(&run), session.receipt(), saved))
+    let receipt = Receipt { inputs, ..session.receipt() };
+    say(args, &Report::new(path, &bounded, Some(&run), receipt, saved))
 }
 
 fn say(args: &RunArgs, report: &Report) -> Result<()> {
@@ -126,7 +128,7 @@ fn say(args: &RunArgs, report: &Report) -> Result<()> {
 }
 
 /// Runs a program that no kernel takes, for one because of its many buffers, by the reference interpreter.
-fn interpret(path: &str, args: &RunArgs, bounded: &Bounded, arrays: &Arrays, why: &Error) -> Result<()> {
+fn interpret(path: &str, args: &RunArgs, bounded: &Bounded, (arrays, inputs): (&Arrays, Vec<InputFile>), why: &Error) -> Result<()> {
     // A device that does not exist is a mistake here too.
     let asked = Device::open(&args.device)?.info().id.clone();
     let mut session = Session::new(&Device::open("cpu")?);
@@ -138,7 +140,8 @@ fn interpret(path: &str, args: &RunArgs, bounded: &Bounded, arrays: &Arrays, why
     }
     session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
     let saved = arrays.save(program, |buffer| &buffers[buffer.0 as usize])?;
-    say(args, &Report::new(path, bounded, None, session.receipt(), saved))
+    let receipt = Receipt { inputs, ..session.receipt() };
+    say(args, &Report::new(path, bounded, None, receipt, saved))
 }
 
 /// What the integer buffers hold that the program only reads: counts and sizes are among them.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
-use tectum::{Device, Result, RunStats, Session};
+use tectum::{Device, InputFile, Result, RunStats, Session};
 use tectum_models::body::rig::identification::{Identification, identify};
 use tectum_models::rig_csv::{DEAD_ZONE_DEG, RigRecording};
 
@@ -30,10 +30,12 @@ pub struct RigArgs {
 /// # Errors
 /// A recording that is at fault or tells too little.
 pub fn train_rig(args: &RigArgs) -> Result<()> {
+    let input = InputFile::of(&args.data)?;
     let recording = RigRecording::read(&args.data)?;
     // Host arithmetic: a run without launches, as that of the reference interpreter.
     let (mut session, start) = (Session::new(&Device::open("cpu")?), Instant::now());
     let found = identify(&recording, |_| {}).map_err(|error| error.at(args.data.display()))?;
+    session.reads(input);
     session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
     let receipt = session.receipt();
     args.receipt.save(&receipt)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use tectum::{Device, Error, Receipt, Result, Session};
+use tectum::{Device, Error, InputFile, Receipt, Result, Session};
 use tectum_models::body::rig::identification::identify;
 use tectum_models::rig_csv::RigRecording;
 use tectum_models::twin::{Ensemble, SequenceLayout, Settings, TrainingReport, TwinRecipe, part_of, tested_from};
@@ -68,8 +68,10 @@ pub fn train_twin(args: &TwinArgs) -> Result<()> {
             return Err(Error::invalid(format!("{name} is {value}, needs a number, 0 or above")));
         }
     }
+    let input = InputFile::of(&args.data)?;
     let recording = RigRecording::read(&args.data)?;
     let mut session = Session::new(&Device::open(&args.device)?);
+    session.reads(input);
     if !session.device().info().executes() {
         return Err(Error::invalid("train twin: the device null executes nothing; training needs another device"));
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tectum::route::{self, Choice};
-use tectum::{Device, Error, Plan, Result, RunStats};
+use tectum::{Device, Error, InputFile, Plan, Result, RunStats};
 
 use super::field::FieldBrain;
 use super::genome::GenomeBrain;
@@ -65,6 +65,7 @@ pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progr
                 let (model, parameters) = recorded_model(scenario, spec, file, plant.spec())?;
                 return Ok(Box::new(Mppi::new(model, &parameters, device, scenario.run.seed)?));
             }
+            let inputs = spec.twin.data.as_deref().map(|path| InputFile::of(Path::new(path))).transpose()?;
             let recording = spec.twin.data.as_deref().map(|path| RigRecording::read(Path::new(path))).transpose()?;
             let parameters = mppi_parameters(scenario, spec, plant.spec())?;
             let layout = TwinLayout::of(plant.spec(), parameters.previous_action)?;
@@ -72,14 +73,14 @@ pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progr
             let seed = scenario.run.seed;
             let Some(online) = spec.twin.online else {
                 let twin = learn(scenario, spec, &layout, recording, progress)?;
-                return Ok(Box::new(Mppi::new(Model::Twin(twin), &parameters, device, seed)?));
+                return Ok(Box::new(Mppi::new(Model::Twin(twin), &parameters, device, seed)?.reading(inputs)));
             };
             let (settings, recipe) = learning_on(spec, online, scenario.run.clock);
             // Checked before anything is trained.
             settings.check()?;
             let twin =
                 if online.begins_with_nothing() { Twin::untrained(&layout, &recipe.hidden)? } else { learn(scenario, spec, &layout, recording, progress)? };
-            Ok(Box::new(Mppi::online(twin, Online { settings, recipe }, &parameters, device, seed)?))
+            Ok(Box::new(Mppi::online(twin, Online { settings, recipe }, &parameters, device, seed)?.reading(inputs)))
         }
     }
 }

@@ -14,7 +14,7 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use tectum::{CodeObject, Device, Result, RunStats};
+use tectum::{CodeObject, Device, InputFile, Result, RunStats};
 
 use self::wiring::Wiring;
 use super::{Brain, Rebuild};
@@ -45,6 +45,7 @@ struct Origin {
     wiring: Wiring,
     bursts_per_tick: u32,
     notes: Vec<String>,
+    input: InputFile,
 }
 
 impl GenomeBrain {
@@ -54,6 +55,7 @@ impl GenomeBrain {
     /// As [`Genome::read`] and [`Network::new`]; `Invalid`, naming the key, for wiring that does not fit genome or body; what the
     /// device reports.
     pub fn new(spec: &GenomeSpec, body: &BodySpec, device: &Device, seed: u64) -> Result<Self> {
+        let input = InputFile::of(Path::new(&spec.genome))?;
         let genome = Genome::read(Path::new(&spec.genome), &GenomeOptions { units: spec.units, strict: false })?;
         let wiring = Wiring::new(spec, &genome, body)?;
         let defaults = NetworkOptions::default();
@@ -61,7 +63,7 @@ impl GenomeBrain {
         let network = NetworkOptions { silence: spec.silence, seed: seed_of(seed), most_injected, ..defaults };
         let options = ConnectOptions { seed, learns: spec.weights == Weights::Learn, network, ..ConnectOptions::default() };
         let Connected { network, steady, notes, .. } = connect(&genome, options).map_err(|error| error.at(&spec.genome))?;
-        let origin = Origin { network: Arc::new(network), steady, wiring, bursts_per_tick: spec.bursts_per_tick, notes };
+        let origin = Origin { network: Arc::new(network), steady, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input };
         Self::from_origin(Arc::new(origin), device)
     }
 
@@ -106,6 +108,10 @@ impl Brain for GenomeBrain {
 
     fn device(&self) -> Option<&Device> {
         Some(&self.device)
+    }
+
+    fn inputs(&self) -> Vec<InputFile> {
+        vec![self.origin.input.clone()]
     }
 
     fn code(&self) -> Vec<CodeObject> {

@@ -69,6 +69,7 @@ pub struct Mppi {
     horizon: usize,
     costs: [f32; 3],
     notes: Vec<String>,
+    inputs: Vec<InputFile>,
 }
 
 /// What a controller was made from.
@@ -219,8 +220,16 @@ impl Mppi {
             horizon: parameters.horizon,
             costs: [0.0; 3],
             notes: Vec::new(),
+            inputs: Vec::new(),
             origin,
         })
+    }
+
+    /// Names the files that the twin was trained on, for the receipt.
+    #[must_use]
+    pub(super) fn reading(mut self, inputs: impl IntoIterator<Item = InputFile>) -> Self {
+        self.inputs = inputs.into_iter().collect();
+        self
     }
 
     /// What a twin has on the device, by name.
@@ -504,7 +513,7 @@ impl Brain for Mppi {
     fn inputs(&self) -> Vec<InputFile> {
         match &self.origin.model {
             Model::Recorded(twin) => twin.ensemble.file_hash.map(|hash| InputFile { path: twin.path.clone(), hash }).into_iter().collect(),
-            Model::Twin(_) | Model::Plant { .. } => Vec::new(),
+            Model::Twin(_) | Model::Plant { .. } => self.inputs.clone(),
         }
     }
 }

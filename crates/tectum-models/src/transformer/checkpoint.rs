@@ -1,6 +1,6 @@
 //! A decoder as it lies on disk: a folder of Hugging Face's, or one GGUF file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Error, Graph, Result};
@@ -37,6 +37,22 @@ pub fn is_decoder(path: &Path) -> Result<bool> {
     }
     let family = family(path)?;
     Ok(family == "gpt2" || llama::FAMILIES.contains(&family.as_str()))
+}
+
+/// The files of a model: a GGUF file alone; of a folder every `.json` and `.safetensors` in it, in the order of names.
+///
+/// # Errors
+/// `Io` for a folder that cannot be listed; as [`gguf_file`].
+pub fn input_files(path: &Path) -> Result<Vec<PathBuf>> {
+    if let Some(file) = gguf_file(path)? {
+        return Ok(vec![file]);
+    }
+    let failed = |source| Error::io(path.display(), source);
+    let entries = std::fs::read_dir(path).map_err(failed)?.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
+    let is_read = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "json" || ending == "safetensors");
+    let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(is_read).collect();
+    files.sort();
+    Ok(files)
 }
 
 impl Checkpoint {

@@ -45,6 +45,11 @@ impl Saved {
 }
 
 impl Arrays {
+    /// The files that contents came from.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.0.iter().filter_map(|array| array.input.clone()).collect()
+    }
+
     /// Reads what the command line names.
     ///
     /// # Errors
