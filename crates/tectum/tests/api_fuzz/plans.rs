@@ -8,7 +8,7 @@ use super::buffers::Held;
 use super::memory::{Memory, Seen, Space, Word, compare, zeros};
 use super::operation::{Bound, Operation, Step, product};
 use super::world::{LIVE_BYTES, Verdict, World, judged};
-use super::{moves, numbers, products};
+use super::{caches, moves, numbers, panels, products};
 
 /// Bytes that a slot, and all slots of a plan together, may have at most.
 const MAX_BYTES: u128 = isize::MAX as u128;
@@ -266,10 +266,12 @@ impl World {
 
     /// Records a drawn operation.
     pub fn record(&mut self, plan: usize) -> Verdict {
-        let operation = match self.random.below(10) {
-            0..3 => moves::draw(self, plan),
-            3..7 => numbers::draw(self, plan),
-            _ => products::draw(self, plan),
+        let operation = match self.random.below(24) {
+            0..7 => moves::draw(self, plan),
+            7..16 => numbers::draw(self, plan),
+            16..22 => products::draw(self, plan),
+            22 => panels::draw(self, plan),
+            _ => caches::draw(self, plan),
         };
         self.recorded(plan, operation)
     }

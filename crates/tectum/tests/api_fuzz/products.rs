@@ -28,7 +28,7 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
 }
 
 /// A tail of a product with views for it.
-fn tail(world: &mut World, plan: usize, dtype: DType, [bias, residual]: [usize; 2]) -> (GemmTail, [Option<Seen>; 2]) {
+pub fn tail(world: &mut World, plan: usize, dtype: DType, [bias, residual]: [usize; 2]) -> (GemmTail, [Option<Seen>; 2]) {
     let views = [bias, residual].map(|len| world.chance(4).then(|| world.source(plan, dtype, len)));
     let activation = world.random.pick(&[Activation::None, Activation::None, Activation::Relu, Activation::Tanh, Activation::Sigmoid]);
     let [bias, residual] = views;
@@ -36,7 +36,7 @@ fn tail(world: &mut World, plan: usize, dtype: DType, [bias, residual]: [usize; 
 }
 
 /// The end of a product: bias, activation, residual, with the error that each adds.
-fn ended((value, bound): (f64, f64), activation: Activation, bias: Option<f64>, residual: Option<f64>) -> (f64, f64) {
+pub fn ended((value, bound): (f64, f64), activation: Activation, bias: Option<f64>, residual: Option<f64>) -> (f64, f64) {
     let unit = f64::from(f32::EPSILON);
     let (biased, mut slack) = (value + bias.unwrap_or(0.0), bound);
     let quarter = |x: f64| (x * 256.0).fract() == 0.0 && x.abs() < 65_536.0;
@@ -53,7 +53,7 @@ fn ended((value, bound): (f64, f64), activation: Activation, bias: Option<f64>, 
 }
 
 /// The element of a product of known rows and columns.
-fn dot(terms: impl Iterator<Item = Option<(Option<f64>, Option<f64>)>>) -> Option<(f64, f64)> {
+pub fn dot(terms: impl Iterator<Item = Option<(Option<f64>, Option<f64>)>>) -> Option<(f64, f64)> {
     let products: Vec<Option<f64>> = terms.map(|pair| pair.and_then(|(a, b)| all(&[a, b])).map(|pair| pair[0] * pair[1])).collect();
     all(&products).map(|products| sum(&products))
 }
@@ -103,7 +103,7 @@ fn gemm(world: &mut World, plan: usize) -> Operation {
 }
 
 /// An element of a vector that may be left out; none if it is there and not known.
-fn known(vector: &Option<Vec<Option<f64>>>, place: usize) -> Option<Option<f64>> {
+pub fn known(vector: &Option<Vec<Option<f64>>>, place: usize) -> Option<Option<f64>> {
     match vector {
         None => Some(None),
         Some(vector) => vector[place].filter(|value| value.is_finite() && value.abs() < 1e15).map(Some),
@@ -386,11 +386,15 @@ fn attended(operands: &[Vec<Option<f64>>; 3], masks: &Option<Vec<Option<f64>>>, 
         )?;
         let value = operands[2][key_row * rows[2] + start + served * width + col]?;
         let added = known(masks, key_row)?.unwrap_or(0.0);
-        let score = 0.5 * score + added;
-        if score.abs() > 1e4 || !value.is_finite() || value.abs() > 1e4 {
-            return None;
-        }
-        scores.push((score, value));
+        scores.push((0.5 * score + added, value));
+    }
+    mixed(&scores, width)
+}
+
+/// Values mixed by the softmax of their scores, of products over so many columns; NaN of none.
+pub fn mixed(scores: &[(f64, f64)], width: usize) -> Option<(f64, f64)> {
+    if scores.iter().any(|(score, value)| score.abs() > 1e4 || !value.is_finite() || value.abs() > 1e4) {
+        return None;
     }
     if scores.is_empty() {
         return Some((f64::NAN, 0.0));
