@@ -12,6 +12,7 @@ mod caches;
 mod graphs;
 mod memory;
 mod moves;
+mod networks;
 mod numbers;
 mod operation;
 mod panels;
@@ -19,6 +20,7 @@ mod plans;
 mod products;
 mod programs;
 mod recognized;
+mod recorded;
 mod streams;
 mod world;
 
