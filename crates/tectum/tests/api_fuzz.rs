@@ -9,6 +9,7 @@
 
 mod buffers;
 mod caches;
+mod chains;
 mod graphs;
 mod memory;
 mod moves;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use tectum::program::{Bounds, Checked, LaunchConfig, Program, ProgramView, Recognition, Setting};
+use tectum::program::{Bounds, Checked, Fused, LaunchConfig, Map, Outcome, Program, ProgramView, Recognition, Setting, Shape, Stage, fuse};
 use tectum::{DType, ErrorKind};
 
 use super::memory::{Seen, Space, Word};
@@ -32,9 +32,15 @@ impl World {
         if self.builders.is_empty() {
             return Ok(());
         }
+        if self.chance(6) {
+            return self.fused_maps();
+        }
         let plan = self.below(self.builders.len());
         let form = match self.random.below(4) {
-            0 => map(self),
+            0 => {
+                let n = 2 + self.below(30);
+                map(self, n)
+            }
             1 => reduction(self),
             2 => tree(self),
             _ => matrices(self),
@@ -49,6 +55,50 @@ impl World {
             return self.misfit(plan, &program, &form, &[&inputs[..], &[y]].concat());
         }
         self.recorded(plan, operation(program, form, inputs, y))
+    }
+
+    /// Two maps as one: what both make of memory, one after the other.
+    pub fn fused_maps(&mut self) -> Verdict {
+        let n = 2 + self.below(30);
+        let other = if self.chance(6) { n + 1 } else { n };
+        let [first, second] = [map(self, n), map(self, other)];
+        let mut maps: Vec<Map> = Vec::new();
+        for form in [&first, &second] {
+            let program = Program::parse(&form.text).and_then(|program| program.check()).map_err(|error| error.to_string())?;
+            let sizes: Vec<u64> = form.reads.iter().chain([&form.writes]).map(|len| 4 * *len as u64).collect();
+            let found = program.recognize(&Setting::new(&form.launch, &sizes)).map_err(|error| error.to_string())?;
+            let Shape::Map(map) = found.shape() else { return Err(format!("is {}", found.shape())) };
+            maps.push(map.clone());
+        }
+        // Of a, b, s and y; what the first makes, the second takes as its a, and now and then as what is the same for all.
+        let is_shared = self.chance(6);
+        let after = if is_shared { [0, 1, 3, 4] } else { [3, 1, 2, 4] };
+        let dropped: &[usize] = if self.chance(2) { &[3] } else { &[] };
+        self.note(format!("fuse maps over {} and {} elements, {after:?} dropping {dropped:?}", first.writes, second.writes));
+        let stages = [Stage { map: &maps[0], memories: &[0, 1, 2, 3] }, Stage { map: &maps[1], memories: &after }];
+        let (fused, nothing) = caught(|| (fuse(&stages, dropped), fuse(&[], &[]).is_err())).map_err(|panic| format!("panicked: {panic}"))?;
+        let fits = first.writes == second.writes && !is_shared;
+        match fused {
+            Ok(fused) if fits && nothing => self.run_fused(&maps, after, &fused),
+            Err(_) if !fits && nothing => Ok(()),
+            fused => Err(format!("gives {fused:?}")),
+        }
+    }
+
+    fn run_fused(&mut self, maps: &[Map], after: [usize; 4], fused: &Fused) -> Verdict {
+        let n = maps[0].elements() as usize;
+        let mut memories: Vec<Vec<u8>> =
+            [n, n, n.max(2), n, n].map(|len| self.data(DType::F32, len).iter().flat_map(|word| word.to_le_bytes()).collect()).to_vec();
+        memories[2].truncate(8);
+        let mut apart = memories.clone();
+        for (map, places) in [(&maps[0], &[0, 1, 2, 3][..]), (&maps[1], &after[..])] {
+            evaluated(map, places, &mut apart)?;
+        }
+        evaluated(&fused.map, &fused.memories, &mut memories)?;
+        if fused.map.elements() != n as u64 || memories[4] != apart[4] || (fused.memories.contains(&3) && memories[3] != apart[3]) {
+            return Err(format!("gives other bits than the maps: {}", fused.map.program().program()));
+        }
+        Ok(())
     }
 
     /// What it is must be found, and no more where sums keep their order.
@@ -108,8 +158,7 @@ fn operation(program: Checked, form: Form, inputs: Vec<Seen>, y: Seen) -> Operat
 }
 
 /// `y[i] = a[i]·b[i] + s[1]`, each rounded by itself, in one of the forms that are known of it.
-fn map(world: &mut World) -> Form {
-    let n = 2 + world.below(30);
+fn map(world: &mut World, n: usize) -> Form {
     let element = |at: &str| {
         format!(
             "ldg.f32 r10, [a + {at}]\nldg.f32 r11, [b + {at}]\nmul.f32 r12, r10, r11\nldg.f32 r13, [s + 4]\nadd.f32 r12, r12, r13\nstg.f32 [y + {at}], r12\n"
@@ -234,4 +283,13 @@ fn matrices(world: &mut World) -> Form {
             space.put_numbers(y, (0..y.len).map(one).collect::<Vec<_>>());
         }),
     }
+}
+
+/// Runs a map over memories by the reference interpreter.
+fn evaluated(map: &Map, places: &[usize], memories: &mut [Vec<u8>]) -> Verdict {
+    let mut buffers: Vec<Vec<u8>> = places.iter().map(|place| memories[*place].clone()).collect();
+    let outcome = map.program().evaluate(map.launch(), &mut buffers, 1_000_000).map_err(|error| error.to_string())?;
+    let declared = map.program().program().buffers();
+    places.iter().zip(buffers).zip(declared).filter(|(_, buffer)| buffer.access.writes()).for_each(|((place, bytes), _)| memories[*place] = bytes);
+    if outcome == Outcome::Finished { Ok(()) } else { Err(format!("{outcome:?}")) }
 }

@@ -1,10 +1,53 @@
 //! Graphs recorded in plans: over views of every role, with outputs where inputs lie, with weights in panels, and over views that do not fit.
 
+use std::rc::Rc;
+
 use tectum::kernel::panel_format::PanelFormat;
-use tectum::{DType, ErrorKind, Graph, Node, PackedParameter, PlanBuilder, View};
+use tectum::{Activation, DType, ErrorKind, Graph, GraphBuilder, Node, PackedParameter, PlanBuilder, View};
 
 use super::graphs::{Ended, Feed, Kind, near};
+use super::operation::{Operation, reads, unless, writes};
+use super::products::{dot, ended};
 use super::world::{Verdict, World, caught, judged};
+
+/// A small graph, `activation(x·w + b)`, recorded over views of a plan: `x`, `w` and where the result goes.
+pub fn draw(world: &mut World, plan: usize) -> Operation {
+    let [m, k, n] = [(); 3].map(|()| 1 + world.below(7));
+    let activation = world.random.pick(&[Activation::None, Activation::Relu, Activation::Tanh]);
+    let bias: Vec<f32> = (0..n).map(|_| world.random.below(17) as f32 / 4.0 - 2.0).collect();
+    let (x, w, y) = (world.source(plan, DType::F32, m * k), world.source(plan, DType::F32, k * n), world.target(plan, DType::F32, m * n));
+    let is_fused = world.chance(2);
+    let lengths = [(x, m * k), (w, k * n), (y, m * n)];
+    // A result whose memory is read is computed elsewhere and copied.
+    let is_apart = [x, w].iter().any(|seen| (seen.plan, seen.slot) == (y.plan, y.slot));
+    let read = [x, w].map(|seen| reads(seen, DType::F32)).to_vec();
+    let launches = if is_apart { vec![read, vec![writes(y.as_words(), DType::U32)]] } else { vec![[read, vec![writes(y, DType::F32)]].concat()] };
+    let added = bias.clone();
+    Operation {
+        text: format!("record graph {activation:?}(x·w + b) {x} {w} {y} [{m}, {k}, {n}] fused {is_fused} b {bias:?}"),
+        refused: unless(lengths.iter().all(|(seen, len)| seen.len == *len && seen.dtype == DType::F32)),
+        launches,
+        given: vec![x, w, y],
+        record: Box::new(move |plan| {
+            let mut g = GraphBuilder::new();
+            let (left, right) = (g.input("x", [m, k])?, g.parameter("w", [k, n])?);
+            let (product, bias) = (g.matmul(left, right)?, g.constant(&bias, [1, n])?);
+            let sum = g.add(product, bias)?;
+            let result = g.activate(sum, activation)?;
+            g.output("y", result)?;
+            let (graph, feeds) = (g.finish()?, [(left, x.view), (right, w.view)]);
+            if is_fused { graph.record(plan, &feeds, &[(result, y.view)]) } else { graph.record_unfused(plan, &feeds, &[(result, y.view)]) }
+        }),
+        step: Rc::new(move |space| {
+            let (left, right) = (space.numbers(&x), space.numbers(&w));
+            let one = |place: usize| {
+                let product = dot((0..k).map(|i| Some((left[place / n * k + i], right[i * n + place % n]))))?;
+                Some(ended(product, activation, Some(f64::from(added[place % n])), None))
+            };
+            space.put_numbers(&y, (0..y.len).map(one).collect::<Vec<_>>());
+        }),
+    }
+}
 
 /// How a graph is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
