@@ -13,7 +13,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let word = i % words;
         let batch = i / (words * parts);
         let kept = min(spans[2u * batch], params.keys);
-        let there = min(spans[2u * batch] + spans[2u * batch + 1u], params.keys);
+        let there = kept + min(min(spans[2u * batch + 1u], params.queries), params.keys - kept);
         let first = kept / 64u * 64u + i / words % parts * 32u;
         if first < there / 64u * 64u {
             let at = batch * params.words + first * 5u * blocks;

@@ -12,7 +12,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let pair = i % pairs;
         let batch = i / (pairs * rows);
         let kept = min(spans[2u * batch], params.keys);
-        let there = min(spans[2u * batch] + spans[2u * batch + 1u], params.keys);
+        let there = kept + min(min(spans[2u * batch + 1u], params.queries), params.keys - kept);
         let row = kept / 64u * 64u + i / pairs % rows;
         if row < there / 64u * 64u {
             let at = batch * params.words + row * ROW_WORDS;

@@ -11,7 +11,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let word = i % words;
         let batch = row / params.queries;
         let t = row % params.queries;
-        let place = spans[2u * batch] + t;
+        let kept = min(spans[2u * batch], params.keys);
+        let place = kept + t;
         if t < spans[2u * batch + 1u] && place < params.keys {
             let k_from = row * params.k_row + params.k_start + 2u * word;
             let v_from = row * params.v_row + params.v_start + 2u * word;

@@ -9,7 +9,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let column = i % params.columns;
         let batch = row / params.queries;
         let t = row % params.queries;
-        let place = spans[2u * batch] + t;
+        let kept = min(spans[2u * batch], params.keys);
+        let place = kept + t;
         if t < spans[2u * batch + 1u] && place < params.keys {
             let to = (batch * params.keys + place) * params.columns + column;
             k_cache[to] = k[row * params.k_row + params.k_start + column];

@@ -8,14 +8,20 @@
 //! seed. `TECTUM_API_SEED` replays the sequence of one seed and prints each call before it is made.
 
 mod buffers;
+mod caches;
+mod chains;
 mod graphs;
 mod memory;
 mod moves;
+mod networks;
 mod numbers;
 mod operation;
+mod panels;
 mod plans;
 mod products;
 mod programs;
+mod recognized;
+mod recorded;
 mod streams;
 mod world;
 
@@ -56,6 +62,7 @@ fn step(world: &mut World) -> Verdict {
         19 => return world.use_streams(),
         20 => return world.use_graphs(),
         21 if world.chance(4) => return world.use_programs(),
+        21 if world.chance(3) => return world.recognized_program(),
         22 if world.chance(8) => return world.use_threads(),
         _ => return world.record(plan),
     }

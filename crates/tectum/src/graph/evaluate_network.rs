@@ -140,7 +140,8 @@ fn attention([q, k, v]: [Operand<'_>; 3], mask: Option<&Tensor>, heads: Heads, s
 /// Attention to the caches as they are once the new keys and values are in them. A cache is given as the values that were put there;
 /// what its format keeps of them is the operation's.
 fn attention_cached([q, k, v]: [Operand<'_>; 3], (caches, formats): ([&Tensor; 2], CacheFormats), spans: &Tensor, heads: Heads, shape: Shape) -> Tensor {
-    let span = |item: usize| [0, 1].map(|index| spans.data[2 * item + index] as usize);
+    let (most, queries) = (caches[0].shape.fixed()[1], k.0.shape.fixed()[1]);
+    let span = |item: usize| [(0, most), (1, queries)].map(|(index, most)| (spans.data[2 * item + index] as usize).min(most));
     let with_new = |side: usize, (new, start): Operand<'_>| {
         let cache = kept_by(formats.each()[side], side == 0, caches[side], span);
         let (sizes, from) = (cache.shape.fixed(), new.shape.fixed());
@@ -160,11 +161,9 @@ fn attention_cached([q, k, v]: [Operand<'_>; 3], (caches, formats): ([&Tensor; 2
         _ => cache,
     };
     let (keys, values) = (with_all(keys, true), with_all(values, false));
-    let most = keys.shape.fixed()[1];
     let seen = |item: usize, query: usize| {
         let [kept, count] = span(item);
-        let there = (kept + count).min(most);
-        (there + query + 1).saturating_sub(count).min(there)
+        (kept + query + 1).min(kept + count).min(most)
     };
     attention([q, (&keys, 0), (&values, 0)], None, heads, shape, seen)
 }

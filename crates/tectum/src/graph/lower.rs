@@ -50,7 +50,7 @@ impl Graph {
     /// # Errors
     /// `Invalid` if a letter is left among the dimensions; if a node is fed twice, is needed and not fed, or is none to be fed; if a node is no output; if a view is
     /// not f32 or of another length than its node; if the views of two outputs overlap, or that of a state and any other; as
-    /// [`PlanBuilder::launch`].
+    /// [`PlanBuilder::launch`]. The plan is then as it was.
     /// # Cost
     /// One launch for each operation, two for the broadcast of a scalar, more for sums over several thousand elements. An
     /// output that other nodes read, that has several views, or whose view its own operation or a later one still reads, is computed in
@@ -65,7 +65,8 @@ impl Graph {
     /// As [`Graph::record`].
     pub fn record_listed(&self, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<Vec<RecordedNode>> {
         self.check_bindings(feeds, outputs)?;
-        self.with_outputs(outputs).optimize().lower(plan, feeds, outputs)
+        let graph = self.with_outputs(outputs).optimize();
+        plan.whole(|plan| graph.lower(plan, feeds, outputs))
     }
 
     /// Records as [`Graph::record`], one launch for each operation as it stands: the reference for the passes.
@@ -74,7 +75,8 @@ impl Graph {
     /// As [`Graph::record`].
     pub fn record_unfused(&self, plan: &mut PlanBuilder, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {
         self.check_bindings(feeds, outputs)?;
-        self.with_outputs(outputs).prune().lower(plan, feeds, outputs).map(drop)
+        let graph = self.with_outputs(outputs).prune();
+        plan.whole(|plan| graph.lower(plan, feeds, outputs)).map(drop)
     }
 
     fn check_bindings(&self, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {

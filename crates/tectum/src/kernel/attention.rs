@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::cache::span;
 use super::cache_codes::CachedRows;
 use super::cache_format::CacheFormats;
 use super::cache_read::{self, Caches, PLACES};
@@ -47,9 +48,6 @@ enum Extra {
     Spans,
 }
 
-/// Keys of an item that are there: those kept and the new ones, inside the cache.
-pub(super) const CACHED_KEYS: &str = "min(spans[2u * batch] + spans[2u * batch + 1u], params.keys)";
-
 fn define(name: &str, extra: Extra) -> Arc<Kernel> {
     let builder = Kernel::define(name).prelude(Prelude::Math);
     let builder = builder.read("q", DType::F32).read("k", DType::F32).read("v", DType::F32).write("y", DType::F32);
@@ -60,7 +58,7 @@ fn define(name: &str, extra: Extra) -> Arc<Kernel> {
     };
     let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
     let term = if extra == Extra::Mask { " + mask[batch * params.keys + key]" } else { "" };
-    let counts = if extra == Extra::Spans { [CACHED_KEYS, "spans[2u * batch + 1u]"] } else { ["params.keys", "params.queries"] };
+    let counts = if extra == Extra::Spans { cache_read::counts("params.queries") } else { ["params.keys", "params.queries"].map(str::to_owned) };
     let body = body_with(
         term,
         counts,
@@ -93,7 +91,7 @@ fn flops(params: &[u32]) -> f64 {
 }
 
 /// The body with a term of the mask, the counts of keys and queries, and how both caches are read.
-fn body_with(mask_term: &str, counts: [&str; 2], [key_at, key, value_at, value]: [&str; 4]) -> String {
+fn body_with(mask_term: &str, counts: [String; 2], [key_at, key, value_at, value]: [&str; 4]) -> String {
     let body = include_str!("../../kernels/attention_f32.wgsl").replace("MASK_TERM", mask_term);
     let body = body.replace("= KEY_COUNT;", &format!("= {};", counts[0])).replace("= QUERY_COUNT;", &format!("= {};", counts[1]));
     let body = body.replace("= KEY_AT;", &format!("= {key_at};")).replace("* KEY_HERE;", &format!("* {key};"));
@@ -109,7 +107,7 @@ fn define_cached(formats: CacheFormats) -> Arc<Kernel> {
     let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
     let builder = PLACES[5..].iter().fold(builder, |builder, &name| builder.param(name, DType::U32));
     let reads = ["kv_head * params.width", "read_k(batch, key, k_at + i)", "kv_head * params.width", "read_v(batch, first_key + i, v_at + column)"];
-    let body = body_with("", [CACHED_KEYS, "spans[2u * batch + 1u]"], reads) + &cache_read::functions(formats);
+    let body = body_with("", cache_read::counts("params.queries"), reads) + &cache_read::functions(formats);
     let native: super::NativeFn = match formats {
         CacheFormats::Q8 => |call| attention_cached(call, CacheFormats::Q8),
         CacheFormats::K8V4 => |call| attention_cached(call, CacheFormats::K8V4),
@@ -279,17 +277,15 @@ fn attention<S: Source>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 2]
     });
 }
 
-/// Keys of an item: kept and new ones, inside a cache of `most`.
-pub(super) fn cached_keys(spans: &[u32], item: usize, most: usize) -> usize {
-    (spans[2 * item] as usize + spans[2 * item + 1] as usize).min(most)
-}
-
 impl Attention<'_> {
     /// Queries and keys of an item.
     fn counts(&self, item: usize) -> [usize; 2] {
         match self.spans {
             None => [self.queries, self.keys],
-            Some(spans) => [spans[2 * item + 1] as usize, cached_keys(spans, item, self.keys)],
+            Some(spans) => {
+                let [kept, there] = span(spans, item, [self.queries, self.keys]);
+                [there - kept, there]
+            }
         }
     }
 

@@ -3,7 +3,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::attention::{CACHED_KEYS, MAX_WIDTH, Plain, Source, cached_keys};
+use super::attention::{MAX_WIDTH, Plain, Source};
+use super::cache::span;
 use super::cache_format::{BLOCK, CacheFormats};
 use super::cache_read::{self, Caches, PLACES};
 use super::dots::dots;
@@ -45,7 +46,7 @@ fn loops(params: &[u32], groups: u32) -> u64 {
 
 /// The body with how both caches are read.
 fn body_with([first, key, value]: [&str; 3]) -> String {
-    let body = include_str!("../../kernels/attention_decode_f32.wgsl").replace("= KEY_COUNT;", &format!("= {CACHED_KEYS};"));
+    let body = include_str!("../../kernels/attention_decode_f32.wgsl").replace("= KEY_COUNT;", &format!("= {};", cache_read::counts("1u")[0]));
     body.replace("= FIRST_AT;", &format!("= {first};")).replace("* KEY_HERE;", &format!("* {key};")).replace("* VALUE_HERE;", &format!("* {value};"))
 }
 
@@ -82,7 +83,7 @@ fn decode<S: Source>(call: &NativeCall<'_>, spans: &[u32], sources: impl Fn(usiz
     let (q, y) = (call.read::<f32>(0), call.write::<f32>(3));
     let [batch, most, heads, group, width, q_row, q_start] = [0, 1, 2, 3, 4, 5, 6].map(|index| call.size(index));
     let scale = call.f32(8);
-    let keys: usize = (0..batch).map(|item| cached_keys(spans, item, most)).sum();
+    let keys: usize = (0..batch).map(|item| span(spans, item, [1, most])[1]).sum();
     // A multiply-add is an eighth of a streamed element: each is loaded for one.
     let threads = call.threads_for(keys * heads * width / 8);
     // As many heads together as share keys and values, unless threads would have nothing to do.
@@ -92,7 +93,7 @@ fn decode<S: Source>(call: &NativeCall<'_>, spans: &[u32], sources: impl Fn(usiz
         let (item, head) = (index * together / heads, index * together % heads);
         let q = &q[item * q_row + q_start + head * width..][..together * width];
         let (sources, mut room) = (sources(item), S::room());
-        let keys = cached_keys(spans, item, most);
+        let keys = span(spans, item, [1, most])[1];
         some_heads(q, (&sources, &mut room), [keys, head / group * width, width], scale, y);
     });
 }

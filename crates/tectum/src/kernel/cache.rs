@@ -48,7 +48,7 @@ pub fn coder(format: CacheFormat, is_keys: bool) -> &'static Arc<Kernel> {
 
 const IN_THEIR_ROWS: &str = "k_cache[batch * params.k_words + place * words + word] = k_made;
             v_cache[batch * params.v_words + place * words + word] = v_made;";
-const IN_THE_WINDOW: &str = "let there = min(spans[2u * batch] + spans[2u * batch + 1u], params.keys);
+const IN_THE_WINDOW: &str = "let there = kept + min(min(spans[2u * batch + 1u], params.queries), params.keys - kept);
             if place < 4u {
                 k_cache[batch * params.k_words + params.k_full + (64u + place) * words + word] = k_made;
                 v_cache[batch * params.v_words + params.v_full + (64u + place) * words + word] = v_made;
@@ -132,8 +132,8 @@ fn store(call: &NativeCall<'_>) {
         let (x, cache) = (call.read::<f32>(from), call.write::<f32>(to));
         let [row, start] = [first_param, first_param + 1].map(|index| call.size(index));
         for item in 0..batch {
-            let [kept, new] = [0, 1].map(|index| spans[2 * item + index] as usize);
-            for t in 0..new.min(queries).min(keys.saturating_sub(kept)) {
+            let [kept, there] = span(spans, item, [queries, keys]);
+            for t in 0..there - kept {
                 let x = &x[(item * queries + t) * row + start..][..columns];
                 cache[(item * keys + kept + t) * columns..][..columns].copy_from_slice(x);
             }
@@ -141,10 +141,11 @@ fn store(call: &NativeCall<'_>) {
     }
 }
 
-/// Tokens kept before and after a run, inside a cache of `most`.
-pub(super) fn span(spans: &[u32], item: usize, most: usize) -> [usize; 2] {
+/// Tokens kept before and after a run of so many queries, inside a cache of `keys`.
+pub(super) fn span(spans: &[u32], item: usize, [queries, keys]: [usize; 2]) -> [usize; 2] {
     let [kept, new] = [0, 1].map(|index| spans[2 * item + index] as usize);
-    [kept.min(most), (kept + new).min(most)]
+    let kept = kept.min(keys);
+    [kept, (kept + new.min(queries)).min(keys)]
 }
 
 /// Rows of halves: each in its place, or with `in_window` the first tokens and those of no whole window.
@@ -157,8 +158,8 @@ fn store_halves(call: &NativeCall<'_>, in_window: bool) {
         let half_words = columns.div_ceil(2);
         for item in 0..batch {
             let cache = &mut cache[item * words..][..words];
-            let [kept, there] = span(spans, item, keys);
-            for place in kept..there.min(kept + queries) {
+            let [kept, there] = span(spans, item, [queries, keys]);
+            for place in kept..there {
                 let x = &x[(item * queries + place - kept) * row + start..][..columns];
                 let mut put = |at: usize| put_halves(x, &mut cache[at..][..half_words]);
                 match in_window {
@@ -197,7 +198,7 @@ fn for_each_part(call: &NativeCall<'_>, mut work: impl FnMut(&mut [u32], usize, 
     let half_words = columns.div_ceil(2);
     let mut values = Vec::new();
     for (item, cache) in cache.chunks_exact_mut(words).take(batch).enumerate() {
-        let [kept, there] = span(spans, item, keys);
+        let [kept, there] = span(spans, item, [queries, keys]);
         for first in (coded(kept)..coded(there)).step_by(BLOCK) {
             values.resize(BLOCK * columns, 0.0f32);
             for (row, values) in (first..).zip(values.chunks_exact_mut(columns)) {

@@ -12,6 +12,13 @@ use crate::dtype::DType;
 /// The parameters behind those of the kernel for f32: where the run's own rows are, and how the caches lie.
 pub const PLACES: [&str; 10] = ["queries", "k_row", "k_start", "v_row", "v_start", "columns", "k_words", "v_words", "k_full", "v_full"];
 
+/// Texts of the keys of an item that are there, those kept and the new ones inside the cache, and of how many are new.
+pub(super) fn counts(queries: &str) -> [String; 2] {
+    let kept = "min(spans[2u * batch], params.keys)";
+    let new = format!("min(min(spans[2u * batch + 1u], {queries}), params.keys - {kept})");
+    [format!("{kept} + {new}"), new]
+}
+
 /// A kernel for each pair of formats but f32.
 pub(super) fn for_each_format(define: impl Fn(CacheFormats) -> Arc<Kernel>) -> [Arc<Kernel>; 4] {
     [CacheFormats::F16, CacheFormats::Q8, CacheFormats::K8V4, CacheFormats::Q4].map(define)
@@ -92,7 +99,7 @@ impl<'a> Caches<'a> {
             words: &self.words[side][item * words..][..words],
             rows: self.keys,
             columns: self.places[5],
-            kept: span(self.spans, item, self.keys)[0],
+            kept: span(self.spans, item, [queries, self.keys])[0],
             new: (new, row),
         }
     }

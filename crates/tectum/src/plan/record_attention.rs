@@ -81,7 +81,8 @@ impl PlanBuilder {
     /// Of q, k and v as in [`PlanBuilder::attention`], all of `queries` rows an item; `caches` of keys and of values, which must be
     /// writable, for each item the words of their formats ([`CacheFormat::words`]): of f32 [keys, kv_heads · width]; `spans` [batch, 2] u32; `y` [batch, queries, heads · width]. Rows of q
     /// from an item's new tokens on are padding: they see what the last new token sees, and their keys and values are not kept.
-    /// What has no room in the cache is not kept either.
+    /// What has no room in the cache is not kept either: its query sees all that is there. More new tokens than `queries` count as these,
+    /// more kept ones than `keys` as those.
     /// # Numerics
     /// As [`PlanBuilder::attention`], of what the caches hold: of q8 and q4 codes of whole windows of 64 tokens but for the first 4, halves
     /// of the others, and what the run adds as it comes (`docs/decisions/0021-caches-of-fewer-bits.md`).
@@ -110,9 +111,10 @@ impl PlanBuilder {
         let operands_fit = fits(q, heads) && fits(k, kv_heads) && fits(v, kv_heads) && y.fills(&[batch, queries, heads, width]);
         // Caches are filled up to whole windows.
         let is_counted = elements(&[4, batch, keys.saturating_add(WINDOW), kv_heads, width]).is_some();
-        let cached = if is_counted { kv_heads * width } else { 0 };
-        let caches_fit = is_counted
-            && caches.iter().zip(formats.each()).all(|(cache, format)| cache.len() == batch * format.words(keys, cached))
+        let cached = elements(&[kv_heads, width]).filter(|_| is_counted);
+        // A batch of nothing takes no words, whatever its sizes.
+        let words = |format: CacheFormat| if batch == 0 { Some(0) } else { cached.map(|cached| batch * format.words(keys, cached)) };
+        let caches_fit = caches.iter().zip(formats.each()).all(|(cache, format)| cache.dtype().bytes() == 4 && words(format) == Some(cache.len()))
             && spans.fills(&[2, batch])
             && spans.dtype() == DType::U32;
         if !operands_fit || !caches_fit || keys == 0 || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {

@@ -103,7 +103,9 @@ impl PlanBuilder {
     /// `Invalid` naming the lengths if they do not fit or there are no columns; as [`PlanBuilder::launch`].
     pub fn quantize_rows(&mut self, x: View, codes: View, scales: View, cols: usize) -> Result<()> {
         let rows = scales.len();
-        let codes_fit = || if rows == 0 { codes.is_empty() } else { codes.fills(&[rows, padded(cols) / 4]) };
+        // Rows that are counted filled up to whole blocks.
+        let is_counted = elements(&[rows, cols.saturating_add(1024)]).is_some();
+        let codes_fit = || if rows == 0 { codes.is_empty() } else { is_counted && codes.fills(&[rows, padded(cols) / 4]) };
         if cols == 0 || !x.fills(&[rows, cols]) || !codes_fit() {
             let (x, codes) = (x.len(), codes.len());
             return Err(Error::invalid(format!("quantize_rows: x {x}, codes {codes}, scales {rows} elements for rows of {cols}")));
@@ -128,7 +130,7 @@ impl PlanBuilder {
     pub fn gemm_panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmTail) -> Result<()> {
         let tail_fits = tail.bias.is_none_or(|bias| bias.len() == n) && tail.residual.is_none_or(|residual| residual.fills(&[m, n]));
         // Panels are filled up to whole ones.
-        let is_counted = elements(&[k.saturating_add(1024), n.saturating_add(1024)]).is_some();
+        let is_counted = [m, n.saturating_add(1024)].iter().all(|&size| elements(&[k.saturating_add(1024), size]).is_some());
         if !is_counted || !a.fills(&[m, k]) || b.len() != format.words(k, n) || !y.fills(&[m, n]) || !tail_fits || k == 0 {
             return Err(Error::invalid(format!(
                 "gemm_panels: a {}, b {}, bias {:?}, residual {:?}, y {} elements for [{m}, {k}] and [{k}, {n}] in panels of {format}",

@@ -3,37 +3,40 @@
 //! The model computes each node in float64 when it is added, from values drawn for its inputs, together with a bound for f32: the greatest
 //! magnitude and the greatest error of its elements, by running error analysis.
 
-use tectum::{Activation, CompiledGraph, ErrorKind, Factor, Graph, GraphBuilder, Node, Pass, Tensor};
+use tectum::{Activation, CompiledGraph, ErrorKind, Factor, Graph, GraphBuilder, Node, Pass, Shape, Tensor};
 
+use super::networks::{Extra, Fed};
 use super::operation::product;
 use super::world::{Verdict, World, caught, judged};
 
 /// Half a unit in the last place, with room for what fusion orders otherwise.
-const UNIT: f64 = f32::EPSILON as f64 * 2.0;
+pub const UNIT: f64 = f32::EPSILON as f64 * 2.0;
 
 /// What a node holds.
 #[derive(Debug, Clone)]
-struct Value {
-    node: Node,
-    shape: [usize; 2],
-    data: Vec<f64>,
+pub struct Value {
+    pub node: Node,
+    pub shape: [usize; 2],
+    pub data: Vec<f64>,
     /// The greatest magnitude and error of an f32 evaluation.
-    size: f64,
-    error: f64,
+    pub size: f64,
+    pub error: f64,
     /// The name of what is fed, and whether it is a parameter.
-    fed: Option<(String, bool)>,
+    pub fed: Option<(String, bool)>,
 }
 
 /// A graph under construction with its values.
 #[derive(Default)]
 pub struct Built {
-    id: u64,
-    builder: GraphBuilder,
-    values: Vec<Value>,
-    outputs: Vec<(String, usize)>,
+    pub id: u64,
+    pub builder: GraphBuilder,
+    pub values: Vec<Value>,
+    /// What is fed beside values.
+    pub extras: Vec<Extra>,
+    pub outputs: Vec<(String, usize)>,
 }
 
-type Added = (String, Option<ErrorKind>, Box<dyn FnOnce(&mut GraphBuilder) -> tectum::Result<Node>>, [usize; 2], Vec<f64>, f64);
+pub type Added = (String, Option<ErrorKind>, Box<dyn FnOnce(&mut GraphBuilder) -> tectum::Result<Node>>, [usize; 2], Vec<f64>, f64);
 
 impl World {
     /// Some calls on one graph; now and then its end, with all that is made of it.
@@ -53,13 +56,14 @@ impl World {
                 1 => self.name_output(place)?,
                 2 => self.huge_leaf(place)?,
                 3 => return self.foreign_node(place),
+                4 if self.chance(6) => return self.lettered_graph(),
                 _ => self.node(place)?,
             }
         }
         if self.chance(3) { self.end_graph(place) } else { Ok(()) }
     }
 
-    fn small(&mut self, len: usize) -> Vec<f64> {
+    pub fn small(&mut self, len: usize) -> Vec<f64> {
         (0..len).map(|_| self.random.below(17) as f64 / 4.0 - 2.0).collect()
     }
 
@@ -152,13 +156,17 @@ impl World {
         let (first, second) = (self.below(count), self.below(count));
         let x = self.graphs[place].values[first].clone();
         let y = self.graphs[place].values[second].clone();
-        let (text, wanted, add, shape, data, error) = match self.random.below(7) {
+        let (text, wanted, add, shape, data, error) = match self.random.below(10) {
             0 | 1 => self.elementwise(&x),
             2 => self.reduced_node(&x),
             3 => self.moved_node(&x),
             4 => self.matrix_product(&x, &y),
             5 => self.norm(&x),
-            _ => self.pair(&x, &y),
+            6 => self.pair(&x, &y),
+            _ => match self.network(place, &x)? {
+                Some(added) => added,
+                None => return Ok(()),
+            },
         };
         self.note(format!("graph{}: {text}", self.graphs[place].id));
         let builder = &mut self.graphs[place].builder;
@@ -351,7 +359,7 @@ impl World {
 
     /// Everything that is made of a whole graph.
     fn end_graph(&mut self, place: usize) -> Verdict {
-        let Built { id, builder, values, outputs } = self.graphs.swap_remove(place);
+        let Built { id, builder, values, extras, outputs } = self.graphs.swap_remove(place);
         let wanted = outputs.is_empty().then_some(ErrorKind::Invalid);
         let Some(graph) = self.expect(format_args!("graph{id}: finish"), wanted, || builder.finish())? else { return Ok(()) };
         let text = self.call(format_args!("graph{id}: describe"), || graph.describe())?;
@@ -361,11 +369,12 @@ impl World {
         if let Some(parsed) = parsed.filter(|parsed| parsed.describe() != text) {
             return Err(format!("reads back as\n{}\nnot as\n{text}", parsed.describe()));
         }
-        let feeds: Vec<(Node, Tensor)> = values
+        let fed = fed(&graph, &values, &extras)?;
+        let feeds: Vec<(Node, Tensor)> = fed
             .iter()
-            .filter(|value| value.fed.is_some())
-            .map(|value| (value.node, Tensor::new(value.shape, value.data.clone()).expect("filled")))
-            .collect();
+            .map(|fed| Ok((fed.node, Tensor::new(fed.shape, fed.data.clone())?)))
+            .collect::<tectum::Result<_>>()
+            .map_err(|error| error.to_string())?;
         let pass = self.random.pick(&Pass::ALL);
         self.note(format!("graph{id}: evaluate, optimize, optimize_without {pass}"));
         let forms = caught(|| [graph.evaluate(&feeds), graph.optimize().evaluate(&feeds), graph.optimize_without(&[pass]).evaluate(&feeds)]);
@@ -380,7 +389,8 @@ impl World {
         let fused = self.chance(2);
         self.note(format!("graph{id}: compile, fused {fused}"));
         let compiled = caught(|| if fused { graph.compile(&device) } else { graph.compile_unfused(&device) }).map_err(|panic| format!("panicked: {panic}"))?;
-        self.run_graph(id, compiled.map_err(|error| error.to_string())?, &values, &outputs, &text)
+        self.run_graph(id, compiled.map_err(|error| error.to_string())?, (&graph, &fed), &values, &outputs, &text)?;
+        self.record_graph(&Ended { id, graph: &graph, fed: &fed, values: &values, outputs: &outputs, text: &text })
     }
 
     /// The gradient of one parameter's element against differences of the evaluated loss.
@@ -430,24 +440,54 @@ impl World {
         Ok(())
     }
 
-    fn run_graph(&mut self, id: u64, mut run: CompiledGraph, values: &[Value], outputs: &[(String, usize)], text: &str) -> Verdict {
-        for value in values {
-            let Some((name, is_parameter)) = &value.fed else { continue };
-            let mut data: Vec<f32> = value.data.iter().map(|&value| value as f32).collect();
-            self.note(format!("graph{id}: set {name}"));
+    /// Sets of the wrong length, name or type, and an output before anything ran.
+    fn refused_sets(&mut self, graph: &Graph, run: &mut CompiledGraph, feed: &Feed, output: &str) -> Verdict {
+        let long = [feed.words(graph).map_err(|error| error.to_string())?, vec![1.0]].concat();
+        let numbers = vec![1; feed.data.len()];
+        let refused = caught(|| {
+            let by_kind = match feed.kind {
+                Kind::Input => run.set_input(&feed.name, &long),
+                Kind::Indices => run.set_input(&feed.name, &feed.floats()),
+                Kind::Parameter => run.set_parameter(&feed.name, &long),
+                Kind::State => run.set_state(&feed.name, &long),
+            };
+            let by_type = run.set_indices(if feed.kind == Kind::Indices { "nothing" } else { &feed.name }, &numbers);
+            [
+                by_kind,
+                by_type,
+                run.set_input("nothing", &long),
+                run.set_state("nothing", &long),
+                run.set_parameter("nothing", &long),
+                run.output(output).map(|_| ()),
+            ]
+        });
+        for result in refused.map_err(|panic| format!("panicked: {panic}"))? {
+            judged(result, Some(ErrorKind::Invalid))?;
+        }
+        Ok(())
+    }
+
+    fn run_graph(
+        &mut self,
+        id: u64,
+        mut run: CompiledGraph,
+        (graph, feeds): (&Graph, &[Feed]),
+        values: &[Value],
+        outputs: &[(String, usize)],
+        text: &str,
+    ) -> Verdict {
+        for feed in feeds {
+            self.note(format!("graph{id}: set {}", feed.name));
             if self.chance(6) {
-                data.push(1.0);
-                let refused = if *is_parameter { run.set_parameter(name, &data) } else { run.set_input(name, &data) };
-                judged(refused, Some(ErrorKind::Invalid))?;
-                judged(run.set_input("nothing", &data), Some(ErrorKind::Invalid))?;
-                judged(run.output(&outputs[0].0).map(|_| ()), Some(ErrorKind::Invalid))?;
-                data.pop();
+                self.refused_sets(graph, &mut run, feed, &outputs[0].0)?;
             }
-            let set = caught(|| if *is_parameter { run.set_parameter(name, &data) } else { run.set_input(name, &data) });
-            set.map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
-            if *is_parameter && run.parameter(name).map_err(|error| error.to_string())? != data {
-                return Err(format!("parameter {name} is not what was set"));
+            caught(|| feed.set(graph, &mut run)).map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
+            if feed.kind == Kind::Parameter && run.parameter(&feed.name).map_err(|error| error.to_string())? != feed.floats() {
+                return Err(format!("parameter {} is not what was set", feed.name));
             }
+        }
+        if run.layout() != &graph.parameter_layout() {
+            return Err(format!("has the layout {:?}", run.layout()));
         }
         self.note(format!("graph{id}: run, outputs"));
         caught(|| run.run()).map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
@@ -459,12 +499,93 @@ impl World {
     }
 }
 
-fn near(what: &str, value: &Value, found: &[f64], text: &str) -> Verdict {
+pub fn near(what: &str, value: &Value, found: &[f64], text: &str) -> Verdict {
     let bound = 8.0 * value.error + 1e-6 * (1.0 + value.size);
     let wrong = value.data.iter().zip(found).position(|(wanted, found)| (wanted - found).is_nan() || (wanted - found).abs() > bound);
     match wrong {
         _ if value.data.len() != found.len() => Err(format!("{what} has {} elements, {} expected\n{text}", found.len(), value.data.len())),
         Some(place) => Err(format!("{what}[{place}] is {}, {} ± {bound:e} expected\n{text}", found[place], value.data[place])),
         None => Ok(()),
+    }
+}
+
+/// How something is fed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Input,
+    Indices,
+    Parameter,
+    State,
+}
+
+/// What is fed to a graph, under its name.
+pub struct Feed {
+    pub name: String,
+    pub node: Node,
+    pub shape: Shape,
+    pub kind: Kind,
+    pub data: Vec<f64>,
+}
+
+/// A graph with all that the model knows of it.
+pub struct Ended<'a> {
+    pub id: u64,
+    pub graph: &'a Graph,
+    pub fed: &'a [Feed],
+    pub values: &'a [Value],
+    pub outputs: &'a [(String, usize)],
+    pub text: &'a str,
+}
+
+/// The feeds of a graph, in its own order, which must be those that were added.
+fn fed(graph: &Graph, values: &[Value], extras: &[Extra]) -> Result<Vec<Feed>, String> {
+    let known: Vec<(&String, Kind, &Vec<f64>)> = values
+        .iter()
+        .filter_map(|value| value.fed.as_ref().map(|(name, is_parameter)| (name, if *is_parameter { Kind::Parameter } else { Kind::Input }, &value.data)))
+        .chain(extras.iter().map(|extra| (&extra.name, extra.fed.kind(), &extra.data)))
+        .collect();
+    let of = |kinds: &[Kind], (name, node, shape): (&str, Node, Shape)| {
+        let found = known.iter().find(|(other, kind, _)| *other == name && kinds.contains(kind));
+        let (name, kind, data) = found.ok_or_else(|| format!("{name} {shape:?} was not added"))?;
+        Ok(Feed { name: (*name).clone(), node, shape, kind: *kind, data: (*data).clone() })
+    };
+    let inputs = graph.inputs().map(|input| of(&[Kind::Input, Kind::Indices], input));
+    let parameters = graph.parameters().map(|parameter| of(&[Kind::Parameter], parameter));
+    let feeds: Vec<Feed> = inputs.chain(parameters).chain(graph.states().map(|state| of(&[Kind::State], state))).collect::<Result<_, String>>()?;
+    if feeds.len() == known.len() { Ok(feeds) } else { Err(format!("{} feeds of {} added", feeds.len(), known.len())) }
+}
+
+impl Fed {
+    fn kind(self) -> Kind {
+        match self {
+            Fed::Indices => Kind::Indices,
+            Fed::Parameter => Kind::Parameter,
+            Fed::State => Kind::State,
+        }
+    }
+}
+
+impl Feed {
+    pub fn floats(&self) -> Vec<f32> {
+        self.data.iter().map(|value| *value as f32).collect()
+    }
+
+    /// What a device holds of it; a state that is not kept as f32 is zeros.
+    pub fn words(&self, graph: &Graph) -> tectum::Result<Vec<f32>> {
+        let mut floats = self.floats();
+        if self.kind == Kind::State {
+            floats.resize(graph.state_words(self.node)?, 0.0);
+        }
+        Ok(floats)
+    }
+
+    fn set(&self, graph: &Graph, run: &mut CompiledGraph) -> tectum::Result<()> {
+        let floats = self.words(graph)?;
+        match self.kind {
+            Kind::Input => run.set_input(&self.name, &floats),
+            Kind::Indices => run.set_indices(&self.name, &floats.iter().map(|value| *value as u32).collect::<Vec<_>>()),
+            Kind::Parameter => run.set_parameter(&self.name, &floats),
+            Kind::State => run.set_state(&self.name, &floats),
+        }
     }
 }

@@ -54,7 +54,7 @@ fn pick_op(world: &mut World, arity: Arity) -> (Option<&'static Op>, &'static st
 }
 
 /// The result of an operation of the table with its bound.
-fn element(op: &Op, dtype: DType, a: f64, b: f64) -> Option<(f64, f64)> {
+pub fn element(op: &Op, dtype: DType, a: f64, b: f64) -> Option<(f64, f64)> {
     let value = (op.reference)(a, b);
     // The sign of a zero decides an infinity, and the model does not know it.
     if !value.is_finite() && (a == 0.0 || b == 0.0) {

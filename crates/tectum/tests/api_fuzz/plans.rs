@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use tectum::{Access, Buffer, DType, ErrorKind, Executable, Plan, PlanBuilder};
+use tectum::{Access, Buffer, DType, ErrorKind, Executable, Plan, PlanBuilder, Session};
 
 use super::buffers::Held;
 use super::memory::{Memory, Seen, Space, Word, compare, zeros};
 use super::operation::{Bound, Operation, Step, product};
 use super::world::{LIVE_BYTES, Verdict, World, judged};
-use super::{moves, numbers, products};
+use super::{caches, moves, numbers, panels, products};
 
 /// Bytes that a slot, and all slots of a plan together, may have at most.
 const MAX_BYTES: u128 = isize::MAX as u128;
@@ -266,10 +266,13 @@ impl World {
 
     /// Records a drawn operation.
     pub fn record(&mut self, plan: usize) -> Verdict {
-        let operation = match self.random.below(10) {
-            0..3 => moves::draw(self, plan),
-            3..7 => numbers::draw(self, plan),
-            _ => products::draw(self, plan),
+        let operation = match self.random.below(24) {
+            0..7 => moves::draw(self, plan),
+            7..16 => numbers::draw(self, plan),
+            16..22 => products::draw(self, plan),
+            22 if self.chance(3) => super::recorded::draw(self, plan),
+            22 => panels::draw(self, plan),
+            _ => caches::draw(self, plan),
         };
         self.recorded(plan, operation)
     }
@@ -311,7 +314,11 @@ impl World {
         let wanted = (unwritten || model.bytes() > MAX_BYTES).then_some(ErrorKind::Invalid);
         let id = model.id;
         let Some(plan) = self.expect(format_args!("plan{id}: finish"), wanted, || builder.finish())? else { return Ok(()) };
-        self.call(format_args!("plan{id}: describe, kernels, temp_bytes"), || (plan.describe(), plan.kernels().count(), plan.temp_bytes()))?;
+        let look = || (plan.describe(), plan.kernels().count(), plan.temp_bytes(), plan.work());
+        let (.., work) = self.call(format_args!("plan{id}: describe, kernels, temp_bytes, work, name"), look)?;
+        if plan.name() != format!("plan{id}") || work.plan != plan.name() || work.launches.is_empty() != (plan.kernels().count() == 0) {
+            return Err(format!("{} says of its work {work:?}", plan.name()));
+        }
         let model = Rc::new(model);
         if self.plans.len() == 4 {
             let place = self.below(4);
@@ -540,7 +547,7 @@ impl World {
     /// One call of an executable.
     pub fn operate(&mut self, place: usize) -> Verdict {
         let seen = self.any_view(place);
-        match self.random.below(12) {
+        match self.random.below(13) {
             0..3 => self.use_run(place),
             3 => self.run(place),
             4 => self.read_state(place, seen),
@@ -549,6 +556,7 @@ impl World {
             7 => self.input_of_any(place, seen),
             8 => self.output_of_any(place, seen),
             9 => self.trace(place),
+            11 => self.session(place),
             10 if self.chance(3) => {
                 self.note(format!("plan{}: drop", self.runs[place].model.id));
                 self.runs.swap_remove(place);
@@ -556,6 +564,37 @@ impl World {
             }
             _ => self.submit(place),
         }
+    }
+
+    /// A run within a session, and its receipt.
+    fn session(&mut self, place: usize) -> Verdict {
+        let id = self.runs[place].model.id;
+        let device = self.devices[self.runs[place].device].clone();
+        self.note(format!("plan{id}: Session::new, run, uses, fell_back, receipt; name, device, code_of"));
+        let run = &mut self.runs[place];
+        let made = super::world::caught(|| {
+            let mut session = Session::new(&device);
+            let stats = session.run(&mut run.run)?;
+            session.uses(&run.run);
+            session.fell_back("a launch", "for the test");
+            session.record(&stats, 7);
+            Ok((stats, session.runs(), session.totals().launches, session.receipt()))
+        });
+        let (stats, runs, launches, receipt) = made.map_err(|panic| format!("panicked: {panic}"))?.map_err(|error: tectum::Error| error.to_string())?;
+        let mut names: Vec<&str> = run.run.code().iter().map(|code| code.kernel.as_str()).collect();
+        let mut listed: Vec<&str> = receipt.code.iter().map(|code| code.kernel.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        listed.dedup();
+        let is_right = (runs, launches) == (2, 2 * stats.launches) && receipt.fallbacks.len() == 1 && receipt.device.id == device.info().id;
+        if !is_right || names != listed || Executable::code_of([&run.run]).len() != receipt.code.len() {
+            return Err(format!("{runs} runs, {launches} launches; the receipt lists {listed:?} on {}", receipt.device.id));
+        }
+        if (run.run.name(), &run.run.device().info().id) != (format!("plan{id}").as_str(), &device.info().id) {
+            return Err(format!("is {} on {:?}", run.run.name(), run.run.device()));
+        }
+        run.step(run.device == 0);
+        if self.runs[place].device == 0 { self.runs[place].check_outputs() } else { Ok(()) }
     }
 
     fn any_view(&mut self, place: usize) -> Option<Seen> {

@@ -1,13 +1,12 @@
-//! Matrix products of every kind, stencils, rotary positions, attention, launches of a kernel of the user's, chains of operations.
+//! Matrix products of every kind, stencils, rotary positions, attention, launches of a kernel of the user's.
 
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
-use tectum::kernel::elementwise::OPS;
 use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::loops_over;
 use tectum::program::{Bounds, Checked, LaunchConfig, Program};
-use tectum::{Activation, AttentionSizes, Boundary, Chain, DType, ErrorKind, GemmTail, Kernel, Matrices, Matrix, Points, Value};
+use tectum::{Activation, AttentionSizes, Boundary, DType, ErrorKind, GemmTail, Kernel, Matrices, Matrix, Points};
 
 use super::memory::{Seen, Space, Word};
 use super::operation::{Bound, Operation, all, product, reads, sum, unless, writes};
@@ -23,12 +22,12 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
         6 => attention(world, plan),
         7 => rotary(world, plan),
         8 => launch(world, plan),
-        _ => chain(world, plan),
+        _ => super::chains::draw(world, plan),
     }
 }
 
 /// A tail of a product with views for it.
-fn tail(world: &mut World, plan: usize, dtype: DType, [bias, residual]: [usize; 2]) -> (GemmTail, [Option<Seen>; 2]) {
+pub fn tail(world: &mut World, plan: usize, dtype: DType, [bias, residual]: [usize; 2]) -> (GemmTail, [Option<Seen>; 2]) {
     let views = [bias, residual].map(|len| world.chance(4).then(|| world.source(plan, dtype, len)));
     let activation = world.random.pick(&[Activation::None, Activation::None, Activation::Relu, Activation::Tanh, Activation::Sigmoid]);
     let [bias, residual] = views;
@@ -36,7 +35,7 @@ fn tail(world: &mut World, plan: usize, dtype: DType, [bias, residual]: [usize; 
 }
 
 /// The end of a product: bias, activation, residual, with the error that each adds.
-fn ended((value, bound): (f64, f64), activation: Activation, bias: Option<f64>, residual: Option<f64>) -> (f64, f64) {
+pub fn ended((value, bound): (f64, f64), activation: Activation, bias: Option<f64>, residual: Option<f64>) -> (f64, f64) {
     let unit = f64::from(f32::EPSILON);
     let (biased, mut slack) = (value + bias.unwrap_or(0.0), bound);
     let quarter = |x: f64| (x * 256.0).fract() == 0.0 && x.abs() < 65_536.0;
@@ -53,7 +52,7 @@ fn ended((value, bound): (f64, f64), activation: Activation, bias: Option<f64>, 
 }
 
 /// The element of a product of known rows and columns.
-fn dot(terms: impl Iterator<Item = Option<(Option<f64>, Option<f64>)>>) -> Option<(f64, f64)> {
+pub fn dot(terms: impl Iterator<Item = Option<(Option<f64>, Option<f64>)>>) -> Option<(f64, f64)> {
     let products: Vec<Option<f64>> = terms.map(|pair| pair.and_then(|(a, b)| all(&[a, b])).map(|pair| pair[0] * pair[1])).collect();
     all(&products).map(|products| sum(&products))
 }
@@ -103,7 +102,7 @@ fn gemm(world: &mut World, plan: usize) -> Operation {
 }
 
 /// An element of a vector that may be left out; none if it is there and not known.
-fn known(vector: &Option<Vec<Option<f64>>>, place: usize) -> Option<Option<f64>> {
+pub fn known(vector: &Option<Vec<Option<f64>>>, place: usize) -> Option<Option<f64>> {
     match vector {
         None => Some(None),
         Some(vector) => vector[place].filter(|value| value.is_finite() && value.abs() < 1e15).map(Some),
@@ -386,11 +385,15 @@ fn attended(operands: &[Vec<Option<f64>>; 3], masks: &Option<Vec<Option<f64>>>, 
         )?;
         let value = operands[2][key_row * rows[2] + start + served * width + col]?;
         let added = known(masks, key_row)?.unwrap_or(0.0);
-        let score = 0.5 * score + added;
-        if score.abs() > 1e4 || !value.is_finite() || value.abs() > 1e4 {
-            return None;
-        }
-        scores.push((score, value));
+        scores.push((0.5 * score + added, value));
+    }
+    mixed(&scores, width)
+}
+
+/// Values mixed by the softmax of their scores, of products over so many columns; NaN of none.
+pub fn mixed(scores: &[(f64, f64)], width: usize) -> Option<(f64, f64)> {
+    if scores.iter().any(|(score, value)| score.abs() > 1e4 || !value.is_finite() || value.abs() > 1e4) {
+        return None;
     }
     if scores.is_empty() {
         return Some((f64::NAN, 0.0));
@@ -479,59 +482,6 @@ fn launch(world: &mut World, plan: usize) -> Operation {
             let results = space.integers(&x).into_iter().map(|x| x.map_or(Word::Unknown, |x| Word::Exact(factor.wrapping_mul(x).wrapping_add(7))));
             words.iter_mut().zip(results).for_each(|(word, result)| *word = result);
             space.put(&y, &words);
-        }),
-    }
-}
-
-/// A drawn chain: its steps by name with what each takes, where inputs come before steps.
-fn chain(world: &mut World, plan: usize) -> Operation {
-    let inputs = 1 + world.below(3);
-    let len = 1 + world.below(300);
-    let views: Vec<Seen> = (0..inputs).map(|_| world.source(plan, DType::F32, len)).collect();
-    let y = world.target(plan, DType::F32, len);
-    let mut chain = Chain::new(inputs).expect("1 to 3 inputs");
-    world.note(format!("Chain::new {inputs}"));
-    let mut values: Vec<Value> = (0..inputs).filter_map(|index| chain.input(index).ok()).collect();
-    let mut steps: Vec<(&'static str, Vec<usize>)> = Vec::new();
-    let exact: Vec<&'static str> =
-        OPS.iter().map(|op| op.name).filter(|name| ["add", "sub", "mul", "min", "max", "neg", "abs", "relu"].contains(name)).collect();
-    for step in 0..1 + world.below(5) {
-        let name = exact[world.below(exact.len())];
-        // The step before is always used, so that the chain is whole.
-        let first = if step == 0 { world.below(inputs) } else { inputs + step - 1 };
-        let second = world.below(inputs + step);
-        let operands = if ["neg", "abs", "relu"].contains(&name) { vec![first] } else { vec![first, second] };
-        world.note(format!("Chain::op {name} {operands:?}"));
-        let given: Vec<Value> = operands.iter().map(|&place| values[place]).collect();
-        values.push(chain.op(name, &given).expect("values of this chain"));
-        steps.push((name, operands));
-    }
-    let given: Vec<tectum::View> = views.iter().map(|seen| seen.view).collect();
-    let count = if world.chance(20) { inputs - 1 } else { inputs };
-    let fits = count == inputs && views.iter().all(|seen| seen.len == y.len) && u32::try_from(y.len).is_ok();
-    // Inputs that no step reads are bound all the same.
-    let launch = views.iter().map(|seen| reads(seen.as_words(), DType::U32)).chain([writes(y.as_words(), DType::U32)]).collect();
-    let wide = views.iter().chain([&y]).any(|seen| seen.dtype.bytes() != 4);
-    let known = views.clone();
-    Operation {
-        text: format!("chain {steps:?} over {:?} {y}", views.iter().map(Seen::to_string).collect::<Vec<_>>()),
-        refused: unless(fits && (!wide || y.len == 0)),
-        launches: if y.len == 0 { vec![] } else { vec![launch] },
-        given: views.into_iter().chain([y]).collect(),
-        record: Box::new(move |plan| plan.chain(&chain, &given[..count], y.view)),
-        step: Rc::new(move |space| {
-            let inputs: Vec<Vec<Option<f64>>> = known.iter().map(|seen| space.numbers(&Seen { dtype: DType::F32, ..*seen })).collect();
-            let one = |place: usize| {
-                let mut values: Vec<f64> = inputs.iter().map(|input| input[place].filter(|x| x.is_finite() && x.abs() < 100.0)).collect::<Option<_>>()?;
-                for (name, operands) in &steps {
-                    let op = OPS.iter().find(|op| op.name == *name)?;
-                    let value = (op.reference)(values[operands[0]], operands.get(1).map_or(0.0, |&second| values[second]));
-                    // Each step is rounded by itself.
-                    values.push(f64::from(value as f32));
-                }
-                values.last().map(|value| (*value, 0.0))
-            };
-            space.put_numbers(&Seen { dtype: DType::F32, ..y }, (0..y.len).map(one).collect::<Vec<_>>());
         }),
     }
 }

@@ -1,8 +1,13 @@
 //! Programs from text and bytes, valid and not, over launches that fit and not; pools of threads.
 
+use std::sync::Arc;
+
 use tectum::program::generate::{Generated, generate, mutate};
-use tectum::program::{Bounds, BufferIndex, Checked, LaunchConfig, Outcome, Program, ProgramView, Recognize, Type, scalar};
-use tectum::{DType, ErrorKind, ThreadPool};
+use tectum::program::{
+    Bounded, Bounds, BufferAccess, BufferIndex, Checked, Contents, LaunchConfig, Outcome, Program, ProgramBuilder, ProgramCache, ProgramRun, ProgramView,
+    Recognize, Target, Type, scalar,
+};
+use tectum::{DType, ErrorKind, Stream, ThreadPool};
 
 use super::world::{Verdict, World, caught, judged};
 
@@ -16,8 +21,9 @@ impl World {
         let seed = self.random.below(PROGRAMS);
         self.note(format!("program generate({seed})"));
         let generated = generate(seed);
-        match self.random.below(5) {
-            0 => self.run_program(seed, &generated),
+        match self.random.below(7) {
+            0 | 5 => self.run_program(seed, &generated),
+            6 => self.rebuilt(&generated),
             1 => self.mutated_program(&generated),
             2 => self.launch_anyhow(&generated),
             3 => self.record_program(&generated),
@@ -49,33 +55,124 @@ impl World {
         Ok(())
     }
 
-    /// Compiles and runs over bytes; none where the device does not take the program.
+    /// Compiles and runs over bytes, with some contents taken for granted; none where the device does not take the program.
     fn ran(&mut self, program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>], how: Recognize) -> Result<Option<Vec<Vec<u8>>>, String> {
         let sizes: Vec<u64> = buffers.iter().map(|bytes| bytes.len() as u64).collect();
+        let declared = program.program().buffers();
+        let known: Vec<(BufferIndex, &[u8])> = (0..buffers.len())
+            .filter(|index| declared[*index].access == BufferAccess::Read && self.chance(3))
+            .map(|index| (BufferIndex(index as u32), buffers[index].as_slice()))
+            .collect();
         let device = self.devices[0].clone();
-        self.note(format!("bound {launch:?} {sizes:?}, plan_as {how:?}, compile"));
-        let plan = caught(|| program.bound(launch, &sizes).and_then(|bound| bound.plan_as(how, &[]))).map_err(|panic| format!("panicked: {panic}"))?;
+        self.note(format!("bound {launch:?} {sizes:?}, plan_as {how:?} knowing {} buffers, compile", known.len()));
+        let bound = caught(|| program.bound(launch, &sizes)).map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
+        self.refused_contents(&bound, how, buffers)?;
+        let plan = caught(|| bound.plan_as(how, &known)).map_err(|panic| format!("panicked: {panic}"))?;
         // What device code cannot do at all has no plan.
         let plan = match plan {
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
             plan => plan.map_err(|error| error.to_string())?,
         };
-        let mut run = match caught(|| plan.compile(&device)).map_err(|panic| format!("panicked: {panic}"))? {
-            Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
+        let run = match caught(|| plan.compile(&device)).map_err(|panic| format!("panicked: {panic}"))? {
+            Err(error) if error.kind() == ErrorKind::Unsupported && plan.fits(device.info()).is_err() => return Ok(None),
             run => run.map_err(|error| error.to_string())?,
         };
-        self.note("fill, run, outputs of a program");
-        for (index, (buffer, bytes)) in program.program().buffers().iter().zip(buffers).enumerate() {
-            if buffer.access.reads() {
-                run.input(BufferIndex(index as u32)).copy_from_slice(bytes);
+        if self.chance(3) { self.cached(&bound, (how, &known), buffers, plan.plan().kernels().count()).map(Some) } else { self.filled(run, buffers).map(Some) }
+    }
+
+    /// Contents of another length, or of a buffer that is written.
+    fn refused_contents(&mut self, bound: &Bounded, how: Recognize, buffers: &[Vec<u8>]) -> Verdict {
+        let index = self.below(buffers.len());
+        let is_read = bound.checked().program().buffers()[index].access == BufferAccess::Read;
+        let long = [&buffers[index][..], &[0; 8]].concat();
+        let (place, bytes) = match is_read {
+            _ if self.chance(4) => (buffers.len() as u32, &buffers[index]),
+            true => (index as u32, &long),
+            false => (index as u32, &buffers[index]),
+        };
+        let result = caught(|| bound.plan_as(how, &[(BufferIndex(place), bytes)]).map(|_| ())).map_err(|panic| format!("panicked: {panic}"))?;
+        judged(result, Some(ErrorKind::Invalid)).map(|_| ())
+    }
+
+    /// A launch from a cache, found where it was made before.
+    fn cached(&mut self, bound: &Bounded, (how, known): (Recognize, &Contents<'_>), buffers: &[Vec<u8>], kernels: usize) -> Result<Vec<Vec<u8>>, String> {
+        let kept = self.below(3);
+        self.note(format!("ProgramCache::new {kept}, run_as twice, counts, lowered"));
+        let (cache, device) = (ProgramCache::new(kept, kept), self.devices[0].clone());
+        let runs = caught(|| [0, 1].map(|_| cache.run_as(bound, &device, how, known)));
+        let [first, second] = runs.map_err(|panic| format!("panicked: {panic}"))?;
+        let (first, second) = (first.map_err(|error| error.to_string())?, second.map_err(|error| error.to_string())?);
+        let (counts, is_same) = (cache.run_counts(), Arc::ptr_eq(&first, &second));
+        if counts.hits + counts.misses != 2 || counts.kept > kept.max(1) || is_same != (counts.hits == 1) {
+            return Err(format!("a cache of {kept} counts {counts:?}, the same {is_same}"));
+        }
+        drop((cache, second));
+        let run = Arc::try_unwrap(first).map_err(|_| "a cache that is gone holds a run")?.into_inner().map_err(|error| error.to_string())?;
+        if run.executable().code().is_empty() != (kernels == 0) {
+            return Err(format!("launches {:?}", run.executable().code()));
+        }
+        self.filled(run, buffers)
+    }
+
+    /// Fills, runs here or on a stream, and reads.
+    fn filled(&mut self, mut run: ProgramRun, buffers: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
+        let is_streamed = self.chance(3);
+        self.note(format!("fill, run, outputs of a program, on a stream {is_streamed}"));
+        for (index, bytes) in buffers.iter().enumerate() {
+            let input = run.input(BufferIndex(index as u32));
+            if !input.is_empty() {
+                input.copy_from_slice(bytes);
             }
         }
-        caught(|| run.run()).map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
-        let count = program.program().buffers().len();
+        let (run, stats) = caught(move || {
+            if is_streamed {
+                return Stream::new().map(|stream| stream.submit(run).wait());
+            }
+            let stats = run.run();
+            Ok((run, stats))
+        })
+        .map_err(|panic| format!("panicked: {panic}"))?
+        .map_err(|error| error.to_string())?;
+        stats.map_err(|error| error.to_string())?;
+        let count = buffers.len();
         if caught(|| run.output(BufferIndex(count as u32)).len()).is_ok() {
             return Err("a buffer that the program does not have".to_owned());
         }
-        Ok(Some((0..count).map(|index| run.output(BufferIndex(index as u32)).to_vec()).collect()))
+        Ok((0..count).map(|index| run.output(BufferIndex(index as u32)).to_vec()).collect())
+    }
+
+    /// The same program of its parts, by a builder, and as a kernel.
+    fn rebuilt(&mut self, generated: &Generated) -> Verdict {
+        let Generated { program, launch, .. } = generated;
+        let bounds = if self.chance(2) { Bounds::Checked } else { Bounds::Proven };
+        self.note("Program::new of parts, ProgramBuilder, mistakes, warnings, lower, lower_or_native");
+        let made = caught(|| {
+            let parts = Program::new(program.program().parts().clone())?;
+            let built = built(program.program(), true)?;
+            let warnings = program.warnings().len();
+            let lowered = program.lower(launch, bounds).map(|lowered| (lowered.bounds(), lowered.groups(launch), lowered.unsupported().is_none()));
+            Ok((
+                parts == *program.program(),
+                built == *program.program(),
+                program.program().mistakes().len(),
+                warnings,
+                lowered,
+                program.lower_or_native(launch, bounds),
+            ))
+        });
+        let made = made.map_err(|panic| format!("panicked: {panic}"))?;
+        let (parts, built_same, mistakes, _, lowered, native) = made.map_err(|error: tectum::Error| error.to_string())?;
+        if (parts, built_same, mistakes) != (true, true, 0) {
+            return Err(format!("of its parts the same {parts}, built the same {built_same}, {mistakes} mistakes"));
+        }
+        match (lowered, native) {
+            (Ok((found, groups, is_device)), Ok(_)) if found == bounds && is_device && groups > 0 => {}
+            (Err(_), Ok(native)) if native.unsupported().is_some() && native.fits(self.devices[0].info()).is_ok() == (self.devices[0].info().id == "cpu") => {}
+            (Err(_), Err(error)) if error.kind() == ErrorKind::Unsupported => {}
+            (lowered, native) => return Err(format!("lowers to {lowered:?} or {:?}", native.map(|native| native.unsupported().cloned()))),
+        }
+        let loose = caught(|| built(generated.program.program(), false).map(|_| ())).map_err(|panic| format!("panicked: {panic}"))?;
+        judged(loose, Some(ErrorKind::Invalid)).map(|_| ())
     }
 
     /// What a mutation leaves is an error, or a program that runs. Programs that do not end (item 23) are not run on devices.
@@ -179,4 +276,27 @@ fn agree(ty: Type, known: &[u8], found: &[u8], tolerance: f64) -> bool {
     };
     let width = ty.bytes() as usize;
     known.len() == found.len() && known.chunks(width).zip(found.chunks(width)).all(|(known, found)| (value(known) - value(found)).abs() <= tolerance)
+}
+
+/// A program put together by a builder; with a label that has no place where it is not whole.
+fn built(program: &Program, is_whole: bool) -> tectum::Result<Program> {
+    let mut builder = ProgramBuilder::new(program.name());
+    for buffer in program.buffers() {
+        builder.declare(buffer.clone());
+    }
+    builder.shared(program.shared_bytes()).pool(program.pool_bytes());
+    let labels: Vec<Target> = program.labels().iter().map(|label| builder.label(label.name.clone())).collect();
+    if !is_whole {
+        builder.label("nowhere");
+    }
+    for index in 0..=program.instructions().len() {
+        for (label, declared) in labels.iter().zip(program.labels()).filter(|(_, declared)| declared.target.index() == index) {
+            assert_eq!(program.label_of(declared.target).is_some(), builder.len() == index, "the place of {}", declared.name);
+            builder.place(*label);
+        }
+        let Some(instruction) = program.instructions().get(index) else { continue };
+        let label = |target: Target| labels[program.labels().iter().position(|label| label.target == target).unwrap_or(0)];
+        builder.push(instruction.target().map_or(*instruction, |target| instruction.with_target(label(target))));
+    }
+    builder.finish()
 }
