@@ -151,7 +151,7 @@ fn peers_run_in_the_same_rounds_and_one_that_fails_is_skipped_with_its_reason() 
     let protocol = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers/protocol.py");
     place.write("bench/peers/protocol.py", &std::fs::read_to_string(protocol).expect("there"));
     let good = "import os, time\nfrom protocol import row, serve\n\
-                @row('fill', 1, 'sleep(0.001)')\ndef fill(shape):\n    assert shape.sizes == [16777216]\n    print('noise')\n    return lambda: time.sleep(0.001)\n\
+                @row('fill', 1, 'sleep(0.001)')\ndef fill(shape):\n    assert shape.sizes == [16777216]\n    print('noise')\n    shape.chosen = 'not 0.002'\n    return lambda: time.sleep(0.001)\n\
                 @row('copy', 1, 'raise')\ndef copy(shape):\n    raise ValueError('too large')\n\
                 serve(lambda device: {'python': '3'}, lambda threads: int(os.environ['OMP_NUM_THREADS']))\n";
     for (name, script) in [("asleep", good), ("broken", "raise SystemExit(3)\n"), ("missing", good)] {
@@ -170,7 +170,7 @@ fn peers_run_in_the_same_rounds_and_one_that_fails_is_skipped_with_its_reason() 
     assert!(peers[1]["skipped"].as_str().is_some_and(|reason| reason.contains("exit status: 3")), "{peers}");
     assert!(peers[2]["skipped"].as_str().is_some_and(|reason| reason.contains("cargo xtask peers missing")), "{peers}");
     let (fill, copy) = (&record["rows"][0]["peers"][0], &record["rows"][1]["peers"][0]);
-    assert_eq!((numbers(&fill["rounds_s"]).len(), fill["call"].as_str()), (3, Some("sleep(0.001)")));
+    assert_eq!((numbers(&fill["rounds_s"]).len(), fill["call"].as_str()), (3, Some("sleep(0.001), not 0.002")));
     let (ours, theirs) = (numbers(&record["rows"][0]["rounds_s"]), numbers(&fill["rounds_s"]));
     let mut ratios: Vec<f64> = theirs.iter().zip(&ours).map(|(theirs, ours)| theirs / ours).collect();
     ratios.sort_by(f64::total_cmp);

@@ -297,7 +297,10 @@ fn prepared(row: &mut Row, peers: &mut [Peer]) -> Vec<Place> {
     for (slot, theirs) in row.peers.iter_mut().enumerate().filter(|(_, theirs)| theirs.skipped.is_none()) {
         let Some(index) = peers.iter().position(|peer| peer.brief.name == theirs.peer) else { continue };
         match peers[index].prepare(&row.key) {
-            Ok(()) => places.push((index, slot)),
+            Ok(call) => {
+                theirs.call = call.unwrap_or_else(|| std::mem::take(&mut theirs.call));
+                places.push((index, slot));
+            }
             Err(reason) => theirs.skipped = Some(reason),
         }
     }

@@ -6,7 +6,7 @@
 //! | request | answer |
 //! |---|---|
 //! | `{"do": "hello", "device": "cpu", "threads": 2, "keys": [...]}` | `{"versions": {...}, "threads": 2, "rows": {key: call}}` |
-//! | `{"do": "prepare", "key": key}` | `{}`; operands are filled and the call has run once |
+//! | `{"do": "prepare", "key": key}` | `{}`, or `{"call": text}` where the peer chose between settings; operands are filled and the call has run once |
 //! | `{"do": "time", "seconds": s, "least": n}` | `{"times_s": [...]}`, after one run that is not timed |
 //!
 //! or with `{"error": why}`. At the end of its input it exits.
@@ -53,6 +53,11 @@ struct Hello {
 }
 
 #[derive(Deserialize)]
+struct Prepared {
+    call: Option<String>,
+}
+
+#[derive(Deserialize)]
 struct Times {
     times_s: Vec<f64>,
 }
@@ -90,9 +95,9 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Fills the operands of a row and runs it once.
-    pub(super) fn prepare(&mut self, key: &str) -> Result<(), String> {
-        self.ask::<Value>(&json!({"do": "prepare", "key": key})).map(|_| ())
+    /// Fills the operands of a row and runs it once; the call that is timed, where the peer chose between several.
+    pub(super) fn prepare(&mut self, key: &str) -> Result<Option<String>, String> {
+        self.ask::<Prepared>(&json!({"do": "prepare", "key": key})).map(|prepared| prepared.call)
     }
 
     /// Times the prepared row: at least `least` runs (one where a run is slow) and `seconds`, after one untimed run.
