@@ -51,9 +51,9 @@ impl World {
         }
         let place = self.below(self.graphs.len());
         for _ in 0..1 + self.below(6) {
-            match self.random.below(12) {
+            match self.random.below(14) {
                 0 => self.leaf(place)?,
-                1 => self.name_output(place)?,
+                1 | 12 | 13 => self.name_output(place)?,
                 2 => self.huge_leaf(place)?,
                 3 => return self.foreign_node(place),
                 4 if self.chance(6) => return self.lettered_graph(),

@@ -106,7 +106,11 @@ impl World {
         if counts.hits + counts.misses != 2 || counts.kept > kept.max(1) || is_same != (counts.hits == 1) {
             return Err(format!("a cache of {kept} counts {counts:?}, the same {is_same}"));
         }
-        drop((cache, second));
+        let other = caught(|| cache.run_as(bound, &device, how, &[])).map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
+        if !known.is_empty() && Arc::ptr_eq(&first, &other) {
+            return Err("a launch that takes contents for granted is found for one that does not".to_owned());
+        }
+        drop((cache, second, other));
         let run = Arc::try_unwrap(first).map_err(|_| "a cache that is gone holds a run")?.into_inner().map_err(|error| error.to_string())?;
         if run.executable().code().is_empty() != (kernels == 0) {
             return Err(format!("launches {:?}", run.executable().code()));

@@ -191,12 +191,12 @@ impl World {
     }
 
     fn laid_out<'a>(&mut self, ended: &Ended<'a>, graph: &'a Graph, packed: &'a [PackedParameter]) -> Layout<'a> {
-        let in_state: Vec<bool> = ended.fed.iter().map(|feed| feed.kind == Kind::Input && self.chance(2)).collect();
+        let in_state: Vec<bool> = ended.fed.iter().map(|feed| feed.kind == Kind::Input && !self.chance(4)).collect();
         let mut free: Vec<usize> = (0..ended.fed.len()).filter(|place| in_state[*place]).collect();
         let mut over = Vec::new();
         for (_, value) in ended.outputs {
             let len = ended.values[*value].data.len();
-            let found = free.iter().position(|input| ended.fed[*input].data.len() == len).filter(|_| self.chance(2));
+            let found = free.iter().position(|input| ended.fed[*input].data.len() == len).filter(|_| !self.chance(4));
             over.push(found.map(|found| free.swap_remove(found)));
         }
         let outputs = ended.outputs.iter().map(|(name, value)| (name.clone(), ended.values[*value].node)).collect();
