@@ -20,8 +20,11 @@ class Shape:
     `core.gemm.8x8x8.bias_tanh.f64`, `infer.minilm.1x8.int8.t1`."""
 
     all_threads = 1
+    # What a row adds to its call when it is prepared: the setting that it chose, what it found.
+    note = None
 
     def __init__(self, key):
+        self.key = key
         _, self.op, *parts = key.split(".")
         sizes = next((part for part in parts if re.fullmatch(r"n?\d+(x\d+)*", part)), "")
         self.sizes = [int(size) for size in sizes.removeprefix("n").split("x") if size]
@@ -81,10 +84,10 @@ def serve(versions, threads, devices=("cpu",), settle=lambda call: call):
                 answer = {"versions": versions(device), "threads": threads(request["threads"]), "rows": rows}
             elif request["do"] == "prepare":
                 call = None  # The last row's operands go before the next ones come.
-                _, make, shape = find(request["key"])
+                text, make, shape = find(request["key"])
                 call = settle(make(shape))
                 call()
-                answer = {}
+                answer = {"call": f"{text}, {shape.note}"} if shape.note else {}
             else:
                 answer = {"times_s": times(call, request["seconds"], request["least"])}
         except Exception as error:  # A row that fails is skipped with its reason; the others go on.

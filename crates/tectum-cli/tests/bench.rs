@@ -151,7 +151,7 @@ fn peers_run_in_the_same_rounds_and_one_that_fails_is_skipped_with_its_reason() 
     let protocol = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers/protocol.py");
     place.write("bench/peers/protocol.py", &std::fs::read_to_string(protocol).expect("there"));
     let good = "import os, time\nfrom protocol import row, serve\n\
-                @row('fill', 1, 'sleep(0.001)')\ndef fill(shape):\n    assert shape.sizes == [16777216]\n    print('noise')\n    shape.chosen = 'not 0.002'\n    return lambda: time.sleep(0.001)\n\
+                @row('fill', 1, 'sleep(0.001)')\ndef fill(shape):\n    assert shape.sizes == [16777216]\n    print('noise')\n    shape.note = 'not 0.002'\n    return lambda: time.sleep(0.001)\n\
                 @row('copy', 1, 'raise')\ndef copy(shape):\n    raise ValueError('too large')\n\
                 serve(lambda device: {'python': '3'}, lambda threads: int(os.environ['OMP_NUM_THREADS']))\n";
     for (name, script) in [("asleep", good), ("broken", "raise SystemExit(3)\n"), ("missing", good)] {

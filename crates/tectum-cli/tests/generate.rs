@@ -56,7 +56,7 @@ fn a_run_is_explained_node_by_node() {
         assert_eq!(number(&run["cache_bytes"]) > 0.0, kind == "decoder");
         assert_eq!(explained["route"]["predicted"][0]["device"], "cpu");
         let shown = text(&tectum(&["explain", model, "--tokens", "6", "--device", "cpu"]).stdout);
-        for needed in ["%", "linear_panels(", "cpu: gemm_panels_", "view: no launch", "at their peak", "cpu: it was asked for", &format!("{plan} -> ")] {
+        for needed in ["%", "linear_panels(", "cpu: gemm_panels_", "view: no launch", "at their peak", "): it was asked for", &format!("{plan} -> ")] {
             assert!(shown.contains(needed), "{model}: {needed}: {shown}");
         }
     }
