@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from protocol import row, serve
+from protocol import fastest, row, serve
 
 WEIGHTS = (0.4, 0.06, 0.02, 0.005)
 
@@ -32,18 +32,20 @@ def step_27(x, y, weights):
     center, face, edge, corner = weights
     for i in numba.prange(planes):
         up, down = (i - 1) % planes, (i + 1) % planes
+        # Of a row, the sums of the four rows beside it and of the four beyond its edges: each is read three times.
+        faces, edges = np.empty((columns, channels), x.dtype), np.empty((columns, channels), x.dtype)
         for j in range(rows):
             north, south = (j - 1) % rows, (j + 1) % rows
             for k in range(columns):
+                for c in range(channels):
+                    faces[k, c] = x[up, j, k, c] + x[down, j, k, c] + x[i, north, k, c] + x[i, south, k, c]
+                    edges[k, c] = x[up, north, k, c] + x[up, south, k, c] + x[down, north, k, c] + x[down, south, k, c]
+            for k in range(columns):
                 west, east = (k - 1) % columns, (k + 1) % columns
                 for c in range(channels):
-                    faces = x[up, j, k, c] + x[down, j, k, c] + x[i, north, k, c] + x[i, south, k, c] + x[i, j, west, c] + x[i, j, east, c]
-                    edges = x[up, north, k, c] + x[up, south, k, c] + x[up, j, west, c] + x[up, j, east, c]
-                    edges += x[down, north, k, c] + x[down, south, k, c] + x[down, j, west, c] + x[down, j, east, c]
-                    edges += x[i, north, west, c] + x[i, north, east, c] + x[i, south, west, c] + x[i, south, east, c]
-                    corners = x[up, north, west, c] + x[up, north, east, c] + x[up, south, west, c] + x[up, south, east, c]
-                    corners += x[down, north, west, c] + x[down, north, east, c] + x[down, south, west, c] + x[down, south, east, c]
-                    y[i, j, k, c] = center * x[i, j, k, c] + face * faces + edge * edges + corner * corners
+                    total = center * x[i, j, k, c] + face * (faces[k, c] + x[i, j, west, c] + x[i, j, east, c])
+                    total += edge * (edges[k, c] + faces[west, c] + faces[east, c]) + corner * (edges[west, c] + edges[east, c])
+                    y[i, j, k, c] = total
 
 
 @numba.njit(parallel=True, fastmath=True)
@@ -59,11 +61,22 @@ def exponential(x, y):
 
 
 @numba.njit
-def exclusive_scan(x, y):
-    total = np.uint32(0)
+def scan_from(x, y, total):
     for i in range(x.size):
         y[i] = total
         total += x[i]
+
+
+@numba.njit(parallel=True)
+def scan_parts(x, y, starts):
+    """Sums of the threads' parts, then each part from the sum of those before it."""
+    count, size = starts.size, -(-x.size // starts.size)
+    for part in numba.prange(count - 1):
+        starts[part + 1] = x[part * size : (part + 1) * size].sum()
+    for part in range(1, count):
+        starts[part] += starts[part - 1]
+    for part in numba.prange(count):
+        scan_from(x[part * size : (part + 1) * size], y[part * size : (part + 1) * size], starts[part])
 
 
 for name in ["stencil_7", "stencil7"]:
@@ -96,25 +109,29 @@ def exp(shape):
     return lambda: exponential(x, y)
 
 
-@row("exclusive_scan", 1, "njit loop, one thread", types=["float32"])
+@row("exclusive_scan", 1, "njit", types=["float32"])
 def scan(shape):
     x = np.random.default_rng(1).integers(0, 2, shape.sizes, dtype=np.uint32)
-    y = np.zeros_like(x)
-    return lambda: exclusive_scan(x, y)
+    y, starts = np.zeros_like(x), np.zeros(numba.get_num_threads(), np.uint32)
+    return fastest(shape, {"a loop on one thread": lambda: lambda: scan_from(x, y, np.uint32(0)), "two passes on all threads": lambda: lambda: scan_parts(x, y, starts)})
 
 
 NETWORKS = {"n10k_s50": (10_000, 50), "n100k_s100": (100_000, 100), "n500k_s100": (500_000, 100), "n1m_s100": (1_000_000, 100)}
 
 
-@numba.njit(parallel=True)
+@numba.njit
 def deliver(fired, starts, targets, weights, sums):
+    for neuron in fired:
+        for synapse in range(starts[neuron], starts[neuron + 1]):
+            sums[targets[synapse]] += weights[synapse]
+
+
+@numba.njit(parallel=True)
+def deliver_parts(fired, starts, targets, weights, sums):
     """Each thread adds what a part of the fired neurons sends to sums of its own: numba has no atomic additions on the CPU."""
-    for thread in numba.prange(sums.shape[0]):
-        own = sums[thread]
-        for place in range(thread, fired.size, sums.shape[0]):
-            neuron = fired[place]
-            for synapse in range(starts[neuron], starts[neuron + 1]):
-                own[targets[synapse]] += weights[synapse]
+    count = sums.shape[0]
+    for thread in numba.prange(count):
+        deliver(fired[fired.size * thread // count : fired.size * (thread + 1) // count], starts, targets, weights, sums[thread])
 
 
 @numba.njit(parallel=True)
@@ -125,7 +142,6 @@ def merge(sums):
             sums[thread, neuron] = 0
 
 
-@numba.njit(parallel=True)
 def integrate(potentials, sums, has_fired, threshold):
     for neuron in numba.prange(potentials.size):
         potential = potentials[neuron]
@@ -134,6 +150,10 @@ def integrate(potentials, sums, has_fired, threshold):
             sums[thread, neuron] = 0
         has_fired[neuron] = potential >= threshold
         potentials[neuron] = np.float32(0) if potential >= threshold else potential
+
+
+# On one thread prange is range.
+integrate_one, integrate_all = numba.njit(integrate), numba.njit(parallel=True)(integrate)
 
 
 def network(neurons, degree):
@@ -147,36 +167,55 @@ def network(neurons, degree):
     return starts, targets, weights, patterns
 
 
-for name, size in NETWORKS.items():
+def burst(operands, size, threads):
+    starts, targets, weights, patterns = operands
+    sums, potentials = np.zeros((threads, size), np.float32), np.zeros(size, np.float32)
+    has_fired = np.zeros(size, np.bool_)
+    state = {"fired": patterns[0], "burst": 0}
 
-    @row("burst", 0, "njit(parallel=True): CSR rows of what fired with sums for each thread, injection, threshold and reset; numpy.flatnonzero", tail=name, types=["float32"])
-    def burst(_shape, size=size):
-        starts, targets, weights, patterns = network(*size)
-        sums, potentials = np.zeros((numba.get_num_threads(), size[0]), np.float32), np.zeros(size[0], np.float32)
-        has_fired = np.zeros(size[0], np.bool_)
-        state = {"fired": patterns[0], "burst": 0}
+    def step():
+        state["burst"] += 1
+        if threads > 1:
+            deliver_parts(state["fired"], starts, targets, weights, sums)
+        else:
+            deliver(state["fired"], starts, targets, weights, sums[0])
+        sums[0][patterns[state["burst"] % 16]] += 1500
+        (integrate_all if threads > 1 else integrate_one)(potentials, sums, has_fired, np.float32(1000))
+        state["fired"] = np.flatnonzero(has_fired)
 
-        def step():
-            state["burst"] += 1
-            deliver(state["fired"], starts, targets, weights, sums)
-            sums[0][patterns[state["burst"] % 16]] += 1500
-            integrate(potentials, sums, has_fired, np.float32(1000))
-            state["fired"] = np.flatnonzero(has_fired)
+    return step
 
-        return step
 
-    @row("csr_scatter", 0, "njit(parallel=True): CSR rows of what fired, sums for each thread, merged", tail=name, types=["float32"])
-    def csr_scatter(_shape, size=size):
-        starts, targets, weights, patterns = network(*size)
-        sums = np.zeros((numba.get_num_threads(), size[0]), np.float32)
-        state = {"burst": 0}
+def csr_scatter(operands, size, threads):
+    starts, targets, weights, patterns = operands
+    sums = np.zeros((threads, size), np.float32)
+    state = {"burst": 0}
 
-        def step():
-            state["burst"] += 1
-            deliver(patterns[state["burst"] % 16], starts, targets, weights, sums)
+    def step():
+        state["burst"] += 1
+        fired = patterns[state["burst"] % 16]
+        if threads > 1:
+            deliver_parts(fired, starts, targets, weights, sums)
             merge(sums)
+        else:
+            deliver(fired, starts, targets, weights, sums[0])
 
-        return step
+    return step
+
+
+def on_threads(make, name, size, call):
+    """A row on one thread or on all with sums for each, whichever is faster: threads only pay where much is sent."""
+
+    @row(make.__name__, 0, call, tail=name, types=["float32"])
+    def prepare(shape):
+        operands = network(*size)
+        counts = sorted({1, numba.get_num_threads()})
+        return fastest(shape, {f"{count} {'thread' if count == 1 else 'threads'}": lambda count=count: make(operands, size[0], count) for count in counts})
+
+
+for name, size in NETWORKS.items():
+    on_threads(burst, name, size, "njit: CSR rows of what fired, injection, threshold and reset; numpy.flatnonzero")
+    on_threads(csr_scatter, name, size, "njit: CSR rows of what fired")
 
 
 def threads(count):

@@ -1,10 +1,17 @@
-"""NumPy beside the core suite and the suite of programs. Elementwise calls and reductions use one thread; products use BLAS with all."""
+"""NumPy beside the core suite and the suite of programs. Products use BLAS with all threads, random numbers a generator for each thread;
+all else uses one thread, and its call says so."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
-from protocol import row, serve
+from protocol import Shape, row, serve
 
 RANDOM = np.random.Generator(np.random.Philox(1))
+# Elements of a block where several calls follow each other: what they write stays in the second cache.
+BLOCK = 65_536
 
 
 def uniform(shape, *sizes):
@@ -12,31 +19,36 @@ def uniform(shape, *sizes):
     return 1 - RANDOM.random(sizes or shape.sizes, dtype=shape.dtype)
 
 
+def alone(op, dimensions, call, **options):
+    """A row that NumPy computes on one thread."""
+    return row(op, dimensions, f"{call}, one thread", **options)
+
+
 def bits(n):
     return RANDOM.integers(0, 2, n, dtype=np.uint32)
 
 
-@row("fill", 1, "y.fill(7)", types=["float32"])
+@alone("fill", 1, "y.fill(7)", types=["float32"])
 def fill(shape):
     y = bits(shape.sizes)
     return lambda: y.fill(7)
 
 
-@row("copy", 1, "numpy.copyto(y, x)", types=["float32"])
+@alone("copy", 1, "numpy.copyto(y, x)", types=["float32"])
 def copy(shape):
     x, y = bits(shape.sizes), bits(shape.sizes)
     return lambda: np.copyto(y, x)
 
 
 def unary(op, function):
-    @row(op, 1, f"numpy.{function.__name__}(x, out=y)")
+    @alone(op, 1, f"numpy.{function.__name__}(x, out=y)")
     def make(shape):
         x, y = uniform(shape), uniform(shape)
         return lambda: function(x, out=y)
 
 
 def binary(op, function):
-    @row(op, 1, f"numpy.{function.__name__}(a, b, out=y)")
+    @alone(op, 1, f"numpy.{function.__name__}(a, b, out=y)")
     def make(shape):
         a, b, y = uniform(shape), uniform(shape), uniform(shape)
         return lambda: function(a, b, out=y)
@@ -52,22 +64,24 @@ for op, function in [("add", np.add), ("sub", np.subtract), ("mul", np.multiply)
 binary("vector_add", np.add)
 
 
-@row("chain6", 1, "six calls, each with out=t", types=["float32"])
+@alone("chain6", 1, "six calls, each with out=t, over blocks that the cache holds", types=["float32"])
 def chain6(shape):
     a, b, t = uniform(shape), uniform(shape), uniform(shape)
+    blocks = [(a[first : first + BLOCK], b[first : first + BLOCK], t[first : first + BLOCK]) for first in range(0, a.size, BLOCK)]
 
     def call():
-        np.multiply(a, b, out=t)
-        np.add(t, a, out=t)
-        np.subtract(t, b, out=t)
-        np.absolute(t, out=t)
-        np.multiply(t, a, out=t)
-        np.sqrt(t, out=t)
+        for a, b, t in blocks:
+            np.multiply(a, b, out=t)
+            np.add(t, a, out=t)
+            np.subtract(t, b, out=t)
+            np.absolute(t, out=t)
+            np.multiply(t, a, out=t)
+            np.sqrt(t, out=t)
 
     return call
 
 
-@row("sigmoid_tanh", 1, "six calls for tanh(x)/(1 + exp(-(1.5*x + 0.25))), each with out=", tail="one_thread", types=["float32"])
+@alone("sigmoid_tanh", 1, "six calls for tanh(x)/(1 + exp(-(1.5*x + 0.25))), each with out=", tail="one_thread", types=["float32"])
 def sigmoid_tanh(shape):
     x, t, y = uniform(shape), uniform(shape), uniform(shape)
     scale, shift, one = (x.dtype.type(number) for number in (-1.5, -0.25, 1))
@@ -83,7 +97,7 @@ def sigmoid_tanh(shape):
     return call
 
 
-@row("relu", 1, "numpy.maximum(x, 0, out=y)")
+@alone("relu", 1, "numpy.maximum(x, 0, out=y)")
 def relu(shape):
     x, y = uniform(shape), uniform(shape)
     zero = x.dtype.type(0)
@@ -91,39 +105,65 @@ def relu(shape):
 
 
 def reduction(op, function, axis):
-    @row(op, 2, f"numpy.{function.__name__}(x, axis={axis}, out=y)")
+    @alone(op, 2, f"numpy.{function.__name__}(x, axis={axis}, out=y)")
     def make(shape):
         x = uniform(shape)
         y = function(x, axis=axis)
         return lambda: function(x, axis=axis, out=y)
 
 
-for op, function, axis in [("sum", np.sum, 1), ("mean", np.mean, 1), ("variance", np.var, 1), ("min", np.min, 1), ("max", np.max, 1),
+for op, function, axis in [("sum", np.sum, 1), ("mean", np.mean, 1), ("min", np.min, 1), ("max", np.max, 1),
                            ("argmax", np.argmax, 1), ("sum_columns", np.sum, 0)]:
     reduction(op, function, axis)
 
 
-@row("exclusive_scan", 1, "numpy.cumsum(x, out=y)", types=["float32"])
+@alone("variance", 2, "numpy.subtract(x, mean, out=t), numpy.vecdot(t, t) over blocks that the cache holds", types=["float32", "float64"])
+def variance(shape):
+    rows, columns = shape.sizes
+    x, y = uniform(shape), np.empty(rows, shape.dtype)
+    # Parts of a row are summed apart, so that long rows lose no digits.
+    width = min(columns, 1024)
+    parts, each = x.reshape(-1, width), columns // width
+    block = max(1, BLOCK // width)
+    t, squares = np.empty([block, width], shape.dtype), np.empty(len(parts), shape.dtype)
+
+    def call():
+        means = np.repeat(x.mean(1), each)[:, None]
+        for first in range(0, len(parts), block):
+            part = parts[first : first + block]
+            difference = np.subtract(part, means[first : first + block], out=t[: len(part)])
+            np.vecdot(difference, difference, out=squares[first : first + block])
+        np.sum(squares.reshape(rows, each), axis=1, out=y)
+        return np.divide(y, columns, out=y)
+
+    return call
+
+
+@alone("exclusive_scan", 1, "numpy.cumsum(x, out=y)", types=["float32"])
 def scan(shape):
     x, y = bits(shape.sizes), bits(shape.sizes)
     return lambda: np.cumsum(x, out=y)
 
 
-@row("compact", 1, "numpy.flatnonzero(x)", types=["float32"])
+@alone("compact", 1, "numpy.flatnonzero(x != 0)", types=["float32"])
 def compact(shape):
     x = bits(shape.sizes)
-    return lambda: np.flatnonzero(x)
+    # NumPy has a faster path for booleans.
+    return lambda: np.flatnonzero(x != 0)
 
 
-@row("top_k", 2, "numpy.argpartition(x, -64)[:, -64:], sorted", tail="k64", types=["float32"])
+@alone("top_k", 2, "numpy.argpartition of the greatest of each 1,024, then of the 64 parts that they are in, sorted", tail="k64", types=["float32"])
 def top_k(shape):
-    x = uniform(shape)
+    # One row, as the suite has it. The 64 greatest lie in the 64 parts with the greatest maxima.
+    assert shape.sizes[0] == 1
+    parts = uniform(shape).reshape(-1, 1024)
 
     def call():
-        found = np.argpartition(x, -64, axis=1)[:, -64:]
-        best = np.take_along_axis(x, found, axis=1)
-        order = np.argsort(-best, axis=1)
-        return np.take_along_axis(best, order, axis=1), np.take_along_axis(found, order, axis=1)
+        best_parts = np.argpartition(parts.max(1), -64)[-64:]
+        kept = parts[best_parts].ravel()
+        found = np.argpartition(kept, -64)[-64:]
+        found = found[np.argsort(-kept[found])]
+        return kept[found], best_parts[found // 1024] * 1024 + found % 1024
 
     return call
 
@@ -149,81 +189,137 @@ def matvec(shape):
     return lambda: np.dot(a, x, out=y)
 
 
-@row("transpose", 2, "numpy.copyto(y, x.T)", types=["float32"])
+@alone("transpose", 2, "y[:, i:i+64] = x[i:i+64].T", types=["float32"])
 def transpose(shape):
     x = uniform(shape)
     y = uniform(shape, *reversed(shape.sizes))
-    return lambda: np.copyto(y, x.T)
+
+    def call():
+        for first in range(0, len(x), 64):
+            y[:, first : first + 64] = x[first : first + 64].T
+
+    return call
 
 
-@row("random_bits", 1, "Philox.random_raw(n / 2), 64 bits each", types=["float32"])
+def shared(fill, parts):
+    """A call that fills each part on a thread of its own, as NumPy's page on multithreaded generation does."""
+    pool = ThreadPoolExecutor(len(parts))
+    generators = [np.random.Philox(1).jumped(thread) for thread in range(len(parts))]
+    return lambda: list(pool.map(fill, generators, parts))
+
+
+@row("random_bits", 1, "Philox.random_raw of 64 bits each, a generator for each thread", types=["float32"])
 def random_bits(shape):
-    generator = np.random.Philox(1)
-    count = shape.sizes[0] // 2
-    return lambda: generator.random_raw(count)
+    counts = [len(part) for part in np.array_split(range(shape.sizes[0] // 2), Shape.all_threads)]
+    return shared(lambda generator, count: generator.random_raw(count), counts)
 
 
-@row("uniform", 1, "Generator(Philox).random(dtype=float32, out=y)", types=["float32"])
-def random_uniform(shape):
-    y = uniform(shape)
-    return lambda: RANDOM.random(dtype=np.float32, out=y)
+def filled(op, name):
+    @row(op, 1, f"Generator(Philox).{name}(dtype=float32, out=part), a generator for each thread", types=["float32"])
+    def make(shape):
+        def fill(generator, part):
+            getattr(np.random.Generator(generator), name)(dtype=np.float32, out=part)
+
+        return shared(fill, np.array_split(uniform(shape), Shape.all_threads))
 
 
-@row("normal", 1, "Generator(Philox).standard_normal(dtype=float32, out=y)", types=["float32"])
-def normal(shape):
-    y = uniform(shape)
-    return lambda: RANDOM.standard_normal(dtype=np.float32, out=y)
+filled("uniform", "random")
+filled("normal", "standard_normal")
 
 
-@row("cycle", 4, "the step of docs/field.md on whole arrays, without imprint, sensors and placement", types=["float32"])
+@alone("cycle", 4, "the step of docs/field.md by planes that the cache holds, without imprint, sensors and placement", types=["float32"])
 def cycle(shape):
-    channels = shape.sizes[3]
+    planes, rows, columns, channels = shape.sizes
     content, evolving = 3 * channels // 4 - 16, channels - 16
-    x = np.float32(0.2) * RANDOM.standard_normal(shape.sizes, dtype=np.float32)
-    x[..., -16:-12] += 2
+    field = np.float32(0.2) * RANDOM.standard_normal(shape.sizes, dtype=np.float32)
+    field[..., -16:-12] += 2
+    result = np.empty_like(field)
     wave = np.float32(0.001) * RANDOM.standard_normal(shape.sizes[:3], dtype=np.float32)[..., None]
-    noise = np.empty([*shape.sizes[:3], evolving], dtype=np.float32)
+    generator = np.random.SFC64(1)
+    # The content and temporal channels with one cell more on every side, which repeats the edge.
+    padded = np.empty([planes + 2, rows + 2, columns + 2, evolving], np.float32)
+    some = max(1, min(planes, 4 * BLOCK // (rows * columns * evolving)))
+    ones = np.full(content, 1 / content, np.float32)
 
     def sigmoid(v):
         return 1 / (1 + np.exp(-v))
 
-    def call():
-        nonlocal x
-        d, here = x[..., evolving:], x[..., :evolving]
+    def noise(shape):
+        """The sum of four random bytes, less its mean, over its deviation."""
+        words = generator.random_raw(math.prod(shape) // 2).view(np.uint32)
+        pairs = words & np.uint32(0x00FF00FF)
+        words >>= np.uint32(8)
+        words &= np.uint32(0x00FF00FF)
+        pairs += words
+        sums = pairs & np.uint32(0xFFFF)
+        pairs >>= np.uint32(16)
+        sums += pairs
+        made = sums.astype(np.float32)
+        made -= np.float32(510)
+        made *= np.float32(1 / math.sqrt(21845))
+        return made.reshape(shape)
+
+    def pad(x):
+        padded[1:-1, 1:-1, 1:-1] = x[..., :evolving]
+        for axis in range(3):
+            side = np.moveaxis(padded, axis, 0)
+            side[0], side[-1] = side[1], side[-2]
+
+    def step(x, p, wave, result):
+        """Planes of x into planes of result; p has one plane more on either side. The sums of the content."""
+        d, here = x[..., evolving:], p[1:-1, 1:-1, 1:-1]
         decay = np.float32(0.999) * sigmoid(d[..., :4])
         diffusion = np.float32(0.05) + np.float32(0.05) * np.tanh(d[..., 4:7])
         coupling = np.float32(0.1 / 26) * sigmoid(d[..., 12:13]) * sigmoid(d[..., 13:14]) * np.tanh(d[..., 8:12].mean(-1, keepdims=True))
-        p = np.pad(here, [(1, 1)] * 3 + [(0, 0)], mode="edge")
-        spread = diffusion[..., 0:1] * (p[:-2, 1:-1, 1:-1] + p[2:, 1:-1, 1:-1] - 2 * here)
-        spread += diffusion[..., 1:2] * (p[1:-1, :-2, 1:-1] + p[1:-1, 2:, 1:-1] - 2 * here)
-        spread += diffusion[..., 2:3] * (p[1:-1, 1:-1, :-2] + p[1:-1, 1:-1, 2:] - 2 * here)
+        old, twice = here[..., :content], 2 * here
+        new = here.copy()
+        for axis, (before, after) in enumerate([(p[:-2, 1:-1, 1:-1], p[2:, 1:-1, 1:-1]), (p[1:-1, :-2, 1:-1], p[1:-1, 2:, 1:-1]), (p[1:-1, 1:-1, :-2], p[1:-1, 1:-1, 2:])]):
+            spread = before + after
+            spread -= twice
+            spread *= diffusion[..., axis : axis + 1]
+            new += spread
         box = p[..., :content]
         box = box[:-2] + box[1:-1] + box[2:]
         box = box[:, :-2] + box[:, 1:-1] + box[:, 2:]
         box = box[:, :, :-2] + box[:, :, 1:-1] + box[:, :, 2:]
-        old = here[..., :content]
-        result = np.empty_like(x)
-        new = result[..., :evolving]
-        new[..., :content] = np.tile(decay, content // 4) * (old + spread[..., :content] + coupling * (box - old))
-        new[..., content:] = decay.mean(-1, keepdims=True) * (
-            np.float32(0.85) * (here[..., content:] + spread[..., content:]) + np.float32(0.15) * here[..., content - 1 : -1]
-        )
-        RANDOM.standard_normal(dtype=np.float32, out=noise)
-        new += np.float32(0.5) * (np.float32(0.001) * noise + wave)
+        box -= old
+        box *= coupling
+        kept, shifted = new[..., :content], new[..., content:]
+        kept += box
+        kept *= np.tile(decay, content // 4)
+        shifted *= np.float32(0.85)
+        shifted += np.float32(0.15) * here[..., content - 1 : -1]
+        shifted *= decay.mean(-1, keepdims=True)
+        drive = noise(new.shape)
+        drive *= np.float32(0.001)
+        drive += wave
+        drive *= np.float32(0.5)
+        new += drive
         new *= np.float32(0.5)
         np.tanh(new, out=new)
         new *= 2
-        quiet = (np.abs(old) < 0.1).mean(-1, dtype=np.float32)
-        targets = np.stack([np.full_like(quiet, 1.99), np.float32(0.01) * old.var(-1), np.float32(0.005) * quiet, np.full_like(quiet, -0.0025)], -1)
-        result[..., evolving:] = np.clip(d + np.float32(0.05) * (np.repeat(targets, 4, -1) - d), -5, 5)
-        after = result[..., :content]
-        sums = [after.sum(), np.abs(after).sum(), np.vdot(after, after), after[-1].sum() - after[0].sum()]
-        sums += [after[:, -1].sum() - after[:, 0].sum(), after[:, :, -1].sum() - after[:, :, 0].sum()]
-        x = result
-        return sums
+        result[..., :evolving] = new
+        mean = np.vecdot(old, ones)
+        targets = np.empty(d.shape, np.float32)
+        targets[..., :4] = 1.99
+        targets[..., 4:8] = (np.float32(0.01) * (np.vecdot(old, old) / np.float32(content) - mean * mean))[..., None]
+        targets[..., 8:12] = (np.float32(0.005) * (np.abs(old) < 0.1).mean(-1, dtype=np.float32))[..., None]
+        targets[..., 12:] = -0.0025
+        targets -= d
+        targets *= np.float32(0.05)
+        targets += d
+        np.clip(targets, -5, 5, out=result[..., evolving:])
+        return np.array([kept.sum(), np.abs(kept).sum(), np.vdot(kept, kept)])
+
+    def call():
+        nonlocal field, result
+        pad(field)
+        sums = sum(step(field[at : at + some], padded[at : at + some + 2], wave[at : at + some], result[at : at + some]) for at in range(0, planes, some))
+        sides = [np.moveaxis(result[..., :content], axis, 0) for axis in range(3)]
+        field, result = result, field
+        return sums, [side[-1].sum() - side[0].sum() for side in sides]
 
     return call
-
 
 
 def versions(_device):
@@ -231,4 +327,9 @@ def versions(_device):
     return {"numpy": np.__version__, blas["name"]: blas["version"]}
 
 
-serve(versions, lambda threads: threads)
+def threads(_count):
+    """Those that BLAS has."""
+    return max(library["num_threads"] for library in threadpool_info())
+
+
+serve(versions, threads)

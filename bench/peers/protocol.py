@@ -1,18 +1,25 @@
 """What the peer scripts share: the protocol of `crates/tectum/src/bench/peer.rs`, keys, operands and timing.
 
 A script registers rows with `@row` and ends with `serve`. A row is a function of `Shape` that fills the operands and
-returns the call to time, which writes into memory that it was given wherever the library allows that.
+returns the call to time, which writes into memory that it was given wherever the library allows that. A row that a library can
+compute in several ways takes the `fastest`. The answer to `prepare` is then `{"call": call}`, with what was chosen.
 """
 
 import json
 import re
+import statistics
 import sys
 import time
 
 # A run longer than this is timed once a round, as on the other side.
 SLOW_SECONDS = 0.1
 
+# Turns in which several ways of a row are timed, and the time and runs of each way in a turn.
+TURNS, TURN_SECONDS, TURN_RUNS = 5, 0.03, 3
+
 ROWS = {}
+# The way that a row takes and what is said of all, by key.
+CHOICES = {}
 
 
 class Shape:
@@ -20,6 +27,8 @@ class Shape:
     `core.gemm.8x8x8.bias_tanh.f64`, `infer.minilm.1x8.int8.t1`."""
 
     all_threads = 1
+    # Wraps a call so that it waits for the device.
+    settle = staticmethod(lambda call: call)
     # What a row adds to its call when it is prepared: the setting that it chose, what it found.
     note = None
 
@@ -65,10 +74,41 @@ def times(call, seconds, least):
             return taken
 
 
+def fastest(shape, ways):
+    """The call of the fastest of several ways, which make it, by name. They are timed in turns when the row is first prepared, before its
+    rounds; later passes take the same. A way that fails is left out."""
+    if shape.key not in CHOICES:
+        CHOICES[shape.key] = choose(ways)
+    chosen, shape.note = CHOICES[shape.key]
+    return ways[chosen]()
+
+
+def choose(ways):
+    calls, failed = {}, {}
+    for name, make in ways.items():
+        try:
+            calls[name] = Shape.settle(make())
+            calls[name]()
+        except Exception as error:
+            calls.pop(name, None)
+            failed[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+    taken = {name: [] for name in calls}
+    for _ in range(TURNS):
+        for name, call in calls.items():
+            taken[name] += times(call, TURN_SECONDS, TURN_RUNS)
+    medians = {name: statistics.median(all_times) for name, all_times in taken.items()}
+    said = ", ".join(f"{name} {medians[name] * 1e6:.1f} µs" if name in medians else f"{name} fails, {failed[name]}" for name in ways)
+    if not medians:
+        raise RuntimeError(f"no way works: {said}")
+    chosen = min(medians, key=medians.get)
+    return chosen, f"by {chosen} (tried: {said})"
+
+
 def serve(versions, threads, devices=("cpu",), settle=lambda call: call):
-    """Answers requests until input ends. `versions` and `threads` are functions of the device; `settle` wraps a call so that
-    it waits for the device."""
+    """Answers requests until input ends. `versions` is a function of the device; `threads` sets the library's number of threads and
+    returns what it is; `settle` wraps a call so that it waits for the device."""
     answers = sys.stdout
+    Shape.settle = staticmethod(settle)
     # Whatever a library prints must not look like an answer.
     sys.stdout = sys.stderr
     call = None
@@ -85,6 +125,7 @@ def serve(versions, threads, devices=("cpu",), settle=lambda call: call):
             elif request["do"] == "prepare":
                 call = None  # The last row's operands go before the next ones come.
                 text, make, shape = find(request["key"])
+                threads(shape.threads)
                 call = settle(make(shape))
                 call()
                 answer = {"call": f"{text}, {shape.note}"} if shape.note else {}

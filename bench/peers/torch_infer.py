@@ -12,7 +12,6 @@ def minilm(shape):
     from transformers import BertModel
 
     demand()
-    torch.set_num_threads(shape.threads)
     batch, time = shape.sizes
     model = BertModel.from_pretrained(MODEL, attn_implementation="sdpa", add_pooling_layer=False).eval()
     ids = (1000 + (torch.arange(batch * time) * 7919) % 20000).reshape(batch, time)

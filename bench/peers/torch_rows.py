@@ -1,5 +1,7 @@
-"""PyTorch, eager, beside the core suite: on the CPU, or on the first CUDA device beside `cuda:0`."""
+"""PyTorch beside the core suite: on the CPU, or on the first CUDA device beside `cuda:0`. An operation that has a call of its own is eager; one
+that takes several calls is eager or goes through torch.compile, whichever is faster."""
 
+import itertools
 from importlib.metadata import version
 
 import torch
@@ -7,7 +9,7 @@ import torch.nn.functional as F
 
 import torch_control  # noqa: F401, registers its rows
 import torch_infer  # noqa: F401, registers its rows
-from protocol import row, serve
+from protocol import fastest, row, serve
 
 torch.set_grad_enabled(False)
 torch.manual_seed(1)
@@ -23,6 +25,23 @@ def uniform(shape, *sizes):
 
 def bits(*sizes):
     return torch.randint(0, 2, sizes, dtype=torch.int32, device=DEVICE)
+
+
+def eager(function, *operands):
+    return lambda: lambda: function(*operands)
+
+
+def compiled(function, *operands):
+    def make():
+        call = torch.compile(function, dynamic=False)
+        return lambda: call(*operands)
+
+    return make
+
+
+def composed(shape, function, *operands):
+    """A function of several calls, as it is or compiled."""
+    return fastest(shape, {"eager calls": eager(function, *operands), "torch.compile": compiled(function, *operands)})
 
 
 @row("fill", 1, "y.fill_(7)", types=["float32"])
@@ -67,15 +86,14 @@ binary("sigmoid_grad", lambda a, b, y: ATEN.sigmoid_backward.grad_input(b, a, gr
 binary("relu_grad", lambda a, b, y: ATEN.threshold_backward.grad_input(b, a, 0, grad_input=y), "threshold_backward(dy, y, 0, grad_input=dx)")
 
 
+def chain6_in_place(a, b, y):
+    torch.mul(a, b, out=y)
+    y.add_(a).sub_(b).abs_().mul_(a).sqrt_()
+
+
 @row("chain6", 1, "sqrt(abs((a * b + a) - b) * a), six calls in place")
 def chain6(shape):
-    a, b, y = uniform(shape), uniform(shape), uniform(shape)
-
-    def call():
-        torch.mul(a, b, out=y)
-        y.add_(a).sub_(b).abs_().mul_(a).sqrt_()
-
-    return call
+    return composed(shape, chain6_in_place, uniform(shape), uniform(shape), uniform(shape))
 
 
 def reduction(op, function, text):
@@ -87,11 +105,29 @@ def reduction(op, function, text):
 
 reduction("sum", lambda x: torch.sum(x, 1), "torch.sum(x, 1)")
 reduction("mean", lambda x: torch.mean(x, 1), "torch.mean(x, 1)")
-reduction("variance", lambda x: torch.var_mean(x, 1, correction=0), "torch.var_mean(x, 1, correction=0)")
 reduction("sum_columns", lambda x: torch.sum(x, 0), "torch.sum(x, 0)")
 reduction("min", lambda x: torch.amin(x, 1), "torch.amin(x, 1)")
 reduction("max", lambda x: torch.amax(x, 1), "torch.amax(x, 1)")
 reduction("argmax", lambda x: torch.argmax(x, 1), "torch.argmax(x, 1)")
+
+
+def var_mean(x):
+    return torch.var_mean(x, 1, correction=0)
+
+
+def mean_of_squares(x):
+    mean = x.mean(1, keepdim=True)
+    return (x - mean).square().mean(1), mean
+
+
+@row("variance", 2, "mean and biased variance")
+def variance(shape):
+    x = uniform(shape)
+    return fastest(shape, {
+        "var_mean": eager(var_mean, x),
+        "torch.compile of var_mean": compiled(var_mean, x),
+        "torch.compile of the mean of (x - mean)²": compiled(mean_of_squares, x),
+    })
 
 
 @row("softmax", 2, "torch.softmax(x, 1, out=y)")
@@ -110,8 +146,7 @@ def layer_norm(shape):
 @row("rms_norm", 2, "rms_norm(x, [cols], weight)")
 def rms_norm(shape):
     cols = shape.sizes[1]
-    x, weight = uniform(shape), uniform(shape, cols)
-    return lambda: F.rms_norm(x, [cols], weight, eps=1e-5)
+    return composed(shape, lambda x, weight: F.rms_norm(x, [cols], weight, eps=1e-5), uniform(shape), uniform(shape, cols))
 
 
 @row("exclusive_scan", 1, "torch.cumsum(x, 0, out=y)", types=["float32"])
@@ -126,10 +161,19 @@ def compact(shape):
     return lambda: torch.nonzero(x)
 
 
-@row("top_k", 2, "torch.topk(x, 64, 1)", tail="k64", types=["float32"])
+@row("top_k", 2, "torch.topk", tail="k64", types=["float32"])
 def top_k(shape):
+    # One row, as the suite has it. The 64 greatest lie in the 64 parts with the greatest maxima.
+    assert shape.sizes[0] == 1
     x = uniform(shape)
-    return lambda: torch.topk(x, 64, 1)
+    parts = x.view(-1, 1024)
+
+    def by_parts(parts):
+        best_parts = torch.topk(parts.amax(1), 64).indices
+        best, found = torch.topk(parts[best_parts].view(-1), 64)
+        return best, best_parts[found // 1024] * 1024 + found % 1024
+
+    return fastest(shape, {"topk(x, 64, 1)": eager(torch.topk, x, 64, 1), "topk of the maxima of each 1,024, then of their parts": eager(by_parts, parts)})
 
 
 def product(op, dimensions, call, tail, operands, multiply, multiply_add):
@@ -176,13 +220,27 @@ def transpose(shape):
     return lambda: y.copy_(x.T)
 
 
-@row("stencil27", 4, "conv3d by channel, channels last, on a field padded by one", types=["float32"])
+def shifted_sum(x):
+    """The 27-point stencil on a field padded by one: neighbours by their distance in steps along the axes, with a weight for each distance."""
+    inner = [slice(1, size - 1) for size in x.shape[:3]]
+    total = 0
+    for distance, weight in enumerate((0.4, 0.06, 0.02, 0.005)):
+        steps = [step for step in itertools.product((-1, 0, 1), repeat=3) if sum(map(abs, step)) == distance]
+        total = total + weight * sum(x[tuple(slice(at.start + by, at.stop + by) for at, by in zip(inner, step))] for step in steps)
+    return total
+
+
+@row("stencil27", 4, "on a field padded by one", types=["float32"])
 def stencil_27(shape):
     planes, rows, columns, channels = shape.sizes
+    x = uniform(shape, planes + 2, rows + 2, columns + 2, channels)
     # Last in memory and recognised as such: the batch's stride is the whole field.
-    x = uniform(shape, planes + 2, rows + 2, columns + 2, channels).permute(3, 0, 1, 2)[None].contiguous(memory_format=torch.channels_last_3d)
+    batch = x.permute(3, 0, 1, 2)[None].contiguous(memory_format=torch.channels_last_3d)
     weight = uniform(shape, channels, 1, 3, 3, 3)
-    return lambda: F.conv3d(x, weight, groups=channels)
+    return fastest(shape, {
+        "conv3d by channel, channels last": lambda: lambda: F.conv3d(batch, weight, groups=channels),
+        "torch.compile of sums of slices": compiled(shifted_sum, x),
+    })
 
 
 @row("uniform", 1, "y.uniform_()", types=["float32"])
