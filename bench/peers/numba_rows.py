@@ -167,34 +167,35 @@ def network(neurons, degree):
     return starts, targets, weights, patterns
 
 
-def burst(operands, size, threads):
+def burst(operands, size, senders, integrators):
     starts, targets, weights, patterns = operands
-    sums, potentials = np.zeros((threads, size), np.float32), np.zeros(size, np.float32)
+    sums, potentials = np.zeros((senders, size), np.float32), np.zeros(size, np.float32)
     has_fired = np.zeros(size, np.bool_)
+    integrate = integrate_all if integrators > 1 else integrate_one
     state = {"fired": patterns[0], "burst": 0}
 
     def step():
         state["burst"] += 1
-        if threads > 1:
+        if senders > 1:
             deliver_parts(state["fired"], starts, targets, weights, sums)
         else:
             deliver(state["fired"], starts, targets, weights, sums[0])
         sums[0][patterns[state["burst"] % 16]] += 1500
-        (integrate_all if threads > 1 else integrate_one)(potentials, sums, has_fired, np.float32(1000))
+        integrate(potentials, sums, has_fired, np.float32(1000))
         state["fired"] = np.flatnonzero(has_fired)
 
     return step
 
 
-def csr_scatter(operands, size, threads):
+def csr_scatter(operands, size, senders):
     starts, targets, weights, patterns = operands
-    sums = np.zeros((threads, size), np.float32)
+    sums = np.zeros((senders, size), np.float32)
     state = {"burst": 0}
 
     def step():
         state["burst"] += 1
         fired = patterns[state["burst"] % 16]
-        if threads > 1:
+        if senders > 1:
             deliver_parts(fired, starts, targets, weights, sums)
             merge(sums)
         else:
@@ -203,19 +204,19 @@ def csr_scatter(operands, size, threads):
     return step
 
 
-def on_threads(make, name, size, call):
-    """A row on one thread or on all with sums for each, whichever is faster: threads only pay where much is sent."""
-
-    @row(make.__name__, 0, call, tail=name, types=["float32"])
-    def prepare(shape):
-        operands = network(*size)
-        counts = sorted({1, numba.get_num_threads()})
-        return fastest(shape, {f"{count} {'thread' if count == 1 else 'threads'}": lambda count=count: make(operands, size[0], count) for count in counts})
-
-
 for name, size in NETWORKS.items():
-    on_threads(burst, name, size, "njit: CSR rows of what fired, injection, threshold and reset; numpy.flatnonzero")
-    on_threads(csr_scatter, name, size, "njit: CSR rows of what fired")
+    # Threads with sums of their own only pay where much is sent.
+
+    @row("burst", 0, "njit: CSR rows of what fired, injection, threshold and reset; numpy.flatnonzero", tail=name, types=["float32"])
+    def make_burst(shape, size=size):
+        operands, count = network(*size), numba.get_num_threads()
+        ways = {(1, 1), (1, count), (count, count)}
+        return fastest(shape, {f"threads: {senders} to send, {integrators} to integrate": lambda s=senders, i=integrators: burst(operands, size[0], s, i) for senders, integrators in sorted(ways)})
+
+    @row("csr_scatter", 0, "njit: CSR rows of what fired", tail=name, types=["float32"])
+    def make_csr_scatter(shape, size=size):
+        operands, counts = network(*size), sorted({1, numba.get_num_threads()})
+        return fastest(shape, {f"threads: {count}": lambda count=count: csr_scatter(operands, size[0], count) for count in counts})
 
 
 def threads(count):

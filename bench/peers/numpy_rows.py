@@ -117,24 +117,25 @@ for op, function, axis in [("sum", np.sum, 1), ("mean", np.mean, 1), ("min", np.
     reduction(op, function, axis)
 
 
-@alone("variance", 2, "numpy.subtract(x, mean, out=t), numpy.vecdot(t, t) over blocks that the cache holds", types=["float32", "float64"])
+@alone("variance", 2, "mean, numpy.subtract(x, mean, out=t), numpy.vecdot(t, t) over blocks that the cache holds", types=["float32", "float64"])
 def variance(shape):
     rows, columns = shape.sizes
-    x, y = uniform(shape), np.empty(rows, shape.dtype)
-    # Parts of a row are summed apart, so that long rows lose no digits.
+    x = uniform(shape)
+    # Long rows in parts, whose means and squares are then put together: one pass over x, and no digits are lost.
     width = min(columns, 1024)
-    parts, each = x.reshape(-1, width), columns // width
+    parts = x.reshape(-1, width)
     block = max(1, BLOCK // width)
-    t, squares = np.empty([block, width], shape.dtype), np.empty(len(parts), shape.dtype)
+    t, means, squares = np.empty([block, width], shape.dtype), np.empty(len(parts), shape.dtype), np.empty(len(parts), shape.dtype)
 
     def call():
-        means = np.repeat(x.mean(1), each)[:, None]
         for first in range(0, len(parts), block):
-            part = parts[first : first + block]
-            difference = np.subtract(part, means[first : first + block], out=t[: len(part)])
+            part, mean = parts[first : first + block], means[first : first + block]
+            np.mean(part, axis=1, out=mean)
+            difference = np.subtract(part, mean[:, None], out=t[: len(part)])
             np.vecdot(difference, difference, out=squares[first : first + block])
-        np.sum(squares.reshape(rows, each), axis=1, out=y)
-        return np.divide(y, columns, out=y)
+        each = means.reshape(rows, -1)
+        mean = each.mean(1)
+        return mean, (squares.reshape(rows, -1).sum(1) + width * np.square(each - mean[:, None]).sum(1)) / columns
 
     return call
 

@@ -114,4 +114,11 @@ fn defect_15_all_256_registers_have_columns() {
     let mut buffers = vec![vec![0; 4]];
     assert_eq!(run(&checked, &LaunchConfig::linear(1, 1), &mut buffers, Bounds::Proven, 1), None);
     assert_eq!(buffers[0], (0..252u32).sum::<u32>().wrapping_add(1).to_le_bytes());
+    // All 256 of one width.
+    let made: String = (0..256).map(|register| format!("mov_imm.u32 r{register}, {register}\n")).collect();
+    let sums: String = (1..256).map(|register| format!("add.u32 r0, r0, r{register}\n")).collect();
+    let checked = Program::parse(&format!("buffer y: u32 write\n{made}{sums}stg.u32 [y], r0")).and_then(|program| program.check()).expect("valid");
+    let mut buffers = vec![vec![0; 4]];
+    assert_eq!(run(&checked, &LaunchConfig::linear(1, 1), &mut buffers, Bounds::Proven, 1), None);
+    assert_eq!(buffers[0], (0..256u32).sum::<u32>().to_le_bytes());
 }
