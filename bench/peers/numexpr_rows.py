@@ -1,9 +1,10 @@
-"""NumExpr beside the core suite and the suite of programs: elementwise expressions in one pass over blocks, on all threads."""
+"""NumExpr beside the core suite and the suite of programs: elementwise expressions in one pass over blocks, on one thread or on all, whichever is
+faster."""
 
 import numexpr
 import numpy as np
 
-from protocol import row, serve
+from protocol import Shape, fastest, row, serve
 
 EXPRESSIONS = {
     "add": "a + b",
@@ -39,7 +40,16 @@ def expression(op, text):
         random = np.random.default_rng(1)
         a, b, y = (1 - random.random(shape.sizes, dtype=shape.dtype) for _ in range(3))
         operands = {"a": a, "b": b, "one": np.array(1, shape.dtype), "zero": np.array(0, shape.dtype)}
-        return lambda: numexpr.evaluate(source, operands, out=y)
+
+        def on(count):
+            def call():
+                if numexpr.get_num_threads() != count:
+                    numexpr.set_num_threads(count)
+                numexpr.evaluate(source, operands, out=y)
+
+            return call
+
+        return fastest(shape, {f"threads: {count}": lambda count=count: on(count) for count in sorted({1, Shape.all_threads})})
 
 
 for op, text in EXPRESSIONS.items():
@@ -51,4 +61,5 @@ def threads(count):
     return count
 
 
-serve(lambda _device: {"numexpr": numexpr.__version__, "numpy": np.__version__}, threads)
+# PyPI's wheel goes without Intel's library of vector functions: exp, tanh and the like are the C library's.
+serve(lambda _device: {"numexpr": f"{numexpr.__version__} {'with' if numexpr.use_vml else 'without'} VML", "numpy": np.__version__}, threads)

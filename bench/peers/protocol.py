@@ -14,8 +14,9 @@ import time
 # A run longer than this is timed once a round, as on the other side.
 SLOW_SECONDS = 0.1
 
-# Turns in which several ways of a row are timed, and the time and runs of each way in a turn.
-TURNS, TURN_SECONDS, TURN_RUNS = 5, 0.03, 3
+# Turns in which several ways of a row are timed, the time and runs of each way in a turn, and a pause before it: the idle threads of the way
+# before spin for a while.
+TURNS, TURN_SECONDS, TURN_RUNS, TURN_PAUSE_SECONDS = 5, 0.03, 3, 0.05
 
 ROWS = {}
 # The way that a row takes and what is said of all, by key.
@@ -95,6 +96,7 @@ def choose(ways):
     taken = {name: [] for name in calls}
     for _ in range(TURNS):
         for name, call in calls.items():
+            time.sleep(TURN_PAUSE_SECONDS)
             taken[name] += times(call, TURN_SECONDS, TURN_RUNS)
     medians = {name: statistics.median(all_times) for name, all_times in taken.items()}
     said = ", ".join(f"{name} {medians[name] * 1e6:.1f} µs" if name in medians else f"{name} fails, {failed[name]}" for name in ways)

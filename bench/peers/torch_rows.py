@@ -1,7 +1,8 @@
-"""PyTorch beside the core suite: on the CPU, or on the first CUDA device beside `cuda:0`. An operation that has a call of its own is eager; one
-that takes several calls is eager or goes through torch.compile, whichever is faster."""
+"""PyTorch beside the core suite: on the CPU, or on the first CUDA device beside `cuda:0`. Eager calls; where torch.compile may gain (functions, moves,
+products with a vector, what takes several calls), whichever is faster."""
 
 import itertools
+import math
 from importlib.metadata import version
 
 import torch
@@ -60,7 +61,7 @@ def unary(op, function, text, **options):
     @row(op, 1, text)
     def make(shape):
         x, y = uniform(shape), uniform(shape)
-        return lambda: function(x, out=y, **options)
+        return fastest(shape, {"eager call": lambda: lambda: function(x, out=y, **options), "torch.compile": compiled(lambda x: function(x, **options), x)})
 
 
 for op in ["abs", "neg", "sqrt", "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "sigmoid", "erf"]:
@@ -68,7 +69,7 @@ for op in ["abs", "neg", "sqrt", "exp", "exp2", "log", "log2", "sin", "cos", "ta
 unary("gelu", torch._C._nn.gelu, 'gelu(x, approximate="tanh", out=y)', approximate="tanh")
 unary("gelu_erf", torch._C._nn.gelu, "gelu(x, out=y)")
 unary("silu", torch._C._nn.silu, "silu(x, out=y)")
-unary("relu", lambda x, out: torch.clamp_min(x, 0, out=out), "torch.clamp_min(x, 0, out=y)")
+unary("relu", torch.clamp_min, "torch.clamp_min(x, 0, out=y)", min=0)
 
 
 def binary(op, function, text):
@@ -108,7 +109,20 @@ reduction("mean", lambda x: torch.mean(x, 1), "torch.mean(x, 1)")
 reduction("sum_columns", lambda x: torch.sum(x, 0), "torch.sum(x, 0)")
 reduction("min", lambda x: torch.amin(x, 1), "torch.amin(x, 1)")
 reduction("max", lambda x: torch.amax(x, 1), "torch.amax(x, 1)")
-reduction("argmax", lambda x: torch.argmax(x, 1), "torch.argmax(x, 1)")
+
+
+def argmax_of_parts(x):
+    parts = x.view(-1, 4096)
+    part = parts.amax(1).argmax()
+    return part * 4096 + parts[part].argmax()
+
+
+@row("argmax", 2, "torch.argmax")
+def argmax(shape):
+    # One row, as the suite has it, on one thread; its parts are shared out.
+    assert shape.sizes[0] == 1
+    x = uniform(shape)
+    return fastest(shape, {"argmax(x, 1)": eager(torch.argmax, x, 1), "argmax of the maxima of each 4,096, then of that part": eager(argmax_of_parts, x)})
 
 
 def var_mean(x):
@@ -176,29 +190,35 @@ def top_k(shape):
     return fastest(shape, {"topk(x, 64, 1)": eager(torch.topk, x, 64, 1), "topk of the maxima of each 1,024, then of their parts": eager(by_parts, parts)})
 
 
-def product(op, dimensions, call, tail, operands, multiply, multiply_add):
+def ended(multiply, multiply_add, tail, a, b, bias, residual, **options):
     """A product with one of its ends: a bias under tanh, a residual, both."""
+    if not tail:
+        return multiply(a, b, **options)
+    if tail == "residual":
+        return multiply_add(residual, a, b, **options)
+    if tail == "bias_tanh":
+        return multiply_add(bias, a, b, **options).tanh_()
+    return multiply_add(bias, a, b, **options).tanh_().add_(residual)
 
+
+def product(op, dimensions, call, tail, operands, multiply, multiply_add):
     @row(op, dimensions, call, tail)
     def make(shape):
-        a, b, y, bias, residual = operands(shape)
-        if not tail:
-            return lambda: multiply(a, b, out=y)
-        if tail == "residual":
-            return lambda: multiply_add(residual, a, b, out=y)
-        if tail == "bias_tanh":
-            return lambda: multiply_add(bias, a, b, out=y).tanh_()
-        return lambda: multiply_add(bias, a, b, out=y).tanh_().add_(residual)
+        y, *given = operands(shape)
+        return fastest(shape, {
+            "eager calls": lambda: lambda: ended(multiply, multiply_add, tail, *given, out=y),
+            "torch.compile": compiled(lambda *given: ended(multiply, multiply_add, tail, *given), *given),
+        })
 
 
 def gemm_operands(shape):
     m, k, n = shape.sizes
-    return uniform(shape, m, k), uniform(shape, k, n), uniform(shape, m, n), uniform(shape, n), uniform(shape, m, n)
+    return uniform(shape, m, n), uniform(shape, m, k), uniform(shape, k, n), uniform(shape, n), uniform(shape, m, n)
 
 
 def matvec_operands(shape):
     m, n = shape.sizes
-    return uniform(shape, m, n), uniform(shape, n), uniform(shape, m), uniform(shape, m), uniform(shape, m)
+    return uniform(shape, m), uniform(shape, m, n), uniform(shape, n), uniform(shape, m), uniform(shape, m)
 
 
 for tail, start, rest in [("", "", ""), ("residual", "add", ""), ("bias_tanh", "add", ".tanh_()"), ("bias_tanh_residual", "add", ".tanh_().add_(residual)")]:
@@ -217,7 +237,7 @@ def gemm_batched(shape):
 @row("transpose", 2, "y.copy_(x.T)", types=["float32"])
 def transpose(shape):
     x, y = uniform(shape), uniform(shape, *reversed(shape.sizes))
-    return lambda: y.copy_(x.T)
+    return fastest(shape, {"eager call": lambda: lambda: y.copy_(x.T), "torch.compile": compiled(lambda x: x.T.contiguous(), x)})
 
 
 def shifted_sum(x):
@@ -263,7 +283,18 @@ def adamw(shape):
     return optimizer.step
 
 
-def field_step(x, noise, wave):
+def pad_by_cat(x):
+    for axis in range(3):
+        x = torch.cat([x.narrow(axis, 0, 1), x, x.narrow(axis, x.shape[axis] - 1, 1)], axis)
+    return x
+
+
+def pad_by_pad(x):
+    """The same: slower in eager calls, but torch.compile makes it a part of what reads it."""
+    return F.pad(x.permute(3, 0, 1, 2)[None], (1,) * 6, mode="replicate")[0].permute(1, 2, 3, 0)
+
+
+def field_step(x, noise, wave, pad):
     """A step of docs/field.md: content, temporal and dynamics channels, and the sums that the motors need. No imprint or error."""
     channels = x.shape[3]
     content, evolving = 3 * channels // 4 - 16, channels - 16
@@ -272,9 +303,7 @@ def field_step(x, noise, wave):
     diffusion = 0.05 + 0.05 * torch.tanh(d[..., 4:7])
     coupling = 0.1 * torch.sigmoid(d[..., 12:13]) * torch.sigmoid(d[..., 13:14]) * torch.tanh(d[..., 8:12].mean(-1, keepdim=True)) / 26
     here = x[..., :evolving]
-    p = here
-    for axis in range(3):
-        p = torch.cat([p.narrow(axis, 0, 1), p, p.narrow(axis, p.shape[axis] - 1, 1)], axis)
+    p = pad(here)
     spread = diffusion[..., 0:1] * (p[:-2, 1:-1, 1:-1] + p[2:, 1:-1, 1:-1] - 2 * here)
     spread = spread + diffusion[..., 1:2] * (p[1:-1, :-2, 1:-1] + p[1:-1, 2:, 1:-1] - 2 * here)
     spread = spread + diffusion[..., 2:3] * (p[1:-1, 1:-1, :-2] + p[1:-1, 1:-1, 2:] - 2 * here)
@@ -297,27 +326,51 @@ def field_step(x, noise, wave):
     return torch.cat([next_here, next_d], -1), sums
 
 
-def field_cycle(shape, step):
+def shifted(h, bits):
+    return (h >> bits) & ((1 << (32 - bits)) - 1)
+
+
+def byte_noise(shape, key):
+    """The noise of docs/field.md: the sum of the four bytes of an element's hash, less its mean, over its deviation."""
+    h = torch.arange(math.prod(shape), dtype=torch.int32, device=DEVICE) * (2654435761 - 2**32) + key[0]
+    h = (h ^ shifted(h, 16)) * (2246822507 - 2**32) ^ key[1]
+    h = (h ^ shifted(h, 13)) * (3266489909 - 2**32)
+    h = h ^ shifted(h, 16)
+    pairs = (h & 0x00FF00FF) + (shifted(h, 8) & 0x00FF00FF)
+    return ((pairs & 0xFFFF) + (pairs >> 16) - 510).float().reshape(shape) / math.sqrt(21845)
+
+
+def field(shape):
+    """A field, and a wave over its cells."""
     x = 0.2 * torch.randn(shape.sizes, device=DEVICE)
     x[..., -16:-12] += 2
-    wave = 0.001 * torch.randn(shape.sizes[:3], device=DEVICE)
-    noise = torch.empty([*shape.sizes[:3], shape.sizes[3] - 16], device=DEVICE)
+    return x, 0.001 * torch.randn(shape.sizes[:3], device=DEVICE), [*shape.sizes[:3], shape.sizes[3] - 16]
+
+
+@row("cycle", 4, "the step of docs/field.md on whole arrays with normal noise, without imprint, sensors and placement", types=["float32"])
+def cycle(shape):
+    x, wave, evolving = field(shape)
+    noise = torch.empty(evolving, device=DEVICE)
 
     def call():
         nonlocal x
-        x, _ = step(x, noise.normal_(), wave)
+        x, _ = field_step(x, noise.normal_(), wave, pad_by_cat)
 
     return call
 
 
-@row("cycle", 4, "the step of docs/field.md on whole arrays, without imprint, sensors and placement", types=["float32"])
-def cycle(shape):
-    return field_cycle(shape, field_step)
-
-
-@row("cycle", 4, "the same by torch.compile", tail="compiled", types=["float32"])
+@row("cycle", 4, "the same by torch.compile with the noise of docs/field.md", tail="compiled", types=["float32"])
 def cycle_compiled(shape):
-    return field_cycle(shape, torch.compile(field_step))
+    x, wave, evolving = field(shape)
+    key = torch.tensor([1, 2], dtype=torch.int32, device=DEVICE)
+    step = torch.compile(lambda x, key: field_step(x, byte_noise(evolving, key), wave, pad_by_pad), dynamic=False)
+
+    def call():
+        nonlocal x
+        key.add_(1)
+        x, _ = step(x, key)
+
+    return call
 
 
 def versions(device):
