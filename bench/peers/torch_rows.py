@@ -6,6 +6,7 @@ import math
 from importlib.metadata import version
 
 import torch
+import torch._dynamo.config
 import torch.nn.functional as F
 
 import torch_control  # noqa: F401, registers its rows
@@ -16,6 +17,9 @@ torch.set_grad_enabled(False)
 torch.manual_seed(1)
 # Products in float32 as on the other side, not in TF32.
 torch.set_float32_matmul_precision("highest")
+# Rows share functions: without a higher limit, torch.compile silently runs the ninth of them eagerly.
+torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 10_000
+torch._dynamo.config.fail_on_recompile_limit_hit = True
 
 DEVICE = torch.device("cpu")
 

@@ -76,8 +76,8 @@ anything else. How a row is measured, and what beside: `bench/peers/README.md`.
 A ratio is a peer's time over ours, round by round in the same run: above 1 we are faster. In brackets stands the interval
 that holds the true median with 95 % confidence (order statistics of the rounds), or with less where a record has fewer than six rounds, which it
 states. The roofline is a copy of 64 MiB or a large
-matrix product, of int8 for rows in int8, measured in the same run on as many threads as the row has. A row that moves less memory than the caches hold can pass 100 %.
-Rows of models in int8 pass it too: their products with packed weights are several times as fast as `gemm_i8`, which is that roofline.
+matrix product, of codes with packed weights for rows in int8, measured in the same run on as many threads as the row has. A row that moves less memory than
+the caches hold can exceed 100 %.
 
 ";
 
