@@ -12,6 +12,9 @@ use crate::test_programs::cargo;
 /// The crates that have a table.
 const CRATES: [&str; 3] = ["naga-ptx", "tectum", "tectum-models"];
 
+/// After so long a program is killed: many times what the slowest takes.
+const SECONDS_OF_A_PROGRAM: u32 = 1200;
+
 #[derive(Deserialize)]
 struct Table {
     mutation: Vec<Mutation>,
@@ -165,15 +168,22 @@ fn try_one(place: &Place, program: &[&str], mutation: &Mutation) -> Result<Outco
     Ok(outcome)
 }
 
-/// The first test that fails.
+/// The first test that fails, or how a program ended that is compiled already. One that a broken rule keeps from ending is killed.
 fn first_failure(place: &Place, program: &[&str], arguments: &[String]) -> Result<Option<String>, String> {
-    let output = place.cargo(program).arg("--").args(arguments).output().map_err(|e| format!("mutate: cargo: {e}"))?;
+    let cargo = place.cargo(program);
+    let mut command = std::process::Command::new("timeout");
+    command.arg(SECONDS_OF_A_PROGRAM.to_string()).arg(cargo.get_program()).args(cargo.get_args()).arg("--").args(arguments);
+    command.envs(cargo.get_envs().filter_map(|(name, value)| Some((name, value?)))).stderr(Stdio::null());
+    if let Some(folder) = cargo.get_current_dir() {
+        command.current_dir(folder);
+    }
+    let output = command.output().map_err(|e| format!("mutate: timeout: {e}"))?;
     if output.status.success() {
         return Ok(None);
     }
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout);
     let failed = text.lines().find(|line| line.contains("FAILED") || line.contains("failed") || line.contains("panicked"));
-    failed.map(|line| Some(line.trim().to_owned())).ok_or_else(|| format!("mutate: {program:?} did not run: {}", text.trim()))
+    Ok(Some(failed.map_or_else(|| format!("no test ended: {}", output.status), |line| line.trim().to_owned())))
 }
 
 /// Where mutations are tried.

@@ -2,7 +2,20 @@
 
 use std::sync::Arc;
 
-use tectum::{DType, Kernel, KernelBuilder, NativeCall};
+use tectum::{DType, Kernel, KernelBuilder, NativeCall, PlanBuilder, View};
+
+/// Records launches of this crate's own kernels.
+pub trait LaunchBuiltIn {
+    /// As [`PlanBuilder::launch`]; `params` and `groups` are derived from the views.
+    fn launch_built_in(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> tectum::Result<()>;
+}
+
+impl LaunchBuiltIn for PlanBuilder {
+    fn launch_built_in(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> tectum::Result<()> {
+        // SAFETY: as in `built_in`; no other crate reaches this trait.
+        unsafe { self.launch_trusted(kernel, views, params, groups) }
+    }
+}
 
 /// Adds parameters that are words.
 pub fn words(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {

@@ -96,7 +96,7 @@ impl Reference {
         let y = plan.state("y", DType::F32, side * side);
         let kernel = gemm_panels::kernel(PanelFormat::Int8, Epilogue { bias: false, residual: false });
         let params = [side, side, side / 4, Activation::None as usize].map(|word| word as u32);
-        plan.launch(kernel, &[a, b, scales, y], &params, side.div_ceil(TILE).pow(2) as u32)?;
+        plan.launch_built_in(kernel, &[a, b, scales, y], &params, side.div_ceil(TILE).pow(2) as u32)?;
         Ok(Self { executable: plan.finish()?.compile(device)?, amount: 2.0 * (side as f64).powi(3) })
     }
 }

@@ -490,10 +490,10 @@ mod tests {
                 }
             });
             let threads: Vec<_> = (0..16).map(|_| scope.spawn(one)).collect();
-            let held = threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect();
+            let joined: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
             is_over.store(true, std::sync::atomic::Ordering::Relaxed);
             watcher.join().expect("the maximum is never below what is live");
-            held
+            joined.into_iter().flat_map(|held| held.expect("no panic")).collect()
         });
         let stats = device.pool().stats();
         assert_eq!((held.len(), stats.live_bytes, stats.peak_bytes), (18, 288 << 20, 288 << 20));

@@ -259,8 +259,32 @@ impl PlanBuilder {
     /// # Errors
     /// `Invalid`, naming the launch, if the numbers or types of views and parameters do not fit the kernel, a view is
     /// empty, misaligned or of an input or constant that would be written, a temporary is read before anything wrote it,
-    /// `groups` is not in 1 to 65,535, or one slot is bound both read-only and written (or two written ranges overlap).
+    /// `groups` is not in 1 to 65,535, or one slot is bound both read-only and written (or two written ranges overlap). `Invalid` for a
+    /// trusted kernel ([`KernelBuilder::trusted`](crate::KernelBuilder::trusted)), which the methods that compute its parameters record.
     pub fn launch(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
+        if kernel.is_trusted() {
+            return Err(Error::invalid(format!(
+                "plan {}: kernel {} does not check its indices; the operation that it belongs to records it",
+                self.name,
+                kernel.name()
+            )));
+        }
+        self.launch_built_in(kernel, views, params, groups)
+    }
+
+    /// As [`PlanBuilder::launch`], of a trusted kernel too.
+    ///
+    /// # Safety
+    /// With these parameters and numbers of workgroups each index of a trusted kernel is within the views that are bound, whatever these hold.
+    ///
+    /// # Errors
+    /// As [`PlanBuilder::launch`].
+    pub unsafe fn launch_trusted(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
+        self.launch_built_in(kernel, views, params, groups)
+    }
+
+    /// Records a launch of one of this crate's kernels, with parameters that were derived from the views.
+    pub(crate) fn launch_built_in(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
         self.check(kernel, views, params, groups)
             .map_err(|error| error.at(format_args!("plan {}: launch {}, kernel {}", self.name, self.launches.len(), kernel.name())))?;
         let (views, params) = (views.to_vec(), params.to_vec());

@@ -898,6 +898,35 @@ fn suspect_a_users_kernel_stays_within_its_bindings() -> Result<(), Error> {
     Ok(())
 }
 
+/// Kernels of the crate do not check their indices: with parameters of a caller they would reach memory of others on a GPU.
+#[test]
+fn suspect_a_built_in_kernel_is_recorded_by_its_operation_alone() -> Result<(), Error> {
+    let mut plan = PlanBuilder::new("strange");
+    let (x, y) = (plan.input("x", DType::U32, 64), plan.output("y", DType::U32, 64));
+    invalid(plan.launch(&tectum::kernel::transfer::COPY, &[x, y], &[1 << 20], 64), "does not check its indices");
+    // Those that a plan lists are the same.
+    plan.copy(x, y)?;
+    let copied = plan.finish()?;
+    for kernel in copied.kernels() {
+        let mut other = PlanBuilder::new("other");
+        let (x, y) = (other.input("x", DType::U32, 64), other.output("y", DType::U32, 64));
+        invalid(other.launch(kernel, &[x, y], &[64], 1), "does not check its indices");
+    }
+    Ok(())
+}
+
+/// Code without checks is made of programs alone whose every access is proven for the launch.
+#[test]
+fn suspect_a_program_without_checks_is_proven() -> Result<(), Error> {
+    let text = "buffer at: u64 read\nbuffer x: u32 read\nbuffer y: u32 write\nldg.u64 r0, [at]\nldg.u32 r1, [x + r0]\nstg.u32 [y], r1";
+    let program = Program::parse(text)?.check()?;
+    let mut plan = PlanBuilder::new("anywhere");
+    let (at, x, y) = (plan.input("at", DType::U32, 128), plan.input("x", DType::U32, 8), plan.output("y", DType::U32, 64));
+    let views = [at.into(), x.into(), y.into()];
+    invalid(plan.program(&program, &LaunchConfig::linear(64, 64), &views, Bounds::Proven).map(|_| ()), "not every access is proven");
+    plan.program(&program, &LaunchConfig::linear(64, 64), &views, Bounds::Checked).map(|_| ())
+}
+
 #[test]
 fn defect_08_a_receipt_lists_every_kernel_of_a_run() -> Result<(), Error> {
     for device in devices() {

@@ -12,7 +12,7 @@ use tectum::{CodeObject, DType, Device, Error, Executable, Kernel, NativeCall, P
 
 use super::rig::{M_PER_IN, RigParameters};
 use super::{Body, body};
-use crate::kernel;
+use crate::kernel::{self, LaunchBuiltIn};
 pub(crate) use native::{come_round, pendulum_cost, pendulum_step};
 
 /// Numbers that follow the observation in what a step shows: the reward, and 1 if the episode ended.
@@ -138,7 +138,7 @@ impl Batch {
         let shown = plan.output("shown", DType::F32, count * (spec.observation.len() + OUTCOME));
         let views: Vec<View> = [Some(actions), starts, Some(state), Some(shown)].into_iter().flatten().collect();
         let words = [&[count as u32][..], &stepper.constants].concat();
-        plan.launch(&stepper.kernel, &views, &words, tectum::kernel::groups_for(count))?;
+        plan.launch_built_in(&stepper.kernel, &views, &words, tectum::kernel::groups_for(count))?;
         let run = plan.finish()?.compile(device)?;
         let mut batch = Self { body, run, actions, starts, state, shown, count, numbers: stepper.numbers };
         batch.reset(0)?;

@@ -29,6 +29,7 @@ use tectum::kernel::random;
 use tectum::{CodeObject, DType, Device, Error, Executable, InputFile, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
 
 use super::{Brain, Rebuild};
+use crate::kernel::LaunchBuiltIn;
 use crate::snapshot::{Array, Snapshot};
 use crate::twin::{Ensemble, LearningCounts, Network, RecordedTwin, Rows, Twin, TwinLayout};
 pub use bench::suite;
@@ -347,7 +348,7 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
         let words = [samples, horizon, parameters.hold, channels].map(|word| word as u32);
         let controls = [slots.observation, mean, eps.part(iteration * knots..(iteration + 1) * knots), sigma, u];
         let range = [layout.low.to_bits(), layout.high.to_bits()];
-        plan.launch(&kernels::CONTROLS, &controls, &[&words[..], &range].concat(), tectum::kernel::groups_for(u.len()))?;
+        plan.launch_built_in(&kernels::CONTROLS, &controls, &[&words[..], &range].concat(), tectum::kernel::groups_for(u.len()))?;
         roll_out(&mut plan, model, parameters, slots, handover, [u, costs])?;
         mean = weigh(&mut plan, parameters, layout, costs, u, slots, iteration + 1 == parameters.iterations)?;
     }
@@ -366,11 +367,11 @@ fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, 
         let (kernel, shape, numbers) = rollout_kernel(network, model.reading(), parameters.horizon)?;
         let scratch = plan.temp(DType::F32, numbers * parameters.samples);
         let words = [&parameters.rollout_words(model.layout())[..], &shape].concat();
-        return plan.launch(&kernel, &[slots.observation, u, table, weights, costs, scratch], &words, groups);
+        return plan.launch_built_in(&kernel, &[slots.observation, u, table, weights, costs, scratch], &words, groups);
     }
     match (model, handover) {
         (Model::Plant { body, layout }, Some(handover)) => {
-            plan.launch(plant_kernel(body)?, &[slots.observation, handover, u, costs], &parameters.plant_words(layout), groups)
+            plan.launch_built_in(plant_kernel(body)?, &[slots.observation, handover, u, costs], &parameters.plant_words(layout), groups)
         }
         _ => unreachable!("invariant: a twin's slots, or a plant's hand-over, were made with the plan"),
     }
@@ -385,14 +386,14 @@ fn weigh(plan: &mut PlanBuilder, parameters: &MppiParameters, layout: &TwinLayou
     plan.unary("neg", costs, negative)?;
     plan.max(negative, greatest, 1, samples)?;
     let temper = [samples as u32, parameters.temperature.to_bits()];
-    plan.launch(&kernels::TEMPER, &[costs, total, greatest, tempered], &temper, tectum::kernel::groups_for(samples))?;
+    plan.launch_built_in(&kernels::TEMPER, &[costs, total, greatest, tempered], &temper, tectum::kernel::groups_for(samples))?;
     plan.softmax(tempered, weights, 1, samples, 1.0)?;
     plan.max(weights, best_weight, 1, samples)?;
     let weighted = plan.temp(DType::F32, horizon);
     plan.matvec(u.part(samples..(horizon + 1) * samples), weights, weighted, tectum::GemmTail::default())?;
     if is_last {
         let shift = [samples as u32, horizon as u32, layout.low.to_bits(), layout.high.to_bits()];
-        plan.launch(&kernels::SHIFT, &[weighted, total, greatest, best_weight, slots.mean, slots.result], &shift, 1)?;
+        plan.launch_built_in(&kernels::SHIFT, &[weighted, total, greatest, best_weight, slots.mean, slots.result], &shift, 1)?;
     }
     Ok(weighted)
 }

@@ -1,5 +1,6 @@
 //! The suite `field`: whole cycles, beside a 27-point pass, the noise and the tanh that they hold, each alone.
 
+use crate::kernel::LaunchBuiltIn;
 use tectum::bench::{Case, Prepare, Roofline, Suite, Workload};
 use tectum::{Boundary, CodeObject, DType, Device, Executable, PlanBuilder, Points, Result, RunStats};
 
@@ -107,7 +108,7 @@ fn noise(n: usize, device: &Device) -> Result<Executable> {
     let mut plan = PlanBuilder::new("noise");
     let live = plan.input("live", DType::U32, LIVE_WORDS);
     let noise = plan.state("noise", DType::F32, n);
-    plan.launch(&NOISE, &[live, noise], &[0, n as u32], tectum::kernel::groups_for(n))?;
+    plan.launch_built_in(&NOISE, &[live, noise], &[0, n as u32], tectum::kernel::groups_for(n))?;
     plan.finish()?.compile(device)
 }
 

@@ -1,5 +1,6 @@
 //! Conformance of the kernels of a cycle: the noise by itself, exactly; whole cycles, each from the device's own state, against the reference.
 
+use crate::kernel::LaunchBuiltIn;
 use tectum::conformance::{Case, Data, Expected, Output, Seed, Suite, Trial};
 use tectum::{Boundary, Result};
 
@@ -42,7 +43,7 @@ fn noise(seed: &mut Seed, n: usize) -> Case {
     live[LIVE_KEY..][..2].copy_from_slice(&key);
     let expected = (0..n as u32).map(|i| Expected::exactly(f64::from(draw(first.wrapping_add(i), key)))).collect();
     Case::new(format!("{n} from {first}"), vec![Data::U32(live)], vec![Output::Near(expected)], move |plan, x, y| {
-        plan.launch(&NOISE, &[x[0], y[0]], &[first, n as u32], tectum::kernel::groups_for(n))
+        plan.launch_built_in(&NOISE, &[x[0], y[0]], &[first, n as u32], tectum::kernel::groups_for(n))
     })
 }
 

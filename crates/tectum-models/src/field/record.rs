@@ -1,5 +1,6 @@
 //! The launches of a cycle, in three parts that one plan holds together or several plans hold apart.
 
+use crate::kernel::LaunchBuiltIn;
 use std::ops::Range;
 
 use tectum::{DType, PlanBuilder, Result, View};
@@ -101,13 +102,13 @@ impl Source<'_> {
         if let (Some([library, traits]), Some(pull)) = (mind.library, pull) {
             let kept = self.options.patterns + ATTRACTORS;
             let products = plan.temp(DType::F32, kept);
-            plan.launch(&SIMILARITY, &[mind.descriptor, library, traits, products], &[kept as u32, content], kept.div_ceil(ROWS_PER_GROUP) as u32)?;
+            plan.launch_built_in(&SIMILARITY, &[mind.descriptor, library, traits, products], &[kept as u32, content], kept.div_ceil(ROWS_PER_GROUP) as u32)?;
             let bound = [live, mind.descriptor, products, library, traits, mind.memory, pull];
-            plan.launch(&RECALL, &bound, &[self.options.patterns as u32, content, channels], 1)?;
+            plan.launch_built_in(&RECALL, &bound, &[self.options.patterns as u32, content, channels], 1)?;
         }
-        plan.launch(&SENSE, &[live, mind.descriptor, mind.memory, control], &[sensors, motors, content, channels], 1)?;
+        plan.launch_built_in(&SENSE, &[live, mind.descriptor, mind.memory, control], &[sensors, motors, content, channels], 1)?;
         let [sites_x, sites_y, sites_z] = self.shape.sites().map(|size| size as u32);
-        plan.launch(&PLACE, &[sites, control], &[sites_x, sites_y, sites_z, content, self.shape.block() as u32], 1)
+        plan.launch_built_in(&PLACE, &[sites, control], &[sites_x, sites_y, sites_z, content, self.shape.block() as u32], 1)
     }
 
     /// Records the step of the planes of a range along X, and the means of their sites.
@@ -123,9 +124,9 @@ impl Source<'_> {
         };
         let bound = [old, views.live, views.control, tables, views.pull, new, views.rows, pooled];
         let params = [nx, ny, nz, channels, self.options.boundary as u32, block, planes.start as u32, planes.len() as u32];
-        plan.launch(evolve, &bound, &params, rows as u32)?;
+        plan.launch_built_in(evolve, &bound, &params, rows as u32)?;
         let groups = tectum::kernel::groups_for(views.sites.len());
-        plan.launch(&POOL, &[pooled, views.sites], &[planes.len() as u32, ny, nz, content, block], groups)
+        plan.launch_built_in(&POOL, &[pooled, views.sites], &[planes.len() as u32, ny, nz, content, block], groups)
     }
 
     /// Records statistics, regions and motors.
@@ -134,6 +135,6 @@ impl Source<'_> {
         let numbers = [self.shape.content(), self.shape.channels(), self.shape.block(), self.options.motors];
         let [content, channels, block, motors] = numbers.map(|number| number as u32);
         let bound = [views.rows, views.live, views.control, views.sites, views.memory, views.descriptor, views.report];
-        plan.launch(&ACT, &bound, &[nx, ny, nz, content, channels, block, motors], 1)
+        plan.launch_built_in(&ACT, &bound, &[nx, ny, nz, content, channels, block, motors], 1)
     }
 }

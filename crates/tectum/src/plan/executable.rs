@@ -359,15 +359,19 @@ impl Executable {
     /// # Panics
     /// If the view is of another plan, not of an output, of another type, or nothing has run: a mistake in the calling code.
     pub fn output<T: Element>(&self, view: View) -> &[T] {
-        self.slot_of::<T>(view, &SlotKind::Output).unwrap_or_else(|error| panic!("{error}"));
-        assert!(self.ran, "plan {} has not run yet", self.name);
-        match self.downloads[view.slot as usize] {
-            Some(index) => {
-                let bytes = &self.compiled.download(index)[view.offset * size_of::<T>()..][..view.len * size_of::<T>()];
-                bytemuck::cast_slice(bytes)
-            }
-            None => &[],
+        self.try_output(view).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// As [`Executable::output`]; `Invalid` instead of a panic.
+    pub(crate) fn try_output<T: Element>(&self, view: View) -> Result<&[T]> {
+        self.slot_of::<T>(view, &SlotKind::Output)?;
+        if !self.ran {
+            return Err(Error::invalid(format!("plan {} has not run yet", self.name)));
         }
+        Ok(self.downloads[view.slot as usize].map_or(&[], |index| {
+            let bytes = &self.compiled.download(index)[view.offset * size_of::<T>()..][..view.len * size_of::<T>()];
+            bytemuck::cast_slice(bytes)
+        }))
     }
 
     /// Copies a state to the host.

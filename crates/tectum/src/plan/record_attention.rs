@@ -70,7 +70,7 @@ impl PlanBuilder {
         let mut views = vec![q.0, k.0, v.0, y];
         views.extend(mask);
         let kernel = if mask.is_some() { &attention::ATTENTION_MASK } else { &attention::ATTENTION };
-        self.launch(kernel, &views, &params, groups(tiles))
+        self.launch_built_in(kernel, &views, &params, groups(tiles))
     }
 
     /// Records that keys and values of new tokens are put into caches after those kept there, and attention of the new tokens'
@@ -148,17 +148,17 @@ impl PlanBuilder {
         let [q, k, v] = columns;
         let places = [k, v].map(|(_, row, start)| [row, start]).concat();
         let params: Vec<u32> = [batch, queries, keys, cached].iter().chain(&places).map(|&size| size as u32).collect();
-        self.launch(&cache::CACHE_STORE, &[k.0, v.0, spans, caches[0], caches[1]], &params, groups_for(batch * queries * cached))?;
+        self.launch_built_in(&cache::CACHE_STORE, &[k.0, v.0, spans, caches[0], caches[1]], &params, groups_for(batch * queries * cached))?;
         let views = [q.0, caches[0], caches[1], y, spans];
         if queries == 1 {
             let sizes = [batch, keys, heads, heads / kv_heads, width, q.1, q.2, width.next_power_of_two()];
             let params: Vec<u32> = sizes.iter().map(|&size| size as u32).chain([scale.to_bits()]).collect();
-            return self.launch(&attention_decode::ATTENTION_DECODE, &views, &params, groups(batch * heads));
+            return self.launch_built_in(&attention_decode::ATTENTION_DECODE, &views, &params, groups(batch * heads));
         }
         let sizes = [batch, queries, keys, heads, heads / kv_heads, width, q.1, q.2, cached, 0, cached, 0, 1];
         let params: Vec<u32> = sizes.iter().map(|&size| size as u32).chain([scale.to_bits()]).collect();
         let tiles = batch * heads * queries.div_ceil(attention::QUERY_TILE);
-        self.launch(&attention::ATTENTION_CACHED, &views, &params, groups(tiles))
+        self.launch_built_in(&attention::ATTENTION_CACHED, &views, &params, groups(tiles))
     }
 
     /// The launches over caches in other formats than f32; all is checked.
@@ -181,7 +181,7 @@ impl PlanBuilder {
         let halves_groups = groups_for(batch * queries * cached.div_ceil(2));
         let stored = [k.0, v.0, spans, caches[0], caches[1]];
         if formats == CacheFormats::F16 {
-            self.launch(&cache::CACHE_STORE_HALVES, &stored, &halves, halves_groups)?;
+            self.launch_built_in(&cache::CACHE_STORE_HALVES, &stored, &halves, halves_groups)?;
         }
         let mut views = vec![q.0, caches[0], caches[1], y, spans];
         if formats != CacheFormats::F16 {
@@ -192,13 +192,13 @@ impl PlanBuilder {
             let mut params = as_words(&[batch, keys, heads, heads / kv_heads, width, q.1, q.2, width.next_power_of_two()]);
             params.push(scale.to_bits());
             params.extend(as_words(&[&[queries], &rows[..], &lie].concat()));
-            self.launch(attention_decode::cached(formats), &views, &params, groups(batch * heads))?;
+            self.launch_built_in(attention_decode::cached(formats), &views, &params, groups(batch * heads))?;
         } else {
             let mut params = as_words(&[&[batch, queries, keys, heads, heads / kv_heads, width, q.1, q.2], &rows[..], &[1]].concat());
             params.push(scale.to_bits());
             params.extend(as_words(&lie));
             let tiles = batch * heads * queries.div_ceil(attention::QUERY_TILE);
-            self.launch(attention::cached(formats), &views, &params, groups(tiles))?;
+            self.launch_built_in(attention::cached(formats), &views, &params, groups(tiles))?;
         }
         if formats == CacheFormats::F16 {
             return Ok(());
@@ -207,9 +207,9 @@ impl PlanBuilder {
         for (side, (row, format)) in [k, v].into_iter().zip(formats.each()).enumerate() {
             let params = as_words(&[batch, queries, keys, cached, row.1, row.2, words[side], full[side]]);
             let tokens = batch * queries.next_multiple_of(WINDOW);
-            self.launch(cache::coder(format, side == 0), &[row.0, spans, caches[side]], &params, groups_for(tokens * cached.div_ceil(64)))?;
+            self.launch_built_in(cache::coder(format, side == 0), &[row.0, spans, caches[side]], &params, groups_for(tokens * cached.div_ceil(64)))?;
         }
-        self.launch(&cache::CACHE_KEEP, &stored, &halves, halves_groups)
+        self.launch_built_in(&cache::CACHE_KEEP, &stored, &halves, halves_groups)
     }
 
     /// Records rotary positions: in each head, columns j and j + width/2 are turned by positions[row] · base^(−2j / width).
@@ -234,7 +234,7 @@ impl PlanBuilder {
         self.whole(|plan| {
             let frequencies = plan.constant("frequencies", &(0..half).map(frequency).collect::<Vec<f32>>());
             let params = [rows, cols, half, positions.len()].map(|word| word as u32);
-            plan.launch(&rotary::ROTARY, &[x, positions, frequencies, y], &params, groups_for(rows * cols / 2))
+            plan.launch_built_in(&rotary::ROTARY, &[x, positions, frequencies, y], &params, groups_for(rows * cols / 2))
         })
     }
 }

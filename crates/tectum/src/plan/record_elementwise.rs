@@ -16,7 +16,7 @@ impl PlanBuilder {
             return Ok(());
         }
         let words = y.reinterpret(DType::U32);
-        self.launch(&transfer::FILL, &[words], &[words.len() as u32, bits], groups_for(words.len()))
+        self.launch_built_in(&transfer::FILL, &[words], &[words.len() as u32, bits], groups_for(words.len()))
     }
 
     /// Records `y[i] = value` for f32 or f64.
@@ -43,7 +43,7 @@ impl PlanBuilder {
         }
         let views = [x.reinterpret(DType::U32), y.reinterpret(DType::U32)];
         let words = views[1].len();
-        self.launch(&transfer::COPY, &views, &[words as u32], groups_for(words))
+        self.launch_built_in(&transfer::COPY, &views, &[words as u32], groups_for(words))
     }
 
     /// Records `y[i] = op(x[i])` for an operation of the op table (`abs`, `neg`, `sqrt`, `exp`, `log`, `sigmoid`, `tanh`,
@@ -58,7 +58,7 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch(kernel, &[x, y], &[y.len() as u32], groups_for(y.len()))
+        self.launch_built_in(kernel, &[x, y], &[y.len() as u32], groups_for(y.len()))
     }
 
     /// Records `y[i] = op(a[i], b[i mod len(b)])` for an operation of the op table (`add`, `sub`, `mul`, `div`, `min`,
@@ -76,7 +76,7 @@ impl PlanBuilder {
         if b.is_empty() || !a.len().is_multiple_of(b.len()) {
             return Err(Error::invalid(format!("{op}: b has {} elements, which does not divide a's {}", b.len(), a.len())));
         }
-        self.launch(kernel, &[a, b, y], &[y.len() as u32, b.len() as u32], groups_for(y.len()))
+        self.launch_built_in(kernel, &[a, b, y], &[y.len() as u32, b.len() as u32], groups_for(y.len()))
     }
 }
 

@@ -92,7 +92,7 @@ impl PlanBuilder {
         views.extend(tail.bias);
         views.extend(tail.residual);
         let tiles = m.div_ceil(TILE) * n.div_ceil(TILE);
-        self.launch(gemm_kernel(tail.epilogue(), y.dtype()), &views, &params, groups(tiles))
+        self.launch_built_in(gemm_kernel(tail.epilogue(), y.dtype()), &views, &params, groups(tiles))
     }
 
     /// Records rows as codes of 8 bits with a scale each, after a rotation: what [`crate::kernel::quantize_rows`] says.
@@ -113,7 +113,7 @@ impl PlanBuilder {
         if rows == 0 {
             return Ok(());
         }
-        self.launch(&quantize_rows::QUANTIZE_ROWS, &[x, codes, scales], &[rows as u32, cols as u32], groups(rows))
+        self.launch_built_in(&quantize_rows::QUANTIZE_ROWS, &[x, codes, scales], &[rows as u32, cols as u32], groups(rows))
     }
 
     /// Records `y = activation(a·b + bias) + residual` for a `b` that [`PanelFormat::pack`] has put in panels.
@@ -162,7 +162,7 @@ impl PlanBuilder {
         }
         views.extend(tail.bias);
         views.extend(tail.residual);
-        self.launch(gemm_panels::kernel(format, tail.epilogue()), &views, &params, groups(m.div_ceil(TILE) * n.div_ceil(TILE)))
+        self.launch_built_in(gemm_panels::kernel(format, tail.epilogue()), &views, &params, groups(m.div_ceil(TILE) * n.div_ceil(TILE)))
     }
 
     /// Records `y = activation(a·x + bias) + residual` for a vector `x`.
@@ -192,6 +192,6 @@ impl PlanBuilder {
         views.extend(tail.bias);
         views.extend(tail.residual);
         let params = [m as u32, k as u32, tail.activation as u32];
-        self.launch(matvec_kernel(tail.epilogue(), y.dtype()), &views, &params, groups(m))
+        self.launch_built_in(matvec_kernel(tail.epilogue(), y.dtype()), &views, &params, groups(m))
     }
 }

@@ -47,7 +47,7 @@ impl PlanBuilder {
         let [_, d1, d2, d3] = four.map(|axis| axis.size);
         let [s0, s1, s2, s3] = four.map(|axis| axis.stride);
         let params = [len, first, d1, d2, d3, s0, s1, s2, s3].map(|word| word as u32);
-        self.launch(&strided::COPY_STRIDED, &[x.reinterpret(DType::U32), y.reinterpret(DType::U32)], &params, groups_for(len))
+        self.launch_built_in(&strided::COPY_STRIDED, &[x.reinterpret(DType::U32), y.reinterpret(DType::U32)], &params, groups_for(len))
     }
 
     /// Records `y[i, ..]`, `a[i, ..]` followed by `b[i, ..]`, for types of one width.
@@ -67,7 +67,7 @@ impl PlanBuilder {
         words_each("concat", &[a, b, y])?;
         let [a, b, y] = [a, b, y].map(|view| view.reinterpret(DType::U32));
         let params = [y.len(), a.len() / rows, b.len() / rows].map(|word| word as u32);
-        self.launch(&strided::CONCAT, &[a, b, y], &params, groups_for(y.len()))
+        self.launch_built_in(&strided::CONCAT, &[a, b, y], &params, groups_for(y.len()))
     }
 
     /// Records `y[i] = x[i]` from one element type to another, told by the views: f32 from or to i32 or u32, or a copy where
@@ -91,7 +91,7 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch(kernel, &[x, y], &[y.len() as u32], groups_for(y.len()))
+        self.launch_built_in(kernel, &[x, y], &[y.len() as u32], groups_for(y.len()))
     }
 
     /// Records the rounding of f32 to half-width floats, two in a word, the first in the low half; an odd last word's high half
@@ -108,7 +108,7 @@ impl PlanBuilder {
         if x.is_empty() {
             return Ok(());
         }
-        self.launch(cast::to_half_kernel(half), &[x.reinterpret(DType::U32), y], &[x.len() as u32], groups_for(y.len()))
+        self.launch_built_in(cast::to_half_kernel(half), &[x.reinterpret(DType::U32), y], &[x.len() as u32], groups_for(y.len()))
     }
 
     /// Records half-width floats, two in a word, as f32. Exact.
@@ -122,7 +122,7 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch(cast::from_half_kernel(half), &[x, y.reinterpret(DType::U32)], &[y.len() as u32], groups_for(y.len()))
+        self.launch_built_in(cast::from_half_kernel(half), &[x, y.reinterpret(DType::U32)], &[y.len() as u32], groups_for(y.len()))
     }
 
     /// Records `y[b, col, row] = x[b, row, col]` for types of one width.
@@ -144,7 +144,7 @@ impl PlanBuilder {
         }
         let tiles = batch * rows.div_ceil(transpose::TILE) * cols.div_ceil(transpose::TILE);
         let views = [x.reinterpret(DType::U32), y.reinterpret(DType::U32)];
-        self.launch(&transpose::TRANSPOSE, &views, &[batch, rows, cols].map(|word| word as u32), groups(tiles))
+        self.launch_built_in(&transpose::TRANSPOSE, &views, &[batch, rows, cols].map(|word| word as u32), groups(tiles))
     }
 
     /// Records `y[i, ..] = table[indices[i], ..]` for types of one width. An index beyond the table gives a row of zeros, and
@@ -171,7 +171,7 @@ impl PlanBuilder {
                 return plan.fill(faults, count as u32);
             }
             let views = [table.reinterpret(DType::U32), indices, y.reinterpret(DType::U32), faults];
-            plan.launch(&gather::GATHER, &views, &[rows, cols * words, count].map(|word| word as u32), groups_for(count * cols * words))
+            plan.launch_built_in(&gather::GATHER, &views, &[rows, cols * words, count].map(|word| word as u32), groups_for(count * cols * words))
         })
     }
 
@@ -199,7 +199,7 @@ impl PlanBuilder {
                 return plan.fill(faults, count as u32);
             }
             let views = [x.reinterpret(DType::U32), indices, y.reinterpret(DType::U32), faults];
-            plan.launch(&gather::SCATTER_ADD, &views, &[rows, cols, count].map(|word| word as u32), groups_for(count * cols))
+            plan.launch_built_in(&gather::SCATTER_ADD, &views, &[rows, cols, count].map(|word| word as u32), groups_for(count * cols))
         })
     }
 }

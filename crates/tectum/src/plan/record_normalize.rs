@@ -44,11 +44,11 @@ impl PlanBuilder {
                 let segments = width.div_ceil(SEGMENT);
                 let sums = plan.temp(x.dtype(), rows * segments);
                 let params = [rows, width, SEGMENT, segments].map(|word| word as u32);
-                plan.launch(&reduce::of(x.dtype()).sum, &[from, sums], &params, groups(rows * segments))?;
+                plan.launch_built_in(&reduce::of(x.dtype()).sum, &[from, sums], &params, groups(rows * segments))?;
                 (from, width) = (sums, segments);
             }
             let params = [rows, width, cols].map(|word| word as u32);
-            plan.launch(moments::mean_kernel(x.dtype()), &[from, y], &params, groups(rows))
+            plan.launch_built_in(moments::mean_kernel(x.dtype()), &[from, y], &params, groups(rows))
         })
     }
 
@@ -84,12 +84,12 @@ impl PlanBuilder {
         let segments = cols.div_ceil(SEGMENT);
         let params = |scale: f32| [rows as u32, cols as u32, SEGMENT.min(cols) as u32, segments as u32, scale.to_bits()];
         if segments == 1 {
-            return self.launch(&moments::MOMENTS, &[x, mean, variance], &params(scale), groups(rows));
+            return self.launch_built_in(&moments::MOMENTS, &[x, mean, variance], &params(scale), groups(rows));
         }
         self.whole(|plan| {
             let [means, spreads] = [0, 1].map(|_| plan.temp(DType::F32, rows * segments));
-            plan.launch(&moments::MOMENTS, &[x, means, spreads], &params(1.0), groups(rows * segments))?;
-            plan.launch(&moments::MOMENTS_MERGE, &[means, spreads, mean, variance], &params(scale), groups(rows))
+            plan.launch_built_in(&moments::MOMENTS, &[x, means, spreads], &params(1.0), groups(rows * segments))?;
+            plan.launch_built_in(&moments::MOMENTS_MERGE, &[means, spreads, mean, variance], &params(scale), groups(rows))
         })
     }
 
@@ -113,7 +113,7 @@ impl PlanBuilder {
             return Ok(());
         }
         let params = [rows as u32, cols as u32, epsilon.to_bits()];
-        self.launch(&normalize::LAYER_NORM, &[x, gain, bias, y], &params, groups(rows))
+        self.launch_built_in(&normalize::LAYER_NORM, &[x, gain, bias, y], &params, groups(rows))
     }
 
     /// Records `y[row, i] = x[row, i] / √(mean of x[row, ..]² + epsilon) · gain[i]`.
@@ -129,7 +129,7 @@ impl PlanBuilder {
             return Ok(());
         }
         let params = [rows as u32, cols as u32, epsilon.to_bits()];
-        self.launch(&normalize::RMS_NORM, &[x, gain, y], &params, groups(rows))
+        self.launch_built_in(&normalize::RMS_NORM, &[x, gain, y], &params, groups(rows))
     }
 }
 

@@ -85,7 +85,7 @@ impl PlanBuilder {
         let [b_matrix, b_row, b_col] = b.strides();
         let params = [batch, m, n, k, a_matrix, a_row, a_col, b_matrix, b_row, b_col].map(|word| word as u32);
         let tiles = batch * m.div_ceil(TILE) * n.div_ceil(TILE);
-        self.launch(gemm_batched::kernel(a.packing), &[a.view, b.view, y], &params, groups(tiles))
+        self.launch_built_in(gemm_batched::kernel(a.packing), &[a.view, b.view, y], &params, groups(tiles))
     }
 
     /// Records `y[m, n] = Σ_k a[m, k]·b[n, k]` over signed bytes: rows of `a` with rows of `b`, as weights of a layer lie.
@@ -110,7 +110,7 @@ impl PlanBuilder {
             return Err(Error::invalid(format!("gemm_i8: a [{m}, 0] and b [{n}, 0] have no inner size")));
         }
         let tiles = m.div_ceil(TILE) * n.div_ceil(TILE);
-        self.launch(&gemm_i8::GEMM_I8, &[a, b, y], &[m, n, words].map(|word| word as u32), groups(tiles))
+        self.launch_built_in(&gemm_i8::GEMM_I8, &[a, b, y], &[m, n, words].map(|word| word as u32), groups(tiles))
     }
 
     /// Records `y[m] = Σ_k a[m, k]·x[k]` over signed bytes, packed as for [`PlanBuilder::gemm_i8`].
@@ -130,7 +130,7 @@ impl PlanBuilder {
         if words == 0 {
             return Err(Error::invalid(format!("matvec_i8: a [{m}, 0] and x [0] have no inner size")));
         }
-        self.launch(&gemm_i8::MATVEC_I8, &[a, x, y], &[m as u32, words as u32], groups(m))
+        self.launch_built_in(&gemm_i8::MATVEC_I8, &[a, x, y], &[m as u32, words as u32], groups(m))
     }
 
     /// Records the weighted sum over each cell's neighbours: `y[p, c] = Σ w[class(q), c]·x[p + q, c]`.
@@ -166,6 +166,6 @@ impl PlanBuilder {
         };
         let [nx, ny, nz, channels] = sizes.map(|size| size as u32);
         let params = [nx, ny, nz, channels, boundary as u32, u32::from(per_channel)];
-        self.launch(kernel, &[x, weights, y], &params, groups_for(y.len()))
+        self.launch_built_in(kernel, &[x, weights, y], &params, groups_for(y.len()))
     }
 }

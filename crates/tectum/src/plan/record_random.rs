@@ -17,7 +17,7 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch(&sample::BITS, &[key, y], &[y.len() as u32], groups_for(y.len().div_ceil(4)))
+        self.launch_built_in(&sample::BITS, &[key, y], &[y.len() as u32], groups_for(y.len().div_ceil(4)))
     }
 
     /// Records uniform numbers in [0, 1), multiples of 2⁻²⁴.
@@ -31,7 +31,7 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch(&sample::UNIFORM, &[key, y], &[y.len() as u32], groups_for(y.len().div_ceil(4)))
+        self.launch_built_in(&sample::UNIFORM, &[key, y], &[y.len() as u32], groups_for(y.len().div_ceil(4)))
     }
 
     /// Records standard normal numbers, multiples of 2⁻²⁰.
@@ -47,7 +47,7 @@ impl PlanBuilder {
         }
         self.whole(|plan| {
             let table = plan.constant("normal_table", random::normal_table());
-            plan.launch(&sample::NORMAL, &[key, y, table], &[y.len() as u32], groups_for(y.len().div_ceil(4)))
+            plan.launch_built_in(&sample::NORMAL, &[key, y, table], &[y.len() as u32], groups_for(y.len().div_ceil(4)))
         })
     }
 
@@ -74,7 +74,7 @@ impl PlanBuilder {
             return Ok(());
         }
         let params = [g.len() as u32, beta1.to_bits(), beta2.to_bits(), 1e-8f32.to_bits()];
-        self.launch(&optimizer::ADAMW, &[schedule, g, w, m, v], &params, groups_for(g.len()))
+        self.launch_built_in(&optimizer::ADAMW, &[schedule, g, w, m, v], &params, groups_for(g.len()))
     }
 }
 

@@ -44,7 +44,7 @@ impl PlanBuilder {
         let segments = cols.div_ceil(SEGMENT);
         let target = if segments == 1 { y } else { self.temp(x.dtype(), rows * segments) };
         let params = [rows, cols, SEGMENT.min(cols), segments].map(|word| word as u32);
-        self.launch(kernel, &[x, target], &params, groups(rows * segments))?;
+        self.launch_built_in(kernel, &[x, target], &params, groups(rows * segments))?;
         if segments == 1 { Ok(()) } else { self.reduce_rows(kernel, target, y, rows, segments) }
     }
 
@@ -66,7 +66,7 @@ impl PlanBuilder {
         self.whole(|plan| {
             let target = if segments == 1 { y } else { plan.temp(x.dtype(), segments * cols) };
             let params = [rows, cols, COLUMN_SEGMENT.min(rows), segments].map(|word| word as u32);
-            plan.launch(&reduce::of(x.dtype()).sum_columns, &[x, target], &params, groups_for(segments * cols))?;
+            plan.launch_built_in(&reduce::of(x.dtype()).sum_columns, &[x, target], &params, groups_for(segments * cols))?;
             if segments == 1 { Ok(()) } else { plan.sum_columns(target, y, segments, cols) }
         })
     }
@@ -89,10 +89,10 @@ impl PlanBuilder {
         self.whole(|plan| {
             let target = if segments == 1 { y } else { plan.temp(DType::U32, rows * segments) };
             let params = [rows, cols, SEGMENT.min(cols), segments].map(|word| word as u32);
-            plan.launch(&reduce::ARGMAX, &[x, target], &params, groups(rows * segments))?;
+            plan.launch_built_in(&reduce::ARGMAX, &[x, target], &params, groups(rows * segments))?;
             if segments > 1 {
                 let params = [rows, cols, segments].map(|word| word as u32);
-                plan.launch(&reduce::ARGMAX_MERGE, &[x, target, y], &params, groups_for(rows))?;
+                plan.launch_built_in(&reduce::ARGMAX_MERGE, &[x, target, y], &params, groups_for(rows))?;
             }
             Ok(())
         })
@@ -111,7 +111,7 @@ impl PlanBuilder {
         if y.is_empty() {
             return Ok(());
         }
-        self.launch(&softmax::SOFTMAX, &[x, y], &[rows as u32, cols as u32, scale.to_bits()], groups(rows))
+        self.launch_built_in(&softmax::SOFTMAX, &[x, y], &[rows as u32, cols as u32, scale.to_bits()], groups(rows))
     }
 }
 

@@ -35,7 +35,7 @@ impl PlanBuilder {
             if flags.is_empty() {
                 return Ok(());
             }
-            plan.launch(&scan::COMPACT, &[flags, offsets, indices], &[flags.len() as u32], groups_for(flags.len()))
+            plan.launch_built_in(&scan::COMPACT, &[flags, offsets, indices], &[flags.len() as u32], groups_for(flags.len()))
         })
     }
 
@@ -52,11 +52,11 @@ impl PlanBuilder {
         }
         let blocks = x.len().div_ceil(scan::BLOCK);
         let sums = if blocks == 1 { total } else { self.temp(DType::U32, blocks) };
-        self.launch(&scan::SCAN_BLOCK, &[x, y, sums], &[x.len() as u32, u32::from(flags)], groups(blocks))?;
+        self.launch_built_in(&scan::SCAN_BLOCK, &[x, y, sums], &[x.len() as u32, u32::from(flags)], groups(blocks))?;
         if blocks > 1 {
             let offsets = self.temp(DType::U32, blocks);
             self.scan(sums, offsets, total, false)?;
-            self.launch(&scan::SCAN_ADD, &[offsets, y], &[x.len() as u32], groups_for(x.len()))?;
+            self.launch_built_in(&scan::SCAN_ADD, &[offsets, y], &[x.len() as u32], groups_for(x.len()))?;
         }
         Ok(())
     }
@@ -96,10 +96,10 @@ impl PlanBuilder {
                 if chunks == 1 { (values, columns) } else { (self.temp(DType::F32, rows * chunks * k), self.temp(DType::U32, rows * chunks * k)) };
             let params = [rows, width, chunks, k].map(|word| word as u32);
             match candidates {
-                None => self.launch(&top_k::TOP_K, &[source, to_values, to_columns], &params, groups(rows * chunks))?,
+                None => self.launch_built_in(&top_k::TOP_K, &[source, to_values, to_columns], &params, groups(rows * chunks))?,
                 Some(from) => {
                     let views = [source, from, to_values, to_columns];
-                    self.launch(&top_k::TOP_K_MERGE, &views, &params, groups(rows * chunks))?;
+                    self.launch_built_in(&top_k::TOP_K_MERGE, &views, &params, groups(rows * chunks))?;
                 }
             }
             if chunks == 1 {

@@ -36,16 +36,20 @@ impl ProgramLaunch {
     }
 
     /// The first fault of the last run, if a lane faulted and the launch is checked, or a loop did not come to its end.
-    pub fn fault(&self, run: &Executable) -> Option<Fault> {
-        read_fault(run.output::<u32>(self.faults?), &self.program)
+    ///
+    /// # Errors
+    /// `Invalid` if the executable is of another plan or nothing has run.
+    pub fn fault(&self, run: &Executable) -> Result<Option<Fault>> {
+        let Some(faults) = self.faults else { return Ok(None) };
+        Ok(read_fault(run.try_output::<u32>(faults)?, &self.program))
     }
 
     /// The error of the last run's first fault.
     ///
     /// # Errors
-    /// Kind `Invalid`, naming lane, instruction and address; `Unsupported` if the device cut a loop off.
+    /// Kind `Invalid`, naming lane, instruction and address; `Unsupported` if the device cut a loop off; as [`ProgramLaunch::fault`].
     pub fn check(&self, run: &Executable) -> Result<()> {
-        self.fault(run).map_or(Ok(()), |fault| Err(fault.error(&self.program)))
+        self.fault(run)?.map_or(Ok(()), |fault| Err(fault.error(&self.program)))
     }
 }
 
@@ -54,10 +58,16 @@ impl PlanBuilder {
     /// written before, and that the program may not fill, begin as zeros. What was lowered before comes from [`ProgramCache::shared`].
     ///
     /// # Errors
-    /// `Invalid` if the launch does not suit the buffers ([`Checked::elements`]), a view has other words than its bytes need;
+    /// `Invalid` if the launch does not suit the buffers ([`Checked::elements`]), a view has other words than its bytes need, or
+    /// [`Bounds::Proven`] is requested and some access is not proven;
     /// as [`PlanBuilder::launch`]; as [`Checked::lower_or_native`]. A program that device code cannot do is recorded all the same, for the CPU:
     /// [`Lowered::fits`] tells.
     pub fn program(&mut self, program: &Checked, launch: &LaunchConfig, buffers: &[ProgramView], bounds: Bounds) -> Result<ProgramLaunch> {
+        let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.bytes).collect();
+        if bounds == Bounds::Proven && !program.bound(launch, &sizes)?.is_unchecked() {
+            let name = program.program().name();
+            return Err(Error::invalid(format!("program {name}: not every access is proven to be within its buffer; Bounds::Checked tests them")));
+        }
         let lowered = ProgramCache::shared().lowered(program, launch, bounds)?;
         self.lowered_program(program, lowered, launch, buffers)
     }
@@ -89,7 +99,7 @@ impl PlanBuilder {
                 views.push(words);
                 launched.faults = Some(words);
             }
-            plan.launch(launched.lowered.kernel(), &views, &launched.lowered.params(launch, &sizes), groups)?;
+            plan.launch_built_in(launched.lowered.kernel(), &views, &launched.lowered.params(launch, &sizes), groups)?;
             Ok(launched)
         })
     }

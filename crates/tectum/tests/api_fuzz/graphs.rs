@@ -3,7 +3,7 @@
 //! The model computes each node in float64 when it is added, from values drawn for its inputs, together with a bound for f32: the greatest
 //! magnitude and the greatest error of its elements, by running error analysis.
 
-use tectum::{Activation, CompiledGraph, ErrorKind, Factor, Graph, GraphBuilder, Node, Pass, Shape, Tensor};
+use tectum::{Activation, CacheFormats, CompiledGraph, ErrorKind, Factor, Graph, GraphBuilder, Node, Pass, Shape, Tensor};
 
 use super::networks::{Extra, Fed};
 use super::operation::product;
@@ -390,7 +390,37 @@ impl World {
         self.note(format!("graph{id}: compile, fused {fused}"));
         let compiled = caught(|| if fused { graph.compile(&device) } else { graph.compile_unfused(&device) }).map_err(|panic| format!("panicked: {panic}"))?;
         self.run_graph(id, compiled.map_err(|error| error.to_string())?, (&graph, &fed), &values, &outputs, &text)?;
+        if graph.states().next().is_some() {
+            self.other_caches(id, &graph, &fed)?;
+        }
         self.record_graph(&Ended { id, graph: &graph, fed: &fed, values: &values, outputs: &outputs, text: &text })
+    }
+
+    /// The same graph with its caches in another format: what it says of itself reads back, and what it keeps has the size it states.
+    fn other_caches(&mut self, id: u64, graph: &Graph, fed: &[Feed]) -> Verdict {
+        let formats = self.random.pick(&CacheFormats::ALL);
+        let device = self.devices[0].clone();
+        self.note(format!("graph{id}: with_caches {formats:?}, describe, compile, set, run"));
+        let made = caught(|| {
+            let changed = graph.with_caches(formats);
+            let text = changed.describe();
+            let is_stable = changed.with_caches(formats).describe() == text && changed.states().map(|state| state.0).eq(graph.states().map(|state| state.0));
+            let mut run = changed.compile(&device)?;
+            for feed in fed {
+                // Rows that are kept are zeros in every format.
+                let zeros = Feed { data: vec![0.0; feed.data.len()], name: feed.name.clone(), ..*feed };
+                (if feed.kind == Kind::State { &zeros } else { feed }).set(&changed, &mut run)?;
+            }
+            run.run()?;
+            let outputs: Vec<(String, usize)> = changed.outputs().map(|(name, _, shape)| (name.to_owned(), shape.elements().unwrap_or(0))).collect();
+            let is_whole =
+                outputs.iter().all(|(name, len)| run.output(name).is_ok_and(|values| values.len() == *len && values.iter().all(|value| !value.is_nan())));
+            Ok((is_stable, is_whole))
+        });
+        match made.map_err(|panic| format!("panicked: {panic}"))?.map_err(|error: tectum::Error| error.to_string())? {
+            (true, true) => Ok(()),
+            found => Err(format!("stable and whole: {found:?}\n{}", graph.describe())),
+        }
     }
 
     /// The gradient of one parameter's element against differences of the evaluated loss.

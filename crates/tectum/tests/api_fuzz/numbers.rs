@@ -384,14 +384,30 @@ fn adamw(world: &mut World, plan: usize) -> Operation {
         given: [schedule, g].into_iter().chain(state).collect(),
         record: Box::new(move |plan| plan.adamw(schedule.view, g.view, state.map(|seen| seen.view), 0.5, 0.75)),
         step: Rc::new(move |space| {
-            let (gradient, m, v) = (space.numbers(&g), space.numbers(&state[1]), space.numbers(&state[2]));
+            let (schedule, gradient) = (space.numbers(&schedule), space.numbers(&g));
+            let [w, m, v] = state.map(|seen| space.numbers(&seen));
+            let unit = epsilon(DType::F32);
             let moment = |place: usize, square: bool| {
                 let (g, before) = all(&[gradient[place], if square { v[place] } else { m[place] }]).map(|pair| (pair[0], pair[1]))?;
                 let (kept, added) = if square { (0.75 * before, 0.25 * g * g) } else { (0.5 * before, 0.5 * g) };
-                Some((kept + added, 16.0 * epsilon(DType::F32) * (kept.abs() + added.abs())))
+                Some((kept + added, 16.0 * unit * (kept.abs() + added.abs())))
             };
-            // The weights follow in conformance's cases; here what they become is open.
-            space.put_numbers(&state[0], vec![None; g.len]);
+            let weight = |place: usize| {
+                let given = all(&[schedule[0], schedule[1], schedule[2], schedule[3], w[place]])?;
+                let [rate, unbias1, unbias2, decay, w] = given[..] else { return None };
+                let ((m, m_error), (v, v_error)) = (moment(place, false)?, moment(place, true)?);
+                let (square, square_error) = (v * unbias2, v_error * unbias2.abs());
+                // Near zero the root is as uncertain as what is under it.
+                if !(square > 1e-3 && square_error < 1e-3 * square) || ![m, square, rate, unbias1, decay, w].iter().all(|value| value.abs() < 1e12) {
+                    return None;
+                }
+                let divisor = square.sqrt() + 1e-8;
+                let (step, step_error) = (m * unbias1 / divisor, m_error * unbias1.abs() / divisor);
+                let relative = 16.0 * unit + square_error / square;
+                let bound = rate.abs() * (step_error + relative * step.abs() + 16.0 * unit * (decay * w).abs()) + 16.0 * unit * w.abs();
+                Some((w - rate * (step + decay * w), bound))
+            };
+            space.put_numbers(&state[0], (0..g.len).map(weight).collect::<Vec<_>>());
             space.put_numbers(&state[1], (0..g.len).map(|place| moment(place, false)).collect::<Vec<_>>());
             space.put_numbers(&state[2], (0..g.len).map(|place| moment(place, true)).collect::<Vec<_>>());
         }),

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::loops_over;
+use tectum::kernel::transfer::COPY;
 use tectum::program::{Bounds, Checked, LaunchConfig, Program};
 use tectum::{Activation, AttentionSizes, Boundary, DType, ErrorKind, GemmTail, Kernel, Matrices, Matrix, Points};
 
@@ -470,13 +471,15 @@ fn launch(world: &mut World, plan: usize) -> Operation {
         _ => vec![x.view, y.view],
     };
     let params = if world.chance(20) { vec![n] } else { vec![n, factor] };
-    let fits = (1..=65_535).contains(&groups) && views.len() == 2 && params.len() == 2;
+    // A kernel of the crate does not check its indices, so that only the operation it belongs to may record it.
+    let is_built_in = world.chance(15);
+    let fits = (1..=65_535).contains(&groups) && views.len() == 2 && params.len() == 2 && !is_built_in;
     Operation {
-        text: format!("launch affine {x} {y} {} views, {params:?}, {groups} groups", views.len()),
+        text: format!("launch affine {x} {y} {} views, {params:?}, {groups} groups, built in {is_built_in}", views.len()),
         refused: unless(fits),
         launches: vec![vec![reads(x, DType::U32), writes(y, DType::U32)]],
         given: vec![x, y],
-        record: Box::new(move |plan| plan.launch(&AFFINE, &views, &params, groups)),
+        record: Box::new(move |plan| plan.launch(if is_built_in { &COPY } else { &AFFINE }, &views, &params, groups)),
         step: Rc::new(move |space| {
             let mut words = space.words(&y);
             let results = space.integers(&x).into_iter().map(|x| x.map_or(Word::Unknown, |x| Word::Exact(factor.wrapping_mul(x).wrapping_add(7))));

@@ -1,13 +1,13 @@
 //! Programs from text and bytes, valid and not, over launches that fit and not; pools of threads.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tectum::program::generate::{Generated, generate, mutate};
 use tectum::program::{
     Bounded, Bounds, BufferAccess, BufferIndex, Checked, Contents, LaunchConfig, Outcome, Program, ProgramBuilder, ProgramCache, ProgramRun, ProgramView,
     Recognize, Target, Type, scalar,
 };
-use tectum::{DType, ErrorKind, Stream, ThreadPool};
+use tectum::{DType, Device, ErrorKind, PlanBuilder, Stream, ThreadPool};
 
 use super::world::{Verdict, World, caught, judged};
 
@@ -16,12 +16,20 @@ const PROGRAMS: u64 = 12;
 /// Steps after which a program that a mutation left is given up.
 const MOST_STEPS: u64 = 20_000;
 
+/// Each lane reads `x` at the byte that `at` names, which nobody can prove to be within.
+static GATHER: LazyLock<Checked> = LazyLock::new(|| {
+    let text = "buffer at: u64 read\nbuffer x: u32 read\nbuffer y: u32 write\nldg.u64 r0, [at]\nldg.u32 r1, [x + r0]\nstg.u32 [y], r1";
+    Program::parse(text).and_then(|program| program.check()).expect("a valid program")
+});
+
 impl World {
     pub fn use_programs(&mut self) -> Verdict {
         let seed = self.random.below(PROGRAMS);
         self.note(format!("program generate({seed})"));
         let generated = generate(seed);
-        match self.random.below(7) {
+        match self.random.below(9) {
+            7 => self.recorded_launch(),
+            8 => self.query_devices(),
             0 | 5 => self.run_program(seed, &generated),
             6 => self.rebuilt(&generated),
             1 => self.mutated_program(&generated),
@@ -244,6 +252,65 @@ impl World {
         let (x, y) = (self.source(plan, DType::U32, len), self.target(plan, DType::U32, len));
         let operation = super::products::map_program(x, y, len as u32);
         self.recorded(plan, operation)
+    }
+
+    /// A recorded launch whose last lanes may lie beyond a buffer: the fault of the last run is reported, and that of another plan's run is not asked for.
+    fn recorded_launch(&mut self) -> Verdict {
+        let (lanes, short) = (2 + self.below(300), self.chance(2));
+        let bounds = if self.chance(4) { Bounds::Proven } else { Bounds::Checked };
+        let len = if short { lanes - 1 } else { lanes };
+        let device = self.devices[0].clone();
+        self.note(format!("a gather of {lanes} lanes over {len} words, {bounds:?}: record, compile, check, run, check, fault"));
+        let made = caught(|| {
+            let mut plan = PlanBuilder::new("launch");
+            let (at, x, y) = (plan.input("at", DType::U32, 2 * lanes), plan.input("x", DType::U32, len), plan.output("y", DType::U32, lanes));
+            let (at, x, written) = (ProgramView::from(at), ProgramView::from(x), ProgramView::from(y));
+            let launch = plan.program(&GATHER, &LaunchConfig::linear(lanes as u32, 1), &[at, x, written], bounds)?;
+            let mut run = plan.finish()?.compile(&device)?;
+            let mut other = PlanBuilder::new("other");
+            let z = other.output("z", DType::F32, 4);
+            other.fill(z, 0)?;
+            let mut other = other.finish()?.compile(&device)?;
+            other.run()?;
+            let before = [launch.check(&run), launch.check(&other)];
+            run.input::<u32>(at.view).chunks_exact_mut(2).zip(0..).for_each(|(to, at)| to[0] = 4 * at);
+            run.input::<u32>(x.view).fill(9);
+            run.run()?;
+            Ok((before, launch.fault(&run)?, launch.check(&run), run.output::<u32>(y).to_vec()))
+        });
+        let made: tectum::Result<_> = made.map_err(|panic| format!("panicked: {panic}"))?;
+        if bounds == Bounds::Proven {
+            return judged(made.map(|_| ()), Some(ErrorKind::Invalid)).map(|_| ());
+        }
+        let (before, fault, after, y) = made.map_err(|error| error.to_string())?;
+        for result in before {
+            judged(result, Some(ErrorKind::Invalid))?;
+        }
+        judged(after, short.then_some(ErrorKind::Invalid))?;
+        // After a fault what was written is open.
+        if fault.is_some() != short || (!short && y.iter().any(|y| *y != 9)) {
+            return Err(format!("fault {fault:?}, gave {y:?}"));
+        }
+        Ok(())
+    }
+
+    /// What says which devices there are: the same each time, and each that is listed opens.
+    fn query_devices(&mut self) -> Verdict {
+        let ids: Vec<String> = self.devices.iter().map(|device| device.info().id.clone()).collect();
+        self.note("Device::list, absent, readings, open of what no machine has");
+        let found = caught(|| {
+            let listed: Vec<String> = Device::list().into_iter().map(|info| info.id).collect();
+            let reasons = Device::absent().iter().all(|absent| !absent.reason.is_empty() && !listed.contains(&absent.device));
+            let readings =
+                self.devices.iter().filter_map(Device::readings).filter_map(|readings| readings.utilisation).all(|share| (0.0..=1.0).contains(&share));
+            (listed, reasons, readings, [Device::open("cuda:4096"), Device::open("vulkan:-1")].map(|opened| opened.err().map(|error| error.kind())))
+        });
+        let (listed, reasons, readings, opened) = found.map_err(|panic| format!("panicked: {panic}"))?;
+        let is_listed = ids.iter().all(|id| listed.contains(id)) && ["cpu", "null"].iter().all(|id| listed.iter().any(|listed| listed == id));
+        if !is_listed || !reasons || !readings || opened != [Some(ErrorKind::Unsupported), Some(ErrorKind::Invalid)] {
+            return Err(format!("lists {listed:?} for {ids:?}, reasons {reasons}, readings {readings}, opens {opened:?}"));
+        }
+        Ok(())
     }
 
     /// Pools of threads, and a run in one of them.

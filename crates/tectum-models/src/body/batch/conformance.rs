@@ -1,5 +1,6 @@
 //! Conformance of the kernels of bodies: one step of many instances against the body itself, in f64.
 
+use crate::kernel::LaunchBuiltIn;
 use std::f64::consts::TAU;
 
 use tectum::Result;
@@ -55,7 +56,7 @@ fn case(seed: &mut Seed, name: &'static str, count: usize) -> Result<Case> {
     let inputs = std::iter::once(Data::F32(actions)).chain(has_starts.then_some(Data::F32(starts))).collect();
     let words = [&[count as u32][..], &constants].concat();
     Ok(Case::new(format!("{count} instances"), inputs, vec![Output::NearInPlace(before, after), Output::Near(shown)], move |plan, x, y| {
-        plan.launch(&kernel, &[x, y].concat(), &words, tectum::kernel::groups_for(count))
+        plan.launch_built_in(&kernel, &[x, y].concat(), &words, tectum::kernel::groups_for(count))
     }))
 }
 

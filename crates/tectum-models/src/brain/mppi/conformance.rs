@@ -9,6 +9,7 @@ use super::learning::channel_table;
 use super::rollout::{Reading, rollout_kernel};
 use super::{ChannelCost, Model, MppiParameters, PLANTS, ROLLOUT_SAMPLES, plant_kernel};
 use crate::body::{ChannelKind, body};
+use crate::kernel::LaunchBuiltIn;
 use crate::twin::{Ensemble, Network, Origin, Past, Plant, RecordedTwin, SequenceLayout, Twin, TwinLayout};
 
 /// Some roundings of f32.
@@ -58,7 +59,7 @@ fn controls(seed: &mut Seed, samples: usize, horizon: usize, hold: usize) -> Cas
     let words = [samples as u32, horizon as u32, hold as u32, channels as u32, low.to_bits(), high.to_bits()];
     let inputs = [observation, mean, eps, sigma].map(Data::F32).into();
     Case::new(format!("{samples} samples, {horizon} steps held for {hold}"), inputs, vec![Output::Near(expected)], move |plan, x, y| {
-        plan.launch(&CONTROLS, &[x, y].concat(), &words, groups_for((horizon + 1) * samples))
+        plan.launch_built_in(&CONTROLS, &[x, y].concat(), &words, groups_for((horizon + 1) * samples))
     })
 }
 
@@ -76,7 +77,7 @@ fn temper(seed: &mut Seed, samples: usize) -> Case {
     let outputs = vec![Output::Near(expected.collect())];
     let inputs = [costs, vec![total], vec![-least]].map(Data::F32).into();
     Case::new(format!("{samples} samples"), inputs, outputs, move |plan, x, y| {
-        plan.launch(&TEMPER, &[x, y].concat(), &[samples as u32, temperature.to_bits()], groups_for(samples))
+        plan.launch_built_in(&TEMPER, &[x, y].concat(), &[samples as u32, temperature.to_bits()], groups_for(samples))
     })
 }
 
@@ -91,7 +92,7 @@ fn shift(seed: &mut Seed, horizon: usize) -> Case {
     let inputs = [weighted, vec![total], vec![greatest], vec![best]].map(Data::F32).into();
     let words = [samples, horizon as u32, low.to_bits(), high.to_bits()];
     Case::new(format!("{horizon} steps"), inputs, vec![Output::Near(mean), Output::Near(result)], move |plan, x, y| {
-        plan.launch(&SHIFT, &[x, y].concat(), &words, groups_for(horizon))
+        plan.launch_built_in(&SHIFT, &[x, y].concat(), &words, groups_for(horizon))
     })
 }
 
@@ -122,7 +123,7 @@ fn rollout(seed: &mut Seed, name: &str, hidden: &[usize], samples: usize, horizo
     let words = [&parameters.rollout_words(&twin.layout)[..], &layers].concat();
     Ok(Case::new(format!("{hidden:?}, {samples} samples, {horizon} steps"), inputs, outputs, move |plan, x, y| {
         let scratch = plan.temp(DType::F32, numbers * samples);
-        plan.launch(&kernel, &[x, y, &[scratch]].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
+        plan.launch_built_in(&kernel, &[x, y, &[scratch]].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
     }))
 }
 
@@ -198,7 +199,7 @@ fn recorded_rollout(seed: &mut Seed, lags: usize, members: u64) -> Result<Case> 
     let samples = parameters.samples;
     Ok(Case::new(format!("{lags} rows, {members} networks"), inputs, outputs, move |plan, x, y| {
         let scratch = plan.temp(DType::F32, numbers * samples);
-        plan.launch(&kernel, &[x, y, &[scratch]].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
+        plan.launch_built_in(&kernel, &[x, y, &[scratch]].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
     }))
 }
 
@@ -236,7 +237,7 @@ fn plant(seed: &mut Seed, name: &str, samples: usize, horizon: usize) -> Result<
     let outputs = vec![Output::NearInPlace(u, applied), Output::Near(costs)];
     let kernel = plant_kernel(name)?;
     Ok(Case::new(format!("{samples} samples, {horizon} steps"), inputs, outputs, move |plan, x, y| {
-        plan.launch(kernel, &[x, y].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
+        plan.launch_built_in(kernel, &[x, y].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
     }))
 }
 

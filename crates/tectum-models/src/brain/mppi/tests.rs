@@ -3,6 +3,7 @@ use tectum::ErrorKind;
 use super::conformance::reference_cost;
 use super::*;
 use crate::body::body;
+use crate::kernel::LaunchBuiltIn;
 
 fn untrained(name: &str, hidden: &[usize]) -> (Twin, MppiParameters) {
     conformance::untrained(name, hidden).expect("known")
@@ -26,7 +27,7 @@ fn device_costs(model: &Model, parameters: &MppiParameters, observation: &[f32],
     let scratch = plan.temp(DType::F32, numbers * parameters.samples);
     let words = [&parameters.rollout_words(model.layout())[..], &layers].concat();
     let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
-    plan.launch(&kernel, &[given, controls, table, weights, costs, scratch], &words, groups).expect("records");
+    plan.launch_built_in(&kernel, &[given, controls, table, weights, costs, scratch], &words, groups).expect("records");
     let mut run = plan.finish().expect("whole").compile(device).expect("compiles");
     run.input::<f32>(given).copy_from_slice(observation);
     run.input::<f32>(controls).copy_from_slice(u);

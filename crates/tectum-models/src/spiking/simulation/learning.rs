@@ -7,6 +7,7 @@ use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
 
 use super::record::{Source, Views, WALKERS, short_starts};
 use super::shape::Shape;
+use crate::kernel::LaunchBuiltIn;
 use crate::snapshot::{Array, Snapshot};
 use crate::spiking::connectome::{self, INHIBITORY, Part, TARGET_SHIFT, WEIGHT};
 use crate::spiking::kernels::{HEADER, KEPT_WORDS, LearningKernels, MEMORY_WORDS, MemoryRow};
@@ -171,7 +172,7 @@ impl Learned {
         let (neurons, rules) = (network.neurons(), &network.options.plasticity);
         let [depth, words] = [self.depth, self.words as u32];
         let params = [burst, shape.list_at as u32, depth, words, rules.len() as u32, neurons];
-        plan.launch(
+        plan.launch_built_in(
             &self.kernels.archive,
             &[slots.clock, slots.fired, slots.rules, slots.ledger, slots.histories],
             &params,
@@ -197,10 +198,15 @@ impl Learned {
                     self.rows[number][piece.part].slices(),
                 ];
                 let bindings = [slots.clock, slots.fired, piece.starts, slots.histories, slots.senders, piece.synapses, sums, slots.totals];
-                plan.launch(&self.kernels.learn, &bindings, &params, WALKERS)?;
+                plan.launch_built_in(&self.kernels.learn, &bindings, &params, WALKERS)?;
                 if rule.window > 1 {
                     let params = [burst, number as u32, neurons, first, rule.window, loss, depth, words];
-                    plan.launch(&self.kernels.close, &[slots.clock, slots.ledger, piece.starts, slots.histories, piece.synapses], &params, words.min(WALKERS))?;
+                    plan.launch_built_in(
+                        &self.kernels.close,
+                        &[slots.clock, slots.ledger, piece.starts, slots.histories, piece.synapses],
+                        &params,
+                        words.min(WALKERS),
+                    )?;
                 }
             }
         }
@@ -216,7 +222,7 @@ impl Learned {
         }
         let Range { start, end } = shape.targets;
         let params = [burst, self.depth, self.words as u32, start, end, shape.list_at as u32, shape.bits_at as u32, memories];
-        plan.launch(&self.kernels.memory, &[slots.clock, slots.ledger, slots.table, slots.kept, slots.fired], &params, memories)?;
+        plan.launch_built_in(&self.kernels.memory, &[slots.clock, slots.ledger, slots.table, slots.kept, slots.fired], &params, memories)?;
         for (number, rule) in network.options.plasticity.iter().enumerate() {
             for piece in self.pieces(slots, shape, number, is_cpu) {
                 let targets = if is_cpu { shape.targets.clone() } else { shape.ranges[piece.part].clone() };
@@ -237,7 +243,7 @@ impl Learned {
                     is_first,
                 ];
                 let bindings = [slots.clock, slots.table, slots.kept, piece.starts, slots.weights, slots.histories, piece.synapses];
-                plan.launch(&self.kernels.forget, &bindings, &params, 64)?;
+                plan.launch_built_in(&self.kernels.forget, &bindings, &params, 64)?;
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ use tectum::{DType, Error, Plan, PlanBuilder, Result, View};
 
 use super::learning::{Learned, LearnedViews, Slots};
 use super::shape::Shape;
+use crate::kernel::LaunchBuiltIn;
 use crate::spiking::connectome::Part;
 use crate::spiking::kernels::{HEADER, Kernels, profile_words};
 use crate::spiking::network::Network;
@@ -129,7 +130,7 @@ impl<'a> Bound<'a> {
         let &Source { network, shape, kernels, .. } = self.source;
         let words = network.ledger_words() as u32;
         let bindings = [self.views.clock, exchanged.reinterpret(DType::U32), self.fired];
-        plan.launch(&kernels.unpack, &bindings, &[shape.list_at as u32, words], words.div_ceil(256).min(1024))
+        plan.launch_built_in(&kernels.unpack, &bindings, &[shape.list_at as u32, words], words.div_ceil(256).min(1024))
     }
 
     fn burst(&self, plan: &mut PlanBuilder, burst: u32) -> Result<()> {
@@ -142,11 +143,11 @@ impl<'a> Bound<'a> {
             let sums = if is_cpu { self.sums } else { self.sums.part(index * shape.chunk()..(index + 1) * shape.chunk()) };
             let slices = if is_cpu { 1 } else { parts[index].slices() };
             let params = [len, tracked, network.fraction_bits, shape.list_at as u32, slices];
-            plan.launch(&kernels.propagate, &[self.fired, *starts, *words, self.senders, sums, self.totals], &params, WALKERS)?;
+            plan.launch_built_in(&kernels.propagate, &[self.fired, *starts, *words, self.senders, sums, self.totals], &params, WALKERS)?;
         }
         let params = [len, chunk, tracked, u32::from(burst == 0), (steady.len() / 2) as u32, shape.bits_at as u32, shape.bit_words as u32];
         let groups = (shape.bit_words as u32).div_ceil(256).clamp(1, 1024);
-        plan.launch(&kernels.inject, &[self.views.inputs, self.steady, self.sums, self.fired], &params, groups)?;
+        plan.launch_built_in(&kernels.inject, &[self.views.inputs, self.steady, self.sums, self.fired], &params, groups)?;
         if let Some(view) = self.views.candidates {
             plan.copy(self.views.sums.reinterpret(DType::U32), view.reinterpret(DType::U32))?;
         }
@@ -184,7 +185,7 @@ impl<'a> Bound<'a> {
             shape.bits_at as u32,
         ];
         let bindings = [self.views.clock, profile_of, self.profiles, sums, state, self.fired];
-        plan.launch(&kernels.dynamics, &bindings, &params, (range.len() as u32).div_ceil(256))
+        plan.launch_built_in(&kernels.dynamics, &bindings, &params, (range.len() as u32).div_ceil(256))
     }
 
     /// What comes back with every run.

@@ -48,7 +48,7 @@ pub fn run_on(device: &Device, program: &Checked, launch: &LaunchConfig, buffers
     for (index, (view, bytes)) in views.iter().zip(buffers).enumerate() {
         after.push(if writable(index) { read(&run, view.view, bytes.len())? } else { bytes.clone() });
     }
-    Ok((after, recorded.fault(&run)))
+    Ok((after, recorded.fault(&run)?))
 }
 
 fn read(run: &crate::plan::Executable, view: View, bytes: usize) -> Result<Vec<u8>> {
