@@ -398,7 +398,8 @@ fn adamw(world: &mut World, plan: usize) -> Operation {
                 let ((m, m_error), (v, v_error)) = (moment(place, false)?, moment(place, true)?);
                 let (square, square_error) = (v * unbias2, v_error * unbias2.abs());
                 // Near zero the root is as uncertain as what is under it.
-                if !(square > 1e-3 && square_error < 1e-3 * square) || ![m, square, rate, unbias1, decay, w].iter().all(|value| value.abs() < 1e12) {
+                let is_certain = square > 1e-3 && square_error < 1e-3 * square;
+                if !is_certain || [m, square, rate, unbias1, decay, w].iter().any(|value| value.is_nan() || value.abs() >= 1e12) {
                     return None;
                 }
                 let divisor = square.sqrt() + 1e-8;
