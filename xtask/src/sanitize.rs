@@ -59,7 +59,7 @@ const SANITIZERS: [Sanitizer; 2] = [
         // Without it what a mutex, a condition variable or a channel orders looks like a race: 993 reports where it was tried, first of all of the memory
         // pool, whose state a mutex protects.
         rebuilds_std: true,
-        options: ("TSAN_OPTIONS", "halt_on_error=0:exitcode=0"),
+        options: ("TSAN_OPTIONS", "halt_on_error=0:exitcode=0:history_size=7"),
         known: &[],
     },
 ];

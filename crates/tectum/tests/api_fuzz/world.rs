@@ -1,6 +1,6 @@
 //! Everything that is alive in a sequence of calls, how arguments are drawn from it, and the list of calls for a replay.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
@@ -147,7 +147,7 @@ impl World {
         let place = self.below(sizes.len());
         match self.random.below(40) {
             0 | 1 => sizes[place] = self.extreme(),
-            2 => sizes[place] += 1,
+            2 => sizes[place] = sizes[place].saturating_add(1),
             3 => {
                 sizes[place] = self.random.pick(&[1 << 32, 1 << 62, usize::MAX]);
                 let other = self.below(sizes.len());
@@ -192,7 +192,7 @@ impl World {
             return known[place];
         }
         let kind = self.random.pick(kinds);
-        if kind != Kind::Constant && self.chance(5) {
+        if kind != Kind::Constant && len < usize::MAX >> 1 && self.chance(5) {
             let first = 64 * self.below(3);
             let after = self.below(70);
             let whole = self.fresh(plan, kind, dtype, first + len + after);
@@ -260,6 +260,8 @@ pub fn judged<R>(result: tectum::Result<R>, wanted: Option<ErrorKind>) -> Result
 thread_local! {
     /// Whether panics of this thread are looked at, not printed.
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+    /// Where the last such panic began.
+    static PANICKED_AT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// The value of a call, or the text of its panic.
@@ -267,10 +269,10 @@ pub fn caught<R>(call: impl FnOnce() -> R) -> Result<R, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if !IS_QUIET.get() {
-                before(info);
-            }
+        std::panic::set_hook(Box::new(move |info| match info.location() {
+            Some(location) if IS_QUIET.get() => PANICKED_AT.set(location.to_string()),
+            _ if IS_QUIET.get() => PANICKED_AT.set(String::new()),
+            _ => before(info),
         }));
     });
     let before = IS_QUIET.replace(true);
@@ -278,6 +280,7 @@ pub fn caught<R>(call: impl FnOnce() -> R) -> Result<R, String> {
     IS_QUIET.set(before);
     result.map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
-        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
+        format!("{text} ({})", PANICKED_AT.take())
     })
 }
