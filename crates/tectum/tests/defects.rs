@@ -924,6 +924,8 @@ fn suspect_a_program_without_checks_is_proven() -> Result<(), Error> {
     let (at, x, y) = (plan.input("at", DType::U32, 128), plan.input("x", DType::U32, 8), plan.output("y", DType::U32, 64));
     let views = [at.into(), x.into(), y.into()];
     invalid(plan.program(&program, &LaunchConfig::linear(64, 64), &views, Bounds::Proven).map(|_| ()), "not every access is proven");
+    let how = Recognition { reassociate: false, bounds: Bounds::Proven };
+    invalid(plan.program_recognized(&program, &LaunchConfig::linear(64, 64), &views, how).map(|_| ()), "not every access is proven");
     plan.program(&program, &LaunchConfig::linear(64, 64), &views, Bounds::Checked).map(|_| ())
 }
 

@@ -53,6 +53,15 @@ impl ProgramLaunch {
     }
 }
 
+/// Refuses to leave out checks of accesses that are not proven.
+pub(in crate::program) fn check_bounds(program: &Checked, launch: &LaunchConfig, sizes: &[u64], bounds: Bounds) -> Result<()> {
+    if bounds == Bounds::Proven && !program.bound(launch, sizes)?.is_unchecked() {
+        let name = program.program().name();
+        return Err(Error::invalid(format!("program {name}: not every access is proven to be within its buffer; Bounds::Checked tests them")));
+    }
+    Ok(())
+}
+
 impl PlanBuilder {
     /// Records one launch of a program over its buffers, in the order of their declarations. Writable buffers that nothing has
     /// written before, and that the program may not fill, begin as zeros. What was lowered before comes from [`ProgramCache::shared`].
@@ -64,10 +73,7 @@ impl PlanBuilder {
     /// [`Lowered::fits`] tells.
     pub fn program(&mut self, program: &Checked, launch: &LaunchConfig, buffers: &[ProgramView], bounds: Bounds) -> Result<ProgramLaunch> {
         let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.bytes).collect();
-        if bounds == Bounds::Proven && !program.bound(launch, &sizes)?.is_unchecked() {
-            let name = program.program().name();
-            return Err(Error::invalid(format!("program {name}: not every access is proven to be within its buffer; Bounds::Checked tests them")));
-        }
+        check_bounds(program, launch, &sizes, bounds)?;
         let lowered = ProgramCache::shared().lowered(program, launch, bounds)?;
         self.lowered_program(program, lowered, launch, buffers)
     }

@@ -4,6 +4,7 @@ use super::{Recognized, Setting, Shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{Executable, GemmTail, Matrix, PlanBuilder, View};
+use crate::program::record::check_bounds;
 use crate::program::{Bounds, BufferIndex, Checked, LaunchConfig, ProgramCache, ProgramLaunch, ProgramView, ReduceOp, Type};
 
 /// What recognition may do, and how what is not recognised runs.
@@ -55,6 +56,9 @@ impl PlanBuilder {
             buffers.iter().enumerate().filter_map(|(index, buffer)| Some((BufferIndex(index as u32), self.constant_bytes(&buffer.view)?.to_vec()))).collect();
         let contents: Vec<(BufferIndex, &[u8])> = held.iter().map(|(index, bytes)| (*index, bytes.as_slice())).collect();
         let recognized = program.recognize(&Setting { launch, sizes: &sizes, contents: &contents, reassociate: how.reassociate })?;
+        if matches!(recognized.shape(), Shape::General) {
+            check_bounds(program, launch, &sizes, how.bounds)?;
+        }
         self.recognized(recognized, ProgramCache::shared(), buffers, how.bounds)
     }
 
