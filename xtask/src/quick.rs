@@ -37,7 +37,7 @@ pub fn run(root: &Path, base: Option<&str>) -> Result<(), String> {
     environment.extend(suite::first_seed()?);
     let skipped = slow(root, &files);
     let settings = Settings { environment, skipped: skipped.iter().map(|(_, name)| name.clone()).collect(), ..Settings::default() };
-    let mut tally = Tally::default();
+    let mut tally = Tally::from_environment();
     for program in programs.iter().filter(|program| program.is_test && chosen.contains(&program.package)) {
         // A program with a `main` of its own runs whole or not at all: all of it where its own package changed.
         let is_whole = program.has_harness || files.iter().any(|file| root.join(file).starts_with(&program.folder));
