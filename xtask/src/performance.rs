@@ -77,8 +77,7 @@ A ratio is a peer's time over ours, round by round in the same run: above 1 we a
 that holds the true median with 95 % confidence (order statistics of the rounds), or with less where a record has fewer than six rounds, which it
 states. The roofline is a copy of 64 MiB or a large
 matrix product, of codes with packed weights for rows in int8, measured in the same run on as many threads as the row has. A row that moves less memory than
-the caches hold can exceed 100 %. Records up to commit 8fd7a7c measured `core.gemm_i8` as the roofline of rows in int8, which is several times as slow:
-their rows of models in int8 exceed it.
+the caches hold can exceed 100 %.
 
 ";
 
