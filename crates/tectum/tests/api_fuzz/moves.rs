@@ -299,7 +299,7 @@ fn gather(world: &mut World, plan: usize) -> Operation {
         given: views.to_vec(),
         record: Box::new(move |plan| plan.gather(table.view, indices.view, y.view, faults.view, cols)),
         step: Rc::new(move |space| {
-            let (rows_of, words) = (space.integers(&indices), space.words(&table));
+            let (rows_of, words) = (chosen_rows(space, &indices, rows), space.words(&table));
             let row = |index: &Option<u32>| match index {
                 None => vec![Word::Unknown; cols * width],
                 Some(index) if (*index as usize) < rows => words[*index as usize * cols * width..][..cols * width].to_vec(),
@@ -310,6 +310,11 @@ fn gather(world: &mut World, plan: usize) -> Operation {
             space.put(&y, &picked);
         }),
     }
+}
+
+/// The rows that the indices choose. Of a table without rows the indices are not read: each is a fault, whatever it is, also where the view is foreign.
+fn chosen_rows(space: &Space<'_>, indices: &Seen, rows: usize) -> Vec<Option<u32>> {
+    if rows == 0 { vec![Some(0); indices.len] } else { space.integers(indices) }
 }
 
 fn put_faults(space: &Space<'_>, faults: &Seen, indices: &[Option<u32>], rows: usize) {
@@ -336,7 +341,7 @@ fn scatter(world: &mut World, plan: usize) -> Operation {
         given: views.to_vec(),
         record: Box::new(move |plan| plan.scatter_add(x.view, indices.view, y.view, faults.view, cols)),
         step: Rc::new(move |space| {
-            let (rows_of, added) = (space.integers(&indices), space.integers(&x));
+            let (rows_of, added) = (chosen_rows(space, &indices, rows), space.integers(&x));
             put_faults(space, &faults, if x.len > 0 { &rows_of } else { &[] }, rows);
             let mut sums = space.integers(&y);
             if rows_of.contains(&None) {
