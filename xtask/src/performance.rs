@@ -70,14 +70,13 @@ fn render(records: &[(String, Record)]) -> Vec<(PathBuf, String)> {
 
 const HEAD: &str = "# Performance
 
-Written by `cargo xtask performance` from the records in `bench/records/`; `cargo xtask check` refuses a page that says
-anything else. How a row is measured, and what beside: `bench/peers/README.md`.
+Written by `cargo xtask performance` from the records in `bench/records/`; `cargo xtask check` refuses a page that differs from them. How a row
+is measured and which peers it is compared with: `bench/peers/README.md`.
 
-A ratio is a peer's time over ours, round by round in the same run: above 1 we are faster. In brackets stands the interval
-that holds the true median with 95 % confidence (order statistics of the rounds), or with less where a record has fewer than six rounds, which it
-states. The roofline is a copy of 64 MiB or a large
-matrix product, of codes with packed weights for rows in int8, measured in the same run on as many threads as the row has. A row that moves less memory than
-the caches hold can exceed 100 %.
+A ratio is a peer's time over ours, round by round in the same run: above 1 we are faster. The brackets contain the interval that covers the
+true median with 95 % confidence (order statistics of the rounds), or with less where a record has fewer than six rounds, which is then stated.
+The roofline is a copy of 64 MiB or a large matrix product, for rows in int8 the product of int8 codes with packed weights, measured in the same
+run on as many threads as the row uses. A row that moves less memory than the caches hold can exceed 100 %.
 
 ";
 
