@@ -18,13 +18,13 @@ have he her him his how i if in into is it its just know like look make man me m
 our out over people say see she so some take than that the their them then there these they thing think this time to two up us use
 was way we well what when which who will with word work world would year you your sentence example each every text model network
 brain neuron sense move cat dog house tree water light sound open close fast slow big small red green blue""".split()
-ENDINGS = "s ed ing er est ly ness ful less ion".split()
+TYPE_SUFFIXES = "s ed ing er est ly ness ful less ion".split()
 
 
 def vocabulary():
     letters = string.ascii_lowercase + string.digits
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + list(letters + string.punctuation)
-    tokens += ["##" + letter for letter in letters] + WORDS + ["##" + ending for ending in ENDINGS]
+    tokens += ["##" + letter for letter in letters] + WORDS + ["##" + ending for ending in TYPE_SUFFIXES]
     return {token: index for index, token in enumerate(dict.fromkeys(tokens))}
 
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::test_programs::{self, Program};
 
 /// What the whole folder may weigh.
-const MOST_BYTES: u64 = 60 << 20;
+const MAX_BYTES: u64 = 60 << 20;
 
 /// Builds the programs of the kit as users run them.
 pub fn build(root: &Path) -> Result<Vec<Program>, String> {
@@ -39,8 +39,8 @@ pub fn run(root: &Path, built: &[Program]) -> Result<(), String> {
     }
     std::fs::write(kit.join("COMMIT"), commit(root)).map_err(cannot("writing the commit"))?;
     let bytes = weight(&kit).map_err(cannot("measuring the folder"))?;
-    if bytes > MOST_BYTES {
-        return Err(format!("gpu kit: {bytes} bytes, more than {MOST_BYTES}"));
+    if bytes > MAX_BYTES {
+        return Err(format!("gpu kit: {bytes} bytes, more than {MAX_BYTES}"));
     }
     println!("gpu kit: {} with {:.1} MiB", kit.display(), bytes as f64 / f64::from(1 << 20));
     try_out(&kit, &stand_in(built, &kit)?)

@@ -13,7 +13,7 @@ use crate::test_programs::cargo;
 const CRATES: [&str; 3] = ["naga-ptx", "tectum", "tectum-models"];
 
 /// After so long a program is killed: many times what the slowest takes.
-const SECONDS_OF_A_PROGRAM: u32 = 1200;
+const PROGRAM_TIMEOUT_S: u32 = 1200;
 
 #[derive(Deserialize)]
 struct Table {
@@ -81,7 +81,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     // A sample is tried where the tests were built: what others wrote is compiled already. All take long and have a place of their own, so
     // that other builds need not wait for them.
     let target = if arguments.first().is_some_and(|flag| flag == "--sample") { root.join("target") } else { copy.with_file_name("target") };
-    let place = Place { copy, target };
+    let place = MutationWorkspace { copy, target };
     let mut programs: BTreeMap<Vec<&str>, Vec<&Mutation>> = BTreeMap::new();
     chosen.iter().for_each(|mutation| programs.entry(mutation.program()).or_default().push(mutation));
     let (mut detected, mut faults) = (0, 0);
@@ -155,7 +155,7 @@ fn copy_workspace(root: &Path) -> Result<PathBuf, String> {
     Ok(copy)
 }
 
-fn try_one(place: &Place, program: &[&str], mutation: &Mutation) -> Result<Outcome, String> {
+fn try_one(place: &MutationWorkspace, program: &[&str], mutation: &Mutation) -> Result<Outcome, String> {
     let original = mutation.original(&place.copy)?;
     let put = |text: &str| std::fs::write(place.copy.join(mutation.place()), text).map_err(|e| format!("mutate: {e}"));
     put(&original.replacen(&mutation.from, &mutation.to, 1))?;
@@ -169,10 +169,10 @@ fn try_one(place: &Place, program: &[&str], mutation: &Mutation) -> Result<Outco
 }
 
 /// The first test that fails, or how a program ended that is compiled already. One that a broken rule keeps from ending is killed.
-fn first_failure(place: &Place, program: &[&str], arguments: &[String]) -> Result<Option<String>, String> {
+fn first_failure(place: &MutationWorkspace, program: &[&str], arguments: &[String]) -> Result<Option<String>, String> {
     let cargo = place.cargo(program);
     let mut command = std::process::Command::new("timeout");
-    command.arg(SECONDS_OF_A_PROGRAM.to_string()).arg(cargo.get_program()).args(cargo.get_args()).arg("--").args(arguments);
+    command.arg(PROGRAM_TIMEOUT_S.to_string()).arg(cargo.get_program()).args(cargo.get_args()).arg("--").args(arguments);
     command.envs(cargo.get_envs().filter_map(|(name, value)| Some((name, value?)))).stderr(Stdio::null());
     if let Some(folder) = cargo.get_current_dir() {
         command.current_dir(folder);
@@ -187,14 +187,14 @@ fn first_failure(place: &Place, program: &[&str], arguments: &[String]) -> Resul
 }
 
 /// Where mutations are tried.
-struct Place {
+struct MutationWorkspace {
     /// The copy of the workspace.
     copy: PathBuf,
     /// What cargo builds into.
     target: PathBuf,
 }
 
-impl Place {
+impl MutationWorkspace {
     fn cargo(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = cargo(&self.copy, arguments);
         command.env("CARGO_TARGET_DIR", &self.target).stderr(Stdio::null());

@@ -73,7 +73,7 @@ impl Writer {
 
     pub fn neg(&mut self, scalar: Scalar, a: Operand) -> Operand {
         let kind = if scalar.is_float() { scalar } else { scalar.signed() };
-        self.op(format_args!("neg.{}", kind.suffix()), scalar, &[a.retyped(kind)])
+        self.op(format_args!("neg.{}", kind.suffix()), scalar, &[a.bitcast(kind)])
     }
 
     pub fn abs(&mut self, scalar: Scalar, a: Operand) -> Operand {

@@ -4,14 +4,14 @@ use naga::{AtomicFunction, Expression, Handle, TypeInner};
 
 use crate::arithmetic::Comparison;
 use crate::error::Result;
-use crate::place::{Place, Space, address};
+use crate::place::{PointerTarget, Space, address};
 use crate::scalar::Scalar;
 use crate::shape;
 use crate::translator::{Entry, Translator};
 use crate::writer::Operand;
 
 /// State space, scope and address of an atomic variable.
-struct Target {
+struct AtomicOperand {
     space: &'static str,
     scope: &'static str,
     at: String,
@@ -35,7 +35,7 @@ impl Translator<'_> {
         };
         let operand = if fun == AtomicFunction::Subtract { self.writer.neg(scalar, operand) } else { operand };
         let operand = if suffix.starts_with('b') { operand.bits() } else { operand };
-        let Target { space, scope, at } = target;
+        let AtomicOperand { space, scope, at } = target;
         match result {
             // A reduction returns nothing and so waits for nothing; an exchange has no such form.
             None if !matches!(fun, AtomicFunction::Exchange { .. }) => {
@@ -53,9 +53,9 @@ impl Translator<'_> {
     }
 
     /// Gives the old value and whether it was the expected one.
-    fn compare_exchange(&mut self, target: &Target, scalar: Scalar, compare: Operand, value: Operand, result: Option<Handle<Expression>>) -> Result<()> {
+    fn compare_exchange(&mut self, target: &AtomicOperand, scalar: Scalar, compare: Operand, value: Operand, result: Option<Handle<Expression>>) -> Result<()> {
         let old = self.writer.register(scalar);
-        let Target { space, scope, at } = target;
+        let AtomicOperand { space, scope, at } = target;
         let (expected, value) = (compare.bits(), value.bits());
         self.writer.line(format_args!("atom.relaxed.{scope}.{space}.cas.{} {old}, {at}, {expected}, {value}", scalar.bits()));
         if let Some(result) = result {
@@ -65,9 +65,9 @@ impl Translator<'_> {
         Ok(())
     }
 
-    pub fn atomic_load(&mut self, place: &Place, inner: &TypeInner) -> Result<Operand> {
+    pub fn atomic_load(&mut self, place: &PointerTarget, inner: &TypeInner) -> Result<Operand> {
         let scalar = shape::scalars(self.module, inner)?[0];
-        let Some(Target { space, scope, at }) = target(place) else {
+        let Some(AtomicOperand { space, scope, at }) = target(place) else {
             return Ok(self.load(place, inner)?[0]);
         };
         let to = self.writer.register(scalar);
@@ -75,9 +75,9 @@ impl Translator<'_> {
         Ok(to)
     }
 
-    pub fn atomic_store(&mut self, place: &Place, inner: &TypeInner, value: Operand) -> Result<()> {
+    pub fn atomic_store(&mut self, place: &PointerTarget, inner: &TypeInner, value: Operand) -> Result<()> {
         let scalar = shape::scalars(self.module, inner)?[0];
-        let Some(Target { space, scope, at }) = target(place) else {
+        let Some(AtomicOperand { space, scope, at }) = target(place) else {
             return self.store(place, inner, &[value]);
         };
         let value = value.bits();
@@ -86,10 +86,14 @@ impl Translator<'_> {
     }
 }
 
-fn target(place: &Place) -> Option<Target> {
+fn target(place: &PointerTarget) -> Option<AtomicOperand> {
     match place {
-        Place::Memory { space: Space::Global { .. }, address: base, offset, .. } => Some(Target { space: "global", scope: "gpu", at: address(*base, *offset) }),
-        Place::Memory { space: Space::Shared, address: base, offset, .. } => Some(Target { space: "shared", scope: "cta", at: address(*base, *offset) }),
+        PointerTarget::Memory { space: Space::Global { .. }, address: base, offset, .. } => {
+            Some(AtomicOperand { space: "global", scope: "gpu", at: address(*base, *offset) })
+        }
+        PointerTarget::Memory { space: Space::Shared, address: base, offset, .. } => {
+            Some(AtomicOperand { space: "shared", scope: "cta", at: address(*base, *offset) })
+        }
         _ => None,
     }
 }

@@ -12,11 +12,11 @@ impl Writer {
             _ if from == to => value,
             (Scalar::Bool, _) => self.truth(to, value),
             (_, Scalar::Bool) => self.compare(Comparison::Ne, from, value, zero(from)),
-            _ if from.is_float() && to.is_float() => self.between_floats(from, to, value),
+            _ if from.is_float() && to.is_float() => self.float_to_float(from, to, value),
             _ if from.is_float() => self.float_to_integer(from, to, value),
             _ if to.is_float() => self.op(format_args!("cvt.rn.{}.{}", to.suffix(), from.suffix()), to, &[value]),
-            _ if from.class() == to.class() => value.retyped(to),
-            _ => self.between_integer_widths(from, to, value),
+            _ if from.class() == to.class() => value.bitcast(to),
+            _ => self.integer_to_integer(from, to, value),
         }
     }
 
@@ -29,16 +29,16 @@ impl Writer {
         self.select(to, value, one, zero(to))
     }
 
-    fn between_floats(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {
+    fn float_to_float(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {
         let rounding = if to.bytes() < from.bytes() { ".rn" } else { "" };
         self.op(format_args!("cvt{rounding}.{}.{}", to.suffix(), from.suffix()), to, &[value])
     }
 
-    fn between_integer_widths(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {
+    fn integer_to_integer(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {
         // Widening keeps the source's sign; narrowing keeps the low bits.
         let target = if from.is_signed() && to.bytes() > from.bytes() { to.signed() } else { to.unsigned() };
         let source = if from.is_signed() && to.bytes() > from.bytes() { from } else { from.unsigned() };
-        self.op(format_args!("cvt.{}.{}", target.suffix(), source.suffix()), to, &[value.retyped(source)])
+        self.op(format_args!("cvt.{}.{}", target.suffix(), source.suffix()), to, &[value.bitcast(source)])
     }
 
     fn float_to_integer(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {

@@ -5,7 +5,7 @@ use naga::{ArraySize, BinaryOperator, BuiltIn, Expression, Handle, Literal, Rela
 use crate::arithmetic::Comparison;
 use crate::cast;
 use crate::error::{Error, Result};
-use crate::place::Place;
+use crate::place::PointerTarget;
 use crate::scalar::Scalar;
 use crate::shape;
 use crate::translator::{Entry, Translator};
@@ -32,7 +32,7 @@ impl Translator<'_> {
         Ok(self.value(handle)?[0])
     }
 
-    pub fn pointer(&mut self, handle: Handle<Expression>) -> Result<Place> {
+    pub fn pointer(&mut self, handle: Handle<Expression>) -> Result<PointerTarget> {
         match self.entry_of(handle)? {
             Entry::Pointer(place) => Ok(place),
             Entry::Value(_) => Err(self.refuse("value as a pointer", handle)),
@@ -96,7 +96,7 @@ impl Translator<'_> {
             Expression::Math { fun, arg, arg1, arg2, arg3 } => self.math(handle, fun, arg, [arg1, arg2, arg3])?,
             Expression::As { expr, kind, convert } => self.cast(expr, kind, convert)?,
             Expression::ArrayLength(pointer) => match self.pointer(pointer)? {
-                Place::Memory { length: Some(length), .. } => vec![length],
+                PointerTarget::Memory { length: Some(length), .. } => vec![length],
                 _ => return Err(self.refuse("arrayLength of a sized array", handle)),
             },
             ref other => return Err(self.refuse(refused(other), handle)),
@@ -151,7 +151,7 @@ impl Translator<'_> {
             }
             Entry::Value(values) => {
                 let inner = self.inner(base);
-                let place = self.spilled(&inner, &values)?;
+                let place = self.spill(&inner, &values)?;
                 let place = self.place_element(&place, &inner, at, scalar)?;
                 let element = shape::element(self.module, &inner)?.inner;
                 Ok(Entry::Value(self.load(&place, &element)?))
@@ -160,10 +160,10 @@ impl Translator<'_> {
     }
 
     /// A value as a variable: vectors and matrices stay in registers, arrays go to local memory.
-    fn spilled(&mut self, inner: &TypeInner, values: &[Operand]) -> Result<Place> {
+    fn spill(&mut self, inner: &TypeInner, values: &[Operand]) -> Result<PointerTarget> {
         if let TypeInner::Vector { .. } | TypeInner::Matrix { .. } = inner {
             self.variables.push(values.to_vec());
-            return Ok(Place::Registers { variable: self.variables.len() - 1, first: 0, dynamics: Vec::new() });
+            return Ok(PointerTarget::Registers { variable: self.variables.len() - 1, first: 0, dynamics: Vec::new() });
         }
         let place = self.new_local(inner)?;
         self.store(&place, inner, values)?;
@@ -287,7 +287,7 @@ impl Translator<'_> {
         let to = shape::scalar_of(naga::Scalar { kind, width })?;
         let values = self.value(expr)?;
         if convert.is_none() && from.class() == to.class() {
-            return Ok(values.into_iter().map(|value| value.retyped(to)).collect());
+            return Ok(values.into_iter().map(|value| value.bitcast(to)).collect());
         }
         Ok(values.into_iter().map(|value| self.writer.convert(from, to, value)).collect())
     }

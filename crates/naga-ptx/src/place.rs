@@ -4,7 +4,7 @@ use naga::TypeInner;
 
 use crate::error::Result;
 use crate::scalar::{Class, Scalar};
-use crate::shape::{self, Run};
+use crate::shape::{self, ScalarRun};
 use crate::translator::Translator;
 use crate::writer::Operand;
 use crate::{IndexPolicy, arithmetic::Comparison};
@@ -29,7 +29,7 @@ impl Space {
 
 /// A run-time index into values that live in registers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Dynamic {
+pub(crate) struct DynamicIndex {
     index: Operand,
     count: u32,
     scalars: usize,
@@ -37,46 +37,46 @@ pub(crate) struct Dynamic {
 
 /// What a pointer points to.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub(crate) enum PointerTarget {
     /// Scalars of a variable that lives in registers, from `first` on.
-    Registers { variable: usize, first: usize, dynamics: Vec<Dynamic> },
+    Registers { variable: usize, first: usize, dynamics: Vec<DynamicIndex> },
     /// Bytes at an address; `length` is that of the run-time array which the buffer ends in.
     Memory { space: Space, address: Operand, offset: i64, length: Option<Operand> },
 }
 
 impl Translator<'_> {
     /// The place of a part at a constant index.
-    pub fn place_part(&mut self, place: &Place, inner: &TypeInner, index: u32) -> Result<Place> {
+    pub fn place_part(&mut self, place: &PointerTarget, inner: &TypeInner, index: u32) -> Result<PointerTarget> {
         let part = shape::part(self.module, inner, index)?;
         let mut place = place.clone();
         match &mut place {
-            Place::Registers { first, .. } => *first += part.first,
-            Place::Memory { offset, .. } => *offset += i64::from(part.byte),
+            PointerTarget::Registers { first, .. } => *first += part.first,
+            PointerTarget::Memory { offset, .. } => *offset += i64::from(part.byte),
         }
         Ok(place)
     }
 
     /// The place of a part at a run-time index of type `scalar`.
-    pub fn place_element(&mut self, place: &Place, inner: &TypeInner, index: Operand, scalar: Scalar) -> Result<Place> {
+    pub fn place_element(&mut self, place: &PointerTarget, inner: &TypeInner, index: Operand, scalar: Scalar) -> Result<PointerTarget> {
         let element = shape::element(self.module, inner)?;
         let length = match (element.count, place) {
             (Some(count), _) => Some(Operand::u32(count)),
-            (None, Place::Memory { length, .. }) => *length,
-            (None, Place::Registers { .. }) => None,
+            (None, PointerTarget::Memory { length, .. }) => *length,
+            (None, PointerTarget::Registers { .. }) => None,
         };
         let index = self.checked_index(index, scalar, length);
         Ok(match place {
-            Place::Registers { variable, first, dynamics } => {
+            PointerTarget::Registers { variable, first, dynamics } => {
                 let count = element.count.unwrap_or(1);
                 let mut dynamics = dynamics.clone();
-                dynamics.push(Dynamic { index, count, scalars: element.scalars });
-                Place::Registers { variable: *variable, first: *first, dynamics }
+                dynamics.push(DynamicIndex { index, count, scalars: element.scalars });
+                PointerTarget::Registers { variable: *variable, first: *first, dynamics }
             }
-            Place::Memory { space, address, offset, length } => {
+            PointerTarget::Memory { space, address, offset, length } => {
                 let base = self.writer.in_register(*address);
                 let operands = [index, Operand::u32(element.stride), base];
                 let address = self.writer.op("mad.wide.u32", Scalar::U64, &operands);
-                Place::Memory { space: *space, address, offset: *offset, length: *length }
+                PointerTarget::Memory { space: *space, address, offset: *offset, length: *length }
             }
         })
     }
@@ -86,11 +86,11 @@ impl Translator<'_> {
         let index = match scalar.class() {
             Class::Long => {
                 let most = Operand::u64(u64::from(u32::MAX));
-                let index = self.writer.min(Scalar::U64, index.retyped(Scalar::U64), most);
+                let index = self.writer.min(Scalar::U64, index.bitcast(Scalar::U64), most);
                 self.writer.convert(Scalar::U64, Scalar::U32, index)
             }
             Class::Half => self.writer.convert(scalar, if scalar.is_signed() { Scalar::I32 } else { Scalar::U32 }, index),
-            _ => index.retyped(Scalar::U32),
+            _ => index.bitcast(Scalar::U32),
         };
         match (self.options.index, length) {
             (IndexPolicy::Clamp, Some(length)) => {
@@ -105,13 +105,13 @@ impl Translator<'_> {
     }
 
     /// Reads the value at a place.
-    pub fn load(&mut self, place: &Place, inner: &TypeInner) -> Result<Vec<Operand>> {
+    pub fn load(&mut self, place: &PointerTarget, inner: &TypeInner) -> Result<Vec<Operand>> {
         match place {
-            Place::Registers { variable, first, dynamics } => {
+            PointerTarget::Registers { variable, first, dynamics } => {
                 let scalars = shape::scalars(self.module, inner)?;
                 Ok((0..scalars.len()).map(|i| self.load_register(*variable, first + i, dynamics, scalars[i])).collect())
             }
-            Place::Memory { space, address, offset, .. } => {
+            PointerTarget::Memory { space, address, offset, .. } => {
                 let (base, offset) = self.near(*address, *offset);
                 let mut values = Vec::new();
                 for run in shape::runs(self.module, inner)? {
@@ -123,14 +123,14 @@ impl Translator<'_> {
     }
 
     /// Writes a value to a place.
-    pub fn store(&mut self, place: &Place, inner: &TypeInner, values: &[Operand]) -> Result<()> {
+    pub fn store(&mut self, place: &PointerTarget, inner: &TypeInner, values: &[Operand]) -> Result<()> {
         match place {
-            Place::Registers { variable, first, dynamics } => {
+            PointerTarget::Registers { variable, first, dynamics } => {
                 for (i, &value) in values.iter().enumerate() {
                     self.store_register(*variable, first + i, dynamics, value);
                 }
             }
-            Place::Memory { space, address, offset, .. } => {
+            PointerTarget::Memory { space, address, offset, .. } => {
                 let (base, offset) = self.near(*address, *offset);
                 let mut values = values;
                 for run in shape::runs(self.module, inner)? {
@@ -144,7 +144,7 @@ impl Translator<'_> {
     }
 
     /// The scalar at `first`, moved on by the run-time indices; copied, since the variable may change.
-    fn load_register(&mut self, variable: usize, first: usize, dynamics: &[Dynamic], scalar: Scalar) -> Operand {
+    fn load_register(&mut self, variable: usize, first: usize, dynamics: &[DynamicIndex], scalar: Scalar) -> Operand {
         let Some((dynamic, rest)) = dynamics.split_first() else {
             let to = self.writer.register(scalar);
             let from = self.variables[variable][first];
@@ -161,7 +161,7 @@ impl Translator<'_> {
         value
     }
 
-    fn store_register(&mut self, variable: usize, first: usize, dynamics: &[Dynamic], value: Operand) {
+    fn store_register(&mut self, variable: usize, first: usize, dynamics: &[DynamicIndex], value: Operand) {
         let mut choices = vec![(first, None)];
         for dynamic in dynamics {
             let mut finer = Vec::new();
@@ -199,7 +199,7 @@ impl Translator<'_> {
         (address, 0)
     }
 
-    fn load_run(&mut self, space: Space, base: Operand, offset: i64, run: Run, values: &mut Vec<Operand>) {
+    fn load_run(&mut self, space: Space, base: Operand, offset: i64, run: ScalarRun, values: &mut Vec<Operand>) {
         let cache = if space == (Space::Global { constant: true }) { ".nc" } else { "" };
         for (first, width) in vector_accesses(run) {
             let at = address(base, offset + i64::from(first * run.scalar.bytes()));
@@ -216,7 +216,7 @@ impl Translator<'_> {
         }
     }
 
-    fn store_run(&mut self, space: Space, base: Operand, offset: i64, run: Run, values: &[Operand]) {
+    fn store_run(&mut self, space: Space, base: Operand, offset: i64, run: ScalarRun, values: &[Operand]) {
         for (first, width) in vector_accesses(run) {
             let at = address(base, offset + i64::from(first * run.scalar.bytes()));
             let parts: Vec<Operand> = (first..first + width).map(|i| self.memory_form(run.scalar, values[i as usize])).collect();
@@ -260,7 +260,7 @@ fn group(operands: &[Operand]) -> String {
 
 /// Splits a run into accesses of at most 16 bytes, first component and width: WGSL aligns a vector of two to its size and
 /// those of three and four to four components.
-fn vector_accesses(run: Run) -> Vec<(u32, u32)> {
+fn vector_accesses(run: ScalarRun) -> Vec<(u32, u32)> {
     let widest = if run.scalar == Scalar::Bool { 1 } else { 16 / run.scalar.bytes() };
     match (run.count, widest) {
         (4, 4..) => vec![(0, 4)],

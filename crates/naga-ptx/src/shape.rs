@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 
 /// A part of a composite: its type, and where it begins among the composite's scalars and bytes.
-pub(crate) struct Part {
+pub(crate) struct Member {
     pub inner: TypeInner,
     pub first: usize,
     pub byte: u32,
@@ -15,7 +15,7 @@ pub(crate) struct Part {
 
 /// Consecutive scalars in memory that one vector access may cover.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Run {
+pub(crate) struct ScalarRun {
     pub byte: u32,
     pub scalar: Scalar,
     pub count: u32,
@@ -68,22 +68,22 @@ pub(crate) fn count(module: &Module, inner: &TypeInner) -> Result<usize> {
 }
 
 /// The runs of a value in memory, in the order of its scalars.
-pub(crate) fn runs(module: &Module, inner: &TypeInner) -> Result<Vec<Run>> {
+pub(crate) fn runs(module: &Module, inner: &TypeInner) -> Result<Vec<ScalarRun>> {
     let mut list = Vec::new();
     add_runs(module, inner, 0, &mut list)?;
     Ok(list)
 }
 
-fn add_runs(module: &Module, inner: &TypeInner, byte: u32, list: &mut Vec<Run>) -> Result<()> {
+fn add_runs(module: &Module, inner: &TypeInner, byte: u32, list: &mut Vec<ScalarRun>) -> Result<()> {
     match *inner {
         TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => {
-            list.push(Run { byte, scalar: scalar_of(scalar)?, count: 1 });
+            list.push(ScalarRun { byte, scalar: scalar_of(scalar)?, count: 1 });
         }
-        TypeInner::Vector { size, scalar } => list.push(Run { byte, scalar: scalar_of(scalar)?, count: size as u32 }),
+        TypeInner::Vector { size, scalar } => list.push(ScalarRun { byte, scalar: scalar_of(scalar)?, count: size as u32 }),
         TypeInner::Matrix { columns, rows, scalar } => {
             let stride = column_stride(rows, scalar);
             let scalar = scalar_of(scalar)?;
-            list.extend((0..columns as u32).map(|column| Run { byte: byte + column * stride, scalar, count: rows as u32 }));
+            list.extend((0..columns as u32).map(|column| ScalarRun { byte: byte + column * stride, scalar, count: rows as u32 }));
         }
         TypeInner::Array { base, ref size, stride } => {
             for index in 0..length(module, size)? {
@@ -101,17 +101,17 @@ fn add_runs(module: &Module, inner: &TypeInner, byte: u32, list: &mut Vec<Run>) 
 }
 
 /// The part of a composite at a constant index.
-pub(crate) fn part(module: &Module, inner: &TypeInner, index: u32) -> Result<Part> {
+pub(crate) fn part(module: &Module, inner: &TypeInner, index: u32) -> Result<Member> {
     if let TypeInner::Struct { members, .. } = inner {
         let member = &members[index as usize];
         let mut first = 0;
         for earlier in &members[..index as usize] {
             first += count(module, &module.types[earlier.ty].inner)?;
         }
-        return Ok(Part { inner: module.types[member.ty].inner.clone(), first, byte: member.offset });
+        return Ok(Member { inner: module.types[member.ty].inner.clone(), first, byte: member.offset });
     }
     let element = element(module, inner)?;
-    Ok(Part { first: element.scalars * index as usize, byte: element.stride * index, inner: element.inner })
+    Ok(Member { first: element.scalars * index as usize, byte: element.stride * index, inner: element.inner })
 }
 
 /// The repeated part of a vector, matrix or array.

@@ -8,7 +8,7 @@ use crate::arithmetic::Comparison;
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 use crate::shape;
-use crate::translator::{Entry, Exits, Frame, Translator};
+use crate::translator::{Entry, Frame, LoopLabels, Translator};
 use crate::writer::Operand;
 
 impl<'a> Translator<'a> {
@@ -59,15 +59,15 @@ impl<'a> Translator<'a> {
             }
             Statement::Call { function, arguments, result } => self.call(*function, arguments, *result),
             Statement::SubgroupBallot { result, predicate } => {
-                self.require_whole_warps(span)?;
+                self.require_full_warps(span)?;
                 self.ballot(*result, *predicate)
             }
             Statement::SubgroupGather { mode, argument, result } => {
-                self.require_whole_warps(span)?;
+                self.require_full_warps(span)?;
                 self.gather(*mode, *argument, *result)
             }
             Statement::SubgroupCollectiveOperation { op, collective_op, argument, result } => {
-                self.require_whole_warps(span)?;
+                self.require_full_warps(span)?;
                 self.collective(*op, *collective_op, *argument, *result)
             }
             Statement::Kill => Err(Error::unsupported("discard", span)),
@@ -79,7 +79,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    fn innermost<T>(&self, what: &str, choose: impl Fn(&Exits) -> Option<T>) -> Result<T> {
+    fn innermost<T>(&self, what: &str, choose: impl Fn(&LoopLabels) -> Option<T>) -> Result<T> {
         let found = self.frame.exits.iter().rev().find_map(choose);
         found.ok_or_else(|| Error::unsupported(format!("{what} outside a loop"), Span::UNDEFINED))
     }
@@ -116,7 +116,7 @@ impl<'a> Translator<'a> {
             self.writer.branch_if(here, label);
         }
         self.writer.branch(default);
-        self.frame.exits.push(Exits { exit: end, next: None });
+        self.frame.exits.push(LoopLabels { exit: end, next: None });
         for (case, &label) in cases.iter().zip(&labels) {
             self.writer.place(label);
             self.block(&case.body)?;
@@ -132,7 +132,7 @@ impl<'a> Translator<'a> {
     fn repeat(&mut self, body: &'a Block, continuing: &'a Block, break_if: Option<Handle<Expression>>) -> Result<()> {
         let (head, next, exit) = (self.writer.label(), self.writer.label(), self.writer.label());
         self.writer.place(head);
-        self.frame.exits.push(Exits { exit, next: Some(next) });
+        self.frame.exits.push(LoopLabels { exit, next: Some(next) });
         self.block(body)?;
         self.writer.place(next);
         self.block(continuing)?;
@@ -199,7 +199,7 @@ impl<'a> Translator<'a> {
         if barrier.intersects(Barrier::WORK_GROUP | Barrier::STORAGE) {
             self.writer.line(format_args!("bar.sync 0"));
         } else {
-            self.require_whole_warps(span)?;
+            self.require_full_warps(span)?;
             self.writer.line(format_args!("bar.warp.sync 0xffffffff"));
         }
         Ok(())

@@ -8,16 +8,16 @@ use crate::scalar::{Class, Scalar};
 use crate::translator::{Entry, Translator};
 use crate::writer::{Operand, Writer};
 
-const FULL: &str = "0xffffffff";
-const LANES: u32 = 32;
+const FULL_MASK: &str = "0xffffffff";
+const WARP_SIZE: u32 = 32;
 
 impl Translator<'_> {
     /// Every lane of a warp is named as taking part, so every warp has to be whole.
-    pub fn require_whole_warps(&self, span: Span) -> Result<()> {
+    pub fn require_full_warps(&self, span: Span) -> Result<()> {
         let invocations: u32 = self.entry.workgroup_size.iter().product();
-        match invocations % LANES {
+        match invocations % WARP_SIZE {
             0 => Ok(()),
-            _ => Err(Error::unsupported(format!("subgroup operation in a workgroup of {invocations}, not a multiple of {LANES}"), span)),
+            _ => Err(Error::unsupported(format!("subgroup operation in a workgroup of {invocations}, not a multiple of {WARP_SIZE}"), span)),
         }
     }
 
@@ -29,7 +29,7 @@ impl Translator<'_> {
         };
         let predicate = self.writer.direct(predicate);
         let bits = self.writer.register(Scalar::U32);
-        self.writer.line(format_args!("vote.sync.ballot.b32 {bits}, {predicate}, {FULL}"));
+        self.writer.line(format_args!("vote.sync.ballot.b32 {bits}, {predicate}, {FULL_MASK}"));
         let zero = Operand::u32(0);
         self.frame.entries.insert(result, Entry::Value(vec![bits, zero, zero, zero]));
         Ok(())
@@ -89,7 +89,7 @@ impl Writer {
     fn vote(&mut self, kind: &str, predicate: Operand) -> Operand {
         let predicate = self.direct(predicate);
         let to = self.register(Scalar::Bool);
-        self.line(format_args!("vote.sync.{kind}.pred {to}, {predicate}, {FULL}"));
+        self.line(format_args!("vote.sync.{kind}.pred {to}, {predicate}, {FULL_MASK}"));
         to
     }
 
@@ -110,7 +110,7 @@ impl Writer {
             Class::Word => {
                 let value = self.in_register(value);
                 let to = self.register(scalar);
-                self.line(format_args!("shfl.sync.{kind}.b32 {to}, {value}, {lane}, {clamp}, {FULL}"));
+                self.line(format_args!("shfl.sync.{kind}.b32 {to}, {value}, {lane}, {clamp}, {FULL_MASK}"));
                 to
             }
             Class::Long => {
@@ -141,7 +141,7 @@ impl Writer {
     /// A butterfly: every lane ends with the same bits.
     fn warp_reduce(&mut self, op: SubgroupOperation, scalar: Scalar, value: Operand) -> Operand {
         let mut total = value;
-        let mut distance = LANES / 2;
+        let mut distance = WARP_SIZE / 2;
         while distance > 0 {
             let other = self.shuffle(scalar, "bfly", total, Operand::u32(distance), "0x1f");
             total = self.combine(op, scalar, total, other);
@@ -154,7 +154,7 @@ impl Writer {
         let lane = self.op("mov.u32", Scalar::U32, &[Operand::Symbol("%laneid")]);
         let mut total = value;
         let mut distance = 1;
-        while distance < LANES {
+        while distance < WARP_SIZE {
             let earlier = self.shuffle(scalar, "up", total, Operand::u32(distance), "0");
             let sum = self.combine(op, scalar, earlier, total);
             let has_earlier = self.compare(Comparison::Ge, Scalar::U32, lane, Operand::u32(distance));

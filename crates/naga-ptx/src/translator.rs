@@ -7,7 +7,7 @@ use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{AddressSpace, EntryPoint, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Span, StorageAccess, TypeInner};
 
 use crate::error::{Error, Result};
-use crate::place::{Place, Space};
+use crate::place::{PointerTarget, Space};
 use crate::placement::Placement;
 use crate::scalar::Scalar;
 use crate::shape;
@@ -25,12 +25,12 @@ const VARIABLE_ALIGNMENT: u32 = 16;
 #[derive(Debug, Clone)]
 pub(crate) enum Entry {
     Value(Vec<Operand>),
-    Pointer(Place),
+    Pointer(PointerTarget),
 }
 
 /// Where `break` and `continue` lead.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Exits {
+pub(crate) struct LoopLabels {
     pub exit: Label,
     pub next: Option<Label>,
 }
@@ -40,9 +40,9 @@ pub(crate) struct Frame<'a> {
     pub function: &'a Function,
     pub info: &'a FunctionInfo,
     pub arguments: Vec<Entry>,
-    pub locals: HashMap<Handle<LocalVariable>, Place>,
+    pub locals: HashMap<Handle<LocalVariable>, PointerTarget>,
     pub entries: HashMap<Handle<Expression>, Entry>,
-    pub exits: Vec<Exits>,
+    pub exits: Vec<LoopLabels>,
     /// Where `return` leads and leaves its value; none in the entry point.
     pub outcome: Option<(Label, Vec<Operand>)>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Translator<'a> {
     pub entry: &'a EntryPoint,
     pub writer: Writer,
     pub frame: Frame<'a>,
-    pub globals: HashMap<Handle<GlobalVariable>, Place>,
+    pub globals: HashMap<Handle<GlobalVariable>, PointerTarget>,
     /// The scalars of each variable that lives in registers.
     pub variables: Vec<Vec<Operand>>,
     placement: Placement,
@@ -147,7 +147,7 @@ impl<'a> Translator<'a> {
         self.writer.line(format_args!("ld.param.u64 {address}, [p{number}_address]"));
         let length = shape::runtime_array(self.module, variable.ty).map(|(offset, stride)| self.runtime_length(number, offset, stride));
         let constant = kind != BindingKind::StorageReadWrite && self.options.read_only_cache;
-        let place = Place::Memory { space: Space::Global { constant }, address, offset: 0, length };
+        let place = PointerTarget::Memory { space: Space::Global { constant }, address, offset: 0, length };
         self.globals.insert(handle, place);
         let min_bytes = self.module.types[variable.ty].inner.size(self.module.to_ctx());
         self.parameters.push(Binding { group, binding, name: variable.name.clone(), kind, min_bytes });
@@ -171,7 +171,7 @@ impl<'a> Translator<'a> {
             let inner = &self.module.types[variable.ty].inner;
             shape::runs(self.module, inner).map_err(|error| error.at(self.module.global_variables.get_span(handle)))?;
             let offset = i64::from(self.shared_bytes);
-            self.globals.insert(handle, Place::Memory { space: Space::Shared, address: Operand::Symbol("shared"), offset, length: None });
+            self.globals.insert(handle, PointerTarget::Memory { space: Space::Shared, address: Operand::Symbol("shared"), offset, length: None });
             self.shared_bytes += inner.size(self.module.to_ctx()).next_multiple_of(VARIABLE_ALIGNMENT);
         }
         if self.shared_bytes > 0 && self.options.zero_workgroup_memory {
@@ -222,27 +222,27 @@ impl<'a> Translator<'a> {
     }
 
     /// A variable in registers, or in local memory where its arrays are indexed at run time or it is large.
-    fn new_variable(&mut self, inner: &TypeInner, indexed: bool) -> Result<Place> {
+    fn new_variable(&mut self, inner: &TypeInner, indexed: bool) -> Result<PointerTarget> {
         if (indexed && shape::holds_array(self.module, inner)) || shape::count(self.module, inner)? > REGISTER_SCALARS {
             return self.new_local(inner);
         }
         let scalars = shape::scalars(self.module, inner)?;
         self.variables.push(scalars.iter().map(|&scalar| self.writer.register(scalar)).collect());
-        Ok(Place::Registers { variable: self.variables.len() - 1, first: 0, dynamics: Vec::new() })
+        Ok(PointerTarget::Registers { variable: self.variables.len() - 1, first: 0, dynamics: Vec::new() })
     }
 
     /// Room in local memory.
-    pub fn new_local(&mut self, inner: &TypeInner) -> Result<Place> {
+    pub fn new_local(&mut self, inner: &TypeInner) -> Result<PointerTarget> {
         shape::runs(self.module, inner)?;
         let offset = i64::from(self.local_bytes);
         self.local_bytes += inner.size(self.module.to_ctx()).next_multiple_of(VARIABLE_ALIGNMENT);
-        Ok(Place::Memory { space: Space::Local, address: Operand::Symbol("local"), offset, length: None })
+        Ok(PointerTarget::Memory { space: Space::Local, address: Operand::Symbol("local"), offset, length: None })
     }
 
-    fn store_zero(&mut self, place: &Place, inner: &TypeInner) -> Result<()> {
+    fn store_zero(&mut self, place: &PointerTarget, inner: &TypeInner) -> Result<()> {
         let zeros: Vec<Operand> = shape::scalars(self.module, inner)?.into_iter().map(crate::cast::zero).collect();
         match place {
-            Place::Memory { address, offset, .. } if zeros.len() > REGISTER_SCALARS => {
+            PointerTarget::Memory { address, offset, .. } if zeros.len() > REGISTER_SCALARS => {
                 let bytes = inner.size(self.module.to_ctx()).next_multiple_of(VARIABLE_ALIGNMENT);
                 let base = self.writer.in_register(*address);
                 let base = self.writer.add(Scalar::I64, base, Operand::u64(offset.cast_unsigned()));

@@ -35,7 +35,7 @@ enum Variable {
 
 /// What a pointer leads to.
 #[derive(Debug, Clone, Copy)]
-enum Target {
+enum PointerBase {
     Variable(Variable),
     /// Memory that no invocation writes.
     Constant,
@@ -47,7 +47,7 @@ enum Target {
 #[derive(Debug, Clone, Copy)]
 struct Fact {
     uniform: bool,
-    target: Option<Target>,
+    target: Option<PointerBase>,
 }
 
 impl Fact {
@@ -219,7 +219,7 @@ impl<'a> Analysis<'a> {
 
     fn store(&mut self, call: &Call<'a>, pointer: Handle<Expression>, uniform: bool) {
         let fact = self.fact(call, pointer);
-        if let (Some(Target::Variable(variable)), false) = (fact.target, uniform && fact.uniform) {
+        if let (Some(PointerBase::Variable(variable)), false) = (fact.target, uniform && fact.uniform) {
             self.divergent.insert(variable);
         }
     }
@@ -240,7 +240,7 @@ impl<'a> Analysis<'a> {
         match call.function.expressions[handle] {
             Expression::Literal(_) | Expression::Constant(_) | Expression::ZeroValue(_) | Expression::ArrayLength(_) => Fact::value(true),
             Expression::FunctionArgument(number) => call.arguments[number as usize],
-            Expression::LocalVariable(variable) => Fact { uniform: true, target: Some(Target::Variable(Variable::Local(call.instance, variable))) },
+            Expression::LocalVariable(variable) => Fact { uniform: true, target: Some(PointerBase::Variable(Variable::Local(call.instance, variable))) },
             Expression::GlobalVariable(variable) => Fact { uniform: true, target: Some(self.global(variable)) },
             Expression::Access { base, index } => {
                 let base = self.fact(call, base);
@@ -253,9 +253,9 @@ impl<'a> Analysis<'a> {
             Expression::Load { pointer } => {
                 let pointer = self.fact(call, pointer);
                 let steady = match pointer.target {
-                    Some(Target::Variable(variable)) => !self.divergent.contains(&variable),
-                    Some(Target::Constant) => true,
-                    Some(Target::Shared) | None => false,
+                    Some(PointerBase::Variable(variable)) => !self.divergent.contains(&variable),
+                    Some(PointerBase::Constant) => true,
+                    Some(PointerBase::Shared) | None => false,
                 };
                 Fact::value(pointer.uniform && steady)
             }
@@ -284,12 +284,12 @@ impl<'a> Analysis<'a> {
         members[index as usize].binding.as_ref().map(is_uniform)
     }
 
-    fn global(&self, handle: Handle<GlobalVariable>) -> Target {
+    fn global(&self, handle: Handle<GlobalVariable>) -> PointerBase {
         match self.module.global_variables[handle].space {
-            AddressSpace::Private => Target::Variable(Variable::Private(handle)),
-            AddressSpace::Uniform => Target::Constant,
-            AddressSpace::Storage { access } if !access.contains(StorageAccess::STORE) => Target::Constant,
-            _ => Target::Shared,
+            AddressSpace::Private => PointerBase::Variable(Variable::Private(handle)),
+            AddressSpace::Uniform => PointerBase::Constant,
+            AddressSpace::Storage { access } if !access.contains(StorageAccess::STORE) => PointerBase::Constant,
+            _ => PointerBase::Shared,
         }
     }
 }

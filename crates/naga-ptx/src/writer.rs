@@ -47,7 +47,7 @@ impl Operand {
     }
 
     /// The same bits as another type of the same size.
-    pub fn retyped(self, scalar: Scalar) -> Operand {
+    pub fn bitcast(self, scalar: Scalar) -> Operand {
         match self {
             Operand::Immediate(_, bits) => Operand::Immediate(scalar, bits),
             other => other,

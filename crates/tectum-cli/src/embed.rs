@@ -58,7 +58,7 @@ struct Output<'a> {
 }
 
 /// Numbers of a vector that are shown without `--json`.
-const SHOWN: usize = 8;
+const MAX_SHOWN: usize = 8;
 
 /// Runs the command.
 ///
@@ -119,8 +119,8 @@ fn lines() -> Result<Vec<String>> {
 fn text(texts: &[&str], embeddings: &[Embedding], similarity: &[Vec<f64>], receipt: &Receipt) -> String {
     let mut text = String::new();
     for (index, (given, made)) in texts.iter().zip(embeddings).enumerate() {
-        let numbers: Vec<String> = made.vector.iter().take(SHOWN).map(|number| format!("{number:.7}")).collect();
-        let rest = if made.vector.len() > SHOWN { ", …" } else { "" };
+        let numbers: Vec<String> = made.vector.iter().take(MAX_SHOWN).map(|number| format!("{number:.7}")).collect();
+        let rest = if made.vector.len() > MAX_SHOWN { ", …" } else { "" };
         text += &format!("{index}: {given:?}, {} tokens\n   [{}{rest}], {} numbers\n", made.tokens.len(), numbers.join(", "), made.vector.len());
     }
     if texts.len() > 1 {

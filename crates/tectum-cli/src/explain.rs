@@ -7,7 +7,7 @@ mod program;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tectum::route::{self, Calibration, Choice, Rates};
-use tectum::{DType, DeviceInfo, Error, ErrorKind, GemmTail, Matrix, Plan, PlanBuilder, Result};
+use tectum::{DType, DeviceInfo, Error, ErrorKind, GemmEpilogue, Matrix, Plan, PlanBuilder, Result};
 use tectum_models::brain::build::{build_plans, open_device};
 use tectum_models::scenario::Scenario;
 use tectum_models::transformer::gguf_file;
@@ -56,8 +56,8 @@ const STANDARD: [&str; 5] = ["pendulum", "gemm:64", "gemm:1024", "add:1k", "add:
 /// APIs that a device may be reached through.
 const APIS: [&str; 4] = ["cuda", "vulkan", "metal", "dx12"];
 /// The largest product and sum: what fits the plans' indices.
-const MOST_SIDE: usize = 16_384;
-const MOST_LEN: usize = 1 << 29;
+const MAX_SIDE: usize = 16_384;
+const MAX_LEN: usize = 1 << 29;
 
 #[derive(Serialize)]
 struct Explanation {
@@ -139,9 +139,9 @@ enum Routed {
 /// What a name stands for.
 fn routed(thing: &str) -> Result<Vec<Routed>> {
     if let Some(side) = thing.strip_prefix("gemm:") {
-        return Ok(vec![Routed::Plan(thing.to_owned(), product(size(thing, side, MOST_SIDE)?)?)]);
+        return Ok(vec![Routed::Plan(thing.to_owned(), product(size(thing, side, MAX_SIDE)?)?)]);
     } else if let Some(len) = thing.strip_prefix("add:") {
-        return Ok(vec![Routed::Plan(thing.to_owned(), sum(size(thing, len, MOST_LEN)?)?)]);
+        return Ok(vec![Routed::Plan(thing.to_owned(), sum(size(thing, len, MAX_LEN)?)?)]);
     }
     let scenario = Scenario::open(thing).map_err(|error| match error.kind() {
         ErrorKind::Invalid => error.at("neither gemm:N nor add:N"),
@@ -170,7 +170,7 @@ fn size(thing: &str, text: &str, most: usize) -> Result<usize> {
 fn product(side: usize) -> Result<Plan> {
     let mut plan = PlanBuilder::new("gemm");
     let [a, b, y] = ["a", "b", "y"].map(|name| plan.state(name, DType::F32, side * side));
-    plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, GemmTail::default())?;
+    plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, GemmEpilogue::default())?;
     plan.finish()
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
 use tectum_models::transformer::{
-    Decoder, End, GenerateOptions, Generation, Routing, Sampling, Tokens, end_tokens, generate_each as run, input_files, open_device,
+    Decoder, FinishReason, GenerateOptions, Generation, Routing, SamplingParams, Tokens, end_tokens, generate_each as run, input_files, open_device,
 };
 
 use crate::receipt::{ReceiptArgs, line};
@@ -147,7 +147,7 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     }
     let options = GenerateOptions {
         tokens: args.tokens,
-        sampling: Sampling {
+        sampling: SamplingParams {
             temperature: args.temperature,
             top_k: args.top_k,
             top_p: args.top_p,
@@ -197,10 +197,10 @@ fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
 
 fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt: &'a [u32], made: &'a Generation) -> Output<'a> {
     let (end, ended_by) = match &made.end {
-        End::Length => ("length", None),
-        End::Context => ("context", None),
-        End::Token(token) => ("token", Some(token.to_string())),
-        End::Text(text) => ("text", Some(text.clone())),
+        FinishReason::Length => ("length", None),
+        FinishReason::Context => ("context", None),
+        FinishReason::Token(token) => ("token", Some(token.to_string())),
+        FinishReason::Text(text) => ("text", Some(text.clone())),
     };
     let [blocks, total] = decoder.cache_bytes_per_value();
     Output {
@@ -242,10 +242,10 @@ fn tokens(args: &GenerateArgs) -> Result<Option<Tokens>> {
 
 fn reason(made: &Generation) -> String {
     match &made.end {
-        End::Length => "the number of tokens".to_owned(),
-        End::Context => "the end of the context".to_owned(),
-        End::Token(token) => format!("token {token}"),
-        End::Text(text) => format!("{text:?}"),
+        FinishReason::Length => "the number of tokens".to_owned(),
+        FinishReason::Context => "the end of the context".to_owned(),
+        FinishReason::Token(token) => format!("token {token}"),
+        FinishReason::Text(text) => format!("{text:?}"),
     }
 }
 

@@ -67,9 +67,9 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
 /// `Io` for a file that cannot be read.
 pub fn is_json_object(path: &Path) -> Result<bool> {
     /// Blanks that may come before it.
-    const MOST_BLANKS: u64 = 4096;
+    const MAX_LEADING_BLANKS: u64 = 4096;
     let failed = |source| Error::io(path.display(), source);
     let mut start = Vec::new();
-    std::fs::File::open(path).map_err(failed)?.take(MOST_BLANKS).read_to_end(&mut start).map_err(failed)?;
+    std::fs::File::open(path).map_err(failed)?.take(MAX_LEADING_BLANKS).read_to_end(&mut start).map_err(failed)?;
     Ok(start.trim_ascii_start().first() == Some(&b'{'))
 }

@@ -8,7 +8,9 @@ use clap::Args;
 use tectum::route::{self, Choice};
 use tectum::{Device, Result};
 use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
-use tectum_models::spiking::{ConnectOptions, Connected, Network, NetworkOptions, Silence, Simulation, SimulationOptions, Stimulus, connect, seed_of};
+use tectum_models::spiking::{
+    ConnectOptions, ConnectedNetwork, IdleUpdate, Network, NetworkOptions, Simulation, SimulationOptions, Stimulus, connect, seed_of,
+};
 
 /// Bursts of a trial that are timed, and before them as many that are not: they compile device code and let activity spread.
 const TRIAL_BURSTS: u32 = 64;
@@ -55,9 +57,9 @@ impl NetworkArgs {
     ///
     /// # Errors
     /// A genome or a network that is at fault.
-    pub fn connect(&self, path: &Path, seed: u64) -> Result<(Genome, Connected)> {
+    pub fn connect(&self, path: &Path, seed: u64) -> Result<(Genome, ConnectedNetwork)> {
         let genome = Genome::read(path, &GenomeOptions { units: self.units.unwrap_or(UnitPolicy::Detect), strict: false })?;
-        let silence = if self.frozen_silence { Silence::Skips } else { Silence::Counts };
+        let silence = if self.frozen_silence { IdleUpdate::Skips } else { IdleUpdate::Counts };
         let network = NetworkOptions { silence, seed: seed_of(seed), ..NetworkOptions::default() };
         let defaults = ConnectOptions::default();
         let options = ConnectOptions { seed, learns: self.learns(), memory_neurons: self.memory_neurons.unwrap_or(defaults.memory_neurons), network };

@@ -14,8 +14,8 @@ use clap::{Args, ValueEnum};
 use tectum::{Device, Error, InputFile, Result};
 use tectum_models::brain::build::{build_body, build_brain, build_stand_in, open_device};
 use tectum_models::clock::{Clock, RealClock, SimClock};
-use tectum_models::closed_loop::{ClosedLoop, End, Fault, Handing, Outcome, Progress, Sink, beside};
-use tectum_models::real_time::{Granted, MOST_PRIORITY, RealTime};
+use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, beside};
+use tectum_models::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
 use tectum_models::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
 use tectum_models::scenario::{ClockKind, Scenario};
 use tectum_models::snapshot::Snapshot;
@@ -49,7 +49,7 @@ pub struct RunArgs {
     #[arg(long)]
     clock: Option<ClockArg>,
     /// Priority of the loop's threads under SCHED_FIFO, 1 to 99: no ordinary thread displaces them.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_PRIORITY)))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_PRIORITY)))]
     priority: Option<u8>,
     /// Keeps what is in memory when the loop begins from being swapped out.
     #[arg(long)]
@@ -231,10 +231,10 @@ fn loop_until_done(
     folder: &mut RunFolder,
     display: &Display,
     film: Option<&Path>,
-) -> Result<(Outcome, Option<Granted>)> {
+) -> Result<(Outcome, Option<GrantedRealTime>)> {
     let interrupted = watch_for_interrupt()?;
     let body = closed_loop.body_spec().clone();
-    let mut work = |sink: &mut Handing<'_>, show: &(dyn Fn(&Progress) + Sync)| {
+    let mut work = |sink: &mut ThreadedSink<'_>, show: &(dyn Fn(&Progress) + Sync)| {
         scenario.run.real_time.run(|| {
             let mut clock: Box<dyn Clock> = match scenario.run.clock {
                 ClockKind::Real => Box::new(RealClock::new()),

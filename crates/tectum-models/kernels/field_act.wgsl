@@ -52,7 +52,7 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>) {
 
     // Motors.
     let confidence = memory[MEMORY_CONFIDENCE];
-    if lane < MOST_MOTORS {
+    if lane < MAX_MOTORS {
         var raw = 0.1 * noise(2u * lane);
         if lane == 0u {
             raw = 5.0 * gradient.x;
@@ -68,7 +68,7 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>) {
         moved[lane] = select(0.0, clamp(gain * tectum_tanh(raw), -1.0, 1.0), lane < params.motors);
     }
     workgroupBarrier();
-    if lane < MOST_MOTORS {
+    if lane < MAX_MOTORS {
         memory[MEMORY_MOTORS + lane] = moved[lane];
         report[REPORT_MOTORS + lane] = moved[lane];
     }

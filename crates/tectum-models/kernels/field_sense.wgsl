@@ -24,8 +24,8 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>) {
     if lane < params.sensors {
         let now = clamp(number(LIVE_SENSORS + lane), -1.0, 1.0);
         let last = memory[MEMORY_HISTORY + lane];
-        let second = memory[MEMORY_HISTORY + MOST_SENSORS + lane];
-        let third = memory[MEMORY_HISTORY + 2u * MOST_SENSORS + lane];
+        let second = memory[MEMORY_HISTORY + MAX_SENSORS + lane];
+        let third = memory[MEMORY_HISTORY + 2u * MAX_SENSORS + lane];
         let slope = last - second;
         let bend = last - 2.0 * second + third;
         let trust = memory[MEMORY_TRUST + lane];
@@ -34,8 +34,8 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>) {
         error = abs(now - clamp(predicted, -1.0, 1.0));
         is_active = select(0.0, 1.0, now != 0.0);
         memory[MEMORY_HISTORY + lane] = now;
-        memory[MEMORY_HISTORY + MOST_SENSORS + lane] = last;
-        memory[MEMORY_HISTORY + 2u * MOST_SENSORS + lane] = second;
+        memory[MEMORY_HISTORY + MAX_SENSORS + lane] = last;
+        memory[MEMORY_HISTORY + 2u * MAX_SENSORS + lane] = second;
         memory[MEMORY_TRUST + lane] = 0.9 * trust + 0.1 / (1.0 + 5.0 * error);
     }
     errors[lane] = error;

@@ -3,7 +3,7 @@
 // in and out: ledger [depth][words] a bit for each neuron, burst b in row b mod depth; histories [rules][neurons][4]: last, run,
 // active, before, see learning.rs.
 // One invocation takes a firing through every rule; the row of the burst to come is emptied. Exact.
-const FRESH = 0xffffffffu;
+const NO_SPIKE_BEFORE = 0xffffffffu;
 const NEVER = 0xfffffbffu;
 
 @compute @workgroup_size(256)
@@ -24,7 +24,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
             let gap = burst - last;
             let run = select(1u, histories[at + 1u] + 1u, gap == 1u);
             let active_bursts = histories[at + 2u] + min(gap, rules[4u * rule]);
-            histories[at + 3u] = select(last, NEVER, histories[at + 3u] == FRESH);
+            histories[at + 3u] = select(last, NEVER, histories[at + 3u] == NO_SPIKE_BEFORE);
             histories[at] = burst;
             histories[at + 1u] = run;
             histories[at + 2u] = active_bursts;

@@ -6,7 +6,7 @@
 // One invocation takes a neuron; a workgroup adds its firings to the list at once. Sums are left 0. Exact.
 const POTENTIAL_MAX = 1073741823;
 const ALWAYS = 0xffffffffu;
-const STATIC = 0xffffffffu;
+const FIXED_PSP = 0xffffffffu;
 
 var<workgroup> firings: atomic<u32>;
 var<workgroup> marks: array<atomic<u32>, 2>;
@@ -157,7 +157,7 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
     }
     workgroupBarrier();
     if found.x != 0 {
-        var psp = STATIC;
+        var psp = FIXED_PSP;
         if profiles[profile_of[i] * 12u + 9u] != 0u {
             let half = (1 << params.fraction_bits) >> 1u;
             psp = u32(clamp((found.y + half) >> params.fraction_bits, 0, 255));

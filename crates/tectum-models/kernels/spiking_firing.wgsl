@@ -1,6 +1,6 @@
 // What kernels that walk the list of firings share. A firing: the neuron, and the unit by which it multiplies weights: the sender's own, or
 // ⌊(psp · 2^fraction_bits + ⌊share/2⌋) / share⌋ where the firing has a psp.
-const STATIC = 0xffffffffu;
+const FIXED_PSP = 0xffffffffu;
 
 struct Firing {
     neuron: u32,
@@ -11,7 +11,7 @@ fn firing_of(entry: u32) -> Firing {
     let neuron = fired[params.list_at + 2u * entry];
     let psp = fired[params.list_at + 2u * entry + 1u];
     var unit = senders[neuron];
-    if psp != STATIC {
+    if psp != FIXED_PSP {
         unit = ((psp << params.fraction_bits) + unit / 2u) / unit;
     }
     return Firing(neuron, unit);

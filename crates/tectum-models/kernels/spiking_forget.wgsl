@@ -4,7 +4,7 @@
 // weights_at those that the synapses of the neurons from first_kept on had at first.
 // in and out: histories, see spiking_archive; synapses, see spiking_learn.
 // One invocation takes every stride-th synapse. Exact.
-const FRESH = 0xffffffffu;
+const NO_SPIKE_BEFORE = 0xffffffffu;
 
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -37,7 +37,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         if params.is_first != 0u && id.x == 0u {
             let at = 4u * (first_history + neuron);
             histories[at + 1u] = 0u;
-            histories[at + 3u] = FRESH;
+            histories[at + 3u] = NO_SPIKE_BEFORE;
         }
     }
 }

@@ -6,7 +6,7 @@
 // patterns lost, unused; of each of its neurons [4]: lifespan, 1 if it is kept for good, both sums of its pattern. fired, see
 // spiking_dynamics.
 // A workgroup takes a memory; integers, so the order of the atomics does not matter. Exact.
-const STATIC = 0xffffffffu;
+const FIXED_PSP = 0xffffffffu;
 const NONE = 0xffffffffu;
 
 var<workgroup> seen: atomic<u32>;
@@ -113,7 +113,7 @@ fn main(@builtin(local_invocation_id) local: vec3<u32>, @builtin(workgroup_id) g
         if is_seen && chosen != NONE && neuron >= params.first && neuron < params.end {
             let place = params.list_at + 2u * atomicAdd(&fired[0], 1u);
             atomicStore(&fired[place], neuron);
-            atomicStore(&fired[place + 1u], STATIC);
+            atomicStore(&fired[place + 1u], FIXED_PSP);
             let mark = marks(neuron, burst);
             atomicAdd(&fired[1], 1u);
             atomicAdd(&fired[2], mark.x);

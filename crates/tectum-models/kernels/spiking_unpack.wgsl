@@ -1,7 +1,7 @@
 // Lists what fired on all devices, where it was handed over as bits.
 // in: clock [2]: word 1 is whether it was; exchanged [words] a bit for each neuron. in and out: fired, see spiking_dynamics.
 // One invocation takes every stride-th word, and its firings places of their own in the list. Exact.
-const STATIC = 0xffffffffu;
+const FIXED_PSP = 0xffffffffu;
 
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -16,7 +16,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         var place = params.list_at + 2u * atomicAdd(&fired[0], countOneBits(bits));
         while bits != 0u {
             atomicStore(&fired[place], 32u * word + firstTrailingBit(bits));
-            atomicStore(&fired[place + 1u], STATIC);
+            atomicStore(&fired[place + 1u], FIXED_PSP);
             bits &= bits - 1u;
             place += 2u;
         }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Something that random calls are made to, with a model of what they must do.
-pub trait World {
+pub trait FuzzTarget {
     /// Calls of one sequence.
     const CALLS: u64;
     /// `TECTUM_API_CALLS` is so many times the number of calls.
@@ -18,7 +18,7 @@ pub trait World {
 }
 
 /// Runs the sequences that the variables ask for: `TECTUM_SEED` is the first seed, `TECTUM_API_SEED` that of one sequence alone.
-pub fn soak<W: World>() {
+pub fn soak<W: FuzzTarget>() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let sequences = number("TECTUM_API_CALLS").unwrap_or(20_000) / W::SHARE / W::CALLS;
     let first = number("TECTUM_SEED").unwrap_or(0);

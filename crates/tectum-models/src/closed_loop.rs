@@ -50,12 +50,12 @@ use crate::brain::{Brain, StandIn};
 use crate::clock::Clock;
 use crate::scenario::{LoopSettings, Overrun};
 use crate::snapshot::{Array, Snapshot};
-pub use beside::{Handing, beside};
+pub use beside::{ThreadedSink, beside};
 pub use guard::{ChannelGuard, StopSwitch};
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick, UPRIGHT_RAD};
 pub use report::{End, Outcome, Progress, Sink, TickRecord, Timing};
-pub use trials::{Conditions, TRIAL_S, Tally, Trial, WANTED_RUN_S, WANTED_SHARE, rig_trials, tally};
+pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, Trial, TrialSummary, rig_trials, tally};
 
 /// A body and a brain, run together.
 ///
@@ -80,7 +80,7 @@ pub struct ClosedLoop {
     held: Vec<f32>,
     stand_in: Option<Box<dyn StandIn>>,
     /// The stand-in was asked in this period, so it knows of it.
-    has_asked_stand_in: bool,
+    stand_in_was_queried: bool,
     guard: Guard,
     switch: StopSwitch,
     stopped_at: Option<u64>,
@@ -128,7 +128,7 @@ impl ClosedLoop {
             controller: Controller::new(brain),
             injection: Injection::default(),
             stand_in: None,
-            has_asked_stand_in: false,
+            stand_in_was_queried: false,
             switch: StopSwitch::default(),
             stopped_at: None,
             trace_at_end: false,
@@ -286,7 +286,7 @@ impl ClosedLoop {
     fn save(&mut self, sink: &mut dyn Sink) -> Result<()> {
         if let Err(failure) = self.controller.save(self.metrics.ticks) {
             let recovered = self.controller.recover(failure, self.metrics.ticks, 0, &mut self.session);
-            recovered.or_else(|error| self.go_on_alone(error))?;
+            recovered.or_else(|error| self.continue_with_stand_in(error))?;
         }
         sink.snapshot(self.with_brain(self.controller.saved().clone())?)
     }
@@ -310,14 +310,14 @@ impl ClosedLoop {
         if let Some(channel) = self.reading.iter().position(|number| !number.is_finite()) {
             let reason = format!("the reading of {} is not finite", self.spec.observation[channel].name);
             self.controller.blind(&reason, tick, self.injection.blinds(tick), &mut self.session);
-            return self.pass_safely(sink);
+            return self.run_fallback_period(sink);
         }
         match self.controller.settle(tick, clock.is_real(), &mut self.session) {
             Ok(true) => {}
-            Ok(false) => return self.pass_safely(sink),
+            Ok(false) => return self.run_fallback_period(sink),
             Err(error) => {
-                self.pass_safely(sink)?;
-                return self.go_on_alone(error);
+                self.run_fallback_period(sink)?;
+                return self.continue_with_stand_in(error);
             }
         }
         let brain = self.controller.working();
@@ -335,7 +335,7 @@ impl ClosedLoop {
         let missed = (clock.now_ns() - begin_ns) / self.dt_ns;
         let is_stalled = self.settings.stall_periods > 0 && missed >= self.settings.stall_periods;
         let stalled = is_stalled.then_some(self.settings.stall_periods);
-        let failure = Failure::of(result.map(|_| ()), &self.answer, stalled, self.injection.has_struck(tick));
+        let failure = Failure::of(result.map(|_| ()), &self.answer, stalled, self.injection.has_triggered(tick));
         self.finish_answer(failure.is_some(), missed == 0);
         let timing = clock.is_real().then_some(Timing { latency_ns, lateness_ns });
         let mut safe_ticks = u64::from(failure.is_some());
@@ -352,7 +352,7 @@ impl ClosedLoop {
         match failure {
             Some(failure) => {
                 let recovered = self.controller.recover(failure, tick, safe_ticks, &mut self.session);
-                recovered.or_else(|error| self.go_on_alone(error))
+                recovered.or_else(|error| self.continue_with_stand_in(error))
             }
             None => Ok(()),
         }
@@ -379,7 +379,7 @@ impl ClosedLoop {
     }
 
     /// Goes on with the stand-in alone where there is no way back for the brain.
-    fn go_on_alone(&mut self, error: Error) -> Result<()> {
+    fn continue_with_stand_in(&mut self, error: Error) -> Result<()> {
         let Some(stand_in) = &self.stand_in else { return Err(error) };
         self.session.fell_back(&format!("stand-in {} to the end", stand_in.name()), &error.to_string());
         self.controller.retire();
@@ -387,7 +387,7 @@ impl ClosedLoop {
     }
 
     /// A period without a brain.
-    fn pass_safely(&mut self, sink: &mut dyn Sink) -> Result<()> {
+    fn run_fallback_period(&mut self, sink: &mut dyn Sink) -> Result<()> {
         self.finish_answer(true, true);
         self.held.copy_from_slice(&self.answer);
         self.apply(false, true, None, sink)
@@ -397,7 +397,7 @@ impl ClosedLoop {
     fn finish_answer(&mut self, has_failed: bool, is_in_time: bool) {
         if has_failed {
             self.metrics.fallbacks += 1;
-            if !(is_in_time && self.ask_stand_in()) {
+            if !(is_in_time && self.query_stand_in()) {
                 self.answer.copy_from_slice(&self.spec.safe_action);
             }
         }
@@ -407,9 +407,9 @@ impl ClosedLoop {
     }
 
     /// Whether there is one that has an answer.
-    fn ask_stand_in(&mut self) -> bool {
+    fn query_stand_in(&mut self) -> bool {
         let Some(stand_in) = &mut self.stand_in else { return false };
-        self.has_asked_stand_in = true;
+        self.stand_in_was_queried = true;
         stand_in.tick(&self.reading, &mut self.answer).is_ok() && self.answer.iter().all(|number| number.is_finite())
     }
 
@@ -438,7 +438,7 @@ impl ClosedLoop {
     /// Steps the body through one period with the held action.
     fn apply(&mut self, held: bool, fallback: bool, timing: Option<Timing>, sink: &mut dyn Sink) -> Result<()> {
         let angle_rad = self.body.upright_angle_rad();
-        if let (Some(stand_in), false) = (&mut self.stand_in, std::mem::take(&mut self.has_asked_stand_in)) {
+        if let (Some(stand_in), false) = (&mut self.stand_in, std::mem::take(&mut self.stand_in_was_queried)) {
             stand_in.follow(&self.reading, &self.held);
         }
         let step = self.body.step(&self.held);

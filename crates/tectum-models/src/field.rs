@@ -27,7 +27,7 @@ pub use check::{CheckReport, Latency, Pass, check};
 pub use coefficients::Coefficients;
 pub use kernels::kernels;
 pub use shape::Shape;
-pub use simulation::{Options, PlaceKind, Recall, Report, Simulation};
+pub use simulation::{ImprintSiteKind, Options, Recall, Report, Simulation};
 pub use state::State;
 pub use storage::Storage;
 

@@ -47,14 +47,14 @@ use tectum::{Error, Result};
 
 pub use self::area::{Area, AreaProperties, AreaRole, MemoryProperties};
 pub use self::area_id::{AreaId, CoreArea};
-pub use self::estimate::{Estimate, MappingEstimate};
+pub use self::estimate::{GenomeEstimate, MappingEstimate};
 pub use self::expansion::Synapse;
 pub use self::mapping::{Mapping, Plasticity};
 use self::morphology::Morphologies;
 pub use self::morphology::{Morphology, PlasticMorphology};
 pub use self::physiology::Physiology;
 pub use self::region::Region;
-pub use self::relation::{Axis, Relation, Sources, To};
+pub use self::relation::{Axis, Relation, SourceRule, TargetRule};
 pub use self::units::{Conversion, QuantityReport, UnitPolicy, UnitReport};
 use self::warnings::{Warnings, shown};
 
@@ -81,7 +81,7 @@ pub struct Genome {
 }
 
 /// The largest file.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// Sections that are read, or that have no effect.
 const SECTIONS: [&str; 18] = [
     "blueprint",
@@ -111,8 +111,8 @@ impl Genome {
     /// `Io` for a file that cannot be read or exceeds 64 MiB, else as [`Genome::parse`]; each names the path.
     pub fn read(path: &Path, options: &GenomeOptions) -> Result<Self> {
         let size = std::fs::metadata(path).map_err(|source| Error::io(path.display(), source))?.len();
-        if size > MOST_BYTES {
-            return Err(Error::data(format!("{}: {size} bytes; a genome has at most {MOST_BYTES}", path.display())));
+        if size > MAX_BYTES {
+            return Err(Error::data(format!("{}: {size} bytes; a genome has at most {MAX_BYTES}", path.display())));
         }
         let text = std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
         Self::parse(&text, options).map_err(|error| error.at(path.display()))

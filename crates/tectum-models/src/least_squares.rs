@@ -11,7 +11,7 @@ const MIN_GAIN: f64 = 1e-9;
 
 /// What is fitted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unknown {
+pub struct FitParameter {
     /// Where the search starts.
     pub start: f64,
     /// The step of differences on one side.
@@ -20,7 +20,7 @@ pub struct Unknown {
     pub range: RangeInclusive<f64>,
 }
 
-impl Unknown {
+impl FitParameter {
     /// The value moved by its step, to the side on which it stays in its range.
     fn moved(&self, value: f64) -> f64 {
         if value + self.step <= *self.range.end() { value + self.step } else { value - self.step }
@@ -48,10 +48,10 @@ pub struct Fit {
 ///
 /// # Source
 /// Marquardt, SIAM J. 11 (1963); Liang and Zeger, Biometrika 73 (1986) for the errors.
-pub fn fit(unknowns: &[Unknown], mut residuals: impl FnMut(&[f64]) -> Vec<Vec<f64>>) -> Result<Fit> {
+pub fn fit(unknowns: &[FitParameter], mut residuals: impl FnMut(&[f64]) -> Vec<Vec<f64>>) -> Result<Fit> {
     let n = unknowns.len();
     if let Some(place) = unknowns.iter().position(|unknown| !unknown.range.contains(&unknown.start)) {
-        let Unknown { start, range, .. } = &unknowns[place];
+        let FitParameter { start, range, .. } = &unknowns[place];
         return Err(Error::invalid(format!("least squares: unknown {place} starts at {start}, outside {range:?}")));
     }
     let mut values: Vec<f64> = unknowns.iter().map(|unknown| unknown.start).collect();
@@ -101,7 +101,7 @@ struct Normal {
 }
 
 impl Normal {
-    fn of(residuals: &mut impl FnMut(&[f64]) -> Vec<Vec<f64>>, values: &[f64], unknowns: &[Unknown], here: &[Vec<f64>]) -> Self {
+    fn of(residuals: &mut impl FnMut(&[f64]) -> Vec<Vec<f64>>, values: &[f64], unknowns: &[FitParameter], here: &[Vec<f64>]) -> Self {
         let n = values.len();
         let moved: Vec<Vec<Vec<f64>>> = (0..n)
             .map(|i| {
@@ -176,11 +176,11 @@ pub fn solve(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
 mod tests {
     use std::ops::RangeInclusive;
 
-    use super::{Unknown, fit, solve};
+    use super::{FitParameter, fit, solve};
     use crate::body::uniform::Uniform;
 
-    fn free(start: f64) -> Unknown {
-        Unknown { start, step: 1e-6, range: f64::MIN..=f64::MAX }
+    fn free(start: f64) -> FitParameter {
+        FitParameter { start, step: 1e-6, range: f64::MIN..=f64::MAX }
     }
 
     #[test]
@@ -212,14 +212,14 @@ mod tests {
 
     #[test]
     fn a_value_stays_in_its_range() {
-        let found = fit(&[Unknown { range: 0.0..=2.0, ..free(1.0) }], |p| vec![vec![p[0] - 3.0]]).expect("it rests");
+        let found = fit(&[FitParameter { range: 0.0..=2.0, ..free(1.0) }], |p| vec![vec![p[0] - 3.0]]).expect("it rests");
         assert!(found.values == [2.0], "{found:?}");
     }
 
     #[test]
     fn a_start_outside_its_range_is_an_error() {
-        let empty = Unknown { range: RangeInclusive::new(2.0, 0.0), ..free(1.0) };
-        for unknown in [empty, Unknown { range: 0.0..=2.0, ..free(3.0) }, free(f64::NAN)] {
+        let empty = FitParameter { range: RangeInclusive::new(2.0, 0.0), ..free(1.0) };
+        for unknown in [empty, FitParameter { range: 0.0..=2.0, ..free(3.0) }, free(f64::NAN)] {
             assert!(fit(&[unknown], |p| vec![vec![p[0]]]).expect_err("outside").to_string().contains("unknown 0 starts at"));
         }
     }

@@ -8,12 +8,12 @@ use serde::Serialize;
 use tectum::{Result, ThreadPool};
 
 /// The greatest priority there is; the kernel's own threads stand at 50 and at 99.
-pub const MOST_PRIORITY: u8 = 99;
+pub const MAX_PRIORITY: u8 = 99;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RealTime {
-    /// Priority under `SCHED_FIFO`, 1 to [`MOST_PRIORITY`]; none for ordinary threads.
+    /// Priority under `SCHED_FIFO`, 1 to [`MAX_PRIORITY`]; none for ordinary threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     /// Whether what the process has in memory when the loop begins is kept there.
@@ -23,7 +23,7 @@ pub struct RealTime {
 
 /// What was granted, as the operating system tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Granted {
+pub struct GrantedRealTime {
     /// Threads of the priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
@@ -40,7 +40,7 @@ impl RealTime {
     ///
     /// # Errors
     /// `Unsupported`, naming what is needed, where the operating system refuses; nothing is started then.
-    pub fn run<R: Send>(self, work: impl FnOnce() -> R + Send) -> Result<(R, Option<Granted>)> {
+    pub fn run<R: Send>(self, work: impl FnOnce() -> R + Send) -> Result<(R, Option<GrantedRealTime>)> {
         let pool = ThreadPool::new(rayon::current_num_threads(), "tectum-loop")?;
         if self == Self::default() {
             return Ok((pool.install(work), None));
@@ -50,8 +50,8 @@ impl RealTime {
 }
 
 /// Makes the present thread an ordinary one. A thread inherits the priority of the one that begins it; work that no tick waits for gives it up.
-pub(crate) fn give_up_priority() {
-    system::give_up_priority();
+pub(crate) fn drop_priority() {
+    system::drop_priority();
 }
 
 #[cfg(target_os = "linux")]
@@ -63,11 +63,11 @@ mod system {
         thread_native_id, thread_schedule_policy_param,
     };
 
-    use super::{Granted, RealTime};
+    use super::{GrantedRealTime, RealTime};
 
     const FIFO: ThreadSchedulePolicy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
     /// What the library takes for a niceness of 0.
-    const ORDINARY: u8 = 48;
+    const NORMAL_PRIORITY: u8 = 48;
 
     /// Memory that is locked until this goes.
     struct Locked;
@@ -79,14 +79,14 @@ mod system {
         }
     }
 
-    pub fn run<R: Send>(asked: RealTime, pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> Result<(R, Option<Granted>)> {
+    pub fn run<R: Send>(asked: RealTime, pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> Result<(R, Option<GrantedRealTime>)> {
         let raised = match asked.priority {
             Some(priority) => pool.broadcast(|| raise(priority)).into_iter().collect::<Result<Vec<_>>>()?,
             None => Vec::new(),
         };
         let (threads, priority) = (asked.priority.map(|_| raised.len()), raised.iter().copied().min());
         let (_locked, locked_bytes) = lock(asked.lock_memory)?;
-        Ok((pool.install(work), Some(Granted { threads, priority, locked_bytes })))
+        Ok((pool.install(work), Some(GrantedRealTime { threads, priority, locked_bytes })))
     }
 
     /// Gives the present thread a priority; gives the one that it has then.
@@ -104,8 +104,8 @@ mod system {
         }
     }
 
-    pub fn give_up_priority() {
-        if let (Ok((FIFO, _)), Ok(value)) = (thread_schedule_policy_param(thread_native_id()), ThreadPriorityValue::try_from(ORDINARY)) {
+    pub fn drop_priority() {
+        if let (Ok((FIFO, _)), Ok(value)) = (thread_schedule_policy_param(thread_native_id()), ThreadPriorityValue::try_from(NORMAL_PRIORITY)) {
             let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
             // Any process may lower itself.
             let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Crossplatform(value), policy);
@@ -131,18 +131,18 @@ mod system {
 mod system {
     use tectum::{Error, Result, ThreadPool};
 
-    use super::{Granted, RealTime};
+    use super::{GrantedRealTime, RealTime};
 
-    pub fn run<R: Send>(_: RealTime, _: &ThreadPool, _: impl FnOnce() -> R + Send) -> Result<(R, Option<Granted>)> {
+    pub fn run<R: Send>(_: RealTime, _: &ThreadPool, _: impl FnOnce() -> R + Send) -> Result<(R, Option<GrantedRealTime>)> {
         Err(Error::unsupported("priority and lock_memory are for Linux"))
     }
 
-    pub fn give_up_priority() {}
+    pub fn drop_priority() {}
 }
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{Granted, RealTime, give_up_priority};
+    use super::{GrantedRealTime, RealTime, drop_priority};
 
     /// Policy (1 is `SCHED_FIFO`) and priority of the present thread, from the kernel's own table.
     fn policy() -> (u64, u64) {
@@ -158,11 +158,11 @@ mod tests {
         let ran = RealTime { priority: Some(7), lock_memory: false }.run(|| {
             let own = policy();
             let kernels = rayon::broadcast(|_| policy());
-            let begun = std::thread::spawn(|| (policy(), give_up_priority(), policy())).join().expect("does not panic");
+            let begun = std::thread::spawn(|| (policy(), drop_priority(), policy())).join().expect("does not panic");
             (own, kernels, begun)
         });
         match ran {
-            Ok(((own, kernels, (inherited, (), ordinary)), Some(Granted { threads: Some(threads), priority, locked_bytes: None }))) => {
+            Ok(((own, kernels, (inherited, (), ordinary)), Some(GrantedRealTime { threads: Some(threads), priority, locked_bytes: None }))) => {
                 assert_eq!((own, priority, inherited, ordinary), ((1, 7), Some(7), (1, 7), (0, 0)));
                 assert_eq!(kernels, vec![(1, 7); threads]);
             }

@@ -20,7 +20,7 @@ use tectum::{Error, Result};
 
 use crate::body::BodySpec;
 use crate::closed_loop::TickRecord;
-pub use records::{Recovered, recovered};
+pub use records::{RecoveredRecording, recovered};
 pub use spikes::SpikeRecorder;
 pub use trace::{Trace, TraceTick};
 

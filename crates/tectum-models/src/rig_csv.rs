@@ -53,7 +53,7 @@ impl RigRecording {
         if header.is_empty() {
             return Err(Error::data("the file is empty"));
         }
-        let places = column_places(&header)?;
+        let places = column_indices(&header)?;
         let mut recording = Self::default();
         for record in reader.records() {
             recording.push(row(&record.map_err(unreadable)?, &places)?);
@@ -144,7 +144,7 @@ impl RigRecording {
     }
 }
 
-fn column_places(header: &csv::StringRecord) -> Result<[usize; 5]> {
+fn column_indices(header: &csv::StringRecord) -> Result<[usize; 5]> {
     let mut places = [0; 5];
     for (place, name) in places.iter_mut().zip(RIG_COLUMNS) {
         *place = header.iter().position(|column| column == name).ok_or_else(|| {

@@ -24,7 +24,7 @@ use tectum::{Error, Latency, LatencyHistogram, Result, file};
 
 use crate::body::BodySpec;
 use crate::closed_loop::{End, Outcome, Sink, TickRecord, TransfersPerTick};
-use crate::real_time::Granted;
+use crate::real_time::GrantedRealTime;
 use crate::recording::Recorder;
 use crate::scenario::{ClockKind, Scenario};
 use crate::snapshot::Snapshot;
@@ -92,7 +92,7 @@ pub struct RunSummary {
     pub lateness_histogram: Option<Vec<(f64, u64)>>,
     /// What the operating system granted for the loop's threads and memory, if it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub real_time: Option<Granted>,
+    pub real_time: Option<GrantedRealTime>,
     /// The tick from which the body got its safe action because a limit was passed or the switch was pressed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub emergency_stop_tick: Option<u64>,
@@ -113,7 +113,7 @@ pub struct RunSummary {
 
 impl RunSummary {
     /// Sums up a run.
-    pub fn new(scenario: &Scenario, outcome: &Outcome, real_time: Option<Granted>, resumed_at_tick: u64, run_folder: &Path) -> Self {
+    pub fn new(scenario: &Scenario, outcome: &Outcome, real_time: Option<GrantedRealTime>, resumed_at_tick: u64, run_folder: &Path) -> Self {
         let (end, error) = match &outcome.end {
             End::Completed => ("completed", None),
             End::Interrupted => ("interrupted", None),
@@ -173,7 +173,7 @@ impl RunFolder {
     pub fn create(runs: &Path, scenario: &Scenario, body: &BodySpec) -> Result<Self> {
         let created_parent = (!runs.exists()).then(|| runs.to_owned());
         std::fs::create_dir_all(runs).map_err(|source| Error::io(runs.display(), source))?;
-        let (partial, complete) = allot(runs)?;
+        let (partial, complete) = create_next_folder(runs)?;
         file::sync_folder(runs)?;
         let mut folder = Self { partial, complete, created_parent, recorder: None, trace: None, is_kept: false };
         file::write(&folder.partial.join(SCENARIO_FILE), scenario.to_toml()?.as_bytes())?;
@@ -257,8 +257,8 @@ impl Drop for RunFolder {
 
 /// Creates `<n>.partial` for the first n above every other. Creating a folder is atomic, and who holds `<n>.partial` may take
 /// `<n>`, unless it was completed between the listing and the creation.
-fn allot(runs: &Path) -> Result<(PathBuf, PathBuf)> {
-    let mut number = 1 + greatest_number(runs)?;
+fn create_next_folder(runs: &Path) -> Result<(PathBuf, PathBuf)> {
+    let mut number = 1 + last_run_number(runs)?;
     loop {
         let (partial, complete) = (runs.join(format!("{number}.partial")), runs.join(number.to_string()));
         match std::fs::create_dir(&partial) {
@@ -271,7 +271,7 @@ fn allot(runs: &Path) -> Result<(PathBuf, PathBuf)> {
     }
 }
 
-fn greatest_number(runs: &Path) -> Result<u64> {
+fn last_run_number(runs: &Path) -> Result<u64> {
     let entries = std::fs::read_dir(runs).map_err(|source| Error::io(runs.display(), source))?;
     let number = |entry: std::io::Result<std::fs::DirEntry>| {
         let name = entry.ok()?.file_name().into_string().ok()?;

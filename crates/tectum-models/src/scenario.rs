@@ -48,14 +48,14 @@ use std::path::Path;
 use serde::{Serialize, Serializer};
 use tectum::{Error, Result};
 
-use self::document::{Placed, Section, Source};
-use crate::body::rig::disturbed::{Disturbances, MOST_LATE};
+use self::document::{Located, Section, TomlSource};
+use crate::body::rig::disturbed::{Disturbances, MAX_LATE};
 use crate::body::{BODY_NAMES, Body, ObservationChannel, Start, body};
 use crate::closed_loop::ChannelGuard;
-use crate::real_time::{MOST_PRIORITY, RealTime};
+use crate::real_time::{MAX_PRIORITY, RealTime};
 pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, OnlineSpec, TwinSpec};
 pub use field_spec::{CoefficientsSpec, FieldSpec};
-pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, Weights};
+pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, WeightMode};
 
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -217,7 +217,7 @@ impl Scenario {
     /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\"; known: name, model, samples, horizon"));
     /// ```
     pub fn parse(text: &str, origin: &str, name: &str) -> Result<Self> {
-        let source = Source { origin, text };
+        let source = TomlSource { origin, text };
         let document = source.parse()?;
         let mut root = Section::root(source, document.get_ref());
         let name = root.string("name")?.map_or(name, |name| name.value).to_owned();
@@ -277,7 +277,7 @@ impl Scenario {
             BrainSpec::Mppi(mppi) if mppi.model == MppiModel::Plant => {
                 return Err(Error::invalid(format!("data {path}: model \"plant\" learns nothing from it")));
             }
-            BrainSpec::Mppi(mppi) if mppi.twin.online.is_some_and(OnlineSpec::begins_with_nothing) => {
+            BrainSpec::Mppi(mppi) if mppi.twin.online.is_some_and(OnlineSpec::starts_untrained) => {
                 return Err(Error::invalid(format!("data {path}: a twin with a warm_up begins with nothing")));
             }
             BrainSpec::Mppi(mppi) if mppi.twin.file.is_some() => {
@@ -317,8 +317,8 @@ impl Scenario {
     /// # Errors
     /// A priority that there is not; a clock that is not real.
     pub fn set_real_time(&mut self, real_time: RealTime) -> Result<()> {
-        if real_time.priority.is_some_and(|priority| !(1..=MOST_PRIORITY).contains(&priority)) {
-            return Err(Error::invalid(format!("priority is {}, needs a whole number from 1 to {MOST_PRIORITY}", real_time.priority.unwrap_or(0))));
+        if real_time.priority.is_some_and(|priority| !(1..=MAX_PRIORITY).contains(&priority)) {
+            return Err(Error::invalid(format!("priority is {}, needs a whole number from 1 to {MAX_PRIORITY}", real_time.priority.unwrap_or(0))));
         }
         if real_time != RealTime::default() && self.run.clock == ClockKind::Sim {
             return Err(Error::invalid("priority and memory lock have no effect: under clock \"sim\" nothing is late"));
@@ -341,8 +341,8 @@ impl Scenario {
 }
 
 impl BodySettings {
-    fn read(mut section: Section<'_, '_>, source: Source<'_>) -> Result<(Self, Box<dyn Body>)> {
-        let Placed { value: name, place } = section.required("name")?;
+    fn read(mut section: Section<'_, '_>, source: TomlSource<'_>) -> Result<(Self, Box<dyn Body>)> {
+        let Located { value: name, place } = section.required("name")?;
         if !BODY_NAMES.contains(&name) {
             return Err(source.error(&place, format!("body {name:?} is unknown; known: {}", BODY_NAMES.join(", "))));
         }
@@ -382,7 +382,7 @@ fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
     let exact = Disturbances::default();
     let disturbances = Disturbances {
         pole_length: section.within("pole_length", 0.1..=10.0)?.unwrap_or(exact.pole_length),
-        late: section.whole("late", 0..=MOST_LATE as u64)?.map_or(exact.late, |late| late as usize),
+        late: section.whole("late", 0..=MAX_LATE as u64)?.map_or(exact.late, |late| late as usize),
         noise: section.within("noise", 0.0..=100.0)?.unwrap_or(exact.noise),
         leaps: section.within("leaps", 0.0..=1.0)?.unwrap_or(exact.leaps),
     };
@@ -402,7 +402,7 @@ impl LoopSettings {
             stall_periods: section.whole("stall_periods", 0..=1 << 32)?.unwrap_or(default.stall_periods),
             stand_in: section.choice("stand_in", &[("lqr", StandInKind::Lqr), ("adaptive", StandInKind::Adaptive)])?,
             real_time: RealTime {
-                priority: section.whole("priority", 1..=u64::from(MOST_PRIORITY))?.map(|priority| priority as u8),
+                priority: section.whole("priority", 1..=u64::from(MAX_PRIORITY))?.map(|priority| priority as u8),
                 lock_memory: section.flag("lock_memory")?.unwrap_or(false),
             },
             guard: read_guard(section.section("guard")?, channels)?,

@@ -24,14 +24,14 @@ use tectum::{Error, Result};
 
 use crate::body::uniform::Uniform;
 use crate::body::{BodySpec, ChannelKind, ObservationChannel};
-pub use ensemble::{Ensemble, Foretold, Origin, Plant, Predictor, Settings};
+pub use ensemble::{Ensemble, EnsembleSettings, Plant, Prediction, Predictor, TrainingProvenance};
 pub use fit::{TrainingReport, step_plan};
-pub use inspection::{Coverage, Errors, GAUSSIAN, Horizon, Inspection, Method, inspect};
+pub use inspection::{Coverage, ErrorStats, GAUSSIAN_COVERAGE, Horizon, Inspection, Method, inspect};
 pub use network::Network;
-pub use online::{LEAST_TRANSITIONS, Learner, LearningCounts, OnlineSettings};
-pub use recorded::{RecordedTwin, Rows};
-pub use sequence::{CHANNEL_NAMES, Part, Past, SequenceLayout, part_of, tested_from};
-pub(crate) use sequence::{CHANNEL_SCALES, MOST_LAGS};
+pub use online::{Learner, LearningCounts, MIN_TRANSITIONS, OnlineSettings};
+pub use recorded::{RecordedTwin, RowBuffer};
+pub use sequence::{CHANNEL_NAMES, DataSplit, RowHistory, SequenceLayout, part_of, tested_from};
+pub(crate) use sequence::{CHANNEL_SCALES, MAX_LAGS};
 pub use training::train;
 pub use transitions::Transitions;
 
@@ -160,7 +160,7 @@ impl Twin {
     }
 
     /// The weights with which its network foretells the same under another mean and deviation of the changes.
-    fn in_units(&self, mean: &[f32], deviation: &[f32]) -> Vec<f32> {
+    fn rescaled_weights(&self, mean: &[f32], deviation: &[f32]) -> Vec<f32> {
         let mut weights = self.weights.clone();
         let Some([weight, bias]) = self.network.parameters().entries().last_chunk() else { return weights };
         let channels = self.layout.channels.len();

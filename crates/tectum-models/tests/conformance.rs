@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tectum::conformance::{Seed, Trial, verify};
+use tectum::conformance::{CaseContext, Seed, verify};
 use tectum::{Device, Error, ErrorKind, Session};
 use tectum_models::conformance::{kernels, suites};
 
@@ -50,7 +50,7 @@ fn every_file_of_the_folder_of_kernels_has_a_case() -> Result<(), Error> {
     let (mut session, mut launched) = (Session::new(&device), BTreeSet::new());
     for suite in suites() {
         for case in (suite.cases)(&mut Seed::new(1, &suite.name)) {
-            let run = case.run(&mut Trial { device: &device, session: &mut session, launched: &mut launched });
+            let run = case.run(&mut CaseContext { device: &device, session: &mut session, launched: &mut launched });
             // Where nothing is executed, no result is right.
             run.map(|_| ()).or_else(|error| if error.kind() == ErrorKind::Mismatch { Ok(()) } else { Err(error) })?;
         }

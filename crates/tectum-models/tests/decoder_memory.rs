@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tectum::{CacheFormats, Device};
-use tectum_models::transformer::{Decoder, MAX_PART};
+use tectum_models::transformer::{Decoder, MAX_PREFILL_CHUNK};
 
 /// Once prepared, tokens run in the memory that is there, one at a time and in parts.
 #[test]
@@ -15,7 +15,7 @@ fn a_token_takes_no_memory_of_the_device() {
             continue;
         };
         let steps = if device.info().software { 8 } else { 200 };
-        let prompt: Vec<u32> = (0..MAX_PART as u32 + 20).collect();
+        let prompt: Vec<u32> = (0..MAX_PREFILL_CHUNK as u32 + 20).collect();
         for formats in [CacheFormats::F32, CacheFormats::K8V4, CacheFormats::Q4] {
             let mut decoder = Decoder::open_with(&sample, &device, 512, formats, None).expect("opens");
             decoder.prepare(&[prompt.len()]).expect("compiles");

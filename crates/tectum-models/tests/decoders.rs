@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tectum::{CacheFormats, Device, Graph, Node, Tensor};
-use tectum_models::transformer::{Decoder, End, GenerateOptions, Sampling, Tokens, Weights, end_tokens, generate, generate_each};
+use tectum_models::transformer::{Decoder, FinishReason, GenerateOptions, SafetensorsWeights, SamplingParams, Tokens, end_tokens, generate, generate_each};
 
 /// Greatest difference of scores, as a share of the greatest of a row.
 const TOLERANCE: f32 = 1e-4;
@@ -205,7 +205,7 @@ fn models_of_transformers_give_its_scores_and_tokens() {
 }
 
 /// Parameters as the evaluator takes them.
-fn parameters(graph: &Graph, weights: &Weights) -> Vec<(Node, Tensor)> {
+fn parameters(graph: &Graph, weights: &SafetensorsWeights) -> Vec<(Node, Tensor)> {
     let read = |(name, node, shape): (&str, Node, tectum::Shape)| {
         let sizes = shape.sizes().expect("fixed");
         let mut data = vec![0.0f32; sizes.iter().product()];
@@ -216,7 +216,7 @@ fn parameters(graph: &Graph, weights: &Weights) -> Vec<(Node, Tensor)> {
 }
 
 /// The scores after each token by the graph's evaluator, which knows neither fusion, parts nor devices.
-fn in_float64(decoder: &Decoder, weights: &Weights, tokens: &[u32]) -> Vec<f64> {
+fn in_float64(decoder: &Decoder, weights: &SafetensorsWeights, tokens: &[u32]) -> Vec<f64> {
     let time = tokens.len();
     let graph = decoder.graph().bind(&[('B', 1), ('T', time), ('S', time), ('R', time)]).expect("binds");
     let mut feeds = parameters(&graph, weights);
@@ -238,7 +238,7 @@ fn in_float64(decoder: &Decoder, weights: &Weights, tokens: &[u32]) -> Vec<f64> 
 #[test]
 fn a_text_has_one_meaning_in_whatever_parts_it_is_fed() {
     let tokens = prompt(90, 512);
-    let weights = Weights::open(&sample()).expect("there");
+    let weights = SafetensorsWeights::open(&sample()).expect("there");
     for device in devices() {
         let mut decoder = Decoder::open(&sample(), &device, 128).expect("opens");
         let whole = decoder.feed_scored(&tokens).expect("runs");
@@ -344,10 +344,10 @@ fn texts_are_generated_side_by_side_as_each_alone() {
     let tokens = Tokens::read(&sample(), None).expect("reads");
     let prompts = ["the small cat", "a", "one two three four"].map(|text| tokens.encode(text).expect("encodes"));
     let capacity = prompts[2].len() + 25;
-    let warm = Sampling { temperature: 0.9, top_k: 50, repetition_penalty: 1.1, seed: 9, ..Sampling::default() };
-    for sampling in [Sampling::default(), warm] {
+    let warm = SamplingParams { temperature: 0.9, top_k: 50, repetition_penalty: 1.1, seed: 9, ..SamplingParams::default() };
+    for sampling in [SamplingParams::default(), warm] {
         let alone = |index: usize, end: Vec<u32>| {
-            let sampling = Sampling { seed: sampling.seed + index as u64, ..sampling };
+            let sampling = SamplingParams { seed: sampling.seed + index as u64, ..sampling };
             let mut decoder = Decoder::open(&sample(), &device, capacity).expect("opens");
             let options = GenerateOptions { tokens: 30, sampling, end, ..GenerateOptions::default() };
             generate(&mut decoder, Some(&tokens), &prompts[index], &options, |_| Ok(())).expect("runs")
@@ -367,9 +367,9 @@ fn texts_are_generated_side_by_side_as_each_alone() {
             assert_eq!((&made.tokens, &made.text, &made.end, made.decoded), (&wanted.tokens, &wanted.text, &wanted.end, wanted.decoded), "{index}");
             assert_eq!(Some(shown), made.text);
         }
-        assert!(made[0].end == End::Token(end[0]) && made[0].tokens.len() <= 9);
+        assert!(made[0].end == FinishReason::Token(end[0]) && made[0].tokens.len() <= 9);
         // A text that has no room left stops, the others go on.
-        assert!(made[2].end == End::Context || made[2].end == End::Token(end[0]));
+        assert!(made[2].end == FinishReason::Context || made[2].end == FinishReason::Token(end[0]));
         assert!(made.iter().all(|text| text.prefill_s == made[0].prefill_s && text.decode_s > 0.0));
     }
 }
@@ -441,7 +441,7 @@ fn a_context_of_codes_is_cut_back_to_what_it_was() {
             assert_eq!(decoder.len(), 100, "{name}");
             let got = decoder.feed(&tokens[100..110]).expect("runs").to_vec();
             assert_eq!(decoder.len(), 110, "{name}");
-            if formats.each()[0].is_coded() {
+            if formats.each()[0].is_quantized() {
                 assert_eq!(got, begun(110), "{name}");
             } else {
                 assert_near(&got, &begun(110), &name);
@@ -489,7 +489,7 @@ fn generation_ends_for_each_reason_and_shows_what_it_gives() {
     let options = GenerateOptions { tokens: 30, ..GenerateOptions::default() };
     let (whole, pieces) = run(options.clone(), 512);
     let text = whole.text.clone().expect("a tokenizer");
-    assert_eq!((whole.tokens.len(), whole.decoded, whole.end, whole.prompt), (30, 29, End::Length, prompt.len()));
+    assert_eq!((whole.tokens.len(), whole.decoded, whole.end, whole.prompt), (30, 29, FinishReason::Length, prompt.len()));
     assert_eq!(text, tokens.decode(&whole.tokens).expect("decodes"));
     assert!(pieces > 15, "text comes as it is made: {pieces} pieces");
 
@@ -498,15 +498,15 @@ fn generation_ends_for_each_reason_and_shows_what_it_gives() {
     let stop: String = letters[20..24].iter().collect();
     let (stopped, _) = run(GenerateOptions { stops: vec!["nowhere at all".to_owned(), stop.clone()], ..options.clone() }, 512);
     assert_eq!(stopped.text.as_deref(), text.find(&stop).map(|at| &text[..at]));
-    assert_eq!(stopped.end, End::Text(stop));
+    assert_eq!(stopped.end, FinishReason::Text(stop));
 
     let last = whole.tokens[10];
     let first = whole.tokens.iter().position(|token| *token == last).expect("there");
     let (ended, _) = run(GenerateOptions { end: vec![last], ..options.clone() }, 512);
-    assert_eq!((ended.end, &ended.tokens[..]), (End::Token(last), &whole.tokens[..first]));
+    assert_eq!((ended.end, &ended.tokens[..]), (FinishReason::Token(last), &whole.tokens[..first]));
 
     let (full, _) = run(options.clone(), prompt.len() + 4);
-    assert_eq!((full.end, full.tokens.len(), full.decoded), (End::Context, 5, 4));
+    assert_eq!((full.end, full.tokens.len(), full.decoded), (FinishReason::Context, 5, 4));
     let (none, _) = run(GenerateOptions { tokens: 0, ..options }, 512);
     assert_eq!((none.tokens.len(), none.text.as_deref()), (0, Some("")));
 }

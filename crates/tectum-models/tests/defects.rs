@@ -16,8 +16,8 @@ use tectum_models::recording::{Recorder, Trace, recovered};
 use tectum_models::run_folder::{RECEIPT_FILE, RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE, SUMMARY_FILE, TRACE_FILE};
 use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::{Array, Snapshot};
-use tectum_models::spiking::{Network, NetworkOptions, NeuronOptions, Neurons, Silence, Simulation, SimulationOptions, SynapseList};
-use tectum_models::twin::{Ensemble, Learner, Network as TwinNetwork, OnlineSettings, Origin, Plant, SequenceLayout, Twin, TwinLayout, TwinRecipe};
+use tectum_models::spiking::{IdleUpdate, Network, NetworkOptions, NeuronOptions, Neurons, Simulation, SimulationOptions, SynapseList};
+use tectum_models::twin::{Ensemble, Learner, Network as TwinNetwork, OnlineSettings, Plant, SequenceLayout, TrainingProvenance, Twin, TwinLayout, TwinRecipe};
 
 use crate::power_loss::{Place, each_failure, each_step};
 
@@ -81,7 +81,17 @@ fn ensemble(number: f32, width: usize) -> Ensemble {
     };
     let members = vec![vec![number; network.parameters().len()]];
     let numbers = || vec![number; 3];
-    Ensemble { layout, network, members, mean: numbers(), deviation: numbers(), noise: numbers(), plant, origin: Origin::default(), file_hash: None }
+    Ensemble {
+        layout,
+        network,
+        members,
+        mean: numbers(),
+        deviation: numbers(),
+        noise: numbers(),
+        plant,
+        origin: TrainingProvenance::default(),
+        file_hash: None,
+    }
 }
 
 #[test]
@@ -221,7 +231,7 @@ fn rounds_done(learner: &Learner, rounds: u64) {
 /// A learner that had a round under way continues like one that had none.
 #[test]
 fn defect_13_a_restored_learner_keeps_nothing_of_a_round_that_was_under_way() {
-    let settings = OnlineSettings { warm_up: 40, every: 40, kept: 500, is_beside: true };
+    let settings = OnlineSettings { warm_up: 40, every: 40, kept: 500, is_threaded: true };
     let (mut busy, twin) = learner(settings, false, 4000);
     offer(&mut busy, 0..39);
     let state = busy.snapshot();
@@ -234,7 +244,7 @@ fn defect_13_a_restored_learner_keeps_nothing_of_a_round_that_was_under_way() {
     offer(&mut busy, 1000..1001);
     rounds_done(&busy, 1);
 
-    let (mut calm, _) = learner(OnlineSettings { is_beside: false, ..settings }, false, 4000);
+    let (mut calm, _) = learner(OnlineSettings { is_threaded: false, ..settings }, false, 4000);
     calm.restore(&state, None).expect("of the same settings");
     offer(&mut calm, 1000..1001);
     assert_eq!(calm.counts(), busy.counts());
@@ -247,10 +257,10 @@ fn defect_13_a_restored_learner_keeps_nothing_of_a_round_that_was_under_way() {
 #[test]
 fn defect_13_a_learner_takes_its_own_snapshot_whatever_its_settings() {
     for (settings, is_trained) in [
-        (OnlineSettings { warm_up: 0, every: 5, kept: 100, is_beside: false }, false),
-        (OnlineSettings { warm_up: 0, every: 5, kept: 100, is_beside: false }, true),
-        (OnlineSettings { warm_up: 30, every: 5, kept: 30, is_beside: false }, false),
-        (OnlineSettings { warm_up: 20, every: 500, kept: 30, is_beside: false }, true),
+        (OnlineSettings { warm_up: 0, every: 5, kept: 100, is_threaded: false }, false),
+        (OnlineSettings { warm_up: 0, every: 5, kept: 100, is_threaded: false }, true),
+        (OnlineSettings { warm_up: 30, every: 5, kept: 30, is_threaded: false }, false),
+        (OnlineSettings { warm_up: 20, every: 500, kept: 30, is_threaded: false }, true),
     ] {
         let (mut learner, twin) = learner(settings, is_trained, 2);
         for number in 0..60 {
@@ -263,7 +273,7 @@ fn defect_13_a_learner_takes_its_own_snapshot_whatever_its_settings() {
 }
 
 /// One neuron of each kind, alone.
-fn simulation(kinds: &[NeuronOptions], silence: Silence) -> Simulation {
+fn simulation(kinds: &[NeuronOptions], silence: IdleUpdate) -> Simulation {
     let mut neurons = Neurons::default();
     for kind in kinds {
         neurons.add(1, kind).expect("a kind");
@@ -282,7 +292,7 @@ fn defect_19_a_state_of_a_neuron_that_no_run_reaches_is_refused_by_neuron_and_va
         NeuronOptions { charge_accumulation: true, refractory: 3, snooze: 4, consecutive_fire_limit: 2, ..kind.clone() },
         NeuronOptions { charge_accumulation: true, leak: 0.5, threshold_limit: Some(20.0), ..kind },
     ];
-    for silence in [Silence::Counts, Silence::Skips] {
+    for silence in [IdleUpdate::Counts, IdleUpdate::Skips] {
         let mut simulation = simulation(&kinds, silence);
         for burst in 0..30u32 {
             let inputs: Vec<(u32, f32)> = (0..4).map(|neuron| (neuron, [3.0, 12.0, 50.0, -7.0][((burst + neuron) % 4) as usize])).collect();
@@ -294,7 +304,7 @@ fn defect_19_a_state_of_a_neuron_that_no_run_reaches_is_refused_by_neuron_and_va
         }
         let whole = simulation.snapshot().expect("reads");
         let one = f64::from(simulation.network().fraction_bits()).exp2() as i32;
-        let pause = if silence == Silence::Counts { 30 + 1 } else { 0 };
+        let pause = if silence == IdleUpdate::Counts { 30 + 1 } else { 0 };
         for (name, neuron, value, shown) in [
             // It would have fired.
             ("potential", 0, (10 * one) as u32, Some("10")),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::gguf_writer::{Entry, Writer, floats, llama, text};
 use tectum::Device;
-use tectum_models::transformer::{Decoder, Gguf, Header, Value, Weights, end_tokens, gguf_file};
+use tectum_models::transformer::{Decoder, Gguf, Header, SafetensorsWeights, Value, end_tokens, gguf_file};
 
 /// Greatest difference of scores from those of transformers, as a share of the greatest.
 const TOLERANCE: f32 = 1e-4;
@@ -203,7 +203,7 @@ fn renamed(name: &str) -> String {
 #[test]
 fn the_sample_in_one_file_has_the_scores_of_its_folder_bit_for_bit() {
     let sample = root().join("models/sample-decoder");
-    let weights = Weights::open(&sample).expect("there");
+    let weights = SafetensorsWeights::open(&sample).expect("there");
     let mut file = llama();
     file.tensors.clear();
     let sizes = [("context_length", 512u32), ("embedding_length", 64), ("block_count", 2), ("feed_forward_length", 160), ("vocab_size", 512)];
@@ -250,7 +250,7 @@ fn the_sample_in_one_file_has_the_scores_of_its_folder_bit_for_bit() {
 }
 
 /// The numbers of a file under the names, and in the order of rows, of the sample's own tensors.
-fn safetensors(like: &Weights, file: &Gguf) -> Vec<u8> {
+fn safetensors(like: &SafetensorsWeights, file: &Gguf) -> Vec<u8> {
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
     for (name, entry) in like.entries() {
         let mut numbers = read(file, &renamed(name));

@@ -4,10 +4,10 @@ use tectum::{Device, Result};
 use tectum_models::body::rig::{Rig, RigParameters};
 use tectum_models::body::{Body, Start, body};
 use tectum_models::brain::Brain;
-use tectum_models::brain::mppi::{Model, Mppi, MppiParameters, Online};
+use tectum_models::brain::mppi::{Model, Mppi, MppiParameters, OnlineLearning};
 use tectum_models::twin::{OnlineSettings, Transitions, Twin, TwinLayout, TwinRecipe, train};
 
-const SETTINGS: OnlineSettings = OnlineSettings { warm_up: 40, every: 25, kept: 1000, is_beside: false };
+const SETTINGS: OnlineSettings = OnlineSettings { warm_up: 40, every: 25, kept: 1000, is_threaded: false };
 
 fn cpu() -> Device {
     Device::open("cpu").expect("always there")
@@ -27,7 +27,7 @@ fn parameters() -> MppiParameters {
 
 fn beginner(settings: OnlineSettings, recipe: TwinRecipe, parameters: &MppiParameters, seed: u64) -> Mppi {
     let twin = Twin::untrained(&layout(), &recipe.hidden).expect("widths above 0");
-    let online = Online { settings, recipe };
+    let online = OnlineLearning { settings, recipe };
     Mppi::online(twin, online, parameters, &cpu(), seed).expect("it compiles")
 }
 
@@ -113,7 +113,7 @@ fn on_a_rig_that_differs_it_learns_what_a_fixed_twin_cannot() {
     let known = Transitions::simulate(nominal.as_mut(), &layout, 30_000, 1);
     let (twin, _) = train(&layout, &known, &TwinRecipe::default(), &cpu(), 1, |_, _| ()).expect("it learns");
     let recipe = TwinRecipe { steps: 300, batch: 128, learning_rate: 2e-3, ..TwinRecipe::default() };
-    let settings = OnlineSettings { warm_up: 0, every: 25, kept: 2000, is_beside: false };
+    let settings = OnlineSettings { warm_up: 0, every: 25, kept: 2000, is_threaded: false };
     for scale in [0.7, 0.8] {
         let mut rig = RigParameters::default();
         rig.dynamics.length_m *= scale;
@@ -130,7 +130,7 @@ fn on_a_rig_that_differs_it_learns_what_a_fixed_twin_cannot() {
             f64::from(upright) / 1500.0
         };
         let fixed = upright(Mppi::new(Model::Twin(twin.clone()), &parameters, &cpu(), 2).expect("it compiles"));
-        let online = Online { settings, recipe: recipe.clone() };
+        let online = OnlineLearning { settings, recipe: recipe.clone() };
         let learning = upright(Mppi::online(twin.clone(), online, &parameters, &cpu(), 2).expect("it compiles"));
         eprintln!("learning: pole of {scale} of the length upright for {fixed:.3} of a minute with a fixed twin, {learning:.3} with one that learns");
         assert!(learning > 0.8 && learning > fixed + 0.3, "{scale}: {learning} after {fixed}");
@@ -172,7 +172,7 @@ fn weights_that_foretell_no_better_are_refused() {
     let settings = OnlineSettings { warm_up: 0, ..SETTINGS };
     // At a rate of 1 a few steps undo what was learned.
     let spoiling = TwinRecipe { steps: 20, learning_rate: 1.0, ..recipe() };
-    let online = Online { settings, recipe: spoiling };
+    let online = OnlineLearning { settings, recipe: spoiling };
     let mut brain = Mppi::online(twin.clone(), online, &MppiParameters { samples: 128, ..parameters() }, &cpu(), 3).expect("it compiles");
     plant.reset(3);
     steps(plant.as_mut(), &mut brain, 60);
@@ -191,7 +191,7 @@ fn weights_that_foretell_no_better_are_refused() {
 
 #[test]
 fn a_round_beside_the_loop_holds_no_tick_up_and_its_weights_arrive() {
-    let settings = OnlineSettings { is_beside: true, ..SETTINGS };
+    let settings = OnlineSettings { is_threaded: true, ..SETTINGS };
     // Some seconds of work.
     let mut brain = beginner(settings, TwinRecipe { steps: 20_000, ..recipe() }, &MppiParameters { samples: 64, ..parameters() }, 2);
     let mut plant = body("pendulum", Some(Start::Hanging)).expect("known");
@@ -217,7 +217,7 @@ fn settings_that_none_can_have_are_named() {
         ("warm_up is 1001", OnlineSettings { warm_up: 1001, ..SETTINGS }),
     ] {
         let twin = Twin::untrained(&layout(), &[8]).expect("a width above 0");
-        let online = Online { settings, recipe: recipe() };
+        let online = OnlineLearning { settings, recipe: recipe() };
         let error = Mppi::online(twin, online, &parameters(), &cpu(), 1).err().expect(needle);
         assert!(error.to_string().contains(needle), "{error}");
     }

@@ -1,6 +1,6 @@
 //! The adaptive regulator on rigs that it is not told of.
 
-use tectum_models::body::rig::disturbed::{Disturbances, Disturbed};
+use tectum_models::body::rig::disturbed::{Disturbances, DisturbedRig};
 use tectum_models::body::{Body, Start, body};
 use tectum_models::brain::Brain;
 use tectum_models::brain::lqr::adaptive::Adaptive;
@@ -39,10 +39,10 @@ fn angles_that_leap_are_not_believed() {
 #[test]
 fn a_snapshot_goes_on_as_the_uninterrupted_one() {
     let disturbances = Disturbances { pole_length: 0.8, late: 1, noise: 1.0, leaps: 0.02 };
-    let mut plant = Disturbed::new(disturbances, Start::Hanging).expect("a rig");
+    let mut plant = DisturbedRig::new(disturbances, Start::Hanging).expect("a rig");
     plant.reset(7);
     let mut brain = adaptive();
-    let run = |plant: &mut Disturbed, brain: &mut Adaptive, ticks: usize| -> Vec<f32> {
+    let run = |plant: &mut DisturbedRig, brain: &mut Adaptive, ticks: usize| -> Vec<f32> {
         let (mut seen, mut action) = ([0.0; 4], [0.0]);
         let mut tick = || {
             plant.observe(&mut seen);
@@ -56,7 +56,7 @@ fn a_snapshot_goes_on_as_the_uninterrupted_one() {
     let (state, place) = (brain.snapshot().expect("a snapshot"), plant.state());
     let whole = run(&mut plant, &mut brain, 200);
     assert!((brain.believed().0 - 0.8).abs() < 0.03 && brain.believed().1 == 1, "{:?}", brain.believed());
-    let (mut other, mut elsewhere) = (adaptive(), Disturbed::new(disturbances, Start::Hanging).expect("a rig"));
+    let (mut other, mut elsewhere) = (adaptive(), DisturbedRig::new(disturbances, Start::Hanging).expect("a rig"));
     other.restore(&state).expect("it fits");
     elsewhere.set_state(&place).expect("it fits");
     assert_eq!(run(&mut elsewhere, &mut other, 200), whole);

@@ -37,7 +37,7 @@ struct Target {
 }
 
 /// Memory that a parser's inputs may add to the process's peak; inputs are 16 KiB at most.
-const MOST_GROWTH_BYTES: u64 = 64 << 20;
+const MAX_GROWTH_BYTES: u64 = 64 << 20;
 
 const TARGETS: [Target; 9] = [
     Target {
@@ -504,6 +504,6 @@ fn no_input_panics_or_takes_memory_and_errors_name_their_place() {
         }
         let growth = peak_bytes().zip(before).map(|(after, before)| after - before);
         println!("fuzz {}: {inputs} inputs, {understood} understood, peak grew by {} KiB", target.name, growth.unwrap_or(0) >> 10);
-        assert!(growth.is_none_or(|growth| growth <= MOST_GROWTH_BYTES), "{}: the peak grew by {growth:?} bytes", target.name);
+        assert!(growth.is_none_or(|growth| growth <= MAX_GROWTH_BYTES), "{}: the peak grew by {growth:?} bytes", target.name);
     }
 }

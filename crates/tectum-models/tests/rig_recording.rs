@@ -19,8 +19,8 @@ fn recording(what: &str) -> Option<RigRecording> {
 
 /// Deviation of a reading's noise, from the second differences of rows whose neighbours, two to either side, are all within `quiet` of them.
 fn noise(readings: &[f64], quiet: f64) -> f64 {
-    let is_quiet = |five: &&[f64]| five.iter().all(|reading| *reading != DEAD_ZONE_DEG && (reading - five[2]).abs() < quiet);
-    let bends: Vec<f64> = readings.windows(5).filter(is_quiet).map(|five| five[3] - 2.0 * five[2] + five[1]).collect();
+    let is_settled = |five: &&[f64]| five.iter().all(|reading| *reading != DEAD_ZONE_DEG && (reading - five[2]).abs() < quiet);
+    let bends: Vec<f64> = readings.windows(5).filter(is_settled).map(|five| five[3] - 2.0 * five[2] + five[1]).collect();
     let mean = bends.iter().sum::<f64>() / bends.len() as f64;
     let variance = bends.iter().map(|bend| (bend - mean).powi(2)).sum::<f64>() / bends.len() as f64;
     println!("noise {} of {} rows", (variance / 6.0).sqrt(), bends.len());

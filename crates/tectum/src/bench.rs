@@ -66,11 +66,11 @@ pub struct Case {
     /// Makes the work ready to run on a device, operands filled.
     pub prepare: Box<Prepare>,
     /// The same done in other ways of our own, timed in the same rounds.
-    pub beside: Vec<Beside>,
+    pub beside: Vec<Alternative>,
 }
 
 /// Another way of our own to do a case's work.
-pub struct Beside {
+pub struct Alternative {
     /// What the row calls it, as it calls its peers.
     pub name: String,
     /// Makes it ready as [`Case::prepare`] does.

@@ -6,20 +6,20 @@ use std::hash::Hash;
 use crate::error::Result;
 
 /// At most `cap` values by key.
-pub(crate) struct BoundedCache<K, V> {
+pub(crate) struct LruCache<K, V> {
     values: HashMap<K, (V, u64)>,
     uses: u64,
     misses: u64,
     cap: usize,
 }
 
-impl<K: Eq + Hash + Clone, V: Clone> BoundedCache<K, V> {
+impl<K: Eq + Hash + Clone, V: Clone> LruCache<K, V> {
     pub fn new(cap: usize) -> Self {
         Self { values: HashMap::new(), uses: 0, misses: 0, cap }
     }
 
     /// The value of a key, made if it is not there.
-    pub fn get_or_make(&mut self, key: K, make: impl FnOnce() -> Result<V>) -> Result<V> {
+    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> Result<V>) -> Result<V> {
         self.uses += 1;
         if let Some((value, used)) = self.values.get_mut(&key) {
             *used = self.uses;
@@ -53,10 +53,10 @@ mod tests {
 
     #[test]
     fn values_are_made_once_and_the_longest_unused_goes_first() {
-        let mut cache = BoundedCache::new(2);
+        let mut cache = LruCache::new(2);
         let mut made = Vec::new();
         for key in [1, 2, 1, 3, 1, 2] {
-            let value = cache.get_or_make(key, || {
+            let value = cache.get_or_insert_with(key, || {
                 made.push(key);
                 Ok(10 * key)
             });
@@ -64,7 +64,7 @@ mod tests {
         }
         assert_eq!(made, [1, 2, 3, 2]);
         assert_eq!((cache.uses_and_misses(), cache.len()), ((6, 4), 2));
-        assert!(cache.get_or_make(4, || Err(Error::invalid("no"))).is_err());
-        assert_eq!(cache.get_or_make(4, || Ok(40)).expect("a failure is not kept"), 40);
+        assert!(cache.get_or_insert_with(4, || Err(Error::invalid("no"))).is_err());
+        assert_eq!(cache.get_or_insert_with(4, || Ok(40)).expect("a failure is not kept"), 40);
     }
 }

@@ -31,7 +31,7 @@ use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
 use crate::receipt::{Receipt, Session};
-pub use case::{Case, Data, Expected, Output, Seed, Trial};
+pub use case::{Case, CaseContext, Data, Expected, Output, Seed};
 pub use functions::{FUNCTIONS, FUNCTIONS_F64, Function, FunctionReport, FunctionsReport, Sweep, functions};
 
 /// Makes the cases of an operation for a seed.
@@ -167,7 +167,7 @@ pub fn verify(device: &Device, seed: u64, suites: Vec<Suite>, kernels: &[Arc<Ker
         let known = KNOWN_FAULTS.iter().find(|fault| fault.operation == suite.name && device.info().driver.contains(fault.driver));
         for case in (suite.cases)(&mut Seed::new(seed, &suite.name)) {
             operation.cases += 1;
-            match case.run(&mut Trial { device, session: &mut session, launched: &mut launched }) {
+            match case.run(&mut CaseContext { device, session: &mut session, launched: &mut launched }) {
                 Ok(worst) => operation.worst_of_bound = operation.worst_of_bound.max(worst),
                 Err(error) if error.kind() == ErrorKind::Mismatch => {
                     if operation.passed && known.is_none() {

@@ -50,7 +50,7 @@ pub use build_network::Heads;
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
 pub use evaluate::Tensor;
-pub use lower::{Made, RecordedNode};
+pub use lower::{RecordedNode, ValueStorage};
 pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};
 pub use passes::Pass;
@@ -158,14 +158,14 @@ enum Operation {
     Linear {
         a: Factor,
         b: Factor,
-        tail: Tail,
+        tail: LinearEpilogue,
     },
     /// The same with `b` in panels of a format, [⌈n / 16⌉, words / 16, 16]; only `pack_weights` makes it.
     LinearPanels {
         a: Node,
         b: Node,
         format: PanelFormat,
-        tail: Tail,
+        tail: LinearEpilogue,
     },
     /// `b` is of `a`'s shape, a row that repeats, or a scalar.
     Binary {
@@ -193,7 +193,7 @@ enum Operation {
         last: Box<Operation>,
     },
     Reduce {
-        over: Over,
+        over: ReduceAxes,
         x: Node,
     },
     /// Repeats a scalar, a row or a column.
@@ -244,17 +244,17 @@ enum Operation {
     },
     /// Scaled dot-product attention of each head.
     Attention {
-        q: Columns,
-        k: Columns,
-        v: Columns,
+        q: ColumnSlice,
+        k: ColumnSlice,
+        v: ColumnSlice,
         mask: Option<Node>,
         heads: Heads,
     },
     /// Causal attention to what caches keep, into which keys and values are put first.
     AttentionCached {
-        q: Columns,
-        k: Columns,
-        v: Columns,
+        q: ColumnSlice,
+        k: ColumnSlice,
+        v: ColumnSlice,
         caches: [Node; 2],
         formats: CacheFormats,
         spans: Node,
@@ -271,7 +271,7 @@ enum Operation {
 
 /// Some neighbouring columns of the last axis of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Columns {
+struct ColumnSlice {
     node: Node,
     start: usize,
 }
@@ -285,7 +285,7 @@ enum BinaryOp {
 
 /// What a sum runs over: everything, all axes but the last, the last, or another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Over {
+enum ReduceAxes {
     All,
     Rows,
     Columns,
@@ -294,13 +294,13 @@ enum Over {
 
 /// What follows a fused product: `activation(a·b + bias) + residual`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Tail {
+struct LinearEpilogue {
     bias: Option<Node>,
     activation: Activation,
     residual: Option<Node>,
 }
 
-impl Tail {
+impl LinearEpilogue {
     fn operands_mut(&mut self) -> [Option<&mut Node>; 2] {
         [self.bias.as_mut(), self.residual.as_mut()]
     }

@@ -46,8 +46,8 @@ pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{
-    CompiledGraph, Dim, Factor, Graph, GraphBuilder, Heads, LayoutEntry, MAX_RANK, Made, Node, PackedParameter, ParameterLayout, Pass, RecordedNode, Shape,
-    Tensor,
+    CompiledGraph, Dim, Factor, Graph, GraphBuilder, Heads, LayoutEntry, MAX_RANK, Node, PackedParameter, ParameterLayout, Pass, RecordedNode, Shape, Tensor,
+    ValueStorage,
 };
 pub use kernel::cache_format::{CacheFormat, CacheFormats};
 pub use kernel::pack::Half;
@@ -57,7 +57,7 @@ pub use latency::{LATENCY_BINS, Latency, LatencyHistogram};
 pub use launch::{BINDING_ALIGNMENT, CodeObject, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
-pub use plan::{ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmTail, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View};
+pub use plan::{ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmEpilogue, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View};
 pub use program::{Chain, Value};
-pub use receipt::{Fallback, InjectedFault, InputFile, LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
+pub use receipt::{Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
 pub use stream::{Event, Stream, Submission, Work};

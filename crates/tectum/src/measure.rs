@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kernel::gemm::{Activation, Epilogue, TILE};
 use crate::kernel::gemm_panels;
 use crate::kernel::panel_format::PanelFormat;
-use crate::plan::{Executable, GemmTail, Matrix, PlanBuilder};
+use crate::plan::{Executable, GemmEpilogue, Matrix, PlanBuilder};
 
 /// Measured rates of a device. Each is the best of several repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -128,7 +128,7 @@ pub(crate) fn gemm_plan(device: &Device, side: usize, inner: usize) -> Result<Ex
     let mut plan = PlanBuilder::new("measure.gemm");
     let [a, b] = ["a", "b"].map(|name| plan.state(name, DType::F32, side * inner));
     let y = plan.state("y", DType::F32, side * side);
-    plan.gemm(Matrix::new(a, side, inner), Matrix::new(b, inner, side), y, GemmTail::default())?;
+    plan.gemm(Matrix::new(a, side, inner), Matrix::new(b, inner, side), y, GemmEpilogue::default())?;
     plan.finish()?.compile(device)
 }
 

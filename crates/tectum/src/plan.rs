@@ -29,7 +29,7 @@ use crate::launch::BINDING_ALIGNMENT;
 pub use executable::Executable;
 pub(crate) use memory_plan::{Lifetime, MemoryPlan, plan_memory};
 pub use record_attention::AttentionSizes;
-pub use record_gemm::{GemmTail, Matrix};
+pub use record_gemm::{GemmEpilogue, Matrix};
 pub use record_move::Strided;
 pub use record_products::Matrices;
 pub use work::{LaunchWork, PlanWork};

@@ -44,7 +44,7 @@ pub use class::{BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, 
 pub use diagnostic::Diagnostic;
 pub use evaluate::{Outcome, scalar};
 pub use fault::{Fault, FaultKind};
-pub use instruction::{Guard, Instruction, Operands, Reads, Target, Write};
+pub use instruction::{BranchTarget, Guard, Instruction, Operands, Reads, Write};
 pub use launch_config::LaunchConfig;
 pub use lower::{Bounds, FAULT_WORDS, Lowered, Unsupported};
 pub use operation::{BinaryOp, Condition, ReduceOp, Scope, TernaryOp, UnaryOp};
@@ -53,7 +53,7 @@ pub use record::{ProgramLaunch, ProgramView};
 pub use register::{Predicate, Register};
 pub use run::{Contents, ProgramPlan, ProgramRun, Recognize};
 pub use scalar_type::Type;
-pub use structure::{MOST_INSTRUCTIONS, MOST_POOL_BYTES, MOST_SHARED_BYTES};
+pub use structure::{MAX_INSTRUCTIONS, MAX_POOL_BYTES, MAX_SHARED_BYTES};
 
 /// How a program may use a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -106,7 +106,7 @@ pub struct Label {
     /// The name, without the `@`.
     pub name: String,
     /// The place.
-    pub target: Target,
+    pub target: BranchTarget,
 }
 
 /// Where an instruction stands in its source; both from 1.
@@ -189,7 +189,7 @@ impl Program {
     }
 
     /// The first label of a place.
-    pub fn label_of(&self, target: Target) -> Option<&str> {
+    pub fn label_of(&self, target: BranchTarget) -> Option<&str> {
         let first = self.parts.labels.partition_point(|label| label.target < target);
         self.parts.labels.get(first).filter(|label| label.target == target).map(|label| label.name.as_str())
     }

@@ -101,7 +101,7 @@ pub struct Recovery {
 }
 
 /// The most recoveries that a receipt lists; all are counted.
-pub const LISTED_RECOVERIES: usize = 64;
+pub const MAX_LISTED_RECOVERIES: usize = 64;
 
 /// What a session did, where and with what.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -136,14 +136,14 @@ pub struct Receipt {
     pub injected: Vec<InjectedFault>,
     /// Recoveries in all.
     pub recovery_count: u64,
-    /// The first [`LISTED_RECOVERIES`] of them.
+    /// The first [`MAX_LISTED_RECOVERIES`] of them.
     pub recoveries: Vec<Recovery>,
     /// The time of each launch of one more run, if the session was traced.
     pub launches: Option<Vec<LaunchTime>>,
 }
 
 /// The least session whose energy is told: counters move some ten times a second.
-const LEAST_METERED: Duration = Duration::from_secs(1);
+const MIN_METERED_DURATION: Duration = Duration::from_secs(1);
 
 /// A receipt in the making.
 #[derive(Debug, Clone)]
@@ -258,7 +258,7 @@ impl Session {
     /// Notes a way back after a failure.
     pub fn recovered(&mut self, recovery: Recovery) {
         self.recovery_count += 1;
-        if self.recoveries.len() < LISTED_RECOVERIES {
+        if self.recoveries.len() < MAX_LISTED_RECOVERIES {
             self.recoveries.push(recovery);
         }
     }
@@ -307,13 +307,13 @@ impl Session {
     }
 
     fn energy_j(&self) -> Option<f64> {
-        let long_enough = self.began.0.elapsed() >= LEAST_METERED;
+        let long_enough = self.began.0.elapsed() >= MIN_METERED_DURATION;
         let now_j = self.device.readings().filter(|_| long_enough)?.energy_j?;
         Some(now_j - self.energy_j?)
     }
 
     fn utilisation(&self) -> Option<f64> {
-        let sensors = self.device.backend().sensors().filter(|_| self.began.0.elapsed() >= LEAST_METERED)?;
+        let sensors = self.device.backend().sensors().filter(|_| self.began.0.elapsed() >= MIN_METERED_DURATION)?;
         sensors.mean_utilisation(self.began.1)
     }
 }

@@ -16,7 +16,7 @@ use crate::device::{Device, DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
 use crate::plan::{LaunchWork, PlanWork};
 pub use cache::{CACHE_SCHEMA, CalibrationCache, default_path};
-pub use calibration::{Calibration, NEAR_BYTES, Rates, calibrate};
+pub use calibration::{CACHED_BYTES, Calibration, Rates, calibrate};
 pub use cost::predict;
 
 /// What is known of one device for a plan.

@@ -16,8 +16,8 @@ const MAGIC: &[u8; 8] = b"tectum\0\x02";
 /// How names of files end.
 const ENDING: &str = ".entry";
 /// The most files and bytes of the shared store.
-const MOST_FILES: usize = 512;
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_FILES: usize = 512;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// The folder where this user's caches are, `tectum` in the system's, if it names one.
 pub(crate) fn cache_folder() -> Option<PathBuf> {
@@ -30,8 +30,8 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
 /// A folder of entries, bounded in number and bytes; the longest unused go first.
 pub(crate) struct Store {
     folder: PathBuf,
-    most_files: usize,
-    most_bytes: u64,
+    max_files: usize,
+    max_bytes: u64,
 }
 
 impl Store {
@@ -39,13 +39,13 @@ impl Store {
     pub fn shared() -> Option<&'static Store> {
         static SHARED: LazyLock<Option<Store>> = LazyLock::new(|| {
             let folder = cache_folder().filter(|_| !cfg!(test))?;
-            Some(Store::new(folder.join("code"), MOST_FILES, MOST_BYTES))
+            Some(Store::new(folder.join("code"), MAX_FILES, MAX_BYTES))
         });
         SHARED.as_ref()
     }
 
-    pub fn new(folder: PathBuf, most_files: usize, most_bytes: u64) -> Self {
-        Self { folder, most_files, most_bytes }
+    pub fn new(folder: PathBuf, max_files: usize, max_bytes: u64) -> Self {
+        Self { folder, max_files, max_bytes }
     }
 
     /// The value of a key.
@@ -81,7 +81,7 @@ impl Store {
         files.sort();
         let (mut count, mut bytes) = (files.len(), files.iter().map(|(_, bytes, _)| bytes).sum::<u64>());
         for (_, size, path) in files.iter().filter(|(_, _, path)| path != newest) {
-            if count <= self.most_files && bytes <= self.most_bytes {
+            if count <= self.max_files && bytes <= self.max_bytes {
                 return;
             }
             let _ = std::fs::remove_file(path);

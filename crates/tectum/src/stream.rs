@@ -19,14 +19,14 @@ use crate::launch::RunStats;
 use crate::plan::Executable;
 
 /// Runs that are handed to the device before the first of them is waited for.
-const MOST_BEGUN: usize = 2;
+const MAX_IN_FLIGHT: usize = 2;
 
 /// What a stream can execute: an [`Executable`], or a [`ProgramRun`](crate::program::ProgramRun).
-pub trait Work: Runs + Send + 'static {}
+pub trait Work: TwoPhaseRun + Send + 'static {}
 
 impl Work for Executable {}
 
-impl Runs for Executable {
+impl TwoPhaseRun for Executable {
     fn begin(&mut self) -> Result<()> {
         Executable::begin(self)
     }
@@ -37,7 +37,7 @@ impl Runs for Executable {
 }
 
 /// A run in two halves; a run that is begun is finished before anything else is done.
-pub trait Runs {
+pub trait TwoPhaseRun {
     /// Hands a run to the device.
     fn begin(&mut self) -> Result<()>;
     /// Waits for it.
@@ -97,7 +97,7 @@ impl Stream {
     /// The point after everything that was submitted so far.
     pub fn event(&self) -> Event {
         let event = Event(Arc::default());
-        self.put(Task::Come(event.clone()));
+        self.put(Task::SignalEvent(event.clone()));
         event
     }
 
@@ -151,7 +151,7 @@ impl<W> Submission<W> {
 
 impl Event {
     /// Whether it has come.
-    pub fn has_come(&self) -> bool {
+    pub fn is_signaled(&self) -> bool {
         *locked(&self.0.0)
     }
 
@@ -171,13 +171,13 @@ impl Event {
 
 /// What the thread does next.
 enum Task {
-    Run(Box<dyn Run>),
-    Come(Event),
+    Run(Box<dyn QueuedRun>),
+    SignalEvent(Event),
     Wait(Event),
 }
 
 /// A submitted run, whatever the work is.
-trait Run: Send {
+trait QueuedRun: Send {
     fn begin(&mut self);
     fn end(self: Box<Self>);
 }
@@ -195,7 +195,7 @@ struct Queued<W> {
     outcome: Arc<Outcome<W>>,
 }
 
-impl<W: Work> Run for Queued<W> {
+impl<W: Work> QueuedRun for Queued<W> {
     fn begin(&mut self) {
         self.begun = catch_unwind(AssertUnwindSafe(|| self.work.begin()));
     }
@@ -215,28 +215,28 @@ impl<W: Work> Run for Queued<W> {
 
 /// The thread of a stream.
 fn execute(tasks: &mpsc::Receiver<Task>) {
-    let mut begun: VecDeque<Box<dyn Run>> = VecDeque::new();
+    let mut begun: VecDeque<Box<dyn QueuedRun>> = VecDeque::new();
     loop {
         let task = if begun.is_empty() { tasks.recv().map_err(|_| TryRecvError::Disconnected) } else { tasks.try_recv() };
         match task {
             Ok(Task::Run(mut run)) => {
                 run.begin();
                 begun.push_back(run);
-                if begun.len() < MOST_BEGUN {
+                if begun.len() < MAX_IN_FLIGHT {
                     continue;
                 }
             }
             Err(TryRecvError::Empty) => {}
-            Ok(Task::Come(event)) => {
-                begun.drain(..).for_each(Run::end);
+            Ok(Task::SignalEvent(event)) => {
+                begun.drain(..).for_each(QueuedRun::end);
                 event.come();
             }
             Ok(Task::Wait(event)) => {
-                begun.drain(..).for_each(Run::end);
+                begun.drain(..).for_each(QueuedRun::end);
                 event.wait();
             }
             Err(TryRecvError::Disconnected) => {
-                begun.drain(..).for_each(Run::end);
+                begun.drain(..).for_each(QueuedRun::end);
                 return;
             }
         }
@@ -264,7 +264,7 @@ impl<W> fmt::Debug for Submission<W> {
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Event({})", if self.has_come() { "has come" } else { "has not come" })
+        write!(f, "Event({})", if self.is_signaled() { "has come" } else { "has not come" })
     }
 }
 

@@ -12,7 +12,7 @@ use tectum::kernel::pack::{Half, to_f16};
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::program::{Bounds, BufferIndex, Fault, FaultKind, LaunchConfig, Outcome, Program, Recognition, Recognize};
 use tectum::{
-    AttentionSizes, Boundary, Buffer, CacheFormat, Chain, DType, Device, Element, Error, ErrorKind, Executable, GemmTail, Graph, GraphBuilder, Kernel,
+    AttentionSizes, Boundary, Buffer, CacheFormat, Chain, DType, Device, Element, Error, ErrorKind, Executable, GemmEpilogue, Graph, GraphBuilder, Kernel,
     Matrices, Matrix, NativeCall, Node, PlanBuilder, Points, Session, Shape, Strided, Tensor, ThreadPool, View,
 };
 
@@ -593,7 +593,7 @@ fn suspect_products_of_sizes_do_not_wrap() {
     let [x, y, z] = ["x", "y", "z"].map(|name| plan.state(name, DType::F32, 64));
     let (words, spans) = (x.reinterpret(DType::U32), plan.state("spans", DType::U32, 2));
     let (nine, three, integers) = (plan.state("nine", DType::F32, 9), plan.state("three", DType::F32, 3), plan.state("integers", DType::I32, 25));
-    let none = GemmTail::default();
+    let none = GemmEpilogue::default();
     invalid(plan.gemm(Matrix::new(x, 3, THIRD), Matrix::new(y, THIRD, 3), nine, none), "gemm");
     invalid(plan.gemm_batched(Matrices::new(x, 1, 3, THIRD), Matrices::new(y, 1, THIRD, 3), nine), "gemm_batched");
     invalid(plan.gemm_i8(words, y.reinterpret(DType::U32), integers, [5, 5, FIFTH * 4 - 3]), "gemm_i8");
@@ -644,7 +644,7 @@ fn matvec_of_ones(device: &Device, columns: usize, max_turns: u32) -> Result<Vec
 fn defect_20_a_loop_that_a_device_cuts_off_gives_no_result() {
     for device in devices() {
         for columns in [1_000, 20_000, 32_000, 32_767, 40_000, 70_000] {
-            match (matvec_of_ones(&device, columns, LaunchConfig::MAX_TURNS), device.info().limits.max_loop_turns) {
+            match (matvec_of_ones(&device, columns, LaunchConfig::MAX_LOOP_ITERATIONS), device.info().limits.max_loop_turns) {
                 (Ok(y), _) => assert_eq!(y, [columns as f32; 2], "{device:?}, {columns} columns"),
                 (Err(error), Some(_)) => {
                     assert!(columns > 32_000 && error.kind() == ErrorKind::Unsupported, "{device:?}, {columns} columns: {error}");
@@ -735,9 +735,9 @@ fn defect_20_long_products_are_right_or_refused() {
             let (v, sums) = (plan.output("v", DType::F32, 2), plan.output("sums", DType::F32, 2));
             plan.fill(a, 1.0f32.to_bits()).expect("fits");
             plan.fill(b, 1.0f32.to_bits()).expect("fits");
-            plan.matvec(a, b.part(0..k), v, GemmTail::default()).expect("fits");
+            plan.matvec(a, b.part(0..k), v, GemmEpilogue::default()).expect("fits");
             plan.sum(a, sums, 2, k).expect("fits");
-            plan.gemm(Matrix::new(a, 2, k), Matrix::new(b, k, 2), y, GemmTail::default()).expect("fits");
+            plan.gemm(Matrix::new(a, 2, k), Matrix::new(b, k, 2), y, GemmEpilogue::default()).expect("fits");
             match plan.finish().and_then(|plan| plan.compile(&device)) {
                 Ok(mut run) => {
                     run.run().expect("runs");
@@ -772,7 +772,7 @@ fn defect_23_a_program_without_end_ends_at_its_limit_everywhere() {
             assert!(warnings.len() == 1 && warnings[0].to_string().contains("exit"), "{text}: {warnings:?}");
             let launch = LaunchConfig { max_turns: 1_000, ..LaunchConfig::linear(64, 64) };
             let outcome = program.evaluate(&launch, &mut [vec![0; 256]], u64::MAX).expect("fits");
-            assert!(matches!(outcome, Outcome::Fault(Fault { kind: FaultKind::TooManyTurns { limit: 1_000 }, .. })), "{text}: {outcome:?}");
+            assert!(matches!(outcome, Outcome::Fault(Fault { kind: FaultKind::LoopLimitExceeded { limit: 1_000 }, .. })), "{text}: {outcome:?}");
             let bounded = program.bound(&launch, &[256]).expect("fits");
             let mut run = bounded.plan_as(Recognize::Off, &[]).and_then(|plan| plan.compile(&device)).expect("compiles");
             invalid(run.run(), "did not end within the limit of 1000 turns");
@@ -807,7 +807,7 @@ fn defect_06_no_operation_takes_sizes_whose_product_wraps() {
     let mut plan = PlanBuilder::new("products");
     let [nothing, x, y] = [0, 64, 64].map(|len| plan.state("s", DType::F32, len));
     let bytes = plan.state("bytes", DType::U32, 64);
-    let tail = GemmTail::default();
+    let tail = GemmEpilogue::default();
     let huge = Matrix::new(nothing, HUGE, HUGE);
     invalid(plan.gemm(huge, Matrix::new(x, HUGE, 1), nothing, tail), "gemm");
     invalid(plan.gemm_batched(Matrices::new(nothing, 1, HUGE, HUGE), Matrices::new(nothing, 1, HUGE, HUGE), nothing), "gemm_batched");

@@ -16,12 +16,12 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-use self::handover::{Occupancy, hand_over};
-use self::turn::{TurnLock, Turns};
+use self::handover::{PoolReservation, hand_over};
+use self::turn::{BufferLock, BufferLocks};
 
 /// Memory that a turn protects.
 struct Buffer {
-    lock: TurnLock,
+    lock: BufferLock,
     value: UnsafeCell<u32>,
 }
 
@@ -32,7 +32,7 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     fn new() -> Self {
-        Self { lock: TurnLock::new(), value: UnsafeCell::new(0) }
+        Self { lock: BufferLock::new(), value: UnsafeCell::new(0) }
     }
 }
 
@@ -42,7 +42,7 @@ fn buffers() -> Arc<[Buffer; 2]> {
 
 /// Runs `work` as an executable would that lists its buffers in this order, with the address of each.
 fn run(buffers: &[Buffer; 2], listed: &[(usize, bool)], work: impl FnOnce(&[Buffer; 2])) {
-    let turns = Turns::new(listed.iter().map(|&(buffer, writes)| (buffer, 100 + buffer, writes)));
+    let turns = BufferLocks::new(listed.iter().map(|&(buffer, writes)| (buffer, 100 + buffer, writes)));
     turns.within(&|buffer| &buffers[buffer].lock, || work(buffers));
 }
 
@@ -104,17 +104,17 @@ fn a_buffer_that_is_listed_twice_has_one_turn_that_writes() {
 #[test]
 fn a_pool_shares_one_run_at_a_time_and_the_next_sees_what_it_did() {
     loom::model(|| {
-        let (occupancy, shared) = (Occupancy::new(), buffers());
+        let (reservation, shared) = (PoolReservation::new(), buffers());
         let threads = [(); 2].map(|()| {
-            let (occupancy, shared) = (occupancy.clone(), shared.clone());
+            let (reservation, shared) = (reservation.clone(), shared.clone());
             thread::spawn(move || {
                 // What is done while the pool is occupied needs no other lock.
-                occupancy.occupy().map(|_occupied| add(&shared[0])).is_some()
+                reservation.try_reserve().map(|_occupied| add(&shared[0])).is_some()
             })
         });
         let shares = threads.map(|thread| thread.join().expect("a run"));
         assert!(shares.contains(&true), "the first of two shares");
-        let last = occupancy.occupy();
+        let last = reservation.try_reserve();
         assert!(last.is_some(), "free again");
         assert_eq!(get(&shared[0]), shares.into_iter().map(u32::from).sum::<u32>());
     });

@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use tectum::route::{calibrate, predict};
-use tectum::{DType, Device, Error, GemmTail, Matrix, Plan, PlanBuilder};
+use tectum::{DType, Device, Error, GemmEpilogue, Matrix, Plan, PlanBuilder};
 
 fn product(side: usize) -> Result<Plan, Error> {
     let mut plan = PlanBuilder::new(format!("gemm {side}"));
     let [a, b, y] = ["a", "b", "y"].map(|name| plan.state(name, DType::F32, side * side));
-    plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, GemmTail::default())?;
+    plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, GemmEpilogue::default())?;
     plan.finish()
 }
 

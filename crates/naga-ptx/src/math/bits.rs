@@ -34,7 +34,7 @@ impl Writer {
 
     fn count(&mut self, scalar: Scalar, name: &str, x: Operand) -> Operand {
         let count = self.op(format_args!("{name}.{}", scalar.bits()), Scalar::U32, &[x.bits()]);
-        self.convert(Scalar::U32, scalar.unsigned(), count).retyped(scalar)
+        self.convert(Scalar::U32, scalar.unsigned(), count).bitcast(scalar)
     }
 
     fn reverse(&mut self, scalar: Scalar, x: Operand) -> Operand {
@@ -43,9 +43,9 @@ impl Writer {
 
     /// `bfind` gives all ones where it finds nothing, as WGSL wants; so the result is widened with its sign.
     fn found(&mut self, scalar: Scalar, name: &str, operand: Scalar, x: Operand) -> Operand {
-        let bit = self.op(format_args!("{name}.{}", operand.suffix()), Scalar::U32, &[x.retyped(operand)]);
+        let bit = self.op(format_args!("{name}.{}", operand.suffix()), Scalar::U32, &[x.bitcast(operand)]);
         match scalar.class() {
-            Class::Long => self.convert(Scalar::I32, Scalar::I64, bit).retyped(scalar),
+            Class::Long => self.convert(Scalar::I32, Scalar::I64, bit).bitcast(scalar),
             _ => bit,
         }
     }
@@ -109,6 +109,6 @@ impl Writer {
     /// `x < 0` as the sign bit says it.
     pub(super) fn is_negative(&mut self, scalar: Scalar, x: Operand) -> Operand {
         let signed = if scalar == Scalar::F64 { Scalar::I64 } else { Scalar::I32 };
-        self.compare(Comparison::Lt, signed, x.retyped(signed), Operand::integer(signed, 0))
+        self.compare(Comparison::Lt, signed, x.bitcast(signed), Operand::integer(signed, 0))
     }
 }

@@ -84,7 +84,7 @@ impl Writer {
 
     fn unpack_fields(&mut self, word: Operand, scalar: Scalar, bits: u32) -> Vec<Operand> {
         let kind = format!("bfe.{}", scalar.suffix());
-        (0..32 / bits).map(|i| self.op(&kind, scalar, &[word.retyped(scalar), Operand::u32(i * bits), Operand::u32(bits)])).collect()
+        (0..32 / bits).map(|i| self.op(&kind, scalar, &[word.bitcast(scalar), Operand::u32(i * bits), Operand::u32(bits)])).collect()
     }
 
     /// max(field / scale, −1)

@@ -31,16 +31,16 @@ impl Writer {
                 let (sine, cosine) = (self.sine(scalar, x[0], 0), self.sine(scalar, x[0], 1));
                 self.div(scalar, sine, cosine)
             }
-            MathFunction::Asin => self.arc_sine(scalar, x[0]),
-            MathFunction::Acos => self.arc_cosine(scalar, x[0]),
-            MathFunction::Atan => self.arc_tangent(scalar, x[0]),
-            MathFunction::Atan2 => self.arc_tangent2(scalar, x[0], x[1]),
+            MathFunction::Asin => self.asin(scalar, x[0]),
+            MathFunction::Acos => self.acos(scalar, x[0]),
+            MathFunction::Atan => self.atan(scalar, x[0]),
+            MathFunction::Atan2 => self.atan2(scalar, x[0], x[1]),
             MathFunction::Sinh => self.sinh(scalar, x[0]),
             MathFunction::Cosh => self.cosh(scalar, x[0]),
             MathFunction::Tanh => self.tanh(scalar, x[0]),
-            MathFunction::Asinh => self.area_sinh(scalar, x[0]),
-            MathFunction::Acosh => self.area_cosh(scalar, x[0]),
-            MathFunction::Atanh => self.area_tanh(scalar, x[0]),
+            MathFunction::Asinh => self.asinh(scalar, x[0]),
+            MathFunction::Acosh => self.acosh(scalar, x[0]),
+            MathFunction::Atanh => self.atanh(scalar, x[0]),
             MathFunction::Exp => self.exp(scalar, x[0]),
             MathFunction::Exp2 => self.exp2(scalar, x[0]),
             MathFunction::Log => self.log(scalar, x[0]),
@@ -201,7 +201,7 @@ impl Writer {
         self.select(scalar, steep, eighth, angle)
     }
 
-    fn arc_tangent(&mut self, scalar: Scalar, x: Operand) -> Operand {
+    fn atan(&mut self, scalar: Scalar, x: Operand) -> Operand {
         let magnitude = self.abs(scalar, x);
         let large = self.compare(Comparison::Gt, scalar, magnitude, Operand::float(scalar, 1.0));
         let inverse = self.div(scalar, Operand::float(scalar, 1.0), magnitude);
@@ -212,7 +212,7 @@ impl Writer {
         self.copy_sign(scalar, x, angle)
     }
 
-    fn arc_tangent2(&mut self, scalar: Scalar, y: Operand, x: Operand) -> Operand {
+    fn atan2(&mut self, scalar: Scalar, y: Operand, x: Operand) -> Operand {
         let (width, height) = (self.abs(scalar, x), self.abs(scalar, y));
         let (short, long) = (self.min(scalar, width, height), self.max(scalar, width, height));
         let none = self.compare(Comparison::Eq, scalar, long, zero(scalar));
@@ -237,16 +237,16 @@ impl Writer {
     }
 
     /// atan2(x, √(1 − x²)); NaN outside [−1, 1].
-    fn arc_sine(&mut self, scalar: Scalar, x: Operand) -> Operand {
+    fn asin(&mut self, scalar: Scalar, x: Operand) -> Operand {
         let complement = self.complement(scalar, x);
-        let angle = self.arc_tangent2(scalar, x, complement);
+        let angle = self.atan2(scalar, x, complement);
         self.fma(scalar, complement, zero(scalar), angle)
     }
 
     /// atan2(√(1 − x²), x); NaN outside [−1, 1].
-    fn arc_cosine(&mut self, scalar: Scalar, x: Operand) -> Operand {
+    fn acos(&mut self, scalar: Scalar, x: Operand) -> Operand {
         let complement = self.complement(scalar, x);
-        let angle = self.arc_tangent2(scalar, complement, x);
+        let angle = self.atan2(scalar, complement, x);
         self.fma(scalar, complement, zero(scalar), angle)
     }
 
@@ -296,7 +296,7 @@ impl Writer {
     }
 
     /// ln(1 + u): the rounding of 1 + u is put back to first order.
-    fn log_of_one_plus(&mut self, scalar: Scalar, u: Operand) -> Operand {
+    fn log1p(&mut self, scalar: Scalar, u: Operand) -> Operand {
         let one = Operand::float(scalar, 1.0);
         let sum = self.add(scalar, one, u);
         let kept = self.sub(scalar, sum, one);
@@ -315,7 +315,7 @@ impl Writer {
     }
 
     /// ln(1 + (a + a² / (1 + √(a² + 1)))) with a = |x|
-    fn area_sinh(&mut self, scalar: Scalar, x: Operand) -> Operand {
+    fn asinh(&mut self, scalar: Scalar, x: Operand) -> Operand {
         let one = Operand::float(scalar, 1.0);
         let a = self.abs(scalar, x);
         let square = self.mul(scalar, a, a);
@@ -324,29 +324,29 @@ impl Writer {
         let divisor = self.add(scalar, one, root);
         let part = self.div(scalar, square, divisor);
         let u = self.add(scalar, a, part);
-        let value = self.log_of_one_plus(scalar, u);
+        let value = self.log1p(scalar, u);
         let value = self.log_of_twice_if_large(scalar, a, value);
         self.copy_sign(scalar, x, value)
     }
 
     /// ln(1 + (t + √(t · (x + 1)))) with t = x − 1
-    fn area_cosh(&mut self, scalar: Scalar, x: Operand) -> Operand {
+    fn acosh(&mut self, scalar: Scalar, x: Operand) -> Operand {
         let one = Operand::float(scalar, 1.0);
         let (t, above) = (self.sub(scalar, x, one), self.add(scalar, x, one));
         let square = self.mul(scalar, t, above);
         let root = self.sqrt(scalar, square);
         let u = self.add(scalar, t, root);
-        let value = self.log_of_one_plus(scalar, u);
+        let value = self.log1p(scalar, u);
         self.log_of_twice_if_large(scalar, x, value)
     }
 
     /// ½ ln(1 + 2a / (1 − a)) with a = |x|
-    fn area_tanh(&mut self, scalar: Scalar, x: Operand) -> Operand {
+    fn atanh(&mut self, scalar: Scalar, x: Operand) -> Operand {
         let one = Operand::float(scalar, 1.0);
         let a = self.abs(scalar, x);
         let (twice, rest) = (self.add(scalar, a, a), self.sub(scalar, one, a));
         let u = self.div(scalar, twice, rest);
-        let log = self.log_of_one_plus(scalar, u);
+        let log = self.log1p(scalar, u);
         let value = self.mul(scalar, log, Operand::float(scalar, 0.5));
         self.copy_sign(scalar, x, value)
     }

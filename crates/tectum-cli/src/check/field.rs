@@ -2,7 +2,7 @@
 
 use clap::Args;
 use tectum::{Boundary, Device, Error, Result, Session};
-use tectum_models::brain::field::learning::{Estimate, Score, compare};
+use tectum_models::brain::field::learning::{MeanEstimate, Score, compare};
 use tectum_models::field::{CheckReport, Latency, Options, Shape, Storage, check};
 use tectum_models::scenario::FieldSpec;
 
@@ -135,7 +135,7 @@ fn check_learning(args: &FieldArgs, device: &Device) -> Result<()> {
 
 fn learning_text(args: &FieldArgs, device: &Device, scores: &[Score]) -> String {
     let (FieldArgs { cells, channels, patterns, steps, .. }, seeds) = (args, args.seeds());
-    let estimate = |estimate: &Estimate| format!("{:.3} ± {:.3}", estimate.mean, estimate.error);
+    let estimate = |estimate: &MeanEstimate| format!("{:.3} ± {:.3}", estimate.mean, estimate.error);
     let mut rows = vec![["controller", "reward a step", "lights found", "last tenth - first", "over not learning"].map(str::to_owned).to_vec()];
     let mut curves = vec![std::iter::once("reward a step by tenth".to_owned()).chain((1..=10).map(|tenth| tenth.to_string())).collect::<Vec<_>>()];
     for score in scores {

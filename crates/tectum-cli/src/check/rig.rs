@@ -9,7 +9,7 @@ use tectum_models::body::rig::disturbed::Disturbances;
 use tectum_models::brain::Brain;
 use tectum_models::brain::lqr::Lqr;
 use tectum_models::brain::lqr::adaptive::Adaptive;
-use tectum_models::closed_loop::{Conditions, Tally, Trial, rig_trials, tally};
+use tectum_models::closed_loop::{Conditions, Trial, TrialSummary, rig_trials, tally};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
@@ -20,7 +20,7 @@ struct Row {
     controller: &'static str,
     rigs: &'static str,
     conditions: Conditions,
-    tally: Tally,
+    tally: TrialSummary,
     trials: Vec<Trial>,
 }
 

@@ -10,7 +10,8 @@ use tectum::Result;
 use tectum::route::Choice;
 use tectum_models::genome::{AreaProperties, Genome, Morphology, PlasticMorphology};
 use tectum_models::spiking::{
-    Connected, NetworkExplanation, Past, PlasticityRule, ScaleLimit, ShardLayout, SimulationOptions, Stimulus, Undone, ZeroSums, layout, rule, undone,
+    ConnectedNetwork, ExtraState, NetworkExplanation, PlasticityRule, ScaleLimit, ShardLayout, SimulationOptions, Stimulus, UnsupportedFeature, ZeroSumReason,
+    layout, rule, undone,
 };
 
 use super::choice_text;
@@ -80,7 +81,7 @@ struct MappingExplanation<'a> {
     rule: Option<PlasticityRule>,
     /// Of each shard that has targets of it, the shard and the parts.
     parts: Vec<(usize, Vec<usize>)>,
-    undone: Vec<Undone>,
+    undone: Vec<UnsupportedFeature>,
 }
 
 /// How a mapping's synapses are held.
@@ -121,7 +122,7 @@ enum Sends {
 
 /// Prints the explanation.
 pub fn explain_genome(path: &Path, args: &GenomeArgs) -> Result<()> {
-    let (genome, Connected { network, steady, memories, .. }) = args.network.connect(path, 0)?;
+    let (genome, ConnectedNetwork { network, steady, memories, .. }) = args.network.connect(path, 0)?;
     let (network, options) = (Arc::new(network), SimulationOptions { steady, ..SimulationOptions::default() });
     let (devices, choice) = args.network.devices(args.device.as_deref().unwrap_or("auto"), &network, &options, &Stimulus::new(&genome, 0.0, 0)?)?;
     let shards = layout(&network, &devices, &options);
@@ -248,8 +249,8 @@ fn mapping_rows(mappings: &[MappingExplanation<'_>]) -> Vec<Vec<String>> {
     let rows = mappings.iter().map(|mapping| {
         let part = |(shard, parts): &(usize, Vec<usize>)| parts.iter().map(|part| format!("{shard}.{part}")).collect::<Vec<_>>();
         let undone = mapping.undone.iter().map(|undone| match undone {
-            Undone::Replay => "replay".to_owned(),
-            Undone::Delay(bursts) => format!("delay of {bursts}"),
+            UnsupportedFeature::Replay => "replay".to_owned(),
+            UnsupportedFeature::Delay(bursts) => format!("delay of {bursts}"),
         });
         let held = match mapping.strategy {
             Strategy::PackedRows => "packed rows",
@@ -297,12 +298,12 @@ fn scale_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
 }
 
 fn zero_sums_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
-    let reason = |why: ZeroSums| match why {
-        ZeroSums::Draws => "draw whether they fire",
-        ZeroSums::Limited => "may fire at any arrival after their consecutive limit stopped them",
-        ZeroSums::FiresAtRest => "have a threshold that is not above their rest",
-        ZeroSums::LeaksIntoWindow => "leak from above their limit into their window",
-        ZeroSums::Frozen => "leak or recover at arrivals alone",
+    let reason = |why: ZeroSumReason| match why {
+        ZeroSumReason::Draws => "draw whether they fire",
+        ZeroSumReason::Limited => "may fire at any arrival after their consecutive limit stopped them",
+        ZeroSumReason::FiresAtRest => "have a threshold that is not above their rest",
+        ZeroSumReason::LeaksIntoWindow => "leak from above their limit into their window",
+        ZeroSumReason::Frozen => "leak or recover at arrivals alone",
     };
     match network.zero_sums[..] {
         [] => "arrivals: a sum of 0 is silence, so sums alone are kept\n".to_owned(),
@@ -311,10 +312,10 @@ fn zero_sums_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
 }
 
 fn past_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
-    let reason = |why: Past| match why {
-        Past::Refractory => "have a refractory period",
-        Past::Limited => "count firings in a row",
-        Past::Leaks => "leak: the bursts of silence are made up for at the next arrival",
+    let reason = |why: ExtraState| match why {
+        ExtraState::Refractory => "have a refractory period",
+        ExtraState::Limited => "count firings in a row",
+        ExtraState::Leaks => "leak: the bursts of silence are made up for at the next arrival",
     };
     match network.past[..] {
         [] => "state: one plane, the potential\n".to_owned(),
@@ -327,7 +328,7 @@ fn past_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
 
 /// Reasons with the areas that have them.
 fn areas_text<R: Copy + PartialEq>(areas: &Areas<'_>, ranges: &[(Range<u32>, R)], text: impl Fn(R) -> &'static str) -> String {
-    const MOST: usize = 6;
+    const MAX_LISTED_REASONS: usize = 6;
     let mut reasons: Vec<(R, Vec<usize>)> = Vec::new();
     for (range, reason) in ranges {
         let at = reasons.iter().position(|(known, _)| known == reason).unwrap_or_else(|| {
@@ -341,8 +342,8 @@ fn areas_text<R: Copy + PartialEq>(areas: &Areas<'_>, ranges: &[(Range<u32>, R)]
         });
     }
     let line = |(reason, found): (R, Vec<usize>)| {
-        let named = found.iter().take(MOST).map(|area| areas.genome.areas()[*area].id.to_string()).collect::<Vec<_>>().join(", ");
-        let more = if found.len() > MOST { format!(" and {} more", found.len() - MOST) } else { String::new() };
+        let named = found.iter().take(MAX_LISTED_REASONS).map(|area| areas.genome.areas()[*area].id.to_string()).collect::<Vec<_>>().join(", ");
+        let more = if found.len() > MAX_LISTED_REASONS { format!(" and {} more", found.len() - MAX_LISTED_REASONS) } else { String::new() };
         format!("  {} ({named}{more})\n", text(reason))
     };
     reasons.into_iter().map(line).collect()

@@ -11,7 +11,7 @@ use crate::table::print;
 /// Elements of a buffer whose size is not given.
 const ELEMENTS: u64 = 1024;
 /// The largest buffer that is explained.
-const MOST_BYTES: u64 = 1 << 32;
+const MAX_BYTES: u64 = 1 << 32;
 
 /// Shows what a lane-level program was recognised as.
 #[derive(Args)]
@@ -73,8 +73,8 @@ fn given(args: &ProgramArgs, program: &Program) -> Result<Given> {
     let mut sizes: Vec<u64> = program.buffers().iter().map(|buffer| ELEMENTS * buffer.ty.bytes()).collect();
     for text in &args.sizes {
         let (index, value) = named(program, text)?;
-        let bytes = value.parse().ok().filter(|bytes| *bytes <= MOST_BYTES);
-        sizes[index] = bytes.ok_or_else(|| Error::invalid(format!("sizes {text:?}: a number of bytes up to {MOST_BYTES} is needed")))?;
+        let bytes = value.parse().ok().filter(|bytes| *bytes <= MAX_BYTES);
+        sizes[index] = bytes.ok_or_else(|| Error::invalid(format!("sizes {text:?}: a number of bytes up to {MAX_BYTES} is needed")))?;
     }
     let mut contents = Vec::new();
     for text in &args.values {

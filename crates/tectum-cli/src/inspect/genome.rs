@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tectum::Result;
-use tectum_models::genome::{Area, AreaRole, Estimate, Genome, GenomeOptions, Mapping, Morphology, Physiology, QuantityReport, Region, UnitReport};
+use tectum_models::genome::{Area, AreaRole, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, QuantityReport, Region, UnitReport};
 
 use super::InspectArgs;
 use crate::table::{bytes, print, print_json, table};
@@ -19,7 +19,7 @@ struct Inspection<'a> {
     mappings: &'a [Mapping],
     regions: &'a [Region],
     units: &'a UnitReport,
-    estimate: &'a Estimate,
+    estimate: &'a GenomeEstimate,
     warnings: &'a [String],
 }
 
@@ -46,7 +46,7 @@ pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
     })
 }
 
-fn text(file: &str, genome: &Genome, estimate: &Estimate) -> String {
+fn text(file: &str, genome: &Genome, estimate: &GenomeEstimate) -> String {
     let title = if genome.title().is_empty() { "without a title" } else { genome.title() };
     let timestep_ms = genome.physiology().timestep_s * 1e3;
     let mut text = format!("genome {title:?} ({file}), version {}, {timestep_ms} ms a burst\n\n", genome.version());
@@ -137,7 +137,7 @@ fn limit(limit: f64) -> String {
     if limit == 0.0 { "-".to_owned() } else { limit.to_string() }
 }
 
-fn mapping_rows(genome: &Genome, estimate: &Estimate) -> Vec<Vec<String>> {
+fn mapping_rows(genome: &Genome, estimate: &GenomeEstimate) -> Vec<Vec<String>> {
     let head = ["from", "to", "morphology", "synapses", "multiplier", "attractivity", "plastic"].map(str::to_owned).to_vec();
     let area = |index: usize| genome.areas()[index].id.to_string();
     let rows = genome.mappings().iter().zip(&estimate.mappings).map(|(mapping, counted)| {

@@ -11,7 +11,7 @@ use super::model::{DecoderInspection, decoder, decoder_text};
 use crate::table::{bytes, print, print_json, table};
 
 /// Letters of a value that a table shows.
-const SHOWN: usize = 72;
+const MAX_SHOWN: usize = 72;
 /// Values of an array that JSON gives.
 const FIRST: usize = 16;
 
@@ -95,7 +95,7 @@ fn json(value: &Value<'_>) -> serde_json::Value {
 }
 
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::{Device, Result};
-use tectum_models::transformer::{Decoder, Embedder, Pooling, Weights, end_tokens, is_decoder};
+use tectum_models::transformer::{Decoder, Embedder, Pooling, SafetensorsWeights, end_tokens, is_decoder};
 
 use super::InspectArgs;
 use crate::generate::tokenizer_folder;
@@ -64,7 +64,7 @@ pub struct DecoderInspection {
 pub fn inspect_model(args: &InspectArgs) -> Result<()> {
     let device = Device::open("null")?;
     if is_decoder(&args.file)? {
-        let weights = Weights::open(&args.file)?;
+        let weights = SafetensorsWeights::open(&args.file)?;
         let held = weights.entries().map(|(name, entry)| (name, entry.dtype.as_str(), entry.bytes)).collect::<Vec<_>>();
         let inspection = decoder(&args.file, &device, &held)?;
         return if args.json { print_json(&inspection) } else { print(&decoder_text(&inspection)) };
@@ -85,7 +85,7 @@ fn tensors(held: &[(&str, &str, usize)], is_used: impl Fn(&str) -> bool) -> (Vec
 
 fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
     let embedder = Embedder::open(&args.file, device)?;
-    let weights = Weights::open(&args.file)?;
+    let weights = SafetensorsWeights::open(&args.file)?;
     let (config, (pooling, normalized)) = (embedder.config(), embedder.pooling());
     let is_used = |name: &str| embedder.graph().parameters().any(|(parameter, ..)| parameter == name);
     let held = weights.entries().map(|(name, entry)| (name, entry.dtype.as_str(), entry.bytes)).collect::<Vec<_>>();

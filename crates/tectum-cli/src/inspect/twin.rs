@@ -3,7 +3,7 @@
 use serde_json::json;
 use tectum::{Device, Result};
 use tectum_models::rig_csv::RigRecording;
-use tectum_models::twin::{CHANNEL_NAMES, Ensemble, Errors, GAUSSIAN, Inspection, inspect};
+use tectum_models::twin::{CHANNEL_NAMES, Ensemble, ErrorStats, GAUSSIAN_COVERAGE, Inspection, inspect};
 
 use super::InspectArgs;
 use crate::table::{print, table};
@@ -57,23 +57,23 @@ fn report(found: &Inspection) -> String {
         "\nrecording: {} rows, {} sensor jumps touching {} of them, {} readings of the dead zone; tested from row {} on\n",
         found.rows, found.jumps, found.jump_rows, found.dead_zone_rows, found.tested_from
     );
-    let errors = |first: String, rows: &[&Errors]| {
+    let errors = |first: String, rows: &[&ErrorStats]| {
         let head = [first, "median".to_owned(), "p90".to_owned(), "rms".to_owned(), "unit".to_owned()].to_vec();
-        let row = |row: &&Errors| {
+        let row = |row: &&ErrorStats| {
             let numbers = [row.median, row.p90, row.rms].map(|size| format!("{size:.2}"));
             std::iter::once(row.method.name().to_owned()).chain(numbers).chain([row.unit.to_owned()]).collect::<Vec<_>>()
         };
         table(&std::iter::once(head).chain(rows.iter().map(row)).collect::<Vec<_>>())
     };
     for (channel, _) in CHANNEL_NAMES.iter().rev() {
-        let rows: Vec<&Errors> = found.one_step.iter().filter(|row| row.channel == *channel).collect();
+        let rows: Vec<&ErrorStats> = found.one_step.iter().filter(|row| row.channel == *channel).collect();
         text += &format!("\n{}", errors(format!("{channel}, 1 step, {} rows clear of jumps and dead zone", found.usable), &rows));
     }
-    let rows: Vec<&Errors> = found.angle_without_jump.iter().collect();
+    let rows: Vec<&ErrorStats> = found.angle_without_jump.iter().collect();
     let head = format!("pend_position, 1 step, {} rows without a jump, {} of them foretold", found.without_jump, found.foretold);
     text += &format!("\n{}", errors(head, &rows));
     for horizon in found.horizons.iter().filter(|horizon| horizon.steps > 1 && horizon.rows > 0) {
-        let rows: Vec<&Errors> = horizon.errors.iter().collect();
+        let rows: Vec<&ErrorStats> = horizon.errors.iter().collect();
         text += &format!("\n{}", errors(format!("pend_position, {} steps, {} rows", horizon.steps, horizon.rows), &rows));
     }
     let mut rows = vec![["within what the networks tell", "1 deviation", "2 deviations", "median deviation"].map(str::to_owned).to_vec()];
@@ -81,6 +81,6 @@ fn report(found: &Inspection) -> String {
     for (coverage, (_, unit)) in found.coverage.iter().zip(CHANNEL_NAMES) {
         rows.push(vec![coverage.channel.to_owned(), percent(coverage.within[0]), percent(coverage.within[1]), format!("{:.2} {unit}", coverage.deviation)]);
     }
-    rows.push(vec!["a Gaussian".to_owned(), percent(GAUSSIAN[0]), percent(GAUSSIAN[1]), String::new()]);
+    rows.push(vec!["a Gaussian".to_owned(), percent(GAUSSIAN_COVERAGE[0]), percent(GAUSSIAN_COVERAGE[1]), String::new()]);
     text + &format!("\n{}", table(&rows))
 }

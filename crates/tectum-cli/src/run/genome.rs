@@ -15,7 +15,7 @@ use tectum::route::Choice;
 use tectum::{Error, Receipt, Result};
 use tectum_models::genome::Genome;
 use tectum_models::snapshot::Snapshot;
-use tectum_models::spiking::{Connected, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus};
+use tectum_models::spiking::{ConnectedNetwork, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus};
 
 use self::observe::{ObserveArgs, Observer};
 use super::{RunArgs, watch_for_interrupt};
@@ -124,10 +124,10 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let seed = args.seed.unwrap_or(0);
     let read = [&[path.to_owned()][..], &args.resume.clone().map_or(Vec::new(), |file| vec![file])].concat();
     let inputs = args.receipt.inputs(args.json, || Ok(read))?;
-    let (genome, Connected { network, steady, memories, notes }) = args.genome.network.connect(path, seed)?;
+    let (genome, ConnectedNetwork { network, steady, memories, notes }) = args.genome.network.connect(path, seed)?;
     let network = Arc::new(network);
     let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
-    let options = SimulationOptions { steady, most_inputs: stimulus.most_inputs(), ..SimulationOptions::default() };
+    let options = SimulationOptions { steady, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
     let (devices, choice) = args.genome.network.devices(&args.device, &network, &options, &stimulus)?;
     let mut simulation = Simulation::sharded(network.clone(), &devices, &options)?;
     if let Some(file) = &args.resume {

@@ -10,7 +10,7 @@ use tectum_models::brain::build::BuildProgress;
 use tectum_models::closed_loop::Progress;
 
 /// Redrawing this often is enough for people and little for the loop.
-const REDRAW: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The line; draws nothing where nobody looks.
 pub struct Display {
@@ -19,9 +19,9 @@ pub struct Display {
 }
 
 /// Ends the drawing thread when it goes, also where the work panics.
-struct Ends<'a>(&'a AtomicBool, &'a Thread);
+struct StopOnDrop<'a>(&'a AtomicBool, &'a Thread);
 
-impl Drop for Ends<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
         self.1.unpark();
@@ -59,10 +59,10 @@ impl Display {
                 while !is_done.load(Ordering::Acquire) {
                     let taken = latest.lock().ok().and_then(|mut latest| latest.take());
                     taken.iter().for_each(|progress| self.draw(progress));
-                    std::thread::park_timeout(REDRAW);
+                    std::thread::park_timeout(REDRAW_INTERVAL);
                 }
             });
-            let _ends = Ends(&is_done, drawing.thread());
+            let _ends = StopOnDrop(&is_done, drawing.thread());
             work(&|progress| {
                 // What is being drawn at this moment is drawn without this period.
                 if let Ok(mut latest) = latest.try_lock() {
@@ -88,7 +88,7 @@ impl Display {
     }
 
     fn is_due(&mut self, is_last: bool) -> bool {
-        let is_due = !self.bar.is_hidden() && (is_last || self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW));
+        let is_due = !self.bar.is_hidden() && (is_last || self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW_INTERVAL));
         if is_due {
             self.drawn = Some(Instant::now());
         }

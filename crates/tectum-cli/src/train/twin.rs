@@ -8,7 +8,7 @@ use serde_json::json;
 use tectum::{Device, Error, InputFile, Receipt, Result, Session};
 use tectum_models::body::rig::identification::identify;
 use tectum_models::rig_csv::RigRecording;
-use tectum_models::twin::{Ensemble, SequenceLayout, Settings, TrainingReport, TwinRecipe, part_of, tested_from};
+use tectum_models::twin::{Ensemble, EnsembleSettings, SequenceLayout, TrainingReport, TwinRecipe, part_of, tested_from};
 
 use crate::plots::chart::{Axis, Chart};
 use crate::plots::line_color;
@@ -78,8 +78,8 @@ pub fn train_twin(args: &TwinArgs) -> Result<()> {
     let at_fault = |error: Error| error.at(args.data.display());
     let known = part_of(&recording, 0..tested_from(recording.len()));
     let rig = (args.energy > 0.0).then(|| identify(&known, |_| {})).transpose().map_err(at_fault)?.map(|found| found.parameters);
-    let defaults = Settings::default();
-    let settings = Settings {
+    let defaults = EnsembleSettings::default();
+    let settings = EnsembleSettings {
         layout: SequenceLayout { lags: args.lags as usize },
         members: args.members as usize,
         recipe: TwinRecipe {

@@ -86,7 +86,7 @@ impl Seeker {
     }
 
     /// The distance to the first wall or obstacle in a direction, in metres.
-    fn free_m(&self, direction_rad: f64) -> f64 {
+    fn obstacle_distance_m(&self, direction_rad: f64) -> f64 {
         let (sin, cos) = direction_rad.sin_cos();
         let to_wall = self.place.into_iter().zip([cos, sin]).map(|(v, step)| match step {
             step if step > 1e-12 => (SIDE_M - v) / step,
@@ -102,7 +102,7 @@ impl Seeker {
     }
 
     /// Draws a place that is not blocked.
-    fn draw_place(&self, uniform: &mut Uniform) -> [f64; 2] {
+    fn draw_free_position(&self, uniform: &mut Uniform) -> [f64; 2] {
         loop {
             let place = [0, 1].map(|_| uniform.between(FOUND_M, SIDE_M - FOUND_M));
             if !self.is_blocked(place) {
@@ -137,8 +137,8 @@ impl Body for Seeker {
     fn reset(&mut self, seed: u64) {
         let mut uniform = Uniform::new(seed);
         self.obstacles = [(); OBSTACLES].map(|()| [0, 1].map(|_| uniform.between(0.8, SIDE_M - 0.8)));
-        self.lights = [(); LIGHTS].map(|()| self.draw_place(&mut uniform));
-        self.place = self.draw_place(&mut uniform);
+        self.lights = [(); LIGHTS].map(|()| self.draw_free_position(&mut uniform));
+        self.place = self.draw_free_position(&mut uniform);
         self.heading_rad = uniform.within(PI);
         (self.found, self.bumped, self.reward) = (0, false, 0.0);
     }
@@ -151,7 +151,7 @@ impl Body for Seeker {
     fn observe(&self, observation: &mut [f32]) {
         let bearing_rad = self.upright_angle_rad();
         let eye = |side: f64| ((bearing_rad - side * FRAC_PI_4).cos().max(0.0) / (1.0 + self.distance_m().powi(2))) as f32;
-        let whisker = |direction: f64| (1.0 - self.free_m(self.heading_rad + direction) / WHISKER_M).max(0.0) as f32;
+        let whisker = |direction: f64| (1.0 - self.obstacle_distance_m(self.heading_rad + direction) / WHISKER_M).max(0.0) as f32;
         let [left, ahead, right] = WHISKERS_RAD.map(whisker);
         observation.copy_from_slice(&[eye(1.0), eye(-1.0), left, ahead, right, f32::from(u8::from(self.bumped)), self.reward as f32]);
     }
@@ -256,8 +256,8 @@ mod tests {
         // An obstacle of 0.25 m at 0.5 m: 0.25 m are free.
         seeker.place = [1.0, 1.0];
         seeker.obstacles[0] = [1.5, 1.0];
-        assert!((seeker.free_m(0.0) - 0.25).abs() < 1e-12);
-        assert!(seeker.free_m(PI) > 0.99);
+        assert!((seeker.obstacle_distance_m(0.0) - 0.25).abs() < 1e-12);
+        assert!(seeker.obstacle_distance_m(PI) > 0.99);
     }
 
     #[test]

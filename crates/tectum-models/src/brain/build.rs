@@ -10,10 +10,10 @@ use super::field::FieldBrain;
 use super::genome::GenomeBrain;
 use super::lqr::Lqr;
 use super::lqr::adaptive::Adaptive;
-use super::mppi::{Model, Mppi, MppiParameters, Online, model_plan, tick_plan};
+use super::mppi::{Model, Mppi, MppiParameters, OnlineLearning, model_plan, tick_plan};
 use super::zero::Zero;
 use super::{Brain, StandIn};
-use crate::body::rig::disturbed::Disturbed;
+use crate::body::rig::disturbed::DisturbedRig;
 use crate::body::{Body, BodySpec, Start, body};
 use crate::rig_csv::RigRecording;
 use crate::scenario::{BrainSpec, ClockKind, MppiModel, MppiSpec, OnlineSpec, Scenario, StandInKind};
@@ -37,7 +37,7 @@ pub struct BuildProgress {
 /// As [`body`].
 pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
     let mut plant = match scenario.body.disturbances {
-        Some(disturbances) => Box::new(Disturbed::new(disturbances, scenario.body.start.unwrap_or(Start::Hanging))?),
+        Some(disturbances) => Box::new(DisturbedRig::new(disturbances, scenario.body.start.unwrap_or(Start::Hanging))?),
         None => body(&scenario.body.name, scenario.body.start)?,
     };
     plant.reset(scenario.run.seed);
@@ -75,12 +75,11 @@ pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progr
                 let twin = learn(scenario, spec, &layout, recording, progress)?;
                 return Ok(Box::new(Mppi::new(Model::Twin(twin), &parameters, device, seed)?.reading(inputs)));
             };
-            let (settings, recipe) = learning_on(spec, online, scenario.run.clock);
+            let (settings, recipe) = online_settings(spec, online, scenario.run.clock);
             // Checked before anything is trained.
             settings.check()?;
-            let twin =
-                if online.begins_with_nothing() { Twin::untrained(&layout, &recipe.hidden)? } else { learn(scenario, spec, &layout, recording, progress)? };
-            Ok(Box::new(Mppi::online(twin, Online { settings, recipe }, &parameters, device, seed)?.reading(inputs)))
+            let twin = if online.starts_untrained() { Twin::untrained(&layout, &recipe.hidden)? } else { learn(scenario, spec, &layout, recording, progress)? };
+            Ok(Box::new(Mppi::online(twin, OnlineLearning { settings, recipe }, &parameters, device, seed)?.reading(inputs)))
         }
     }
 }
@@ -205,15 +204,15 @@ fn learn(scenario: &Scenario, spec: &MppiSpec, layout: &TwinLayout, recording: O
 
 /// How a twin learns on: small batches and few steps, for a round is to end before the next begins, and a lower rate where a twin is there
 /// to spoil.
-fn learning_on(spec: &MppiSpec, online: OnlineSpec, clock: ClockKind) -> (OnlineSettings, TwinRecipe) {
+fn online_settings(spec: &MppiSpec, online: OnlineSpec, clock: ClockKind) -> (OnlineSettings, TwinRecipe) {
     let settings = OnlineSettings {
         warm_up: online.warm_up.unwrap_or(0),
         every: online.every.unwrap_or(25),
         kept: online.kept.unwrap_or(10_000),
-        is_beside: clock == ClockKind::Real,
+        is_threaded: clock == ClockKind::Real,
     };
     let mut recipe = TwinRecipe { steps: online.steps.unwrap_or(500), batch: spec.twin.batch.unwrap_or(128), ..twin_recipe(spec) };
-    if !online.begins_with_nothing() && spec.twin.learning_rate.is_none() {
+    if !online.starts_untrained() && spec.twin.learning_rate.is_none() {
         recipe.learning_rate *= 0.25;
     }
     (settings, recipe)
@@ -252,7 +251,7 @@ impl StandIn for Lqr {
 
 impl Brain for Lqr {
     fn name(&self) -> &'static str {
-        if self.is_planning() { "mpc" } else { "lqr" }
+        if self.uses_mpc() { "mpc" } else { "lqr" }
     }
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {

@@ -23,14 +23,14 @@ use crate::snapshot::Snapshot;
 /// # Cost
 /// A tick is one cycle: one upload, one submission, one download on a single device; see [`Simulation::tick`].
 pub struct FieldBrain {
-    origin: Arc<Origin>,
+    origin: Arc<FieldBrainConfig>,
     simulation: Simulation,
     device: Device,
     sensors: Vec<f32>,
 }
 
 /// What it is made from, kept on the host to make it anew elsewhere.
-struct Origin {
+struct FieldBrainConfig {
     spec: FieldSpec,
     options: Options,
     body: BodySpec,
@@ -51,10 +51,10 @@ impl FieldBrain {
         let options = Options { sensors, motors: body.action.len(), boundary: spec.boundary, seed, patterns: spec.patterns, storage: spec.storage };
         let others = spec.beside.iter().map(|id| Device::open(id)).collect::<Result<Vec<_>>>()?;
         let devices: Vec<Device> = std::iter::once(device.clone()).chain(others).collect();
-        Self::from_origin(Arc::new(Origin { spec: spec.clone(), options, body: body.clone(), reward }), &devices)
+        Self::from_config(Arc::new(FieldBrainConfig { spec: spec.clone(), options, body: body.clone(), reward }), &devices)
     }
 
-    fn from_origin(origin: Arc<Origin>, devices: &[Device]) -> Result<Self> {
+    fn from_config(origin: Arc<FieldBrainConfig>, devices: &[Device]) -> Result<Self> {
         let mut simulation = Simulation::split(origin.spec.shape()?, origin.options, devices)?;
         simulation.set_coefficients(origin.spec.coefficients.whole())?;
         // Drivers compile at the first launch of each plan: it is done here, not in the first ticks.
@@ -118,7 +118,7 @@ impl Brain for FieldBrain {
     fn rebuild(&self) -> Option<Rebuild> {
         let origin = self.origin.clone();
         // Whole, on the one device: those that it was split over may be what failed.
-        Some(Box::new(move |device| Ok(Box::new(FieldBrain::from_origin(origin, std::slice::from_ref(device))?))))
+        Some(Box::new(move |device| Ok(Box::new(FieldBrain::from_config(origin, std::slice::from_ref(device))?))))
     }
 
     fn device(&self) -> Option<&Device> {

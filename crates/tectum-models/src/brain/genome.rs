@@ -20,9 +20,9 @@ use self::wiring::Wiring;
 use super::{Brain, Rebuild};
 use crate::body::BodySpec;
 use crate::genome::{Genome, GenomeOptions};
-use crate::scenario::{GenomeSpec, Weights};
+use crate::scenario::{GenomeSpec, WeightMode};
 use crate::snapshot::Snapshot;
-use crate::spiking::{ConnectOptions, Connected, Network, NetworkOptions, Simulation, SimulationOptions, connect, seed_of};
+use crate::spiking::{ConnectOptions, ConnectedNetwork, Network, NetworkOptions, Simulation, SimulationOptions, connect, seed_of};
 
 /// A genome that runs.
 ///
@@ -32,14 +32,14 @@ use crate::spiking::{ConnectOptions, Connected, Network, NetworkOptions, Simulat
 /// # Cost
 /// A tick is one run of the network: for one burst an upload, a submission, a download.
 pub struct GenomeBrain {
-    origin: Arc<Origin>,
+    origin: Arc<GenomeBrainConfig>,
     simulation: Simulation,
     device: Device,
     injected: Vec<(u32, f32)>,
 }
 
 /// What it is made from, kept on the host to make it anew elsewhere.
-struct Origin {
+struct GenomeBrainConfig {
     network: Arc<Network>,
     steady: Vec<(u32, f32)>,
     wiring: Wiring,
@@ -59,23 +59,23 @@ impl GenomeBrain {
         let genome = Genome::read(Path::new(&spec.genome), &GenomeOptions { units: spec.units, strict: false })?;
         let wiring = Wiring::new(spec, &genome, body)?;
         let defaults = NetworkOptions::default();
-        let most_injected = defaults.most_injected.max(wiring.most_injected());
-        let network = NetworkOptions { silence: spec.silence, seed: seed_of(seed), most_injected, ..defaults };
-        let options = ConnectOptions { seed, learns: spec.weights == Weights::Learn, network, ..ConnectOptions::default() };
-        let Connected { network, steady, notes, .. } = connect(&genome, options).map_err(|error| error.at(&spec.genome))?;
-        let origin = Origin { network: Arc::new(network), steady, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input };
-        Self::from_origin(Arc::new(origin), device)
+        let max_injected = defaults.max_injected.max(wiring.max_injected());
+        let network = NetworkOptions { silence: spec.silence, seed: seed_of(seed), max_injected, ..defaults };
+        let options = ConnectOptions { seed, learns: spec.weights == WeightMode::Learn, network, ..ConnectOptions::default() };
+        let ConnectedNetwork { network, steady, notes, .. } = connect(&genome, options).map_err(|error| error.at(&spec.genome))?;
+        let origin = GenomeBrainConfig { network: Arc::new(network), steady, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input };
+        Self::from_config(Arc::new(origin), device)
     }
 
-    fn from_origin(origin: Arc<Origin>, device: &Device) -> Result<Self> {
-        let most_inputs = origin.wiring.most_inputs();
-        let options = SimulationOptions { steady: origin.steady.clone(), most_inputs, watched: origin.wiring.watched(), ..SimulationOptions::default() };
+    fn from_config(origin: Arc<GenomeBrainConfig>, device: &Device) -> Result<Self> {
+        let max_inputs = origin.wiring.max_inputs();
+        let options = SimulationOptions { steady: origin.steady.clone(), max_inputs, watched: origin.wiring.watched(), ..SimulationOptions::default() };
         let mut simulation = Simulation::new(origin.network.clone(), device, &options)?;
         // Drivers compile at the first launch: it is done here, not in the first tick.
         let first = simulation.snapshot()?;
         simulation.run(origin.bursts_per_tick)?;
         simulation.restore(&first)?;
-        Ok(Self { simulation, device: device.clone(), injected: Vec::with_capacity(most_inputs), origin })
+        Ok(Self { simulation, device: device.clone(), injected: Vec::with_capacity(max_inputs), origin })
     }
 }
 
@@ -88,7 +88,7 @@ impl Brain for GenomeBrain {
         self.origin.wiring.sense(observation, &mut self.injected);
         self.simulation.inject(&self.injected)?;
         // What a tick injects is for its own bursts.
-        self.simulation.run(self.origin.bursts_per_tick).inspect_err(|_| self.simulation.forget_injected())?;
+        self.simulation.run(self.origin.bursts_per_tick).inspect_err(|_| self.simulation.clear_inputs())?;
         self.origin.wiring.act(|neuron| self.simulation.has_fired(neuron), action);
         Ok(self.simulation.stats())
     }
@@ -103,7 +103,7 @@ impl Brain for GenomeBrain {
 
     fn rebuild(&self) -> Option<Rebuild> {
         let origin = self.origin.clone();
-        Some(Box::new(move |device| Ok(Box::new(GenomeBrain::from_origin(origin, device)?))))
+        Some(Box::new(move |device| Ok(Box::new(GenomeBrain::from_config(origin, device)?))))
     }
 
     fn device(&self) -> Option<&Device> {

@@ -11,7 +11,7 @@ use tectum::{Error, Result};
 
 use self::mpc::{Bound, Limits, LinearMpc};
 use self::riccati::{dot, linearise};
-use self::swing_up::{Pumping, SwingUp};
+use self::swing_up::{SwingUp, SwingUpSettings};
 use crate::body::rig::{M_PER_IN, RigParameters};
 use crate::body::{Body, Upright};
 
@@ -24,7 +24,7 @@ const CAPTURE_ACTION: f64 = 1.5;
 /// Quadratic cost of the regulator: Σ q_i s_i² + r u². By Bryson's rule each weight is 1 over the square of a deviation that is as bad as
 /// any other.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Weights {
+pub struct LqrWeights {
     /// One for each number of [`Body::state`].
     pub state: Vec<f64>,
     /// Of the action.
@@ -32,8 +32,8 @@ pub struct Weights {
 }
 
 /// For the rig.
-fn rig_weights() -> Weights {
-    Weights { state: vec![625.0, 0.0, 100.0, 0.0, 0.0, 0.0], action: 0.25 }
+fn rig_weights() -> LqrWeights {
+    LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0, 0.0, 0.0], action: 0.25 }
 }
 
 /// The regulator u = −K (s − s_upright), or a plan in its place, its observer, and the swing-up law.
@@ -56,11 +56,11 @@ pub struct Lqr {
 }
 
 /// What is made for a body: weights, and the law that swings it up, if it needs one.
-fn known(name: &str) -> Result<(Weights, Option<SwingUp>)> {
+fn known(name: &str) -> Result<(LqrWeights, Option<SwingUp>)> {
     match name {
-        "rig" => Ok((rig_weights(), Some(SwingUp::cart_velocity(&RigParameters::default(), Pumping::default())))),
-        "pendulum" => Ok((Weights { state: vec![100.0, 1.0], action: 1.0 }, Some(SwingUp::Torque { length_over_gravity_s2: 1.0 / 15.0 }))),
-        "cart_pole" => Ok((Weights { state: vec![1.0, 0.25, 100.0, 1.0, 0.0], action: 0.01 }, None)),
+        "rig" => Ok((rig_weights(), Some(SwingUp::cart_velocity(&RigParameters::default(), SwingUpSettings::default())))),
+        "pendulum" => Ok((LqrWeights { state: vec![100.0, 1.0], action: 1.0 }, Some(SwingUp::Torque { length_over_gravity_s2: 1.0 / 15.0 }))),
+        "cart_pole" => Ok((LqrWeights { state: vec![1.0, 0.25, 100.0, 1.0, 0.0], action: 0.01 }, None)),
         _ => Err(Error::invalid(format!("lqr: no weights for body {name:?}; known: rig, pendulum, cart_pole"))),
     }
 }
@@ -105,7 +105,7 @@ impl Lqr {
     ///
     /// # Errors
     /// Weights of the wrong length; more than one action; a Riccati equation that does not converge.
-    pub fn with_weights(mut model: Box<dyn Body>, weights: &Weights, swing_up: Option<SwingUp>) -> Result<Self> {
+    pub fn with_weights(mut model: Box<dyn Body>, weights: &LqrWeights, swing_up: Option<SwingUp>) -> Result<Self> {
         let upright = model.upright();
         let linear = linearise(model.as_mut(), &upright)?;
         let gain = linear.gain(&weights.state, weights.action)?;
@@ -119,7 +119,7 @@ impl Lqr {
     }
 
     /// Whether it plans under bounds.
-    pub fn is_planning(&self) -> bool {
+    pub fn uses_mpc(&self) -> bool {
         self.plan.is_some()
     }
 

@@ -4,7 +4,7 @@
 //! the softmax of their negative costs, and applies the first action of the weighted mean. All of it runs on the device:
 //! one upload (observation and noise key), one submission, one download (action and three numbers about the costs).
 //!
-//! A twin may learn on from what the body does ([`Online`]); one that begins with nothing acts at random until its first round.
+//! A twin may learn on from what the body does ([`OnlineLearning`]); one that begins with nothing acts at random until its first round.
 //!
 //! # Cost
 //! Eleven launches a tick, ten more for each further iteration; 2·K·T·(weights) operations in the rollout.
@@ -31,14 +31,14 @@ use tectum::{CodeObject, DType, Device, Error, Executable, InputFile, Kernel, La
 use super::{Brain, Rebuild};
 use crate::kernel::LaunchBuiltIn;
 use crate::snapshot::{Array, Snapshot};
-use crate::twin::{Ensemble, LearningCounts, Network, RecordedTwin, Rows, Twin, TwinLayout};
+use crate::twin::{Ensemble, LearningCounts, Network, RecordedTwin, RowBuffer, Twin, TwinLayout};
 pub use bench::suite;
 use conformance::recorded_network;
-pub use learning::Online;
+pub use learning::OnlineLearning;
 use learning::{Learning, channel_table};
 pub use parameters::{ChannelCost, MppiParameters};
 pub use plant::{PLANTS, plant_kernel};
-use rollout::{Reading, rollout_kernel};
+use rollout::{ModelInput, rollout_kernel};
 
 /// Stream numbers of the noise and of random actions, beside the seed and the tick.
 const NOISE_STREAM: u32 = 1;
@@ -49,21 +49,21 @@ const WARM_UP_HOLD: u64 = 3;
 /// Samples that a workgroup of the rollout takes: 16 invocations of four.
 const ROLLOUT_SAMPLES: usize = 64;
 /// The most samples of a controller that is made anew because its device failed: the processor has to keep its period.
-const MOST_SAMPLES_ELSEWHERE: usize = 1024;
+const MAX_FALLBACK_SAMPLES: usize = 1024;
 /// Numbers that a tick downloads: action, least cost, mean cost, greatest weight.
 const RESULT_LEN: usize = 4;
 
 /// The controller with its compiled tick.
 pub struct Mppi {
     layout: TwinLayout,
-    slots: Slots,
+    slots: PlanViews,
     run: Executable,
     device: Device,
     /// What it was made from, kept on the host to make it anew elsewhere.
-    origin: Arc<Origin>,
+    origin: Arc<MppiConfig>,
     learning: Option<Learning>,
     /// What a twin of the recorded rig reads besides.
-    rows: Option<Rows>,
+    rows: Option<RowBuffer>,
     seed: u64,
     tick: u64,
     last_action: f32,
@@ -74,15 +74,15 @@ pub struct Mppi {
 }
 
 /// What a controller was made from.
-struct Origin {
+struct MppiConfig {
     model: Model,
     parameters: MppiParameters,
-    online: Option<Online>,
+    online: Option<OnlineLearning>,
 }
 
 /// The plan's views that the host fills or reads.
 #[derive(Debug, Clone, Copy)]
-struct Slots {
+struct PlanViews {
     observation: View,
     key: View,
     /// The key of where samples are handed over to a regulator, if they are.
@@ -151,10 +151,10 @@ impl Model {
         }
     }
 
-    fn reading(&self) -> Reading {
+    fn reading(&self) -> ModelInput {
         match self {
-            Model::Recorded(twin) => Reading::Rows { lags: twin.ensemble.layout.lags, members: twin.ensemble.members.len() },
-            Model::Twin(_) | Model::Plant { .. } => Reading::State,
+            Model::Recorded(twin) => ModelInput::Rows { lags: twin.ensemble.layout.lags, members: twin.ensemble.members.len() },
+            Model::Twin(_) | Model::Plant { .. } => ModelInput::State,
         }
     }
 
@@ -178,18 +178,18 @@ impl Mppi {
     /// `Invalid` for parameters that do not fit the body (named), `Unsupported` for a body whose equations there are not, or what the device
     /// reports.
     pub fn new(model: Model, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
-        Self::from_origin(Arc::new(Origin { model, parameters: parameters.clone(), online: None }), device, seed)
+        Self::from_config(Arc::new(MppiConfig { model, parameters: parameters.clone(), online: None }), device, seed)
     }
 
     /// The same with a twin that learns on. With a warm-up it begins with nothing, and `twin` only gives the network's shape.
     ///
     /// # Errors
     /// As [`Mppi::new`] and [`Learner::new`].
-    pub fn online(twin: Twin, online: Online, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
-        Self::from_origin(Arc::new(Origin { model: Model::Twin(twin), parameters: parameters.clone(), online: Some(online) }), device, seed)
+    pub fn online(twin: Twin, online: OnlineLearning, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
+        Self::from_config(Arc::new(MppiConfig { model: Model::Twin(twin), parameters: parameters.clone(), online: Some(online) }), device, seed)
     }
 
-    fn from_origin(origin: Arc<Origin>, device: &Device, seed: u64) -> Result<Self> {
+    fn from_config(origin: Arc<MppiConfig>, device: &Device, seed: u64) -> Result<Self> {
         let (model, parameters) = (&origin.model, &origin.parameters);
         parameters.check(model.layout())?;
         let (plan, slots) = record(model, parameters)?;
@@ -284,10 +284,10 @@ impl Mppi {
 /// # Errors
 /// As [`Mppi::new`] for a network that is too large.
 pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
-    let (rollout, ..) = rollout_kernel(network, Reading::State, 1)?;
-    let (of_rows, ..) = rollout_kernel(&recorded_network(2)?, Reading::Rows { lags: 2, members: 3 }, 1)?;
+    let (rollout, ..) = rollout_kernel(network, ModelInput::State, 1)?;
+    let (of_rows, ..) = rollout_kernel(&recorded_network(2)?, ModelInput::Rows { lags: 2, members: 3 }, 1)?;
     let plants = PLANTS.into_iter().map(|body| plant_kernel(body).cloned()).collect::<Result<Vec<_>>>()?;
-    let others = [kernels::CONTROLS.clone(), kernels::TEMPER.clone(), kernels::SHIFT.clone()];
+    let others = [kernels::CONTROLS.clone(), kernels::SCALE_COSTS.clone(), kernels::SHIFT.clone()];
     Ok([rollout, of_rows].into_iter().chain(others).chain(plants).collect())
 }
 
@@ -309,12 +309,12 @@ pub fn model_plan(model: &Model, parameters: &MppiParameters) -> Result<Plan> {
 }
 
 /// Records a whole tick.
-fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
+fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, PlanViews)> {
     model.check()?;
     let layout = model.layout();
     let (samples, horizon, channels) = (parameters.samples, parameters.horizon, layout.channels.len());
     let mut plan = PlanBuilder::new("mppi");
-    let slots = Slots {
+    let slots = PlanViews {
         observation: plan.input("observation", DType::F32, channels + 1 + model.reading().older()),
         key: plan.input("key", DType::U32, 4),
         handover_key: match (model, parameters.feedback) {
@@ -356,7 +356,7 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, Slots)> {
 }
 
 /// Controls to costs.
-fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, slots: Slots, handover: Option<View>, [u, costs]: [View; 2]) -> Result<()> {
+fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, slots: PlanViews, handover: Option<View>, [u, costs]: [View; 2]) -> Result<()> {
     let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
     let network = match model {
         Model::Twin(twin) => Some(&twin.network),
@@ -378,7 +378,7 @@ fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, 
 }
 
 /// Costs to weights, weights to the mean, which it gives; the mean to the action after the last iteration.
-fn weigh(plan: &mut PlanBuilder, parameters: &MppiParameters, layout: &TwinLayout, costs: View, u: View, slots: Slots, is_last: bool) -> Result<View> {
+fn weigh(plan: &mut PlanBuilder, parameters: &MppiParameters, layout: &TwinLayout, costs: View, u: View, slots: PlanViews, is_last: bool) -> Result<View> {
     let (samples, horizon) = (parameters.samples, parameters.horizon);
     let [negative, tempered, weights] = [(); 3].map(|()| plan.temp(DType::F32, samples));
     let [total, greatest, best_weight] = [(); 3].map(|()| plan.temp(DType::F32, 1));
@@ -386,11 +386,11 @@ fn weigh(plan: &mut PlanBuilder, parameters: &MppiParameters, layout: &TwinLayou
     plan.unary("neg", costs, negative)?;
     plan.max(negative, greatest, 1, samples)?;
     let temper = [samples as u32, parameters.temperature.to_bits()];
-    plan.launch_built_in(&kernels::TEMPER, &[costs, total, greatest, tempered], &temper, tectum::kernel::groups_for(samples))?;
+    plan.launch_built_in(&kernels::SCALE_COSTS, &[costs, total, greatest, tempered], &temper, tectum::kernel::groups_for(samples))?;
     plan.softmax(tempered, weights, 1, samples, 1.0)?;
     plan.max(weights, best_weight, 1, samples)?;
     let weighted = plan.temp(DType::F32, horizon);
-    plan.matvec(u.part(samples..(horizon + 1) * samples), weights, weighted, tectum::GemmTail::default())?;
+    plan.matvec(u.part(samples..(horizon + 1) * samples), weights, weighted, tectum::GemmEpilogue::default())?;
     if is_last {
         let shift = [samples as u32, horizon as u32, layout.low.to_bits(), layout.high.to_bits()];
         plan.launch_built_in(&kernels::SHIFT, &[weighted, total, greatest, best_weight, slots.mean, slots.result], &shift, 1)?;
@@ -427,7 +427,7 @@ impl Brain for Mppi {
 
     fn interrupted(&mut self) {
         self.learning.iter_mut().for_each(Learning::interrupted);
-        self.rows.iter_mut().for_each(Rows::forget);
+        self.rows.iter_mut().for_each(RowBuffer::forget);
     }
 
     fn learning(&self) -> Option<LearningCounts> {
@@ -488,13 +488,13 @@ impl Brain for Mppi {
         let (origin, seed) = (self.origin.clone(), self.seed);
         Some(Box::new(move |device| {
             let samples = origin.parameters.samples;
-            if samples <= MOST_SAMPLES_ELSEWHERE {
-                return Ok(Box::new(Mppi::from_origin(origin, device, seed)?));
+            if samples <= MAX_FALLBACK_SAMPLES {
+                return Ok(Box::new(Mppi::from_config(origin, device, seed)?));
             }
-            let parameters = MppiParameters { samples: MOST_SAMPLES_ELSEWHERE, ..origin.parameters.clone() };
-            let origin = Origin { model: origin.model.clone(), parameters, online: origin.online.clone() };
-            let mut brain = Mppi::from_origin(Arc::new(origin), device, seed)?;
-            brain.notes.push(format!("{MOST_SAMPLES_ELSEWHERE} of {samples} samples"));
+            let parameters = MppiParameters { samples: MAX_FALLBACK_SAMPLES, ..origin.parameters.clone() };
+            let origin = MppiConfig { model: origin.model.clone(), parameters, online: origin.online.clone() };
+            let mut brain = Mppi::from_config(Arc::new(origin), device, seed)?;
+            brain.notes.push(format!("{MAX_FALLBACK_SAMPLES} of {samples} samples"));
             Ok(Box::new(brain))
         }))
     }

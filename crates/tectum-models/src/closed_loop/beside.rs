@@ -11,11 +11,11 @@ use crate::body::BodySpec;
 use crate::snapshot::Snapshot;
 
 /// Periods and snapshots that may wait to be written. Beyond them the loop waits: nothing is left out.
-const WAITING: usize = 4096;
-const SNAPSHOTS_WAITING: usize = 2;
+const MAX_QUEUED_PERIODS: usize = 4096;
+const MAX_QUEUED_SNAPSHOTS: usize = 2;
 
 /// A period with numbers of its own.
-struct Period {
+struct OwnedTickRecord {
     tick: u64,
     time_ns: u64,
     observation: Vec<f32>,
@@ -27,7 +27,7 @@ struct Period {
     timing: Option<Timing>,
 }
 
-impl Period {
+impl OwnedTickRecord {
     fn empty(body: &BodySpec) -> Self {
         let (observation, action) = (Vec::with_capacity(body.observation.len()), Vec::with_capacity(body.action.len()));
         Self { tick: 0, time_ns: 0, observation, action, angle_rad: 0.0, reward: 0.0, marks: [false; 3], timing: None }
@@ -61,19 +61,19 @@ impl Period {
 }
 
 enum Message {
-    Period(Period),
+    Tick(OwnedTickRecord),
     Snapshot(Snapshot),
     Flush,
 }
 
 /// The first thing that went wrong with the sink.
 #[derive(Default)]
-struct Fault {
+struct FirstError {
     has_failed: AtomicBool,
     error: Mutex<Option<Error>>,
 }
 
-impl Fault {
+impl FirstError {
     fn note(&self, result: Result<()>) {
         if let Err(error) = result {
             *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -91,26 +91,26 @@ impl Fault {
 }
 
 /// The loop's end: a sink that only hands over. What goes wrong with the other sink is told by a later call, at the latest by [`Sink::flush`].
-pub struct Handing<'a> {
+pub struct ThreadedSink<'a> {
     send: SyncSender<Message>,
-    free: Receiver<Period>,
+    free: Receiver<OwnedTickRecord>,
     room: Receiver<()>,
     flushed: Receiver<()>,
-    fault: &'a Fault,
+    fault: &'a FirstError,
 }
 
-impl Handing<'_> {
+impl ThreadedSink<'_> {
     fn send(&self, message: Message) -> Result<()> {
         self.send.send(message).map_err(|_| Error::data("the recording's thread is gone"))
     }
 }
 
-impl Sink for Handing<'_> {
+impl Sink for ThreadedSink<'_> {
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
         self.fault.check()?;
         let mut period = self.free.recv().map_err(|_| Error::data("the recording's thread is gone"))?;
         period.take(record);
-        self.send(Message::Period(period))
+        self.send(Message::Tick(period))
     }
 
     fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
@@ -130,17 +130,17 @@ impl Sink for Handing<'_> {
 ///
 /// # Errors
 /// A thread that cannot be started; what goes wrong with the sink is the work's to hear.
-pub fn beside<R>(sink: &mut (dyn Sink + Send), body: &BodySpec, work: impl FnOnce(&mut Handing<'_>) -> R) -> Result<R> {
-    let fault = Fault::default();
-    let (send, messages) = sync_channel(WAITING);
-    let (make_room, room) = sync_channel(SNAPSHOTS_WAITING);
-    let (give_back, free) = sync_channel(WAITING);
+pub fn beside<R>(sink: &mut (dyn Sink + Send), body: &BodySpec, work: impl FnOnce(&mut ThreadedSink<'_>) -> R) -> Result<R> {
+    let fault = FirstError::default();
+    let (send, messages) = sync_channel(MAX_QUEUED_PERIODS);
+    let (make_room, room) = sync_channel(MAX_QUEUED_SNAPSHOTS);
+    let (give_back, free) = sync_channel(MAX_QUEUED_PERIODS);
     let (flush, flushed) = sync_channel(1);
-    for _ in 0..WAITING {
+    for _ in 0..MAX_QUEUED_PERIODS {
         // There is room for all of them.
-        let _ = give_back.send(Period::empty(body));
+        let _ = give_back.send(OwnedTickRecord::empty(body));
     }
-    for _ in 0..SNAPSHOTS_WAITING {
+    for _ in 0..MAX_QUEUED_SNAPSHOTS {
         let _ = make_room.send(());
     }
     std::thread::scope(|scope| {
@@ -149,7 +149,7 @@ pub fn beside<R>(sink: &mut (dyn Sink + Send), body: &BodySpec, work: impl FnOnc
                 // After the first fault the rest is only taken away. Where nobody waits any more, nobody needs to be told.
                 let has_failed = fault.has_failed.load(Ordering::Acquire);
                 match message {
-                    Message::Period(period) => {
+                    Message::Tick(period) => {
                         fault.note(if has_failed { Ok(()) } else { sink.tick(&period.record()) });
                         let _ = give_back.send(period);
                     }
@@ -166,7 +166,7 @@ pub fn beside<R>(sink: &mut (dyn Sink + Send), body: &BodySpec, work: impl FnOnc
         };
         let thread = std::thread::Builder::new().name("tectum-recording".to_owned()).spawn_scoped(scope, write);
         thread.map_err(|source| Error::io("a thread for the recording", source))?;
-        Ok(work(&mut Handing { send, free, room, flushed, fault: &fault }))
+        Ok(work(&mut ThreadedSink { send, free, room, flushed, fault: &fault }))
     })
 }
 
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn what_goes_wrong_is_told_at_the_latest_by_the_flush_and_nothing_is_written_after_it() {
         // More than may wait, so that it is told before the end; and the very last.
-        for (ticks, fails_at) in [(WAITING as u64 + 100, 3), (50, 49)] {
+        for (ticks, fails_at) in [(MAX_QUEUED_PERIODS as u64 + 100, 3), (50, 49)] {
             let mut sink = Slow { fails_at: Some(fails_at), ..Slow::default() };
             assert_eq!(hand(&mut sink, ticks).expect_err("it fails").to_string(), "the disk is full");
             assert_eq!(sink.ticks.len() as u64, fails_at);

@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use tectum::{Device, Error, ErrorKind, LaunchTime, Recovery, Result, Session};
 
 use crate::brain::{Brain, Rebuild};
-use crate::real_time::give_up_priority;
+use crate::real_time::drop_priority;
 use crate::snapshot::Snapshot;
 use crate::twin::LearningCounts;
 
 /// The device that every brain can go on with.
-const REFUGE: &str = "cpu";
+const FALLBACK_DEVICE: &str = "cpu";
 
 /// Why a tick or a snapshot failed.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Cause {
 }
 
 /// Who answers.
-enum Seat {
+enum BrainState {
     Working(Box<dyn Brain>),
     /// The next brain, on its way from a thread of its own.
     Rebuilding(Receiver<Result<Box<dyn Brain>>>),
@@ -70,7 +70,7 @@ enum Seat {
 }
 
 /// What follows a failure.
-enum Remedy {
+enum RecoveryAction {
     /// The brain goes on as it is.
     Keep,
     /// The brain restores the host's state where it is.
@@ -83,7 +83,7 @@ enum Remedy {
 
 /// The brain with its last state on the host.
 pub(super) struct Controller {
-    seat: Seat,
+    seat: BrainState,
     name: &'static str,
     /// The device that the first brain ran on.
     home: Option<String>,
@@ -100,7 +100,7 @@ impl Controller {
     pub(super) fn new(brain: Box<dyn Brain>) -> Self {
         let (name, home) = (brain.name(), device_id(brain.as_ref()));
         let meanwhile = "safe action".to_owned();
-        Self { seat: Seat::Working(brain), name, home, has_moved: false, saved: Snapshot::default(), saved_tick: 0, open: None, meanwhile }
+        Self { seat: BrainState::Working(brain), name, home, has_moved: false, saved: Snapshot::default(), saved_tick: 0, open: None, meanwhile }
     }
 
     /// Says who answers while the brain cannot.
@@ -110,7 +110,7 @@ impl Controller {
 
     /// Goes on without a brain.
     pub(super) fn retire(&mut self) {
-        self.seat = Seat::Empty;
+        self.seat = BrainState::Empty;
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -130,8 +130,8 @@ impl Controller {
     /// The device that answers; none for plain host arithmetic, and while nobody answers.
     pub(super) fn device_now(&self) -> Option<String> {
         match &self.seat {
-            Seat::Working(brain) => device_id(brain.as_ref()),
-            Seat::Rebuilding(_) | Seat::Empty => None,
+            BrainState::Working(brain) => device_id(brain.as_ref()),
+            BrainState::Rebuilding(_) | BrainState::Empty => None,
         }
     }
 
@@ -143,8 +143,8 @@ impl Controller {
     /// The state now, or the last one where nobody can be asked.
     pub(super) fn snapshot(&self) -> Result<Snapshot> {
         match &self.seat {
-            Seat::Working(brain) => brain.snapshot(),
-            Seat::Rebuilding(_) | Seat::Empty => Ok(self.saved.clone()),
+            BrainState::Working(brain) => brain.snapshot(),
+            BrainState::Rebuilding(_) | BrainState::Empty => Ok(self.saved.clone()),
         }
     }
 
@@ -154,14 +154,14 @@ impl Controller {
 
     pub(super) fn trace(&mut self) -> Result<Vec<LaunchTime>> {
         match &mut self.seat {
-            Seat::Working(brain) => brain.trace(),
-            Seat::Rebuilding(_) | Seat::Empty => Ok(Vec::new()),
+            BrainState::Working(brain) => brain.trace(),
+            BrainState::Rebuilding(_) | BrainState::Empty => Ok(Vec::new()),
         }
     }
 
     /// The body was not given the last answer, or began anew.
     pub(super) fn interrupted(&mut self) {
-        if let Seat::Working(brain) = &mut self.seat {
+        if let BrainState::Working(brain) = &mut self.seat {
             brain.interrupted();
         }
     }
@@ -169,14 +169,14 @@ impl Controller {
     /// What the brain has learned.
     pub(super) fn learning(&self) -> Option<LearningCounts> {
         match &self.seat {
-            Seat::Working(brain) => brain.learning(),
-            Seat::Rebuilding(_) | Seat::Empty => None,
+            BrainState::Working(brain) => brain.learning(),
+            BrainState::Rebuilding(_) | BrainState::Empty => None,
         }
     }
 
     /// Takes the state before `tick` to the host. A state with NaN is refused and the one before stays.
     pub(super) fn save(&mut self, tick: u64) -> std::result::Result<(), Failure> {
-        let Seat::Working(brain) = &self.seat else { return Ok(()) };
+        let BrainState::Working(brain) = &self.seat else { return Ok(()) };
         let failed = |cause| Failure { cause, is_injected: false };
         let state = brain.snapshot().map_err(|error| failed(Cause::Error(error)))?;
         if let Some(name) = state.nan_in() {
@@ -192,38 +192,38 @@ impl Controller {
     /// If [`Controller::settle`] did not say that there is one.
     pub(super) fn working(&mut self) -> &mut dyn Brain {
         match &mut self.seat {
-            Seat::Working(brain) => brain.as_mut(),
-            Seat::Rebuilding(_) | Seat::Empty => unreachable!("invariant: asked only after settle said that a brain works"),
+            BrainState::Working(brain) => brain.as_mut(),
+            BrainState::Rebuilding(_) | BrainState::Empty => unreachable!("invariant: asked only after settle said that a brain works"),
         }
     }
 
     /// Whether a brain can answer `tick`. Under a real clock nothing waits for one that is being built; under another one time
     /// stands still anyway, and waiting makes the run repeatable.
     pub(super) fn settle(&mut self, tick: u64, is_real: bool, session: &mut Session) -> Result<bool> {
-        if matches!(self.seat, Seat::Empty) {
+        if matches!(self.seat, BrainState::Empty) {
             self.open.iter_mut().for_each(|recovery| recovery.safe_ticks += 1);
             return Ok(false);
         }
-        if let Seat::Rebuilding(next) = &self.seat {
+        if let BrainState::Rebuilding(next) = &self.seat {
             let arrived = if is_real { next.try_recv() } else { next.recv().map_err(|_| TryRecvError::Disconnected) };
             match arrived {
                 Ok(Ok(brain)) => {
                     session.uses_code(&brain.code());
-                    brain.notes().iter().for_each(|note| session.fell_back(&format!("brain {} on {REFUGE}", self.name), note));
+                    brain.notes().iter().for_each(|note| session.fell_back(&format!("brain {} on {FALLBACK_DEVICE}", self.name), note));
                     self.has_moved = device_id(brain.as_ref()) != self.home;
-                    self.seat = Seat::Working(brain);
+                    self.seat = BrainState::Working(brain);
                 }
                 Err(TryRecvError::Empty) => {
                     self.open.iter_mut().for_each(|recovery| recovery.safe_ticks += 1);
                     return Ok(false);
                 }
                 Ok(Err(error)) => {
-                    self.seat = Seat::Empty;
-                    return Err(error.at(format_args!("brain {} on {REFUGE}", self.name)));
+                    self.seat = BrainState::Empty;
+                    return Err(error.at(format_args!("brain {} on {FALLBACK_DEVICE}", self.name)));
                 }
                 Err(TryRecvError::Disconnected) => {
-                    self.seat = Seat::Empty;
-                    return Err(Error::device_lost(format!("brain {} on {REFUGE}: its building broke off", self.name)));
+                    self.seat = BrainState::Empty;
+                    return Err(Error::device_lost(format!("brain {} on {FALLBACK_DEVICE}: its building broke off", self.name)));
                 }
             }
         }
@@ -265,19 +265,19 @@ impl Controller {
         let from = self.device_now();
         let remedy = self.remedy(&cause, from.as_deref());
         let (to, snapshot_tick) = match remedy {
-            Remedy::None => return Err(Failure { cause, is_injected }.into_error()),
-            Remedy::Keep if matches!(cause, Cause::Error(_)) => return Ok(()),
+            RecoveryAction::None => return Err(Failure { cause, is_injected }.into_error()),
+            RecoveryAction::Keep if matches!(cause, Cause::Error(_)) => return Ok(()),
             // The late answer moved the state on by one tick; the periods after it are what the brain did not see.
-            Remedy::Keep => (from.clone(), tick + 1),
-            Remedy::Restore => {
+            RecoveryAction::Keep => (from.clone(), tick + 1),
+            RecoveryAction::Restore => {
                 let saved = self.saved.clone();
                 self.working().restore(&saved)?;
                 (from.clone(), self.saved_tick)
             }
-            Remedy::Rebuild(rebuild) => {
-                session.fell_back(&format!("brain {} goes on on {REFUGE}", self.name), &reason);
+            RecoveryAction::Rebuild(rebuild) => {
+                session.fell_back(&format!("brain {} goes on on {FALLBACK_DEVICE}", self.name), &reason);
                 self.rebuild(rebuild)?;
-                (Some(REFUGE.to_owned()), self.saved_tick)
+                (Some(FALLBACK_DEVICE.to_owned()), self.saved_tick)
             }
         };
         let recovery = Recovery { tick, reason, injected: is_injected, from, to, snapshot_tick, resumed_at_tick: None, ticks_lost: 0, safe_ticks };
@@ -285,36 +285,36 @@ impl Controller {
         Ok(())
     }
 
-    fn remedy(&self, cause: &Cause, device: Option<&str>) -> Remedy {
-        let Seat::Working(brain) = &self.seat else { return Remedy::None };
-        let is_at_home = device.is_none_or(|id| id == REFUGE);
-        let elsewhere = |otherwise: Remedy| brain.rebuild().map_or(otherwise, Remedy::Rebuild);
+    fn remedy(&self, cause: &Cause, device: Option<&str>) -> RecoveryAction {
+        let BrainState::Working(brain) = &self.seat else { return RecoveryAction::None };
+        let is_at_home = device.is_none_or(|id| id == FALLBACK_DEVICE);
+        let elsewhere = |otherwise: RecoveryAction| brain.rebuild().map_or(otherwise, RecoveryAction::Rebuild);
         match cause {
             Cause::Error(error) => match error.kind() {
-                ErrorKind::DeviceLost => elsewhere(Remedy::None),
-                ErrorKind::OutOfMemory if is_at_home => Remedy::None,
-                ErrorKind::OutOfMemory => elsewhere(Remedy::None),
-                _ => Remedy::Keep,
+                ErrorKind::DeviceLost => elsewhere(RecoveryAction::None),
+                ErrorKind::OutOfMemory if is_at_home => RecoveryAction::None,
+                ErrorKind::OutOfMemory => elsewhere(RecoveryAction::None),
+                _ => RecoveryAction::Keep,
             },
-            Cause::NotFinite(_) if is_at_home => Remedy::Restore,
-            Cause::NotFinite(_) => elsewhere(Remedy::Restore),
-            Cause::Stalled(_) if is_at_home => Remedy::Keep,
-            Cause::Stalled(_) => elsewhere(Remedy::Keep),
+            Cause::NotFinite(_) if is_at_home => RecoveryAction::Restore,
+            Cause::NotFinite(_) => elsewhere(RecoveryAction::Restore),
+            Cause::Stalled(_) if is_at_home => RecoveryAction::Keep,
+            Cause::Stalled(_) => elsewhere(RecoveryAction::Keep),
         }
     }
 
     /// Builds and restores the next brain on a thread of its own, which then drops this one: a lost device may take its time.
     fn rebuild(&mut self, rebuild: Rebuild) -> Result<()> {
         let (send, receive) = channel();
-        let before = std::mem::replace(&mut self.seat, Seat::Rebuilding(receive));
+        let before = std::mem::replace(&mut self.seat, BrainState::Rebuilding(receive));
         let saved = self.saved.clone();
         let build = move || -> Result<Box<dyn Brain>> {
-            let mut brain = rebuild(&Device::open(REFUGE)?)?;
+            let mut brain = rebuild(&Device::open(FALLBACK_DEVICE)?)?;
             brain.restore(&saved)?;
             Ok(brain)
         };
         let work = move || {
-            give_up_priority();
+            drop_priority();
             // The loop may have ended meanwhile; then nobody wants the brain.
             let _ = send.send(build());
             drop(before);

@@ -12,7 +12,7 @@ use crate::body::{ChannelKind, ObservationChannel};
 use crate::snapshot::{Array, Snapshot};
 
 /// Readings in a row that are taken for leaps; what stays where it leapt to is believed then.
-const MOST_LEAPS: u64 = 3;
+const MAX_CONSECUTIVE_OUTLIERS: u64 = 3;
 
 /// How a channel's readings are watched, in its unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -105,7 +105,7 @@ impl Guard {
             let expected = watch.wrapped(2.0 * watch.now - watch.before);
             let apart = watch.wrapped(f64::from(reading[watch.index]) - expected);
             let is_leap = follows && self.seen == 2 && watch.guard.leap.is_some_and(|leap| apart.abs() > leap);
-            watch.leaps = if is_leap && watch.leaps < MOST_LEAPS { watch.leaps + 1 } else { 0 };
+            watch.leaps = if is_leap && watch.leaps < MAX_CONSECUTIVE_OUTLIERS { watch.leaps + 1 } else { 0 };
             if watch.leaps > 0 {
                 reading[watch.index] = expected as f32;
                 finding.leaps.push(watch.name);

@@ -22,7 +22,7 @@ pub enum FaultKind {
     /// Sensors repeat one reading for ten periods.
     SensorStuck,
     /// Each sensor is off by half its range for one period.
-    SensorLeap,
+    SensorOutlier,
     /// The emergency stop is pressed.
     Stop,
 }
@@ -37,16 +37,16 @@ impl FaultKind {
         (FaultKind::Slow, "slow"),
         (FaultKind::SensorLost, "sensor-lost"),
         (FaultKind::SensorStuck, "sensor-stuck"),
-        (FaultKind::SensorLeap, "sensor-leap"),
+        (FaultKind::SensorOutlier, "sensor-leap"),
         (FaultKind::Stop, "stop"),
     ];
 
-    fn is_of_sensors(self) -> bool {
-        matches!(self, FaultKind::SensorLost | FaultKind::SensorStuck | FaultKind::SensorLeap)
+    fn is_sensor_fault(self) -> bool {
+        matches!(self, FaultKind::SensorLost | FaultKind::SensorStuck | FaultKind::SensorOutlier)
     }
 
-    fn is_of_the_brain(self) -> bool {
-        !self.is_of_sensors() && self != FaultKind::Stop
+    fn is_brain_fault(self) -> bool {
+        !self.is_sensor_fault() && self != FaultKind::Stop
     }
 
     fn name(self) -> &'static str {
@@ -117,7 +117,7 @@ impl Injection {
     /// Passes a reading through the faults of the sensors. Gives those that begin, for the receipt.
     pub(super) fn sense(&mut self, tick: u64, reading: &mut [f32]) -> Vec<InjectedFault> {
         let mut begun = Vec::new();
-        for (fault, first, struck) in self.faults.iter_mut().filter(|(fault, ..)| fault.kind.is_of_sensors()) {
+        for (fault, first, struck) in self.faults.iter_mut().filter(|(fault, ..)| fault.kind.is_sensor_fault()) {
             if struck.is_none() && *first <= tick {
                 *struck = Some(tick);
                 self.stuck.clear();
@@ -127,7 +127,7 @@ impl Injection {
             match (fault.kind, struck.is_some_and(|struck| tick < struck + SENSOR_PERIODS)) {
                 (FaultKind::SensorLost, true) => reading.fill(f32::NAN),
                 (FaultKind::SensorStuck, true) => reading.copy_from_slice(&self.stuck),
-                (FaultKind::SensorLeap, true) if *struck == Some(tick) => {
+                (FaultKind::SensorOutlier, true) if *struck == Some(tick) => {
                     reading.iter_mut().zip(&self.leap).for_each(|(number, leap)| *number += leap);
                 }
                 _ => {}
@@ -162,7 +162,7 @@ impl Injection {
         clock: &mut dyn Clock,
         slow_ns: u64,
     ) -> (Result<RunStats>, Option<InjectedFault>) {
-        let due = self.faults.iter_mut().find(|(fault, first, struck)| fault.kind.is_of_the_brain() && *first <= tick && struck.is_none());
+        let due = self.faults.iter_mut().find(|(fault, first, struck)| fault.kind.is_brain_fault() && *first <= tick && struck.is_none());
         let Some((fault, _, struck)) = due else { return (brain.tick(observation, answer), None) };
         *struck = Some(tick);
         let result = match fault.kind {
@@ -174,7 +174,7 @@ impl Injection {
                 clock.wait_until(late_ns);
                 result
             }
-            FaultKind::SensorLost | FaultKind::SensorStuck | FaultKind::SensorLeap | FaultKind::Stop => {
+            FaultKind::SensorLost | FaultKind::SensorStuck | FaultKind::SensorOutlier | FaultKind::Stop => {
                 unreachable!("invariant: only faults of the brain were asked for")
             }
         };
@@ -182,8 +182,8 @@ impl Injection {
     }
 
     /// Whether a fault struck this tick.
-    pub(super) fn has_struck(&self, tick: u64) -> bool {
-        self.faults.iter().any(|(fault, _, struck)| fault.kind.is_of_the_brain() && *struck == Some(tick))
+    pub(super) fn has_triggered(&self, tick: u64) -> bool {
+        self.faults.iter().any(|(fault, _, struck)| fault.kind.is_brain_fault() && *struck == Some(tick))
     }
 
     /// Faults that never struck.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tectum::Result;
 
 use super::UPRIGHT_RAD;
-use crate::body::rig::disturbed::{Disturbances, Disturbed};
+use crate::body::rig::disturbed::{Disturbances, DisturbedRig};
 use crate::body::uniform::Uniform;
 use crate::body::{Body, Start};
 use crate::brain::Brain;
@@ -13,9 +13,9 @@ use crate::brain::Brain;
 /// Length of a trial, seconds.
 pub const TRIAL_S: f64 = 60.0;
 /// The share of a trial that a rig is to be upright.
-pub const WANTED_SHARE: f64 = 0.9;
+pub const TARGET_UPRIGHT_FRACTION: f64 = 0.9;
 /// The time in one piece that was wanted before, seconds.
-pub const WANTED_RUN_S: f64 = 30.0;
+pub const TARGET_STREAK_S: f64 = 30.0;
 
 /// What the rigs of some trials have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -44,12 +44,12 @@ pub struct Trial {
 
 /// What many trials come to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Tally {
+pub struct TrialSummary {
     /// Trials.
     pub trials: usize,
-    /// Those upright for [`WANTED_SHARE`] or more.
+    /// Those upright for [`TARGET_UPRIGHT_FRACTION`] or more.
     pub as_wanted: usize,
-    /// Those upright for more than [`WANTED_RUN_S`] in one piece.
+    /// Those upright for more than [`TARGET_STREAK_S`] in one piece.
     pub for_30_s: usize,
     /// The least share upright.
     pub least: f64,
@@ -68,7 +68,7 @@ pub fn rig_trials(conditions: &Conditions, seeds: u64, controller: &(dyn Fn() ->
 fn trial(conditions: &Conditions, seed: u64, brain: &mut dyn Brain) -> Result<Trial> {
     let share = Uniform::new(!seed).within(conditions.length_spread);
     let pole_length = conditions.common.pole_length * (1.0 + share);
-    let mut plant = Disturbed::new(Disturbances { pole_length, ..conditions.common }, Start::Hanging)?;
+    let mut plant = DisturbedRig::new(Disturbances { pole_length, ..conditions.common }, Start::Hanging)?;
     plant.reset(seed);
     let dt_s = plant.spec().dt_s;
     let periods = (TRIAL_S / dt_s).round() as u32;
@@ -91,14 +91,14 @@ fn trial(conditions: &Conditions, seed: u64, brain: &mut dyn Brain) -> Result<Tr
 }
 
 /// Counts trials.
-pub fn tally(trials: &[Trial]) -> Tally {
+pub fn tally(trials: &[Trial]) -> TrialSummary {
     let mut shares: Vec<f64> = trials.iter().map(|trial| trial.upright_share).collect();
     shares.sort_by(f64::total_cmp);
     let count = |is_met: &dyn Fn(&Trial) -> bool| trials.iter().filter(|trial| is_met(trial)).count();
-    Tally {
+    TrialSummary {
         trials: trials.len(),
-        as_wanted: count(&|trial| trial.upright_share >= WANTED_SHARE),
-        for_30_s: count(&|trial| trial.longest_s > WANTED_RUN_S),
+        as_wanted: count(&|trial| trial.upright_share >= TARGET_UPRIGHT_FRACTION),
+        for_30_s: count(&|trial| trial.longest_s > TARGET_STREAK_S),
         least: shares.first().copied().unwrap_or(f64::NAN),
         median: shares.get(shares.len() / 2).copied().unwrap_or(f64::NAN),
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tectum::{Error, ErrorKind, Result};
 
 use super::layout::MEMORY_PLATEAU;
-use super::reference::{Cycle, Outcome, Place};
+use super::reference::{Cycle, ImprintSite, Outcome};
 use super::simulation::{Report, Simulation};
 use super::state::State;
 use super::storage::Storage;
@@ -22,7 +22,7 @@ const NUMBER_TOLERANCE: f64 = 2e-5;
 const BF16_TOLERANCE: f64 = 1.0 / 128.0;
 /// The largest part of them that may be rounded apart: about 1e-7 of rounding over a unit of the last place of 2⁻¹⁰ for the smallest values that
 /// weigh, ten times over.
-const PARTED: f64 = 1e-3;
+const MAX_MISROUNDED_FRACTION: f64 = 1e-3;
 /// The largest difference of a number made from those.
 const BF16_NUMBER_TOLERANCE: f64 = 1e-3;
 /// A place is as good as another if its score is within this: a cosine of up to 176 products.
@@ -58,7 +58,7 @@ pub struct Agreement {
     /// The worst of each kind of number.
     pub differences: Vec<Difference>,
     /// The device's place and the reference's, with how far apart their scores are, if they differ.
-    pub tie: Option<(Place, Place, f64)>,
+    pub tie: Option<(ImprintSite, ImprintSite, f64)>,
     /// Whether the device's library chose otherwise, by less than a near-tie.
     pub is_recall_tie: bool,
     /// When the cycle began.
@@ -80,12 +80,12 @@ pub fn compare(field: &mut Simulation, sensors: &[f32], reward: f32) -> Result<A
     let after = field.state()?;
     let cycle = Cycle { shape: field.shape(), options: field.options(), coefficients: field.coefficients(), sensors, reward };
     let places = cycle.places(&before);
-    let is_chosen = |(place, short): &&(Place, f64)| place.cell == report.place && place.kind == report.place_kind && *short < TIE;
+    let is_chosen = |(place, short): &&(ImprintSite, f64)| place.cell == report.place && place.kind == report.place_kind && *short < TIE;
     let Some(&(place, apart)) = places.iter().find(is_chosen) else {
         let what = format!("the imprint of cycle {} is at {:?} ({:?}), the reference has {:?}", before.cycle, report.place, report.place_kind, places[0].0);
         return Err(mismatch(what));
     };
-    let short = cycle.recall_short(&before, &report.recall);
+    let short = cycle.recall_margin(&before, &report.recall);
     if short >= TIE {
         return Err(mismatch(format!("the library of cycle {} chose {:?}, {short} worse than the reference", before.cycle, report.recall)));
     }
@@ -127,7 +127,7 @@ pub fn differences(expected: &Outcome, after: &State, report: &Report, saturatio
         let is_apart = |(found, expected): &(&f32, &f64)| (f64::from(**found) - **expected).abs() > FIELD_TOLERANCE * f64::from(saturation);
         let apart = after.field.iter().zip(&expected.field).filter(is_apart).count();
         let share = apart as f64 / expected.field.len() as f64;
-        all.push(Difference { what: "rounded apart", at: 0, found: apart as f64, expected: 0.0, worst: share, tolerance: PARTED });
+        all.push(Difference { what: "rounded apart", at: 0, found: apart as f64, expected: 0.0, worst: share, tolerance: MAX_MISROUNDED_FRACTION });
     }
     all
 }

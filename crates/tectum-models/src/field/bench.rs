@@ -5,7 +5,7 @@ use tectum::bench::{Case, Prepare, Roofline, Suite, Workload};
 use tectum::{Boundary, CodeObject, DType, Device, Executable, PlanBuilder, Points, Result, RunStats};
 
 use super::kernels::NOISE;
-use super::layout::{LIVE_WORDS, MOST_PATTERNS, OCTANTS, TRAIT_WORDS};
+use super::layout::{LIVE_WORDS, MAX_PATTERNS, OCTANTS, TRAIT_WORDS};
 use super::{Options, Shape, Simulation, State, Storage};
 
 /// Cells along each axis and channels.
@@ -36,13 +36,13 @@ fn rows(cells: usize, channels: usize) -> Vec<Case> {
         prepare,
         beside: Vec::new(),
     };
-    let cycle = |storage: Storage| -> Box<Prepare> { Box::new(move |device| Ok(Box::new(Life::new(cells, channels, storage, device)?))) };
-    let library = 4 * MOST_PATTERNS * OCTANTS * (3 * channels / 4 - super::shape::DYNAMICS);
+    let cycle = |storage: Storage| -> Box<Prepare> { Box::new(move |device| Ok(Box::new(FieldWorkload::new(cells, channels, storage, device)?))) };
+    let library = 4 * MAX_PATTERNS * OCTANTS * (3 * channels / 4 - super::shape::DYNAMICS);
     vec![
         case(format!("cycle.{field}"), 8 * elements, cycle(Storage::F32)),
         case(format!("cycle.{field}.bf16"), 4 * elements, cycle(Storage::Bf16)),
         // All places of the library taken: a cycle must read it too.
-        case(format!("cycle.{field}.library"), 8 * elements + library, Box::new(move |device| Ok(Box::new(Life::full(cells, channels, device)?)))),
+        case(format!("cycle.{field}.library"), 8 * elements + library, Box::new(move |device| Ok(Box::new(FieldWorkload::full(cells, channels, device)?)))),
         // Once more beside peers that compile theirs.
         case(format!("cycle.{field}.compiled"), 8 * elements, cycle(Storage::F32)),
         case(format!("stencil27.{field}"), 8 * elements, Box::new(move |device| Ok(Box::new(stencil27(cells, channels, device)?)))),
@@ -52,12 +52,12 @@ fn rows(cells: usize, channels: usize) -> Vec<Case> {
 }
 
 /// A field that is kept busy.
-struct Life {
+struct FieldWorkload {
     field: Simulation,
     sensors: Vec<f32>,
 }
 
-impl Life {
+impl FieldWorkload {
     fn new(cells: usize, channels: usize, storage: Storage, device: &Device) -> Result<Self> {
         let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: 0, storage };
         Ok(Self { field: Simulation::new(Shape::new([cells; 3], channels)?, options, device)?, sensors: vec![0.0; SENSORS] })
@@ -66,10 +66,10 @@ impl Life {
     /// With a library of as many patterns as there may be, all unlike each other.
     fn full(cells: usize, channels: usize, device: &Device) -> Result<Self> {
         let shape = Shape::new([cells; 3], channels)?;
-        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: MOST_PATTERNS, storage: Storage::F32 };
-        let mut state = State::new(&shape, options.seed).with_patterns(&shape, MOST_PATTERNS);
+        let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: MAX_PATTERNS, storage: Storage::F32 };
+        let mut state = State::new(&shape, options.seed).with_patterns(&shape, MAX_PATTERNS);
         let width = OCTANTS * shape.content();
-        let patterns = state.library.chunks_exact_mut(width).zip(state.traits.chunks_exact_mut(TRAIT_WORDS)).take(MOST_PATTERNS);
+        let patterns = state.library.chunks_exact_mut(width).zip(state.traits.chunks_exact_mut(TRAIT_WORDS)).take(MAX_PATTERNS);
         for (row, (pattern, traits)) in patterns.enumerate() {
             pattern.iter_mut().enumerate().for_each(|(i, v)| *v = super::draw::draw((row * width + i) as u32, [1, 2]) as f32 / 510.0);
             traits[0] = pattern.iter().map(|v| v * v).sum::<f32>().sqrt();
@@ -80,7 +80,7 @@ impl Life {
     }
 }
 
-impl Workload for Life {
+impl Workload for FieldWorkload {
     fn run(&mut self) -> Result<RunStats> {
         for (index, sensor) in self.sensors.iter_mut().enumerate() {
             *sensor = (0.05 * self.field.cycle() as f32 + index as f32).sin();

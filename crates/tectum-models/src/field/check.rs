@@ -6,7 +6,7 @@ use serde::Serialize;
 use tectum::{Device, Receipt, Result};
 
 use super::agreement::{self, Difference};
-use super::reference::Place;
+use super::reference::ImprintSite;
 use super::shape::Shape;
 use super::simulation::{Options, Simulation};
 
@@ -50,7 +50,7 @@ pub struct CheckReport {
     /// Where and by which code the field was computed.
     pub receipt: Receipt,
     /// Places that the device chose otherwise, each with the reference's and with how far apart their scores are.
-    pub ties: Vec<(Place, Place, f64)>,
+    pub ties: Vec<(ImprintSite, ImprintSite, f64)>,
 }
 
 /// Times of all cycles that a check ran, in seconds.

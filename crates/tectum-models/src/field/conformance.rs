@@ -1,7 +1,7 @@
 //! Conformance of the kernels of a cycle: the noise by itself, exactly; whole cycles, each from the device's own state, against the reference.
 
 use crate::kernel::LaunchBuiltIn;
-use tectum::conformance::{Case, Data, Expected, Output, Seed, Suite, Trial};
+use tectum::conformance::{Case, CaseContext, Data, Expected, Output, Seed, Suite};
 use tectum::{Boundary, Result};
 
 use super::agreement;
@@ -64,7 +64,7 @@ fn cases(seed: &mut Seed, storage: Storage, patterns: &[usize], parts: usize) ->
 fn case(shape: Shape, options: Options, parts: usize) -> Case {
     let Options { sensors, motors, boundary, patterns, .. } = options;
     let name = format!("{:?} × {} {boundary:?}, {sensors} sensors, {motors} motors, {patterns} patterns, {parts} parts", shape.cells(), shape.channels());
-    Case::of_run(name, shape.elements() + patterns * shape.channels(), move |trial: &mut Trial<'_>| {
+    Case::of_run(name, shape.elements() + patterns * shape.channels(), move |trial: &mut CaseContext<'_>| {
         let mut field = Simulation::split(shape, options, &vec![trial.device.clone(); parts])?;
         trial.uses(field.code());
         let mut worst = 0.0f64;

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 /// The most sensors of a field.
-pub const MOST_SENSORS: usize = 256;
+pub const MAX_SENSORS: usize = 256;
 /// The most motors of a field.
-pub const MOST_MOTORS: usize = 16;
+pub const MAX_MOTORS: usize = 16;
 /// The most content channels of a field.
-pub const MOST_CONTENT: usize = 176;
+pub const MAX_CONTENT: usize = 176;
 /// The most patterns of a library.
-pub const MOST_PATTERNS: usize = 4096;
+pub const MAX_PATTERNS: usize = 4096;
 /// Attractors of a library, kept after its patterns.
 pub const ATTRACTORS: usize = 20;
 /// Patterns that are recalled together.
@@ -55,7 +55,7 @@ words! { LIVE:
     LIVE_ATTRACTION = 34;
     LIVE_STRATEGY = 35;
     LIVE_SENSORS = 64;
-    LIVE_WORDS = LIVE_SENSORS + MOST_SENSORS;
+    LIVE_WORDS = LIVE_SENSORS + MAX_SENSORS;
 }
 
 words! { CONTROL:
@@ -81,7 +81,7 @@ words! { CONTROL:
     CONTROL_FAR = 128;
     CONTROL_REGION_ERROR = 192;
     CONTROL_PATTERN = 256;
-    CONTROL_STRATEGIC = CONTROL_PATTERN + MOST_CONTENT;
+    CONTROL_STRATEGIC = CONTROL_PATTERN + MAX_CONTENT;
     CONTROL_WORDS = 512;
 }
 
@@ -108,8 +108,8 @@ words! { MEMORY:
     MEMORY_ATTRACTOR = 50;
     MEMORY_KEPT = 51;
     MEMORY_HISTORY = 64;
-    MEMORY_TRUST = MEMORY_HISTORY + 3 * MOST_SENSORS;
-    MEMORY_STRATEGIC = MEMORY_TRUST + MOST_SENSORS;
+    MEMORY_TRUST = MEMORY_HISTORY + 3 * MAX_SENSORS;
+    MEMORY_STRATEGIC = MEMORY_TRUST + MAX_SENSORS;
     MEMORY_WORDS = MEMORY_STRATEGIC + 64;
 }
 
@@ -141,9 +141,9 @@ words! { REPORT:
 pub fn wgsl() -> String {
     let mut text = String::new();
     let sizes = [
-        ("MOST_SENSORS", MOST_SENSORS),
-        ("MOST_MOTORS", MOST_MOTORS),
-        ("MOST_CONTENT", MOST_CONTENT),
+        ("MAX_SENSORS", MAX_SENSORS),
+        ("MAX_MOTORS", MAX_MOTORS),
+        ("MAX_CONTENT", MAX_CONTENT),
         ("ROW_WORDS", ROW_WORDS),
         ("TRAIT_WORDS", TRAIT_WORDS),
         ("ATTRACTORS", ATTRACTORS),

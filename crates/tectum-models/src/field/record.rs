@@ -17,7 +17,7 @@ use super::waves::Waves;
 const ROWS_PER_GROUP: usize = 16;
 
 /// What a field is made of, for recording.
-pub struct Source<'a> {
+pub struct FieldConfig<'a> {
     pub shape: &'a Shape,
     pub options: &'a Options,
     pub waves: &'a Waves,
@@ -25,16 +25,16 @@ pub struct Source<'a> {
 
 /// What a field keeps beside its cells.
 #[derive(Clone, Copy)]
-pub struct Mind {
+pub struct GlobalState {
     pub memory: View,
     pub descriptor: View,
     /// The library and its traits.
     pub library: Option<[View; 2]>,
 }
 
-impl Mind {
+impl GlobalState {
     /// The states of a plan.
-    pub fn states(plan: &mut PlanBuilder, source: &Source<'_>) -> Self {
+    pub fn states(plan: &mut PlanBuilder, source: &FieldConfig<'_>) -> Self {
         let [library, traits] = library_lengths(source.shape, source.options.patterns);
         let is_kept = source.options.patterns > 0;
         Self {
@@ -73,7 +73,7 @@ pub struct Action {
     pub report: View,
 }
 
-impl Source<'_> {
+impl FieldConfig<'_> {
     /// Numbers of the regions' means, and of what is recalled by region.
     pub fn descriptor_len(&self) -> usize {
         REGIONS * self.shape.content()
@@ -96,7 +96,7 @@ impl Source<'_> {
     }
 
     /// Records recall, prediction, error, modulation and the place of the imprint; `pull` is written where there is a library.
-    pub fn sense(&self, plan: &mut PlanBuilder, live: View, mind: &Mind, sites: View, pull: Option<View>, control: View) -> Result<()> {
+    pub fn sense(&self, plan: &mut PlanBuilder, live: View, mind: &GlobalState, sites: View, pull: Option<View>, control: View) -> Result<()> {
         let [content, channels] = [self.shape.content(), self.shape.channels()].map(|number| number as u32);
         let [sensors, motors] = [self.options.sensors, self.options.motors].map(|number| number as u32);
         if let (Some([library, traits]), Some(pull)) = (mind.library, pull) {

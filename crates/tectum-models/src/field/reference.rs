@@ -9,7 +9,7 @@ use super::coefficients::Coefficients;
 use super::draw::key;
 use super::layout::*;
 use super::shape::{DYNAMICS, REGIONS, Shape};
-use super::simulation::{Options, PlaceKind, Recall};
+use super::simulation::{ImprintSiteKind, Options, Recall};
 use super::state::{State, means};
 use super::storage::Storage;
 use super::waves::Waves;
@@ -38,7 +38,7 @@ pub struct Outcome {
     /// What the library chose.
     pub recall: Recall,
     /// Where the pattern was imprinted.
-    pub place: Place,
+    pub place: ImprintSite,
     /// Differences between end slices.
     pub gradient: [f64; 3],
     /// Exploration.
@@ -55,9 +55,9 @@ pub struct Outcome {
 
 /// A place for the imprint.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Place {
+pub struct ImprintSite {
     /// Why there.
-    pub kind: PlaceKind,
+    pub kind: ImprintSiteKind,
     /// The site's number.
     pub site: usize,
     /// The cell at its centre.
@@ -111,7 +111,7 @@ pub(super) fn draw(element: u32, key: [u32; 2]) -> i32 {
 }
 
 /// A number as bf16, rounded up by a chance of 16 bits in proportion to how near that is.
-fn rounded_by_chance(value: f32, element: u32, key: [u32; 2]) -> f32 {
+fn stochastic_round_bf16(value: f32, element: u32, key: [u32; 2]) -> f32 {
     let chance = (hash(element, key) * 2_654_435_761 % (1 << 32)) >> 16;
     f32::from_bits(((u64::from(value.to_bits()) + chance) as u32) & 0xffff_0000)
 }
@@ -127,7 +127,7 @@ fn sigmoid(x: f64) -> f64 {
 impl Cycle<'_> {
     /// Advances a state by one cycle; the place and what the library chose are taken as given if they are, so that a near-tie does
     /// not hide the rest.
-    pub fn advance(&self, state: &State, given: Option<Place>, recall: Option<&Recall>) -> Outcome {
+    pub fn advance(&self, state: &State, given: Option<ImprintSite>, recall: Option<&Recall>) -> Outcome {
         let mut memory: Vec<f64> = state.memory.iter().map(|v| f64::from(*v)).collect();
         let moved = memory[MEMORY_MOTORS..][..self.options.motors].to_vec();
         let recall = recall.cloned().unwrap_or_else(|| self.recall(state));
@@ -138,14 +138,14 @@ impl Cycle<'_> {
         let key = key(state.seed, state.cycle);
         let stored = field.iter().enumerate().map(|(at, v)| match self.options.storage {
             Storage::F32 => *v,
-            Storage::Bf16 => f64::from(rounded_by_chance(*v as f32, at as u32, key)),
+            Storage::Bf16 => f64::from(stochastic_round_bf16(*v as f32, at as u32, key)),
         });
         let field: Vec<f64> = stored.collect();
         let sites = means(self.shape, &field, self.shape.sites());
         let descriptor = means(self.shape, &field, [4; 3]);
         let gradient = self.statistics(&field, &mut memory);
         let motors = self.motors(state, &memory, &modulation, gradient);
-        memory[MEMORY_MOTORS..][..MOST_MOTORS].fill(0.0);
+        memory[MEMORY_MOTORS..][..MAX_MOTORS].fill(0.0);
         memory[MEMORY_MOTORS..][..motors.len()].copy_from_slice(&motors);
         let Modulation { drive, explore, novelty, error_mean: error, intensity, .. } = modulation;
         let plateau = f64::from(state.memory[MEMORY_PLATEAU]);
@@ -177,14 +177,14 @@ impl Cycle<'_> {
         let (size, variance) = (memory[MEMORY_SIZE], memory[MEMORY_VARIANCE]);
         let mut errors = Vec::new();
         for (i, now) in sensors.iter().enumerate() {
-            let [s1, s2, s3] = [0, 1, 2].map(|age| memory[MEMORY_HISTORY + age * MOST_SENSORS + i]);
+            let [s1, s2, s3] = [0, 1, 2].map(|age| memory[MEMORY_HISTORY + age * MAX_SENSORS + i]);
             let (d1, d2) = (s1 - s2, s1 - 2.0 * s2 + s3);
             let recalled = f64::from(state.descriptor[i % REGIONS * content + i % content]);
             let trust = memory[MEMORY_TRUST + i];
             let predicted = 0.3 * (s1 + 0.5 * d1 + 0.3 * d2) + trust * recalled / (1.0 + d1.abs()) + 0.1 * size;
             let error = (now - predicted.clamp(-1.0, 1.0)).abs();
             for (age, value) in [*now, s1, s2].into_iter().enumerate() {
-                memory[MEMORY_HISTORY + age * MOST_SENSORS + i] = value;
+                memory[MEMORY_HISTORY + age * MAX_SENSORS + i] = value;
             }
             memory[MEMORY_TRUST + i] = 0.9 * trust + 0.1 / (1.0 + 5.0 * error);
             errors.push(error);
@@ -232,13 +232,13 @@ impl Cycle<'_> {
 
     /// Step 3: every place that could be chosen if scores and thresholds differed a little, with by how much they would have
     /// to; the first is the choice.
-    pub fn places(&self, state: &State) -> Vec<(Place, f64)> {
+    pub fn places(&self, state: &State) -> Vec<(ImprintSite, f64)> {
         let mut memory: Vec<f64> = state.memory.iter().map(|v| f64::from(*v)).collect();
         let modulation = self.modulate(state, &mut memory);
         self.place(state, &modulation.pattern)
     }
 
-    fn place(&self, state: &State, pattern: &[f64]) -> Vec<(Place, f64)> {
+    fn place(&self, state: &State, pattern: &[f64]) -> Vec<(ImprintSite, f64)> {
         let (size, content) = (self.shape.sites(), self.shape.content());
         let length = pattern.iter().map(|p| p * p).sum::<f64>().sqrt();
         let sites: Vec<Vec<f64>> = state.sites.chunks_exact(content).map(|site| site.iter().map(|v| f64::from(*v)).collect()).collect();
@@ -253,11 +253,11 @@ impl Cycle<'_> {
         let all = || 0..sites.len();
         // The lesser of how far the score and the energy are inside.
         let known = all().map(|site| (cosines[site], (cosines[site] - 0.9).min(2.0 - squares[site] / content as f64)));
-        let ways: [(PlaceKind, Vec<(f64, f64)>); 4] = [
-            (PlaceKind::Existing, known.collect()),
-            (PlaceKind::Resonant, all().map(|site| (resonance(site), f64::INFINITY)).collect()),
-            (PlaceKind::Correlated, all().map(|site| (cosines[site], f64::INFINITY)).collect()),
-            (PlaceKind::Emptiest, all().map(|site| (-squares[site] / content as f64, f64::INFINITY)).collect()),
+        let ways: [(ImprintSiteKind, Vec<(f64, f64)>); 4] = [
+            (ImprintSiteKind::Existing, known.collect()),
+            (ImprintSiteKind::Resonant, all().map(|site| (resonance(site), f64::INFINITY)).collect()),
+            (ImprintSiteKind::Correlated, all().map(|site| (cosines[site], f64::INFINITY)).collect()),
+            (ImprintSiteKind::Emptiest, all().map(|site| (-squares[site] / content as f64, f64::INFINITY)).collect()),
         ];
         let thresholds = [0.9, 0.3, 0.1, f64::NEG_INFINITY];
         let mut found = Vec::new();
@@ -268,7 +268,7 @@ impl Cycle<'_> {
             for (site, (score, inside)) in scores.iter().enumerate() {
                 let short = (best - score).max(threshold - score).max(-inside).max(lost).max(0.0);
                 let cell = split(site).map(|place| place * self.shape.block() + self.shape.block() / 2);
-                found.push((Place { kind, site, cell }, short));
+                found.push((ImprintSite { kind, site, cell }, short));
             }
             let over = scores.iter().map(|(score, inside)| (score - threshold).min(*inside)).fold(f64::NEG_INFINITY, f64::max);
             lost = lost.max(over.max(0.0));
@@ -279,7 +279,7 @@ impl Cycle<'_> {
     }
 
     /// Step 4.
-    fn evolve(&self, state: &State, modulation: &Modulation, place: Place, memory: &[f64], moved: &[f64]) -> Vec<f64> {
+    fn evolve(&self, state: &State, modulation: &Modulation, place: ImprintSite, memory: &[f64], moved: &[f64]) -> Vec<f64> {
         let (cells, channels, content) = (self.shape.cells(), self.shape.channels(), self.shape.content());
         let waves = Waves::new(self.options.seed);
         let phases = waves.phases(state.cycle);

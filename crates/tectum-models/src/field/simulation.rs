@@ -12,7 +12,7 @@ use tectum::{Boundary, CodeObject, Device, Error, LaunchTime, PlanWork, Result, 
 use super::coefficients::Coefficients;
 use super::draw::key;
 use super::layout::*;
-use super::record::Source;
+use super::record::FieldConfig;
 use super::shape::Shape;
 use super::split::Split;
 use super::state::State;
@@ -43,13 +43,13 @@ impl Options {
     /// # Errors
     /// `Invalid` for more sensors or motors than a field has, or none; for more patterns than a library has.
     pub fn check(&self) -> Result<()> {
-        for (name, number, most) in [("sensors", self.sensors, MOST_SENSORS), ("motors", self.motors, MOST_MOTORS)] {
+        for (name, number, most) in [("sensors", self.sensors, MAX_SENSORS), ("motors", self.motors, MAX_MOTORS)] {
             if !(1..=most).contains(&number) {
                 return Err(Error::invalid(format!("field: {number} {name}; needs 1 to {most}")));
             }
         }
-        if self.patterns > MOST_PATTERNS {
-            return Err(Error::invalid(format!("field: a library of {} patterns; needs 0 to {MOST_PATTERNS}", self.patterns)));
+        if self.patterns > MAX_PATTERNS {
+            return Err(Error::invalid(format!("field: a library of {} patterns; needs 0 to {MAX_PATTERNS}", self.patterns)));
         }
         Ok(())
     }
@@ -57,7 +57,7 @@ impl Options {
 
 /// Why a place was chosen for the imprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum PlaceKind {
+pub enum ImprintSiteKind {
     /// The field holds the pattern there already.
     Existing,
     /// What is around there resounds.
@@ -68,9 +68,9 @@ pub enum PlaceKind {
     Emptiest,
 }
 
-impl PlaceKind {
+impl ImprintSiteKind {
     /// All of them, in the order of their codes.
-    pub const ALL: [PlaceKind; 4] = [Self::Existing, Self::Resonant, Self::Correlated, Self::Emptiest];
+    pub const ALL: [ImprintSiteKind; 4] = [Self::Existing, Self::Resonant, Self::Correlated, Self::Emptiest];
 }
 
 /// What the library did in a cycle; patterns and attractors by the numbers of their places.
@@ -102,7 +102,7 @@ pub struct Report {
     /// The cell of the imprint.
     pub place: [usize; 3],
     /// Why there.
-    pub place_kind: PlaceKind,
+    pub place_kind: ImprintSiteKind,
     /// Novelty, 0 to 1.
     pub novelty: f32,
     /// The weighted mean error of the prediction.
@@ -124,7 +124,7 @@ pub struct Report {
 }
 
 /// Where the field is.
-enum Home {
+enum Placement {
     Whole(Whole),
     Split(Split),
 }
@@ -137,16 +137,16 @@ pub struct Simulation {
     seed: u64,
     cycle: u64,
     waves: Waves,
-    home: Home,
+    home: Placement,
     stats: RunStats,
     session: Session,
 }
 
-impl Home {
+impl Placement {
     fn code(&self) -> &[CodeObject] {
         match self {
-            Home::Whole(whole) => whole.code(),
-            Home::Split(split) => split.code(),
+            Placement::Whole(whole) => whole.code(),
+            Placement::Split(split) => split.code(),
         }
     }
 }
@@ -174,11 +174,11 @@ impl Simulation {
     pub fn split(shape: Shape, options: Options, devices: &[Device]) -> Result<Self> {
         options.check()?;
         let waves = Waves::new(options.seed);
-        let source = Source { shape: &shape, options: &options, waves: &waves };
+        let source = FieldConfig { shape: &shape, options: &options, waves: &waves };
         let home = match devices {
             [] => return Err(Error::invalid("field: on no device")),
-            [device] => Home::Whole(Whole::new(&source, device)?),
-            devices => Home::Split(Split::new(&source, devices)?),
+            [device] => Placement::Whole(Whole::new(&source, device)?),
+            devices => Placement::Split(Split::new(&source, devices)?),
         };
         let mut session = Session::of_shared_work(devices)?;
         session.uses_code(home.code());
@@ -240,14 +240,14 @@ impl Simulation {
         let cycle = self.cycle;
         let start = Instant::now();
         self.stats = match &mut self.home {
-            Home::Whole(whole) => whole.tick(cycle, &words)?,
-            Home::Split(split) => split.tick(cycle, &words)?,
+            Placement::Whole(whole) => whole.tick(cycle, &words)?,
+            Placement::Split(split) => split.tick(cycle, &words)?,
         };
         self.session.record(&self.stats, start.elapsed().as_nanos() as u64);
         self.cycle += 1;
         let told = match &self.home {
-            Home::Whole(whole) => whole.report(cycle),
-            Home::Split(split) => split.report(),
+            Placement::Whole(whole) => whole.report(cycle),
+            Placement::Split(split) => split.report(),
         };
         Ok(read_report(told, self.options.motors))
     }
@@ -260,8 +260,8 @@ impl Simulation {
     /// What a cycle asks of the devices.
     pub fn work(&self) -> &PlanWork {
         match &self.home {
-            Home::Whole(whole) => whole.work(),
-            Home::Split(split) => split.work(),
+            Placement::Whole(whole) => whole.work(),
+            Placement::Split(split) => split.work(),
         }
     }
 
@@ -270,7 +270,7 @@ impl Simulation {
     /// # Errors
     /// What the device reports.
     pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
-        let Home::Whole(whole) = &mut self.home else { return Ok(Vec::new()) };
+        let Placement::Whole(whole) = &mut self.home else { return Ok(Vec::new()) };
         let times = whole.trace(self.cycle)?;
         self.cycle += 1;
         Ok(times)
@@ -292,8 +292,8 @@ impl Simulation {
     /// What the device reports.
     pub fn state(&self) -> Result<State> {
         match &self.home {
-            Home::Whole(whole) => whole.state(self.cycle, self.seed),
-            Home::Split(split) => split.state(self.cycle, self.seed),
+            Placement::Whole(whole) => whole.state(self.cycle, self.seed),
+            Placement::Split(split) => split.state(self.cycle, self.seed),
         }
     }
 
@@ -304,8 +304,8 @@ impl Simulation {
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         state.check(&self.shape, self.options.patterns)?;
         match &mut self.home {
-            Home::Whole(whole) => whole.set_state(state)?,
-            Home::Split(split) => split.set_state(state)?,
+            Placement::Whole(whole) => whole.set_state(state)?,
+            Placement::Split(split) => split.set_state(state)?,
         }
         (self.cycle, self.seed) = (state.cycle, state.seed);
         Ok(())
@@ -362,7 +362,7 @@ fn read_report(words: &[f32], motors: usize) -> Report {
         explore: words[REPORT_EXPLORE],
         intensity: words[REPORT_INTENSITY],
         place: [0, 1, 2].map(|axis| words[REPORT_PLACE + axis] as usize),
-        place_kind: PlaceKind::ALL[(words[REPORT_PLACE_KIND] as usize).min(3)],
+        place_kind: ImprintSiteKind::ALL[(words[REPORT_PLACE_KIND] as usize).min(3)],
         novelty: words[REPORT_NOVELTY],
         error: words[REPORT_ERROR],
         information: words[REPORT_INFORMATION],

@@ -14,10 +14,10 @@ use std::ops::Range;
 use tectum::{Boundary, CodeObject, DType, Device, Error, Executable, PlanBuilder, PlanWork, Result, RunStats, Stream, View};
 
 use super::layout::*;
-use super::record::{Action, Evolution, Mind, Source};
+use super::record::{Action, Evolution, FieldConfig, GlobalState};
 use super::state::State;
 use super::storage::Storage;
-use super::whole::write_mind;
+use super::whole::write_global_state;
 
 /// A field on several devices.
 pub struct Split {
@@ -39,9 +39,9 @@ pub struct Split {
 struct Views {
     sense_live: View,
     sense_sites: View,
-    control_told: View,
-    pull_told: Option<View>,
-    mind: Mind,
+    control_output: View,
+    pull_output: Option<View>,
+    mind: GlobalState,
     act_live: View,
     act_control: View,
     act_rows: View,
@@ -80,7 +80,7 @@ impl Split {
     ///
     /// # Errors
     /// `Invalid` for more devices than there are sites along X; what compiling a plan reports.
-    pub fn new(source: &Source<'_>, devices: &[Device]) -> Result<Self> {
+    pub fn new(source: &FieldConfig<'_>, devices: &[Device]) -> Result<Self> {
         let (sites, block) = (source.shape.sites()[0], source.shape.block());
         if devices.len() > sites {
             return Err(Error::invalid(format!("field: {} devices for {sites} sites along X", devices.len())));
@@ -109,8 +109,8 @@ impl Split {
         self.sense.input::<u32>(views.sense_live).copy_from_slice(live);
         self.sense.input::<f32>(views.sense_sites).copy_from_slice(&self.sites);
         let mut stats = self.sense.run()?;
-        let control = self.sense.output::<f32>(views.control_told);
-        let pull = views.pull_told.map(|view| self.sense.output::<f32>(view));
+        let control = self.sense.output::<f32>(views.control_output);
+        let pull = views.pull_output.map(|view| self.sense.output::<f32>(view));
 
         let mut runs = Vec::with_capacity(self.slabs.len());
         for slab in &mut self.slabs {
@@ -193,7 +193,7 @@ impl Split {
             edges[1].copy_from_slice(&words[words.len() - plane..]);
         }
         self.sites.copy_from_slice(&state.sites);
-        write_mind(&mut self.sense, &self.views.mind, state)
+        write_global_state(&mut self.sense, &self.views.mind, state)
     }
 }
 
@@ -203,7 +203,7 @@ fn broken() -> Error {
 }
 
 impl Slab {
-    fn new(source: &Source<'_>, planes: Range<usize>, beside: [Option<(usize, usize)>; 2], device: &Device) -> Result<(Self, PlanWork)> {
+    fn new(source: &FieldConfig<'_>, planes: Range<usize>, beside: [Option<(usize, usize)>; 2], device: &Device) -> Result<(Self, PlanWork)> {
         let (there, views) = record(source, &planes, false)?;
         let work = there.work();
         let there = there.compile(device)?;
@@ -248,7 +248,7 @@ fn standing(parts: &[Range<usize>], plane: isize, boundary: Boundary) -> Option<
 }
 
 /// Records the step of some planes from one buffer to the other.
-fn record(source: &Source<'_>, planes: &Range<usize>, is_back: bool) -> Result<(tectum::Plan, SlabViews)> {
+fn record(source: &FieldConfig<'_>, planes: &Range<usize>, is_back: bool) -> Result<(tectum::Plan, SlabViews)> {
     let mut plan = PlanBuilder::new("field slab");
     let plane = source.plane_words(1);
     let held = source.plane_words(planes.len() + 2);
@@ -273,15 +273,15 @@ fn record(source: &Source<'_>, planes: &Range<usize>, is_back: bool) -> Result<(
 }
 
 /// What comes before and after the step, on one device over the same states.
-fn first_device(source: &Source<'_>, device: &Device) -> Result<(Executable, Executable, Views, [PlanWork; 2])> {
+fn first_device(source: &FieldConfig<'_>, device: &Device) -> Result<(Executable, Executable, Views, [PlanWork; 2])> {
     let planes = source.shape.cells()[0];
     let mut plan = PlanBuilder::new("field sense");
     let sense_live = plan.input("live", DType::U32, LIVE_WORDS);
     let sense_sites = plan.input("sites", DType::F32, source.sites_len(planes));
-    let mind = Mind::states(&mut plan, source);
-    let control_told = plan.output("control", DType::F32, CONTROL_WORDS);
-    let pull_told = mind.library.map(|_| plan.output("pull", DType::F32, source.descriptor_len()));
-    source.sense(&mut plan, sense_live, &mind, sense_sites, pull_told, control_told)?;
+    let mind = GlobalState::states(&mut plan, source);
+    let control_output = plan.output("control", DType::F32, CONTROL_WORDS);
+    let pull_output = mind.library.map(|_| plan.output("pull", DType::F32, source.descriptor_len()));
+    source.sense(&mut plan, sense_live, &mind, sense_sites, pull_output, control_output)?;
     let sense = plan.finish()?;
 
     let mut plan = PlanBuilder::new("field act");
@@ -298,7 +298,7 @@ fn first_device(source: &Source<'_>, device: &Device) -> Result<(Executable, Exe
     let sense = sense.compile(device)?;
     let shared = [(memory, sense.state_buffer(mind.memory)?), (descriptor, sense.state_buffer(mind.descriptor)?)];
     let act = act.compile_with(device, &shared.each_ref().map(|(view, buffer)| (*view, buffer)))?;
-    let views = Views { sense_live, sense_sites, control_told, pull_told, mind, act_live, act_control, act_rows, act_sites, report };
+    let views = Views { sense_live, sense_sites, control_output, pull_output, mind, act_live, act_control, act_rows, act_sites, report };
     Ok((sense, act, views, work))
 }
 

@@ -8,9 +8,9 @@ use super::shape::{DYNAMICS, REGIONS, Shape};
 use crate::snapshot::{Array, Snapshot};
 
 /// Confidence in the whole and in every sensor at first.
-const FIRST_CONFIDENCE: f32 = 0.5;
+const INITIAL_CONFIDENCE: f32 = 0.5;
 /// Error at first.
-const FIRST_ERROR: f32 = 0.3;
+const INITIAL_ERROR: f32 = 0.3;
 
 /// The whole state, on the host.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,9 +50,9 @@ impl State {
             }
         };
         let mut memory = vec![0.0; MEMORY_WORDS];
-        memory[MEMORY_CONFIDENCE] = FIRST_CONFIDENCE;
-        memory[MEMORY_ERROR] = FIRST_ERROR;
-        memory[MEMORY_TRUST..][..MOST_SENSORS].fill(FIRST_CONFIDENCE);
+        memory[MEMORY_CONFIDENCE] = INITIAL_CONFIDENCE;
+        memory[MEMORY_ERROR] = INITIAL_ERROR;
+        memory[MEMORY_TRUST..][..MAX_SENSORS].fill(INITIAL_CONFIDENCE);
         memory[MEMORY_TOP..][..TOP].fill(-1.0);
         [MEMORY_NEAREST, MEMORY_STORED, MEMORY_ATTRACTOR].into_iter().for_each(|at| memory[at] = -1.0);
         let field = (0..shape.elements()).map(element).collect();

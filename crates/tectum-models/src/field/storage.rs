@@ -30,7 +30,7 @@ impl Storage {
     pub fn kept(self, value: f32, element: u32, key: [u32; 2]) -> f32 {
         match self {
             Storage::F32 => value,
-            Storage::Bf16 => f32::from_bits(by_chance(value, element, key)),
+            Storage::Bf16 => f32::from_bits(stochastic_round_bf16(value, element, key)),
         }
     }
 
@@ -59,7 +59,7 @@ impl Storage {
 /// The bits of a value rounded to bf16 by chance, the lower half of them 0. A sum that carries into the exponent rounds to the next power
 /// of two.
 #[inline(always)]
-pub fn by_chance(value: f32, element: u32, key: [u32; 2]) -> u32 {
+pub fn stochastic_round_bf16(value: f32, element: u32, key: [u32; 2]) -> u32 {
     let chance = hash(element, key).wrapping_mul(0x9e37_79b1) >> 16;
     value.to_bits().wrapping_add(chance) & 0xffff_0000
 }

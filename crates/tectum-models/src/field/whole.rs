@@ -3,7 +3,7 @@
 use tectum::{CodeObject, DType, Device, Executable, LaunchTime, Plan, PlanBuilder, PlanWork, Result, RunStats, View};
 
 use super::layout::*;
-use super::record::{Action, Evolution, Mind, Source};
+use super::record::{Action, Evolution, FieldConfig, GlobalState};
 use super::state::State;
 use super::storage::Storage;
 
@@ -23,7 +23,7 @@ struct Views {
     fields: [View; 2],
     sites: View,
     pull: View,
-    mind: Mind,
+    mind: GlobalState,
     report: View,
 }
 
@@ -35,7 +35,7 @@ impl Views {
 }
 
 impl Whole {
-    pub fn new(source: &Source<'_>, device: &Device) -> Result<Self> {
+    pub fn new(source: &FieldConfig<'_>, device: &Device) -> Result<Self> {
         let (there, views) = record(source, false)?;
         let work = there.work();
         let there = there.compile(device)?;
@@ -92,12 +92,12 @@ impl Whole {
         let (run, views) = &mut self.cycles[0];
         run.write_state(views.fields[(state.cycle % 2) as usize], &self.storage.pack(&state.field))?;
         run.write_state(views.sites, &state.sites)?;
-        write_mind(run, &views.mind, state)
+        write_global_state(run, &views.mind, state)
     }
 }
 
 /// Writes what a field keeps beside its cells.
-pub fn write_mind(run: &mut Executable, mind: &Mind, state: &State) -> Result<()> {
+pub fn write_global_state(run: &mut Executable, mind: &GlobalState, state: &State) -> Result<()> {
     run.write_state(mind.memory, &state.memory)?;
     run.write_state(mind.descriptor, &state.descriptor)?;
     match mind.library {
@@ -110,7 +110,7 @@ pub fn write_mind(run: &mut Executable, mind: &Mind, state: &State) -> Result<()
 }
 
 /// Records a cycle from one buffer of the field to the other.
-fn record(source: &Source<'_>, is_back: bool) -> Result<(Plan, Views)> {
+fn record(source: &FieldConfig<'_>, is_back: bool) -> Result<(Plan, Views)> {
     let mut plan = PlanBuilder::new("field");
     let planes = 0..source.shape.cells()[0];
     let views = Views {
@@ -118,7 +118,7 @@ fn record(source: &Source<'_>, is_back: bool) -> Result<(Plan, Views)> {
         fields: ["field", "other field"].map(|name| plan.state(name, DType::F32, source.plane_words(planes.len()))),
         sites: plan.state("sites", DType::F32, source.sites_len(planes.len())),
         pull: plan.state("pull", DType::F32, source.descriptor_len()),
-        mind: Mind::states(&mut plan, source),
+        mind: GlobalState::states(&mut plan, source),
         report: plan.output("report", DType::F32, REPORT_WORDS),
     };
     let Views { live, sites, pull, report, mind, fields: [first, second] } = views;

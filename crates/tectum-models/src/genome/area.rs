@@ -133,11 +133,11 @@ impl Area {
 }
 
 /// The longest side of a box, in voxels.
-const MOST_SIDE: i64 = 1 << 20;
+const MAX_SIDE: i64 = 1 << 20;
 /// The most neurons of an area and of a genome: ids are 32 bits wide, and one bit is left to whoever marks them.
-const MOST_NEURONS: u64 = 1 << 31;
+const MAX_NEURONS: u64 = 1 << 31;
 /// The greatest potential of a threshold, limit or increment.
-const MOST_POTENTIAL: f64 = 1e9;
+const MAX_POTENTIAL: f64 = 1e9;
 
 /// Puts areas in the order of their neurons: core areas first, by their number, then the others in the order of the file.
 pub(super) fn sort(records: &mut [Record<'_>]) {
@@ -161,9 +161,9 @@ fn read(record: &Record<'_>, first: u32, units: &mut UnitReport, warnings: &mut 
     let per_voxel = record.whole(Property::PerVoxel, 1, 1 << 16)?.unwrap_or(1) as u32;
     let voxels = size.iter().map(|side| u64::from(*side)).product::<u64>();
     let total = voxels.saturating_mul(u64::from(per_voxel)).saturating_add(u64::from(first));
-    if total > MOST_NEURONS {
+    if total > MAX_NEURONS {
         let [x, y, z] = size;
-        let what = format!("{x} × {y} × {z} voxels of {per_voxel} neurons make {total} with the areas before; at most {MOST_NEURONS}");
+        let what = format!("{x} × {y} × {z} voxels of {per_voxel} neurons make {total} with the areas before; at most {MAX_NEURONS}");
         return Err(Error::data(format!("area {}: block_boundaries: {what}", record.id)));
     }
     let is_memory = is_memory(record)?;
@@ -174,7 +174,7 @@ fn read(record: &Record<'_>, first: u32, units: &mut UnitReport, warnings: &mut 
         size,
         per_voxel,
         position: position(record, warnings)?,
-        devices: record.whole(Property::Devices, 0, MOST_SIDE)?.unwrap_or(0) as u32,
+        devices: record.whole(Property::Devices, 0, MAX_SIDE)?.unwrap_or(0) as u32,
         neurons: first..total as u32,
         properties: properties(record, is_memory, units, warnings)?,
     })
@@ -182,7 +182,7 @@ fn read(record: &Record<'_>, first: u32, units: &mut UnitReport, warnings: &mut 
 
 fn size(record: &Record<'_>) -> Result<[u32; 3]> {
     let side = |property: Property, axis: &str| {
-        let side = record.whole(property, 1, MOST_SIDE)?;
+        let side = record.whole(property, 1, MAX_SIDE)?;
         let side = side.ok_or_else(|| Error::data(format!("area {}: block_boundaries: {axis} is missing", record.id)))?;
         Ok::<u32, Error>(side as u32)
     };
@@ -228,8 +228,8 @@ fn role(record: &Record<'_>, is_memory: bool, warnings: &mut Warnings) -> Result
 }
 
 fn properties(record: &Record<'_>, is_memory: bool, units: &mut UnitReport, warnings: &mut Warnings) -> Result<AreaProperties> {
-    let potential = |property: Property, least: f64| record.number(property, least, MOST_POTENTIAL);
-    let increment = |property: Property| potential(property, -MOST_POTENTIAL).map(|step| step.unwrap_or(0.0) as f32);
+    let potential = |property: Property, least: f64| record.number(property, least, MAX_POTENTIAL);
+    let increment = |property: Property| potential(property, -MAX_POTENTIAL).map(|step| step.unwrap_or(0.0) as f32);
     let count = |property: Property| record.whole(property, 0, i64::from(u16::MAX)).map(|count| count.unwrap_or(0) as u16);
     let flag = |property: Property, absent: bool| record.flag(property).map(|flag| flag.unwrap_or(absent));
     let threshold = potential(Property::Threshold, 0.0)?.unwrap_or(1.0);
@@ -271,7 +271,7 @@ fn memory(record: &Record<'_>, is_memory: bool) -> Result<Option<MemoryPropertie
     let memory = MemoryProperties {
         temporal_depth: record.whole(Property::TemporalDepth, least_depth, i64::from(u16::MAX))?.unwrap_or(3) as u16,
         initial_lifespan: record.whole(Property::InitialLifespan, 0, most)?.unwrap_or(20) as u32,
-        lifespan_growth: record.number(Property::LifespanGrowth, 0.0, MOST_POTENTIAL)?.unwrap_or(3.0) as f32,
+        lifespan_growth: record.number(Property::LifespanGrowth, 0.0, MAX_POTENTIAL)?.unwrap_or(3.0) as f32,
         longterm_threshold: record.whole(Property::LongtermThreshold, 0, most)?.unwrap_or(100) as u32,
     };
     Ok(is_memory.then_some(memory))

@@ -54,7 +54,7 @@ impl AreaId {
     }
 
     /// The id of a core area.
-    pub fn of_core(core: CoreArea) -> Self {
+    pub fn from_core(core: CoreArea) -> Self {
         Self(*CORE[core as usize].1)
     }
 
@@ -74,7 +74,7 @@ impl FromStr for AreaId {
     fn from_str(text: &str) -> Result<Self, Error> {
         let named = CORE.iter().find(|(_, bytes, spellings)| bytes.as_slice() == text.as_bytes() || spellings.contains(&text));
         if let Some((core, _, _)) = named {
-            return Ok(Self::of_core(*core));
+            return Ok(Self::from_core(*core));
         }
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
         let bytes = match text.len() {
@@ -87,7 +87,7 @@ impl FromStr for AreaId {
         // Another spelling of a core area, padded to eight bytes, is that core area too.
         let spelled = std::str::from_utf8(&bytes).unwrap_or_default();
         let core = CORE.iter().find(|(_, known, spellings)| known.as_slice() == bytes || spellings.contains(&spelled.trim_end_matches("__")));
-        Ok(core.map_or(Self(bytes), |(core, ..)| Self::of_core(*core)))
+        Ok(core.map_or(Self(bytes), |(core, ..)| Self::from_core(*core)))
     }
 }
 

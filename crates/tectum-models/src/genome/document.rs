@@ -12,15 +12,15 @@ use tectum::{Error, Result};
 /// `Data` with line and column: not JSON, nested deeper than 127, a key twice in one object.
 pub(super) fn parse(text: &str) -> Result<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Once.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+    let value = UniqueKeys.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
     value.map_err(|error| Error::data(format!("not JSON: {error}")))
 }
 
 /// A value whose objects name each key once.
 #[derive(Clone, Copy)]
-struct Once;
+struct UniqueKeys;
 
-impl<'de> DeserializeSeed<'de> for Once {
+impl<'de> DeserializeSeed<'de> for UniqueKeys {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
@@ -28,7 +28,7 @@ impl<'de> DeserializeSeed<'de> for Once {
     }
 }
 
-impl<'de> Visitor<'de> for Once {
+impl<'de> Visitor<'de> for UniqueKeys {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

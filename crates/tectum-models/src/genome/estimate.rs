@@ -13,7 +13,7 @@ const NEURON_BYTES: u64 = 48;
 
 /// What a genome will take.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct GenomeEstimate {
     /// Neurons, exactly.
     pub neurons: u64,
     /// Synapses of all mappings, as in [`MappingEstimate`].
@@ -42,11 +42,11 @@ impl Genome {
     ///
     /// # Cost
     /// At most the sum of side lengths for each rule of each mapping; no memory beyond the result.
-    pub fn estimate(&self) -> Estimate {
+    pub fn estimate(&self) -> GenomeEstimate {
         let mappings = (0..self.mappings().len()).map(|index| self.estimate_mapping(index)).collect::<Vec<_>>();
         let synapses = mappings.iter().map(|mapping| mapping.synapses).fold(0, u64::saturating_add);
         let neurons = u64::from(self.neurons());
-        Estimate {
+        GenomeEstimate {
             neurons,
             synapses,
             exact: mappings.iter().all(|mapping| mapping.exact),

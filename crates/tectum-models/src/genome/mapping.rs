@@ -65,9 +65,9 @@ impl Mapping {
 }
 
 /// The most mappings of a genome.
-const MOST_MAPPINGS: usize = 1 << 16;
+const MAX_MAPPINGS: usize = 1 << 16;
 /// The greatest scalar.
-const MOST_SCALAR: f64 = 1e6;
+const MAX_SCALAR: f64 = 1e6;
 
 /// What mappings are read against.
 pub(super) struct Reader<'a> {
@@ -125,8 +125,8 @@ impl Reader<'_> {
                 }
             }
             mappings.push(mapping);
-            if mappings.len() > MOST_MAPPINGS {
-                return Err(Error::data(format!("more than {MOST_MAPPINGS} mappings")));
+            if mappings.len() > MAX_MAPPINGS {
+                return Err(Error::data(format!("more than {MAX_MAPPINGS} mappings")));
             }
         }
         Ok(())
@@ -139,7 +139,7 @@ impl Reader<'_> {
         let morphology = morphology.ok_or_else(|| Error::data(format!("morphology {} is unknown", shown(&morphology_name))))?;
         let attractivity = rule.number(Field::Attractivity, 0.0, 100.0)?;
         let plastic = rule.flag(Field::Plastic)?;
-        let step = |field: Field| rule.number(field, -MOST_SCALAR, MOST_SCALAR).map(|step| step.unwrap_or(0.0) as f32);
+        let step = |field: Field| rule.number(field, -MAX_SCALAR, MAX_SCALAR).map(|step| step.unwrap_or(0.0) as f32);
         Ok(Mapping {
             source,
             destination,
@@ -188,7 +188,7 @@ const FIELDS: [&str; 10] = [
     "synapse_attractivity",
 ];
 /// Parts that an array may have; the last field stands in objects only.
-const MOST_PARTS: usize = 9;
+const MAX_RULE_ELEMENTS: usize = 9;
 
 enum Rule<'a> {
     Array(&'a [Value]),
@@ -198,8 +198,8 @@ enum Rule<'a> {
 impl<'a> Rule<'a> {
     fn new(value: &'a Value) -> Result<Self> {
         match value {
-            Value::Array(parts) if (4..=MOST_PARTS).contains(&parts.len()) => Ok(Rule::Array(parts)),
-            Value::Array(parts) => Err(Error::data(format!("{} parts given; 4 to {MOST_PARTS} needed", parts.len()))),
+            Value::Array(parts) if (4..=MAX_RULE_ELEMENTS).contains(&parts.len()) => Ok(Rule::Array(parts)),
+            Value::Array(parts) => Err(Error::data(format!("{} parts given; 4 to {MAX_RULE_ELEMENTS} needed", parts.len()))),
             Value::Object(fields) => Ok(Rule::Object(fields)),
             other => Err(Error::data(format!("{} given; an array or an object needed", kind(other)))),
         }
@@ -207,7 +207,7 @@ impl<'a> Rule<'a> {
 
     fn get(&self, field: Field) -> Option<&'a Value> {
         match self {
-            Rule::Array(parts) if (field as usize) < MOST_PARTS => parts.get(field as usize),
+            Rule::Array(parts) if (field as usize) < MAX_RULE_ELEMENTS => parts.get(field as usize),
             Rule::Array(_) => None,
             Rule::Object(fields) => fields.get(FIELDS[field as usize]),
         }
@@ -268,7 +268,7 @@ impl<'a> Rule<'a> {
             [x, y, z] => Some([x, y, z]),
             _ => None,
         };
-        let scalar = scalar.filter(|scalar| scalar.iter().all(|part| part.abs() <= MOST_SCALAR));
-        scalar.ok_or_else(|| Self::wrong(Field::Scalar, &format!("one number or three, of at most {MOST_SCALAR}, needed"), value))
+        let scalar = scalar.filter(|scalar| scalar.iter().all(|part| part.abs() <= MAX_SCALAR));
+        scalar.ok_or_else(|| Self::wrong(Field::Scalar, &format!("one number or three, of at most {MAX_SCALAR}, needed"), value))
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use tectum::{Error, Result};
 
 use super::record::kind;
-use super::relation::{Axis, Relation, Sources, To};
+use super::relation::{Axis, Relation, SourceRule, TargetRule};
 use super::warnings::shown;
 
 /// Which target voxels a source voxel reaches.
@@ -33,12 +33,12 @@ pub enum PlasticMorphology {
 }
 
 /// The most patterns or vectors of one morphology.
-const MOST_RULES: usize = 1 << 12;
+const MAX_RULES: usize = 1 << 12;
 /// The greatest coordinate or offset.
-const MOST_OFFSET: f64 = 1e9;
+const MAX_OFFSET: f64 = 1e9;
 
 /// The most vectors of all mappings together, a scalar making others of them.
-const MOST_OFFSETS: usize = 1 << 18;
+const MAX_OFFSETS: usize = 1 << 18;
 
 /// Definitions of a file, by name, and what scalars have made of its vectors.
 pub(super) struct Morphologies {
@@ -90,8 +90,8 @@ impl Morphologies {
             return Ok(Arc::clone(relations));
         }
         self.offsets += vectors.len();
-        if self.offsets > MOST_OFFSETS {
-            return Err(Error::data(format!("morphology {}: more than {MOST_OFFSETS} vectors in all mappings", shown(name))));
+        if self.offsets > MAX_OFFSETS {
+            return Err(Error::data(format!("morphology {}: more than {MAX_OFFSETS} vectors in all mappings", shown(name))));
         }
         let relations = offsets(vectors, scalar);
         self.scaled.insert(key, Arc::clone(&relations));
@@ -110,7 +110,7 @@ fn define(name: &str, value: &Value) -> Result<Definition> {
         let value = parameters.and_then(|parameters| parameters.get(key));
         let rows = value.and_then(Value::as_array).ok_or_else(|| Error::data(format!("parameters: {key}: an array needed")))?;
         match rows.len() {
-            count if count > MOST_RULES => Err(Error::data(format!("parameters: {key}: {count} given; at most {MOST_RULES}"))),
+            count if count > MAX_RULES => Err(Error::data(format!("parameters: {key}: {count} given; at most {MAX_RULES}"))),
             _ => Ok(rows),
         }
     };
@@ -135,7 +135,7 @@ fn numbers(value: &Value) -> Option<[f64; 3]> {
 }
 
 fn vector(value: &Value) -> Result<[f64; 3]> {
-    let vector = numbers(value).filter(|vector| vector.iter().all(|part| part.fract() == 0.0 && part.abs() <= MOST_OFFSET));
+    let vector = numbers(value).filter(|vector| vector.iter().all(|part| part.fract() == 0.0 && part.abs() <= MAX_OFFSET));
     vector.ok_or_else(|| Error::data(format!("parameters: vectors: {}: three whole numbers needed", shown(&value.to_string()))))
 }
 
@@ -145,47 +145,47 @@ fn pattern(value: &Value) -> Result<Relation> {
     let side = |index: usize| {
         let elements = sides[index].as_array().filter(|elements| elements.len() == 3)?;
         let elements = elements.iter().map(element).collect::<Option<Vec<_>>>()?;
-        <[To; 3]>::try_from(elements).ok()
+        <[TargetRule; 3]>::try_from(elements).ok()
     };
     let (from, to) = (side(0).ok_or_else(wrong)?, side(1).ok_or_else(wrong)?);
     // Only absolute elements choose among sources; the others stand for any coordinate there.
     let sources = from.map(|element| match element {
-        To::Between(least, most) => Sources::Between(least, most),
-        _ => Sources::All,
+        TargetRule::Between(least, most) => SourceRule::Between(least, most),
+        _ => SourceRule::All,
     });
     Ok(Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources: sources[axis], to: to[axis] })))
 }
 
 /// One element of a pattern as it reads on the target side.
-fn element(value: &Value) -> Option<To> {
+fn element(value: &Value) -> Option<TargetRule> {
     if let Some(number) = value.as_f64() {
-        let whole = (number.fract() == 0.0 && number.abs() <= MOST_OFFSET).then_some(number as i64)?;
-        return Some(To::Between(whole, whole));
+        let whole = (number.fract() == 0.0 && number.abs() <= MAX_OFFSET).then_some(number as i64)?;
+        return Some(TargetRule::Between(whole, whole));
     }
     let text = value.as_str()?;
     match text {
-        "*" => return Some(To::All),
-        "?" => return Some(To::Near(0, 0)),
-        "!" => return Some(To::Others),
-        "?+" => return Some(To::Near(1, i64::MAX)),
-        "?-" => return Some(To::Near(i64::MIN, -1)),
-        "?+=" => return Some(To::Near(0, i64::MAX)),
-        "?-=" => return Some(To::Near(i64::MIN, 0)),
+        "*" => return Some(TargetRule::All),
+        "?" => return Some(TargetRule::Near(0, 0)),
+        "!" => return Some(TargetRule::Others),
+        "?+" => return Some(TargetRule::Near(1, i64::MAX)),
+        "?-" => return Some(TargetRule::Near(i64::MIN, -1)),
+        "?+=" => return Some(TargetRule::Near(0, i64::MAX)),
+        "?-=" => return Some(TargetRule::Near(i64::MIN, 0)),
         _ => {}
     }
     let relative = |text: &str| text.strip_prefix('?').filter(|rest| rest.starts_with(['+', '-'])).and_then(whole);
     if let Some((least, most)) = text.split_once(':') {
-        return Some(To::Near(relative(least)?, relative(most)?));
+        return Some(TargetRule::Near(relative(least)?, relative(most)?));
     } else if let Some((least, most)) = text.split_once("..") {
-        return Some(To::Between(whole(least)?, whole(most)?));
+        return Some(TargetRule::Between(whole(least)?, whole(most)?));
     } else if let Some(offset) = relative(text) {
-        return Some(To::Near(offset, offset));
+        return Some(TargetRule::Near(offset, offset));
     }
-    whole(text).map(|number| To::Between(number, number))
+    whole(text).map(|number| TargetRule::Between(number, number))
 }
 
 fn whole(text: &str) -> Option<i64> {
-    text.parse::<i64>().ok().filter(|number| number.unsigned_abs() <= MOST_OFFSET as u64)
+    text.parse::<i64>().ok().filter(|number| number.unsigned_abs() <= MAX_OFFSET as u64)
 }
 
 /// Offsets of a mapping: vectors times its scalar, towards zero, none twice.
@@ -195,7 +195,7 @@ fn offsets(vectors: &[[f64; 3]], scalar: [f64; 3]) -> Arc<[Relation]> {
     offsets.extend(scaled);
     offsets.sort_unstable();
     offsets.dedup();
-    offsets.into_iter().map(|offset| Relation::Axes([0, 1, 2].map(|axis| Axis::own(axis, To::Near(offset[axis], offset[axis]))))).collect()
+    offsets.into_iter().map(|offset| Relation::Axes([0, 1, 2].map(|axis| Axis::own(axis, TargetRule::Near(offset[axis], offset[axis]))))).collect()
 }
 
 /// The morphologies that every genome has.
@@ -205,8 +205,9 @@ fn core(name: &str) -> Option<Definition> {
         vector[axis] = step;
         Some(Definition::Vectors(Arc::new([vector])))
     };
-    let at_origin = Sources::Between(0, 0);
-    let each = |sources: Sources, to: To| Some(Definition::Relations(Arc::new([Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources, to }))])));
+    let at_origin = SourceRule::Between(0, 0);
+    let each =
+        |sources: SourceRule, to: TargetRule| Some(Definition::Relations(Arc::new([Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources, to }))])));
     match name {
         "block_to_block" => Some(Definition::Vectors(Arc::new([[0.0; 3]]))),
         "lateral_+x" => lateral(0, 1.0),
@@ -215,9 +216,9 @@ fn core(name: &str) -> Option<Definition> {
         "lateral_-y" => lateral(1, -1.0),
         "lateral_+z" => lateral(2, 1.0),
         "lateral_-z" => lateral(2, -1.0),
-        "all_to_0-0-0" => each(Sources::All, To::Between(0, 0)),
-        "0-0-0_to_all" => each(at_origin, To::All),
-        "all_to_all" => each(Sources::All, To::All),
+        "all_to_0-0-0" => each(SourceRule::All, TargetRule::Between(0, 0)),
+        "0-0-0_to_all" => each(at_origin, TargetRule::All),
+        "all_to_all" => each(SourceRule::All, TargetRule::All),
         _ => function(name),
     }
 }
@@ -225,14 +226,14 @@ fn core(name: &str) -> Option<Definition> {
 /// The morphologies that are defined by their name.
 fn function(name: &str) -> Option<Definition> {
     let product = |axes: [Axis; 3]| Some(Definition::Relations(Arc::new([Relation::Axes(axes)])));
-    let projector = |from: [usize; 3]| product([0, 1, 2].map(|axis| Axis::own(from[axis], To::Scaled)));
+    let projector = |from: [usize; 3]| product([0, 1, 2].map(|axis| Axis::own(from[axis], TargetRule::Scaled)));
     // From the last layer of an axis to the first.
     let from_end = |end: usize| {
-        let last = Axis { from: end, sources: Sources::Last, to: To::Between(0, 0) };
-        product([0, 1, 2].map(|axis| if axis == end { last } else { Axis::own(axis, To::Scaled) }))
+        let last = Axis { from: end, sources: SourceRule::Last, to: TargetRule::Between(0, 0) };
+        product([0, 1, 2].map(|axis| if axis == end { last } else { Axis::own(axis, TargetRule::Scaled) }))
     };
-    let bits = |by: usize, to: To, others: To| product([0, 1, 2].map(|axis| Axis::own(axis, if axis == by { to } else { others })));
-    let corner = |sources: Sources, to: To| product([0, 1, 2].map(|axis| Axis { from: axis, sources, to }));
+    let bits = |by: usize, to: TargetRule, others: TargetRule| product([0, 1, 2].map(|axis| Axis::own(axis, if axis == by { to } else { others })));
+    let corner = |sources: SourceRule, to: TargetRule| product([0, 1, 2].map(|axis| Axis { from: axis, sources, to }));
     match name {
         "block_to_block" => Some(Definition::Vectors(Arc::new([[0.0; 3]]))),
         "projector" => projector([0, 1, 2]),
@@ -242,19 +243,19 @@ fn function(name: &str) -> Option<Definition> {
         "project_from_end_x" => from_end(0),
         "project_from_end_y" => from_end(1),
         "project_from_end_z" => from_end(2),
-        "expander" => product([0, 1, 2].map(|axis| Axis::own(axis, To::ScaledToOne))),
-        "expander_x" => bits(0, To::ExpandedBits, To::Between(0, 0)),
-        "reducer_x" => bits(0, To::ReducedBits, To::Between(0, 0)),
-        "bitmask_encoder_x" => bits(0, To::EncodedBits, To::Clamped),
-        "bitmask_encoder_y" => bits(1, To::EncodedBits, To::Clamped),
-        "bitmask_encoder_z" => bits(2, To::EncodedBits, To::Clamped),
-        "bitmask_decoder_x" => bits(0, To::DecodedBits, To::Clamped),
-        "bitmask_decoder_y" => bits(1, To::DecodedBits, To::Clamped),
-        "bitmask_decoder_z" => bits(2, To::DecodedBits, To::Clamped),
-        "lateral_pairs_x" => bits(0, To::Paired, To::Near(0, 0)),
-        "block_connection" => bits(0, To::Divided(10), To::Near(0, 0)),
-        "last_to_first" => corner(Sources::Last, To::Between(0, 0)),
-        "first_to_last" => corner(Sources::Between(0, 0), To::Last),
+        "expander" => product([0, 1, 2].map(|axis| Axis::own(axis, TargetRule::ScaledToOne))),
+        "expander_x" => bits(0, TargetRule::ExpandedBits, TargetRule::Between(0, 0)),
+        "reducer_x" => bits(0, TargetRule::ReducedBits, TargetRule::Between(0, 0)),
+        "bitmask_encoder_x" => bits(0, TargetRule::EncodedBits, TargetRule::Clamped),
+        "bitmask_encoder_y" => bits(1, TargetRule::EncodedBits, TargetRule::Clamped),
+        "bitmask_encoder_z" => bits(2, TargetRule::EncodedBits, TargetRule::Clamped),
+        "bitmask_decoder_x" => bits(0, TargetRule::DecodedBits, TargetRule::Clamped),
+        "bitmask_decoder_y" => bits(1, TargetRule::DecodedBits, TargetRule::Clamped),
+        "bitmask_decoder_z" => bits(2, TargetRule::DecodedBits, TargetRule::Clamped),
+        "lateral_pairs_x" => bits(0, TargetRule::Paired, TargetRule::Near(0, 0)),
+        "block_connection" => bits(0, TargetRule::Divided(10), TargetRule::Near(0, 0)),
+        "last_to_first" => corner(SourceRule::Last, TargetRule::Between(0, 0)),
+        "first_to_last" => corner(SourceRule::Between(0, 0), TargetRule::Last),
         "randomizer" => Some(Definition::Relations(Arc::new([Relation::Random]))),
         "tile" => Some(Definition::Relations(Arc::new([Relation::Tile]))),
         "sweeper" => Some(Definition::Relations(Arc::new([Relation::Sweep]))),
@@ -282,7 +283,7 @@ fn composite(name: &str, parameters: Option<&Map<String, Value>>) -> Result<Defi
         let side = counts(seed?.get(axis)?, 1.0)?;
         let turn = turns?.get(axis)?.as_array().filter(|turn| turn.len() == 2)?;
         let (choose, skip) = (counts(&turn[0], 1.0)?, counts(&turn[1], 0.0)?);
-        Some(Axis::own(axis, To::Tiled { side, choose, skip }))
+        Some(Axis::own(axis, TargetRule::Tiled { side, choose, skip }))
     };
     match (axis(0), axis(1), axis(2)) {
         (Some(x), Some(y), Some(z)) => Ok(Definition::Relations(Arc::new([Relation::Axes([x, y, z])]))),

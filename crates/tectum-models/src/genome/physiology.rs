@@ -23,9 +23,9 @@ const DEFAULT_TIMESTEP_S: f64 = 0.1;
 /// The reference's window.
 const DEFAULT_QUEUE_DEPTH: u16 = 3;
 /// The longest burst.
-const MOST_TIMESTEP_S: f64 = 3600.0;
+const MAX_TIMESTEP_S: f64 = 3600.0;
 /// Keys that matter to the life of a brain, not to a run.
-const WITHOUT_EFFECT: [&str; 9] = [
+const IGNORED_KEYS: [&str; 9] = [
     "max_age",
     "evolution_burst_count",
     "ipu_idle_threshold",
@@ -48,7 +48,7 @@ impl Physiology {
         };
         for key in fields.keys() {
             let is_read = ["simulation_timestep", "burst_delay", "plasticity_queue_depth", "quantization_precision"].contains(&key.as_str());
-            if !is_read && !WITHOUT_EFFECT.contains(&key.as_str()) {
+            if !is_read && !IGNORED_KEYS.contains(&key.as_str()) {
                 warnings.add(format!("physiology: key {} is unknown", shown(key)));
             }
         }
@@ -62,8 +62,8 @@ impl Physiology {
 
 fn timestep(fields: &Map<String, Value>, key: &str) -> Result<Option<f64>> {
     let Some(value) = fields.get(key) else { return Ok(None) };
-    let seconds = value.as_f64().filter(|seconds| *seconds > 0.0 && *seconds <= MOST_TIMESTEP_S);
-    let wrong = || Error::data(format!("physiology: {key}: {} given; seconds above 0 and to {MOST_TIMESTEP_S} needed", kind(value)));
+    let seconds = value.as_f64().filter(|seconds| *seconds > 0.0 && *seconds <= MAX_TIMESTEP_S);
+    let wrong = || Error::data(format!("physiology: {key}: {} given; seconds above 0 and to {MAX_TIMESTEP_S} needed", kind(value)));
     seconds.map(Some).ok_or_else(wrong)
 }
 

@@ -109,17 +109,17 @@ const SPELLINGS: &[Spellings] = &[
 ];
 
 /// The property of a code of flat files, without its ending.
-pub(super) fn of_code(code: &str) -> Option<Property> {
+pub(super) fn from_code(code: &str) -> Option<Property> {
     SPELLINGS.iter().find(|(_, known, _)| *known == code).map(|(property, ..)| *property)
 }
 
 /// The property of a key of hierarchical files.
-pub(super) fn of_key(key: &str) -> Option<Property> {
+pub(super) fn from_key(key: &str) -> Option<Property> {
     SPELLINGS.iter().find(|(.., keys)| keys.contains(&key)).map(|(property, ..)| *property)
 }
 
 /// The three properties of a key of hierarchical files whose value is a triple.
-pub(super) fn of_triple(key: &str) -> Option<[Property; 3]> {
+pub(super) fn from_triple(key: &str) -> Option<[Property; 3]> {
     TRIPLES.iter().find(|(_, keys)| keys.contains(&key)).map(|(properties, _)| *properties)
 }
 

@@ -12,9 +12,9 @@ use super::warnings::{Warnings, shown};
 /// What keys of flat files begin with.
 const FLAT_PREFIX: &str = "_____10c-";
 /// The letters that end codes; which one a code has differs between files, so any is taken.
-const ENDINGS: [&str; 5] = ["-i", "-f", "-t", "-b", "-d"];
+const TYPE_SUFFIXES: [&str; 5] = ["-i", "-f", "-t", "-b", "-d"];
 /// The most areas of a genome.
-const MOST_AREAS: usize = 1 << 16;
+const MAX_AREAS: usize = 1 << 16;
 
 /// One area as a file gives it.
 pub(super) struct Record<'a> {
@@ -35,13 +35,13 @@ pub(super) fn records<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warn
     let records = if is_flat { flat(blueprint, warnings)? } else { hierarchical(blueprint, warnings)? };
     match records.len() {
         0 => Err(Error::data("blueprint: it has no areas")),
-        count if count > MOST_AREAS => Err(Error::data(format!("blueprint: {count} areas; at most {MOST_AREAS}"))),
+        count if count > MAX_AREAS => Err(Error::data(format!("blueprint: {count} areas; at most {MAX_AREAS}"))),
         _ => Ok(records),
     }
 }
 
 fn flat<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Result<Vec<Record<'a>>> {
-    let mut spelled = Spelled::default();
+    let mut spelled = RecordIndex::default();
     for (key, value) in blueprint {
         let Some((area, code)) = key.strip_prefix(FLAT_PREFIX).and_then(split_flat) else {
             if value.is_object() {
@@ -51,7 +51,7 @@ fn flat<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Resul
             continue;
         };
         let record = spelled.record(area)?;
-        match property::of_code(code) {
+        match property::from_code(code) {
             Some(Property::Unsupported) => warn_unsupported(key, value, warnings),
             Some(property) => record.insert(property, key.clone(), value)?,
             None => warnings.add(format!("area {}: key {} is unknown", record.id, shown(key))),
@@ -62,13 +62,13 @@ fn flat<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Resul
 
 /// Records by the spelling that the file uses; another spelling of the same id is refused.
 #[derive(Default)]
-struct Spelled<'a> {
+struct RecordIndex<'a> {
     records: Vec<Record<'a>>,
     by_spelling: BTreeMap<&'a str, usize>,
     by_id: BTreeMap<AreaId, &'a str>,
 }
 
-impl<'a> Spelled<'a> {
+impl<'a> RecordIndex<'a> {
     fn record(&mut self, spelling: &'a str) -> Result<&mut Record<'a>> {
         let index = match self.by_spelling.get(spelling) {
             Some(index) => *index,
@@ -89,12 +89,12 @@ impl<'a> Spelled<'a> {
 /// `{area}-{cx|nx}-{code}-{ending}` as area and code.
 fn split_flat(rest: &str) -> Option<(&str, &str)> {
     let at = rest.rfind("-cx-").or_else(|| rest.rfind("-nx-"))?;
-    let code = ENDINGS.iter().find_map(|ending| rest[at + 4..].strip_suffix(ending))?;
+    let code = TYPE_SUFFIXES.iter().find_map(|ending| rest[at + 4..].strip_suffix(ending))?;
     Some((&rest[..at], code))
 }
 
 fn hierarchical<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Result<Vec<Record<'a>>> {
-    let mut spelled = Spelled::default();
+    let mut spelled = RecordIndex::default();
     for (area, value) in blueprint {
         let properties = value.as_object().ok_or_else(|| Error::data(format!("blueprint: area {}: an object needed", shown(area))))?;
         let record = spelled.record(area)?;
@@ -114,7 +114,7 @@ fn warn_unsupported(key: &str, value: &Value, warnings: &mut Warnings) {
 
 impl<'a> Record<'a> {
     fn insert_key(&mut self, key: &str, value: &'a Value, warnings: &mut Warnings) -> Result<()> {
-        if let Some(properties) = property::of_triple(key) {
+        if let Some(properties) = property::from_triple(key) {
             // A single number for a threshold's increment means nothing along three axes, unless it is none at all.
             if properties[0] == Property::ThresholdIncrementX && value.as_f64() == Some(0.0) {
                 return Ok(());
@@ -125,7 +125,7 @@ impl<'a> Record<'a> {
             }
             return Ok(());
         }
-        match property::of_key(key) {
+        match property::from_key(key) {
             Some(Property::Unsupported) => warn_unsupported(key, value, warnings),
             Some(property) => self.insert(property, key.to_owned(), value)?,
             None => warnings.add(format!("area {}: key {} is unknown", self.id, shown(key))),

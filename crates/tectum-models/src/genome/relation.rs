@@ -23,14 +23,14 @@ pub struct Axis {
     /// The axis of the source that decides: 0, 1, 2 for x, y, z.
     pub from: usize,
     /// Source coordinates that reach any.
-    pub sources: Sources,
+    pub sources: SourceRule,
     /// Target coordinates that they reach.
-    pub to: To,
+    pub to: TargetRule,
 }
 
 /// Source coordinates of an axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Sources {
+pub enum SourceRule {
     /// All.
     All,
     /// Those between the two, both included.
@@ -41,7 +41,7 @@ pub enum Sources {
 
 /// Target coordinates, as a function of the source coordinate `s`, the source length `n` and the target length `m`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum To {
+pub enum TargetRule {
     /// All.
     All,
     /// All but `s`.
@@ -91,11 +91,11 @@ pub(super) struct Span {
     start: u32,
     end: u32,
     step: u32,
-    keep: Keep,
+    keep: SpanFilter,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Keep {
+enum SpanFilter {
     All,
     Not(u32),
     /// Those with this bit set.
@@ -109,16 +109,16 @@ enum Keep {
 
 impl Axis {
     /// An axis whose own coordinate decides, for all sources.
-    pub(super) fn own(axis: usize, to: To) -> Self {
-        Self { from: axis, sources: Sources::All, to }
+    pub(super) fn own(axis: usize, to: TargetRule) -> Self {
+        Self { from: axis, sources: SourceRule::All, to }
     }
 
     /// The target coordinates of a source coordinate; none if it is no source.
     pub(super) fn span(&self, s: u32, n: u32, m: u32) -> Option<Span> {
         let is_source = match self.sources {
-            Sources::All => true,
-            Sources::Between(least, most) => (least..=most).contains(&i64::from(s)),
-            Sources::Last => s == n - 1,
+            SourceRule::All => true,
+            SourceRule::Between(least, most) => (least..=most).contains(&i64::from(s)),
+            SourceRule::Last => s == n - 1,
         };
         let span = is_source.then(|| self.to.span(s, n, m))?;
         (span.start < span.end).then_some(span)
@@ -127,16 +127,16 @@ impl Axis {
     /// Pairs of source and target coordinates, where possible without going through them.
     pub(super) fn pairs(&self, n: u32, m: u32) -> u64 {
         let sources = match self.sources {
-            Sources::All => 0..n,
-            Sources::Between(least, most) => clipped(least, most, n),
-            Sources::Last => n - 1..n,
+            SourceRule::All => 0..n,
+            SourceRule::Between(least, most) => clipped(least, most, n),
+            SourceRule::Last => n - 1..n,
         };
         let count = u64::from(sources.end - sources.start);
         match self.to {
-            To::All | To::Between(..) | To::Last => count * self.to.span(0, n, m).len(),
-            To::Others => count * u64::from(m) - u64::from(sources.end.min(m).saturating_sub(sources.start)),
-            To::Near(least, most) => at_most(&sources, most, m).saturating_sub(at_most(&sources, least.saturating_sub(1), m)),
-            To::Scaled if count == u64::from(n) => u64::from(n.max(m)),
+            TargetRule::All | TargetRule::Between(..) | TargetRule::Last => count * self.to.span(0, n, m).len(),
+            TargetRule::Others => count * u64::from(m) - u64::from(sources.end.min(m).saturating_sub(sources.start)),
+            TargetRule::Near(least, most) => at_most(&sources, most, m).saturating_sub(at_most(&sources, least.saturating_sub(1), m)),
+            TargetRule::Scaled if count == u64::from(n) => u64::from(n.max(m)),
             _ => sources.map(|s| self.to.span(s, n, m).len()).sum(),
         }
     }
@@ -160,36 +160,36 @@ fn clipped(least: i64, most: i64, len: u32) -> std::ops::Range<u32> {
     start..end.max(start)
 }
 
-impl To {
+impl TargetRule {
     fn span(self, s: u32, n: u32, m: u32) -> Span {
         let (wide_s, wide_n, wide_m) = (u64::from(s), u64::from(n), u64::from(m));
         match self {
-            To::All => Span::run(0..m),
-            To::Others => Span { keep: Keep::Not(s), ..Span::run(0..m) },
-            To::Near(least, most) => Span::run(clipped(i64::from(s).saturating_add(least), i64::from(s).saturating_add(most), m)),
-            To::Between(least, most) => Span::run(clipped(least, most, m)),
-            To::Last => Span::one(m - 1, m),
-            To::Clamped => Span::one(s.min(m - 1), m),
-            To::Divided(by) => Span::one(s / by, m),
-            To::Scaled => scaled(wide_s, wide_n, wide_m),
-            To::ScaledToOne => Span::one((wide_s * wide_m / wide_n).min(wide_m - 1) as u32, m),
-            To::Tiled { side, choose, skip } => {
+            TargetRule::All => Span::run(0..m),
+            TargetRule::Others => Span { keep: SpanFilter::Not(s), ..Span::run(0..m) },
+            TargetRule::Near(least, most) => Span::run(clipped(i64::from(s).saturating_add(least), i64::from(s).saturating_add(most), m)),
+            TargetRule::Between(least, most) => Span::run(clipped(least, most, m)),
+            TargetRule::Last => Span::one(m - 1, m),
+            TargetRule::Clamped => Span::one(s.min(m - 1), m),
+            TargetRule::Divided(by) => Span::one(s / by, m),
+            TargetRule::Scaled => scaled(wide_s, wide_n, wide_m),
+            TargetRule::ScaledToOne => Span::one((wide_s * wide_m / wide_n).min(wide_m - 1) as u32, m),
+            TargetRule::Tiled { side, choose, skip } => {
                 let block = s / side;
                 let is_taken = block % (choose + skip) < choose && (u64::from(block) + 1) * u64::from(side) <= wide_n;
                 if is_taken { scaled(u64::from(s % side), u64::from(side), wide_m) } else { Span::run(0..0) }
             }
-            To::Folded => Span::one(s % m, m),
-            To::Repeated => Span { step: n, ..Span::run(s..m.max(s)) },
-            To::Paired if s % 2 == 1 => Span::one(s - 1, m),
-            To::Paired if s + 1 < n => Span::one(s + 1, m),
-            To::Paired => Span::run(0..0),
-            To::ExpandedBits => with_bit(u32::BITS - m.leading_zeros(), s, m),
-            To::ReducedBits => {
+            TargetRule::Folded => Span::one(s % m, m),
+            TargetRule::Repeated => Span { step: n, ..Span::run(s..m.max(s)) },
+            TargetRule::Paired if s % 2 == 1 => Span::one(s - 1, m),
+            TargetRule::Paired if s + 1 < n => Span::one(s + 1, m),
+            TargetRule::Paired => Span::run(0..0),
+            TargetRule::ExpandedBits => with_bit(u32::BITS - m.leading_zeros(), s, m),
+            TargetRule::ReducedBits => {
                 let width = m.max((u32::BITS - s.leading_zeros()).max(1));
-                Span { keep: Keep::BitOf { value: s, top: width - 1 }, ..Span::run(0..m) }
+                Span { keep: SpanFilter::BitOf { value: s, top: width - 1 }, ..Span::run(0..m) }
             }
-            To::EncodedBits => with_bit(n, s, m),
-            To::DecodedBits => Span { keep: Keep::BitOf { value: s, top: m - 1 }, ..Span::run(0..m) },
+            TargetRule::EncodedBits => with_bit(n, s, m),
+            TargetRule::DecodedBits => Span { keep: SpanFilter::BitOf { value: s, top: m - 1 }, ..Span::run(0..m) },
         }
     }
 }
@@ -205,14 +205,14 @@ fn scaled(s: u64, n: u64, m: u64) -> Span {
 /// Every t below m whose form of `width` bits has a 1 at place s from the left.
 fn with_bit(width: u32, s: u32, m: u32) -> Span {
     match width.checked_sub(s + 1) {
-        Some(bit) if bit < u32::BITS => Span { keep: Keep::WithBit(bit), ..Span::run(0..m) },
+        Some(bit) if bit < u32::BITS => Span { keep: SpanFilter::WithBit(bit), ..Span::run(0..m) },
         _ => Span::run(0..0),
     }
 }
 
 impl Span {
     fn run(range: std::ops::Range<u32>) -> Self {
-        Self { start: range.start, end: range.end, step: 1, keep: Keep::All }
+        Self { start: range.start, end: range.end, step: 1, keep: SpanFilter::All }
     }
 
     /// One coordinate, if it is within the box.
@@ -222,10 +222,10 @@ impl Span {
 
     fn keeps(self, t: u32) -> bool {
         match self.keep {
-            Keep::All => true,
-            Keep::Not(other) => t != other,
-            Keep::WithBit(bit) => t >> bit & 1 == 1,
-            Keep::BitOf { value, top } => top.checked_sub(t).is_some_and(|bit| bit < u32::BITS && value >> bit & 1 == 1),
+            SpanFilter::All => true,
+            SpanFilter::Not(other) => t != other,
+            SpanFilter::WithBit(bit) => t >> bit & 1 == 1,
+            SpanFilter::BitOf { value, top } => top.checked_sub(t).is_some_and(|bit| bit < u32::BITS && value >> bit & 1 == 1),
         }
     }
 
@@ -242,14 +242,14 @@ impl Span {
     pub fn len(self) -> u64 {
         let all = u64::from(self.end.saturating_sub(self.start)).div_ceil(u64::from(self.step));
         match self.keep {
-            Keep::All => all,
-            Keep::Not(other) => all - u64::from((self.start..self.end).contains(&other)),
-            Keep::WithBit(bit) => {
+            SpanFilter::All => all,
+            SpanFilter::Not(other) => all - u64::from((self.start..self.end).contains(&other)),
+            SpanFilter::WithBit(bit) => {
                 // Of every 2^(bit + 1) numbers the upper half has the bit.
                 let (turn, half) = (1u64 << (bit + 1), 1u64 << bit);
                 all / turn * half + (all % turn).saturating_sub(half)
             }
-            Keep::BitOf { value, top } => {
+            SpanFilter::BitOf { value, top } => {
                 // Bits top − t for t below the end: those from top − end + 1 to top.
                 let from = u64::from(top) + 1 - u64::from(self.end.min(top + 1));
                 let kept = if from < 32 { value >> from } else { 0 };
@@ -363,7 +363,7 @@ fn voxels(size: [u32; 3]) -> u64 {
 
 /// What a tile is for these boxes.
 fn tiles(n: [u32; 3], m: [u32; 3]) -> [Axis; 3] {
-    let to = if voxels(n) > voxels(m) { To::Folded } else { To::Repeated };
+    let to = if voxels(n) > voxels(m) { TargetRule::Folded } else { TargetRule::Repeated };
     [0, 1, 2].map(|axis| Axis::own(axis, to))
 }
 
@@ -383,13 +383,13 @@ pub(super) fn pairs(relations: &[Relation], n: [u32; 3], m: [u32; 3]) -> (u64, b
     let is_exact = match relations {
         [] | [Relation::Axes(_) | Relation::Tile | Relation::Random] => true,
         [_] => false,
-        _ => relations.len() <= MOST_COMPARED && all_disjoint(relations),
+        _ => relations.len() <= MAX_COMPARED && all_disjoint(relations),
     };
     (total, is_exact)
 }
 
 /// Lists longer than this are not searched for overlaps when pairs are counted.
-const MOST_COMPARED: usize = 256;
+const MAX_COMPARED: usize = 256;
 
 fn all_disjoint(relations: &[Relation]) -> bool {
     relations.iter().enumerate().all(|(index, left)| relations[..index].iter().all(|right| is_disjoint(left, right)))
@@ -400,12 +400,12 @@ fn is_disjoint(left: &Relation, right: &Relation) -> bool {
     let (Relation::Axes(left), Relation::Axes(right)) = (left, right) else { return false };
     left.iter().zip(right).any(|(left, right)| {
         let sources_differ = match (left.sources, right.sources) {
-            (Sources::Between(a, b), Sources::Between(c, d)) => left.from == right.from && (b < c || d < a),
+            (SourceRule::Between(a, b), SourceRule::Between(c, d)) => left.from == right.from && (b < c || d < a),
             _ => false,
         };
         let targets_differ = match (left.to, right.to) {
-            (To::Between(a, b), To::Between(c, d)) => b < c || d < a,
-            (To::Near(a, b), To::Near(c, d)) => left.from == right.from && (b < c || d < a),
+            (TargetRule::Between(a, b), TargetRule::Between(c, d)) => b < c || d < a,
+            (TargetRule::Near(a, b), TargetRule::Near(c, d)) => left.from == right.from && (b < c || d < a),
             _ => false,
         };
         sources_differ || targets_differ

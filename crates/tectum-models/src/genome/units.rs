@@ -63,7 +63,7 @@ pub struct Conversion {
 }
 
 /// The greatest number that any of the three quantities may be.
-pub(super) const MOST: f64 = 1e6;
+pub(super) const MAX_QUANTITY: f64 = 1e6;
 
 impl FromStr for UnitPolicy {
     type Err = Error;
@@ -101,7 +101,7 @@ impl UnitReport {
     /// threshold `t` that is the fraction `k / t`; where `k ≥ t` nothing below the threshold remains, which is the fraction 1.
     pub(super) fn leak(&mut self, record: &Record<'_>, property: Property, threshold: f64) -> Result<f32> {
         let convert = |amount: f64| if amount >= threshold { f64::from(amount > 0.0) } else { amount / threshold };
-        let leak = self.leak.take(record, property, [1.0, MOST], convert)?;
+        let leak = self.leak.take(record, property, [1.0, MAX_QUANTITY], convert)?;
         Ok(leak.unwrap_or(0.0) as f32)
     }
 
@@ -113,7 +113,7 @@ impl UnitReport {
 
     /// The current as a whole number to 255. Legacy ones lose their fraction and are cut at 255, as the reference does.
     pub(super) fn current(&mut self, record: &Record<'_>) -> Result<u8> {
-        let current = self.current.take(record, Property::Current, [255.0, MOST], |current| current.trunc().min(255.0))?;
+        let current = self.current.take(record, Property::Current, [255.0, MAX_QUANTITY], |current| current.trunc().min(255.0))?;
         match current.unwrap_or(1.0) {
             current if current.fract() == 0.0 => Ok(current as u8),
             current => Err(record.error(Property::Current, &format!("{current} is not a whole number{HINT}"))),
@@ -161,7 +161,7 @@ impl QuantityReport {
 fn witness<'r, 'a>(records: &'r [Record<'a>], properties: &[Property], is_legacy: fn(f64) -> bool) -> Result<Option<(&'r Record<'a>, Property, f64)>> {
     for record in records {
         for property in properties {
-            if let Some(value) = record.number(*property, 0.0, MOST)?.filter(|value| is_legacy(*value)) {
+            if let Some(value) = record.number(*property, 0.0, MAX_QUANTITY)?.filter(|value| is_legacy(*value)) {
                 return Ok(Some((record, *property, value)));
             }
         }

@@ -1,7 +1,7 @@
 //! What a file says that has no effect, in bounded number.
 
 /// The most warnings that are kept.
-const MOST: usize = 200;
+const MAX_WARNINGS: usize = 200;
 
 /// Warnings of one file, in order.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub(super) struct Warnings {
 impl Warnings {
     /// Keeps a warning, unless there are many already.
     pub fn add(&mut self, warning: impl Into<String>) {
-        match self.kept.len() < MOST {
+        match self.kept.len() < MAX_WARNINGS {
             true => self.kept.push(warning.into()),
             false => self.left_out += 1,
         }
@@ -30,8 +30,8 @@ impl Warnings {
 
 /// A text from a file in a message: quoted, and cut if it is long.
 pub(super) fn shown(text: &str) -> String {
-    const MOST_CHARS: usize = 60;
-    match text.char_indices().nth(MOST_CHARS) {
+    const MAX_CHARS: usize = 60;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),
     }

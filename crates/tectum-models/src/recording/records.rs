@@ -17,7 +17,7 @@ const MESSAGE: u8 = 0x05;
 const CHUNK: u8 = 0x06;
 const DATA_END: u8 = 0x0F;
 /// The most channels: a recording has three.
-const MOST_CHANNELS: usize = 256;
+const MAX_CHANNELS: usize = 256;
 
 /// A message and the topic of its channel.
 pub(super) struct Message<'b> {
@@ -45,7 +45,7 @@ pub(super) fn messages<'b>(bytes: &'b [u8], take: &mut dyn FnMut(Message<'b>) ->
 
 /// A recording of a run that was killed, made whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveredRecording {
     /// The file: its whole chunks, then an end without an index, which readers do not need. A whole recording stays as it is.
     pub bytes: Vec<u8>,
     /// Messages in it.
@@ -58,13 +58,13 @@ pub struct Recovered {
 ///
 /// # Errors
 /// `Data` for bytes that do not begin as a recording.
-pub fn recovered(bytes: &[u8]) -> Result<Recovered> {
+pub fn recovered(bytes: &[u8]) -> Result<RecoveredRecording> {
     let records = bytes.strip_prefix(MAGIC).ok_or_else(|| Error::data("not an MCAP recording: it does not begin as one"))?;
     let mut fields = Fields { bytes: records, place: MAGIC.len() };
     let (mut channels, mut messages, mut whole, mut is_data) = (Vec::new(), 0, MAGIC.len(), true);
     loop {
         match fields.record() {
-            Ok(Some((FOOTER, _))) if fields.bytes == MAGIC => return Ok(Recovered { bytes: bytes.to_vec(), messages, lost_bytes: 0 }),
+            Ok(Some((FOOTER, _))) if fields.bytes == MAGIC => return Ok(RecoveredRecording { bytes: bytes.to_vec(), messages, lost_bytes: 0 }),
             Ok(Some((FOOTER, _)) | None) | Err(_) => break,
             Ok(Some((DATA_END, _))) => is_data = false,
             Ok(Some((opcode, body))) if is_data => match counted(opcode, body, &mut channels) {
@@ -82,7 +82,7 @@ pub fn recovered(bytes: &[u8]) -> Result<Recovered> {
         made.resize(made.len() + length as usize, 0);
     }
     made.extend(MAGIC);
-    Ok(Recovered { bytes: made, messages, lost_bytes: (bytes.len() - whole) as u64 })
+    Ok(RecoveredRecording { bytes: made, messages, lost_bytes: (bytes.len() - whole) as u64 })
 }
 
 /// The messages of a record, which may be a chunk.
@@ -117,7 +117,7 @@ fn one<'b>(opcode: u8, mut body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>,
         if channels.iter().all(|(known, _)| *known != id) {
             channels.push((id, topic));
         }
-        if channels.len() > MOST_CHANNELS {
+        if channels.len() > MAX_CHANNELS {
             return Err(body.wrong("is one channel too many"));
         }
     } else if opcode == MESSAGE {

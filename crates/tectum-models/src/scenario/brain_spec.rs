@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tectum::Result;
 
-use super::document::{Placed, Section, Source};
+use super::document::{Located, Section, TomlSource};
 use super::field_spec::FieldSpec;
 use super::genome_spec::GenomeSpec;
 use crate::body::BodySpec;
-use crate::twin::LEAST_TRANSITIONS;
+use crate::twin::MIN_TRANSITIONS;
 
 /// The brains' names.
 pub const BRAIN_NAMES: [&str; 7] = ["mppi", "lqr", "mpc", "adaptive", "zero", "field", "genome"];
@@ -181,10 +181,10 @@ impl BrainSpec {
         }
     }
 
-    pub(super) fn read(mut section: Section<'_, '_>, source: Source<'_>, body: &BodySpec) -> Result<Self> {
+    pub(super) fn read(mut section: Section<'_, '_>, source: TomlSource<'_>, body: &BodySpec) -> Result<Self> {
         // A table with a genome says by that which brain it is.
         let name = if section.has("genome") { section.string("name")? } else { Some(section.required("name")?) };
-        let Some(Placed { value: name, place }) = name.filter(|name| name.value != "genome") else {
+        let Some(Located { value: name, place }) = name.filter(|name| name.value != "genome") else {
             let spec = GenomeSpec::read(&mut section, body)?;
             section.finish()?;
             return Ok(Self::Genome(Box::new(spec)));
@@ -247,7 +247,7 @@ impl TwinSpec {
         self.data = section.string("data")?.map(|data| data.value.to_owned());
         if section.has("online") {
             self.online = Some(OnlineSpec::read(section.section("online")?)?);
-            if self.online.is_some_and(OnlineSpec::begins_with_nothing) {
+            if self.online.is_some_and(OnlineSpec::starts_untrained) {
                 section.refuse(&["transitions", "steps", "data"], "a twin with a warm_up begins with nothing")?;
             }
         }
@@ -257,12 +257,12 @@ impl TwinSpec {
 
 impl OnlineSpec {
     /// Whether nothing is trained before the first tick.
-    pub fn begins_with_nothing(self) -> bool {
+    pub fn starts_untrained(self) -> bool {
         self.warm_up.is_some_and(|transitions| transitions > 0)
     }
 
     fn read(mut section: Section<'_, '_>) -> Result<Self> {
-        let least = LEAST_TRANSITIONS as u64;
+        let least = MIN_TRANSITIONS as u64;
         let spec = Self {
             warm_up: section.whole("warm_up", 0..=1 << 20)?.map(|n| n as usize),
             every: section.whole("every", 1..=1 << 20)?.map(|n| n as usize),

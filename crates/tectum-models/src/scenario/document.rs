@@ -8,12 +8,12 @@ use toml::de::{DeTable, DeValue};
 
 /// The text of a scenario and what to call it in messages.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'t> {
+pub(super) struct TomlSource<'t> {
     pub origin: &'t str,
     pub text: &'t str,
 }
 
-impl<'t> Source<'t> {
+impl<'t> TomlSource<'t> {
     /// Parses the text.
     pub fn parse(self) -> Result<Spanned<DeTable<'t>>> {
         DeTable::parse(self.text).map_err(|error| {
@@ -35,14 +35,14 @@ impl<'t> Source<'t> {
 }
 
 /// A value and where it stands.
-pub(super) struct Placed<T> {
+pub(super) struct Located<T> {
     pub value: T,
     pub place: Range<usize>,
 }
 
 /// A table being read: every key that is asked for is known, and [`Section::finish`] refuses the others.
 pub(super) struct Section<'d, 't> {
-    source: Source<'t>,
+    source: TomlSource<'t>,
     name: String,
     table: Option<&'d DeTable<'t>>,
     known: Vec<String>,
@@ -50,7 +50,7 @@ pub(super) struct Section<'d, 't> {
 
 impl<'d, 't> Section<'d, 't> {
     /// Begins with the whole document.
-    pub fn root(source: Source<'t>, table: &'d DeTable<'t>) -> Self {
+    pub fn root(source: TomlSource<'t>, table: &'d DeTable<'t>) -> Self {
         Self { source, name: String::new(), table: Some(table), known: Vec::new() }
     }
 
@@ -100,14 +100,14 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Reads a string.
-    pub fn string(&mut self, key: &str) -> Result<Option<Placed<&'d str>>> {
+    pub fn string(&mut self, key: &str) -> Result<Option<Located<&'d str>>> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let string = value.get_ref().as_str().ok_or_else(|| self.wrong(key, value, "a string"))?;
-        Ok(Some(Placed { value: string, place: value.span() }))
+        Ok(Some(Located { value: string, place: value.span() }))
     }
 
     /// Reads a string that must be there.
-    pub fn required(&mut self, key: &str) -> Result<Placed<&'d str>> {
+    pub fn required(&mut self, key: &str) -> Result<Located<&'d str>> {
         let missing = self.missing(key);
         self.string(key)?.ok_or(missing)
     }
@@ -119,7 +119,7 @@ impl<'d, 't> Section<'d, 't> {
 
     /// Reads one of a few names.
     pub fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
-        let Some(Placed { value, place }) = self.string(key)? else { return Ok(None) };
+        let Some(Located { value, place }) = self.string(key)? else { return Ok(None) };
         match choices.iter().find(|(name, _)| *name == value) {
             Some((_, choice)) => Ok(Some(*choice)),
             None => {
@@ -136,7 +136,7 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Reads the place of one of some names, given as the name or as the place; it must be there.
-    pub fn place_in(&mut self, key: &str, names: &[&str]) -> Result<usize> {
+    pub fn index_in(&mut self, key: &str, names: &[&str]) -> Result<usize> {
         let value = self.take(key).ok_or_else(|| self.missing(key))?;
         let place = match value.get_ref() {
             DeValue::String(name) => names.iter().position(|known| known == name),

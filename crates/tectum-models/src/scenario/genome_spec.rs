@@ -6,7 +6,7 @@ use tectum::Result;
 use super::document::Section;
 use crate::body::BodySpec;
 use crate::genome::UnitPolicy;
-use crate::spiking::Silence;
+use crate::spiking::IdleUpdate;
 
 /// A genome as a brain: which file, and how it is wired to the body.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,9 +16,9 @@ pub struct GenomeSpec {
     /// The units of its numbers.
     pub units: UnitPolicy,
     /// What a burst without arrivals does to a neuron.
-    pub silence: Silence,
+    pub silence: IdleUpdate,
     /// Whether plastic synapses learn.
-    pub weights: Weights,
+    pub weights: WeightMode,
     /// Bursts of a tick.
     pub bursts_per_tick: u32,
     /// Where channels of the observation go.
@@ -30,7 +30,7 @@ pub struct GenomeSpec {
 /// What becomes of the weights of plastic synapses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Weights {
+pub enum WeightMode {
     /// They learn.
     #[default]
     Learn,
@@ -85,21 +85,21 @@ pub enum Coding {
 }
 
 /// The farthest column: areas have sides of at most 2²⁰ voxels.
-const MOST_PLACE: u64 = (1 << 20) - 1;
+const MAX_COORDINATE: u64 = (1 << 20) - 1;
 /// Bursts of a tick at most.
-const MOST_BURSTS: u64 = 4096;
+const MAX_BURSTS: u64 = 4096;
 
 impl GenomeSpec {
     pub(super) fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let genome = section.required("genome")?.value.to_owned();
         let units = [("detect", UnitPolicy::Detect), ("fraction", UnitPolicy::Fraction), ("legacy", UnitPolicy::Legacy)];
-        let silence = [("counts", Silence::Counts), ("skips", Silence::Skips)];
+        let silence = [("counts", IdleUpdate::Counts), ("skips", IdleUpdate::Skips)];
         let spec = Self {
             genome,
             units: section.choice("units", &units)?.unwrap_or_default(),
             silence: section.choice("silence", &silence)?.unwrap_or_default(),
-            weights: section.choice("weights", &[("learn", Weights::Learn), ("frozen", Weights::Frozen)])?.unwrap_or_default(),
-            bursts_per_tick: section.whole("bursts_per_tick", 1..=MOST_BURSTS)?.map_or(1, |bursts| bursts as u32),
+            weights: section.choice("weights", &[("learn", WeightMode::Learn), ("frozen", WeightMode::Frozen)])?.unwrap_or_default(),
+            bursts_per_tick: section.whole("bursts_per_tick", 1..=MAX_BURSTS)?.map_or(1, |bursts| bursts as u32),
             sensors: section.sections("sensors")?.into_iter().map(|section| SensorSpec::read(section, body)).collect::<Result<_>>()?,
             motors: section.sections("motors")?.into_iter().map(|section| MotorSpec::read(section, body)).collect::<Result<_>>()?,
         };
@@ -111,7 +111,7 @@ impl SensorSpec {
     fn read(mut section: Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let names = body.observation.iter().map(|channel| channel.name).collect::<Vec<_>>();
         let spec = Self {
-            channel: section.place_in("channel", &names)?,
+            channel: section.index_in("channel", &names)?,
             area: section.required("area")?.value.to_owned(),
             x: place(&mut section, "x")?,
             y: place(&mut section, "y")?,
@@ -126,7 +126,7 @@ impl SensorSpec {
 impl MotorSpec {
     fn read(mut section: Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let names = body.action.iter().map(|channel| channel.name).collect::<Vec<_>>();
-        let channel = section.place_in("channel", &names)?;
+        let channel = section.index_in("channel", &names)?;
         let (low, high) = (body.action[channel].low, body.action[channel].high);
         let spec = Self {
             channel,
@@ -142,7 +142,7 @@ impl MotorSpec {
 }
 
 fn place(section: &mut Section<'_, '_>, key: &str) -> Result<u32> {
-    Ok(section.whole(key, 0..=MOST_PLACE)?.unwrap_or(0) as u32)
+    Ok(section.whole(key, 0..=MAX_COORDINATE)?.unwrap_or(0) as u32)
 }
 
 fn coding(section: &mut Section<'_, '_>) -> Result<Coding> {

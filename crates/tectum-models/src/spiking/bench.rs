@@ -7,7 +7,8 @@ use tectum::bench::{Case, Roofline, Suite, Workload};
 use tectum::{CodeObject, Device, Result, RunStats};
 
 use super::{
-    ConnectOptions, Connected, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Rows, Simulation, SimulationOptions, Stimulus, Synapse, connect,
+    ConnectOptions, ConnectedNetwork, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Stimulus, Synapse,
+    SynapseRows, connect,
 };
 use crate::genome::{Genome, GenomeOptions};
 
@@ -78,7 +79,7 @@ fn plastic() -> Case {
 fn genome(name: &'static str, device: &Device) -> Option<Case> {
     let path = Path::new(FOLDER).join(name).with_extension("json");
     let genome = Arc::new(Genome::read(&path, &GenomeOptions::default()).ok()?);
-    let mut trial = Life::new(&genome, device).ok()?;
+    let mut trial = GenomeWorkload::new(&genome, device).ok()?;
     (0..TRIAL).try_for_each(|_| trial.run().map(|_| ())).ok()?;
     // A burst reads four bytes of each synapse and looks at every sum.
     let events = trial.simulation.counts().events as f64 / f64::from(TRIAL);
@@ -87,27 +88,27 @@ fn genome(name: &'static str, device: &Device) -> Option<Case> {
         roofline: Roofline::Copy,
         threads: None,
         amount: 4.0 * events + 4.0 * f64::from(genome.neurons()),
-        prepare: Box::new(move |device| Ok(Box::new(Life::new(&genome, device)?))),
+        prepare: Box::new(move |device| Ok(Box::new(GenomeWorkload::new(&genome, device)?))),
         beside: Vec::new(),
     })
 }
 
 /// A genome that is stimulated.
-struct Life {
+struct GenomeWorkload {
     simulation: Simulation,
     stimulus: Stimulus,
 }
 
-impl Life {
+impl GenomeWorkload {
     fn new(genome: &Genome, device: &Device) -> Result<Self> {
-        let Connected { network, steady, .. } = connect(genome, ConnectOptions::default())?;
+        let ConnectedNetwork { network, steady, .. } = connect(genome, ConnectOptions::default())?;
         let stimulus = Stimulus::new(genome, 0.01, 0)?;
-        let options = SimulationOptions { steady, most_inputs: stimulus.most_inputs(), ..SimulationOptions::default() };
+        let options = SimulationOptions { steady, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
         Ok(Self { simulation: Simulation::new(Arc::new(network), device, &options)?, stimulus })
     }
 }
 
-impl Workload for Life {
+impl Workload for GenomeWorkload {
     fn run(&mut self) -> Result<RunStats> {
         self.simulation.inject(&self.stimulus.of(self.simulation.counts().bursts + 1))?;
         self.simulation.run(1)?;
@@ -126,7 +127,7 @@ struct RandomRows {
     plasticity: Option<u8>,
 }
 
-impl Rows for RandomRows {
+impl SynapseRows for RandomRows {
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse)) {
         for index in 0..self.degree {
             let bits = mixed(u64::from(source) << 32 | u64::from(index));
@@ -166,9 +167,9 @@ impl Burst {
         all.add(neurons, &NeuronOptions { threshold: THRESHOLD, uniform_psp: true, ..NeuronOptions::default() })?;
         // Nothing is lost, so that weights stay above 0 and every visit sends.
         let plasticity = rows.plasticity.map(|_| PlasticityRule { window: 3, gain: 1, loss: 0 }).into_iter().collect();
-        let options = NetworkOptions { most_injected: 2.0 * THRESHOLD, plasticity, ..NetworkOptions::default() };
+        let options = NetworkOptions { max_injected: 2.0 * THRESHOLD, plasticity, ..NetworkOptions::default() };
         let network = Network::new(&all, Box::new(rows), options)?;
-        let options = SimulationOptions { most_inputs: (neurons / SPARSITY) as usize, ..SimulationOptions::default() };
+        let options = SimulationOptions { max_inputs: (neurons / SPARSITY) as usize, ..SimulationOptions::default() };
         let mut simulation = Simulation::new(Arc::new(network), device, &options)?;
         let pattern = |pattern| firing(neurons, pattern).into_iter().map(|neuron| (neuron, 1.5 * THRESHOLD)).collect();
         let patterns: Vec<Vec<(u32, f32)>> = (0..PATTERNS).map(pattern).collect();

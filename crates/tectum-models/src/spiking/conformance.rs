@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tectum::conformance::{Case, Seed, Suite, Trial};
+use tectum::conformance::{Case, CaseContext, Seed, Suite};
 use tectum::{Device, Error, ErrorKind, Result};
 
-use super::naive::{Naive, PlasticRow};
+use super::naive::{PlasticRow, ReferenceNetwork};
 use super::{
-    Memory, MemoryReport, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Silence, Simulation, SimulationOptions, Synapse, SynapseList,
+    IdleUpdate, Memory, MemoryReport, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList,
 };
 
 /// Neurons of the largest group of a network that one workgroup takes, and of one that takes several.
@@ -20,18 +20,18 @@ pub fn suites() -> Vec<Suite> {
     vec![
         Suite::new("spiking", |seed: &mut Seed| {
             let networks = std::iter::once(one_neuron()).chain(networks(seed, random_network, [12, 3]));
-            networks.map(|network| case(seed, network, 1, Pace { bursts: 12, at_once: 1 })).collect()
+            networks.map(|network| case(seed, network, 1, RunSchedule { bursts: 12, at_once: 1 })).collect()
         }),
         Suite::new("spiking_batches", |seed: &mut Seed| {
             let networks = networks(seed, random_network, [2, 1]).chain(networks(seed, learning_network, [2, 1]));
-            networks.map(|network| case(seed, network, 1, Pace { bursts: 36, at_once: 18 })).collect()
+            networks.map(|network| case(seed, network, 1, RunSchedule { bursts: 36, at_once: 18 })).collect()
         }),
         Suite::new("spiking_learning", |seed: &mut Seed| {
-            networks(seed, learning_network, [12, 3]).map(|network| case(seed, network, 1, Pace { bursts: 16, at_once: 1 })).collect()
+            networks(seed, learning_network, [12, 3]).map(|network| case(seed, network, 1, RunSchedule { bursts: 16, at_once: 1 })).collect()
         }),
         Suite::new("spiking_shards", |seed: &mut Seed| {
             let networks = [one_neuron(), busy(97), busy(1000)].into_iter().chain(networks(seed, learning_network, [4, 1]));
-            networks.enumerate().map(|(index, network)| case(seed, network, 2 + index % 2, Pace { bursts: 8, at_once: 1 })).collect()
+            networks.enumerate().map(|(index, network)| case(seed, network, 2 + index % 2, RunSchedule { bursts: 8, at_once: 1 })).collect()
         }),
     ]
 }
@@ -62,11 +62,11 @@ fn busy(neurons: u32) -> RandomNetwork {
     }
 }
 
-fn case(seed: &mut Seed, network: RandomNetwork, shards: usize, pace: Pace) -> Case {
+fn case(seed: &mut Seed, network: RandomNetwork, shards: usize, pace: RunSchedule) -> Case {
     let inputs_seed = u64::from(seed.word());
     let neurons: usize = network.groups.iter().map(|(count, _)| *count as usize).sum();
     let shape = format!("{neurons} neurons, {} synapses, {shards} shards, {} bursts by {}", network.synapses.len(), pace.bursts, pace.at_once);
-    Case::of_run(shape, neurons + 2 * network.synapses.len(), move |trial: &mut Trial<'_>| {
+    Case::of_run(shape, neurons + 2 * network.synapses.len(), move |trial: &mut CaseContext<'_>| {
         let devices = vec![trial.device.clone(); shards];
         compare(inputs_seed, &network, &devices, pace, |simulation, start| {
             trial.uses(simulation.code());
@@ -124,9 +124,9 @@ pub fn random_network(seed: u64, largest_group: u64) -> RandomNetwork {
         let synapse = Synapse::fixed(random.below(neurons) as u32, random.pick(&[1, 1, 2, 9, 255]), random.below(4) == 0);
         synapses.push((random.below(neurons) as u32, synapse));
     }
-    let silence = random.pick(&[Silence::Counts, Silence::Counts, Silence::Skips]);
+    let silence = random.pick(&[IdleUpdate::Counts, IdleUpdate::Counts, IdleUpdate::Skips]);
     let steady = (0..random.below(4).min(neurons)).map(|neuron| (neuron as u32, 1.0 + neuron as f32)).collect();
-    let options = NetworkOptions { silence, seed: random.next() as u32, most_injected: 100.0, ..NetworkOptions::default() };
+    let options = NetworkOptions { silence, seed: random.next() as u32, max_injected: 100.0, ..NetworkOptions::default() };
     RandomNetwork { groups, synapses, options, steady }
 }
 
@@ -201,7 +201,7 @@ pub fn inputs(random: &mut Random, neurons: u64) -> Vec<(u32, f32)> {
 
 /// How many bursts run, and how many in one call.
 #[derive(Clone, Copy)]
-pub struct Pace {
+pub struct RunSchedule {
     pub bursts: u32,
     pub at_once: u32,
 }
@@ -211,9 +211,9 @@ pub struct Pace {
 ///
 /// # Errors
 /// `Mismatch` naming what differs and in which burst; what the devices report.
-pub fn compare(seed: u64, case: &RandomNetwork, devices: &[Device], pace: Pace, mut ran: impl FnMut(&Simulation, Instant)) -> Result<Naive> {
+pub fn compare(seed: u64, case: &RandomNetwork, devices: &[Device], pace: RunSchedule, mut ran: impl FnMut(&Simulation, Instant)) -> Result<ReferenceNetwork> {
     let network = case.network()?;
-    let mut naive = Naive::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
+    let mut naive = ReferenceNetwork::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
     let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
     let mut simulation = Simulation::sharded(network, devices, &options)?;
     let random = &mut Random(seed ^ 0xabcd);

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use tectum::{Error, Result};
 
-use super::network::{Rows, Synapse};
+use super::network::{Synapse, SynapseRows};
 
 /// Bits of a word below the target: weight and sign.
 pub const TARGET_SHIFT: u32 = 9;
@@ -28,7 +28,7 @@ pub const PART_NEURONS: u32 = 1 << (32 - TARGET_SHIFT);
 
 /// The synapses that end in a range of neurons.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct SynapsePartition {
     /// The targets.
     pub targets: Range<u32>,
     /// Where each source's row begins, with the end of the last; 64 bits, since a part can have more than 2³² synapses.
@@ -37,7 +37,7 @@ pub struct Part {
     pub words: Vec<u32>,
 }
 
-impl Part {
+impl SynapsePartition {
     /// The synapses of a source.
     #[inline(always)]
     pub fn row(&self, source: u32) -> Range<usize> {
@@ -69,11 +69,11 @@ impl Part {
 ///
 /// # Errors
 /// `Invalid` for a range longer than [`PART_NEURONS`].
-pub fn pack(sources: u32, rows: &dyn Rows, plasticity: Option<u8>, ranges: &[Range<u32>]) -> Result<Vec<Part>> {
+pub fn pack(sources: u32, rows: &dyn SynapseRows, plasticity: Option<u8>, ranges: &[Range<u32>]) -> Result<Vec<SynapsePartition>> {
     ranges.iter().map(|range| part(sources, rows, plasticity, range.clone())).collect()
 }
 
-fn part(sources: u32, rows: &dyn Rows, plasticity: Option<u8>, targets: Range<u32>) -> Result<Part> {
+fn part(sources: u32, rows: &dyn SynapseRows, plasticity: Option<u8>, targets: Range<u32>) -> Result<SynapsePartition> {
     if targets.len() > PART_NEURONS as usize {
         return Err(Error::invalid(format!("a part of {} neurons; at most {PART_NEURONS} are possible", targets.len())));
     }
@@ -97,7 +97,7 @@ fn part(sources: u32, rows: &dyn Rows, plasticity: Option<u8>, targets: Range<u3
         // By target: neighbours share a cache line.
         words[begin..].sort_unstable();
     }
-    Ok(Part { targets, starts, words })
+    Ok(SynapsePartition { targets, starts, words })
 }
 
 /// Splits neurons into so many ranges of about equal length, each beginning at a multiple of 64.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::learning::PlasticityRule;
 use super::memory::Memory;
 use super::network::Network;
-use super::rule::{ALWAYS, NEVER, Profile, Silence};
+use super::rule::{ALWAYS, IdleUpdate, NEVER, Profile};
 
 /// Why a network runs as it does, whatever the device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,9 +29,9 @@ pub struct NetworkExplanation {
     /// Why there are not more.
     pub scale: ScaleLimit,
     /// Neurons for which an arrival whose sum is 0 differs from none; if there are any, arrivals are marked beside the sums.
-    pub zero_sums: Vec<(Range<u32>, ZeroSums)>,
+    pub zero_sums: Vec<(Range<u32>, ZeroSumReason)>,
     /// Neurons with more to remember than their potential; if there are any, each has four planes of state in place of one.
-    pub past: Vec<(Range<u32>, Past)>,
+    pub past: Vec<(Range<u32>, ExtraState)>,
     /// Bytes of the synapses as the host keeps them, to pack them for another device.
     pub host_synapse_bytes: u64,
 }
@@ -56,7 +56,7 @@ pub enum ScaleLimit {
 /// Why a sum of 0 must be told from silence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ZeroSums {
+pub enum ZeroSumReason {
     /// A neuron draws whether it fires: one that did not draws again at any arrival.
     Draws,
     /// A neuron that was stopped by its consecutive limit may fire at any arrival.
@@ -72,7 +72,7 @@ pub enum ZeroSums {
 /// What a neuron remembers beside its potential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Past {
+pub enum ExtraState {
     /// Its refractory period.
     Refractory,
     /// Its firings in a row.
@@ -103,27 +103,27 @@ impl Network {
 }
 
 /// Whether, and why, a neuron may wait in its window for another arrival, or is moved on by arrivals alone.
-pub(super) fn zero_sums(profile: &Profile, silence: Silence) -> Option<ZeroSums> {
+pub(super) fn zero_sums(profile: &Profile, silence: IdleUpdate) -> Option<ZeroSumReason> {
     if profile.chance != ALWAYS {
-        Some(ZeroSums::Draws)
+        Some(ZeroSumReason::Draws)
     } else if profile.consecutive_limit != 0 {
-        Some(ZeroSums::Limited)
+        Some(ZeroSumReason::Limited)
     } else if profile.threshold <= profile.rest {
-        Some(ZeroSums::FiresAtRest)
+        Some(ZeroSumReason::FiresAtRest)
     } else if profile.limit != NEVER && profile.leak != 0 {
-        Some(ZeroSums::LeaksIntoWindow)
+        Some(ZeroSumReason::LeaksIntoWindow)
     } else {
-        (silence == Silence::Skips && (profile.leak != 0 || profile.refractory != 0)).then_some(ZeroSums::Frozen)
+        (silence == IdleUpdate::Skips && (profile.leak != 0 || profile.refractory != 0)).then_some(ZeroSumReason::Frozen)
     }
 }
 
 /// Whether, and why, a neuron's state is more than its potential.
-pub(super) fn past(profile: &Profile, silence: Silence) -> Option<Past> {
+pub(super) fn past(profile: &Profile, silence: IdleUpdate) -> Option<ExtraState> {
     if profile.refractory != 0 {
-        Some(Past::Refractory)
+        Some(ExtraState::Refractory)
     } else if profile.consecutive_limit != 0 {
-        Some(Past::Limited)
+        Some(ExtraState::Limited)
     } else {
-        (silence == Silence::Counts && profile.leak != 0).then_some(Past::Leaks)
+        (silence == IdleUpdate::Counts && profile.leak != 0).then_some(ExtraState::Leaks)
     }
 }

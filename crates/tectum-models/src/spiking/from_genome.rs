@@ -11,7 +11,7 @@ use crate::genome::{Area, AreaProperties, CoreArea, Genome, Mapping, Morphology,
 /// What the power area's neurons receive in every burst.
 const POWER: f32 = 1.0;
 /// The most pairs of neurons between which one mapping may grow synapses.
-const MOST_PAIRS: u64 = 1 << 26;
+const MAX_PAIRS: u64 = 1 << 26;
 
 /// How a genome is connected.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ impl Default for ConnectOptions {
 
 /// A network made from a genome.
 #[derive(Debug)]
-pub struct Connected {
+pub struct ConnectedNetwork {
     /// Neurons have the genome's numbers; behind them come those of its memories.
     pub network: Network,
     /// What arrives in every burst: at the power area.
@@ -49,13 +49,13 @@ pub struct Connected {
 ///
 /// # Errors
 /// As [`Network::new`], naming the area or the mapping; `Unsupported` for a mapping that may grow more than 2²⁶ synapses.
-pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<Connected> {
+pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<ConnectedNetwork> {
     let ConnectOptions { seed, learns, memory_neurons, mut network } = options;
     let mut neurons = Neurons::default();
     for area in genome.areas() {
         add(&mut neurons, area).map_err(|error| error.at(format_args!("area {}", area.id)))?;
     }
-    let remembering = remembering_areas(genome);
+    let remembering = memory_areas(genome);
     // What stands for an area where it learns: its memory's neurons, or its own.
     let mut active: Vec<Range<u32>> = genome.areas().iter().map(|area| area.neurons.clone()).collect();
     for &area in &remembering {
@@ -73,13 +73,13 @@ pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<Connected> {
             let Some(plasticity) = plasticity else { continue };
             let ends = [mapping.source, mapping.destination].map(|area| active[area].clone());
             let is_first =
-                |other: &Mapping| !matches!(other.morphology, Morphology::Plastic(PlasticMorphology::Associative)) || ends_of(other) != ends_of(mapping);
+                |other: &Mapping| !matches!(other.morphology, Morphology::Plastic(PlasticMorphology::Associative)) || area_pair(other) != area_pair(mapping);
             if !genome.mappings()[..index].iter().all(is_first) {
                 continue;
             }
             let pairs = 2 * ends[0].len() as u64 * ends[1].len() as u64;
-            if pairs > MOST_PAIRS {
-                return Err(Error::unsupported(format!("{}: synapses may grow between {pairs} pairs of neurons; at most {MOST_PAIRS} are possible", place())));
+            if pairs > MAX_PAIRS {
+                return Err(Error::unsupported(format!("{}: synapses may grow between {pairs} pairs of neurons; at most {MAX_PAIRS} are possible", place())));
             }
             grow(&ends, plasticity, inhibitory, &mut synapses);
             continue;
@@ -98,7 +98,7 @@ pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<Connected> {
     let rows = SynapseList::new(neurons.len(), &synapses)?;
     drop(synapses);
     let power = genome.core(CoreArea::Power).map(|area| genome.areas()[area].neurons.clone()).unwrap_or_default();
-    Ok(Connected {
+    Ok(ConnectedNetwork {
         network: Network::new(&neurons, Box::new(rows), network)?,
         steady: power.map(|neuron| (neuron, POWER)).collect(),
         memories: remembering,
@@ -107,7 +107,7 @@ pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<Connected> {
 }
 
 /// Areas that remember what some mapping shows them.
-fn remembering_areas(genome: &Genome) -> Vec<usize> {
+fn memory_areas(genome: &Genome) -> Vec<usize> {
     let is_shown = |area: &usize| genome.mappings().iter().any(|mapping| mapping.destination == *area && shows(mapping));
     (0..genome.areas().len()).filter(|area| genome.areas()[*area].properties.memory.is_some()).filter(is_shown).collect()
 }
@@ -117,7 +117,7 @@ fn shows(mapping: &Mapping) -> bool {
 }
 
 /// The areas of a mapping, whichever way it goes.
-fn ends_of(mapping: &Mapping) -> (usize, usize) {
+fn area_pair(mapping: &Mapping) -> (usize, usize) {
     (mapping.source.min(mapping.destination), mapping.source.max(mapping.destination))
 }
 
@@ -208,7 +208,7 @@ fn neuron_options(properties: &AreaProperties, threshold: f32) -> NeuronOptions 
 /// What a mapping asks for and the network does not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Undone {
+pub enum UnsupportedFeature {
     /// What is remembered is not shown again.
     Replay,
     /// What it sends arrives in the next burst, not after so many.
@@ -216,21 +216,21 @@ pub enum Undone {
 }
 
 /// What a mapping asks for and the network does not do.
-pub fn undone(mapping: &Mapping) -> Vec<Undone> {
+pub fn undone(mapping: &Mapping) -> Vec<UnsupportedFeature> {
     let asked = [
-        matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Replay)).then_some(Undone::Replay),
-        (mapping.delay_bursts > 1).then_some(Undone::Delay(mapping.delay_bursts)),
+        matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Replay)).then_some(UnsupportedFeature::Replay),
+        (mapping.delay_bursts > 1).then_some(UnsupportedFeature::Delay(mapping.delay_bursts)),
     ];
     asked.into_iter().flatten().collect()
 }
 
 /// What the genome says and this network does not do.
 fn notes(genome: &Genome) -> Vec<String> {
-    let undone: Vec<Undone> = genome.mappings().iter().flat_map(undone).collect();
-    let count = |is_kind: fn(&&Undone) -> bool| undone.iter().filter(is_kind).count();
+    let undone: Vec<UnsupportedFeature> = genome.mappings().iter().flat_map(undone).collect();
+    let count = |is_kind: fn(&&UnsupportedFeature) -> bool| undone.iter().filter(is_kind).count();
     let counted = [
-        (count(|undone| **undone == Undone::Replay), "replay what an area remembers, which is not done"),
-        (count(|undone| matches!(undone, Undone::Delay(_))), "have a delay; everything arrives in the next burst"),
+        (count(|undone| **undone == UnsupportedFeature::Replay), "replay what an area remembers, which is not done"),
+        (count(|undone| matches!(undone, UnsupportedFeature::Delay(_))), "have a delay; everything arrives in the next burst"),
     ];
     counted.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} mappings {text}")).collect()
 }

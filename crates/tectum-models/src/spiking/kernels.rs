@@ -10,11 +10,11 @@ use rayon::prelude::*;
 use tectum::kernel::native::{prefetch_line, prefetch_read, simd};
 use tectum::{DType, Kernel, NativeCall, Result};
 
-use super::connectome::{Part, TARGET_SHIFT, weight_of};
+use super::connectome::{SynapsePartition, TARGET_SHIFT, weight_of};
 use super::network::{Network, NetworkOptions, NeuronOptions, Neurons, SynapseList};
-use super::rule::{self, ALWAYS, NeuronState, POTENTIAL_MAX, Profile, Silence};
+use super::rule::{self, ALWAYS, IdleUpdate, NeuronState, POTENTIAL_MAX, Profile};
 use crate::kernel::{built_in, words};
-pub use learning::{KEPT_WORDS, LearningKernels, MEMORY_WORDS, MemoryRow, set_bits};
+pub use learning::{LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, MemoryRow, set_bits};
 
 /// Device code of a firing of the list, put before what walks it.
 const FIRING: &str = include_str!("../../kernels/spiking_firing.wgsl");
@@ -22,9 +22,9 @@ const FIRING: &str = include_str!("../../kernels/spiking_firing.wgsl");
 /// Words of a profile in the table of device code.
 pub const PROFILE_WORDS: usize = 12;
 /// In the list of firings, of a neuron whose psp is its own always.
-pub const STATIC: u32 = u32::MAX;
+pub const FIXED_PSP: u32 = u32::MAX;
 /// Words before the list of firings.
-pub const HEADER: usize = 64;
+pub const HEADER_WORDS: usize = 64;
 /// Rows ahead that the native twin asks memory for.
 const AHEAD: usize = 8;
 /// Neurons that are looked at together for whether anything arrived.
@@ -42,12 +42,12 @@ pub struct Kernels {
 struct Dynamics {
     profiles: Vec<Profile>,
     runs: Vec<(Range<u32>, u32)>,
-    silence: Silence,
+    silence: IdleUpdate,
 }
 
 impl Kernels {
     /// The kernels, and for the CPU the parts that are propagated to.
-    pub fn new(network: &Network, parts: Arc<Vec<Part>>) -> Self {
+    pub fn new(network: &Network, parts: Arc<Vec<SynapsePartition>>) -> Self {
         let dynamics = Dynamics { profiles: network.profiles.clone(), runs: network.runs.clone(), silence: network.options.silence };
         let inject = words(
             Kernel::define("spiking_inject").read("inputs", DType::U32).read("steady", DType::U32).atomic("sums", DType::I32).atomic("fired", DType::U32),
@@ -120,7 +120,7 @@ fn native_unpack(call: &NativeCall<'_>) {
     let (head, rest) = fired.split_at_mut(call.size(0));
     let (list, _) = rest.as_chunks_mut::<2>();
     for neuron in set_bits(exchanged, 0..32 * call.u32(1)) {
-        list[head[0] as usize] = [neuron, STATIC];
+        list[head[0] as usize] = [neuron, FIXED_PSP];
         head[0] += 1;
     }
 }
@@ -147,13 +147,13 @@ fn native_inject(call: &NativeCall<'_>) {
 
 /// Each thread walks, for its part of the targets, the rows of all that fired.
 fn native_propagate(call: &NativeCall<'_>) {
-    let parts = call.data::<Vec<Part>>();
+    let parts = call.data::<Vec<SynapsePartition>>();
     let (fired, senders) = (call.read::<u32>(0), call.read::<u32>(3));
     let (sums, totals) = (call.write::<i32>(4), call.write::<u32>(5));
     let (len, tracked, fraction_bits) = (call.size(0), call.u32(1) != 0, call.u32(2));
     let (list, _) = fired[call.size(3)..].as_chunks::<2>();
     let list = &list[..fired[0] as usize];
-    let walk = |(part, sums): (&Part, &mut [i32])| {
+    let walk = |(part, sums): (&SynapsePartition, &mut [i32])| {
         let (sums, bits) = sums.split_at_mut(len);
         let bits = if tracked { bits } else { &mut [] };
         propagate(part, list, senders, fraction_bits, sums, bits)
@@ -172,7 +172,7 @@ fn count_events(totals: &mut [u32], events: u64) {
 }
 
 /// Adds what the firings of a list send into one part; how many synapses that were.
-fn propagate(part: &Part, list: &[[u32; 2]], senders: &[u32], fraction_bits: u32, sums: &mut [i32], bits: &mut [i32]) -> u64 {
+fn propagate(part: &SynapsePartition, list: &[[u32; 2]], senders: &[u32], fraction_bits: u32, sums: &mut [i32], bits: &mut [i32]) -> u64 {
     let mut events = 0;
     for (index, &[neuron, psp]) in list.iter().enumerate() {
         if let Some(&[later, _]) = list.get(index + 2 * AHEAD) {
@@ -184,7 +184,7 @@ fn propagate(part: &Part, list: &[[u32; 2]], senders: &[u32], fraction_bits: u32
             prefetch_read(&part.words[range.start..range.end.min(range.start + 256)]);
         }
         let sender = senders[neuron as usize];
-        let unit = if psp == STATIC { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
+        let unit = if psp == FIXED_PSP { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
         let words = &part.words[part.row(neuron)];
         events += words.len() as u64;
         if bits.is_empty() {
@@ -204,7 +204,7 @@ fn propagate(part: &Part, list: &[[u32; 2]], senders: &[u32], fraction_bits: u32
 }
 
 /// What a part's neurons are worked on with.
-struct Place<'a> {
+struct PartState<'a> {
     first: u32,
     sums: &'a mut [i32],
     arrivals: &'a mut [i32],
@@ -223,7 +223,7 @@ struct Burst {
     planes: usize,
     seed: u32,
     fraction_bits: u32,
-    silence: Silence,
+    silence: IdleUpdate,
 }
 
 fn native_dynamics(call: &NativeCall<'_>) {
@@ -237,13 +237,13 @@ fn native_dynamics(call: &NativeCall<'_>) {
 
     let chunk = if tracked { len + len / 32 } else { len };
     let shared = sums.chunks_mut(chunk).zip(state.chunks_mut(planes * len)).zip(list.chunks_mut(len)).zip(bits.chunks_mut(len / 32)).enumerate();
-    let places: Vec<Place<'_>> = shared
+    let places: Vec<PartState<'_>> = shared
         .map(|(part, (((sums, state), list), bits))| {
             let (sums, arrivals) = sums.split_at_mut(len);
-            Place { first: first + (part * len) as u32, sums, arrivals, state, list, bits, firings: 0, marks: [0; 2] }
+            PartState { first: first + (part * len) as u32, sums, arrivals, state, list, bits, firings: 0, marks: [0; 2] }
         })
         .collect();
-    let work = |mut place: Place<'_>| {
+    let work = |mut place: PartState<'_>| {
         let end = (place.first + len as u32).min(first + count as u32);
         let from = data.runs.partition_point(|(range, _)| range.end <= place.first);
         for (range, profile) in data.runs[from..].iter().take_while(|(range, _)| range.start < end) {
@@ -268,7 +268,7 @@ fn native_dynamics(call: &NativeCall<'_>) {
     head[1] = head[1].wrapping_add(total as u32);
 }
 
-impl Place<'_> {
+impl PartState<'_> {
     /// Neurons of one profile.
     fn run(&mut self, profile: &Profile, range: Range<usize>, burst: Burst) {
         let tracked = !self.arrivals.is_empty();
@@ -350,7 +350,7 @@ impl Place<'_> {
 
     fn fire(&mut self, profile: &Profile, i: usize, potential: i32, burst: Burst) {
         let neuron = self.first + i as u32;
-        let psp = if profile.potential_driven { rule::potential_psp(potential, burst.fraction_bits) } else { STATIC };
+        let psp = if profile.potential_driven { rule::potential_psp(potential, burst.fraction_bits) } else { FIXED_PSP };
         self.list[self.firings] = [neuron, psp];
         self.firings += 1;
         self.bits[i / 32] |= 1 << (i % 32);

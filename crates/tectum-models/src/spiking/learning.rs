@@ -14,7 +14,7 @@ const WEIGHT_MAX: u32 = 255;
 /// The burst of a firing that never was: so far before the first, counted round, that no window reaches from it.
 pub const NEVER: u32 = u32::MAX - 4 * WINDOW_MAX;
 /// In [`History::before`], of a neuron whose firings so far will not count.
-pub const FRESH: u32 = u32::MAX;
+pub const NO_SPIKE_BEFORE: u32 = u32::MAX;
 
 /// How synapses learn from the firings of their two ends.
 ///
@@ -39,7 +39,7 @@ pub struct History {
     pub run: u32,
     /// Bursts up to that one that had a firing of it in their window, modulo 2³².
     pub active: u32,
-    /// The burst of the firing before; [`NEVER`] if there is none, [`FRESH`] if those so far are not to count.
+    /// The burst of the firing before; [`NEVER`] if there is none, [`NO_SPIKE_BEFORE`] if those so far are not to count.
     pub before: u32,
 }
 
@@ -82,7 +82,7 @@ impl PlasticityRule {
 
     /// A weight when the window of its source's last firing closes: at the end of the burst `window − 1` after it.
     #[inline(always)]
-    pub fn at_close(&self, weight: u32) -> u32 {
+    pub fn weight_at_window_close(&self, weight: u32) -> u32 {
         self.less(weight, self.window - 1)
     }
 
@@ -90,7 +90,7 @@ impl PlasticityRule {
     pub fn now(&self, source: &History, target: &History, weight: u32, seen: u32, burst: u32) -> u32 {
         match burst.wrapping_sub(source.last) {
             0 => self.visit(source, burst).weight(target, weight, seen),
-            gap if gap < self.window && source.before != FRESH => self.less(weight, gap),
+            gap if gap < self.window && source.before != NO_SPIKE_BEFORE => self.less(weight, gap),
             _ => self.less(weight, target.active_until(burst, self.window).wrapping_sub(seen)),
         }
     }
@@ -122,7 +122,7 @@ impl History {
     #[inline(always)]
     pub fn fire(&mut self, burst: u32, window: u32) {
         let gap = burst.wrapping_sub(self.last);
-        let before = if self.before == FRESH { NEVER } else { self.last };
+        let before = if self.before == NO_SPIKE_BEFORE { NEVER } else { self.last };
         *self = Self { last: burst, run: if gap == 1 { self.run + 1 } else { 1 }, active: self.active.wrapping_add(gap.min(window)), before };
     }
 

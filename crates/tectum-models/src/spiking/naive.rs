@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Memory, NetworkOptions, NeuronOptions, PlasticityRule, Silence, SpikeCounts, Synapse};
+use super::{IdleUpdate, Memory, NetworkOptions, NeuronOptions, PlasticityRule, SpikeCounts, Synapse};
 
 #[derive(Clone)]
 struct Cell {
@@ -17,10 +17,10 @@ struct Cell {
 }
 
 #[derive(Clone)]
-pub struct Naive {
+pub struct ReferenceNetwork {
     cells: Vec<Cell>,
     synapses: Vec<(u32, Synapse)>,
-    silence: Silence,
+    silence: IdleUpdate,
     seed: u32,
     bits: u32,
     /// Neuron and firing potential of the last burst.
@@ -33,18 +33,18 @@ pub struct Naive {
     past: Vec<BTreeSet<usize>>,
     /// Of each neuron, the burst from which its firings count for learning.
     counts_from: Vec<usize>,
-    memories: Vec<(Memory, Vec<Option<Kept>>)>,
+    memories: Vec<(Memory, Vec<Option<StoredPattern>>)>,
     pub formed: u32,
     pub lost: u32,
 }
 
 /// A pattern that a memory's neuron keeps.
 #[derive(Clone)]
-struct Kept {
+struct StoredPattern {
     /// Ages and neurons.
     pattern: BTreeSet<(usize, usize)>,
     lifespan: u64,
-    is_for_good: bool,
+    is_longterm: bool,
 }
 
 /// A plastic synapse: rule, source, target, whether it inhibits, weight.
@@ -52,7 +52,7 @@ pub type PlasticRow = (u8, u32, u32, bool, i64);
 
 const MAX: i64 = (1 << 30) - 1;
 
-impl Naive {
+impl ReferenceNetwork {
     pub fn new(groups: &[(u32, NeuronOptions)], synapses: &[(u32, Synapse)], options: &NetworkOptions, bits: u32) -> Self {
         let mut cells = Vec::new();
         for (count, options) in groups {
@@ -115,10 +115,10 @@ impl Naive {
                 );
             }
             for slot in kept.iter_mut() {
-                if let Some(Kept { lifespan, is_for_good, .. }) = slot {
-                    if !*is_for_good && *lifespan >= u64::from(memory.longterm_threshold) {
-                        *is_for_good = true;
-                    } else if !*is_for_good {
+                if let Some(StoredPattern { lifespan, is_longterm, .. }) = slot {
+                    if !*is_longterm && *lifespan >= u64::from(memory.longterm_threshold) {
+                        *is_longterm = true;
+                    } else if !*is_longterm {
                         *lifespan -= 1;
                         if *lifespan == 0 {
                             *slot = None;
@@ -131,12 +131,12 @@ impl Naive {
             }
             let first = memory.neurons.start as usize;
             if let Some(known) = kept.iter().position(|slot| slot.as_ref().is_some_and(|kept| kept.pattern == pattern)) {
-                if let Some(Kept { lifespan, is_for_good: false, .. }) = &mut kept[known] {
+                if let Some(StoredPattern { lifespan, is_longterm: false, .. }) = &mut kept[known] {
                     *lifespan += u64::from(memory.lifespan_growth);
                 }
                 fired.push(first + known);
             } else if let Some(free) = kept.iter().position(Option::is_none) {
-                kept[free] = Some(Kept { pattern, lifespan: u64::from(memory.initial_lifespan), is_for_good: false });
+                kept[free] = Some(StoredPattern { pattern, lifespan: u64::from(memory.initial_lifespan), is_longterm: false });
                 self.formed += 1;
                 fired.push(first + free);
                 self.counts_from[first + free] = burst;
@@ -231,12 +231,12 @@ impl Naive {
 }
 
 impl Cell {
-    fn burst(&mut self, bits: u32, silence: Silence, random: u32, is_memory: bool) -> Option<i64> {
+    fn burst(&mut self, bits: u32, silence: IdleUpdate, random: u32, is_memory: bool) -> Option<i64> {
         let options = self.options.clone();
         let (touched, arrived) = (std::mem::take(&mut self.touched), std::mem::take(&mut self.arrived));
         let limit = if options.consecutive_fire_limit == 65_535 { 0 } else { u64::from(options.consecutive_fire_limit) };
         let rest = fixed(options.resting_potential, bits);
-        if !touched && silence == Silence::Skips {
+        if !touched && silence == IdleUpdate::Skips {
             return None;
         }
         // Refractory: what arrives is lost.

@@ -8,8 +8,8 @@ use tectum::{ContentHash, ContentHasher, Error, Result};
 use super::explanation::{self, ScaleLimit};
 use super::learning::PlasticityRule;
 use super::memory::{self, Memory};
-use super::rule::{ALWAYS, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile, Silence};
-use super::survey::Survey;
+use super::rule::{ALWAYS, IdleUpdate, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile};
+use super::survey::ConnectivityStats;
 
 /// The options of some neurons. Potentials are in units of psp · weight.
 ///
@@ -88,7 +88,7 @@ impl Synapse {
 }
 
 /// Synapses by source: what a network is made from, twice over, so that it need not be held in memory.
-pub trait Rows: Send + Sync {
+pub trait SynapseRows: Send + Sync {
     /// Visits a source's synapses, the same ones in the same order each time.
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse));
 
@@ -129,7 +129,7 @@ impl SynapseList {
     }
 }
 
-impl Rows for SynapseList {
+impl SynapseRows for SynapseList {
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse)) {
         let range = self.starts[source as usize] as usize..self.starts[source as usize + 1] as usize;
         self.synapses[range].iter().copied().for_each(visit);
@@ -201,11 +201,11 @@ fn check(options: &NeuronOptions) -> Result<()> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkOptions {
     /// What a burst without arrivals does.
-    pub silence: Silence,
+    pub silence: IdleUpdate,
     /// Added to each neuron's number for its draws.
     pub seed: u32,
     /// The most that may be injected into a neuron in one burst, either way; the scale leaves room for it.
-    pub most_injected: f32,
+    pub max_injected: f32,
     /// How plastic synapses learn; at most 16 rules.
     pub plasticity: Vec<PlasticityRule>,
     /// What keeps patterns of firings.
@@ -214,7 +214,7 @@ pub struct NetworkOptions {
 
 impl Default for NetworkOptions {
     fn default() -> Self {
-        Self { silence: Silence::Counts, seed: 0, most_injected: 1024.0, plasticity: Vec::new(), memories: Vec::new() }
+        Self { silence: IdleUpdate::Counts, seed: 0, max_injected: 1024.0, plasticity: Vec::new(), memories: Vec::new() }
     }
 }
 
@@ -230,7 +230,7 @@ pub struct Network {
     pub(super) runs: Vec<(Range<u32>, u32)>,
     /// For each neuron the unit that its firing sends, or, where that hangs on the firing, the synapses that share it.
     pub(super) senders: Vec<u32>,
-    pub(super) rows: Box<dyn Rows>,
+    pub(super) rows: Box<dyn SynapseRows>,
     /// Whether a sum of 0 must be told from silence.
     pub(super) zero_sums_matter: bool,
     /// What keeps potentials from having more binary places.
@@ -253,7 +253,7 @@ impl Network {
     ///
     /// # Errors
     /// `Invalid`, naming the synapse or the neuron, for a target that is none, or where even whole numbers could overflow.
-    pub fn new(neurons: &Neurons, rows: Box<dyn Rows>, options: NetworkOptions) -> Result<Self> {
+    pub fn new(neurons: &Neurons, rows: Box<dyn SynapseRows>, options: NetworkOptions) -> Result<Self> {
         let count = neurons.count as usize;
         if count == 0 {
             return Err(Error::invalid("a network without neurons"));
@@ -263,8 +263,8 @@ impl Network {
         }
         options.plasticity.iter().enumerate().try_for_each(|(index, rule)| rule.check().map_err(|error| error.at(format_args!("plasticity rule {index}"))))?;
         memory::check(&options.memories, neurons.count)?;
-        let survey = Survey::new(neurons, &*rows, &options)?;
-        let (fraction_bits, scale) = survey.scale(neurons, options.most_injected)?;
+        let survey = ConnectivityStats::new(neurons, &*rows, &options)?;
+        let (fraction_bits, scale) = survey.scale(neurons, options.max_injected)?;
         let (profiles, runs) = profiles(neurons, &options.memories, fraction_bits);
         let senders = survey.senders(neurons, &options.memories, fraction_bits);
         Ok(Self {
@@ -315,8 +315,8 @@ impl Network {
         if neuron >= self.neurons() {
             return Err(Error::invalid(format!("injection into neuron {neuron} of {}", self.neurons())));
         }
-        if amount.is_nan() || amount.abs() > self.options.most_injected {
-            return Err(Error::invalid(format!("injection of {amount} into neuron {neuron}; the most is {} either way", self.options.most_injected)));
+        if amount.is_nan() || amount.abs() > self.options.max_injected {
+            return Err(Error::invalid(format!("injection of {amount} into neuron {neuron}; the most is {} either way", self.options.max_injected)));
         }
         Ok(fixed(amount, self.fraction_bits))
     }
@@ -371,7 +371,7 @@ fn fingerprint(
     runs: &[(Range<u32>, u32)],
     (senders, fraction_bits): (&[u32], u32),
 ) -> ContentHash {
-    let skips = options.silence == Silence::Skips;
+    let skips = options.silence == IdleUpdate::Skips;
     let counts = [senders.len(), runs.len(), options.plasticity.len(), options.memories.len()].map(|count| count as u32);
     let runs = runs.iter().flat_map(|(range, profile)| [range.end].into_iter().chain(super::kernels::profile_words(&profiles[*profile as usize])));
     let rules = options.plasticity.iter().flat_map(|rule| [rule.window, rule.gain.into(), rule.loss.into()]);

@@ -17,7 +17,7 @@ pub const ALWAYS: u32 = u32::MAX;
 /// What a burst in which nothing arrives does to a neuron.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Silence {
+pub enum IdleUpdate {
     /// It leaks, its refractory period runs, and it breaks a series of firings. Made up for when the neuron is next touched.
     #[default]
     Counts,
@@ -57,7 +57,7 @@ pub struct NeuronState {
     pub potential: i32,
     /// The burst in which something last arrived.
     pub last: u32,
-    /// [`Silence::Counts`]: the first burst after the refractory period. [`Silence::Skips`]: bursts of it that are left.
+    /// [`IdleUpdate::Counts`]: the first burst after the refractory period. [`IdleUpdate::Skips`]: bursts of it that are left.
     pub ready: u32,
     /// Firings in a row.
     pub consecutive: u32,
@@ -68,10 +68,10 @@ impl Profile {
     ///
     /// `draw` is called at most once.
     #[inline(always)]
-    pub fn touch(&self, silence: Silence, state: &mut NeuronState, arrived: i32, burst: u32, draw: impl FnOnce() -> u32) -> Option<i32> {
+    pub fn touch(&self, silence: IdleUpdate, state: &mut NeuronState, arrived: i32, burst: u32, draw: impl FnOnce() -> u32) -> Option<i32> {
         let limited = self.consecutive_limit != 0;
         match silence {
-            Silence::Counts => {
+            IdleUpdate::Counts => {
                 let last = std::mem::replace(&mut state.last, burst);
                 if burst < state.ready {
                     return None;
@@ -87,7 +87,7 @@ impl Profile {
                     state.potential = self.leaked(state.potential, (burst - last).saturating_sub(1));
                 }
             }
-            Silence::Skips => {
+            IdleUpdate::Skips => {
                 state.last = burst;
                 if state.ready > 0 {
                     state.ready -= 1;
@@ -112,7 +112,7 @@ impl Profile {
             state.consecutive = (state.consecutive + 1).min(u32::from(u16::MAX));
             let snoozes = limited && state.consecutive >= self.consecutive_limit;
             let pause = self.refractory + if snoozes { self.snooze } else { 0 };
-            state.ready = if silence == Silence::Counts { burst + 1 + pause } else { pause };
+            state.ready = if silence == IdleUpdate::Counts { burst + 1 + pause } else { pause };
             return Some(potential);
         }
         if limited {
@@ -123,7 +123,7 @@ impl Profile {
     }
 
     /// The name of a number of a state that no run of so many bursts comes to, if there is one.
-    pub fn unreachable(&self, silence: Silence, state: &NeuronState, bursts: u32) -> Option<&'static str> {
+    pub fn unreachable(&self, silence: IdleUpdate, state: &NeuronState, bursts: u32) -> Option<&'static str> {
         let &NeuronState { potential, last, ready, consecutive } = state;
         let limited = self.consecutive_limit != 0;
         // A neuron fires whenever it comes into its window, and no leak takes it there.
@@ -131,7 +131,7 @@ impl Profile {
         let waits = potential >= self.threshold && potential <= self.limit;
         let is_kept = self.accumulates && potential.unsigned_abs() <= POTENTIAL_MAX.unsigned_abs() && !(never_waits && waits);
         let pause = self.refractory.saturating_add(if limited { self.snooze } else { 0 });
-        let longest = if silence == Silence::Counts { pause.saturating_add(bursts).saturating_add(1) } else { pause };
+        let longest = if silence == IdleUpdate::Counts { pause.saturating_add(bursts).saturating_add(1) } else { pause };
         let most = if limited { self.consecutive_limit } else { u32::from(u16::MAX) };
         let faults = [
             ("potential", potential != self.rest && !is_kept),

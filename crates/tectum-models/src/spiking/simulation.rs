@@ -18,10 +18,10 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use tectum::{CodeObject, Device, Error, Executable, Result, RunStats, Session};
 
-use self::learning::{Held, Saved};
+use self::learning::{SavedLearning, ShardLearning};
 use self::shard::Shard;
 use super::connectome;
-use super::kernels::STATIC;
+use super::kernels::FIXED_PSP;
 use super::memory::MemoryReport;
 use super::network::Network;
 use super::rule::NeuronState;
@@ -30,7 +30,7 @@ pub use layout::{MemoryUse, ShardLayout, layout};
 pub use learning::PlasticSynapse;
 
 /// Bursts of the longest refractory period with its snooze, and the next.
-const LONGEST_PAUSE: u32 = 2 * (1 << 16);
+const MAX_REFRACTORY: u32 = 2 * (1 << 16);
 /// Names of a neuron's numbers in a snapshot.
 const PLANES: [&str; 4] = ["potential", "last", "ready", "consecutive"];
 /// Bursts of the plan that runs several at once.
@@ -42,7 +42,7 @@ pub struct SimulationOptions {
     /// What arrives at some neurons in every burst, such as the power area's.
     pub steady: Vec<(u32, f32)>,
     /// The most injections into one burst.
-    pub most_inputs: usize,
+    pub max_inputs: usize,
     /// Parts that the targets of a device are split into; by its size if none.
     pub parts: Option<u32>,
     /// Neurons whose firings come back with every run, for [`Simulation::has_fired`].
@@ -55,7 +55,7 @@ pub struct SimulationOptions {
 
 impl Default for SimulationOptions {
     fn default() -> Self {
-        Self { steady: Vec::new(), most_inputs: 4096, parts: None, watched: Vec::new(), ledger: 0, candidates: false }
+        Self { steady: Vec::new(), max_inputs: 4096, parts: None, watched: Vec::new(), ledger: 0, candidates: false }
     }
 }
 
@@ -80,7 +80,7 @@ pub struct Simulation {
     network: Arc<Network>,
     shards: Vec<Shard>,
     inputs: Vec<(u32, i32)>,
-    most_inputs: usize,
+    max_inputs: usize,
     watched: Vec<Range<u32>>,
     /// What fired in the last burst on all shards, if there are several.
     exchanged: Vec<[u32; 2]>,
@@ -127,7 +127,7 @@ impl Simulation {
             session,
             shards,
             inputs: Vec::new(),
-            most_inputs: options.most_inputs,
+            max_inputs: options.max_inputs,
             watched: options.watched.clone(),
             exchanged: Vec::new(),
             counts: SpikeCounts::default(),
@@ -152,8 +152,8 @@ impl Simulation {
     /// `Invalid`, and nothing is added, for a neuron that is none or is injected twice, more than the network leaves room for, or
     /// more injections than the simulation was made for.
     pub fn inject(&mut self, inputs: &[(u32, f32)]) -> Result<()> {
-        if self.inputs.len() + inputs.len() > self.most_inputs {
-            return Err(Error::invalid(format!("{} injections into one burst; at most {}", self.inputs.len() + inputs.len(), self.most_inputs)));
+        if self.inputs.len() + inputs.len() > self.max_inputs {
+            return Err(Error::invalid(format!("{} injections into one burst; at most {}", self.inputs.len() + inputs.len(), self.max_inputs)));
         }
         let added = inputs.iter().map(|&(neuron, amount)| Ok((neuron, self.network.injected(neuron, amount)?))).collect::<Result<Vec<_>>>()?;
         let mut all: Vec<u32> = self.inputs.iter().chain(&added).map(|(neuron, _)| *neuron).collect();
@@ -166,7 +166,7 @@ impl Simulation {
     }
 
     /// Drops what was injected since the last burst.
-    pub fn forget_injected(&mut self) {
+    pub fn clear_inputs(&mut self) {
         self.inputs.clear();
     }
 
@@ -176,8 +176,8 @@ impl Simulation {
     /// `Unsupported`, and nothing changes, past the last number that a burst can have; what the devices report: the state is unknown then, until one is
     /// restored, and what was injected is forgotten.
     pub fn run(&mut self, bursts: u32) -> Result<SpikeCounts> {
-        if self.counts.bursts.checked_add(bursts).is_none_or(|last| last > u32::MAX - LONGEST_PAUSE) {
-            return Err(Error::unsupported(format!("{bursts} bursts after burst {}: their numbers end at {}", self.counts.bursts, u32::MAX - LONGEST_PAUSE)));
+        if self.counts.bursts.checked_add(bursts).is_none_or(|last| last > u32::MAX - MAX_REFRACTORY) {
+            return Err(Error::unsupported(format!("{bursts} bursts after burst {}: their numbers end at {}", self.counts.bursts, u32::MAX - MAX_REFRACTORY)));
         }
         self.stats = RunStats::default();
         let mut left = bursts;
@@ -186,7 +186,7 @@ impl Simulation {
                 [Shard { batch: Some(_), .. }] if left >= BATCH => BATCH,
                 _ => 1,
             };
-            self.submit(taken).inspect_err(|_| self.forget_injected())?;
+            self.submit(taken).inspect_err(|_| self.clear_inputs())?;
             left -= taken;
         }
         Ok(self.counts)
@@ -200,17 +200,17 @@ impl Simulation {
         self.inputs.clear();
         self.counts.bursts += bursts;
         for shard in &mut self.shards {
-            let ([spikes, first, second], events) = shard.news(bursts);
+            let ([spikes, first, second], events) = shard.take_counts(bursts);
             self.counts.spikes += u64::from(spikes);
             self.counts.events += events;
             let [low, high] = [self.counts.spike_hash as u32, (self.counts.spike_hash >> 32) as u32];
             self.counts.spike_hash = u64::from(low.wrapping_add(first)) | u64::from(high.wrapping_add(second)) << 32;
         }
         if self.shards.len() > 1 {
-            let may_pack = !self.network.profiles.iter().any(|profile| profile.potential_driven);
+            let can_pack_bits = !self.network.profiles.iter().any(|profile| profile.potential_driven);
             let mut list = Vec::new();
             for shard in &self.shards {
-                shard.tell(may_pack, &mut list)?;
+                shard.tell(can_pack_bits, &mut list)?;
             }
             self.hand_over(list)?;
         }
@@ -220,13 +220,13 @@ impl Simulation {
     /// Gives every shard all that fired, in the shorter form: the list, or a bit for each neuron.
     fn hand_over(&mut self, list: Vec<[u32; 2]>) -> Result<()> {
         let words = self.network.ledger_words();
-        let may_pack = self.shards.len() > 1 && list.iter().all(|[_, psp]| *psp == STATIC);
-        if may_pack && words < 2 * list.len() {
+        let can_pack_bits = self.shards.len() > 1 && list.iter().all(|[_, psp]| *psp == FIXED_PSP);
+        if can_pack_bits && words < 2 * list.len() {
             let mut bits = vec![0u32; words];
             list.iter().for_each(|[neuron, _]| bits[*neuron as usize / 32] |= 1 << (neuron % 32));
-            self.shards.iter_mut().try_for_each(|shard| shard.take_bits(&bits))?;
+            self.shards.iter_mut().try_for_each(|shard| shard.write_spike_bits(&bits))?;
         } else {
-            self.shards.iter_mut().try_for_each(|shard| shard.set_list(&list))?;
+            self.shards.iter_mut().try_for_each(|shard| shard.write_spike_list(&list))?;
         }
         self.exchanged = list;
         Ok(())
@@ -292,7 +292,7 @@ impl Simulation {
         let SpikeCounts { bursts, spikes, events, spike_hash } = self.counts;
         snapshot.insert("counts", Array::U64(vec![u64::from(bursts), spikes, events, spike_hash]));
         snapshot.insert("network", Array::U64(self.network.fingerprint.words().to_vec()));
-        if self.network.looks_back() > 0 {
+        if self.network.history_depth() > 0 {
             learning::save(&self.network, &self.held(), bursts, &mut snapshot)?;
         }
         Ok(snapshot)
@@ -317,7 +317,7 @@ impl Simulation {
         let counts = snapshot.u64("counts", 4)?;
         let bursts = u32::try_from(counts[0]).map_err(|_| Error::data(format!("the snapshot is of burst {}", counts[0])))?;
         self.check_states(&planes, bursts)?;
-        let saved = if self.network.looks_back() > 0 { Some(Saved::read(&self.network, snapshot, bursts)?) } else { None };
+        let saved = if self.network.history_depth() > 0 { Some(SavedLearning::read(&self.network, snapshot, bursts)?) } else { None };
         for index in 0..self.shards.len() {
             let learned = match &saved {
                 Some(saved) => Some(saved.of_shard(&self.network, &self.held(), index, bursts)?),
@@ -341,7 +341,7 @@ impl Simulation {
         self.hand_over(fired.to_vec())?;
         self.inputs.clear();
         self.counts = SpikeCounts { bursts, spikes: counts[1], events: counts[2], spike_hash: counts[3] };
-        self.ledger_from = bursts.saturating_sub(self.network.looks_back()).max(1);
+        self.ledger_from = bursts.saturating_sub(self.network.history_depth()).max(1);
         Ok(())
     }
 
@@ -433,7 +433,7 @@ impl Simulation {
     }
 
     /// What the shards have learnt; none for a network that looks at no past.
-    fn held(&self) -> Vec<Held<'_>> {
+    fn held(&self) -> Vec<ShardLearning<'_>> {
         self.shards.iter().filter_map(Shard::held).collect()
     }
 

@@ -40,7 +40,7 @@ impl Stimulus {
     }
 
     /// The most injections into one burst.
-    pub fn most_inputs(&self) -> usize {
+    pub fn max_inputs(&self) -> usize {
         self.neurons.len().max(1)
     }
 

@@ -4,7 +4,7 @@ use tectum::{ContentHasher, Error, Result};
 
 use super::explanation::ScaleLimit;
 use super::memory::Memory;
-use super::network::{NetworkOptions, NeuronOptions, Neurons, Rows, Synapse};
+use super::network::{NetworkOptions, NeuronOptions, Neurons, Synapse, SynapseRows};
 use super::rule::{self, POTENTIAL_MAX};
 
 /// Binary places of a potential, at most.
@@ -13,7 +13,7 @@ const FRACTION_BITS: u32 = 16;
 const WEIGHT_MAX: f64 = 255.0;
 
 /// What the synapses come to.
-pub struct Survey {
+pub struct ConnectivityStats {
     /// Of each neuron, the synapses that share what it sends: those that are there from the beginning.
     degrees: Vec<u32>,
     /// Of each neuron, the most that can arrive in a burst, in units of psp · weight.
@@ -28,13 +28,13 @@ pub struct Survey {
     pub hasher: ContentHasher,
 }
 
-impl Survey {
+impl ConnectivityStats {
     /// Visits every synapse, twice.
     ///
     /// # Errors
     /// `Invalid`, naming the synapse, for a target that is none, a rule that is none, and a plastic synapse to a memory's neuron that does not begin
     /// with weight 0.
-    pub fn new(neurons: &Neurons, rows: &dyn Rows, options: &NetworkOptions) -> Result<Self> {
+    pub fn new(neurons: &Neurons, rows: &dyn SynapseRows, options: &NetworkOptions) -> Result<Self> {
         let count = neurons.len() as usize;
         let plastic = vec![0; options.plasticity.len()];
         let mut survey = Self {
@@ -86,8 +86,8 @@ impl Survey {
     }
 
     /// The first neuron at which a sum could pass the greatest potential with so many binary places.
-    fn overflows(&self, bits: u32, most_injected: f32) -> Option<usize> {
-        let (scale, injected) = (f64::from(1u32 << bits), 2.0 * f64::from(most_injected));
+    fn overflows(&self, bits: u32, max_injected: f32) -> Option<usize> {
+        let (scale, injected) = (f64::from(1u32 << bits), 2.0 * f64::from(max_injected));
         self.most.iter().zip(&self.slack).position(|(most, slack)| (most + injected) * scale + slack > f64::from(POTENTIAL_MAX))
     }
 
@@ -95,17 +95,17 @@ impl Survey {
     ///
     /// # Errors
     /// `Invalid`, naming the neuron, where even whole numbers could overflow.
-    pub fn scale(&self, neurons: &Neurons, most_injected: f32) -> Result<(u32, ScaleLimit)> {
+    pub fn scale(&self, neurons: &Neurons, max_injected: f32) -> Result<(u32, ScaleLimit)> {
         let largest = |options: &NeuronOptions| [options.threshold, options.threshold_limit.unwrap_or(0.0), options.resting_potential].map(f32::abs);
         // Beyond half the greatest potential a threshold is never reached, whatever the scale.
         let levels = neurons.groups.iter().flat_map(|(_, options)| largest(options)).filter(|value| *value <= POTENTIAL_MAX as f32 / 2.0);
         let highest = f64::from(levels.fold(0.0, f32::max));
-        let fits = |bits: u32| self.overflows(bits, most_injected).is_none() && highest * f64::from(1u32 << bits) <= f64::from(POTENTIAL_MAX);
+        let fits = |bits: u32| self.overflows(bits, max_injected).is_none() && highest * f64::from(1u32 << bits) <= f64::from(POTENTIAL_MAX);
         let bits = (0..=FRACTION_BITS).rev().find(|&bits| fits(bits)).ok_or_else(|| {
-            let neuron = self.overflows(0, most_injected).unwrap_or(0);
+            let neuron = self.overflows(0, max_injected).unwrap_or(0);
             Error::invalid(format!("neuron {neuron} can receive {:.0} in one burst; at most {POTENTIAL_MAX} are possible", self.most[neuron]))
         })?;
-        let limit = match self.overflows(bits + 1, most_injected) {
+        let limit = match self.overflows(bits + 1, max_injected) {
             _ if bits == FRACTION_BITS => ScaleLimit::Most,
             Some(neuron) => ScaleLimit::Sum { neuron: neuron as u32, most: self.most[neuron] },
             None => ScaleLimit::Threshold,
@@ -117,8 +117,8 @@ impl Survey {
     pub fn senders(&self, neurons: &Neurons, memories: &[Memory], fraction_bits: u32) -> Vec<u32> {
         let senders = neurons.each().zip(&self.degrees).zip(0..).map(|((neuron, degree), number)| {
             let share = if neuron.uniform_psp { 1 } else { (*degree).max(1) };
-            let hangs_on_firing = neuron.potential_driven_psp && !remembers(memories, number);
-            if hangs_on_firing { share } else { rule::unit(u32::from(neuron.psp), fraction_bits, share) }
+            let depends_on_potential = neuron.potential_driven_psp && !remembers(memories, number);
+            if depends_on_potential { share } else { rule::unit(u32::from(neuron.psp), fraction_bits, share) }
         });
         senders.collect()
     }

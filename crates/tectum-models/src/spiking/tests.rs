@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use tectum::Device;
 
-use super::conformance::{Pace, Random, RandomNetwork, compare, inputs, learning_network, plastic, random_network};
-use super::naive::Naive;
+use super::conformance::{Random, RandomNetwork, RunSchedule, compare, inputs, learning_network, plastic, random_network};
+use super::naive::ReferenceNetwork;
 use super::*;
 
 /// Neurons of the largest group.
@@ -38,7 +38,7 @@ struct Learnt {
 
 /// Runs a case in single bursts; see [`compare`].
 fn check(seed: u64, case: &RandomNetwork, devices: &[Device], bursts: u32) -> Learnt {
-    let naive = compare(seed, case, devices, Pace { bursts, at_once: 1 }, |_, _| {}).expect("it works");
+    let naive = compare(seed, case, devices, RunSchedule { bursts, at_once: 1 }, |_, _| {}).expect("it works");
     let begun = case.synapses.iter().filter(|(_, synapse)| synapse.plasticity.is_some()).map(|(_, synapse)| u32::from(synapse.weight)).sum::<u32>();
     let now = naive.plastic().iter().map(|(.., weight)| *weight as u32).sum::<u32>();
     Learnt { grown: usize::from(now > begun), shrunk: usize::from(now < begun), formed: naive.formed, lost: naive.lost }
@@ -142,7 +142,7 @@ fn watched_neurons_are_told_as_the_list_has_them() {
     // Half of all fires, so shards hand that over as bits.
     let mut counts = Vec::new();
     for devices in devices {
-        let options = SimulationOptions { most_inputs: 20_000, watched: watched.clone(), ..SimulationOptions::default() };
+        let options = SimulationOptions { max_inputs: 20_000, watched: watched.clone(), ..SimulationOptions::default() };
         let mut simulation = Simulation::sharded(network.clone(), &devices, &options).expect("it works");
         assert!(!simulation.has_fired(70));
         let mut told = 0;

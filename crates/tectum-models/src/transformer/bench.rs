@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tectum::bench::{Beside, Case, OnThreads, Roofline, Suite, Workload};
+use tectum::bench::{Alternative, Case, OnThreads, Roofline, Suite, Workload};
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CacheFormats, CodeObject, Device, DeviceKind, Result, RunStats};
 
@@ -14,9 +14,9 @@ const SHAPES: [[usize; 2]; 3] = [[1, 8], [1, 128], [8, 128]];
 /// Tokens that the Llama takes at once.
 const PREFILL: usize = 256;
 /// Tokens that are kept when the Llama takes one.
-const KEPT: usize = 1024;
+const CACHED_TOKENS: usize = 1024;
 /// Texts that the Llama goes on with side by side, where it is more than one.
-const BESIDE: usize = 4;
+const BATCH_TEXTS: usize = 4;
 /// Layers of the Llama, columns of its keys and of its values, and weights of its products for each token.
 const LLAMA: [f64; 3] = [16.0, 256.0, 16.0 * (2.0 * 1024.0 * 1024.0 + 2.0 * 256.0 * 1024.0 + 3.0 * 2816.0 * 1024.0) + 32000.0 * 1024.0];
 
@@ -57,10 +57,10 @@ fn cases(device: &Device) -> Vec<Case> {
             let Some(file) = found(file) else { continue };
             cases.push(prefill(&file, name, weights, threads));
             cases.push(decode(&file, (name, weights), (1, CacheFormats::F16), threads));
-            cases.push(decode(&file, (name, weights), (BESIDE, CacheFormats::F16), threads));
+            cases.push(decode(&file, (name, weights), (BATCH_TEXTS, CacheFormats::F16), threads));
             let coded = decode(&file, (name, weights), (1, CacheFormats::Q8), threads);
             let halves = decode(&file, (name, weights), (1, CacheFormats::F16), threads);
-            cases.push(Case { beside: vec![Beside { name: "tectum, cache_f16".to_owned(), prepare: halves.prepare }], ..coded });
+            cases.push(Case { beside: vec![Alternative { name: "tectum, cache_f16".to_owned(), prepare: halves.prepare }], ..coded });
         }
     }
     cases
@@ -128,16 +128,16 @@ fn decode(file: &Path, (name, weights): (&str, Option<PanelFormat>), (texts, cac
     let weight = if weights.is_some() { 1.0 } else { 2.0 };
     let beside = if texts > 1 { format!("{texts}x") } else { String::new() };
     Case {
-        key: format!("infer.decode.{beside}{KEPT}.{name}.cache_{}{}", cache.name(), tail(threads)),
+        key: format!("infer.decode.{beside}{CACHED_TOKENS}.{name}.cache_{}{}", cache.name(), tail(threads)),
         roofline: Roofline::Copy,
         threads,
-        amount: weight * products + 2.0 * (texts * KEPT) as f64 * layers * columns * cache.bytes_per_value(columns as usize),
+        amount: weight * products + 2.0 * (texts * CACHED_TOKENS) as f64 * layers * columns * cache.bytes_per_value(columns as usize),
         prepare: Box::new(move |device| {
-            let mut decoder = Decoder::open_with(&file, device, KEPT + 1, cache, weights)?.with_texts(texts)?;
-            let kept: Vec<u32> = (0..KEPT).map(|at| 100 + token(at)).collect();
+            let mut decoder = Decoder::open_with(&file, device, CACHED_TOKENS + 1, cache, weights)?.with_texts(texts)?;
+            let kept: Vec<u32> = (0..CACHED_TOKENS).map(|at| 100 + token(at)).collect();
             decoder.feed_each(&vec![&kept[..]; texts])?;
             on(threads, move || {
-                decoder.feed_each(&vec![&[100 + token(KEPT)][..]; texts])?;
+                decoder.feed_each(&vec![&[100 + token(CACHED_TOKENS)][..]; texts])?;
                 Ok(run_of(decoder))
             })
         }),

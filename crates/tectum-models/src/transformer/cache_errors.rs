@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tectum::{AttentionSizes, CacheFormats, DType, Device, Error, Executable, PlanBuilder, Result, Session, View};
 
-use super::{Config, Weights};
+use super::{Config, SafetensorsWeights};
 
 /// What one pair of formats costs on a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +49,7 @@ pub fn cache_errors(folder: &Path, session: &mut Session, tokens: &[u32]) -> Res
         Ok(made)
     })?;
     let mut errors_of = |formats: CacheFormats| {
-        let mut cached = Cached::compile(session.device(), &config, tokens.len(), formats)?;
+        let mut cached = CachedAttention::compile(session.device(), &config, tokens.len(), formats)?;
         let mut layers = Vec::new();
         model.run(start.clone(), |qkv| {
             let made = cached.attend(qkv, session)?;
@@ -90,7 +90,7 @@ fn attend(qkv: &[f64], heads: usize, width: usize) -> Vec<f64> {
 }
 
 /// Attention over caches on a device: a run that keeps all tokens, then one in which all of them see what is kept.
-struct Cached {
+struct CachedAttention {
     run: Executable,
     operands: [View; 3],
     spans: View,
@@ -98,8 +98,8 @@ struct Cached {
     width: usize,
 }
 
-impl Cached {
-    fn compile(device: &Device, config: &Config, tokens: usize, formats: CacheFormats) -> Result<Cached> {
+impl CachedAttention {
+    fn compile(device: &Device, config: &Config, tokens: usize, formats: CacheFormats) -> Result<CachedAttention> {
         let (width, heads) = (config.hidden_size, config.num_attention_heads);
         let mut plan = PlanBuilder::new(format!("cache of {formats}"));
         let operands = ["q", "k", "v"].map(|name| plan.input(name, DType::F32, tokens * width));
@@ -110,7 +110,7 @@ impl Cached {
         let sizes = AttentionSizes { batch: 1, queries: tokens, keys: tokens, heads, kv_heads: heads, width: width / heads };
         let scale = (1.0 / ((width / heads) as f64).sqrt()) as f32;
         plan.attention_cached(operands.map(|view| (view, width, 0)), [caches[0], caches[1]], spans, made, sizes, scale)?;
-        Ok(Cached { run: plan.finish()?.compile(device)?, operands, spans, made, width })
+        Ok(CachedAttention { run: plan.finish()?.compile(device)?, operands, spans, made, width })
     }
 
     fn attend(&mut self, qkv: &[f64], session: &mut Session) -> Result<Vec<f64>> {
@@ -172,7 +172,7 @@ struct Model<'a> {
 
 impl Model<'_> {
     fn read<'a>(folder: &Path, config: &'a Config) -> Result<Model<'a>> {
-        let file = Weights::open(folder)?;
+        let file = SafetensorsWeights::open(folder)?;
         let read = |name: String, shape: &[usize]| -> Result<Vec<f64>> {
             let mut data = vec![0.0f32; shape.iter().product()];
             file.read(&name, shape, &mut data)?;

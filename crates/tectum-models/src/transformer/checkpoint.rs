@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Error, Graph, Result};
 
-use super::Weights;
+use super::SafetensorsWeights;
 use super::config::{CONFIG, family};
 use super::decoder_graph::DecoderSizes;
 use super::gguf::{GgufModel, gguf_file};
@@ -23,7 +23,7 @@ pub(super) struct Checkpoint {
 #[derive(Debug)]
 enum Tensors {
     /// Safetensors, and what their names lack of the parameters' names.
-    Folder(Weights, &'static str),
+    Folder(SafetensorsWeights, &'static str),
     File(Box<GgufModel>),
 }
 
@@ -115,7 +115,7 @@ impl Checkpoint {
                 return Err(Error::unsupported(format!("{}: model_type {other:?}; \"gpt2\", \"{known}\" are supported", config.display())));
             }
         };
-        let weights = Weights::open(folder)?;
+        let weights = SafetensorsWeights::open(folder)?;
         // Files of the inner model alone lack the first part of every name.
         let is_inner = weights.entries().all(|(name, _)| name != format!("{prefix}{first}")) && weights.entries().any(|(name, _)| name == first);
         let tensors = Tensors::Folder(weights, if is_inner { prefix } else { "" });

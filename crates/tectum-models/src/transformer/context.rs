@@ -6,7 +6,7 @@ use tectum::kernel::cache_format::coded;
 use super::embedder::bucket;
 
 /// The most tokens of a run; longer texts are taken in parts, so that few plans serve every length.
-pub const MAX_PART: usize = 256;
+pub const MAX_PREFILL_CHUNK: usize = 256;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Context {
@@ -19,18 +19,18 @@ pub(super) struct Context {
 impl Context {
     /// Runs that are needed for what the caches do not hold.
     pub fn runs(&self) -> usize {
-        (self.fed.len() - self.kept).div_ceil(MAX_PART)
+        (self.fed.len() - self.kept).div_ceil(MAX_PREFILL_CHUNK)
     }
 
     /// What runs now if so many runs come after: the next part, or nothing where fewer than that are needed for the rest. So every text
     /// ends in the last run.
     pub fn part(&self, after: usize) -> &[u32] {
         let rest = &self.fed[self.kept..];
-        if self.runs() > after { &rest[..rest.len().min(MAX_PART)] } else { &[] }
+        if self.runs() > after { &rest[..rest.len().min(MAX_PREFILL_CHUNK)] } else { &[] }
     }
 
     /// Forgets what the caches do not hold.
-    pub fn forget_rest(&mut self) {
+    pub fn drop_uncached(&mut self) {
         self.fed.truncate(self.kept);
     }
 
@@ -39,7 +39,7 @@ impl Context {
         self.fed.truncate(len);
         let len = self.fed.len();
         if len < self.kept {
-            let whole = if formats.each().iter().any(|format| format.is_coded()) { coded(self.kept) } else { 0 };
+            let whole = if formats.each().iter().any(|format| format.is_quantized()) { coded(self.kept) } else { 0 };
             self.kept = if len >= whole { len } else { coded(len) };
         }
     }
@@ -47,9 +47,9 @@ impl Context {
 
 /// The tokens of each plan that texts of so many need, then one token at a time.
 pub(super) fn plans_for(texts: &[usize]) -> impl Iterator<Item = usize> {
-    let has_whole = texts.iter().any(|tokens| *tokens > MAX_PART);
-    let last = texts.iter().filter_map(|tokens| tokens.checked_sub(1)).map(|before| before % MAX_PART + 1).max();
-    has_whole.then_some(MAX_PART).into_iter().chain(last.map(bucket_of)).chain([1])
+    let has_whole = texts.iter().any(|tokens| *tokens > MAX_PREFILL_CHUNK);
+    let last = texts.iter().filter_map(|tokens| tokens.checked_sub(1)).map(|before| before % MAX_PREFILL_CHUNK + 1).max();
+    has_whole.then_some(MAX_PREFILL_CHUNK).into_iter().chain(last.map(bucket_of)).chain([1])
 }
 
 /// The tokens of the plan that runs so many: one alone is no padded part.
@@ -73,7 +73,7 @@ mod tests {
                 let most = *parts.iter().max().expect("texts");
                 assert!(plans.contains(&bucket_of(most)), "{lens:?}: {most} of {plans:?}");
                 for (context, part) in contexts.iter_mut().zip(&parts) {
-                    assert!(*part == MAX_PART || context.kept + part == context.fed.len() || *part == 0);
+                    assert!(*part == MAX_PREFILL_CHUNK || context.kept + part == context.fed.len() || *part == 0);
                     assert_eq!(after == 0 && !context.fed.is_empty(), after == 0 && *part > 0, "{lens:?}");
                     context.kept += part;
                 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use tectum::{Buffer, CacheFormats, CodeObject, DType, Device, Error, Executable, Graph, Node, PlanBuilder, RecordedNode, Result, RunStats, Session, View};
 
 use super::checkpoint::Checkpoint;
-use super::context::{Context, MAX_PART, bucket_of, plans_for};
+use super::context::{Context, MAX_PREFILL_CHUNK, bucket_of, plans_for};
 use super::decoder_graph::DecoderSizes;
 use super::explanation::{RunExplanation, explained_tokens};
-use super::resident::{Resident, kept_in};
+use super::resident::{DeviceWeights, weight_format};
 use tectum::kernel::panel_format::PanelFormat;
 
 /// A decoder with its weights and the keys and values of a context on a device, or of several, each of a text of its own.
@@ -19,7 +19,7 @@ use tectum::kernel::panel_format::PanelFormat;
 pub struct Decoder {
     sizes: DecoderSizes,
     graph: Graph,
-    resident: Resident,
+    resident: DeviceWeights,
     /// Keys and values of all layers, one after another; none until the first plan is compiled.
     cache: Option<Buffer<f32>>,
     formats: CacheFormats,
@@ -28,13 +28,13 @@ pub struct Decoder {
     contexts: Vec<Context>,
     /// The file's names of the parameters.
     tensors: Vec<String>,
-    plans: Vec<Part>,
+    plans: Vec<DecoderPlan>,
     session: Session,
 }
 
 /// The decoder compiled for up to so many tokens of each text, of which so many get scores.
 #[derive(Debug)]
-struct Part {
+struct DecoderPlan {
     time: usize,
     scored: usize,
     run: Executable,
@@ -63,8 +63,8 @@ impl Decoder {
     /// As [`Decoder::open`].
     pub fn open_with(path: &Path, device: &Device, capacity: usize, formats: CacheFormats, weights: Option<PanelFormat>) -> Result<Decoder> {
         Decoder::assemble(path, device, capacity, formats, |model, graph| {
-            let format = kept_in(weights, device, |name| model.format(name));
-            Resident::open(graph, device, format, |name, shape, to| model.read(name, shape, to))
+            let format = weight_format(weights, device, |name| model.format(name));
+            DeviceWeights::open(graph, device, format, |name, shape, to| model.read(name, shape, to))
         })
     }
 
@@ -75,9 +75,9 @@ impl Decoder {
     /// As [`Decoder::open`]; `Invalid` for no tokens, or more than a run or the context takes.
     pub fn explain(path: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
         let decoder = Decoder::assemble(path, device, usize::MAX, CacheFormats::F32, |model, graph| {
-            Ok(Resident::lay_out(graph, device, kept_in(weights, device, |name| model.format(name))).0)
+            Ok(DeviceWeights::lay_out(graph, device, weight_format(weights, device, |name| model.format(name))).0)
         })?;
-        let tokens = explained_tokens(tokens, "a run takes", MAX_PART.min(decoder.capacity))?;
+        let tokens = explained_tokens(tokens, "a run takes", MAX_PREFILL_CHUNK.min(decoder.capacity))?;
         let (plan, _, _, nodes) = decoder.record(bucket_of(tokens), 1)?;
         Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.resident.bytes(), decoder.cache_bytes()))
     }
@@ -87,7 +87,7 @@ impl Decoder {
         device: &Device,
         capacity: usize,
         formats: CacheFormats,
-        resident: impl FnOnce(&Checkpoint, &Graph) -> Result<Resident>,
+        resident: impl FnOnce(&Checkpoint, &Graph) -> Result<DeviceWeights>,
     ) -> Result<Decoder> {
         if capacity == 0 {
             return Err(Error::invalid("a context of 0 tokens"));
@@ -281,10 +281,10 @@ impl Decoder {
         self.check(&[tokens])?;
         self.take(&[&[]])?;
         let mut logits = Vec::with_capacity(tokens.len() * self.sizes.tokens);
-        for now in tokens.chunks(MAX_PART) {
+        for now in tokens.chunks(MAX_PREFILL_CHUNK) {
             self.contexts[0].fed.extend(now);
             if let Err(error) = self.run(0, bucket_of(now.len())) {
-                self.contexts[0].forget_rest();
+                self.contexts[0].drop_uncached();
                 return Err(error);
             }
             let plan = self.plans.last().expect("invariant: it ran");
@@ -380,14 +380,14 @@ impl Decoder {
         self.formats.each().map(|format| self.texts() * self.sizes.layers * format.words(rows, columns)).iter().sum()
     }
 
-    fn compile(&mut self, time: usize, scored: usize) -> Result<Part> {
+    fn compile(&mut self, time: usize, scored: usize) -> Result<DecoderPlan> {
         let (plan, [weights, cache], [ids, positions, spans, rows, logits], _) = self.record(time, scored)?;
         let shared: Vec<(View, &Buffer<f32>)> = self.cache.iter().map(|buffer| (cache, buffer)).collect();
         let (run, _) = self.resident.compile(plan, weights, &shared)?;
         if self.cache.is_none() {
             self.cache = Some(run.state_buffer(cache)?);
         }
-        Ok(Part { time, scored, run, ids, positions, spans, rows, logits })
+        Ok(DecoderPlan { time, scored, run, ids, positions, spans, rows, logits })
     }
 
     /// The plan, the states of weights and cache, its inputs and output, and what became of the graph's nodes.
@@ -420,7 +420,7 @@ impl Decoder {
     }
 }
 
-impl Part {
+impl DecoderPlan {
     /// Writes a part of each text, the places of its tokens, and which of them get scores: the last, or each.
     fn fill(&mut self, contexts: &[Context], after: usize) {
         let (time, parts) = (self.time, contexts.iter().map(|context| (context.kept, context.part(after))));

@@ -8,8 +8,8 @@ use tectum::{CodeObject, DType, Device, Error, Executable, Graph, PlanBuilder, R
 
 use super::config::{Head, Pooling};
 use super::explanation::{RunExplanation, explained_tokens};
-use super::resident::{Resident, kept_in};
-use super::{Bert, Config, Tokens, Weights};
+use super::resident::{DeviceWeights, weight_format};
+use super::{Bert, Config, SafetensorsWeights, Tokens};
 
 /// The most texts of a run; fewer run in powers of two, so that few plans serve every number of them.
 const MAX_BATCH: usize = 8;
@@ -25,8 +25,8 @@ pub struct Embedder {
     tokens: Arc<Tokens>,
     max_tokens: usize,
     graph: Graph,
-    resident: Resident,
-    plans: Vec<Encoding>,
+    resident: DeviceWeights,
+    plans: Vec<EncoderPlan>,
     session: Session,
 }
 
@@ -41,7 +41,7 @@ pub struct Embedding {
 
 /// The encoder compiled for some texts of up to some tokens.
 #[derive(Debug)]
-struct Encoding {
+struct EncoderPlan {
     batch: usize,
     time: usize,
     bytes: usize,
@@ -56,7 +56,7 @@ impl Embedder {
     /// Opens a model's folder and puts its weights on a device.
     ///
     /// # Errors
-    /// As [`Config::read`], [`Tokens::read`] and [`Weights::read`]; `Data` if the tokenizer has more tokens than the model.
+    /// As [`Config::read`], [`Tokens::read`] and [`SafetensorsWeights::read`]; `Data` if the tokenizer has more tokens than the model.
     pub fn open(folder: &Path, device: &Device) -> Result<Embedder> {
         Embedder::open_with(folder, device, None)
     }
@@ -68,8 +68,8 @@ impl Embedder {
     /// As [`Embedder::open`].
     pub fn open_with(folder: &Path, device: &Device, weights: Option<PanelFormat>) -> Result<Embedder> {
         Embedder::assemble(folder, device, |graph| {
-            let file = Weights::open(folder)?;
-            Resident::open(graph, device, kept_in(weights, device, |name| file.format(name)), |name, shape, to| file.read(name, shape, to))
+            let file = SafetensorsWeights::open(folder)?;
+            DeviceWeights::open(graph, device, weight_format(weights, device, |name| file.format(name)), |name, shape, to| file.read(name, shape, to))
         })
     }
 
@@ -80,8 +80,8 @@ impl Embedder {
     /// As [`Embedder::open`]; `Invalid` for no tokens, or more than a text may have.
     pub fn explain(folder: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
         let embedder = Embedder::assemble(folder, device, |graph| {
-            let file = Weights::open(folder)?;
-            Ok(Resident::lay_out(graph, device, kept_in(weights, device, |name| file.format(name))).0)
+            let file = SafetensorsWeights::open(folder)?;
+            Ok(DeviceWeights::lay_out(graph, device, weight_format(weights, device, |name| file.format(name))).0)
         })?;
         let most = embedder.max_tokens;
         let tokens = explained_tokens(tokens, "a text has", most)?;
@@ -89,7 +89,7 @@ impl Embedder {
         Ok(RunExplanation::new(&plan.finish()?, &nodes, embedder.resident.bytes(), 0))
     }
 
-    fn assemble(folder: &Path, device: &Device, resident: impl FnOnce(&Graph) -> Result<Resident>) -> Result<Embedder> {
+    fn assemble(folder: &Path, device: &Device, resident: impl FnOnce(&Graph) -> Result<DeviceWeights>) -> Result<Embedder> {
         let (config, head) = (Config::read(folder)?, Head::read(folder)?);
         let max_tokens = head.max_tokens.unwrap_or(usize::MAX).min(config.max_position_embeddings);
         let tokens = Tokens::read(folder, Some(max_tokens))?;
@@ -213,7 +213,7 @@ impl Embedder {
     }
 
     /// The plan for some texts of some tokens, compiled if there is none; it is the last of `plans` then.
-    fn encoding(&mut self, batch: usize, time: usize) -> Result<&mut Encoding> {
+    fn encoding(&mut self, batch: usize, time: usize) -> Result<&mut EncoderPlan> {
         match self.plans.iter().position(|plan| (plan.batch, plan.time) == (batch, time)) {
             Some(index) => {
                 let plan = self.plans.remove(index);
@@ -233,10 +233,10 @@ impl Embedder {
         Ok(self.plans.last_mut().expect("invariant: it was put there"))
     }
 
-    fn compile(&mut self, batch: usize, time: usize) -> Result<Encoding> {
+    fn compile(&mut self, batch: usize, time: usize) -> Result<EncoderPlan> {
         let (plan, weights, [ids, mask, pool, embedding], _) = self.record(batch, time)?;
         let (run, bytes) = self.resident.compile(plan, weights, &[])?;
-        Ok(Encoding { batch, time, bytes, run, ids, mask, pool, embedding })
+        Ok(EncoderPlan { batch, time, bytes, run, ids, mask, pool, embedding })
     }
 
     /// The plan, the state of its weights, its inputs and output, and what became of the graph's nodes.
@@ -285,7 +285,7 @@ impl Embedder {
     }
 }
 
-impl Encoding {
+impl EncoderPlan {
     /// Writes tokens, what is padding, and the weight of each token in its text's vector.
     fn fill(&mut self, texts: &[&[u32]], pooling: Pooling) {
         let time = self.time;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::route::{self, Choice};
-use tectum::{Device, Error, Made, Plan, PlanWork, RecordedNode, Result};
+use tectum::{Device, Error, Plan, PlanWork, RecordedNode, Result, ValueStorage};
 
 use super::{Decoder, Embedder, is_decoder};
 
@@ -114,10 +114,10 @@ impl RunExplanation {
                 operation: node.operation.clone(),
                 shape: format!("{:?}", node.shape),
                 made: match node.made {
-                    Made::Fed => "fed",
-                    Made::Constant => "constant",
-                    Made::View => "view",
-                    Made::Launched => "launched",
+                    ValueStorage::Fed => "fed",
+                    ValueStorage::Constant => "constant",
+                    ValueStorage::View => "view",
+                    ValueStorage::Launched => "launched",
                 },
                 kernels: launches.iter().map(|launch| launch.kernel.clone()).collect(),
                 bytes: launches.iter().map(|launch| launch.bytes).sum(),

@@ -9,7 +9,7 @@ use tectum::{Error, Result};
 use super::config::{CONFIG, read_json};
 use super::gguf::{Gguf, Value, gguf_file};
 use super::text_stream::TextStream;
-use super::{Decoder, Sampler, Sampling, Tokens};
+use super::{Decoder, Sampler, SamplingParams, Tokens};
 
 /// What is to be generated.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,7 +17,7 @@ pub struct GenerateOptions {
     /// The most tokens.
     pub tokens: usize,
     /// How they are chosen.
-    pub sampling: Sampling,
+    pub sampling: SamplingParams,
     /// Texts to stop at, which are not given; they need a tokenizer.
     pub stops: Vec<String>,
     /// Tokens to stop at, which are not given.
@@ -26,7 +26,7 @@ pub struct GenerateOptions {
 
 /// Why a generation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum FinishReason {
     /// As many tokens as were asked for.
     Length,
     /// No room in the context.
@@ -47,7 +47,7 @@ pub struct Generation {
     /// Their text up to one to stop at; none without a tokenizer.
     pub text: Option<String>,
     /// Why it ended.
-    pub end: End,
+    pub end: FinishReason,
     /// Seconds that the prompt took, with those of texts beside it, to the scores of the first token.
     pub prefill_s: f64,
     /// Tokens that were run one at a time, each for the scores of the next.
@@ -164,7 +164,7 @@ pub fn generate_each(
         }
         for (index, text) in texts.iter_mut().enumerate().filter(|(_, text)| !text.is_done) {
             if decoder.len_of(index) == decoder.capacity() {
-                (text.is_done, text.made.end) = (true, End::Context);
+                (text.is_done, text.made.end) = (true, FinishReason::Context);
             }
         }
         if texts.iter().all(|text| text.is_done) {
@@ -193,14 +193,14 @@ struct Text<'a> {
 impl<'a> Text<'a> {
     fn new(tokens: Option<&'a Tokens>, prompt: &[u32], options: &'a GenerateOptions, index: usize, known: usize) -> Result<Text<'a>> {
         let seed = options.sampling.seed.wrapping_add(index as u64);
-        let mut sampler = Sampler::new(Sampling { seed, ..options.sampling }, known)?;
+        let mut sampler = Sampler::new(SamplingParams { seed, ..options.sampling }, known)?;
         sampler.see(prompt);
         let made = Generation {
             prompt: prompt.len(),
             // Grows as tokens come: how many are asked for says nothing of how many fit.
             tokens: Vec::new(),
             text: tokens.map(|_| String::new()),
-            end: End::Length,
+            end: FinishReason::Length,
             prefill_s: 0.0,
             decoded: 0,
             decode_s: 0.0,
@@ -221,7 +221,7 @@ impl<'a> Text<'a> {
 
     /// Shows what was held back.
     fn finish(mut self, show: &mut impl FnMut(&str) -> Result<()>) -> Result<Generation> {
-        if let (Some(stream), false) = (&mut self.stream, matches!(self.made.end, End::Text(_))) {
+        if let (Some(stream), false) = (&mut self.stream, matches!(self.made.end, FinishReason::Text(_))) {
             let rest = stream.finish()?;
             self.made.add(&rest, show)?;
         }
@@ -237,15 +237,15 @@ impl Generation {
         options: &GenerateOptions,
         stream: Option<&mut TextStream<'_>>,
         show: &mut impl FnMut(&str) -> Result<()>,
-    ) -> Result<Option<End>> {
+    ) -> Result<Option<FinishReason>> {
         if options.end.contains(&token) {
-            return Ok(Some(End::Token(token)));
+            return Ok(Some(FinishReason::Token(token)));
         }
         self.tokens.push(token);
         let Some(stream) = stream else { return show(&format!("{token} ")).map(|()| None) };
         let (text, stop) = stream.push(token)?;
         self.add(&text, show)?;
-        Ok(stop.map(|stop| End::Text(stop.to_owned())))
+        Ok(stop.map(|stop| FinishReason::Text(stop.to_owned())))
     }
 
     /// Adds text and shows it.

@@ -13,7 +13,7 @@ use super::{Decoder, Embedder, is_decoder};
 const TOKENS: usize = 128;
 /// Texts, and places of one text, whose results are compared.
 const TEXTS: usize = 8;
-const PLACES: usize = 64;
+const POSITIONS: usize = 64;
 /// Runs that a time is the median of, after one that is not counted.
 const RUNS: usize = 9;
 
@@ -99,7 +99,7 @@ fn decoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<f3
     let known = decoder.sizes().tokens;
     let tokens = TOKENS.min(decoder.capacity() - 1).max(1);
     let text: Vec<u32> = (0..tokens).map(|place| token(place, known)).collect();
-    let scores = decoder.feed_scored(&text[..PLACES.min(tokens)])?;
+    let scores = decoder.feed_scored(&text[..POSITIONS.min(tokens)])?;
     if exact.is_empty() {
         exact.clone_from(&scores);
     }
@@ -148,7 +148,7 @@ fn beside(exact: &[f32], scores: &[f32], known: usize) -> Accuracy {
     let rows = exact.chunks_exact(known).zip(scores.chunks_exact(known));
     let (mut count, mut divergence, mut same) = (0.0, 0.0, 0.0);
     for (exact, scores) in rows {
-        let (p, q) = (log_shares(exact), log_shares(scores));
+        let (p, q) = (log_softmax(exact), log_softmax(scores));
         divergence += p.iter().zip(&q).map(|(p, q)| p.exp() * (p - q)).sum::<f64>();
         same += f64::from(u8::from(first(exact) == first(scores)));
         count += 1.0;
@@ -157,7 +157,7 @@ fn beside(exact: &[f32], scores: &[f32], known: usize) -> Accuracy {
 }
 
 /// Logarithms of the probabilities that scores stand for.
-fn log_shares(scores: &[f32]) -> Vec<f64> {
+fn log_softmax(scores: &[f32]) -> Vec<f64> {
     let greatest = scores.iter().fold(f64::NEG_INFINITY, |greatest, score| greatest.max(f64::from(*score)));
     let sum: f64 = scores.iter().map(|score| (f64::from(*score) - greatest).exp()).sum();
     scores.iter().map(|score| f64::from(*score) - greatest - sum.ln()).collect()

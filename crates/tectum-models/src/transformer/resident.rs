@@ -5,7 +5,7 @@ use tectum::{Buffer, DType, Device, DeviceKind, Executable, Graph, Node, PackedP
 
 /// A model's graph as it runs, with the weights that all its plans share.
 #[derive(Debug)]
-pub(super) struct Resident {
+pub(super) struct DeviceWeights {
     /// Optimized, on the CPU with its weights in panels.
     ready: Graph,
     layout: ParameterLayout,
@@ -18,21 +18,21 @@ pub(super) struct Resident {
 }
 
 /// In what the weights of products are kept: as is said, else as the file has them where that is the CPU; libraries of GPUs want f32.
-pub(super) fn kept_in<'a>(said: Option<PanelFormat>, device: &Device, file: impl Fn(&str) -> PanelFormat + 'a) -> impl Fn(&str) -> PanelFormat + 'a {
+pub(super) fn weight_format<'a>(said: Option<PanelFormat>, device: &Device, file: impl Fn(&str) -> PanelFormat + 'a) -> impl Fn(&str) -> PanelFormat + 'a {
     let is_cpu = device.info().kind == DeviceKind::Cpu;
     move |name| said.unwrap_or_else(|| if is_cpu { file(name) } else { PanelFormat::F32 })
 }
 
-impl Resident {
+impl DeviceWeights {
     /// A graph as it runs on a device, without its weights: enough to plan a run. With it those parameters that lie in panels.
-    pub fn lay_out(graph: &Graph, device: &Device, format: impl Fn(&str) -> PanelFormat) -> (Resident, Vec<PackedParameter>) {
+    pub fn lay_out(graph: &Graph, device: &Device, format: impl Fn(&str) -> PanelFormat) -> (DeviceWeights, Vec<PackedParameter>) {
         let optimized = graph.optimize();
         // On the CPU weights lie as products read them; libraries of GPUs want floats as they are.
         let is_cpu = device.info().kind == DeviceKind::Cpu;
         let is_packed = is_cpu || graph.parameters().any(|(name, ..)| format(name) != PanelFormat::F32);
         let (ready, packed) = if is_packed { optimized.pack_weights(format) } else { (optimized, Vec::new()) };
         let layout = ready.parameter_layout();
-        (Resident { ready, layout, device: device.clone(), weights: None, flat: Vec::new(), compiled: 0 }, packed)
+        (DeviceWeights { ready, layout, device: device.clone(), weights: None, flat: Vec::new(), compiled: 0 }, packed)
     }
 
     /// Reads all parameters of a graph: `format` says in what the weights of products are kept, `read` writes one of a name and a shape.
@@ -44,8 +44,8 @@ impl Resident {
         device: &Device,
         format: impl Fn(&str) -> PanelFormat,
         read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>,
-    ) -> Result<Resident> {
-        let (mut resident, packed) = Resident::lay_out(graph, device, format);
+    ) -> Result<DeviceWeights> {
+        let (mut resident, packed) = DeviceWeights::lay_out(graph, device, format);
         let layout = &resident.layout;
         let mut flat = vec![0.0f32; layout.len()];
         let mut whole = Vec::new();
@@ -65,9 +65,9 @@ impl Resident {
     }
 
     /// The same model with the weights that are on the device; none are there before the first plan.
-    pub fn share(&self) -> Resident {
+    pub fn share(&self) -> DeviceWeights {
         let (ready, layout, device) = (self.ready.clone(), self.layout.clone(), self.device.clone());
-        Resident { ready, layout, device, weights: self.weights.clone(), flat: Vec::new(), compiled: 0 }
+        DeviceWeights { ready, layout, device, weights: self.weights.clone(), flat: Vec::new(), compiled: 0 }
     }
 
     /// Binds letters of the graph.

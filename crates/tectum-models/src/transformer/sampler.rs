@@ -5,7 +5,7 @@ use tectum::{Error, Result};
 
 /// How tokens are chosen; the default is the greatest score each time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sampling {
+pub struct SamplingParams {
     /// Scores are divided by it; 0 takes the greatest.
     pub temperature: f32,
     /// So many of the greatest scores are drawn from; 0 is all of them.
@@ -18,9 +18,9 @@ pub struct Sampling {
     pub seed: u64,
 }
 
-impl Default for Sampling {
+impl Default for SamplingParams {
     fn default() -> Self {
-        Sampling { temperature: 0.0, top_k: 0, top_p: 1.0, repetition_penalty: 1.0, seed: 0 }
+        SamplingParams { temperature: 0.0, top_k: 0, top_p: 1.0, repetition_penalty: 1.0, seed: 0 }
     }
 }
 
@@ -35,7 +35,7 @@ impl Default for Sampling {
 /// transformers' `generate`.
 #[derive(Debug)]
 pub struct Sampler {
-    sampling: Sampling,
+    sampling: SamplingParams,
     draws: u32,
     /// Whether the context has each token.
     seen: Vec<bool>,
@@ -50,8 +50,8 @@ impl Sampler {
     ///
     /// # Errors
     /// `Invalid` for a temperature below 0, `top_p` outside of (0, 1], a penalty that is not positive, or one of them that is no number.
-    pub fn new(sampling: Sampling, tokens: usize) -> Result<Sampler> {
-        let Sampling { temperature, top_p, repetition_penalty, .. } = sampling;
+    pub fn new(sampling: SamplingParams, tokens: usize) -> Result<Sampler> {
+        let SamplingParams { temperature, top_p, repetition_penalty, .. } = sampling;
         if !temperature.is_finite() || temperature < 0.0 {
             return Err(Error::invalid(format!("temperature {temperature}; 0 or more is needed")));
         }
@@ -112,7 +112,7 @@ impl Sampler {
     }
 
     fn draw(&mut self) -> u32 {
-        let Sampling { temperature, top_k, top_p, seed, .. } = self.sampling;
+        let SamplingParams { temperature, top_k, top_p, seed, .. } = self.sampling;
         let (scores, order) = (&self.scores, &mut self.order);
         let by_score = |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b));
         let mut count = order.len();
@@ -159,9 +159,9 @@ mod tests {
 
     #[test]
     fn defect_19_scores_for_another_number_of_tokens_are_refused() {
-        let mut none = Sampler::new(Sampling::default(), 0).expect("well formed");
+        let mut none = Sampler::new(SamplingParams::default(), 0).expect("well formed");
         assert_eq!(none.choose(&[]).expect_err("nothing to choose").kind(), ErrorKind::Mismatch);
-        let mut two = Sampler::new(Sampling::default(), 2).expect("well formed");
+        let mut two = Sampler::new(SamplingParams::default(), 2).expect("well formed");
         assert_eq!(two.choose(&[1.0]).expect_err("one score is missing").kind(), ErrorKind::Invalid);
         assert_eq!(two.choose(&[1.0, 2.0]).expect("fits"), 1);
     }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn defect_19_a_penalty_near_zero_keeps_the_order_of_scores() {
         for (temperature, repetition_penalty) in [(0.0, 1e-38), (1.0, 1e-38), (0.5, f32::MIN_POSITIVE)] {
-            let mut sampler = Sampler::new(Sampling { temperature, repetition_penalty, ..Sampling::default() }, 4).expect("well formed");
+            let mut sampler = Sampler::new(SamplingParams { temperature, repetition_penalty, ..SamplingParams::default() }, 4).expect("well formed");
             sampler.see(&[0, 1, 2]);
             assert_eq!(sampler.choose(&[1.0, -5.0, 3.0, 2.0]).expect("chooses"), 2, "temperature {temperature}");
         }

@@ -78,7 +78,7 @@ fn minilm_stays_near_in_fewer_bits() {
 /// The model in float64 by the graph's evaluator, which knows neither fusion nor devices.
 fn in_float64(embedder: &Embedder, folder: &Path, tokens: &[u32]) -> Vec<f64> {
     let graph = embedder.graph().bind(&[('B', 1), ('T', tokens.len())]).expect("binds");
-    let weights = Weights::open(folder).expect("opens");
+    let weights = SafetensorsWeights::open(folder).expect("opens");
     let mut feeds = Vec::new();
     for (name, node, shape) in graph.parameters() {
         let sizes = shape.sizes().expect("fixed");
@@ -201,7 +201,7 @@ fn half_width_floats_are_widened_exactly_and_others_refused() {
     let header = r#"{"f":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"BF16","shape":[1,2],"data_offsets":[4,8]},"s":{"dtype":"F32","shape":[],"data_offsets":[8,12]},"i":{"dtype":"I64","shape":[1],"data_offsets":[12,20]}}"#;
     let data = [0x00, 0x3c, 0x01, 0x80, 0x80, 0x3f, 0x20, 0xc1, 0, 0, 0x20, 0x41, 1, 0, 0, 0, 0, 0, 0, 0];
     std::fs::write(folder.join("model.safetensors"), file(header, &data)).expect("writes");
-    let weights = Weights::open(&folder).expect("opens");
+    let weights = SafetensorsWeights::open(&folder).expect("opens");
     let read = |name: &str, shape: &[usize]| {
         let mut to = vec![0.0; shape.iter().product()];
         weights.read(name, shape, &mut to).map(|()| to).map_err(|error| error.to_string())
@@ -222,7 +222,7 @@ fn hostile_headers_are_refused() {
     let path = folder.join("model.safetensors");
     let refused = |bytes: &[u8]| {
         std::fs::write(&path, bytes).expect("writes");
-        Weights::open(&folder).expect_err("refused").to_string()
+        SafetensorsWeights::open(&folder).expect_err("refused").to_string()
     };
     let tensor = |offsets: &str, shape: &str| format!(r#"{{"w":{{"dtype":"F32","shape":{shape},"data_offsets":{offsets}}}}}"#);
     for bytes in [
@@ -272,7 +272,7 @@ fn a_model_in_several_files_is_one_model() {
     std::fs::write(folder.join("two.safetensors"), second).expect("writes");
     let open = |index: &str| {
         std::fs::write(folder.join("model.safetensors.index.json"), index).expect("writes");
-        Weights::open(&folder).map_err(|error| error.to_string().replace(&folder.display().to_string(), ""))
+        SafetensorsWeights::open(&folder).map_err(|error| error.to_string().replace(&folder.display().to_string(), ""))
     };
     let weights = open(r#"{"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}"#).expect("opens");
     let mut one = [0.0];

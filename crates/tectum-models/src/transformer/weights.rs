@@ -16,7 +16,7 @@ const INDEX: &str = "model.safetensors.index.json";
 
 /// The tensors of a model, in their files until they are read.
 #[derive(Debug)]
-pub struct Weights {
+pub struct SafetensorsWeights {
     files: Vec<(PathBuf, Mmap)>,
     entries: BTreeMap<String, TensorEntry>,
 }
@@ -41,15 +41,15 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-impl Weights {
+impl SafetensorsWeights {
     /// Opens `model.safetensors` of a folder, or the files that `model.safetensors.index.json` lists.
     ///
     /// # Errors
     /// `Io` for a file that cannot be opened; `Data`, naming file and tensor, for a header that is none, a file cut short, a
     /// list that is at odds with the files.
-    pub fn open(folder: &Path) -> Result<Weights> {
+    pub fn open(folder: &Path) -> Result<SafetensorsWeights> {
         let index = folder.join(INDEX);
-        let mut weights = Weights { files: Vec::new(), entries: BTreeMap::new() };
+        let mut weights = SafetensorsWeights { files: Vec::new(), entries: BTreeMap::new() };
         if folder.join(SINGLE).exists() || !index.exists() {
             weights.add(&folder.join(SINGLE))?;
             return Ok(weights);
@@ -78,9 +78,9 @@ impl Weights {
     /// Opens one file.
     ///
     /// # Errors
-    /// As [`Weights::open`].
-    pub fn open_file(path: &Path) -> Result<Weights> {
-        let mut weights = Weights { files: Vec::new(), entries: BTreeMap::new() };
+    /// As [`SafetensorsWeights::open`].
+    pub fn open_file(path: &Path) -> Result<SafetensorsWeights> {
+        let mut weights = SafetensorsWeights { files: Vec::new(), entries: BTreeMap::new() };
         weights.add(path)?;
         Ok(weights)
     }

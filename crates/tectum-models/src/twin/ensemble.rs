@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 use tectum::{ContentHash, DType, Device, Error, Executable, PlanBuilder, Result, Session, View};
 
 use super::fit::{TrainingReport, fit};
-use super::inspection::{GAUSSIAN, kept_by};
-use super::sequence::{CHANNEL_NAMES, CHANNELS, COMMAND, Part, SequenceLayout, changes, energy_balance, samples, statistics, tested_from};
+use super::inspection::{GAUSSIAN_COVERAGE, kept_by};
+use super::sequence::{CHANNEL_NAMES, CHANNELS, COMMAND, DataSplit, SequenceLayout, changes, energy_balance, samples, statistics, tested_from};
 use super::{Network, TwinRecipe};
 use crate::body::rig::RigParameters;
 use crate::rig_csv::RigRecording;
 
 /// The fewest samples to fit to and to hold out.
-const LEAST_FITTED: usize = 200;
-const LEAST_HELD: usize = 20;
+const MIN_TRAINING_SAMPLES: usize = 200;
+const MIN_VALIDATION_SAMPLES: usize = 20;
 /// The most networks.
-pub const MOST_MEMBERS: usize = 32;
+pub const MAX_MEMBERS: usize = 32;
 
 /// A twin of the recorded rig.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub struct Ensemble {
     /// What it was trained on.
     pub plant: Plant,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: TrainingProvenance,
     /// Of the file that it was read from.
     pub file_hash: Option<ContentHash>,
 }
@@ -52,7 +52,7 @@ pub struct Plant {
 
 /// Where an ensemble comes from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct TrainingProvenance {
     /// Name of the recording's file.
     pub data: String,
     /// Rows of the recording, sensor jumps in it, and the first row of its end, which no choice was made by.
@@ -73,7 +73,7 @@ pub struct Origin {
 
 /// Mean of the networks and their spread, in the channels' units.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Foretold {
+pub struct Prediction {
     /// Mean change of each channel.
     pub mean: [f64; CHANNELS],
     /// Deviation between the networks.
@@ -101,20 +101,20 @@ impl Ensemble {
     pub fn train(
         recording: &RigRecording,
         rig: Option<&RigParameters>,
-        settings: &Settings,
+        settings: &EnsembleSettings,
         session: &mut Session,
         mut progress: impl FnMut(usize, usize, f32),
     ) -> Result<(Self, Vec<TrainingReport>)> {
-        let Settings { layout, members, recipe, seed, data } = settings;
+        let EnsembleSettings { layout, members, recipe, seed, data } = settings;
         layout.check()?;
-        if !(1..=MOST_MEMBERS).contains(members) {
-            return Err(Error::invalid(format!("twin: {members} networks; needs 1 to {MOST_MEMBERS}")));
+        if !(1..=MAX_MEMBERS).contains(members) {
+            return Err(Error::invalid(format!("twin: {members} networks; needs 1 to {MAX_MEMBERS}")));
         }
         let tested = tested_from(recording.len());
-        let [fitted, held] = [Part::Fitted, Part::Held].map(|part| layout.rows_of(recording, part, tested, 1));
-        if fitted.len() < LEAST_FITTED || held.len() < LEAST_HELD {
+        let [fitted, held] = [DataSplit::Fitted, DataSplit::Held].map(|part| layout.rows_of(recording, part, tested, 1));
+        if fitted.len() < MIN_TRAINING_SAMPLES || held.len() < MIN_VALIDATION_SAMPLES {
             let (fitted, held) = (fitted.len(), held.len());
-            let needed = format!("needs {LEAST_FITTED} and {LEAST_HELD}");
+            let needed = format!("needs {MIN_TRAINING_SAMPLES} and {MIN_VALIDATION_SAMPLES}");
             return Err(Error::data(format!("the recording has {fitted} usable rows to fit to and {held} to stop by; {needed}")));
         }
         let (mean, deviation) = statistics(&changes(recording, &fitted));
@@ -131,7 +131,7 @@ impl Ensemble {
             found.push(fit(&network, recipe, &network.initial_weights(seed), [&seen, &unseen], session, seed, |done, loss| progress(member, done, loss))?);
         }
         let (weights, reports): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-        let origin = Origin {
+        let origin = TrainingProvenance {
             data: data.clone(),
             rows: recording.len(),
             jumps: recording.jumps,
@@ -160,7 +160,7 @@ impl Ensemble {
         let wanted = changes(recording, &held);
         for channel in 0..CHANNELS {
             let off = told.iter().zip(wanted.chunks_exact(CHANNELS)).map(|(told, wanted)| (told.mean[channel] - wanted[channel]).abs());
-            ensemble.noise[channel] = kept_by(off.collect(), GAUSSIAN[0]) as f32;
+            ensemble.noise[channel] = kept_by(off.collect(), GAUSSIAN_COVERAGE[0]) as f32;
         }
         Ok((ensemble, reports))
     }
@@ -191,7 +191,7 @@ impl Ensemble {
 
 /// What an ensemble is trained with.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct EnsembleSettings {
     /// What it reads.
     pub layout: SequenceLayout,
     /// Networks.
@@ -204,7 +204,7 @@ pub struct Settings {
     pub data: String,
 }
 
-impl Default for Settings {
+impl Default for EnsembleSettings {
     fn default() -> Self {
         let recipe = TwinRecipe { steps: 4000, learning_rate: 4e-3, weight_decay: 1e-3, huber: Some(0.1), patience: Some(1500), ..TwinRecipe::default() };
         Self { layout: SequenceLayout { lags: 4 }, members: 5, recipe, seed: 1, data: String::new() }
@@ -230,19 +230,19 @@ impl Predictor<'_> {
     ///
     /// # Panics
     /// If the batch is of another size: a mistake in the calling code.
-    pub fn foretell(&mut self, features: &[f32]) -> Result<Vec<Foretold>> {
+    pub fn foretell(&mut self, features: &[f32]) -> Result<Vec<Prediction>> {
         self.run.input::<f32>(self.x).copy_from_slice(features);
         self.run.run()?;
         Ok(self.told())
     }
 
     /// What the last run foretold of each row.
-    fn told(&self) -> Vec<Foretold> {
+    fn told(&self) -> Vec<Prediction> {
         let outputs: Vec<&[f32]> = self.outputs.iter().map(|view| self.run.output::<f32>(*view)).collect();
         let count = outputs.len() as f64;
         let rows = outputs[0].len() / CHANNELS;
         let row = |row: usize| {
-            let mut foretold = Foretold { mean: [0.0; CHANNELS], spread: [0.0; CHANNELS] };
+            let mut foretold = Prediction { mean: [0.0; CHANNELS], spread: [0.0; CHANNELS] };
             for channel in 0..CHANNELS {
                 let each = || outputs.iter().map(|output| f64::from(output[row * CHANNELS + channel]));
                 let mean = each().sum::<f64>() / count;

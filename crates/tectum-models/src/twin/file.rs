@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use tectum::{Error, Result};
 
 use super::Network;
-use super::ensemble::{Ensemble, MOST_MEMBERS, Origin, Plant};
+use super::ensemble::{Ensemble, MAX_MEMBERS, Plant, TrainingProvenance};
 use super::sequence::{CHANNEL_NAMES, CHANNELS, COMMAND, SequenceLayout};
-use crate::transformer::Weights;
+use crate::transformer::SafetensorsWeights;
 
 /// The key of the metadata.
 const KEY: &str = "tectum.twin";
 /// The version that is written; others are refused.
 const VERSION: u32 = 2;
 /// The widest layer and the most layers that are read.
-const MOST_WIDTH: usize = 4096;
-const MOST_LAYERS: usize = 16;
+const MAX_WIDTH: usize = 4096;
+const MAX_LAYERS: usize = 16;
 /// Tensors besides the networks'.
 const CHANGES: [&str; 3] = ["change.mean", "change.deviation", "change.noise"];
 
@@ -30,7 +30,7 @@ struct Metadata {
     members: usize,
     hidden: Vec<usize>,
     plant: Plant,
-    origin: Origin,
+    origin: TrainingProvenance,
 }
 
 /// The version alone: others may have other metadata.
@@ -84,7 +84,7 @@ impl Ensemble {
     /// a tensor that is missing, of another shape or type, or not finite.
     pub fn load(path: &Path) -> Result<Self> {
         let fault = |what: String| Error::data(format!("{}: {what}", path.display()));
-        let weights = Weights::open_file(path)?;
+        let weights = SafetensorsWeights::open_file(path)?;
         let text = weights.metadata(KEY)?.ok_or_else(|| fault(format!("no twin: its metadata has no {KEY}")))?;
         let unreadable = |source: serde_json::Error| fault(format!("metadata {KEY}")).with_source(source);
         let MetadataVersion { version } = serde_json::from_str(&text).map_err(unreadable)?;
@@ -98,9 +98,9 @@ impl Ensemble {
             }
         }
         metadata.layout.check().map_err(|error| error.at(path.display()))?;
-        let is_possible = (1..=MOST_MEMBERS).contains(&metadata.members)
-            && metadata.hidden.len() < MOST_LAYERS
-            && metadata.hidden.iter().all(|width| (1..=MOST_WIDTH).contains(width));
+        let is_possible = (1..=MAX_MEMBERS).contains(&metadata.members)
+            && metadata.hidden.len() < MAX_LAYERS
+            && metadata.hidden.iter().all(|width| (1..=MAX_WIDTH).contains(width));
         if !is_possible {
             return Err(fault(format!("{} networks with layers of {:?}", metadata.members, metadata.hidden)));
         }

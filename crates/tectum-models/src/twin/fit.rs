@@ -12,7 +12,7 @@ const WARM_UP: usize = 50;
 const BETA1: f32 = 0.9;
 const BETA2: f32 = 0.999;
 /// How often a fit that may stop early looks at what was held out.
-const LOOKS: usize = 60;
+const EVALUATIONS: usize = 60;
 
 /// What a network is fitted to, or held against.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -78,14 +78,14 @@ pub fn fit(
         return Err(Error::invalid("twin: nothing to fit to, nothing held out, or no steps"));
     }
     let mut step = Step::compile(network, recipe, session.device())?;
-    let mut judge = Judge::compile(network, recipe, held_out, session.device())?;
+    let mut judge = Validator::compile(network, recipe, held_out, session.device())?;
     session.uses(&step.run);
     session.uses(&judge.run);
     step.run.write_state(step.slots.weights, start)?;
     let mut losses = Vec::with_capacity(recipe.steps);
     let mut curve = Vec::new();
-    let mut best: Option<Best> = None;
-    let look_every = (recipe.steps / LOOKS).max(1);
+    let mut best: Option<BestWeights> = None;
+    let evaluation_interval = (recipe.steps / EVALUATIONS).max(1);
     for index in 0..recipe.steps {
         step.fill_batch(network, samples, count, seed, index as u32);
         step.run.input::<f32>(step.slots.schedule).copy_from_slice(&schedule(recipe, index));
@@ -97,14 +97,14 @@ pub fn fit(
         losses.push(loss);
         progress(index + 1, loss);
         let Some(patience) = recipe.patience else { continue };
-        if (index + 1) % look_every != 0 {
+        if (index + 1) % evaluation_interval != 0 {
             continue;
         }
         let weights = step.run.read_state::<f32>(step.slots.weights)?;
         let judged = judge.loss(&weights, session)?;
         curve.push((index + 1, loss, judged));
-        if Best::improves(&best, judged) {
-            best = Some(Best { loss: judged, step: index + 1, weights });
+        if BestWeights::improves(&best, judged) {
+            best = Some(BestWeights { loss: judged, step: index + 1, weights });
         } else if best.as_ref().is_some_and(|best| index + 1 - best.step >= patience) {
             break;
         }
@@ -133,15 +133,15 @@ pub fn fit(
 }
 
 /// The weights that did best on what was held out.
-pub(super) struct Best {
+pub(super) struct BestWeights {
     pub loss: f32,
     pub step: usize,
     pub weights: Vec<f32>,
 }
 
-impl Best {
+impl BestWeights {
     /// Whether a loss is below the best so far; a loss that is no number is not.
-    pub fn improves(best: &Option<Best>, loss: f32) -> bool {
+    pub fn improves(best: &Option<BestWeights>, loss: f32) -> bool {
         loss.is_finite() && best.as_ref().is_none_or(|best| loss < best.loss)
     }
 }
@@ -151,7 +151,7 @@ impl Best {
 /// # Errors
 /// What the device reports.
 pub(super) fn held_out_loss(network: &Network, recipe: &TwinRecipe, held_out: &Samples, device: &Device, weights: &[f32]) -> Result<f32> {
-    Judge::compile(network, recipe, held_out, device)?.loss(weights, &mut Session::new(device))
+    Validator::compile(network, recipe, held_out, device)?.loss(weights, &mut Session::new(device))
 }
 
 /// Learning rate, the two corrections of AdamW's moments, and weight decay at a step.
@@ -289,13 +289,13 @@ impl Step {
 }
 
 /// The loss on what was held out.
-struct Judge {
+struct Validator {
     run: Executable,
     weights: View,
     loss: View,
 }
 
-impl Judge {
+impl Validator {
     fn compile(network: &Network, recipe: &TwinRecipe, held_out: &Samples, device: &Device) -> Result<Self> {
         let rows = held_out.targets.len() / network.channels();
         let (mut builder, input, output) = network.builder(rows)?;

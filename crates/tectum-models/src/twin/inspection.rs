@@ -4,7 +4,7 @@ use serde::Serialize;
 use tectum::{Device, Error, Result};
 
 use super::ensemble::Ensemble;
-use super::sequence::{CHANNEL_NAMES, CHANNELS, Part, Past, changes, part_of, samples, tested_from};
+use super::sequence::{CHANNEL_NAMES, CHANNELS, DataSplit, RowHistory, changes, part_of, samples, tested_from};
 use crate::body::rig::RigParameters;
 use crate::body::rig::identification::{forecast, identify};
 use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording, wrapped_deg};
@@ -12,7 +12,7 @@ use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording, wrapped_deg};
 /// Steps ahead at which errors are told.
 pub const HORIZONS: [usize; 4] = [1, 5, 10, 25];
 /// Of a Gaussian, the part within one and two deviations.
-pub const GAUSSIAN: [f64; 2] = [0.6827, 0.9545];
+pub const GAUSSIAN_COVERAGE: [f64; 2] = [0.6827, 0.9545];
 
 /// What a row is foretold by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -48,7 +48,7 @@ impl Method {
 
 /// Sizes of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Errors {
+pub struct ErrorStats {
     /// What made them.
     pub method: Method,
     /// The channel's name.
@@ -71,7 +71,7 @@ pub struct Horizon {
     /// Rows that were foretold.
     pub rows: usize,
     /// Errors of the angle by method.
-    pub errors: Vec<Errors>,
+    pub errors: Vec<ErrorStats>,
 }
 
 /// The part of the errors within so many of the deviations that the networks tell.
@@ -79,7 +79,7 @@ pub struct Horizon {
 pub struct Coverage {
     /// The channel's name.
     pub channel: &'static str,
-    /// Within one deviation and within two; a Gaussian's are [`GAUSSIAN`].
+    /// Within one deviation and within two; a Gaussian's are [`GAUSSIAN_COVERAGE`].
     pub within: [f64; 2],
     /// The median deviation, in the channel's unit.
     pub deviation: f64,
@@ -101,12 +101,12 @@ pub struct Inspection {
     /// Rows of the end whose last readings and the next one hold neither a jump nor the dead zone.
     pub usable: usize,
     /// Errors of one step there, by channel and method.
-    pub one_step: Vec<Errors>,
+    pub one_step: Vec<ErrorStats>,
     /// Rows of the end without a jump from the row before to the row after, the dead zone among them.
     pub without_jump: usize,
     /// Errors of the angle there: in the dead zone, and where the last rows do not serve, twin and physics say what persistence (in it) or constant
     /// velocity (elsewhere) says.
-    pub angle_without_jump: Vec<Errors>,
+    pub angle_without_jump: Vec<ErrorStats>,
     /// Rows of those that the networks could foretell.
     pub foretold: usize,
     /// Errors of the angle some steps ahead, every method fed with what it foretold.
@@ -123,11 +123,11 @@ pub fn inspect(ensemble: &Ensemble, recording: &RigRecording, device: &Device) -
     let layout = ensemble.layout;
     let tested = tested_from(recording.len());
     let rig = identify(&part_of(recording, 0..tested), |_| {})?.parameters;
-    let usable = layout.rows_of(recording, Part::Tested, tested, 1);
+    let usable = layout.rows_of(recording, DataSplit::Tested, tested, 1);
     if usable.len() < 20 {
         return Err(Error::data(format!("the recording has {} usable rows in its last 15 %; 20 are needed", usable.len())));
     }
-    let view = View { ensemble, recording, rig: &rig, device };
+    let view = Evaluation { ensemble, recording, rig: &rig, device };
     let (one_step, coverage) = view.one_step(&usable)?;
     let is_jump_free = |row: &usize| (row - 1..row + 2).all(|row| recording.angle_is_valid[row]);
     let without_jump: Vec<usize> = (tested.max(1)..recording.len() - 1).filter(is_jump_free).collect();
@@ -150,14 +150,14 @@ pub fn inspect(ensemble: &Ensemble, recording: &RigRecording, device: &Device) -
     })
 }
 
-struct View<'a> {
+struct Evaluation<'a> {
     ensemble: &'a Ensemble,
     recording: &'a RigRecording,
     rig: &'a RigParameters,
     device: &'a Device,
 }
 
-impl View<'_> {
+impl Evaluation<'_> {
     /// The next row by a method that needs no network.
     fn next(&self, method: Method, row: usize) -> [f64; CHANNELS] {
         let r = self.recording;
@@ -180,7 +180,7 @@ impl View<'_> {
         [next[0] - r.la_position_in[row], next[1] - r.pend_velocity_deg_per_s[row], wrapped_deg(next[2] - r.pend_position_deg[row])]
     }
 
-    fn one_step(&self, rows: &[usize]) -> Result<(Vec<Errors>, Vec<Coverage>)> {
+    fn one_step(&self, rows: &[usize]) -> Result<(Vec<ErrorStats>, Vec<Coverage>)> {
         let ensemble = self.ensemble;
         let samples = samples(self.recording, ensemble.layout, rows, &ensemble.mean, &ensemble.deviation);
         let told = ensemble.on(self.device, rows.len())?.foretell(&samples.features)?;
@@ -198,7 +198,7 @@ impl View<'_> {
         }
         let coverage = |channel: usize| {
             let noise = f64::from(ensemble.noise[channel]);
-            let sigma = |told: &super::ensemble::Foretold| told.spread[channel].hypot(noise);
+            let sigma = |told: &super::ensemble::Prediction| told.spread[channel].hypot(noise);
             let pairs = told.iter().zip(wanted.chunks_exact(CHANNELS));
             let parts: Vec<f64> = pairs.map(|(told, wanted)| (told.mean[channel] - wanted[channel]).abs() / sigma(told)).collect();
             let within = [1.0, 2.0].map(|limit| parts.iter().filter(|part| **part <= limit).count() as f64 / parts.len() as f64);
@@ -207,7 +207,7 @@ impl View<'_> {
         Ok((errors, (0..CHANNELS).map(coverage).collect()))
     }
 
-    fn without_jump(&self, rows: &[usize], usable: &[usize]) -> Result<Vec<Errors>> {
+    fn without_jump(&self, rows: &[usize], usable: &[usize]) -> Result<Vec<ErrorStats>> {
         let ensemble = self.ensemble;
         let samples = samples(self.recording, ensemble.layout, usable, &ensemble.mean, &ensemble.deviation);
         let told = ensemble.on(self.device, usable.len())?.foretell(&samples.features)?;
@@ -215,7 +215,7 @@ impl View<'_> {
             let at = usable.binary_search(&row);
             let stand_in = if self.recording.pend_position_deg[row] == DEAD_ZONE_DEG { Method::Persistence } else { Method::ConstantVelocity };
             let next = match (method, at) {
-                (Method::Twin, Ok(at)) => ensemble.layout.next(&Past::of(self.recording, ensemble.layout, row), told[at].mean),
+                (Method::Twin, Ok(at)) => ensemble.layout.next(&RowHistory::of(self.recording, ensemble.layout, row), told[at].mean),
                 (Method::Twin | Method::Physics, Err(_)) => self.next(stand_in, row),
                 _ => self.next(method, row),
             };
@@ -226,11 +226,11 @@ impl View<'_> {
 
     fn horizon(&self, steps: usize, tested: usize) -> Result<Horizon> {
         let layout = self.ensemble.layout;
-        let rows = layout.rows_of(self.recording, Part::Tested, tested, steps);
+        let rows = layout.rows_of(self.recording, DataSplit::Tested, tested, steps);
         if rows.is_empty() {
             return Ok(Horizon { steps, rows: 0, errors: Vec::new() });
         }
-        let mut pasts: Vec<Past> = rows.iter().map(|&row| Past::of(self.recording, layout, row)).collect();
+        let mut pasts: Vec<RowHistory> = rows.iter().map(|&row| RowHistory::of(self.recording, layout, row)).collect();
         let mut networks = self.ensemble.on(self.device, rows.len())?;
         for step in 1..=steps {
             let mut features = Vec::with_capacity(rows.len() * layout.features());
@@ -262,11 +262,11 @@ fn wrapped_if(channel: usize, off: f64) -> f64 {
     if channel == 2 { wrapped_deg(off) } else { off }
 }
 
-fn sizes(method: Method, channel: usize, off: Vec<f64>) -> Errors {
+fn sizes(method: Method, channel: usize, off: Vec<f64>) -> ErrorStats {
     let sizes: Vec<f64> = off.into_iter().map(f64::abs).collect();
     let rms = (sizes.iter().map(|size| size * size).sum::<f64>() / sizes.len().max(1) as f64).sqrt();
     let (channel, unit) = CHANNEL_NAMES[channel];
-    Errors { method, channel, unit, median: kept_by(sizes.clone(), 0.5), p90: kept_by(sizes, 0.9), rms }
+    ErrorStats { method, channel, unit, median: kept_by(sizes.clone(), 0.5), p90: kept_by(sizes, 0.9), rms }
 }
 
 /// The least number that a part of some numbers does not pass, 0 of none.

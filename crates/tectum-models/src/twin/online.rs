@@ -24,7 +24,7 @@ const HELD_OUT: usize = 10;
 /// Transitions that wait while the learner copies; a copy takes far less than a tick.
 const QUEUE: usize = 64;
 /// The fewest transitions that a round begins with: two of them are held out.
-pub const LEAST_TRANSITIONS: usize = 2 * HELD_OUT;
+pub const MIN_TRANSITIONS: usize = 2 * HELD_OUT;
 
 /// When rounds are, and what they learn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +36,13 @@ pub struct OnlineSettings {
     /// Transitions kept; beyond them the oldest give way.
     pub kept: usize,
     /// Whether rounds are run by a thread of their own.
-    pub is_beside: bool,
+    pub is_threaded: bool,
 }
 
 impl OnlineSettings {
     /// Transitions before the first round of a twin that begins with nothing.
-    fn before_first(&self) -> usize {
-        self.warm_up.max(LEAST_TRANSITIONS)
+    fn first_round_after(&self) -> usize {
+        self.warm_up.max(MIN_TRANSITIONS)
     }
 
     /// Checks the numbers.
@@ -50,7 +50,7 @@ impl OnlineSettings {
     /// # Errors
     /// `Invalid` naming the number.
     pub fn check(&self) -> Result<()> {
-        let least = LEAST_TRANSITIONS;
+        let least = MIN_TRANSITIONS;
         let fault = if self.every == 0 {
             "every is 0; at least 1 is needed".to_owned()
         } else if self.kept < least {
@@ -91,13 +91,13 @@ pub struct Learner {
 }
 
 enum Worker {
-    Here(Box<Task>),
-    Beside(JoinHandle<()>),
+    Inline(Box<Task>),
+    Thread(JoinHandle<()>),
 }
 
 /// What both threads reach. The control thread tries the first two locks in a tick, and takes no other.
 struct Shared {
-    experience: Mutex<Experience>,
+    experience: Mutex<ReplayBuffer>,
     /// Weights that wait to be taken.
     learned: Mutex<Option<Twin>>,
     /// The twin as the learner last gave it.
@@ -115,14 +115,14 @@ struct Shared {
 }
 
 /// The transitions kept.
-struct Experience {
+struct ReplayBuffer {
     data: Transitions,
     /// The oldest, which the next one replaces once all places are taken.
     next: usize,
     kept: usize,
 }
 
-impl Experience {
+impl ReplayBuffer {
     /// Moves transitions in; allocates nothing.
     fn take(&mut self, from: &mut Transitions, features: usize, channels: usize) {
         for (x, y) in from.features.chunks_exact(features).zip(from.changes.chunks_exact(channels)) {
@@ -192,7 +192,7 @@ impl Task {
         };
         let (seen, held_out) = (part(false), part(true));
         let seed = self.shared.seed.load(Ordering::Acquire);
-        let present = lock(&self.shared.present).as_ref().map(|twin| twin.in_units(&mean, &deviation));
+        let present = lock(&self.shared.present).as_ref().map(|twin| twin.rescaled_weights(&mean, &deviation));
         let start = present.clone().unwrap_or_else(|| self.network.initial_weights(seed));
         let (weights, report) =
             fit(&self.network, &self.recipe, &start, [&seen, &held_out], &mut Session::new(&self.device), seed.wrapping_add(round), |_, _| ())?;
@@ -230,7 +230,7 @@ impl Learner {
             Transitions { features, changes, len: 0 }
         };
         let shared = Arc::new(Shared {
-            experience: Mutex::new(Experience { data: room(settings.kept), next: 0, kept: settings.kept }),
+            experience: Mutex::new(ReplayBuffer { data: room(settings.kept), next: 0, kept: settings.kept }),
             learned: Mutex::new(None),
             present: Mutex::new(is_trained.then(|| twin.clone())),
             seed: AtomicU64::new(seed),
@@ -243,13 +243,13 @@ impl Learner {
         let queue = room(QUEUE);
         let device = Device::open("cpu")?;
         let task = Task { shared: shared.clone(), layout: layout.clone(), network, recipe: recipe.clone(), device };
-        let worker = if settings.is_beside {
+        let worker = if settings.is_threaded {
             let thread = std::thread::Builder::new().name("tectum-learner".to_owned()).spawn(move || task.work());
-            Worker::Beside(thread.map_err(|source| Error::io("a thread for the learner", source))?)
+            Worker::Thread(thread.map_err(|source| Error::io("a thread for the learner", source))?)
         } else {
-            Worker::Here(Box::new(task))
+            Worker::Inline(Box::new(task))
         };
-        let left = if is_trained { settings.every } else { settings.before_first() };
+        let left = if is_trained { settings.every } else { settings.first_round_after() };
         Ok(Self { shared, worker, layout, settings, queue, seen: 0, lost: 0, left })
     }
 
@@ -271,8 +271,8 @@ impl Learner {
         self.left = self.settings.every;
         let state = self.shared.state.load(Ordering::Acquire);
         match &self.worker {
-            Worker::Here(task) => task.round(state),
-            Worker::Beside(thread) => {
+            Worker::Inline(task) => task.round(state),
+            Worker::Thread(thread) => {
                 self.shared.asked.store(state, Ordering::Release);
                 thread.thread().unpark();
             }
@@ -325,7 +325,7 @@ impl Learner {
         };
         let (left, next) = (left as usize, next as usize);
         let most = self.settings.kept + QUEUE;
-        if rows > most || left == 0 || left > self.settings.every.max(self.settings.before_first()) || next >= self.settings.kept {
+        if rows > most || left == 0 || left > self.settings.every.max(self.settings.first_round_after()) || next >= self.settings.kept {
             return Err(Error::data(format!("the learner's state is of other settings: {rows} transitions, {left} to the next round")));
         }
         let mut given = Transitions { features: x.to_vec(), changes: y.to_vec(), len: rows };
@@ -358,7 +358,7 @@ impl Drop for Learner {
     fn drop(&mut self) {
         // A round under way ends by itself: nobody waits for it here.
         self.shared.stop.store(true, Ordering::Release);
-        if let Worker::Beside(thread) = &self.worker {
+        if let Worker::Thread(thread) = &self.worker {
             thread.thread().unpark();
         }
     }

@@ -13,7 +13,7 @@ const CHANNELS: [(&str, &str); 4] = [("la_position", "in"), ("la_velocity", "in/
 /// By how much of itself the body's period may differ from the recording's.
 const PERIOD_TOLERANCE: f64 = 0.05;
 /// What the length of a step is told beside, seconds.
-const USUAL_PERIOD_S: f64 = 0.04;
+const NOMINAL_PERIOD_S: f64 = 0.04;
 
 /// A file of an ensemble, checked against a body.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub struct RecordedTwin {
 
 /// What a twin reads besides the present observation: the rows and the commands before, the latest first.
 #[derive(Debug, Clone)]
-pub struct Rows {
+pub struct RowBuffer {
     lags: usize,
     period_s: f64,
     /// Position, velocity and angle; empty while they are not known.
@@ -66,8 +66,8 @@ impl RecordedTwin {
     }
 
     /// Nothing known yet.
-    pub fn rows(&self) -> Rows {
-        Rows { lags: self.ensemble.layout.lags, period_s: self.period_s, rows: Vec::new(), commands: Vec::new() }
+    pub fn rows(&self) -> RowBuffer {
+        RowBuffer { lags: self.ensemble.layout.lags, period_s: self.period_s, rows: Vec::new(), commands: Vec::new() }
     }
 }
 
@@ -95,7 +95,7 @@ fn check(plant: &Plant, body: &BodySpec) -> std::result::Result<(), String> {
     Ok(())
 }
 
-impl Rows {
+impl RowBuffer {
     /// Writes what the networks read besides the channels and the last action. Rows that are not known are those of a cart and a pole that moved as
     /// they move now, under the last action.
     ///
@@ -111,7 +111,7 @@ impl Rows {
         }
         let (commands, period) = rest.split_at_mut(self.lags - 1);
         commands.iter_mut().enumerate().for_each(|(back, command)| *command = self.commands.get(back).copied().unwrap_or(last_action));
-        period[0] = (self.period_s / USUAL_PERIOD_S - 1.0) as f32;
+        period[0] = (self.period_s / NOMINAL_PERIOD_S - 1.0) as f32;
     }
 
     /// Takes up a tick: what it saw, and the action before it.
@@ -134,7 +134,7 @@ impl Rows {
         snapshot.insert("commands", Array::F32(self.commands.clone()));
     }
 
-    /// Goes back to what [`Rows::save`] put down.
+    /// Goes back to what [`RowBuffer::save`] put down.
     ///
     /// # Errors
     /// `Data` naming the array that is missing or has another length.

@@ -21,7 +21,7 @@ pub const CHANNEL_NAMES: [(&str, &str); CHANNELS] = [("la_position", "in"), ("pe
 /// The command with its unit.
 pub const COMMAND: (&str, &str) = ("cmd_volts", "V");
 /// The most rows that are read.
-pub const MOST_LAGS: usize = 16;
+pub const MAX_LAGS: usize = 16;
 /// Numbers read of each row.
 const ROW_NUMBERS: usize = 5;
 /// What the numbers are divided by: inches, degrees per second, degrees in a step, volts, seconds.
@@ -42,7 +42,7 @@ pub struct SequenceLayout {
 
 /// Rows so far, of which the last is the present one; commands and steps know one row more.
 #[derive(Debug, Clone)]
-pub struct Past {
+pub struct RowHistory {
     /// Position of the cart, inches.
     pub position: Vec<f64>,
     /// Recorded velocity of the pole, degrees per second.
@@ -57,7 +57,7 @@ pub struct Past {
 
 /// A time of the recording, by the rows that its samples may touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum DataSplit {
     /// What is fitted to.
     Fitted,
     /// Blocks within it that tell when to stop.
@@ -73,8 +73,8 @@ impl SequenceLayout {
     /// `Invalid` for none or more than 16.
     pub fn check(self) -> Result<()> {
         match self.lags {
-            1..=MOST_LAGS => Ok(()),
-            lags => Err(Error::invalid(format!("twin: {lags} rows; needs 1 to {MOST_LAGS}"))),
+            1..=MAX_LAGS => Ok(()),
+            lags => Err(Error::invalid(format!("twin: {lags} rows; needs 1 to {MAX_LAGS}"))),
         }
     }
 
@@ -92,7 +92,7 @@ impl SequenceLayout {
     ///
     /// # Panics
     /// If the past is shorter than [`SequenceLayout::rows`].
-    pub fn encode(self, past: &Past, features: &mut Vec<f32>) {
+    pub fn encode(self, past: &RowHistory, features: &mut Vec<f32>) {
         let now = past.angle.len() - 1;
         let [inches, speed, turn, volts, seconds] = SCALES;
         for row in (0..self.lags).map(|back| now - back) {
@@ -106,7 +106,7 @@ impl SequenceLayout {
     }
 
     /// The row that follows by what was foretold.
-    pub fn next(self, past: &Past, foretold: [f64; CHANNELS]) -> [f64; CHANNELS] {
+    pub fn next(self, past: &RowHistory, foretold: [f64; CHANNELS]) -> [f64; CHANNELS] {
         let now = past.angle.len() - 1;
         let last = wrapped_deg(past.angle[now] - past.angle[now - 1]);
         [past.position[now] + foretold[0], past.velocity[now] + foretold[1], wrapped_deg(past.angle[now] + last + foretold[2])]
@@ -114,20 +114,20 @@ impl SequenceLayout {
 
     /// The rows k of a part of the recording whose sample, from row k − lags to k + `ahead`, touches no sensor jump and no reading of the dead
     /// zone.
-    pub fn rows_of(self, recording: &RigRecording, part: Part, tested_from: usize, ahead: usize) -> Vec<usize> {
+    pub fn rows_of(self, recording: &RigRecording, part: DataSplit, tested_from: usize, ahead: usize) -> Vec<usize> {
         let is_trusted = |row: usize| recording.angle_is_valid[row] && recording.pend_position_deg[row] != DEAD_ZONE_DEG;
         let touches = |row: usize| row - self.lags..row + ahead + 1;
         let is_of = |row: usize| match part {
-            _ if row >= tested_from => part == Part::Tested,
-            Part::Tested => false,
-            part => (row / BLOCK % BLOCKS_PER_HELD_OUT == BLOCKS_PER_HELD_OUT - 1) == (part == Part::Held),
+            _ if row >= tested_from => part == DataSplit::Tested,
+            DataSplit::Tested => false,
+            part => (row / BLOCK % BLOCKS_PER_HELD_OUT == BLOCKS_PER_HELD_OUT - 1) == (part == DataSplit::Held),
         };
         let rows = self.lags..recording.len().saturating_sub(ahead);
         rows.filter(|row| touches(*row).all(|row| is_trusted(row) && is_of(row))).collect()
     }
 }
 
-impl Past {
+impl RowHistory {
     /// The rows of a recording up to one, as many as a layout needs.
     pub fn of(recording: &RigRecording, layout: SequenceLayout, row: usize) -> Self {
         let rows = row - layout.lags..row + 1;
@@ -165,7 +165,7 @@ pub fn changes(recording: &RigRecording, rows: &[usize]) -> Vec<f64> {
 /// Samples of some rows, changes less `mean` over `deviation`.
 pub fn samples(recording: &RigRecording, layout: SequenceLayout, rows: &[usize], mean: &[f32], deviation: &[f32]) -> Samples {
     let mut features = Vec::with_capacity(rows.len() * layout.features());
-    rows.iter().for_each(|&row| layout.encode(&Past::of(recording, layout, row), &mut features));
+    rows.iter().for_each(|&row| layout.encode(&RowHistory::of(recording, layout, row), &mut features));
     let scaled = |(i, change): (usize, &f64)| (*change as f32 - mean[i % CHANNELS]) / deviation[i % CHANNELS];
     Samples { features, targets: changes(recording, rows).iter().enumerate().map(scaled).collect(), physics: None }
 }

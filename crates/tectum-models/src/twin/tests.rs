@@ -16,16 +16,16 @@ fn recorded(rows: usize) -> RigRecording {
     simulated(RigParameters::default(), rows, 0.0)
 }
 
-fn quick() -> Settings {
-    let settings = Settings::default();
+fn quick() -> EnsembleSettings {
+    let settings = EnsembleSettings::default();
     let recipe = TwinRecipe { hidden: vec![24, 24], steps: 600, ..settings.recipe };
-    Settings { members: 2, recipe, data: "made.csv".into(), ..settings }
+    EnsembleSettings { members: 2, recipe, data: "made.csv".into(), ..settings }
 }
 
 #[test]
 fn what_is_read_of_a_row_is_what_the_layout_says() {
     let layout = SequenceLayout { lags: 2 };
-    let past = Past {
+    let past = RowHistory {
         position: vec![0.5, 1.0, 2.0],
         velocity: vec![0.0, 50.0, 100.0],
         angle: vec![170.0, 178.0, -174.0],
@@ -54,7 +54,7 @@ fn rows_that_touch_a_jump_or_the_dead_zone_or_another_part_are_left_out() {
     recording.angle_is_valid[100] = false;
     recording.pend_position_deg[200] = crate::rig_csv::DEAD_ZONE_DEG;
     let layout = SequenceLayout { lags: 3 };
-    let rows = layout.rows_of(&recording, Part::Fitted, 1000, 1);
+    let rows = layout.rows_of(&recording, DataSplit::Fitted, 1000, 1);
     // A sample of row k touches k − 3 to k + 1.
     for absent in (99..104).chain(199..204).chain([1, 2, 999, 1000]) {
         assert!(!rows.contains(&absent), "{absent}");
@@ -62,9 +62,9 @@ fn rows_that_touch_a_jump_or_the_dead_zone_or_another_part_are_left_out() {
     for present in [3, 98, 104, 198, 204, 998] {
         assert!(rows.contains(&present), "{present}");
     }
-    let tested = layout.rows_of(&recording, Part::Tested, 1000, 1);
+    let tested = layout.rows_of(&recording, DataSplit::Tested, 1000, 1);
     assert_eq!((tested.first(), tested.last()), (Some(&1003), Some(&1198)));
-    assert!(layout.rows_of(&recording, Part::Held, 1000, 1).is_empty());
+    assert!(layout.rows_of(&recording, DataSplit::Held, 1000, 1).is_empty());
     assert!(SequenceLayout { lags: 0 }.check().is_err() && SequenceLayout { lags: 17 }.check().is_err());
 }
 
@@ -182,7 +182,7 @@ fn an_ensemble_learns_a_simulated_rig_alike_on_every_device_and_a_file_holds_it(
     std::fs::remove_file(&path).expect("ours");
 
     let Some(vulkan) = Device::open_if_present("vulkan:0").expect("absent or usable") else { return eprintln!("skipped: no Vulkan device") };
-    let few = Settings { members: 1, recipe: TwinRecipe { steps: 20, batch: 64, patience: None, physics_weight: 0.1, ..quick().recipe }, ..quick() };
+    let few = EnsembleSettings { members: 1, recipe: TwinRecipe { steps: 20, batch: 64, patience: None, physics_weight: 0.1, ..quick().recipe }, ..quick() };
     let [here, there] = [cpu(), vulkan]
         .map(|device| Ensemble::train(&recording, Some(&RigParameters::default()), &few, &mut Session::new(&device), |_, _, _| {}).expect("it trains").1);
     let (here, there) = (here[0].held_out_loss, there[0].held_out_loss);
@@ -220,10 +220,11 @@ fn refuses_what_is_no_twin(path: &std::path::Path) {
 #[test]
 fn settings_and_recordings_that_cannot_be_are_refused() {
     let recording = recorded(300);
-    let refused = |settings: Settings| Ensemble::train(&recording, None, &settings, &mut Session::new(&cpu()), |_, _, _| {}).expect_err("refused").to_string();
+    let refused =
+        |settings: EnsembleSettings| Ensemble::train(&recording, None, &settings, &mut Session::new(&cpu()), |_, _, _| {}).expect_err("refused").to_string();
     assert!(refused(quick()).contains("usable rows"));
-    assert!(refused(Settings { members: 0, ..quick() }).contains("0 networks"));
-    assert!(refused(Settings { layout: SequenceLayout { lags: 40 }, ..quick() }).contains("40 rows"));
+    assert!(refused(EnsembleSettings { members: 0, ..quick() }).contains("0 networks"));
+    assert!(refused(EnsembleSettings { layout: SequenceLayout { lags: 40 }, ..quick() }).contains("40 rows"));
 }
 
 #[test]
@@ -305,7 +306,7 @@ fn weights_in_other_units_foretell_the_same_changes() {
     twin.weights.iter_mut().enumerate().for_each(|(i, weight)| *weight = (i as f32).sin());
     (twin.change_mean, twin.change_deviation) = (vec![0.2, -1.0], vec![0.5, 3.0]);
     let (mean, deviation) = ([-0.3f32, 0.7], [2.0f32, 0.25]);
-    let other = twin.in_units(&mean, &deviation);
+    let other = twin.rescaled_weights(&mean, &deviation);
     let row = [0.6, -0.8, 0.3, 0.9];
     let (before, after) = (foretold(&twin.network, &twin.weights, &row), foretold(&twin.network, &other, &row));
     for c in 0..2 {
@@ -317,9 +318,11 @@ fn weights_in_other_units_foretell_the_same_changes() {
 
 #[test]
 fn suspect_a_loss_that_is_no_number_never_replaces_the_best_weights() {
-    let best = |loss| Some(fit::Best { loss, step: 1, weights: Vec::new() });
-    assert!(!fit::Best::improves(&best(0.5), f32::NAN) && !fit::Best::improves(&None, f32::NAN) && !fit::Best::improves(&None, f32::INFINITY));
-    assert!(fit::Best::improves(&best(0.5), 0.25) && fit::Best::improves(&None, 0.25) && !fit::Best::improves(&best(0.5), 0.5));
+    let best = |loss| Some(fit::BestWeights { loss, step: 1, weights: Vec::new() });
+    assert!(
+        !fit::BestWeights::improves(&best(0.5), f32::NAN) && !fit::BestWeights::improves(&None, f32::NAN) && !fit::BestWeights::improves(&None, f32::INFINITY)
+    );
+    assert!(fit::BestWeights::improves(&best(0.5), 0.25) && fit::BestWeights::improves(&None, 0.25) && !fit::BestWeights::improves(&best(0.5), 0.5));
     // Samples held out that have no loss: an error, not weights that were never judged.
     let network = Network::new(1, &[4], 1).expect("a network");
     let samples = Samples { features: vec![0.5; 64], targets: vec![0.1; 64], physics: None };

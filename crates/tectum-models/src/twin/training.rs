@@ -7,7 +7,7 @@ use super::{Network, Transitions, Twin, TwinLayout, TwinRecipe};
 
 /// The share of the transitions that is held out, and the most of them.
 const HELD_OUT: usize = 10;
-const MOST_HELD_OUT: usize = 4096;
+const MAX_HELD_OUT: usize = 4096;
 
 /// Changes \[n, channels\] less each channel's mean, over its deviation.
 pub(super) fn targets(changes: &[f32], mean: &[f32], deviation: &[f32]) -> Vec<f32> {
@@ -39,7 +39,7 @@ pub fn train(
     let network = Network::new(layout.features(), &recipe.hidden, channels)?;
     let (change_mean, change_deviation) = transitions.change_statistics(channels);
     let targets = targets(&transitions.changes, &change_mean, &change_deviation);
-    let kept = transitions.len - (transitions.len / HELD_OUT).min(MOST_HELD_OUT);
+    let kept = transitions.len - (transitions.len / HELD_OUT).min(MAX_HELD_OUT);
     let (seen, unseen) = transitions.features.split_at(kept * network.features());
     let (wanted, unwanted) = targets.split_at(kept * channels);
     let [samples, held_out] =

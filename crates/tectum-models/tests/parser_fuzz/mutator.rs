@@ -24,7 +24,7 @@ const EXTREMES: [&str; 16] = [
 const WORDS: [u64; 10] = [0, 1, 7, 255, 1 << 16, i32::MAX as u64, u32::MAX as u64, 1 << 40, i64::MAX as u64, u64::MAX];
 
 /// The longest input: long enough for every form, short enough for many of them.
-const MOST_BYTES: usize = 16 << 10;
+const MAX_BYTES: usize = 16 << 10;
 
 /// Makes inputs from seeds.
 pub struct Mutator {
@@ -47,17 +47,17 @@ impl Mutator {
         for _ in 0..=self.below(6) {
             self.change(&mut bytes);
         }
-        bytes.truncate(MOST_BYTES);
+        bytes.truncate(MAX_BYTES);
         bytes
     }
 
     /// Keeps an input that was understood, so that later ones go deeper.
     pub fn keep(&mut self, bytes: &[u8]) {
-        const MOST_KEPT: usize = 64;
-        if self.seeds.len() < self.given + MOST_KEPT {
+        const MAX_KEPT: usize = 64;
+        if self.seeds.len() < self.given + MAX_KEPT {
             self.seeds.push(bytes.to_vec());
         } else {
-            let index = self.given + self.below(MOST_KEPT);
+            let index = self.given + self.below(MAX_KEPT);
             self.seeds[index] = bytes.to_vec();
         }
     }

@@ -71,12 +71,12 @@ fn peers_of_both<'r>(old: &'r BenchRecord, new: &BenchRecord) -> Vec<&'r str> {
 
 fn slowdown(old: &Row, new: &Row, peers: &[&str]) -> Option<Slowdown> {
     let beside = |peer: &&str| {
-        let (old, new) = (old.beside_peer(peer)?, new.beside_peer(peer)?);
+        let (old, new) = (old.peer_ratio(peer)?, new.peer_ratio(peer)?);
         Some((Basis::Peer((*peer).to_owned()), old, new))
     };
     let width = |(_, old, new): &(Basis, Interval, Interval)| old.half_width() + new.half_width();
     let by_peer = peers.iter().filter_map(beside).min_by(|a, b| width(a).total_cmp(&width(b)));
-    let (basis, old_ratio, new_ratio) = by_peer.unwrap_or_else(|| (Basis::Roofline, old.beside_roofline(), new.beside_roofline()));
+    let (basis, old_ratio, new_ratio) = by_peer.unwrap_or_else(|| (Basis::Roofline, old.roofline_ratio(), new.roofline_ratio()));
     let factor = old_ratio.over(&new_ratio);
     (factor.low > 1.0).then(|| Slowdown { key: old.key.clone(), basis, factor, old: old_ratio, new: new_ratio })
 }

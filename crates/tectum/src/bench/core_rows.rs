@@ -7,7 +7,7 @@ use crate::kernel::Activation;
 use crate::kernel::elementwise::{Arity, OPS};
 use crate::kernel::pack::Half;
 use crate::kernel::stencil::{Boundary, Points};
-use crate::plan::{GemmTail, Matrices, Matrix, PlanBuilder, View};
+use crate::plan::{GemmEpilogue, Matrices, Matrix, PlanBuilder, View};
 use crate::program::Chain;
 
 const F: DType = DType::F32;
@@ -76,7 +76,7 @@ fn selections(n: usize) -> Vec<Work> {
 
 fn products(side: usize) -> Vec<Work> {
     let tails = [(false, false), (true, false), (false, true), (true, true)];
-    let tail = |(bias, residual): (bool, bool), v: &[View]| GemmTail {
+    let tail = |(bias, residual): (bool, bool), v: &[View]| GemmEpilogue {
         bias: bias.then_some(v[3]),
         activation: if bias { Activation::Tanh } else { Activation::None },
         residual: residual.then_some(v[4]),

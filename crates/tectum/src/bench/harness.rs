@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::interval::median;
 use super::peer::{self, Peer};
 use super::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row};
-use super::{Beside, Case, Machine, OnThreads, Roofline, Suite, Workload, machine};
+use super::{Alternative, Case, Machine, OnThreads, Roofline, Suite, Workload, machine};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel;
@@ -55,7 +55,7 @@ const ROOFLINE_RUNS: usize = 3;
 const SLOW_SECONDS: f64 = 0.1;
 /// A pause at every change of process: OpenBLAS's idle threads spin for 2²⁶ cycles, OpenMP's for less, and would take a core
 /// from whoever runs next.
-const SETTLE: Duration = Duration::from_millis(50);
+const SETTLE_TIME: Duration = Duration::from_millis(50);
 
 /// Measures suites on a device.
 ///
@@ -150,7 +150,7 @@ fn wanted(folder: &Path, choice: &PeerChoice) -> Result<Vec<String>> {
 fn new_row(case: &Case, peers: &[Peer]) -> Row {
     let new =
         |name: &str, call: &str| PeerRow { peer: name.to_owned(), call: call.to_owned(), rounds_s: Vec::new(), median_s: None, ratio: None, skipped: None };
-    let own = |other: &Beside| new(&other.name, "tectum");
+    let own = |other: &Alternative| new(&other.name, "tectum");
     let call = |peer: &Peer| peer.calls.get(&case.key).map(|call| new(&peer.brief.name, call));
     Row {
         key: case.key.clone(),
@@ -234,7 +234,7 @@ struct Bench<'d> {
 }
 
 /// A peer's place in a row: index among the peers, index among the row's.
-type Place = (usize, usize);
+type PeerSlot = (usize, usize);
 
 impl Bench<'_> {
     fn pass(&mut self, case: &Case, row: &mut Row, peers: &mut [Peer], rounds: usize) -> Result<()> {
@@ -269,7 +269,7 @@ impl Bench<'_> {
     /// The roofline, then the row.
     fn ours(&mut self, case: &Case, row: &mut Row, work: &mut dyn Workload, has_peers: bool) -> Result<()> {
         if has_peers {
-            std::thread::sleep(SETTLE);
+            std::thread::sleep(SETTLE_TIME);
         }
         let (reference, amount) = self.references.of(self.device, case.roofline, case.threads)?;
         let reference_s = batch(ROOFLINE_SECONDS, ROOFLINE_RUNS, || reference.run().map(|_| ()))?;
@@ -292,7 +292,7 @@ impl Bench<'_> {
 }
 
 /// The places of the peers that are ready for a row.
-fn prepared(row: &mut Row, peers: &mut [Peer]) -> Vec<Place> {
+fn prepared(row: &mut Row, peers: &mut [Peer]) -> Vec<PeerSlot> {
     let mut places = Vec::new();
     for (slot, theirs) in row.peers.iter_mut().enumerate().filter(|(_, theirs)| theirs.skipped.is_none()) {
         let Some(index) = peers.iter().position(|peer| peer.brief.name == theirs.peer) else { continue };
@@ -308,8 +308,8 @@ fn prepared(row: &mut Row, peers: &mut [Peer]) -> Vec<Place> {
 }
 
 /// A peer's round; whether it goes on.
-fn theirs(row: &mut Row, peers: &mut [Peer], (index, slot): Place) -> bool {
-    std::thread::sleep(SETTLE);
+fn theirs(row: &mut Row, peers: &mut [Peer], (index, slot): PeerSlot) -> bool {
+    std::thread::sleep(SETTLE_TIME);
     let theirs = &mut row.peers[slot];
     match peers[index].time(ROW_SECONDS, ROW_RUNS) {
         Ok(times_s) => theirs.rounds_s.push(median(&times_s)),

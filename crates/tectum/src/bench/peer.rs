@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use super::PeerBrief;
 
 /// The longest that a peer may take for an answer: libraries are imported and compiled in it.
-const PATIENCE: Duration = Duration::from_secs(180);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Every OpenMP and thread pool that the peers use; all get the number of threads that the CPU device uses.
 const THREAD_VARIABLES: [&str; 7] =
@@ -53,7 +53,7 @@ struct Hello {
 }
 
 #[derive(Deserialize)]
-struct Prepared {
+struct PrepareResponse {
     call: Option<String>,
 }
 
@@ -97,7 +97,7 @@ impl Peer {
 
     /// Fills the operands of a row and runs it once; the call that is timed, where the peer chose between several.
     pub(super) fn prepare(&mut self, key: &str) -> Result<Option<String>, String> {
-        self.ask::<Prepared>(&json!({"do": "prepare", "key": key})).map(|prepared| prepared.call)
+        self.ask::<PrepareResponse>(&json!({"do": "prepare", "key": key})).map(|prepared| prepared.call)
     }
 
     /// Times the prepared row: at least `least` runs (one where a run is slow) and `seconds`, after one untimed run.
@@ -110,8 +110,8 @@ impl Peer {
     fn ask<A: DeserializeOwned>(&mut self, request: &Value) -> Result<A, String> {
         let requests = self.requests.as_mut().ok_or("its input is closed")?;
         writeln!(requests, "{request}").and_then(|()| requests.flush()).map_err(|error| self.ended(&error.to_string()))?;
-        let line = self.answers.recv_timeout(PATIENCE).map_err(|error| match error {
-            RecvTimeoutError::Timeout => format!("no answer within {} s", PATIENCE.as_secs()),
+        let line = self.answers.recv_timeout(RESPONSE_TIMEOUT).map_err(|error| match error {
+            RecvTimeoutError::Timeout => format!("no answer within {} s", RESPONSE_TIMEOUT.as_secs()),
             RecvTimeoutError::Disconnected => self.ended("it closed its output"),
         })?;
         let answer: Value = serde_json::from_str(&line).map_err(|error| format!("answered {line:?}: {error}"))?;

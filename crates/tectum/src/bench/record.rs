@@ -161,14 +161,14 @@ impl Row {
     }
 
     /// The rate as a share of the roofline measured in the same round; from the summary where a record keeps no rounds.
-    pub fn beside_roofline(&self) -> Interval {
+    pub fn roofline_ratio(&self) -> Interval {
         let rounds = self.rounds_s.iter().zip(&self.roofline_rounds).map(|(seconds, roofline)| self.amount / seconds / roofline);
         let summary = || Interval::around(self.percent_of_roofline / 100.0, self.spread);
         Interval::of(&rounds.collect::<Vec<_>>()).unwrap_or_else(summary)
     }
 
     /// A peer's time over ours, round by round.
-    pub fn beside_peer(&self, name: &str) -> Option<Interval> {
+    pub fn peer_ratio(&self, name: &str) -> Option<Interval> {
         self.peers.iter().find(|peer| peer.peer == name)?.beside(&self.rounds_s)
     }
 }

@@ -150,7 +150,7 @@ fn a_record_is_read_as_it_was_written_and_never_overwritten() {
     for (read, written) in read.rows.iter_mut().zip(&record.rows) {
         let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-14 * b.abs();
         assert!(read.rounds_s.len() == 9 && read.rounds_s.iter().zip(&written.rounds_s).all(near), "{read:?}");
-        assert!(near((&read.beside_roofline().low, &written.beside_roofline().low)), "{read:?}");
+        assert!(near((&read.roofline_ratio().low, &written.roofline_ratio().low)), "{read:?}");
         assert_eq!(read.peers[0].ratio.map(|_| ()), Some(()));
         *read = written.clone();
     }

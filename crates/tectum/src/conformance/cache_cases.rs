@@ -106,10 +106,10 @@ fn sides(seed: &mut Seed, (format, is_keys): (CacheFormat, bool), [batch, keys, 
         whole.add(kept, &rows);
         for (place, column) in (0..keys).flat_map(|place| (0..columns).map(move |column| (place, column))) {
             // Halves hold the new rows before they are read.
-            let read = if format.is_coded() { &cache } else { &whole };
+            let read = if format.is_quantized() { &cache } else { &whole };
             let value = match place {
                 _ if place >= there => 0.0,
-                _ if place >= kept && format.is_coded() => rows[(place - kept) * columns + column],
+                _ if place >= kept && format.is_quantized() => rows[(place - kept) * columns + column],
                 _ => read.value(kept, place, column),
             };
             seen.push(value as f32);

@@ -184,7 +184,7 @@ fn exact(expected: &[u32], got: &[u32]) -> std::result::Result<f64, String> {
 }
 
 /// Where a case runs, and what takes down what ran.
-pub struct Trial<'a> {
+pub struct CaseContext<'a> {
     /// The device.
     pub device: &'a Device,
     /// The session that counts runs and names code.
@@ -193,7 +193,7 @@ pub struct Trial<'a> {
     pub launched: &'a mut BTreeSet<String>,
 }
 
-impl Trial<'_> {
+impl CaseContext<'_> {
     /// Names the code of something that runs by itself, such as a simulation.
     pub fn uses(&mut self, code: &[CodeObject]) {
         self.session.uses_code(code);
@@ -207,7 +207,7 @@ impl Trial<'_> {
 }
 
 type Record = dyn Fn(&mut PlanBuilder, &[View], &[View]) -> Result<()>;
-type RunCase = dyn Fn(&mut Trial<'_>) -> Result<f64>;
+type RunCase = dyn Fn(&mut CaseContext<'_>) -> Result<f64>;
 
 /// What a case does.
 enum Work {
@@ -237,7 +237,7 @@ impl Case {
 
     /// A case of something with a state of so many elements. The function runs it, gives the greatest error as a share of its bound, and
     /// reports what is beyond as a `Mismatch`.
-    pub fn of_run(shape: impl Into<String>, elements: usize, run: impl Fn(&mut Trial<'_>) -> Result<f64> + 'static) -> Self {
+    pub fn of_run(shape: impl Into<String>, elements: usize, run: impl Fn(&mut CaseContext<'_>) -> Result<f64> + 'static) -> Self {
         Self { shape: shape.into(), work: Work::Run { elements, run: Box::new(run) } }
     }
 
@@ -253,14 +253,14 @@ impl Case {
     ///
     /// # Errors
     /// `Mismatch` naming case and element; what plan and device report.
-    pub fn run(&self, trial: &mut Trial<'_>) -> Result<f64> {
+    pub fn run(&self, trial: &mut CaseContext<'_>) -> Result<f64> {
         match &self.work {
             Work::Operation { inputs, outputs, record } => self.run_operation(inputs, outputs, record, trial),
             Work::Run { run, .. } => run(trial),
         }
     }
 
-    fn run_operation(&self, given: &[Data], expected: &[Output], record: &Record, trial: &mut Trial<'_>) -> Result<f64> {
+    fn run_operation(&self, given: &[Data], expected: &[Output], record: &Record, trial: &mut CaseContext<'_>) -> Result<f64> {
         let mut plan = PlanBuilder::new("verify");
         let inputs: Vec<View> = given.iter().map(|data| plan.input("in", data.dtype(), data.len())).collect();
         let guarded: Vec<View> = expected.iter().map(|out| plan.state("out", out.dtype(), out.len() + 2 * GUARD)).collect();

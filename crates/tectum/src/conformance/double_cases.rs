@@ -1,11 +1,11 @@
 //! Cases of f64: the op table, reductions and products. References have twice the precision where f64 itself is not exact.
 
 use super::reduce_cases::one_in_each_row;
-use super::wide::{Wide, exact, sum as sum_exactly, wide};
+use super::wide::{DoubleDouble, exact, sum as sum_exactly, wide};
 use super::{Case, Data, Expected, Output, Seed, Suite};
 use crate::kernel::Activation;
 use crate::kernel::elementwise::{Arity, OPS, Op};
-use crate::plan::{GemmTail, Matrix};
+use crate::plan::{GemmEpilogue, Matrix};
 
 /// One unit in the last place of a float near 1, and half of it: the relative error of one rounding.
 const ULP: f64 = f64::EPSILON;
@@ -178,7 +178,7 @@ fn min(x: Vec<f64>, rows: usize, cols: usize) -> Case {
 /// Σ a·b with the magnitude that bounds its error.
 fn dot(terms: impl Iterator<Item = (f64, f64)> + Clone) -> (f64, f64) {
     let magnitude = terms.clone().map(|(a, b)| (a * b).abs()).sum();
-    (sum_exactly(terms.map(|(a, b)| Wide::product(a, b))), magnitude)
+    (sum_exactly(terms.map(|(a, b)| DoubleDouble::product(a, b))), magnitude)
 }
 
 /// A random walk of k roundings, five sigma wide, then bias, activation (slope at most 1.13, 8 ulp) and residual.
@@ -243,7 +243,7 @@ fn gemm(seed: &mut Seed, (m, n, k): (usize, usize, usize), variant: Variant) -> 
     let inputs = [a, b, bias, residual].map(Data::F64).into();
     Case::new(format!("{m}×{k}×{n} {variant:?}"), inputs, vec![Output::NearDouble(values)], move |plan, x, y| {
         let matrix = |view, rows, cols, transposed| if transposed { Matrix::new(view, cols, rows).transpose() } else { Matrix::new(view, rows, cols) };
-        let tail = GemmTail { bias: has_bias.then_some(x[2]), activation, residual: has_residual.then_some(x[3]) };
+        let tail = GemmEpilogue { bias: has_bias.then_some(x[2]), activation, residual: has_residual.then_some(x[3]) };
         plan.gemm(matrix(x[0], m, k, a_transposed), matrix(x[1], k, n, b_transposed), y[0], tail)
     })
 }
@@ -264,7 +264,7 @@ fn matvec(seed: &mut Seed, (m, k): (usize, usize), variant: Variant) -> Case {
     let values = (0..m).map(value).collect();
     let inputs = [a, x, bias, residual].map(Data::F64).into();
     Case::new(format!("{m}×{k} {variant:?}"), inputs, vec![Output::NearDouble(values)], move |plan, x, y| {
-        let tail = GemmTail { bias: has_bias.then_some(x[2]), activation, residual: has_residual.then_some(x[3]) };
+        let tail = GemmEpilogue { bias: has_bias.then_some(x[2]), activation, residual: has_residual.then_some(x[3]) };
         plan.matvec(x[0], x[1], y[0], tail)
     })
 }

@@ -8,7 +8,7 @@ use std::fmt::LowerExp;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::wide::{Exact, exact};
+use super::wide::{ScaledDoubleDouble, exact};
 use crate::device::{Device, DeviceKind};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, ErrorKind, Result};
@@ -341,7 +341,7 @@ const EDGES_F64: [u64; 21] = [
 const NEAR_ZEROS: u64 = 4096;
 
 impl Float for f64 {
-    type Exact = Exact;
+    type Exact = ScaledDoubleDouble;
 
     fn count(sweep: Sweep) -> u64 {
         let spread = match sweep {
@@ -367,7 +367,7 @@ impl Float for f64 {
         f64::from_bits(bits ^ if place % 18 < 9 { 0 } else { 1 << 63 })
     }
 
-    fn error(self, exact: Exact, flushes: bool) -> f64 {
+    fn error(self, exact: ScaledDoubleDouble, flushes: bool) -> f64 {
         if self.is_nan() || exact.is_nan() {
             return if self.is_nan() && exact.is_nan() { 0.0 } else { f64::INFINITY };
         }

@@ -4,7 +4,7 @@ use super::{Case, Data, Expected, Output, Seed, Suite};
 use crate::kernel::Activation;
 use crate::kernel::panel_format::PanelFormat;
 use crate::kernel::quantize_rows::{BLOCK, rotate};
-use crate::plan::{GemmTail, Matrix};
+use crate::plan::{GemmEpilogue, Matrix};
 
 /// Half a unit in the last place: the relative error of one rounding.
 const ROUNDING: f64 = 1.0 / 16_777_216.0;
@@ -95,7 +95,7 @@ fn gemm(seed: &mut Seed, (m, n, k): (usize, usize, usize), variant: Variant) -> 
     let inputs = vec![Data::F32(a), Data::F32(b), Data::F32(bias), Data::F32(residual)];
     Case::new(shape, inputs, vec![Output::Near(values)], move |plan, x, y| {
         let matrix = |view, rows, cols, transposed| if transposed { Matrix::new(view, cols, rows).transpose() } else { Matrix::new(view, rows, cols) };
-        let tail = GemmTail { bias: variant.bias.then_some(x[2]), activation: variant.activation, residual: variant.residual.then_some(x[3]) };
+        let tail = GemmEpilogue { bias: variant.bias.then_some(x[2]), activation: variant.activation, residual: variant.residual.then_some(x[3]) };
         plan.gemm(matrix(x[0], m, k, variant.a_transposed), matrix(x[1], k, n, variant.b_transposed), y[0], tail)
     })
 }
@@ -125,10 +125,10 @@ fn panel_cases(seed: &mut Seed, format: PanelFormat) -> Vec<Case> {
 }
 
 fn panels(seed: &mut Seed, (m, n, k): (usize, usize, usize), format: PanelFormat, variant: Variant) -> Case {
-    let is_coded = format == PanelFormat::Int8;
+    let is_quantized = format == PanelFormat::Int8;
     let [b, bias, residual] = [k * n, n, m * n].map(|len| seed.floats(len, -1.0, 1.0));
     let (mut a, mut codes) = (Vec::new(), Vec::new());
-    if is_coded {
+    if is_quantized {
         for (row, whole) in (0..m).map(|_| whole_codes(seed, k)) {
             a.extend(row);
             codes.push(whole);
@@ -152,7 +152,7 @@ fn panels(seed: &mut Seed, (m, n, k): (usize, usize, usize), format: PanelFormat
     let weights = if format == PanelFormat::F32 { Data::F32(packed) } else { Data::U32(words) };
     let inputs = vec![Data::F32(a), weights, Data::F32(bias), Data::F32(residual)];
     Case::new(format!("{m}×{k}×{n} {}", describe(variant)), inputs, vec![Output::Near(values)], move |plan, x, y| {
-        let tail = GemmTail { bias: variant.bias.then_some(x[2]), activation: variant.activation, residual: variant.residual.then_some(x[3]) };
+        let tail = GemmEpilogue { bias: variant.bias.then_some(x[2]), activation: variant.activation, residual: variant.residual.then_some(x[3]) };
         plan.gemm_panels(x[0], (x[1], format), y[0], [m, k, n], tail)
     })
 }
@@ -231,7 +231,7 @@ fn matvec(seed: &mut Seed, (m, k): (usize, usize), variant: Variant) -> Case {
     let shape = format!("{m}×{k} {}", describe(variant));
     let inputs = vec![Data::F32(a), Data::F32(x), Data::F32(bias), Data::F32(residual)];
     Case::new(shape, inputs, vec![Output::Near(values)], move |plan, x, y| {
-        let tail = GemmTail { bias: variant.bias.then_some(x[2]), activation: variant.activation, residual: variant.residual.then_some(x[3]) };
+        let tail = GemmEpilogue { bias: variant.bias.then_some(x[2]), activation: variant.activation, residual: variant.residual.then_some(x[3]) };
         plan.matvec(x[0], x[1], y[0], tail)
     })
 }

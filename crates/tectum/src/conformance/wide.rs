@@ -9,29 +9,29 @@ use crate::kernel::math::double::TWO_OVER_PI_WORDS;
 
 /// hi + lo, |lo| at most half a unit in the last place of hi.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wide {
+pub(super) struct DoubleDouble {
     hi: f64,
     lo: f64,
 }
 
 /// (hi + lo)·2ᵉ; special values stand in `hi`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Exact {
-    wide: Wide,
+pub(super) struct ScaledDoubleDouble {
+    wide: DoubleDouble,
     exponent: i32,
 }
 
-const ONE: Wide = Wide { hi: 1.0, lo: 0.0 };
-const LN_2: Wide = Wide { hi: std::f64::consts::LN_2, lo: 2.319_046_813_846_299_6e-17 };
-const LOG2_E: Wide = Wide { hi: std::f64::consts::LOG2_E, lo: 2.035_527_374_093_103_3e-17 };
-const HALF_PI: Wide = Wide { hi: std::f64::consts::FRAC_PI_2, lo: 6.123_233_995_736_766e-17 };
-const SQRT_HALF: Wide = Wide { hi: std::f64::consts::FRAC_1_SQRT_2, lo: -4.833_646_656_726_457e-17 };
-const TWO_OVER_SQRT_PI: Wide = Wide { hi: std::f64::consts::FRAC_2_SQRT_PI, lo: 1.533_545_961_316_588e-17 };
+const ONE: DoubleDouble = DoubleDouble { hi: 1.0, lo: 0.0 };
+const LN_2: DoubleDouble = DoubleDouble { hi: std::f64::consts::LN_2, lo: 2.319_046_813_846_299_6e-17 };
+const LOG2_E: DoubleDouble = DoubleDouble { hi: std::f64::consts::LOG2_E, lo: 2.035_527_374_093_103_3e-17 };
+const HALF_PI: DoubleDouble = DoubleDouble { hi: std::f64::consts::FRAC_PI_2, lo: 6.123_233_995_736_766e-17 };
+const SQRT_HALF: DoubleDouble = DoubleDouble { hi: std::f64::consts::FRAC_1_SQRT_2, lo: -4.833_646_656_726_457e-17 };
+const TWO_OVER_SQRT_PI: DoubleDouble = DoubleDouble { hi: std::f64::consts::FRAC_2_SQRT_PI, lo: 1.533_545_961_316_588e-17 };
 /// 2√(2/π).
-const GELU_A: Wide = Wide { hi: 1.595_769_121_605_730_8, lo: -9.969_308_809_110_92e-17 };
-const GELU_B: Wide = Wide { hi: 0.044_715, lo: 2.196_021_142_708_559_5e-18 };
+const GELU_A: DoubleDouble = DoubleDouble { hi: 1.595_769_121_605_730_8, lo: -9.969_308_809_110_92e-17 };
+const GELU_B: DoubleDouble = DoubleDouble { hi: 0.044_715, lo: 2.196_021_142_708_559_5e-18 };
 
-impl Wide {
+impl DoubleDouble {
     fn of(x: f64) -> Self {
         Self { hi: x, lo: 0.0 }
     }
@@ -91,8 +91,8 @@ impl Wide {
     }
 }
 
-impl Exact {
-    fn of(wide: Wide, exponent: i32) -> Self {
+impl ScaledDoubleDouble {
+    fn of(wide: DoubleDouble, exponent: i32) -> Self {
         Self { wide, exponent }
     }
 
@@ -103,7 +103,7 @@ impl Exact {
 
     /// How far a float is off, in units in the last place of this value.
     pub(super) fn error_ulp(self, got: f64) -> f64 {
-        let Wide { hi, lo } = self.wide;
+        let DoubleDouble { hi, lo } = self.wide;
         let exponent = if hi == 0.0 { -1022 } else { (exponent_of(hi) + self.exponent).max(-1022) };
         // An infinity stands for the number after the greatest.
         let scaled = if got.is_infinite() { scale(got.signum(), 1024 - self.exponent) } else { scale(got, -self.exponent) };
@@ -115,7 +115,7 @@ impl Exact {
     }
 }
 
-impl fmt::LowerExp for Exact {
+impl fmt::LowerExp for ScaledDoubleDouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::LowerExp::fmt(&self.value(), f)
     }
@@ -147,12 +147,14 @@ fn split(x: f64) -> (f64, i32) {
 }
 
 /// The exact value of a function of the op table, if it is one of the elementary functions.
-pub(super) fn exact(name: &str, x: f64) -> Option<Exact> {
-    let function: fn(f64) -> Exact = match name {
+pub(super) fn exact(name: &str, x: f64) -> Option<ScaledDoubleDouble> {
+    let function: fn(f64) -> ScaledDoubleDouble = match name {
         "sqrt" => sqrt,
         "rsqrt" => |x| if x > 0.0 && x.is_finite() { reciprocal_of(sqrt(x)) } else { special(1.0 / x.sqrt()) },
-        "reciprocal" => |x| if x == 0.0 || !x.is_finite() { special(1.0 / x) } else { reciprocal_of(Exact::of(Wide::of(split(x).0), split(x).1)) },
-        "exp" => |x| if (-800.0..800.0).contains(&x) { exp(Wide::of(x)) } else { special(x.exp()) },
+        "reciprocal" => {
+            |x| if x == 0.0 || !x.is_finite() { special(1.0 / x) } else { reciprocal_of(ScaledDoubleDouble::of(DoubleDouble::of(split(x).0), split(x).1)) }
+        }
+        "exp" => |x| if (-800.0..800.0).contains(&x) { exp(DoubleDouble::of(x)) } else { special(x.exp()) },
         "exp2" => exp2,
         "log" => |x| logarithm(x, LN_2, ONE),
         "log2" => |x| logarithm(x, ONE, LOG2_E),
@@ -160,11 +162,11 @@ pub(super) fn exact(name: &str, x: f64) -> Option<Exact> {
         "erf" => erf,
         "sin" => |x| sine(x, 0),
         "cos" => |x| sine(x, 1),
-        "sigmoid" => |x| if x.abs() < 800.0 { logistic(Wide::of(x)) } else { special(1.0 / (1.0 + (-x).exp())) },
-        "silu" => |x| gate(x, Wide::of),
+        "sigmoid" => |x| if x.abs() < 800.0 { logistic(DoubleDouble::of(x)) } else { special(1.0 / (1.0 + (-x).exp())) },
+        "silu" => |x| gate(x, DoubleDouble::of),
         "gelu" => |x| {
             gate(x, |x| {
-                let x = Wide::of(x);
+                let x = DoubleDouble::of(x);
                 GELU_A.times(x.plus(GELU_B.times(x.times(x).times(x))))
             })
         },
@@ -174,56 +176,56 @@ pub(super) fn exact(name: &str, x: f64) -> Option<Exact> {
     Some(if x.is_nan() { special(x) } else { function(x) })
 }
 
-fn special(x: f64) -> Exact {
-    Exact::of(Wide::of(x), 0)
+fn special(x: f64) -> ScaledDoubleDouble {
+    ScaledDoubleDouble::of(DoubleDouble::of(x), 0)
 }
 
-fn sqrt(x: f64) -> Exact {
+fn sqrt(x: f64) -> ScaledDoubleDouble {
     if x <= 0.0 || x.is_infinite() {
         return special(x.sqrt());
     }
     let (m, e) = split(x);
     let odd = e.rem_euclid(2);
-    Exact::of(Wide::of(m * f64::from(1 + odd)).sqrt(), (e - odd) / 2)
+    ScaledDoubleDouble::of(DoubleDouble::of(m * f64::from(1 + odd)).sqrt(), (e - odd) / 2)
 }
 
-fn reciprocal_of(x: Exact) -> Exact {
-    Exact::of(ONE.over(x.wide), -x.exponent)
+fn reciprocal_of(x: ScaledDoubleDouble) -> ScaledDoubleDouble {
+    ScaledDoubleDouble::of(ONE.over(x.wide), -x.exponent)
 }
 
 /// eʳ by its power series, for |r| < 1.
-fn exp_series(r: Wide) -> Wide {
+fn exp_series(r: DoubleDouble) -> DoubleDouble {
     let (mut term, mut sum) = (ONE, ONE);
     for n in 1..=28 {
-        term = term.times(r).over(Wide::of(f64::from(n)));
+        term = term.times(r).over(DoubleDouble::of(f64::from(n)));
         sum = sum.plus(term);
     }
     sum
 }
 
-fn exp(x: Wide) -> Exact {
+fn exp(x: DoubleDouble) -> ScaledDoubleDouble {
     let n = (x.hi * LOG2_E.hi).round();
-    Exact::of(exp_series(x.minus(LN_2.times(Wide::of(n)))), n as i32)
+    ScaledDoubleDouble::of(exp_series(x.minus(LN_2.times(DoubleDouble::of(n)))), n as i32)
 }
 
-fn exp2(x: f64) -> Exact {
+fn exp2(x: f64) -> ScaledDoubleDouble {
     if x.abs() > 1200.0 {
         return special(x.exp2());
     }
-    Exact::of(exp_series(LN_2.times(Wide::of(x - x.round()))), x.round() as i32)
+    ScaledDoubleDouble::of(exp_series(LN_2.times(DoubleDouble::of(x - x.round()))), x.round() as i32)
 }
 
 /// `log2(x)·unit`, the unit times log₂ e given too: 2·artanh((m − 1)/(m + 1)) for the fraction.
-fn logarithm(x: f64, unit: Wide, unit_log2_e: Wide) -> Exact {
+fn logarithm(x: f64, unit: DoubleDouble, unit_log2_e: DoubleDouble) -> ScaledDoubleDouble {
     if x <= 0.0 || x.is_infinite() {
         return special(x.ln());
     }
     let (m, e) = split(x);
-    let s = Wide::of(m - 1.0).over(Wide::sum(m, 1.0));
+    let s = DoubleDouble::of(m - 1.0).over(DoubleDouble::sum(m, 1.0));
     let square = s.times(s);
-    let series = (0..24).rev().fold(Wide::of(0.0), |sum, k| sum.times(square).plus(ONE.over(Wide::of(f64::from(2 * k + 1)))));
+    let series = (0..24).rev().fold(DoubleDouble::of(0.0), |sum, k| sum.times(square).plus(ONE.over(DoubleDouble::of(f64::from(2 * k + 1)))));
     let fraction = series.times(s).scaled(2.0).times(unit_log2_e);
-    Exact::of(unit.times(Wide::of(f64::from(e))).plus(fraction), 0)
+    ScaledDoubleDouble::of(unit.times(DoubleDouble::of(f64::from(e))).plus(fraction), 0)
 }
 
 /// Arguments so small that functions are their first term.
@@ -231,15 +233,15 @@ fn is_tiny(x: f64) -> bool {
     x.abs() < 1e-60
 }
 
-fn tiny(x: f64, slope: Wide) -> Exact {
+fn tiny(x: f64, slope: DoubleDouble) -> ScaledDoubleDouble {
     if x == 0.0 {
         return special(x * slope.hi);
     }
     let (m, e) = split(x);
-    Exact::of(slope.times(Wide::of(m)), e)
+    ScaledDoubleDouble::of(slope.times(DoubleDouble::of(m)), e)
 }
 
-fn tanh(x: f64) -> Exact {
+fn tanh(x: f64) -> ScaledDoubleDouble {
     if is_tiny(x) {
         return tiny(x, ONE);
     }
@@ -247,33 +249,33 @@ fn tanh(x: f64) -> Exact {
         return special(x.signum());
     }
     if x.abs() < 0.5 {
-        let (sinh, cosh) = (odd_series(Wide::of(x), 1.0), even_series(Wide::of(x), 1.0));
-        return Exact::of(sinh.over(cosh), 0);
+        let (sinh, cosh) = (odd_series(DoubleDouble::of(x), 1.0), even_series(DoubleDouble::of(x), 1.0));
+        return ScaledDoubleDouble::of(sinh.over(cosh), 0);
     }
-    let e = exp(Wide::of(2.0 * x.abs()));
-    let above = ONE.minus(Wide::of(2.0).over(e.wide.scaled(scale(1.0, e.exponent)).plus(ONE)));
-    Exact::of(above.scaled(x.signum()), 0)
+    let e = exp(DoubleDouble::of(2.0 * x.abs()));
+    let above = ONE.minus(DoubleDouble::of(2.0).over(e.wide.scaled(scale(1.0, e.exponent)).plus(ONE)));
+    ScaledDoubleDouble::of(above.scaled(x.signum()), 0)
 }
 
 /// r + sign·r³/3! + r⁵/5! …
-fn odd_series(r: Wide, sign: f64) -> Wide {
+fn odd_series(r: DoubleDouble, sign: f64) -> DoubleDouble {
     even_terms(r, sign, 1).times(r)
 }
 
 /// 1 + sign·r²/2! + r⁴/4! …
-fn even_series(r: Wide, sign: f64) -> Wide {
+fn even_series(r: DoubleDouble, sign: f64) -> DoubleDouble {
     even_terms(r, sign, 0)
 }
 
-fn even_terms(r: Wide, sign: f64, first: u32) -> Wide {
+fn even_terms(r: DoubleDouble, sign: f64, first: u32) -> DoubleDouble {
     let square = r.times(r).scaled(sign);
     (1..=16).rev().fold(ONE, |sum, k| {
         let below = f64::from((2 * k + first) * (2 * k + first - 1));
-        ONE.plus(sum.times(square).over(Wide::of(below)))
+        ONE.plus(sum.times(square).over(DoubleDouble::of(below)))
     })
 }
 
-fn erf(x: f64) -> Exact {
+fn erf(x: f64) -> ScaledDoubleDouble {
     if is_tiny(x) {
         return tiny(x, TWO_OVER_SQRT_PI);
     }
@@ -281,86 +283,86 @@ fn erf(x: f64) -> Exact {
     if size > 30.0 {
         return special(x.signum());
     }
-    let y = if size < 3.0 { erf_series(Wide::of(size)) } else { ONE.minus(unscaled(erfc_fraction(Wide::of(size)))) };
-    Exact::of(y.scaled(x.signum()), 0)
+    let y = if size < 3.0 { erf_series(DoubleDouble::of(size)) } else { ONE.minus(unscaled(erfc_fraction(DoubleDouble::of(size)))) };
+    ScaledDoubleDouble::of(y.scaled(x.signum()), 0)
 }
 
-fn unscaled(x: Exact) -> Wide {
-    Wide { hi: scale(x.wide.hi, x.exponent), lo: scale(x.wide.lo, x.exponent) }
+fn unscaled(x: ScaledDoubleDouble) -> DoubleDouble {
+    DoubleDouble { hi: scale(x.wide.hi, x.exponent), lo: scale(x.wide.lo, x.exponent) }
 }
 
 /// e^(−x²)·2/√π·Σ 2ᵏx²ᵏ⁺¹/(2k + 1)!!, for 0 ≤ x < 3.
-fn erf_series(x: Wide) -> Wide {
+fn erf_series(x: DoubleDouble) -> DoubleDouble {
     let square = x.times(x);
     let (mut term, mut sum, mut odd) = (x, x, 1.0);
     while term.hi > 1e-34 * sum.hi {
         odd += 2.0;
-        term = term.times(square).scaled(2.0).over(Wide::of(odd));
+        term = term.times(square).scaled(2.0).over(DoubleDouble::of(odd));
         sum = sum.plus(term);
     }
     sum.times(unscaled(exp(square.negated()))).times(TWO_OVER_SQRT_PI)
 }
 
 /// e^(−x²)/√π · 1/(x + ½/(x + 1/(x + 3/2/(x + …)))), for x ≥ 3.
-fn erfc_fraction(x: Wide) -> Exact {
-    let below = (1..=120).rev().fold(Wide::of(0.0), |below, k| Wide::of(0.5 * f64::from(k)).over(x.plus(below)));
+fn erfc_fraction(x: DoubleDouble) -> ScaledDoubleDouble {
+    let below = (1..=120).rev().fold(DoubleDouble::of(0.0), |below, k| DoubleDouble::of(0.5 * f64::from(k)).over(x.plus(below)));
     let power = exp(x.times(x).negated());
-    Exact::of(power.wide.times(TWO_OVER_SQRT_PI).scaled(0.5).over(x.plus(below)), power.exponent)
+    ScaledDoubleDouble::of(power.wide.times(TWO_OVER_SQRT_PI).scaled(0.5).over(x.plus(below)), power.exponent)
 }
 
 /// 1/(1 + e⁻ᵗ).
-fn logistic(t: Wide) -> Exact {
+fn logistic(t: DoubleDouble) -> ScaledDoubleDouble {
     let power = exp(if t.hi < 0.0 { t } else { t.negated() });
     let below = ONE.plus(unscaled(power));
-    if t.hi < 0.0 { Exact::of(power.wide.over(below), power.exponent) } else { Exact::of(ONE.over(below), 0) }
+    if t.hi < 0.0 { ScaledDoubleDouble::of(power.wide.over(below), power.exponent) } else { ScaledDoubleDouble::of(ONE.over(below), 0) }
 }
 
 /// x/(1 + e^(−t(x))).
-fn gate(x: f64, t: impl Fn(f64) -> Wide) -> Exact {
+fn gate(x: f64, t: impl Fn(f64) -> DoubleDouble) -> ScaledDoubleDouble {
     if is_tiny(x) {
-        return tiny(x, Wide::of(0.5));
+        return tiny(x, DoubleDouble::of(0.5));
     }
     if x > 800.0 {
         return special(x);
     }
-    let t = if x < -800.0 { Wide::of(x) } else { t(x) };
+    let t = if x < -800.0 { DoubleDouble::of(x) } else { t(x) };
     if t.hi < -100_000.0 {
         return special(-0.0);
     }
     let share = logistic(t);
-    Exact::of(share.wide.times(Wide::of(x)), share.exponent)
+    ScaledDoubleDouble::of(share.wide.times(DoubleDouble::of(x)), share.exponent)
 }
 
-fn gelu_erf(x: f64) -> Exact {
+fn gelu_erf(x: f64) -> ScaledDoubleDouble {
     if is_tiny(x) {
-        return tiny(x, Wide::of(0.5));
+        return tiny(x, DoubleDouble::of(0.5));
     }
     if x.abs() > 60.0 {
         return special(if x > 0.0 { x } else { -0.0 });
     }
-    let z = SQRT_HALF.times(Wide::of(x.abs()));
-    let tail = if z.hi < 3.0 { Exact::of(ONE.minus(erf_series(z)), 0) } else { erfc_fraction(z) };
-    let twice = if x < 0.0 { tail } else { Exact::of(Wide::of(2.0).minus(unscaled(tail)), 0) };
-    Exact::of(twice.wide.times(Wide::of(0.5 * x)), twice.exponent)
+    let z = SQRT_HALF.times(DoubleDouble::of(x.abs()));
+    let tail = if z.hi < 3.0 { ScaledDoubleDouble::of(ONE.minus(erf_series(z)), 0) } else { erfc_fraction(z) };
+    let twice = if x < 0.0 { tail } else { ScaledDoubleDouble::of(DoubleDouble::of(2.0).minus(unscaled(tail)), 0) };
+    ScaledDoubleDouble::of(twice.wide.times(DoubleDouble::of(0.5 * x)), twice.exponent)
 }
 
 /// sin(x + quarters·π/2).
-fn sine(x: f64, quarters: u32) -> Exact {
+fn sine(x: f64, quarters: u32) -> ScaledDoubleDouble {
     if x.is_infinite() {
         return special(f64::NAN);
     }
     if is_tiny(x) {
         return if quarters == 0 { tiny(x, ONE) } else { special(1.0) };
     }
-    let (r, quadrant) = if x.abs() < 0.5 { (Wide::of(x.abs()), 0) } else { reduce(x.abs()) };
+    let (r, quadrant) = if x.abs() < 0.5 { (DoubleDouble::of(x.abs()), 0) } else { reduce(x.abs()) };
     let sign = if quarters == 0 { x.signum() } else { 1.0 };
     let quadrant = quadrant + quarters;
     let y = if quadrant.is_multiple_of(2) { odd_series(r, -1.0) } else { even_series(r, -1.0) };
-    Exact::of(y.scaled(if quadrant & 2 == 0 { sign } else { -sign }), 0)
+    ScaledDoubleDouble::of(y.scaled(if quadrant & 2 == 0 { sign } else { -sign }), 0)
 }
 
 /// x less the nearest multiple of π/2, and that multiple modulo 4: x times all known bits of 2/π, in integers.
-fn reduce(x: f64) -> (Wide, u32) {
+fn reduce(x: f64) -> (DoubleDouble, u32) {
     let exponent = exponent_of(x) - 52;
     let m = u128::from(scale(x, -exponent) as u64);
 
@@ -382,13 +384,13 @@ fn reduce(x: f64) -> (Wide, u32) {
     let point = 64 * (TWO_OVER_PI_WORDS.len() as i32 - 1) - exponent;
     let quadrant = bit(point) + 2 * bit(point + 1);
     let above_half = bit(point - 1) == 1;
-    let mut fraction = Wide::of(0.0);
+    let mut fraction = DoubleDouble::of(0.0);
     let mut weight = 1.0;
     // The fraction, or what it lacks to 1: the same bits, each inverted.
     for place in 1..=230 {
         weight *= 0.5;
         if (bit(point - place) == 1) != above_half {
-            fraction = fraction.plus(Wide::of(weight));
+            fraction = fraction.plus(DoubleDouble::of(weight));
         }
     }
     let r = fraction.times(HALF_PI);
@@ -396,13 +398,13 @@ fn reduce(x: f64) -> (Wide, u32) {
 }
 
 /// Σ with what every addition lost.
-pub(super) fn sum(values: impl Iterator<Item = Wide>) -> f64 {
-    values.fold(Wide::of(0.0), Wide::plus).value()
+pub(super) fn sum(values: impl Iterator<Item = DoubleDouble>) -> f64 {
+    values.fold(DoubleDouble::of(0.0), DoubleDouble::plus).value()
 }
 
 /// A float as one of two.
-pub(super) fn wide(x: f64) -> Wide {
-    Wide::of(x)
+pub(super) fn wide(x: f64) -> DoubleDouble {
+    DoubleDouble::of(x)
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::thread_pool::{ThreadPool, attended};
-use super::turn::{TurnLock, Turns};
+use super::turn::{BufferLock, BufferLocks};
 use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLimits};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::native::{NativeRegion, Sharing, WORK_PER_THREAD};
+use crate::kernel::native::{NativeRegion, ThreadBudget, WORK_PER_THREAD};
 use crate::kernel::{Kernel, NativeCall};
 use crate::launch::{LaunchList, RunStats};
 use crate::memory::{Block, Role};
@@ -25,7 +25,7 @@ const HUGE_PAGE: usize = 2 << 20;
 pub(crate) struct CpuMemory {
     start: NonNull<u8>,
     layout: Layout,
-    turn: TurnLock,
+    turn: BufferLock,
 }
 
 // SAFETY: the bytes are owned by this value and reached only through `read` and `write`, which hold `turn`, and through a
@@ -52,7 +52,7 @@ impl CpuMemory {
         }
         // SAFETY: the allocation is `layout.size()` bytes long.
         unsafe { start.write_bytes(0, layout.size()) };
-        Ok(Self { start, layout, turn: TurnLock::new() })
+        Ok(Self { start, layout, turn: BufferLock::new() })
     }
 
     fn start(&self) -> *mut u8 {
@@ -198,11 +198,11 @@ impl Backend for CpuDevice {
 }
 
 /// A turn with each buffer that others may touch.
-fn turns(list: &LaunchList, memory: &[Arc<Block>]) -> Turns {
+fn turns(list: &LaunchList, memory: &[Arc<Block>]) -> BufferLocks {
     let address = |buffer: usize| Arc::as_ptr(&memory[buffer]) as usize;
     let bound = list.launches.iter().flat_map(|launch| launch.kernel.bindings().iter().zip(&launch.regions));
     let written: HashSet<usize> = bound.filter(|(binding, _)| binding.access.writes()).map(|(_, region)| address(region.buffer)).collect();
-    Turns::new(list.shared.iter().map(|&buffer| (buffer, address(buffer), written.contains(&address(buffer)))))
+    BufferLocks::new(list.shared.iter().map(|&buffer| (buffer, address(buffer), written.contains(&address(buffer)))))
 }
 
 struct Call {
@@ -217,7 +217,7 @@ struct CpuCompiled {
     memory: Vec<Arc<Block>>,
     calls: Vec<Call>,
     regions: Vec<NativeRegion>,
-    turns: Turns,
+    turns: BufferLocks,
     threads: usize,
     /// Once a run needed it.
     pool: Option<Arc<ThreadPool>>,
@@ -247,13 +247,13 @@ impl CpuCompiled {
         if !is_member && may_share && self.pool.is_none() {
             self.pool = Some(ThreadPool::common(self.threads)?);
         }
-        let sharing = |alone| Sharing { threads: self.threads, work_each: if shared { WORK_PER_THREAD / 8 } else { WORK_PER_THREAD }, alone };
+        let sharing = |alone| ThreadBudget { threads: self.threads, min_work_per_thread: if shared { WORK_PER_THREAD / 8 } else { WORK_PER_THREAD }, alone };
         let run = |alone| Run { calls: &self.calls, regions: &self.regions, sharing: sharing(alone) };
         let awake = if shared { self.threads } else { 1 };
         let work = || {
             let occupied = match &self.pool {
-                _ if is_member => ThreadPool::occupy_here(),
-                Some(pool) if may_share => pool.occupy(),
+                _ if is_member => ThreadPool::try_reserve_current(),
+                Some(pool) if may_share => pool.try_reserve(),
                 _ => None,
             };
             let run = run(occupied.is_none());
@@ -272,7 +272,7 @@ impl CpuCompiled {
 struct Run<'a> {
     calls: &'a [Call],
     regions: &'a [NativeRegion],
-    sharing: Sharing,
+    sharing: ThreadBudget,
 }
 
 // SAFETY: as for `CpuCompiled`, which is borrowed exclusively while its run goes on.
@@ -288,7 +288,7 @@ impl Run<'_> {
             // which is borrowed exclusively; memory is initialised at allocation and 64-byte aligned.
             let arguments = unsafe { NativeCall::new(&call.params, call.kernel.data(), &self.regions[call.regions.clone()], self.sharing) };
             call.kernel.native_fn()(&arguments);
-            shares |= arguments.repays_sharing();
+            shares |= arguments.benefits_from_threads();
             done();
         }
         shares

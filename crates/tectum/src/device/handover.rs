@@ -11,23 +11,23 @@ use super::sync::mpsc::channel;
 
 /// Whether a pool shares a run.
 #[derive(Debug, Clone)]
-pub(super) struct Occupancy(Arc<AtomicBool>);
+pub(super) struct PoolReservation(Arc<AtomicBool>);
 
 /// A pool that shares the launches of this run and of no other; free again when this is dropped.
-pub(super) struct Occupied(Occupancy);
+pub(super) struct ReservationGuard(PoolReservation);
 
-impl Occupancy {
+impl PoolReservation {
     pub(super) fn new() -> Self {
         Self(Arc::new(AtomicBool::new(false)))
     }
 
     /// Reserves the pool for one run; none if another run has it.
-    pub(super) fn occupy(&self) -> Option<Occupied> {
-        self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok().then(|| Occupied(self.clone()))
+    pub(super) fn try_reserve(&self) -> Option<ReservationGuard> {
+        self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok().then(|| ReservationGuard(self.clone()))
     }
 }
 
-impl Drop for Occupied {
+impl Drop for ReservationGuard {
     fn drop(&mut self) {
         self.0.0.store(false, Ordering::Release);
     }

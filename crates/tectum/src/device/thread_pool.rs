@@ -14,22 +14,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::handover::{Occupancy, Occupied, hand_over};
+use super::handover::{PoolReservation, ReservationGuard, hand_over};
 use crate::error::{Error, Result};
 
 /// How long a thread looks for a task before it goes back to where it may sleep.
-const PATIENCE: Duration = Duration::from_micros(500);
+const SPIN_TIMEOUT: Duration = Duration::from_micros(500);
 /// Looks between two at the clock.
-const LOOKS: usize = 64;
+const SPINS_PER_CLOCK_CHECK: usize = 64;
 
 /// The pools of runs that were begun elsewhere, by their number of threads.
-static COMMON: Mutex<BTreeMap<usize, Arc<ThreadPool>>> = Mutex::new(BTreeMap::new());
+static SHARED_POOLS: Mutex<BTreeMap<usize, Arc<ThreadPool>>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
     /// Whether the [`ThreadPool`] of this thread is occupied; none if it belongs to no such pool.
-    static MEMBER_OF: OnceCell<Occupancy> = const { OnceCell::new() };
+    static CURRENT_POOL: OnceCell<PoolReservation> = const { OnceCell::new() };
     /// Whether this thread runs launches.
-    static RUNS: Cell<bool> = const { Cell::new(false) };
+    static RUNS_LAUNCHES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Threads that runs on the CPU device share their launches among.
@@ -47,7 +47,7 @@ thread_local! {
 #[derive(Debug)]
 pub struct ThreadPool {
     threads: rayon::ThreadPool,
-    occupancy: Occupancy,
+    reservation: PoolReservation,
 }
 
 impl ThreadPool {
@@ -56,22 +56,22 @@ impl ThreadPool {
     /// # Errors
     /// `Unsupported` if the operating system gives none.
     pub fn new(threads: usize, name: &str) -> Result<Self> {
-        let occupancy = Occupancy::new();
-        let member_of = occupancy.clone();
+        let reservation = PoolReservation::new();
+        let member_of = reservation.clone();
         let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).start_handler(move |_| {
             // A thread starts once, in one pool.
-            let _ = MEMBER_OF.with(|member| member.set(member_of.clone()));
+            let _ = CURRENT_POOL.with(|member| member.set(member_of.clone()));
         });
         let name = name.to_owned();
         match builder.thread_name(move |index| format!("{name}-{index}")).build() {
-            Ok(threads) => Ok(Self { threads, occupancy }),
+            Ok(threads) => Ok(Self { threads, reservation }),
             Err(source) => Err(Error::unsupported(format!("cpu: {threads} threads cannot be started")).with_source(source)),
         }
     }
 
     /// The pool of runs that were begun elsewhere.
     pub(super) fn common(threads: usize) -> Result<Arc<Self>> {
-        let mut common = COMMON.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut common = SHARED_POOLS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = common.get(&threads) {
             return Ok(pool.clone());
         }
@@ -82,17 +82,17 @@ impl ThreadPool {
 
     /// Whether the present thread is of some such pool.
     pub(super) fn is_here() -> bool {
-        MEMBER_OF.with(|member| member.get().is_some())
+        CURRENT_POOL.with(|member| member.get().is_some())
     }
 
     /// Reserves the pool for one run; none if another run has it.
-    pub(super) fn occupy(&self) -> Option<Occupied> {
-        self.occupancy.occupy()
+    pub(super) fn try_reserve(&self) -> Option<ReservationGuard> {
+        self.reservation.try_reserve()
     }
 
     /// The pool of the present thread, if it belongs to one that shares no run.
-    pub(super) fn occupy_here() -> Option<Occupied> {
-        MEMBER_OF.with(|member| member.get()?.occupy())
+    pub(super) fn try_reserve_current() -> Option<ReservationGuard> {
+        CURRENT_POOL.with(|member| member.get()?.try_reserve())
     }
 
     /// Does `work` on a thread of the pool; what it begins by rayon stays in the pool.
@@ -113,9 +113,9 @@ impl ThreadPool {
 }
 
 /// Sets a flag when it goes, by a panic too.
-struct AtEnd<F: Fn()>(F);
+struct OnDrop<F: Fn()>(F);
 
-impl<F: Fn()> Drop for AtEnd<F> {
+impl<F: Fn()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         (self.0)();
     }
@@ -128,10 +128,10 @@ pub(super) fn attended<R: Send>(threads: usize, work: impl FnOnce() -> R + Send)
     }
     let is_over = &AtomicBool::new(false);
     rayon::scope(|scope| {
-        let was = RUNS.replace(true);
-        let _end = AtEnd(|| {
+        let was = RUNS_LAUNCHES.replace(true);
+        let _end = OnDrop(|| {
             is_over.store(true, Ordering::Relaxed);
-            RUNS.set(was);
+            RUNS_LAUNCHES.set(was);
         });
         for _ in 1..threads {
             scope.spawn(|_| attend(is_over));
@@ -142,12 +142,12 @@ pub(super) fn attended<R: Send>(threads: usize, work: impl FnOnce() -> R + Send)
 
 /// Does tasks of the pool until the run is over. A thread that runs launches itself, and only came by while it waited, does not stay.
 fn attend(is_over: &AtomicBool) {
-    if RUNS.get() {
+    if RUNS_LAUNCHES.get() {
         return;
     }
     let mut last = Instant::now();
     loop {
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS_PER_CLOCK_CHECK {
             if is_over.load(Ordering::Relaxed) {
                 return;
             }
@@ -156,7 +156,7 @@ fn attend(is_over: &AtomicBool) {
                 _ => std::hint::spin_loop(),
             }
         }
-        if last.elapsed() > PATIENCE {
+        if last.elapsed() > SPIN_TIMEOUT {
             return;
         }
     }
@@ -202,11 +202,11 @@ mod tests {
     #[test]
     fn a_pool_is_occupied_by_one_run_at_a_time() {
         let pool = ThreadPool::new(2, "occupied").expect("a pool");
-        let first = pool.occupy();
-        assert!(first.is_some() && pool.occupy().is_none() && pool.install(|| ThreadPool::occupy_here().is_none()));
+        let first = pool.try_reserve();
+        assert!(first.is_some() && pool.try_reserve().is_none() && pool.install(|| ThreadPool::try_reserve_current().is_none()));
         drop(first);
-        assert!(pool.install(|| ThreadPool::occupy_here().is_some()) && pool.occupy().is_some());
-        assert!(ThreadPool::occupy_here().is_none(), "this thread belongs to no pool");
+        assert!(pool.install(|| ThreadPool::try_reserve_current().is_some()) && pool.try_reserve().is_some());
+        assert!(ThreadPool::try_reserve_current().is_none(), "this thread belongs to no pool");
     }
 
     #[test]

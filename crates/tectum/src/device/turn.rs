@@ -8,39 +8,39 @@ use super::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The lock of one buffer.
 #[derive(Debug)]
-pub(super) struct TurnLock(RwLock<()>);
+pub(super) struct BufferLock(RwLock<()>);
 
 /// A turn with one buffer; it ends when this is dropped.
-pub(super) enum Turn<'a> {
+pub(super) enum BufferGuard<'a> {
     /// Among others that read.
     Reads { _guard: RwLockReadGuard<'a, ()> },
     /// Alone.
     Writes { _guard: RwLockWriteGuard<'a, ()> },
 }
 
-impl TurnLock {
+impl BufferLock {
     pub(super) fn new() -> Self {
         Self(RwLock::new(()))
     }
 
     /// Waits for the turn.
-    pub(super) fn take(&self, writes: bool) -> Turn<'_> {
+    pub(super) fn take(&self, writes: bool) -> BufferGuard<'_> {
         if writes {
-            Turn::Writes { _guard: self.0.write().unwrap_or_else(PoisonError::into_inner) }
+            BufferGuard::Writes { _guard: self.0.write().unwrap_or_else(PoisonError::into_inner) }
         } else {
-            Turn::Reads { _guard: self.0.read().unwrap_or_else(PoisonError::into_inner) }
+            BufferGuard::Reads { _guard: self.0.read().unwrap_or_else(PoisonError::into_inner) }
         }
     }
 }
 
 /// The turns of one run.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct BufferLocks {
     /// Index of the buffer and whether the run writes it, in the one order that every run takes its turns in, so that no two wait for each other.
     order: Vec<(usize, bool)>,
 }
 
-impl Turns {
+impl BufferLocks {
     /// The turns with so many buffers, of which the address and whether the run writes them are given; of one address, one turn.
     pub(super) fn new(buffers: impl IntoIterator<Item = (usize, usize, bool)>) -> Self {
         let mut buffers: Vec<_> = buffers.into_iter().collect();
@@ -50,13 +50,13 @@ impl Turns {
     }
 
     /// Does `work` while the run has all its turns.
-    pub(super) fn within<'a, R>(&self, lock_of: &dyn Fn(usize) -> &'a TurnLock, work: impl FnOnce() -> R) -> R {
+    pub(super) fn within<'a, R>(&self, lock_of: &dyn Fn(usize) -> &'a BufferLock, work: impl FnOnce() -> R) -> R {
         within(&self.order, lock_of, work)
     }
 }
 
 /// Turns end as the recursion unwinds: nothing is allocated while a run waits.
-fn within<'a, R>(order: &[(usize, bool)], lock_of: &dyn Fn(usize) -> &'a TurnLock, work: impl FnOnce() -> R) -> R {
+fn within<'a, R>(order: &[(usize, bool)], lock_of: &dyn Fn(usize) -> &'a BufferLock, work: impl FnOnce() -> R) -> R {
     match order {
         [] => work(),
         [(buffer, writes), rest @ ..] => {

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Allocation, Backend, Compiled, DeviceInfo};
-use crate::bounded_cache::BoundedCache;
+use crate::bounded_cache::LruCache;
 use crate::content_hash::CodeText;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
@@ -32,11 +32,11 @@ struct Pipeline {
 
 /// The first fault that the driver reported outside a call, and whether the device is gone.
 #[derive(Default)]
-struct Faults {
+struct UncapturedErrors {
     message: Mutex<Option<String>>,
 }
 
-impl Faults {
+impl UncapturedErrors {
     fn report(&self, message: String) {
         self.message.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
     }
@@ -54,7 +54,7 @@ struct Context {
     info: DeviceInfo,
     device: wgpu::Device,
     queue: wgpu::Queue,
-    faults: Arc<Faults>,
+    faults: Arc<UncapturedErrors>,
     /// What the device can take the time of.
     timestamps: wgpu::Features,
 }
@@ -62,7 +62,7 @@ struct Context {
 /// A GPU behind wgpu.
 pub(super) struct WgpuDevice {
     context: Arc<Context>,
-    pipelines: Mutex<BoundedCache<CodeText, Arc<Pipeline>>>,
+    pipelines: Mutex<LruCache<CodeText, Arc<Pipeline>>>,
 }
 
 fn buffer_of(allocation: &Allocation) -> &wgpu::Buffer {
@@ -122,7 +122,7 @@ impl Context {
 impl WgpuDevice {
     fn pipeline(&self, kernel: &Kernel) -> Result<Arc<Pipeline>> {
         let mut pipelines = self.pipelines.lock().unwrap_or_else(PoisonError::into_inner);
-        pipelines.get_or_make(kernel.code_text().clone(), || self.build_pipeline(kernel).map(Arc::new))
+        pipelines.get_or_insert_with(kernel.code_text().clone(), || self.build_pipeline(kernel).map(Arc::new))
     }
 
     fn build_pipeline(&self, kernel: &Kernel) -> Result<Pipeline> {

@@ -1,7 +1,7 @@
 //! Building attention over what earlier runs have kept.
 
 use super::builder::GraphBuilder;
-use super::{Columns, Dim, Graph, Heads, Node, Operation, Shape};
+use super::{ColumnSlice, Dim, Graph, Heads, Node, Operation, Shape};
 use crate::error::{Error, Result};
 use crate::kernel::cache_format::{CacheFormat, CacheFormats};
 
@@ -48,11 +48,11 @@ impl GraphBuilder {
                 return Err(self.fault(format_args!("attention_cached: operand {node} {shape:?} for heads of {width:?} columns in all")));
             }
         }
-        self.attention_cached_of(operands.map(|node| Columns { node, start: 0 }), caches, spans, heads)
+        self.attention_cached_of(operands.map(|node| ColumnSlice { node, start: 0 }), caches, spans, heads)
     }
 
     /// Attention over caches, its operands being some of the columns of values.
-    pub(super) fn attention_cached_of(&mut self, operands: [Columns; 3], caches: [Node; 2], spans: Node, heads: Heads) -> Result<Node> {
+    pub(super) fn attention_cached_of(&mut self, operands: [ColumnSlice; 3], caches: [Node; 2], spans: Node, heads: Heads) -> Result<Node> {
         let mut shapes = Vec::new();
         for operand in operands {
             shapes.push(self.shape("attention_cached", operand.node)?);

@@ -1,7 +1,7 @@
 //! Building what networks over sequences are made of: softmax, norms, attention, rotary positions.
 
 use super::builder::GraphBuilder;
-use super::{Columns, Dim, Node, Operation, Shape};
+use super::{ColumnSlice, Dim, Node, Operation, Shape};
 use crate::error::Result;
 
 /// How attention divides the columns of its operands into heads.
@@ -102,11 +102,11 @@ impl GraphBuilder {
                 return Err(self.fault(format_args!("attention: operand {node} {shape:?} for heads of {width:?} columns in all")));
             }
         }
-        self.attention_of([q, k, v].map(|node| Columns { node, start: 0 }), mask, heads)
+        self.attention_of([q, k, v].map(|node| ColumnSlice { node, start: 0 }), mask, heads)
     }
 
     /// Attention over some of the columns of its operands.
-    pub(super) fn attention_of(&mut self, [q, k, v]: [Columns; 3], mask: Option<Node>, heads: Heads) -> Result<Node> {
+    pub(super) fn attention_of(&mut self, [q, k, v]: [ColumnSlice; 3], mask: Option<Node>, heads: Heads) -> Result<Node> {
         let [q_shape, k_shape, v_shape] = [q, k, v].map(|columns| self.shape("attention", columns.node));
         let (q_shape, k_shape, v_shape) = (q_shape?, k_shape?, v_shape?);
         let mask_shape = mask.map(|mask| self.shape("attention", mask)).transpose()?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BinaryOp, Definition, Dim, Factor, Graph, Node, Operation, Over, Shape};
+use super::{BinaryOp, Definition, Dim, Factor, Graph, Node, Operation, ReduceAxes, Shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
@@ -237,7 +237,7 @@ impl GraphBuilder {
     /// # Errors
     /// `Invalid` if the node is not of this graph.
     pub fn sum(&mut self, x: Node) -> Result<Node> {
-        self.reduce(x, Over::All)
+        self.reduce(x, ReduceAxes::All)
     }
 
     /// Adds the sum of the rows: y[col] = Σ x[.., col].
@@ -247,7 +247,7 @@ impl GraphBuilder {
     /// # Errors
     /// `Invalid` if the node is not of this graph.
     pub fn sum_over_rows(&mut self, x: Node) -> Result<Node> {
-        self.reduce(x, Over::Rows)
+        self.reduce(x, ReduceAxes::Rows)
     }
 
     /// Adds the sum of the columns: y[row] = Σ x[row, ..].
@@ -257,7 +257,7 @@ impl GraphBuilder {
     /// # Errors
     /// `Invalid` if the node is not of this graph.
     pub fn sum_over_columns(&mut self, x: Node) -> Result<Node> {
-        self.reduce(x, Over::Columns)
+        self.reduce(x, ReduceAxes::Columns)
     }
 
     /// Adds the mean of all elements, as their sum scaled by the f32 nearest to 1/(m·n).
@@ -319,7 +319,7 @@ impl GraphBuilder {
     pub(super) fn activation_grad(&mut self, activation: Activation, y: Node, dy: Node) -> Result<Node> {
         let shape = self.shape("activation_grad", y)?;
         let dy_shape = self.shape("activation_grad", dy)?;
-        if !dy_shape.repeats_to(shape) {
+        if !dy_shape.broadcasts_to(shape) {
             return Err(self.fault(format_args!("activation_grad: y {shape:?}, dy {dy_shape:?}: it does not repeat")));
         }
         Ok(self.push(Operation::ActivationGrad { activation, y, dy }, shape))
@@ -333,9 +333,9 @@ impl GraphBuilder {
         let shape = self.shape("sum_axis", x)?;
         self.check_axis("sum_axis", shape, axis)?;
         match axis {
-            _ if axis + 1 == shape.rank() => self.reduce(x, Over::Columns),
-            0 if shape.rank() == 2 => self.reduce(x, Over::Rows),
-            _ => self.reduce(x, Over::Axis(axis)),
+            _ if axis + 1 == shape.rank() => self.reduce(x, ReduceAxes::Columns),
+            0 if shape.rank() == 2 => self.reduce(x, ReduceAxes::Rows),
+            _ => self.reduce(x, ReduceAxes::Axis(axis)),
         }
     }
 
@@ -347,7 +347,7 @@ impl GraphBuilder {
             return Ok(x);
         }
         let is_column = from.rank() == shape.rank() && from == shape.with(shape.rank() - 1, 1);
-        if !from.repeats_to(shape) && !is_column {
+        if !from.broadcasts_to(shape) && !is_column {
             return Err(self.fault(format_args!("broadcast: {from:?} does not repeat to {shape:?}")));
         }
         Ok(self.push(Operation::Broadcast { x }, shape))
@@ -358,31 +358,31 @@ impl GraphBuilder {
         let from = self.shape("reduce", x)?;
         let sum = match () {
             () if shape == from => return Ok(x),
-            () if shape.trimmed().is_empty() => self.reduce(x, Over::All)?,
-            () if shape.is_row_of(from) => self.reduce(x, Over::Rows)?,
-            () if shape.rank() == from.rank() && shape == from.with(from.rank() - 1, 1) => self.reduce(x, Over::Columns)?,
+            () if shape.trimmed().is_empty() => self.reduce(x, ReduceAxes::All)?,
+            () if shape.is_row_of(from) => self.reduce(x, ReduceAxes::Rows)?,
+            () if shape.rank() == from.rank() && shape == from.with(from.rank() - 1, 1) => self.reduce(x, ReduceAxes::Columns)?,
             () => return Err(Error::unsupported(format!("no derivative yet of what repeats {shape:?} to {from:?}"))),
         };
         self.reshape(sum, shape)
     }
 
-    fn reduce(&mut self, x: Node, over: Over) -> Result<Node> {
+    fn reduce(&mut self, x: Node, over: ReduceAxes) -> Result<Node> {
         let from = self.shape("sum", x)?;
         let shape = match over {
-            Over::All => Shape::from([1, 1]),
-            Over::Rows => Shape::of(&[Dim::Size(1), from.last()]),
-            Over::Columns if from.rank() == 0 => return Err(self.fault(format_args!("sum: {from:?} has no axis"))),
-            Over::Columns => from.with(from.rank() - 1, 1),
-            Over::Axis(axis) => from.with(axis, 1),
+            ReduceAxes::All => Shape::from([1, 1]),
+            ReduceAxes::Rows => Shape::of(&[Dim::Size(1), from.last()]),
+            ReduceAxes::Columns if from.rank() == 0 => return Err(self.fault(format_args!("sum: {from:?} has no axis"))),
+            ReduceAxes::Columns => from.with(from.rank() - 1, 1),
+            ReduceAxes::Axis(axis) => from.with(axis, 1),
         };
         Ok(self.push(Operation::Reduce { over, x }, shape))
     }
 
     pub(super) fn binary(&mut self, op: BinaryOp, a: Node, b: Node) -> Result<Node> {
         let (a_shape, b_shape) = (self.shape(op.name(), a)?, self.shape(op.name(), b)?);
-        if b_shape.repeats_to(a_shape) {
+        if b_shape.broadcasts_to(a_shape) {
             Ok(self.push(Operation::Binary { op, a, b }, a_shape))
-        } else if op != BinaryOp::Sub && a_shape.repeats_to(b_shape) {
+        } else if op != BinaryOp::Sub && a_shape.broadcasts_to(b_shape) {
             Ok(self.push(Operation::Binary { op, a: b, b: a }, b_shape))
         } else {
             let rule = if op == BinaryOp::Sub { "rhs does not repeat to lhs" } else { "neither repeats to the other" };

@@ -1,12 +1,12 @@
 //! The text form of a graph.
 
-use super::{Columns, Factor, Graph, Heads, Node, Operation, Over, Tail};
+use super::{ColumnSlice, Factor, Graph, Heads, LinearEpilogue, Node, Operation, ReduceAxes};
 use crate::kernel::Activation;
 use crate::kernel::cache_format::CacheFormat;
 use crate::kernel::panel_format::PanelFormat;
 
 /// Values of a constant that are shown; more end in an ellipsis.
-const SHOWN: usize = 4;
+const MAX_SHOWN: usize = 4;
 
 impl Graph {
     /// One line for each node, then one for each output. The text is stable; [`Graph::parse`] reads it.
@@ -45,7 +45,7 @@ impl Operation {
                 format!("{name}({before}{})", last.text())
             }
             Operation::Scale { x, factor } => format!("{name}(%{x}, {factor})"),
-            Operation::Reduce { over: Over::Axis(axis), x } => format!("{name}(%{x}, axis {axis})"),
+            Operation::Reduce { over: ReduceAxes::Axis(axis), x } => format!("{name}(%{x}, axis {axis})"),
             Operation::Permute { x, order } => {
                 let order: Vec<String> = order.iter().map(usize::to_string).collect();
                 format!("{name}(%{x}, order {})", order.join(" "))
@@ -102,13 +102,13 @@ impl Operation {
     }
 }
 
-impl Over {
+impl ReduceAxes {
     fn name(self) -> &'static str {
         match self {
-            Over::All => "sum",
-            Over::Rows => "sum_over_rows",
-            Over::Columns => "sum_over_columns",
-            Over::Axis(_) => "sum_axis",
+            ReduceAxes::All => "sum",
+            ReduceAxes::Rows => "sum_over_rows",
+            ReduceAxes::Columns => "sum_over_columns",
+            ReduceAxes::Axis(_) => "sum_axis",
         }
     }
 }
@@ -130,7 +130,7 @@ fn nodes(nodes: &[Node]) -> String {
     nodes.iter().map(|node| format!("%{node}")).collect::<Vec<_>>().join(", ")
 }
 
-fn columns(columns: &Columns) -> String {
+fn columns(columns: &ColumnSlice) -> String {
     let start = if columns.start == 0 { String::new() } else { format!("@{}", columns.start) };
     format!("%{}{start}", columns.node)
 }
@@ -145,7 +145,7 @@ fn factor(factor: Factor) -> String {
     format!("%{}{}", factor.node, if factor.transposed { "ᵀ" } else { "" })
 }
 
-fn tail_text(tail: &Tail) -> String {
+fn tail_text(tail: &LinearEpilogue) -> String {
     let bias = tail.bias.map_or(String::new(), |node| format!(", bias %{node}"));
     let activation = if tail.activation == Activation::None { String::new() } else { format!(", {}", activation_name(tail.activation)) };
     let residual = tail.residual.map_or(String::new(), |node| format!(", residual %{node}"));
@@ -153,8 +153,8 @@ fn tail_text(tail: &Tail) -> String {
 }
 
 fn constant(data: &[f32]) -> String {
-    let mut values: Vec<_> = data.iter().take(SHOWN).map(f32::to_string).collect();
-    if data.len() > SHOWN {
+    let mut values: Vec<_> = data.iter().take(MAX_SHOWN).map(f32::to_string).collect();
+    if data.len() > MAX_SHOWN {
         values.push("…".to_owned());
     }
     format!("constant({})", values.join(", "))

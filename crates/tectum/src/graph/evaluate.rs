@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::evaluate_network::compute_network;
-use super::{BinaryOp, Factor, Graph, Node, Operation, Over, Shape, Tail};
+use super::{BinaryOp, Factor, Graph, LinearEpilogue, Node, Operation, ReduceAxes, Shape};
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
 
@@ -43,14 +43,14 @@ impl Tensor {
     }
 
     /// The element that meets one of `whole` at a place, when a scalar, row or column repeats.
-    pub(super) fn repeated_at(&self, whole: Shape, place: usize) -> f64 {
-        self.data[repeated_place(self.shape, whole, place)]
+    pub(super) fn broadcast_element(&self, whole: Shape, place: usize) -> f64 {
+        self.data[broadcast_index(self.shape, whole, place)]
     }
 }
 
 /// The place in a value of shape `part` that meets a place of `whole`.
-pub(super) fn repeated_place(part: Shape, whole: Shape, place: usize) -> usize {
-    if part.repeats_to(whole) { place % part.len() } else { place / whole.matrix()[1] }
+pub(super) fn broadcast_index(part: Shape, whole: Shape, place: usize) -> usize {
+    if part.broadcasts_to(whole) { place % part.len() } else { place / whole.matrix()[1] }
 }
 
 impl Graph {
@@ -104,17 +104,17 @@ impl Graph {
 fn compute(operation: &Operation, shape: Shape, values: &BTreeMap<Node, Tensor>) -> Tensor {
     match operation {
         Operation::Constant { data } => Tensor { shape, data: data.iter().copied().map(f64::from).collect() },
-        Operation::MatMul { a, b } => linear(*a, *b, &Tail::default(), shape, values),
+        Operation::MatMul { a, b } => linear(*a, *b, &LinearEpilogue::default(), shape, values),
         Operation::Linear { a, b, tail } => linear(*a, *b, tail, shape, values),
         Operation::Binary { op, a, b } => {
             let (a, b) = (&values[a], &values[b]);
-            Tensor::from_fn(shape, |place| op.reference(a.data[place], b.repeated_at(shape, place)))
+            Tensor::from_fn(shape, |place| op.reference(a.data[place], b.broadcast_element(shape, place)))
         }
         Operation::Scale { x, factor } => Tensor::from_fn(shape, |place| f64::from(*factor) * values[x].data[place]),
         Operation::Activate { activation, x } => Tensor::from_fn(shape, |place| activation.reference(values[x].data[place])),
         Operation::ActivationGrad { activation, y, dy } => {
             let (y, dy) = (&values[y], &values[dy]);
-            Tensor::from_fn(shape, |place| slope(*activation, y.data[place]) * dy.repeated_at(shape, place))
+            Tensor::from_fn(shape, |place| slope(*activation, y.data[place]) * dy.broadcast_element(shape, place))
         }
         Operation::Chain { before, last } => {
             let mut inner: BTreeMap<Node, Tensor> = operation.operands().into_iter().map(|node| (node, values[&node].clone())).collect();
@@ -125,13 +125,13 @@ fn compute(operation: &Operation, shape: Shape, values: &BTreeMap<Node, Tensor>)
             compute(last, shape, &inner)
         }
         Operation::Reduce { over, x } => reduce(*over, &values[x], shape),
-        Operation::Broadcast { x } => Tensor::from_fn(shape, |place| values[x].repeated_at(shape, place)),
+        Operation::Broadcast { x } => Tensor::from_fn(shape, |place| values[x].broadcast_element(shape, place)),
         other => compute_network(other, shape, values),
     }
 }
 
 /// Products with their tail: of matrices, or of each matrix of a batch; one right operand may serve all.
-fn linear(a: Factor, b: Factor, tail: &Tail, shape: Shape, values: &BTreeMap<Node, Tensor>) -> Tensor {
+fn linear(a: Factor, b: Factor, tail: &LinearEpilogue, shape: Shape, values: &BTreeMap<Node, Tensor>) -> Tensor {
     let sizes = |factor: Factor| {
         let sizes = values[&factor.node].shape.fixed();
         [sizes[sizes.len() - 2], sizes[sizes.len() - 1]]
@@ -152,13 +152,13 @@ fn linear(a: Factor, b: Factor, tail: &Tail, shape: Shape, values: &BTreeMap<Nod
     })
 }
 
-fn reduce(over: Over, x: &Tensor, shape: Shape) -> Tensor {
+fn reduce(over: ReduceAxes, x: &Tensor, shape: Shape) -> Tensor {
     let [rows, cols] = x.shape.matrix();
     match over {
-        Over::All => Tensor { shape, data: vec![x.data.iter().sum()] },
-        Over::Rows => Tensor::from_fn(shape, |col| (0..rows).map(|row| x.data[row * cols + col]).sum()),
-        Over::Columns => Tensor::from_fn(shape, |row| (0..cols).map(|col| x.data[row * cols + col]).sum()),
-        Over::Axis(axis) => {
+        ReduceAxes::All => Tensor { shape, data: vec![x.data.iter().sum()] },
+        ReduceAxes::Rows => Tensor::from_fn(shape, |col| (0..rows).map(|row| x.data[row * cols + col]).sum()),
+        ReduceAxes::Columns => Tensor::from_fn(shape, |row| (0..cols).map(|col| x.data[row * cols + col]).sum()),
+        ReduceAxes::Axis(axis) => {
             let [_, count, inner] = x.shape.around(axis);
             Tensor::from_fn(shape, |place| (0..count).map(|i| x.data[(place / inner * count + i) * inner + place % inner]).sum())
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BinaryOp, Definition, Factor, Graph, Node, Operation, Shape, Tail};
+use super::{BinaryOp, Definition, Factor, Graph, LinearEpilogue, Node, Operation, Shape};
 use crate::kernel::Activation;
 
 impl Graph {
@@ -45,14 +45,14 @@ impl Graph {
 
 /// A product with the steps after it that one launch can take.
 struct Tailed {
-    tail: Tail,
+    tail: LinearEpilogue,
     last: Node,
     swallowed: Vec<Node>,
 }
 
 impl Tailed {
     fn follow(graph: &Graph, uses: &BTreeMap<Node, usize>, product: Node) -> Self {
-        let mut tailed = Self { tail: Tail::default(), last: product, swallowed: Vec::new() };
+        let mut tailed = Self { tail: LinearEpilogue::default(), last: product, swallowed: Vec::new() };
         while let Some((next, tail)) = tailed.step(graph, uses) {
             tailed.swallowed.push(tailed.last);
             (tailed.last, tailed.tail) = (next, tail);
@@ -61,7 +61,7 @@ impl Tailed {
     }
 
     /// The only reader of the last node and the tail with it, if it can be taken.
-    fn step(&self, graph: &Graph, uses: &BTreeMap<Node, usize>) -> Option<(Node, Tail)> {
+    fn step(&self, graph: &Graph, uses: &BTreeMap<Node, usize>) -> Option<(Node, LinearEpilogue)> {
         let is_output = graph.outputs.iter().any(|(_, node)| *node == self.last);
         if uses.get(&self.last) != Some(&1) || is_output || self.tail.residual.is_some() {
             return None;
@@ -69,7 +69,7 @@ impl Tailed {
         let reads_last = |definition: &Definition| definition.operation.operands().contains(&self.last);
         let (&next, definition) = graph.nodes.range(self.last..).find(|(_, definition)| reads_last(definition))?;
         let tail = match definition.operation {
-            Operation::Activate { activation, .. } if self.tail.activation == Activation::None => Tail { activation, ..self.tail },
+            Operation::Activate { activation, .. } if self.tail.activation == Activation::None => LinearEpilogue { activation, ..self.tail },
             Operation::Binary { op: BinaryOp::Add, a, b } if definition.shape == graph.nodes[&self.last].shape => {
                 self.with_addend(graph, if a == self.last { b } else { a }, definition.shape)?
             }
@@ -79,11 +79,11 @@ impl Tailed {
     }
 
     /// A row is the bias where none is yet and no activation has been; a matrix is the residual.
-    fn with_addend(&self, graph: &Graph, addend: Node, shape: Shape) -> Option<Tail> {
+    fn with_addend(&self, graph: &Graph, addend: Node, shape: Shape) -> Option<LinearEpilogue> {
         let addend_shape = graph.nodes[&addend].shape;
         if addend_shape.is_row_of(shape) && self.tail.bias.is_none() && self.tail.activation == Activation::None {
-            return Some(Tail { bias: Some(addend), ..self.tail });
+            return Some(LinearEpilogue { bias: Some(addend), ..self.tail });
         }
-        (addend_shape == shape).then_some(Tail { residual: Some(addend), ..self.tail })
+        (addend_shape == shape).then_some(LinearEpilogue { residual: Some(addend), ..self.tail })
     }
 }

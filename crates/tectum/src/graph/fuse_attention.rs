@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Columns, Definition, Factor, Graph, Node, Operation, Shape, Tail};
+use super::{ColumnSlice, Definition, Factor, Graph, LinearEpilogue, Node, Operation, Shape};
 use crate::kernel::Activation;
 use crate::plan::Identity;
 
@@ -30,7 +30,7 @@ impl Graph {
     /// The parts of a product that may join others: the value, the parameter and the bias.
     fn mergeable(&self, operation: &Operation) -> Option<(Node, Node, Option<Node>)> {
         let (a, b, tail) = match operation {
-            Operation::MatMul { a, b } => (a, b, Tail::default()),
+            Operation::MatMul { a, b } => (a, b, LinearEpilogue::default()),
             Operation::Linear { a, b, tail } => (a, b, *tail),
             _ => return None,
         };
@@ -60,7 +60,7 @@ impl Graph {
             self.insert_before(first, Definition { operation: Operation::Concat { parts, axis }, shape })
         });
         let b = Factor { node: weight, transposed: true };
-        let operation = Operation::Linear { a: parts[0].0.into(), b, tail: Tail { bias, ..Tail::default() } };
+        let operation = Operation::Linear { a: parts[0].0.into(), b, tail: LinearEpilogue { bias, ..LinearEpilogue::default() } };
         let product = self.insert_before(first, Definition { operation, shape: shape.with(shape.rank() - 1, total) });
         let mut start = 0;
         for (&node, out) in group.iter().zip(outs) {
@@ -100,9 +100,9 @@ impl Graph {
         fused
     }
 
-    fn unsliced(&self, columns: Columns) -> Columns {
+    fn unsliced(&self, columns: ColumnSlice) -> ColumnSlice {
         match self.operation(columns.node) {
-            (Operation::Slice { x, axis, start }, shape) if axis + 1 == shape.rank() => self.unsliced(Columns { node: *x, start: columns.start + start }),
+            (Operation::Slice { x, axis, start }, shape) if axis + 1 == shape.rank() => self.unsliced(ColumnSlice { node: *x, start: columns.start + start }),
             _ => columns,
         }
     }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::program::MAX_INPUTS;
 
 /// The most operations of a chain: a kernel that every device compiles in a moment.
-const MOST_STEPS: usize = 64;
+const MAX_STEPS: usize = 64;
 
 /// What an elementwise operation reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,7 +69,7 @@ impl Graph {
                 .values_read_by(&chain)
                 .into_iter()
                 .find(|&(node, count)| {
-                    let is_free = uses.get(&node) == Some(&count) && chain.len() < MOST_STEPS && self.is_step(node, shape);
+                    let is_free = uses.get(&node) == Some(&count) && chain.len() < MAX_STEPS && self.is_step(node, shape);
                     is_free && self.inputs_of(&chain.iter().copied().chain([node]).collect()).len() <= MAX_INPUTS
                 })
                 .map(|(node, _)| node);
@@ -112,8 +112,8 @@ impl GraphBuilder {
         if let Some(other) = steps.iter().find(|step| !graph.is_step(**step, shape)) {
             return Err(self.fault(format_args!("chain: {other} is not computed element by element from values of {shape:?}")));
         }
-        if !(1..=MAX_INPUTS).contains(&inputs) || steps.len() > MOST_STEPS {
-            return Err(self.fault(format_args!("chain: {} operations on {inputs} values; at most {MOST_STEPS}, on 1 to {MAX_INPUTS}", steps.len())));
+        if !(1..=MAX_INPUTS).contains(&inputs) || steps.len() > MAX_STEPS {
+            return Err(self.fault(format_args!("chain: {} operations on {inputs} values; at most {MAX_STEPS}, on 1 to {MAX_INPUTS}", steps.len())));
         }
         let graph = self.graph_mut();
         let before = before.iter().filter_map(|step| Some((*step, graph.nodes.remove(step)?.operation))).collect();

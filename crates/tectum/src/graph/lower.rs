@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::fuse_chains::Read;
-use super::{Factor, Graph, Node, Operation, Over, Shape, Tail};
+use super::{Factor, Graph, LinearEpilogue, Node, Operation, ReduceAxes, Shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::plan::{GemmTail, Matrix, PlanBuilder, View};
+use crate::plan::{GemmEpilogue, Matrix, PlanBuilder, View};
 use crate::program::{Chain, Value};
 
 /// A node of a graph that was recorded, and what became of it in the plan.
@@ -20,14 +20,14 @@ pub struct RecordedNode {
     /// The value's shape.
     pub shape: Shape,
     /// How the plan has the value.
-    pub made: Made,
+    pub made: ValueStorage,
     /// The launches of the plan that make it, by their numbers. The copy of an output to where a later node still reads comes after all of them.
     pub launches: Range<usize>,
 }
 
 /// How a plan has the value of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Made {
+pub enum ValueStorage {
     /// It is bound to a view from outside: an input, a parameter or a state.
     Fed,
     /// It is copied to the device when the plan is compiled.
@@ -177,10 +177,10 @@ impl Graph {
                 if is_late { held.push((source, target)) } else { lowering.plan.copy(source, target)? }
             }
             let how = match &definition.operation {
-                _ if made.is_some() => Made::View,
-                operation if operation.is_fed() => Made::Fed,
-                Operation::Constant { .. } => Made::Constant,
-                _ => Made::Launched,
+                _ if made.is_some() => ValueStorage::View,
+                operation if operation.is_fed() => ValueStorage::Fed,
+                Operation::Constant { .. } => ValueStorage::Constant,
+                _ => ValueStorage::Launched,
             };
             let launches = first..lowering.plan.launch_count();
             recorded.push(RecordedNode { node, operation: definition.operation.text(), shape: definition.shape, made: how, launches });
@@ -231,16 +231,16 @@ impl Lowering<'_> {
             Operation::Input { .. } | Operation::Indices { .. } | Operation::Parameter { .. } => Ok(()),
             Operation::State { .. } | Operation::Constant { .. } => Ok(()),
             Operation::MatMul { a, b } if self.graph.is_batched(*a, *b) => self.products(*a, *b, y),
-            Operation::MatMul { a, b } => self.linear(*a, *b, Tail::default(), y),
+            Operation::MatMul { a, b } => self.linear(*a, *b, LinearEpilogue::default(), y),
             Operation::Linear { a, b, tail } => self.linear(*a, *b, *tail, y),
             Operation::Chain { .. } => self.chain(operation, y),
             Operation::Reduce { over, x } => {
                 let [rows, cols] = self.shape(*x).matrix();
                 match over {
-                    Over::All => self.plan.sum(self.views[x], y, 1, rows * cols),
-                    Over::Rows => self.plan.sum_columns(self.views[x], y, rows, cols),
-                    Over::Columns => self.plan.sum(self.views[x], y, rows, cols),
-                    Over::Axis(axis) => self.sum_axis(*x, *axis, y),
+                    ReduceAxes::All => self.plan.sum(self.views[x], y, 1, rows * cols),
+                    ReduceAxes::Rows => self.plan.sum_columns(self.views[x], y, rows, cols),
+                    ReduceAxes::Columns => self.plan.sum(self.views[x], y, rows, cols),
+                    ReduceAxes::Axis(axis) => self.sum_axis(*x, *axis, y),
                 }
             }
             Operation::Broadcast { x } => self.broadcast(*x, y),
@@ -308,22 +308,22 @@ impl Lowering<'_> {
             (cols, _) if !is_column => {
                 let rows = y.len() / cols;
                 let ones = self.uniform(1.0, rows);
-                self.plan.gemm(Matrix::new(ones, rows, 1), Matrix::new(view, 1, cols), y, GemmTail::default())
+                self.plan.gemm(Matrix::new(ones, rows, 1), Matrix::new(view, 1, cols), y, GemmEpilogue::default())
             }
             (rows, _) => {
                 let cols = y.len() / rows;
                 let ones = self.uniform(1.0, cols);
-                self.plan.gemm(Matrix::new(view, rows, 1), Matrix::new(ones, 1, cols), y, GemmTail::default())
+                self.plan.gemm(Matrix::new(view, rows, 1), Matrix::new(ones, 1, cols), y, GemmEpilogue::default())
             }
         }
     }
 
     /// A vector goes to the matrix-vector kernel where the matrix lies as that reads it.
-    fn linear(&mut self, a: Factor, b: Factor, tail: Tail, y: View) -> Result<()> {
+    fn linear(&mut self, a: Factor, b: Factor, tail: LinearEpilogue, y: View) -> Result<()> {
         let (a_matrix, b_matrix) = (self.matrix(a), self.matrix(b));
         let (m, n) = (self.oriented(a)[0], self.oriented(b)[1]);
         let (bias, residual) = (tail.bias.map(|node| self.views[&node]), tail.residual.map(|node| self.views[&node]));
-        let tail = GemmTail { bias, activation: tail.activation, residual };
+        let tail = GemmEpilogue { bias, activation: tail.activation, residual };
         if m == 1 && b.transposed {
             self.plan.matvec(self.views[&b.node], self.views[&a.node], y, tail)
         } else if n == 1 && !a.transposed && bias.is_none() {

@@ -4,7 +4,7 @@ use super::lower::Lowering;
 use super::{Factor, Node, Operation, Shape};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::plan::{ALIGNED_ELEMENTS, AttentionSizes, GemmTail, Matrices, Strided, View};
+use crate::plan::{ALIGNED_ELEMENTS, AttentionSizes, GemmEpilogue, Matrices, Strided, View};
 
 impl Lowering<'_> {
     /// The view of a value that is there already: a reshape, a slice of whole rows at an aligned place, or parts that lie one
@@ -34,7 +34,7 @@ impl Lowering<'_> {
             Operation::LinearPanels { a, b, format, tail } => {
                 let ([m, k], n) = (self.shape(*a).matrix(), shape.matrix()[1]);
                 let (bias, residual) = (tail.bias.map(|node| self.views[&node]), tail.residual.map(|node| self.views[&node]));
-                let tail = GemmTail { bias, activation: tail.activation, residual };
+                let tail = GemmEpilogue { bias, activation: tail.activation, residual };
                 self.plan.gemm_panels(self.views[a], (self.views[b], *format), y, [m, k, n], tail)
             }
             Operation::Gather { table, indices } => {

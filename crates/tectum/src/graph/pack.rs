@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Definition, Factor, Graph, Node, Operation, Shape, Tail};
+use super::{Definition, Factor, Graph, LinearEpilogue, Node, Operation, Shape};
 use crate::kernel::gemm_panels::PANEL;
 use crate::kernel::panel_format::PanelFormat;
 
@@ -111,7 +111,7 @@ impl Graph {
     fn packable(&self) -> BTreeMap<Node, Product> {
         let product = |(&node, definition): (&Node, &Definition)| {
             let (a, b, tail) = match &definition.operation {
-                Operation::MatMul { a, b } if !self.is_batched(*a, *b) => (*a, *b, Tail::default()),
+                Operation::MatMul { a, b } if !self.is_batched(*a, *b) => (*a, *b, LinearEpilogue::default()),
                 Operation::Linear { a, b, tail } => (*a, *b, *tail),
                 _ => return None,
             };
@@ -171,5 +171,5 @@ struct Product {
     oriented: [usize; 2],
     /// `b`, or what it is put together of.
     parameters: Vec<Node>,
-    tail: Tail,
+    tail: LinearEpilogue,
 }

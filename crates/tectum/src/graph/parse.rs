@@ -3,7 +3,7 @@
 use super::builder::GraphBuilder;
 use super::describe::activation_name;
 use super::pack::panels_shape;
-use super::{BinaryOp, Columns, Dim, Factor, Graph, Heads, MAX_RANK, Node, Operation, Shape, Tail};
+use super::{BinaryOp, ColumnSlice, Dim, Factor, Graph, Heads, LinearEpilogue, MAX_RANK, Node, Operation, Shape};
 use crate::error::{Error, Result};
 use crate::kernel::Activation;
 use crate::kernel::panel_format::PanelFormat;
@@ -145,8 +145,8 @@ fn parse_attention(builder: &mut GraphBuilder, name: &str, arguments: &Arguments
     let operand = |index: usize| {
         let text = arguments.at(index)?;
         match text.split_once('@') {
-            None => Ok(Columns { node: arguments.node(index)?, start: 0 }),
-            Some((node, start)) => Ok(Columns { node: arguments.reference(node)?, start: parse_number(start)? }),
+            None => Ok(ColumnSlice { node: arguments.node(index)?, start: 0 }),
+            Some((node, start)) => Ok(ColumnSlice { node: arguments.reference(node)?, start: parse_number(start)? }),
         }
     };
     let operands = [operand(0)?, operand(1)?, operand(2)?];
@@ -195,8 +195,8 @@ impl<'a> Arguments<'a> {
         self.text(name).map(|text| self.reference(text)).transpose()
     }
 
-    fn tail(&self) -> Result<Tail> {
-        Ok(Tail { bias: self.named_node("bias")?, activation: self.activation(), residual: self.named_node("residual")? })
+    fn tail(&self) -> Result<LinearEpilogue> {
+        Ok(LinearEpilogue { bias: self.named_node("bias")?, activation: self.activation(), residual: self.named_node("residual")? })
     }
 
     fn activation(&self) -> Activation {
@@ -263,17 +263,17 @@ impl GraphBuilder {
     }
 
     /// A product with its tail.
-    pub(super) fn linear(&mut self, a: Factor, b: Factor, tail: Tail) -> Result<Node> {
+    pub(super) fn linear(&mut self, a: Factor, b: Factor, tail: LinearEpilogue) -> Result<Node> {
         let shape = self.product_shape("linear", a, b)?;
         if self.graph().is_batched(a, b) {
             return Err(self.fault(format_args!("linear: a batched product {shape:?} has no tail")));
         }
-        self.check_tail("linear", tail, shape)?;
+        self.check_epilogue("linear", tail, shape)?;
         Ok(self.push(Operation::Linear { a, b, tail }, shape))
     }
 
     /// A product of some columns with its right operand in panels.
-    fn linear_panels(&mut self, [a, b]: [Node; 2], format: PanelFormat, tail: Tail, columns: Dim) -> Result<Node> {
+    fn linear_panels(&mut self, [a, b]: [Node; 2], format: PanelFormat, tail: LinearEpilogue, columns: Dim) -> Result<Node> {
         let (a_shape, b_shape) = (self.shape("linear_panels", a)?, self.graph().shape(b)?);
         let fits = match (columns, a_shape.rank(), a_shape.last()) {
             (Dim::Size(n), 2.., Dim::Size(k)) => b_shape == panels_shape(format, k, n),
@@ -283,7 +283,7 @@ impl GraphBuilder {
             return Err(self.fault(format_args!("linear_panels: a {a_shape:?}, b {b_shape:?} for {columns:?} columns of {format}")));
         }
         let shape = a_shape.with(a_shape.rank() - 1, columns);
-        self.check_tail("linear_panels", tail, shape)?;
+        self.check_epilogue("linear_panels", tail, shape)?;
         Ok(self.push(Operation::LinearPanels { a, b, format, tail }, shape))
     }
 
@@ -293,7 +293,7 @@ impl GraphBuilder {
         Ok(self.push(Operation::Parameter { name: name.to_owned(), format }, shape))
     }
 
-    fn check_tail(&self, op: &str, tail: Tail, shape: Shape) -> Result<()> {
+    fn check_epilogue(&self, op: &str, tail: LinearEpilogue, shape: Shape) -> Result<()> {
         let bias = tail.bias.map(|node| self.shape(op, node)).transpose()?;
         let residual = tail.residual.map(|node| self.shape(op, node)).transpose()?;
         if bias.is_some_and(|bias| !bias.is_row_of(shape)) || residual.is_some_and(|residual| residual != shape) {

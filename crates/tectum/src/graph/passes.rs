@@ -12,7 +12,7 @@ pub enum Pass {
     /// [`Graph::fold`].
     Fold,
     /// [`Graph::unify`].
-    Unify,
+    CommonSubexpressions,
     /// [`Graph::fuse`].
     Fuse,
     /// [`Graph::merge_products`].
@@ -29,7 +29,7 @@ impl Pass {
     /// All passes in the order in which they run.
     /// What `unify` leaves unread goes at once, since a value's last reader alone can take it in.
     pub const ALL: [Pass; 9] =
-        [Pass::Simplify, Pass::Fold, Pass::Unify, Pass::Prune, Pass::Fuse, Pass::MergeProducts, Pass::FuseSlices, Pass::FuseChains, Pass::Prune];
+        [Pass::Simplify, Pass::Fold, Pass::CommonSubexpressions, Pass::Prune, Pass::Fuse, Pass::MergeProducts, Pass::FuseSlices, Pass::FuseChains, Pass::Prune];
 
     /// The pass alone.
     #[must_use]
@@ -37,7 +37,7 @@ impl Pass {
         match self {
             Pass::Simplify => graph.simplify(),
             Pass::Fold => graph.fold(),
-            Pass::Unify => graph.unify(),
+            Pass::CommonSubexpressions => graph.unify(),
             Pass::Fuse => graph.fuse(),
             Pass::MergeProducts => graph.merge_products(),
             Pass::FuseSlices => graph.fuse_slices(),
@@ -53,7 +53,7 @@ impl fmt::Display for Pass {
         f.write_str(match self {
             Pass::Simplify => "simplify",
             Pass::Fold => "fold",
-            Pass::Unify => "unify",
+            Pass::CommonSubexpressions => "unify",
             Pass::Fuse => "fuse",
             Pass::MergeProducts => "merge_products",
             Pass::FuseSlices => "fuse_slices",

@@ -148,13 +148,13 @@ impl Shape {
     }
 
     /// Whether a value of this shape, repeated, has shape `whole`: its dimensions but for leading ones are the last of that.
-    pub(super) fn repeats_to(&self, whole: Shape) -> bool {
+    pub(super) fn broadcasts_to(&self, whole: Shape) -> bool {
         *self == whole || (whole.rank >= self.trimmed().len() && whole.dims().ends_with(self.trimmed()))
     }
 
     /// Whether it is a vector of the last dimension of `whole`: what is added to each of its rows.
     pub(super) fn is_row_of(&self, whole: Shape) -> bool {
-        self.repeats_to(whole) && (self.trimmed() == [whole.last()] || (whole.last() == Dim::Size(1) && self.trimmed().is_empty()))
+        self.broadcasts_to(whole) && (self.trimmed() == [whole.last()] || (whole.last() == Dim::Size(1) && self.trimmed().is_empty()))
     }
 
     /// With another dimension at `axis`.

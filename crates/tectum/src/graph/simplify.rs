@@ -59,7 +59,7 @@ impl Graph {
     /// What a broadcast repeats, if operations repeat it by themselves.
     fn unbroadcast(&self, node: Node, shape: Shape) -> Option<Node> {
         match self.nodes[&node].operation {
-            Operation::Broadcast { x } if self.nodes[&x].shape.repeats_to(shape) => Some(x),
+            Operation::Broadcast { x } if self.nodes[&x].shape.broadcasts_to(shape) => Some(x),
             _ => None,
         }
     }

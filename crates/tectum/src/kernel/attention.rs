@@ -8,10 +8,10 @@ use super::cache_codes::CachedRows;
 use super::cache_format::CacheFormats;
 use super::cache_read::{self, Caches, PLACES};
 use super::gemm_panels::PANEL;
-use super::native::{NativeCall, for_each_chunk, prefetch_line_far, simd, with_simd};
+use super::native::{NativeCall, for_each_chunk, prefetch_line_l2, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
-use super::square::{TurnIn, TurnOut};
-use super::strip::{Columns, Line, MAX_ABREAST, PanelApart, Rows, Strip, abreast};
+use super::square::{TransposeIn, TransposeOut};
+use super::strip::{CacheLine, ColumnMajor, MAX_PANELS_PER_PASS, Rows, StridedPanel, Strip, abreast};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
@@ -99,7 +99,7 @@ fn body_with(mask_term: &str, counts: [String; 2], [key_at, key, value_at, value
 }
 
 /// The parameter where what tells of the caches begins.
-const FIRST_PLACE: usize = NAMES.len() + 1;
+const FIRST_CACHE_PARAM: usize = NAMES.len() + 1;
 
 /// Over caches in another format than f32: the parameters, then those of the caches, of which the first five are among them already.
 fn define_cached(formats: CacheFormats) -> Arc<Kernel> {
@@ -118,7 +118,7 @@ fn define_cached(formats: CacheFormats) -> Arc<Kernel> {
 }
 
 fn attention_cached(call: &NativeCall<'_>, formats: CacheFormats) {
-    let places = [1, 8, 9, 10, 11].into_iter().chain(FIRST_PLACE..FIRST_PLACE + 5);
+    let places = [1, 8, 9, 10, 11].into_iter().chain(FIRST_CACHE_PARAM..FIRST_CACHE_PARAM + 5);
     let caches = Caches::new(call, formats, call.size(2), places);
     let spans = caches.spans();
     attention(call, |item| [0, 1].map(|side| caches.side(side, item)), None, Some(spans));
@@ -127,23 +127,23 @@ fn attention_cached(call: &NativeCall<'_>, formats: CacheFormats) {
 /// Queries of a task of the native twin: a whole number of panels.
 const QUERY_BLOCK: usize = 128;
 /// Bytes of keys of all items from which those of a head are asked for while the head before is worked on: fewer lie in an L2 anyway.
-const ASKED_FROM_BYTES: usize = 1 << 20;
+const PREFETCH_MIN_BYTES: usize = 1 << 20;
 /// Keys of one product with one panel of queries: their weights fill an L1. With two panels half as many.
 const KEY_BLOCK: usize = 384;
 /// The same where keys are made of codes first: so many rows of them stay in an L2.
-const CODED_KEY_BLOCK: usize = 128;
+const QUANTIZED_KEY_BLOCK: usize = 128;
 
 /// What the keys or the values of an item are read from.
-pub(super) trait Source {
+pub(super) trait KvSource {
     /// Keys of one product.
     const KEY_BLOCK: usize;
     /// Whether reading rows asks for as many after them.
-    const ASKS: bool;
+    const PREFETCHES: bool;
     /// Room for the rows of so many keys, where they do not lie in memory as they are.
-    type Room;
-    fn room() -> Self::Room;
+    type Workspace;
+    fn room() -> Self::Workspace;
     /// The rows of some keys from the columns of a head on, and how far they are apart.
-    fn rows<'a>(&'a self, keys: [usize; 2], columns: [usize; 2], room: &'a mut Self::Room) -> (&'a [f32], usize);
+    fn rows<'a>(&'a self, keys: [usize; 2], columns: [usize; 2], room: &'a mut Self::Workspace) -> (&'a [f32], usize);
     /// Asks for what the rows of some keys are read from.
     fn ask(&self, keys: [usize; 2], columns: [usize; 2]);
 }
@@ -151,10 +151,10 @@ pub(super) trait Source {
 /// Rows as they are: elements from the item's first row on, columns of a row, and the column where the heads begin.
 pub(super) struct Plain<'a>(pub Operand<'a>);
 
-impl Source for Plain<'_> {
+impl KvSource for Plain<'_> {
     const KEY_BLOCK: usize = KEY_BLOCK;
-    const ASKS: bool = false;
-    type Room = ();
+    const PREFETCHES: bool = false;
+    type Workspace = ();
 
     fn room() {}
 
@@ -166,21 +166,21 @@ impl Source for Plain<'_> {
     fn ask(&self, [first, count]: [usize; 2], [column, width]: [usize; 2]) {
         let (data, columns, start) = self.0;
         for row in first..first + count {
-            (0..width).step_by(PANEL).for_each(|at| prefetch_line_far(data, row * columns + start + column + at));
+            (0..width).step_by(PANEL).for_each(|at| prefetch_line_l2(data, row * columns + start + column + at));
         }
     }
 }
 
-impl Source for CachedRows<'_> {
-    const KEY_BLOCK: usize = CODED_KEY_BLOCK;
-    const ASKS: bool = true;
-    type Room = [Line; CODED_KEY_BLOCK * MAX_WIDTH / PANEL];
+impl KvSource for CachedRows<'_> {
+    const KEY_BLOCK: usize = QUANTIZED_KEY_BLOCK;
+    const PREFETCHES: bool = true;
+    type Workspace = [CacheLine; QUANTIZED_KEY_BLOCK * MAX_WIDTH / PANEL];
 
-    fn room() -> Self::Room {
-        [Line::ZERO; CODED_KEY_BLOCK * MAX_WIDTH / PANEL]
+    fn room() -> Self::Workspace {
+        [CacheLine::ZERO; QUANTIZED_KEY_BLOCK * MAX_WIDTH / PANEL]
     }
 
-    fn rows<'a>(&'a self, [first, count]: [usize; 2], [column, width]: [usize; 2], room: &'a mut Self::Room) -> (&'a [f32], usize) {
+    fn rows<'a>(&'a self, [first, count]: [usize; 2], [column, width]: [usize; 2], room: &'a mut Self::Workspace) -> (&'a [f32], usize) {
         let room: &mut [f32] = bytemuck::cast_slice_mut(room);
         simd(
             #[inline(always)]
@@ -211,20 +211,20 @@ type Lanes = [f32; PANEL];
 /// What a task makes for one panel of queries after another, or for two at once. Rows of panels begin at cache lines.
 #[repr(align(64))]
 struct Scratch {
-    queries: [f32; MAX_WIDTH * PANEL * MAX_ABREAST],
-    sums: [f32; MAX_WIDTH * PANEL * MAX_ABREAST],
+    queries: [f32; MAX_WIDTH * PANEL * MAX_PANELS_PER_PASS],
+    sums: [f32; MAX_WIDTH * PANEL * MAX_PANELS_PER_PASS],
     weights: [f32; KEY_BLOCK * PANEL],
 }
 
 impl Scratch {
     fn new() -> Self {
-        let each = [0.0; MAX_WIDTH * PANEL * MAX_ABREAST];
+        let each = [0.0; MAX_WIDTH * PANEL * MAX_PANELS_PER_PASS];
         Self { queries: each, sums: each, weights: [0.0; KEY_BLOCK * PANEL] }
     }
 }
 
 /// What a panel of queries is given: keys and values, room for their rows, and what it makes.
-type Given<'a, S> = (&'a [S; 2], &'a mut <S as Source>::Room, &'a mut Scratch);
+type Given<'a, S> = (&'a [S; 2], &'a mut <S as KvSource>::Workspace, &'a mut Scratch);
 
 struct Attention<'a> {
     q: Operand<'a>,
@@ -239,7 +239,7 @@ struct Attention<'a> {
     scale: f32,
 }
 
-fn attention<S: Source>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 2] + Sync, mask: Option<&[f32]>, spans: Option<&[u32]>) {
+fn attention<S: KvSource>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 2] + Sync, mask: Option<&[f32]>, spans: Option<&[u32]>) {
     let y = call.write::<f32>(3);
     let [batch, queries, keys, heads, group, width] = [0, 1, 2, 3, 4, 5].map(|index| call.size(index));
     let (causal, scale) = (call.u32(12) == 1, call.f32(13));
@@ -248,7 +248,7 @@ fn attention<S: Source>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 2]
     let most_keys = (0..batch).map(|item| work.counts(item)[1]).max().unwrap_or(0);
     let threads = call.threads_for(batch * queries * most_keys * heads * width / 8);
     let row = heads * width;
-    let asks = batch * keys * row / group * size_of::<f32>() >= ASKED_FROM_BYTES;
+    let asks = batch * keys * row / group * size_of::<f32>() >= PREFETCH_MIN_BYTES;
     let block = if threads > 1 { QUERY_BLOCK.min((batch * queries).div_ceil(2 * threads).next_multiple_of(PANEL * abreast())) } else { QUERY_BLOCK };
     for_each_chunk(&mut y[..batch * queries * row], block * row, threads, |index, y| {
         let (first, rows) = (index * block, y.len() / row);
@@ -267,7 +267,7 @@ fn attention<S: Source>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 2]
                     let (given, place) = ((&sources, &mut room, &mut scratch), [item, query + panel * PANEL * abreast(), y.len() / row]);
                     let y = &mut y[head * width..];
                     match place[2] > PANEL {
-                        true => work.panels::<S, MAX_ABREAST>(given, place, head, y),
+                        true => work.panels::<S, MAX_PANELS_PER_PASS>(given, place, head, y),
                         false => work.panels::<S, 1>(given, place, head, y),
                     }
                 }
@@ -290,7 +290,7 @@ impl Attention<'_> {
     }
 
     /// Asks for a head's queries, keys and values, as many as one product takes.
-    fn ask<S: Source>(&self, sources: &[S; 2], [item, query, count]: [usize; 3], head: usize) {
+    fn ask<S: KvSource>(&self, sources: &[S; 2], [item, query, count]: [usize; 3], head: usize) {
         Plain(self.q).ask([item * self.queries + query, count], [head * self.width, self.width]);
         if head.is_multiple_of(self.group) {
             let keys = self.counts(item)[1].min(S::KEY_BLOCK);
@@ -302,12 +302,12 @@ impl Attention<'_> {
     ///
     /// A key's products with all queries lie side by side, so that exponentials, sums and the greatest go through lanes alone, and
     /// the weights are panels as the product with the values reads them.
-    fn panels<S: Source, const PANELS: usize>(&self, ([k, v], room, scratch): Given<'_, S>, [item, query, count]: [usize; 3], head: usize, y: &mut [f32]) {
+    fn panels<S: KvSource, const PANELS: usize>(&self, ([k, v], room, scratch): Given<'_, S>, [item, query, count]: [usize; 3], head: usize, y: &mut [f32]) {
         let (width, row, lanes) = (self.width, self.heads * self.width, PANELS * PANEL);
         let Scratch { queries, sums, weights: all_weights } = scratch;
         let (queries, sums) = (&mut queries[..width * lanes], &mut sums[..width * lanes]);
         let q = head_of(self.q, item * self.queries + query, head, width);
-        with_simd(TurnIn { q, apart: self.q.1, count, panels: &mut *queries, width, scale: self.scale });
+        with_simd(TransposeIn { q, apart: self.q.1, count, panels: &mut *queries, width, scale: self.scale });
         let queries: [&[f32]; PANELS] = std::array::from_fn(|panel| &queries[panel * width * PANEL..][..width * PANEL]);
         sums.fill(0.0);
         let (mut greatest, mut totals) = ([[f32::NEG_INFINITY; PANEL]; PANELS], [[0.0f32; PANEL]; PANELS]);
@@ -344,12 +344,12 @@ impl Attention<'_> {
             }
             let (data, apart) = v.rows([first_key, keys], columns, room);
             let (count, weights) = (weights.len(), weights.as_flattened().as_flattened());
-            let weights: [_; PANELS] = std::array::from_fn(|panel| PanelApart { data: &weights[panel * PANEL..], apart: PANELS * PANEL, count });
-            with_simd(Strip::alone(Columns { data, apart }, weights, sums, first_key > 0));
+            let weights: [_; PANELS] = std::array::from_fn(|panel| StridedPanel { data: &weights[panel * PANEL..], apart: PANELS * PANEL, count });
+            with_simd(Strip::alone(ColumnMajor { data, apart }, weights, sums, first_key > 0));
         }
         // Of a query that saw nothing 0 · ∞, which is NaN.
         let inverses: [Lanes; PANELS] = totals.map(|totals| totals.map(|total| 1.0 / total));
-        with_simd(TurnOut { sums, inverses: &inverses, y, row, count });
+        with_simd(TransposeOut { sums, inverses: &inverses, y, row, count });
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::attention::{MAX_WIDTH, Plain, Source};
+use super::attention::{KvSource, MAX_WIDTH, Plain};
 use super::cache::span;
 use super::cache_format::{BLOCK, CacheFormats};
 use super::cache_read::{self, Caches, PLACES};
@@ -11,7 +11,7 @@ use super::dots::dots;
 use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
-use super::strip::{PanelApart, Rows, Strip, abreast};
+use super::strip::{Rows, StridedPanel, Strip, abreast};
 use super::{Kernel, Prelude, built_in, reduce};
 use crate::dtype::DType;
 
@@ -79,7 +79,7 @@ fn cached_native(call: &NativeCall<'_>, formats: CacheFormats) {
     decode(call, caches.spans(), |item| [0, 1].map(|side| caches.side(side, item)));
 }
 
-fn decode<S: Source>(call: &NativeCall<'_>, spans: &[u32], sources: impl Fn(usize) -> [S; 2] + Sync) {
+fn decode<S: KvSource>(call: &NativeCall<'_>, spans: &[u32], sources: impl Fn(usize) -> [S; 2] + Sync) {
     let (q, y) = (call.read::<f32>(0), call.write::<f32>(3));
     let [batch, most, heads, group, width, q_row, q_start] = [0, 1, 2, 3, 4, 5, 6].map(|index| call.size(index));
     let scale = call.f32(8);
@@ -94,12 +94,12 @@ fn decode<S: Source>(call: &NativeCall<'_>, spans: &[u32], sources: impl Fn(usiz
         let q = &q[item * q_row + q_start + head * width..][..together * width];
         let (sources, mut room) = (sources(item), S::room());
         let keys = span(spans, item, [1, most])[1];
-        some_heads(q, (&sources, &mut room), [keys, head / group * width, width], scale, y);
+        decode_heads(q, (&sources, &mut room), [keys, head / group * width, width], scale, y);
     });
 }
 
 /// Up to eight heads of one query that share keys and values, whose columns begin at `column`.
-fn some_heads<S: Source>(q: &[f32], ([k, v], room): (&[S; 2], &mut S::Room), [keys, column, width]: [usize; 3], scale: f32, y: &mut [f32]) {
+fn decode_heads<S: KvSource>(q: &[f32], ([k, v], room): (&[S; 2], &mut S::Workspace), [keys, column, width]: [usize; 3], scale: f32, y: &mut [f32]) {
     let (heads, columns) = (q.len() / width, [column, width]);
     let mut query = [0.0f32; HEADS * MAX_WIDTH];
     let query = &mut query[..q.len()];
@@ -110,14 +110,14 @@ fn some_heads<S: Source>(q: &[f32], ([k, v], room): (&[S; 2], &mut S::Room), [ke
         let count = BLOCK.min(keys - block);
         // What is beyond the last key weighs nothing.
         let mut weights = [[f32::NEG_INFINITY; BLOCK]; HEADS];
-        if !S::ASKS || block == 0 {
+        if !S::PREFETCHES || block == 0 {
             v.ask([block, count], columns);
         }
         let (rows, apart) = k.rows([block, count], columns, room);
         for (query, weights) in query.chunks_exact(width).zip(&mut weights) {
             dots(query, rows, apart, &mut weights[..count]);
         }
-        if !S::ASKS {
+        if !S::PREFETCHES {
             k.ask([block + count, BLOCK.min(keys - block - count)], columns);
         }
         let shrinks = simd(
@@ -126,7 +126,7 @@ fn some_heads<S: Source>(q: &[f32], ([k, v], room): (&[S; 2], &mut S::Room), [ke
         );
         let (rows, apart) = v.rows([block, count], columns, room);
         sums.shrink(&shrinks);
-        sums.add(weights[..heads].as_flattened(), PanelApart { data: rows, apart, count });
+        sums.add(weights[..heads].as_flattened(), StridedPanel { data: rows, apart, count });
     }
     sums.write(&totals.map(|total| 1.0 / total), y);
 }
@@ -178,11 +178,11 @@ impl Sums {
     }
 
     /// Adds rows, weighed; the weights of each head are a block.
-    fn add(&mut self, weights: &[f32], rows: PanelApart<'_>) {
+    fn add(&mut self, weights: &[f32], rows: StridedPanel<'_>) {
         let (heads, a) = (self.heads, Rows { data: weights, apart: BLOCK });
         for (first, strip) in self.each() {
             let columns = strip.len() / heads;
-            let panel = |index: usize| PanelApart { data: &rows.data[first + index * PANEL..], ..rows };
+            let panel = |index: usize| StridedPanel { data: &rows.data[first + index * PANEL..], ..rows };
             match (columns / PANEL, columns % PANEL) {
                 (2, 0) => with_simd(Strip::alone(a, [panel(0), panel(1)], strip, true)),
                 (1, 0) => with_simd(Strip::alone(a, [panel(0)], strip, true)),

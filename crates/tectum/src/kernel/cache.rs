@@ -38,7 +38,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 }
 
 /// The kernel that makes codes of a format.
-pub fn coder(format: CacheFormat, is_keys: bool) -> &'static Arc<Kernel> {
+pub fn quantize_kernel(format: CacheFormat, is_keys: bool) -> &'static Arc<Kernel> {
     match (format, is_keys) {
         (CacheFormat::Q4, true) => &CACHE_CODE_Q4_COLUMNS,
         (CacheFormat::Q4, false) => &CACHE_CODE_Q4,

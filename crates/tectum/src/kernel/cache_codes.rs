@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::attention::MAX_WIDTH;
 use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, coded};
-use super::native::prefetch_line_far;
+use super::native::prefetch_line_l2;
 use super::pack::{f16_bits, to_f16};
 use super::panel_halves::widen_f16;
 
@@ -123,7 +123,7 @@ impl CachedRows<'_> {
         let first = row * self.format.row_words(self.columns);
         let mut at = from;
         while at < to {
-            prefetch_line_far(self.words, first + at);
+            prefetch_line_l2(self.words, first + at);
             at += 16;
         }
     }

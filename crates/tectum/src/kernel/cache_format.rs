@@ -43,7 +43,7 @@ impl CacheFormat {
     }
 
     /// Whether whole windows of it are codes, and the rest full.
-    pub fn is_coded(self) -> bool {
+    pub fn is_quantized(self) -> bool {
         matches!(self, CacheFormat::Q8 | CacheFormat::Q4)
     }
 

@@ -69,7 +69,7 @@ impl ReferenceCache {
     pub fn add(&mut self, kept: usize, new: &[f64]) {
         let columns = self.columns;
         let count = (new.len() / columns).min(self.rows.saturating_sub(kept));
-        if !self.format.is_coded() {
+        if !self.format.is_quantized() {
             for (at, &x) in new[..count * columns].iter().enumerate() {
                 let (row, column) = (kept + at / columns, at % columns);
                 if self.format == CacheFormat::F32 {

@@ -88,13 +88,13 @@ mod x86 {
     #[target_feature(enable = "avx512f")]
     pub unsafe fn totals(parts: &[[f32; PANEL]; PANEL]) -> [f32; PANEL] {
         let zero = _mm512_setzero_ps();
-        let (mut eights, mut fours, mut twos) = ([zero; 8], [zero; 4], [zero; 2]);
+        let (mut run_8_lanes, mut fours, mut twos) = ([zero; 8], [zero; 4], [zero; 2]);
         // Halves of two vectors side by side, then quarters of four, and so on; what this brings to a place is taken from where it belongs.
-        for (pair, to) in eights.iter_mut().enumerate() {
+        for (pair, to) in run_8_lanes.iter_mut().enumerate() {
             let [a, b] = [2 * pair, 2 * pair + 1].map(|place| pulp::cast::<[f32; PANEL], __m512>(parts[place % 4 * 4 + place / 4]));
             *to = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b));
         }
-        for (to, [a, b]) in fours.iter_mut().zip(eights.as_chunks().0) {
+        for (to, [a, b]) in fours.iter_mut().zip(run_8_lanes.as_chunks().0) {
             *to = _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(*a, *b), _mm512_shuffle_f32x4::<0xdd>(*a, *b));
         }
         for (to, [a, b]) in twos.iter_mut().zip(fours.as_chunks().0) {

@@ -5,18 +5,18 @@ use std::ops::Range;
 use super::gemm::{Activation, by_activation};
 use super::gemm_panels::PANEL;
 use super::math::Real;
-use super::native::{Wanted, prefetch_unchecked};
-use super::strip::Tail;
+use super::native::{PrefetchHint, prefetch_unchecked};
+use super::strip::StripEpilogue;
 
 /// What a product ends with, but for the residual, for a strip of some columns from a first one on.
 #[derive(Clone, Copy)]
-pub(super) struct Finish<'a> {
+pub(super) struct BiasActivation<'a> {
     pub bias: Option<&'a [f32]>,
     pub activation: Activation,
     pub first: usize,
 }
 
-impl Finish<'_> {
+impl BiasActivation<'_> {
     /// Ends a tile's rows in one pass, and hands out each with the place where its sums were.
     #[inline(always)]
     fn rows<const PANELS: usize>(
@@ -50,8 +50,8 @@ impl Finish<'_> {
     }
 }
 
-impl Tail for Finish<'_> {
-    const ASKS: bool = false;
+impl StripEpilogue for BiasActivation<'_> {
+    const PREFETCHES: bool = false;
 
     #[inline(always)]
     fn ask(&self, _: usize, _: usize) {}
@@ -67,8 +67,8 @@ impl Tail for Finish<'_> {
 }
 
 /// The same, written to the result with the residual.
-pub(super) struct Stored<'a, 'y> {
-    pub finish: Finish<'a>,
+pub(super) struct StoreEpilogue<'a, 'y> {
+    pub finish: BiasActivation<'a>,
     pub y: &'y mut [f32],
     pub n: usize,
     pub residual: Option<&'a [f32]>,
@@ -77,20 +77,20 @@ pub(super) struct Stored<'a, 'y> {
     pub next_of_row: usize,
 }
 
-impl Tail for Stored<'_, '_> {
-    const ASKS: bool = true;
+impl StripEpilogue for StoreEpilogue<'_, '_> {
+    const PREFETCHES: bool = true;
 
     #[inline(always)]
     fn ask(&self, row: usize, columns: usize) {
         let at = row * self.n + self.finish.first;
         for line in (0..columns).step_by(PANEL) {
-            prefetch_unchecked(self.y, at + line, Wanted::ToWrite);
+            prefetch_unchecked(self.y, at + line, PrefetchHint::ToWrite);
             if let Some(residual) = self.residual {
-                prefetch_unchecked(residual, at + line, Wanted::Near);
+                prefetch_unchecked(residual, at + line, PrefetchHint::Near);
             }
         }
         for line in (row * self.next_of_row..(row + 1) * self.next_of_row).step_by(PANEL) {
-            prefetch_unchecked(self.next, line, Wanted::Far);
+            prefetch_unchecked(self.next, line, PrefetchHint::Far);
         }
     }
 

@@ -32,14 +32,14 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use super::finish::{Finish, Stored, store_strip};
+use super::finish::{BiasActivation, StoreEpilogue, store_strip};
 use super::gemm::{Activation, Epilogue, body_with};
 use super::gemm_i8;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::pack::Half;
 use super::panel_format::PanelFormat;
 use super::panel_halves::HalfPanel;
-use super::strip::{Line, MAX_ABREAST, MAX_TILE, Right, Strip, Tail, Tiles, abreast};
+use super::strip::{CacheLine, MAX_PANELS_PER_PASS, MAX_TILE, Right, Strip, StripEpilogue, Tiles, abreast};
 use super::strip_i8::{ByteStrip, pack_bytes};
 use super::tiles::pack_tiles;
 use super::{Kernel, Prelude, built_in};
@@ -159,7 +159,7 @@ trait Operands: Copy + Sync {
     /// Puts rows in order.
     fn pack(self, rows: Range<usize>, packed: &mut [Self::Element]);
     /// The product of rows that are in order with one panel or two, from a first one on.
-    fn strip<T: Tail>(self, rows: Range<usize>, packed: &[Self::Element], panels: Range<usize>, strip: &mut [f32], tail: T);
+    fn strip<T: StripEpilogue>(self, rows: Range<usize>, packed: &[Self::Element], panels: Range<usize>, strip: &mut [f32], tail: T);
 }
 
 /// Those of so many rows of a width that there are.
@@ -203,7 +203,7 @@ impl Operands for Floats<'_> {
         pack_tiles(self.rows(rows), self.k, packed);
     }
 
-    fn strip<T: Tail>(self, _: Range<usize>, packed: &[f32], panels: Range<usize>, strip: &mut [f32], tail: T) {
+    fn strip<T: StripEpilogue>(self, _: Range<usize>, packed: &[f32], panels: Range<usize>, strip: &mut [f32], tail: T) {
         let (a, scratch) = (Tiles { data: packed, k: self.k }, &mut []);
         let [b, second, third, fourth] = around(self.b, panels.start, self.k * PANEL);
         match panels.len() {
@@ -230,11 +230,11 @@ impl<const IS_F16: bool> Operands for Halves<'_, IS_F16> {
         pack_tiles(self.rows(rows), self.k, packed);
     }
 
-    fn strip<T: Tail>(self, _: Range<usize>, packed: &[f32], panels: Range<usize>, strip: &mut [f32], tail: T) {
+    fn strip<T: StripEpilogue>(self, _: Range<usize>, packed: &[f32], panels: Range<usize>, strip: &mut [f32], tail: T) {
         let a = Tiles { data: packed, k: self.k };
         let panel = |index: usize| HalfPanel::<IS_F16>::new(&self.b[index * self.panel..], self.k, panels.len() * self.panel);
         SCRATCH.with_borrow_mut(|scratch| {
-            scratch.resize(MAX_ABREAST * HalfPanel::<IS_F16>::SCRATCH / PANEL, Line::ZERO);
+            scratch.resize(MAX_PANELS_PER_PASS * HalfPanel::<IS_F16>::SCRATCH / PANEL, CacheLine::ZERO);
             let scratch = bytemuck::cast_slice_mut(scratch);
             match panels.len() {
                 1 => with_simd(Strip { a, b: [panel(panels.start)], ahead: [&[]], scratch, strip, onto: false, tail }),
@@ -256,7 +256,7 @@ impl Operands for Codes<'_> {
         pack_bytes(self.rows(rows), self.words, packed);
     }
 
-    fn strip<T: Tail>(self, rows: Range<usize>, packed: &[u32], panels: Range<usize>, strip: &mut [f32], tail: T) {
+    fn strip<T: StripEpilogue>(self, rows: Range<usize>, packed: &[u32], panels: Range<usize>, strip: &mut [f32], tail: T) {
         let [b, second, third, fourth] = around(self.b, panels.start, PanelFormat::Int8.panel_words(4 * self.words));
         let (a, words, scales) = (packed, self.words, &self.scales[rows]);
         match panels.len() {
@@ -273,9 +273,9 @@ const MAX_ROWS: usize = 128;
 
 thread_local! {
     /// Packed rows and strips of a product, kept from launch to launch.
-    static KEPT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    static PACK_BUFFER: RefCell<Vec<CacheLine>> = const { RefCell::new(Vec::new()) };
     /// Slices of panels, widened.
-    static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH: RefCell<Vec<CacheLine>> = const { RefCell::new(Vec::new()) };
 }
 
 fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut [f32]) {
@@ -291,30 +291,30 @@ fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut 
         return for_each_chunk(y, height * n, threads, |task, y| {
             let rows = y.len() / n;
             let residual = residual.map(|residual| &residual[task * height * n..][..rows * n]);
-            let mut kept = KEPT.take();
-            kept.resize(kept.len().max((rows * depth).div_ceil(PANEL)), Line::ZERO);
+            let mut kept = PACK_BUFFER.take();
+            kept.resize(kept.len().max((rows * depth).div_ceil(PANEL)), CacheLine::ZERO);
             let packed: &mut [O::Element] = &mut bytemuck::cast_slice_mut(&mut kept)[..rows * depth];
             let rows = task * height..task * height + rows;
             operands.pack(rows.clone(), packed);
-            let mut strip = [Line::ZERO; MAX_ROWS * MAX_ABREAST];
+            let mut strip = [CacheLine::ZERO; MAX_ROWS * MAX_PANELS_PER_PASS];
             // The rows that this thread most likely packs next, in equal parts.
             let next: &[f32] = bytemuck::cast_slice(operands.rows(rows.end..rows.end + height));
             let share = next.len().div_ceil(panels.div_ceil(group));
             for first in (0..panels).step_by(group) {
                 let next = next.chunks(share.max(1)).nth(first / group).unwrap_or_default();
                 let abreast = first..panels.min(first + group);
-                let finish = Finish { bias, activation, first: first * PANEL };
+                let finish = BiasActivation { bias, activation, first: first * PANEL };
                 let strip = bytemuck::cast_slice_mut(&mut strip[..rows.len() * abreast.len()]);
-                let tail = Stored { finish, y, n, residual, next, next_of_row: next.len().div_ceil(rows.len()) };
+                let tail = StoreEpilogue { finish, y, n, residual, next, next_of_row: next.len().div_ceil(rows.len()) };
                 operands.strip(rows.clone(), packed, abreast, strip, tail);
             }
-            KEPT.set(kept);
+            PACK_BUFFER.set(kept);
         });
     }
     // Few rows: tasks of some panels, each over all rows. What is kept is taken, not borrowed: while this thread waits for others it may be given
     // another product.
-    let mut kept = KEPT.take();
-    kept.resize(kept.len().max(panels * m + (m * depth).div_ceil(PANEL)), Line::ZERO);
+    let mut kept = PACK_BUFFER.take();
+    kept.resize(kept.len().max(panels * m + (m * depth).div_ceil(PANEL)), CacheLine::ZERO);
     let (strips, packed) = kept.split_at_mut(panels * m);
     let (strips, packed): (&mut [f32], &mut [O::Element]) = (bytemuck::cast_slice_mut(strips), &mut bytemuck::cast_slice_mut(packed)[..m * depth]);
     operands.pack(0..m, packed);
@@ -322,7 +322,7 @@ fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut 
     for_each_chunk(strips, share * PANEL * m, threads, |task, strips| {
         for (index, strip) in strips.chunks_mut(group * PANEL * m).enumerate() {
             let (first, count) = (task * share + index * group, strip.len() / m / PANEL);
-            let finish = Finish { bias, activation, first: first * PANEL };
+            let finish = BiasActivation { bias, activation, first: first * PANEL };
             operands.strip(0..m, packed, first..first + count, strip, finish);
         }
     });
@@ -333,10 +333,10 @@ fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut 
                 let first = index * group * PANEL;
                 match strip.len() / m {
                     PANEL => store_strip::<1>(strip, first, y, n, residual),
-                    _ => store_strip::<MAX_ABREAST>(strip, first, y, n, residual),
+                    _ => store_strip::<MAX_PANELS_PER_PASS>(strip, first, y, n, residual),
                 }
             }
         },
     );
-    KEPT.set(kept);
+    PACK_BUFFER.set(kept);
 }

@@ -1,7 +1,7 @@
 //! Floats side by side in the machine's registers, with the same bits whatever machine and width.
 //!
 //! A loop over a few numbers with many operands is more than a compiler makes vectors of by itself. [`widest`] runs [`Work`] with the
-//! machine's [`Lanes`], sixteen where there is AVX-512; [`eights`] and [`sixteens`] run [`Folding`] with as many on every machine, since
+//! machine's [`Lanes`], sixteen where there is AVX-512; [`run_8_lanes`] and [`run_16_lanes`] run [`LaneReduction`] with as many on every machine, since
 //! the order of its sums hangs on the width. Every function on the way from there to [`Floats`] must be marked `#[inline(always)]`, else
 //! it is compiled for the baseline. Products and sums are rounded one by one but in [`Floats::mul_add`].
 
@@ -66,7 +66,7 @@ pub trait Lanes: Copy {
 }
 
 /// Lanes with what a sum over them needs.
-pub trait FoldingLanes: Lanes {
+pub trait ReducingLanes: Lanes {
     /// |x|.
     fn abs(self, x: Self::Register) -> Self::Register;
     /// The lesser of each pair of numbers.
@@ -74,7 +74,7 @@ pub trait FoldingLanes: Lanes {
     /// The greater of each pair of numbers.
     fn max(self, a: Self::Register, b: Self::Register) -> Self::Register;
     /// 1 where a < b, else 0.
-    fn is_below(self, a: Self::Register, b: Self::Register) -> Self::Register;
+    fn less_than(self, a: Self::Register, b: Self::Register) -> Self::Register;
     /// The sum of the lanes, in a tree: ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) of eight, and of sixteen that of i + (i + 8).
     fn fold(self, x: Self::Register) -> f32;
 }
@@ -123,7 +123,7 @@ impl<L: Lanes> Floats<L> {
     }
 }
 
-impl<L: FoldingLanes> Floats<L> {
+impl<L: ReducingLanes> Floats<L> {
     /// |x|.
     #[inline(always)]
     #[must_use]
@@ -134,7 +134,7 @@ impl<L: FoldingLanes> Floats<L> {
     /// Held to ±limit. A NaN may become anything.
     #[inline(always)]
     #[must_use]
-    pub fn held_to(self, limit: f32) -> Self {
+    pub fn clamp_abs(self, limit: f32) -> Self {
         let (low, high) = (Self::splat(self.0, -limit), Self::splat(self.0, limit));
         Self(self.0, self.0.min(self.0.max(self.1, low.1), high.1))
     }
@@ -142,8 +142,8 @@ impl<L: FoldingLanes> Floats<L> {
     /// 1 where it is less than the other, else 0.
     #[inline(always)]
     #[must_use]
-    pub fn is_below(self, other: Self) -> Self {
-        Self(self.0, self.0.is_below(self.1, other.1))
+    pub fn less_than(self, other: Self) -> Self {
+        Self(self.0, self.0.less_than(self.1, other.1))
     }
 
     /// The sum of the lanes, in a tree.
@@ -177,7 +177,7 @@ impl<L: Lanes> AddAssign for Floats<L> {
     }
 }
 
-/// The sum of eight lanes, in the tree of [`FoldingLanes::fold`].
+/// The sum of eight lanes, in the tree of [`ReducingLanes::fold`].
 #[inline(always)]
 pub fn fold(x: [f32; 8]) -> f32 {
     ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))
@@ -190,9 +190,9 @@ pub trait Work {
 }
 
 /// What is to be done with sums over lanes.
-pub trait Folding {
+pub trait LaneReduction {
     /// Does it. Must be marked `#[inline(always)]`.
-    fn run<L: FoldingLanes>(self, lanes: L);
+    fn run<L: ReducingLanes>(self, lanes: L);
 }
 
 /// Does the work with the widest registers of this machine that all of `lengths` are multiples of, eight lanes at least.
@@ -204,12 +204,12 @@ pub fn widest(lengths: &[usize], work: impl Work) {
     {
         return v4.vectorize(On(v4, Plain(work)));
     }
-    eights(Plain(work));
+    run_8_lanes(Plain(work));
 }
 
 /// Does the work eight lanes at a time.
 #[inline(always)]
-pub fn eights(work: impl Folding) {
+pub fn run_8_lanes(work: impl LaneReduction) {
     #[cfg(target_arch = "x86_64")]
     if let Some(v3) = pulp::x86::V3::try_new() {
         return v3.vectorize(On(v3, work));
@@ -222,7 +222,7 @@ pub fn eights(work: impl Folding) {
 
 /// Does the work sixteen lanes at a time.
 #[inline(always)]
-pub fn sixteens(work: impl Folding) {
+pub fn run_16_lanes(work: impl LaneReduction) {
     #[cfg(target_arch = "x86_64")]
     if let Some(v4) = pulp::x86::V4::try_new() {
         return v4.vectorize(On(v4, work));
@@ -238,9 +238,9 @@ pub fn sixteens(work: impl Folding) {
 /// Work that sums nothing up.
 struct Plain<W>(W);
 
-impl<W: Work> Folding for Plain<W> {
+impl<W: Work> LaneReduction for Plain<W> {
     #[inline(always)]
-    fn run<L: FoldingLanes>(self, lanes: L) {
+    fn run<L: ReducingLanes>(self, lanes: L) {
         self.0.run(lanes);
     }
 }
@@ -250,7 +250,7 @@ impl<W: Work> Folding for Plain<W> {
 struct On<L, W>(L, W);
 
 #[cfg(target_arch = "x86_64")]
-impl<L: FoldingLanes, W: Folding> pulp::NullaryFnOnce for On<L, W> {
+impl<L: ReducingLanes, W: LaneReduction> pulp::NullaryFnOnce for On<L, W> {
     type Output = ();
 
     #[inline(always)]
@@ -298,12 +298,12 @@ impl<L: Lanes<Block = [f32; 8]>> Lanes for Pairs<L> {
     }
 }
 
-impl<L: FoldingLanes<Block = [f32; 8]>> FoldingLanes for Pairs<L> {
+impl<L: ReducingLanes<Block = [f32; 8]>> ReducingLanes for Pairs<L> {
     on_both! {
         abs(x);
         min(a, b);
         max(a, b);
-        is_below(a, b);
+        less_than(a, b);
     }
 
     #[inline(always)]
@@ -371,7 +371,7 @@ impl Lanes for Portable {
     }
 }
 
-impl FoldingLanes for Portable {
+impl ReducingLanes for Portable {
     #[inline(always)]
     fn abs(self, x: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(
@@ -397,7 +397,7 @@ impl FoldingLanes for Portable {
     }
 
     #[inline(always)]
-    fn is_below(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+    fn less_than(self, a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(
             #[inline(always)]
             |lane| f32::from(u8::from(a[lane] < b[lane])),
@@ -454,7 +454,7 @@ impl Lanes for pulp::x86::V3 {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl FoldingLanes for pulp::x86::V3 {
+impl ReducingLanes for pulp::x86::V3 {
     #[inline(always)]
     fn abs(self, x: Self::Register) -> Self::Register {
         self.avx._mm256_andnot_ps(self.avx._mm256_set1_ps(-0.0), x)
@@ -471,7 +471,7 @@ impl FoldingLanes for pulp::x86::V3 {
     }
 
     #[inline(always)]
-    fn is_below(self, a: Self::Register, b: Self::Register) -> Self::Register {
+    fn less_than(self, a: Self::Register, b: Self::Register) -> Self::Register {
         let avx = self.avx;
         avx._mm256_and_ps(avx._mm256_cmp_ps::<{ std::arch::x86_64::_CMP_LT_OQ }>(a, b), avx._mm256_set1_ps(1.0))
     }
@@ -530,7 +530,7 @@ impl Lanes for pulp::x86::V4 {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl FoldingLanes for pulp::x86::V4 {
+impl ReducingLanes for pulp::x86::V4 {
     #[inline(always)]
     fn abs(self, x: Self::Register) -> Self::Register {
         self.avx512f._mm512_abs_ps(x)
@@ -547,7 +547,7 @@ impl FoldingLanes for pulp::x86::V4 {
     }
 
     #[inline(always)]
-    fn is_below(self, a: Self::Register, b: Self::Register) -> Self::Register {
+    fn less_than(self, a: Self::Register, b: Self::Register) -> Self::Register {
         let avx512 = self.avx512f;
         avx512._mm512_maskz_mov_ps(avx512._mm512_cmplt_ps_mask(a, b), avx512._mm512_set1_ps(1.0))
     }
@@ -566,16 +566,16 @@ mod tests {
     /// Uses every operation of as many lanes as a block of the numbers has once.
     struct Every<'a>([&'a [f32]; 2], &'a mut Vec<f32>);
 
-    impl Folding for Every<'_> {
+    impl LaneReduction for Every<'_> {
         #[inline(always)]
-        fn run<L: FoldingLanes>(self, lanes: L) {
+        fn run<L: ReducingLanes>(self, lanes: L) {
             let [a, b] = self.0.map(|x| Floats::load(lanes, &L::Block::cut(x)[0]));
             let mut sum = a;
             sum += b;
             let folded = Floats::splat(lanes, a.fold());
             let mut all = vec![0.0; 10 * L::Block::LEN];
             // A NaN may be held to anything: only the other operand is.
-            let made = [a + b, a - b, a * b, b.abs(), a.is_below(b), sum, folded, b.held_to(1.25), a.mul_add(b, a), a.sum_bytes()];
+            let made = [a + b, a - b, a * b, b.abs(), a.less_than(b), sum, folded, b.clamp_abs(1.25), a.mul_add(b, a), a.sum_bytes()];
             L::Block::cut_mut(&mut all).iter_mut().zip(made).for_each(|(all, made)| *all = made.store());
             self.1.extend(all);
         }
@@ -607,14 +607,14 @@ mod tests {
     #[test]
     fn the_machines_lanes_have_the_bits_of_the_portable_ones() {
         let (mut here, mut portable) = (Vec::new(), Vec::new());
-        eights(Every([&A, &B], &mut here));
+        run_8_lanes(Every([&A, &B], &mut here));
         Every([&A, &B], &mut portable).run(Portable);
         assert_eq!(portable[32..40], [0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(portable[72..76], [255.0, 208.0, 128.0, 631.0]);
         assert_eq!(bits(&here), bits(&portable));
         let (a, b) = ([A, B].concat(), [B, A].concat());
         let (mut here, mut portable) = (Vec::new(), Vec::new());
-        sixteens(Every([&a, &b], &mut here));
+        run_16_lanes(Every([&a, &b], &mut here));
         Every([&a, &b], &mut portable).run(Pairs(Portable));
         assert_eq!(here.len(), 10 * 16);
         assert_eq!(bits(&here), bits(&portable));
@@ -631,13 +631,13 @@ mod tests {
         // Not one after another: 1 is lost beside 2^25 if it comes to it alone.
         let x = [33_554_432.0, 1.0, -33_554_432.0, 1.0, 0.0, 1.0, 0.0, 1.0];
         let mut folded = Vec::new();
-        eights(Every([&x, &B], &mut folded));
+        run_8_lanes(Every([&x, &B], &mut folded));
         assert_eq!(folded[48..56], [4.0; 8]);
         // Each lane to the one eight on first: within a half 1 is lost.
         let [mut x, mut y] = [[0.0; 8]; 2];
         (x[1], x[3], y[1]) = (33_554_432.0, 1.0, -33_554_432.0);
         let mut folded = Vec::new();
-        sixteens(Every([&[x, y].concat(), &[B, B].concat()], &mut folded));
+        run_16_lanes(Every([&[x, y].concat(), &[B, B].concat()], &mut folded));
         assert_eq!(folded[96..112], [1.0; 16]);
     }
 
@@ -646,7 +646,7 @@ mod tests {
         let a: Vec<f32> = [A, B, B, A, A, A].concat();
         let b: Vec<f32> = [B, A, A, A, B, B].concat();
         let mut eight = vec![0.0; a.len()];
-        eights(Plain(Plainly([&a, &b], &mut eight)));
+        run_8_lanes(Plain(Plainly([&a, &b], &mut eight)));
         for lengths in [&[48][..], &[16, 8], &[]] {
             let mut widest_lanes = vec![0.0; a.len()];
             widest(lengths, Plainly([&a, &b], &mut widest_lanes));

@@ -18,11 +18,11 @@ pub(crate) struct NativeRegion {
 
 /// How a launch on the CPU is shared among threads.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sharing {
+pub(crate) struct ThreadBudget {
     /// The most threads, itself among them.
     pub(crate) threads: usize,
     /// The least work of each, in elements.
-    pub(crate) work_each: usize,
+    pub(crate) min_work_per_thread: usize,
     /// Whether it runs where no other thread may help; what it would have shared is told all the same.
     pub(crate) alone: bool,
 }
@@ -32,10 +32,10 @@ pub struct NativeCall<'a> {
     params: &'a [u32],
     data: Option<&'a KernelData>,
     regions: &'a [NativeRegion],
-    sharing: Sharing,
+    sharing: ThreadBudget,
     written: Cell<u32>,
     read: Cell<u32>,
-    repays_sharing: Cell<bool>,
+    benefits_from_threads: Cell<bool>,
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
@@ -46,8 +46,8 @@ impl<'a> NativeCall<'a> {
     /// Every region is valid for `bytes` bytes, aligned for its element type and initialised; for `'a` nothing else
     /// writes it, and no writable region overlaps another of the same call. The CPU device upholds this: it holds a turn of each
     /// buffer while a launch runs, and the plan refuses launches with an overlapping written region.
-    pub(crate) unsafe fn new(params: &'a [u32], data: Option<&'a KernelData>, regions: &'a [NativeRegion], sharing: Sharing) -> Self {
-        Self { params, data, regions, sharing, written: Cell::new(0), read: Cell::new(0), repays_sharing: Cell::new(false), lifetime: PhantomData }
+    pub(crate) unsafe fn new(params: &'a [u32], data: Option<&'a KernelData>, regions: &'a [NativeRegion], sharing: ThreadBudget) -> Self {
+        Self { params, data, regions, sharing, written: Cell::new(0), read: Cell::new(0), benefits_from_threads: Cell::new(false), lifetime: PhantomData }
     }
 
     /// What the kernel carries for its twin ([`KernelBuilder::data`](super::KernelBuilder::data)).
@@ -111,14 +111,14 @@ impl<'a> NativeCall<'a> {
     ///
     /// Waking a sleeping worker costs some 10 to 50 µs, so a thread is given at least [`WORK_PER_THREAD`]; one that is awake, an eighth of that.
     pub fn threads_for(&self, work: usize) -> usize {
-        let threads = self.sharing.threads.min(work / self.sharing.work_each).max(1);
-        self.repays_sharing.set(self.repays_sharing.get() | (threads > 1));
+        let threads = self.sharing.threads.min(work / self.sharing.min_work_per_thread).max(1);
+        self.benefits_from_threads.set(self.benefits_from_threads.get() | (threads > 1));
         if self.sharing.alone { 1 } else { threads }
     }
 
     /// Whether the twin asked for what several threads are worth using for.
-    pub(crate) fn repays_sharing(&self) -> bool {
-        self.repays_sharing.get()
+    pub(crate) fn benefits_from_threads(&self) -> bool {
+        self.benefits_from_threads.get()
     }
 }
 
@@ -134,17 +134,17 @@ pub fn for_each_index(count: usize, threads: usize, work: &(dyn Fn(usize) + Sync
 }
 
 /// A slice cut into parts of equal length, the last may be shorter; several threads take different parts.
-struct Parts<'a, T> {
+struct DisjointChunks<'a, T> {
     start: *mut T,
     len: usize,
     part: usize,
     lifetime: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: `Parts` borrows its slice exclusively, and `Parts::take` gives each part to one caller.
-unsafe impl<T: Send> Sync for Parts<'_, T> {}
+// SAFETY: `DisjointChunks` borrows its slice exclusively, and `DisjointChunks::take` gives each part to one caller.
+unsafe impl<T: Send> Sync for DisjointChunks<'_, T> {}
 
-impl<'a, T> Parts<'a, T> {
+impl<'a, T> DisjointChunks<'a, T> {
     /// # Panics
     /// If a part has no element.
     fn new(slice: &'a mut [T], part: usize) -> Self {
@@ -178,7 +178,7 @@ impl<'a, T> Parts<'a, T> {
 
 /// Splits `out` into chunks of `chunk` elements and runs `work(index of the chunk, chunk)` on at most `threads` threads.
 pub fn for_each_chunk<T: Element>(out: &mut [T], chunk: usize, threads: usize, work: impl Fn(usize, &mut [T]) + Sync) {
-    let parts = Parts::new(out, chunk);
+    let parts = DisjointChunks::new(out, chunk);
     for_each_index(parts.count(), threads, &|index| {
         // SAFETY: `for_each_index` passes each index once.
         work(index, unsafe { parts.take(index) });
@@ -195,7 +195,7 @@ pub fn for_each_chunk_pair<A: Element, B: Element>(
     threads: usize,
     work: impl Fn(usize, &mut [A], &mut [B]) + Sync,
 ) {
-    let (a, b) = (Parts::new(a, chunks[0]), Parts::new(b, chunks[1]));
+    let (a, b) = (DisjointChunks::new(a, chunks[0]), DisjointChunks::new(b, chunks[1]));
     assert_eq!(a.count(), b.count(), "chunks of two slices");
     for_each_index(a.count(), threads, &|index| {
         // SAFETY: `for_each_index` passes each index once.
@@ -205,7 +205,7 @@ pub fn for_each_chunk_pair<A: Element, B: Element>(
 }
 
 /// A few neighbouring columns of a matrix, which nobody else has.
-pub struct Columns<'a, T> {
+pub struct ColumnBlock<'a, T> {
     start: *mut T,
     rows: usize,
     width: usize,
@@ -213,7 +213,7 @@ pub struct Columns<'a, T> {
     lifetime: PhantomData<&'a mut [T]>,
 }
 
-impl<T> Columns<'_, T> {
+impl<T> ColumnBlock<'_, T> {
     /// The part of a row that lies in the columns.
     ///
     /// # Panics
@@ -237,7 +237,7 @@ pub fn for_each_columns<T: Element, U: Element>(
     out: &mut [U],
     block: usize,
     threads: usize,
-    work: impl Fn(usize, Columns<'_, T>, &mut [U]) + Sync,
+    work: impl Fn(usize, ColumnBlock<'_, T>, &mut [U]) + Sync,
 ) {
     let width = out.len();
     if width == 0 {
@@ -245,11 +245,11 @@ pub fn for_each_columns<T: Element, U: Element>(
     }
     assert!(matrix.len().is_multiple_of(width), "{} elements in rows of {width}", matrix.len());
     let rows = matrix.len() / width;
-    let matrix = Parts::new(matrix, block);
+    let matrix = DisjointChunks::new(matrix, block);
     for_each_chunk(out, block, threads, |index, part| {
-        // `Columns` upholds what the pointer is for: block `index` of `out` is passed to one call, and its columns lie within every row.
+        // `ColumnBlock` upholds what the pointer is for: block `index` of `out` is passed to one call, and its columns lie within every row.
         let start = matrix.first_of(index);
-        work(index, Columns { start, rows, width, count: part.len(), lifetime: PhantomData }, part);
+        work(index, ColumnBlock { start, rows, width, count: part.len(), lifetime: PhantomData }, part);
     });
 }
 
@@ -413,7 +413,7 @@ pub fn prefetch_line<T>(x: &[T], at: usize) {
 /// Asks for the cache line of an element, if there is one, to be nearer than memory but not in L1: what is needed only after more
 /// than an L1 holds.
 #[inline(always)]
-pub(super) fn prefetch_line_far<T>(x: &[T], at: usize) {
+pub(super) fn prefetch_line_l2<T>(x: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(element) = x.get(at) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
@@ -426,7 +426,7 @@ pub(super) fn prefetch_line_far<T>(x: &[T], at: usize) {
 
 /// How near a line is wanted, and what for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum PrefetchHint {
     /// In L1.
     Near,
     /// In L1, to be written.
@@ -438,7 +438,7 @@ pub(super) enum Wanted {
 /// Asks for the cache line of an element of `x`, counted from its first, whether or not there is such an element: what is asked for in an inner
 /// loop, where a test would cost more than a line that nobody needs.
 #[inline(always)]
-pub(super) fn prefetch_unchecked<T>(x: &[T], at: usize, wanted: Wanted) {
+pub(super) fn prefetch_unchecked<T>(x: &[T], at: usize, wanted: PrefetchHint) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
@@ -446,9 +446,9 @@ pub(super) fn prefetch_unchecked<T>(x: &[T], at: usize, wanted: Wanted) {
         // SAFETY: a prefetch reads and changes nothing that the program sees and never faults, whatever the address, and SSE is part of x86-64.
         unsafe {
             match wanted {
-                Wanted::Near => _mm_prefetch::<_MM_HINT_T0>(address),
-                Wanted::ToWrite => _mm_prefetch::<_MM_HINT_ET0>(address),
-                Wanted::Far => _mm_prefetch::<_MM_HINT_T1>(address),
+                PrefetchHint::Near => _mm_prefetch::<_MM_HINT_T0>(address),
+                PrefetchHint::ToWrite => _mm_prefetch::<_MM_HINT_ET0>(address),
+                PrefetchHint::Far => _mm_prefetch::<_MM_HINT_T1>(address),
             }
         }
     }

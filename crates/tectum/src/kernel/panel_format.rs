@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::gemm_panels::PANEL;
 use super::native::simd;
 use super::pack::{Half, bf16_bits, f16_bits, to_bf16, to_f16};
-use super::quantize_rows::{BLOCK, GREATEST, greatest_bits, padded, rotate, rounded};
+use super::quantize_rows::{BLOCK, MAX_CODE, max_abs_bits, padded, rotate, rounded};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -177,8 +177,8 @@ fn pack_codes(columns: &[f32], words: &mut [u32]) {
         for block in &mut rotated {
             rotate(block);
         }
-        let greatest = f32::from_bits(greatest_bits(rotated.as_flattened()));
-        let step = greatest / GREATEST;
+        let greatest = f32::from_bits(max_abs_bits(rotated.as_flattened()));
+        let step = greatest / MAX_CODE;
         let mut sum = 0;
         let inverse = if step > 0.0 { 1.0 / step } else { 0.0 };
         for (values, codes) in rotated.as_flattened().as_chunks::<4>().0.iter().zip(codes.chunks_exact_mut(4 * PANEL)) {

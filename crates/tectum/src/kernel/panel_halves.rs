@@ -3,14 +3,14 @@
 use pulp::Simd;
 
 use super::gemm_panels::PANEL;
-use super::native::{prefetch_line, prefetch_line_far};
+use super::native::{prefetch_line, prefetch_line_l2};
 use super::pack::{bf16_bits, f16_bits};
 use super::strip::{PanelRows, Right, vectors};
 
 /// Rows of k that are widened at a time: with those of a second panel 16 KiB of floats.
 const SLICE: usize = 128;
 /// Rows of k from a row that is read to the one that is asked for then.
-const AHEAD: usize = 128;
+const PREFETCH_ROWS: usize = 128;
 
 /// A panel [k, 16] of f16 or bf16, or some of its rows.
 #[derive(Clone, Copy)]
@@ -51,7 +51,7 @@ impl<const IS_F16: bool> PanelRows for HalfPanel<'_, IS_F16> {
 
     #[inline(always)]
     fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
-        prefetch_line(self.ahead, self.place(k + AHEAD));
+        prefetch_line(self.ahead, self.place(k + PREFETCH_ROWS));
         let halves = &self.rows[k];
         #[cfg(target_arch = "x86_64")]
         if S::F32_LANES == PANEL {
@@ -79,7 +79,7 @@ impl<const IS_F16: bool> Right for HalfPanel<'_, IS_F16> {
     #[inline(always)]
     fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
         for row in (0..to.len()).step_by(2) {
-            prefetch_line_far(self.ahead, self.place(from + to.len() + row));
+            prefetch_line_l2(self.ahead, self.place(from + to.len() + row));
         }
         let (halves, to) = (self.rows[from..][..to.len()].as_flattened(), to.as_flattened_mut());
         if IS_F16 {

@@ -18,9 +18,9 @@ use crate::dtype::DType;
 /// Elements that are turned together.
 pub const BLOCK: usize = 128;
 /// The greatest code.
-pub(super) const GREATEST: f32 = 127.0;
+pub(super) const MAX_CODE: f32 = 127.0;
 /// The longest rows whose products with codes are summed exactly in 32 bits: 127² · 2¹⁷ is below 2³¹.
-pub const MOST_COLS: usize = 1 << 17;
+pub const MAX_COLS: usize = 1 << 17;
 
 /// Elements that a row is filled up to, with zeros.
 pub fn padded(k: usize) -> usize {
@@ -48,7 +48,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 }
 
 /// Rows whose greatest value is less are rows of zeros: 2⁻¹⁰⁰.
-const LEAST: f32 = f32::from_bits(27 << 23);
+const MIN_MAGNITUDE: f32 = f32::from_bits(27 << 23);
 /// Rows of a task.
 const ROWS: usize = 8;
 
@@ -59,7 +59,7 @@ fn quantize(call: &NativeCall<'_>) {
     let (codes, scales) = (&mut codes[..rows * words], &mut scales[..rows]);
     let threads = call.threads_for(4 * rows * cols);
     for_each_chunk_pair((codes, scales), [ROWS * words, ROWS], threads, |task, codes, scales| {
-        let mut kept = TURNED.take();
+        let mut kept = ROTATED.take();
         kept.resize(words * 4 / BLOCK, [0.0; BLOCK]);
         for (row, (codes, scale)) in codes.chunks_exact_mut(words).zip(scales).enumerate() {
             let x = &x[(task * ROWS + row) * cols..][..cols];
@@ -68,13 +68,13 @@ fn quantize(call: &NativeCall<'_>) {
                 || *scale = quantize_row(x, &mut kept, bytemuck::cast_slice_mut(codes)),
             );
         }
-        TURNED.set(kept);
+        ROTATED.set(kept);
     });
 }
 
 thread_local! {
     /// A row after its rotation.
-    static TURNED: RefCell<Vec<[f32; BLOCK]>> = const { RefCell::new(Vec::new()) };
+    static ROTATED: RefCell<Vec<[f32; BLOCK]>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Codes of a row, and their scale.
@@ -92,14 +92,14 @@ fn quantize_row(x: &[f32], turned: &mut [[f32; BLOCK]], codes: &mut [u8]) -> f32
         rotate(last);
     }
     let values = turned.as_flattened();
-    let greatest = f32::from_bits(greatest_bits(values));
-    if greatest < LEAST {
+    let greatest = f32::from_bits(max_abs_bits(values));
+    if greatest < MIN_MAGNITUDE {
         codes.fill(0);
         return 0.0;
     }
-    let inverse = GREATEST / greatest;
+    let inverse = MAX_CODE / greatest;
     codes.iter_mut().zip(values).for_each(|(code, value)| *code = rounded(value * inverse));
-    greatest / GREATEST
+    greatest / MAX_CODE
 }
 
 /// The nearest code, ties to even: added to 1.5·2²³ a value is rounded to an integer, which the lowest bits then are.
@@ -110,7 +110,7 @@ pub(super) fn rounded(value: f32) -> u8 {
 
 /// The bits of the greatest magnitude; a NaN's if there is one, which no number's are greater than.
 #[inline(always)]
-pub(super) fn greatest_bits(values: &[f32]) -> u32 {
+pub(super) fn max_abs_bits(values: &[f32]) -> u32 {
     values.iter().fold(0, |greatest, value| greatest.max(value.to_bits() & 0x7fff_ffff))
 }
 

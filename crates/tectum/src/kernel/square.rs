@@ -27,7 +27,7 @@ fn words(floats: &[f32]) -> &[u32; PANEL] {
 }
 
 /// Queries, so many elements apart, as panels [width, 16], scaled; lanes of none are 0.
-pub(super) struct TurnIn<'a> {
+pub(super) struct TransposeIn<'a> {
     pub q: &'a [f32],
     pub apart: usize,
     pub count: usize,
@@ -36,7 +36,7 @@ pub(super) struct TurnIn<'a> {
     pub scale: f32,
 }
 
-impl WithSimd for TurnIn<'_> {
+impl WithSimd for TransposeIn<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -67,7 +67,7 @@ impl WithSimd for TurnIn<'_> {
 }
 
 /// Sums [width, lanes] as rows of the result, so many elements apart, each times a number of its own.
-pub(super) struct TurnOut<'a> {
+pub(super) struct TransposeOut<'a> {
     pub sums: &'a [f32],
     pub inverses: &'a [[f32; PANEL]],
     pub y: &'a mut [f32],
@@ -75,7 +75,7 @@ pub(super) struct TurnOut<'a> {
     pub count: usize,
 }
 
-impl WithSimd for TurnOut<'_> {
+impl WithSimd for TransposeOut<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -91,7 +91,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 }
 
 /// The nine columns of cells around a row along Z: X steps slowest, Y steps fastest, the row itself in the middle.
-type Columns<'a> = [&'a [f32]; 9];
+type NeighbourColumns<'a> = [&'a [f32]; 9];
 
 fn rows(call: &NativeCall<'_>, points: Points) {
     let (x, weights, y) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
@@ -103,14 +103,14 @@ fn rows(call: &NativeCall<'_>, points: Points) {
     let cost = if points == Points::Seven { 2 } else { 6 };
     for_each_block(&mut y[..nx * ny * length], length, call.threads_for(cost * nx * ny * length), |row, y| {
         let (row_x, row_y) = ((row / ny) as isize, (row % ny) as isize);
-        let mut columns: Columns<'_> = [&zeros; 9];
+        let mut columns: NeighbourColumns<'_> = [&zeros; 9];
         for (index, column) in columns.iter_mut().enumerate() {
             let (step_x, step_y) = (index as isize / 3 - 1, index as isize % 3 - 1);
             if let Some((at_x, at_y)) = boundary.place(row_x + step_x, nx).zip(boundary.place(row_y + step_y, ny)) {
                 *column = &x[(at_x * ny + at_y) * length..][..length];
             }
         }
-        let line = Line { columns, zeros: &zeros, boundary, nz, channels };
+        let line = StencilRow { columns, zeros: &zeros, boundary, nz, channels };
         simd(
             #[inline(always)]
             || {
@@ -139,15 +139,15 @@ fn rows(call: &NativeCall<'_>, points: Points) {
 }
 
 /// A row along Z with the columns around it.
-struct Line<'a> {
-    columns: Columns<'a>,
+struct StencilRow<'a> {
+    columns: NeighbourColumns<'a>,
     zeros: &'a [f32],
     boundary: Boundary,
     nz: usize,
     channels: usize,
 }
 
-impl Line<'_> {
+impl StencilRow<'_> {
     /// Column `index` of cells `z..end`, shifted by one step along Z. Only a single cell may reach beyond an end.
     #[inline(always)]
     fn at(&self, index: usize, z: usize, end: usize, step: isize) -> &[f32] {

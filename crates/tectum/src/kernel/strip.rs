@@ -4,25 +4,25 @@
 use pulp::{Simd, WithSimd};
 
 use super::gemm_panels::PANEL;
-use super::native::{Wanted, prefetch_unchecked, with_simd};
+use super::native::{PrefetchHint, prefetch_unchecked, with_simd};
 use super::tiles::tiles;
 
 /// Rows of k that a tile takes at a time of a panel of floats: 24 KiB.
 const K_SLICE: usize = 384;
 /// Rows of k after which a tile asks for what its end touches in one more row.
-pub(super) const ASK_EVERY: usize = 24;
+pub(super) const PREFETCH_INTERVAL: usize = 24;
 /// The most rows of a tile.
 pub(super) const MAX_TILE: usize = 13;
 /// The most panels abreast.
-pub(super) const MAX_ABREAST: usize = 2;
+pub(super) const MAX_PANELS_PER_PASS: usize = 2;
 
 /// 16 floats that begin a cache line: a vector of them never lies in two, which would make two reads or writes of one.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
-pub(super) struct Line([f32; PANEL]);
+pub(super) struct CacheLine([f32; PANEL]);
 
-impl Line {
-    pub const ZERO: Line = Line([0.0; PANEL]);
+impl CacheLine {
+    pub const ZERO: CacheLine = CacheLine([0.0; PANEL]);
 }
 
 /// Panels that are best taken abreast: two where a vector is a panel's row, so that an element of the left operand that is loaded and
@@ -32,14 +32,14 @@ pub(super) fn abreast() -> usize {
     impl WithSimd for Panels {
         type Output = usize;
         fn with_simd<S: Simd>(self, _: S) -> usize {
-            panels_of::<S>()
+            panels_per_pass_of::<S>()
         }
     }
     with_simd(Panels)
 }
 
-const fn panels_of<S: Simd>() -> usize {
-    if S::F32_LANES == PANEL { MAX_ABREAST } else { 1 }
+const fn panels_per_pass_of<S: Simd>() -> usize {
+    if S::F32_LANES == PANEL { MAX_PANELS_PER_PASS } else { 1 }
 }
 
 /// Rows of a tile: as many as there are registers for, beside the panels' row and one element.
@@ -110,12 +110,12 @@ impl Left for Rows<'_> {
 
 /// Columns: the elements of one k side by side, so many elements from one k to the next.
 #[derive(Clone, Copy)]
-pub(super) struct Columns<'a> {
+pub(super) struct ColumnMajor<'a> {
     pub data: &'a [f32],
     pub apart: usize,
 }
 
-impl Left for Columns<'_> {
+impl Left for ColumnMajor<'_> {
     #[inline(always)]
     fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
         let columns = &self.data[first * self.apart + row..];
@@ -191,13 +191,13 @@ impl<'a> Right for &'a [f32] {
 
 /// A panel of floats whose rows begin so many elements apart: columns of a wider array.
 #[derive(Clone, Copy)]
-pub(super) struct PanelApart<'a> {
+pub(super) struct StridedPanel<'a> {
     pub data: &'a [f32],
     pub apart: usize,
     pub count: usize,
 }
 
-impl PanelRows for PanelApart<'_> {
+impl PanelRows for StridedPanel<'_> {
     #[inline(always)]
     fn depth(self) -> usize {
         self.count
@@ -214,7 +214,7 @@ impl PanelRows for PanelApart<'_> {
     }
 }
 
-impl Right for PanelApart<'_> {
+impl Right for StridedPanel<'_> {
     const SLICE: usize = K_SLICE;
     const SCRATCH: usize = 0;
     type Rows = Self;
@@ -233,9 +233,9 @@ impl Right for PanelApart<'_> {
 }
 
 /// What becomes of the tiles of a strip.
-pub(super) trait Tail {
+pub(super) trait StripEpilogue {
     /// Whether there is something to ask for.
-    const ASKS: bool;
+    const PREFETCHES: bool;
     /// Asks for what the end of a tile touches in a row, of so many columns.
     fn ask(&self, row: usize, columns: usize);
     /// Ends a tile, all sums of which are there.
@@ -243,8 +243,8 @@ pub(super) trait Tail {
 }
 
 /// The sums are what is wanted.
-impl Tail for () {
-    const ASKS: bool = false;
+impl StripEpilogue for () {
+    const PREFETCHES: bool = false;
 
     #[inline(always)]
     fn ask(&self, _: usize, _: usize) {}
@@ -254,7 +254,7 @@ impl Tail for () {
 }
 
 /// The product with panels abreast, `[rows, k]·[k, 16·PANELS]`, written or added to what is there.
-pub(super) struct Strip<'a, L: Left, R: Right, T: Tail, const PANELS: usize> {
+pub(super) struct Strip<'a, L: Left, R: Right, T: StripEpilogue, const PANELS: usize> {
     pub a: L,
     pub b: [R; PANELS],
     /// What is read as panels of floats next, as long as these or shorter.
@@ -273,12 +273,12 @@ impl<'a, L: Left, R: Right, const PANELS: usize> Strip<'a, L, R, (), PANELS> {
     }
 }
 
-impl<L: Left, R: Right, T: Tail, const PANELS: usize> WithSimd for Strip<'_, L, R, T, PANELS> {
+impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> WithSimd for Strip<'_, L, R, T, PANELS> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        if const { PANELS > panels_of::<S>() } {
+        if const { PANELS > panels_per_pass_of::<S>() } {
             unreachable!("invariant: callers take at most `abreast` panels at once");
         }
         match S::F32_LANES {
@@ -290,7 +290,7 @@ impl<L: Left, R: Right, T: Tail, const PANELS: usize> WithSimd for Strip<'_, L, 
     }
 }
 
-impl<L: Left, R: Right, T: Tail, const PANELS: usize> Strip<'_, L, R, T, PANELS> {
+impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T, PANELS> {
     /// Slices of k one after another, all tiles over each.
     #[inline(always)]
     fn make<S: Simd, const VECTORS: usize>(mut self, simd: S) {
@@ -338,7 +338,7 @@ impl<L: Left, R: Right, T: Tail, const PANELS: usize> Strip<'_, L, R, T, PANELS>
 
 /// A tile of a height that is known at run time, at most [`tile_rows`].
 #[inline(always)]
-fn tile_of<S: Simd, L: Left, T: Tail, B: PanelRows, const PANELS: usize, const VECTORS: usize>(
+fn tile_of<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, const VECTORS: usize>(
     simd: S,
     (height, place): (usize, (L, usize, usize)),
     b: ([B; PANELS], [&[f32]; PANELS]),
@@ -381,7 +381,7 @@ fn tile_of<S: Simd, L: Left, T: Tail, B: PanelRows, const PANELS: usize, const V
 
 /// `HEIGHT` rows of 16·PANELS columns in registers; `b` [depth, 16] each.
 #[inline(always)]
-fn tile<S: Simd, L: Left, T: Tail, B: PanelRows, const PANELS: usize, const VECTORS: usize, const HEIGHT: usize>(
+fn tile<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, const VECTORS: usize, const HEIGHT: usize>(
     simd: S,
     (a, row, first): (L, usize, usize),
     (b, ahead): ([B; PANELS], [&[f32]; PANELS]),
@@ -396,9 +396,9 @@ fn tile<S: Simd, L: Left, T: Tail, B: PanelRows, const PANELS: usize, const VECT
     // Where the second panel has none ahead it asks for the first's: for something at hand.
     let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
     let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
-    let every = if T::ASKS { ASK_EVERY } else { depth.max(1) };
+    let every = if T::PREFETCHES { PREFETCH_INTERVAL } else { depth.max(1) };
     for from in (0..depth).step_by(every) {
-        if let Some(tail) = tail.filter(|_| T::ASKS && from / every < HEIGHT) {
+        if let Some(tail) = tail.filter(|_| T::PREFETCHES && from / every < HEIGHT) {
             tail.ask(row + from / every, PANELS * PANEL);
         }
         let depth = every.min(depth - from);
@@ -410,7 +410,7 @@ fn tile<S: Simd, L: Left, T: Tail, B: PanelRows, const PANELS: usize, const VECT
             |k, a| {
                 if asks_ahead {
                     for ahead in ahead {
-                        prefetch_unchecked(ahead, (from + k) * PANEL, Wanted::Far);
+                        prefetch_unchecked(ahead, (from + k) * PANEL, PrefetchHint::Far);
                     }
                 }
                 let b: [[S::f32s; VECTORS]; PANELS] = std::array::from_fn(|panel| b[panel].row::<S, VECTORS>(k));

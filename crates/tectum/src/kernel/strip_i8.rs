@@ -4,16 +4,16 @@
 //! with one: 128 is added to the codes of the rows, and 128 times the sum of a column's codes, which its panel brings, taken away.
 
 use super::gemm_panels::PANEL;
-use super::native::{Wanted, prefetch_unchecked, simd};
+use super::native::{PrefetchHint, prefetch_unchecked, simd};
 use super::panel_format::HEAD;
-use super::strip::{self, Tail};
+use super::strip::{self, StripEpilogue};
 use super::tiles::{pack_tiles_of, tiles};
 
 /// What turns the sign bit of each byte of a word: adds 128 to codes.
 const SIGNS: u32 = 0x8080_8080;
 
 /// Words of a row after which a tile asks for what its end touches in one more row.
-const ASK_EVERY: usize = strip::ASK_EVERY / 4;
+const PREFETCH_INTERVAL: usize = strip::PREFETCH_INTERVAL / 4;
 
 /// How a processor multiplies bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn pack_for(form: Form, a: &[u32], words: usize, packed: &mut [u32]) {
 }
 
 /// The product of rows in tiles with panels abreast, `[rows, words]·[words, 16·PANELS]`.
-pub(super) struct ByteStrip<'a, T: Tail, const PANELS: usize> {
+pub(super) struct ByteStrip<'a, T: StripEpilogue, const PANELS: usize> {
     /// As [`pack_bytes`] puts them.
     pub a: &'a [u32],
     pub words: usize,
@@ -92,7 +92,7 @@ pub(super) struct ByteStrip<'a, T: Tail, const PANELS: usize> {
     pub tail: T,
 }
 
-impl<T: Tail, const PANELS: usize> ByteStrip<'_, T, PANELS> {
+impl<T: StripEpilogue, const PANELS: usize> ByteStrip<'_, T, PANELS> {
     pub(super) fn run(self) {
         self.run_as(form());
     }
@@ -166,7 +166,7 @@ trait Bytes: Copy {
 
 /// `HEIGHT` rows of 16·PANELS columns in registers.
 #[inline(always)]
-fn tile<B: Bytes, T: Tail, const PANELS: usize, const HEIGHT: usize>(
+fn tile<B: Bytes, T: StripEpilogue, const PANELS: usize, const HEIGHT: usize>(
     bytes: B,
     (a, first, tail): (&[u32], usize, &T),
     (b, ahead): ([&[u32]; PANELS], [&[u32]; PANELS]),
@@ -185,9 +185,9 @@ fn tile<B: Bytes, T: Tail, const PANELS: usize, const HEIGHT: usize>(
     let mut sums = [start; HEIGHT];
     let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
     let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
-    for (part, a) in a.chunks(ASK_EVERY).enumerate() {
+    for (part, a) in a.chunks(PREFETCH_INTERVAL).enumerate() {
         // What the end touches is asked for bit by bit: all at once waits for lines to come.
-        let first_word = part * ASK_EVERY;
+        let first_word = part * PREFETCH_INTERVAL;
         if part < HEIGHT {
             tail.ask(first + part, PANELS * PANEL);
         }
@@ -195,7 +195,7 @@ fn tile<B: Bytes, T: Tail, const PANELS: usize, const HEIGHT: usize>(
         for (k, a) in a.iter().enumerate() {
             if asks_ahead {
                 for ahead in ahead {
-                    prefetch_unchecked(ahead, (first_word + k) * PANEL, Wanted::Far);
+                    prefetch_unchecked(ahead, (first_word + k) * PANEL, PrefetchHint::Far);
                 }
             }
             let codes: [B::Weights; PANELS] = std::array::from_fn(|panel| bytes.load(&panels[panel][k]));
@@ -255,19 +255,19 @@ impl Bytes for Plain {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{ByteStrip, Bytes, Form, PANEL, Tail};
+    use super::{ByteStrip, Bytes, Form, PANEL, StripEpilogue};
 
     /// # Safety
     /// The machine has AVX-512 F, BW, VL and VNNI.
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
-    pub unsafe fn vnni<T: Tail, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
+    pub unsafe fn vnni<T: StripEpilogue, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
         strip.make(Vnni(()));
     }
 
     /// # Safety
     /// The machine has AVX2 and FMA.
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn wide<T: Tail, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
+    pub unsafe fn wide<T: StripEpilogue, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
         strip.make(Wide(()));
     }
 
@@ -399,7 +399,7 @@ mod tests {
     /// The longest rows of the greatest codes: sums with 128 added go beyond 32 bits on the way.
     #[test]
     fn the_greatest_sums_are_exact() {
-        const WORDS: usize = super::super::quantize_rows::MOST_COLS / 4;
+        const WORDS: usize = super::super::quantize_rows::MAX_COLS / 4;
         let (a, codes) = (vec![0x7f7f_7f7f; WORDS], vec![0x7f7f_7f7f; WORDS * PANEL]);
         let sum = 127 * 4 * WORDS as u32;
         let panel: Vec<u32> = std::iter::repeat_n(1f32.to_bits(), PANEL).chain(std::iter::repeat_n(sum, HEAD - PANEL)).chain(codes).collect();

@@ -207,7 +207,7 @@ impl PlanBuilder {
         for (side, (row, format)) in [k, v].into_iter().zip(formats.each()).enumerate() {
             let params = as_words(&[batch, queries, keys, cached, row.1, row.2, words[side], full[side]]);
             let tokens = batch * queries.next_multiple_of(WINDOW);
-            self.launch_built_in(cache::coder(format, side == 0), &[row.0, spans, caches[side]], &params, groups_for(tokens * cached.div_ceil(64)))?;
+            self.launch_built_in(cache::quantize_kernel(format, side == 0), &[row.0, spans, caches[side]], &params, groups_for(tokens * cached.div_ceil(64)))?;
         }
         self.launch_built_in(&cache::CACHE_KEEP, &stored, &halves, halves_groups)
     }

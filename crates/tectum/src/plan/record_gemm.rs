@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kernel::gemm::{Activation, Epilogue, TILE, gemm_kernel, matvec_kernel};
 use crate::kernel::gemm_panels;
 use crate::kernel::panel_format::PanelFormat;
-use crate::kernel::quantize_rows::{self, MOST_COLS, padded};
+use crate::kernel::quantize_rows::{self, MAX_COLS, padded};
 
 /// A view read as a matrix, row-major, or as the transpose of one.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ impl Matrix {
 
 /// What follows a product: `y = activation(a·b + bias) + residual`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct GemmTail {
+pub struct GemmEpilogue {
     /// Added to every row of a product, or to the vector.
     pub bias: Option<View>,
     /// Applied to each element.
@@ -50,7 +50,7 @@ pub struct GemmTail {
     pub residual: Option<View>,
 }
 
-impl GemmTail {
+impl GemmEpilogue {
     fn epilogue(&self) -> Epilogue {
         Epilogue { bias: self.bias.is_some(), residual: self.residual.is_some() }
     }
@@ -65,7 +65,7 @@ impl PlanBuilder {
     /// Everything is f32, or everything f64, accumulation included; same device, same bits.
     /// # Errors
     /// `Invalid` naming the shapes if they do not fit or k = 0; as [`PlanBuilder::launch`].
-    pub fn gemm(&mut self, a: Matrix, b: Matrix, y: View, tail: GemmTail) -> Result<()> {
+    pub fn gemm(&mut self, a: Matrix, b: Matrix, y: View, tail: GemmEpilogue) -> Result<()> {
         let (m, k, n) = (a.rows, a.cols, b.cols);
         let bias_fits = tail.bias.is_none_or(|bias| bias.len() == n);
         let residual_fits = tail.residual.is_none_or(|residual| residual.fills(&[m, n]));
@@ -127,7 +127,7 @@ impl PlanBuilder {
     /// As [`PlanBuilder::gemm`]; `Invalid` if codes are multiplied over more than 2¹⁷ elements, whose sums 32 bits may not hold.
     /// # Cost
     /// One launch, two with codes.
-    pub fn gemm_panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmTail) -> Result<()> {
+    pub fn gemm_panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmEpilogue) -> Result<()> {
         let tail_fits = tail.bias.is_none_or(|bias| bias.len() == n) && tail.residual.is_none_or(|residual| residual.fills(&[m, n]));
         // Panels are filled up to whole ones.
         let is_counted = [m, n.saturating_add(1024)].iter().all(|&size| elements(&[k.saturating_add(1024), size]).is_some());
@@ -141,8 +141,8 @@ impl PlanBuilder {
                 y.len()
             )));
         }
-        if format == PanelFormat::Int8 && k > MOST_COLS {
-            return Err(Error::invalid(format!("gemm_panels: k = {k}; sums of products of codes are exact up to k = {MOST_COLS}")));
+        if format == PanelFormat::Int8 && k > MAX_COLS {
+            return Err(Error::invalid(format!("gemm_panels: k = {k}; sums of products of codes are exact up to k = {MAX_COLS}")));
         }
         if y.is_empty() {
             return Ok(());
@@ -151,7 +151,7 @@ impl PlanBuilder {
     }
 
     /// The launches of a product with panels; all is checked.
-    fn panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmTail) -> Result<()> {
+    fn panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmEpilogue) -> Result<()> {
         let (mut views, mut params) = (vec![a, b, y], [m, n, k, tail.activation as usize].map(|word| word as u32));
         if format == PanelFormat::Int8 {
             let words = padded(k) / 4;
@@ -171,7 +171,7 @@ impl PlanBuilder {
     /// `a` [m, k] row-major, `x` [k], bias, residual and `y` [m].
     /// # Errors
     /// As [`PlanBuilder::gemm`].
-    pub fn matvec(&mut self, a: View, x: View, y: View, tail: GemmTail) -> Result<()> {
+    pub fn matvec(&mut self, a: View, x: View, y: View, tail: GemmEpilogue) -> Result<()> {
         let (m, k) = (y.len(), x.len());
         let tail_fits = [tail.bias, tail.residual].iter().flatten().all(|view| view.len() == m);
         if !a.fills(&[m, k]) || !tail_fits {

@@ -183,7 +183,7 @@ fn products_of_codes_are_refused_where_their_sums_may_not_be_exact() {
         let [a, y] = [k, 16].map(|len| plan.temp(DType::F32, len));
         let b = plan.state("b", DType::U32, PanelFormat::Int8.words(k, 16));
         plan.fill(a, 0)?;
-        plan.gemm_panels(a, (b, PanelFormat::Int8), y, [1, k, 16], GemmTail::default())
+        plan.gemm_panels(a, (b, PanelFormat::Int8), y, [1, k, 16], GemmEpilogue::default())
     };
     record(1 << 17).expect("exact");
     let error = record((1 << 17) + 1).expect_err("too long").to_string();

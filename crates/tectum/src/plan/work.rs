@@ -46,11 +46,11 @@ impl Plan {
     ///
     /// # Example
     /// ```
-    /// use tectum::{DType, GemmTail, Matrix, PlanBuilder};
+    /// use tectum::{DType, GemmEpilogue, Matrix, PlanBuilder};
     /// let mut plan = PlanBuilder::new("product");
     /// let [a, b] = ["a", "b"].map(|name| plan.state(name, DType::F32, 64 * 64));
     /// let y = plan.output("y", DType::F32, 64 * 64);
-    /// plan.gemm(Matrix::new(a, 64, 64), Matrix::new(b, 64, 64), y, GemmTail::default())?;
+    /// plan.gemm(Matrix::new(a, 64, 64), Matrix::new(b, 64, 64), y, GemmEpilogue::default())?;
     /// let work = plan.finish()?.work();
     /// assert_eq!((work.launches[0].flops, work.launches[0].bytes), (2.0 * 64.0f64.powi(3), 3.0 * 16384.0));
     /// assert_eq!((work.bytes_up, work.bytes_down), (0.0, 16384.0));

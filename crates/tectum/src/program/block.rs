@@ -24,12 +24,12 @@ use std::sync::{Mutex, PoisonError};
 use smallvec::SmallVec;
 
 use self::chunk::Chunk;
-use self::columns::{Columns, Kept};
+use self::columns::{RegisterFile, RegisterStorage};
 use self::mask::Mask;
-use self::memory::{Faults, Memory, Words};
+use self::memory::{FaultMode, Memory, Words};
 use self::private::Private;
 use super::lower::Bounds;
-use super::{Address, BufferIndex, Checked, Fault, Instruction, LaunchConfig, Program, Register, Target};
+use super::{Address, BranchTarget, BufferIndex, Checked, Fault, Instruction, LaunchConfig, Program, Register};
 use crate::kernel::native::{STREAM_FROM_BYTES, as_atomics, stream_fence};
 
 /// Bytes of columns that a chunk may have, as far as chunks can be chosen: three quarters of a common L1.
@@ -41,7 +41,7 @@ const TASK_LANES: usize = 16 << 10;
 /// Bytes of a buffer from which it is asked for ahead: smaller ones lie in caches, from where asking takes longer than waiting.
 const PREFETCH_FROM_BYTES: u64 = 8 << 20;
 /// How many turns a loop is taken to have when threads are chosen.
-const ASSUMED_TURNS: usize = 16;
+const ASSUMED_TRIP_COUNT: usize = 16;
 
 /// How a program uses a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,9 +57,9 @@ enum Mode {
 
 /// A program made ready to run, with its working memory.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedProgram {
     program: Program,
-    faults: Faults,
+    faults: FaultMode,
     /// Bytes of shared memory, where a chunk is a block.
     block_bytes: Option<u32>,
     modes: Vec<Mode>,
@@ -78,7 +78,7 @@ pub struct Prepared {
 /// What one task needs to run chunks.
 #[derive(Debug)]
 struct State {
-    kept: Kept,
+    kept: RegisterStorage,
     private: Private,
     shared: Vec<u32>,
     /// All lanes of a chunk.
@@ -104,7 +104,7 @@ struct Task<'a> {
     memory: Vec<Memory<'a>>,
 }
 
-impl Prepared {
+impl PreparedProgram {
     /// Makes a program ready; `block_bytes` of shared memory if its chunks must be blocks.
     pub fn new(checked: &Checked, block_bytes: Option<u32>, bounds: Bounds) -> Self {
         let program = straight::with_own_constants(checked.program());
@@ -114,7 +114,7 @@ impl Prepared {
         straight::constants(&program).iter().for_each(|(index, ..)| is_hoisted[*index] = true);
         let fitting = COLUMN_BYTES / columns::bytes_per_lane(&program);
         let [least, most] = CHUNK_LANES;
-        let turns = |(index, instruction): (usize, &Instruction)| instruction.target().is_some_and(|Target(to)| to as usize <= index);
+        let turns = |(index, instruction): (usize, &Instruction)| instruction.target().is_some_and(|BranchTarget(to)| to as usize <= index);
         let loops = program.instructions().iter().enumerate().any(turns);
         Self {
             modes: (0..program.buffers().len()).map(|buffer| mode(&program, buffer)).collect(),
@@ -123,8 +123,8 @@ impl Prepared {
             direct_stores: straight::direct_stores(&program),
             is_hoisted,
             chunk_lanes: (fitting / 64 * 64).clamp(least, most),
-            work: (program.instructions().len() / 4).max(1) * if loops { ASSUMED_TURNS } else { 1 },
-            faults: if bounds == Bounds::Checked { Faults::Told } else { Faults::Ignored },
+            work: (program.instructions().len() / 4).max(1) * if loops { ASSUMED_TRIP_COUNT } else { 1 },
+            faults: if bounds == Bounds::Checked { FaultMode::Told } else { FaultMode::Ignored },
             block_bytes,
             program,
             states: Mutex::new(Vec::new()),
@@ -195,7 +195,7 @@ impl Prepared {
     fn run_task(&self, launch: &LaunchConfig, task: Task<'_>) -> Result<(), Fault> {
         let chunk_lanes = if self.block_bytes.is_some() { launch.block_lanes() as usize } else { self.chunk_lanes };
         let State { kept, mut private, mut shared, mut all } = self.take_state(chunk_lanes.min(task.lanes));
-        let mut columns = Columns::new(kept);
+        let mut columns = RegisterFile::new(kept);
         let Task { first, lanes, mut memory } = task;
         if let Some(bytes) = self.block_bytes {
             memory.push(Memory { words: Words::Own(&mut shared), bytes: u64::from(bytes), start: 0, streams: false });
@@ -229,7 +229,7 @@ impl Prepared {
             return state;
         }
         let shared = vec![0; self.block_bytes.unwrap_or(0).div_ceil(4) as usize];
-        State { kept: Kept::new(&self.program, lanes), private: Private::new(&self.program, lanes), shared, all: Mask::all(lanes) }
+        State { kept: RegisterStorage::new(&self.program, lanes), private: Private::new(&self.program, lanes), shared, all: Mask::all(lanes) }
     }
 }
 

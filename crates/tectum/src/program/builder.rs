@@ -1,14 +1,14 @@
 //! Programs made in Rust.
 
 use super::{
-    Address, BinaryOp, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Label, Predicate, Program, ProgramParts, Register, Target,
-    TernaryOp, Type, UnaryOp,
+    Address, BinaryOp, BranchTarget, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Label, Predicate, Program, ProgramParts,
+    Register, TernaryOp, Type, UnaryOp,
 };
 use crate::error::{Error, Result};
 
 /// Collects declarations and instructions, then makes a [`Program`].
 ///
-/// While building, a [`Target`] is the number of a label, given by [`ProgramBuilder::label`] before or after its place is known;
+/// While building, a [`BranchTarget`] is the number of a label, given by [`ProgramBuilder::label`] before or after its place is known;
 /// [`ProgramBuilder::finish`] puts instruction indices in their stead.
 ///
 /// ```
@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 pub struct ProgramBuilder {
     parts: ProgramParts,
     /// Names of labels with their places, once known.
-    labels: Vec<(String, Option<Target>)>,
+    labels: Vec<(String, Option<BranchTarget>)>,
 }
 
 impl ProgramBuilder {
@@ -61,14 +61,14 @@ impl ProgramBuilder {
     }
 
     /// Names a label whose place is given by [`ProgramBuilder::place`].
-    pub fn label(&mut self, name: impl Into<String>) -> Target {
+    pub fn label(&mut self, name: impl Into<String>) -> BranchTarget {
         self.labels.push((name.into(), None));
-        Target(self.labels.len() as u32 - 1)
+        BranchTarget(self.labels.len() as u32 - 1)
     }
 
     /// Gives a label the place of the next instruction.
-    pub fn place(&mut self, label: Target) -> &mut Self {
-        let here = Target(self.parts.instructions.len() as u32);
+    pub fn place(&mut self, label: BranchTarget) -> &mut Self {
+        let here = BranchTarget(self.parts.instructions.len() as u32);
         if let Some((_, place)) = self.labels.get_mut(label.index()) {
             *place = Some(here);
         }
@@ -122,17 +122,17 @@ impl ProgramBuilder {
     }
 
     /// Adds a branch that is always taken.
-    pub fn branch(&mut self, target: Target) -> &mut Self {
+    pub fn branch(&mut self, target: BranchTarget) -> &mut Self {
         self.push(Instruction::Branch { target, guard: None })
     }
 
     /// Adds a branch that is taken where the predicate is `when`.
-    pub fn branch_if(&mut self, target: Target, predicate: Predicate, when: bool) -> &mut Self {
+    pub fn branch_if(&mut self, target: BranchTarget, predicate: Predicate, when: bool) -> &mut Self {
         self.push(Instruction::Branch { target, guard: Some(Guard { predicate, when }) })
     }
 
     /// Adds `loop`.
-    pub fn loop_back(&mut self, count: Register, body: Target) -> &mut Self {
+    pub fn loop_back(&mut self, count: Register, body: BranchTarget) -> &mut Self {
         self.push(Instruction::Loop { count, body })
     }
 

@@ -7,14 +7,14 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::lower::Shape;
 use super::{Bounded, Bounds, BufferIndex, Checked, Contents, LaunchConfig, Lowered, ProgramRun, Recognize};
-use crate::bounded_cache::BoundedCache;
+use crate::bounded_cache::LruCache;
 use crate::device::Device;
 use crate::error::Result;
 
 /// Lowered programs that the shared cache keeps.
-const MOST_LOWERED: usize = 512;
+const MAX_LOWERED: usize = 512;
 /// Compiled launches that the shared cache keeps; each holds its buffers.
-const MOST_RUNS: usize = 32;
+const MAX_RUNS: usize = 32;
 
 /// What the code of a program depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -55,8 +55,8 @@ type SharedRun = Arc<Mutex<ProgramRun>>;
 
 /// Lowered programs and compiled launches; of each the longest unused goes first.
 pub struct ProgramCache {
-    lowered: Mutex<BoundedCache<CodeKey, Lowered>>,
-    runs: Mutex<BoundedCache<RunKey, SharedRun>>,
+    lowered: Mutex<LruCache<CodeKey, Lowered>>,
+    runs: Mutex<LruCache<RunKey, SharedRun>>,
 }
 
 impl std::fmt::Debug for ProgramCache {
@@ -68,12 +68,12 @@ impl std::fmt::Debug for ProgramCache {
 impl ProgramCache {
     /// A cache of at most so many lowered programs and so many compiled launches.
     pub fn new(most_lowered: usize, most_runs: usize) -> Self {
-        Self { lowered: Mutex::new(BoundedCache::new(most_lowered)), runs: Mutex::new(BoundedCache::new(most_runs)) }
+        Self { lowered: Mutex::new(LruCache::new(most_lowered)), runs: Mutex::new(LruCache::new(most_runs)) }
     }
 
     /// The process's cache, which [`PlanBuilder::program`](crate::PlanBuilder::program) uses.
     pub fn shared() -> &'static ProgramCache {
-        static SHARED: LazyLock<ProgramCache> = LazyLock::new(|| ProgramCache::new(MOST_LOWERED, MOST_RUNS));
+        static SHARED: LazyLock<ProgramCache> = LazyLock::new(|| ProgramCache::new(MAX_LOWERED, MAX_RUNS));
         &SHARED
     }
 
@@ -82,7 +82,7 @@ impl ProgramCache {
     /// # Errors
     /// As [`Checked::lower_or_native`]; failures are not kept.
     pub fn lowered(&self, program: &Checked, launch: &LaunchConfig, bounds: Bounds) -> Result<Lowered> {
-        locked(&self.lowered).get_or_make(CodeKey::of(program, launch, bounds), || program.lower_or_native(launch, bounds))
+        locked(&self.lowered).get_or_insert_with(CodeKey::of(program, launch, bounds), || program.lower_or_native(launch, bounds))
     }
 
     /// A launch compiled for a device with its buffers, made at the first call; the same one for the same program, launch, sizes
@@ -130,7 +130,7 @@ impl ProgramCache {
             driver: info.driver.clone(),
             instance: std::ptr::from_ref(info).addr(),
         };
-        locked(&self.runs).get_or_make(key, || {
+        locked(&self.runs).get_or_insert_with(key, || {
             let run = bounded.plan_in(self, recognize, contents)?.compile(device)?;
             Ok(Arc::new(Mutex::new(run)))
         })
@@ -157,7 +157,7 @@ fn locked<T>(cache: &Mutex<T>) -> MutexGuard<'_, T> {
     cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn counts<K: Eq + std::hash::Hash + Clone, V: Clone>(cache: &BoundedCache<K, V>) -> CacheCounts {
+fn counts<K: Eq + std::hash::Hash + Clone, V: Clone>(cache: &LruCache<K, V>) -> CacheCounts {
     let (uses, misses) = cache.uses_and_misses();
     CacheCounts { hits: uses - misses, misses, kept: cache.len() }
 }

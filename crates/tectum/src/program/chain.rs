@@ -19,12 +19,12 @@ const SCRATCH: Register = Register(VALUES);
 /// A value in a chain; another chain refuses it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Value {
-    source: Source,
+    source: ValueSource,
     chain: Identity,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Source {
+enum ValueSource {
     Input(usize),
     Constant(f32),
     Step(usize),
@@ -34,7 +34,7 @@ enum Source {
 struct Step {
     /// A name of the op table, or `mul_add`.
     name: &'static str,
-    operands: Vec<Source>,
+    operands: Vec<ValueSource>,
 }
 
 /// A chain under construction; [`PlanBuilder::chain`] records it.
@@ -81,7 +81,7 @@ impl Chain {
     /// # Errors
     /// `Invalid` if there is no such input.
     pub fn input(&self, index: usize) -> Result<Value> {
-        if index < self.inputs { Ok(self.value(Source::Input(index))) } else { Err(Error::invalid(format!("chain: input {index} of {}", self.inputs))) }
+        if index < self.inputs { Ok(self.value(ValueSource::Input(index))) } else { Err(Error::invalid(format!("chain: input {index} of {}", self.inputs))) }
     }
 
     /// A constant.
@@ -89,7 +89,7 @@ impl Chain {
     /// # Errors
     /// `Invalid` unless finite: device code is not sure to keep others.
     pub fn constant(&self, value: f32) -> Result<Value> {
-        if value.is_finite() { Ok(self.value(Source::Constant(value))) } else { Err(Error::invalid(format!("chain: constant {value} is not finite"))) }
+        if value.is_finite() { Ok(self.value(ValueSource::Constant(value))) } else { Err(Error::invalid(format!("chain: constant {value} is not finite"))) }
     }
 
     /// Adds an operation of the op table.
@@ -120,10 +120,10 @@ impl Chain {
             return Err(Error::invalid(format!("chain: {name}: operand {place} is of another chain")));
         }
         self.steps.push(Step { name, operands: operands.iter().map(|value| value.source).collect() });
-        Ok(self.value(Source::Step(self.steps.len() - 1)))
+        Ok(self.value(ValueSource::Step(self.steps.len() - 1)))
     }
 
-    fn value(&self, source: Source) -> Value {
+    fn value(&self, source: ValueSource) -> Value {
         Value { source, chain: self.id }
     }
 
@@ -140,8 +140,8 @@ impl Chain {
         let Some(last) = self.steps.len().checked_sub(1) else {
             return Err(Error::invalid("chain: no operation"));
         };
-        let last_use = |source: Source| self.steps.iter().rposition(|step| step.operands.contains(&source));
-        if let Some(unused) = (0..last).find(|&index| last_use(Source::Step(index)).is_none()) {
+        let last_use = |source: ValueSource| self.steps.iter().rposition(|step| step.operands.contains(&source));
+        if let Some(unused) = (0..last).find(|&index| last_use(ValueSource::Step(index)).is_none()) {
             return Err(Error::invalid(format!("chain: step {unused}, {}, is never used", self.steps[unused].name)));
         }
         let names: Vec<_> = self.steps.iter().map(|step| step.name).collect();
@@ -154,50 +154,50 @@ impl Chain {
             for (register, &source) in operands.iter_mut().zip(&step.operands) {
                 *register = match (registers.of(source), source) {
                     (Some(known), _) => known,
-                    (None, Source::Input(input)) => {
+                    (None, ValueSource::Input(input)) => {
                         let register = registers.take(source)?;
                         builder.load(Type::F32, register, Address::Own { buffer: buffers[input] });
                         register
                     }
-                    (None, Source::Constant(value)) => {
+                    (None, ValueSource::Constant(value)) => {
                         let register = registers.take(source)?;
                         builder.immediate_f32(register, value);
                         register
                     }
-                    (None, Source::Step(_)) => unreachable!("invariant: a step's value is held until its last use"),
+                    (None, ValueSource::Step(_)) => unreachable!("invariant: a step's value is held until its last use"),
                 };
             }
             // A constant keeps its register: an instruction that alone writes one is done once, not once a chunk.
-            registers.release(|source| !matches!(source, Source::Constant(_)) && last_use(source) == Some(index));
-            let result = registers.take(Source::Step(index))?;
+            registers.release(|source| !matches!(source, ValueSource::Constant(_)) && last_use(source) == Some(index));
+            let result = registers.take(ValueSource::Step(index))?;
             emit(&mut builder, step.name, result, operands);
         }
-        builder.store(Type::F32, Address::Own { buffer: y }, registers.of(Source::Step(last)).unwrap_or(SCRATCH));
+        builder.store(Type::F32, Address::Own { buffer: y }, registers.of(ValueSource::Step(last)).unwrap_or(SCRATCH));
         builder.finish()?.check()
     }
 }
 
 /// Which registers hold which values.
 struct Registers {
-    held: Vec<(Source, Register)>,
+    held: Vec<(ValueSource, Register)>,
     free: Vec<Register>,
 }
 
 impl Registers {
-    fn of(&self, source: Source) -> Option<Register> {
+    fn of(&self, source: ValueSource) -> Option<Register> {
         self.held.iter().find(|(held, _)| *held == source).map(|(_, register)| *register)
     }
 
-    fn take(&mut self, source: Source) -> Result<Register> {
+    fn take(&mut self, source: ValueSource) -> Result<Register> {
         let register = self.free.pop().ok_or_else(|| Error::invalid(format!("chain: more than {VALUES} values at once")))?;
         self.held.push((source, register));
         Ok(register)
     }
 
-    fn release(&mut self, is_done: impl Fn(Source) -> bool) {
+    fn release(&mut self, is_done: impl Fn(ValueSource) -> bool) {
         let (done, held) = std::mem::take(&mut self.held).into_iter().partition(|(source, _)| is_done(*source));
         self.held = held;
-        self.free.extend(done.into_iter().map(|(_, register): (Source, Register)| register));
+        self.free.extend(done.into_iter().map(|(_, register): (ValueSource, Register)| register));
     }
 }
 

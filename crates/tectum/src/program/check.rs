@@ -11,7 +11,7 @@ mod termination;
 mod uniformity;
 
 use super::Program;
-use super::diagnostic::{Diagnostic, Places};
+use super::diagnostic::{Diagnostic, SourceMap};
 use crate::error::Result;
 pub use bounds::Bounded;
 use call_order::call_order;
@@ -51,7 +51,7 @@ impl Program {
         }
         found.sort_by(|a, b| (a.instruction, &a.message).cmp(&(b.instruction, &b.message)));
         found.dedup();
-        let places = Places::of(self);
+        let places = SourceMap::of(self);
         found.into_iter().map(|mistake| places.diagnostic(mistake.instruction, mistake.message)).collect()
     }
 }
@@ -64,14 +64,14 @@ impl Checked {
 
     /// Loops of which nothing shows that they end. A run ends all loops, at [`LaunchConfig::max_turns`](super::LaunchConfig::max_turns).
     pub fn warnings(&self) -> Vec<Diagnostic> {
-        let places = Places::of(&self.program);
+        let places = SourceMap::of(&self.program);
         termination::doubts(&self.program).into_iter().map(|doubt| places.diagnostic(doubt.instruction, doubt.message)).collect()
     }
 }
 
 /// What is wrong with an instruction.
 #[derive(Debug, PartialEq, Eq)]
-struct Mistake {
+struct CheckError {
     instruction: usize,
     message: String,
 }

@@ -18,19 +18,19 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// The longest part of a line that is shown.
-    const MOST_SHOWN: usize = 160;
+    const MAX_LINE_CHARS: usize = 160;
 
     /// A mistake at a place of a text.
     pub(super) fn new(text: &str, span: Span, message: impl Into<String>) -> Self {
         let line = text.lines().nth(span.line.saturating_sub(1) as usize).unwrap_or_default();
-        Self { message: message.into(), span, line: line.chars().take(Self::MOST_SHOWN).collect() }
+        Self { message: message.into(), span, line: line.chars().take(Self::MAX_LINE_CHARS).collect() }
     }
 
     /// One error of several mistakes; the first ones are shown.
     pub(super) fn error(program: &str, found: &[Diagnostic]) -> Error {
-        const SHOWN: usize = 8;
-        let shown: Vec<String> = found.iter().take(SHOWN).map(Diagnostic::to_string).collect();
-        let more = if found.len() > SHOWN { format!("\nand {} more", found.len() - SHOWN) } else { String::new() };
+        const MAX_SHOWN: usize = 8;
+        let shown: Vec<String> = found.iter().take(MAX_SHOWN).map(Diagnostic::to_string).collect();
+        let more = if found.len() > MAX_SHOWN { format!("\nand {} more", found.len() - MAX_SHOWN) } else { String::new() };
         let name = if program.is_empty() { "program" } else { program };
         Error::invalid(format!("{name}: {}{more}", shown.join("\n")))
     }
@@ -50,12 +50,12 @@ impl fmt::Display for Diagnostic {
 }
 
 /// Places of a program's instructions: in its own text, or in the text that it prints as.
-pub(super) struct Places {
+pub(super) struct SourceMap {
     text: String,
     spans: Vec<Span>,
 }
 
-impl Places {
+impl SourceMap {
     pub fn of(program: &Program) -> Self {
         match &program.source {
             Some(source) => Self { text: source.text.to_string(), spans: source.spans.to_vec() },

@@ -10,7 +10,7 @@ pub mod scalar;
 
 use super::{Checked, Fault, LaunchConfig};
 use crate::error::{Error, Result};
-use lane::{Lane, Pause};
+use lane::{Lane, StopReason};
 use memory::Memory;
 pub(super) use memory::within;
 pub(super) use pool::Pool;
@@ -67,11 +67,13 @@ impl Checked {
             let mut waiting = None;
             for lane in lanes.iter_mut().filter(|lane| !lane.has_ended()) {
                 match lane.run(program, &mut memory, steps) {
-                    Pause::Ended => {}
-                    Pause::Fault(fault) => return Ok(Outcome::Fault(fault)),
-                    Pause::OutOfSteps => return Ok(Outcome::OutOfSteps),
-                    Pause::Barrier(id) if waiting.is_none_or(|other| other == id) => waiting = Some(id),
-                    Pause::Barrier(id) => return Err(Error::invalid(format!("{}: lanes of one block wait at barrier {id} and at another", program.name()))),
+                    StopReason::Ended => {}
+                    StopReason::Fault(fault) => return Ok(Outcome::Fault(fault)),
+                    StopReason::OutOfSteps => return Ok(Outcome::OutOfSteps),
+                    StopReason::Barrier(id) if waiting.is_none_or(|other| other == id) => waiting = Some(id),
+                    StopReason::Barrier(id) => {
+                        return Err(Error::invalid(format!("{}: lanes of one block wait at barrier {id} and at another", program.name())));
+                    }
                 }
             }
             if waiting.is_none() {

@@ -42,7 +42,7 @@ pub enum FaultKind {
         bytes: u64,
     },
     /// More jumps back than the launch allows: of a loop without end, or of one that takes longer.
-    TooManyTurns {
+    LoopLimitExceeded {
         /// [`LaunchConfig::max_turns`](super::LaunchConfig::max_turns).
         limit: u32,
     },
@@ -80,7 +80,7 @@ impl fmt::Display for FaultKind {
             FaultKind::UnknownHandle { handle } => write!(f, "handle {handle} names no buffer"),
             FaultKind::Denied { handle } => write!(f, "the declaration of the buffer of handle {handle} does not allow this access"),
             FaultKind::DivisionByZero => write!(f, "integer division by zero"),
-            FaultKind::TooManyTurns { limit } => write!(f, "the loop did not end within the limit of {limit} turns of a lane"),
+            FaultKind::LoopLimitExceeded { limit } => write!(f, "the loop did not end within the limit of {limit} turns of a lane"),
             FaultKind::CutOff => write!(f, "the device ended the loop before the program did; it does not run loops so long"),
             FaultKind::PoolExhausted { bytes } => write!(f, "the pool has no room for {bytes} bytes"),
         }

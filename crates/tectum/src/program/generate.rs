@@ -25,7 +25,7 @@ pub struct Generated {
 
 impl Generated {
     /// Steps that no run of a generated program reaches.
-    pub const MOST_STEPS: u64 = 50_000_000;
+    pub const MAX_STEPS: u64 = 50_000_000;
 
     /// What a float of a type may differ by between two devices: each of some hundred operations adds a few units of the last
     /// place of 1, and none enlarges what came before. A value that was converted from a narrower type brings the units of that.

@@ -7,9 +7,9 @@ use super::{Address, BinaryOp, Condition, Predicate, ReduceOp, Register, Scope, 
 
 /// A place in a program: the index of an instruction, or the number of instructions, which is the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Target(pub u32);
+pub struct BranchTarget(pub u32);
 
-impl Target {
+impl BranchTarget {
     /// The index of the instruction.
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -54,13 +54,13 @@ pub enum Instruction {
     /// `sel.f32 r1, p0, r2, r3`: `on_true` where the predicate holds, else `on_false`.
     Select { ty: Type, dst: Register, predicate: Predicate, on_true: Register, on_false: Register },
     /// `bra @label`, `bra @label, p0`, `bra @label, !p0`.
-    Branch { target: Target, guard: Option<Guard> },
+    Branch { target: BranchTarget, guard: Option<Guard> },
     /// `call @label`: the next `ret` continues after it.
-    Call { target: Target },
+    Call { target: BranchTarget },
     /// `ret`.
     Return,
     /// `loop r0, @body`: if the u32 `count` is above 0, takes one from it and goes to `body`; else goes on.
-    Loop { count: Register, body: Target },
+    Loop { count: Register, body: BranchTarget },
     /// `exit`: ends the lane.
     Exit,
     /// `bar.sync 0`: waits until every lane of the block that has not ended is there.
@@ -179,7 +179,7 @@ impl Instruction {
     }
 
     /// The place that a branch, call or loop may go to.
-    pub const fn target(&self) -> Option<Target> {
+    pub const fn target(&self) -> Option<BranchTarget> {
         match self {
             Instruction::Branch { target, .. } | Instruction::Call { target } | Instruction::Loop { body: target, .. } => Some(*target),
             _ => None,
@@ -193,7 +193,7 @@ impl Instruction {
 
     /// The same instruction with another target, where it has one.
     #[must_use]
-    pub fn with_target(mut self, to: Target) -> Self {
+    pub fn with_target(mut self, to: BranchTarget) -> Self {
         match &mut self {
             Instruction::Branch { target, .. } | Instruction::Call { target } | Instruction::Loop { body: target, .. } => *target = to,
             _ => {}

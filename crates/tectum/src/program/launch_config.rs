@@ -21,15 +21,15 @@ pub struct LaunchConfig {
 impl Default for LaunchConfig {
     /// One block of one lane.
     fn default() -> Self {
-        Self { grid: [1; 3], block: [1; 3], shared_bytes: 0, max_turns: Self::MAX_TURNS }
+        Self { grid: [1; 3], block: [1; 3], shared_bytes: 0, max_turns: Self::MAX_LOOP_ITERATIONS }
     }
 }
 
 impl LaunchConfig {
     /// The most lanes of one block.
-    pub const MOST_BLOCK_LANES: u64 = 1024;
+    pub const MAX_BLOCK_LANES: u64 = 1024;
     /// How often a lane may jump back if nothing else is asked.
-    pub const MAX_TURNS: u32 = 100_000_000;
+    pub const MAX_LOOP_ITERATIONS: u32 = 100_000_000;
 
     /// Enough blocks of `block` lanes in x for `lanes` of them.
     pub fn linear(lanes: u32, block: u32) -> Self {
@@ -57,10 +57,10 @@ impl LaunchConfig {
     /// Kind `Invalid` with what was given.
     pub fn check(&self) -> Result<()> {
         let (lanes, all) = (self.block_lanes(), self.lanes());
-        if lanes > Self::MOST_BLOCK_LANES {
-            return Err(Error::invalid(format!("launch: block {:?} has {lanes} lanes, the most is {}", self.block, Self::MOST_BLOCK_LANES)));
-        } else if self.shared_bytes > super::MOST_SHARED_BYTES {
-            return Err(Error::invalid(format!("launch: {} bytes of shared memory, the most is {}", self.shared_bytes, super::MOST_SHARED_BYTES)));
+        if lanes > Self::MAX_BLOCK_LANES {
+            return Err(Error::invalid(format!("launch: block {:?} has {lanes} lanes, the most is {}", self.block, Self::MAX_BLOCK_LANES)));
+        } else if self.shared_bytes > super::MAX_SHARED_BYTES {
+            return Err(Error::invalid(format!("launch: {} bytes of shared memory, the most is {}", self.shared_bytes, super::MAX_SHARED_BYTES)));
         } else if self.max_turns == u32::MAX {
             return Err(Error::invalid(format!("launch: a limit of {} turns; the maximum is {}", self.max_turns, u32::MAX - 1)));
         } else if all > u64::from(u32::MAX) {

@@ -32,9 +32,9 @@ use crate::error::Error;
 use crate::kernel::{Kernel, MAX_BINDINGS, MAX_GROUPS, WORKGROUP};
 
 /// The largest pool of a lane that device code keeps.
-const MOST_POOL_BYTES: u32 = 16 << 10;
+const MAX_POOL_BYTES: u32 = 16 << 10;
 /// The most instructions of device code.
-const MOST_INSTRUCTIONS: usize = 1 << 14;
+const MAX_INSTRUCTIONS: usize = 1 << 14;
 /// Words of the buffer in which a launch reports its first fault.
 pub const FAULT_WORDS: usize = faults::WORDS;
 
@@ -126,7 +126,7 @@ impl Checked {
     pub fn lower_or_native(&self, launch: &LaunchConfig, bounds: Bounds) -> crate::error::Result<Lowered> {
         match self.lower(launch, bounds) {
             Ok(lowered) => Ok(lowered),
-            Err(unsupported) if self.program().buffers().len() > most_buffers(self.program(), bounds) || !needs_launch(self.program(), bounds) => {
+            Err(unsupported) if self.program().buffers().len() > max_buffers(self.program(), bounds) || !needs_launch(self.program(), bounds) => {
                 Err(unsupported.error())
             }
             Err(unsupported) => {
@@ -152,14 +152,14 @@ impl Shape {
 /// What no kernel of the portable profile does.
 fn refuse(program: &Program, bounds: Bounds) -> Result<(), Unsupported> {
     let buffers = program.buffers().len();
-    let most = most_buffers(program, bounds);
+    let most = max_buffers(program, bounds);
     let (instructions, pool) = (program.instructions().len(), program.pool_bytes());
     if buffers > most {
         Err(Unsupported::new(format!("{buffers} buffers; a kernel has {MAX_BINDINGS} bindings, {most} of them for buffers here")))
-    } else if pool > MOST_POOL_BYTES {
-        Err(Unsupported::new(format!("a pool of {pool} bytes a lane; device code keeps at most {MOST_POOL_BYTES}")))
-    } else if instructions > MOST_INSTRUCTIONS {
-        Err(Unsupported::new(format!("{instructions} instructions; device code has at most {MOST_INSTRUCTIONS}")))
+    } else if pool > MAX_POOL_BYTES {
+        Err(Unsupported::new(format!("a pool of {pool} bytes a lane; device code keeps at most {MAX_POOL_BYTES}")))
+    } else if instructions > MAX_INSTRUCTIONS {
+        Err(Unsupported::new(format!("{instructions} instructions; device code has at most {MAX_INSTRUCTIONS}")))
     } else if !needs_launch(program, bounds) {
         Err(Unsupported::new("the program stores nowhere"))
     } else {
@@ -168,7 +168,7 @@ fn refuse(program: &Program, bounds: Bounds) -> Result<(), Unsupported> {
 }
 
 /// Bindings that are left for buffers.
-fn most_buffers(program: &Program, bounds: Bounds) -> usize {
+fn max_buffers(program: &Program, bounds: Bounds) -> usize {
     MAX_BINDINGS - usize::from(reports_faults(program, bounds))
 }
 

@@ -33,7 +33,7 @@ use std::fmt;
 use super::{BufferIndex, Checked, LaunchConfig};
 use crate::error::Result;
 pub use fuse::{Fused, Stage, fuse};
-use lane::{Follower, Stop};
+use lane::{StopReason, SymbolicExecutor};
 pub use record::{Recognition, RecognizedLaunch};
 pub use shape::{Map, Shape};
 
@@ -126,13 +126,13 @@ impl Checked {
         }
         let mut split = None;
         let followed = loop {
-            let mut follower = Follower::new(self, setting, elements, split);
+            let mut follower = SymbolicExecutor::new(self, setting, elements, split);
             match follower.run() {
                 Ok(()) => break Ok(follower),
-                Err(Stop::Split(columns)) if split.is_none() => split = Some(columns),
-                Err(Stop::Split(_)) => break Err(Refusal { instruction: None, reason: "the lanes are split in two ways".to_owned() }),
-                Err(Stop::Refused(refusal)) => break Err(refusal),
-                Err(Stop::Invalid(error)) => return Err(error),
+                Err(StopReason::Split(columns)) if split.is_none() => split = Some(columns),
+                Err(StopReason::Split(_)) => break Err(Refusal { instruction: None, reason: "the lanes are split in two ways".to_owned() }),
+                Err(StopReason::Refused(refusal)) => break Err(refusal),
+                Err(StopReason::Invalid(error)) => return Err(error),
             }
         };
         let known = followed.as_ref().map(|follower| follower.used.iter().copied().collect()).unwrap_or_default();

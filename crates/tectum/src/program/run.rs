@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::launch::RunStats;
 use crate::plan::{Executable, Plan, PlanBuilder, View};
-use crate::stream::{Runs, Work};
+use crate::stream::{TwoPhaseRun, Work};
 
 /// What may stand for a program in a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -231,7 +231,7 @@ impl ProgramRun {
 
 impl Work for ProgramRun {}
 
-impl Runs for ProgramRun {
+impl TwoPhaseRun for ProgramRun {
     fn begin(&mut self) -> Result<()> {
         self.executable.begin()
     }

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Address, BufferIndex, Instruction, Predicate, Program, ProgramParts, Target, Type, Write};
+use super::{Address, BranchTarget, BufferIndex, Instruction, Predicate, Program, ProgramParts, Type, Write};
 use crate::error::{Error, Result};
 
 /// The most instructions of a program: what indices and analyses are comfortable with.
-pub const MOST_INSTRUCTIONS: usize = 1 << 20;
+pub const MAX_INSTRUCTIONS: usize = 1 << 20;
 
 /// The most bytes of a lane's pool.
-pub const MOST_POOL_BYTES: u32 = 1 << 16;
+pub const MAX_POOL_BYTES: u32 = 1 << 16;
 /// The most bytes of a block's shared memory that a program may ask for; devices have less.
-pub const MOST_SHARED_BYTES: u32 = 1 << 24;
+pub const MAX_SHARED_BYTES: u32 = 1 << 24;
 
 /// Why an instruction or a declaration is not well formed; the place is an instruction's index.
 pub(super) struct Fault {
@@ -39,7 +39,7 @@ impl Program {
     pub(super) fn formed(mut parts: ProgramParts) -> std::result::Result<Program, Fault> {
         parts.labels.sort_by(|a, b| (a.target, &a.name).cmp(&(b.target, &b.name)));
         declarations(&parts).map_err(|message| Fault { instruction: None, message })?;
-        let labelled: HashSet<Target> = parts.labels.iter().map(|label| label.target).collect();
+        let labelled: HashSet<BranchTarget> = parts.labels.iter().map(|label| label.target).collect();
         for (index, instruction) in parts.instructions.iter().enumerate() {
             operands(&parts, &labelled, instruction).map_err(|message| Fault { instruction: Some(index), message })?;
         }
@@ -63,14 +63,14 @@ fn is_reserved(word: &str) -> bool {
 
 fn declarations(parts: &ProgramParts) -> std::result::Result<(), String> {
     let count = parts.instructions.len();
-    if count > MOST_INSTRUCTIONS {
-        return Err(format!("{count} instructions, the most is {MOST_INSTRUCTIONS}"));
+    if count > MAX_INSTRUCTIONS {
+        return Err(format!("{count} instructions, the most is {MAX_INSTRUCTIONS}"));
     } else if !parts.name.is_empty() && !is_name(&parts.name) {
         return Err(format!("{:?} is not a name", parts.name));
-    } else if parts.pool_bytes > MOST_POOL_BYTES {
-        return Err(format!("a pool of {} bytes, the most is {MOST_POOL_BYTES}", parts.pool_bytes));
-    } else if parts.shared_bytes > MOST_SHARED_BYTES {
-        return Err(format!("{} bytes of shared memory, the most is {MOST_SHARED_BYTES}", parts.shared_bytes));
+    } else if parts.pool_bytes > MAX_POOL_BYTES {
+        return Err(format!("a pool of {} bytes, the most is {MAX_POOL_BYTES}", parts.pool_bytes));
+    } else if parts.shared_bytes > MAX_SHARED_BYTES {
+        return Err(format!("{} bytes of shared memory, the most is {MAX_SHARED_BYTES}", parts.shared_bytes));
     }
     let mut names = HashSet::new();
     for buffer in &parts.buffers {
@@ -97,7 +97,7 @@ fn declarations(parts: &ProgramParts) -> std::result::Result<(), String> {
     Ok(())
 }
 
-fn operands(parts: &ProgramParts, labelled: &HashSet<Target>, instruction: &Instruction) -> std::result::Result<(), String> {
+fn operands(parts: &ProgramParts, labelled: &HashSet<BranchTarget>, instruction: &Instruction) -> std::result::Result<(), String> {
     if let Some(target) = instruction.target().filter(|target| !labelled.contains(target)) {
         return Err(format!("target {} has no label", target.0));
     }

@@ -13,9 +13,9 @@ use crate::store::cache_folder;
 /// The version of the file's form.
 pub const CACHE_SCHEMA: &str = "tectum.calibration/1";
 /// The most entries kept; the oldest go first.
-const MOST_ENTRIES: usize = 64;
+const MAX_ENTRIES: usize = 64;
 /// The longest file read: many times what the entries need.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Calibrations by what they depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl CalibrationCache {
             other => other.map_err(|source| Error::io(path.display(), source))?,
         };
         let mut bytes = Vec::new();
-        file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|source| Error::io(path.display(), source))?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|source| Error::io(path.display(), source))?;
         Self::parse(&bytes, &path.display().to_string())
     }
 
@@ -61,8 +61,8 @@ impl CalibrationCache {
     /// `Data` naming origin, line and column or the entry: text of another form or version, a rate that is not a positive number,
     /// more than a mebibyte.
     pub fn parse(bytes: &[u8], origin: &str) -> Result<Self> {
-        if bytes.len() as u64 > MOST_BYTES {
-            return Err(Error::data(format!("{origin}: longer than {MOST_BYTES} bytes")));
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(Error::data(format!("{origin}: longer than {MAX_BYTES} bytes")));
         }
         let cache: Self = serde_json::from_slice(bytes).map_err(|source| Error::data(format!("{origin}: {source}")))?;
         if cache.schema != CACHE_SCHEMA {
@@ -106,7 +106,7 @@ impl CalibrationCache {
         let key = key(&calibration.device);
         self.entries.retain(|entry| entry.key != key);
         self.entries.push(Entry { key, rates: calibration.rates });
-        let surplus = self.entries.len().saturating_sub(MOST_ENTRIES);
+        let surplus = self.entries.len().saturating_sub(MAX_ENTRIES);
         self.entries.drain(..surplus);
     }
 }

@@ -11,7 +11,7 @@ use crate::plan::PlanBuilder;
 /// Launches of the run whose slope gives the time of one.
 const MANY_LAUNCHES: usize = 33;
 /// What the CPU holds close at hand between two launches.
-pub const NEAR_BYTES: f64 = 262_144.0;
+pub const CACHED_BYTES: f64 = 262_144.0;
 /// Elements of the copy that stays there.
 const NEAR_LEN: usize = 8 << 10;
 /// Inner size of the product that keeps one workgroup busy.
@@ -35,7 +35,7 @@ pub struct Rates {
     pub download_bytes_per_s: Option<f64>,
     /// Bytes read plus written each second by a large copy.
     pub memory_bytes_per_s: f64,
-    /// The same where a launch touches at most [`NEAR_BYTES`]: the CPU's caches. Other devices have the rate above.
+    /// The same where a launch touches at most [`CACHED_BYTES`]: the CPU's caches. Other devices have the rate above.
     pub near_bytes_per_s: f64,
     /// Operations each second of a large matrix product; a multiply-add is two.
     pub flop_per_s: f64,

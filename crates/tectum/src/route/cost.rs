@@ -1,6 +1,6 @@
 //! The cost model.
 
-use super::{Calibration, NEAR_BYTES, Rates};
+use super::{CACHED_BYTES, Calibration, Rates};
 use crate::device::{DeviceInfo, DeviceKind};
 use crate::kernel::native::WORK_PER_THREAD;
 use crate::plan::{LaunchWork, PlanWork};
@@ -25,7 +25,7 @@ pub fn predict(work: &PlanWork, calibration: &Calibration) -> f64 {
 
 fn launch_seconds(launch: &LaunchWork, info: &DeviceInfo, rates: &Rates) -> f64 {
     let (lanes, memory_bytes_per_s) = match info.kind {
-        DeviceKind::Cpu if launch.bytes <= NEAR_BYTES => (threads(launch, info), rates.near_bytes_per_s),
+        DeviceKind::Cpu if launch.bytes <= CACHED_BYTES => (threads(launch, info), rates.near_bytes_per_s),
         DeviceKind::Cpu => (threads(launch, info), rates.memory_bytes_per_s),
         _ => (launch.lanes, rates.memory_bytes_per_s * share(launch.lanes, rates)),
     };

@@ -6,7 +6,7 @@ use super::{Calibration, CalibrationCache, Rates, choose, choose_by_trial, choos
 use crate::device::{Api, Device, DeviceInfo, DeviceKind};
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::plan::{GemmTail, Matrix, PlanBuilder, PlanWork};
+use crate::plan::{GemmEpilogue, Matrix, PlanBuilder, PlanWork};
 
 fn device(id: &str, kind: DeviceKind) -> DeviceInfo {
     let cpu = Device::list().swap_remove(0);
@@ -56,7 +56,7 @@ fn software() -> Calibration {
 fn product(side: usize) -> PlanWork {
     let mut plan = PlanBuilder::new(format!("gemm {side}"));
     let [a, b, y] = ["a", "b", "y"].map(|name| plan.state(name, DType::F32, side * side));
-    plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, GemmTail::default()).expect("fits");
+    plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, GemmEpilogue::default()).expect("fits");
     plan.finish().expect("whole").work()
 }
 
@@ -159,7 +159,7 @@ fn fixed_thresholds_send_large_products_to_a_gpu() {
         let mut plan = PlanBuilder::new(format!("linear {side}"));
         let [a, b, y] = ["a", "b", "y"].map(|name| plan.state(name, DType::F32, side * side));
         let bias = plan.state("bias", DType::F32, side);
-        let tail = GemmTail { bias: Some(bias), ..GemmTail::default() };
+        let tail = GemmEpilogue { bias: Some(bias), ..GemmEpilogue::default() };
         plan.gemm(Matrix::new(a, side, side), Matrix::new(b, side, side), y, tail).expect("fits");
         plan.finish().expect("whole").work()
     };

@@ -22,7 +22,7 @@ fn gate() -> (Sender<Result<RunStats>>, Gate) {
 
 impl Work for Gate {}
 
-impl Runs for Gate {
+impl TwoPhaseRun for Gate {
     fn begin(&mut self) -> Result<()> {
         Ok(())
     }
@@ -70,10 +70,10 @@ fn an_event_orders_the_work_of_two_streams() {
             second.wait_for(&event);
             let read = second.submit(reader);
             // The gate is closed, so nothing behind it can have happened.
-            assert!(!held.is_done() && !written.is_done() && !event.has_come() && !read.is_done());
+            assert!(!held.is_done() && !written.is_done() && !event.is_signaled() && !read.is_done());
             open.send(Ok(RunStats::default())).expect("the gate waits");
             let (ran, stats) = read.wait();
-            assert!(event.has_come() && written.is_done(), "{device:?}");
+            assert!(event.is_signaled() && written.is_done(), "{device:?}");
             assert_eq!((stats.expect("runs").launches, ran.output::<f32>(y)), (1, &[-2.0 * f32::from(round); 1_000][..]), "{device:?}, round {round}");
             (writer, reader) = (written.wait().0, ran);
         }
@@ -85,7 +85,7 @@ fn an_event_orders_the_work_of_two_streams() {
 fn a_run_is_begun_while_the_one_before_it_goes_on() {
     struct Noted(char, Sender<String>);
     impl Work for Noted {}
-    impl Runs for Noted {
+    impl TwoPhaseRun for Noted {
         fn begin(&mut self) -> Result<()> {
             self.1.send(format!("{} begins", self.0)).map_err(|_| Error::invalid("nobody listens"))
         }
@@ -188,6 +188,6 @@ fn a_stream_that_is_dropped_ends_what_it_has() {
     assert!(!held.is_done());
     open.send(Ok(RunStats::default())).expect("the gate waits");
     drop(stream);
-    assert!(held.is_done() && event.has_come());
+    assert!(held.is_done() && event.is_signaled());
     held.wait().1.expect("runs");
 }

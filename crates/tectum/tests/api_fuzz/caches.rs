@@ -177,8 +177,8 @@ fn launches(call: &Call, spans: Seen) -> Vec<Vec<Bound>> {
     if is_float || call.caches[0].1 == CacheFormat::F16 {
         return vec![store, seen];
     }
-    let coder = |x: Bound, cache: Seen| vec![x, spans, changes(cache, dtype)];
-    vec![[seen, vec![k, v]].concat(), coder(k, caches[0]), coder(v, caches[1]), store]
+    let quantize_kernel = |x: Bound, cache: Seen| vec![x, spans, changes(cache, dtype)];
+    vec![[seen, vec![k, v]].concat(), quantize_kernel(k, caches[0]), quantize_kernel(v, caches[1]), store]
 }
 
 /// Halves as the formats round to them: the nearest, the greatest for a number beyond it. NaN has bits of each device's own.

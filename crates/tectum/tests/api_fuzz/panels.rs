@@ -251,9 +251,9 @@ fn panels(world: &mut World, plan: usize) -> Operation {
         launch.extend(views.iter().flatten().map(|seen| reads(*seen, DType::F32)));
         launch
     };
-    let is_coded = format == PanelFormat::Int8;
+    let is_quantized = format == PanelFormat::Int8;
     let product_launch = rest_of(vec![reads(b, format.dtype()), writes(y, DType::F32)]);
-    let launches = match is_coded {
+    let launches = match is_quantized {
         _ if y.len == 0 => vec![],
         // Codes of `a` lie in temporaries.
         true => vec![vec![reads(a, DType::F32)], product_launch],
@@ -266,7 +266,7 @@ fn panels(world: &mut World, plan: usize) -> Operation {
         given: [a, b, y].into_iter().chain(views.into_iter().flatten()).collect(),
         record: Box::new(move |plan| plan.gemm_panels(a.view, (b.view, format), y.view, sizes, tail)),
         step: Rc::new(move |space| {
-            let products = if is_coded { coded_products(space, [a, b], [k, n]) } else { float_products(space, format, [a, b], [k, n]) };
+            let products = if is_quantized { coded_products(space, [a, b], [k, n]) } else { float_products(space, format, [a, b], [k, n]) };
             let [bias, residual] = views.map(|seen| seen.map(|seen| space.numbers(&seen)));
             let one = |place: usize| Some(ended(products[place]?, tail.activation, known(&bias, place % n)?, known(&residual, place)?));
             space.put_numbers(&y, (0..y.len).map(one).collect::<Vec<_>>());

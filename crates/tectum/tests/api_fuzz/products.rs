@@ -7,7 +7,7 @@ use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::loops_over;
 use tectum::kernel::transfer::COPY;
 use tectum::program::{Bounds, Checked, LaunchConfig, Program};
-use tectum::{Activation, AttentionSizes, Boundary, DType, ErrorKind, GemmTail, Kernel, Matrices, Matrix, Points};
+use tectum::{Activation, AttentionSizes, Boundary, DType, ErrorKind, GemmEpilogue, Kernel, Matrices, Matrix, Points};
 
 use super::memory::{Seen, Space, Word};
 use super::operation::{Bound, Operation, all, product, reads, sum, unless, writes};
@@ -28,11 +28,11 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
 }
 
 /// A tail of a product with views for it.
-pub fn tail(world: &mut World, plan: usize, dtype: DType, [bias, residual]: [usize; 2]) -> (GemmTail, [Option<Seen>; 2]) {
+pub fn tail(world: &mut World, plan: usize, dtype: DType, [bias, residual]: [usize; 2]) -> (GemmEpilogue, [Option<Seen>; 2]) {
     let views = [bias, residual].map(|len| world.chance(4).then(|| world.source(plan, dtype, len)));
     let activation = world.random.pick(&[Activation::None, Activation::None, Activation::Relu, Activation::Tanh, Activation::Sigmoid]);
     let [bias, residual] = views;
-    (GemmTail { bias: bias.map(|seen| seen.view), activation, residual: residual.map(|seen| seen.view) }, views)
+    (GemmEpilogue { bias: bias.map(|seen| seen.view), activation, residual: residual.map(|seen| seen.view) }, views)
 }
 
 /// The end of a product: bias, activation, residual, with the error that each adds.

@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use tectum::program::generate::{Generated, generate, mutate};
 use tectum::program::{
-    Bounded, Bounds, BufferAccess, BufferIndex, Checked, Contents, LaunchConfig, Outcome, Program, ProgramBuilder, ProgramCache, ProgramRun, ProgramView,
-    Recognize, Target, Type, scalar,
+    Bounded, Bounds, BranchTarget, BufferAccess, BufferIndex, Checked, Contents, LaunchConfig, Outcome, Program, ProgramBuilder, ProgramCache, ProgramRun,
+    ProgramView, Recognize, Type, scalar,
 };
 use tectum::{DType, Device, ErrorKind, PlanBuilder, Stream, ThreadPool};
 
@@ -14,7 +14,7 @@ use super::world::{Verdict, World, caught, judged};
 /// Different programs that are drawn: few, so that devices compile each once.
 const PROGRAMS: u64 = 12;
 /// Steps after which a program that a mutation left is given up.
-const MOST_STEPS: u64 = 20_000;
+const MAX_STEPS: u64 = 20_000;
 
 /// Each lane reads `x` at the byte that `at` names, which nobody can prove to be within.
 static GATHER: LazyLock<Checked> = LazyLock::new(|| {
@@ -49,7 +49,7 @@ impl World {
             return Err("a program reads back as another".to_owned());
         }
         let mut known = buffers.clone();
-        if program.evaluate(launch, &mut known, Generated::MOST_STEPS).map_err(|error| error.to_string())? != Outcome::Finished {
+        if program.evaluate(launch, &mut known, Generated::MAX_STEPS).map_err(|error| error.to_string())? != Outcome::Finished {
             return Err("a generated program does not end".to_owned());
         }
         let how = self.random.pick(&[Recognize::Off, Recognize::Exact, Recognize::Reassociated]);
@@ -197,7 +197,7 @@ impl World {
             Err(error) => Err(format!("{:?}: {error}", error.kind())),
             Ok(program) => {
                 let mut buffers = generated.buffers.clone();
-                let outcome = caught(|| program.evaluate(&generated.launch, &mut buffers, MOST_STEPS)).map_err(|panic| format!("panicked: {panic}"))?;
+                let outcome = caught(|| program.evaluate(&generated.launch, &mut buffers, MAX_STEPS)).map_err(|panic| format!("panicked: {panic}"))?;
                 match outcome {
                     Err(error) if error.kind() != ErrorKind::Invalid => Err(format!("{:?}: {error}", error.kind())),
                     _ => Ok(()),
@@ -356,7 +356,7 @@ fn built(program: &Program, is_whole: bool) -> tectum::Result<Program> {
         builder.declare(buffer.clone());
     }
     builder.shared(program.shared_bytes()).pool(program.pool_bytes());
-    let labels: Vec<Target> = program.labels().iter().map(|label| builder.label(label.name.clone())).collect();
+    let labels: Vec<BranchTarget> = program.labels().iter().map(|label| builder.label(label.name.clone())).collect();
     if !is_whole {
         builder.label("nowhere");
     }
@@ -366,7 +366,7 @@ fn built(program: &Program, is_whole: bool) -> tectum::Result<Program> {
             builder.place(*label);
         }
         let Some(instruction) = program.instructions().get(index) else { continue };
-        let label = |target: Target| labels[program.labels().iter().position(|label| label.target == target).unwrap_or(0)];
+        let label = |target: BranchTarget| labels[program.labels().iter().position(|label| label.target == target).unwrap_or(0)];
         builder.push(instruction.target().map_or(*instruction, |target| instruction.with_target(label(target))));
     }
     builder.finish()

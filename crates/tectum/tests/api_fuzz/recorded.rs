@@ -183,9 +183,9 @@ impl World {
         });
         let found = found.map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
         // What codes of 8 bits lose goes through all that follows: the draws of products hold it against a model.
-        let is_coded = packed.iter().any(|packed| packed.format == PanelFormat::Int8);
+        let is_quantized = packed.iter().any(|packed| packed.format == PanelFormat::Int8);
         for ((name, value), found) in ended.outputs.iter().zip(found) {
-            if is_coded {
+            if is_quantized {
                 if found.len() != ended.values[*value].data.len() || found.iter().any(|value| value.is_nan()) {
                     return Err(format!("graph{} as {how:?}: output {name} is {found:?}\n{}", ended.id, ended.text));
                 }

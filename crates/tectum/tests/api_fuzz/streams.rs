@@ -60,7 +60,7 @@ impl World {
                 let event = self.below(events);
                 self.note(format!("event{event}: wait"));
                 self.events[event].wait();
-                if !self.events[event].has_come() {
+                if !self.events[event].is_signaled() {
                     return Err("an event that was waited for has not come".to_owned());
                 }
             }

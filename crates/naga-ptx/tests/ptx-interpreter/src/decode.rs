@@ -106,7 +106,7 @@ impl ModuleLayouts {
 }
 
 /// The most static shared memory of a block.
-const MOST_SHARED: usize = 48 * 1024;
+const MAX_SHARED: usize = 48 * 1024;
 
 fn decode_entry<'a>(module: &Module<'a>, entry: &syntax::Entry<'a>, outer: &Scopes<'a>, layouts: ModuleLayouts) -> Result<(Kernel, ModuleLayouts), Error> {
     let mut decoder = Decoder {
@@ -175,8 +175,8 @@ impl<'a> Decoder<'a> {
             }
         }
         let total: usize = shared.variables.iter().map(|known| known.bytes).sum();
-        if total > MOST_SHARED {
-            let message = format!("{total} bytes of shared memory, the most is {MOST_SHARED}");
+        if total > MAX_SHARED {
+            let message = format!("{total} bytes of shared memory, the most is {MAX_SHARED}");
             return Err(Error::typing(entry.line, message));
         }
         let dynamic = &self.layouts.dynamic_shared;

@@ -19,10 +19,10 @@ use block::Block;
 use std::collections::VecDeque;
 
 /// The most threads of a block.
-const MOST_THREADS: u64 = 1024;
+const MAX_THREADS: u64 = 1024;
 
 /// The most shared memory of a block, static and dynamic.
-const MOST_SHARED: usize = 227 * 1024;
+const MAX_SHARED: usize = 227 * 1024;
 
 /// Executes one launch.
 pub(crate) fn run(program: &Program, memory: &mut Memory, launch: &Launch<'_>) -> Result<Stats, Error> {
@@ -52,8 +52,8 @@ pub(crate) fn run(program: &Program, memory: &mut Memory, launch: &Launch<'_>) -
 
 fn check_launch(kernel: &Kernel, launch: &Launch<'_>) -> Result<(), Error> {
     let threads = launch.block.iter().map(|side| u64::from(*side)).product::<u64>();
-    let most = kernel.max_threads.map_or(MOST_THREADS, u64::from);
-    if threads == 0 || threads > most.min(MOST_THREADS) || launch.block[2] > 64 {
+    let most = kernel.max_threads.map_or(MAX_THREADS, u64::from);
+    if threads == 0 || threads > most.min(MAX_THREADS) || launch.block[2] > 64 {
         let message = format!("a block of {:?} has 1 to {most} threads", launch.block);
         return Err(Error::launch(message));
     }
@@ -73,8 +73,8 @@ fn check_resources(kernel: &Kernel, launch: &Launch<'_>) -> Result<(), Error> {
         return Err(Error::launch(format!("{} parameters were given, `{}` has {}", launch.params.len(), kernel.name, kernel.params.len())));
     }
     let declared: usize = kernel.shared.iter().map(|variable| variable.bytes).sum();
-    if declared + launch.dynamic_shared_bytes as usize > MOST_SHARED {
-        return Err(Error::launch(format!("a block has at most {MOST_SHARED} bytes of shared memory")));
+    if declared + launch.dynamic_shared_bytes as usize > MAX_SHARED {
+        return Err(Error::launch(format!("a block has at most {MAX_SHARED} bytes of shared memory")));
     }
     Ok(())
 }

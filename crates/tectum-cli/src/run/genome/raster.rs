@@ -9,7 +9,7 @@ use tectum_models::genome::Genome;
 use crate::table::print;
 
 /// Redrawing this often is enough for people.
-const REDRAW: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// Columns of the past that are shown.
 const COLUMNS: usize = 56;
 /// Lines at most: what is left of a common terminal.
@@ -57,7 +57,7 @@ impl LiveRaster {
     /// `Io` for a standard output that cannot be written.
     pub fn add(&mut self, burst: u32, firings: &[u32]) -> Result<()> {
         self.take(burst, firings);
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) {
+        if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL) {
             return Ok(());
         }
         let up = if self.drawn.is_some() { format!("\x1b[{}A", self.height()) } else { String::new() };

@@ -10,7 +10,7 @@ use tectum::kernel::native::simd;
 /// Instances that are taken side by side.
 const LANES: usize = 16;
 /// A number of each of them.
-type Lane = [f32; LANES];
+type F32Lanes = [f32; LANES];
 /// Blocks that a thread takes at least.
 const BLOCKS_PER_THREAD: usize = 64;
 
@@ -19,7 +19,7 @@ fn step_all<const A: usize, const N: usize, const S: usize>(
     call: &NativeCall<'_>,
     operations: usize,
     from: usize,
-    step: impl Fn(&[Lane; A], &mut [Lane; N], &mut [Lane; S], usize) + Sync,
+    step: impl Fn(&[F32Lanes; A], &mut [F32Lanes; N], &mut [F32Lanes; S], usize) + Sync,
 ) {
     let count = call.size(0);
     let actions = call.read::<f32>(0)[..count * A].as_chunks::<A>().0;
@@ -32,16 +32,16 @@ fn step_all<const A: usize, const N: usize, const S: usize>(
                 let mut out = [[0.0; LANES]; S];
                 // Of a length that the compiler knows, but for the last block.
                 if let (Some(states), Some(shown), Some(actions)) = (states.first_chunk_mut(), shown.first_chunk_mut(), actions.first_chunk()) {
-                    let mut state = side_by_side::<N>(states);
-                    step(&side_by_side(actions), &mut state, &mut out, index * LANES);
+                    let mut state = to_lanes::<N>(states);
+                    step(&to_lanes(actions), &mut state, &mut out, index * LANES);
                     apart(&state, states);
                     apart(&out, shown);
                 } else {
                     let (mut rows, mut given, mut seen) = ([[0.0; N]; LANES], [[0.0; A]; LANES], [[0.0; S]; LANES]);
                     rows[..states.len()].copy_from_slice(states);
                     given[..actions.len()].copy_from_slice(actions);
-                    let mut state = side_by_side(&rows);
-                    step(&side_by_side(&given), &mut state, &mut out, index * LANES);
+                    let mut state = to_lanes(&rows);
+                    step(&to_lanes(&given), &mut state, &mut out, index * LANES);
                     apart(&state, &mut rows);
                     apart(&out, &mut seen);
                     states.copy_from_slice(&rows[..states.len()]);
@@ -60,12 +60,12 @@ fn step_all<const A: usize, const N: usize, const S: usize>(
 }
 
 #[inline(always)]
-fn side_by_side<const N: usize>(rows: &[[f32; N]; LANES]) -> [Lane; N] {
+fn to_lanes<const N: usize>(rows: &[[f32; N]; LANES]) -> [F32Lanes; N] {
     std::array::from_fn(|i| std::array::from_fn(|lane| rows[lane][i]))
 }
 
 #[inline(always)]
-fn apart<const N: usize>(lanes: &[Lane; N], rows: &mut [[f32; N]; LANES]) {
+fn apart<const N: usize>(lanes: &[F32Lanes; N], rows: &mut [[f32; N]; LANES]) {
     *rows = std::array::from_fn(|lane| std::array::from_fn(|i| lanes[i][lane]));
 }
 
@@ -140,7 +140,7 @@ pub fn cart_pole(call: &NativeCall<'_>) {
                 state[4][lane] = flag((state[0][lane].abs() > 2.4) | (state[2][lane].abs() > 0.209_439_51));
                 shown[4][lane] = 1.0;
             }
-            begin_anew(&had_ended, starts, first, state, shown);
+            reset_terminated(&had_ended, starts, first, state, shown);
             for lane in 0..LANES {
                 shown[0][lane] = state[0][lane];
                 shown[1][lane] = state[1][lane];
@@ -154,7 +154,7 @@ pub fn cart_pole(call: &NativeCall<'_>) {
 
 /// Puts the instances whose episode had ended at their starts, with no reward.
 #[inline(always)]
-fn begin_anew(had_ended: &Lane, starts: &[[f32; 5]], first: usize, state: &mut [Lane; 5], shown: &mut [Lane; 6]) {
+fn reset_terminated(had_ended: &F32Lanes, starts: &[[f32; 5]], first: usize, state: &mut [F32Lanes; 5], shown: &mut [F32Lanes; 6]) {
     if had_ended.iter().all(|ended| *ended == 0.0) {
         return;
     }
@@ -214,7 +214,7 @@ pub fn acrobot(call: &NativeCall<'_>) {
                 state[4][lane] = flag(-cos_near(state[0][lane]) - cos_near(state[1][lane] + state[0][lane]) > 1.0);
                 shown[4][lane] = state[4][lane] - 1.0;
             }
-            begin_anew(&had_ended, starts, first, state, shown);
+            reset_terminated(&had_ended, starts, first, state, shown);
             for lane in 0..LANES {
                 shown[0][lane] = come_round(state[0][lane] + PI);
                 shown[1][lane] = come_round(state[1][lane]);
@@ -249,7 +249,7 @@ impl RigConstants {
 
     /// Runge-Kutta steps under one command; the cart stops dead at its stops, and the pole goes on.
     #[inline(always)]
-    fn advance(&self, s: &mut [Lane; 6], volts: &Lane, steps: u32, h: f32) {
+    fn advance(&self, s: &mut [F32Lanes; 6], volts: &F32Lanes, steps: u32, h: f32) {
         for _ in 0..steps {
             for lane in 0..LANES {
                 let beyond = (volts[lane].abs() - self.dead_band).max(0.0).copysign(volts[lane]);
@@ -327,7 +327,7 @@ fn seen_light(light: (f32, f32), direction: f32) -> f32 {
 
 /// 1 less the way to the first wall or obstacle over the whisker's length.
 #[inline(always)]
-fn felt(state: &[Lane; SEEKER], lane: usize, direction: f32) -> f32 {
+fn felt(state: &[F32Lanes; SEEKER], lane: usize, direction: f32) -> f32 {
     let (x, y) = (state[0][lane], state[1][lane]);
     let (across_x, across_y) = (cos_near(direction), sin_near(direction));
     let mut free = to_wall(x, across_x).min(to_wall(y, across_y)).min(1e9);
@@ -342,7 +342,7 @@ fn felt(state: &[Lane; SEEKER], lane: usize, direction: f32) -> f32 {
 
 /// From the disc to the light that is on. Each lane has another light, which the lanes together could not look up.
 #[inline(always)]
-fn seeker_light(state: &[Lane; SEEKER], lane: usize) -> (f32, f32) {
+fn seeker_light(state: &[F32Lanes; SEEKER], lane: usize) -> (f32, f32) {
     let found = state[3][lane];
     let on = found - 8.0 * (found * 0.125).floor();
     let (mut x, mut y) = (0.0, 0.0);

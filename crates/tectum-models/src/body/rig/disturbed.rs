@@ -14,7 +14,7 @@ pub const RECORDED_ANGLE_STEP_DEG: f64 = 0.18;
 /// Deviation of the recording's positions, in the same way.
 pub const RECORDED_POSITION_IN: f64 = 5e-5;
 /// The longest lag of the readings.
-pub const MOST_LATE: usize = 8;
+pub const MAX_LATE: usize = 8;
 
 /// How a rig differs from the one that was identified.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -39,8 +39,8 @@ impl Disturbances {
     fn check(&self) -> Result<()> {
         let fault = if !(self.pole_length.is_finite() && self.pole_length > 0.0) {
             format!("pole_length is {}, needs a number above 0", self.pole_length)
-        } else if self.late > MOST_LATE {
-            format!("late is {}, needs 0 to {MOST_LATE}", self.late)
+        } else if self.late > MAX_LATE {
+            format!("late is {}, needs 0 to {MAX_LATE}", self.late)
         } else if !(self.noise.is_finite() && self.noise >= 0.0) {
             format!("noise is {}, needs a number, 0 or above", self.noise)
         } else if !(0.0..=1.0).contains(&self.leaps) {
@@ -61,7 +61,7 @@ type Reading = [f32; CHANNELS];
 /// An angle is what the pole has, plus noise, to the nearest step of the sensor; speeds are what the recording has, the change of the noisy
 /// readings since the period before. State: that of the rig, then the readings that are under way, oldest first, then the draw that comes
 /// next and the seed's halves.
-pub struct Disturbed {
+pub struct DisturbedRig {
     rig: Rig,
     disturbances: Disturbances,
     /// Oldest first: what is seen now, up to what the sensors see now.
@@ -70,7 +70,7 @@ pub struct Disturbed {
     draw: u64,
 }
 
-impl Disturbed {
+impl DisturbedRig {
     /// Makes a rig from the identified one, standing at its start for seed 0.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Disturbed {
     }
 }
 
-impl Body for Disturbed {
+impl Body for DisturbedRig {
     fn spec(&self) -> &BodySpec {
         self.rig.spec()
     }

@@ -16,19 +16,19 @@ use tectum::{Error, Result};
 
 use super::dynamics::Motion;
 use super::{M_PER_IN, RigParameters};
-use crate::least_squares::{Fit, Unknown, fit, solve};
+use crate::least_squares::{Fit, FitParameter, fit, solve};
 use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording, wrapped_deg};
 
 /// Rows of a cluster of the servo's residuals.
 const SERVO_CLUSTER: usize = 100;
 /// How far from the stops an interval must be, inches.
-const CLEAR_OF_STOPS_IN: f64 = 0.3;
+const STOP_CLEARANCE_IN: f64 = 0.3;
 /// Rows of a window.
 const WINDOW: usize = 21;
 /// A residual of an angle beyond this weighs less, degrees.
 pub const OUTLIER_DEG: f64 = 5.0;
 /// A window that is met worse than this from the best of its starts shows something else than a swinging pole, degrees rms.
-pub const UNEXPLAINED_DEG: f64 = 15.0;
+pub const MAX_WINDOW_RMS_DEG: f64 = 15.0;
 /// Rows of a window that its start is suited to first.
 const FIRST_ROWS: usize = 5;
 /// Steps of Gauss and Newton that a window takes to its start.
@@ -40,7 +40,7 @@ const MAX_LENGTH_M: f64 = 5.0;
 
 /// A constant that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct ParameterEstimate {
     /// Name, as in [`RigParameters`].
     pub name: &'static str,
     /// Unit.
@@ -79,7 +79,7 @@ pub struct Identification {
     /// The rig with the constants that were found.
     pub parameters: RigParameters,
     /// The constants with their errors.
-    pub estimates: Vec<Estimate>,
+    pub estimates: Vec<ParameterEstimate>,
     /// Intervals that the servo was fitted to.
     pub intervals: usize,
     /// Part of the variance of the intervals' velocity that the servo explains.
@@ -88,7 +88,7 @@ pub struct Identification {
     pub servo_rms_in_per_s: f64,
     /// Windows that the pole was fitted to.
     pub windows: usize,
-    /// Windows that were dropped, since from no start they are met to [`UNEXPLAINED_DEG`] rms.
+    /// Windows that were dropped, since from no start they are met to [`MAX_WINDOW_RMS_DEG`] rms.
     pub dropped: usize,
     /// Root of the mean squared error of the angle, and the median of its size, degrees.
     pub pole_deg: [f64; 2],
@@ -134,7 +134,7 @@ pub fn identify(recording: &RigRecording, mut progress: impl FnMut(&'static str)
         ("pole_damping", "1/s"),
     ];
     let values = found.values.iter().zip(&found.errors).chain(swing.values.iter().zip(&swing.errors));
-    let estimates = names.into_iter().zip(values).map(|((name, unit), (value, error))| Estimate { name, unit, value: *value, error: *error });
+    let estimates = names.into_iter().zip(values).map(|((name, unit), (value, error))| ParameterEstimate { name, unit, value: *value, error: *error });
     Ok(Identification {
         parameters,
         estimates: estimates.collect(),
@@ -158,20 +158,20 @@ fn with_period_of(recording: &RigRecording) -> RigParameters {
 }
 
 /// Gain, dead band, limit, lag, and how long before its row's sample a command acts. `sign` is that of the gain's start.
-fn servo_unknowns(parameters: &RigParameters, sign: f64) -> [Unknown; 5] {
+fn servo_unknowns(parameters: &RigParameters, sign: f64) -> [FitParameter; 5] {
     let p = parameters;
     [
-        Unknown { start: sign * p.servo_gain_in_per_s_per_v.abs(), step: 1e-4, range: f64::MIN..=f64::MAX },
-        Unknown { start: p.servo_dead_band_v, step: 1e-5, range: 0.0..=f64::MAX },
-        Unknown { start: p.servo_limit_in_per_s, step: 1e-4, range: 0.01..=f64::MAX },
-        Unknown { start: p.servo_lag_s, step: 1e-6, range: 0.002..=f64::MAX },
-        Unknown { start: p.dt_s - p.delay_s, step: 1e-6, range: 0.0..=p.dt_s },
+        FitParameter { start: sign * p.servo_gain_in_per_s_per_v.abs(), step: 1e-4, range: f64::MIN..=f64::MAX },
+        FitParameter { start: p.servo_dead_band_v, step: 1e-5, range: 0.0..=f64::MAX },
+        FitParameter { start: p.servo_limit_in_per_s, step: 1e-4, range: 0.01..=f64::MAX },
+        FitParameter { start: p.servo_lag_s, step: 1e-6, range: 0.002..=f64::MAX },
+        FitParameter { start: p.dt_s - p.delay_s, step: 1e-6, range: 0.0..=p.dt_s },
     ]
 }
 
 /// Length and damping.
-fn pole_unknowns([length_m, damping_per_s]: [f64; 2]) -> [Unknown; 2] {
-    [Unknown { start: length_m, step: 1e-4, range: 0.02..=f64::MAX }, Unknown { start: damping_per_s, step: 1e-3, range: f64::MIN..=f64::MAX }]
+fn pole_unknowns([length_m, damping_per_s]: [f64; 2]) -> [FitParameter; 2] {
+    [FitParameter { start: length_m, step: 1e-4, range: 0.02..=f64::MAX }, FitParameter { start: damping_per_s, step: 1e-3, range: f64::MIN..=f64::MAX }]
 }
 
 fn set_servo(parameters: &mut RigParameters, values: &[f64]) {
@@ -192,7 +192,7 @@ struct Servo {
 impl Servo {
     fn new(recording: &RigRecording, parameters: &RigParameters) -> Result<Self> {
         let position = &recording.la_position_in;
-        let is_clear = |row: usize| position[row].abs() < parameters.travel_in - CLEAR_OF_STOPS_IN;
+        let is_clear = |row: usize| position[row].abs() < parameters.travel_in - STOP_CLEARANCE_IN;
         let interval = |row: usize| {
             let volts = &recording.cmd_volts;
             let counts = row > 1 && is_clear(row - 1) && is_clear(row);
@@ -264,7 +264,7 @@ impl Pole {
     fn new(recording: &RigRecording, servo: &RigParameters) -> Result<Self> {
         let is_trusted = |row: usize| {
             let is_seen = recording.angle_is_valid[row] && recording.pend_position_deg[row] != DEAD_ZONE_DEG;
-            is_seen && recording.la_position_in[row].abs() < servo.travel_in - CLEAR_OF_STOPS_IN
+            is_seen && recording.la_position_in[row].abs() < servo.travel_in - STOP_CLEARANCE_IN
         };
         let (mut windows, mut start) = (Vec::new(), 1);
         while start + WINDOW <= recording.len() {
@@ -296,7 +296,7 @@ impl Pole {
         let (before, parameters) = (self.windows.len(), self.parameters(values));
         self.windows.retain(|window| {
             let off = window.clone().settle(&parameters);
-            rms(&off) <= UNEXPLAINED_DEG
+            rms(&off) <= MAX_WINDOW_RMS_DEG
         });
         match self.windows.len() {
             count if count < MIN_WINDOWS => {

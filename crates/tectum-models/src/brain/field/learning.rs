@@ -49,14 +49,14 @@ impl Controller {
 
 /// A mean over seeds with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub struct MeanEstimate {
     /// The mean.
     pub mean: f64,
     /// The standard error: deviation of the sample over √seeds; 0 for one seed.
     pub error: f64,
 }
 
-impl Estimate {
+impl MeanEstimate {
     /// Of some numbers, one for each seed.
     pub fn of(numbers: &[f64]) -> Self {
         let n = numbers.len() as f64;
@@ -72,15 +72,15 @@ pub struct Score {
     /// Which one.
     pub controller: Controller,
     /// Mean reward of a step.
-    pub reward: Estimate,
+    pub reward: MeanEstimate,
     /// Lights found in a run.
-    pub found: Estimate,
+    pub found: MeanEstimate,
     /// Mean reward of a step in each tenth of the run.
-    pub curve: Vec<Estimate>,
+    pub curve: Vec<MeanEstimate>,
     /// Mean reward of a step in the last tenth less that in the first, paired by seed.
-    pub gain: Estimate,
+    pub gain: MeanEstimate,
     /// Mean reward of a step less that of the field that does not learn, paired by seed.
-    pub over_fixed: Estimate,
+    pub over_fixed: MeanEstimate,
 }
 
 /// Runs every controller from the starts of so many seeds, for so many steps of a tenth of a second.
@@ -111,11 +111,11 @@ pub fn compare(spec: &FieldSpec, session: &mut Session, seeds: u64, steps: usize
         let own = means(runs);
         Score {
             controller: *controller,
-            reward: Estimate::of(&own),
-            found: Estimate::of(&runs.iter().map(|run| run.found as f64).collect::<Vec<_>>()),
-            curve: (0..PARTS).map(|index| Estimate::of(&part(index))).collect(),
-            gain: Estimate::of(&less(&part(PARTS - 1), &part(0))),
-            over_fixed: Estimate::of(&less(&own, &fixed)),
+            reward: MeanEstimate::of(&own),
+            found: MeanEstimate::of(&runs.iter().map(|run| run.found as f64).collect::<Vec<_>>()),
+            curve: (0..PARTS).map(|index| MeanEstimate::of(&part(index))).collect(),
+            gain: MeanEstimate::of(&less(&part(PARTS - 1), &part(0))),
+            over_fixed: MeanEstimate::of(&less(&own, &fixed)),
         }
     };
     Ok(runs.iter().map(score).collect())
@@ -207,9 +207,9 @@ mod tests {
     #[test]
     fn an_estimate_is_the_mean_and_its_standard_error() {
         // Deviations ±1 and 0 around 2: variance 1, over three seeds.
-        let found = Estimate::of(&[1.0, 2.0, 3.0]);
+        let found = MeanEstimate::of(&[1.0, 2.0, 3.0]);
         assert!((found.mean - 2.0).abs() < 1e-12 && (found.error - (1.0f64 / 3.0).sqrt()).abs() < 1e-12);
-        assert_eq!(Estimate::of(&[4.0]), Estimate { mean: 4.0, error: 0.0 });
+        assert_eq!(MeanEstimate::of(&[4.0]), MeanEstimate { mean: 4.0, error: 0.0 });
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(scores.iter().map(|score| score.controller).collect::<Vec<_>>(), Controller::ALL);
         let found = |index: usize| scores[index].found.mean;
         assert!(found(3) > 8.0 && found(3) > 3.0 * found(2), "{scores:?}");
-        assert_eq!(scores[1].over_fixed, Estimate { mean: 0.0, error: 0.0 });
+        assert_eq!(scores[1].over_fixed, MeanEstimate { mean: 0.0, error: 0.0 });
         // What learns makes a difference, whichever it is.
         assert!(scores[0].over_fixed.error > 0.0, "{scores:?}");
         assert_eq!(scores, compare(&spec, &mut cpu(), 4, 1000, &mut |_, _| {}).expect("it runs"), "it is the same again");

@@ -98,12 +98,12 @@ impl Wiring {
     }
 
     /// The most that is injected into a neuron.
-    pub fn most_injected(&self) -> f32 {
+    pub fn max_injected(&self) -> f32 {
         self.sensors.iter().flat_map(|sensor| &sensor.amounts).fold(0.0, |most, amount| most.max(amount.abs()))
     }
 
     /// The most injections of a tick.
-    pub fn most_inputs(&self) -> usize {
+    pub fn max_inputs(&self) -> usize {
         self.sensors.iter().map(|sensor| sensor.column.neurons().len()).sum()
     }
 

@@ -23,15 +23,15 @@ use crate::brain::{Brain, StandIn};
 use crate::snapshot::{Array, Snapshot};
 
 /// Lengths that are thought of, as shares of the identified one: from the least on, in equal steps.
-const LENGTHS: usize = 29;
-const LEAST_LENGTH: f64 = 0.65;
+const LENGTH_COUNT: usize = 29;
+const MIN_LENGTH: f64 = 0.65;
 const LENGTH_STEP: f64 = 0.025;
 /// The longest lag that is thought of, periods.
-const MOST_LATE: usize = 2;
+const MAX_LATE: usize = 2;
 /// Commands that are remembered: those under way, and the one before them.
-const COMMANDS: usize = MOST_LATE + 2;
+const COMMANDS: usize = MAX_LATE + 2;
 /// Another model is believed when its misfit is below this share of the believed one's.
-const TAKE_OVER: f64 = 0.8;
+const SWITCH_RATIO: f64 = 0.8;
 /// Channels of the rig's observation.
 const POSITION: usize = 0;
 const ANGLE: usize = 3;
@@ -45,7 +45,7 @@ pub struct Adaptive {
     believed: usize,
     /// The commands that were given, the latest first.
     commands: [f64; COMMANDS],
-    has_begun: bool,
+    is_initialized: bool,
     is_balancing: bool,
 }
 
@@ -58,18 +58,18 @@ impl Adaptive {
         if body.name != "rig" {
             return Err(Error::invalid(format!("adaptive: body {:?} has no models of other lengths and lags; known: rig", body.name)));
         }
-        let lengths = (0..LENGTHS).map(|index| LEAST_LENGTH + LENGTH_STEP * index as f64);
+        let lengths = (0..LENGTH_COUNT).map(|index| MIN_LENGTH + LENGTH_STEP * index as f64);
         let models: Vec<Hypothesis> =
-            lengths.map(|length| Hypothesis::of_length(length, MOST_LATE)).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+            lengths.map(|length| Hypothesis::of_length(length, MAX_LATE)).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
         // Before anything is known, the rig is as it was identified.
-        let believed = models.iter().position(|model| model.late == 0 && (model.length_share() - 1.0).abs() < 0.5 * LENGTH_STEP).unwrap_or(0);
-        Ok(Self { models, believed, commands: [0.0; COMMANDS], has_begun: false, is_balancing: false })
+        let believed = models.iter().position(|model| model.late == 0 && (model.length_ratio() - 1.0).abs() < 0.5 * LENGTH_STEP).unwrap_or(0);
+        Ok(Self { models, believed, commands: [0.0; COMMANDS], is_initialized: false, is_balancing: false })
     }
 
     /// The length of the pole over that of the identified rig, and the lag in periods, that are believed.
     pub fn believed(&self) -> (f64, usize) {
         let model = &self.models[self.believed];
-        (model.length_share(), model.late)
+        (model.length_ratio(), model.late)
     }
 
     /// Answers an observation. One that is not finite gets 0 V, and the models go on by their forecasts.
@@ -83,15 +83,15 @@ impl Adaptive {
     fn see(&mut self, observation: &[f32]) -> bool {
         let is_seen = observation.iter().all(|number| number.is_finite());
         let reading = is_seen.then(|| [f64::from(observation[POSITION]) * M_PER_IN, f64::from(observation[ANGLE]).to_radians()]);
-        match (self.has_begun, reading) {
+        match (self.is_initialized, reading) {
             (true, reading) => self.models.iter_mut().for_each(|model| model.follow(reading, &self.commands)),
             (false, Some([position_m, angle_rad])) => {
                 self.models.iter_mut().for_each(|model| model.begin(position_m, angle_rad));
-                self.has_begun = true;
+                self.is_initialized = true;
             }
             (false, None) => {}
         }
-        self.believe_the_best();
+        self.select_hypothesis();
         is_seen
     }
 
@@ -100,11 +100,11 @@ impl Adaptive {
         self.commands[0] = f64::from(command_v);
     }
 
-    fn believe_the_best(&mut self) {
+    fn select_hypothesis(&mut self) {
         let of = |model: &(usize, &Hypothesis)| model.1.misfit;
         let best = self.models.iter().enumerate().min_by(|a, b| of(a).total_cmp(&of(b)));
         if let Some((best, model)) = best
-            && model.misfit < TAKE_OVER * self.models[self.believed].misfit
+            && model.misfit < SWITCH_RATIO * self.models[self.believed].misfit
         {
             self.believed = best;
         }
@@ -143,7 +143,7 @@ impl Brain for Adaptive {
         let mut snapshot = Snapshot::default();
         snapshot.insert("models", Array::F64(self.models.iter().flat_map(Hypothesis::state).collect()));
         snapshot.insert("commands", Array::F64(self.commands.to_vec()));
-        let flags = [self.believed as u64, u64::from(self.has_begun), u64::from(self.is_balancing)];
+        let flags = [self.believed as u64, u64::from(self.is_initialized), u64::from(self.is_balancing)];
         snapshot.insert("flags", Array::U64(flags.to_vec()));
         Ok(snapshot)
     }
@@ -158,7 +158,7 @@ impl Brain for Adaptive {
             model.set_state(state);
         }
         self.commands.copy_from_slice(commands);
-        (self.believed, self.has_begun, self.is_balancing) = (believed, flags[1] != 0, flags[2] != 0);
+        (self.believed, self.is_initialized, self.is_balancing) = (believed, flags[1] != 0, flags[2] != 0);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use tectum::Result;
 
 use super::riccati::linearise;
 use super::rig_weights;
-use super::swing_up::{Pumping, SwingUp};
+use super::swing_up::{SwingUp, SwingUpSettings};
 use crate::body::rig::dynamics::Motion;
 use crate::body::rig::{M_PER_IN, Rig, RigParameters};
 use crate::body::{Body, Start, wrapped_rad};
@@ -16,13 +16,13 @@ const SPEED_GAIN: f64 = 0.15;
 /// An angle this far from the forecast is not believed.
 const GATE_RAD: f64 = 0.1;
 /// After so many of them in a row the next is: then the forecast is wrong.
-const MOST_OUTLIERS: u32 = 3;
+const MAX_OUTLIERS: u32 = 3;
 /// Errors that count as 1 in the misfit, and the most that one reading counts: a jump must not outweigh a second of readings.
 const POSITION_UNIT_M: f64 = 0.01 * M_PER_IN;
 const ANGLE_UNIT_RAD: f64 = 0.01;
-const MOST_MISFIT: f64 = 25.0;
+const MAX_MISFIT: f64 = 25.0;
 /// The share of the misfit that a period leaves: it forgets in four seconds.
-const KEPT: f64 = 0.99;
+const FORGETTING_FACTOR: f64 = 0.99;
 /// Numbers of [`Hypothesis::state`].
 pub(super) const STATE_LEN: usize = 7;
 
@@ -43,29 +43,29 @@ pub(super) struct Hypothesis {
 }
 
 impl Hypothesis {
-    /// Hypotheses of all the lags from 0 to `most_late` for one length.
+    /// Hypotheses of all the lags from 0 to `max_delay_samples` for one length.
     ///
     /// # Errors
     /// A Riccati equation that does not converge.
-    pub fn of_length(length_share: f64, most_late: usize) -> Result<Vec<Self>> {
+    pub fn of_length(length_ratio: f64, max_delay_samples: usize) -> Result<Vec<Self>> {
         let mut rig = RigParameters::default();
-        rig.dynamics.length_m *= length_share;
+        rig.dynamics.length_m *= length_ratio;
         let mut body = Rig::new(rig, Start::Hanging)?;
         let (upright, weights) = (body.upright(), rig_weights());
         let gain = linearise(&mut body, &upright)?.gain(&weights.state, weights.action)?;
         let mut pumpings = Vec::new();
         for taper in [0.05, 0.3] {
             for excess in [0.0, 0.1, 0.25] {
-                pumpings.extend([0.75, 0.5].map(|travel_share| Pumping { taper, excess, travel_share }));
+                pumpings.extend([0.75, 0.5].map(|travel_fraction| SwingUpSettings { taper, excess, travel_fraction }));
             }
         }
         let laws: Vec<SwingUp> = pumpings.into_iter().map(|pumping| SwingUp::cart_velocity(&rig, pumping)).collect();
         let hypothesis = |late| Self { rig, late, gain: gain.clone(), laws: laws.clone(), motion: [0.0; 4], misfit: 0.0, outliers: 0, last_angle_rad: 0.0 };
-        Ok((0..=most_late).map(hypothesis).collect())
+        Ok((0..=max_delay_samples).map(hypothesis).collect())
     }
 
     /// The length of the pole over that of the identified rig.
-    pub fn length_share(&self) -> f64 {
+    pub fn length_ratio(&self) -> f64 {
         self.rig.dynamics.length_m / RigParameters::default().dynamics.length_m
     }
 
@@ -79,16 +79,16 @@ impl Hypothesis {
     pub fn follow(&mut self, reading: Option<[f64; 2]>, commands: &[f64]) {
         self.motion = self.rig.step(self.motion, commands[self.late + 1], commands[self.late]);
         let Some([position_m, angle_rad]) = reading else { return };
-        let off_m = position_m - self.motion[0];
-        let off_rad = wrapped_rad(angle_rad - self.motion[2]);
-        let squared = |error: f64, unit: f64| (error / unit).powi(2).min(MOST_MISFIT);
-        self.misfit = KEPT * self.misfit + squared(off_m, POSITION_UNIT_M) + squared(off_rad, ANGLE_UNIT_RAD);
-        self.motion[0] += POSITION_GAIN * off_m;
-        if off_rad.abs() <= GATE_RAD {
+        let innovation_m = position_m - self.motion[0];
+        let innovation_rad = wrapped_rad(angle_rad - self.motion[2]);
+        let squared = |error: f64, unit: f64| (error / unit).powi(2).min(MAX_MISFIT);
+        self.misfit = FORGETTING_FACTOR * self.misfit + squared(innovation_m, POSITION_UNIT_M) + squared(innovation_rad, ANGLE_UNIT_RAD);
+        self.motion[0] += POSITION_GAIN * innovation_m;
+        if innovation_rad.abs() <= GATE_RAD {
             self.outliers = 0;
-            self.motion[2] += ANGLE_GAIN * off_rad;
-            self.motion[3] += SPEED_GAIN * off_rad / self.rig.dt_s;
-        } else if self.outliers < MOST_OUTLIERS {
+            self.motion[2] += ANGLE_GAIN * innovation_rad;
+            self.motion[3] += SPEED_GAIN * innovation_rad / self.rig.dt_s;
+        } else if self.outliers < MAX_OUTLIERS {
             self.outliers += 1;
         } else {
             self.outliers = 0;

@@ -6,14 +6,14 @@ use crate::body::rig::dynamics::Motion;
 use crate::body::wrapped_rad;
 
 /// From where the regulator may catch the pole.
-const REACH_RAD: f64 = 1.0;
-/// Periods in which a pole that was caught has come to rest: within the angle and speed of [`is_quiet`], for a while.
-const CATCH_PERIODS: usize = 40;
-const QUIET_PERIODS: usize = 6;
+const CAPTURE_LIMIT_RAD: f64 = 1.0;
+/// Periods in which a pole that was caught has come to rest: within the angle and speed of [`is_settled`], for a while.
+const CAPTURE_PERIODS: usize = 40;
+const SETTLED_PERIODS: usize = 6;
 /// The share of the travel that a catch may take.
-const TRAVEL_SHARE: f64 = 0.975;
+const TRAVEL_FRACTION: f64 = 0.975;
 /// Periods that a law of pumping is followed.
-const PUMP_PERIODS: usize = 75;
+const SWING_UP_PERIODS: usize = 75;
 /// Periods that lacking the energy of m g l at their end counts as.
 const PERIODS_PER_ENERGY: f64 = 10.0;
 
@@ -21,22 +21,22 @@ const PERIODS_PER_ENERGY: f64 = 10.0;
 pub(super) fn catches(model: &Hypothesis, mut motion: Motion, mut last_command_v: f64) -> bool {
     let limit_v = f64::from(model.rig.command_limit_v);
     let mut quiet = 0;
-    for _ in 0..CATCH_PERIODS {
-        if wrapped_rad(motion[2]).abs() > REACH_RAD || motion[0].abs() > TRAVEL_SHARE * model.rig.travel_m() {
+    for _ in 0..CAPTURE_PERIODS {
+        if wrapped_rad(motion[2]).abs() > CAPTURE_LIMIT_RAD || motion[0].abs() > TRAVEL_FRACTION * model.rig.travel_m() {
             return false;
         }
         let command_v = model.regulated(motion, last_command_v).clamp(-limit_v, limit_v);
         motion = model.rig.step(motion, last_command_v, command_v);
         last_command_v = command_v;
-        quiet = if is_quiet(motion) { quiet + 1 } else { 0 };
-        if quiet == QUIET_PERIODS {
+        quiet = if is_settled(motion) { quiet + 1 } else { 0 };
+        if quiet == SETTLED_PERIODS {
             return true;
         }
     }
     false
 }
 
-fn is_quiet(motion: Motion) -> bool {
+fn is_settled(motion: Motion) -> bool {
     wrapped_rad(motion[2]).abs() < 0.1 && motion[3].abs() < 0.6
 }
 
@@ -44,7 +44,7 @@ fn is_quiet(motion: Motion) -> bool {
 pub(super) fn pump(model: &Hypothesis, motion: Motion, last_command_v: f64) -> f64 {
     let mut least = (f64::INFINITY, 0.0);
     for law in &model.laws {
-        let periods = periods_to_catch(model, law, motion, last_command_v, least.0);
+        let periods = periods_until_capture(model, law, motion, last_command_v, least.0);
         if periods < least.0 {
             least = (periods, command(model, law, motion));
         }
@@ -54,8 +54,8 @@ pub(super) fn pump(model: &Hypothesis, motion: Motion, last_command_v: f64) -> f
 
 /// Periods of a law until the regulator can catch the pole, followed no further than `most`; if it cannot in the time that is followed, all of
 /// that and more for the energy that lacks then.
-fn periods_to_catch(model: &Hypothesis, law: &SwingUp, mut motion: Motion, mut last_command_v: f64, most: f64) -> f64 {
-    for period in 0..PUMP_PERIODS {
+fn periods_until_capture(model: &Hypothesis, law: &SwingUp, mut motion: Motion, mut last_command_v: f64, most: f64) -> f64 {
+    for period in 0..SWING_UP_PERIODS {
         if period as f64 >= most {
             return f64::INFINITY;
         }
@@ -66,7 +66,7 @@ fn periods_to_catch(model: &Hypothesis, law: &SwingUp, mut motion: Motion, mut l
         motion = model.rig.step(motion, last_command_v, command_v);
         last_command_v = command_v;
     }
-    PUMP_PERIODS as f64 + PERIODS_PER_ENERGY * law.energy(&motion).abs()
+    SWING_UP_PERIODS as f64 + PERIODS_PER_ENERGY * law.energy(&motion).abs()
 }
 
 fn command(model: &Hypothesis, law: &SwingUp, motion: Motion) -> f64 {

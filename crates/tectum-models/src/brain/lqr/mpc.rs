@@ -2,7 +2,7 @@
 //!
 //! Minimises ½ Σ (s'Qs + r u²) + ½ s_N' P s_N over u_0 … u_{N−1}, with s_{k+1} = A s_k + B u_k, u within its limits, and numbers of the state
 //! within theirs. P is the regulator's own, so where no bound is met the actions are the regulator's. A bound of the state is soft: what is
-//! beyond it costs [`STEEPNESS`] times its square over that of the bound, so that there always is an answer.
+//! beyond it costs [`SOFT_BOUND_PENALTY`] times its square over that of the bound, so that there always is an answer.
 //!
 //! # Cost
 //! A plan takes 6 to 25 Newton steps, each about 4·N·n³ operations; nothing is allocated.
@@ -13,19 +13,19 @@
 
 use tectum::Result;
 
-use super::Weights;
+use super::LqrWeights;
 use super::riccati::{Linear, dot};
 
 /// Weight of the square of what is beyond a bound of the state, over that of the bound, in units of what balancing costs at full action.
-const STEEPNESS: f64 = 1e6;
+const SOFT_BOUND_PENALTY: f64 = 1e6;
 /// Newton steps after which a plan is taken as it is.
-const MOST_STEPS: usize = 50;
+const MAX_STEPS: usize = 50;
 /// Mean product of slack and multiplier, in units that the start tells, and share of what equations lack at the start, at which a plan is done.
-const DONE: f64 = 1e-9;
+const CONVERGENCE_TOLERANCE: f64 = 1e-9;
 /// Share of what is beyond soft bounds at the start that counts as one: smaller products drown in rounding.
-const BEYOND_UNIT: f64 = 1e-3;
+const VIOLATION_UNIT: f64 = 1e-3;
 /// Share of the way to the nearest bound that a step goes at most.
-const SHORT_OF_BOUND: f64 = 0.99;
+const FRACTION_TO_BOUNDARY: f64 = 0.99;
 
 /// A bound of one number of the state, the same to both sides of upright.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,14 +51,14 @@ pub struct Limits {
 #[derive(Debug, Clone)]
 pub struct LinearMpc {
     linear: Linear,
-    weights: Weights,
+    weights: LqrWeights,
     /// K, and P, n × n.
     gain: Vec<f64>,
     end: Vec<f64>,
     /// What is bounded in each step: the action, then numbers of the state after it.
-    bounded: Vec<Bounded>,
+    bounded: Vec<BoundedVariable>,
     /// Slacks and multipliers, N × bounded × (low, high).
-    sides: Vec<[Side; 2]>,
+    sides: Vec<[BoundSide; 2]>,
     stages: Vec<Stage>,
     actions: Vec<f64>,
     /// s_0 … s_N.
@@ -71,7 +71,7 @@ pub struct LinearMpc {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Bounded {
+struct BoundedVariable {
     /// The number of the state; none for the action.
     state: Option<usize>,
     low: f64,
@@ -82,7 +82,7 @@ struct Bounded {
 
 /// One side of a bound, and its Newton step.
 #[derive(Debug, Clone, Copy, Default)]
-struct Side {
+struct BoundSide {
     slack: f64,
     multiplier: f64,
     slack_step: f64,
@@ -102,7 +102,7 @@ struct Stage {
     state_step: Vec<f64>,
 }
 
-impl Side {
+impl BoundSide {
     /// What its bound adds to the curvature.
     fn stiffness(&self, softness: f64) -> f64 {
         self.multiplier / (self.slack + self.multiplier * softness)
@@ -115,7 +115,7 @@ impl Side {
     }
 }
 
-impl Bounded {
+impl BoundedVariable {
     /// From a number down to the low bound and up to the high one.
     fn rooms(&self, number: f64) -> [f64; 2] {
         [number - self.low, self.high - number]
@@ -123,20 +123,24 @@ impl Bounded {
 }
 
 /// Which way a multiplier of the low and the high bound pulls.
-const PULLS: [f64; 2] = [-1.0, 1.0];
+const BOUND_SIGNS: [f64; 2] = [-1.0, 1.0];
 
 impl LinearMpc {
     /// Makes the planner of a linear model.
     ///
     /// # Errors
     /// As [`Linear::riccati`].
-    pub fn new(linear: &Linear, weights: &Weights, limits: &Limits) -> Result<Self> {
+    pub fn new(linear: &Linear, weights: &LqrWeights, limits: &Limits) -> Result<Self> {
         let (n, horizon) = (linear.b.len(), limits.horizon);
         let [low, high] = limits.action;
         let full = weights.action * high * high;
-        let soft =
-            |bound: &Bound| Bounded { state: Some(bound.state), low: -bound.most, high: bound.most, softness: bound.most * bound.most / (STEEPNESS * full) };
-        let action = Bounded { state: None, low, high, softness: 0.0 };
+        let soft = |bound: &Bound| BoundedVariable {
+            state: Some(bound.state),
+            low: -bound.most,
+            high: bound.most,
+            softness: bound.most * bound.most / (SOFT_BOUND_PENALTY * full),
+        };
+        let action = BoundedVariable { state: None, low, high, softness: 0.0 };
         let bounded = std::iter::once(action).chain(limits.states.iter().map(soft)).collect::<Vec<_>>();
         let stage = Stage { curvature: 1.0, coupling: vec![0.0; n], offset: 0.0, action_step: 0.0, state_step: vec![0.0; n] };
         let (gain, end) = linear.riccati(&weights.state, weights.action)?;
@@ -145,7 +149,7 @@ impl LinearMpc {
             end,
             linear: linear.clone(),
             weights: weights.clone(),
-            sides: vec![[Side::default(); 2]; horizon * bounded.len()],
+            sides: vec![[BoundSide::default(); 2]; horizon * bounded.len()],
             bounded,
             stages: vec![stage; horizon],
             actions: vec![0.0; horizon],
@@ -174,21 +178,21 @@ impl LinearMpc {
     pub fn plan(&mut self, deviation: &[f64]) -> usize {
         let unit = self.begin(deviation);
         let mut lacking = 1.0;
-        for step in 1..=MOST_STEPS {
+        for step in 1..=MAX_STEPS {
             self.factor();
             // Straight at the bounds first, to see how much centring the way there needs.
             let now = self.products(0.0);
             self.solve(0.0, false);
             let ahead = self.products(self.reach());
             self.solve((ahead / now).powi(3) * now, true);
-            let reach = (SHORT_OF_BOUND * self.reach()).min(1.0);
+            let reach = (FRACTION_TO_BOUNDARY * self.reach()).min(1.0);
             self.advance(reach);
             lacking *= 1.0 - reach;
-            if self.products(0.0) <= DONE * unit && lacking <= DONE {
+            if self.products(0.0) <= CONVERGENCE_TOLERANCE * unit && lacking <= CONVERGENCE_TOLERANCE {
                 return step;
             }
         }
-        MOST_STEPS
+        MAX_STEPS
     }
 
     /// The regulator's actions, well within the limits, with slacks and multipliers of a size that fits; gives the unit that products
@@ -196,7 +200,7 @@ impl LinearMpc {
     fn begin(&mut self, deviation: &[f64]) -> f64 {
         let n = self.linear.b.len();
         self.states[..n].copy_from_slice(deviation);
-        let Bounded { low, high, .. } = self.bounded[0];
+        let BoundedVariable { low, high, .. } = self.bounded[0];
         for (step, action) in self.actions.iter_mut().enumerate() {
             let (past, future) = self.states.split_at_mut((step + 1) * n);
             let state = &past[step * n..];
@@ -220,10 +224,10 @@ impl LinearMpc {
             self.sides[place] = bounded.rooms(self.number(step, bounded.state)).map(|room| {
                 let root = (room * room + 4.0 * bounded.softness * start).sqrt();
                 let multiplier = if room > 0.0 { 2.0 * start / (room + root) } else { (root - room) / (2.0 * bounded.softness) };
-                Side { slack: start / multiplier, multiplier, ..Side::default() }
+                BoundSide { slack: start / multiplier, multiplier, ..BoundSide::default() }
             });
         }
-        full.max(BEYOND_UNIT * start)
+        full.max(VIOLATION_UNIT * start)
     }
 
     /// The action of a step or a number of the state after it.
@@ -233,7 +237,7 @@ impl LinearMpc {
 
     /// The mean product of slack and multiplier after a share of the Newton step.
     fn products(&self, share: f64) -> f64 {
-        let after = |side: &Side| (side.slack + share * side.slack_step) * (side.multiplier + share * side.multiplier_step);
+        let after = |side: &BoundSide| (side.slack + share * side.slack_step) * (side.multiplier + share * side.multiplier_step);
         self.sides.iter().flatten().map(after).sum::<f64>() / (2 * self.sides.len()) as f64
     }
 
@@ -241,7 +245,7 @@ impl LinearMpc {
     fn factor(&mut self) {
         let n = self.linear.b.len();
         let (a, b) = (&self.linear.a, &self.linear.b);
-        let stiffness = |sides: &[[Side; 2]], bounded: &[Bounded], place: usize| {
+        let stiffness = |sides: &[[BoundSide; 2]], bounded: &[BoundedVariable], place: usize| {
             let softness = bounded[place].softness;
             sides[place].iter().map(|side| side.stiffness(softness)).sum::<f64>()
         };
@@ -281,7 +285,7 @@ impl LinearMpc {
     fn solve(&mut self, centre: f64, is_second: bool) {
         let n = self.linear.b.len();
         let (a, b, width) = (&self.linear.a, &self.linear.b, self.bounded.len());
-        let wanted = |side: &Side| centre - if is_second { side.slack_step * side.multiplier_step } else { 0.0 };
+        let wanted = |side: &BoundSide| centre - if is_second { side.slack_step * side.multiplier_step } else { 0.0 };
         for (row, slope) in self.end.chunks_exact(n).zip(&mut self.slope) {
             *slope = dot(row, &self.states[self.stages.len() * n..]);
         }
@@ -290,8 +294,8 @@ impl LinearMpc {
             let mut pulled = self.weights.action * self.actions[step];
             for (bounded, sides) in self.bounded.iter().zip(&self.sides[step * width..]) {
                 let number = bounded.state.map_or(self.actions[step], |state| after[state]);
-                let pull = |(room, (side, pull)): (f64, (&Side, f64))| pull * (side.multiplier + side.rise(room, bounded.softness, wanted(side)));
-                let pull: f64 = bounded.rooms(number).into_iter().zip(sides.iter().zip(PULLS)).map(pull).sum();
+                let pull = |(room, (side, pull)): (f64, (&BoundSide, f64))| pull * (side.multiplier + side.rise(room, bounded.softness, wanted(side)));
+                let pull: f64 = bounded.rooms(number).into_iter().zip(sides.iter().zip(BOUND_SIGNS)).map(pull).sum();
                 *bounded.state.map_or(&mut pulled, |state| &mut self.slope[state]) += pull;
             }
             stage.offset = (pulled + dot(b, &self.slope)) / stage.curvature;
@@ -312,7 +316,7 @@ impl LinearMpc {
             let after = &self.states[(step + 1) * n..][..n];
             for (bounded, sides) in self.bounded.iter().zip(&mut self.sides[step * width..]) {
                 let (number, moved) = bounded.state.map_or((self.actions[step], stage.action_step), |state| (after[state], stage.state_step[state]));
-                for ((side, pull), room) in sides.iter_mut().zip(PULLS).zip(bounded.rooms(number)) {
+                for ((side, pull), room) in sides.iter_mut().zip(BOUND_SIGNS).zip(bounded.rooms(number)) {
                     let rise = side.rise(room, bounded.softness, wanted(side)) + side.stiffness(bounded.softness) * pull * moved;
                     side.slack_step = room + bounded.softness * (side.multiplier + rise) - pull * moved - side.slack;
                     side.multiplier_step = rise;
@@ -325,7 +329,7 @@ impl LinearMpc {
     fn reach(&self) -> f64 {
         let until = |now: f64, step: f64| if step < 0.0 { -now / step } else { f64::INFINITY };
         let sides = self.sides.iter().flatten();
-        sides.fold(1.0 / SHORT_OF_BOUND, |reach, side| reach.min(until(side.slack, side.slack_step)).min(until(side.multiplier, side.multiplier_step)))
+        sides.fold(1.0 / FRACTION_TO_BOUNDARY, |reach, side| reach.min(until(side.slack, side.slack_step)).min(until(side.multiplier, side.multiplier_step)))
     }
 
     fn advance(&mut self, share: f64) {
@@ -343,15 +347,15 @@ impl LinearMpc {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bound, Limits, LinearMpc, STEEPNESS};
+    use super::{Bound, Limits, LinearMpc, SOFT_BOUND_PENALTY};
     use crate::body::uniform::Uniform;
-    use crate::brain::lqr::Weights;
+    use crate::brain::lqr::LqrWeights;
     use crate::brain::lqr::riccati::{Linear, dot};
 
     /// A cart with a pole or so: unstable, its place driven beside it.
-    fn plant() -> (Linear, Weights) {
+    fn plant() -> (Linear, LqrWeights) {
         let a = vec![1.0, 0.04, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0, 1.05, 0.04, 0.0, 2.0, 2.3, 1.05];
-        (Linear { a, b: vec![0.01, 0.9, -0.1, -5.0] }, Weights { state: vec![625.0, 0.0, 100.0, 0.0], action: 0.25 })
+        (Linear { a, b: vec![0.01, 0.9, -0.1, -5.0] }, LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0], action: 0.25 })
     }
 
     fn limits(action: f64) -> Limits {
@@ -369,7 +373,7 @@ mod tests {
             state = linear.a.chunks_exact(4).zip(&linear.b).map(|(row, b)| dot(row, &state) + b * action).collect();
             for bound in limits(most).states {
                 let beyond = (state[bound.state].abs() - bound.most).max(0.0) / bound.most;
-                cost += STEEPNESS * weights.action * most * most * beyond * beyond;
+                cost += SOFT_BOUND_PENALTY * weights.action * most * most * beyond * beyond;
             }
         }
         0.5 * (cost + state.iter().zip(end.chunks_exact(4)).map(|(s, row)| s * dot(row, &state)).sum::<f64>())

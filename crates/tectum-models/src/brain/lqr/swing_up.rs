@@ -4,18 +4,18 @@ use crate::body::rig::RigParameters;
 
 /// How hard a cart's pole is pumped.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pumping {
+pub struct SwingUpSettings {
     /// Pump at full action until the energy lacks less than this share of m g l, then in proportion.
     pub taper: f64,
     /// The energy aimed at beyond that of upright rest, in units of m g l.
     pub excess: f64,
     /// Share of the travel beyond which the cart is not driven outward.
-    pub travel_share: f64,
+    pub travel_fraction: f64,
 }
 
-impl Default for Pumping {
+impl Default for SwingUpSettings {
     fn default() -> Self {
-        Self { taper: 0.05, excess: 0.0, travel_share: 0.75 }
+        Self { taper: 0.05, excess: 0.0, travel_fraction: 0.75 }
     }
 }
 
@@ -45,13 +45,13 @@ pub enum SwingUp {
         /// Sign of the velocity that a positive action gives.
         direction: f64,
         /// How hard it is pumped.
-        pumping: Pumping,
+        pumping: SwingUpSettings,
     },
 }
 
 impl SwingUp {
     /// The law for a rig.
-    pub fn cart_velocity(rig: &RigParameters, pumping: Pumping) -> Self {
+    pub fn cart_velocity(rig: &RigParameters, pumping: SwingUpSettings) -> Self {
         Self::CartVelocity {
             length_m: rig.dynamics.length_m,
             gravity: rig.dynamics.gravity,
@@ -77,7 +77,7 @@ impl SwingUp {
         match *self {
             Self::Torque { length_over_gravity_s2 } => {
                 let (angle, speed) = (state[0], state[1]);
-                let lack = lacking(energy(length_over_gravity_s2, angle, speed), &Pumping::default());
+                let lack = lacking(energy(length_over_gravity_s2, angle, speed), &SwingUpSettings::default());
                 lack * 1f64.copysign(speed)
             }
             Self::CartVelocity { length_m, gravity, travel_m, direction, pumping } => {
@@ -85,7 +85,7 @@ impl SwingUp {
                 let lack = lacking(self.energy(state), &pumping);
                 let feed = angle.sin() * (gravity * angle.cos() - length_m * speed * speed);
                 let wanted = lack * 1f64.copysign(feed);
-                let is_outward = wanted * x > 0.0 && x.abs() > pumping.travel_share * travel_m;
+                let is_outward = wanted * x > 0.0 && x.abs() > pumping.travel_fraction * travel_m;
                 if is_outward { 0.0 } else { direction * wanted }
             }
         }
@@ -96,6 +96,6 @@ fn energy(length_over_gravity_s2: f64, angle: f64, speed: f64) -> f64 {
     0.5 * length_over_gravity_s2 * speed * speed + angle.cos() - 1.0
 }
 
-fn lacking(energy: f64, pumping: &Pumping) -> f64 {
+fn lacking(energy: f64, pumping: &SwingUpSettings) -> f64 {
     ((pumping.excess - energy) / pumping.taper).clamp(-1.0, 1.0)
 }

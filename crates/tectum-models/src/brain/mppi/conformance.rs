@@ -4,13 +4,13 @@ use tectum::conformance::{Case, Data, Expected, Output, Seed, Suite};
 use tectum::kernel::groups_for;
 use tectum::{DType, Result};
 
-use super::kernels::{CONTROLS, SHIFT, TEMPER};
+use super::kernels::{CONTROLS, SCALE_COSTS, SHIFT};
 use super::learning::channel_table;
-use super::rollout::{Reading, rollout_kernel};
+use super::rollout::{ModelInput, rollout_kernel};
 use super::{ChannelCost, Model, MppiParameters, PLANTS, ROLLOUT_SAMPLES, plant_kernel};
 use crate::body::{ChannelKind, body};
 use crate::kernel::LaunchBuiltIn;
-use crate::twin::{Ensemble, Network, Origin, Past, Plant, RecordedTwin, SequenceLayout, Twin, TwinLayout};
+use crate::twin::{Ensemble, Network, Plant, RecordedTwin, RowHistory, SequenceLayout, TrainingProvenance, Twin, TwinLayout};
 
 /// Some roundings of f32.
 const ROUNDING: f64 = 4.0 / 8_388_608.0;
@@ -77,7 +77,7 @@ fn temper(seed: &mut Seed, samples: usize) -> Case {
     let outputs = vec![Output::Near(expected.collect())];
     let inputs = [costs, vec![total], vec![-least]].map(Data::F32).into();
     Case::new(format!("{samples} samples"), inputs, outputs, move |plan, x, y| {
-        plan.launch_built_in(&TEMPER, &[x, y].concat(), &[samples as u32, temperature.to_bits()], groups_for(samples))
+        plan.launch_built_in(&SCALE_COSTS, &[x, y].concat(), &[samples as u32, temperature.to_bits()], groups_for(samples))
     })
 }
 
@@ -119,7 +119,7 @@ fn rollout(seed: &mut Seed, name: &str, hidden: &[usize], samples: usize, horizo
     observation.push(0.0);
     let inputs =
         [observation, u, channel_table(&twin.layout, [&twin.change_mean, &twin.change_deviation], &parameters), twin.weights.clone()].map(Data::F32).into();
-    let (kernel, layers, numbers) = rollout_kernel(&twin.network, Reading::State, horizon)?;
+    let (kernel, layers, numbers) = rollout_kernel(&twin.network, ModelInput::State, horizon)?;
     let words = [&parameters.rollout_words(&twin.layout)[..], &layers].concat();
     Ok(Case::new(format!("{hidden:?}, {samples} samples, {horizon} steps"), inputs, outputs, move |plan, x, y| {
         let scratch = plan.temp(DType::F32, numbers * samples);
@@ -142,7 +142,7 @@ fn recorded(lags: usize, members: u64) -> Result<RecordedTwin> {
     let channels = std::array::from_fn(|channel| (format!("channel {channel}"), "1".to_owned()));
     let plant = Plant { channels, command: ("command".to_owned(), "V".to_owned()), period_s: PERIOD_S };
     let (mean, deviation) = (vec![0.01, 2.0, -0.3], vec![0.3, 60.0, 4.0]);
-    let ensemble = Ensemble { layout, network, members, mean, deviation, noise: vec![0.0; 3], plant, origin: Origin::default(), file_hash: None };
+    let ensemble = Ensemble { layout, network, members, mean, deviation, noise: vec![0.0; 3], plant, origin: TrainingProvenance::default(), file_hash: None };
     let layout = TwinLayout::of(body("rig", None)?.spec(), true)?;
     Ok(RecordedTwin { ensemble, path: "made".to_owned(), layout, period_s: PERIOD_S })
 }
@@ -171,7 +171,7 @@ fn recorded_rollout(seed: &mut Seed, lags: usize, members: u64) -> Result<Case> 
         let column: Vec<f32> = u.iter().skip(k).step_by(parameters.samples).copied().collect();
         let number = |channel: usize| (from..=4).map(|row| f64::from(seen(row)[channel])).collect::<Vec<f64>>();
         let command = commands[from..].iter().map(|volts| f64::from(*volts)).chain([f64::from(column[1])]).collect();
-        let mut past = Past { position: number(0), velocity: number(2), angle: number(3), command, seconds: vec![PERIOD_S; lags + 2] };
+        let mut past = RowHistory { position: number(0), velocity: number(2), angle: number(3), command, seconds: vec![PERIOD_S; lags + 2] };
         let mut cost = 0.0;
         for t in 0..parameters.horizon {
             let mut features = Vec::new();

@@ -32,7 +32,7 @@ pub static CONTROLS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 });
 
 /// Softmax arguments of the samples.
-pub static TEMPER: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
+pub static SCALE_COSTS: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder =
         ["costs", "total", "greatest"].into_iter().fold(Kernel::define("mppi_temper"), |builder, name| builder.read(name, DType::F32)).write("y", DType::F32);
     let builder = floats(words(builder, &["samples"]), &["temperature"]);

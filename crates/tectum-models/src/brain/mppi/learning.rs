@@ -10,7 +10,7 @@ use crate::twin::{Learner, LearningCounts, OnlineSettings, Twin, TwinLayout, Twi
 
 /// How a controller's twin learns on.
 #[derive(Debug, Clone)]
-pub struct Online {
+pub struct OnlineLearning {
     /// When rounds are.
     pub settings: OnlineSettings,
     /// How each round fits; the shape of the network is the twin's.
@@ -31,7 +31,7 @@ pub(super) struct Learning {
 }
 
 impl Learning {
-    pub(super) fn new(twin: &Twin, online: &Online, parameters: &MppiParameters, seed: u64) -> Result<Self> {
+    pub(super) fn new(twin: &Twin, online: &OnlineLearning, parameters: &MppiParameters, seed: u64) -> Result<Self> {
         let has_learned = online.settings.warm_up == 0;
         let learner = Learner::new(twin, has_learned, &online.recipe, online.settings, seed)?;
         let before = vec![0.0; twin.layout.channels.len()];

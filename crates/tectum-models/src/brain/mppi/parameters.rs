@@ -3,7 +3,7 @@
 use tectum::{Error, Result};
 
 use crate::body::body;
-use crate::brain::lqr::{Lqr, Weights};
+use crate::brain::lqr::{Lqr, LqrWeights};
 use crate::twin::TwinLayout;
 
 /// What one channel of the state costs in each step.
@@ -145,7 +145,7 @@ impl MppiParameters {
         let shared = Self::for_body(name)?;
         match name {
             "pendulum" => {
-                let weights = Weights { state: vec![1.0, 0.1], action: 0.001 };
+                let weights = LqrWeights { state: vec![1.0, 0.1], action: 0.001 };
                 let regulator = Lqr::with_weights(body(name, None)?, &weights, None)?;
                 let feedback = Some([0, 1].map(|i| regulator.gain()[i] as f32));
                 Ok(Self { samples: 4096, horizon: 60, temperature: 5e-4, energy_weight: 0.0, feedback, ..shared })

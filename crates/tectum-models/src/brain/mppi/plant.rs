@@ -38,7 +38,7 @@ pub fn plant_kernel(body: &str) -> Result<&'static Arc<Kernel>> {
 }
 
 /// A value for each of the samples rolled side by side.
-type Lane = [f32; LANES];
+type F32Lanes = [f32; LANES];
 
 fn pendulum(call: &NativeCall<'_>) {
     let (observation, handover, u) = (call.read::<f32>(0), call.read::<f32>(1), call.write::<f32>(2));
@@ -49,7 +49,7 @@ fn pendulum(call: &NativeCall<'_>) {
         simd(
             #[inline(always)]
             || {
-                let (mut angle, mut speed, mut cost): (Lane, Lane, Lane) = ([observation[0]; LANES], [observation[1]; LANES], [0.0; LANES]);
+                let (mut angle, mut speed, mut cost): (F32Lanes, F32Lanes, F32Lanes) = ([observation[0]; LANES], [observation[1]; LANES], [0.0; LANES]);
                 // The step from which each sample is regulated.
                 let mut drawn = [0u32; LANES];
                 for (lane, drawn) in drawn.iter_mut().enumerate() {
@@ -59,7 +59,7 @@ fn pendulum(call: &NativeCall<'_>) {
                 let first = *drawn.iter().min().expect("invariant: there are lanes") as usize;
                 for t in 0..horizon {
                     // Of a length that the compiler knows: else the lanes would be taken one by one.
-                    let torques: &mut Lane = u.row(t).first_chunk_mut().expect("invariant: samples come in whole blocks");
+                    let torques: &mut F32Lanes = u.row(t).first_chunk_mut().expect("invariant: samples come in whole blocks");
                     if t >= first {
                         for lane in 0..LANES {
                             let regulated = (-gain * come_round(angle[lane]) - speed_gain * speed[lane]).clamp(low, high);
@@ -71,7 +71,7 @@ fn pendulum(call: &NativeCall<'_>) {
                         [angle[lane], speed[lane]] = pendulum_step(angle[lane], speed[lane], torques[lane]);
                     }
                 }
-                let costs: &mut Lane = costs.first_chunk_mut().expect("invariant: samples come in whole blocks");
+                let costs: &mut F32Lanes = costs.first_chunk_mut().expect("invariant: samples come in whole blocks");
                 for lane in 0..LANES {
                     let energy = speed[lane] * speed[lane] / 30.0 + math::cos_near(angle[lane]) - 1.0;
                     let cost = cost[lane] + terminal * pendulum_cost(angle[lane], speed[lane], 0.0) + energy_weight * energy * energy;

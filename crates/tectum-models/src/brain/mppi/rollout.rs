@@ -7,7 +7,7 @@ use tectum::kernel::{loops_over, math};
 use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
 
 use crate::kernel::{built_in, floats, words};
-use crate::twin::{CHANNEL_SCALES, MOST_LAGS, Network};
+use crate::twin::{CHANNEL_SCALES, MAX_LAGS, Network};
 
 /// Numbers of the table for each channel; see `kernels/mppi_rollout.wgsl`.
 pub const CHANNEL_NUMBERS: usize = 10;
@@ -35,7 +35,7 @@ pub const ROW_NUMBERS: usize = 3;
 
 /// What the networks read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
+pub enum ModelInput {
     /// The state; see `kernels/mppi_read_state.wgsl`.
     State,
     /// Rows of the recorded rig, by several networks; see `kernels/mppi_read_rows.wgsl`.
@@ -47,7 +47,7 @@ pub enum Reading {
     },
 }
 
-impl Reading {
+impl ModelInput {
     /// Numbers of the observation that follow the channels and the last action.
     pub fn older(self) -> usize {
         match self {
@@ -61,7 +61,7 @@ impl Reading {
 ///
 /// # Errors
 /// `Unsupported` for a network that is wider or deeper than the kernel holds.
-pub fn rollout_kernel(network: &Network, reading: Reading, horizon: usize) -> Result<(Arc<Kernel>, Vec<u32>, usize)> {
+pub fn rollout_kernel(network: &Network, reading: ModelInput, horizon: usize) -> Result<(Arc<Kernel>, Vec<u32>, usize)> {
     let layers = layers(network);
     let width = layers.iter().map(|layer| layer[2].max(layer[3])).max().unwrap_or(0).max(8).next_multiple_of(8);
     if width as usize > MAX_WIDTH || layers.len() > MAX_LAYERS || network.channels() > MAX_CHANNELS {
@@ -73,8 +73,8 @@ pub fn rollout_kernel(network: &Network, reading: Reading, horizon: usize) -> Re
     }
     let sizes: Vec<String> = std::iter::once(network.features() as u32).chain(layers.iter().map(|layer| layer[3])).map(|size| size.to_string()).collect();
     let (name, lags, members) = match reading {
-        Reading::State => (format!("mppi_rollout_{}", sizes.join("x")), 0, 1),
-        Reading::Rows { lags, members } => (format!("mppi_rollout_{lags}_rows_{members}_of_{}", sizes.join("x")), lags, members),
+        ModelInput::State => (format!("mppi_rollout_{}", sizes.join("x")), 0, 1),
+        ModelInput::Rows { lags, members } => (format!("mppi_rollout_{lags}_rows_{members}_of_{}", sizes.join("x")), lags, members),
     };
     let builder = ["observation", "u", "table", "weights"]
         .into_iter()
@@ -130,7 +130,7 @@ fn layers(network: &Network) -> Vec<[u32; LAYER_NUMBERS]> {
     entries.chunks_exact(2).map(layer).collect()
 }
 
-fn body(network: &Network, reading: Reading, width: u32, layers: &[[u32; LAYER_NUMBERS]]) -> String {
+fn body(network: &Network, reading: ModelInput, width: u32, layers: &[[u32; LAYER_NUMBERS]]) -> String {
     let count = layers.len();
     let numbers = |index: usize| layers.iter().map(|layer| format!("{}u", layer[index])).collect::<Vec<_>>().join(", ");
     let constants: String = ["LAYER_WEIGHT", "LAYER_BIAS", "LAYER_ROWS", "LAYER_COLUMNS"]
@@ -140,8 +140,8 @@ fn body(network: &Network, reading: Reading, width: u32, layers: &[[u32; LAYER_N
         .collect();
     let text = include_str!("../../../kernels/mppi_rollout.wgsl");
     let (channels, read) = match reading {
-        Reading::State => (network.channels(), include_str!("../../../kernels/mppi_read_state.wgsl").to_owned()),
-        Reading::Rows { lags, members } => {
+        ModelInput::State => (network.channels(), include_str!("../../../kernels/mppi_read_state.wgsl").to_owned()),
+        ModelInput::Rows { lags, members } => {
             let scales = CHANNEL_SCALES.map(|scale| format!("{scale:?}")).join(", ");
             let features = network.features();
             let numbers = format!("const LAGS = {lags}u;\nconst MEMBERS = {members}u;\nconst FEATURE_COUNT = {features}u;\n");
@@ -159,7 +159,7 @@ pub const RIG_CHANNELS: usize = 4;
 const OUTPUT_OF: [usize; RIG_CHANNELS] = [0, 0, 1, 2];
 
 /// Rows that a rollout has seen, the latest first.
-type Past = [[Lane; ROW_NUMBERS]; MOST_LAGS + 1];
+type RowHistory = [[F32Lanes; ROW_NUMBERS]; MAX_LAGS + 1];
 
 /// The short way from one angle to another, degrees.
 #[inline(always)]
@@ -169,11 +169,11 @@ fn turn_to(later: f32, earlier: f32) -> f32 {
 }
 
 /// A value for each of the samples rolled side by side.
-type Lane = [f32; LANES];
+type F32Lanes = [f32; LANES];
 
 /// Sets every lane.
 #[inline(always)]
-fn each(lanes: &mut Lane, value: impl Fn(usize) -> f32) {
+fn each(lanes: &mut F32Lanes, value: impl Fn(usize) -> f32) {
     for (lane, number) in lanes.iter_mut().enumerate() {
         *number = value(lane);
     }
@@ -181,7 +181,7 @@ fn each(lanes: &mut Lane, value: impl Fn(usize) -> f32) {
 
 /// sum + weight·x, rounded once.
 #[inline(always)]
-fn add_product(sum: &mut Lane, weight: f32, x: &Lane) {
+fn add_product(sum: &mut F32Lanes, weight: f32, x: &F32Lanes) {
     for lane in 0..LANES {
         sum[lane] = weight.mul_add(x[lane], sum[lane]);
     }
@@ -197,7 +197,7 @@ macro_rules! columns {
     ($name:ident, $count:literal: $($sum:ident $weight:ident)*) => {
         /// A layer's sums, so many columns at a time. Each has a name of its own: an array of them would lie in memory.
         #[inline(always)]
-        fn $name(x: &[Lane], weights: &[f32], bias: &[f32], columns: usize, y: &mut [Lane; MAX_WIDTH]) {
+        fn $name(x: &[F32Lanes], weights: &[f32], bias: &[f32], columns: usize, y: &mut [F32Lanes; MAX_WIDTH]) {
             for j in (0..columns).step_by($count) {
                 let [$($weight),*] = neighbours::<$count>(bias, j);
                 $(let mut $sum = [$weight; LANES];)*
@@ -304,7 +304,7 @@ fn rollout(call: &NativeCall<'_>) {
 impl Rollout<'_> {
     /// Costs of the samples from `first` on; lanes beyond the last sample repeat it.
     #[inline(always)]
-    fn block_costs<const IS_WIDE: bool>(&self, first: usize) -> Lane {
+    fn block_costs<const IS_WIDE: bool>(&self, first: usize) -> F32Lanes {
         let mut state = [[0.0; LANES]; MAX_CHANNELS];
         for (state, observed) in state.iter_mut().zip(&self.observation[..self.channels]) {
             *state = [*observed; LANES];
@@ -337,7 +337,7 @@ impl Rollout<'_> {
     }
 
     #[inline(always)]
-    fn actions(&self, row: usize, first: usize) -> Lane {
+    fn actions(&self, row: usize, first: usize) -> F32Lanes {
         let row = &self.u[row * self.samples..][..self.samples];
         let mut lanes = [0.0; LANES];
         each(&mut lanes, |lane| row[(first + lane).min(self.samples - 1)]);
@@ -359,7 +359,7 @@ impl Rollout<'_> {
     }
 
     #[inline(always)]
-    fn features(&self, state: &[Lane; MAX_CHANNELS], before: &Lane, now: &Lane, x: &mut [Lane; MAX_WIDTH]) {
+    fn features(&self, state: &[F32Lanes; MAX_CHANNELS], before: &F32Lanes, now: &F32Lanes, x: &mut [F32Lanes; MAX_WIDTH]) {
         let half_range = 0.5 * (self.high - self.low);
         let mut place = 0;
         for (c, state) in state.iter().take(self.channels).enumerate() {
@@ -382,8 +382,8 @@ impl Rollout<'_> {
 
     /// What the observation has of the rows before; the present one is to come.
     #[inline(always)]
-    fn past(&self) -> Past {
-        let mut past = [[[0.0; LANES]; ROW_NUMBERS]; MOST_LAGS + 1];
+    fn past(&self) -> RowHistory {
+        let mut past = [[[0.0; LANES]; ROW_NUMBERS]; MAX_LAGS + 1];
         let older = &self.observation[self.channels + 1..];
         for (row, numbers) in past[..self.lags].iter_mut().zip(older.as_chunks::<ROW_NUMBERS>().0) {
             *row = numbers.map(|number| [number; LANES]);
@@ -393,7 +393,7 @@ impl Rollout<'_> {
 
     /// Reads rows back and commands, with the state as the latest row, and brings the state to where it would be if the angle went on as before.
     #[inline(always)]
-    fn rows(&self, state: &mut [Lane; MAX_CHANNELS], past: &mut Past, t: usize, first: usize, x: &mut [Lane; MAX_WIDTH]) {
+    fn rows(&self, state: &mut [F32Lanes; MAX_CHANNELS], past: &mut RowHistory, t: usize, first: usize, x: &mut [F32Lanes; MAX_WIDTH]) {
         past[..=self.lags].rotate_right(1);
         past[0] = [state[0], state[2], state[3]];
         let [inches, speed, turn, volts] = CHANNEL_SCALES;
@@ -422,7 +422,7 @@ impl Rollout<'_> {
 
     /// The mean of what the networks predict, by the rig's channels.
     #[inline(always)]
-    fn mean_of_networks<const IS_WIDE: bool>(&self, x: &mut [Lane; MAX_WIDTH], y: &mut [Lane; MAX_WIDTH]) {
+    fn mean_of_networks<const IS_WIDE: bool>(&self, x: &mut [F32Lanes; MAX_WIDTH], y: &mut [F32Lanes; MAX_WIDTH]) {
         let read = *x;
         let mut sums = [[0.0; LANES]; ROW_NUMBERS];
         for member in 0..self.members {
@@ -442,7 +442,7 @@ impl Rollout<'_> {
     /// Runs a network's layers in place, with `y` to work in: some columns at a time, whose sums stay in registers, and the activations in a loop of
     /// their own, for those need the registers themselves.
     #[inline(always)]
-    fn network<const IS_WIDE: bool>(&self, member: usize, x: &mut [Lane; MAX_WIDTH], y: &mut [Lane; MAX_WIDTH]) {
+    fn network<const IS_WIDE: bool>(&self, member: usize, x: &mut [F32Lanes; MAX_WIDTH], y: &mut [F32Lanes; MAX_WIDTH]) {
         for (index, &[weight, bias, rows, columns]) in self.layers[..self.layer_count].iter().enumerate() {
             let own = &self.weights[member * self.member_weights..];
             let (weights, bias) = (&own[weight..], &own[bias..]);
@@ -462,7 +462,7 @@ impl Rollout<'_> {
     }
 
     #[inline(always)]
-    fn advance(&self, state: &mut [Lane; MAX_CHANNELS], change: &[Lane; MAX_WIDTH], cost: &mut Lane, t: usize) {
+    fn advance(&self, state: &mut [F32Lanes; MAX_CHANNELS], change: &[F32Lanes; MAX_WIDTH], cost: &mut F32Lanes, t: usize) {
         let [terminal, energy_weight, energy_ratio, ..] = self.cost;
         let multiplier = if t + 1 == self.horizon { terminal } else { 1.0 };
         let (mut cosine, mut velocity) = ([1.0; LANES], [0.0; LANES]);

@@ -27,7 +27,7 @@ pub fn native(call: &NativeCall<'_>) {
     report.fill(0.0);
     let moved = &mut report[REPORT_MOTORS..][..motors];
     move_motors(live, control, memory[MEMORY_CONFIDENCE], &found, moved);
-    memory[MEMORY_MOTORS..][..MOST_MOTORS].fill(0.0);
+    memory[MEMORY_MOTORS..][..MAX_MOTORS].fill(0.0);
     memory[MEMORY_MOTORS..][..motors].copy_from_slice(moved);
     let kept = [(MEMORY_MEAN, found.mean), (MEMORY_SIZE, found.size), (MEMORY_VARIANCE, found.variance), (MEMORY_TEMPORAL, found.temporal)];
     kept.into_iter().for_each(|(at, value)| memory[at] = value);

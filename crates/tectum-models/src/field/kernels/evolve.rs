@@ -33,7 +33,7 @@ use super::super::layout::*;
 use super::super::shape::DYNAMICS;
 use super::super::storage::{Storage, unpack};
 use super::number;
-use cells::{Columns, Drive, Finish, Row, Threes};
+use cells::{ColumnSums, Drive, Finish, NeighbourSums, Row};
 use coefficients::{Coefficients, GATES};
 
 /// Rows that a thread takes at once, one after the other along Y.
@@ -41,12 +41,12 @@ const ROWS_PER_TASK: usize = 16;
 /// Numbers that tanh is taken of before more of the row's new place is asked for.
 const TANH_PART: usize = 256;
 /// The longest axis.
-const MOST_Z: usize = 64;
+const MAX_Z: usize = 64;
 /// The most channels of a cell.
-const MOST_CHANNELS: usize = 256;
+const MAX_CHANNELS: usize = 256;
 
 /// The column beyond a field that ends in zeros.
-static ZEROS: [f32; MOST_Z * MOST_CHANNELS] = [0.0; MOST_Z * MOST_CHANNELS];
+static ZEROS: [f32; MAX_Z * MAX_CHANNELS] = [0.0; MAX_Z * MAX_CHANNELS];
 
 /// What every row of a launch is made with.
 struct Step<'a> {
@@ -66,17 +66,17 @@ struct Step<'a> {
     boundary: Boundary,
     block: usize,
     /// Which of the four parts of each axis a place is in.
-    parts: [[usize; MOST_Z]; 3],
+    parts: [[usize; MAX_Z]; 3],
     /// Steps along Z to the centre of a cell's region.
-    from_centre: [usize; MOST_Z],
+    from_centre: [usize; MAX_Z],
     /// Where a cell is along Z, from −1 to 1.
-    along_z: [f32; MOST_Z],
+    along_z: [f32; MAX_Z],
 }
 
 /// The buffers of a thread.
 #[derive(Clone)]
 struct Scratch {
-    threes: Threes,
+    column_sums: ColumnSums,
     /// Sums over the nine columns of cells −1 to Z, [Z + 2][content].
     around: Vec<f32>,
     /// Arguments and values of the logistic functions, [GATES][Z].
@@ -84,12 +84,12 @@ struct Scratch {
     cells: Coefficients,
     /// Arguments and values of the saturation, [Z][content + temporal].
     field: [Vec<f32>; 2],
-    wide: Wide,
+    wide: Bf16Scratch,
 }
 
 /// What a field that lies as bf16 needs besides.
 #[derive(Clone, Default)]
-struct Wide {
+struct Bf16Scratch {
     row: Option<[usize; 2]>,
     /// The nine columns around the row at hand.
     columns: [Vec<f32>; 9],
@@ -138,12 +138,12 @@ fn native(call: &NativeCall<'_>, storage: Storage, x: &[u32], y: &mut [u32]) {
     };
     let evolving = channels - DYNAMICS;
     let scratch = Scratch {
-        threes: Threes::new(nz * content),
+        column_sums: ColumnSums::new(nz * content),
         around: vec![0.0; (nz + 2) * content],
         gates: [vec![0.0; nz * GATES], vec![0.0; nz * GATES]],
         cells: Coefficients::default(),
         field: [vec![0.0; nz * evolving], vec![0.0; nz * evolving]],
-        wide: Wide::new(storage, nz * channels),
+        wide: Bf16Scratch::new(storage, nz * channels),
     };
     let (length, line) = (storage.words(nz * channels), nz / block * content);
     let work = |scratch: &mut Scratch, (task, ((y, rows), pooled)): Task<'_>| {
@@ -165,7 +165,7 @@ fn native(call: &NativeCall<'_>, storage: Storage, x: &[u32], y: &mut [u32]) {
     }
 }
 
-impl Wide {
+impl Bf16Scratch {
     fn new(storage: Storage, length: usize) -> Self {
         match storage {
             Storage::F32 => Self::default(),
@@ -199,8 +199,8 @@ impl Step<'_> {
     fn row(&self, row: usize, scratch: &mut Scratch, y: &mut [u32], sums: &mut [f32], pooled: &mut [f32]) {
         let [_, ny, nz] = self.cells;
         let (px, py) = (self.first + row / ny, row % ny);
-        let Scratch { threes, around, gates: [arguments, gates], cells, field: [drive, field], wide } = scratch;
-        let Wide { row: before, columns, y: wide_y } = wide;
+        let Scratch { column_sums, around, gates: [arguments, gates], cells, field: [drive, field], wide } = scratch;
+        let Bf16Scratch { row: before, columns, y: wide_y } = wide;
         // The one column that the next row asks memory for first: half of it while the noise is drawn, the rest while the argument is made.
         let length = self.storage.words(nz * self.channels);
         let next = self.x.get(((self.halo + 1) * ny + row + 2) * length..).and_then(|rest| rest.get(..length)).unwrap_or_default();
@@ -215,7 +215,7 @@ impl Step<'_> {
             }
         };
         let here = Row::new(self, px, py, columns);
-        widest(&[self.content], Columns { row: &here, threes, around });
+        widest(&[self.content], NeighbourSums { row: &here, column_sums, around });
         simd(
             #[inline(always)]
             || self.arguments(here.column(), arguments),

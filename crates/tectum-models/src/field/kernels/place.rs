@@ -6,12 +6,12 @@ use tectum::kernel::native::simd;
 use super::super::layout::*;
 
 /// The best so far by some score; of equals the first.
-pub struct Best {
+pub struct RunningArgmax {
     pub score: f32,
     pub site: usize,
 }
 
-impl Best {
+impl RunningArgmax {
     pub fn new() -> Self {
         Self { score: -1e30, site: 0 }
     }
@@ -37,7 +37,7 @@ pub fn native(call: &NativeCall<'_>) {
         )
     });
 
-    let [mut existing, mut resonant, mut similar, mut empty] = [(); 4].map(|()| Best::new());
+    let [mut existing, mut resonant, mut similar, mut empty] = [(); 4].map(|()| RunningArgmax::new());
     for (site, (product, square)) in products.iter().zip(&energies).enumerate() {
         let cosine = product / (length * square.sqrt() + 1e-6);
         let energy = square / content as f32;

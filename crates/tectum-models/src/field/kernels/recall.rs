@@ -5,13 +5,13 @@ use tectum::kernel::math::{exp, tanh};
 
 use super::super::layout::*;
 use super::number;
-use super::place::{Best, dot};
+use super::place::{RunningArgmax, dot};
 use super::similarity::{present, regions_of};
 
 /// What comparing the present pattern with those kept comes to.
 struct Found {
-    nearest: Best,
-    cheapest: Best,
+    nearest: RunningArgmax,
+    cheapest: RunningArgmax,
     /// Rows and scores, the greatest first.
     top: Vec<(usize, f32)>,
     weights: Vec<f32>,
@@ -21,7 +21,7 @@ struct Found {
 /// What the attractors come to.
 struct Attraction {
     rates: [f32; ATTRACTORS],
-    leading: Best,
+    leading: RunningArgmax,
     weakest: usize,
 }
 
@@ -73,7 +73,7 @@ pub fn native(call: &NativeCall<'_>) {
 
 /// Makes products into scores, and finds the greatest.
 fn compare(products: &mut [f32], traits: &[f32], patterns: usize, length: f32) -> Found {
-    let (mut nearest, mut cheapest) = (Best::new(), Best::new());
+    let (mut nearest, mut cheapest) = (RunningArgmax::new(), RunningArgmax::new());
     let mut top: Vec<(usize, f32)> = Vec::with_capacity(TOP + 1);
     let mut kept = 0;
     for (row, (product, own)) in products[..patterns].iter().zip(traits.as_chunks::<TRAIT_WORDS>().0).enumerate() {
@@ -102,7 +102,7 @@ fn compare(products: &mut [f32], traits: &[f32], patterns: usize, length: f32) -
 
 fn attract(live: &[u32], products: &[f32], traits: &[f32], length: f32) -> Attraction {
     let mut rates = [0.0; ATTRACTORS];
-    let (mut leading, mut weakest) = (Best::new(), Best::new());
+    let (mut leading, mut weakest) = (RunningArgmax::new(), RunningArgmax::new());
     for (place, (product, own)) in products.iter().zip(traits.as_chunks::<TRAIT_WORDS>().0).enumerate() {
         let [own_length, strength, _, sign] = *own;
         if own_length <= 0.0 {
@@ -137,7 +137,7 @@ fn recall(library: &[f32], pull: &mut [f32], found: &Found, strength: f32, rates
 }
 
 /// The strategic pattern: the content of the leading attractor, folded into the temporal channels.
-fn lead(live: &[u32], memory: &mut [f32], library: &[f32], leading: &Best, [patterns, content, temporal]: [usize; 3]) {
+fn lead(live: &[u32], memory: &mut [f32], library: &[f32], leading: &RunningArgmax, [patterns, content, temporal]: [usize; 3]) {
     memory[MEMORY_STRATEGIC..][..temporal].fill(0.0);
     memory[MEMORY_STRATEGIC_WEIGHT] = 0.0;
     memory[MEMORY_STRATEGIC_DRIVE] = 0.0;

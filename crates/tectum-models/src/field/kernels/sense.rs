@@ -48,7 +48,7 @@ pub fn native(call: &NativeCall<'_>) {
 
 /// The error of a sensor, whose memory moves on.
 fn sense_one(memory: &mut [f32], descriptor: &[f32], content: usize, sensor: usize, now: f32) -> f32 {
-    let history = |memory: &[f32], age: usize| memory[MEMORY_HISTORY + age * MOST_SENSORS + sensor];
+    let history = |memory: &[f32], age: usize| memory[MEMORY_HISTORY + age * MAX_SENSORS + sensor];
     let [last, second, third] = [0, 1, 2].map(|age| history(memory, age));
     let (slope, bend) = (last - second, last - 2.0 * second + third);
     let trust = memory[MEMORY_TRUST + sensor];
@@ -56,7 +56,7 @@ fn sense_one(memory: &mut [f32], descriptor: &[f32], content: usize, sensor: usi
     let predicted = 0.3 * (last + 0.5 * slope + 0.3 * bend) + trust * recalled / (1.0 + slope.abs()) + 0.1 * memory[MEMORY_SIZE];
     let error = (now - predicted.clamp(-1.0, 1.0)).abs();
     for (age, value) in [now, last, second].into_iter().enumerate() {
-        memory[MEMORY_HISTORY + age * MOST_SENSORS + sensor] = value;
+        memory[MEMORY_HISTORY + age * MAX_SENSORS + sensor] = value;
     }
     memory[MEMORY_TRUST + sensor] = 0.9 * trust + 0.1 / (1.0 + 5.0 * error);
     error

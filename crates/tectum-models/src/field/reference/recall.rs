@@ -46,7 +46,7 @@ impl Cycle<'_> {
 
     /// By how much scores, cosines and values would have to differ for these choices to be right; 0 if they are, infinite if
     /// no difference makes them so.
-    pub fn recall_short(&self, state: &State, told: &Recall) -> f64 {
+    pub fn recall_margin(&self, state: &State, told: &Recall) -> f64 {
         let own = self.recall(state);
         let (_, rows, _) = self.rows(state);
         let is_possible = own.nearest.is_some() == told.nearest.is_some() && own.top.len() == told.top.len() && own.attractor == told.attractor;

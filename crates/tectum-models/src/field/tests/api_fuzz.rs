@@ -73,7 +73,7 @@ impl World {
         let cycle = Cycle { shape: self.field.shape(), options: self.field.options(), coefficients: self.field.coefficients(), sensors: &held, reward };
         let places = cycle.places(&before);
         let place = places.iter().find(|(place, _)| place.cell == told.place && place.kind == told.place_kind).expect("a site's centre");
-        assert!(place.1 < TIE && cycle.recall_short(&before, &told.recall) < TIE, "{told:?}");
+        assert!(place.1 < TIE && cycle.recall_margin(&before, &told.recall) < TIE, "{told:?}");
         for found in differences(&cycle.advance(&before, Some(place.0), Some(&told.recall)), &after, &told, cycle.coefficients.saturation) {
             assert!(found.is_within(), "{found:?}");
         }
@@ -152,7 +152,7 @@ impl World {
     }
 }
 
-impl api_fuzz::World for World {
+impl api_fuzz::FuzzTarget for World {
     const CALLS: u64 = 20;
     const SHARE: u64 = 100;
 

@@ -198,7 +198,7 @@ fn a_full_library_of_4096_recalls_as_float64_does() {
                 let coefficients = *field.coefficients();
                 let reference = Cycle { shape: &shape, options: &options, coefficients: &coefficients, sensors: &sensors, reward };
                 let own = reference.recall(&before);
-                let short = reference.recall_short(&before, &report.recall);
+                let short = reference.recall_margin(&before, &report.recall);
                 assert!(short < TIE, "seed {seed}, cycle {cycle} on {}: {:?} for {own:?}, {short} apart", device.info().id, report.recall);
                 assert_eq!((report.recall.top.len(), report.recall.kept, report.recall.stored.is_some()), (8, 4096, true));
                 if report.recall != own {

@@ -29,7 +29,7 @@ fn an_imprint_fades_by_a_fifth_with_each_step() {
     let mut field = field(imprinting(), &[]);
     let report = field.tick(&SENSORS, 1.0).expect("it runs");
     // An empty field: every site is as empty as the first.
-    assert_eq!((report.place, report.place_kind), ([0, 0, 0], PlaceKind::Emptiest));
+    assert_eq!((report.place, report.place_kind), ([0, 0, 0], ImprintSiteKind::Emptiest));
     // Nothing is predicted, so the errors are 0.5 of one sensor; weight 1.5 − 0.5·8/50 = 1.42; mean 1.42·0.5/8 = 0.08875.
     assert!((report.error - 0.08875).abs() < 1e-6, "{}", report.error);
     // Confidence 0.9·0.5 + 0.1/(1 + 5·0.08875) = 0.519256; information 0; drive half of it; strength 0.1 + 0.7·(1 − 0.259628) = 0.618260;
@@ -65,17 +65,17 @@ fn places_are_asked_for_in_order() {
         (report.place, report.place_kind)
     };
     // The same pattern: cosine 1, energy 0.25/8.
-    assert_eq!(chosen(&[([1, 2, 3], 2, 0.5)]), ([1, 2, 3], PlaceKind::Existing));
+    assert_eq!(chosen(&[([1, 2, 3], 2, 0.5)]), ([1, 2, 3], ImprintSiteKind::Existing));
     // Two sites hold it as well: the one that comes first.
-    assert_eq!(chosen(&[([3, 2, 1], 2, 0.5), ([1, 2, 3], 2, 0.5)]), ([1, 2, 3], PlaceKind::Existing));
+    assert_eq!(chosen(&[([3, 2, 1], 2, 0.5), ([1, 2, 3], 2, 0.5)]), ([1, 2, 3], ImprintSiteKind::Existing));
     // Energy 25/8 > 2 is too much for an existing one; at a corner 8 sites share 5: 0.625 resounds there.
-    assert_eq!(chosen(&[([0, 0, 0], 2, 5.0)]), ([0, 0, 0], PlaceKind::Resonant));
+    assert_eq!(chosen(&[([0, 0, 0], 2, 5.0)]), ([0, 0, 0], ImprintSiteKind::Resonant));
     // A pattern at 45°: cosine 0.707; at the corner resonance 0.1/8 is too little.
-    assert_eq!(chosen(&[([3, 3, 3], 2, 0.1), ([3, 3, 3], 1, 0.1)]), ([3, 3, 3], PlaceKind::Correlated));
+    assert_eq!(chosen(&[([3, 3, 3], 2, 0.1), ([3, 3, 3], 1, 0.1)]), ([3, 3, 3], ImprintSiteKind::Correlated));
     // Nothing like it: the first site without energy.
-    assert_eq!(chosen(&[([0, 0, 0], 1, 0.1), ([0, 0, 1], 1, 0.1), ([0, 0, 2], 2, -0.1)]), ([0, 0, 3], PlaceKind::Emptiest));
+    assert_eq!(chosen(&[([0, 0, 0], 1, 0.1), ([0, 0, 1], 1, 0.1), ([0, 0, 2], 2, -0.1)]), ([0, 0, 3], ImprintSiteKind::Emptiest));
     // The pattern's opposite is not like it.
-    assert_eq!(chosen(&[([0, 0, 0], 2, -0.5)]), ([0, 0, 1], PlaceKind::Emptiest));
+    assert_eq!(chosen(&[([0, 0, 0], 2, -0.5)]), ([0, 0, 1], ImprintSiteKind::Emptiest));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{document, pair, parse, synapses};
-use crate::genome::relation::{Axis, Sources, To};
+use crate::genome::relation::{Axis, SourceRule, TargetRule};
 
 /// Name, definition in the file, scalar, size of source and target, and the pairs of voxels: `x y z` each in one hexadecimal digit.
 type Case = (&'static str, Value, Value, [u32; 3], [u32; 3], &'static str);
@@ -174,12 +174,30 @@ fn counting_the_largest_boxes_takes_no_time() {
 
 #[test]
 fn spans_hold_what_they_count_and_axes_count_what_they_pair() {
-    let mut targets = vec![To::All, To::Others, To::Last, To::Clamped, To::Scaled, To::ScaledToOne, To::Folded, To::Repeated, To::Paired];
-    targets.extend([To::ExpandedBits, To::ReducedBits, To::EncodedBits, To::DecodedBits, To::Divided(1), To::Divided(3)]);
-    targets.extend([(-2, 3), (0, 0), (2, i64::MAX), (i64::MIN, -1), (3, 1), (-9, -7)].map(|(least, most)| To::Near(least, most)));
-    targets.extend([(0, 0), (-3, 2), (2, 99), (5, 4)].map(|(least, most)| To::Between(least, most)));
-    targets.extend([(1, 1, 0), (2, 1, 1), (3, 2, 1)].map(|(side, choose, skip)| To::Tiled { side, choose, skip }));
-    let sources = [Sources::All, Sources::Last, Sources::Between(0, 0), Sources::Between(1, 4), Sources::Between(-5, 2), Sources::Between(7, 3)];
+    let mut targets = vec![
+        TargetRule::All,
+        TargetRule::Others,
+        TargetRule::Last,
+        TargetRule::Clamped,
+        TargetRule::Scaled,
+        TargetRule::ScaledToOne,
+        TargetRule::Folded,
+        TargetRule::Repeated,
+        TargetRule::Paired,
+    ];
+    targets.extend([
+        TargetRule::ExpandedBits,
+        TargetRule::ReducedBits,
+        TargetRule::EncodedBits,
+        TargetRule::DecodedBits,
+        TargetRule::Divided(1),
+        TargetRule::Divided(3),
+    ]);
+    targets.extend([(-2, 3), (0, 0), (2, i64::MAX), (i64::MIN, -1), (3, 1), (-9, -7)].map(|(least, most)| TargetRule::Near(least, most)));
+    targets.extend([(0, 0), (-3, 2), (2, 99), (5, 4)].map(|(least, most)| TargetRule::Between(least, most)));
+    targets.extend([(1, 1, 0), (2, 1, 1), (3, 2, 1)].map(|(side, choose, skip)| TargetRule::Tiled { side, choose, skip }));
+    let sources =
+        [SourceRule::All, SourceRule::Last, SourceRule::Between(0, 0), SourceRule::Between(1, 4), SourceRule::Between(-5, 2), SourceRule::Between(7, 3)];
     for to in targets {
         for (n, m) in (1..11).flat_map(|n| (1..11).map(move |m| (n, m))).chain([(40, 3), (3, 70)]) {
             for sources in sources {

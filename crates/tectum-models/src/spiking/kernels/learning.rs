@@ -7,16 +7,16 @@ use rayon::prelude::*;
 use tectum::kernel::native::prefetch_read;
 use tectum::{DType, Kernel, NativeCall};
 
-use super::super::connectome::{Part, TARGET_SHIFT, WEIGHT, weight_of};
-use super::super::learning::{FRESH, History, PlasticityRule, Visit};
+use super::super::connectome::{SynapsePartition, TARGET_SHIFT, WEIGHT, weight_of};
+use super::super::learning::{History, NO_SPIKE_BEFORE, PlasticityRule, Visit};
 use super::super::rule;
-use super::{AHEAD, STATIC};
+use super::{AHEAD, FIXED_PSP};
 use crate::kernel::{built_in, words};
 
 /// Words of a memory in the table of device code.
 pub const MEMORY_WORDS: usize = 12;
 /// Words of a memory's state before those of its neurons, and words of each.
-pub const KEPT_WORDS: usize = 4;
+pub const MEMORY_STATE_WORDS: usize = 4;
 
 /// The kernels of plasticity and of memories.
 pub struct LearningKernels {
@@ -29,7 +29,7 @@ pub struct LearningKernels {
 
 impl LearningKernels {
     /// The kernels, and for the CPU the rows of plastic synapses, of each rule for each part; their words are elsewhere.
-    pub fn new(rows: Arc<Vec<Vec<Part>>>) -> Self {
+    pub fn new(rows: Arc<Vec<Vec<SynapsePartition>>>) -> Self {
         let reading = |name: &'static str, read: &[&'static str]| read.iter().fold(Kernel::define(name), |builder, name| builder.read(name, DType::U32));
         let archive = reading("spiking_archive", &["clock", "fired", "rules"]).atomic("ledger", DType::U32).read_write("histories", DType::U32);
         let learn = reading("spiking_learn", &["clock", "fired", "starts", "histories", "senders"]).read_write("synapses", DType::U32);
@@ -83,7 +83,7 @@ fn native_archive(call: &NativeCall<'_>) {
 }
 
 /// The synapses of one rule by part: word and count of each.
-fn by_part<'a>(parts: &'a [Part], synapses: &'a mut [u32]) -> impl Iterator<Item = (&'a Part, &'a mut [[u32; 2]])> {
+fn by_part<'a>(parts: &'a [SynapsePartition], synapses: &'a mut [u32]) -> impl Iterator<Item = (&'a SynapsePartition, &'a mut [[u32; 2]])> {
     let (mut rest, _) = synapses.as_chunks_mut::<2>();
     parts.iter().map(move |part| {
         let (synapses, others) = std::mem::take(&mut rest).split_at_mut(part.room());
@@ -100,16 +100,16 @@ fn native_learn(call: &NativeCall<'_>) {
     let (number, neurons, len) = (call.size(1), call.size(2), call.size(7));
     let rule = PlasticityRule { window: call.u32(4), gain: call.u32(5) as u8, loss: call.u32(6) as u8 };
     let (tracked, fraction_bits) = (call.u32(8) != 0, call.u32(9));
-    let parts = &call.data::<Vec<Vec<Part>>>()[number];
+    let parts = &call.data::<Vec<Vec<SynapsePartition>>>()[number];
     let (histories, _) = histories.as_chunks::<4>();
     let histories = &histories[number * neurons..(number + 1) * neurons];
     let (list, _) = fired[call.size(10)..].as_chunks::<2>();
     let list = &list[..fired[0] as usize];
-    let walk = |((part, synapses), sums): ((&Part, &mut [[u32; 2]]), &mut [i32])| {
+    let walk = |((part, synapses), sums): ((&SynapsePartition, &mut [[u32; 2]]), &mut [i32])| {
         let (sums, bits) = sums.split_at_mut(len);
         let targets = &histories[part.targets.start as usize..part.targets.end as usize];
         let bits = if tracked { bits } else { &mut [] };
-        let mut ends = Ends { targets, sums, bits };
+        let mut ends = RowTargets { targets, sums, bits };
         let mut events = 0;
         for (index, &[neuron, psp]) in list.iter().enumerate() {
             if let Some(&[next, _]) = list.get(index + AHEAD) {
@@ -117,7 +117,7 @@ fn native_learn(call: &NativeCall<'_>) {
                 prefetch_read(synapses[row.start..row.end.min(row.start + 128)].as_flattened());
             }
             let sender = senders[neuron as usize];
-            let unit = if psp == STATIC { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
+            let unit = if psp == FIXED_PSP { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
             let visit = rule.visit(&History::of(histories[neuron as usize]), burst);
             let row = &mut synapses[part.row(neuron)];
             events += match (visit.lost.is_some(), visit.may_gain) {
@@ -133,7 +133,7 @@ fn native_learn(call: &NativeCall<'_>) {
         events
     };
     let shared = by_part(parts, synapses).zip(sums.chunks_mut(if tracked { len + len / 32 } else { len }));
-    let rows: usize = parts.iter().map(Part::room).sum();
+    let rows: usize = parts.iter().map(SynapsePartition::room).sum();
     // A synapse that learns costs about as much as twenty elements that stream.
     let work = list.len().saturating_mul(rows / neurons + 1).saturating_mul(20);
     let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
@@ -141,13 +141,13 @@ fn native_learn(call: &NativeCall<'_>) {
 }
 
 /// What a part's rows end at.
-struct Ends<'a> {
+struct RowTargets<'a> {
     targets: &'a [[u32; 4]],
     sums: &'a mut [i32],
     bits: &'a mut [i32],
 }
 
-impl Ends<'_> {
+impl RowTargets<'_> {
     /// Brings a row up to date and sends through it; how many synapses do. One loop for each of a row's kinds, so that what is the same for all
     /// of its synapses is not asked again.
     #[inline(never)]
@@ -181,8 +181,8 @@ fn native_close(call: &NativeCall<'_>) {
     let histories = &histories[number * neurons..(number + 1) * neurons];
     let row = &ledger[closing as usize % depth * words..][..words];
     let closed: Vec<u32> = set_bits(row, 0..neurons as u32).filter(|neuron| histories[*neuron as usize][0] == closing).collect();
-    let parts = &call.data::<Vec<Vec<Part>>>()[number];
-    let walk = |(part, synapses): (&Part, &mut [[u32; 2]])| {
+    let parts = &call.data::<Vec<Vec<SynapsePartition>>>()[number];
+    let walk = |(part, synapses): (&SynapsePartition, &mut [[u32; 2]])| {
         let targets = &histories[part.targets.start as usize..part.targets.end as usize];
         for (index, &neuron) in closed.iter().enumerate() {
             if let Some(&next) = closed.get(index + AHEAD) {
@@ -191,11 +191,11 @@ fn native_close(call: &NativeCall<'_>) {
             }
             for [word, seen] in &mut synapses[part.row(neuron)] {
                 *seen = History::of(targets[(*word >> TARGET_SHIFT) as usize]).active_until(burst, rule.window);
-                *word = *word & !WEIGHT | rule.at_close(*word & WEIGHT);
+                *word = *word & !WEIGHT | rule.weight_at_window_close(*word & WEIGHT);
             }
         }
     };
-    let rows: usize = parts.iter().map(Part::room).sum();
+    let rows: usize = parts.iter().map(SynapsePartition::room).sum();
     let work = closed.len().saturating_mul(rows / neurons + 1).saturating_mul(16);
     let shared = by_part(parts, synapses);
     if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().for_each(walk) } else { shared.for_each(walk) }
@@ -268,8 +268,8 @@ fn native_memory(call: &NativeCall<'_>) {
             }
         }
 
-        let (head, slots) = kept[memory.kept_at..][..KEPT_WORDS * (1 + memory.neurons.len())].split_at_mut(KEPT_WORDS);
-        let (slots, _) = slots.as_chunks_mut::<KEPT_WORDS>();
+        let (head, slots) = kept[memory.kept_at..][..MEMORY_STATE_WORDS * (1 + memory.neurons.len())].split_at_mut(MEMORY_STATE_WORDS);
+        let (slots, _) = slots.as_chunks_mut::<MEMORY_STATE_WORDS>();
         for [life, is_long, ..] in slots.iter_mut() {
             if *life != 0 && *is_long == 0 {
                 if *life >= memory.longterm { *is_long = 1 } else { *life -= 1 }
@@ -303,7 +303,7 @@ fn native_memory(call: &NativeCall<'_>) {
         let neuron = memory.neurons.start + chosen as u32;
         if own.contains(&neuron) {
             let place = list_at + 2 * fired[0] as usize;
-            fired[place..place + 2].copy_from_slice(&[neuron, STATIC]);
+            fired[place..place + 2].copy_from_slice(&[neuron, FIXED_PSP]);
             let marks = rule::spike_marks(neuron, burst);
             for (word, added) in fired[..4].iter_mut().zip([1, 1, marks[0], marks[1]]) {
                 *word = word.wrapping_add(added);
@@ -327,7 +327,7 @@ fn native_forget(call: &NativeCall<'_>) {
         let Some(taken) = kept[memory.kept_at].checked_sub(1) else { continue };
         let neuron = memory.neurons.start + taken;
         let mut weights_at = call.size(9);
-        for (part, synapses) in by_part(&call.data::<Vec<Vec<Part>>>()[number], synapses) {
+        for (part, synapses) in by_part(&call.data::<Vec<Vec<SynapsePartition>>>()[number], synapses) {
             let row = part.row(neuron);
             let first = part.starts[first_kept as usize] as usize;
             let begun = &weights[weights_at + row.start - first..][..row.len()];
@@ -342,6 +342,6 @@ fn native_forget(call: &NativeCall<'_>) {
             weights_at += part.starts[last_kept as usize] as usize - first;
         }
         let [_, run, _, before] = &mut histories[neuron as usize];
-        (*run, *before) = (0, FRESH);
+        (*run, *before) = (0, NO_SPIKE_BEFORE);
     }
 }

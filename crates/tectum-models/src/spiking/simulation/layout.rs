@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 use tectum::{Api, Device};
 
-use super::super::kernels::{HEADER, PROFILE_WORDS};
+use super::super::kernels::{HEADER_WORDS, PROFILE_WORDS};
 use super::shape::Shape;
 use super::{Network, SimulationOptions, learning};
 use crate::spiking::connectome;
@@ -85,7 +85,7 @@ fn shard(
         ("memories", kept),
         ("firings", words(shape.bits_at + shape.bit_words)),
         ("firings of all shards", if is_alone { 0 } else { words(network.ledger_words()) }),
-        ("inputs and outputs", plans * words(2 + 1 + 2 * options.most_inputs + 3 * HEADER + shape.watched.iter().map(Range::len).sum::<usize>())),
+        ("inputs and outputs", plans * words(2 + 1 + 2 * options.max_inputs + 3 * HEADER_WORDS + shape.watched.iter().map(Range::len).sum::<usize>())),
     ];
     ShardLayout {
         device: device.info().id.clone(),

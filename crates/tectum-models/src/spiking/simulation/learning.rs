@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
 
-use super::record::{Source, Views, WALKERS, short_starts};
+use super::record::{PROPAGATE_WORKGROUPS, ShardPlanInputs, Views, row_starts_u32};
 use super::shape::Shape;
 use crate::kernel::LaunchBuiltIn;
 use crate::snapshot::{Array, Snapshot};
-use crate::spiking::connectome::{self, INHIBITORY, Part, TARGET_SHIFT, WEIGHT};
-use crate::spiking::kernels::{HEADER, KEPT_WORDS, LearningKernels, MEMORY_WORDS, MemoryRow};
-use crate::spiking::learning::{FRESH, History, NEVER, PlasticityRule};
+use crate::spiking::connectome::{self, INHIBITORY, SynapsePartition, TARGET_SHIFT, WEIGHT};
+use crate::spiking::kernels::{HEADER_WORDS, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, MemoryRow};
+use crate::spiking::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule};
 use crate::spiking::memory::{Memory, MemoryReport};
 use crate::spiking::network::Network;
 
@@ -31,10 +31,10 @@ pub struct PlasticSynapse {
 }
 
 /// Where what is learnt is in a shard's buffers.
-pub struct Learned {
+pub struct LearningState {
     kernels: LearningKernels,
     /// Of each rule, for each part; their words are in a buffer.
-    rows: Arc<Vec<Vec<Part>>>,
+    rows: Arc<Vec<Vec<SynapsePartition>>>,
     /// Of each rule, for each part: the first synapse.
     places: Vec<Vec<usize>>,
     synapses: usize,
@@ -55,7 +55,7 @@ pub struct Learned {
 
 /// The slots of what is learnt.
 #[derive(Clone)]
-pub struct LearnedViews {
+pub struct LearningViews {
     pub synapses: View,
     pub histories: View,
     pub ledger: View,
@@ -64,7 +64,7 @@ pub struct LearnedViews {
 
 impl Network {
     /// Bursts that the network looks back: the longest window or depth.
-    pub(super) fn looks_back(&self) -> u32 {
+    pub(super) fn history_depth(&self) -> u32 {
         let windows = self.options.plasticity.iter().map(|rule| rule.window);
         windows.chain(self.options.memories.iter().map(|memory| memory.depth)).max().unwrap_or(0)
     }
@@ -76,20 +76,20 @@ impl Network {
 
     /// Words of the state of all memories.
     pub(super) fn kept_words(&self) -> usize {
-        self.options.memories.iter().map(|memory| KEPT_WORDS * (1 + memory.neurons.len())).sum()
+        self.options.memories.iter().map(|memory| MEMORY_STATE_WORDS * (1 + memory.neurons.len())).sum()
     }
 }
 
-impl Learned {
+impl LearningState {
     /// The rows of every rule and part.
-    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+    pub fn parts(&self) -> impl Iterator<Item = &SynapsePartition> {
         self.rows.iter().flatten()
     }
 
     /// What a shard has; none for a network that neither learns nor remembers nor keeps a ledger. Gives also the synapses at first.
     pub fn new(network: &Network, shape: &Shape, ledger: u32, is_cpu: bool) -> Result<Option<(Self, Vec<u32>)>> {
-        let looks_back = network.looks_back().max(ledger);
-        if looks_back == 0 {
+        let history_depth = network.history_depth().max(ledger);
+        if history_depth == 0 {
             return Ok(None);
         }
         let memories = &network.options.memories;
@@ -121,7 +121,7 @@ impl Learned {
         for memory in memories {
             table.extend(MemoryRow::words(memory, kept_at, ranges_at));
             ranges_at += 2 * memory.upstream.len();
-            kept_at += KEPT_WORDS * (1 + memory.neurons.len());
+            kept_at += MEMORY_STATE_WORDS * (1 + memory.neurons.len());
         }
         table.extend(memories.iter().flat_map(|memory| memory.upstream.iter().flat_map(|range| [range.start, range.end])));
         let rows = Arc::new(rows);
@@ -130,7 +130,7 @@ impl Learned {
             rows,
             places,
             synapses: words.len() / 2,
-            depth: looks_back + 1,
+            depth: history_depth + 1,
             words: network.ledger_words(),
             kept,
             weights,
@@ -148,17 +148,17 @@ impl Learned {
     }
 
     /// The histories of neurons that have not fired yet.
-    pub fn no_past(network: &Network) -> Vec<u32> {
+    pub fn initial_histories(network: &Network) -> Vec<u32> {
         let rules = network.options.plasticity.iter();
         rules.flat_map(|rule| std::iter::repeat_n(History::none(rule.window).words(), network.neurons() as usize)).flatten().collect()
     }
 
     /// The slots, in a plan.
-    pub fn slots(&self, plan: &mut PlanBuilder, network: &Network) -> LearnedViews {
+    pub fn slots(&self, plan: &mut PlanBuilder, network: &Network) -> LearningViews {
         let histories = 4 * network.options.plasticity.len() * network.neurons() as usize;
         // A slot has at least one element.
         let mut slot = |name, words: usize| plan.state(name, DType::F32, words.max(64));
-        LearnedViews {
+        LearningViews {
             synapses: slot("synapses", 2 * self.synapses),
             histories: slot("histories", histories),
             ledger: slot("ledger", self.depth as usize * self.words),
@@ -167,8 +167,8 @@ impl Learned {
     }
 
     /// Records what comes before a burst's fixed synapses: the firings of the burst before are kept, and plastic synapses learn and send.
-    pub fn record_before(&self, plan: &mut PlanBuilder, slots: &Slots, source: &Source<'_>, burst: u32) -> Result<()> {
-        let &Source { network, shape, is_cpu, .. } = source;
+    pub fn record_before(&self, plan: &mut PlanBuilder, slots: &LearningSlots, source: &ShardPlanInputs<'_>, burst: u32) -> Result<()> {
+        let &ShardPlanInputs { network, shape, is_cpu, .. } = source;
         let (neurons, rules) = (network.neurons(), &network.options.plasticity);
         let [depth, words] = [self.depth, self.words as u32];
         let params = [burst, shape.list_at as u32, depth, words, rules.len() as u32, neurons];
@@ -198,14 +198,14 @@ impl Learned {
                     self.rows[number][piece.part].slices(),
                 ];
                 let bindings = [slots.clock, slots.fired, piece.starts, slots.histories, slots.senders, piece.synapses, sums, slots.totals];
-                plan.launch_built_in(&self.kernels.learn, &bindings, &params, WALKERS)?;
+                plan.launch_built_in(&self.kernels.learn, &bindings, &params, PROPAGATE_WORKGROUPS)?;
                 if rule.window > 1 {
                     let params = [burst, number as u32, neurons, first, rule.window, loss, depth, words];
                     plan.launch_built_in(
                         &self.kernels.close,
                         &[slots.clock, slots.ledger, piece.starts, slots.histories, piece.synapses],
                         &params,
-                        words.min(WALKERS),
+                        words.min(PROPAGATE_WORKGROUPS),
                     )?;
                 }
             }
@@ -214,8 +214,8 @@ impl Learned {
     }
 
     /// Records what comes after a burst's dynamics: memories fire.
-    pub fn record_after(&self, plan: &mut PlanBuilder, slots: &Slots, source: &Source<'_>, burst: u32) -> Result<()> {
-        let &Source { network, shape, is_cpu, .. } = source;
+    pub fn record_after(&self, plan: &mut PlanBuilder, slots: &LearningSlots, source: &ShardPlanInputs<'_>, burst: u32) -> Result<()> {
+        let &ShardPlanInputs { network, shape, is_cpu, .. } = source;
         let memories = network.options.memories.len() as u32;
         if memories == 0 {
             return Ok(());
@@ -250,27 +250,27 @@ impl Learned {
     }
 
     /// A rule's synapses as launches have them: on the CPU all at once, on other devices part by part.
-    fn pieces(&self, slots: &Slots, shape: &Shape, rule: usize, is_cpu: bool) -> Vec<Piece> {
+    fn pieces(&self, slots: &LearningSlots, shape: &Shape, rule: usize, is_cpu: bool) -> Vec<RuleSynapses> {
         let room = |part: usize| 2 * self.places[rule][part]..2 * (self.places[rule][part] + self.rows[rule][part].room());
         let last = shape.ranges.len() - 1;
         let all = room(0).start..room(last).end;
         let ranges: Vec<Range<usize>> = if is_cpu { std::iter::once(all).collect() } else { (0..=last).map(room).collect() };
         let piece = |(part, range): (usize, Range<usize>)| {
-            (!range.is_empty()).then(|| Piece { part, starts: slots.starts[rule][if is_cpu { 0 } else { part }], synapses: slots.synapses.part(range) })
+            (!range.is_empty()).then(|| RuleSynapses { part, starts: slots.starts[rule][if is_cpu { 0 } else { part }], synapses: slots.synapses.part(range) })
         };
         ranges.into_iter().enumerate().filter_map(piece).collect()
     }
 }
 
 /// A launch's synapses.
-struct Piece {
+struct RuleSynapses {
     part: usize,
     starts: View,
     synapses: View,
 }
 
 /// What the launches of a plan are bound to.
-pub struct Slots {
+pub struct LearningSlots {
     clock: View,
     fired: View,
     senders: View,
@@ -286,9 +286,16 @@ pub struct Slots {
     kept: View,
 }
 
-impl Slots {
+impl LearningSlots {
     /// The slots of a plan, with the constants that learning needs.
-    pub fn new(plan: &mut PlanBuilder, learned: &Learned, views: &Views, own: &LearnedViews, senders: View, source: &Source<'_>) -> Result<Self> {
+    pub fn new(
+        plan: &mut PlanBuilder,
+        learned: &LearningState,
+        views: &Views,
+        own: &LearningViews,
+        senders: View,
+        source: &ShardPlanInputs<'_>,
+    ) -> Result<Self> {
         let as_words = |view: &View| view.reinterpret(DType::U32);
         let mut constant = |name: String, words: &[u32]| plan.constant(name, if words.is_empty() { &[0] } else { words });
         let rules: Vec<u32> = source.network.options.plasticity.iter().flat_map(|rule| [rule.window, u32::from(rule.gain), u32::from(rule.loss), 0]).collect();
@@ -297,7 +304,7 @@ impl Slots {
             let mut of_rule = Vec::new();
             // The CPU's twins carry them.
             for (part, rows) in parts.iter().enumerate().take(if source.is_cpu { 1 } else { parts.len() }) {
-                let words = if source.is_cpu { vec![0] } else { short_starts(rows)? };
+                let words = if source.is_cpu { vec![0] } else { row_starts_u32(rows)? };
                 of_rule.push(constant(format!("starts_{rule}_{part}"), &words));
             }
             starts.push(of_rule);
@@ -326,13 +333,13 @@ fn words(executable: &Executable, view: View) -> Result<Vec<u32>> {
 }
 
 /// A shard's part in what is learnt.
-pub struct Held<'a> {
-    pub learned: &'a Learned,
-    pub views: &'a LearnedViews,
+pub struct ShardLearning<'a> {
+    pub learned: &'a LearningState,
+    pub views: &'a LearningViews,
     pub executable: &'a Executable,
 }
 
-impl Held<'_> {
+impl ShardLearning<'_> {
     fn words(&self, view: View) -> Result<Vec<u32>> {
         words(self.executable, view)
     }
@@ -346,12 +353,12 @@ impl Held<'_> {
 }
 
 /// Adds to a snapshot of burst `burst` what shards have learnt.
-pub fn save(network: &Network, shards: &[Held<'_>], burst: u32, snapshot: &mut Snapshot) -> Result<()> {
+pub fn save(network: &Network, shards: &[ShardLearning<'_>], burst: u32, snapshot: &mut Snapshot) -> Result<()> {
     let first = &shards[0];
-    let looks_back = network.looks_back();
+    let history_depth = network.history_depth();
     // Rows of bursts before the first are empty.
-    let kept = burst.min(looks_back);
-    let mut ledger = vec![0; (looks_back - kept) as usize * first.learned.words];
+    let kept = burst.min(history_depth);
+    let mut ledger = vec![0; (history_depth - kept) as usize * first.learned.words];
     ledger.extend(first.ledger(burst - kept..burst)?);
     snapshot.insert("ledger", Array::U32(ledger));
     if !network.options.plasticity.is_empty() {
@@ -377,10 +384,10 @@ pub fn save(network: &Network, shards: &[Held<'_>], burst: u32, snapshot: &mut S
 }
 
 /// Visits the rows of plastic synapses by rule, source and target, wherever they are: rule, source, shard and places.
-fn for_each_row(network: &Network, shards: &[Held<'_>], mut visit: impl FnMut(usize, u32, usize, Range<usize>)) {
+fn for_each_row(network: &Network, shards: &[ShardLearning<'_>], mut visit: impl FnMut(usize, u32, usize, Range<usize>)) {
     for rule in 0..network.options.plasticity.len() {
         for source in 0..network.neurons() {
-            for (index, Held { learned, .. }) in shards.iter().enumerate() {
+            for (index, ShardLearning { learned, .. }) in shards.iter().enumerate() {
                 for (part, place) in learned.rows[rule].iter().zip(&learned.places[rule]) {
                     let row = part.row(source);
                     if !row.is_empty() {
@@ -393,7 +400,7 @@ fn for_each_row(network: &Network, shards: &[Held<'_>], mut visit: impl FnMut(us
 }
 
 /// What a snapshot has of learning, found possible.
-pub struct Saved {
+pub struct SavedLearning {
     ledger: Vec<u32>,
     histories: Vec<u32>,
     weights: Vec<u32>,
@@ -401,14 +408,14 @@ pub struct Saved {
     kept: Vec<u32>,
 }
 
-impl Saved {
+impl SavedLearning {
     /// # Errors
     /// `Data` for an array that is at fault.
     pub fn read(network: &Network, snapshot: &Snapshot, burst: u32) -> Result<Self> {
         let words = |name: &str, len: usize| snapshot.u32(name, if len == 0 { snapshot.len_of(name).unwrap_or(0) } else { len }).map(<[u32]>::to_vec);
         let (neurons, rules) = (network.neurons() as usize, network.options.plasticity.len());
         let row = network.ledger_words();
-        let ledger = words("ledger", network.looks_back() as usize * row)?;
+        let ledger = words("ledger", network.history_depth() as usize * row)?;
         let beyond = |row: &[u32]| row[neurons / 32] >> (neurons % 32) != 0 || row[neurons / 32 + 1..].iter().any(|word| *word != 0);
         // A row has room to spare behind its last neuron, unless that is the last of its words.
         if ledger.chunks(row).any(|words| neurons / 32 < row && beyond(words)) {
@@ -420,7 +427,7 @@ impl Saved {
             let is_possible = |words: &[u32; 4]| {
                 let History { last, run, before, .. } = History::of(*words);
                 let is_past = |firing: u32| firing < burst || firing == NEVER;
-                is_past(last) && run <= burst && (is_past(before) || before == FRESH)
+                is_past(last) && run <= burst && (is_past(before) || before == NO_SPIKE_BEFORE)
             };
             if !saved.histories.as_chunks::<4>().0.iter().all(is_possible) {
                 return Err(Error::data("the snapshot's array histories has a neuron with an impossible past"));
@@ -438,8 +445,8 @@ impl Saved {
     }
 
     /// The words of a shard's slots: synapses, histories, ledger and memories.
-    pub fn of_shard(&self, network: &Network, shards: &[Held<'_>], index: usize, burst: u32) -> Result<[Vec<u32>; 4]> {
-        let Held { learned, views, .. } = &shards[index];
+    pub fn of_shard(&self, network: &Network, shards: &[ShardLearning<'_>], index: usize, burst: u32) -> Result<[Vec<u32>; 4]> {
+        let ShardLearning { learned, views, .. } = &shards[index];
         let mut synapses = shards[index].words(views.synapses)?;
         let mut next = 0;
         for_each_row(network, shards, |_, _, shard, row| {
@@ -470,7 +477,7 @@ impl Saved {
 }
 
 /// Every plastic synapse with its weight at the end of burst `burst`, in which `fired` fired.
-pub fn plastic_synapses(network: &Network, shards: &[Held<'_>], fired: &[u32], burst: u32) -> Result<Vec<PlasticSynapse>> {
+pub fn plastic_synapses(network: &Network, shards: &[ShardLearning<'_>], fired: &[u32], burst: u32) -> Result<Vec<PlasticSynapse>> {
     let first = &shards[0];
     let neurons = network.neurons() as usize;
     let histories = first.words(first.views.histories)?;
@@ -483,7 +490,7 @@ pub fn plastic_synapses(network: &Network, shards: &[Held<'_>], fired: &[u32], b
     let held = shards.iter().map(|shard| shard.words(shard.views.synapses)).collect::<Result<Vec<_>>>()?;
     let mut all = Vec::with_capacity(network.plastic_synapses() as usize);
     for_each_row(network, shards, |rule, source, shard, row| {
-        let Held { learned, .. } = &shards[shard];
+        let ShardLearning { learned, .. } = &shards[shard];
         let part = learned.places[rule].partition_point(|place| *place <= row.start) - 1;
         let first = learned.rows[rule][part].targets.start;
         let (pairs, _) = held[shard][2 * row.start..2 * row.end].as_chunks::<2>();
@@ -498,14 +505,14 @@ pub fn plastic_synapses(network: &Network, shards: &[Held<'_>], fired: &[u32], b
 }
 
 /// What each memory keeps.
-pub fn memories(network: &Network, shard: &Held<'_>) -> Result<Vec<MemoryReport>> {
+pub fn memories(network: &Network, shard: &ShardLearning<'_>) -> Result<Vec<MemoryReport>> {
     let kept = shard.words(shard.views.kept)?;
     let mut at = 0;
     let report = |memory: &Memory| {
-        let own = &kept[at..at + KEPT_WORDS * (1 + memory.neurons.len())];
+        let own = &kept[at..at + MEMORY_STATE_WORDS * (1 + memory.neurons.len())];
         at += own.len();
-        let (slots, _) = own[KEPT_WORDS..].as_chunks::<KEPT_WORDS>();
-        let count = |is_counted: fn(&&[u32; KEPT_WORDS]) -> bool| slots.iter().filter(is_counted).count() as u32;
+        let (slots, _) = own[MEMORY_STATE_WORDS..].as_chunks::<MEMORY_STATE_WORDS>();
+        let count = |is_counted: fn(&&[u32; MEMORY_STATE_WORDS]) -> bool| slots.iter().filter(is_counted).count() as u32;
         MemoryReport { patterns: count(|slot| slot[0] != 0), longterm: count(|slot| slot[0] != 0 && slot[1] != 0), formed: own[1], lost: own[2] }
     };
     Ok(network.options.memories.iter().map(report).collect())
@@ -513,10 +520,10 @@ pub fn memories(network: &Network, shard: &Held<'_>) -> Result<Vec<MemoryReport>
 
 /// Words that what is learnt takes on a device: synapses, histories, ledger and memories.
 pub fn sizes(network: &Network, synapses: u64, ledger: u32) -> [u64; 4] {
-    let looks_back = network.looks_back().max(ledger);
-    if looks_back == 0 {
+    let history_depth = network.history_depth().max(ledger);
+    if history_depth == 0 {
         return [0; 4];
     }
     let histories = 4 * network.options.plasticity.len() as u64 * u64::from(network.neurons());
-    [2 * synapses, histories, u64::from(looks_back + 1) * network.ledger_words() as u64, (network.kept_words() + HEADER) as u64]
+    [2 * synapses, histories, u64::from(history_depth + 1) * network.ledger_words() as u64, (network.kept_words() + HEADER_WORDS) as u64]
 }

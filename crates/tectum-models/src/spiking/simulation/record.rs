@@ -5,16 +5,16 @@ use std::ops::Range;
 
 use tectum::{DType, Error, Plan, PlanBuilder, Result, View};
 
-use super::learning::{Learned, LearnedViews, Slots};
+use super::learning::{LearningSlots, LearningState, LearningViews};
 use super::shape::Shape;
 use crate::kernel::LaunchBuiltIn;
-use crate::spiking::connectome::Part;
-use crate::spiking::kernels::{HEADER, Kernels, profile_words};
+use crate::spiking::connectome::SynapsePartition;
+use crate::spiking::kernels::{HEADER_WORDS, Kernels, profile_words};
 use crate::spiking::network::Network;
-use crate::spiking::rule::Silence;
+use crate::spiking::rule::IdleUpdate;
 
 /// Workgroups that walk rows.
-pub const WALKERS: u32 = 2048;
+pub const PROPAGATE_WORKGROUPS: u32 = 2048;
 
 /// What a plan's slots are.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub struct Views {
     pub candidates: Option<View>,
     /// Of a shard among others: what fired on all of them, as bits.
     pub exchanged: Option<View>,
-    pub learned: Option<LearnedViews>,
+    pub learned: Option<LearningViews>,
     /// As [`tables`] has them.
     pub tables: Vec<View>,
 }
@@ -45,24 +45,24 @@ impl Views {
 }
 
 /// What a shard's plans are recorded from.
-pub struct Source<'a> {
+pub struct ShardPlanInputs<'a> {
     pub network: &'a Network,
     pub shape: &'a Shape,
     pub kernels: &'a Kernels,
-    pub parts: &'a [Part],
+    pub parts: &'a [SynapsePartition],
     pub steady: &'a [u32],
-    pub most_inputs: usize,
+    pub max_inputs: usize,
     pub is_cpu: bool,
     pub is_alone: bool,
-    pub learned: Option<&'a Learned>,
+    pub learned: Option<&'a LearningState>,
 }
 
 /// Records so many bursts.
-pub fn record(source: &Source<'_>, bursts: u32) -> Result<(Plan, Views)> {
+pub fn record(source: &ShardPlanInputs<'_>, bursts: u32) -> Result<(Plan, Views)> {
     let mut plan = PlanBuilder::new("spiking");
     let views = slots(&mut plan, source)?;
-    let bound = Bound::new(&mut plan, source, &views)?;
-    bound.take_up(&mut plan)?;
+    let bound = BoundViews::new(&mut plan, source, &views)?;
+    bound.record_unpack(&mut plan)?;
     for burst in 0..bursts {
         bound.burst(&mut plan, burst)?;
     }
@@ -70,18 +70,18 @@ pub fn record(source: &Source<'_>, bursts: u32) -> Result<(Plan, Views)> {
     Ok((plan.finish()?, views))
 }
 
-fn slots(plan: &mut PlanBuilder, source: &Source<'_>) -> Result<Views> {
-    let &Source { network, shape, most_inputs, is_alone, learned, .. } = source;
+fn slots(plan: &mut PlanBuilder, source: &ShardPlanInputs<'_>) -> Result<Views> {
+    let &ShardPlanInputs { network, shape, max_inputs, is_alone, learned, .. } = source;
     let sums = shape.ranges.len() * shape.chunk();
     Ok(Views {
         clock: plan.input("clock", DType::U32, 2),
-        inputs: plan.input("inputs", DType::U32, 1 + 2 * most_inputs),
+        inputs: plan.input("inputs", DType::U32, 1 + 2 * max_inputs),
         state: plan.state("state", DType::F32, shape.planes * shape.ranges.len() * shape.len),
         sums: plan.state("sums", DType::F32, sums),
         fired: plan.state("fired", DType::F32, shape.bits_at + shape.bit_words),
-        totals: plan.state("totals", DType::F32, HEADER),
-        head: plan.output("head", DType::U32, HEADER),
-        events: plan.output("events", DType::U32, HEADER),
+        totals: plan.state("totals", DType::F32, HEADER_WORDS),
+        head: plan.output("head", DType::U32, HEADER_WORDS),
+        events: plan.output("events", DType::U32, HEADER_WORDS),
         watched: match shape.watched.iter().map(Range::len).sum() {
             0 => None,
             words => Some(plan.output("watched", DType::U32, words)),
@@ -94,8 +94,8 @@ fn slots(plan: &mut PlanBuilder, source: &Source<'_>) -> Result<Views> {
 }
 
 /// A plan's slots as its launches are bound to them.
-struct Bound<'a> {
-    source: &'a Source<'a>,
+struct BoundViews<'a> {
+    source: &'a ShardPlanInputs<'a>,
     views: &'a Views,
     steady: View,
     state: View,
@@ -107,16 +107,16 @@ struct Bound<'a> {
     profiles: View,
     /// Of each part, the starts of rows and the synapses; on the CPU there is one for all.
     rows: Vec<[View; 2]>,
-    learning: Option<(&'a Learned, Slots)>,
+    learning: Option<(&'a LearningState, LearningSlots)>,
 }
 
-impl<'a> Bound<'a> {
-    fn new(plan: &mut PlanBuilder, source: &'a Source<'a>, views: &'a Views) -> Result<Self> {
+impl<'a> BoundViews<'a> {
+    fn new(plan: &mut PlanBuilder, source: &'a ShardPlanInputs<'a>, views: &'a Views) -> Result<Self> {
         let tables: Vec<View> = views.tables.iter().map(|table| table.reinterpret(DType::U32)).collect();
         let ([senders, profile_of, profiles], (rows, _)) = ([0, 1, 2].map(|table| tables[table]), tables[3..].as_chunks::<2>());
         let [state, fired, totals] = [views.state, views.fired, views.totals].map(|view| view.reinterpret(DType::U32));
         let learning = match (source.learned, &views.learned) {
-            (Some(learned), Some(own)) => Some((learned, Slots::new(plan, learned, views, own, senders, source)?)),
+            (Some(learned), Some(own)) => Some((learned, LearningSlots::new(plan, learned, views, own, senders, source)?)),
             _ => None,
         };
         let steady = plan.constant("steady", if source.steady.is_empty() { &[0] } else { source.steady });
@@ -125,16 +125,16 @@ impl<'a> Bound<'a> {
     }
 
     /// What fired on other shards, if it was handed over as bits.
-    fn take_up(&self, plan: &mut PlanBuilder) -> Result<()> {
+    fn record_unpack(&self, plan: &mut PlanBuilder) -> Result<()> {
         let Some(exchanged) = self.views.exchanged else { return Ok(()) };
-        let &Source { network, shape, kernels, .. } = self.source;
+        let &ShardPlanInputs { network, shape, kernels, .. } = self.source;
         let words = network.ledger_words() as u32;
         let bindings = [self.views.clock, exchanged.reinterpret(DType::U32), self.fired];
         plan.launch_built_in(&kernels.unpack, &bindings, &[shape.list_at as u32, words], words.div_ceil(256).min(1024))
     }
 
     fn burst(&self, plan: &mut PlanBuilder, burst: u32) -> Result<()> {
-        let &Source { network, shape, kernels, parts, steady, is_cpu, .. } = self.source;
+        let &ShardPlanInputs { network, shape, kernels, parts, steady, is_cpu, .. } = self.source;
         let (tracked, [len, chunk]) = (u32::from(shape.tracked), [shape.len as u32, shape.chunk() as u32]);
         if let Some((learned, slots)) = &self.learning {
             learned.record_before(plan, slots, self.source, burst)?;
@@ -143,7 +143,7 @@ impl<'a> Bound<'a> {
             let sums = if is_cpu { self.sums } else { self.sums.part(index * shape.chunk()..(index + 1) * shape.chunk()) };
             let slices = if is_cpu { 1 } else { parts[index].slices() };
             let params = [len, tracked, network.fraction_bits, shape.list_at as u32, slices];
-            plan.launch_built_in(&kernels.propagate, &[self.fired, *starts, *words, self.senders, sums, self.totals], &params, WALKERS)?;
+            plan.launch_built_in(&kernels.propagate, &[self.fired, *starts, *words, self.senders, sums, self.totals], &params, PROPAGATE_WORKGROUPS)?;
         }
         let params = [len, chunk, tracked, u32::from(burst == 0), (steady.len() / 2) as u32, shape.bits_at as u32, shape.bit_words as u32];
         let groups = (shape.bit_words as u32).div_ceil(256).clamp(1, 1024);
@@ -160,7 +160,7 @@ impl<'a> Bound<'a> {
 
     /// The neurons of a part; on the CPU all.
     fn dynamics(&self, plan: &mut PlanBuilder, burst: u32, part: usize) -> Result<()> {
-        let &Source { network, shape, kernels, is_cpu, .. } = self.source;
+        let &ShardPlanInputs { network, shape, kernels, is_cpu, .. } = self.source;
         let range = &shape.ranges[part];
         let count = if is_cpu { shape.targets.len() } else { range.len() };
         let (sums, state, profile_of) = if is_cpu {
@@ -178,7 +178,7 @@ impl<'a> Bound<'a> {
             burst,
             shape.planes as u32,
             u32::from(shape.tracked),
-            u32::from(network.options.silence == Silence::Skips),
+            u32::from(network.options.silence == IdleUpdate::Skips),
             network.options.seed,
             network.fraction_bits,
             shape.list_at as u32,
@@ -190,7 +190,7 @@ impl<'a> Bound<'a> {
 
     /// What comes back with every run.
     fn tell(&self, plan: &mut PlanBuilder) -> Result<()> {
-        plan.copy(self.fired.part(0..HEADER), self.views.head)?;
+        plan.copy(self.fired.part(0..HEADER_WORDS), self.views.head)?;
         plan.copy(self.totals, self.views.events)?;
         let Some(view) = self.views.watched else { return Ok(()) };
         let mut at = 0;
@@ -218,8 +218,8 @@ type Table<'a> = (&'static str, Cow<'a, [u32]>);
 
 /// What does not change while a network runs, in this order: the units of senders; on other devices than the CPU, whose twins carry them, also
 /// the profile of each neuron, the profiles, and of each part the starts of rows and the synapses.
-pub fn tables<'a>(source: &Source<'a>) -> Result<Vec<Table<'a>>> {
-    let &Source { network, shape, parts, is_cpu, .. } = source;
+pub fn tables<'a>(source: &ShardPlanInputs<'a>) -> Result<Vec<Table<'a>>> {
+    let &ShardPlanInputs { network, shape, parts, is_cpu, .. } = source;
     let absent = || Cow::Owned(vec![0]);
     let profiles = || Cow::Owned(network.profiles.iter().flat_map(profile_words).collect());
     let mut tables = vec![
@@ -229,13 +229,13 @@ pub fn tables<'a>(source: &Source<'a>) -> Result<Vec<Table<'a>>> {
     ];
     for part in parts.iter().take(if is_cpu { 1 } else { parts.len() }) {
         let words = if is_cpu || part.words.is_empty() { absent() } else { Cow::Borrowed(&part.words[..]) };
-        tables.extend([("starts", if is_cpu { absent() } else { Cow::Owned(short_starts(part)?) }), ("words", words)]);
+        tables.extend([("starts", if is_cpu { absent() } else { Cow::Owned(row_starts_u32(part)?) }), ("words", words)]);
     }
     Ok(tables)
 }
 
 /// Where a part's rows begin, in words of 32 bits.
-pub fn short_starts(part: &Part) -> Result<Vec<u32>> {
+pub fn row_starts_u32(part: &SynapsePartition) -> Result<Vec<u32>> {
     let starts = part.starts.iter().map(|&start| u32::try_from(start).ok()).collect::<Option<Vec<u32>>>();
     let count = part.starts.last().copied().unwrap_or(0);
     starts.ok_or_else(|| Error::unsupported(format!("{count} synapses in one part; a device takes up to 2^32, so split the network into more parts")))

@@ -5,13 +5,13 @@ use std::ops::Range;
 use tectum::{Api, Device};
 
 use super::SimulationOptions;
-use crate::spiking::kernels::HEADER;
+use crate::spiking::kernels::HEADER_WORDS;
 use crate::spiking::network::Network;
 use crate::spiking::rule::Profile;
 use crate::spiking::{connectome, explanation};
 
 /// Neurons from which a part for each thread is worth it.
-const SHARED_FROM_NEURONS: u32 = 1 << 15;
+const MIN_PARALLEL_NEURONS: u32 = 1 << 15;
 
 /// Where things are in a shard's buffers.
 pub struct Shape {
@@ -35,7 +35,7 @@ impl Shape {
         let natural = match device.info().api {
             Api::Cpu => {
                 // Fewer and longer rows are walked faster than sums that stay in L2 are worth.
-                if count < SHARED_FROM_NEURONS { 1 } else { device.info().compute_units.unwrap_or(1) }
+                if count < MIN_PARALLEL_NEURONS { 1 } else { device.info().compute_units.unwrap_or(1) }
             }
             _ => {
                 let words = device.info().limits.max_binding_bytes / 4;
@@ -59,8 +59,8 @@ impl Shape {
             planes: if network.profiles.iter().any(has_past) { 4 } else { 1 },
             tracked: network.zero_sums_matter || options.candidates,
             candidates: options.candidates,
-            list_at: HEADER,
-            bits_at: HEADER + 2 * room,
+            list_at: HEADER_WORDS,
+            bits_at: HEADER_WORDS + 2 * room,
             bit_words: padded / 32,
             ranges,
         }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use tectum::{Api, Device, Error, Executable, Result, RunStats, Session};
 
-use super::learning::{Held, Learned};
-use super::record::{Source, Views, WALKERS, record, tables};
+use super::learning::{LearningState, ShardLearning};
+use super::record::{PROPAGATE_WORKGROUPS, ShardPlanInputs, Views, record, tables};
 use super::shape::Shape;
 use super::{BATCH, SimulationOptions};
-use crate::spiking::connectome::{self, Part};
-use crate::spiking::kernels::{HEADER, Kernels, STATIC, set_bits};
+use crate::spiking::connectome::{self, SynapsePartition};
+use crate::spiking::kernels::{FIXED_PSP, HEADER_WORDS, Kernels, set_bits};
 use crate::spiking::network::Network;
-use crate::spiking::rule::Silence;
+use crate::spiking::rule::IdleUpdate;
 
 /// The targets that one device has.
 pub struct Shard {
@@ -28,7 +28,7 @@ pub struct Shard {
     /// The bits of the last burst's firings, of the shape's watched words.
     pub watched: Vec<u32>,
     pub shape: Shape,
-    pub learned: Option<Learned>,
+    pub learned: Option<LearningState>,
     /// Whether what fired was handed over as bits.
     pub is_packed: bool,
 }
@@ -39,17 +39,17 @@ impl Shard {
         let shape = Shape::new(network, targets.clone(), device, options);
         let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, None, &shape.ranges)?);
         check_loops(device, parts.iter())?;
-        let (learned, synapses) = Learned::new(network, &shape, options.ledger, is_cpu)?.unzip();
-        check_loops(device, learned.iter().flat_map(Learned::parts))?;
+        let (learned, synapses) = LearningState::new(network, &shape, options.ledger, is_cpu)?.unzip();
+        check_loops(device, learned.iter().flat_map(LearningState::parts))?;
         let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
         let steady = local(&targets, options.steady.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
-        let source = Source {
+        let source = ShardPlanInputs {
             network,
             shape: &shape,
             kernels: &kernels,
             parts: &parts,
             steady: &steady,
-            most_inputs: options.most_inputs,
+            max_inputs: options.max_inputs,
             is_cpu,
             is_alone: alone,
             learned: learned.as_ref(),
@@ -68,7 +68,7 @@ impl Shard {
         if let (Some(views), Some(mut words)) = (&views.learned, synapses) {
             words.resize(views.synapses.len(), 0);
             single.write_state::<f32>(views.synapses, bytemuck::cast_slice(&words))?;
-            let mut past = Learned::no_past(network);
+            let mut past = LearningState::initial_histories(network);
             past.resize(views.histories.len(), 0);
             single.write_state::<f32>(views.histories, bytemuck::cast_slice(&past))?;
         }
@@ -107,12 +107,12 @@ impl Shard {
         session.run(executable)
     }
 
-    pub fn held(&self) -> Option<Held<'_>> {
-        Some(Held { learned: self.learned.as_ref()?, views: self.views.learned.as_ref()?, executable: &self.single })
+    pub fn held(&self) -> Option<ShardLearning<'_>> {
+        Some(ShardLearning { learned: self.learned.as_ref()?, views: self.views.learned.as_ref()?, executable: &self.single })
     }
 
     /// Spikes and both marks, and events, since they were last asked for; keeps the bits of watched neurons.
-    pub fn news(&mut self, bursts: u32) -> ([u32; 3], u64) {
+    pub fn take_counts(&mut self, bursts: u32) -> ([u32; 3], u64) {
         let (executable, views) = match &self.batch {
             Some((batch, views)) if bursts > 1 => (batch, views),
             _ => (&self.single, &self.views),
@@ -141,7 +141,7 @@ impl Shard {
 
     /// What fired, with what each firing sends.
     pub fn list(&self) -> Result<Vec<[u32; 2]>> {
-        let head = self.single.read_state::<f32>(self.views.fired.part(0..HEADER))?;
+        let head = self.single.read_state::<f32>(self.views.fired.part(0..HEADER_WORDS))?;
         let count = head[0].to_bits() as usize;
         if count == 0 {
             return Ok(Vec::new());
@@ -151,21 +151,21 @@ impl Shard {
     }
 
     /// Adds what fired here to a list, read in the shorter form if the psp is each sender's own.
-    pub fn tell(&self, may_pack: bool, list: &mut Vec<[u32; 2]>) -> Result<()> {
+    pub fn tell(&self, can_pack_bits: bool, list: &mut Vec<[u32; 2]>) -> Result<()> {
         let count = self.single.read_state::<f32>(self.views.fired.part(0..1))?[0].to_bits() as usize;
-        if !may_pack || 2 * count <= self.shape.bit_words {
+        if !can_pack_bits || 2 * count <= self.shape.bit_words {
             list.extend(self.list()?);
             return Ok(());
         }
         let words = self.single.read_state::<f32>(self.views.fired.part(self.shape.bits_at..self.shape.bits_at + self.shape.bit_words))?;
         let words: Vec<u32> = words.into_iter().map(f32::to_bits).collect();
-        list.extend(set_bits(&words, 0..self.targets.len() as u32).map(|i| [self.targets.start + i, STATIC]));
+        list.extend(set_bits(&words, 0..self.targets.len() as u32).map(|i| [self.targets.start + i, FIXED_PSP]));
         Ok(())
     }
 
     /// Gives the device all that fired, as bits, for the next burst to list.
-    pub fn take_bits(&mut self, bits: &[u32]) -> Result<()> {
-        self.set_list(&[])?;
+    pub fn write_spike_bits(&mut self, bits: &[u32]) -> Result<()> {
+        self.write_spike_list(&[])?;
         self.is_packed = true;
         match self.views.exchanged {
             Some(view) => self.single.write_state::<f32>(view, bytemuck::cast_slice(bits)),
@@ -174,7 +174,7 @@ impl Shard {
     }
 
     /// Gives the device all that fired, on whatever device.
-    pub fn set_list(&mut self, list: &[[u32; 2]]) -> Result<()> {
+    pub fn write_spike_list(&mut self, list: &[[u32; 2]]) -> Result<()> {
         self.is_packed = false;
         let count = [f32::from_bits(list.len() as u32)];
         self.single.write_state::<f32>(self.views.fired.part(0..1), &count)?;
@@ -188,7 +188,7 @@ impl Shard {
     /// The potentials, with the leak of the bursts in which nothing arrived.
     pub fn potentials(&self, network: &Network, burst: u32) -> Result<Vec<i32>> {
         let state = self.single.read_state::<f32>(self.views.state)?;
-        let leaks = self.shape.planes == 4 && network.options.silence == Silence::Counts;
+        let leaks = self.shape.planes == 4 && network.options.silence == IdleUpdate::Counts;
         let mut potentials = Vec::with_capacity(self.targets.len());
         for (range, profile) in &network.runs {
             let profile = &network.profiles[*profile as usize];
@@ -203,13 +203,13 @@ impl Shard {
 }
 
 /// Refuses rows that a device might not walk to their ends.
-fn check_loops<'a>(device: &Device, mut parts: impl Iterator<Item = &'a Part>) -> Result<()> {
+fn check_loops<'a>(device: &Device, mut parts: impl Iterator<Item = &'a SynapsePartition>) -> Result<()> {
     let Some(most) = device.info().limits.max_loop_turns else { return Ok(()) };
-    match parts.find(|part| part.loop_turns(WALKERS) > u64::from(most)) {
+    match parts.find(|part| part.loop_turns(PROPAGATE_WORKGROUPS) > u64::from(most)) {
         None => Ok(()),
         Some(part) => Err(Error::unsupported(format!(
             "spiking: up to {} turns of loops for the synapses of neurons {:?}; {} ends loops after {most} of an invocation",
-            part.loop_turns(WALKERS),
+            part.loop_turns(PROPAGATE_WORKGROUPS),
             part.targets,
             device.info().id
         ))),

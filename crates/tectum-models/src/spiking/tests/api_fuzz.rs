@@ -12,13 +12,13 @@ use crate::snapshot::Snapshot;
 struct World {
     random: Random,
     simulation: Simulation,
-    naive: Naive,
+    naive: ReferenceNetwork,
     steady: Vec<(u32, f32)>,
     pending: Vec<(u32, f32)>,
     fired: Vec<u32>,
     /// Whether the last burst ran here, and was not taken up.
     has_run: bool,
-    saved: Vec<(Snapshot, Naive, Vec<u32>)>,
+    saved: Vec<(Snapshot, ReferenceNetwork, Vec<u32>)>,
     /// A snapshot of another network.
     foreign: Snapshot,
     journal: Vec<String>,
@@ -34,9 +34,9 @@ impl World {
         let mut random = Random(seed);
         let case = if random.below(2) == 0 { case(seed) } else { learning_case(seed) };
         let network = network(&case);
-        let naive = Naive::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
+        let naive = ReferenceNetwork::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
         let watched = std::iter::once(0..(naive.len() as u32).div_ceil(2)).collect();
-        let options = SimulationOptions { steady: case.steady.clone(), most_inputs: 8, watched, ledger: 4, ..SimulationOptions::default() };
+        let options = SimulationOptions { steady: case.steady.clone(), max_inputs: 8, watched, ledger: 4, ..SimulationOptions::default() };
         let cpu = cpu();
         is_kind(Simulation::sharded(network.clone(), &[], &options), ErrorKind::Invalid);
         is_kind(Simulation::new(network.clone(), &cpu, &SimulationOptions { steady: vec![(u32::MAX, 1.0)], ..options.clone() }), ErrorKind::Invalid);
@@ -152,7 +152,7 @@ impl World {
     }
 }
 
-impl api_fuzz::World for World {
+impl api_fuzz::FuzzTarget for World {
     const CALLS: u64 = 25;
     const SHARE: u64 = 20;
 

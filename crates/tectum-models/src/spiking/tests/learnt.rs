@@ -9,7 +9,7 @@ fn pair(rule: PlasticityRule, weight: u8) -> Arc<Network> {
     let mut neurons = Neurons::default();
     neurons.add(2, &NeuronOptions { threshold: 1000.0, charge_accumulation: false, ..NeuronOptions::default() }).expect("it works");
     let synapse = Synapse { target: 1, weight, inhibitory: false, plasticity: Some(0) };
-    let options = NetworkOptions { plasticity: vec![rule], most_injected: 2000.0, ..NetworkOptions::default() };
+    let options = NetworkOptions { plasticity: vec![rule], max_injected: 2000.0, ..NetworkOptions::default() };
     Arc::new(Network::new(&neurons, Box::new(SynapseList::new(2, &[(0, synapse)]).expect("it works")), options).expect("it works"))
 }
 

@@ -144,10 +144,10 @@ fn maximal_inputs_do_not_overflow() {
         let strong = NeuronOptions { threshold: 1.0, psp: 255, uniform_psp: true, ..NeuronOptions::default() };
         let quiet = NeuronOptions { threshold: 1e9, ..NeuronOptions::default() };
         let synapses: Vec<_> = (0..inputs).map(|source| (source, inputs, 255, false)).collect();
-        let network = network(&[(inputs, strong), (1, quiet)], &synapses, NetworkOptions { most_injected: 10.0, ..NetworkOptions::default() });
+        let network = network(&[(inputs, strong), (1, quiet)], &synapses, NetworkOptions { max_injected: 10.0, ..NetworkOptions::default() });
         for device in devices() {
             let mut simulation =
-                Simulation::new(network.clone(), &device, &SimulationOptions { most_inputs: 10_000, ..SimulationOptions::default() }).expect("it works");
+                Simulation::new(network.clone(), &device, &SimulationOptions { max_inputs: 10_000, ..SimulationOptions::default() }).expect("it works");
             simulation.inject(&(0..inputs).map(|neuron| (neuron, 1.0)).collect::<Vec<_>>()).expect("it works");
             simulation.run(2).expect("it works");
             let potential = simulation.potentials().expect("it works")[inputs as usize];
@@ -170,7 +170,7 @@ fn what_could_overflow_is_refused_by_name() {
 fn sums_that_cancel_are_arrivals() {
     // Neuron 2 waits in its window for a draw that never says yes, so only its leak shows that it was touched: frozen silence keeps
     // 8, an arrival of 3 − 3 leaks it to 4.
-    let frozen = NetworkOptions { silence: Silence::Skips, ..NetworkOptions::default() };
+    let frozen = NetworkOptions { silence: IdleUpdate::Skips, ..NetworkOptions::default() };
     let sender = NeuronOptions { threshold: 1.0, psp: 3, ..NeuronOptions::default() };
     let network = network(&[(2, sender), (1, NeuronOptions { leak: 0.5, ..kind() })], &[(0, 2, 1, false), (1, 2, 1, true)], frozen);
     for device in devices() {
@@ -271,8 +271,8 @@ fn an_autapse_reaches_its_own_neuron_in_the_next_burst() {
 
 #[test]
 fn injections_are_refused_whole() {
-    let network = network(&[(2, kind())], &[], NetworkOptions { most_injected: 5.0, ..NetworkOptions::default() });
-    let options = SimulationOptions { most_inputs: 1, ..SimulationOptions::default() };
+    let network = network(&[(2, kind())], &[], NetworkOptions { max_injected: 5.0, ..NetworkOptions::default() });
+    let options = SimulationOptions { max_inputs: 1, ..SimulationOptions::default() };
     let mut simulation = Simulation::new(network, &Device::open("cpu").expect("it works"), &options).expect("it works");
     let mut refused = |inputs: &[(u32, f32)], expected: &str| assert_eq!(simulation.inject(inputs).expect_err("it is refused").to_string(), expected);
     refused(&[(2, 1.0)], "injection into neuron 2 of 2");

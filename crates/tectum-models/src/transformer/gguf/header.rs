@@ -16,14 +16,14 @@ const VERSIONS: [u32; 2] = [2, 3];
 const ALIGNMENT: u64 = 32;
 const ALIGNMENT_KEY: &str = "general.alignment";
 /// The most keys, and the most tensors; the largest models have some thousands.
-const MOST_ENTRIES: u64 = 1 << 16;
+const MAX_ENTRIES: u64 = 1 << 16;
 /// The longest name of a key or a tensor, in bytes.
-const MOST_NAME: u64 = 65_535;
+const MAX_NAME_BYTES: u64 = 65_535;
 /// The most dimensions of a tensor.
-const MOST_DIMENSIONS: u32 = 4;
+const MAX_DIMENSIONS: u32 = 4;
 /// Bytes that a key with its value, and a tensor's description, take at least.
-const LEAST_KEY: u64 = 8 + 4 + 1;
-const LEAST_TENSOR: u64 = 8 + 4 + 4 + 8;
+const MIN_KEY_BYTES: u64 = 8 + 4 + 1;
+const MIN_TENSOR_BYTES: u64 = 8 + 4 + 4 + 8;
 
 /// The header of a file.
 #[derive(Debug)]
@@ -97,8 +97,8 @@ impl Header {
         if !VERSIONS.contains(&version) {
             return Err(Error::data(format!("version {version}; versions 2 and 3 are read")));
         }
-        let tensors = count(&mut cursor, "tensors", LEAST_TENSOR)?;
-        let keys = count(&mut cursor, "keys", LEAST_KEY)?;
+        let tensors = count(&mut cursor, "tensors", MIN_TENSOR_BYTES)?;
+        let keys = count(&mut cursor, "keys", MIN_KEY_BYTES)?;
         // Keys come before tensors, but both counts come first.
         let keys = read_keys(&mut cursor, keys)?;
         let mut header = Header { version, alignment: ALIGNMENT, keys, tensors: Vec::new() };
@@ -162,8 +162,8 @@ impl Header {
 /// A count of entries, which cannot be more than there is room for.
 fn count(cursor: &mut Cursor<'_>, what: &str, least: u64) -> Result<u64> {
     let count = cursor.u64().map_err(|error| error.at(format!("the number of {what}")))?;
-    if count > MOST_ENTRIES || count > cursor.left() / least {
-        let room = MOST_ENTRIES.min(cursor.left() / least);
+    if count > MAX_ENTRIES || count > cursor.left() / least {
+        let room = MAX_ENTRIES.min(cursor.left() / least);
         return Err(Error::data(format!("the number of {what}: {count}; the file has room for {room}")));
     }
     Ok(count)
@@ -172,8 +172,8 @@ fn count(cursor: &mut Cursor<'_>, what: &str, least: u64) -> Result<u64> {
 /// A name of a key or a tensor.
 fn name(cursor: &mut Cursor<'_>) -> Result<String> {
     let bytes = cursor.text()?;
-    if bytes.len() as u64 > MOST_NAME {
-        return Err(Error::data(format!("has a name of {} bytes; {MOST_NAME} are the most", bytes.len())));
+    if bytes.len() as u64 > MAX_NAME_BYTES {
+        return Err(Error::data(format!("has a name of {} bytes; {MAX_NAME_BYTES} are the most", bytes.len())));
     }
     // Copied before it is checked: another process may write to the file.
     String::from_utf8(bytes.to_vec()).map_err(|source| Error::data("has a name that is no UTF-8").with_source(source))
@@ -209,8 +209,8 @@ fn read_tensors(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<GgufTensor>> 
 /// A tensor whose start is as the file has it, counted from where the tensors begin.
 fn read_tensor(cursor: &mut Cursor<'_>, name: &str) -> Result<GgufTensor> {
     let dimensions = cursor.u32()?;
-    if dimensions > MOST_DIMENSIONS {
-        return Err(Error::data(format!("has {dimensions} dimensions; {MOST_DIMENSIONS} are the most")));
+    if dimensions > MAX_DIMENSIONS {
+        return Err(Error::data(format!("has {dimensions} dimensions; {MAX_DIMENSIONS} are the most")));
     }
     let mut shape = Vec::new();
     for _ in 0..dimensions {

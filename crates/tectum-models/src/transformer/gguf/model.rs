@@ -73,7 +73,7 @@ pub struct GgufModel {
 
 /// How a tensor of the file becomes a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum TensorOrder {
     /// It is one.
     Same,
     /// Rows of each of so many heads, first and second half, stand in turns.
@@ -122,10 +122,10 @@ impl GgufModel {
     /// As [`Gguf::read`].
     pub fn read(&self, parameter: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
         let (name, order) = (tensor(parameter), self.order(parameter));
-        self.file.read(&name, &in_file(shape, order), to)?;
+        self.file.read(&name, &file_shape(shape, order), to)?;
         match (order, shape) {
-            (Order::Turns(heads), _) => apart(to, heads, shape.get(1).copied().unwrap_or(1)),
-            (Order::Transposed, &[rows, columns]) => transpose(to, rows, columns),
+            (TensorOrder::Turns(heads), _) => apart(to, heads, shape.get(1).copied().unwrap_or(1)),
+            (TensorOrder::Transposed, &[rows, columns]) => transpose(to, rows, columns),
             _ => {}
         }
         Ok(())
@@ -133,12 +133,12 @@ impl GgufModel {
 
     /// llama.cpp turns neighbouring columns of a Llama's queries and keys, where Hugging Face turns those of two halves, and its
     /// files have them so; GPT-2's weights are [in, out] to Hugging Face alone.
-    fn order(&self, parameter: &str) -> Order {
+    fn order(&self, parameter: &str) -> TensorOrder {
         match self.sizes.family.as_str() {
-            "llama" if parameter.contains(".q_proj.") => Order::Turns(self.sizes.heads),
-            "llama" if parameter.contains(".k_proj.") => Order::Turns(self.sizes.kv_heads),
-            "gpt2" if parameter.contains(".c_") && parameter.ends_with(".weight") => Order::Transposed,
-            _ => Order::Same,
+            "llama" if parameter.contains(".q_proj.") => TensorOrder::Turns(self.sizes.heads),
+            "llama" if parameter.contains(".k_proj.") => TensorOrder::Turns(self.sizes.kv_heads),
+            "gpt2" if parameter.contains(".c_") && parameter.ends_with(".weight") => TensorOrder::Transposed,
+            _ => TensorOrder::Same,
         }
     }
 
@@ -147,7 +147,7 @@ impl GgufModel {
         let mut used = BTreeSet::new();
         for (parameter, _, shape) in self.graph.parameters() {
             let name = tensor(parameter);
-            let shape = in_file(&shape.sizes().expect("invariant: parameters have no letters"), self.order(parameter));
+            let shape = file_shape(&shape.sizes().expect("invariant: parameters have no letters"), self.order(parameter));
             match self.file.tensor(&name) {
                 None => return Err(Error::data(format!("no tensor {name}, which has shape {shape:?}"))),
                 Some(tensor) if tensor.shape != shape => return Err(Error::data(format!("tensor {name} is {:?}, {shape:?} is needed", tensor.shape))),
@@ -309,9 +309,9 @@ fn tensor(parameter: &str) -> String {
     format!("{layer}{name}.{kind}")
 }
 
-fn in_file(shape: &[usize], order: Order) -> Vec<usize> {
+fn file_shape(shape: &[usize], order: TensorOrder) -> Vec<usize> {
     let mut shape = shape.to_vec();
-    if order == Order::Transposed {
+    if order == TensorOrder::Transposed {
         shape.reverse();
     }
     shape

@@ -8,7 +8,7 @@ use tectum::kernel::pack::{bf16_bits, f16_bits};
 use tectum::{Error, Result};
 
 /// Writes the elements of whole blocks.
-pub(super) type Widening = fn(&[u8], &mut [f32]);
+pub(super) type Dequantizer = fn(&[u8], &mut [f32]);
 
 /// A type of a tensor's elements.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct TensorType {
     pub bytes: usize,
     number: u32,
     /// None for a type that is known and not read.
-    widen: Option<Widening>,
+    widen: Option<Dequantizer>,
 }
 
 /// The types that are read.
@@ -69,7 +69,7 @@ const fn known(number: u32, name: &'static str, block: usize, bytes: usize) -> T
     TensorType { name, block, bytes, number, widen: None }
 }
 
-const fn read(number: u32, name: &'static str, block: usize, bytes: usize, widen: Widening) -> TensorType {
+const fn read(number: u32, name: &'static str, block: usize, bytes: usize, widen: Dequantizer) -> TensorType {
     TensorType { name, block, bytes, number, widen: Some(widen) }
 }
 
@@ -88,7 +88,7 @@ impl TensorType {
     ///
     /// # Errors
     /// `Unsupported` for a type that is not read.
-    pub(super) fn widening(&self) -> Result<Widening> {
+    pub(super) fn widening(&self) -> Result<Dequantizer> {
         self.widen.ok_or_else(|| Error::unsupported(format!("holds {}; {READ} are read", self.name)))
     }
 }

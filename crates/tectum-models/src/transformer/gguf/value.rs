@@ -5,10 +5,10 @@ use std::fmt;
 use tectum::{Error, Result};
 
 /// Arrays within arrays that are followed.
-const MOST_DEPTH: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// Values of an array that are shown.
-const SHOWN: usize = 4;
+const MAX_SHOWN: usize = 4;
 
 /// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,10 +128,10 @@ impl fmt::Display for Value<'_> {
             Value::Text(text) => write!(f, "{text:?}"),
             Value::Array(array) => {
                 write!(f, "{} of {}: ", array.len, array.element.name())?;
-                for (index, value) in array.values().take(SHOWN).enumerate() {
+                for (index, value) in array.values().take(MAX_SHOWN).enumerate() {
                     write!(f, "{}{value}", if index == 0 { "" } else { ", " })?;
                 }
-                f.write_str(if array.len > SHOWN as u64 { ", …" } else { "" })
+                f.write_str(if array.len > MAX_SHOWN as u64 { ", …" } else { "" })
             }
         }
     }
@@ -217,8 +217,8 @@ impl<'a> Cursor<'a> {
 
     /// An array, whose values are walked over: nothing is kept of them.
     fn values(&mut self, depth: usize) -> Result<Array<'a>> {
-        if depth == MOST_DEPTH {
-            return Err(Error::data(format!("arrays within more than {MOST_DEPTH} arrays")));
+        if depth == MAX_DEPTH {
+            return Err(Error::data(format!("arrays within more than {MAX_DEPTH} arrays")));
         }
         let element = self.value_type()?;
         let len = self.u64()?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::context::Context;
 use super::driver::call;
-use crate::bounded_cache::BoundedCache;
+use crate::bounded_cache::LruCache;
 use crate::content_hash::CodeText;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -33,7 +33,7 @@ fn store_key(kernel: &Kernel, read_only_cache: bool) -> String {
 
 type TranslationKey = (CodeText, bool);
 
-static TRANSLATIONS: LazyLock<Mutex<BoundedCache<TranslationKey, Arc<Translation>>>> = LazyLock::new(|| Mutex::new(BoundedCache::new(CAP)));
+static TRANSLATIONS: LazyLock<Mutex<LruCache<TranslationKey, Arc<Translation>>>> = LazyLock::new(|| Mutex::new(LruCache::new(CAP)));
 
 /// A kernel's PTX with its launch facts, the same for every device.
 pub(super) struct Translation {
@@ -52,7 +52,7 @@ impl Translation {
     /// `Invalid` for a module that naga refuses, `Unsupported` naming what PTX does not cover.
     pub fn of(kernel: &Kernel, read_only_cache: bool) -> Result<Arc<Self>> {
         let mut translations = TRANSLATIONS.lock().unwrap_or_else(PoisonError::into_inner);
-        translations.get_or_make((kernel.code_text().clone(), read_only_cache), || Self::make(kernel, read_only_cache).map(Arc::new))
+        translations.get_or_insert_with((kernel.code_text().clone(), read_only_cache), || Self::make(kernel, read_only_cache).map(Arc::new))
     }
 
     /// From the store, or made and kept there. The driver assembles it, and keeps the machine code by its own version.
@@ -89,7 +89,7 @@ impl Translation {
 
 /// What the store keeps of a translation.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredTranslation {
     ptx: String,
     entry: String,
     workgroup_size: [u32; 3],
@@ -103,7 +103,7 @@ const KINDS: [BindingKind; 3] = [BindingKind::Uniform, BindingKind::StorageRead,
 fn encode(kernel: &naga_ptx::Kernel) -> Vec<u8> {
     let kind = |wanted: BindingKind| KINDS.iter().position(|kind| *kind == wanted).unwrap_or_default() as u8;
     let bindings = kernel.bindings.iter().map(|binding| (binding.group, binding.binding, binding.name.clone(), kind(binding.kind), binding.min_bytes));
-    let stored = Stored {
+    let stored = StoredTranslation {
         ptx: kernel.ptx.clone(),
         entry: kernel.entry.clone(),
         workgroup_size: kernel.workgroup_size,
@@ -114,7 +114,7 @@ fn encode(kernel: &naga_ptx::Kernel) -> Vec<u8> {
 }
 
 fn decode(bytes: &[u8]) -> Option<naga_ptx::Kernel> {
-    let stored: Stored = postcard::from_bytes(bytes).ok()?;
+    let stored: StoredTranslation = postcard::from_bytes(bytes).ok()?;
     let bindings = stored
         .bindings
         .into_iter()
@@ -122,13 +122,13 @@ fn decode(bytes: &[u8]) -> Option<naga_ptx::Kernel> {
     let is_text = !stored.ptx.contains('\0') && !stored.entry.contains('\0');
     let [static_shared_bytes, dynamic_shared_bytes] = stored.shared_bytes;
     let bindings = bindings.collect::<Option<Vec<_>>>().filter(|_| is_text)?;
-    let Stored { ptx, entry, workgroup_size, .. } = stored;
+    let StoredTranslation { ptx, entry, workgroup_size, .. } = stored;
     Some(naga_ptx::Kernel { ptx, entry, workgroup_size, static_shared_bytes, dynamic_shared_bytes, bindings })
 }
 
 /// Whether no range that a launch reads lies in memory that it also writes: only then may reads go through the
 /// non-coherent cache. `address` gives the device address of a region.
-pub(super) fn reads_apart_from_writes(launch: &Launch, address: impl Fn(&Region) -> u64) -> bool {
+pub(super) fn reads_do_not_alias_writes(launch: &Launch, address: impl Fn(&Region) -> u64) -> bool {
     let ranges: Vec<(std::ops::Range<u64>, bool)> = launch
         .regions
         .iter()
@@ -156,11 +156,11 @@ unsafe impl Sync for Module {}
 
 /// The modules of a device, by their PTX: kernels that differ in name alone share one. A device has one architecture, so the
 /// text is the whole key.
-pub(super) struct Modules(Mutex<BoundedCache<CodeText, Arc<Module>>>);
+pub(super) struct Modules(Mutex<LruCache<CodeText, Arc<Module>>>);
 
 impl Modules {
     pub fn new() -> Self {
-        Self(Mutex::new(BoundedCache::new(CAP)))
+        Self(Mutex::new(LruCache::new(CAP)))
     }
 
     /// The loaded module of a translation; `kernel` names it in errors.
@@ -170,7 +170,7 @@ impl Modules {
     pub fn load(&self, context: &Arc<Context>, kernel: &Kernel, translation: &Translation) -> Result<Arc<Module>> {
         check_limits(context, kernel, &translation.kernel)?;
         let mut modules = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        modules.get_or_make(translation.ptx.clone(), || {
+        modules.get_or_insert_with(translation.ptx.clone(), || {
             let loaded = Module::load(context, translation);
             loaded.map(Arc::new).map_err(|error| error.at(format_args!("{}: compiling kernel {}", context.info.id, kernel.name())))
         })
@@ -301,7 +301,7 @@ mod tests {
         let region = |offset| Region { buffer: 0, offset, bytes: 256 };
         let launch = |read, write| Launch { kernel: COPY.clone(), regions: vec![region(read), region(write)], params: vec![64], groups: 1 };
         for (read, write, apart) in [(0, 256, true), (256, 0, true), (0, 0, false), (0, 128, false), (255, 0, false)] {
-            assert_eq!(reads_apart_from_writes(&launch(read, write), |region| 4096 + region.offset as u64), apart, "{read} {write}");
+            assert_eq!(reads_do_not_alias_writes(&launch(read, write), |region| 4096 + region.offset as u64), apart, "{read} {write}");
         }
     }
 

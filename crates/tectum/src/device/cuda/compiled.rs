@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
 
-use super::code::{Module, Modules, Translation, reads_apart_from_writes};
+use super::code::{Module, Modules, Translation, reads_do_not_alias_writes};
 use super::context::Context;
 use super::cublas_lt::{Addresses, CublasLt, Matmul};
 use super::download_layout::DownloadLayout;
@@ -194,9 +194,9 @@ impl Work {
     /// An error that the device reports after the run was handed over: it may come from any of the launches.
     fn in_flight(&self, error: Error) -> Error {
         let mut names: Vec<&str> = self.steps.iter().map(|step| step.name.as_str()).collect();
-        const SHOWN: usize = 8;
-        let rest = names.len().saturating_sub(SHOWN);
-        names.truncate(SHOWN);
+        const MAX_SHOWN: usize = 8;
+        let rest = names.len().saturating_sub(MAX_SHOWN);
+        names.truncate(MAX_SHOWN);
         let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
         error.at(format_args!("plan {}: in flight: {}{more}", self.name, names.join(", ")))
     }
@@ -280,7 +280,7 @@ fn kernel_step(context: &Arc<Context>, modules: &Modules, list: &LaunchList, ind
     let launch = &list.launches[index];
     let name = step_name(list, index);
     let place = |error: Error| error.at(format_args!("{}: plan {}: {name}", context.info.id, list.name));
-    let read_only_cache = reads_apart_from_writes(launch, |region| address_of(memory, region));
+    let read_only_cache = reads_do_not_alias_writes(launch, |region| address_of(memory, region));
     let translation = Translation::of(&launch.kernel, read_only_cache).map_err(place)?;
     let module = modules.load(context, &launch.kernel, &translation)?;
     let mut arguments = Vec::with_capacity(2 * translation.kernel.bindings.len());

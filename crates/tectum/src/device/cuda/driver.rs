@@ -23,7 +23,7 @@ const OUT_OF_MEMORY: Code = 2;
 pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = 704;
 
 /// The least driver: CUDA 11.4 has PTX ISA 7.0, stream-ordered memory and every function of the table.
-const LEAST_VERSION: c_int = 11_040;
+const MIN_DRIVER_VERSION: c_int = 11_040;
 
 symbols! {
     /// The functions of the driver that this backend calls, all of them in drivers from CUDA 11.4 on.
@@ -132,7 +132,7 @@ fn version_of(library: &Library) -> std::result::Result<c_int, String> {
 }
 
 fn version_fault(version: c_int) -> Option<String> {
-    (version < LEAST_VERSION).then(|| format!("the driver supports CUDA {}, {} is needed", dotted(version), dotted(LEAST_VERSION)))
+    (version < MIN_DRIVER_VERSION).then(|| format!("the driver supports CUDA {}, {} is needed", dotted(version), dotted(MIN_DRIVER_VERSION)))
 }
 
 fn dotted(version: c_int) -> String {

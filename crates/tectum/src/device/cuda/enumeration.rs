@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 
 /// The least compute capability: the target of the PTX that kernels are translated to.
-const LEAST_CAPABILITY: (c_int, c_int) = (7, 5);
+const MIN_COMPUTE_CAPABILITY: (c_int, c_int) = (7, 5);
 
 /// A device of the driver that kernels run on.
 pub(super) struct Found {
@@ -69,8 +69,8 @@ pub(super) fn find(number: usize) -> Option<&'static Found> {
 }
 
 fn capability_fault(name: &str, (major, minor): (c_int, c_int)) -> Option<String> {
-    let (least_major, least_minor) = LEAST_CAPABILITY;
-    ((major, minor) < LEAST_CAPABILITY).then(|| format!("{name} has compute capability {major}.{minor}, {least_major}.{least_minor} is needed"))
+    let (least_major, least_minor) = MIN_COMPUTE_CAPABILITY;
+    ((major, minor) < MIN_COMPUTE_CAPABILITY).then(|| format!("{name} has compute capability {major}.{minor}, {least_major}.{least_minor} is needed"))
 }
 
 fn describe(driver: &'static Driver, version: &str, number: c_int) -> Result<Found> {

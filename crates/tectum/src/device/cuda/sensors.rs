@@ -10,7 +10,7 @@ use nvml_wrapper::{Device, Nvml};
 use crate::device::{Readings, Sensors};
 
 /// The least time that a mean utilisation is taken over.
-const LEAST_WINDOW: Duration = Duration::from_secs(1);
+const MIN_SAMPLE_WINDOW: Duration = Duration::from_secs(1);
 
 /// The library, looked for once a process.
 static NVML: LazyLock<Option<Nvml>> = LazyLock::new(|| Nvml::init().ok());
@@ -68,7 +68,7 @@ fn percent(value: &SampleValue) -> Option<f64> {
 fn mean(samples: &[(u64, f64)], since_us: u64) -> Option<f64> {
     let within: Vec<_> = samples.iter().filter(|(time_us, _)| *time_us >= since_us).collect();
     let (first, last) = (within.iter().map(|(time, _)| time).min()?, within.iter().map(|(time, _)| time).max()?);
-    if last - first < LEAST_WINDOW.as_micros() as u64 {
+    if last - first < MIN_SAMPLE_WINDOW.as_micros() as u64 {
         return None;
     }
     Some(within.iter().map(|(_, percent)| percent / 100.0).sum::<f64>() / within.len() as f64)

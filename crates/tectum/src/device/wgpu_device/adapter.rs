@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, LazyLock, Mutex};
 
-use super::{Context, Faults, PIPELINE_CAP, WgpuDevice};
-use crate::bounded_cache::BoundedCache;
+use super::{Context, PIPELINE_CAP, UncapturedErrors, WgpuDevice};
+use crate::bounded_cache::LruCache;
 use crate::device::{Api, DeviceInfo, DeviceKind, DeviceLimits};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevi
     });
     let (device, queue) =
         pollster::block_on(request).map_err(|error| Error::unsupported(format!("{}: the device cannot be opened", info.id)).with_source(error))?;
-    let faults = Arc::new(Faults::default());
+    let faults = Arc::new(UncapturedErrors::default());
     let (uncaptured, lost) = (faults.clone(), faults.clone());
     device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| uncaptured.report(error.to_string())));
     device.set_device_lost_callback(move |reason, message| {
@@ -68,7 +68,7 @@ pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevi
         }
     });
     let context = Context { info, device, queue, faults, timestamps };
-    Ok(Some(WgpuDevice { context: Arc::new(context), pipelines: Mutex::new(BoundedCache::new(PIPELINE_CAP)) }))
+    Ok(Some(WgpuDevice { context: Arc::new(context), pipelines: Mutex::new(LruCache::new(PIPELINE_CAP)) }))
 }
 
 /// What times of passes take, and of copies.
@@ -84,7 +84,7 @@ fn dtypes(features: wgpu::Features) -> Vec<DType> {
 
 /// `LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa's gallivm: one count for the loops of an invocation, nested and one after another, and for the
 /// other invocations of its vector.
-const LLVMPIPE_LOOP_TURNS: u32 = 65_535;
+const LLVMPIPE_MAX_LOOP_ITERATIONS: u32 = 65_535;
 
 fn is_llvmpipe(info: &wgpu::AdapterInfo) -> bool {
     info.driver == "llvmpipe" || info.name.starts_with("llvmpipe")
@@ -126,7 +126,7 @@ fn describe(api: Api, number: usize, adapter: &wgpu::Adapter) -> DeviceInfo {
             max_groups: limits.max_compute_workgroups_per_dimension,
             workgroup_memory_bytes: limits.max_compute_workgroup_storage_size,
             max_workgroup_size: limits.max_compute_invocations_per_workgroup,
-            max_loop_turns: is_llvmpipe(&info).then_some(LLVMPIPE_LOOP_TURNS),
+            max_loop_turns: is_llvmpipe(&info).then_some(LLVMPIPE_MAX_LOOP_ITERATIONS),
         },
         dtypes: dtypes(adapter.features()),
     }

@@ -61,7 +61,7 @@ pub fn words(graph: &Graph, node: Node, feeds: &[(Node, Tensor)]) -> Vec<f32> {
     let [rows, columns] = [sizes[1], sizes[2]];
     let mut words = Vec::new();
     for (values, span) in values.data().chunks(rows * columns).zip(spans.chunks(2)) {
-        if !format.is_coded() {
+        if !format.is_quantized() {
             words.extend(values.iter().map(|&value| value as f32));
             continue;
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::graph::{BinaryOp, Factor, Graph, Node, Operation, Over, Tensor};
+use crate::graph::{BinaryOp, Factor, Graph, Node, Operation, ReduceAxes, Tensor};
 use crate::kernel::Activation;
 
 /// Half a unit in the last place.
@@ -80,13 +80,13 @@ impl Pass<'_> {
             Operation::Reduce { over, x } => {
                 let [rows, cols] = self.values[x].shape().matrix();
                 let count = match over {
-                    Over::All => rows * cols,
-                    Over::Rows => rows,
+                    ReduceAxes::All => rows * cols,
+                    ReduceAxes::Rows => rows,
                     _ => cols,
                 } as f64;
                 let terms = (0..rows * cols).filter(|index| match over {
-                    Over::All => true,
-                    Over::Rows => index % cols == col,
+                    ReduceAxes::All => true,
+                    ReduceAxes::Rows => index % cols == col,
                     _ => index / cols == row,
                 });
                 let terms = terms.map(|index| self.element(*x, index / cols, index % cols));

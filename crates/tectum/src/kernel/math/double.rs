@@ -10,7 +10,7 @@ const FRACTION: u32 = 52;
 const FRACTION_MASK: Bits = (1 << FRACTION) - 1;
 const BIAS: i32 = 1023;
 /// The least number above 0 is 2 to the minus this.
-const LEAST: i32 = 1074;
+const SUBNORMAL_EXPONENT: i32 = 1074;
 /// `+inf` as bits; a larger magnitude is NaN.
 const INF: Bits = 0x7ff0_0000_0000_0000;
 const NAN: Bits = 0x7ff8_0000_0000_0000;

@@ -50,7 +50,7 @@ fn log_reduced(x: Real) -> (Real, Real) {
     let subnormal = bits <= FRACTION_MASK;
     let normal = select(subnormal, fraction_as_float(bits).to_bits(), bits);
     let shifted = normal.wrapping_sub(SQRT_HALF_BITS);
-    let e = ((shifted as Int >> FRACTION) as i32 - if subnormal { LEAST } else { 0 }) as Real;
+    let e = ((shifted as Int >> FRACTION) as i32 - if subnormal { SUBNORMAL_EXPONENT } else { 0 }) as Real;
     (Real::from_bits((shifted & FRACTION_MASK) + SQRT_HALF_BITS) - 1.0, e)
 }
 

@@ -12,7 +12,7 @@ const FRACTION: u32 = 23;
 const FRACTION_MASK: Bits = (1 << FRACTION) - 1;
 const BIAS: i32 = 127;
 /// The least number above 0 is 2 to the minus this.
-const LEAST: i32 = 149;
+const SUBNORMAL_EXPONENT: i32 = 149;
 /// `+inf` as bits; a larger magnitude is NaN.
 const INF: Bits = 0x7f80_0000;
 const NAN: Bits = 0x7fc0_0000;

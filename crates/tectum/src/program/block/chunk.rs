@@ -4,11 +4,11 @@
 //! stands and they join: so the ways of a branch meet again behind it, and lanes that leave a loop wait for the others.
 
 use super::arithmetic as over;
-use super::columns::{Bits, Columns};
+use super::columns::{Bits, RegisterFile};
 use super::mask::Mask;
-use super::memory::{Access, Faults, Memory, Offsets, Stop, Words};
+use super::memory::{Access, FaultMode, LaneFault, Memory, Offsets, Words};
 use super::private::Private;
-use super::{PREFETCH_FROM_BYTES, Prepared};
+use super::{PREFETCH_FROM_BYTES, PreparedProgram};
 use crate::kernel::native::{prefetch_read, prefetch_write};
 use crate::program::{
     Address, BinaryOp, BufferIndex, CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Register, SharedAddress, Type, UNITY, boundary_offset,
@@ -17,11 +17,11 @@ use crate::program::{
 
 /// A chunk while it runs.
 pub struct Chunk<'c, 'm> {
-    pub prepared: &'c Prepared,
+    pub prepared: &'c PreparedProgram,
     pub launch: &'c LaunchConfig,
     /// The buffers, then the shared memory.
     pub memory: &'c mut [Memory<'m>],
-    pub columns: &'c mut Columns<'m>,
+    pub columns: &'c mut RegisterFile<'m>,
     pub private: &'c mut Private,
     /// The number in the launch of the first lane.
     pub first: u64,
@@ -46,7 +46,7 @@ enum Then {
 
 /// Where in a memory lanes access.
 #[derive(Clone, Copy)]
-enum Place {
+enum AccessAddress {
     Own,
     Constant(u64),
     Indexed(Register),
@@ -118,7 +118,7 @@ impl<'m> Chunk<'_, 'm> {
     fn run_group(&mut self, group: Group, ready: &mut Vec<Group>, waiting: &mut Vec<Group>) -> Result<(), Fault> {
         let Group { mut next, mut mask } = group;
         let prepared = self.prepared;
-        let mut turns = Turns::of(self.private, &mask);
+        let mut turns = BackEdgeCounter::of(self.private, &mask);
         let mut stop = ready.iter().map(|other| other.next).min().unwrap_or(usize::MAX);
         while let Some(instruction) = prepared.program.instructions().get(next) {
             if next >= stop {
@@ -147,7 +147,7 @@ impl<'m> Chunk<'_, 'm> {
                     _ => None,
                 };
                 if let Some(lane) = turned.and_then(|turned| turns.turn(self.private, &mask, turned, self.launch.max_turns)) {
-                    return Err(told((lane, FaultKind::TooManyTurns { limit: self.launch.max_turns })));
+                    return Err(told((lane, FaultKind::LoopLimitExceeded { limit: self.launch.max_turns })));
                 }
             }
             match then {
@@ -162,7 +162,7 @@ impl<'m> Chunk<'_, 'm> {
                 Then::Part(those, [target, rest]) => {
                     turns.note(self.private, &mask);
                     let others = mask.without(&those);
-                    turns = Turns::of(self.private, &others);
+                    turns = BackEdgeCounter::of(self.private, &others);
                     join(ready, Group { next: target, mask: those });
                     stop = stop.min(target);
                     (next, mask) = (rest, others);
@@ -172,7 +172,7 @@ impl<'m> Chunk<'_, 'm> {
         Ok(())
     }
 
-    fn step(&mut self, instruction: &Instruction, index: usize, mask: &Mask) -> Result<Then, Stop> {
+    fn step(&mut self, instruction: &Instruction, index: usize, mask: &Mask) -> Result<Then, LaneFault> {
         use Instruction as I;
         match *instruction {
             I::LoadGlobal { ty, dst, address } => self.global(address, false, mask, |chunk, memory, place, mask| chunk.load(memory, place, ty, dst, mask))?,
@@ -229,18 +229,18 @@ impl<'m> Chunk<'_, 'm> {
     }
 
     /// Instructions on registers and predicates; those of 32-bit arithmetic can make their results in a place given.
-    fn compute(&mut self, instruction: &Instruction, mask: &Mask, place: Option<&mut [u32]>) -> Result<(), Stop> {
+    fn compute(&mut self, instruction: &Instruction, mask: &Mask, place: Option<&mut [u32]>) -> Result<(), LaneFault> {
         use Instruction as I;
         /// One instruction for either width: `$get` gives a register's values, `$out` takes the result's.
         macro_rules! either {
             ($ty:expr, $dst:expr, |$c:ident, $out:ident| $words:expr, $longs:expr) => {
                 if $ty.bytes() == 8 {
-                    self.columns.put($dst, mask, |$c: &Columns<'_>, $out: &mut [u64]| {
+                    self.columns.put($dst, mask, |$c: &RegisterFile<'_>, $out: &mut [u64]| {
                         $longs;
                         Ok(())
                     })
                 } else {
-                    self.columns.put_in($dst, mask, place, |$c: &Columns<'_>, $out: &mut [u32]| {
+                    self.columns.put_in($dst, mask, place, |$c: &RegisterFile<'_>, $out: &mut [u32]| {
                         $words;
                         Ok(())
                     })
@@ -328,9 +328,9 @@ impl<'m> Chunk<'_, 'm> {
     }
 
     /// Refuses an integer division by zero.
-    fn divides(&self, instruction: &Instruction, mask: &Mask) -> Result<(), Stop> {
+    fn divides(&self, instruction: &Instruction, mask: &Mask) -> Result<(), LaneFault> {
         let Instruction::Binary { op: BinaryOp::Div, ty, b, .. } = *instruction else { return Ok(()) };
-        if ty.is_float() || self.prepared.faults == Faults::Ignored {
+        if ty.is_float() || self.prepared.faults == FaultMode::Ignored {
             return Ok(());
         }
         let is_zero = |&lane: &usize| if ty.bytes() == 8 { self.columns.long(b, lane) == 0 } else { self.columns.word(b, lane) == 0 };
@@ -338,7 +338,7 @@ impl<'m> Chunk<'_, 'm> {
     }
 
     /// The class, phase and accumulator group, lane by lane.
-    fn class(&mut self, instruction: &Instruction, mask: &Mask) -> Result<(), Stop> {
+    fn class(&mut self, instruction: &Instruction, mask: &Mask) -> Result<(), LaneFault> {
         use Instruction as I;
         let (lanes, grid_x, first) = (self.launch.block_lanes(), u64::from(self.launch.grid[0]), self.first);
         match *instruction {
@@ -377,10 +377,10 @@ impl<'m> Chunk<'_, 'm> {
         Ok(())
     }
 
-    fn pool(&mut self, instruction: &Instruction, mask: &Mask) -> Result<(), Stop> {
+    fn pool(&mut self, instruction: &Instruction, mask: &Mask) -> Result<(), LaneFault> {
         use Instruction as I;
         let (columns, private) = (&mut *self.columns, &mut *self.private);
-        let ignores = self.prepared.faults == Faults::Ignored;
+        let ignores = self.prepared.faults == FaultMode::Ignored;
         let told = |lane: usize| move |kind| (lane, kind);
         match *instruction {
             I::PoolAllocate { dst, bytes } => columns.put(dst, mask, |_, out: &mut [u64]| {
@@ -396,14 +396,14 @@ impl<'m> Chunk<'_, 'm> {
             }
             I::PoolLoad { ty, dst, handle, offset } => {
                 fn all<B: Bits>(
-                    columns: &Columns<'_>,
+                    columns: &RegisterFile<'_>,
                     out: &mut [B],
                     mask: &Mask,
-                    mut load: impl FnMut(&Columns<'_>, usize) -> Result<u64, Stop>,
-                ) -> Result<(), Stop> {
+                    mut load: impl FnMut(&RegisterFile<'_>, usize) -> Result<u64, LaneFault>,
+                ) -> Result<(), LaneFault> {
                     mask.lanes().try_for_each(|lane| load(columns, lane).map(|value| out[lane - mask.first()] = B::of(value)))
                 }
-                let load = |columns: &Columns<'_>, lane: usize| {
+                let load = |columns: &RegisterFile<'_>, lane: usize| {
                     let loaded = private.pool(lane).load(ty, columns.long(handle, lane), columns.long(offset, lane));
                     if ignores { Ok(loaded.unwrap_or(0)) } else { loaded.map_err(told(lane)) }
                 };
@@ -423,8 +423,8 @@ impl<'m> Chunk<'_, 'm> {
     }
 
     /// A result made lane by lane.
-    fn each<B: Bits>(&mut self, dst: Register, mask: &Mask, value: impl Fn(&Columns<'_>, usize) -> B) {
-        let done: Result<(), Stop> = self.columns.put(dst, mask, |columns, out: &mut [B]| {
+    fn each<B: Bits>(&mut self, dst: Register, mask: &Mask, value: impl Fn(&RegisterFile<'_>, usize) -> B) {
+        let done: Result<(), LaneFault> = self.columns.put(dst, mask, |columns, out: &mut [B]| {
             mask.lanes().for_each(|lane| out[lane - mask.first()] = value(columns, lane));
             Ok(())
         });
@@ -438,18 +438,18 @@ impl<'m> Chunk<'_, 'm> {
         address: Address,
         is_store: bool,
         mask: &Mask,
-        act: impl Fn(&mut Self, Option<usize>, Place, &Mask) -> Result<(), Stop>,
-    ) -> Result<(), Stop> {
+        act: impl Fn(&mut Self, Option<usize>, AccessAddress, &Mask) -> Result<(), LaneFault>,
+    ) -> Result<(), LaneFault> {
         let (handle, place) = match address {
-            Address::Own { buffer } => return act(self, Some(buffer.0 as usize), Place::Own, mask),
-            Address::Constant { buffer, bytes } => return act(self, Some(buffer.0 as usize), Place::Constant(bytes), mask),
-            Address::Indexed { buffer, offset } => return act(self, Some(buffer.0 as usize), Place::Indexed(offset), mask),
+            Address::Own { buffer } => return act(self, Some(buffer.0 as usize), AccessAddress::Own, mask),
+            Address::Constant { buffer, bytes } => return act(self, Some(buffer.0 as usize), AccessAddress::Constant(bytes), mask),
+            Address::Indexed { buffer, offset } => return act(self, Some(buffer.0 as usize), AccessAddress::Indexed(offset), mask),
             Address::Phi(phi) => {
                 let boundary = self.prepared.program.boundary().map(|buffer| buffer.0 as usize);
-                return act(self, boundary, Place::Constant(phi.offset()), mask);
+                return act(self, boundary, AccessAddress::Constant(phi.offset()), mask);
             }
-            Address::Handle { handle, bytes } => (handle, Place::Constant(bytes)),
-            Address::Computed { handle, offset } => (handle, Place::Indexed(offset)),
+            Address::Handle { handle, bytes } => (handle, AccessAddress::Constant(bytes)),
+            Address::Computed { handle, offset } => (handle, AccessAddress::Indexed(offset)),
         };
         let mut rest = mask.clone();
         while !rest.is_empty() {
@@ -468,18 +468,18 @@ impl<'m> Chunk<'_, 'm> {
         let found = handle.checked_sub(1).and_then(|index| Some((index as usize, buffers.get(usize::try_from(index).ok()?)?)));
         match found {
             Some((index, buffer)) if if is_store { buffer.access.writes() } else { buffer.access.reads() } => Ok(Some(index)),
-            _ if self.prepared.faults == Faults::Ignored => Ok(None),
+            _ if self.prepared.faults == FaultMode::Ignored => Ok(None),
             Some(_) => Err(FaultKind::Denied { handle }),
             None => Err(FaultKind::UnknownHandle { handle }),
         }
     }
 
-    fn load(&mut self, memory: Option<usize>, place: Place, ty: Type, dst: Register, mask: &Mask) -> Result<(), Stop> {
+    fn load(&mut self, memory: Option<usize>, place: AccessAddress, ty: Type, dst: Register, mask: &Mask) -> Result<(), LaneFault> {
         let Some(memory) = memory else { return self.compute(&Instruction::MoveImmediate { ty, dst, bits: 0 }, mask, None) };
         let access = Access { ty, faults: self.prepared.faults, mask };
         let first = if memory == self.prepared.modes.len() { 0 } else { self.first };
         let memory = &mut self.memory[memory];
-        if let (Place::Own, 4, true) = (place, ty.bytes(), mask.is_all())
+        if let (AccessAddress::Own, 4, true) = (place, ty.bytes(), mask.is_all())
             && let Some(words) = memory.view(first, self.lanes)
         {
             // The next chunk's words arrive while this one computes.
@@ -496,7 +496,7 @@ impl<'m> Chunk<'_, 'm> {
         }
     }
 
-    fn store(&mut self, memory: usize, place: Place, ty: Type, src: Register, mask: &Mask) -> Result<(), Stop> {
+    fn store(&mut self, memory: usize, place: AccessAddress, ty: Type, src: Register, mask: &Mask) -> Result<(), LaneFault> {
         let access = Access { ty, faults: self.prepared.faults, mask };
         let first = if memory == self.prepared.modes.len() { 0 } else { self.first };
         let memory = &mut self.memory[memory];
@@ -509,19 +509,19 @@ impl<'m> Chunk<'_, 'm> {
     }
 }
 
-fn shared(address: SharedAddress) -> Place {
+fn shared(address: SharedAddress) -> AccessAddress {
     match address {
-        SharedAddress::Own => Place::Own,
-        SharedAddress::Constant(bytes) => Place::Constant(bytes),
-        SharedAddress::Indexed(offset) => Place::Indexed(offset),
+        SharedAddress::Own => AccessAddress::Own,
+        SharedAddress::Constant(bytes) => AccessAddress::Constant(bytes),
+        SharedAddress::Indexed(offset) => AccessAddress::Indexed(offset),
     }
 }
 
-fn offsets<'c>(columns: &'c Columns, place: Place, first: u64, mask: &Mask) -> Offsets<'c> {
+fn offsets<'c>(columns: &'c RegisterFile, place: AccessAddress, first: u64, mask: &Mask) -> Offsets<'c> {
     match place {
-        Place::Own => Offsets::Own(first),
-        Place::Constant(bytes) => Offsets::Same(bytes),
-        Place::Indexed(offset) => Offsets::Each(columns.get(offset, mask)),
+        AccessAddress::Own => Offsets::Own(first),
+        AccessAddress::Constant(bytes) => Offsets::Same(bytes),
+        AccessAddress::Indexed(offset) => Offsets::Each(columns.get(offset, mask)),
     }
 }
 
@@ -544,13 +544,13 @@ fn part(mask: &Mask, taken: Mask, target: usize, rest: usize) -> Then {
 }
 
 /// Jumps back of a group while it stays together: counted once for all, and noted for each lane where it parts.
-struct Turns {
+struct BackEdgeCounter {
     /// The most of a lane before.
     before: u32,
     since: u32,
 }
 
-impl Turns {
+impl BackEdgeCounter {
     fn of(private: &Private, mask: &Mask) -> Self {
         let before = if private.turns.is_empty() { 0 } else { mask.lanes().map(|lane| private.turns[lane]).max().unwrap_or(0) };
         Self { before, since: 0 }

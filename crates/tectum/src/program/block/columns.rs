@@ -13,14 +13,14 @@ use crate::program::{Predicate, Program, Register, Type, Write};
 pub trait Bits: bytemuck::Pod + Default {
     fn bits(self) -> u64;
     fn of(bits: u64) -> Self;
-    fn family(kept: &mut Kept) -> &mut Family<Self>;
-    fn column<'c>(columns: &'c Columns<'_>, register: Register) -> &'c [Self];
+    fn family(kept: &mut RegisterStorage) -> &mut Family<Self>;
+    fn column<'c>(columns: &'c RegisterFile<'_>, register: Register) -> &'c [Self];
     /// The words that a register is a view of, taken from it.
-    fn take_view<'m>(columns: &mut Columns<'m>, register: Register) -> Option<&'m [Self]>;
+    fn take_view<'m>(columns: &mut RegisterFile<'m>, register: Register) -> Option<&'m [Self]>;
 }
 
 /// Of a register without a column: of 256 registers with one each, all of 0 to 255 are places.
-const NO_PLACE: u16 = u16::MAX;
+const NO_COLUMN: u16 = u16::MAX;
 
 /// The columns of one width.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ pub struct Family<B> {
 
 /// The columns of all registers and predicates, kept from launch to launch.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct RegisterStorage {
     words: Family<u32>,
     longs: Family<u64>,
     predicates: Vec<Vec<u8>>,
@@ -41,8 +41,8 @@ pub struct Kept {
 }
 
 /// All registers and predicates of a chunk, with views of buffers.
-pub struct Columns<'m> {
-    kept: Kept,
+pub struct RegisterFile<'m> {
+    kept: RegisterStorage,
     views: Vec<Option<&'m [u32]>>,
 }
 
@@ -57,19 +57,19 @@ impl Bits for u32 {
         bits as u32
     }
 
-    fn family(kept: &mut Kept) -> &mut Family<u32> {
+    fn family(kept: &mut RegisterStorage) -> &mut Family<u32> {
         &mut kept.words
     }
 
     #[inline]
-    fn column<'c>(columns: &'c Columns<'_>, register: Register) -> &'c [u32] {
+    fn column<'c>(columns: &'c RegisterFile<'_>, register: Register) -> &'c [u32] {
         match columns.views[columns.kept.words.place(register)] {
             Some(view) => view,
             None => columns.kept.words.column(register),
         }
     }
 
-    fn take_view<'m>(columns: &mut Columns<'m>, register: Register) -> Option<&'m [u32]> {
+    fn take_view<'m>(columns: &mut RegisterFile<'m>, register: Register) -> Option<&'m [u32]> {
         columns.views[columns.kept.words.place(register)].take()
     }
 }
@@ -85,25 +85,25 @@ impl Bits for u64 {
         bits
     }
 
-    fn family(kept: &mut Kept) -> &mut Family<u64> {
+    fn family(kept: &mut RegisterStorage) -> &mut Family<u64> {
         &mut kept.longs
     }
 
-    fn column<'c>(columns: &'c Columns<'_>, register: Register) -> &'c [u64] {
+    fn column<'c>(columns: &'c RegisterFile<'_>, register: Register) -> &'c [u64] {
         columns.kept.longs.column(register)
     }
 
-    fn take_view<'m>(_: &mut Columns<'m>, _: Register) -> Option<&'m [u64]> {
+    fn take_view<'m>(_: &mut RegisterFile<'m>, _: Register) -> Option<&'m [u64]> {
         None
     }
 }
 
 impl<B: Bits> Family<B> {
     fn new(registers: impl Iterator<Item = Register>, lanes: usize) -> Self {
-        let mut places = vec![NO_PLACE; 256];
+        let mut places = vec![NO_COLUMN; 256];
         let mut count = 0u16;
         for register in registers {
-            if places[usize::from(register.0)] == NO_PLACE {
+            if places[usize::from(register.0)] == NO_COLUMN {
                 places[usize::from(register.0)] = count;
                 count += 1;
             }
@@ -140,7 +140,7 @@ pub fn bytes_per_lane(program: &Program) -> usize {
     distinct.iter().map(|(_, is_long)| if *is_long { 8 } else { 4 }).sum::<usize>() + 8
 }
 
-impl Kept {
+impl RegisterStorage {
     /// Columns of so many lanes for what a program uses.
     pub fn new(program: &Program, lanes: usize) -> Self {
         let used = used(program);
@@ -171,20 +171,20 @@ impl Kept {
     }
 }
 
-impl<'m> Columns<'m> {
+impl<'m> RegisterFile<'m> {
     /// Registers in columns that were kept.
-    pub fn new(kept: Kept) -> Self {
+    pub fn new(kept: RegisterStorage) -> Self {
         let views = vec![None; kept.words.columns.len()];
         Self { kept, views }
     }
 
     /// The columns, to be kept.
-    pub fn into_kept(self) -> Kept {
+    pub fn into_kept(self) -> RegisterStorage {
         self.kept
     }
 
     /// The columns, to be filled at a chunk's begin.
-    pub fn kept(&mut self) -> &mut Kept {
+    pub fn kept(&mut self) -> &mut RegisterStorage {
         &mut self.kept
     }
 
@@ -219,7 +219,7 @@ impl<'m> Columns<'m> {
         self.put_in(register, mask, None, make)
     }
 
-    /// As [`Columns::put`]; where nothing but a store needs the values, they are made in `place`, and the register is left as it was.
+    /// As [`RegisterFile::put`]; where nothing but a store needs the values, they are made in `place`, and the register is left as it was.
     #[inline(always)]
     pub fn put_in<B: Bits, E>(
         &mut self,

@@ -46,11 +46,11 @@ pub enum Offsets<'a> {
 }
 
 /// Why a lane, by its place in the chunk, could not go on.
-pub type Stop = (usize, FaultKind);
+pub type LaneFault = (usize, FaultKind);
 
 /// What happens to accesses that fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Faults {
+pub enum FaultMode {
     /// They are told.
     Told,
     /// Loads give 0, stores do nothing, the low bits of misaligned addresses do not count.
@@ -156,7 +156,7 @@ fn write(cells: &mut impl Cells, at: usize, width: usize, bits: u64) {
 #[derive(Clone, Copy)]
 pub struct Access<'a> {
     pub ty: Type,
-    pub faults: Faults,
+    pub faults: FaultMode,
     pub mask: &'a Mask,
 }
 
@@ -179,7 +179,7 @@ impl<'m> Memory<'m> {
     }
 
     /// Loads for the lanes of a mask into `out`, which is the mask's range of lanes.
-    pub fn load<B: Bits>(&mut self, access: &Access<'_>, offsets: Offsets<'_>, out: &mut [B]) -> Result<(), Stop> {
+    pub fn load<B: Bits>(&mut self, access: &Access<'_>, offsets: Offsets<'_>, out: &mut [B]) -> Result<(), LaneFault> {
         let (start, bytes) = (self.start, self.bytes);
         match &mut self.words {
             Words::Read(words) => load(words, [start, bytes], access, offsets, out),
@@ -189,7 +189,7 @@ impl<'m> Memory<'m> {
     }
 
     /// Stores for the lanes of a mask from `values`, which is the mask's range of lanes.
-    pub fn store<B: Bits>(&mut self, access: &Access<'_>, offsets: Offsets<'_>, values: &[B]) -> Result<(), Stop> {
+    pub fn store<B: Bits>(&mut self, access: &Access<'_>, offsets: Offsets<'_>, values: &[B]) -> Result<(), LaneFault> {
         let (start, bytes) = (self.start, self.bytes);
         if let (true, Words::Own(words), Offsets::Own(number), true) = (self.streams, &mut self.words, offsets, access.mask.is_all()) {
             let width = size_of::<B>();
@@ -222,16 +222,16 @@ fn is_same(offsets: &[u64]) -> bool {
 
 /// The byte at which a lane's access begins, if it is one.
 #[inline(always)]
-fn place(bytes: u64, at: u64, ty: Type, faults: Faults) -> Result<Option<usize>, FaultKind> {
+fn place(bytes: u64, at: u64, ty: Type, faults: FaultMode) -> Result<Option<usize>, FaultKind> {
     match within(bytes, at, ty) {
         Ok(at) => Ok(Some(at)),
-        Err(kind) if faults == Faults::Told => Err(kind),
+        Err(kind) if faults == FaultMode::Told => Err(kind),
         Err(FaultKind::Misaligned { .. }) => Ok(Some((at - at % ty.bytes()) as usize)),
         Err(_) => Ok(None),
     }
 }
 
-fn load<B: Bits>(cells: &impl Cells, [start, bytes]: [u64; 2], access: &Access<'_>, offsets: Offsets<'_>, out: &mut [B]) -> Result<(), Stop> {
+fn load<B: Bits>(cells: &impl Cells, [start, bytes]: [u64; 2], access: &Access<'_>, offsets: Offsets<'_>, out: &mut [B]) -> Result<(), LaneFault> {
     let (ty, width, range) = (access.ty, access.ty.bytes(), access.mask.range());
     match offsets {
         Offsets::Own(number) => {
@@ -282,7 +282,7 @@ fn run<B: Bits>(cells: &impl Cells, first: usize, width: u64, out: &mut [B]) {
     }
 }
 
-fn store<B: Bits>(cells: &mut impl Cells, [start, bytes]: [u64; 2], access: &Access<'_>, offsets: Offsets<'_>, values: &[B]) -> Result<(), Stop> {
+fn store<B: Bits>(cells: &mut impl Cells, [start, bytes]: [u64; 2], access: &Access<'_>, offsets: Offsets<'_>, values: &[B]) -> Result<(), LaneFault> {
     let (ty, width, range) = (access.ty, access.ty.bytes(), access.mask.range());
     match offsets {
         Offsets::Own(number) => {

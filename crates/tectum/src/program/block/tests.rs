@@ -1,6 +1,6 @@
 //! The block interpreter beside the reference.
 
-use super::{Buffer, BufferWords, Prepared};
+use super::{Buffer, BufferWords, PreparedProgram};
 use crate::program::generate::{Generated, generate};
 use crate::program::lower::Bounds;
 use crate::program::tests::{differ, seeds, words};
@@ -12,7 +12,7 @@ fn run(checked: &Checked, launch: &LaunchConfig, buffers: &mut [Vec<u8>], bounds
     let shares =
         |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. } | Instruction::Barrier { .. });
     let block_bytes = program.instructions().iter().any(shares).then(|| program.shared_bytes().max(launch.shared_bytes));
-    let prepared = Prepared::new(checked, block_bytes, bounds);
+    let prepared = PreparedProgram::new(checked, block_bytes, bounds);
     let mut words: Vec<Vec<u32>> = buffers.iter().map(|bytes| words(bytes)).collect();
     let given = words.iter_mut().zip(program.buffers()).zip(buffers.iter()).map(|((words, declared), bytes)| Buffer {
         words: if declared.access.writes() { BufferWords::Write(words) } else { BufferWords::Read(words) },
@@ -35,7 +35,7 @@ fn random_programs_mean_what_the_reference_says() {
         let generated = generate(seed);
         let Generated { program, launch, buffers } = &generated;
         let mut expected = buffers.clone();
-        assert_eq!(program.evaluate(launch, &mut expected, Generated::MOST_STEPS).expect("the launch fits"), Outcome::Finished);
+        assert_eq!(program.evaluate(launch, &mut expected, Generated::MAX_STEPS).expect("the launch fits"), Outcome::Finished);
         for threads in [1, 3] {
             let mut found = buffers.clone();
             assert_eq!(run(program, launch, &mut found, Bounds::Checked, threads), None, "seed {seed}");

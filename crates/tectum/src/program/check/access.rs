@@ -1,10 +1,10 @@
 //! Loads and stores against the declarations of the buffers.
 
-use super::Mistake;
+use super::CheckError;
 use crate::program::{Address, Instruction, Program, Type};
 
 /// Accesses that a declaration does not allow, by direction or by type.
-pub fn mistakes(program: &Program) -> Vec<Mistake> {
+pub fn mistakes(program: &Program) -> Vec<CheckError> {
     let accesses = program.instructions().iter().enumerate().filter_map(|(index, instruction)| match *instruction {
         Instruction::LoadGlobal { ty, address, .. } => Some((index, ty, address, false)),
         Instruction::StoreGlobal { ty, address, .. } => Some((index, ty, address, true)),
@@ -12,7 +12,7 @@ pub fn mistakes(program: &Program) -> Vec<Mistake> {
     });
     let wrong = accesses.filter_map(|(instruction, ty, address, is_store)| {
         let message = refusal(program, ty, address, is_store)?;
-        Some(Mistake { instruction, message })
+        Some(CheckError { instruction, message })
     });
     wrong.collect()
 }

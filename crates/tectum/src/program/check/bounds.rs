@@ -7,9 +7,9 @@
 use super::flow::{Block, Flow};
 use super::postdominators::Postdominators;
 use super::range::{self, Range};
-use super::{Checked, Mistake};
+use super::{CheckError, Checked};
 use crate::error::Result;
-use crate::program::diagnostic::{Diagnostic, Places};
+use crate::program::diagnostic::{Diagnostic, SourceMap};
 use crate::program::{Address, BOUNDARY_BYTES, BinaryOp, BufferIndex, Instruction, LaunchConfig, Program, Register, SharedAddress, Type, Write};
 
 /// A checked program with a launch and sizes of buffers that fit it, and what is proven of its accesses. Only
@@ -36,7 +36,7 @@ impl Checked {
             bounds.program();
         }
         if !bounds.outside.is_empty() {
-            let places = Places::of(program);
+            let places = SourceMap::of(program);
             let found: Vec<Diagnostic> = bounds.outside.into_iter().map(|mistake| places.diagnostic(mistake.instruction, mistake.message)).collect();
             return Err(Diagnostic::error(program.name(), &found));
         }
@@ -98,7 +98,7 @@ struct Bounds<'a> {
     sizes: &'a [u64],
     /// What is known of each instruction; `None` if nothing was found out.
     proven: Vec<Option<bool>>,
-    outside: Vec<Mistake>,
+    outside: Vec<CheckError>,
 }
 
 impl Bounds<'_> {
@@ -130,7 +130,7 @@ impl Bounds<'_> {
 
     /// The registers before each block, a block that loops on itself already taken as a whole.
     fn solve(&self, blocks: &[Block]) -> Vec<Option<Box<State>>> {
-        const MOST_VISITS: u32 = 3;
+        const MAX_VISITS: u32 = 3;
         let mut states: Vec<Option<Box<State>>> = vec![None; blocks.len()];
         let (mut entries, mut visits) = (vec![None; blocks.len()], vec![0; blocks.len()]);
         entries[0] = Some(Box::new(self.entry()));
@@ -144,7 +144,7 @@ impl Bounds<'_> {
             }
             let is_own = self.is_own_loop(index, &blocks[index]);
             for &next in blocks[index].next.iter().filter(|next| !(is_own && **next == index)) {
-                if merge(&mut entries[next], &state, visits[next] >= MOST_VISITS) {
+                if merge(&mut entries[next], &state, visits[next] >= MAX_VISITS) {
                     visits[next] += 1;
                     if !open.contains(&next) {
                         open.push(next);
@@ -252,7 +252,7 @@ impl Bounds<'_> {
         let fits = |first: u64| first.checked_add(ty.bytes()).is_some_and(|end| end <= size);
         if always && !fits(range.low) {
             let message = format!("{ty} at byte {} or beyond is out of the {size} bytes there are", range.low);
-            self.outside.push(Mistake { instruction: place, message });
+            self.outside.push(CheckError { instruction: place, message });
         }
         self.proven[place] = Some(fits(range.high) && range.is_aligned(ty));
     }

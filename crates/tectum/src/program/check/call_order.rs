@@ -1,17 +1,17 @@
 //! Which function calls which: recursion and depth.
 
-use super::Mistake;
+use super::CheckError;
 use super::flow::Flow;
 use crate::program::Program;
 
 /// The most calls within calls.
-pub const MOST_DEPTH: usize = 256;
+pub const MAX_DEPTH: usize = 256;
 
 /// The functions, callees before their callers.
 pub struct CallOrder(pub Vec<usize>);
 
 /// Orders the functions, or tells the call that closes a circle or goes too deep.
-pub fn call_order(flow: &Flow, program: &Program) -> Result<CallOrder, Mistake> {
+pub fn call_order(flow: &Flow, program: &Program) -> Result<CallOrder, CheckError> {
     let calls: Vec<Vec<(usize, usize)>> = (0..flow.functions.len()).map(|function| calls(flow, program, function)).collect();
     let mut callers = vec![Vec::new(); calls.len()];
     for (function, called) in calls.iter().enumerate() {
@@ -24,8 +24,8 @@ pub fn call_order(flow: &Flow, program: &Program) -> Result<CallOrder, Mistake> 
     let mut at = 0;
     while let Some(&function) = order.get(at) {
         at += 1;
-        if let Some((instruction, _)) = calls[function].iter().find(|(_, callee)| depth[*callee] >= MOST_DEPTH) {
-            return Err(Mistake { instruction: *instruction, message: format!("calls nest deeper than {MOST_DEPTH}") });
+        if let Some((instruction, _)) = calls[function].iter().find(|(_, callee)| depth[*callee] >= MAX_DEPTH) {
+            return Err(CheckError { instruction: *instruction, message: format!("calls nest deeper than {MAX_DEPTH}") });
         }
         depth[function] = calls[function].iter().map(|(_, callee)| depth[*callee] + 1).max().unwrap_or(0);
         for caller in &callers[function] {
@@ -37,7 +37,7 @@ pub fn call_order(flow: &Flow, program: &Program) -> Result<CallOrder, Mistake> 
     }
     match circle(&calls, &callers, &mut open) {
         None => Ok(CallOrder(order)),
-        Some(instruction) => Err(Mistake { instruction, message: "the call is part of a recursion".to_owned() }),
+        Some(instruction) => Err(CheckError { instruction, message: "the call is part of a recursion".to_owned() }),
     }
 }
 

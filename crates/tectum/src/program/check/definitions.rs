@@ -3,7 +3,7 @@
 //! A forward analysis over the blocks of each function. A function is analysed once: what it asks of registers it has not
 //! written, and what it leaves in them, are its summary, which stands for it at every call.
 
-use super::Mistake;
+use super::CheckError;
 use super::call_order::CallOrder;
 use super::flow::{Flow, Function};
 use crate::program::{Instruction, Predicate, Program, Register, Type, Write};
@@ -45,7 +45,7 @@ struct Summary {
 }
 
 /// Reads without a value, reads of another type, and `ret` outside a call.
-pub fn mistakes(program: &Program, flow: &Flow, order: &CallOrder) -> Vec<Mistake> {
+pub fn mistakes(program: &Program, flow: &Flow, order: &CallOrder) -> Vec<CheckError> {
     let mut summaries: Vec<Option<Summary>> = vec![None; flow.functions.len()];
     let mut found = Vec::new();
     for &index in &order.0 {
@@ -66,7 +66,7 @@ struct Analysis<'a> {
     summaries: &'a [Option<Summary>],
     is_main: bool,
     needs: Vec<(usize, Content)>,
-    found: Vec<Mistake>,
+    found: Vec<CheckError>,
 }
 
 impl Analysis<'_> {
@@ -126,7 +126,7 @@ impl Analysis<'_> {
                 self.reads(&state, index, instruction);
                 if matches!(instruction, Instruction::Return) {
                     if self.is_main {
-                        self.found.push(Mistake { instruction: index, message: "a `ret` outside a call".to_owned() });
+                        self.found.push(CheckError { instruction: index, message: "a `ret` outside a call".to_owned() });
                     }
                     merge(&mut leaves, &state);
                 }
@@ -167,7 +167,7 @@ impl Analysis<'_> {
                 Some((_, needed)) => format!("{name} is read{by} as {} and elsewhere in the function as {}", asked(content), asked(*needed)),
             },
         };
-        self.found.push(Mistake { instruction, message });
+        self.found.push(CheckError { instruction, message });
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::Mistake;
+use super::CheckError;
 use crate::program::{Instruction, Program};
 
 /// Blocks of all functions together; code that functions share counts for each.
-const MOST_BLOCKS: usize = 1 << 17;
+const MAX_BLOCKS: usize = 1 << 17;
 
 /// A program's functions: the first begins at instruction 0, the others are what calls name.
 pub struct Flow {
@@ -31,7 +31,7 @@ pub struct Block {
 }
 
 impl Flow {
-    pub fn of(program: &Program) -> Result<Flow, Mistake> {
+    pub fn of(program: &Program) -> Result<Flow, CheckError> {
         let code = program.instructions();
         let mut by_entry = HashMap::from([(0, 0)]);
         let mut entries = vec![0];
@@ -46,8 +46,8 @@ impl Flow {
         let leaders = leaders(code);
         let (mut functions, mut blocks) = (Vec::new(), 0);
         for entry in entries {
-            let function = Function::of(code, &leaders, entry, MOST_BLOCKS - blocks);
-            let function = function.ok_or_else(|| Mistake { instruction: entry, message: format!("more than {MOST_BLOCKS} basic blocks") })?;
+            let function = Function::of(code, &leaders, entry, MAX_BLOCKS - blocks);
+            let function = function.ok_or_else(|| CheckError { instruction: entry, message: format!("more than {MAX_BLOCKS} basic blocks") })?;
             blocks += function.blocks.len();
             functions.push(function);
         }

@@ -4,17 +4,17 @@
 //! else in it writes, or if a branch out of it compares a register that is only stepped by it (added to, subtracted from, shifted,
 //! multiplied or divided by what it does not change) with one that it does not change. All other loops may end, or not.
 
-use super::Mistake;
+use super::CheckError;
 use crate::program::{BinaryOp, Instruction, Predicate, Program, Register, Write};
 
 /// Each jump back of a loop that is not counted.
-pub fn doubts(program: &Program) -> Vec<Mistake> {
+pub fn doubts(program: &Program) -> Vec<CheckError> {
     let code = program.instructions();
     let back = code.iter().enumerate().filter(|(index, instruction)| instruction.turns(*index));
     back.filter_map(|(index, instruction)| {
         let first = instruction.target()?.index();
         let body = Loop { first, last: index, code, calls: code[first..=index].iter().any(|instruction| matches!(instruction, Instruction::Call { .. })) };
-        (!body.is_counted()).then(|| Mistake { instruction: index, message: body.message() })
+        (!body.is_counted()).then(|| CheckError { instruction: index, message: body.message() })
     })
     .collect()
 }
@@ -63,7 +63,7 @@ impl<'a> Loop<'a> {
         let mut compares = self.running().iter().filter(|instruction| instruction.write() == Some(Write::Predicate(predicate))).peekable();
         compares.peek().is_some()
             && compares.all(|instruction| match *instruction {
-                Instruction::Compare { a, b, .. } => (self.is_stepped(a) && self.stays(b)) || (self.is_stepped(b) && self.stays(a)),
+                Instruction::Compare { a, b, .. } => (self.is_induction_variable(a) && self.stays(b)) || (self.is_induction_variable(b) && self.stays(a)),
                 _ => false,
             })
     }
@@ -76,7 +76,7 @@ impl<'a> Loop<'a> {
         self.writers(register).next().is_none()
     }
 
-    fn is_stepped(&self, register: Register) -> bool {
+    fn is_induction_variable(&self, register: Register) -> bool {
         use BinaryOp::{Add, Div, Mul, Shl, Shr, Sub};
         let mut writers = self.writers(register).peekable();
         writers.peek().is_some()

@@ -5,7 +5,7 @@
 //! what they write. Lanes that end in divergent flow leave the rest of the program divergent. Functions are followed with the
 //! union of what their callers bring.
 
-use super::Mistake;
+use super::CheckError;
 use super::flow::{Flow, Function};
 use super::postdominators::Postdominators;
 use crate::program::{Address, Instruction, Predicate, Program, Register, Write};
@@ -18,7 +18,7 @@ const PHASE: usize = SLOTS - 1;
 type Varying = [bool; SLOTS];
 
 /// Barriers in divergent flow.
-pub fn mistakes(program: &Program, flow: &Flow) -> Vec<Mistake> {
+pub fn mistakes(program: &Program, flow: &Flow) -> Vec<CheckError> {
     if !program.instructions().iter().any(|instruction| matches!(instruction, Instruction::Barrier { .. })) {
         return Vec::new();
     }
@@ -28,7 +28,7 @@ pub fn mistakes(program: &Program, flow: &Flow) -> Vec<Mistake> {
 }
 
 /// What is known of a function; everything only grows.
-struct Knowledge {
+struct FunctionFacts {
     /// Slots that vary before each block.
     before: Vec<Varying>,
     /// Blocks in divergent flow.
@@ -36,7 +36,7 @@ struct Knowledge {
     /// Slots that vary after `ret`.
     after: Varying,
     /// Whether lanes may end in divergent flow inside.
-    ends_apart: bool,
+    exits_divergently: bool,
     /// Whether anything enters it.
     entered: bool,
 }
@@ -45,20 +45,20 @@ struct Analysis<'a> {
     program: &'a Program,
     flow: &'a Flow,
     postdominators: Vec<Postdominators>,
-    known: Vec<Knowledge>,
+    known: Vec<FunctionFacts>,
     changed: bool,
 }
 
 impl<'a> Analysis<'a> {
     fn new(program: &'a Program, flow: &'a Flow) -> Self {
-        let knowledge = |function: &Function| Knowledge {
+        let knowledge = |function: &Function| FunctionFacts {
             before: vec![[false; SLOTS]; function.blocks.len()],
             divergent: vec![false; function.blocks.len()],
             after: [false; SLOTS],
-            ends_apart: false,
+            exits_divergently: false,
             entered: false,
         };
-        let mut known: Vec<Knowledge> = flow.functions.iter().map(knowledge).collect();
+        let mut known: Vec<FunctionFacts> = flow.functions.iter().map(knowledge).collect();
         known[0].entered = true;
         known[0].before[0][usize::from(Register::LANE.0)] = true;
         known[0].before[0][usize::from(Register::GLOBAL_LANE.0)] = true;
@@ -86,11 +86,11 @@ impl<'a> Analysis<'a> {
         let mut splits = false;
         for (_, instruction) in block.code(self.program) {
             let divergent = self.known[function].divergent[index];
-            splits |= jumps_apart(&state, instruction);
+            splits |= is_divergent_branch(&state, instruction);
             self.write(&mut state, instruction, divergent);
             if let Some(callee) = flow.callee(instruction) {
                 self.enter(callee, &state, divergent);
-                splits |= self.known[callee].ends_apart;
+                splits |= self.known[callee].exits_divergently;
                 let after = self.known[callee].after;
                 include(&mut state, &after);
             }
@@ -106,9 +106,9 @@ impl<'a> Analysis<'a> {
         }
         let last = self.program.instructions()[block.first..block.end].last();
         let ends = block.next.is_empty() && !matches!(last, Some(Instruction::Return));
-        let calls_apart = last.and_then(|last| flow.callee(last)).is_some_and(|callee| self.known[callee].ends_apart);
-        if (ends && self.known[function].divergent[index] || calls_apart) && !self.known[function].ends_apart {
-            self.known[function].ends_apart = true;
+        let calls_apart = last.and_then(|last| flow.callee(last)).is_some_and(|callee| self.known[callee].exits_divergently);
+        if (ends && self.known[function].divergent[index] || calls_apart) && !self.known[function].exits_divergently {
+            self.known[function].exits_divergently = true;
             self.changed = true;
         }
     }
@@ -165,13 +165,13 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    fn divergent_barriers(&self) -> Vec<Mistake> {
+    fn divergent_barriers(&self) -> Vec<CheckError> {
         let mut found = Vec::new();
         for (function, known) in self.flow.functions.iter().zip(&self.known).filter(|(_, known)| known.entered) {
             for (block, _) in function.blocks.iter().zip(&known.divergent).filter(|(_, divergent)| **divergent) {
                 let barriers = block.code(self.program).filter(|(_, instruction)| matches!(instruction, Instruction::Barrier { .. }));
                 found.extend(
-                    barriers.map(|(instruction, _)| Mistake { instruction, message: "a barrier that only some lanes of a block may reach".to_owned() }),
+                    barriers.map(|(instruction, _)| CheckError { instruction, message: "a barrier that only some lanes of a block may reach".to_owned() }),
                 );
             }
         }
@@ -180,7 +180,7 @@ impl<'a> Analysis<'a> {
 }
 
 /// Whether lanes may go different ways from an instruction.
-fn jumps_apart(state: &Varying, instruction: &Instruction) -> bool {
+fn is_divergent_branch(state: &Varying, instruction: &Instruction) -> bool {
     match instruction {
         Instruction::Branch { guard: Some(guard), .. } => state[256 + usize::from(guard.predicate.0)],
         Instruction::Loop { count, .. } => state[usize::from(count.0)],

@@ -1,12 +1,12 @@
 //! One lane: its state, and what each instruction does to it.
 
-use super::memory::{self, Lookup, Memory, Place};
+use super::memory::{self, AccessLocation, Lookup, Memory};
 use super::pool::Pool;
 use super::scalar;
 use crate::program::{CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Program, Register, UNITY, boundary_offset, mirror, neighbors};
 
 /// Why a lane does not run on for now.
-pub enum Pause {
+pub enum StopReason {
     Ended,
     Barrier(u8),
     Fault(Fault),
@@ -73,18 +73,18 @@ impl Lane {
     }
 
     /// Runs until the lane ends, waits at a barrier or cannot go on.
-    pub fn run(&mut self, program: &Program, memory: &mut Memory<'_>, steps: &mut u64) -> Pause {
+    pub fn run(&mut self, program: &Program, memory: &mut Memory<'_>, steps: &mut u64) -> StopReason {
         while let Some(instruction) = program.instructions().get(self.next) {
             if *steps == 0 {
-                return Pause::OutOfSteps;
+                return StopReason::OutOfSteps;
             }
             *steps -= 1;
             let index = self.next;
             match self.step(instruction, memory) {
                 Ok(Then::Next) => self.next += 1,
                 Ok(Then::Jump(_)) if instruction.turns(index) && self.turns == self.max_turns => {
-                    let kind = FaultKind::TooManyTurns { limit: self.max_turns };
-                    return Pause::Fault(Fault { lane: self.global, instruction: index, kind });
+                    let kind = FaultKind::LoopLimitExceeded { limit: self.max_turns };
+                    return StopReason::Fault(Fault { lane: self.global, instruction: index, kind });
                 }
                 Ok(Then::Jump(target)) => {
                     self.turns += u32::from(instruction.turns(index));
@@ -93,13 +93,13 @@ impl Lane {
                 Ok(Then::End) => break,
                 Ok(Then::Barrier(id)) => {
                     self.next += 1;
-                    return Pause::Barrier(id);
+                    return StopReason::Barrier(id);
                 }
-                Err(kind) => return Pause::Fault(Fault { lane: self.global, instruction: index, kind }),
+                Err(kind) => return StopReason::Fault(Fault { lane: self.global, instruction: index, kind }),
             }
         }
         self.next = usize::MAX;
-        Pause::Ended
+        StopReason::Ended
     }
 
     fn step(&mut self, instruction: &Instruction, memory: &mut Memory<'_>) -> Result<Then, FaultKind> {
@@ -118,7 +118,7 @@ impl Lane {
                 self.set(dst, memory.load(place, ty)?);
             }
             I::StoreShared { ty, src, address } => {
-                let place: Place = memory::shared(address, ty, &self.lookup());
+                let place: AccessLocation = memory::shared(address, ty, &self.lookup());
                 memory.store(place, ty, self.get(src))?;
             }
             I::PoolAllocate { .. } | I::PoolFree { .. } | I::PoolLoad { .. } | I::PoolStore { .. } => self.pool(instruction)?,

@@ -11,7 +11,7 @@ pub struct Memory<'a> {
 
 /// Where an access goes.
 #[derive(Clone, Copy)]
-pub enum Place {
+pub enum AccessLocation {
     Buffer {
         index: usize,
         offset: u64,
@@ -38,16 +38,16 @@ impl<'a> Memory<'a> {
     }
 
     /// The place of an address in a buffer, its handle and permission checked.
-    pub fn global(&self, address: Address, ty: Type, is_store: bool, lane: &Lookup<'_>) -> Result<Place, FaultKind> {
+    pub fn global(&self, address: Address, ty: Type, is_store: bool, lane: &Lookup<'_>) -> Result<AccessLocation, FaultKind> {
         let value = |register: Register| lane.registers[usize::from(register.0)];
-        let named = |BufferIndex(index): BufferIndex, offset| Ok(Place::Buffer { index: index as usize, offset });
+        let named = |BufferIndex(index): BufferIndex, offset| Ok(AccessLocation::Buffer { index: index as usize, offset });
         match address {
-            Address::Own { buffer } if lane.global >= self.buffers[buffer.0 as usize].len() as u64 / ty.bytes() => Ok(Place::Nowhere),
+            Address::Own { buffer } if lane.global >= self.buffers[buffer.0 as usize].len() as u64 / ty.bytes() => Ok(AccessLocation::Nowhere),
             Address::Own { buffer } => named(buffer, lane.global * ty.bytes()),
             Address::Constant { buffer, bytes } => named(buffer, bytes),
             Address::Indexed { buffer, offset } => named(buffer, value(offset)),
-            Address::Handle { handle, bytes } => Ok(Place::Buffer { index: self.by_handle(value(handle), is_store)?, offset: bytes }),
-            Address::Computed { handle, offset } => Ok(Place::Buffer { index: self.by_handle(value(handle), is_store)?, offset: value(offset) }),
+            Address::Handle { handle, bytes } => Ok(AccessLocation::Buffer { index: self.by_handle(value(handle), is_store)?, offset: bytes }),
+            Address::Computed { handle, offset } => Ok(AccessLocation::Buffer { index: self.by_handle(value(handle), is_store)?, offset: value(offset) }),
             Address::Phi(phi) => named(self.program.boundary().expect("invariant: a program with Phi has a boundary"), phi.offset()),
         }
     }
@@ -60,31 +60,31 @@ impl<'a> Memory<'a> {
         if allowed { Ok(index) } else { Err(FaultKind::Denied { handle }) }
     }
 
-    pub fn load(&self, place: Place, ty: Type) -> Result<u64, FaultKind> {
+    pub fn load(&self, place: AccessLocation, ty: Type) -> Result<u64, FaultKind> {
         match place {
-            Place::Buffer { index, offset } => load(&self.buffers[index], offset, ty),
-            Place::Shared { offset } => load(&self.shared, offset, ty),
-            Place::Nowhere => Ok(0),
+            AccessLocation::Buffer { index, offset } => load(&self.buffers[index], offset, ty),
+            AccessLocation::Shared { offset } => load(&self.shared, offset, ty),
+            AccessLocation::Nowhere => Ok(0),
         }
     }
 
-    pub fn store(&mut self, place: Place, ty: Type, bits: u64) -> Result<(), FaultKind> {
+    pub fn store(&mut self, place: AccessLocation, ty: Type, bits: u64) -> Result<(), FaultKind> {
         match place {
-            Place::Buffer { index, offset } => store(&mut self.buffers[index], offset, ty, bits),
-            Place::Shared { offset } => store(&mut self.shared, offset, ty, bits),
-            Place::Nowhere => Ok(()),
+            AccessLocation::Buffer { index, offset } => store(&mut self.buffers[index], offset, ty, bits),
+            AccessLocation::Shared { offset } => store(&mut self.shared, offset, ty, bits),
+            AccessLocation::Nowhere => Ok(()),
         }
     }
 }
 
 /// The place of an address in shared memory.
-pub fn shared(address: SharedAddress, ty: Type, lane: &Lookup<'_>) -> Place {
+pub fn shared(address: SharedAddress, ty: Type, lane: &Lookup<'_>) -> AccessLocation {
     let offset = match address {
         SharedAddress::Own => lane.local * ty.bytes(),
         SharedAddress::Constant(bytes) => bytes,
         SharedAddress::Indexed(offset) => lane.registers[usize::from(offset.0)],
     };
-    Place::Shared { offset }
+    AccessLocation::Shared { offset }
 }
 
 /// The value at an offset, little-endian.

@@ -2,12 +2,12 @@
 
 use super::random::Random;
 use crate::program::{
-    Address, BinaryOp, BufferIndex, Condition, Instruction, Predicate, Program, ProgramBuilder, ReduceOp, Register, SharedAddress, Target, TernaryOp, Type,
-    UnaryOp,
+    Address, BinaryOp, BranchTarget, BufferIndex, Condition, Instruction, Predicate, Program, ProgramBuilder, ReduceOp, Register, SharedAddress, TernaryOp,
+    Type, UnaryOp,
 };
 
 /// Registers that statements may take, below those set aside for counters and addresses.
-const MOST_REGISTERS: u8 = 200;
+const MAX_REGISTERS: u8 = 200;
 
 /// A program while it grows: which registers hold which type on every path.
 pub struct Body {
@@ -21,7 +21,7 @@ pub struct Body {
     next_register: u8,
     labels: u32,
     /// Functions to write after the end, with what is known where they are called.
-    functions: Vec<(Target, Vec<(Register, Type)>)>,
+    functions: Vec<(BranchTarget, Vec<(Register, Type)>)>,
     block: u32,
     /// How deep the statement stands in branches and loops.
     depth: u32,
@@ -37,7 +37,7 @@ impl Body {
 
     /// A register that nothing uses yet, or, when all are in use, one that holds this type.
     pub fn fresh(&mut self, ty: Type) -> Register {
-        if self.next_register < MOST_REGISTERS {
+        if self.next_register < MAX_REGISTERS {
             self.next_register += 1;
             return Register(self.next_register - 1);
         }
@@ -133,7 +133,7 @@ impl Body {
 
     /// A value of a type known here, and where its result goes: a new register, or one that held the type before.
     fn result(&mut self, ty: Type) -> Register {
-        if self.depth > 0 || self.random.one_in(3) || self.next_register == MOST_REGISTERS {
+        if self.depth > 0 || self.random.one_in(3) || self.next_register == MAX_REGISTERS {
             return self.writable(ty);
         }
         let register = self.fresh(ty);
@@ -144,7 +144,7 @@ impl Body {
     /// A register of the type that is not preloaded.
     fn writable(&mut self, ty: Type) -> Register {
         let fitting: Vec<Register> =
-            self.known.iter().filter(|(register, other)| *other == ty && register.0 < MOST_REGISTERS).map(|(register, _)| *register).collect();
+            self.known.iter().filter(|(register, other)| *other == ty && register.0 < MAX_REGISTERS).map(|(register, _)| *register).collect();
         self.random.pick(&fitting)
     }
 
@@ -329,7 +329,7 @@ impl Body {
         self.builder.push(Instruction::Barrier { id: 0 });
     }
 
-    fn new_label(&mut self) -> Target {
+    fn new_label(&mut self) -> BranchTarget {
         self.labels += 1;
         self.builder.label(format!("l{}", self.labels))
     }

@@ -13,7 +13,7 @@ const END: &str = "0xffffffffu";
 /// Added to the `pc` of a lane that waits at a barrier.
 const WAITS: u32 = 0x8000_0000;
 /// The most calls within calls.
-const MOST_CALLS: u32 = 256;
+const MAX_CALL_DEPTH: u32 = 256;
 
 /// The body of `run`.
 pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<String, Unsupported> {
@@ -21,7 +21,7 @@ pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Strin
     let calls = statements.program.instructions().iter().any(|instruction| matches!(instruction, Instruction::Call { .. }));
     let mut text = String::from("    var pc = 0u;\n");
     if calls {
-        text.push_str(&format!("    var returns = array<u32, {MOST_CALLS}>();\n    var depth = 0u;\n"));
+        text.push_str(&format!("    var returns = array<u32, {MAX_CALL_DEPTH}>();\n    var depth = 0u;\n"));
     }
     let (indent, waits) = if has_barriers { (2, "    loop {\n") } else { (1, "") };
     let count = blocks.firsts.len();

@@ -11,7 +11,7 @@ pub const UNKNOWN_HANDLE: u32 = 3;
 pub const DENIED: u32 = 4;
 pub const DIVISION_BY_ZERO: u32 = 5;
 pub const POOL_EXHAUSTED: u32 = 6;
-pub const TOO_MANY_TURNS: u32 = 7;
+pub const LOOP_LIMIT_EXCEEDED: u32 = 7;
 pub const CUT_OFF: u32 = 8;
 
 /// What kernels hold that report faults.
@@ -77,7 +77,7 @@ pub fn read(words: &[u32], program: &Program) -> Option<Fault> {
         DENIED => FaultKind::Denied { handle: address },
         DIVISION_BY_ZERO => FaultKind::DivisionByZero,
         POOL_EXHAUSTED => FaultKind::PoolExhausted { bytes },
-        TOO_MANY_TURNS => FaultKind::TooManyTurns { limit: low },
+        LOOP_LIMIT_EXCEEDED => FaultKind::LoopLimitExceeded { limit: low },
         CUT_OFF => FaultKind::CutOff,
         _ => return None,
     };

@@ -2,7 +2,7 @@
 
 use super::faults;
 use crate::kernel::NativeCall;
-use crate::program::block::{Buffer, BufferWords, Prepared};
+use crate::program::block::{Buffer, BufferWords, PreparedProgram};
 use crate::program::{FaultKind, LaunchConfig};
 
 /// Parameters before the buffers' sizes.
@@ -10,7 +10,7 @@ const LAUNCH_PARAMS: usize = 7;
 
 /// Interprets the launch.
 pub fn run(call: &NativeCall<'_>) {
-    let prepared = call.data::<Prepared>();
+    let prepared = call.data::<PreparedProgram>();
     let declared = prepared.program().buffers();
     let buffer = |(index, access): (usize, crate::program::BufferAccess)| Buffer {
         words: if access.writes() { BufferWords::Write(call.write(index)) } else { BufferWords::Read(call.read(index)) },
@@ -38,7 +38,7 @@ fn parts(kind: FaultKind) -> (u32, u64, u64) {
         FaultKind::Denied { handle } => (faults::DENIED, handle, 0),
         FaultKind::DivisionByZero => (faults::DIVISION_BY_ZERO, 0, 0),
         FaultKind::PoolExhausted { .. } => (faults::POOL_EXHAUSTED, 0, 0),
-        FaultKind::TooManyTurns { limit } => (faults::TOO_MANY_TURNS, u64::from(limit), 0),
+        FaultKind::LoopLimitExceeded { limit } => (faults::LOOP_LIMIT_EXCEEDED, u64::from(limit), 0),
         FaultKind::CutOff => (faults::CUT_OFF, 0, 0),
     }
 }

@@ -11,7 +11,7 @@ use super::{Bounds, Shape, Unsupported, covers, dispatch, faults, library, nativ
 use crate::content_hash::ContentHash;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, KernelBuilder, MAX_BINDINGS, WORKGROUP};
-use crate::program::block::Prepared;
+use crate::program::block::PreparedProgram;
 use crate::program::{Address, BufferAccess, Checked, Instruction, Program, Register, Type, Write};
 
 /// The names of the buffers' bindings.
@@ -45,7 +45,7 @@ fn finish(builder: KernelBuilder, checked: &Checked, shape: Shape, bounds: Bound
     // SAFETY: an access that the program's bounds do not prove is tested or lowered to the last word by the code itself, and its loops end at the
     // launch's limit of turns.
     let builder = unsafe { builder.trusted() };
-    builder.data(Arc::new(Prepared::new(checked, block_bytes, bounds))).native(native::run)
+    builder.data(Arc::new(PreparedProgram::new(checked, block_bytes, bounds))).native(native::run)
 }
 
 fn define(checked: &Checked, bounds: Bounds, is_atomic: impl Fn(Space) -> bool) -> KernelBuilder {

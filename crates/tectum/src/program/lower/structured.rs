@@ -14,7 +14,7 @@ use super::{Bounds, Unsupported};
 use crate::program::{Guard, Instruction};
 
 /// Deeper nesting goes through the dispatch loop.
-const MOST_DEPTH: u32 = 32;
+const MAX_DEPTH: u32 = 32;
 
 /// The body of `run`, or `None` if the jumps do not nest.
 pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Option<String>, Unsupported> {
@@ -26,13 +26,13 @@ pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Optio
     }
     let end = statements.program.instructions().len();
     let mut writer = Writer { statements, bottoms, has_barriers, text: String::new() };
-    let nests = writer.region(0, end, Place { depth: 0, inner: None, header: None })?;
+    let nests = writer.region(0, end, NestContext { depth: 0, inner: None, header: None })?;
     Ok(nests.then_some(writer.text))
 }
 
 /// Where code stands.
 #[derive(Clone, Copy)]
-struct Place {
+struct NestContext {
     depth: u32,
     /// The innermost loop: its first instruction, after which its variable is named, and the one after it.
     inner: Option<(usize, usize)>,
@@ -40,9 +40,9 @@ struct Place {
     header: Option<usize>,
 }
 
-impl Place {
-    fn inside(self) -> Place {
-        Place { depth: self.depth + 1, header: None, ..self }
+impl NestContext {
+    fn inside(self) -> NestContext {
+        NestContext { depth: self.depth + 1, header: None, ..self }
     }
 }
 
@@ -58,8 +58,8 @@ type Nests = Result<bool, Unsupported>;
 
 impl Writer<'_, '_> {
     /// Writes the instructions `first..end`; whether they nest.
-    fn region(&mut self, first: usize, end: usize, place: Place) -> Nests {
-        if place.depth > MOST_DEPTH {
+    fn region(&mut self, first: usize, end: usize, place: NestContext) -> Nests {
+        if place.depth > MAX_DEPTH {
             return Ok(false);
         }
         let mut at = first;
@@ -78,7 +78,7 @@ impl Writer<'_, '_> {
     }
 
     /// A loop from its header on; what follows it.
-    fn counted(&mut self, header: usize, bottoms: &[usize], end: usize, place: Place) -> Result<Option<usize>, Unsupported> {
+    fn counted(&mut self, header: usize, bottoms: &[usize], end: usize, place: NestContext) -> Result<Option<usize>, Unsupported> {
         let &[bottom] = bottoms else { return Ok(None) };
         let jump = self.statements.program.instructions()[bottom];
         let conditional = !matches!(jump, Instruction::Branch { guard: None, .. });
@@ -87,7 +87,7 @@ impl Writer<'_, '_> {
         }
         self.line(place, &format!("var more_{header} = true;"));
         self.line(place, &format!("while more_{header} && turns <= params.max_turns {{"));
-        let inside = Place { depth: place.depth + 1, inner: Some((header, bottom + 1)), header: Some(header) };
+        let inside = NestContext { depth: place.depth + 1, inner: Some((header, bottom + 1)), header: Some(header) };
         if !self.region(header, bottom, inside)? {
             return Ok(None);
         }
@@ -110,7 +110,7 @@ impl Writer<'_, '_> {
     }
 
     /// One instruction, with what it branches over; what follows, or `None` if it does not nest.
-    fn instruction(&mut self, at: usize, end: usize, place: Place) -> Result<Option<usize>, Unsupported> {
+    fn instruction(&mut self, at: usize, end: usize, place: NestContext) -> Result<Option<usize>, Unsupported> {
         match self.statements.program.instructions()[at] {
             Instruction::Branch { target, guard } => self.branch(at, target.index(), guard, end, place),
             Instruction::Loop { .. } | Instruction::Call { .. } | Instruction::Return => Ok(None),
@@ -134,7 +134,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn branch(&mut self, at: usize, target: usize, guard: Option<Guard>, end: usize, place: Place) -> Result<Option<usize>, Unsupported> {
+    fn branch(&mut self, at: usize, target: usize, guard: Option<Guard>, end: usize, place: NestContext) -> Result<Option<usize>, Unsupported> {
         let Some(guard) = guard else {
             // What follows is not reached from here: only the last of its region may go elsewhere.
             let out = place.inner.filter(|(_, after)| *after == target && at + 1 == end && target > end);
@@ -169,7 +169,7 @@ impl Writer<'_, '_> {
     }
 
     /// Ends a lane that faulted. With barriers to come it goes on, to meet the others there; loops end.
-    fn leave(&mut self, place: Place) {
+    fn leave(&mut self, place: NestContext) {
         if !self.has_barriers {
             self.line(place, "if faulted { return; }");
         } else if place.inner.is_some() {
@@ -177,7 +177,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn line(&mut self, place: Place, line: &str) {
+    fn line(&mut self, place: NestContext, line: &str) {
         super::indented(&mut self.text, place.depth + 1, line);
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::affine::{Affine, Var};
 use super::graph::{Id, Node};
-use super::lane::{Followed, Follower, State, Turns};
+use super::lane::{ExecutionResult, LoopRecord, State, SymbolicExecutor};
 use super::role::Role;
 use super::trip;
 use crate::program::{Condition, Guard, Instruction, Program, Register, Type, Write};
@@ -42,7 +42,7 @@ impl Loop {
 
 /// How often a loop turns.
 enum Trip {
-    Turns(u64),
+    Iterations(u64),
     /// The lanes take the turns in turns, so many altogether: lane l those of l, l + lanes, l + 2·lanes ….
     Strided(u64),
 }
@@ -57,18 +57,18 @@ pub enum End {
 /// Inside a loop, but not where it begins.
 pub const NOT_A_HEAD: usize = usize::MAX;
 /// Turns beyond this are not counted.
-pub const MOST_TURNS: u64 = 1 << 40;
+pub const MAX_TRIP_COUNT: u64 = 1 << 40;
 /// The deepest nest of loops.
-pub const MOST_DEPTH: usize = 4;
+pub const MAX_DEPTH: usize = 4;
 
-impl Follower<'_> {
+impl SymbolicExecutor<'_> {
     /// Follows the whole program.
-    pub fn run(&mut self) -> Followed<()> {
+    pub fn run(&mut self) -> ExecutionResult<()> {
         self.region(0, self.program.instructions().len(), None).map(drop)
     }
 
     /// Follows the instructions `first..end`; `inside` is the head of the loop whose body this is.
-    pub fn region(&mut self, first: usize, end: usize, inside: Option<usize>) -> Followed<End> {
+    pub fn region(&mut self, first: usize, end: usize, inside: Option<usize>) -> ExecutionResult<End> {
         let mut at = first;
         while at < end {
             let bottoms = self.loops.0.get(&at).filter(|_| !(inside == Some(at) && at == first)).cloned();
@@ -94,7 +94,7 @@ impl Follower<'_> {
     }
 
     /// A branch forward: decided beforehand, or one that ends the last lanes. What comes next, or `None` at the end.
-    fn branch(&mut self, at: usize, target: usize, guard: Guard, end: usize, inside: Option<usize>) -> Followed<Option<usize>> {
+    fn branch(&mut self, at: usize, target: usize, guard: Guard, end: usize, inside: Option<usize>) -> ExecutionResult<Option<usize>> {
         let Some(id) = self.state.predicates[usize::from(guard.predicate.0)] else { return self.refuse(at, format!("{} is not followed", guard.predicate)) };
         let forward = target > at && target <= end;
         if let Node::Truth(holds) = *self.graph.node(id) {
@@ -132,7 +132,7 @@ impl Follower<'_> {
     }
 
     /// Leaves the lanes for which a comparison holds, if they are the first ones; whether there are any.
-    pub fn keep_lanes(&mut self, at: usize, condition: Condition, ty: Type, a: Id, b: Id) -> Followed<bool> {
+    pub fn keep_lanes(&mut self, at: usize, condition: Condition, ty: Type, a: Id, b: Id) -> ExecutionResult<bool> {
         let forms = self.graph.form(a).cloned().zip(self.graph.form(b).cloned());
         let exact = forms.filter(|(a, b)| a.exact(ty, &self.extents).is_some() && b.exact(ty, &self.extents).is_some());
         let Some((a, b)) = exact else { return self.refuse(at, "the branch depends on data") };
@@ -162,14 +162,14 @@ impl Follower<'_> {
             return self.refuse(at, "the lanes that the branch leaves are not the first ones of the launch");
         }
         self.extents.insert(var, (kept / lanes_of_one) as u64);
-        self.ragged = false;
+        self.has_partial_row = false;
         Ok(kept > 0)
     }
 
     /// Follows a loop; its bottom.
-    fn turn(&mut self, head: usize, bottoms: &[usize], end: usize) -> Followed<usize> {
+    fn turn(&mut self, head: usize, bottoms: &[usize], end: usize) -> ExecutionResult<usize> {
         let &[bottom] = bottoms else { return self.refuse(head, "several jumps lead back here") };
-        if bottom >= end || self.open.len() >= MOST_DEPTH {
+        if bottom >= end || self.open.len() >= MAX_DEPTH {
             return self.refuse(head, "the loops do not nest, or too deep");
         }
         let around = Loop { head, test: self.test_of(head, bottom)?, bottom };
@@ -182,9 +182,9 @@ impl Follower<'_> {
         self.next_turn += 1;
         let roles = self.roles(around, turn)?;
         match self.count(around, turn, &roles)? {
-            Trip::Turns(0) => self.pure(around)?,
-            Trip::Turns(1) => self.once(around)?,
-            Trip::Turns(turns) => self.turns(around, turn, &roles, turns)?,
+            Trip::Iterations(0) => self.pure(around)?,
+            Trip::Iterations(1) => self.once(around)?,
+            Trip::Iterations(turns) => self.turns(around, turn, &roles, turns)?,
             Trip::Strided(turns) => self.strided(around, turn, &roles, turns)?,
         }
         Ok(bottom)
@@ -199,7 +199,7 @@ impl Follower<'_> {
     }
 
     /// The branch that leaves a loop which jumps back always.
-    fn test_of(&self, head: usize, bottom: usize) -> Followed<Option<usize>> {
+    fn test_of(&self, head: usize, bottom: usize) -> ExecutionResult<Option<usize>> {
         let code = self.program.instructions();
         if !matches!(code[bottom], Instruction::Branch { guard: None, .. }) {
             return Ok(None);
@@ -218,7 +218,7 @@ impl Follower<'_> {
     }
 
     /// What stands before the test of a loop; it has no effect but on registers.
-    pub fn pure(&mut self, around: Loop) -> Followed<()> {
+    pub fn pure(&mut self, around: Loop) -> ExecutionResult<()> {
         match around.test {
             Some(test) => (around.head..test).try_for_each(|at| self.step(at)),
             None => Ok(()),
@@ -226,7 +226,7 @@ impl Follower<'_> {
     }
 
     /// One turn, up to where the next one begins.
-    pub fn body(&mut self, around: Loop) -> Followed<()> {
+    pub fn body(&mut self, around: Loop) -> ExecutionResult<()> {
         let through = match around.test {
             Some(test) => {
                 self.pure(around)?;
@@ -246,13 +246,13 @@ impl Follower<'_> {
         Ok(())
     }
 
-    fn once(&mut self, around: Loop) -> Followed<()> {
+    fn once(&mut self, around: Loop) -> ExecutionResult<()> {
         self.body(around)?;
         self.leave(around)
     }
 
     /// What is done after the last turn.
-    fn leave(&mut self, around: Loop) -> Followed<()> {
+    fn leave(&mut self, around: Loop) -> ExecutionResult<()> {
         if let Instruction::Loop { count, .. } = self.program.instructions()[around.bottom] {
             let zero = self.graph.constant(Type::U32, 0);
             self.set(count, zero);
@@ -292,14 +292,14 @@ impl Follower<'_> {
     }
 
     /// How often the body runs.
-    fn count(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>) -> Followed<Trip> {
+    fn count(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>) -> ExecutionResult<Trip> {
         let entry = self.state.clone();
         let (bottom, code) = (around.bottom, self.program.instructions());
         if let Instruction::Loop { count, .. } = code[bottom] {
             let id = self.get(count, bottom)?;
             let known = self.graph.form(id).and_then(Affine::as_constant);
             return match (known, roles.get(&count)) {
-                (Some(count), Some(Role::Step(-1))) => Ok(Trip::Turns(count as u64 + 1)),
+                (Some(count), Some(Role::Step(-1))) => Ok(Trip::Iterations(count as u64 + 1)),
                 _ => self.refuse(bottom, "the loop's count is not known beforehand"),
             };
         }
@@ -311,20 +311,20 @@ impl Follower<'_> {
         let (Instruction::Branch { guard: Some(guard), .. }, branch) = (code[around.test.unwrap_or(bottom)], around.test.unwrap_or(bottom)) else {
             return self.refuse(bottom, "the loop has no end");
         };
-        let turns = self.turns_of(branch, guard, turn, around.test.is_some())?;
+        let turns = self.trip_count_of_branch(branch, guard, turn, around.test.is_some())?;
         self.state = entry;
         Ok(turns)
     }
 
     /// The turns after which a branch leaves a loop: `leaves` tells whether it is taken then.
-    fn turns_of(&mut self, branch: usize, guard: Guard, turn: u32, leaves: bool) -> Followed<Trip> {
+    fn trip_count_of_branch(&mut self, branch: usize, guard: Guard, turn: u32, leaves: bool) -> ExecutionResult<Trip> {
         let Some(id) = self.state.predicates[usize::from(guard.predicate.0)] else { return self.refuse(branch, "what ends the loop is not followed") };
         let stays = guard.when != leaves;
         let node = self.graph.node(id).clone();
         if let Node::Truth(holds) = node {
             return match (holds == stays, leaves) {
-                (false, true) => Ok(Trip::Turns(0)),
-                (false, false) => Ok(Trip::Turns(1)),
+                (false, true) => Ok(Trip::Iterations(0)),
+                (false, false) => Ok(Trip::Iterations(1)),
                 (true, _) => self.refuse(branch, "the loop has no end"),
             };
         }
@@ -339,7 +339,7 @@ impl Follower<'_> {
         let Some(first) = trip::first_failure(condition, &a.sub(&b), Var::Turn(turn)) else {
             return self.refuse(branch, format!("the number of turns is not known beforehand: {a} against {b}"));
         };
-        if first > MOST_TURNS {
+        if first > MAX_TRIP_COUNT {
             return self.refuse(branch, format!("{first} turns"));
         }
         // Neither side may wrap up to the turn at which the loop is left.
@@ -348,11 +348,11 @@ impl Follower<'_> {
         if self.probing == 0 && (a.exact(ty, &extents).is_none() || b.exact(ty, &extents).is_none()) {
             return self.refuse(branch, format!("{a} or {b} may wrap before the loop ends"));
         }
-        Ok(Trip::Turns(if leaves { first } else { first + 1 }))
+        Ok(Trip::Iterations(if leaves { first } else { first + 1 }))
     }
 
     /// Follows a loop of several turns as one turn of any number.
-    fn turns(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>, turns: u64) -> Followed<()> {
+    fn turns(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>, turns: u64) -> ExecutionResult<()> {
         let entry = self.state.clone();
         let var = Var::Turn(turn);
         self.extents.insert(var, turns);
@@ -361,7 +361,7 @@ impl Follower<'_> {
         let begin = self.state.clone();
         self.body(around)?;
         self.open.pop();
-        let mut record = Turns { extent: turns, ..Turns::default() };
+        let mut record = LoopRecord { extent: turns, ..LoopRecord::default() };
         let mut after = self.state.clone();
         for (register, role) in roles {
             let place = usize::from(register.0);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::Refusal;
 use super::affine::{Affine, Extents, Var, count, radix};
 use super::graph::{Graph, Id, Node};
-use super::lane::{Follower, Store, Turns};
-use super::shared::Part;
+use super::lane::{LoopRecord, Store, SymbolicExecutor};
+use super::shared::StoredValue;
 use crate::program::{BufferIndex, Type};
 
 /// One buffer's element for each combination of the variables.
@@ -22,9 +22,9 @@ pub struct Output {
 pub struct Results {
     pub graph: Graph,
     pub extents: Extents,
-    pub turns: HashMap<u32, Turns>,
+    pub turns: HashMap<u32, LoopRecord>,
     /// What lanes stored in shared memory.
-    pub parts: Vec<Part>,
+    pub parts: Vec<StoredValue>,
     /// What counts the elements, the fastest first; none for one element.
     pub order: Vec<(Var, u64)>,
     pub outputs: Vec<Output>,
@@ -43,7 +43,7 @@ impl Results {
 
 /// Finds the results: for each buffer that is stored to, the stores must cover its elements, each exactly once, and all buffers in
 /// one order.
-pub fn results(mut follower: Follower<'_>) -> Result<Results, Refusal> {
+pub fn results(mut follower: SymbolicExecutor<'_>) -> Result<Results, Refusal> {
     let mut families: BTreeMap<BufferIndex, Vec<Store>> = BTreeMap::new();
     let mut stores: Vec<Store> = std::mem::take(&mut follower.stores).into_values().collect();
     let mut graph = std::mem::take(&mut follower.graph);
@@ -95,7 +95,7 @@ fn forwards(graph: &mut Graph, extents: &Extents, stores: &mut [Store]) {
 }
 
 /// What counts the elements that some stores cover, all of them and each once, with the extents of everything that counts.
-fn family_order(follower: &Follower<'_>, family: &[Store]) -> Result<(Vec<(Var, u64)>, Extents), String> {
+fn family_order(follower: &SymbolicExecutor<'_>, family: &[Store]) -> Result<(Vec<(Var, u64)>, Extents), String> {
     let first = &family[0];
     if !follower.is_of_one_type(first.buffer) {
         return Err("it is accessed as several types".to_owned());

@@ -16,7 +16,7 @@ pub struct Elements {
 }
 
 /// The registers that values may take; those above hold what a lane begins with.
-const MOST_REGISTERS: usize = 252;
+const MAX_REGISTERS: usize = 252;
 
 /// Makes the elements of results: loads must be of the own element or of a place that is the same for all.
 pub fn elements(results: &Results, sizes: &[u64], name: impl Fn(BufferIndex) -> String) -> Result<Elements, (usize, String)> {
@@ -127,7 +127,7 @@ pub fn write(graph: &Graph, roots: &[Id], number: Number, most: usize) -> Result
         number,
         code: Vec::new(),
         held: BTreeMap::new(),
-        free: (0..most.min(MOST_REGISTERS)).rev().map(|place| Register(place as u8)).collect(),
+        free: (0..most.min(MAX_REGISTERS)).rev().map(|place| Register(place as u8)).collect(),
     };
     for id in order {
         if !uses.contains_key(&id) || matches!(graph.node(id), Node::Compare { .. } | Node::Truth(_)) {
@@ -225,7 +225,7 @@ impl Elements {
     /// The program of one lane an element.
     pub fn program(&self, name: &str, buffers: &[BufferDeclaration]) -> Result<Program, String> {
         let roots: Vec<Id> = self.outputs.iter().map(|(_, _, value)| *value).collect();
-        let Written { mut code, roots } = write(&self.graph, &roots, Number::Lane, MOST_REGISTERS)?;
+        let Written { mut code, roots } = write(&self.graph, &roots, Number::Lane, MAX_REGISTERS)?;
         for ((buffer, ty, _), src) in self.outputs.iter().zip(roots) {
             code.push(Instruction::StoreGlobal { ty: *ty, src, address: Address::Own { buffer: *buffer } });
         }

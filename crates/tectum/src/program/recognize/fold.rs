@@ -4,7 +4,7 @@ use super::Refusal;
 use super::affine::{Affine, Extents, Var};
 use super::cover::Results;
 use super::graph::{Graph, Id, Node};
-use super::shared::{Met, met};
+use super::shared::{BlockReduction, met};
 use crate::program::{BinaryOp, Register, Type};
 
 /// `init ∘ term ∘ term ∘ …` over some variables.
@@ -33,7 +33,7 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
     let mut extents = results.extents.clone();
     let mut over = Vec::new();
     let mut chain = Chain { op: BinaryOp::Add, ty: output.ty, terms: Vec::new() };
-    let met: Option<Met> = met(&mut graph, output.value, &results.parts, &extents).transpose().map_err(|reason| refuse(&reason))?;
+    let met: Option<BlockReduction> = met(&mut graph, output.value, &results.parts, &extents).transpose().map_err(|reason| refuse(&reason))?;
     let value = met.map_or(output.value, |met| met.part.value);
     let is_strided = |id: &Id| matches!(graph.node(*id), Node::Fold { turn, .. } if results.turns.get(turn).is_some_and(|turns| turns.strided));
     if graph.reachable([value]).iter().any(|id| is_strided(id) && (met.is_none() || *id != value)) {
@@ -65,7 +65,7 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
             first
         }
     };
-    if let Some(Met { op, part }) = met {
+    if let Some(BlockReduction { op, part }) = met {
         if over.is_empty() {
             chain.op = op;
         }
@@ -90,7 +90,7 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
     if chain.terms.len() > 1 {
         over.push((Var::Run, chain.terms.len() as u64));
     }
-    if let Some(init) = init.filter(|init| !is_neutral(&graph, *init, chain.op, chain.ty)) {
+    if let Some(init) = init.filter(|init| !is_identity_element(&graph, *init, chain.op, chain.ty)) {
         // The first element may stand before the loop.
         let (&[(var, turns)], None) = (over.as_slice(), met) else { return Err(refuse("the chain does not begin with its neutral element")) };
         if graph.substitute(term, var, &Affine::constant(-1), &extents) != init {
@@ -184,7 +184,7 @@ fn is_chained(op: BinaryOp) -> bool {
 }
 
 /// Whether a value changes nothing that it is combined with.
-fn is_neutral(graph: &Graph, id: Id, op: BinaryOp, ty: Type) -> bool {
+fn is_identity_element(graph: &Graph, id: Id, op: BinaryOp, ty: Type) -> bool {
     match graph.node(id) {
         // A zero of either sign.
         Node::Float { bits, .. } if op == BinaryOp::Add => bits << (64 - ty.bits()) << 1 == 0,

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::program::{Address, BinaryOp, BufferIndex, Checked, Instruction, Program, Register, TernaryOp, Type, Write};
 
 /// Why a lane is not followed to its end.
-pub enum Stop {
+pub enum StopReason {
     Refused(Refusal),
     /// The program cannot be right for this launch and these sizes.
     Invalid(Error),
@@ -19,7 +19,7 @@ pub enum Stop {
     Split(u64),
 }
 
-pub type Followed<T> = Result<T, Stop>;
+pub type ExecutionResult<T> = Result<T, StopReason>;
 
 /// What a lane holds.
 #[derive(Clone)]
@@ -47,14 +47,14 @@ pub struct Store {
 
 /// A loop that was followed: what its registers are before the first turn and at the end of each.
 #[derive(Debug, Clone, Default)]
-pub struct Turns {
+pub struct LoopRecord {
     pub extent: u64,
     /// Whether the lanes take turns: the extent is that of all of them together, counted by [`Var::Strided`].
     pub strided: bool,
     pub carried: HashMap<Register, (Option<Id>, Id)>,
 }
 
-pub struct Follower<'a> {
+pub struct SymbolicExecutor<'a> {
     pub program: &'a Program,
     pub setting: &'a Setting<'a>,
     pub graph: Graph,
@@ -64,7 +64,7 @@ pub struct Follower<'a> {
     pub open: Vec<Var>,
     /// The last store of a lane to each address in each scope.
     pub stores: HashMap<(BufferIndex, Affine, Scope), Store>,
-    pub turns: HashMap<u32, Turns>,
+    pub turns: HashMap<u32, LoopRecord>,
     pub next_turn: u32,
     pub loops: Loops,
     /// Above 0 while a loop's registers are found out: nothing is recorded.
@@ -73,7 +73,7 @@ pub struct Follower<'a> {
     pub used: BTreeSet<BufferIndex>,
     split: Option<u64>,
     /// Whether the last row of lanes may be a part of one, so that rows and columns stand for more lanes than there are.
-    pub ragged: bool,
+    pub has_partial_row: bool,
     pub shared: Shared,
     /// The lanes that are in a stretch which others skip.
     pub part: Option<u64>,
@@ -84,12 +84,12 @@ pub struct Follower<'a> {
     access_types: HashMap<BufferIndex, Option<Type>>,
 }
 
-impl<'a> Follower<'a> {
+impl<'a> SymbolicExecutor<'a> {
     pub fn new(checked: &'a Checked, setting: &'a Setting<'a>, elements: Option<u64>, split: Option<u64>) -> Self {
         let program = checked.program();
         let state = State { registers: vec![None; 256], predicates: vec![None; 16], limits: BTreeMap::new() };
         let (graph, extents) = (Graph::default(), Extents::new());
-        let mut follower = Follower {
+        let mut follower = SymbolicExecutor {
             program,
             setting,
             graph,
@@ -105,7 +105,7 @@ impl<'a> Follower<'a> {
             split,
             shared: Shared::default(),
             part: None,
-            ragged: split.is_some_and(|columns| !setting.launch.lanes().is_multiple_of(columns)),
+            has_partial_row: split.is_some_and(|columns| !setting.launch.lanes().is_multiple_of(columns)),
             elements,
             memory: HashMap::new(),
             access_types: HashMap::new(),
@@ -158,11 +158,11 @@ impl<'a> Follower<'a> {
         }
     }
 
-    pub fn refuse<T>(&self, instruction: usize, reason: impl Into<String>) -> Followed<T> {
-        Err(Stop::Refused(Refusal { instruction: Some(instruction), reason: reason.into() }))
+    pub fn refuse<T>(&self, instruction: usize, reason: impl Into<String>) -> ExecutionResult<T> {
+        Err(StopReason::Refused(Refusal { instruction: Some(instruction), reason: reason.into() }))
     }
 
-    pub fn get(&mut self, register: Register, instruction: usize) -> Followed<Id> {
+    pub fn get(&mut self, register: Register, instruction: usize) -> ExecutionResult<Id> {
         if let Some(limit) = self.state.limits.get(&register).copied().filter(|limit| *limit < self.lanes()) {
             return self.refuse(instruction, format!("{register} is another in the lanes from {limit} on"));
         } else if let Some(id) = self.state.registers[usize::from(register.0)] {
@@ -170,7 +170,7 @@ impl<'a> Follower<'a> {
         }
         let launch = self.setting.launch;
         if matches!(register, Register::LANE | Register::BLOCK) && self.split.is_none() && launch.block[1..] == [1, 1] && launch.grid[1..] == [1, 1] {
-            return Err(Stop::Split(launch.block_lanes()));
+            return Err(StopReason::Split(launch.block_lanes()));
         }
         self.refuse(instruction, format!("{register} is not followed"))
     }
@@ -184,7 +184,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Follows an instruction that neither jumps nor ends.
-    pub fn step(&mut self, at: usize) -> Followed<()> {
+    pub fn step(&mut self, at: usize) -> ExecutionResult<()> {
         use Instruction as I;
         let instruction = self.program.instructions()[at];
         match instruction {
@@ -207,7 +207,7 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    fn compute(&mut self, at: usize, instruction: &Instruction) -> Followed<()> {
+    fn compute(&mut self, at: usize, instruction: &Instruction) -> ExecutionResult<()> {
         use Instruction as I;
         let (dst, id) = match *instruction {
             I::Move { dst, src, .. } => (dst, self.get(src, at)?),
@@ -242,7 +242,7 @@ impl<'a> Follower<'a> {
     }
 
     /// What the class, phase and accumulator group gives: nothing is recognised that depends on it.
-    fn unknown(&mut self, at: usize, instruction: &Instruction) -> Followed<()> {
+    fn unknown(&mut self, at: usize, instruction: &Instruction) -> ExecutionResult<()> {
         match instruction.write() {
             Some(Write::Register(register, ty)) => {
                 let id = self.graph.put(Node::Unknown { instruction: at, ty });
@@ -254,7 +254,7 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    fn binary(&mut self, at: usize, op: BinaryOp, ty: Type, [a, b]: [Register; 2]) -> Followed<Id> {
+    fn binary(&mut self, at: usize, op: BinaryOp, ty: Type, [a, b]: [Register; 2]) -> ExecutionResult<Id> {
         let (a, b) = (self.get(a, at)?, self.get(b, at)?);
         let divisor = self.graph.form(b).and_then(Affine::as_constant);
         let is_division = op == BinaryOp::Div && ty.is_integer();
@@ -267,7 +267,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Asks for rows of lanes where the lane's number was divided and did not come out as a form.
-    fn split_by(&self, a: Id, op: BinaryOp, ty: Type, divisor: Option<i128>, result: Id) -> Followed<()> {
+    fn split_by(&self, a: Id, op: BinaryOp, ty: Type, divisor: Option<i128>, result: Id) -> ExecutionResult<()> {
         let lanes = self.extents.get(&Var::Lane).copied().unwrap_or(0);
         let is_lane = self.graph.form(a).is_some_and(|form| form.is_var(Var::Lane));
         let columns = divisor.and_then(|divisor| match op {
@@ -278,18 +278,18 @@ impl<'a> Follower<'a> {
         });
         match columns {
             Some(columns) if is_lane && self.split.is_none() && self.graph.form(result).is_none() && columns > 1 && lanes.is_multiple_of(columns) => {
-                Err(Stop::Split(columns))
+                Err(StopReason::Split(columns))
             }
             _ => Ok(()),
         }
     }
 
-    fn ternary(&mut self, at: usize, op: TernaryOp, ty: Type, operands: [Register; 3]) -> Followed<Id> {
+    fn ternary(&mut self, at: usize, op: TernaryOp, ty: Type, operands: [Register; 3]) -> ExecutionResult<Id> {
         let [a, b, c] = operands.map(|register| self.get(register, at));
         Ok(self.graph.ternary(op, ty, [a?, b?, c?], &self.extents))
     }
 
-    fn load(&mut self, at: usize, ty: Type, address: Address) -> Followed<Id> {
+    fn load(&mut self, at: usize, ty: Type, address: Address) -> ExecutionResult<Id> {
         let (buffer, form, own) = self.place(at, ty, address, false)?;
         if self.probing > 0 {
             return Ok(self.graph.put(Node::Load { ty, buffer, at: form }));
@@ -313,7 +313,7 @@ impl<'a> Follower<'a> {
         Some(value.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
     }
 
-    fn store(&mut self, at: usize, ty: Type, src: Register, address: Address) -> Followed<()> {
+    fn store(&mut self, at: usize, ty: Type, src: Register, address: Address) -> ExecutionResult<()> {
         let (buffer, form, own) = self.place(at, ty, address, true)?;
         let value = self.get(src, at)?;
         if self.part.is_some() || self.is_strided() {
@@ -331,7 +331,7 @@ impl<'a> Follower<'a> {
     }
 
     /// What counts around an instruction: lanes, of which only those with an own element store to it, and loops.
-    fn scope(&self, at: usize, own: bool) -> Followed<Scope> {
+    fn scope(&self, at: usize, own: bool) -> ExecutionResult<Scope> {
         let mut scope = Vec::new();
         let lanes = [Var::Lane, Var::Row, Var::Column].into_iter().filter_map(|var| Some((var, *self.extents.get(&var)?)));
         for (var, extent) in lanes {
@@ -340,7 +340,7 @@ impl<'a> Follower<'a> {
                 (Var::Lane, Some(elements), _) => extent.min(elements),
                 (Var::Row, Some(elements), Some(columns)) if elements.is_multiple_of(columns) => extent.min(elements / columns),
                 (Var::Row, Some(_), _) => return self.refuse(at, "the elements are no whole rows of lanes"),
-                (Var::Row, None, _) if self.ragged => return self.refuse(at, "the lanes are no whole rows"),
+                (Var::Row, None, _) if self.has_partial_row => return self.refuse(at, "the lanes are no whole rows"),
                 _ => extent,
             };
             scope.push((var, limited));
@@ -350,7 +350,7 @@ impl<'a> Follower<'a> {
     }
 
     /// The buffer and the offset of an address, and whether it is the lane's own element.
-    fn place(&mut self, at: usize, ty: Type, address: Address, is_store: bool) -> Followed<(BufferIndex, Affine, bool)> {
+    fn place(&mut self, at: usize, ty: Type, address: Address, is_store: bool) -> ExecutionResult<(BufferIndex, Affine, bool)> {
         let constant = |bytes: u64| Affine::constant(i128::from(bytes));
         Ok(match address {
             Address::Own { .. } if self.is_strided() => return self.refuse(at, "the own element is accessed in a loop that lanes turn in differently often"),
@@ -371,7 +371,7 @@ impl<'a> Follower<'a> {
         self.open.iter().any(|var| matches!(var, Var::Strided(_)))
     }
 
-    pub fn offset(&mut self, at: usize, register: Register) -> Followed<Affine> {
+    pub fn offset(&mut self, at: usize, register: Register) -> ExecutionResult<Affine> {
         let id = self.get(register, at)?;
         match self.graph.form(id).cloned() {
             Some(form) => Ok(form),
@@ -379,7 +379,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn handle(&mut self, at: usize, register: Register, is_store: bool) -> Followed<BufferIndex> {
+    fn handle(&mut self, at: usize, register: Register, is_store: bool) -> ExecutionResult<BufferIndex> {
         let id = self.get(register, at)?;
         let handle = self.graph.form(id).and_then(Affine::as_constant);
         let index = handle.and_then(|handle| u32::try_from(handle - 1).ok()).map(BufferIndex);
@@ -390,14 +390,14 @@ impl<'a> Follower<'a> {
     }
 
     /// Tests an access against the size of its buffer; one that surely leaves it is a contradiction.
-    fn accessed(&mut self, at: usize, ty: Type, buffer: BufferIndex, form: &Affine, own: bool) -> Followed<()> {
+    fn accessed(&mut self, at: usize, ty: Type, buffer: BufferIndex, form: &Affine, own: bool) -> ExecutionResult<()> {
         let seen = self.access_types.entry(buffer).or_insert(Some(ty));
         if *seen != Some(ty) {
             *seen = None;
         }
         if own {
             return Ok(());
-        } else if self.ragged && form.terms().iter().any(|(var, _)| matches!(var, Var::Row | Var::Column)) {
+        } else if self.has_partial_row && form.terms().iter().any(|(var, _)| matches!(var, Var::Row | Var::Column)) {
             return self.refuse(at, "the lanes are no whole rows");
         }
         let Some((low, high)) = form.range(&self.extents) else { return self.refuse(at, format!("the range of the offset {form} is not known")) };
@@ -409,7 +409,7 @@ impl<'a> Follower<'a> {
         } else if high + width > size {
             let name = &self.program.buffer(buffer).name;
             let message = format!("{}: instruction {at} `{}` reaches byte {} of the {size} of buffer {name}", self.program.name(), self.text(at), high + width);
-            return Err(Stop::Invalid(Error::invalid(message)));
+            return Err(StopReason::Invalid(Error::invalid(message)));
         } else if !is_aligned {
             return self.refuse(at, format!("the offset {form} is not a multiple of the {width} bytes of {ty}"));
         }

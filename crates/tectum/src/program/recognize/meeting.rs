@@ -5,14 +5,14 @@ use std::ops::Range;
 use super::affine::Affine;
 use super::control::{End, Loop, NOT_A_HEAD};
 use super::graph::Node;
-use super::lane::{Followed, Follower};
+use super::lane::{ExecutionResult, SymbolicExecutor};
 use super::trip;
 use crate::program::{Guard, Instruction, Type};
 
 /// The most turns of a loop with barriers.
-const MOST_MEETINGS: usize = 64;
+const MAX_BARRIER_ITERATIONS: usize = 64;
 
-impl Follower<'_> {
+impl SymbolicExecutor<'_> {
     /// Whether a stretch is one that some lanes may skip: it ends where it is written to, in shared memory.
     pub fn is_part(&self, stretch: Range<usize>) -> bool {
         let code = &self.program.instructions()[stretch];
@@ -24,7 +24,7 @@ impl Follower<'_> {
 
     /// Follows a stretch that the first lanes run and the others skip; where they come together. What it writes is known in the
     /// first lanes.
-    pub fn part(&mut self, at: usize, target: usize, guard: Guard) -> Followed<usize> {
+    pub fn part(&mut self, at: usize, target: usize, guard: Guard) -> ExecutionResult<usize> {
         let id = self.state.predicates[usize::from(guard.predicate.0)];
         let Some(Node::Compare { condition, ty, a, b }) = id.map(|id| self.graph.node(id).clone()) else {
             return self.refuse(at, "the branch depends on data");
@@ -42,9 +42,9 @@ impl Follower<'_> {
     }
 
     /// Follows a loop with barriers turn by turn.
-    pub fn meetings(&mut self, around: Loop) -> Followed<()> {
+    pub fn meetings(&mut self, around: Loop) -> ExecutionResult<()> {
         let Loop { head, test, bottom } = around;
-        for _ in 0..MOST_MEETINGS {
+        for _ in 0..MAX_BARRIER_ITERATIONS {
             let through = match test {
                 Some(test) => {
                     self.pure(around)?;
@@ -61,11 +61,11 @@ impl Follower<'_> {
                 return Ok(());
             }
         }
-        self.refuse(head, format!("the loop meets at barriers more than {MOST_MEETINGS} times"))
+        self.refuse(head, format!("the loop meets at barriers more than {MAX_BARRIER_ITERATIONS} times"))
     }
 
     /// Whether a jump is taken that every lane takes or none.
-    fn is_taken(&mut self, at: usize) -> Followed<bool> {
+    fn is_taken(&mut self, at: usize) -> ExecutionResult<bool> {
         match self.program.instructions()[at] {
             Instruction::Branch { guard: None, .. } => Ok(true),
             Instruction::Branch { guard: Some(guard), .. } => match self.state.predicates[usize::from(guard.predicate.0)].map(|id| self.graph.node(id)) {

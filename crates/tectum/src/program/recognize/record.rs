@@ -3,7 +3,7 @@
 use super::{Recognized, Setting, Shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::plan::{Executable, GemmTail, Matrix, PlanBuilder, View};
+use crate::plan::{Executable, GemmEpilogue, Matrix, PlanBuilder, View};
 use crate::program::record::check_bounds;
 use crate::program::{Bounds, BufferIndex, Checked, LaunchConfig, ProgramCache, ProgramLaunch, ProgramView, ReduceOp, Type};
 
@@ -92,13 +92,13 @@ impl PlanBuilder {
                 let (from, to, rows, cols) = (view(from, *ty), view(to, *ty), number(*rows)?, number(*cols)?);
                 self.reduction(*op, *columns, [from, to], [rows, cols])
             }
-            Shape::Matvec { ty, a, x, y, .. } => self.matvec(view(a, *ty), view(x, *ty), view(y, *ty), GemmTail::default()),
+            Shape::Matvec { ty, a, x, y, .. } => self.matvec(view(a, *ty), view(x, *ty), view(y, *ty), GemmEpilogue::default()),
             Shape::Gemm { sizes: [m, n, k], ty, a: (a, a_transposed), b: (b, b_transposed), y } => {
                 let (m, n, k) = (number(*m)?, number(*n)?, number(*k)?);
                 let matrix = |view: View, rows: usize, cols: usize, transposed: bool| {
                     if transposed { Matrix::new(view, cols, rows).transpose() } else { Matrix::new(view, rows, cols) }
                 };
-                self.gemm(matrix(view(a, *ty), m, k, *a_transposed), matrix(view(b, *ty), k, n, *b_transposed), view(y, *ty), GemmTail::default())
+                self.gemm(matrix(view(a, *ty), m, k, *a_transposed), matrix(view(b, *ty), k, n, *b_transposed), view(y, *ty), GemmEpilogue::default())
             }
             Shape::Map(_) | Shape::Tree { .. } | Shape::General => Ok(()),
         }

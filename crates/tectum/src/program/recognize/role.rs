@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::affine::Affine;
-use super::control::{Loop, MOST_DEPTH};
+use super::control::{Loop, MAX_DEPTH};
 use super::graph::Id;
-use super::lane::{Followed, Follower, State};
+use super::lane::{ExecutionResult, State, SymbolicExecutor};
 use crate::program::{Register, Type};
 
 /// What a register does from turn to turn.
@@ -19,13 +19,13 @@ pub enum Role {
     Carried,
 }
 
-impl Follower<'_> {
+impl SymbolicExecutor<'_> {
     /// Finds out what registers do, by turns that have no effect.
-    pub fn roles(&mut self, around: Loop, turn: u32) -> Followed<BTreeMap<Register, Role>> {
+    pub fn roles(&mut self, around: Loop, turn: u32) -> ExecutionResult<BTreeMap<Register, Role>> {
         let entry = self.state.clone();
         let mut roles: BTreeMap<Register, Role> = self.written(around).into_iter().map(|register| (register, Role::Carried)).collect();
         self.probing += 1;
-        for _ in 0..MOST_DEPTH {
+        for _ in 0..MAX_DEPTH {
             self.begin(&entry, &roles, turn, around);
             let begin = self.state.clone();
             let followed = self.body(around);
@@ -66,7 +66,7 @@ impl Follower<'_> {
     }
 
     /// Tests in the turn that counts what the turns without effect showed of a register.
-    pub fn holds(&self, around: Loop, role: Role, first: Option<Id>, last: Id) -> Followed<()> {
+    pub fn holds(&self, around: Loop, role: Role, first: Option<Id>, last: Id) -> ExecutionResult<()> {
         let forms = || Some(self.graph.form(last)?.sub(self.graph.form(first?)?));
         let ty = self.graph.ty(last).unwrap_or(Type::U64);
         let right = match role {

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::affine::{Affine, Extents, Var};
 use super::graph::{Graph, Id, Node};
-use super::lane::{Followed, Follower};
+use super::lane::{ExecutionResult, SymbolicExecutor};
 use crate::program::{BinaryOp, Instruction, Register, SharedAddress, Type};
 
 /// The first cells of shared memory.
@@ -21,7 +21,7 @@ struct Cells {
 
 /// A value that lanes stored, each its own.
 #[derive(Debug, Clone, Copy)]
-pub struct Part {
+pub struct StoredValue {
     pub value: Id,
     pub lanes: u64,
 }
@@ -36,19 +36,19 @@ pub struct Shared {
     /// The bytes that lanes loaded of others since.
     loaded: Vec<Range<u64>>,
     /// The values of [`Node::Stored`].
-    pub parts: Vec<Part>,
+    pub parts: Vec<StoredValue>,
 }
 
 /// A value of one lane that is an operation over what every lane stored.
 #[derive(Debug, Clone, Copy)]
-pub struct Met {
+pub struct BlockReduction {
     pub op: BinaryOp,
-    pub part: Part,
+    pub part: StoredValue,
 }
 
-impl Follower<'_> {
+impl SymbolicExecutor<'_> {
     /// Follows an access to shared memory or a barrier.
-    pub fn meet(&mut self, at: usize, instruction: Instruction) -> Followed<()> {
+    pub fn meet(&mut self, at: usize, instruction: Instruction) -> ExecutionResult<()> {
         let is_one_block = self.setting.launch.blocks() == 1 && self.columns().is_none();
         if !is_one_block {
             return self.refuse(at, "shared memory is followed in launches of one block alone");
@@ -75,7 +75,7 @@ impl Follower<'_> {
     }
 
     /// How many lanes on the cell of an address is.
-    fn cell(&mut self, at: usize, ty: Type, address: SharedAddress) -> Followed<u64> {
+    fn cell(&mut self, at: usize, ty: Type, address: SharedAddress) -> ExecutionResult<u64> {
         let width = i128::from(ty.bytes());
         let form = match address {
             SharedAddress::Own => self.lane().scale(width),
@@ -89,7 +89,7 @@ impl Follower<'_> {
         }
     }
 
-    fn load_shared(&mut self, at: usize, ty: Type, address: SharedAddress) -> Followed<Id> {
+    fn load_shared(&mut self, at: usize, ty: Type, address: SharedAddress) -> ExecutionResult<Id> {
         let further = self.cell(at, ty, address)?;
         let loaded = further..further + self.lanes();
         if let Some(stored) = &self.shared.stored {
@@ -111,7 +111,7 @@ impl Follower<'_> {
         }
     }
 
-    fn store_shared(&mut self, at: usize, ty: Type, src: Register, address: SharedAddress) -> Followed<()> {
+    fn store_shared(&mut self, at: usize, ty: Type, src: Register, address: SharedAddress) -> ExecutionResult<()> {
         let count = self.lanes();
         let bytes = u64::from(self.program.shared_bytes().max(self.setting.launch.shared_bytes));
         if self.cell(at, ty, address)? != 0 {
@@ -140,7 +140,7 @@ impl Follower<'_> {
             return value;
         }
         let part = self.shared.parts.len() as u32;
-        self.shared.parts.push(Part { value, lanes });
+        self.shared.parts.push(StoredValue { value, lanes });
         let shown = self.graph.put(Node::Stored { ty, part, at: Affine::of(Var::Lane) });
         // The lane's own registers hold it too.
         if self.part.is_none() {
@@ -151,14 +151,14 @@ impl Follower<'_> {
 }
 
 /// What a value of the first lane is of the parts that all lanes stored; `None` if it is made of none of them.
-pub fn met(graph: &mut Graph, value: Id, parts: &[Part], extents: &Extents) -> Option<Result<Met, String>> {
+pub fn met(graph: &mut Graph, value: Id, parts: &[StoredValue], extents: &Extents) -> Option<Result<BlockReduction, String>> {
     if !graph.reachable([value]).iter().any(|id| matches!(graph.node(*id), Node::Stored { .. })) {
         return None;
     }
     Some(whole(graph, value, parts, extents))
 }
 
-fn whole(graph: &mut Graph, value: Id, parts: &[Part], extents: &Extents) -> Result<Met, String> {
+fn whole(graph: &mut Graph, value: Id, parts: &[StoredValue], extents: &Extents) -> Result<BlockReduction, String> {
     if extents.get(&Var::Lane) != Some(&1) {
         return Err("several lanes store what the block leaves".to_owned());
     }
@@ -184,6 +184,6 @@ fn whole(graph: &mut Graph, value: Id, parts: &[Part], extents: &Extents) -> Res
     let lanes = parts[part as usize].lanes;
     match (0..lanes).find(|lane| taken.get(*lane as usize) != Some(&(part, *lane))) {
         Some(lane) => Err(format!("the part of lane {lane} is not taken exactly once")),
-        None => Ok(Met { op, part: parts[part as usize] }),
+        None => Ok(BlockReduction { op, part: parts[part as usize] }),
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::affine::{Affine, Var};
-use super::control::{Loop, MOST_TURNS};
+use super::control::{Loop, MAX_TRIP_COUNT};
 use super::graph::Node;
-use super::lane::{Followed, Follower, Turns};
+use super::lane::{ExecutionResult, LoopRecord, SymbolicExecutor};
 use super::role::Role;
 use super::trip;
 use crate::program::{Condition, Register, Type, Write};
 
-impl Follower<'_> {
+impl SymbolicExecutor<'_> {
     /// The turns of all lanes together, if each goes on by as many numbers as there are lanes, from its own.
     pub fn lanes_turns(&self, condition: Condition, ty: Type, a: &Affine, b: &Affine, turn: u32) -> Option<u64> {
         let (lanes, number) = (self.lanes(), Var::Strided(turn));
@@ -28,7 +28,7 @@ impl Follower<'_> {
         if difference.factor(number) == 0 {
             return None;
         }
-        let turns = trip::first_failure(condition, &difference, number).filter(|turns| (1..=MOST_TURNS).contains(turns))?;
+        let turns = trip::first_failure(condition, &difference, number).filter(|turns| (1..=MAX_TRIP_COUNT).contains(turns))?;
         // No lane's number wraps up to its turn at which the loop is left.
         let mut extents = self.extents.clone();
         extents.insert(number, turns + lanes);
@@ -36,7 +36,7 @@ impl Follower<'_> {
     }
 
     /// Follows a loop whose turns the lanes share as one turn of any lane.
-    pub fn strided(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>, turns: u64) -> Followed<()> {
+    pub fn strided(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>, turns: u64) -> ExecutionResult<()> {
         let (entry, extents) = (self.state.clone(), self.extents.clone());
         let number = Var::Strided(turn);
         let lane = Affine::of(number).plus(&Affine::of(Var::Turn(turn)), -i128::from(self.lanes()));
@@ -53,7 +53,7 @@ impl Follower<'_> {
         let begin = self.state.clone();
         self.body(around)?;
         self.open.pop();
-        let mut record = Turns { extent: turns, strided: true, ..Turns::default() };
+        let mut record = LoopRecord { extent: turns, strided: true, ..LoopRecord::default() };
         let mut after = entry.clone();
         for (register, role) in roles {
             let place = usize::from(register.0);

@@ -13,7 +13,7 @@ use crate::program::{Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, O
 /// Counts of elements that everything is tested with.
 const SIZES: [u64; 4] = [1, 3, 1_024, 3_073];
 
-const ONE: LaunchConfig = LaunchConfig { grid: [1; 3], block: [1; 3], shared_bytes: 0, max_turns: LaunchConfig::MAX_TURNS };
+const ONE: LaunchConfig = LaunchConfig { grid: [1; 3], block: [1; 3], shared_bytes: 0, max_turns: LaunchConfig::MAX_LOOP_ITERATIONS };
 
 fn checked(text: &str) -> Checked {
     Program::parse(text).and_then(|program| program.check()).unwrap_or_else(|error| panic!("{error}\n{text}"))

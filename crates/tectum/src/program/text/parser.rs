@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use super::lexer;
 use crate::error::Result;
 use crate::program::diagnostic::Diagnostic;
-use crate::program::structure::MOST_INSTRUCTIONS;
-use crate::program::{BufferIndex, Instruction, Label, Program, ProgramParts, Source, Span, Target};
-use cursor::{Cursor, Mistake};
+use crate::program::structure::MAX_INSTRUCTIONS;
+use crate::program::{BranchTarget, BufferIndex, Instruction, Label, Program, ProgramParts, Source, Span};
+use cursor::{Cursor, SyntaxError};
 
 /// The longest text that is read.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 impl Program {
     /// Assembles the text form.
@@ -33,7 +33,7 @@ struct KnownLabel {
     name: String,
     /// Where it is first used or defined.
     first: Span,
-    place: Option<Target>,
+    place: Option<BranchTarget>,
 }
 
 #[derive(Default)]
@@ -49,8 +49,8 @@ struct Parser {
 
 impl Parser {
     fn program(&mut self, text: &str) -> std::result::Result<Program, Diagnostic> {
-        if text.len() > MOST_BYTES {
-            let message = format!("{} bytes of text, the most is {MOST_BYTES}", text.len());
+        if text.len() > MAX_BYTES {
+            let message = format!("{} bytes of text, the most is {MAX_BYTES}", text.len());
             return Err(Diagnostic::new("", Span { line: 1, column: 1 }, message));
         }
         for (index, line) in text.lines().enumerate() {
@@ -65,8 +65,8 @@ impl Parser {
         Ok(Program { source: Some(Source { text: text.into(), spans: self.spans.as_slice().into() }), ..program })
     }
 
-    fn read_line(&mut self, line: &str) -> std::result::Result<(), Mistake> {
-        let tokens = lexer::tokens(line).map_err(|(column, message)| Mistake { column, message })?;
+    fn read_line(&mut self, line: &str) -> std::result::Result<(), SyntaxError> {
+        let tokens = lexer::tokens(line).map_err(|(column, message)| SyntaxError { column, message })?;
         let end = line.chars().count() as u32 + 1;
         let mut cursor = Cursor::new(&tokens, end);
         while cursor.take_mark("@") {
@@ -78,15 +78,15 @@ impl Parser {
         cursor.finish()
     }
 
-    fn define_label(&mut self, cursor: &mut Cursor<'_>) -> std::result::Result<(), Mistake> {
+    fn define_label(&mut self, cursor: &mut Cursor<'_>) -> std::result::Result<(), SyntaxError> {
         let column = cursor.column();
         let name = cursor.word("a label's name")?;
         cursor.mark(":")?;
         let number = self.label(name, column);
-        let here = Target(self.parts.instructions.len() as u32);
+        let here = BranchTarget(self.parts.instructions.len() as u32);
         match self.labels[number as usize].place.replace(here) {
             None => Ok(()),
-            Some(_) => Err(Mistake { column, message: format!("label @{name} is defined twice") }),
+            Some(_) => Err(SyntaxError { column, message: format!("label @{name} is defined twice") }),
         }
     }
 
@@ -101,9 +101,9 @@ impl Parser {
         number
     }
 
-    fn push(&mut self, instruction: Instruction, column: u32) -> std::result::Result<(), Mistake> {
-        if self.spans.len() == MOST_INSTRUCTIONS {
-            return Err(Mistake { column, message: format!("more than {MOST_INSTRUCTIONS} instructions") });
+    fn push(&mut self, instruction: Instruction, column: u32) -> std::result::Result<(), SyntaxError> {
+        if self.spans.len() == MAX_INSTRUCTIONS {
+            return Err(SyntaxError { column, message: format!("more than {MAX_INSTRUCTIONS} instructions") });
         }
         self.parts.instructions.push(instruction);
         self.spans.push(Span { line: self.line, column });

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::immediate::{float_text, text_of};
-use crate::program::{Address, BufferIndex, Instruction, Program, SharedAddress, Span, Target};
+use crate::program::{Address, BranchTarget, BufferIndex, Instruction, Program, SharedAddress, Span};
 
 impl Program {
     /// The text and the place of each instruction in it.
@@ -80,7 +80,7 @@ impl Program {
         }
     }
 
-    fn label(&self, target: Target) -> String {
+    fn label(&self, target: BranchTarget) -> String {
         format!("@{}", self.label_of(target).expect("invariant: a program's targets have labels"))
     }
 

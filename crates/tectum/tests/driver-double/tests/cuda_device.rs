@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use tectum::conformance::{Case, Seed, Trial, suites};
+use tectum::conformance::{Case, CaseContext, Seed, suites};
 use tectum::{Boundary, DType, Device, ErrorKind, Executable, PlanBuilder, Session, Stream, View};
 use tectum_models::brain::build::{build_body, build_brain};
 use tectum_models::clock::SimClock;
@@ -52,7 +52,7 @@ const TESTS: &[Test] = &[
 ];
 
 /// The largest case, in elements of inputs and outputs, that the interpreter is asked to execute.
-const MOST_ELEMENTS: usize = 6_000;
+const MAX_ELEMENTS: usize = 6_000;
 
 const CHOSEN: &str = "CUDA_DOUBLE_TEST";
 
@@ -158,9 +158,9 @@ fn conformance() -> Result<(), String> {
     let (mut launched, mut cases) = (BTreeSet::new(), 0);
     for suite in suites() {
         // The parts of a long row are merged by kernels of their own, which no short row needs.
-        let chosen = |case: &Case| case.elements() <= MOST_ELEMENTS || is_long(&suite.name, &case.shape);
+        let chosen = |case: &Case| case.elements() <= MAX_ELEMENTS || is_long(&suite.name, &case.shape);
         for case in (suite.cases)(&mut Seed::new(1, &suite.name)).iter().filter(|case| chosen(case)) {
-            let mut trial = Trial { device: &device, session: &mut session, launched: &mut launched };
+            let mut trial = CaseContext { device: &device, session: &mut session, launched: &mut launched };
             case.run(&mut trial).map_err(|e| format!("{} {}: {e}", suite.name, case.shape))?;
             cases += 1;
         }

@@ -7,7 +7,7 @@ use crate::syntax::{Space, Statement, Variable};
 use crate::token::Token;
 
 /// The most bytes one declaration may ask for.
-const MOST_BYTES: usize = 1 << 26;
+const MAX_BYTES: usize = 1 << 26;
 
 impl<'a> Parser<'a> {
     pub(super) fn params(&mut self) -> Result<Vec<Variable<'a>>, Error> {
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
         let name = self.word()?;
         let (count, is_dynamic) = self.dimensions(is_extern)?;
         let bytes =
-            count.checked_mul(scalar.bytes()).filter(|bytes| *bytes <= MOST_BYTES).ok_or_else(|| self.error(format!("variable `{name}` is too large")))?;
+            count.checked_mul(scalar.bytes()).filter(|bytes| *bytes <= MAX_BYTES).ok_or_else(|| self.error(format!("variable `{name}` is too large")))?;
         let mut variable =
             Variable { name, line, space, alignment: alignment.unwrap_or(scalar.bytes()).max(scalar.bytes()), bytes, initial: Vec::new(), is_dynamic };
         if alignment.is_some_and(|alignment| alignment < scalar.bytes()) {

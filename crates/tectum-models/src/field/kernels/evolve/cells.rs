@@ -2,16 +2,16 @@
 
 use std::slice::Chunks;
 
-use tectum::kernel::lanes::{Block, Floats, Folding, FoldingLanes, Lanes, Work, eights, sixteens};
+use tectum::kernel::lanes::{Block, Floats, LaneReduction, Lanes, ReducingLanes, Work, run_8_lanes, run_16_lanes};
 use tectum::kernel::native::prefetch_line;
 
 use super::super::super::draw::{MEAN, NOISE_UNIT, STRIDE, mixed, start};
 use super::super::super::layout::*;
 use super::super::super::shape::DYNAMICS;
-use super::super::super::storage::by_chance;
+use super::super::super::storage::stochastic_round_bf16;
 use super::super::number;
 use super::coefficients::Coefficients;
-use super::{MOST_Z, Step, ZEROS, along};
+use super::{MAX_Z, Step, ZEROS, along};
 
 /// Calls a function with the count of channels, a multiple of 32 from 32 to 256, known when it is compiled: loops over the few vectors of
 /// a cell are unrolled then.
@@ -29,12 +29,12 @@ macro_rules! with_channels {
 
 /// Sums of three columns along X at the row's own Y and on either side, each [Z][content].
 #[derive(Clone)]
-pub struct Threes {
+pub struct ColumnSums {
     row: Option<[usize; 2]>,
     sums: [Vec<f32>; 3],
 }
 
-impl Threes {
+impl ColumnSums {
     pub fn new(length: usize) -> Self {
         Self { row: None, sums: [0; 3].map(|_| vec![0.0; length]) }
     }
@@ -106,7 +106,7 @@ impl<'a> Row<'a> {
         for (z, field) in field.chunks_exact_mut(channels - DYNAMICS).enumerate() {
             let first = self.first().wrapping_add((z * channels) as u32);
             for (i, v) in field.iter_mut().enumerate() {
-                *v = f32::from_bits(by_chance(saturation * *v, first.wrapping_add(i as u32), self.key));
+                *v = f32::from_bits(stochastic_round_bf16(saturation * *v, first.wrapping_add(i as u32), self.key));
             }
         }
     }
@@ -117,7 +117,7 @@ impl<'a> Row<'a> {
         let first = self.first();
         for (i, (word, pair)) in words.iter_mut().zip(values.as_chunks::<2>().0).enumerate() {
             let element = first.wrapping_add(2 * i as u32);
-            let [low, high] = [by_chance(pair[0], element, self.key), by_chance(pair[1], element.wrapping_add(1), self.key)];
+            let [low, high] = [stochastic_round_bf16(pair[0], element, self.key), stochastic_round_bf16(pair[1], element.wrapping_add(1), self.key)];
             *word = low >> 16 | high;
         }
     }
@@ -165,31 +165,31 @@ impl<'a> Row<'a> {
 
 /// Sums over the columns at each cell of the row and one beyond either end: of three columns along X at a time, of which the
 /// next row along Y needs two again.
-pub struct Columns<'a, 'b> {
+pub struct NeighbourSums<'a, 'b> {
     pub row: &'b Row<'a>,
-    pub threes: &'b mut Threes,
+    pub column_sums: &'b mut ColumnSums,
     /// \[Z + 2\]\[content\].
     pub around: &'b mut [f32],
 }
 
-impl Work for Columns<'_, '_> {
+impl Work for NeighbourSums<'_, '_> {
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
-        let Self { row, threes, around } = self;
+        let Self { row, column_sums, around } = self;
         let (&Step { content, channels, cells: [_, _, nz], .. }, [px, py]) = (row.step, row.place);
-        let follows = py > 0 && threes.row == Some([px, py - 1]);
-        threes.row = Some(row.place);
+        let follows = py > 0 && column_sums.row == Some([px, py - 1]);
+        column_sums.row = Some(row.place);
         if follows {
-            threes.sums.rotate_left(1);
+            column_sums.sums.rotate_left(1);
         }
         for side in if follows { 2 } else { 0 }..3 {
             let [west, here, east] = [row.columns[side], row.columns[3 + side], row.columns[6 + side]];
             let cells = west.chunks_exact(channels).zip(here.chunks_exact(channels)).zip(east.chunks_exact(channels));
-            for (sums, ((west, here), east)) in threes.sums[side].chunks_exact_mut(content).zip(cells) {
+            for (sums, ((west, here), east)) in column_sums.sums[side].chunks_exact_mut(content).zip(cells) {
                 add3(lanes, sums, [&west[..content], &here[..content], &east[..content]]);
             }
         }
-        let [south, middle, north] = &threes.sums;
+        let [south, middle, north] = &column_sums.sums;
         add3(lanes, &mut around[content..(nz + 1) * content], [south, middle, north]);
         for (end, outside) in [(0, -1), (nz + 1, nz as isize)] {
             match row.step.boundary.place(outside, nz) {
@@ -245,7 +245,7 @@ pub struct Drive<'a, 'b> {
 }
 
 /// A cell with its six faces, and how it spreads along each axis.
-struct Near<'a, L: Lanes, const CHANNELS: usize> {
+struct FaceNeighbours<'a, L: Lanes, const CHANNELS: usize> {
     lanes: L,
     here: &'a [f32; CHANNELS],
     /// The cells on either side along each axis.
@@ -254,7 +254,7 @@ struct Near<'a, L: Lanes, const CHANNELS: usize> {
     minus_two: Floats<L>,
 }
 
-impl<L: Lanes, const CHANNELS: usize> Near<'_, L, CHANNELS> {
+impl<L: Lanes, const CHANNELS: usize> FaceNeighbours<'_, L, CHANNELS> {
     /// Some channels, and Σ D Δx of them.
     #[inline(always)]
     fn spread(&self, i: usize) -> (Floats<L>, Floats<L>) {
@@ -289,7 +289,7 @@ impl Drive<'_, '_> {
     #[inline(always)]
     fn run_cells<L: Lanes, const CHANNELS: usize>(self, lanes: L) {
         let Self { row, cells, around, drive, ahead } = self;
-        let (step, nz) = (row.step, row.step.cells[2].min(MOST_Z));
+        let (step, nz) = (row.step, row.step.cells[2].min(MAX_Z));
         let (content, temporal) = (3 * CHANNELS / 4 - DYNAMICS, CHANNELS / 4);
         let (n, m) = (content / L::Block::LEN, temporal / L::Block::LEN);
         let (scale, minus_rate) = (Floats::splat(lanes, row.scale), Floats::splat(lanes, -step.control[CONTROL_PULL]));
@@ -313,7 +313,7 @@ impl Drive<'_, '_> {
             let [dx, dy, dz] = [cells.diffusion[0][z], cells.diffusion[1][z], cells.diffusion[2][z]];
             let diffusion = [Floats::splat(lanes, dx), Floats::splat(lanes, dy), Floats::splat(lanes, dz)];
             let (here, above) = (&column[z], column.get(z + 1).unwrap_or(end));
-            let near = Near { lanes, here, beside: [[&west[z], &east[z]], [&south[z], &north[z]], [below, above]], diffusion, minus_two };
+            let near = FaceNeighbours { lanes, here, beside: [[&west[z], &east[z]], [&south[z], &north[z]], [below, above]], diffusion, minus_two };
             below = here;
             let (content_drive, temporal_drive) = L::Block::cut_mut(drive).split_at_mut(n);
 
@@ -340,7 +340,7 @@ impl Drive<'_, '_> {
 }
 
 /// The most blocks of content that a cell has, of as many lanes as its count of channels is summed with.
-const MOST_BLOCKS: usize = 19;
+const MAX_BLOCKS: usize = 19;
 
 /// Makes the rules of the row's cells in the next cycle, scales the saturated field into place, and adds it up.
 pub struct Finish<'a, 'b> {
@@ -367,13 +367,13 @@ const PATTERNS: [[f32; DYNAMICS]; 4] = {
 impl Finish<'_, '_> {
     /// Does it, sixteen lanes at a time where content and temporal channels are so many times over.
     pub fn fold(self) {
-        if self.row.step.channels.is_multiple_of(64) { sixteens(self) } else { eights(self) }
+        if self.row.step.channels.is_multiple_of(64) { run_16_lanes(self) } else { run_8_lanes(self) }
     }
 }
 
-impl Folding for Finish<'_, '_> {
+impl LaneReduction for Finish<'_, '_> {
     #[inline(always)]
-    fn run<L: FoldingLanes>(self, lanes: L) {
+    fn run<L: ReducingLanes>(self, lanes: L) {
         let channels = self.row.step.channels;
         if L::Block::LEN == 16 {
             with_channels!(channels, |CHANNELS| self.run_cells::<L, CHANNELS>(lanes), 64 128 192 else 256);
@@ -385,7 +385,7 @@ impl Folding for Finish<'_, '_> {
 
 impl Finish<'_, '_> {
     #[inline(always)]
-    fn run_cells<L: FoldingLanes, const CHANNELS: usize>(self, lanes: L) {
+    fn run_cells<L: ReducingLanes, const CHANNELS: usize>(self, lanes: L) {
         let Self { row, saturation, field, y, sums, pooled } = self;
         let Step { block, cells: [_, _, nz], live, .. } = *row.step;
         let (content, temporal) = (3 * CHANNELS / 4 - DYNAMICS, CHANNELS / 4);
@@ -397,9 +397,9 @@ impl Finish<'_, '_> {
         sums.fill(0.0);
         let sites = pooled.chunks_exact_mut(content);
         let cells = field.chunks_exact(content + temporal).zip(y.chunks_exact_mut(CHANNELS)).zip(row.column().chunks_exact(CHANNELS));
-        let mut cells = cells.enumerate().take(MOST_Z);
+        let mut cells = cells.enumerate().take(MAX_Z);
         for pooled in sites {
-            let mut site = [none; MOST_BLOCKS];
+            let mut site = [none; MAX_BLOCKS];
             for (z, ((field, y), here)) in cells.by_ref().take(block) {
                 let (field, y, here) = (&L::Block::cut(field)[..n + m], &mut L::Block::cut_mut(y)[..all], &L::Block::cut(here)[..all]);
                 let mut slice = none;
@@ -430,7 +430,7 @@ impl Finish<'_, '_> {
                     for (aims, pattern) in aims.iter().zip(&PATTERNS) {
                         aim = Floats::splat(lanes, aims[z]).mul_add(Floats::load(lanes, &L::Block::cut(pattern)[i]), aim);
                     }
-                    y[n + m + i] = rate.mul_add(aim - now, now).held_to(5.0).store();
+                    y[n + m + i] = rate.mul_add(aim - now, now).clamp_abs(5.0).store();
                 }
             }
             L::Block::cut_mut(pooled).iter_mut().zip(site).for_each(
@@ -447,28 +447,28 @@ impl Finish<'_, '_> {
 impl Row<'_> {
     /// What the rules of each cell tend to in the next cycle, one of four things after another, \[Z\].
     #[inline(always)]
-    fn aims<L: FoldingLanes, const CHANNELS: usize>(&self, lanes: L) -> [[f32; MOST_Z]; 4] {
+    fn aims<L: ReducingLanes, const CHANNELS: usize>(&self, lanes: L) -> [[f32; MAX_Z]; 4] {
         let Step { control, parts, .. } = self.step;
         let content = 3 * CHANNELS / 4 - DYNAMICS;
         let (none, little) = (Floats::splat(lanes, 0.0), Floats::splat(lanes, 0.1));
         // Sums over the content of each cell: itself, its square, how many are quiet.
-        let [mut sums, mut squares, mut quiets, mut errors] = [[0.0f32; MOST_Z]; 4];
-        for (z, here) in self.column().chunks_exact(CHANNELS).enumerate().take(MOST_Z) {
+        let [mut sums, mut squares, mut quiets, mut errors] = [[0.0f32; MAX_Z]; 4];
+        for (z, here) in self.column().chunks_exact(CHANNELS).enumerate().take(MAX_Z) {
             let [mut sum, mut square, mut quiet] = [none; 3];
             for v in &L::Block::cut(here)[..content / L::Block::LEN] {
                 let v = Floats::load(lanes, v);
                 sum += v;
                 square = v.mul_add(v, square);
-                quiet += v.abs().is_below(little);
+                quiet += v.abs().less_than(little);
             }
             (sums[z], squares[z], quiets[z]) = (sum.fold(), square.fold(), quiet.fold());
             errors[z] = control[CONTROL_REGION_ERROR + self.regions + parts[2][z]];
         }
         // Vectors run along Z.
         let (part, step, explore) = (1.0 / content as f32, control[CONTROL_STEP], control[CONTROL_EXPLORE]);
-        let mut aims = [[0.0f32; MOST_Z]; 4];
+        let mut aims = [[0.0f32; MAX_Z]; 4];
         let [decays, diffusions, couplings, plasticities] = &mut aims;
-        for z in 0..MOST_Z {
+        for z in 0..MAX_Z {
             let mean = part * sums[z];
             decays[z] = 2.0 - errors[z] * step;
             diffusions[z] = (part * squares[z] - mean * mean).max(0.0) * step;

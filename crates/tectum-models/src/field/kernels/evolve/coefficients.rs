@@ -4,34 +4,34 @@ use super::super::super::layout::*;
 use super::super::super::shape::DYNAMICS;
 use super::super::super::waves::WAVES;
 use super::super::number;
-use super::{MOST_Z, Step, from_centre};
+use super::{MAX_Z, Step, from_centre};
 
 /// Arguments of the logistic function of a cell: four decays, three diffusions and the coupling's weight twice, two plasticities. Those
 /// of the decays lie first, \[Z\]\[4\], then those of each other gate, \[Z\].
 pub const GATES: usize = 10;
 /// Of temporal channels, what stays where it is and what is taken from the channel before.
-const STAYS: f32 = 0.85;
-const TAKEN: f32 = 0.15;
+const RETAINED_FRACTION: f32 = 0.85;
+const SHIFTED_FRACTION: f32 = 0.15;
 
 /// Coefficients of the row's cells, each \[Z\]; all but diffusion and coupling for the saturation's argument, its limit divided out.
 #[derive(Clone)]
 pub struct Coefficients {
     /// Of each cell, for the channels that are 0, 1, 2 and 3 modulo 4.
-    pub decay: [[f32; 4]; MOST_Z],
+    pub decay: [[f32; 4]; MAX_Z],
     /// The mean decay of what stays and of what is taken from the channel before.
-    pub register: [[f32; MOST_Z]; 2],
+    pub register: [[f32; MAX_Z]; 2],
     /// Along X, Y and Z.
-    pub diffusion: [[f32; MOST_Z]; 3],
-    pub coupling: [f32; MOST_Z],
+    pub diffusion: [[f32; MAX_Z]; 3],
+    pub coupling: [f32; MAX_Z],
     /// What is added to content, and to temporal channels.
-    pub push: [f32; MOST_Z],
-    pub swell: [f32; MOST_Z],
+    pub push: [f32; MAX_Z],
+    pub swell: [f32; MAX_Z],
 }
 
 impl Default for Coefficients {
     fn default() -> Self {
-        let none = [0.0; MOST_Z];
-        Self { decay: [[0.0; 4]; MOST_Z], register: [none; 2], diffusion: [none; 3], coupling: none, push: none, swell: none }
+        let none = [0.0; MAX_Z];
+        Self { decay: [[0.0; 4]; MAX_Z], register: [none; 2], diffusion: [none; 3], coupling: none, push: none, swell: none }
     }
 }
 
@@ -74,7 +74,7 @@ impl Step<'_> {
         decays.as_flattened_mut().iter_mut().zip(decay_gates).for_each(|(decay, gate)| *decay = retention * (1.0 - depth * (1.0 - gate)));
         for ((stays, taken), [a, b, c, d]) in stays.iter_mut().zip(taken).zip(decays).take(nz) {
             let mean = 0.25 * ((*a + *b) + (*c + *d));
-            (*stays, *taken) = (STAYS * mean, TAKEN * mean);
+            (*stays, *taken) = (RETAINED_FRACTION * mean, SHIFTED_FRACTION * mean);
         }
         for (axis, diffusion) in diffusion.iter_mut().enumerate() {
             let (base, depth) = (number(self.live, LIVE_DIFFUSION + axis), number(self.live, LIVE_DIFFUSION_DEPTH + axis));

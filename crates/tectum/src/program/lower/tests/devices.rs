@@ -96,7 +96,7 @@ fn generated_programs_agree_on(device: &Device, half: u64) -> (usize, usize) {
         let generated = generate(seed);
         let Generated { program, launch, buffers } = &generated;
         let mut expected = buffers.clone();
-        let outcome = program.evaluate(launch, &mut expected, Generated::MOST_STEPS).expect("generated launches fit");
+        let outcome = program.evaluate(launch, &mut expected, Generated::MAX_STEPS).expect("generated launches fit");
         assert_eq!(outcome, Outcome::Finished);
         if program.lower(launch, Bounds::Checked).is_err() {
             left += 1;

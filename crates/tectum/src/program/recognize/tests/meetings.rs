@@ -4,7 +4,7 @@ use super::{ONE, SIZES, checked, planned, reasons, recognized, reference, try_re
 use crate::program::generate::Random;
 use crate::program::{Checked, LaunchConfig, Outcome, Program, Shape};
 
-const BLOCK: LaunchConfig = LaunchConfig { grid: [1; 3], block: [256, 1, 1], shared_bytes: 0, max_turns: LaunchConfig::MAX_TURNS };
+const BLOCK: LaunchConfig = LaunchConfig { grid: [1; 3], block: [256, 1, 1], shared_bytes: 0, max_turns: LaunchConfig::MAX_LOOP_ITERATIONS };
 
 fn library(name: &str) -> String {
     let path = format!("{}/../../programs/{name}.atlas", env!("CARGO_MANIFEST_DIR"));

@@ -5,12 +5,12 @@ use crate::program::{Predicate, Register};
 
 /// What is wrong with a line, and at which column.
 #[derive(Debug)]
-pub struct Mistake {
+pub struct SyntaxError {
     pub column: u32,
     pub message: String,
 }
 
-pub type Read<T> = Result<T, Mistake>;
+pub type Read<T> = Result<T, SyntaxError>;
 
 /// A place among the tokens of a line.
 pub struct Cursor<'a> {
@@ -72,30 +72,30 @@ impl<'a> Cursor<'a> {
             Some(digits) => u64::from_str_radix(digits, 16).ok(),
             None => text.parse().ok(),
         };
-        value.filter(|value| *value <= most).ok_or_else(|| Mistake { column, message: format!("{text}: {what} is 0 to {most}") })
+        value.filter(|value| *value <= most).ok_or_else(|| SyntaxError { column, message: format!("{text}: {what} is 0 to {most}") })
     }
 
     pub fn register(&mut self) -> Read<Register> {
         let column = self.column();
         let text = self.word("a register")?;
-        register(text).ok_or_else(|| Mistake { column, message: format!("{text} is not a register: r0 to r255") })
+        register(text).ok_or_else(|| SyntaxError { column, message: format!("{text} is not a register: r0 to r255") })
     }
 
     pub fn predicate(&mut self) -> Read<Predicate> {
         let column = self.column();
         let text = self.word("a predicate")?;
         let number = numbered(text, 'p').filter(|number| *number < Predicate::COUNT);
-        number.map(Predicate).ok_or_else(|| Mistake { column, message: format!("{text} is not a predicate: p0 to p15") })
+        number.map(Predicate).ok_or_else(|| SyntaxError { column, message: format!("{text} is not a predicate: p0 to p15") })
     }
 
     /// Refuses what is left of the line.
     pub fn finish(&self) -> Read<()> {
-        self.peek().map_or(Ok(()), |token| Err(Mistake { column: token.column, message: format!("`{}` after the end of the statement", token.text) }))
+        self.peek().map_or(Ok(()), |token| Err(SyntaxError { column: token.column, message: format!("`{}` after the end of the statement", token.text) }))
     }
 
-    pub fn expected(&self, what: &str) -> Mistake {
+    pub fn expected(&self, what: &str) -> SyntaxError {
         let found = self.peek().map_or("the end of the line".to_owned(), |token| format!("`{}`", token.text));
-        Mistake { column: self.column(), message: format!("{what} is needed, not {found}") }
+        SyntaxError { column: self.column(), message: format!("{what} is needed, not {found}") }
     }
 
     fn token(&mut self, kind: Kind, what: &str) -> Read<&'a str> {

@@ -1,11 +1,11 @@
 //! Declarations and instructions.
 
-use super::cursor::{Cursor, Mistake, Read, register};
+use super::cursor::{Cursor, Read, SyntaxError, register};
 use super::{Parser, lexer};
 use crate::program::text::immediate::bits_of;
 use crate::program::{
-    Address, BinaryOp, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Phi, ReduceOp, Register, Scope, SharedAddress, Target,
-    TernaryOp, Type, UnaryOp,
+    Address, BinaryOp, BranchTarget, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Phi, ReduceOp, Register, Scope,
+    SharedAddress, TernaryOp, Type, UnaryOp,
 };
 
 /// A mnemonic: its first part and the parts after points.
@@ -22,8 +22,8 @@ impl<'a> Mnemonic<'a> {
         Self { text, head: parts.next().unwrap_or_default(), tail: parts.collect(), column }
     }
 
-    fn unknown(&self) -> Mistake {
-        Mistake { column: self.column, message: format!("`{}` is not an instruction", self.text) }
+    fn unknown(&self) -> SyntaxError {
+        SyntaxError { column: self.column, message: format!("`{}` is not an instruction", self.text) }
     }
 
     /// The parts after the first, of which there are this many.
@@ -37,7 +37,7 @@ impl<'a> Mnemonic<'a> {
     }
 
     fn named(&self, name: &str) -> Read<Type> {
-        Type::from_name(name).ok_or_else(|| Mistake { column: self.column, message: format!("`{}`: `{name}` is not a type", self.text) })
+        Type::from_name(name).ok_or_else(|| SyntaxError { column: self.column, message: format!("`{}`: `{name}` is not a type", self.text) })
     }
 }
 
@@ -74,13 +74,13 @@ impl Parser {
         cursor.mark(":")?;
         let type_column = cursor.column();
         let ty = cursor.word("a type")?;
-        let ty = Type::from_name(ty).ok_or_else(|| Mistake { column: type_column, message: format!("`{ty}` is not a type") })?;
+        let ty = Type::from_name(ty).ok_or_else(|| SyntaxError { column: type_column, message: format!("`{ty}` is not a type") })?;
         let access_column = cursor.column();
         let access = match cursor.word("read, write or read_write")? {
             "read" => BufferAccess::Read,
             "write" => BufferAccess::Write,
             "read_write" => BufferAccess::ReadWrite,
-            other => return Err(Mistake { column: access_column, message: format!("`{other}`: read, write or read_write is needed") }),
+            other => return Err(SyntaxError { column: access_column, message: format!("`{other}`: read, write or read_write is needed") }),
         };
         let boundary = cursor.peek().is_some_and(|token| token.text == "boundary");
         if boundary {
@@ -88,7 +88,7 @@ impl Parser {
         }
         let index = BufferIndex(self.parts.buffers.len() as u32);
         if self.buffers.insert(name.to_owned(), index).is_some() {
-            return Err(Mistake { column, message: format!("buffer {name} is declared twice") });
+            return Err(SyntaxError { column, message: format!("buffer {name} is declared twice") });
         }
         self.parts.buffers.push(BufferDeclaration { name: name.to_owned(), ty, access, boundary });
         Ok(())
@@ -121,25 +121,25 @@ impl Parser {
             None => cursor.register()?,
         };
         Ok(match place {
-            Place::Global(address) if is_load => Instruction::LoadGlobal { ty, dst: value, address },
-            Place::Global(address) => Instruction::StoreGlobal { ty, src: value, address },
-            Place::Shared(address) if is_load => Instruction::LoadShared { ty, dst: value, address },
-            Place::Shared(address) => Instruction::StoreShared { ty, src: value, address },
-            Place::Pool { handle, offset } if is_load => Instruction::PoolLoad { ty, dst: value, handle, offset },
-            Place::Pool { handle, offset } => Instruction::PoolStore { ty, src: value, handle, offset },
+            MemoryOperand::Global(address) if is_load => Instruction::LoadGlobal { ty, dst: value, address },
+            MemoryOperand::Global(address) => Instruction::StoreGlobal { ty, src: value, address },
+            MemoryOperand::Shared(address) if is_load => Instruction::LoadShared { ty, dst: value, address },
+            MemoryOperand::Shared(address) => Instruction::StoreShared { ty, src: value, address },
+            MemoryOperand::Pool { handle, offset } if is_load => Instruction::PoolLoad { ty, dst: value, handle, offset },
+            MemoryOperand::Pool { handle, offset } => Instruction::PoolStore { ty, src: value, handle, offset },
         })
     }
 
     /// The address in brackets that an instruction of memory takes.
-    fn place(&mut self, head: &str, cursor: &mut Cursor<'_>) -> Read<Place> {
+    fn place(&mut self, head: &str, cursor: &mut Cursor<'_>) -> Read<MemoryOperand> {
         cursor.mark("[")?;
         let place = match head {
-            "ldg" | "stg" => Place::Global(self.global(cursor)?),
-            "lds" | "sts" => Place::Shared(shared(cursor)?),
+            "ldg" | "stg" => MemoryOperand::Global(self.global(cursor)?),
+            "lds" | "sts" => MemoryOperand::Shared(shared(cursor)?),
             _ => {
                 let handle = cursor.register()?;
                 cursor.mark("+")?;
-                Place::Pool { handle, offset: cursor.register()? }
+                MemoryOperand::Pool { handle, offset: cursor.register()? }
             }
         };
         cursor.mark("]")?;
@@ -160,7 +160,7 @@ impl Parser {
             });
         }
         let buffer = self.buffers.get(base).copied();
-        let buffer = buffer.ok_or_else(|| Mistake { column, message: format!("buffer {base} is not declared") })?;
+        let buffer = buffer.ok_or_else(|| SyntaxError { column, message: format!("buffer {base} is not declared") })?;
         if !cursor.take_mark("+") {
             return Ok(Address::Own { buffer });
         }
@@ -191,15 +191,15 @@ impl Parser {
     }
 
     /// `@name`; the target is the label's number until all labels are known.
-    fn target(&mut self, cursor: &mut Cursor<'_>) -> Read<Target> {
+    fn target(&mut self, cursor: &mut Cursor<'_>) -> Read<BranchTarget> {
         let column = cursor.column();
         cursor.mark("@")?;
         let name = cursor.word("a label's name")?;
-        Ok(Target(self.label(name, column)))
+        Ok(BranchTarget(self.label(name, column)))
     }
 }
 
-enum Place {
+enum MemoryOperand {
     Global(Address),
     Shared(SharedAddress),
     Pool { handle: Register, offset: Register },
@@ -225,7 +225,7 @@ fn shared(cursor: &mut Cursor<'_>) -> Read<SharedAddress> {
             Offset::Constant(bytes) => SharedAddress::Constant(bytes),
             Offset::Register(offset) => SharedAddress::Indexed(offset),
         }),
-        other => Err(Mistake { column, message: format!("`{other}`: an address in shared memory begins with `shared`") }),
+        other => Err(SyntaxError { column, message: format!("`{other}`: an address in shared memory begins with `shared`") }),
     }
 }
 
@@ -372,5 +372,5 @@ fn synchronisation(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Ins
 fn immediate(ty: Type, cursor: &mut Cursor<'_>) -> Read<u64> {
     let column = cursor.column();
     let text = cursor.number("a number")?;
-    bits_of(ty, text).map_err(|message| Mistake { column, message })
+    bits_of(ty, text).map_err(|message| SyntaxError { column, message })
 }
