@@ -216,7 +216,7 @@ fn mistakes_get_a_message_an_exit_code_and_leave_nothing() {
         ("vector_add --in a.npy --in a.npy --out y.npy --grid 2", 2, "2 blocks of 256 lanes for the 3 elements of buffer y"),
         ("vector_add --in a.npy --in a.npy --out y.npy --size y=4", 2, "buffer a has 3 elements and buffer y 4"),
         ("vector_add --in a.npy --in a.npy --size a=4", 2, "the shape of buffer a is known already"),
-        ("vector_add --in a.npy --in a.npy --out y.npy --block 2000", 2, "has 2000 lanes, the most is 1024"),
+        ("vector_add --in a.npy --in a.npy --out y.npy --block 2000", 2, "has 2000 lanes, the maximum is 1024"),
         ("vector_add --in a.npy --in a.npy --out nowhere/y.npy", 7, "nowhere/y.npy"),
         ("vector_add --in a.npy --in a.npy --out y.npy --device null", 2, "null executes nothing"),
         ("vector_add --in a.npy --in a.npy --out y.npy --device vulkan:99", 4, "device vulkan:99"),

@@ -322,7 +322,7 @@ fn headers_that_lie_are_refused_with_the_place() {
         (key(b"general.alignment", 4, &[0; 4]), "key general.alignment is 0; a power of two up to 2^30 is needed"),
         (key(b"general.alignment", 4, &[24, 0, 0, 0]), "key general.alignment is 24"),
         (key(b"general.alignment", 8, &text("32")), "key general.alignment is \"32\""),
-        (tensor(&[1, 1, 1, 1, 1], 0, 0, 4), "tensor w: has 5 dimensions; 4 are the most"),
+        (tensor(&[1, 1, 1, 1, 1], 0, 0, 4), "tensor w: has 5 dimensions; the maximum is 4"),
         (tensor(&[1 << 40; 4], 0, 0, 4), "tensor w: is [1099511627776, 1099511627776, 1099511627776, 1099511627776] of F32"),
         (tensor(&[0, 1 << 62, 4], 0, 0, 4), "tensor w: is [4, 4611686018427387904, 0] of F32 from 0 on, more than can be counted"),
         (tensor(&[1], 4, 0, 4), "tensor w: is of type 4, which is none"),

@@ -51,7 +51,7 @@ impl Identity {
 /// Bytes that a slot may have at most: what a pointer can be moved by.
 const MAX_SLOT_BYTES: usize = isize::MAX as usize;
 
-/// A range of a slot of one plan: what launches bind. It lies within its slot, whatever is done with it; another plan refuses it.
+/// A range of a slot of one plan: what launches bind. It lies within its slot, whatever is done with it. No launch of another plan takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
     plan: Identity,

@@ -316,7 +316,7 @@ impl Network {
             return Err(Error::invalid(format!("injection into neuron {neuron} of {}", self.neurons())));
         }
         if amount.is_nan() || amount.abs() > self.options.max_injected {
-            return Err(Error::invalid(format!("injection of {amount} into neuron {neuron}; the most is {} either way", self.options.max_injected)));
+            return Err(Error::invalid(format!("injection of {amount} into neuron {neuron}; the maximum is {} either way", self.options.max_injected)));
         }
         Ok(fixed(amount, self.fraction_bits))
     }

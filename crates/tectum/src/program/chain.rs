@@ -254,7 +254,7 @@ impl PlanBuilder {
             let lengths: Vec<_> = inputs.iter().map(View::len).collect();
             return Err(Error::invalid(format!("chain: inputs of {lengths:?} elements, {} of y's {} needed", chain.inputs(), y.len())));
         }
-        let lanes = u32::try_from(y.len()).map_err(|_| Error::invalid(format!("chain: {} elements, the most is {}", y.len(), u32::MAX)))?;
+        let lanes = u32::try_from(y.len()).map_err(|_| Error::invalid(format!("chain: {} elements, the maximum is {}", y.len(), u32::MAX)))?;
         let views: Vec<ProgramView> = inputs.iter().copied().chain([y]).map(ProgramView::from).collect();
         self.program(&program, &LaunchConfig::linear(lanes, WORKGROUP), &views, Bounds::Proven)?;
         Ok(())

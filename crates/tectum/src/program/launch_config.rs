@@ -58,13 +58,13 @@ impl LaunchConfig {
     pub fn check(&self) -> Result<()> {
         let (lanes, all) = (self.block_lanes(), self.lanes());
         if lanes > Self::MAX_BLOCK_LANES {
-            return Err(Error::invalid(format!("launch: block {:?} has {lanes} lanes, the most is {}", self.block, Self::MAX_BLOCK_LANES)));
+            return Err(Error::invalid(format!("launch: block {:?} has {lanes} lanes, the maximum is {}", self.block, Self::MAX_BLOCK_LANES)));
         } else if self.shared_bytes > super::MAX_SHARED_BYTES {
-            return Err(Error::invalid(format!("launch: {} bytes of shared memory, the most is {}", self.shared_bytes, super::MAX_SHARED_BYTES)));
+            return Err(Error::invalid(format!("launch: {} bytes of shared memory, the maximum is {}", self.shared_bytes, super::MAX_SHARED_BYTES)));
         } else if self.max_turns == u32::MAX {
             return Err(Error::invalid(format!("launch: a limit of {} turns; the maximum is {}", self.max_turns, u32::MAX - 1)));
         } else if all > u64::from(u32::MAX) {
-            return Err(Error::invalid(format!("launch: grid {:?} of block {:?} has {all} lanes, the most is {}", self.grid, self.block, u32::MAX)));
+            return Err(Error::invalid(format!("launch: grid {:?} of block {:?} has {all} lanes, the maximum is {}", self.grid, self.block, u32::MAX)));
         }
         Ok(())
     }

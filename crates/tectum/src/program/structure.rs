@@ -64,13 +64,13 @@ fn is_reserved(word: &str) -> bool {
 fn declarations(parts: &ProgramParts) -> std::result::Result<(), String> {
     let count = parts.instructions.len();
     if count > MAX_INSTRUCTIONS {
-        return Err(format!("{count} instructions, the most is {MAX_INSTRUCTIONS}"));
+        return Err(format!("{count} instructions, the maximum is {MAX_INSTRUCTIONS}"));
     } else if !parts.name.is_empty() && !is_name(&parts.name) {
         return Err(format!("{:?} is not a name", parts.name));
     } else if parts.pool_bytes > MAX_POOL_BYTES {
-        return Err(format!("a pool of {} bytes, the most is {MAX_POOL_BYTES}", parts.pool_bytes));
+        return Err(format!("a pool of {} bytes, the maximum is {MAX_POOL_BYTES}", parts.pool_bytes));
     } else if parts.shared_bytes > MAX_SHARED_BYTES {
-        return Err(format!("{} bytes of shared memory, the most is {MAX_SHARED_BYTES}", parts.shared_bytes));
+        return Err(format!("{} bytes of shared memory, the maximum is {MAX_SHARED_BYTES}", parts.shared_bytes));
     }
     let mut names = HashSet::new();
     for buffer in &parts.buffers {

@@ -176,7 +176,7 @@ impl<'a> Decoder<'a> {
         }
         let total: usize = shared.variables.iter().map(|known| known.bytes).sum();
         if total > MAX_SHARED {
-            let message = format!("{total} bytes of shared memory, the most is {MAX_SHARED}");
+            let message = format!("{total} bytes of shared memory, the maximum is {MAX_SHARED}");
             return Err(Error::typing(entry.line, message));
         }
         let dynamic = &self.layouts.dynamic_shared;

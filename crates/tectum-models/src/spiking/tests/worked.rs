@@ -276,8 +276,8 @@ fn injections_are_refused_whole() {
     let mut simulation = Simulation::new(network, &Device::open("cpu").expect("it works"), &options).expect("it works");
     let mut refused = |inputs: &[(u32, f32)], expected: &str| assert_eq!(simulation.inject(inputs).expect_err("it is refused").to_string(), expected);
     refused(&[(2, 1.0)], "injection into neuron 2 of 2");
-    refused(&[(0, 5.5)], "injection of 5.5 into neuron 0; the most is 5 either way");
-    refused(&[(0, f32::NAN)], "injection of NaN into neuron 0; the most is 5 either way");
+    refused(&[(0, 5.5)], "injection of 5.5 into neuron 0; the maximum is 5 either way");
+    refused(&[(0, f32::NAN)], "injection of NaN into neuron 0; the maximum is 5 either way");
     refused(&[(0, 1.0), (1, 1.0)], "2 injections into one burst; at most 1");
     simulation.run(1).expect("it works");
     assert_eq!(simulation.potentials().expect("it works"), [0.0, 0.0]);

@@ -173,7 +173,7 @@ fn count(cursor: &mut Cursor<'_>, what: &str, least: u64) -> Result<u64> {
 fn name(cursor: &mut Cursor<'_>) -> Result<String> {
     let bytes = cursor.text()?;
     if bytes.len() as u64 > MAX_NAME_BYTES {
-        return Err(Error::data(format!("has a name of {} bytes; {MAX_NAME_BYTES} are the most", bytes.len())));
+        return Err(Error::data(format!("has a name of {} bytes; the maximum is {MAX_NAME_BYTES}", bytes.len())));
     }
     // Copied before it is checked: another process may write to the file.
     String::from_utf8(bytes.to_vec()).map_err(|source| Error::data("has a name that is no UTF-8").with_source(source))
@@ -210,7 +210,7 @@ fn read_tensors(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<GgufTensor>> 
 fn read_tensor(cursor: &mut Cursor<'_>, name: &str) -> Result<GgufTensor> {
     let dimensions = cursor.u32()?;
     if dimensions > MAX_DIMENSIONS {
-        return Err(Error::data(format!("has {dimensions} dimensions; {MAX_DIMENSIONS} are the most")));
+        return Err(Error::data(format!("has {dimensions} dimensions; the maximum is {MAX_DIMENSIONS}")));
     }
     let mut shape = Vec::new();
     for _ in 0..dimensions {

@@ -69,8 +69,8 @@ pub(super) fn find(number: usize) -> Option<&'static Found> {
 }
 
 fn capability_fault(name: &str, (major, minor): (c_int, c_int)) -> Option<String> {
-    let (least_major, least_minor) = MIN_COMPUTE_CAPABILITY;
-    ((major, minor) < MIN_COMPUTE_CAPABILITY).then(|| format!("{name} has compute capability {major}.{minor}, {least_major}.{least_minor} is needed"))
+    let (min_major, min_minor) = MIN_COMPUTE_CAPABILITY;
+    ((major, minor) < MIN_COMPUTE_CAPABILITY).then(|| format!("{name} has compute capability {major}.{minor}, {min_major}.{min_minor} is needed"))
 }
 
 fn describe(driver: &'static Driver, version: &str, number: c_int) -> Result<Found> {

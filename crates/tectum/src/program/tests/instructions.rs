@@ -316,6 +316,6 @@ fn launches_that_contradict_the_buffers_are_refused() {
     refuse(LaunchConfig::linear(4, 4), &[18, 16], "18 bytes are no whole number of f32");
     refuse(LaunchConfig::linear(1024, 1024), &[16_384, 16_384], "1 blocks of 1024 lanes for the 4096 elements");
     refuse(LaunchConfig::linear(8, 4), &[16, 16], "2 blocks of 4 lanes for the 4 elements");
-    refuse(LaunchConfig { block: [2048, 1, 1], ..LaunchConfig::default() }, &[16, 16], "2048 lanes, the most is 1024");
+    refuse(LaunchConfig { block: [2048, 1, 1], ..LaunchConfig::default() }, &[16, 16], "2048 lanes, the maximum is 1024");
     assert_eq!(program.evaluate(&LaunchConfig::linear(0, 4), &mut [vec![], vec![]], 1).expect("an empty launch"), Outcome::Finished);
 }

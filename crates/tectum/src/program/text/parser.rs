@@ -50,7 +50,7 @@ struct Parser {
 impl Parser {
     fn program(&mut self, text: &str) -> std::result::Result<Program, Diagnostic> {
         if text.len() > MAX_BYTES {
-            let message = format!("{} bytes of text, the most is {MAX_BYTES}", text.len());
+            let message = format!("{} bytes of text, the maximum is {MAX_BYTES}", text.len());
             return Err(Diagnostic::new("", Span { line: 1, column: 1 }, message));
         }
         for (index, line) in text.lines().enumerate() {
