@@ -1,4 +1,4 @@
-//! Tells the crate its own revision: a hash of its sources, and of the versions that they are built with where those are known.
+//! Sets the crate's own revision: a hash of its sources, and of the versions that they are built with, if known.
 
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// Lowest first. Modules in one row form one layer: a device hands out pooled memory, so the two know each other.
 const LAYERS: &[&[&str]] = &[
     &["error", "dtype", "latency"],
-    &["bounded_cache", "content_hash", "file"],
+    &["lru_cache", "content_hash", "file"],
     &["kernel"],
     &["store"],
     &["launch"],
@@ -54,12 +54,17 @@ fn layer_of(module: &str) -> Option<usize> {
 
 /// Every `.rs` file below a folder except test modules.
 pub fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    Ok(files_with_ending(folder, "rs")?.into_iter().filter(|path| path.file_name().is_some_and(|name| name != "tests.rs")).collect())
+}
+
+/// Every file below a folder whose name has an ending.
+pub fn files_with_ending(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))? {
         let path = entry.map_err(|e| e.to_string())?.path();
         if path.is_dir() {
-            files.extend(rust_files(&path)?);
-        } else if path.extension().is_some_and(|e| e == "rs") && path.file_name().is_some_and(|name| name != "tests.rs") {
+            files.extend(files_with_ending(&path, ending)?);
+        } else if path.extension().is_some_and(|e| e == ending) {
             files.push(path);
         }
     }

@@ -1,5 +1,6 @@
 //! `cargo xtask test` checks everything; CI runs exactly it.
 
+mod atomic_writes;
 mod gpu_kit;
 mod layers;
 mod mutations;
@@ -11,7 +12,7 @@ mod sanitize;
 mod suite;
 mod tally;
 mod test_programs;
-mod whole_files;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::tally::Tally;
 use crate::test_programs::{self, Settings, cargo};
-use crate::{gpu_kit, layers, paths, peers, performance, whole_files};
+use crate::{atomic_writes, gpu_kit, layers, paths, peers, performance, words};
 
 /// Where a whole run leaves the time of every test, for [`quick`](crate::quick).
 pub const TIMES: &str = "target/test-times.tsv";
@@ -74,10 +74,11 @@ pub fn first_seed() -> Result<Option<(&'static str, String)>, String> {
 /// Checks the order of modules, the names in documents, the peers' files and that the page of figures is the records'.
 pub fn structure(root: &Path) -> Result<(), String> {
     let mut faults = layers::violations(root)?;
-    faults.extend(whole_files::faults(root)?);
+    faults.extend(atomic_writes::faults(root)?);
     for document in ["ARCHITECTURE.md", "README.md"] {
         faults.extend(paths::missing(root, document)?);
     }
+    faults.extend(words::faults(root)?);
     faults.extend(peers::faults(root)?);
     faults.extend(performance::faults(root)?);
     faults.iter().for_each(|fault| eprintln!("{fault}"));

@@ -1,12 +1,12 @@
-//! Arithmetic of single scalars, one method an operation.
+//! Arithmetic of single scalars, one method per operation.
 //!
-//! Every rounding is stated, so that the assembler contracts nothing. What PTX lacks for f16 on sm_75 goes through f32,
+//! Every rounding is explicit, so that the assembler contracts nothing. Operations that PTX lacks for f16 on sm_75 use f32,
 //! which rounds the same for `+ - * /` and the square root, since 24 ≥ 2 · 11 + 2 bits.
 
 use crate::scalar::Scalar;
 use crate::writer::{Operand, Writer};
 
-/// A comparison. Floats: all but `Ne` are false where an operand is NaN.
+/// A comparison. Floats: all except `Ne` are false if an operand is NaN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Eq,
@@ -81,16 +81,16 @@ impl Writer {
     }
 
     pub fn min(&mut self, scalar: Scalar, a: Operand, b: Operand) -> Operand {
-        self.extreme("min", scalar, a, b)
+        self.min_max("min", scalar, a, b)
     }
 
     pub fn max(&mut self, scalar: Scalar, a: Operand, b: Operand) -> Operand {
-        self.extreme("max", scalar, a, b)
+        self.min_max("max", scalar, a, b)
     }
 
-    fn extreme(&mut self, name: &str, scalar: Scalar, a: Operand, b: Operand) -> Operand {
+    fn min_max(&mut self, name: &str, scalar: Scalar, a: Operand, b: Operand) -> Operand {
         if scalar == Scalar::F16 {
-            return self.through_f32(&[a, b], |w, x| w.extreme(name, Scalar::F32, x[0], x[1]));
+            return self.through_f32(&[a, b], |w, x| w.min_max(name, Scalar::F32, x[0], x[1]));
         }
         self.op(format_args!("{name}.{}", scalar.suffix()), scalar, &[a, b])
     }
@@ -165,7 +165,7 @@ impl Writer {
         self.op(format_args!("rem.{}", scalar.suffix()), scalar, &[a, divisor])
     }
 
-    /// The divisor, or 1 where the division has no answer.
+    /// The divisor, or 1 if the division has no result.
     fn safe_divisor(&mut self, scalar: Scalar, a: Operand, b: Operand) -> Operand {
         let zero = Operand::integer(scalar, 0);
         if let Operand::Immediate(_, bits) = b

@@ -1,4 +1,4 @@
-//! Atomic operations. WGSL's are relaxed; on buffers they hold for the whole device, on workgroup memory for the workgroup.
+//! Atomic operations. WGSL's are relaxed; on buffers they are atomic for the whole device, on workgroup memory for the workgroup.
 
 use naga::{AtomicFunction, Expression, Handle, TypeInner};
 
@@ -37,7 +37,7 @@ impl Translator<'_> {
         let operand = if suffix.starts_with('b') { operand.bits() } else { operand };
         let AtomicOperand { space, scope, at } = target;
         match result {
-            // A reduction returns nothing and so waits for nothing; an exchange has no such form.
+            // A reduction returns no value and so does not wait; an exchange has no such form.
             None if !matches!(fun, AtomicFunction::Exchange { .. }) => {
                 self.writer.line(format_args!("red.relaxed.{scope}.{space}.{name}.{suffix} {at}, {operand}"));
             }
@@ -52,7 +52,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Gives the old value and whether it was the expected one.
+    /// Returns the old value and whether it was the expected one.
     fn compare_exchange(&mut self, target: &AtomicOperand, scalar: Scalar, compare: Operand, value: Operand, result: Option<Handle<Expression>>) -> Result<()> {
         let old = self.writer.register(scalar);
         let AtomicOperand { space, scope, at } = target;
@@ -98,7 +98,7 @@ fn target(place: &PointerTarget) -> Option<AtomicOperand> {
     }
 }
 
-/// Name and type of the instruction; none where PTX has none for the type.
+/// Name and type of the instruction; none if PTX has none for the type.
 fn atomic_instruction(fun: AtomicFunction, scalar: Scalar) -> Option<(&'static str, &'static str)> {
     let sum = match scalar {
         Scalar::I32 | Scalar::U32 => "u32",

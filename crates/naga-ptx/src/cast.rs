@@ -5,8 +5,8 @@ use crate::scalar::Scalar;
 use crate::writer::{Operand, Writer};
 
 impl Writer {
-    /// Converts a value. Floats to integers truncate and saturate to the values that both types hold; of NaN WGSL leaves the
-    /// result open.
+    /// Converts a value. Floats to integers truncate and saturate to the values that both types can represent; for NaN WGSL leaves
+    /// the result open.
     pub fn convert(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {
         match (from, to) {
             _ if from == to => value,
@@ -60,7 +60,7 @@ pub(crate) fn zero(scalar: Scalar) -> Operand {
     Operand::Immediate(scalar, 0)
 }
 
-/// The bounds that `cvt`'s own saturation misses: the least and greatest integers that the float type holds too.
+/// The bounds that `cvt`'s own saturation misses: the minimum and maximum integers that the float type can also represent.
 fn representable(from: Scalar, to: Scalar) -> (Option<i128>, Option<i128>) {
     match (from, to) {
         (Scalar::F16, Scalar::I16) => (None, None),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use naga::Span;
 
-/// What kind of thing went wrong.
+/// The kind of the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -12,13 +12,13 @@ pub enum ErrorKind {
     EntryPoint,
     /// The module uses something that PTX output does not cover.
     Unsupported,
-    /// A barrier or a subgroup operation stands where not every invocation may reach it.
+    /// A barrier or a subgroup operation is at a point that some invocations may not reach.
     Uniformity,
     /// A pipeline-overridable constant lacks a value or has a bad one.
     Override,
 }
 
-/// Why a module could not be translated: what was met, and where in the source it stands.
+/// Why a module could not be translated: the construct, and its position in the source.
 #[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
@@ -38,22 +38,22 @@ impl Error {
         Error::new(ErrorKind::Unsupported, construct, span)
     }
 
-    /// The error at a place, if it does not know a finer one.
+    /// The error with this position, if it has no more precise one.
     pub(crate) fn at(self, span: Span) -> Error {
         if self.span.is_defined() { self } else { Error { span, ..self } }
     }
 
-    /// What kind of thing went wrong.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The construct that was met.
+    /// The unsupported or invalid construct.
     pub fn construct(&self) -> &str {
         &self.construct
     }
 
-    /// Where it stands in the source, as bytes; undefined where the module carries no spans.
+    /// Its position in the source, as bytes; undefined if the module has no spans.
     pub fn span(&self) -> Span {
         self.span
     }

@@ -12,7 +12,7 @@ use crate::translator::{Entry, Translator};
 use crate::writer::Operand;
 
 impl Translator<'_> {
-    /// The expression's entry: what was emitted, or what needs no code.
+    /// The expression's entry: the emitted code's result, or a value that needs no code.
     pub fn entry_of(&mut self, handle: Handle<Expression>) -> Result<Entry> {
         match self.frame.entries.get(&handle) {
             Some(entry) => Ok(entry.clone()),
@@ -163,7 +163,7 @@ impl Translator<'_> {
     fn spill(&mut self, inner: &TypeInner, values: &[Operand]) -> Result<PointerTarget> {
         if let TypeInner::Vector { .. } | TypeInner::Matrix { .. } = inner {
             self.variables.push(values.to_vec());
-            return Ok(PointerTarget::Registers { variable: self.variables.len() - 1, first: 0, dynamics: Vec::new() });
+            return Ok(PointerTarget::Registers { variable: self.variables.len() - 1, first: 0, dynamic_indices: Vec::new() });
         }
         let place = self.new_local(inner)?;
         self.store(&place, inner, values)?;
@@ -357,7 +357,7 @@ impl Translator<'_> {
     }
 }
 
-/// The component of a vector, or the scalar that stands for all components.
+/// The component of a vector, or the scalar that is used for all components.
 pub(crate) fn at(values: &[Operand], index: usize) -> Operand {
     if values.len() == 1 { values[0] } else { values[index] }
 }

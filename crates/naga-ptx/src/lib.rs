@@ -1,4 +1,4 @@
-//! Translates naga modules to PTX: a compute shader runs on an NVIDIA GPU with nothing but its driver.
+//! Translates naga modules to PTX: a compute shader runs on an NVIDIA GPU with only its driver.
 //!
 //! ```text
 //! WGSL ── naga: parse, validate ──▶ Module + ModuleInfo ── translate ──▶ Kernel: PTX text, launch facts, binding table
@@ -8,7 +8,7 @@
 //!
 //! For each entry of [`Kernel::bindings`], in order, the kernel takes two 64-bit parameters: the device address of the
 //! buffer (a multiple of 16) and its size in bytes. Uniform buffers are passed the same way. A launch has
-//! [`Kernel::workgroup_size`] threads a block and [`Kernel::dynamic_shared_bytes`] of dynamic shared memory.
+//! [`Kernel::workgroup_size`] threads per block and [`Kernel::dynamic_shared_bytes`] of dynamic shared memory.
 
 #![forbid(unsafe_code)]
 
@@ -38,27 +38,27 @@ use translator::Translator;
 
 pub use error::{Error, ErrorKind, Result};
 
-/// What happens when an index is out of its array's range.
+/// Handling of an index out of its array's range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexPolicy {
-    /// The index is lowered to the last element: no access leaves its object. Costs one or two instructions an access.
+    /// The index is clamped to the last element: no access leaves its object. Costs one or two instructions per access.
     Clamp,
-    /// No check: the caller vouches for the module.
+    /// No check: the caller guarantees that the module is in range.
     Trust,
 }
 
-/// A hash of this crate's sources: translations of one revision are the same wherever they were made, and may be kept by it.
+/// A hash of this crate's sources: translations of one revision are the same on every machine, and may be cached by it.
 pub const REVISION: &str = env!("NAGA_PTX_REVISION");
 
-/// Choices of a translation.
+/// Options of a translation.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What happens when a run-time index is out of range.
+    /// Handling of a run-time index out of range.
     pub index: IndexPolicy,
-    /// Whether read-only storage buffers and uniforms are read through the non-coherent cache (`ld.global.nc`). Only right
-    /// where no launch binds the same memory writable as well.
+    /// Whether read-only storage buffers and uniforms are read through the non-coherent cache (`ld.global.nc`). Only valid
+    /// if no launch also binds the same memory writable.
     pub read_only_cache: bool,
-    /// Whether workgroup variables are zeroed before the entry point begins, as WGSL asks.
+    /// Whether workgroup variables are zeroed before the entry point begins, as WGSL requires.
     pub zero_workgroup_memory: bool,
     /// Values of pipeline-overridable constants, by name or by `@id`.
     pub constants: PipelineConstants,
@@ -81,34 +81,34 @@ pub enum BindingKind {
     StorageReadWrite,
 }
 
-/// A buffer that the kernel takes.
+/// A buffer parameter of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     /// `@group`
     pub group: u32,
     /// `@binding`
     pub binding: u32,
-    /// The variable's name, if the module carries names.
+    /// The variable's name, if the module has names.
     pub name: Option<String>,
     /// How it is bound.
     pub kind: BindingKind,
-    /// The least size in bytes: with one element where the type ends in a run-time array.
+    /// The minimum size in bytes: with one element if the type ends in a run-time array.
     pub min_bytes: u32,
 }
 
 /// A translated entry point.
 #[derive(Debug, Clone)]
 pub struct Kernel {
-    /// The module's text, for `cuModuleLoadData` or `ptxas`. It ends in a newline and holds no NUL.
+    /// The module's text, for `cuModuleLoadData` or `ptxas`. It ends in a newline and contains no NUL.
     pub ptx: String,
     /// The name of the `.entry`.
     pub entry: String,
-    /// Threads a block, x, y, z.
+    /// Threads per block, x, y, z.
     pub workgroup_size: [u32; 3],
     /// Shared memory in the module itself, in bytes.
     pub static_shared_bytes: u32,
-    /// Shared memory that the launch has to ask for, in bytes; 0 unless the kernel needs over 48 KiB. Then the function's
-    /// attribute for the most dynamic shared memory has to be raised as well.
+    /// Shared memory that the launch must request, in bytes; 0 unless the kernel needs over 48 KiB. Then the function's
+    /// attribute for the maximum dynamic shared memory must be raised too.
     pub dynamic_shared_bytes: u32,
     /// The buffers that the entry point uses, in the order of the kernel's parameters.
     pub bindings: Vec<Binding>,
@@ -118,7 +118,7 @@ pub struct Kernel {
 ///
 /// # Errors
 /// [`ErrorKind::EntryPoint`] if the module has no compute entry point of that name; [`ErrorKind::Override`] for an override
-/// without a value; [`ErrorKind::Unsupported`] and [`ErrorKind::Uniformity`] name the construct and its place.
+/// without a value; [`ErrorKind::Unsupported`] and [`ErrorKind::Uniformity`] name the construct and its position.
 pub fn translate(module: &Module, info: &ModuleInfo, entry_point: &str, options: &Options) -> Result<Kernel> {
     let compute = ShaderStage::Compute;
     if !module.entry_points.iter().any(|entry| entry.name == entry_point && entry.stage == compute) {

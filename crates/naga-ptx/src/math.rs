@@ -46,7 +46,7 @@ impl Translator<'_> {
         Ok((0..results).flat_map(|result| columns.iter().map(move |column| column[result])).collect())
     }
 
-    /// Functions that see their vectors or matrices as a whole.
+    /// Functions of whole vectors or matrices.
     fn whole_vectors(&mut self, fun: MathFunction, first: Handle<Expression>, scalar: Scalar, x: &[Vec<Operand>]) -> Option<Vec<Operand>> {
         let inner = self.inner(first);
         let w = &mut self.writer;
@@ -81,7 +81,7 @@ impl Translator<'_> {
 }
 
 impl Writer {
-    /// One component of a componentwise function; none where the function does not take the type.
+    /// One component of a componentwise function; none if the function does not support the type.
     fn component(&mut self, fun: MathFunction, scalar: Scalar, x: &[Operand]) -> Option<Vec<Operand>> {
         if let Some(value) = self.bit_function(fun, scalar, x) {
             return Some(vec![value]);

@@ -1,4 +1,4 @@
-//! Where variables live, and how they are read and written.
+//! Storage of variables, and how they are read and written.
 
 use naga::TypeInner;
 
@@ -35,12 +35,12 @@ pub(crate) struct DynamicIndex {
     scalars: usize,
 }
 
-/// What a pointer points to.
+/// The target of a pointer.
 #[derive(Debug, Clone)]
 pub(crate) enum PointerTarget {
     /// Scalars of a variable that lives in registers, from `first` on.
-    Registers { variable: usize, first: usize, dynamics: Vec<DynamicIndex> },
-    /// Bytes at an address; `length` is that of the run-time array which the buffer ends in.
+    Registers { variable: usize, first: usize, dynamic_indices: Vec<DynamicIndex> },
+    /// Bytes at an address; `length` is that of the run-time array at the end of the buffer.
     Memory { space: Space, address: Operand, offset: i64, length: Option<Operand> },
 }
 
@@ -66,11 +66,11 @@ impl Translator<'_> {
         };
         let index = self.checked_index(index, scalar, length);
         Ok(match place {
-            PointerTarget::Registers { variable, first, dynamics } => {
+            PointerTarget::Registers { variable, first, dynamic_indices } => {
                 let count = element.count.unwrap_or(1);
-                let mut dynamics = dynamics.clone();
-                dynamics.push(DynamicIndex { index, count, scalars: element.scalars });
-                PointerTarget::Registers { variable: *variable, first: *first, dynamics }
+                let mut dynamic_indices = dynamic_indices.clone();
+                dynamic_indices.push(DynamicIndex { index, count, scalars: element.scalars });
+                PointerTarget::Registers { variable: *variable, first: *first, dynamic_indices: dynamic_indices }
             }
             PointerTarget::Memory { space, address, offset, length } => {
                 let base = self.writer.in_register(*address);
@@ -81,7 +81,7 @@ impl Translator<'_> {
         })
     }
 
-    /// The index as u32, lowered to the last element under [`IndexPolicy::Clamp`].
+    /// The index as u32, clamped to the last element under [`IndexPolicy::Clamp`].
     fn checked_index(&mut self, index: Operand, scalar: Scalar, length: Option<Operand>) -> Operand {
         let index = match scalar.class() {
             Class::Long => {
@@ -107,9 +107,9 @@ impl Translator<'_> {
     /// Reads the value at a place.
     pub fn load(&mut self, place: &PointerTarget, inner: &TypeInner) -> Result<Vec<Operand>> {
         match place {
-            PointerTarget::Registers { variable, first, dynamics } => {
+            PointerTarget::Registers { variable, first, dynamic_indices } => {
                 let scalars = shape::scalars(self.module, inner)?;
-                Ok((0..scalars.len()).map(|i| self.load_register(*variable, first + i, dynamics, scalars[i])).collect())
+                Ok((0..scalars.len()).map(|i| self.load_register(*variable, first + i, dynamic_indices, scalars[i])).collect())
             }
             PointerTarget::Memory { space, address, offset, .. } => {
                 let (base, offset) = self.near(*address, *offset);
@@ -125,9 +125,9 @@ impl Translator<'_> {
     /// Writes a value to a place.
     pub fn store(&mut self, place: &PointerTarget, inner: &TypeInner, values: &[Operand]) -> Result<()> {
         match place {
-            PointerTarget::Registers { variable, first, dynamics } => {
+            PointerTarget::Registers { variable, first, dynamic_indices } => {
                 for (i, &value) in values.iter().enumerate() {
-                    self.store_register(*variable, first + i, dynamics, value);
+                    self.store_register(*variable, first + i, dynamic_indices, value);
                 }
             }
             PointerTarget::Memory { space, address, offset, .. } => {
@@ -189,7 +189,7 @@ impl Translator<'_> {
         self.writer.line(format_args!("@{condition} mov.{} {to}, {value}", class.bits()));
     }
 
-    /// Base and offset such that every access within 2³⁰ bytes of them has an offset that instructions can hold.
+    /// Base and offset such that every access within 2³⁰ bytes of them has an offset that instructions can encode.
     fn near(&mut self, address: Operand, offset: i64) -> (Operand, i64) {
         if offset < 1 << 30 {
             return (address, offset);

@@ -1,10 +1,10 @@
-//! Which variables cannot live in registers: those whose arrays are indexed at run time, here or in a callee.
+//! Variables that cannot be in registers: those whose arrays are indexed at run time, here or in a callee.
 
 use std::collections::HashSet;
 
 use naga::{AddressSpace, Block, EntryPoint, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Statement, TypeInner};
 
-/// The variable that a pointer leads back to.
+/// The variable that a pointer is derived from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Root {
     Local(Handle<LocalVariable>),

@@ -134,7 +134,7 @@ impl Scalar {
         }
     }
 
-    /// The least value of a signed integer.
+    /// The minimum of a signed integer.
     pub fn least(self) -> i128 {
         -(1 << (8 * self.bytes() - 1))
     }

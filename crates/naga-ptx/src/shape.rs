@@ -1,4 +1,4 @@
-//! How types fall apart: into scalars for values in registers, into bytes for memory.
+//! Decomposition of types: into scalars for values in registers, into bytes for memory.
 
 use naga::proc::{Alignment, IndexableLength};
 use naga::{ArraySize, Handle, Module, Type, TypeInner, VectorSize};
@@ -28,7 +28,7 @@ pub(crate) struct Element {
     pub scalars: usize,
     /// Bytes from one to the next.
     pub stride: u32,
-    /// How many; none for a run-time array.
+    /// Their number; none for a run-time array.
     pub count: Option<u32>,
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn element(module: &Module, inner: &TypeInner) -> Result<Element> {
     })
 }
 
-/// The place and the stride of the run-time array that a buffer's type ends in.
+/// The offset and the stride of the run-time array at the end of a buffer's type.
 pub(crate) fn runtime_array(module: &Module, ty: Handle<Type>) -> Option<(u32, u32)> {
     match &module.types[ty].inner {
         TypeInner::Array { size: ArraySize::Dynamic, stride, .. } => Some((0, *stride)),

@@ -43,7 +43,7 @@ impl<'a> Translator<'a> {
                 self.writer.branch(next);
                 Ok(())
             }
-            Statement::Return { value } => self.give_back(*value),
+            Statement::Return { value } => self.return_statement(*value),
             Statement::ControlBarrier(barrier) => self.control_barrier(*barrier, span),
             Statement::MemoryBarrier(barrier) => self.memory_barrier(*barrier, span),
             Statement::Store { pointer, value } => self.store_statement(*pointer, *value),
@@ -146,7 +146,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    fn give_back(&mut self, value: Option<Handle<Expression>>) -> Result<()> {
+    fn return_statement(&mut self, value: Option<Handle<Expression>>) -> Result<()> {
         let values = value.map(|value| self.value(value)).transpose()?;
         let Some((label, registers)) = self.frame.outcome.clone() else {
             self.writer.line(format_args!("ret"));

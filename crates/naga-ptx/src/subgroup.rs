@@ -1,4 +1,4 @@
-//! Subgroup operations: a subgroup is a warp of 32, and every one of its invocations takes part.
+//! Subgroup operations: a subgroup is a warp of 32, and all its invocations take part.
 
 use naga::{CollectiveOperation, Direction, Expression, GatherMode, Handle, Span, SubgroupOperation};
 
@@ -12,7 +12,7 @@ const FULL_MASK: &str = "0xffffffff";
 const WARP_SIZE: u32 = 32;
 
 impl Translator<'_> {
-    /// Every lane of a warp is named as taking part, so every warp has to be whole.
+    /// The mask names every lane of a warp, so every warp must be full.
     pub fn require_full_warps(&self, span: Span) -> Result<()> {
         let invocations: u32 = self.entry.workgroup_size.iter().product();
         match invocations % WARP_SIZE {
@@ -93,7 +93,7 @@ impl Writer {
         to
     }
 
-    /// The value of another lane; 64-bit values go in two halves.
+    /// The value of another lane; 64-bit values are moved in two halves.
     fn shuffle(&mut self, scalar: Scalar, kind: &str, value: Operand, lane: Operand, clamp: &str) -> Operand {
         match scalar.class() {
             Class::Predicate => {

@@ -14,28 +14,28 @@ use crate::shape;
 use crate::writer::{Label, Operand, Writer};
 use crate::{Binding, BindingKind, Kernel, Options};
 
-/// The most shared memory that a module may declare itself.
+/// Maximum shared memory that a module may declare itself.
 const STATIC_SHARED_BYTES: u32 = 48 << 10;
-/// Variables of more scalars than this live in local memory.
+/// Variables with more scalars than this are in local memory.
 const REGISTER_SCALARS: usize = 64;
 /// Local and shared variables begin at multiples of this.
 const VARIABLE_ALIGNMENT: u32 = 16;
 
-/// What an expression stands for.
+/// The value of an expression.
 #[derive(Debug, Clone)]
 pub(crate) enum Entry {
     Value(Vec<Operand>),
     Pointer(PointerTarget),
 }
 
-/// Where `break` and `continue` lead.
+/// Targets of `break` and `continue`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoopLabels {
     pub exit: Label,
     pub next: Option<Label>,
 }
 
-/// The function whose body is being translated: callees are inlined, each with a frame of its own.
+/// The function whose body is being translated: callees are inlined, each with its own frame.
 pub(crate) struct Frame<'a> {
     pub function: &'a Function,
     pub info: &'a FunctionInfo,
@@ -43,7 +43,7 @@ pub(crate) struct Frame<'a> {
     pub locals: HashMap<Handle<LocalVariable>, PointerTarget>,
     pub entries: HashMap<Handle<Expression>, Entry>,
     pub exits: Vec<LoopLabels>,
-    /// Where `return` leads and leaves its value; none in the entry point.
+    /// Target of `return` and storage of its value; none in the entry point.
     pub outcome: Option<(Label, Vec<Operand>)>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Translator<'a> {
     pub writer: Writer,
     pub frame: Frame<'a>,
     pub globals: HashMap<Handle<GlobalVariable>, PointerTarget>,
-    /// The scalars of each variable that lives in registers.
+    /// The scalars of each variable in registers.
     pub variables: Vec<Vec<Operand>>,
     placement: Placement,
     parameters: Vec<Binding>,
@@ -104,7 +104,7 @@ impl<'a> Translator<'a> {
         Ok(self.assemble())
     }
 
-    /// Gives every buffer that is used its two parameters.
+    /// Adds the two parameters of every used buffer.
     fn bind_buffers(&mut self, info: &FunctionInfo) -> Result<()> {
         let mut used: Vec<_> = self.module.global_variables.iter().filter(|(handle, _)| !info[*handle].is_empty()).collect();
         used.sort_by_key(|(_, variable)| variable.binding.as_ref().map(|binding| (binding.group, binding.binding)));
@@ -221,17 +221,17 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// A variable in registers, or in local memory where its arrays are indexed at run time or it is large.
+    /// A variable in registers, or in local memory if its arrays are indexed at run time or it is large.
     fn new_variable(&mut self, inner: &TypeInner, indexed: bool) -> Result<PointerTarget> {
         if (indexed && shape::holds_array(self.module, inner)) || shape::count(self.module, inner)? > REGISTER_SCALARS {
             return self.new_local(inner);
         }
         let scalars = shape::scalars(self.module, inner)?;
         self.variables.push(scalars.iter().map(|&scalar| self.writer.register(scalar)).collect());
-        Ok(PointerTarget::Registers { variable: self.variables.len() - 1, first: 0, dynamics: Vec::new() })
+        Ok(PointerTarget::Registers { variable: self.variables.len() - 1, first: 0, dynamic_indices: Vec::new() })
     }
 
-    /// Room in local memory.
+    /// Space in local memory.
     pub fn new_local(&mut self, inner: &TypeInner) -> Result<PointerTarget> {
         shape::runs(self.module, inner)?;
         let offset = i64::from(self.local_bytes);
@@ -311,7 +311,7 @@ impl<'a> Translator<'a> {
     }
 }
 
-/// The name as a PTX identifier: other characters become `_`, and names that PTX could mistake for its own get a prefix.
+/// The name as a PTX identifier: other characters become `_`, and names that could conflict with names of PTX get a prefix.
 fn entry_name(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("wgsl_{plain}")

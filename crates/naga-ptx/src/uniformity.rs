@@ -1,8 +1,8 @@
 //! Refuses barriers and subgroup operations that some invocations of a workgroup may not reach.
 //!
 //! Conservative: a variable is uniform if every store to it is, in uniform control flow; what is read from memory that
-//! invocations write is not uniform. Variables start as uniform and only ever lose it, so walking the entry point until
-//! nothing changes ends; one more walk then reports. Calls are followed each on its own.
+//! invocations write is not uniform. Variables start as uniform and only become non-uniform, so walking the entry point until
+//! nothing changes terminates; one more walk then reports. Each call is analysed separately.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::BitOrAssign;
@@ -26,14 +26,14 @@ pub(crate) fn check(module: &Module, index: usize) -> Result<()> {
     analysis.entry(entry)
 }
 
-/// A variable that uniformity is kept of; locals belong to one inlined call.
+/// A variable with tracked uniformity; locals belong to one inlined call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Variable {
     Local(usize, Handle<LocalVariable>),
     Private(Handle<GlobalVariable>),
 }
 
-/// What a pointer leads to.
+/// The target of a pointer.
 #[derive(Debug, Clone, Copy)]
 enum PointerBase {
     Variable(Variable),
@@ -43,7 +43,7 @@ enum PointerBase {
     Shared,
 }
 
-/// What is known of an expression.
+/// The uniformity of an expression.
 #[derive(Debug, Clone, Copy)]
 struct Fact {
     uniform: bool,
@@ -169,7 +169,7 @@ impl<'a> Analysis<'a> {
         if together || !self.report { Ok(()) } else { Err(Error::new(ErrorKind::Uniformity, what, span)) }
     }
 
-    /// Who has left a loop early does not take part in its next round; `continue` only skips the rest of one.
+    /// Invocations that left a loop early do not take part in its next iteration; `continue` only skips the rest of one.
     fn repeat(
         &mut self,
         call: &mut Call<'a>,

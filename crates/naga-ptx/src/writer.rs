@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use crate::scalar::{Class, Scalar};
 
-/// What an instruction reads.
+/// An operand of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
     Register(Class, u32),
@@ -82,7 +82,7 @@ impl fmt::Display for Operand {
     }
 }
 
-/// A place to branch to.
+/// A branch target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Label(u32);
 
@@ -133,7 +133,7 @@ impl Writer {
         self.line(format_args!("{text}"));
     }
 
-    /// The operand as instructions may name it: PTX has no constants of type f16 or pred.
+    /// The operand in a form that instructions accept: PTX has no constants of type f16 or pred.
     pub fn direct(&mut self, operand: Operand) -> Operand {
         match operand {
             Operand::Immediate(Scalar::F16 | Scalar::Bool, _) => self.in_register(operand),
@@ -163,7 +163,7 @@ impl Writer {
         }
     }
 
-    /// Copies a value into a register that exists.
+    /// Copies a value into an existing register.
     pub fn assign(&mut self, to: Operand, from: Operand) {
         if to == from {
             return;

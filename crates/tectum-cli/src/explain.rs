@@ -225,7 +225,7 @@ fn rates_row(entry: &Entry, rates: &Rates) -> Vec<String> {
         shared(rates.upload_bytes_per_s),
         shared(rates.download_bytes_per_s),
         bytes(rates.memory_bytes_per_s),
-        bytes(rates.near_bytes_per_s),
+        bytes(rates.cached_bytes_per_s),
         flops(rates.flop_per_s),
         flops(rates.lane_flop_per_s),
     ]

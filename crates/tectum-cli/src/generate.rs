@@ -141,12 +141,12 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     let capacity = lens.iter().max().map_or(0, |longest| longest.saturating_add(args.tokens)).max(1);
     let inputs = args.receipt.inputs(args.json, || input_files(&args.model))?;
     let mut decoder = Decoder::open_with(&args.model, &device, capacity, args.cache, args.weights)?.with_texts(prompts.len())?;
-    let known = decoder.sizes().tokens;
+    let known = decoder.sizes().vocab_size;
     if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
         return Err(Error::data(format!("{}: the tokenizer has {} tokens, the model {known}", args.model.display(), tokens.len())));
     }
     let options = GenerateOptions {
-        tokens: args.tokens,
+        max_new_tokens: args.tokens,
         sampling: SamplingParams {
             temperature: args.temperature,
             top_k: args.top_k,
@@ -154,7 +154,7 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
             repetition_penalty: args.repetition_penalty,
             seed: args.seed,
         },
-        stops: args.stop.clone(),
+        stop_sequences: args.stop.clone(),
         end: end_tokens(&args.model)?,
     };
     // Compiled before anything is timed.

@@ -25,8 +25,8 @@ pub struct NetworkArgs {
     #[arg(long)]
     units: Option<UnitPolicy>,
     /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU engine.
-    #[arg(long)]
-    frozen_silence: bool,
+    #[arg(long, alias = "frozen-silence")]
+    freeze_idle: bool,
     /// Of a genome: its plastic synapses keep the weights with which they begin.
     #[arg(long)]
     frozen_weights: bool,
@@ -37,11 +37,11 @@ pub struct NetworkArgs {
 
 impl NetworkArgs {
     /// The first of these that was given.
-    pub fn given(&self) -> Option<&'static str> {
+    pub fn first_given_option(&self) -> Option<&'static str> {
         let given = [
             ("--shards", self.shards.is_some()),
             ("--units", self.units.is_some()),
-            ("--frozen-silence", self.frozen_silence),
+            ("--freeze-idle", self.freeze_idle),
             ("--frozen-weights", self.frozen_weights),
             ("--memory-neurons", self.memory_neurons.is_some()),
         ];
@@ -59,8 +59,8 @@ impl NetworkArgs {
     /// A genome or a network that is at fault.
     pub fn connect(&self, path: &Path, seed: u64) -> Result<(Genome, ConnectedNetwork)> {
         let genome = Genome::read(path, &GenomeOptions { units: self.units.unwrap_or(UnitPolicy::Detect), strict: false })?;
-        let silence = if self.frozen_silence { IdleUpdate::Skips } else { IdleUpdate::Counts };
-        let network = NetworkOptions { silence, seed: seed_of(seed), ..NetworkOptions::default() };
+        let idle_update = if self.freeze_idle { IdleUpdate::Freeze } else { IdleUpdate::CatchUp };
+        let network = NetworkOptions { idle_update, seed: seed_of(seed), ..NetworkOptions::default() };
         let defaults = ConnectOptions::default();
         let options = ConnectOptions { seed, learns: self.learns(), memory_neurons: self.memory_neurons.unwrap_or(defaults.memory_neurons), network };
         let connected = connect(&genome, options).map_err(|error| error.at(path.display()))?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use tectum::{Error, Result, file};
-use tectum_models::recording::{RecoveredRecording, recovered};
+use tectum_models::recording::{RecoveredRecording, recover_recording};
 
 use crate::table::{print, print_json};
 
@@ -34,7 +34,7 @@ struct Report {
 /// A file that is no recording, or cannot be read or written.
 pub fn recover(args: &RecoverArgs) -> Result<()> {
     let bytes = std::fs::read(&args.broken).map_err(|source| Error::io(args.broken.display(), source))?;
-    let RecoveredRecording { bytes, messages, lost_bytes } = recovered(&bytes).map_err(|error| error.at(args.broken.display()))?;
+    let RecoveredRecording { bytes, messages, lost_bytes } = recover_recording(&bytes).map_err(|error| error.at(args.broken.display()))?;
     file::write(&args.output, &bytes)?;
     if lost_bytes > 0 {
         eprintln!("warning: {}: the last {lost_bytes} bytes belong to no whole chunk and are left out", args.broken.display());

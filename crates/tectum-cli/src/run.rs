@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use tectum::{Device, Error, InputFile, Result};
 use tectum_models::brain::build::{build_body, build_brain, build_stand_in, open_device};
 use tectum_models::clock::{Clock, RealClock, SimClock};
-use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, beside};
+use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
 use tectum_models::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
 use tectum_models::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
 use tectum_models::scenario::{ClockKind, Scenario};
@@ -82,7 +82,7 @@ pub struct RunArgs {
     #[arg(long)]
     trace: bool,
     /// Makes the brain or the sensors fail at T seconds of the loop, to show what follows: device-lost@T, nan@T, slow@T, sensor-lost@T or
-    /// sensor-stuck@T for ten periods, sensor-leap@T for one; or presses the emergency stop, stop@T; may be repeated.
+    /// sensor-stuck@T for ten periods, sensor-outlier@T for one; or presses the emergency stop, stop@T; may be repeated.
     #[arg(long, value_name = "FAULT@T")]
     inject: Vec<String>,
     #[command(flatten)]
@@ -129,7 +129,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
     let mut closed_loop = build(&scenario, &device, &mut display)?;
     let resumed_at_tick = match &resumed {
         Some(snapshot) => {
-            resumed_from.into_iter().for_each(|input| closed_loop.reads(input));
+            resumed_from.into_iter().for_each(|input| closed_loop.add_input_file(input));
             closed_loop.restore(snapshot)?
         }
         None => 0,
@@ -180,6 +180,9 @@ fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
         (None, Some(folder)) => Scenario::read(&folder.join(SCENARIO_FILE))?,
         (None, None) => return Err(Error::invalid("run: a scenario is needed")),
     };
+    for warning in &scenario.warnings {
+        eprintln!("warning: {warning}");
+    }
     args.body.as_deref().map_or(Ok(()), |name| scenario.set_body(name))?;
     args.brain.as_deref().map_or(Ok(()), |name| scenario.set_brain(name))?;
     args.data.as_deref().map_or(Ok(()), |path| scenario.set_data(path))?;
@@ -246,7 +249,7 @@ fn loop_until_done(
             })
         })
     };
-    let mut run = |sink: &mut (dyn Sink + Send)| display.beside(|show| beside(sink, &body, |handing| work(handing, show))?);
+    let mut run = |sink: &mut (dyn Sink + Send)| display.run_with_display(|show| run_with_sink_thread(sink, &body, |sink| work(sink, show))?);
     let Some(path) = film else { return run(folder) };
     let mut film = Film::new(folder, scenario.run.snapshot_every);
     let ran = run(&mut film);

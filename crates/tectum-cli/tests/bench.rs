@@ -80,7 +80,7 @@ fn a_recorded_run_agrees_with_itself_and_a_planted_slowdown_is_named() {
     place.write("slow.json", &record.to_string());
     let (code, stdout, stderr) = place.check("steady.json", "slow.json");
     assert_eq!((code, stdout.lines().count(), stderr.as_str()), (Some(1), 1, "error: check: 1 of 2 rows became slower\n"), "{stdout}");
-    assert!(stdout.starts_with("core.copy.n16777216: 1.30 [") && stdout.contains("slower beside the roofline"), "{stdout}");
+    assert!(stdout.starts_with("core.copy.n16777216: 1.30 [") && stdout.contains("slower relative to the roofline"), "{stdout}");
     assert_eq!(place.check("slow.json", "steady.json"), (Some(0), String::new(), String::new()));
 }
 
@@ -126,7 +126,7 @@ fn mistakes_get_one_line_and_an_exit_code() {
 fn a_model_is_measured_in_every_format_of_its_weights() {
     let place = Place::new("model");
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
-    for (model, accuracy) in [("sample-encoder", "least_cosine"), ("sample-decoder", "mean_divergence")] {
+    for (model, accuracy) in [("sample-encoder", "min_cosine"), ("sample-decoder", "mean_divergence")] {
         let made = place.json(&format!("{} --device cpu --json", models.join(model).display()));
         let formats = made["formats"].as_array().expect("a list");
         let names: Vec<&str> = formats.iter().filter_map(|made| made["weights"].as_str()).collect();

@@ -159,9 +159,16 @@ fn a_genome_is_explained_by_mapping_with_what_its_state_and_scale_hang_on() {
     ] {
         assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
     }
-    let explanation = place.json("explain brain.txt --shards 2 --frozen-silence --json");
-    let found =
-        ["/kind", "/network/synapses", "/network/scale", "/mappings/0/strategy", "/mappings/2/undone/0/delay", "/network/zero_sums/0/1", "/network/past/0/1"];
+    let explanation = place.json("explain brain.txt --shards 2 --freeze-idle --json");
+    let found = [
+        "/kind",
+        "/network/synapses",
+        "/network/scale",
+        "/mappings/0/strategy",
+        "/mappings/2/unsupported/0/delay",
+        "/network/zero_sums/0/1",
+        "/network/extra_state/0/1",
+    ];
     let found = found.map(|path| explanation.pointer(path).cloned().unwrap_or_default());
     assert_eq!(Value::from(found.to_vec()), serde_json::json!(["genome", 26, "most", "packed_rows", 3, "frozen", "refractory"]), "{explanation}");
     for (line, code, message) in [
@@ -257,7 +264,7 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         (
             "run cart_pole --brain lqr --inject nan@",
             2,
-            "inject \"nan@\": expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T, sensor-leap@T, stop@T",
+            "inject \"nan@\": expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T, sensor-outlier@T, stop@T",
         ),
         ("run cart_pole --brain lqr --inject nan@99", 2, "inject nan@99: the run ends at 20 s"),
         ("run cart_pole --brain lqr --inject device-lost@1", 2, "inject device-lost@1: brain lqr runs on no device"),
@@ -328,7 +335,7 @@ fn a_resumed_run_reaches_the_state_of_one_that_never_stopped() {
 }
 
 #[test]
-fn quiet_json_is_one_line_and_runs_go_where_they_are_told() {
+fn quiet_json_is_one_line_and_runs_go_to_the_given_folder() {
     let place = Place::new("quiet");
     let output = place.tectum("run cart_pole --brain zero --clock sim --seconds 1 --quiet --no-plots --json --runs elsewhere/deep");
     assert_eq!((text(&output.stdout).lines().count(), output.stderr.len()), (1, 0), "{}", text(&output.stderr));
@@ -338,7 +345,7 @@ fn quiet_json_is_one_line_and_runs_go_where_they_are_told() {
 }
 
 #[test]
-fn a_device_that_host_arithmetic_does_not_use_is_told_in_the_receipt() {
+fn the_receipt_names_a_device_that_host_arithmetic_does_not_use() {
     let place = Place::new("unused");
     let result = place.json("run cart_pole --brain zero --clock sim --seconds 1 --no-plots --json --device null");
     assert_eq!(result["device"], "cpu");

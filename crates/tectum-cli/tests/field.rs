@@ -54,15 +54,15 @@ fn a_field_split_over_devices_is_checked_and_runs_as_a_brain() {
     let folder = std::env::temp_dir().join(format!("tectum-field-split-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
-    let run = |name: &str, beside: &str| {
+    let run = |name: &str, keys: &str| {
         let file = folder.join(name);
-        let scenario = format!("[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\ncells = [8, 8, 8]\n{beside}[loop]\nseconds = 5\nclock = \"sim\"\n");
+        let scenario = format!("[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\ncells = [8, 8, 8]\n{keys}[loop]\nseconds = 5\nclock = \"sim\"\n");
         std::fs::write(&file, scenario).expect("writable");
         let told = text(&format!("run {} --device cpu --quiet --json --runs {}", file.display(), folder.join("runs").display()));
         let told: serde_json::Value = serde_json::from_str(&told).expect("json");
         told["return"].as_f64().unwrap_or_else(|| panic!("no return in {told}"))
     };
-    assert_eq!(run("whole.toml", ""), run("split.toml", "beside = [\"cpu\"]\n"));
+    assert_eq!(run("whole.toml", ""), run("split.toml", "extra_devices = [\"cpu\"]\n"));
     std::fs::remove_dir_all(&folder).expect("ours");
 }
 

@@ -52,7 +52,7 @@ fn a_run_is_explained_node_by_node() {
         assert!(flops > 8.0 * parameters, "{model}: {flops}");
         // Files of f16 have the weights of products so; of several types, put together, they are f32.
         assert!((2.0 * parameters..=6.0 * parameters).contains(&number(&run["weight_bytes"])), "{model}");
-        assert!(number(&run["temporary_bytes"]) > 0.0 && number(&run["temporary_bytes"]) < number(&run["temporary_bytes_apart"]), "{model}");
+        assert!(number(&run["temporary_bytes"]) > 0.0 && number(&run["temporary_bytes"]) < number(&run["temporary_bytes_unshared"]), "{model}");
         assert_eq!(number(&run["cache_bytes"]) > 0.0, kind == "decoder");
         assert_eq!(explained["route"]["predicted"][0]["device"], "cpu");
         let shown = text(&tectum(&["explain", model, "--tokens", "6", "--device", "cpu"]).stdout);
@@ -81,7 +81,7 @@ fn a_run_is_explained_node_by_node() {
 }
 
 #[test]
-fn text_goes_to_the_output_and_numbers_beside_it() {
+fn text_goes_to_stdout_and_numbers_to_stderr() {
     let made = json(&with(&["--tokens", "20"]));
     let shown = tectum(&with(&["--tokens", "20"]));
     assert_eq!(text(&shown.stdout), format!("{}\n", made["text"].as_str().expect("a text")));

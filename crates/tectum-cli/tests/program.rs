@@ -141,7 +141,7 @@ fn what_is_recognised_runs_by_the_kernels_for_it_unless_refused() {
     let plain = place.json(&format!("{line} --no-recognize --out plain.npy"));
     assert_eq!(
         (&plain["recognized"]["shape"], &plain["recognized"]["refusals"][0]),
-        (&"general".into(), &"not any shape: recognition was not asked for".into())
+        (&"general".into(), &"not any shape: recognition was not requested".into())
     );
     assert_eq!(kernels(&plain).iter().filter(|name| *name == "program_gemm").count(), 1);
     let kept = place.json(&format!("{line} --out kept.npy"));
@@ -301,7 +301,7 @@ fn defect_23_a_program_without_end_ends_at_its_limit() {
         let run = place.tectum(&format!("run endless.atlas --out y.npy --grid 1 --block 1 --size y=1 --limit 5000 --device {device}"));
         let message = text(&run.stderr);
         assert!(
-            run.status.code() == Some(2) && message.contains("`bra @a` (line 6): the loop did not end within the limit of 5000 turns of a lane"),
+            run.status.code() == Some(2) && message.contains("`bra @a` (line 6): the loop did not end within the limit of 5000 iterations of a lane"),
             "{message}"
         );
         assert!(!place.names().contains(&"y.npy".to_owned()));

@@ -2,23 +2,23 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Something that random calls are made to, with a model of what they must do.
+/// An object under test for random calls, with a model of the expected results.
 pub trait FuzzTarget {
     /// Calls of one sequence.
     const CALLS: u64;
-    /// `TECTUM_API_CALLS` is so many times the number of calls.
+    /// `TECTUM_API_CALLS` multiplies the number of calls.
     const SHARE: u64;
 
     /// The world of a seed.
     fn new(seed: u64) -> Self;
     /// Makes one call and checks it.
     fn call(&mut self);
-    /// The calls so far.
+    /// The calls made so far.
     fn journal(&self) -> &[String];
 }
 
-/// Runs the sequences that the variables ask for: `TECTUM_SEED` is the first seed, `TECTUM_API_SEED` that of one sequence alone.
-pub fn soak<W: FuzzTarget>() {
+/// Runs the sequences that the variables select: `TECTUM_SEED` is the first seed, `TECTUM_API_SEED` selects one sequence.
+pub fn run_sequences<W: FuzzTarget>() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let sequences = number("TECTUM_API_CALLS").unwrap_or(20_000) / W::SHARE / W::CALLS;
     let first = number("TECTUM_SEED").unwrap_or(0);

@@ -1,7 +1,7 @@
-//! Plants: what a brain senses and moves.
+//! Plants: what a brain observes and controls.
 //!
 //! A body is deterministic: random numbers are drawn in [`Body::reset`] and [`Body::scatter`] from the seed given there and
-//! nowhere else, so [`Body::state`] holds everything that the next step depends on, the delay line included.
+//! nowhere else, so [`Body::state`] contains everything that the next step depends on, including the delay line.
 
 pub mod acrobot;
 pub mod batch;
@@ -24,7 +24,7 @@ use seeker::Seeker;
 pub enum ChannelKind {
     /// An ordinary quantity.
     Linear,
-    /// A quantity that comes round after a full turn; 0 is upright.
+    /// A quantity that wraps after a full turn; 0 is upright.
     Angle {
         /// Radians in one unit of the channel: 1 for radians, π/180 for degrees.
         rad_per_unit: f64,
@@ -44,7 +44,7 @@ pub struct ObservationChannel {
     pub low: f32,
     /// Highest value expected.
     pub high: f32,
-    /// Typical magnitude: learned models divide a linear channel by it, cost tables count in it.
+    /// Typical magnitude: learned models divide a linear channel by it, cost tables use it as the unit.
     pub scale: f32,
 }
 
@@ -59,7 +59,7 @@ pub struct ActionChannel {
     pub low: f32,
     /// Highest value; higher ones are clipped to it.
     pub high: f32,
-    /// Only `low` and `high` exist: the body applies `high` for values ≥ 0 and `low` for the others.
+    /// Only `low` and `high` are possible: the body applies `high` for values ≥ 0 and `low` for the others.
     pub discrete: bool,
 }
 
@@ -74,7 +74,7 @@ impl ActionChannel {
     }
 }
 
-/// What is constant about a body.
+/// The constants of a body.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BodySpec {
     /// Name, as in scenarios.
@@ -85,22 +85,22 @@ pub struct BodySpec {
     pub observation: Vec<ObservationChannel>,
     /// The numbers of an action, in order.
     pub action: Vec<ActionChannel>,
-    /// Applied when the brain gives none, one number for each action channel.
+    /// Applied when the brain gives no action, one number for each action channel.
     pub safe_action: Vec<f32>,
 }
 
 /// What one step returned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// The body's own score of the step; each body says how it is made.
+    /// The body's own score of the step; each body documents how it is computed.
     pub reward: f64,
-    /// The episode is over: the body is outside the region where its task makes sense.
+    /// The episode is over: the body is outside the region where its task is defined.
     pub terminated: bool,
-    /// The action was not finite, so the safe action was applied in its place.
+    /// The action was not finite, so the safe action was applied instead.
     pub refused: bool,
 }
 
-/// Where [`Body::reset`] begins.
+/// Where [`Body::reset`] starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// Hanging at rest, moved by a small seeded perturbation.
@@ -128,9 +128,9 @@ impl Start {
 pub struct Upright {
     /// A [`Body::state`] in which the body stays upright under the safe action (or nearly so, where the action is discrete).
     pub state: Vec<f64>,
-    /// Perturbation of each state number; 0 marks a number that is no dynamic state.
+    /// Perturbation of each state number; 0 marks a number that is not a dynamic state.
     pub state_step: Vec<f64>,
-    /// Perturbation of the action: large where small actions meet a dead band.
+    /// Perturbation of the action: large where small actions fall into a dead band.
     pub action_step: f32,
 }
 
@@ -145,34 +145,34 @@ pub trait Body: Send {
     /// Puts the body in a state drawn from its whole range, to excite it for learning.
     ///
     /// Hidden memory (filters, delay lines) is only consistent with the observation after one further step.
-    fn scatter(&mut self, seed: u64);
+    fn randomize_state(&mut self, seed: u64);
 
     /// Writes the observation.
     ///
     /// # Panics
-    /// If `observation` has not one number for each channel.
+    /// If `observation` does not have one number for each channel.
     fn observe(&self, observation: &mut [f32]);
 
     /// Applies an action for `dt_s` seconds. Values are clipped to the channel's range; if one is not finite, the safe action is
-    /// applied and the step says so: a plant cannot wait for a brain to come to its senses.
+    /// applied and the step reports it: a plant cannot wait until a brain recovers.
     ///
     /// # Panics
-    /// If `action` has not one number for each channel.
+    /// If `action` does not have one number for each channel.
     fn step(&mut self, action: &[f32]) -> Step;
 
-    /// The pole's angle from upright in radians, in [−π, π); without a pole, the angle from where the body is to face.
+    /// The pole's angle from upright in radians, in [−π, π); without a pole, the angle from the direction that the body should face.
     fn upright_angle_rad(&self) -> f64;
 
     /// Everything that the next step depends on; each body documents the order.
     fn state(&self) -> Vec<f64>;
 
-    /// Restores what [`Body::state`] gave, exactly.
+    /// Restores what [`Body::state`] returned, exactly.
     ///
     /// # Errors
     /// A wrong length or a number that is not finite.
     fn set_state(&mut self, state: &[f64]) -> Result<()>;
 
-    /// Replaces what an observation shows of the state and keeps the rest: the correction step of an observer.
+    /// Replaces the observed part of the state and keeps the rest: the correction step of an observer.
     fn assimilate(&mut self, observation: &[f32]);
 
     /// The balanced state to linearise around.
@@ -182,9 +182,9 @@ pub trait Body: Send {
 /// Names that [`body`] knows.
 pub const BODY_NAMES: [&str; 5] = ["rig", "pendulum", "cart_pole", "acrobot", "seeker"];
 
-/// Makes a body by name, standing at its start for seed 0.
+/// Makes a body by name, at its start for seed 0.
 ///
-/// `start` is where resets begin; without it the rig hangs, the Gymnasium plants start at random, as Gymnasium has them, and so does
+/// `start` is where resets begin; without it the rig hangs, the Gymnasium plants start at random, as in Gymnasium, and so does
 /// the seeker.
 ///
 /// # Errors
@@ -214,14 +214,14 @@ pub(crate) fn wrapped_rad(angle_rad: f64) -> f64 {
     (angle_rad + PI).rem_euclid(TAU) - PI
 }
 
-/// The single action channel's applied value, and whether the given one was refused.
+/// The single action channel's applied value, and whether the given one was rejected.
 fn applied_action(spec: &BodySpec, action: &[f32]) -> (f64, bool) {
     assert_eq!(action.len(), 1, "{}: an action has 1 number", spec.name);
     let applied = spec.action[0].applied(action[0]);
     (f64::from(applied.unwrap_or(spec.safe_action[0])), applied.is_none())
 }
 
-/// Refuses a snapshot of the wrong length or with numbers that are not finite.
+/// Rejects a snapshot of the wrong length or with numbers that are not finite.
 fn check_state<const N: usize>(name: &str, state: &[f64]) -> Result<[f64; N]> {
     let numbers: [f64; N] = state.try_into().map_err(|_| Error::invalid(format!("{name}: a state has {N} numbers, given {}", state.len())))?;
     match numbers.iter().position(|number| !number.is_finite()) {

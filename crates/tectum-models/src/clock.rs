@@ -1,4 +1,4 @@
-//! What a loop takes for time.
+//! The clocks of a loop.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ pub trait Clock {
     /// Nanoseconds since the loop began.
     fn now_ns(&mut self) -> u64;
 
-    /// Returns at `deadline_ns` or as soon after as it can, with how late it was; at once if the deadline is past.
+    /// Returns at `deadline_ns` or as soon after as possible, with how late it was; immediately if the deadline is past.
     fn wait_until(&mut self, deadline_ns: u64) -> u64;
 
-    /// Whether its times are measured. Times of a clock that is not real say nothing and are left out of recordings.
+    /// Whether its times are measured. Times of a clock that is not real have no meaning and are left out of recordings.
     fn is_real(&self) -> bool;
 }
 
@@ -49,7 +49,7 @@ impl Clock for RealClock {
     }
 }
 
-/// Time that only passes by waiting: ticks take none, and every deadline is met.
+/// Time that only passes by waiting: ticks take no time, and every deadline is met.
 #[derive(Debug, Default)]
 pub struct SimClock {
     now_ns: u64,
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_wait_never_returns_early_and_tells_how_late_it_is() {
+    fn a_real_wait_never_returns_early_and_reports_its_lateness() {
         let mut clock = RealClock::new();
         let late_ns = clock.wait_until(2_000_000);
         assert!(clock.now_ns() >= 2_000_000 + late_ns);

@@ -1,40 +1,40 @@
-//! The one loop that runs any brain on any body.
+//! The loop that runs any brain on any body.
 //!
-//! Time is cut into periods of the body's `dt_s`. Tick k observes at the beginning of period k, asks the brain, and the answer
-//! acts for the period; it is due before period k + 1 begins.
+//! Time is divided into periods of the body's `dt_s`. Tick k observes at the beginning of period k and queries the brain. The answer
+//! is applied for the period; it is due before period k + 1 begins.
 //!
 //! # Overruns
-//! The body never waits. For a period whose answer is late it gets the action before (or the safe action, as
-//! [`Overrun`] says), and the period counts as a deadline miss; so does a period that went by before the loop could
-//! observe. The late answer is what is held from then on. Every period is stepped, recorded and counted, missed or not: the length
+//! The body never waits. For a period whose answer is late it gets the previous action (or the safe action, depending on
+//! [`Overrun`]), and the period counts as a deadline miss; so does a period that passed before the loop could
+//! observe. The late answer is held from then on. Every period is stepped, recorded and counted, missed or not: the length
 //! of a run does not depend on its speed.
 //!
 //! # Faults
-//! A tick that fails gets the body's safe action, and the receipt says why. What follows depends on the fault:
+//! A tick that fails gets the body's safe action, and the receipt gives the reason. The recovery depends on the fault:
 //!
-//! | fault | the brain goes on |
+//! | fault | the brain continues |
 //! |---|---|
-//! | device lost, its memory exhausted | on the CPU, from the last snapshot that the host holds |
-//! | NaN or infinity in an action, NaN in the state at a snapshot | the same; a brain that is on the CPU already restores in place |
-//! | an answer `stall_periods` late | the same; a brain that is on the CPU already keeps its state |
-//! | NaN or infinity in what the body shows | as it is, once there is something to answer to |
-//! | any other error of the brain | as it is, at the next tick |
+//! | device lost, its memory exhausted | on the CPU, from the last snapshot on the host |
+//! | NaN or infinity in an action, NaN in the state at a snapshot | the same; a brain that is already on the CPU restores in place |
+//! | an answer `stall_periods` late | the same; a brain that is already on the CPU keeps its state |
+//! | NaN or infinity in the observation | unchanged, at the next finite observation |
+//! | any other error of the brain | unchanged, at the next tick |
 //!
-//! The CPU's brain is built and restored on a thread of its own; until it is there, ticks get the safe action. The receipt
-//! lists each recovery with the ticks that were lost. A run ends only where there is no way back.
+//! The CPU's brain is built and restored on a separate thread; until it is ready, ticks get the safe action. The receipt
+//! lists each recovery with the ticks that were lost. A run ends only if no recovery is possible.
 //!
-//! Readings may be watched ([`ChannelGuard`]): a leap is taken out, and beyond a limit, or when a [`StopSwitch`] is pressed, the body gets its safe action
-//! from then on to the end of the run; neither brain nor stand-in is asked. The receipt says why. A run that is resumed begins unstopped.
+//! Readings may be guarded ([`ChannelGuard`]): an outlier is replaced, and beyond a limit, or when a [`StopSwitch`] is pressed, the body gets its safe action
+//! from then on to the end of the run; neither brain nor stand-in is queried. The receipt gives the reason. A resumed run starts unstopped.
 //!
-//! With a stand-in, which follows every period, the ladder has a rung more: where the brain fails in time, is being made anew or has no way back,
-//! the stand-in answers, and the safe action is left for readings that are not finite and for answers that do not come.
+//! A stand-in follows every period and is one more fallback: where the brain fails in time, is being rebuilt or cannot recover,
+//! the stand-in answers. The safe action is then used only for readings that are not finite and for missing answers.
 
-mod beside;
 mod controller;
 mod guard;
 mod injection;
 mod metrics;
 mod report;
+mod sink_thread;
 mod trials;
 
 use std::ops::ControlFlow;
@@ -50,16 +50,16 @@ use crate::brain::{Brain, StandIn};
 use crate::clock::Clock;
 use crate::scenario::{LoopSettings, Overrun};
 use crate::snapshot::{Array, Snapshot};
-pub use beside::{ThreadedSink, beside};
 pub use guard::{ChannelGuard, StopSwitch};
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick, UPRIGHT_RAD};
 pub use report::{End, Outcome, Progress, Sink, TickRecord, Timing};
-pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, Trial, TrialSummary, rig_trials, tally};
+pub use sink_thread::{ThreadedSink, run_with_sink_thread};
+pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, Trial, TrialSummary, rig_trials, summarize};
 
 /// A body and a brain, run together.
 ///
-/// The constructor allocates what ticks need; [`ClosedLoop::run`] allocates nothing per tick but for faults and snapshots.
+/// The constructor allocates what ticks need; [`ClosedLoop::run`] does not allocate per tick except for faults and snapshots.
 pub struct ClosedLoop {
     body: Box<dyn Body>,
     controller: Controller,
@@ -74,12 +74,12 @@ pub struct ClosedLoop {
     transfers: TransfersPerTick,
     last_latency_ns: u64,
     observation: Vec<f32>,
-    /// The observation as the sensors give it: the same but for faults made on purpose.
+    /// The observation as the sensors give it: the same except for injected faults.
     reading: Vec<f32>,
     answer: Vec<f32>,
     held: Vec<f32>,
     stand_in: Option<Box<dyn StandIn>>,
-    /// The stand-in was asked in this period, so it knows of it.
+    /// The stand-in was queried in this period, so it has seen it.
     stand_in_was_queried: bool,
     guard: Guard,
     switch: StopSwitch,
@@ -88,25 +88,25 @@ pub struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    /// Names a file that the results depend on, for the receipt.
-    pub fn reads(&mut self, input: InputFile) {
+    /// Adds a file that the results depend on to the receipt.
+    pub fn add_input_file(&mut self, input: InputFile) {
         self.session.reads(input);
     }
 
-    /// Puts a body and a brain together; the body stands at its start. `requested` is the device that was asked for, and the
-    /// receipt tells if the brain does not run on it.
+    /// Combines a body and a brain; the body is at its start. `requested` is the requested device, and the
+    /// receipt reports if the brain does not run on it.
     ///
     /// # Errors
-    /// What the CPU device reports, on which host arithmetic is counted; a guard of a channel that the body has not.
+    /// Errors of the CPU device, on which host arithmetic is counted; a guard of a channel that does not exist in the body.
     pub fn new(body: Box<dyn Body>, brain: Box<dyn Brain>, settings: &LoopSettings, requested: &Device) -> Result<Self> {
         let device = brain.device().cloned().map_or_else(|| Device::open("cpu"), Ok)?;
         let mut session = Session::new(&device);
         session.uses_code(&brain.code());
         brain.inputs().into_iter().for_each(|input| session.reads(input));
-        brain.notes().iter().for_each(|note| session.fell_back(&format!("brain {}", brain.name()), note));
+        brain.notes().iter().for_each(|note| session.record_fallback(&format!("brain {}", brain.name()), note));
         if device.info().id != requested.info().id {
             let reason = format!("plain host arithmetic; {} is not used", requested.info().id);
-            session.fell_back(&format!("brain {}", brain.name()), &reason);
+            session.record_fallback(&format!("brain {}", brain.name()), &reason);
         }
         let spec = body.spec().clone();
         Ok(Self {
@@ -140,13 +140,13 @@ impl ClosedLoop {
         self.trace_at_end = trace;
     }
 
-    /// Lets another brain answer where the brain fails in time or is being made anew, and to the end where there is no way back.
+    /// Sets another brain that answers where the brain fails in time or is being rebuilt, and to the end if it cannot recover.
     pub fn stand_in(&mut self, stand_in: Box<dyn StandIn>) {
-        self.controller.meanwhile(format!("stand-in {}", stand_in.name()));
+        self.controller.set_fallback_label(format!("stand-in {}", stand_in.name()));
         self.stand_in = Some(stand_in);
     }
 
-    /// Makes the brain fail at given times of the loop, to show what follows; the receipt names each such fault.
+    /// Injects faults at given times of the loop, to show the reaction; the receipt names each such fault.
     ///
     /// # Errors
     /// A time at or past the end of the run; a lost device for a brain that runs on none.
@@ -163,12 +163,12 @@ impl ClosedLoop {
         Ok(())
     }
 
-    /// What stops the loop at any time, from any thread.
+    /// A switch that stops the loop at any time, from any thread.
     pub fn stop_switch(&self) -> StopSwitch {
         self.switch.clone()
     }
 
-    /// What is constant about the body.
+    /// The constants of the body.
     pub fn body_spec(&self) -> &BodySpec {
         &self.spec
     }
@@ -178,7 +178,7 @@ impl ClosedLoop {
         self.ticks
     }
 
-    /// Body, brain and loop as named arrays. Of a brain that is being recovered it is the last state that the host holds.
+    /// Body, brain and loop as named arrays. For a brain that is being recovered it is the last state on the host.
     ///
     /// # Errors
     /// What the brain's device reports.
@@ -198,8 +198,8 @@ impl ClosedLoop {
         Ok(snapshot)
     }
 
-    /// Goes back to where [`ClosedLoop::snapshot`] was taken: what follows is the same, bit for bit, on the same device and a clock
-    /// that is not real. Gives the tick that comes next.
+    /// Restores what [`ClosedLoop::snapshot`] returned: the continuation is the same, bit for bit, on the same device and a clock
+    /// that is not real. Returns the next tick.
     ///
     /// # Errors
     /// `Data` if arrays are missing or belong to another body or brain; a run that has no ticks left.
@@ -220,15 +220,15 @@ impl ClosedLoop {
         Ok(self.metrics.ticks)
     }
 
-    /// Runs to the end, or until the watcher breaks or something fails for good; sends every period to the sink, a snapshot every
-    /// so many ticks and the last one at the end. The clock is at 0.
+    /// Runs to the end, or until the watcher breaks or an error is not recoverable; sends every period to the sink, a snapshot every
+    /// `snapshot_every` ticks and the last one at the end. The clock is at 0.
     pub fn run(&mut self, clock: &mut dyn Clock, sink: &mut dyn Sink, watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Outcome {
         let end = self.run_ticks(clock, sink, watch).unwrap_or_else(End::Failed);
         let saved = self.snapshot().and_then(|snapshot| sink.snapshot(snapshot)).and_then(|()| sink.flush());
         let end = match (saved, end) {
             (Err(error), End::Completed | End::Interrupted) => End::Failed(error),
             (Err(error), end) => {
-                self.session.fell_back("last snapshot", &error.to_string());
+                self.session.record_fallback("last snapshot", &error.to_string());
                 end
             }
             (Ok(()), end) => end,
@@ -236,14 +236,14 @@ impl ClosedLoop {
         if self.trace_at_end && !matches!(end, End::Failed(_)) {
             match self.controller.trace() {
                 Ok(launches) => self.session.traced(launches),
-                Err(error) => self.session.fell_back("trace", &error.to_string()),
+                Err(error) => self.session.record_fallback("trace", &error.to_string()),
             }
         }
         if let End::Failed(error) = &end {
-            self.session.fell_back(&format!("run stopped at tick {}", self.metrics.ticks), &error.to_string());
+            self.session.record_fallback(&format!("run stopped at tick {}", self.metrics.ticks), &error.to_string());
         }
         self.controller.close(self.metrics.ticks, &mut self.session);
-        self.injection.unstruck().for_each(|fault| self.session.injects(fault));
+        self.injection.pending().for_each(|fault| self.session.record_injected_fault(fault));
         self.outcome(end)
     }
 
@@ -260,7 +260,7 @@ impl ClosedLoop {
             self.lateness.iter_mut().for_each(|lateness| lateness.record(lateness_ns));
             let lapsed = lateness_ns / self.dt_ns;
             if lapsed > 0 {
-                self.miss(lapsed, sink)?;
+                self.run_missed_periods(lapsed, sink)?;
             } else {
                 self.tick(begin_ns, lateness_ns, clock, sink)?;
             }
@@ -274,15 +274,15 @@ impl ClosedLoop {
         Ok(End::Completed)
     }
 
-    /// Every so many ticks, and before the first of these times after 1, 2, 4, 8… ticks: a killed run that is resumed repeats no more
-    /// ticks than it had kept.
+    /// Every `snapshot_every` ticks, and before the first of these times after 1, 2, 4, 8… ticks: a killed run that is resumed repeats no
+    /// more ticks than it had saved.
     fn is_time_to_save(&self, first: u64) -> bool {
         let (every, ticks) = (self.settings.snapshot_every, self.metrics.ticks);
         let is_early = ticks - first < every && (ticks - first).is_power_of_two();
         every > 0 && ticks < self.ticks && (ticks.is_multiple_of(every) || is_early)
     }
 
-    /// Takes the brain's state to the host, from where it can be recovered, and hands it on.
+    /// Copies the brain's state to the host, from where it can be recovered, and passes it to the sink.
     fn save(&mut self, sink: &mut dyn Sink) -> Result<()> {
         if let Err(failure) = self.controller.save(self.metrics.ticks) {
             let recovered = self.controller.recover(failure, self.metrics.ticks, 0, &mut self.session);
@@ -291,14 +291,14 @@ impl ClosedLoop {
         sink.snapshot(self.with_brain(self.controller.saved().clone())?)
     }
 
-    /// One answer, and the periods that pass until it is there.
+    /// One answer, and the periods that pass until it arrives.
     fn tick(&mut self, begin_ns: u64, lateness_ns: u64, clock: &mut dyn Clock, sink: &mut dyn Sink) -> Result<()> {
         self.body.observe(&mut self.observation);
         let tick = self.metrics.ticks;
         self.reading.copy_from_slice(&self.observation);
-        self.injection.sense(tick, &mut self.reading).into_iter().for_each(|fault| self.session.injects(fault));
+        self.injection.apply_sensor_faults(tick, &mut self.reading).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
         if let Some(fault) = self.injection.stop(tick) {
-            self.session.injects(fault);
+            self.session.record_injected_fault(fault);
             self.switch.press();
         }
         if self.is_stopped(tick) {
@@ -309,10 +309,10 @@ impl ClosedLoop {
         }
         if let Some(channel) = self.reading.iter().position(|number| !number.is_finite()) {
             let reason = format!("the reading of {} is not finite", self.spec.observation[channel].name);
-            self.controller.blind(&reason, tick, self.injection.blinds(tick), &mut self.session);
+            self.controller.sensor_fault(&reason, tick, self.injection.is_sensor_lost(tick), &mut self.session);
             return self.run_fallback_period(sink);
         }
-        match self.controller.settle(tick, clock.is_real(), &mut self.session) {
+        match self.controller.poll_rebuild(tick, clock.is_real(), &mut self.session) {
             Ok(true) => {}
             Ok(false) => return self.run_fallback_period(sink),
             Err(error) => {
@@ -323,13 +323,13 @@ impl ClosedLoop {
         let brain = self.controller.working();
         let asked = Instant::now();
         let stall_ns = (self.settings.stall_periods + 1) * self.dt_ns + self.dt_ns / 2;
-        let (result, injected) = self.injection.ask(brain, tick, &self.reading, &mut self.answer, clock, stall_ns);
+        let (result, injected) = self.injection.tick_with_faults(brain, tick, &self.reading, &mut self.answer, clock, stall_ns);
         let latency_ns = asked.elapsed().as_nanos() as u64;
         if let Ok(stats) = &result {
             self.count_answer(*stats, latency_ns);
         }
         if let Some(fault) = injected {
-            self.session.injects(fault);
+            self.session.record_injected_fault(fault);
         }
         self.last_latency_ns = latency_ns;
         let missed = (clock.now_ns() - begin_ns) / self.dt_ns;
@@ -341,10 +341,10 @@ impl ClosedLoop {
         let mut safe_ticks = u64::from(failure.is_some());
         if missed > 0 {
             let patience = if is_stalled { self.settings.stall_periods } else { missed };
-            self.miss(patience, sink)?;
+            self.run_missed_periods(patience, sink)?;
             self.held.copy_from_slice(&self.answer);
             safe_ticks = missed - patience;
-            self.miss(safe_ticks, sink)?;
+            self.run_missed_periods(safe_ticks, sink)?;
         } else {
             self.held.copy_from_slice(&self.answer);
             self.apply(false, failure.is_some(), timing, sink)?;
@@ -358,30 +358,30 @@ impl ClosedLoop {
         }
     }
 
-    /// Passes the reading through the guard. From the first reason to stop on, there is no way back.
+    /// Passes the reading through the guard. After the first reason to stop, the loop stays stopped.
     fn is_stopped(&mut self, tick: u64) -> bool {
         if self.stopped_at.is_some() {
             return true;
         }
         let mut stop = self.switch.is_pressed().then(|| "the switch was pressed".to_owned());
         if self.reading.iter().all(|number| number.is_finite()) {
-            let finding = self.guard.pass(tick, &mut self.reading);
-            for name in finding.leaps {
-                self.session.fell_back(&format!("reading of {name}"), "a leap; where it was going stands in for it");
+            let finding = self.guard.filter_reading(tick, &mut self.reading);
+            for name in finding.outliers {
+                self.session.record_fallback(&format!("reading of {name}"), "a leap; where it was going stands in for it");
             }
             stop = stop.or(finding.stop);
         }
         if let Some(reason) = stop {
-            self.session.fell_back("emergency stop", &reason);
+            self.session.record_fallback("emergency stop", &reason);
             self.stopped_at = Some(tick);
         }
         self.stopped_at.is_some()
     }
 
-    /// Goes on with the stand-in alone where there is no way back for the brain.
+    /// Continues with the stand-in alone if the brain cannot recover.
     fn continue_with_stand_in(&mut self, error: Error) -> Result<()> {
         let Some(stand_in) = &self.stand_in else { return Err(error) };
-        self.session.fell_back(&format!("stand-in {} to the end", stand_in.name()), &error.to_string());
+        self.session.record_fallback(&format!("stand-in {} to the end", stand_in.name()), &error.to_string());
         self.controller.retire();
         Ok(())
     }
@@ -393,7 +393,7 @@ impl ClosedLoop {
         self.apply(false, true, None, sink)
     }
 
-    /// Brings the answer into the action's range, or puts the stand-in's, if it is in time, or the safe action in its place.
+    /// Clamps the answer to the action's range, or replaces it with the stand-in's, if that is in time, or the safe action.
     fn finish_answer(&mut self, has_failed: bool, is_in_time: bool) {
         if has_failed {
             self.metrics.fallbacks += 1;
@@ -406,7 +406,7 @@ impl ClosedLoop {
         }
     }
 
-    /// Whether there is one that has an answer.
+    /// Whether there is a stand-in that has an answer.
     fn query_stand_in(&mut self) -> bool {
         let Some(stand_in) = &mut self.stand_in else { return false };
         self.stand_in_was_queried = true;
@@ -421,8 +421,8 @@ impl ClosedLoop {
         self.transfers.record(&stats);
     }
 
-    /// Lets periods pass whose answer is not there.
-    fn miss(&mut self, periods: u64, sink: &mut dyn Sink) -> Result<()> {
+    /// Steps periods without an answer.
+    fn run_missed_periods(&mut self, periods: u64, sink: &mut dyn Sink) -> Result<()> {
         for _ in 0..periods.min(self.ticks - self.metrics.ticks) {
             if self.settings.overrun == Overrun::Safe {
                 self.held.copy_from_slice(&self.spec.safe_action);
@@ -461,7 +461,7 @@ impl ClosedLoop {
         }
         self.metrics.count_period(angle_rad, step.reward, self.spec.dt_s);
         if step.terminated {
-            self.guard.forget();
+            self.guard.reset();
             self.body.reset(self.metrics.next_episode());
             self.held.copy_from_slice(&self.spec.safe_action);
         }

@@ -1,6 +1,6 @@
-//! Conformance of this crate's kernels: the cases that `tectum verify` and the tests run beside those of `tectum`.
+//! Conformance of this crate's kernels: the cases that `tectum verify` and the tests run in addition to those of `tectum`.
 //!
-//! Each family has its cases beside its kernels. The references are in float64 or in whole numbers and call none of the code that devices run.
+//! Each family has its cases next to its kernels. The references use float64 or integers and call none of the code that devices run.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ pub fn suites() -> Vec<Suite> {
     [batch::conformance::suites(), mppi::conformance::suites(), spiking::conformance::suites(), field::conformance::suites()].into_iter().flatten().collect()
 }
 
-/// Every kernel of this crate. Of the rollout of a twin, which is generated for a network's shape, that of the rig.
+/// Every kernel of this crate. The rollout of a twin is generated for a network's shape; the rig's is included.
 ///
 /// # Errors
-/// None that the rig's network has.
+/// None for the rig's network.
 pub fn kernels() -> Result<Vec<Arc<Kernel>>> {
     let rig = Network::new(7, &[64, 64], 4)?;
     Ok([mppi::kernels(&rig)?, batch::kernels(), spiking::kernels()?, field::kernels()].concat())

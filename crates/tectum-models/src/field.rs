@@ -1,7 +1,7 @@
-//! The field brain: a 4-D field that senses, moves and changes its own rules, one cycle in one plan.
+//! The field brain: a 4-D field that senses, moves and changes its own rules. One cycle is one plan.
 //!
-//! A [`Shape`] and [`Options`] make a [`Simulation`]; [`Simulation::tick`] takes sensors to motors. `docs/field.md` has the cycle in
-//! words, [`reference`] in float64.
+//! A [`Shape`] and [`Options`] make a [`Simulation`]; [`Simulation::tick`] maps sensors to motors. `docs/field.md` describes the
+//! cycle, [`reference`] computes it in float64.
 
 mod agreement;
 mod bench;

@@ -14,7 +14,7 @@
 //! }"#;
 //! let genome = Genome::parse(text, &GenomeOptions::default())?;
 //! assert_eq!((genome.neurons(), genome.areas()[1].neurons.clone()), (6, 4..6));
-//! // Voxels 0 and 1 of the eye have a counterpart in the arm, 2 and 3 have none.
+//! // Voxels 0 and 1 of the eye have a counterpart in the arm, 2 and 3 do not.
 //! assert_eq!(genome.estimate().synapses, 2);
 //! # Ok::<(), tectum::Error>(())
 //! ```
@@ -56,7 +56,7 @@ pub use self::physiology::Physiology;
 pub use self::region::Region;
 pub use self::relation::{Axis, Relation, SourceRule, TargetRule};
 pub use self::units::{Conversion, QuantityReport, UnitPolicy, UnitReport};
-use self::warnings::{Warnings, shown};
+use self::warnings::{Warnings, quoted};
 
 /// How a genome is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,7 +67,7 @@ pub struct GenomeOptions {
     pub strict: bool,
 }
 
-/// A brain as a file describes it, checked. Made by [`Genome::parse`] alone.
+/// A brain as a file describes it, checked. Made only by [`Genome::parse`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Genome {
     title: String,
@@ -129,7 +129,7 @@ impl Genome {
     /// a known definition.
     ///
     /// # Cost
-    /// Memory in proportion to the text, whatever sizes it names.
+    /// Memory proportional to the text, independent of the sizes that it names.
     ///
     /// # Source
     /// FEAGI (Nadji-Tehrani and Eslami, IEEE TNNLS 31(12), 2020); `docs/genomes.md` lists where we depart from it.
@@ -138,7 +138,7 @@ impl Genome {
         let sections = document.as_object().ok_or_else(|| Error::data("not a genome: an object needed"))?;
         let mut warnings = Warnings::default();
         for key in sections.keys().filter(|key| !SECTIONS.contains(&key.as_str())) {
-            warnings.add(format!("section {} is unknown", shown(key)));
+            warnings.add(format!("section {} is unknown", quoted(key)));
         }
         let version = version(sections)?;
         let blueprint = sections.get("blueprint").ok_or_else(|| Error::data("not a genome: blueprint is missing"))?;
@@ -172,7 +172,7 @@ impl Genome {
         &self.version
     }
 
-    /// What holds for the brain as a whole.
+    /// Properties of the brain as a whole.
     pub fn physiology(&self) -> &Physiology {
         &self.physiology
     }
@@ -197,7 +197,7 @@ impl Genome {
         &self.units
     }
 
-    /// What the file says that has no effect here, and what was assumed.
+    /// Entries of the file that have no effect here, and assumptions that were made.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -207,7 +207,7 @@ impl Genome {
         self.areas.last().map_or(0, |area| area.neurons.end)
     }
 
-    /// The index of the area of an id, in any spelling, or else of a name that one area alone has.
+    /// The index of the area of an id, in any spelling, or else of a unique area name.
     pub fn area(&self, name: &str) -> Option<usize> {
         let by_id = name.parse::<AreaId>().ok().and_then(|id| self.areas.iter().position(|area| area.id == id));
         by_id.or_else(|| {
@@ -241,7 +241,7 @@ fn version(sections: &Map<String, Value>) -> Result<String> {
     };
     match version.as_str() {
         "2" | "2.0" | "2.1" => Ok(version),
-        _ => Err(Error::unsupported(format!("version {} of the format; 2.0 and 2.1 are read", shown(&version)))),
+        _ => Err(Error::unsupported(format!("version {} of the format; 2.0 and 2.1 are read", quoted(&version)))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Least squares with few unknowns, by Levenberg and Marquardt, with errors that hold for residuals that hang together.
+//! Least squares with few unknowns, by Levenberg-Marquardt, with standard errors that are valid for correlated residuals.
 
 use tectum::{Error, Result};
 
@@ -6,28 +6,28 @@ use std::ops::RangeInclusive;
 
 /// The maximum number of steps.
 const MAX_STEPS: usize = 60;
-/// A step that reduces the sum by less than this part is the last.
+/// The fit stops after a step that reduces the sum by less than this fraction.
 const MIN_GAIN: f64 = 1e-9;
 
-/// What is fitted.
+/// A fitted parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitParameter {
     /// Where the search starts.
     pub start: f64,
-    /// The step of differences on one side.
+    /// The step of one-sided differences.
     pub step: f64,
-    /// The values that it may take.
+    /// The allowed values.
     pub range: RangeInclusive<f64>,
 }
 
 impl FitParameter {
-    /// The value moved by its step, to the side on which it stays in its range.
+    /// The value plus or minus its step, whichever is in its range.
     fn moved(&self, value: f64) -> f64 {
         if value + self.step <= *self.range.end() { value + self.step } else { value - self.step }
     }
 }
 
-/// Where a fit came to rest.
+/// The result of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
     /// The unknowns.
@@ -40,7 +40,7 @@ pub struct Fit {
 
 /// Minimises the sum of squared residuals over the unknowns.
 ///
-/// `residuals` gives them in clusters, always of the same sizes: residuals of different clusters are taken as independent, those of one
+/// `residuals` gives them in clusters, always of the same sizes: residuals of different clusters are treated as independent, those of one
 /// are not, so the errors are those of the sandwich H⁻¹(Σ gₖgₖᵀ)H⁻¹ over clusters k. An unknown without influence on any residual keeps its value.
 ///
 /// # Errors
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_decay_is_found_where_it_was_made() {
-        // y = a·exp(−b t) without noise: the values exactly, errors of nothing.
+        // y = a·exp(−b t) without noise: the values exactly, errors of 0.
         let at = |a: f64, b: f64, t: usize| a * (-b * t as f64 / 10.0).exp();
         let found = fit(&[free(1.0), free(1.0)], |p| vec![(0..40).map(|t| at(p[0], p[1], t) - at(3.0, 0.4, t)).collect()]).expect("it rests");
         assert!((found.values[0] - 3.0).abs() < 1e-6 && (found.values[1] - 0.4).abs() < 1e-6, "{found:?}");

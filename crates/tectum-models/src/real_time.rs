@@ -1,45 +1,45 @@
-//! What the operating system is asked for so that ticks come in time: threads that no ordinary one displaces, and memory that stays in place.
+//! Real-time requests to the operating system so that ticks are on time: threads that ordinary ones cannot preempt, and locked memory.
 //!
-//! The loop runs on a thread of a pool of its own, which has as many threads as the CPU device uses for its kernels; all of them have the priority.
-//! What is not part of a tick (a learner, a brain being rebuilt, a window) stays ordinary, and shares its launches in another pool. Priority and
-//! locked memory are for Linux only.
+//! The loop runs on a thread of a separate pool, which has as many threads as the CPU device uses for its kernels; all of them have the priority.
+//! Work that is not part of a tick (a learner, a brain being rebuilt, a window) stays at normal priority, and its launches use another pool. Priority
+//! and locked memory are for Linux only.
 
 use serde::Serialize;
 use tectum::{Result, ThreadPool};
 
-/// The greatest priority there is; the kernel's own threads stand at 50 and at 99.
+/// The maximum priority; the kernel's own threads have 50 and 99.
 pub const MAX_PRIORITY: u8 = 99;
 
-/// What is asked for.
+/// The requested settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RealTime {
     /// Priority under `SCHED_FIFO`, 1 to [`MAX_PRIORITY`]; none for ordinary threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// Whether what the process has in memory when the loop begins is kept there.
+    /// Whether the memory that the process has mapped when the loop begins is locked.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lock_memory: bool,
 }
 
-/// What was granted, as the operating system tells it.
+/// The granted settings, as the operating system reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct GrantedRealTime {
-    /// Threads of the priority.
+    /// Number of threads with the priority.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
     /// Their priority under `SCHED_FIFO`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// Bytes that are kept in memory.
+    /// Bytes of locked memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locked_bytes: Option<u64>,
 }
 
 impl RealTime {
-    /// Runs the work in a pool of its own with what is asked for, and returns what was granted: none if nothing was asked for.
+    /// Runs the work in a separate pool with the requested settings, and returns what was granted: none if nothing was requested.
     ///
     /// # Errors
-    /// `Unsupported`, naming what is needed, where the operating system refuses; nothing is started then.
+    /// `Unsupported`, naming what is needed, if the operating system refuses; the work is then not started.
     pub fn run<R: Send>(self, work: impl FnOnce() -> R + Send) -> Result<(R, Option<GrantedRealTime>)> {
         let pool = ThreadPool::new(rayon::current_num_threads(), "tectum-loop")?;
         if self == Self::default() {
@@ -49,7 +49,7 @@ impl RealTime {
     }
 }
 
-/// Makes the present thread an ordinary one. A thread inherits the priority of the one that begins it; work that no tick waits for gives it up.
+/// Gives the present thread normal priority. A thread inherits the priority of the thread that starts it; work that no tick waits for drops it.
 pub(crate) fn drop_priority() {
     system::drop_priority();
 }
@@ -66,15 +66,15 @@ mod system {
     use super::{GrantedRealTime, RealTime};
 
     const FIFO: ThreadSchedulePolicy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-    /// What the library takes for a niceness of 0.
+    /// The library's value for a niceness of 0.
     const NORMAL_PRIORITY: u8 = 48;
 
-    /// Memory that is locked until this goes.
+    /// Memory that is locked until this is dropped.
     struct Locked;
 
     impl Drop for Locked {
         fn drop(&mut self) {
-            // It was locked by this process, which may undo it.
+            // This process locked the memory and may unlock it.
             let _ = munlockall();
         }
     }
@@ -89,7 +89,7 @@ mod system {
         Ok((pool.install(work), Some(GrantedRealTime { threads, priority, locked_bytes })))
     }
 
-    /// Gives the present thread a priority; gives the one that it has then.
+    /// Sets the priority of the present thread; returns the resulting priority.
     fn raise(priority: u8) -> Result<u8> {
         let failed = |fault: &dyn std::fmt::Debug| {
             let needs = "the process needs CAP_SYS_NICE, or a limit of real-time priority (ulimit -r) as high as that";
@@ -107,7 +107,7 @@ mod system {
     pub fn drop_priority() {
         if let (Ok((FIFO, _)), Ok(value)) = (thread_schedule_policy_param(thread_native_id()), ThreadPriorityValue::try_from(NORMAL_PRIORITY)) {
             let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
-            // Any process may lower itself.
+            // Any process may lower its priority.
             let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Crossplatform(value), policy);
         }
     }
@@ -166,7 +166,7 @@ mod tests {
                 assert_eq!((own, priority, inherited, ordinary), ((1, 7), Some(7), (1, 7), (0, 0)));
                 assert_eq!(kernels, vec![(1, 7); threads]);
             }
-            // Where it is not granted, the error says what is needed.
+            // If it is not granted, the error says what is needed.
             other => assert!(other.expect_err("granted, but otherwise").to_string().contains("CAP_SYS_NICE")),
         }
         assert_eq!(policy().0, 0, "the thread that asked stays ordinary");

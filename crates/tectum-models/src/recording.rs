@@ -20,7 +20,7 @@ use tectum::{Error, Result};
 
 use crate::body::BodySpec;
 use crate::closed_loop::TickRecord;
-pub use records::{RecoveredRecording, recovered};
+pub use records::{RecoveredRecording, recover_recording};
 pub use spikes::SpikeRecorder;
 pub use trace::{Trace, TraceTick};
 

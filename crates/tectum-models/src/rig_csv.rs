@@ -89,8 +89,8 @@ impl RigRecording {
         for i in 1..self.len() {
             let mean_velocity = 0.5 * (self.pend_velocity_deg_per_s[i - 1] + self.pend_velocity_deg_per_s[i]);
             let explained_deg = mean_velocity * self.elapsed_ms[i] / 1000.0;
-            let leap_deg = wrapped_deg(self.pend_position_deg[i] - self.pend_position_deg[i - 1] - explained_deg);
-            if leap_deg.abs() > JUMP_DEG {
+            let jump_deg = wrapped_deg(self.pend_position_deg[i] - self.pend_position_deg[i - 1] - explained_deg);
+            if jump_deg.abs() > JUMP_DEG {
                 self.jumps += 1;
                 self.angle_is_valid[i - 1] = false;
                 self.angle_is_valid[i] = false;

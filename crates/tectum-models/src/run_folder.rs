@@ -281,7 +281,7 @@ fn last_run_number(runs: &Path) -> Result<u64> {
 }
 
 fn transfers_json(transfers: &TransfersPerTick) -> Value {
-    match transfers.even() {
+    match transfers.constant_counts() {
         Some((up, down)) => json!({ "up": up, "down": down }),
         None => {
             let number = |mean| Number::from_f64(mean).map_or(Value::Null, Value::Number);

@@ -5,7 +5,7 @@
 //! name = "rig"          # rig, pendulum, cart_pole, acrobot, seeker
 //! start = "hanging"     # hanging, random
 //!
-//! [body.disturbances]   # of the rig: how it differs from what its controllers are made for, see Disturbances
+//! [body.disturbances]   # of the rig: how it differs from the model of its controllers, see Disturbances
 //! pole_length = 0.8
 //!
 //! [brain]
@@ -18,7 +18,7 @@
 //! [brain.twin]          # see TwinSpec
 //! hidden = [64, 64]
 //!
-//! [brain.twin.online]   # see OnlineSpec; with this table the twin learns on
+//! [brain.twin.online]   # see OnlineSpec; with this table the twin learns online
 //! warm_up = 40
 //!
 //! [loop]
@@ -30,10 +30,10 @@
 //! stall_periods = 10    # an answer this many periods late is a fault; 0: never
 //! stand_in = "lqr"      # lqr, adaptive: answers while the brain cannot; without it the body gets its safe action
 //! priority = 40         # of the loop's threads under SCHED_FIFO, 1 to 99; without it they are ordinary ones
-//! lock_memory = true    # what is in memory when the loop begins stays there
+//! lock_memory = true    # memory mapped when the loop begins stays resident
 //!
-//! [loop.guard.pend_position]   # of any channel that the body shows, in its unit, see ChannelGuard
-//! leap = 60.0
+//! [loop.guard.pend_position]   # of any observation channel, in its unit, see ChannelGuard
+//! outlier_threshold = 60.0
 //! stop_beyond = 170.0
 //! ```
 
@@ -41,7 +41,9 @@ mod brain_spec;
 mod document;
 mod field_spec;
 mod genome_spec;
+mod renamed;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -49,7 +51,7 @@ use serde::{Serialize, Serializer};
 use tectum::{Error, Result};
 
 use self::document::{Located, Section, TomlSource};
-use crate::body::rig::disturbed::{Disturbances, MAX_LATE};
+use crate::body::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
 use crate::body::{BODY_NAMES, Body, ObservationChannel, Start, body};
 use crate::closed_loop::ChannelGuard;
 use crate::real_time::{MAX_PRIORITY, RealTime};
@@ -60,15 +62,18 @@ pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, WeightMode};
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scenario {
-    /// The name that runs and receipts carry: the file's, unless it gives one.
+    /// The name in runs and receipts: the file's name, unless the file gives one.
     pub name: String,
     /// The plant.
     pub body: BodySettings,
     /// The controller.
     pub brain: BrainSpec,
-    /// How they are run.
+    /// Settings of the run.
     #[serde(rename = "loop")]
     pub run: LoopSettings,
+    /// What reading it found that a user should know: names of an earlier version, with their places.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 /// The `[body]` part of a scenario.
@@ -76,10 +81,10 @@ pub struct Scenario {
 pub struct BodySettings {
     /// One of [`BODY_NAMES`].
     pub name: String,
-    /// Where it starts; without it the body's own.
+    /// Where it starts; the body's default if absent.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "start_name")]
     pub start: Option<Start>,
-    /// How the rig differs from the one that was identified; its controllers are not told.
+    /// How the rig differs from the identified one; its controllers do not know it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disturbances: Option<Disturbances>,
 }
@@ -91,7 +96,7 @@ pub struct LoopSettings {
     pub seconds: f64,
     /// Seed of starts, noise and training.
     pub seed: u64,
-    /// What time is.
+    /// The clock.
     pub clock: ClockKind,
     /// Ticks between two snapshots; 0: only at the end.
     pub snapshot_every: u64,
@@ -99,18 +104,18 @@ pub struct LoopSettings {
     pub overrun: Overrun,
     /// Periods after which a late answer is a fault of its device; 0: never.
     pub stall_periods: u64,
-    /// Who answers while the brain cannot; without one the body gets its safe action.
+    /// The brain that answers while the main brain cannot; without one the body gets its safe action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<StandInKind>,
-    /// What the operating system is asked for, under a real clock.
+    /// What is requested from the operating system, under a real clock.
     #[serde(flatten)]
     pub real_time: RealTime,
-    /// How readings are watched, by channel.
+    /// Guards of readings, by channel.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub guard: BTreeMap<String, ChannelGuard>,
 }
 
-/// What a loop takes for time.
+/// The clock of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockKind {
@@ -130,7 +135,7 @@ pub enum StandInKind {
     Adaptive,
 }
 
-/// What the body is given for a period whose answer is late.
+/// What the body receives for a period whose answer is late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overrun {
@@ -140,9 +145,9 @@ pub enum Overrun {
     Safe,
 }
 
-/// The longest run: some eleven days.
+/// Maximum length of a run: about eleven days.
 const MAX_SECONDS: f64 = 1e6;
-/// Scenarios that every build carries, so that the short names work in any directory.
+/// Scenarios embedded in every build, so that the short names work in any directory.
 const EMBEDDED: [(&str, &str); 6] = [
     ("pendulum", include_str!("../../../scenarios/pendulum.toml")),
     ("gym_pendulum", include_str!("../../../scenarios/gym_pendulum.toml")),
@@ -172,10 +177,10 @@ impl Scenario {
     /// Finds and reads a scenario.
     ///
     /// A name with a slash or the ending `.toml` is a path. Any other is `scenarios/NAME.toml` in the working directory or else
-    /// the copy that the build carries.
+    /// the embedded copy.
     ///
     /// # Errors
-    /// `Invalid` for a name that nothing has; `Io` for a file that cannot be read; `Data` as [`Scenario::parse`].
+    /// `Invalid` for an unknown name; `Io` for a file that cannot be read; `Data` as [`Scenario::parse`].
     pub fn open(name: &str) -> Result<Self> {
         let is_path = name.contains(['/', std::path::MAIN_SEPARATOR]) || name.ends_with(".toml");
         let local = format!("scenarios/{name}.toml");
@@ -203,7 +208,7 @@ impl Scenario {
         Self::parse(&text, &path.display().to_string(), &name)
     }
 
-    /// Reads a scenario from its text; `origin` stands before the line in messages, `name` is the scenario's if it gives none.
+    /// Reads a scenario from its text; `origin` precedes the line in messages, `name` is used if the scenario gives none.
     ///
     /// # Errors
     /// `Data` with origin and line: text that is not TOML, a key that is unknown, a value of the wrong type or out of range, a body,
@@ -217,7 +222,8 @@ impl Scenario {
     /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\"; known: name, model, samples, horizon"));
     /// ```
     pub fn parse(text: &str, origin: &str, name: &str) -> Result<Self> {
-        let source = TomlSource { origin, text };
+        let warnings = RefCell::new(Vec::new());
+        let source = TomlSource { origin, text, warnings: &warnings };
         let document = source.parse()?;
         let mut root = Section::root(source, document.get_ref());
         let name = root.string("name")?.map_or(name, |name| name.value).to_owned();
@@ -225,10 +231,11 @@ impl Scenario {
         let brain = BrainSpec::read(root.section("brain")?, source, body.spec())?;
         let run = LoopSettings::read(root.section("loop")?, &body.spec().observation)?;
         root.finish()?;
-        Ok(Self { name, body: settings, brain, run })
+        let warnings = warnings.take();
+        Ok(Self { name, body: settings, brain, run, warnings })
     }
 
-    /// The scenario as TOML, with everything that overrides changed; [`Scenario::parse`] reads it back.
+    /// The scenario as TOML, with all overrides applied; [`Scenario::parse`] reads it back.
     ///
     /// # Errors
     /// `Data` if a number has no form in TOML (a seed beyond 2⁶³ − 1).
@@ -236,11 +243,11 @@ impl Scenario {
         toml::to_string(self).map_err(|source| Error::data(format!("scenario {}: cannot be written", self.name)).with_source(source))
     }
 
-    /// Puts another body in the scenario. Start, brain settings, stand-in and guards were chosen for the body before, so they return to their
-    /// defaults; the same body leaves all as it is.
+    /// Replaces the body. Start, brain settings, stand-in and guards were chosen for the previous body, so they return to their
+    /// defaults; with the same body nothing changes.
     ///
     /// # Errors
-    /// An unknown name; a genome, which is wired to the body that it has.
+    /// An unknown name; a genome, which is wired to its present body.
     pub fn set_body(&mut self, name: &str) -> Result<()> {
         if name != self.body.name {
             body(name, None)?;
@@ -253,10 +260,10 @@ impl Scenario {
         Ok(())
     }
 
-    /// Puts another brain in the scenario, with default settings; the same brain keeps its own.
+    /// Replaces the brain by one with default settings; the same brain keeps its settings.
     ///
     /// # Errors
-    /// An unknown name; a genome, whose file, sensors and motors only a scenario can say.
+    /// An unknown name; a genome, whose file, sensors and motors only a scenario can give.
     pub fn set_brain(&mut self, name: &str) -> Result<()> {
         if name != self.brain.name() {
             let unknown = || match BRAIN_NAMES.contains(&name) {
@@ -289,7 +296,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Plans with the twin in a file in place of one that is trained at the start.
+    /// Plans with the twin in a file instead of one that is trained at the start.
     ///
     /// # Errors
     /// A brain without a twin, or one that rolls out the plant itself.
@@ -304,7 +311,7 @@ impl Scenario {
         }
     }
 
-    /// Changes what time is. Under a clock that is not real the operating system is asked for nothing.
+    /// Changes the clock. Under a clock that is not real nothing is requested from the operating system.
     pub fn set_clock(&mut self, clock: ClockKind) {
         self.run.clock = clock;
         if clock == ClockKind::Sim {
@@ -312,10 +319,10 @@ impl Scenario {
         }
     }
 
-    /// Changes what the operating system is asked for.
+    /// Changes what is requested from the operating system.
     ///
     /// # Errors
-    /// A priority that there is not; a clock that is not real.
+    /// An invalid priority; a clock that is not real.
     pub fn set_real_time(&mut self, real_time: RealTime) -> Result<()> {
         if real_time.priority.is_some_and(|priority| !(1..=MAX_PRIORITY).contains(&priority)) {
             return Err(Error::invalid(format!("priority is {}, needs a whole number from 1 to {MAX_PRIORITY}", real_time.priority.unwrap_or(0))));
@@ -368,7 +375,7 @@ fn read_guard(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> 
     for channel in channels {
         let is_given = section.has(channel.name);
         let mut watched = section.section(channel.name)?;
-        let settings = ChannelGuard { leap: watched.positive("leap")?, stop_beyond: watched.positive("stop_beyond")? };
+        let settings = ChannelGuard { outlier_threshold: watched.positive("outlier_threshold")?, stop_beyond: watched.positive("stop_beyond")? };
         watched.finish()?;
         if is_given {
             guard.insert(channel.name.to_owned(), settings);
@@ -382,9 +389,9 @@ fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
     let exact = Disturbances::default();
     let disturbances = Disturbances {
         pole_length: section.within("pole_length", 0.1..=10.0)?.unwrap_or(exact.pole_length),
-        late: section.whole("late", 0..=MAX_LATE as u64)?.map_or(exact.late, |late| late as usize),
+        delay_samples: section.whole("delay_samples", 0..=MAX_DELAY_SAMPLES as u64)?.map_or(exact.delay_samples, |delay_samples| delay_samples as usize),
         noise: section.within("noise", 0.0..=100.0)?.unwrap_or(exact.noise),
-        leaps: section.within("leaps", 0.0..=1.0)?.unwrap_or(exact.leaps),
+        outlier_fraction: section.within("outlier_fraction", 0.0..=1.0)?.unwrap_or(exact.outlier_fraction),
     };
     section.finish()?;
     Ok(disturbances)

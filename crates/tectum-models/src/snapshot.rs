@@ -34,12 +34,12 @@ impl Snapshot {
         self.arrays.insert(name.into(), array);
     }
 
-    /// Takes over another snapshot's arrays under `prefix.`.
+    /// Inserts another snapshot's arrays under `prefix.`.
     pub fn insert_all(&mut self, prefix: &str, other: Snapshot) {
         self.arrays.extend(other.arrays.into_iter().map(|(name, array)| (format!("{prefix}.{name}"), array)));
     }
 
-    /// The arrays under `prefix.`, without it.
+    /// The arrays under `prefix.`, with the prefix removed.
     #[must_use]
     pub fn part(&self, prefix: &str) -> Snapshot {
         let named = self.arrays.iter().filter_map(|(name, array)| {
@@ -61,7 +61,7 @@ impl Snapshot {
     pub fn f32(&self, name: &str, len: usize) -> Result<&[f32], Error> {
         match self.arrays.get(name) {
             Some(Array::F32(data)) if data.len() == len => Ok(data),
-            found => Err(misfit(name, "f32", len, found)),
+            found => Err(mismatch_error(name, "f32", len, found)),
         }
     }
 
@@ -72,7 +72,7 @@ impl Snapshot {
     pub fn f64(&self, name: &str, len: usize) -> Result<&[f64], Error> {
         match self.arrays.get(name) {
             Some(Array::F64(data)) if data.len() == len => Ok(data),
-            found => Err(misfit(name, "f64", len, found)),
+            found => Err(mismatch_error(name, "f64", len, found)),
         }
     }
 
@@ -83,11 +83,11 @@ impl Snapshot {
     pub fn u32(&self, name: &str, len: usize) -> Result<&[u32], Error> {
         match self.arrays.get(name) {
             Some(Array::U32(data)) if data.len() == len => Ok(data),
-            found => Err(misfit(name, "u32", len, found)),
+            found => Err(mismatch_error(name, "u32", len, found)),
         }
     }
 
-    /// The length of an array, if it is there.
+    /// The length of an array, if it exists.
     pub fn len_of(&self, name: &str) -> Option<usize> {
         self.arrays.get(name).map(Array::len)
     }
@@ -99,7 +99,7 @@ impl Snapshot {
     pub fn u64(&self, name: &str, len: usize) -> Result<&[u64], Error> {
         match self.arrays.get(name) {
             Some(Array::U64(data)) if data.len() == len => Ok(data),
-            found => Err(misfit(name, "u64", len, found)),
+            found => Err(mismatch_error(name, "u64", len, found)),
         }
     }
 
@@ -127,7 +127,7 @@ impl Snapshot {
     /// Reads a snapshot from the bytes of its file.
     ///
     /// # Errors
-    /// `Data`, naming the array where one is at fault.
+    /// `Data`, naming the invalid array if there is one.
     pub fn parse(bytes: &[u8]) -> Result<Snapshot, Error> {
         let tensors = SafeTensors::deserialize(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
         let mut snapshot = Snapshot::default();
@@ -144,7 +144,7 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// The content hash of names, types and elements in the order of the names.
+    /// The content hash of names, types and elements, in name order.
     fn checksum(&self) -> ContentHash {
         let mut hasher = ContentHasher::default();
         for (name, array) in &self.arrays {
@@ -167,7 +167,7 @@ impl Snapshot {
     /// Reads a snapshot.
     ///
     /// # Errors
-    /// `Io` or `Data` naming the path, and the array where one is at fault.
+    /// `Io` or `Data` naming the path, and the invalid array if there is one.
     pub fn load(path: &Path) -> Result<Snapshot, Error> {
         let bytes = std::fs::read(path).map_err(|e| Error::io(path.display(), e))?;
         Self::parse(&bytes).map_err(|error| error.at(path.display()))
@@ -210,7 +210,7 @@ impl Array {
     }
 }
 
-fn misfit(name: &str, dtype: &str, len: usize, found: Option<&Array>) -> Error {
+fn mismatch_error(name: &str, dtype: &str, len: usize, found: Option<&Array>) -> Error {
     let found = match found {
         None => "it is missing".to_owned(),
         Some(array) => format!("it holds {} elements", array.len()),
@@ -231,8 +231,8 @@ mod tests {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 4;
-            assert!(Snapshot::parse(&damaged).is_err() || at < bytes.len() - 12, "a change of byte {at} is not seen");
-            assert!(Snapshot::parse(&bytes[..at]).is_err(), "{at} bytes are not all");
+            assert!(Snapshot::parse(&damaged).is_err() || at < bytes.len() - 12, "a change of byte {at} is not detected");
+            assert!(Snapshot::parse(&bytes[..at]).is_err(), "{at} bytes are not the whole file");
         }
     }
 

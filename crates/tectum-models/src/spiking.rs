@@ -1,26 +1,26 @@
-//! Spiking networks by one rule in integers: the same spikes on every device, thread count and number of shards.
+//! Spiking networks by one integer rule: the same spikes on every device, for any thread count and any number of shards.
 //!
 //! [`Neurons`] with their [`NeuronOptions`] and synapses, as [`SynapseRows`], make a [`Network`]; a [`Simulation`] runs it.
-//! `docs/spiking.md` has the rule in words.
+//! `docs/spiking.md` describes the rule.
 
 mod bench;
 pub(crate) mod conformance;
+mod connectivity_stats;
 pub mod connectome;
 mod explanation;
 mod from_genome;
 mod kernels;
 mod learning;
 mod memory;
-mod naive;
 mod network;
+mod reference;
 pub mod rule;
 mod simulation;
 mod stimulus;
-mod survey;
 
 pub use bench::suite;
 pub use explanation::{ExtraState, NetworkExplanation, ScaleLimit, ZeroSumReason};
-pub use from_genome::{ConnectOptions, ConnectedNetwork, UnsupportedFeature, connect, rule, undone};
+pub use from_genome::{ConnectOptions, ConnectedNetwork, UnsupportedFeature, connect, rule, unsupported_features};
 pub use kernels::kernels;
 pub use learning::PlasticityRule;
 pub use memory::{Memory, MemoryReport};

@@ -1,8 +1,8 @@
-//! Transformers: encoders and decoders read from the folders that Hugging Face models come in, decoders from GGUF files too;
+//! Transformers: encoders and decoders from Hugging Face model folders, decoders also from GGUF files;
 //! `docs/models.md` is the guide.
 //!
-//! A model's file makes a [`Graph`](tectum::Graph) over letters as B (batch) and T (tokens) whose parameters are named as the
-//! tensors of the file; everything else, the loading, the tokens and the runs, is the same for all.
+//! Each model's source file builds a [`Graph`](tectum::Graph) over letters such as B (batch) and T (tokens); parameters have the names of
+//! the tensors in the model's file. Loading, tokens and runs are the same for all models.
 
 mod bench;
 mod bert;
@@ -12,6 +12,7 @@ mod config;
 mod context;
 mod decoder;
 mod decoder_graph;
+mod device_weights;
 mod embedder;
 mod explanation;
 mod generator;
@@ -19,7 +20,6 @@ mod gguf;
 mod gpt2;
 mod llama;
 mod measure;
-mod resident;
 mod sampler;
 #[cfg(test)]
 mod tests;

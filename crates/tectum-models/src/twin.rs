@@ -1,11 +1,11 @@
 //! The twin: a network that has learned how a body's observation changes under an action.
 //!
-//! Two kinds: a [`Twin`] of a simulated body, made at start-up for a controller to roll out; and an [`Ensemble`] of the recorded rig, trained from
-//! its recording, kept in a file and inspected. The rest of this page is about the first; `docs/twin.md` is about the second.
+//! Two kinds: a [`Twin`] of a simulated body, trained at start-up for a controller to roll out; and an [`Ensemble`] of the recorded rig, trained from
+//! its recording, saved in a file and inspected. The rest of this page is about the first; `docs/twin.md` is about the second.
 //!
-//! Input: the linear channels over their scales, sine and cosine of the angles, the previous action where the body has a
-//! delay, and the action. Output: the change of each channel, less its mean, over its deviation. The network is a dense
-//! tanh graph, trained with AdamW at start-up on simulated or recorded transitions, and on from there by a [`Learner`] where one is asked for.
+//! Input: the linear channels divided by their scales, sine and cosine of the angles, the previous action where the body has a
+//! delay, and the action. Output: the change of each channel, minus its mean, divided by its deviation. The network is a dense
+//! tanh graph, trained with AdamW at start-up on simulated or recorded transitions, and then trained further by a [`Learner`] if requested.
 
 mod ensemble;
 mod file;
@@ -30,7 +30,7 @@ pub use inspection::{Coverage, ErrorStats, GAUSSIAN_COVERAGE, Horizon, Inspectio
 pub use network::Network;
 pub use online::{Learner, LearningCounts, MIN_TRANSITIONS, OnlineSettings};
 pub use recorded::{RecordedTwin, RowBuffer};
-pub use sequence::{CHANNEL_NAMES, DataSplit, RowHistory, SequenceLayout, part_of, tested_from};
+pub use sequence::{CHANNEL_NAMES, DataSplit, RowHistory, SequenceLayout, part_of, test_start};
 pub(crate) use sequence::{CHANNEL_SCALES, MAX_LAGS};
 pub use training::train;
 pub use transitions::Transitions;
@@ -104,15 +104,15 @@ pub struct TwinRecipe {
     pub steps: usize,
     /// Transitions in a step.
     pub batch: usize,
-    /// Greatest learning rate: reached after 50 steps, then falling as a cosine to a hundredth.
+    /// Maximum learning rate: reached after 50 steps, then decaying as a cosine to a hundredth.
     pub learning_rate: f32,
     /// Decoupled weight decay.
     pub weight_decay: f32,
-    /// From where on, in deviations, an error's loss grows as its size; the squared error without.
+    /// Threshold, in deviations, above which the loss grows linearly with the error; the squared error without it.
     pub huber: Option<f32>,
-    /// What the balance of energy adds to the loss; nothing at 0.
+    /// Weight of the energy balance in the loss; no effect at 0.
     pub physics_weight: f32,
-    /// Steps without gain on what is held out after which it stops and keeps the best weights; it goes to the end without.
+    /// Steps without improvement on the held-out samples after which training stops and keeps the best weights; without it, training runs to the end.
     pub patience: Option<usize>,
 }
 
@@ -148,7 +148,7 @@ pub struct Twin {
 }
 
 impl Twin {
-    /// A twin that has learned nothing: it foretells no change.
+    /// An untrained twin: it predicts no change.
     ///
     /// # Errors
     /// As [`Network::new`].
@@ -159,7 +159,7 @@ impl Twin {
         Ok(Self { layout: layout.clone(), network, weights, change_mean: vec![0.0; channels], change_deviation: vec![1.0; channels] })
     }
 
-    /// The weights with which its network foretells the same under another mean and deviation of the changes.
+    /// The weights with which its network predicts the same under another mean and deviation of the changes.
     fn rescaled_weights(&self, mean: &[f32], deviation: &[f32]) -> Vec<f32> {
         let mut weights = self.weights.clone();
         let Some([weight, bias]) = self.network.parameters().entries().last_chunk() else { return weights };

@@ -44,7 +44,7 @@ fn a_seed_gives_one_start_and_scatter_covers_the_range() {
         assert_eq!(plant.state(), first, "{name}");
         let mut widest = 0.0f64;
         for seed in 0..200 {
-            plant.scatter(seed);
+            plant.randomize_state(seed);
             widest = widest.max(plant.upright_angle_rad().abs());
         }
         assert!(widest > if name == "cart_pole" { 0.4 } else { 3.0 }, "{name}: {widest}");

@@ -129,7 +129,7 @@ fn a_late_answer_leaves_the_action_before_in_force_and_is_then_held_itself() {
     assert_eq!(memory.periods, expected.map(|(tick, action, held)| (tick, action, held, false)));
     assert_eq!((outcome.metrics.deadline_misses, outcome.metrics.ticks, outcome.receipt.runs), (2, 6, 5));
     assert!(matches!(outcome.end, End::Completed));
-    assert_eq!(outcome.transfers.even(), Some((1, 1)));
+    assert_eq!(outcome.transfers.constant_counts(), Some((1, 1)));
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn small_models_give_the_scores_and_tokens_of_the_reference() {
         }
         for device in devices() {
             let mut decoder = Decoder::open(&folder, &device, usize::MAX).unwrap_or_else(|error| panic!("{family}: {error}"));
-            let prompt = prompt(row.prompt, decoder.sizes().tokens);
+            let prompt = prompt(row.prompt, decoder.sizes().vocab_size);
             let (tokens, after_prompt, after_greedy) = go_on(&mut decoder, &prompt, GREEDY);
             let name = format!("{family} on {}", device.info().id);
             assert_near(&after_prompt, &row.after_prompt, &name);
@@ -193,7 +193,7 @@ fn models_of_transformers_give_its_scores_and_tokens() {
             let name = format!("{family} on {}", device.info().id);
             let mut decoder = Decoder::open(&folder, &device, 128).unwrap_or_else(|error| panic!("{name}: {error}"));
             let got = decoder.feed_scored(&reference.prompt).expect("runs");
-            let tokens = decoder.sizes().tokens;
+            let tokens = decoder.sizes().vocab_size;
             assert_eq!(got.len(), scores.len(), "{name}");
             for (index, (got, wanted)) in got.chunks(tokens).zip(scores.chunks(tokens)).enumerate() {
                 assert_near(got, wanted, &format!("{name}, after token {index}"));
@@ -349,13 +349,13 @@ fn texts_are_generated_side_by_side_as_each_alone() {
         let alone = |index: usize, end: Vec<u32>| {
             let sampling = SamplingParams { seed: sampling.seed + index as u64, ..sampling };
             let mut decoder = Decoder::open(&sample(), &device, capacity).expect("opens");
-            let options = GenerateOptions { tokens: 30, sampling, end, ..GenerateOptions::default() };
+            let options = GenerateOptions { max_new_tokens: 30, sampling, end, ..GenerateOptions::default() };
             generate(&mut decoder, Some(&tokens), &prompts[index], &options, |_| Ok(())).expect("runs")
         };
         // The tenth token of the first text ends any.
         let end = vec![alone(0, Vec::new()).tokens[9]];
         let mut decoder = Decoder::open(&sample(), &device, capacity).expect("opens").with_texts(3).expect("texts");
-        let (mut shown, options) = (vec![String::new(); 3], GenerateOptions { tokens: 30, sampling, end: end.clone(), ..GenerateOptions::default() });
+        let (mut shown, options) = (vec![String::new(); 3], GenerateOptions { max_new_tokens: 30, sampling, end: end.clone(), ..GenerateOptions::default() });
         let given: Vec<&[u32]> = prompts.iter().map(Vec::as_slice).collect();
         let made = generate_each(&mut decoder, Some(&tokens), &given, &options, |index, text| {
             shown[index] += text;
@@ -486,7 +486,7 @@ fn generation_ends_for_each_reason_and_shows_what_it_gives() {
         assert_eq!(Some(shown.concat()), made.text, "{options:?}");
         (made, shown.len())
     };
-    let options = GenerateOptions { tokens: 30, ..GenerateOptions::default() };
+    let options = GenerateOptions { max_new_tokens: 30, ..GenerateOptions::default() };
     let (whole, pieces) = run(options.clone(), 512);
     let text = whole.text.clone().expect("a tokenizer");
     assert_eq!((whole.tokens.len(), whole.decoded, whole.end, whole.prompt), (30, 29, FinishReason::Length, prompt.len()));
@@ -496,7 +496,7 @@ fn generation_ends_for_each_reason_and_shows_what_it_gives() {
     // A text to stop at that begins in one token and ends in another.
     let letters: Vec<char> = text.chars().collect();
     let stop: String = letters[20..24].iter().collect();
-    let (stopped, _) = run(GenerateOptions { stops: vec!["nowhere at all".to_owned(), stop.clone()], ..options.clone() }, 512);
+    let (stopped, _) = run(GenerateOptions { stop_sequences: vec!["nowhere at all".to_owned(), stop.clone()], ..options.clone() }, 512);
     assert_eq!(stopped.text.as_deref(), text.find(&stop).map(|at| &text[..at]));
     assert_eq!(stopped.end, FinishReason::Text(stop));
 
@@ -507,7 +507,7 @@ fn generation_ends_for_each_reason_and_shows_what_it_gives() {
 
     let (full, _) = run(options.clone(), prompt.len() + 4);
     assert_eq!((full.end, full.tokens.len(), full.decoded), (FinishReason::Context, 5, 4));
-    let (none, _) = run(GenerateOptions { tokens: 0, ..options }, 512);
+    let (none, _) = run(GenerateOptions { max_new_tokens: 0, ..options }, 512);
     assert_eq!((none.tokens.len(), none.text.as_deref()), (0, Some("")));
 }
 

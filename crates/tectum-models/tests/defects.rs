@@ -12,7 +12,7 @@ use tectum_models::body::body;
 use tectum_models::brain::build::{build_body, build_brain};
 use tectum_models::clock::SimClock;
 use tectum_models::closed_loop::{ClosedLoop, Sink};
-use tectum_models::recording::{Recorder, Trace, recovered};
+use tectum_models::recording::{Recorder, Trace, recover_recording};
 use tectum_models::run_folder::{RECEIPT_FILE, RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE, SUMMARY_FILE, TRACE_FILE};
 use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::{Array, Snapshot};
@@ -32,7 +32,7 @@ fn numbered(number: u32, len: usize) -> Snapshot {
 }
 
 #[test]
-fn defect_18_every_load_of_a_snapshot_beside_many_savers_is_whole() {
+fn defect_18_every_load_of_a_snapshot_with_concurrent_savers_is_whole() {
     let place = Place::new("savers");
     let path = place.0.join("state.safetensors");
     numbered(0, 1000).save(&path).expect("writable");
@@ -180,13 +180,13 @@ fn defect_24_a_recording_that_was_cut_anywhere_is_recovered_to_its_last_whole_ch
     }
     // As a kill leaves it: nothing was finished.
     let killed = std::fs::read(folder.path().join(TRACE_FILE)).expect("there");
-    let trace = Trace::parse(&recovered(&killed).expect("a recording").bytes).expect("whole");
+    let trace = Trace::parse(&recover_recording(&killed).expect("a recording").bytes).expect("whole");
     assert!(trace.ticks.len() >= 150 && trace.messages == 3 * trace.ticks.len(), "{} ticks", trace.ticks.len());
     let whole = recorder.finish().expect("in memory").into_inner();
-    assert_eq!(recovered(&whole).expect("a recording").bytes, whole, "a whole one stays as it is");
+    assert_eq!(recover_recording(&whole).expect("a recording").bytes, whole, "a whole one stays as it is");
     let mut last = 0;
     for end in (8..whole.len()).step_by(37).chain([whole.len() - 1]) {
-        let found = recovered(&whole[..end]).expect("a recording");
+        let found = recover_recording(&whole[..end]).expect("a recording");
         let trace = Trace::parse(&found.bytes).unwrap_or_else(|error| panic!("{end}: {error}"));
         assert_eq!(trace.messages as u64, found.messages);
         assert!(found.messages.is_multiple_of(150) || found.messages == 510, "{end}: {} messages", found.messages);
@@ -195,7 +195,7 @@ fn defect_24_a_recording_that_was_cut_anywhere_is_recovered_to_its_last_whole_ch
         last = trace.ticks.len();
     }
     assert_eq!(last, 170, "with its data whole, only the index is lost");
-    assert!(recovered(b"no recording").is_err());
+    assert!(recover_recording(b"no recording").is_err());
 }
 
 fn layout() -> TwinLayout {
@@ -212,7 +212,7 @@ fn learner(settings: OnlineSettings, is_trained: bool, steps: usize) -> (Learner
 fn offer(learner: &mut Learner, numbers: std::ops::Range<u32>) {
     for number in numbers {
         let [angle, speed, torque] = [0.37, 0.11, 0.73].map(|step| (f64::from(number) * step).sin() as f32);
-        learner.offer(&[angle, speed], [0.0, torque], &[angle + 0.05 * speed, speed + 0.05 * torque]);
+        learner.push_transition(&[angle, speed], [0.0, torque], &[angle + 0.05 * speed, speed + 0.05 * torque]);
         // The learner's thread may hold the experience for a moment; nothing is to be left out here.
         if number % 16 == 0 {
             std::thread::sleep(Duration::from_millis(1));
@@ -231,7 +231,7 @@ fn rounds_done(learner: &Learner, rounds: u64) {
 /// A learner that had a round under way continues like one that had none.
 #[test]
 fn defect_13_a_restored_learner_keeps_nothing_of_a_round_that_was_under_way() {
-    let settings = OnlineSettings { warm_up: 40, every: 40, kept: 500, is_threaded: true };
+    let settings = OnlineSettings { warm_up: 40, every: 40, replay_capacity: 500, is_threaded: true };
     let (mut busy, twin) = learner(settings, false, 4000);
     offer(&mut busy, 0..39);
     let state = busy.snapshot();
@@ -249,7 +249,7 @@ fn defect_13_a_restored_learner_keeps_nothing_of_a_round_that_was_under_way() {
     offer(&mut calm, 1000..1001);
     assert_eq!(calm.counts(), busy.counts());
     let [mut found, mut expected] = [twin.clone(), twin];
-    assert!(busy.exchange(&mut found) && calm.exchange(&mut expected));
+    assert!(busy.take_update(&mut found) && calm.take_update(&mut expected));
     assert_eq!(found.weights, expected.weights, "other weights than those of the restored state");
     assert_eq!(busy.counts().rounds, 1, "and no second round");
 }
@@ -257,10 +257,10 @@ fn defect_13_a_restored_learner_keeps_nothing_of_a_round_that_was_under_way() {
 #[test]
 fn defect_13_a_learner_takes_its_own_snapshot_whatever_its_settings() {
     for (settings, is_trained) in [
-        (OnlineSettings { warm_up: 0, every: 5, kept: 100, is_threaded: false }, false),
-        (OnlineSettings { warm_up: 0, every: 5, kept: 100, is_threaded: false }, true),
-        (OnlineSettings { warm_up: 30, every: 5, kept: 30, is_threaded: false }, false),
-        (OnlineSettings { warm_up: 20, every: 500, kept: 30, is_threaded: false }, true),
+        (OnlineSettings { warm_up: 0, every: 5, replay_capacity: 100, is_threaded: false }, false),
+        (OnlineSettings { warm_up: 0, every: 5, replay_capacity: 100, is_threaded: false }, true),
+        (OnlineSettings { warm_up: 30, every: 5, replay_capacity: 30, is_threaded: false }, false),
+        (OnlineSettings { warm_up: 20, every: 500, replay_capacity: 30, is_threaded: false }, true),
     ] {
         let (mut learner, twin) = learner(settings, is_trained, 2);
         for number in 0..60 {
@@ -273,13 +273,13 @@ fn defect_13_a_learner_takes_its_own_snapshot_whatever_its_settings() {
 }
 
 /// One neuron of each kind, alone.
-fn simulation(kinds: &[NeuronOptions], silence: IdleUpdate) -> Simulation {
+fn simulation(kinds: &[NeuronOptions], idle_update: IdleUpdate) -> Simulation {
     let mut neurons = Neurons::default();
     for kind in kinds {
         neurons.add(1, kind).expect("a kind");
     }
     let synapses = SynapseList::new(neurons.len(), &[]).expect("none");
-    let network = Network::new(&neurons, Box::new(synapses), NetworkOptions { silence, ..NetworkOptions::default() }).expect("a network");
+    let network = Network::new(&neurons, Box::new(synapses), NetworkOptions { idle_update, ..NetworkOptions::default() }).expect("a network");
     Simulation::new(Arc::new(network), &cpu(), &SimulationOptions::default()).expect("it compiles")
 }
 
@@ -292,8 +292,8 @@ fn defect_19_a_state_of_a_neuron_that_no_run_reaches_is_refused_by_neuron_and_va
         NeuronOptions { charge_accumulation: true, refractory: 3, snooze: 4, consecutive_fire_limit: 2, ..kind.clone() },
         NeuronOptions { charge_accumulation: true, leak: 0.5, threshold_limit: Some(20.0), ..kind },
     ];
-    for silence in [IdleUpdate::Counts, IdleUpdate::Skips] {
-        let mut simulation = simulation(&kinds, silence);
+    for idle_update in [IdleUpdate::CatchUp, IdleUpdate::Freeze] {
+        let mut simulation = simulation(&kinds, idle_update);
         for burst in 0..30u32 {
             let inputs: Vec<(u32, f32)> = (0..4).map(|neuron| (neuron, [3.0, 12.0, 50.0, -7.0][((burst + neuron) % 4) as usize])).collect();
             simulation.inject(&inputs).expect("within bounds");
@@ -304,7 +304,7 @@ fn defect_19_a_state_of_a_neuron_that_no_run_reaches_is_refused_by_neuron_and_va
         }
         let whole = simulation.snapshot().expect("reads");
         let one = f64::from(simulation.network().fraction_bits()).exp2() as i32;
-        let pause = if silence == IdleUpdate::Counts { 30 + 1 } else { 0 };
+        let pause = if idle_update == IdleUpdate::CatchUp { 30 + 1 } else { 0 };
         for (name, neuron, value, shown) in [
             // It would have fired.
             ("potential", 0, (10 * one) as u32, Some("10")),
@@ -324,7 +324,7 @@ fn defect_19_a_state_of_a_neuron_that_no_run_reaches_is_refused_by_neuron_and_va
             words[neuron] = value;
             let mut hostile = whole.clone();
             hostile.insert(name, Array::U32(words));
-            let error = simulation.restore(&hostile).err().unwrap_or_else(|| panic!("{silence:?}: {name} {value} of {neuron} is taken"));
+            let error = simulation.restore(&hostile).err().unwrap_or_else(|| panic!("{idle_update:?}: {name} {value} of {neuron} is taken"));
             let told = format!("neuron {neuron} has {name} {}", shown.unwrap_or_default());
             assert!(error.kind() == ErrorKind::Data && error.to_string().contains(&told), "{error}");
             assert_eq!(simulation.snapshot().expect("reads"), whole, "nothing changed");

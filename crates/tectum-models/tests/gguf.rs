@@ -159,7 +159,7 @@ fn a_tiny_model_gives_the_scores_and_tokens_of_transformers() {
 /// The scores after a prompt and after one token more.
 fn scores(path: &Path) -> Vec<u32> {
     let mut decoder = Decoder::open(path, &Device::open("cpu").expect("cpu"), 64).unwrap_or_else(|error| panic!("{error}"));
-    let prompt: Vec<u32> = (0..41).map(|index| (index * 7919 + 13) % decoder.sizes().tokens as u32).collect();
+    let prompt: Vec<u32> = (0..41).map(|index| (index * 7919 + 13) % decoder.sizes().vocab_size as u32).collect();
     let whole = decoder.feed_scored(&prompt).expect("runs");
     let next = decoder.feed(&[7]).expect("runs");
     bits(&[&whole, next].concat())
@@ -390,7 +390,7 @@ fn what_a_decoder_lacks_or_is_not_done_is_refused_with_its_name() {
     ];
     let (device, place) = (Device::open("null").expect("null"), Place::new("refused"));
     let open = |file: &Writer| Decoder::open(&place.write("m.gguf", file.write()), &device, 16);
-    assert!(open(&llama()).is_ok_and(|decoder| decoder.sizes().tied), "as it is");
+    assert!(open(&llama()).is_ok_and(|decoder| decoder.sizes().tied_embeddings), "as it is");
     for (change, message) in cases.iter().copied() {
         let mut file = llama();
         change(&mut file);
@@ -399,7 +399,7 @@ fn what_a_decoder_lacks_or_is_not_done_is_refused_with_its_name() {
     }
     let mut untied = llama();
     untied.add("output.weight", &[8, 4], &[0.5; 32]);
-    assert!(open(&untied).is_ok_and(|decoder| !decoder.sizes().tied), "with a table of its own");
+    assert!(open(&untied).is_ok_and(|decoder| !decoder.sizes().tied_embeddings), "with a table of its own");
 }
 
 /// A file by its ending; of a folder its one file, if there are no safetensors.

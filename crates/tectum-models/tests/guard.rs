@@ -53,13 +53,13 @@ fn run(scenario: &Scenario, faults: &[&str]) -> (Outcome, Memory) {
     (outcome, memory)
 }
 
-const LEAPS: &str = "[loop.guard.pend_position]\nleap = 60.0\n[loop.guard.pend_velocity]\nleap = 400.0\n[loop.guard.la_position]\nleap = 3.0\n";
+const OUTLIERS: &str = "[loop.guard.pend_position]\noutlier_threshold = 60.0\n[loop.guard.pend_velocity]\noutlier_threshold = 400.0\n[loop.guard.la_position]\noutlier_threshold = 3.0\n";
 
 #[test]
-fn a_leap_that_is_taken_out_moves_nothing() {
+fn a_replaced_outlier_moves_nothing() {
     let worst = |memory: &Memory| memory.periods[500..].iter().fold(0.0f64, |worst, (_, angle, _)| worst.max(angle.abs()));
-    let (outcome, guarded) = run(&scenario(LEAPS), &["sensor-leap@20"]);
-    let (_, unguarded) = run(&scenario(""), &["sensor-leap@20"]);
+    let (outcome, guarded) = run(&scenario(OUTLIERS), &["sensor-outlier@20"]);
+    let (_, unguarded) = run(&scenario(""), &["sensor-outlier@20"]);
     let (_, undisturbed) = run(&scenario(""), &[]);
     println!("at most {:.3} rad guarded, {:.3} unguarded, {:.3} undisturbed", worst(&guarded), worst(&unguarded), worst(&undisturbed));
     assert!(worst(&guarded) < worst(&undisturbed) + 0.01 && worst(&unguarded) > worst(&undisturbed) + 0.05);
@@ -104,8 +104,8 @@ fn the_switch_stops_from_anywhere() {
 }
 
 #[test]
-fn a_guarded_run_goes_on_bit_for_bit_between_two_leaps() {
-    let noisy = format!("{LEAPS}[body.disturbances]\nleaps = 0.1\n");
+fn a_guarded_run_resumes_bit_for_bit_between_two_outliers() {
+    let noisy = format!("{OUTLIERS}[body.disturbances]\noutlier_fraction = 0.1\n");
     let scenario = scenario(&noisy);
     let (outcome, whole) = run(&scenario, &[]);
     let leaps: u64 = outcome.receipt.fallbacks.iter().map(|fallback| fallback.count).sum();
@@ -122,13 +122,13 @@ fn a_guarded_run_goes_on_bit_for_bit_between_two_leaps() {
 #[test]
 fn a_channel_that_the_body_has_not_is_refused_where_it_stands() {
     let refused = |more: &str| Scenario::parse(&format!("[body]\nname = \"rig\"\n[brain]\nname = \"lqr\"\n{more}"), "a", "a").expect_err("refused").to_string();
-    assert!(refused("[loop.guard.pole]\nleap = 1.0\n").starts_with("a:5: unknown key \"pole\"; known: la_position"));
-    assert!(refused("[loop.guard.pend_position]\nleap = -1.0\n").starts_with("a:6: leap is -1.0, needs a number above 0"));
+    assert!(refused("[loop.guard.pole]\noutlier_threshold = 1.0\n").starts_with("a:5: unknown key \"pole\"; known: la_position"));
+    assert!(refused("[loop.guard.pend_position]\noutlier_threshold = -1.0\n").starts_with("a:6: outlier_threshold is -1.0, needs a number above 0"));
     assert!(refused("[loop]\nclock = \"sim\"\npriority = 5\n").starts_with("a:7: \"priority\" has no effect: under clock \"sim\""));
     assert!(refused("[loop]\npriority = 100\n").starts_with("a:6: priority is 100, needs a whole number from 1 to 99"));
     assert!(refused("[loop]\nlock_memory = 1\n").starts_with("a:6: lock_memory is 1, needs true or false"));
     // What is written is read again.
-    let scenario = scenario(LEAPS);
+    let scenario = scenario(OUTLIERS);
     let text = scenario.to_toml().expect("it has a form");
     assert_eq!(Scenario::parse(&text, "b", "test").expect(&text), scenario);
     let real = Scenario::parse("[body]\nname = \"rig\"\n[brain]\nname = \"mpc\"\n[loop]\npriority = 5\nlock_memory = true\n", "c", "c").expect("correct");
@@ -137,7 +137,7 @@ fn a_channel_that_the_body_has_not_is_refused_where_it_stands() {
 
 #[test]
 fn defect_08_every_fault_of_a_tick_is_in_the_receipt() {
-    let (outcome, _) = run(&scenario(""), &["sensor-leap@4", "sensor-stuck@4", "sensor-lost@4", "sensor-leap@4"]);
+    let (outcome, _) = run(&scenario(""), &["sensor-outlier@4", "sensor-stuck@4", "sensor-lost@4", "sensor-outlier@4"]);
     let faults: Vec<_> = outcome.receipt.injected.iter().map(|injected| (injected.fault.as_str(), injected.tick)).collect();
-    assert_eq!(faults, ["sensor-leap@4", "sensor-stuck@4", "sensor-lost@4", "sensor-leap@4"].map(|fault| (fault, Some(100))));
+    assert_eq!(faults, ["sensor-outlier@4", "sensor-stuck@4", "sensor-lost@4", "sensor-outlier@4"].map(|fault| (fault, Some(100))));
 }

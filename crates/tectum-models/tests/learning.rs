@@ -7,7 +7,7 @@ use tectum_models::brain::Brain;
 use tectum_models::brain::mppi::{Model, Mppi, MppiParameters, OnlineLearning};
 use tectum_models::twin::{OnlineSettings, Transitions, Twin, TwinLayout, TwinRecipe, train};
 
-const SETTINGS: OnlineSettings = OnlineSettings { warm_up: 40, every: 25, kept: 1000, is_threaded: false };
+const SETTINGS: OnlineSettings = OnlineSettings { warm_up: 40, every: 25, replay_capacity: 1000, is_threaded: false };
 
 fn cpu() -> Device {
     Device::open("cpu").expect("always there")
@@ -113,7 +113,7 @@ fn on_a_rig_that_differs_it_learns_what_a_fixed_twin_cannot() {
     let known = Transitions::simulate(nominal.as_mut(), &layout, 30_000, 1);
     let (twin, _) = train(&layout, &known, &TwinRecipe::default(), &cpu(), 1, |_, _| ()).expect("it learns");
     let recipe = TwinRecipe { steps: 300, batch: 128, learning_rate: 2e-3, ..TwinRecipe::default() };
-    let settings = OnlineSettings { warm_up: 0, every: 25, kept: 2000, is_threaded: false };
+    let settings = OnlineSettings { warm_up: 0, every: 25, replay_capacity: 2000, is_threaded: false };
     for scale in [0.7, 0.8] {
         let mut rig = RigParameters::default();
         rig.dynamics.length_m *= scale;
@@ -142,7 +142,7 @@ fn it_goes_on_from_a_snapshot_as_if_nothing_had_been() {
     let parameters = MppiParameters { samples: 128, ..parameters() };
     let recipe = TwinRecipe { steps: 40, ..recipe() };
     // The last one kept gives way at once; before the first round; between two; with weights.
-    for (settings, before) in [(OnlineSettings { kept: 40, ..SETTINGS }, 95), (SETTINGS, 30), (SETTINGS, 55), (SETTINGS, 66)] {
+    for (settings, before) in [(OnlineSettings { replay_capacity: 40, ..SETTINGS }, 95), (SETTINGS, 30), (SETTINGS, 55), (SETTINGS, 66)] {
         let mut plant = body("pendulum", Some(Start::Hanging)).expect("known");
         let mut brain = beginner(settings, recipe.clone(), &parameters, 5);
         steps(plant.as_mut(), &mut brain, before);
@@ -155,7 +155,7 @@ fn it_goes_on_from_a_snapshot_as_if_nothing_had_been() {
         assert_eq!(whole, resumed, "from step {before}");
         assert_eq!(brain.learning(), other.learning());
     }
-    let mut other = beginner(OnlineSettings { kept: 30, warm_up: 20, ..SETTINGS }, recipe.clone(), &parameters, 1);
+    let mut other = beginner(OnlineSettings { replay_capacity: 30, warm_up: 20, ..SETTINGS }, recipe.clone(), &parameters, 1);
     let mut brain = beginner(SETTINGS, recipe, &parameters, 5);
     let mut plant = body("pendulum", Some(Start::Hanging)).expect("known");
     steps(plant.as_mut(), &mut brain, 150);
@@ -164,7 +164,7 @@ fn it_goes_on_from_a_snapshot_as_if_nothing_had_been() {
 }
 
 #[test]
-fn weights_that_foretell_no_better_are_refused() {
+fn weights_that_predict_no_better_are_rejected() {
     let layout = layout();
     let mut plant = body("pendulum", Some(Start::Hanging)).expect("known");
     let base = Transitions::simulate(plant.as_mut(), &layout, 2000, 3);
@@ -177,7 +177,7 @@ fn weights_that_foretell_no_better_are_refused() {
     plant.reset(3);
     steps(plant.as_mut(), &mut brain, 60);
     let learned = brain.learning().expect("it learns");
-    assert_eq!((learned.rounds, learned.refused), (2, 2));
+    assert_eq!((learned.rounds, learned.rejected), (2, 2));
     let weights = brain.snapshot().expect("reads").f32("weights", twin.weights.len()).expect("a twin").to_vec();
     assert_eq!(weights, twin.weights);
     // Weights so great that their loss is no number are refused even where there are none yet.
@@ -185,12 +185,12 @@ fn weights_that_foretell_no_better_are_refused() {
     let mut brain = beginner(SETTINGS, boundless, &MppiParameters { samples: 64, ..parameters() }, 3);
     steps(plant.as_mut(), &mut brain, 45);
     let learned = brain.learning().expect("it learns");
-    assert_eq!((learned.rounds, learned.refused), (1, 1));
+    assert_eq!((learned.rounds, learned.rejected), (1, 1));
     assert_eq!(brain.snapshot().expect("reads").u64("has_learned", 1).expect("one number"), [0]);
 }
 
 #[test]
-fn a_round_beside_the_loop_holds_no_tick_up_and_its_weights_arrive() {
+fn a_concurrent_round_delays_no_tick_and_its_weights_arrive() {
     let settings = OnlineSettings { is_threaded: true, ..SETTINGS };
     // Some seconds of work.
     let mut brain = beginner(settings, TwinRecipe { steps: 20_000, ..recipe() }, &MppiParameters { samples: 64, ..parameters() }, 2);
@@ -212,7 +212,7 @@ fn a_round_beside_the_loop_holds_no_tick_up_and_its_weights_arrive() {
 fn settings_that_none_can_have_are_named() {
     for (needle, settings) in [
         ("every is 0", OnlineSettings { every: 0, ..SETTINGS }),
-        ("kept is 19", OnlineSettings { kept: 19, ..SETTINGS }),
+        ("replay_capacity is 19", OnlineSettings { replay_capacity: 19, ..SETTINGS }),
         ("warm_up is 7", OnlineSettings { warm_up: 7, ..SETTINGS }),
         ("warm_up is 1001", OnlineSettings { warm_up: 1001, ..SETTINGS }),
     ] {

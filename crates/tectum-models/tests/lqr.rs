@@ -68,7 +68,7 @@ fn keeps_the_cart_pole_up_for_a_whole_episode() {
 }
 
 fn planner(name: &str, start: Start) -> Lqr {
-    Lqr::planning(body(name, Some(start)).expect("a known body")).expect("stabilisable")
+    Lqr::with_mpc(body(name, Some(start)).expect("a known body")).expect("stabilisable")
 }
 
 #[test]

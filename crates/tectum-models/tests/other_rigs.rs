@@ -4,17 +4,17 @@ use tectum_models::body::rig::disturbed::{Disturbances, DisturbedRig};
 use tectum_models::body::{Body, Start, body};
 use tectum_models::brain::Brain;
 use tectum_models::brain::lqr::adaptive::Adaptive;
-use tectum_models::closed_loop::{Conditions, Trial, rig_trials, tally};
+use tectum_models::closed_loop::{Conditions, Trial, rig_trials, summarize};
 
 fn adaptive() -> Adaptive {
     Adaptive::new(body("rig", None).expect("known").spec()).expect("the rig")
 }
 
-fn rigs(count: u64, leaps: f64) -> Vec<Trial> {
-    let common = Disturbances { late: 1, noise: 1.0, leaps, ..Disturbances::default() };
+fn rigs(count: u64, outlier_fraction: f64) -> Vec<Trial> {
+    let common = Disturbances { delay_samples: 1, noise: 1.0, outlier_fraction, ..Disturbances::default() };
     let conditions = Conditions { length_spread: 0.3, common };
     let trials = rig_trials(&conditions, count, &|| Ok(Box::new(adaptive()))).expect("it runs");
-    eprintln!("other rigs: leaps {leaps}: {:?}", tally(&trials));
+    eprintln!("other rigs: leaps {outlier_fraction}: {:?}", summarize(&trials));
     trials
 }
 
@@ -25,20 +25,20 @@ fn a_hundred_of_a_hundred_rigs_are_swung_up_and_upright_for_90_percent_of_a_minu
     let lengths = trials.iter().map(|trial| trial.pole_length);
     assert!(lengths.clone().fold(f64::MAX, f64::min) < 0.71 && lengths.fold(0.0, f64::max) > 1.29, "the whole spread is there");
     for trial in trials {
-        assert!(trial.upright_share >= 0.9 && trial.longest_s > 30.0, "{trial:?}");
+        assert!(trial.upright_fraction >= 0.9 && trial.longest_s > 30.0, "{trial:?}");
     }
 }
 
 /// As many angles are anywhere as rows of the recording leap.
 #[test]
-fn angles_that_leap_are_not_believed() {
+fn angle_outliers_are_rejected() {
     let trials = rigs(30, 0.02);
-    assert_eq!(tally(&trials).as_wanted, 30, "{trials:?}");
+    assert_eq!(summarize(&trials).met_target, 30, "{trials:?}");
 }
 
 #[test]
 fn a_snapshot_goes_on_as_the_uninterrupted_one() {
-    let disturbances = Disturbances { pole_length: 0.8, late: 1, noise: 1.0, leaps: 0.02 };
+    let disturbances = Disturbances { pole_length: 0.8, delay_samples: 1, noise: 1.0, outlier_fraction: 0.02 };
     let mut plant = DisturbedRig::new(disturbances, Start::Hanging).expect("a rig");
     plant.reset(7);
     let mut brain = adaptive();
@@ -55,7 +55,7 @@ fn a_snapshot_goes_on_as_the_uninterrupted_one() {
     run(&mut plant, &mut brain, 61);
     let (state, place) = (brain.snapshot().expect("a snapshot"), plant.state());
     let whole = run(&mut plant, &mut brain, 200);
-    assert!((brain.believed().0 - 0.8).abs() < 0.03 && brain.believed().1 == 1, "{:?}", brain.believed());
+    assert!((brain.selected().0 - 0.8).abs() < 0.03 && brain.selected().1 == 1, "{:?}", brain.selected());
     let (mut other, mut elsewhere) = (adaptive(), DisturbedRig::new(disturbances, Start::Hanging).expect("a rig"));
     other.restore(&state).expect("it fits");
     elsewhere.set_state(&place).expect("it fits");

@@ -15,7 +15,7 @@ use tectum_models::body::{Start, body};
 use tectum_models::brain::build::build_plans;
 use tectum_models::closed_loop::{Fault, TickRecord, Timing};
 use tectum_models::genome::{Genome, GenomeOptions};
-use tectum_models::recording::{Recorder, Trace, recovered};
+use tectum_models::recording::{Recorder, Trace, recover_recording};
 use tectum_models::rig_csv::RigRecording;
 use tectum_models::scenario::Scenario;
 use tectum_models::snapshot::{Array, Snapshot};
@@ -118,7 +118,7 @@ const TARGETS: [Target; 9] = [
     Target {
         name: "injected fault",
         seeds: || {
-            ["device-lost@1", "nan@2.5", "slow@0.04", "sensor-lost@3", "sensor-stuck@1e1", "sensor-leap@0", "stop@7"]
+            ["device-lost@1", "nan@2.5", "slow@0.04", "sensor-lost@3", "sensor-stuck@1e1", "sensor-outlier@0", "stop@7"]
                 .map(|fault| fault.as_bytes().to_vec())
                 .into()
         },
@@ -281,7 +281,7 @@ fn cache() -> CalibrationCache {
         upload_bytes_per_s: None,
         download_bytes_per_s: Some(1e9),
         memory_bytes_per_s: 1.234_567_890_123e10,
-        near_bytes_per_s: 1e11,
+        cached_bytes_per_s: 1e11,
         flop_per_s: 1e11,
         lane_flop_per_s: 3.3e10,
     };
@@ -339,8 +339,8 @@ fn check_snapshot(bytes: &[u8]) -> Verdict {
 
 fn check_trace(bytes: &[u8]) -> Verdict {
     // What is recovered of anything is whole: recovering it again changes nothing.
-    if let Ok(made) = recovered(bytes) {
-        let again = recovered(&made.bytes).map_err(|error| error.to_string())?;
+    if let Ok(made) = recover_recording(bytes) {
+        let again = recover_recording(&made.bytes).map_err(|error| error.to_string())?;
         if again.lost_bytes != 0 || again.bytes != made.bytes || again.messages != made.messages {
             return Err(format!("{} messages recovered, then {}", made.messages, again.messages));
         }

@@ -161,7 +161,7 @@ fn the_pole_is_upright_again_after_every_injected_fault() {
     let scenario = Scenario::parse(text, "test", "test").expect("correct");
     let cpu = Device::open("cpu").expect("always there");
     let spare = brain(&scenario, &cpu);
-    for fault in ["device-lost@20", "nan@20", "slow@20", "sensor-lost@20", "sensor-stuck@20", "sensor-leap@20"] {
+    for fault in ["device-lost@20", "nan@20", "slow@20", "sensor-lost@20", "sensor-stuck@20", "sensor-outlier@20"] {
         let brain = spare.rebuild().expect("it can be made again")(&cpu).expect("compiles");
         let mut closed_loop = ClosedLoop::new(build_body(&scenario).expect("known"), brain, &scenario.run, &cpu).expect("opens");
         closed_loop.inject(&[fault.parse().expect("known")]).expect("within the run");
@@ -197,13 +197,13 @@ fn faults_follow_each_other_and_those_past_the_end_are_refused() {
 
 #[test]
 fn faults_are_read_as_they_are_written() {
-    for text in ["device-lost@0", "nan@2.5", "slow@0.04", "sensor-lost@0.4", "sensor-stuck@1", "sensor-leap@1", "stop@2"] {
+    for text in ["device-lost@0", "nan@2.5", "slow@0.04", "sensor-lost@0.4", "sensor-stuck@1", "sensor-outlier@1", "stop@2"] {
         assert_eq!(text.parse::<Fault>().expect("known").to_string(), text);
     }
     for text in ["", "@", "nan", "nan@", "nan@x", "nan@-1", "nan@inf", "nan@nan", "lost@1", "device-lost @1"] {
         let error = text.parse::<Fault>().expect_err(text).to_string();
         assert!(
-            error.contains(&format!("{text:?}: expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T, sensor-leap@T, stop@T")),
+            error.contains(&format!("{text:?}: expected one of device-lost@T, nan@T, slow@T, sensor-lost@T, sensor-stuck@T, sensor-outlier@T, stop@T")),
             "{error}"
         );
     }

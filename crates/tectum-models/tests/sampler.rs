@@ -12,7 +12,7 @@ fn sampler(sampling: SamplingParams) -> Sampler {
 /// How often each token is drawn, the context forgotten each time.
 fn counts(sampling: SamplingParams, draws: usize) -> Vec<usize> {
     let (mut sampler, mut counts) = (sampler(sampling), vec![0; SCORES.len()]);
-    (0..draws).for_each(|_| counts[sampler.choose(&SCORES).expect("chooses") as usize] += 1);
+    (0..draws).for_each(|_| counts[sampler.sample(&SCORES).expect("chooses") as usize] += 1);
     counts
 }
 
@@ -51,7 +51,7 @@ fn draws_have_the_probabilities_that_the_settings_leave() {
 fn a_seed_gives_the_same_tokens_and_another_gives_others() {
     let draw = |seed: u64| {
         let mut sampler = sampler(SamplingParams { temperature: 1.0, seed, ..SamplingParams::default() });
-        (0..200).map(|_| sampler.choose(&SCORES).expect("chooses")).collect::<Vec<_>>()
+        (0..200).map(|_| sampler.sample(&SCORES).expect("chooses")).collect::<Vec<_>>()
     };
     assert_eq!(draw(7), draw(7));
     assert_ne!(draw(7), draw(8));
@@ -63,14 +63,14 @@ fn a_seed_gives_the_same_tokens_and_another_gives_others() {
 #[test]
 fn the_greatest_score_is_taken_and_repetition_costs() {
     let mut greedy = sampler(SamplingParams::default());
-    assert_eq!((0..3).map(|_| greedy.choose(&SCORES).expect("chooses")).collect::<Vec<_>>(), [1, 1, 1]);
+    assert_eq!((0..3).map(|_| greedy.sample(&SCORES).expect("chooses")).collect::<Vec<_>>(), [1, 1, 1]);
     let mut penal = sampler(SamplingParams { repetition_penalty: 1.3, ..SamplingParams::default() });
     // 3 / 1.3 is 2.31: after each of the greatest came once, 2.5 is; then the first of those at 2.31, again and again.
-    assert_eq!((0..5).map(|_| penal.choose(&SCORES).expect("chooses")).collect::<Vec<_>>(), [1, 4, 3, 1, 1]);
+    assert_eq!((0..5).map(|_| penal.sample(&SCORES).expect("chooses")).collect::<Vec<_>>(), [1, 4, 3, 1, 1]);
     let mut prompted = sampler(SamplingParams { repetition_penalty: 2.0, ..SamplingParams::default() });
-    prompted.see(&[0, 1, 3, 4]);
-    assert_eq!(prompted.choose(&[-0.2, 0.1, -0.3, 0.1, 0.1, -0.25]).expect("chooses"), 1, "0.1 halved is above −0.25");
-    assert_eq!(prompted.choose(&[-0.2, -9.0, -0.3, -9.0, -9.0, -0.35]).expect("chooses"), 2, "−0.2 doubled is below −0.3");
+    prompted.accept(&[0, 1, 3, 4]);
+    assert_eq!(prompted.sample(&[-0.2, 0.1, -0.3, 0.1, 0.1, -0.25]).expect("chooses"), 1, "0.1 halved is above −0.25");
+    assert_eq!(prompted.sample(&[-0.2, -9.0, -0.3, -9.0, -9.0, -0.35]).expect("chooses"), 2, "−0.2 doubled is below −0.3");
 }
 
 #[test]
@@ -84,12 +84,12 @@ fn settings_out_of_range_and_scores_that_are_none_are_refused() {
     assert_eq!(refused(SamplingParams { repetition_penalty: 0.0, ..plain }), "repetition penalty 0; more than 0 is needed");
     for sampling in [plain, SamplingParams { temperature: 1.0, top_p: 0.5, top_k: 2, ..plain }] {
         let mut sampler = Sampler::new(sampling, 3).expect("fits");
-        let mut fault = |scores: [f32; 3]| sampler.choose(&scores).expect_err("refused");
+        let mut fault = |scores: [f32; 3]| sampler.sample(&scores).expect_err("refused");
         assert_eq!(fault([0.0, f32::NAN, 1.0]).to_string(), "token 1 has the score NaN");
         assert_eq!(fault([f32::INFINITY, 0.0, 1.0]).to_string(), "token 0 has the score inf");
         let none = fault([f32::NEG_INFINITY; 3]);
         assert_eq!((none.kind(), none.to_string()), (ErrorKind::Mismatch, "no token has a score above −∞".to_owned()));
-        assert_eq!(sampler.choose(&[f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY]).expect("one"), 1);
+        assert_eq!(sampler.sample(&[f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY]).expect("one"), 1);
     }
 }
 
@@ -99,7 +99,7 @@ fn a_share_keeps_the_token_that_passes_it_and_no_other() {
     let scores = [0.5f32, 0.3, 0.2].map(f32::ln);
     for (top_p, kept) in [(0.49, 1), (0.51, 2), (0.79, 2), (0.81, 3)] {
         let mut sampler = Sampler::new(SamplingParams { temperature: 1.0, top_p, ..SamplingParams::default() }, scores.len()).expect("fits");
-        let drawn: std::collections::BTreeSet<u32> = (0..400).map(|_| sampler.choose(&scores).expect("chooses")).collect();
+        let drawn: std::collections::BTreeSet<u32> = (0..400).map(|_| sampler.sample(&scores).expect("chooses")).collect();
         assert_eq!(drawn, (0..kept).collect(), "{top_p}");
     }
 }

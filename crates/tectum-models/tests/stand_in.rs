@@ -113,7 +113,7 @@ fn a_brain_that_is_lost_for_good_leaves_the_pole_to_the_stand_in() {
 }
 
 #[test]
-fn the_stand_in_answers_while_the_brain_is_made_anew() {
+fn the_stand_in_answers_while_the_brain_is_rebuilt() {
     let (outcome, memory) = run(&rig(2.0, "stand_in = \"lqr\"\n"), Box::new(doomed(10, Some(Duration::from_millis(400)))), &mut RealClock::new());
     assert!(matches!(outcome.end, End::Completed));
     let stood_in: Vec<f32> = memory.actions.iter().zip(&memory.fallback).filter(|(_, fallback)| **fallback).map(|(action, _)| *action).collect();
@@ -161,7 +161,7 @@ fn a_run_with_a_stand_in_resumes_exactly() {
 
 /// The processor has to keep the period that the device was chosen for.
 #[test]
-fn a_controller_that_is_made_anew_takes_fewer_samples_and_says_so() {
+fn a_rebuilt_controller_takes_fewer_samples_and_reports_it() {
     let text = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\nsamples = 2048\nhorizon = 4\n[brain.twin]\nhidden = [8]\ntransitions = 400\nsteps = 20\n\
                 [loop]\nseconds = 0.4\nclock = \"sim\"\n";
     let scenario = scenario(text);

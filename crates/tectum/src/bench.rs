@@ -66,7 +66,7 @@ pub struct Case {
     /// Makes the work ready to run on a device, operands filled.
     pub prepare: Box<Prepare>,
     /// The same done in other ways of our own, timed in the same rounds.
-    pub beside: Vec<Alternative>,
+    pub alternatives: Vec<Alternative>,
 }
 
 /// Another way of our own to do a case's work.
@@ -140,7 +140,7 @@ impl Case {
             threads: None,
             amount: work.amount,
             prepare: Box::new(move |device| Ok(Box::new(prepare(device, &work)?))),
-            beside: Vec::new(),
+            alternatives: Vec::new(),
         }
     }
 }

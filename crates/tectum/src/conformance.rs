@@ -10,6 +10,7 @@ mod cache_cases;
 mod case;
 mod chain_cases;
 mod double_cases;
+mod double_double;
 mod elementwise_cases;
 mod functions;
 mod gemm_cases;
@@ -19,7 +20,6 @@ mod product_cases;
 mod random_cases;
 mod reduce_cases;
 mod select_cases;
-mod wide;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ pub struct Report {
     /// The first offending case of each operation that failed.
     pub failures: Vec<String>,
     /// Kernels that were to be covered and that no case launched.
-    pub kernels_missed: Vec<String>,
+    pub uncovered_kernels: Vec<String>,
     /// Operations on element types that the device lacks.
     pub left_out: Vec<String>,
     /// Where it ran, with which code.
@@ -107,7 +107,7 @@ pub struct OperationReport {
 impl Report {
     /// Whether every case held and every kernel ran.
     pub fn passed(&self) -> bool {
-        self.failures.is_empty() && self.kernels_missed.is_empty()
+        self.failures.is_empty() && self.uncovered_kernels.is_empty()
     }
 
     /// The report as a result: an error naming the first offending case.
@@ -115,7 +115,7 @@ impl Report {
     /// # Errors
     /// `Mismatch` if a case failed or a kernel was missed.
     pub fn into_result(self) -> Result<Report> {
-        let fault = match (self.failures.first(), self.kernels_missed.first()) {
+        let fault = match (self.failures.first(), self.uncovered_kernels.first()) {
             (Some(failure), _) => failure.clone(),
             (None, Some(kernel)) => format!("kernel {kernel} has no case"),
             (None, None) => return Ok(self),
@@ -185,8 +185,8 @@ pub fn verify(device: &Device, seed: u64, suites: Vec<Suite>, kernels: &[Arc<Ker
     }
     let usable = |kernel: &Arc<Kernel>| kernel.bindings().iter().all(|binding| has(binding.dtype));
     let missed = kernels.iter().filter(|kernel| usable(kernel) && !launched.contains(kernel.name()));
-    let kernels_missed = missed.map(|kernel| kernel.name().to_owned()).collect();
+    let uncovered_kernels = missed.map(|kernel| kernel.name().to_owned()).collect();
     let left_out = left_out.into_iter().map(|suite| format!("{}: the device has no {}", suite.name, suite.dtype.wgsl())).collect();
     let cases = operations.iter().map(|operation| operation.cases).sum();
-    Ok(Report { seed, operations, cases, failures, kernels_missed, left_out, receipt: session.receipt() })
+    Ok(Report { seed, operations, cases, failures, uncovered_kernels, left_out, receipt: session.receipt() })
 }

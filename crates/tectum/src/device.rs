@@ -3,12 +3,12 @@
 //! A device allocates memory, copies to and from it, and compiles a [`LaunchList`] into something that runs. It never sees
 //! a tensor operation, a graph or a model.
 
+mod buffer_lock;
 mod cpu;
 mod cuda;
-mod handover;
 mod null;
+mod pool_reservation;
 mod thread_pool;
-mod turn;
 mod wgpu_device;
 
 /// What [`turn`] and [`handover`] are made of; `tests/models.rs` puts the types of a model checker in its place.
@@ -96,7 +96,8 @@ pub struct DeviceLimits {
     /// The most invocations in a workgroup.
     pub max_workgroup_size: u32,
     /// The number of turns of all its loops together after which the device ends the loops of an invocation without an error; none if it is not known to.
-    pub max_loop_turns: Option<u32>,
+    #[serde(rename = "max_loop_turns")]
+    pub max_loop_iterations: Option<u32>,
 }
 
 /// The properties of a device, as shown by `tectum devices` and kept in receipts.
@@ -225,7 +226,7 @@ pub(crate) trait Compiled: Send {
     /// before anything else is done here.
     fn begin(&mut self) -> Result<()>;
     /// Notes where the run that was begun ends among the device's work, so that `finish` waits for no more than that.
-    fn mark(&mut self) -> Result<()> {
+    fn record_end(&mut self) -> Result<()> {
         Ok(())
     }
     /// Waits for the run and its downloads.

@@ -1,19 +1,20 @@
 //! Graphs: networks as operations on tensors, differentiated, fused and lowered to plans; `docs/graphs.md` is the guide.
 //!
-//! A [`GraphBuilder`] checks every operation as it is added; the [`Graph`] it finishes is never changed, only passed on by
-//! passes that make another: [`Graph::bind`], [`Graph::gradients`], each [`Pass`].
-//! Every value is a row-major f32 tensor of up to four dimensions (row numbers are u32); what works on matrices takes the
+//! A [`GraphBuilder`] checks every operation as it is added; a finished [`Graph`] never changes; passes build
+//! new graphs from it: [`Graph::bind`], [`Graph::gradients`], each [`Pass`].
+//! Every value is a row-major f32 tensor of up to four dimensions (row numbers are u32); matrix operations take the
 //! dimensions before the last as rows. A dimension may be a letter, bound to a size before anything is computed. No pass
-//! renumbers: a [`Node`] names the same value in every graph made from the one that gave it, so handles stay good throughout.
+//! renumbers: a [`Node`] names the same value in every graph derived from the one that made it, so handles stay valid.
 //!
-//! Inputs, parameters, constants and results are nodes of one numbering, told apart by their kind. Nothing here knows a
-//! device; lowering writes launches into a [`PlanBuilder`](crate::PlanBuilder) and is the only place that knows of plans.
+//! Inputs, parameters, constants and results are nodes of one numbering, distinguished by their kind. This module does not depend on
+//! a device; lowering writes launches into a [`PlanBuilder`](crate::PlanBuilder) and is the only part that uses plans.
 
 mod bind;
 mod build_cache;
 mod build_layout;
 mod build_network;
 mod builder;
+mod common_subexpressions;
 mod compiled;
 mod describe;
 mod differentiate;
@@ -34,7 +35,6 @@ mod shape;
 mod simplify;
 #[cfg(test)]
 mod tests;
-mod unify;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,13 +56,13 @@ pub use parameter_layout::{LayoutEntry, ParameterLayout};
 pub use passes::Pass;
 pub use shape::{Dim, MAX_RANK, Shape};
 
-/// The handle of a value in a graph. Only a [`GraphBuilder`] and passes make one; every graph that is not made from theirs refuses it.
+/// The handle of a value in a graph. Only a [`GraphBuilder`] and passes make one; every graph not derived from theirs refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
     number: u32,
-    /// 0 of what was built; passes put what they make between.
+    /// 0 for built nodes; passes insert their nodes in between.
     step: u32,
-    /// Of the builder or pass that made it.
+    /// The builder or pass that made it.
     graph: Identity,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for Node {
 }
 
 impl Node {
-    /// The value as the transpose of itself, for [`GraphBuilder::matmul`]; nothing is moved.
+    /// The value as the transpose of itself, for [`GraphBuilder::matmul`]; no data is moved.
     #[must_use]
     pub fn transpose(self) -> Factor {
         Factor { node: self, transposed: true }
@@ -120,14 +120,14 @@ pub struct Graph {
     makers: Vec<Identity>,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone)]
 struct Definition {
     operation: Operation,
     shape: Shape,
 }
 
-/// The operations. What each computes stands in `evaluate.rs`, what it becomes in `lower.rs`.
+/// The operations. `evaluate.rs` defines what each computes, `lower.rs` what it is lowered to.
 #[derive(Debug, Clone)]
 enum Operation {
     Input {
@@ -142,7 +142,7 @@ enum Operation {
         name: String,
         format: PanelFormat,
     },
-    /// What lives on the device from run to run, in a format.
+    /// A value that stays on the device between runs, in a format.
     State {
         name: String,
         format: CacheFormat,
@@ -187,13 +187,13 @@ enum Operation {
         y: Node,
         dy: Node,
     },
-    /// Element by element, the operations that `fuse_chains` has put together: of its shape each, the last one's value its own.
+    /// Elementwise operations that `fuse_chains` has combined: each has its shape; the value of the last is its value.
     Chain {
         before: Vec<(Node, Operation)>,
         last: Box<Operation>,
     },
     Reduce {
-        over: ReduceAxes,
+        axes: ReduceAxes,
         x: Node,
     },
     /// Repeats a scalar, a row or a column.
@@ -229,14 +229,14 @@ enum Operation {
     Softmax {
         x: Node,
     },
-    /// Over the last axis, each row less its mean over its deviation.
+    /// Over the last axis, each row minus its mean, divided by its deviation.
     LayerNorm {
         x: Node,
         gain: Node,
         bias: Node,
         epsilon: f32,
     },
-    /// Over the last axis, each row over the root of its mean square.
+    /// Over the last axis, each row divided by its root mean square.
     RmsNorm {
         x: Node,
         gain: Node,
@@ -250,7 +250,7 @@ enum Operation {
         mask: Option<Node>,
         heads: Heads,
     },
-    /// Causal attention to what caches keep, into which keys and values are put first.
+    /// Causal attention to the contents of caches, after keys and values are written there.
     AttentionCached {
         q: ColumnSlice,
         k: ColumnSlice,
@@ -260,7 +260,7 @@ enum Operation {
         spans: Node,
         heads: Heads,
     },
-    /// Positions as rotations of pairs of elements.
+    /// Rotary positions: rotations of pairs of elements.
     Rotary {
         x: Node,
         positions: Node,
@@ -292,7 +292,7 @@ enum ReduceAxes {
     Axis(usize),
 }
 
-/// What follows a fused product: `activation(a·b + bias) + residual`.
+/// The tail of a fused product: `activation(a·b + bias) + residual`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct LinearEpilogue {
     bias: Option<Node>,
@@ -312,7 +312,7 @@ impl Operation {
         self.clone().operands_mut().into_iter().map(|operand| *operand).collect()
     }
 
-    /// As [`Operation::operands`], to put others in their places.
+    /// As [`Operation::operands`], to replace them.
     fn operands_mut(&mut self) -> Vec<&mut Node> {
         match self {
             Operation::MatMul { a, b } => vec![&mut a.node, &mut b.node],
@@ -357,7 +357,7 @@ impl Graph {
     /// The shape of a value.
     ///
     /// # Errors
-    /// `Invalid` if the node is of another graph or a pass has removed it.
+    /// `Invalid` if the node belongs to another graph or a pass has removed it.
     pub fn shape(&self, node: Node) -> Result<Shape> {
         match self.nodes.get(&node) {
             Some(definition) => Ok(definition.shape),
@@ -366,7 +366,7 @@ impl Graph {
         }
     }
 
-    /// Who makes the next node.
+    /// The builder or pass that makes the next node.
     fn maker(&self) -> Identity {
         *self.makers.last().expect("invariant: only a builder or pass makes nodes")
     }
@@ -387,7 +387,7 @@ impl Graph {
         })
     }
 
-    /// The outputs in the order they were named: name, node and shape. Two names may stand for one node.
+    /// The outputs in the order they were named: name, node and shape. Two names may refer to one node.
     pub fn outputs(&self) -> impl Iterator<Item = (&str, Node, Shape)> {
         self.outputs.iter().map(|(name, node)| (name.as_str(), *node, self.nodes[node].shape))
     }
@@ -400,12 +400,12 @@ impl Graph {
         find(self.outputs().map(|(name, node, _)| (name, node)), "output", name)
     }
 
-    /// Whether a pass can make handles between a node and all before it; it cannot for node 0 and for nodes that a pass made.
+    /// Whether a pass can make handles between a node and all before it; not possible for node 0 and for nodes that a pass made.
     fn has_room_before(&self, node: Node) -> bool {
         node.number > 0 && node.step == 0
     }
 
-    /// A new handle that comes after everything before `node`, which has room there.
+    /// A new handle after everything before `node`, where handles are free.
     fn before(&self, node: Node) -> Node {
         let number = node.number - 1;
         let there = self.nodes.keys().copied().chain(self.inside_chains());
@@ -413,7 +413,7 @@ impl Graph {
         Node { number, step: last.map_or(1, |last| last.step + 1), graph: self.maker() }
     }
 
-    /// The handles that values inside chains keep.
+    /// The handles of values inside chains.
     fn inside_chains(&self) -> impl Iterator<Item = Node> {
         self.nodes
             .values()

@@ -38,7 +38,6 @@ pub mod rotary;
 pub mod sample;
 pub mod scan;
 pub mod softmax;
-mod square;
 pub mod stencil;
 pub mod strided;
 mod strip;
@@ -48,6 +47,7 @@ pub mod top_k;
 pub mod transfer;
 mod translate;
 pub mod transpose;
+mod transpose_16x16;
 
 use std::any::Any;
 use std::fmt::Write as _;
@@ -417,7 +417,7 @@ impl KernelBuilder {
     }
 
     /// Says at most how often the loops of one invocation turn, for devices that end longer ones
-    /// ([`DeviceLimits::max_loop_turns`](crate::DeviceLimits::max_loop_turns)): a launch that may turn more often is refused there, and
+    /// ([`DeviceLimits::max_loop_iterations`](crate::DeviceLimits::max_loop_iterations)): a launch that may turn more often is refused there, and
     /// without it any launch of a kernel with loops.
     #[must_use]
     pub fn loops(mut self, loops: LoopsFn) -> Self {

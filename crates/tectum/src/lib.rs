@@ -21,7 +21,6 @@
 #![recursion_limit = "256"]
 
 pub mod bench;
-mod bounded_cache;
 pub mod conformance;
 mod content_hash;
 mod device;
@@ -32,6 +31,7 @@ mod graph;
 pub mod kernel;
 mod latency;
 mod launch;
+mod lru_cache;
 mod measure;
 mod memory;
 mod plan;

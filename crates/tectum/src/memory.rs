@@ -123,7 +123,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         let (Some(allocation), Some(pool)) = (self.allocation.take(), self.pool.upgrade()) else { return };
-        let evicted = pool.lock().give_back(Pooled { allocation, bytes: self.bytes, role: self.role });
+        let evicted = pool.lock().recycle(Pooled { allocation, bytes: self.bytes, role: self.role });
         drop(evicted);
     }
 }
@@ -153,7 +153,7 @@ impl PoolState {
         if is_pooled { stats.hits += 1 } else { stats.misses += 1 }
     }
 
-    fn give_back(&mut self, freed: Pooled) -> Vec<Pooled> {
+    fn recycle(&mut self, freed: Pooled) -> Vec<Pooled> {
         self.stats.live_bytes -= freed.bytes as u64;
         self.stats.live_count -= 1;
         self.stats.pooled_bytes += freed.bytes as u64;

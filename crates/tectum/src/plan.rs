@@ -132,7 +132,7 @@ impl View {
     }
 
     /// Refuses two results of one operation that lie in the same memory.
-    fn apart(&self, other: View, op: &str) -> Result<()> {
+    fn check_no_overlap(&self, other: View, op: &str) -> Result<()> {
         if self.overlaps(&other) { Err(Error::invalid(format!("{op}: two results overlap"))) } else { Ok(()) }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A program comes from text ([`Program::parse`]), from a [`ProgramBuilder`] or from bytes ([`Program::from_bytes`]); all
 //! three end in the same structural checks, so a [`Program`] is always well formed: its targets are instructions and have
-//! labels, its buffers are declared, its predicates exist. What its instructions mean is in `docs/programs.md`.
+//! labels, its buffers are declared, its predicates exist. `docs/programs.md` defines the instructions.
 
 mod address;
 mod block;
@@ -92,24 +92,24 @@ impl BufferAccess {
 pub struct BufferDeclaration {
     /// The name, by which the text form addresses it.
     pub name: String,
-    /// What its elements are. Loads and stores that name the buffer are of this type; in a buffer of `u8` they are of any.
+    /// Element type. Loads and stores that name the buffer are of this type; in a buffer of `u8` they are of any type.
     pub ty: Type,
     /// What the program may do with it.
     pub access: BufferAccess,
-    /// Whether `[Phi(c,p,b)]` addresses this buffer; at most one of a program's.
+    /// Whether `[Phi(c,p,b)]` addresses this buffer; at most one buffer of a program.
     pub boundary: bool,
 }
 
-/// A name for a place in a program.
+/// A name for a position in a program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Label {
     /// The name, without the `@`.
     pub name: String,
-    /// The place.
+    /// The position.
     pub target: BranchTarget,
 }
 
-/// Where an instruction stands in its source; both from 1.
+/// Position of an instruction in its source; both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
     /// The line.
@@ -125,24 +125,24 @@ pub struct Source {
     spans: Arc<[Span]>,
 }
 
-/// What a program is made of.
+/// The parts of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProgramParts {
     /// The name, in messages and receipts.
     pub name: String,
-    /// The buffers; [`BufferIndex`] is a place in here.
+    /// The buffers; [`BufferIndex`] is an index into this list.
     pub buffers: Vec<BufferDeclaration>,
     /// Bytes of shared memory of a block.
     pub shared_bytes: u32,
     /// Bytes of each lane's own pool.
     pub pool_bytes: u32,
-    /// The names of places, by ascending target; every target of an instruction has at least one.
+    /// The labels, by ascending target; every target of an instruction has at least one.
     pub labels: Vec<Label>,
     /// The instructions.
     pub instructions: Vec<Instruction>,
 }
 
-/// A well-formed program. Two are equal if their parts are, wherever they came from.
+/// A well-formed program. Two are equal if their parts are equal, whatever their origin.
 #[derive(Clone)]
 pub struct Program {
     parts: Arc<ProgramParts>,
@@ -163,7 +163,7 @@ impl Program {
     /// A buffer's declaration.
     ///
     /// # Panics
-    /// If the index is not of this program.
+    /// If the index does not belong to this program.
     pub fn buffer(&self, index: BufferIndex) -> &BufferDeclaration {
         &self.parts.buffers[index.0 as usize]
     }
@@ -188,13 +188,13 @@ impl Program {
         &self.parts.labels
     }
 
-    /// The first label of a place.
+    /// The first label of a position.
     pub fn label_of(&self, target: BranchTarget) -> Option<&str> {
         let first = self.parts.labels.partition_point(|label| label.target < target);
         self.parts.labels.get(first).filter(|label| label.target == target).map(|label| label.name.as_str())
     }
 
-    /// Bytes of shared memory that a block has at least.
+    /// Minimum bytes of shared memory of a block.
     pub fn shared_bytes(&self) -> u32 {
         self.parts.shared_bytes
     }
@@ -209,12 +209,12 @@ impl Program {
         &self.parts
     }
 
-    /// Where an instruction stands in the text that the program was assembled from, if it was.
+    /// Position of an instruction in the text that the program was assembled from, if any.
     pub fn span(&self, index: usize) -> Option<Span> {
         self.source.as_ref()?.spans.get(index).copied()
     }
 
-    /// The text that the program was assembled from, if it was.
+    /// The text that the program was assembled from, if any.
     pub fn source_text(&self) -> Option<&str> {
         self.source.as_ref().map(|source| &*source.text)
     }

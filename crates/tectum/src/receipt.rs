@@ -243,7 +243,7 @@ impl Session {
     }
 
     /// Notes work that ran elsewhere than asked.
-    pub fn fell_back(&mut self, what: &str, reason: &str) {
+    pub fn record_fallback(&mut self, what: &str, reason: &str) {
         match self.fallbacks.iter_mut().find(|fallback| fallback.what == what && fallback.reason == reason) {
             Some(fallback) => fallback.count += 1,
             None => self.fallbacks.push(Fallback { what: what.to_owned(), reason: reason.to_owned(), count: 1 }),
@@ -251,7 +251,7 @@ impl Session {
     }
 
     /// Notes a fault made on purpose.
-    pub fn injects(&mut self, fault: InjectedFault) {
+    pub fn record_injected_fault(&mut self, fault: InjectedFault) {
         self.injected.push(fault);
     }
 

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_files_are_ignored_and_written_anew() {
+    fn damaged_files_are_ignored_and_rewritten() {
         let folder = Folder::new("damaged");
         let store = Store::new(folder.0.clone(), 8, 1 << 20);
         store.put("key", b"some value");

@@ -163,7 +163,7 @@ impl Event {
         }
     }
 
-    fn come(&self) {
+    fn signal(&self) {
         *locked(&self.0.0) = true;
         self.0.1.notify_all();
     }
@@ -229,7 +229,7 @@ fn execute(tasks: &mpsc::Receiver<Task>) {
             Err(TryRecvError::Empty) => {}
             Ok(Task::SignalEvent(event)) => {
                 begun.drain(..).for_each(QueuedRun::end);
-                event.come();
+                event.signal();
             }
             Ok(Task::Wait(event)) => {
                 begun.drain(..).for_each(QueuedRun::end);

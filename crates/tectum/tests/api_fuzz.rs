@@ -1,10 +1,10 @@
-//! The public interface under random calls, valid and not, of many owners at once: results are right, mistakes are typed errors or the
+//! The public interface under random calls, valid and invalid, with many owners: results are correct, mistakes give typed errors or the
 //! documented panic, and the device works afterwards.
 //!
 //! A sequence of calls is drawn from a seed over a world of builders, plans, executables, buffers, streams, graphs and programs. A model of
-//! each predicts whether a call must be refused, and the bits or the number within bounds of every word that it gives.
+//! each predicts whether a call must be refused, and every resulting word: its bits, or a number within bounds.
 //!
-//! `TECTUM_API_CALLS` is the number of calls on the CPU, 20,000 unless given, a fiftieth as many on software Vulkan; `TECTUM_SEED` the first
+//! `TECTUM_API_CALLS` is the number of calls on the CPU, default 20,000, a fiftieth as many on software Vulkan; `TECTUM_SEED` is the first
 //! seed. `TECTUM_API_SEED` replays the sequence of one seed and prints each call before it is made.
 
 mod buffers;
@@ -72,7 +72,7 @@ fn step(world: &mut World) -> Verdict {
 /// One sequence; the number of its calls.
 fn sequence(device: &Device, seed: u64, shows: bool) -> u64 {
     let mut world = World::new(seed, device, shows);
-    // A panic outside of a call is the model's.
+    // A panic outside of a call comes from the model.
     let calls = caught(|| (0..STEPS).try_for_each(|_| step(&mut world)).and_then(|()| world.drain()));
     if let Err(fault) = calls.unwrap_or_else(|panic| Err(format!("the model panicked: {panic}"))) {
         panic!("{device:?}, TECTUM_API_SEED={seed}, call {}: {fault}\n{}", world.calls, world.journal());
@@ -81,7 +81,7 @@ fn sequence(device: &Device, seed: u64, shows: bool) -> u64 {
     world.calls
 }
 
-/// Sequences until so many calls are made.
+/// Runs sequences until this many calls are made.
 fn soak(device: &Device, calls: u64) {
     device.pool().set_caps(PoolCaps { live_bytes: LIVE_BYTES, ..PoolCaps::default() });
     let start = Instant::now();

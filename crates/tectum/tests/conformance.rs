@@ -1,4 +1,4 @@
-//! Every case on every device of this machine; devices that are absent are named as skipped.
+//! Every case on every device of this machine; absent devices are reported as skipped.
 
 use tectum::conformance::{Sweep, functions, suites, verify};
 use tectum::{Device, Error};
@@ -38,7 +38,7 @@ fn every_kernel_agrees_with_its_reference_on_cuda() -> Result<(), Error> {
     verify_on("cuda:0")
 }
 
-/// Arguments for each exponent and sign, as a power of two; the command takes more.
+/// Arguments for each exponent and sign, as a power of two; the command uses more.
 const SAMPLES: u32 = 10;
 
 fn functions_on(id: &str) -> Result<(), Error> {

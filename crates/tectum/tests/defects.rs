@@ -1,5 +1,5 @@
-//! Defects that a review found behind green tests, one test each, numbered as in it: calls that corrupted memory, lost a device or computed
-//! something else than their documentation.
+//! Defects that a review found despite passing tests, one test each, numbered as in the review: calls that corrupted memory, lost a device
+//! or computed results that differ from their documentation.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tectum::{
 
 use crate::fnv_collision::{colliding_kernels, fnv1a};
 
-/// The CPU and software Vulkan, where there is one.
+/// The CPU and software Vulkan, if present.
 fn devices() -> Vec<Device> {
     let open = |id: &str| match Device::open(id) {
         Ok(device) => Some(device),
@@ -36,7 +36,7 @@ fn invalid<T: std::fmt::Debug>(result: Result<T, Error>, part: &str) {
     assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(part), "{error}");
 }
 
-/// A plan that adds 1 to its input, and what it gives for 1, 2, 3, …: the device still works.
+/// A plan that adds 1 to its input, and its results for 1, 2, 3, …: the device still works.
 pub fn works(device: &Device) {
     let mut plan = PlanBuilder::new("works");
     let (x, one, y) = (plan.input("x", DType::F32, 100), plan.constant("one", &[1.0f32]), plan.output("y", DType::F32, 100));
@@ -58,7 +58,7 @@ fn defect_01_a_view_of_another_plan_is_refused_by_every_call() {
     invalid(b.copy(long.part(0..64), out), other);
     invalid(b.copy(short, long.part(0..64)), other);
     invalid(b.unary("abs", long.part(0..64), out), other);
-    // Of a slot number that the plan does not have.
+    // A slot number that the plan does not have.
     let far = (0..9).map(|_| a.output("far", DType::F32, 64)).last().expect("nine");
     invalid(b.copy(short, far), other);
     assert_eq!(short.joined(long), None);
@@ -144,7 +144,7 @@ fn defect_02_two_states_do_not_share_a_buffer() {
     }
 }
 
-/// Products of halves on two threads, each shared among the threads of its pool.
+/// Products of halves on two threads, each split among the threads of its pool.
 #[test]
 fn defect_03_products_of_halves_run_on_several_threads() -> Result<(), Error> {
     const N: usize = 256;
@@ -168,7 +168,7 @@ fn defect_03_products_of_halves_run_on_several_threads() -> Result<(), Error> {
         }
         Ok(())
     };
-    // Several tasks in one pool of a caller, and threads of their own.
+    // Several tasks in one pool of a caller, and separate threads.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().expect("a pool");
     pool.scope(|scope| (1u8..=6).for_each(|value| scope.spawn(move |_| one(f32::from(value)).expect("right"))));
     ThreadPool::new(3, "members")?.install(|| rayon::scope(|scope| (1u8..=6).for_each(|value| scope.spawn(move |_| one(f32::from(value)).expect("right")))));
@@ -207,7 +207,7 @@ fn moved<T: Element>(device: &Device, data: &[T], len: usize, record: impl FnOnc
 fn defect_06_f64_is_moved_whole() {
     let data: Vec<f64> = (1..=6).map(|i| f64::from(i) * 1.1).collect();
     let at = |places: &[usize]| places.iter().map(|&place| data[place]).collect::<Vec<_>>();
-    // Moves are of words: a device needs no f64 for them.
+    // Moves operate on words: a device needs no f64 for them.
     for device in devices().iter().filter(|device| device.info().dtypes.contains(&DType::F64)) {
         let found = moved(device, &data, 6, |plan, x, y| plan.transpose(x, y, [1, 2, 3]));
         assert_eq!(found, at(&[0, 3, 1, 4, 2, 5]), "{device:?}");
@@ -255,7 +255,7 @@ fn defect_06_sizes_whose_products_wrap_are_refused() {
     invalid(plan.copy_strided(x, 0, &[Strided { size: 64, stride: usize::MAX }], y), "inside x");
 }
 
-/// What a kernel y = factor · x gives for 1, 2, 3, … on a device, and the hash of its code in the receipt.
+/// The results of a kernel y = factor · x for 1, 2, 3, … on a device, and the hash of its code in the receipt.
 fn multiples(device: &Device, kernel: &Arc<Kernel>) -> (Vec<u32>, String) {
     let mut plan = PlanBuilder::new("multiples");
     let (x, y) = (plan.input("x", DType::U32, 100), plan.output("y", DType::U32, 100));
@@ -348,7 +348,7 @@ thread_local! {
 /// Launches that began inside a launch of another run.
 static FOREIGN: AtomicU32 = AtomicU32::new(0);
 
-/// Works for `params[1]` microseconds on each of 16 parts, shared among threads, and counts the parts that execute inside another run.
+/// Works for `params[1]` microseconds on each of 16 parts, split among threads, and counts the parts that execute inside another run.
 fn works_on_parts(call: &NativeCall<'_>) {
     let (run, duration) = (call.u32(0), Duration::from_micros(u64::from(call.u32(1))));
     let within = |work: &dyn Fn()| {
@@ -357,7 +357,7 @@ fn works_on_parts(call: &NativeCall<'_>) {
         work();
         EXECUTES.set(outer);
     };
-    // As large as what repays a second thread.
+    // Large enough to be worth a second thread.
     let threads = call.threads_for(1 << 24);
     within(&|| {
         for_each_index(16, threads, &|_| {
@@ -372,7 +372,7 @@ fn works_on_parts(call: &NativeCall<'_>) {
     call.write::<u32>(0)[0] = run;
 }
 
-/// A thousand short runs next to long ones in one pool: no part of a long run executes while a thread is in a short one.
+/// A thousand short runs concurrent with long ones in one pool: no part of a long run executes while a thread is in a short one.
 #[test]
 fn defect_10_a_run_executes_no_work_of_another() -> Result<(), Error> {
     let device = Device::open("cpu")?;
@@ -407,7 +407,7 @@ fn defect_10_a_run_executes_no_work_of_another() -> Result<(), Error> {
     Ok(())
 }
 
-/// What builds outputs from the nodes of `a` and `x`, and for each of them the state that it goes to: 0 and 1 feed `a` and `x`.
+/// Builds outputs from the nodes of `a` and `x`, with the target state of each: 0 and 1 feed `a` and `x`.
 type Recording = (&'static str, fn(&mut GraphBuilder, [Node; 2]) -> Result<Vec<Node>, Error>, &'static [usize]);
 
 #[test]
@@ -511,7 +511,7 @@ fn defect_11_nodes_of_other_graphs_are_refused() {
     invalid(graph.record(&mut plan, &[(a, x), (foreign, y)], &[(sum, z)]), "feed: node 1 is of another graph");
     invalid(graph.record(&mut plan, &[(a, x), (b, y)], &[(foreign, z)]), "output: node 1 is of another graph");
 
-    // A layout is of parameters by name: it feeds every graph that has them.
+    // A layout identifies parameters by name: it feeds every graph that has them.
     let (mut again, [a_again, b_again]) = two(["a", "b"]);
     let sum_again = again.add(a_again, b_again).expect("its own");
     again.output("y", sum_again).expect("new");
@@ -522,7 +522,7 @@ fn defect_11_nodes_of_other_graphs_are_refused() {
     invalid(layout.feeds(&other, weights), "no parameter a; there are c, d");
     invalid(again.record(&mut plan, &layout.feeds(&graph, weights).expect("has both"), &[(sum_again, z)]), "feed: node 0 is of another graph");
 
-    // What is made from a graph keeps its nodes; what is added to it by two builders is of two graphs.
+    // Graphs derived from a graph keep its nodes; nodes added by two builders belong to two graphs.
     let mut builders = [graph.clone(), graph.optimize()].map(GraphBuilder::from);
     let [one, two] = builders.each_mut().map(|g| g.relu(a).expect("its own"));
     invalid(builders[0].add(a, two), "is of another graph");
@@ -583,7 +583,7 @@ fn defect_16_graphs_whose_parameters_come_last() {
     invalid(Graph::parse("%0 = input x [1, 1]\n%1 = broadcast(%0) [4294967295, 4294967295]\noutput y %1"), "broadcast: [4294967295, 4294967295] holds more");
 }
 
-/// A product of 3 or 5 and a size that is 64 if counted modulo 2⁶⁴.
+/// A product of 3 or 5 and a size that is 64 modulo 2⁶⁴.
 #[test]
 fn suspect_products_of_sizes_do_not_wrap() {
     const THIRD: usize = 12_297_829_382_473_034_432;
@@ -616,18 +616,18 @@ fn suspect_products_of_sizes_do_not_wrap() {
     invalid(plan.attention(columns, None, z, sizes, 1.0, false), "attention");
     let format = (x, CacheFormat::F32);
     invalid(plan.attention_cached(columns, [format, (y, CacheFormat::F32)], spans, z, AttentionSizes { keys: THIRD, ..sizes }, 1.0), "attention_cached");
-    // Of vectors that no launch may bind.
+    // Vectors that no launch may bind.
     let mut plan = PlanBuilder::new("vectors");
     let (a, x, y) = (plan.state("a", DType::F32, 0), plan.state("x", DType::F32, 1 << 33), plan.state("y", DType::F32, 1 << 31));
     invalid(plan.matvec(a, x, y, none), "matvec");
     assert_eq!(Shape::from([usize::MAX, 2, 7]).matrix(), [usize::MAX, 7]);
 }
 
-/// `programs/matvec.atlas` over rows of ones; the program as it is.
-fn matvec_of_ones(device: &Device, columns: usize, max_turns: u32) -> Result<Vec<f32>, Error> {
+/// `programs/matvec.atlas` over rows of ones; the program unchanged.
+fn matvec_of_ones(device: &Device, columns: usize, max_loop_iterations: u32) -> Result<Vec<f32>, Error> {
     const ROWS: u64 = 2;
     let program = Program::parse(include_str!("../../../programs/matvec.atlas")).and_then(|program| program.check())?;
-    let launch = LaunchConfig { max_turns, ..LaunchConfig::linear(2, 64) };
+    let launch = LaunchConfig { max_loop_iterations, ..LaunchConfig::linear(2, 64) };
     let bytes = |words: u64| 4 * words;
     let bounded = program.bound(&launch, &[bytes(ROWS * columns as u64), bytes(columns as u64), 16, bytes(ROWS)])?;
     let mut run = bounded.plan_as(Recognize::Off, &[])?.compile(device)?;
@@ -639,12 +639,12 @@ fn matvec_of_ones(device: &Device, columns: usize, max_turns: u32) -> Result<Vec
     Ok(run.output(BufferIndex(3)).chunks_exact(4).map(|y| f32::from_le_bytes([y[0], y[1], y[2], y[3]])).collect())
 }
 
-/// A device that ends long loops says so, or the run is refused; no device gives anything else than the sum.
+/// A device that ends long loops reports it, or the run is refused; otherwise every device gives the sum.
 #[test]
 fn defect_20_a_loop_that_a_device_cuts_off_gives_no_result() {
     for device in devices() {
         for columns in [1_000, 20_000, 32_000, 32_767, 40_000, 70_000] {
-            match (matvec_of_ones(&device, columns, LaunchConfig::MAX_LOOP_ITERATIONS), device.info().limits.max_loop_turns) {
+            match (matvec_of_ones(&device, columns, LaunchConfig::MAX_LOOP_ITERATIONS), device.info().limits.max_loop_iterations) {
                 (Ok(y), _) => assert_eq!(y, [columns as f32; 2], "{device:?}, {columns} columns"),
                 (Err(error), Some(_)) => {
                     assert!(columns > 32_000 && error.kind() == ErrorKind::Unsupported, "{device:?}, {columns} columns: {error}");
@@ -657,9 +657,9 @@ fn defect_20_a_loop_that_a_device_cuts_off_gives_no_result() {
     }
 }
 
-/// Loops of every form: in code that nests, one in another, one after the other, for some lanes only, between barriers.
+/// Loops of every form: in structured code, nested, in sequence, for some lanes only, between barriers.
 #[test]
-fn defect_20_loops_of_every_form_are_told_of() {
+fn defect_20_loops_of_every_form_are_reported() {
     let forms = [
         ("counted", "mov.u32 r1, TURNS\n@a:\nadd.u32 r0, r0, r2\nloop r1, @a"),
         ("nested", "mov.u32 r3, 9\n@b:\nmov.u32 r1, TENTH\n@a:\nadd.u32 r0, r0, r2\nloop r1, @a\nloop r3, @b"),
@@ -668,10 +668,10 @@ fn defect_20_loops_of_every_form_are_told_of() {
         ("between barriers", "mov.u32 r1, TENTH\n@a:\nadd.u32 r0, r0, r2\nbar.sync 0\nloop r1, @a\nmov.u32 r1, TURNS\n@b:\nadd.u32 r0, r0, r2\nloop r1, @b"),
     ];
     for device in devices() {
-        let limit = device.info().limits.max_loop_turns;
+        let limit = device.info().limits.max_loop_iterations;
         for (name, form) in forms {
             for turns in [100u32, 100_000] {
-                // `mov.u32 r, N` stands for a constant.
+                // `mov.u32 r, N` is shorthand for a constant.
                 let body = form.replace("TURNS", &turns.to_string()).replace("TENTH", &(turns / 10).to_string()).replace("mov.u32", "mov_imm.u32");
                 let text = format!("program {}\nbuffer y: u32 write\nmov_imm.u32 r0, 0\nmov_imm.u32 r2, 1\n{body}\nstg.u32 [y], r0", name.replace(' ', "_"));
                 let program = Program::parse(&text).and_then(|program| program.check()).unwrap_or_else(|error| panic!("{error}"));
@@ -688,7 +688,7 @@ fn defect_20_loops_of_every_form_are_told_of() {
     }
 }
 
-/// A user's kernel: one that does not state how often its loops turn is refused where loops are ended, one that states it where it is too often.
+/// A user's kernel: one without a stated loop bound is refused on devices that end long loops, one with a bound if it is too large.
 #[test]
 fn defect_20_loops_of_a_users_kernel_are_right_or_refused() -> Result<(), Error> {
     let body = "@compute @workgroup_size(1) fn main() {
@@ -703,7 +703,7 @@ fn defect_20_loops_of_a_users_kernel_are_right_or_refused() -> Result<(), Error>
     };
     let kernels = [(define().native(native)?, false), (define().loops(|params, _| u64::from(params[0])).native(native)?, true)];
     for device in devices() {
-        let limit = device.info().limits.max_loop_turns;
+        let limit = device.info().limits.max_loop_iterations;
         for (kernel, states_turns) in &kernels {
             for turns in [10u32, 100_000] {
                 let mut plan = PlanBuilder::new("turns");
@@ -725,7 +725,7 @@ fn defect_20_loops_of_a_users_kernel_are_right_or_refused() -> Result<(), Error>
     Ok(())
 }
 
-/// Kernels of the core whose loops a device would end are refused when they are compiled.
+/// Kernels of the core whose loops a device would end are refused at compilation.
 #[test]
 fn defect_20_long_products_are_right_or_refused() {
     for device in devices() {
@@ -746,14 +746,14 @@ fn defect_20_long_products_are_right_or_refused() {
                 }
                 Err(error) => {
                     let names_it = error.to_string().contains("kernel gemm_f32: up to") && error.kind() == ErrorKind::Unsupported;
-                    assert!(names_it && k > 30_000 && device.info().limits.max_loop_turns == Some(65_535), "{device:?}, k = {k}: {error}");
+                    assert!(names_it && k > 30_000 && device.info().limits.max_loop_iterations == Some(65_535), "{device:?}, k = {k}: {error}");
                 }
             }
         }
     }
 }
 
-/// A program that turns so often, and one without end: by jumps that nest, by others, between barriers, and past a call.
+/// A program with this many iterations, and an infinite one: with nested jumps, with others, between barriers, and past a call.
 #[test]
 fn defect_23_a_program_without_end_ends_at_its_limit_everywhere() {
     let endless = [
@@ -770,19 +770,19 @@ fn defect_23_a_program_without_end_ends_at_its_limit_everywhere() {
             let program = Program::parse(&text).and_then(|program| program.check()).unwrap_or_else(|error| panic!("{text}: {error}"));
             let warnings = program.warnings();
             assert!(warnings.len() == 1 && warnings[0].to_string().contains("exit"), "{text}: {warnings:?}");
-            let launch = LaunchConfig { max_turns: 1_000, ..LaunchConfig::linear(64, 64) };
+            let launch = LaunchConfig { max_loop_iterations: 1_000, ..LaunchConfig::linear(64, 64) };
             let outcome = program.evaluate(&launch, &mut [vec![0; 256]], u64::MAX).expect("fits");
             assert!(matches!(outcome, Outcome::Fault(Fault { kind: FaultKind::LoopLimitExceeded { limit: 1_000 }, .. })), "{text}: {outcome:?}");
             let bounded = program.bound(&launch, &[256]).expect("fits");
             let mut run = bounded.plan_as(Recognize::Off, &[]).and_then(|plan| plan.compile(&device)).expect("compiles");
-            invalid(run.run(), "did not end within the limit of 1000 turns");
+            invalid(run.run(), "did not end within the limit of 1000 iterations");
             assert!(run.run().expect_err("again").to_string().contains("(line "), "names the line");
         }
         for (turns, ends) in [(999, false), (1_000, true)] {
             let found = matvec_of_ones(&device, 1_000, turns);
             match ends {
                 true => assert_eq!(found.expect("ends"), [1_000.0; 2]),
-                false => invalid(found, "instruction 16 `bra @next` (line 24): the loop did not end within the limit of 999 turns"),
+                false => invalid(found, "instruction 16 `bra @next` (line 24): the loop did not end within the limit of 999 iterations"),
             }
         }
         works(&device);
@@ -800,7 +800,7 @@ fn defect_23_the_library_of_programs_has_no_loop_in_doubt() {
     }
 }
 
-/// Suspected: products of dimensions wrap. In a build that does not check, `[2³², 2³²]` of nothing were no elements, and fit.
+/// Suspected: products of dimensions wrap. In a build without overflow checks, an empty `[2³², 2³²]` had no elements, and fit.
 #[test]
 fn defect_06_no_operation_takes_sizes_whose_product_wraps() {
     const HUGE: usize = 1 << 32;
@@ -830,7 +830,7 @@ fn defect_06_no_operation_takes_sizes_whose_product_wraps() {
         invalid(plan.fill(huge, 0), "slot huge");
         invalid(plan.copy(huge, huge), "slot huge");
     }
-    // A sum over nothing is a number: of f32 or f64, however many.
+    // A sum over nothing is a number: of f32 or f64, for any count.
     let mut plan = PlanBuilder::new("sums of nothing");
     let (none, sums, words) = (plan.state("none", DType::F64, 0), plan.state("sums", DType::F64, 1 << 61), plan.state("words", DType::U32, 4));
     invalid(plan.sum(none, sums, 1 << 61, 0), "slot");
@@ -838,7 +838,7 @@ fn defect_06_no_operation_takes_sizes_whose_product_wraps() {
     invalid(plan.variance(none, sums.part(0..4), sums.part(64..68), 4, 0, 0), "f32 alone");
 }
 
-/// Each slot fits an address, all of them do not: the upload's length was 0, and views of inputs led beyond it.
+/// Each slot fits an address, all of them do not: the upload's length was 0, and views of inputs were out of its bounds.
 #[test]
 fn defect_01_slots_whose_bytes_together_wrap_are_refused() {
     let mut plan = PlanBuilder::new("together");
@@ -863,12 +863,12 @@ fn defect_an_operation_is_recorded_whole_or_not_at_all() {
     assert_eq!(plan.kernels().count(), 1, "{}", plan.describe());
 }
 
-/// Two results in one memory, in launches after each other where a launch alone refuses them.
+/// Two results in one memory, in consecutive launches, where a single launch refuses them.
 #[test]
 fn defect_results_of_one_operation_lie_apart() {
     let mut plan = PlanBuilder::new("apart");
     let (flags, marked, both) = (plan.input("flags", DType::U32, 5000), plan.state("marked", DType::U32, 5000), plan.state("both", DType::U32, 5056));
-    // Of more than one block, the total is written by a launch of its own.
+    // With more than one block, a separate launch writes the total.
     invalid(plan.exclusive_scan(marked, both.part(0..5000), marked.part(0..1)), "touch slot marked");
     invalid(plan.exclusive_scan(flags, both.part(0..5000), both.part(64..65)), "touch slot both");
     invalid(plan.compact(flags, both.part(0..5000), both.part(0..1)), "two results overlap");
@@ -876,7 +876,7 @@ fn defect_results_of_one_operation_lie_apart() {
     invalid(plan.gather(nothing, rows, both.part(0..1), both.part(0..1), 1), "two results overlap");
 }
 
-/// The whole slot was seen as the view's type: 3 words are no f64, a part of 2 is.
+/// The whole slot was interpreted as the view's type: 3 words are not an f64, a part of 2 is.
 #[test]
 fn defect_19_a_part_of_an_output_is_seen_as_another_type() {
     for device in devices() {
@@ -898,7 +898,7 @@ fn suspect_a_users_kernel_stays_within_its_bindings() -> Result<(), Error> {
     Ok(())
 }
 
-/// Kernels of the crate do not check their indices: with parameters of a caller they would reach memory of others on a GPU.
+/// Kernels of the crate do not check their indices: with a caller's parameters they would access memory of others on a GPU.
 #[test]
 fn suspect_a_built_in_kernel_is_recorded_by_its_operation_alone() -> Result<(), Error> {
     let mut plan = PlanBuilder::new("strange");
@@ -915,7 +915,7 @@ fn suspect_a_built_in_kernel_is_recorded_by_its_operation_alone() -> Result<(), 
     Ok(())
 }
 
-/// Code without checks is made of programs alone whose every access is proven for the launch.
+/// Code without checks is generated only for programs whose every access is proven for the launch.
 #[test]
 fn suspect_a_program_without_checks_is_proven() -> Result<(), Error> {
     let text = "buffer at: u64 read\nbuffer x: u32 read\nbuffer y: u32 write\nldg.u64 r0, [at]\nldg.u32 r1, [x + r0]\nstg.u32 [y], r1";

@@ -1,4 +1,4 @@
-//! What is said of devices, and which one `auto` takes.
+//! Properties of devices, and which one `auto` selects.
 
 use tectum::{Api, CopyPath, Device, DeviceKind, Error, ErrorKind};
 
@@ -21,7 +21,7 @@ fn every_listed_device_opens_and_says_of_itself_what_the_list_says() -> Result<(
             assert!(info.software && info.kind == DeviceKind::Software, "{name} is software");
         }
         if matches!(info.kind, DeviceKind::Discrete | DeviceKind::Integrated) {
-            assert!(!info.software && (info.uuid.is_some() || info.pci.is_some()), "{name} can be told from its like");
+            assert!(!info.software && (info.uuid.is_some() || info.pci.is_some()), "{name} can be distinguished from similar devices");
         }
     }
     if listed.iter().all(|info| info.api != Api::Vulkan) {
@@ -67,7 +67,7 @@ fn absent_devices_are_refused_with_the_reason_they_are_listed_with() {
 #[test]
 fn buffers_are_copied_between_every_pair_of_devices() -> Result<(), Error> {
     let devices = Device::list().iter().map(|info| Device::open(&info.id)).collect::<Result<Vec<_>, _>>()?;
-    // More than one piece of a copy through the host, and no multiple of it.
+    // More than one chunk of a copy through the host, and not a multiple of it.
     let data: Vec<u32> = (0..(3 << 20) + 5).collect();
     for from in &devices {
         let source = from.buffer_from(&data)?;
@@ -93,7 +93,7 @@ fn measured_rates_are_positive_and_the_cpu_has_no_transfers() -> Result<(), Erro
     Ok(())
 }
 
-/// A mapping's callback may run on any thread that polls: runs, reads and writes side by side must not see it too early.
+/// A mapping's callback may run on any thread that polls: concurrent runs, reads and writes must not see it too early.
 #[test]
 fn executables_of_one_device_run_side_by_side() -> Result<(), Error> {
     for id in ["cpu", "vulkan:0", "cuda:0"] {
@@ -125,7 +125,7 @@ fn executables_of_one_device_run_side_by_side() -> Result<(), Error> {
     Ok(())
 }
 
-/// Executables that negate one buffer of 1.5, long enough for launches to be shared.
+/// Executables that negate one buffer of 1.5, long enough for launches to be split.
 fn readers_of_one_buffer(device: &Device, count: usize) -> Result<Vec<(tectum::Executable, tectum::View)>, Error> {
     const LEN: usize = 1 << 19;
     let shared = device.buffer_from(&vec![1.5f32; LEN])?;
@@ -138,12 +138,12 @@ fn readers_of_one_buffer(device: &Device, count: usize) -> Result<Vec<(tectum::E
     (0..count).map(reader).collect()
 }
 
-/// Whether all came to their end, whatever they run on; a test that waits for ever names nothing.
+/// Whether all finished, on any thread; a test that waits forever reports nothing.
 fn await_all(ended: &std::sync::mpsc::Receiver<Result<(), Error>>, count: usize) -> Result<(), Error> {
     (0..count).try_for_each(|_| ended.recv_timeout(std::time::Duration::from_secs(300)).expect("a run that never ends, or a thread that panicked"))
 }
 
-/// A thread of a pool that waits for others may be handed another task; one that needs a buffer which that thread holds would wait for ever.
+/// A waiting thread of a pool may receive another task; a task that needs a buffer held by that thread would wait forever.
 #[test]
 fn runs_that_touch_one_buffer_and_share_their_launches_all_end() -> Result<(), Error> {
     let device = Device::open("cpu")?;
@@ -166,7 +166,7 @@ fn runs_that_touch_one_buffer_and_share_their_launches_all_end() -> Result<(), E
     Ok(())
 }
 
-/// Each adds 1 to every element of two buffers that go round: no turn is lost, in threads and in tasks.
+/// Each adds 1 to every element of two rotating buffers: no update is lost, in threads and in tasks.
 #[test]
 fn runs_that_write_one_buffer_take_turns() -> Result<(), Error> {
     const LEN: usize = 1 << 18;
@@ -194,10 +194,10 @@ fn runs_that_write_one_buffer_take_turns() -> Result<(), Error> {
     Ok(())
 }
 
-/// How many runs of the kernel below are going on.
+/// Current number of runs of the kernel below.
 static INSIDE: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
-/// Gives 1 where it met another run of its own, 0 if none came in a minute.
+/// Gives 1 if another run of the kernel was concurrent, 0 if none came in a minute.
 fn meet(call: &tectum::NativeCall<'_>) {
     use std::sync::atomic::Ordering::SeqCst;
     let start = std::time::Instant::now();
@@ -208,7 +208,7 @@ fn meet(call: &tectum::NativeCall<'_>) {
     call.write::<f32>(1)[0] = f32::from(INSIDE.load(SeqCst) >= 2);
 }
 
-/// Weights that several share are read by all at once.
+/// Shared weights are read by all executables concurrently.
 #[test]
 fn runs_that_only_read_a_buffer_do_not_wait_for_each_other() -> Result<(), Error> {
     let device = Device::open("cpu")?;

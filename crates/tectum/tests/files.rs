@@ -1,4 +1,4 @@
-//! Files are the old ones or the new ones: for other threads, after a failure, a kill or a power loss.
+//! Files have either their old or their new contents: for other threads, after a failure, a kill or a power loss.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use tectum::{Device, file};
 
 use crate::power_loss::{Place, each_failure, each_step};
 
-/// A cache of so many devices: of another length each.
+/// A cache of this many devices; the length differs for each count.
 fn calibrations(devices: usize) -> CalibrationCache {
     let mut cache = CalibrationCache::default();
     for number in 0..devices {
@@ -22,7 +22,7 @@ fn calibrations(devices: usize) -> CalibrationCache {
             upload_bytes_per_s: None,
             download_bytes_per_s: None,
             memory_bytes_per_s: 1e10,
-            near_bytes_per_s: 1e11,
+            cached_bytes_per_s: 1e11,
             flop_per_s: 1e11,
             lane_flop_per_s: 1e10,
         };
@@ -32,7 +32,7 @@ fn calibrations(devices: usize) -> CalibrationCache {
 }
 
 #[test]
-fn defect_18_every_load_of_the_calibration_cache_beside_many_savers_is_whole() {
+fn defect_18_every_load_of_the_calibration_cache_with_concurrent_savers_is_whole() {
     let place = Place::new("calibration");
     let path = place.0.join("calibration.json");
     let caches: Vec<CalibrationCache> = (1..=8).map(|devices| calibrations(7 * devices)).collect();
@@ -72,7 +72,7 @@ fn a_crash_at_any_step_leaves_the_old_file_or_the_new_one() {
     assert!(CalibrationCache::load(&path).expect("whole") == new);
 }
 
-/// A record of a benchmark takes the first free name, and a name that is taken stays.
+/// A record of a benchmark takes the first free name, and existing files are unchanged.
 #[test]
 fn a_new_file_replaces_none() {
     let place = Place::new("new");
@@ -117,7 +117,7 @@ fn a_file_has_the_permissions_of_any_new_file() {
     assert_eq!(mode(&ours), mode(&plain));
 }
 
-/// Names the file that the child writes for ever.
+/// Names the file that the child writes forever.
 const CHILD: &str = "TECTUM_TEST_WRITE_FOR_EVER";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Texts of equal 64-bit FNV-1a, made on purpose: what a key of that width takes for one.
+//! Texts with equal 64-bit FNV-1a, constructed on purpose: a key of that width cannot distinguish them.
 
 use std::sync::Arc;
 
@@ -31,9 +31,9 @@ fn step(hash: u64, byte: &u8) -> u64 {
 
 /// Letters of a continuation: with fewer, too few of the differences of two add up to a multiple of 2⁴⁰.
 const LETTERS: usize = 12;
-/// The low bits of a hash, which depend on the low bits of the one before alone: FNV's prime is 2⁴⁰ + 435.
+/// The low bits of a hash, which depend only on the low bits of the previous one: FNV's prime is 2⁴⁰ + 435.
 const LOW: u64 = (1 << 40) - 1;
-/// How often both texts continue with letters of which either can take either.
+/// Number of forks, where either text can take either continuation.
 const FORKS: usize = 18;
 
 /// Letters `a` to `p`, scattered by a number.
@@ -46,7 +46,7 @@ fn after(hash: u64, number: u32) -> u64 {
     letters(number).iter().fold(hash, step)
 }
 
-/// Two different continuations, one for each of two hashes, that lead to the same low bits: of 2²⁰ of one and 2²⁴ of the other there are some.
+/// Two different continuations, one for each of two hashes, that lead to the same low bits: 2²⁰ of one and 2²⁴ of the other contain some.
 fn meeting(hashes: [u64; 2]) -> [u32; 2] {
     const COUNT: u32 = 1 << 20;
     let end = |side: usize, number: u32| after(hashes[side], number) & LOW;
@@ -63,8 +63,8 @@ fn meeting(hashes: [u64; 2]) -> [u32; 2] {
 /// Endings of letters that give two texts the same 64-bit FNV-1a.
 ///
 /// Once the low 40 bits of both hashes are equal, they stay so through equal letters, and through forks: two continuations from the same low
-/// bits to the same low bits. A fork changes the difference of the high 24 bits by a number of its own, up or down or, where both texts
-/// take the same way, not at all: of 3¹⁸ choices some add up to a difference of 0.
+/// bits to the same low bits. A fork changes the difference of the high 24 bits by its own number, up or down, or not at all if both texts
+/// take the same continuation: some of 3¹⁸ choices add up to a difference of 0.
 pub fn endings(texts: [&[u8]; 2]) -> [String; 2] {
     let mut hashes = texts.map(fnv1a);
     let first = meeting(hashes);
@@ -82,7 +82,7 @@ pub fn endings(texts: [&[u8]; 2]) -> [String; 2] {
     let scale = |forks_left: usize| 0x0000_0100_0000_01b3u64.wrapping_pow((LETTERS * forks_left) as u32);
     let difference = hashes[1].wrapping_sub(hashes[0]).wrapping_mul(scale(FORKS));
     let steps: Vec<u64> = forks.iter().enumerate().map(|(index, (_, change))| change.wrapping_mul(scale(FORKS - 1 - index))).collect();
-    // Of one half of the forks every sum, and of the other the sum that is missing.
+    // Every sum of one half of the forks, and the missing sum from the other half.
     let (front, back) = steps.split_at(FORKS / 2);
     let sum = |steps: &[u64], mut choice: usize| {
         steps.iter().fold(0u64, |sum, step| {
@@ -101,7 +101,7 @@ pub fn endings(texts: [&[u8]; 2]) -> [String; 2] {
     let [mut front, mut back] = found.expect("3¹⁸ choices for 24 bits");
     for (index, (ways, _)) in forks.iter().enumerate() {
         let choice = if index < FORKS / 2 { &mut front } else { &mut back };
-        // One less: the second text takes the first way, and the first text the second. One more: the other way round.
+        // Minus one: the second text takes the first continuation, and the first text the second. Plus one: the reverse.
         let taken = [[1, 0], [0, 0], [0, 1]][*choice % 3];
         *choice /= 3;
         endings.iter_mut().zip(taken).for_each(|(ending, way)| ending.extend(letters(ways[way])));

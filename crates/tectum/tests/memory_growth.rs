@@ -1,8 +1,8 @@
-//! Memory over many ticks and plans. One test in a process of its own: others would show in its numbers.
+//! Memory over many ticks and plans. One test in its own process: other tests would affect its numbers.
 
 use tectum::{DType, Device, Error, Plan, PlanBuilder, View};
 
-/// A plan that adds its input to a state, by way of a temporary.
+/// A plan that adds its input to a state, through a temporary.
 fn counting_plan() -> Result<(Plan, View, View), Error> {
     let mut plan = PlanBuilder::new("count");
     let (one, state) = (plan.input("one", DType::F32, 1000), plan.state("sum", DType::F32, 1000));
@@ -35,7 +35,7 @@ fn memory_does_not_grow_over_ticks_or_plans() -> Result<(), Error> {
         let after = device.pool().stats();
         assert_eq!((before.misses, before.hits), (after.misses, after.hits), "{id}: a tick allocates nothing");
         if let (Some(before), Some(after)) = (resident, resident_bytes()) {
-            // A leak of one closure a tick would pass this on 100,000 ticks, one of a buffer on 5,000.
+            // A leak of one closure per tick would exceed this after 100,000 ticks, one of a buffer after 5,000.
             assert!(after < before + (8 << 20), "{id}: {before} → {after} bytes resident");
         }
         drop(run);
@@ -48,7 +48,7 @@ fn memory_does_not_grow_over_ticks_or_plans() -> Result<(), Error> {
     Ok(())
 }
 
-/// Resident memory of this process, where the system tells.
+/// Resident memory of this process, if the system reports it.
 fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     statm.split_whitespace().nth(1)?.parse::<u64>().ok().map(|pages| pages * 4096)

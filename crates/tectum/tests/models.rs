@@ -1,10 +1,10 @@
-//! The turns with memory and the hand-over to a pool under every order in which threads can be scheduled: the sources of the device, over the
-//! types of a model checker. A data race, a deadlock or a value that is not seen fails the model.
+//! Buffer locks and pool reservations under every possible thread schedule: the device's sources, with the
+//! types of a model checker. A data race, a deadlock or an unseen value fails the model.
 
-#[path = "../src/device/handover.rs"]
-mod handover;
-#[path = "../src/device/turn.rs"]
-mod turn;
+#[path = "../src/device/buffer_lock.rs"]
+mod buffer_lock;
+#[path = "../src/device/pool_reservation.rs"]
+mod pool_reservation;
 
 mod sync {
     pub(super) use loom::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic, mpsc};
@@ -16,10 +16,10 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-use self::handover::{PoolReservation, hand_over};
-use self::turn::{BufferLock, BufferLocks};
+use self::buffer_lock::{BufferLock, BufferLocks};
+use self::pool_reservation::{PoolReservation, spawn_and_wait};
 
-/// Memory that a turn protects.
+/// Memory that a lock protects.
 struct Buffer {
     lock: BufferLock,
     value: UnsafeCell<u32>,
@@ -43,20 +43,20 @@ fn buffers() -> Arc<[Buffer; 2]> {
 /// Runs `work` as an executable would that lists its buffers in this order, with the address of each.
 fn run(buffers: &[Buffer; 2], listed: &[(usize, bool)], work: impl FnOnce(&[Buffer; 2])) {
     let turns = BufferLocks::new(listed.iter().map(|&(buffer, writes)| (buffer, 100 + buffer, writes)));
-    turns.within(&|buffer| &buffers[buffer].lock, || work(buffers));
+    turns.with_locks(&|buffer| &buffers[buffer].lock, || work(buffers));
 }
 
 fn add(buffer: &Buffer) {
     buffer.value.with_mut(|value| {
         // Another thread may run here.
         thread::yield_now();
-        // SAFETY: nothing else has the value now; the checker refuses another access meanwhile.
+        // SAFETY: no other thread has the value now; the checker refuses a concurrent access.
         unsafe { *value += 1 };
     });
 }
 
 fn get(buffer: &Buffer) -> u32 {
-    // SAFETY: nothing writes the value now; the checker refuses a write meanwhile.
+    // SAFETY: no thread writes the value now; the checker refuses a concurrent write.
     buffer.value.with(|value| unsafe { *value })
 }
 
@@ -88,7 +88,7 @@ fn a_reader_sees_all_of_another_run_or_nothing_of_it() {
     });
 }
 
-/// A buffer that a run binds twice, read once and written once, gets one turn, and that writes.
+/// A buffer that a run binds twice, read once and written once, is locked once, for writing.
 #[test]
 fn a_buffer_that_is_listed_twice_has_one_turn_that_writes() {
     loom::model(|| {
@@ -108,7 +108,7 @@ fn a_pool_shares_one_run_at_a_time_and_the_next_sees_what_it_did() {
         let threads = [(); 2].map(|()| {
             let (reservation, shared) = (reservation.clone(), shared.clone());
             thread::spawn(move || {
-                // What is done while the pool is occupied needs no other lock.
+                // Code that runs while the pool is occupied needs no other lock.
                 reservation.try_reserve().map(|_occupied| add(&shared[0])).is_some()
             })
         });
@@ -121,13 +121,13 @@ fn a_pool_shares_one_run_at_a_time_and_the_next_sees_what_it_did() {
 }
 
 #[test]
-fn handed_work_is_done_and_what_it_borrowed_released_when_the_caller_continues() {
+fn submitted_work_is_done_and_its_borrows_released_when_the_caller_continues() {
     loom::model(|| {
         let borrowed = Buffer::new();
         let spawn = |task: Box<dyn FnOnce() + Send>| {
             thread::spawn(task);
         };
-        let sent = hand_over(spawn, || {
+        let sent = spawn_and_wait(spawn, || {
             add(&borrowed);
             3
         });
@@ -136,14 +136,14 @@ fn handed_work_is_done_and_what_it_borrowed_released_when_the_caller_continues()
 }
 
 #[test]
-fn a_panic_of_handed_work_comes_when_it_is_over() {
+fn a_panic_of_submitted_work_arrives_when_it_ends() {
     loom::model(|| {
         let borrowed = Buffer::new();
         let spawn = |task: Box<dyn FnOnce() + Send>| {
             thread::spawn(task);
         };
         let panic = catch_unwind(AssertUnwindSafe(|| {
-            hand_over(spawn, || {
+            spawn_and_wait(spawn, || {
                 add(&borrowed);
                 std::panic::resume_unwind(Box::new("within"));
             })

@@ -1,4 +1,4 @@
-//! What a power loss or a kill would leave of files that are written whole, at every step of writing them.
+//! Contents of atomically written files after a power loss or a kill, at every step of writing them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -30,13 +30,13 @@ impl Drop for Place {
     }
 }
 
-/// The files of a folder as the disk surely has them: bytes that were synced, under names whose folder was. It drops all else.
+/// The files of a folder that are guaranteed to be on disk: synced bytes, under names whose folder was synced. Drops all others.
 struct Disk {
-    /// By name; nothing if the bytes were never synced.
+    /// By name; none if the bytes were never synced.
     files: BTreeMap<PathBuf, Option<Vec<u8>>>,
-    /// Of partial files, by their names.
+    /// Contents of partial files, by name.
     synced: BTreeMap<PathBuf, Vec<u8>>,
-    /// Renames whose folder was not synced since.
+    /// Renames whose folder has not been synced since.
     renames: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -92,13 +92,13 @@ fn copied(files: &BTreeMap<PathBuf, Option<Vec<u8>>>, root: &Path, to: &Path) {
     for (path, bytes) in files {
         let path = to.join(path.strip_prefix(root).expect("inside"));
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
-        // What never reached the disk may be anything of any length.
+        // Unsynced contents may be arbitrary bytes of any length.
         std::fs::write(path, bytes.as_deref().unwrap_or(b"\0\0\0")).expect("writable");
     }
 }
 
-/// Does something that writes files in `folder`, on this thread. After each step, `check` gets the step's number and a folder: once as
-/// a kill would leave it, and as a power loss would, with and without the renames that are under way. Gives the number of steps.
+/// Runs a function that writes files in `folder`, on this thread. After each step, `check` receives the step's number and a folder: once
+/// in the state after a kill, and after a power loss, with and without the pending renames. Returns the number of steps.
 pub fn each_step<T>(folder: &Path, write: impl FnOnce() -> T, check: impl Fn(usize, &Path) + 'static) -> (T, usize) {
     let (root, lost) = (folder.to_owned(), folder.with_extension("lost"));
     let mut disk = Disk::of(folder);
@@ -119,7 +119,7 @@ pub fn each_step<T>(folder: &Path, write: impl FnOnce() -> T, check: impl Fn(usi
     (result, steps.get())
 }
 
-/// Does something again and again, on this thread, of which each time one more step fails, until none does; calls `check` after each
+/// Runs a function repeatedly, on this thread; each time the next step fails, until none does; calls `check` after each
 /// failure.
 pub fn each_failure<T, E>(write: impl Fn() -> Result<T, E>, check: impl Fn(usize)) -> T {
     for failing in 1.. {

@@ -1,4 +1,4 @@
-//! The receipt's JSON against its published schema, both ways: nothing undescribed, nothing described and absent.
+//! The receipt's JSON against its published schema, in both directions: no undescribed field, no described field missing.
 
 use serde_json::Value;
 use tectum::{ContentHash, Device, Error, InjectedFault, PlanBuilder, Recovery, Session};
@@ -66,8 +66,8 @@ fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
         for _ in 0..3 {
             session.run(&mut run)?;
         }
-        session.fell_back("nothing", "a test");
-        session.injects(InjectedFault { fault: "nan@1".into(), tick: Some(25) });
+        session.record_fallback("nothing", "a test");
+        session.record_injected_fault(InjectedFault { fault: "nan@1".into(), tick: Some(25) });
         session.recovered(Recovery {
             tick: 25,
             reason: "a test".into(),

@@ -1,4 +1,4 @@
-//! Predictions beside what the processor really takes.
+//! Predicted times compared with times measured on the processor.
 
 use std::time::Instant;
 
@@ -35,8 +35,8 @@ fn median_s(plan: &Plan, device: &Device) -> Result<f64, Error> {
     Ok(times[times.len() / 2])
 }
 
-/// Prediction and measurement come from the same machine within seconds of each other, so their ratio says whether the model holds. What one plan
-/// takes depends on caches, which the model does not know, and on what else the machine does: the median of the ratios is bounded, and the order.
+/// Prediction and measurement come from the same machine within seconds of each other, so their ratio shows whether the model is accurate. The time of one
+/// plan depends on caches, which the model ignores, and on other load of the machine: the median of the ratios is bounded, and the order.
 #[test]
 fn predictions_on_the_cpu_are_of_the_size_of_what_is_measured_and_in_its_order() -> Result<(), Error> {
     const MEDIAN: f64 = 4.0;

@@ -1,13 +1,13 @@
-//! A user's kernel that indexes beyond what is bound to it: what it does on a device.
+//! A user's kernel that indexes beyond its bindings: its effects on a device.
 
 use tectum::{ALIGNED_ELEMENTS, DType, Device, Kernel, PlanBuilder, Result};
 
-/// Elements of each binding; as many stand behind it in the same buffer.
+/// Elements of each binding; the same number follows it in the same buffer.
 const LEN: usize = ALIGNED_ELEMENTS;
-/// What stands behind both bindings.
+/// The value after both bindings.
 const FOREIGN: u32 = 9_000_009;
 
-/// Runs it, and says what is wrong: it may write and read any element of its bindings, and none behind them.
+/// Runs it, and returns errors: it may write and read any element of its bindings, and none after them.
 pub fn stray(device: &Device) -> Result<Option<String>> {
     let kernel = Kernel::define("strays").read("x", DType::U32).write("y", DType::U32).param("far", DType::U32).body(
         "@compute @workgroup_size(64)

@@ -41,7 +41,7 @@ impl Writer {
         self.op(format_args!("brev.{}", scalar.bits()), scalar, &[x.bits()])
     }
 
-    /// `bfind` gives all ones where it finds nothing, as WGSL wants; so the result is widened with its sign.
+    /// `bfind` gives all ones if no bit is set, as WGSL requires; so the result is sign-extended.
     fn found(&mut self, scalar: Scalar, name: &str, operand: Scalar, x: Operand) -> Operand {
         let bit = self.op(format_args!("{name}.{}", operand.suffix()), Scalar::U32, &[x.bitcast(operand)]);
         match scalar.class() {
@@ -50,7 +50,7 @@ impl Writer {
         }
     }
 
-    /// Offset and count, lowered so that the field lies inside the word.
+    /// Offset and count, clamped so that the field is inside the word.
     fn field(&mut self, scalar: Scalar, offset: Operand, count: Operand) -> (Operand, Operand) {
         let width = Operand::u32(8 * scalar.bytes());
         let offset = self.min(Scalar::U32, offset, width);
@@ -83,7 +83,7 @@ impl Writer {
         }
     }
 
-    /// x · 2ᵉ, in steps that stay inside the exponents; exact but for results that are subnormal.
+    /// x · 2ᵉ, in steps that stay inside the exponents; exact except for subnormal results.
     pub(super) fn ldexp(&mut self, scalar: Scalar, x: Operand, exponent: Operand) -> Operand {
         let (most, least) = if scalar == Scalar::F64 { (1023, -1022) } else { (127, -126) };
         let mut value = x;
@@ -106,7 +106,7 @@ impl Writer {
         self.op(format_args!("copysign.{}", scalar.suffix()), scalar, &[sign, x])
     }
 
-    /// `x < 0` as the sign bit says it.
+    /// `x < 0` by the sign bit.
     pub(super) fn is_negative(&mut self, scalar: Scalar, x: Operand) -> Operand {
         let signed = if scalar == Scalar::F64 { Scalar::I64 } else { Scalar::I32 };
         self.compare(Comparison::Lt, signed, x.bitcast(signed), Operand::integer(signed, 0))

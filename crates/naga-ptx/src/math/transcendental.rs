@@ -295,7 +295,7 @@ impl Writer {
         self.select(scalar, small, close, value)
     }
 
-    /// ln(1 + u): the rounding of 1 + u is put back to first order.
+    /// ln(1 + u): the rounding of 1 + u is corrected to first order.
     fn log1p(&mut self, scalar: Scalar, u: Operand) -> Operand {
         let one = Operand::float(scalar, 1.0);
         let sum = self.add(scalar, one, u);

@@ -1,13 +1,13 @@
 //! The command line.
 
-/// What was asked for.
+/// The parsed options.
 #[derive(Debug, Default)]
 pub struct Arguments {
     /// Part of the names of the cases to run.
     pub filter: Option<String>,
     /// The one runner to run.
     pub only: Option<String>,
-    /// Where results go.
+    /// Output file of the results.
     pub json: Option<String>,
     /// Only list the cases.
     pub list: bool,
@@ -26,7 +26,7 @@ impl Arguments {
                 "--json" => arguments.json = value()?,
                 "--dump" => arguments.dump = value()?,
                 "--list" => arguments.list = true,
-                // What `cargo test` passes on to every harness.
+                // Arguments that `cargo test` passes to every harness.
                 "--nocapture" | "--no-capture" | "--quiet" | "-q" => (),
                 filter if !filter.starts_with('-') => arguments.filter = Some(word),
                 _ => return Err(format!("unknown argument {word}")),

@@ -1,11 +1,11 @@
-//! A case of the conformance table: a shader, its buffers and what the buffers hold afterwards.
+//! A case of the conformance table: a shader, its buffers and the expected contents afterwards.
 //!
-//! A case knows no runner. Its expected contents are computed on the host from the language's rules, and each expected
+//! A case does not depend on a runner. Its expected contents are computed on the host from the language's rules, and each expected
 //! element says how far a PTX target and how far a wgpu target may be from it.
 
 use half::f16;
 
-/// What an element of a buffer is.
+/// The type of a buffer's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
     U32,
@@ -44,7 +44,7 @@ impl Features {
     }
 }
 
-/// How a buffer is bound; its place in [`Case::buffers`] is its `@binding`, in group 0.
+/// How a buffer is bound; its index in [`Case::buffers`] is its `@binding`, in group 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BufferKind {
     Uniform,
@@ -52,7 +52,7 @@ pub enum BufferKind {
     ReadWrite,
 }
 
-/// A buffer and what it holds before the dispatch.
+/// A buffer and its contents before the dispatch.
 #[derive(Debug, Clone)]
 pub struct Buffer {
     pub kind: BufferKind,
@@ -68,7 +68,7 @@ pub enum Target {
     Wgpu,
 }
 
-/// An expected number and the greatest distance from it, by class of target. Distance 0 asks for the nearest
+/// An expected number and the greatest distance from it, by class of target. Distance 0 requires the nearest
 /// representable number itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Near {
@@ -77,10 +77,10 @@ pub struct Near {
     pub wgpu: f64,
 }
 
-/// What a buffer has to hold.
+/// The expected contents of a buffer.
 #[derive(Debug, Clone)]
 pub enum Wanted {
-    /// These bits; any NaN stands for every NaN.
+    /// These bits; any NaN matches every NaN.
     Bits(Vec<u8>),
     /// Numbers within distances.
     Near(Vec<Near>),
@@ -94,13 +94,13 @@ pub struct Output {
     pub wanted: Wanted,
 }
 
-/// What the buffers have to hold, which may depend on the number of invocations in a subgroup.
+/// The expected contents of the buffers, which may depend on the number of invocations in a subgroup.
 pub enum Expected {
     Fixed(Vec<Output>),
     BySubgroupSize(fn(usize) -> Vec<Output>),
 }
 
-/// Where a case is defined.
+/// Targets for which a case is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// WGSL determines the result.
@@ -125,7 +125,7 @@ pub struct Case {
     pub scope: Scope,
 }
 
-/// The first element that is not what was wanted.
+/// The first element that differs from the expected one.
 #[derive(Debug, Clone)]
 pub struct Difference {
     pub buffer: usize,
@@ -185,20 +185,20 @@ impl Case {
         self.buffer(BufferKind::Uniform, bytemuck::cast_slice(data).to_vec())
     }
 
-    /// Adds a storage buffer that holds `before` and has to hold `after`.
+    /// Adds a storage buffer that contains `before` and must then contain `after`.
     pub fn write<T: Number>(mut self, before: &[T], after: &[T]) -> Case {
         self = self.buffer(BufferKind::ReadWrite, bytemuck::cast_slice(before).to_vec());
         let wanted = Wanted::Bits(bytemuck::cast_slice(after).to_vec());
         self.want(T::ELEMENT, wanted)
     }
 
-    /// Adds a storage buffer of zeros that has to hold `after`.
+    /// Adds a storage buffer of zeros that must then contain `after`.
     pub fn output<T: Number>(self, after: &[T]) -> Case {
         let before = vec![T::zeroed(); after.len()];
         self.write(&before, after)
     }
 
-    /// Adds a storage buffer of zeroed words and says what it holds for each subgroup size.
+    /// Adds a storage buffer of zeroed words and its expected contents for each subgroup size.
     pub fn output_by_subgroup_size(mut self, words: usize, expected: fn(usize) -> Vec<Output>) -> Case {
         self = self.buffer(BufferKind::ReadWrite, vec![0; words * 4]);
         self.expected = Expected::BySubgroupSize(expected);
@@ -218,7 +218,7 @@ impl Case {
         self
     }
 
-    /// What the buffers have to hold on a device with that subgroup size.
+    /// The expected contents of the buffers on a device with that subgroup size.
     pub fn outputs(&self, subgroup_size: usize) -> std::borrow::Cow<'_, [Output]> {
         match &self.expected {
             Expected::Fixed(outputs) => outputs.into(),
@@ -227,7 +227,7 @@ impl Case {
     }
 }
 
-/// A number that buffers hold.
+/// A number in buffers.
 pub trait Number: bytemuck::Pod {
     const ELEMENT: Element;
 }
@@ -298,10 +298,10 @@ impl Element {
     }
 }
 
-/// The nearest half, which the crate's own conversion misses where it goes by way of f32.
+/// The nearest half, which the crate's own conversion misses if it goes through f32.
 pub fn to_f16(value: f64) -> f16 {
     let unit = Element::F16.ulp(value);
-    // Exact but for an overflow, whose boundary is the same.
+    // Exact except for an overflow, whose boundary is the same.
     f16::from_f64(if value.is_finite() { (value / unit).round_ties_even() * unit } else { value })
 }
 
@@ -328,7 +328,7 @@ impl Output {
         Ok(())
     }
 
-    /// Says what was wanted where it was not met.
+    /// Reports the expected value on a mismatch.
     fn compare_element(&self, target: Target, index: usize, got: &[u8]) -> Result<(), String> {
         let size = self.element.bytes();
         match &self.wanted {

@@ -10,11 +10,11 @@ use crate::report::{Outcome, Run};
 
 /// Threads in a warp.
 const SUBGROUP_SIZE: usize = 32;
-/// Bytes behind each buffer that have to stay as they are.
+/// Bytes after each buffer that must remain unchanged.
 const GUARD_BYTES: usize = 256;
 const GUARD: u8 = 0xa5;
 
-/// Runs the cases on every GPU, or says why there is none.
+/// Runs the cases on every GPU, or reports why there is none.
 pub fn run(cases: &[&Case]) -> Result<Vec<Run>, String> {
     // SAFETY: opens the driver's library and closes it again; its initialisation has no other requirement.
     if !unsafe { sys::is_culib_present() } {
@@ -50,13 +50,13 @@ fn outcome(device: sys::CUdevice, case: &Case) -> Outcome {
 
 fn check_variant(device: sys::CUdevice, case: &Case, variant: Variant) -> Result<(), String> {
     let kernel = variant.translate(case)?;
-    // SAFETY: the device came from the driver; the context is released below, and made anew where a fault spoiled it.
+    // SAFETY: the device came from the driver; the context is released below, and recreated if a fault corrupted it.
     unsafe {
         let context = result::primary_ctx::retain(device).map_err(|error| error.to_string())?;
         result::ctx::set_current(context).map_err(|error| error.to_string())?;
     }
     let contents = execute(case, &kernel);
-    // SAFETY: the context was retained above and nothing that lives in it is used any more.
+    // SAFETY: the context was retained above and none of its objects is used any more.
     unsafe {
         if contents.is_err() {
             sys::cuDevicePrimaryCtxReset_v2(device).result().map_err(|error| error.to_string())?;
@@ -76,17 +76,17 @@ fn check_variant(device: sys::CUdevice, case: &Case, variant: Variant) -> Result
     })
 }
 
-/// The contents of every buffer and of the guard behind it after the launch.
+/// The contents of every buffer and of the guard after it, after the launch.
 fn execute(case: &Case, kernel: &naga_ptx::Kernel) -> Result<Vec<Vec<u8>>, String> {
     let text = CString::new(kernel.ptx.as_str()).map_err(|error| error.to_string())?;
     // SAFETY: a context is current; the text ends in NUL; buffers outlive the launch, which is waited for; the parameters
-    // are the addresses and sizes that the kernel's interface asks for.
+    // are the addresses and sizes that the kernel's interface requires.
     unsafe {
         let module = result::module::load_data(text.as_ptr().cast()).map_err(|error| format!("loading: {error}"))?;
         let contents = launch(case, kernel, module);
         match contents {
             Ok(contents) => result::module::unload(module).map(|()| contents).map_err(|error| error.to_string()),
-            // A fault spoils the context, and the module goes with it.
+            // A fault corrupts the context, including the module.
             Err(error) => Err(error.to_string()),
         }
     }
@@ -96,7 +96,7 @@ fn execute(case: &Case, kernel: &naga_ptx::Kernel) -> Result<Vec<Vec<u8>>, Strin
 /// A context is current and `module` was loaded in it from `kernel`'s text.
 unsafe fn launch(case: &Case, kernel: &naga_ptx::Kernel, module: sys::CUmodule) -> Result<Vec<Vec<u8>>, result::DriverError> {
     let entry = CString::new(kernel.entry.as_str()).expect("invariant: a name in the text, which holds no NUL");
-    // SAFETY: the caller vouches for context and module; memory is allocated, filled, read after the launch was waited
+    // SAFETY: the caller guarantees context and module; memory is allocated, filled, read after the launch was waited
     // for, and freed once.
     unsafe {
         let function = result::module::get_function(module, entry)?;

@@ -10,7 +10,7 @@ use crate::report::{Outcome, Run};
 
 /// Threads in a warp.
 const SUBGROUP_SIZE: usize = 32;
-/// No case comes near it: more is a loop that does not end.
+/// Far above the needs of any case: more means an infinite loop.
 const INSTRUCTION_LIMIT: u64 = 200_000_000;
 
 const EXECUTIONS: &[(usize, Schedule, Approximation)] = &[

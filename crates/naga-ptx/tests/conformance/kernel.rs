@@ -1,4 +1,4 @@
-//! A case as PTX: its translation, and what every runner of PTX asks of it.
+//! A case as PTX: its translation, and the data that every runner of PTX needs.
 
 use naga_ptx::{BindingKind, IndexPolicy, Kernel, Options};
 
@@ -11,7 +11,7 @@ pub const VARIANTS: [Variant; 2] = [
     Variant { name: "trusted", index: IndexPolicy::Trust, read_only_cache: true },
 ];
 
-/// A choice of translation options.
+/// A set of translation options.
 #[derive(Debug, Clone, Copy)]
 pub struct Variant {
     pub name: &'static str,
@@ -25,7 +25,7 @@ impl Variant {
         self.index == IndexPolicy::Clamp || case.scope != Scope::PtxClamped
     }
 
-    /// Translates a case and checks what stands beside the text.
+    /// Translates a case and checks the data next to the text.
     pub fn translate(self, case: &Case) -> Result<Kernel, String> {
         let (module, info) = module::validated(&case.source)?;
         let constants = case.constants.iter().map(|&(name, value)| (name.to_owned(), value)).collect();

@@ -9,14 +9,14 @@ struct Fault {
     device: &'static str,
     case: &'static str,
     reason: &'static str,
-    /// Whether every machine has it; llvmpipe makes code for the processor at hand.
+    /// Whether every machine has it; llvmpipe generates code for the host processor.
     everywhere: bool,
 }
 
 /// naga writes the instruction for the target's sign where SPIR-V wants the one for the source's.
 const SIGN_OF_WIDENING: &str = "naga's SPIR-V widens a 32-bit integer by the sign of the result's type";
 
-// The two of llvmpipe 22.3: seen on Zen 3 (AVX2), not on Sapphire Rapids (AVX-512).
+// Two faults of llvmpipe 22.3: observed on Zen 3 (AVX2), not on Sapphire Rapids (AVX-512).
 const FAULTS: &[Fault] = &[
     Fault { device: "vulkan:", case: "conversion/i32 to u64", reason: SIGN_OF_WIDENING, everywhere: true },
     Fault { device: "vulkan:", case: "conversion/u32 to i64", reason: SIGN_OF_WIDENING, everywhere: true },

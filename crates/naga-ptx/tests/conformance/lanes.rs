@@ -1,4 +1,4 @@
-//! Cases that evaluate one expression on many inputs: one invocation a group of lanes, each lane one row of inputs.
+//! Cases that evaluate one expression on many inputs: one invocation per group of lanes, each lane one row of inputs.
 //!
 //! The expression names its operands `x`, `y`, `z` and `u`; they are scalars for width 1, else vectors whose components are
 //! neighbouring inputs. `x0`, `y0` … are the operands' first components: mixed scalar and vector forms use them.
@@ -11,7 +11,7 @@ use crate::case::{Case, Element, Features, Near, Number, Output, Scope, Wanted, 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Type {
     pub name: &'static str,
-    /// The type that buffers hold.
+    /// The type in buffers.
     storage: &'static str,
     element: Element,
     features: Features,
@@ -27,7 +27,7 @@ const fn plain(name: &'static str, element: Element, features: Features) -> Type
     Type { name, storage: name, element, features }
 }
 
-/// A host type that stands for a WGSL scalar type.
+/// A host type that represents a WGSL scalar type.
 pub trait Scalar: Copy + Send + Sync + 'static {
     const TYPE: Type;
     fn bytes(self) -> Vec<u8>;
@@ -156,14 +156,14 @@ impl Bounds {
     }
 }
 
-/// What a case of lanes evaluates.
+/// The evaluation of a case of lanes.
 #[derive(Debug, Clone)]
 pub struct Lanes<'a> {
     pub name: String,
     pub expression: &'a str,
     /// Components of the operands, 1 to 4.
     pub width: usize,
-    /// Whether one scalar comes out for all lanes of a group.
+    /// Whether the result is one scalar for all lanes of a group.
     pub reduces: bool,
     /// Functions and the like that the expression uses.
     pub helpers: &'a str,
@@ -182,14 +182,14 @@ impl<'a> Lanes<'a> {
         Lanes { helpers, ..self }
     }
 
-    /// One operand, an exact result a lane.
+    /// One operand, an exact result per lane.
     pub fn exact1<A: Scalar, O: Scalar>(&self, xs: &[A], f: impl Fn(A) -> O) -> Case {
         let xs = self.padded(xs);
         let wanted = xs.iter().map(|&x| f(x)).collect::<Vec<_>>();
         self.case(&[column(&xs)], O::TYPE, exact(&wanted))
     }
 
-    /// Two operands, an exact result a lane.
+    /// Two operands, an exact result per lane.
     pub fn exact2<A: Scalar, B: Scalar, O: Scalar>(&self, rows: &[(A, B)], f: impl Fn(A, B) -> O) -> Case {
         let rows = self.padded(rows);
         let wanted = rows.iter().map(|&(x, y)| f(x, y)).collect::<Vec<_>>();
@@ -197,7 +197,7 @@ impl<'a> Lanes<'a> {
         self.case(&[column(&xs), column(&ys)], O::TYPE, exact(&wanted))
     }
 
-    /// Three operands, an exact result a lane.
+    /// Three operands, an exact result per lane.
     pub fn exact3<A: Scalar, B: Scalar, C: Scalar, O: Scalar>(&self, rows: &[(A, B, C)], f: impl Fn(A, B, C) -> O) -> Case {
         let rows = self.padded(rows);
         let wanted = rows.iter().map(|&(x, y, z)| f(x, y, z)).collect::<Vec<_>>();
@@ -207,14 +207,14 @@ impl<'a> Lanes<'a> {
         self.case(&[column(&xs), column(&ys), column(&zs)], O::TYPE, exact(&wanted))
     }
 
-    /// Rows of operands of one type, an exact result a group of lanes; `f` sees the group's rows.
+    /// Rows of operands of one type, an exact result per group of lanes; `f` receives the group's rows.
     pub fn exact_groups<A: Scalar, O: Scalar>(&self, rows: &[Vec<A>], f: impl Fn(&[Vec<A>]) -> Vec<O>) -> Case {
         let rows = self.padded(rows);
         let wanted = rows.chunks(self.width).flat_map(f).collect::<Vec<_>>();
         self.case(&columns(&rows), O::TYPE, exact(&wanted))
     }
 
-    /// Rows of operands of one float type, a result within bounds a lane.
+    /// Rows of operands of one float type, a result within bounds per lane.
     pub fn near<T: Float>(&self, rows: &[Vec<T>], bounds: Bounds, f: impl Fn(&[f64]) -> f64) -> Case {
         let rows = self.padded(rows);
         let wanted = rows.iter().map(|row| {
@@ -224,15 +224,15 @@ impl<'a> Lanes<'a> {
         self.case(&columns(&rows), T::TYPE, Wanted::Near(wanted.collect()))
     }
 
-    /// One operand of any type, a float result within bounds a lane; `f` returns the nearest representable number.
+    /// One operand of any type, a float result within bounds per lane; `f` returns the nearest representable number.
     pub fn near1<A: Scalar, T: Float>(&self, xs: &[A], bounds: Bounds, f: impl Fn(A) -> T) -> Case {
         let xs = self.padded(xs);
         let wanted = xs.iter().map(|&x| bounds.near(T::ELEMENT, &[], f(x).wide())).collect();
         self.case(&[column(&xs)], T::TYPE, Wanted::Near(wanted))
     }
 
-    /// Rows of operands of one float type, results within bounds a group of lanes; `f` sees the group's rows and returns
-    /// one value a lane, or one in all where the expression reduces.
+    /// Rows of operands of one float type, results within bounds per group of lanes; `f` receives the group's rows and
+    /// returns one value per lane, or one in total if the expression reduces.
     pub fn near_groups<T: Float>(&self, rows: &[Vec<T>], bounds: Bounds, f: impl Fn(&[Vec<f64>]) -> Vec<f64>) -> Case {
         let rows = self.padded(rows);
         let wanted = rows.chunks(self.width).flat_map(|group| {
@@ -243,7 +243,7 @@ impl<'a> Lanes<'a> {
         self.case(&columns(&rows), T::TYPE, Wanted::Near(wanted))
     }
 
-    /// Repeats rows until groups are full and buffers end on four bytes.
+    /// Repeats rows until groups are full and buffer sizes are multiples of four bytes.
     fn padded<R: Clone>(&self, rows: &[R]) -> Vec<R> {
         let count = rows.len().next_multiple_of(2 * self.width);
         rows.iter().cycle().take(count).cloned().collect()

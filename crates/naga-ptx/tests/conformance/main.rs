@@ -1,4 +1,4 @@
-//! One table of WGSL cases against every way to run them: the PTX in an interpreter, the assembler, a GPU through its
+//! One table of WGSL cases for every way to run them: the PTX in an interpreter, the assembler, a GPU through its
 //! driver, and the same WGSL through wgpu.
 //!
 //! ```text

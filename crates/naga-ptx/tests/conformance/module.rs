@@ -7,7 +7,7 @@ pub fn validated(source: &str) -> Result<(naga::Module, ModuleInfo), String> {
     validated_with(source, ValidationFlags::all())
 }
 
-/// As [`validated`], but leaves to others where barriers may stand.
+/// As [`validated`], but without the check of barrier positions.
 pub fn validated_but_for_uniformity(source: &str) -> Result<(naga::Module, ModuleInfo), String> {
     validated_with(source, ValidationFlags::all() - ValidationFlags::CONTROL_FLOW_UNIFORMITY)
 }

@@ -167,7 +167,7 @@ pub fn rows2<T: Float>(xs: &[f64], ys: &[f64]) -> Vec<Vec<T>> {
     xs.iter().flat_map(|&x| ys.iter().map(move |&y| vec![T::of(x), T::of(y)])).collect()
 }
 
-/// Evenly spaced numbers, both ends among them.
+/// Evenly spaced numbers, including both ends.
 pub fn span(from: f64, to: f64, count: usize) -> Vec<f64> {
     (0..count).map(|i| from + (to - from) * i as f64 / (count - 1) as f64).collect()
 }

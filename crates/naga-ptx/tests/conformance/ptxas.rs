@@ -1,7 +1,7 @@
 //! Assembles the table's PTX for several architectures.
 //!
 //! The assembler is the program that `NAGA_PTX_PTXAS` names, else `ptxas` on `PATH`, else a file of that name below
-//! `target/ptxas` in the current directory or one above it.
+//! `target/ptxas` in the current directory or a parent of it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,12 +12,12 @@ use crate::case::Case;
 use crate::kernel::VARIANTS;
 use crate::report::{Outcome, Run};
 
-/// Cases that one process assembles: starting the assembler takes longer than a case.
+/// Cases per process: starting the assembler takes longer than a case.
 const BATCH: usize = 32;
 
 const ARCHITECTURES: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 
-/// Assembles the cases, or says why there is no assembler.
+/// Assembles the cases, or reports why there is no assembler.
 pub fn run(cases: &[&Case]) -> Result<Vec<Run>, String> {
     let (program, version) = find()?;
     let folder = std::env::temp_dir().join(format!("naga-ptx-conformance-{}", std::process::id()));
@@ -31,14 +31,14 @@ pub fn run(cases: &[&Case]) -> Result<Vec<Run>, String> {
     removed.map(|()| vec![Run { runner: "ptxas", device: "ptxas".to_owned(), driver: version, outcomes, note: Some(note) }])
 }
 
-/// Where a batch is assembled.
+/// The folder where a batch is assembled.
 struct Batch<'a> {
     program: &'a Path,
     folder: &'a Path,
 }
 
 impl Batch<'_> {
-    /// Assembles all texts of a batch together, and one by one where that fails.
+    /// Assembles all texts of a batch together, and separately if that fails.
     fn outcomes(&self, cases: &[(usize, &Case)]) -> Vec<(String, Outcome)> {
         let texts = cases.iter().map(|&(number, case)| self.write(number, case)).collect::<Vec<_>>();
         let written = texts.iter().filter_map(|text| text.as_deref().ok()).collect::<Vec<_>>();
@@ -51,9 +51,9 @@ impl Batch<'_> {
         outcomes.collect()
     }
 
-    /// Writes a case's text, its entry renamed so that a batch holds no name twice.
+    /// Writes a case's text, its entry renamed so that names are unique in a batch.
     fn write(&self, number: usize, case: &Case) -> Result<PathBuf, String> {
-        // The variants take turns: the assembler sees both kinds of text without twice the time.
+        // The variants alternate: the assembler processes both kinds of text without twice the time.
         let kernel = VARIANTS[number % VARIANTS.len()].translate(case)?;
         let path = self.folder.join(format!("{number}.ptx"));
         let declared = format!(".entry {}(", kernel.entry);

@@ -1,4 +1,4 @@
-//! Sources that the translator has to refuse, with the kind of refusal and the construct that its place points to.
+//! Sources that the translator must refuse, with the error kind and the construct that its position points to.
 
 use naga_ptx::{ErrorKind, Options};
 
@@ -12,7 +12,7 @@ struct Refusal {
     entry: &'static str,
     constants: &'static [(&'static str, f64)],
     kind: ErrorKind,
-    /// Parts of the source, one of which the place has to lie in or touch; none where no place is asked for.
+    /// Parts of the source, one of which must contain or touch the position; none if no position is required.
     at: &'static [&'static str],
 }
 

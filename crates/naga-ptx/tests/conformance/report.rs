@@ -1,8 +1,8 @@
-//! What the runners found, as lines for a reader and as JSON.
+//! Results of the runners, as lines for a reader and as JSON.
 
 use serde_json::{Value, json};
 
-/// What became of a case on a device.
+/// The outcome of a case on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Passed,
@@ -20,7 +20,7 @@ pub struct Run {
     pub driver: String,
     /// The outcome of each case, by name.
     pub outcomes: Vec<(String, Outcome)>,
-    /// A line of its own.
+    /// An additional line.
     pub note: Option<String>,
 }
 

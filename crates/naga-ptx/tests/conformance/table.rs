@@ -1,4 +1,4 @@
-//! The table, a file a family.
+//! The table, one file per family.
 
 mod arithmetic;
 mod atomic;

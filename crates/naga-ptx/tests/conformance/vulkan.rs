@@ -1,5 +1,5 @@
-//! Runs the table through wgpu on every adapter, software ones too: the expected values against an implementation that
-//! shares nothing with PTX.
+//! Runs the table through wgpu on every adapter, software ones too: compares the expected values with an
+//! implementation that shares no code with PTX.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -7,7 +7,7 @@ use std::panic::AssertUnwindSafe;
 use crate::case::{BufferKind, Case, Difference, Features, Scope, Target};
 use crate::report::{Outcome, Run};
 
-/// Runs the cases on every adapter, or says why there is none.
+/// Runs the cases on every adapter, or reports why there is none.
 pub fn run(cases: &[&Case]) -> Result<Vec<Run>, String> {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends: wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12,
@@ -24,7 +24,7 @@ fn run_adapter(number: usize, adapter: &wgpu::Adapter, cases: &[&Case]) -> Run {
     let info = adapter.get_info();
     let device = format!("{}:{number} {}", info.backend, info.name);
     let driver = format!("{} {}", info.driver, info.driver_info);
-    // A panic within wgpu leaves its locks poisoned: the cases after it get a device of their own.
+    // A panic within wgpu leaves its locks poisoned: later cases get their own device.
     let (mut outcomes, mut gpu) = (Vec::new(), None);
     for case in cases {
         let open = gpu.take().map_or_else(|| Gpu::open(adapter), Ok);
@@ -52,7 +52,7 @@ struct Gpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     features: Features,
-    /// The least and the greatest number of invocations in a subgroup.
+    /// The minimum and maximum number of invocations in a subgroup.
     subgroup: (u32, u32),
     shared_bytes: u32,
 }
@@ -69,7 +69,7 @@ const FEATURES: &[(wgpu::Features, Features, &str)] = &[
     (wgpu::Features::SHADER_FLOAT32_ATOMIC, Features::F32_ATOMIC, "f32 atomics"),
 ];
 
-/// Bytes of workgroup memory from which on a case counts as large.
+/// Minimum bytes of workgroup memory of a large case.
 const LARGE_SHARED_BYTES: u32 = 96 << 10;
 
 impl Gpu {

@@ -36,12 +36,12 @@ pub fn check(args: &CheckArgs) -> Result<()> {
 }
 
 fn line(row: &Slowdown) -> String {
-    let (beside, unit) = match &row.basis {
+    let (reference, unit) = match &row.basis {
         Basis::Peer(name) => (name.as_str(), "its time over ours"),
         Basis::Roofline => ("the roofline", "share of it"),
     };
     let (factor, old, new) = (interval(&row.factor), interval(&row.old), interval(&row.new));
-    format!("{}: {factor} times slower beside {beside}: {unit} was {old}, is {new}\n", row.key)
+    format!("{}: {factor} times slower relative to {reference}: {unit} was {old}, is {new}\n", row.key)
 }
 
 fn verdict(comparison: &Comparison) -> Result<()> {

@@ -37,10 +37,10 @@ fn row(made: &FormatMeasure) -> Vec<String> {
     let rate = |rate: f64| format!("{rate:.1} tokens/s");
     let mut cells = vec![made.weights.to_owned(), bytes(made.weight_bytes as f64), made.tokens.to_string(), rate(made.tokens_per_s)];
     match made.accuracy {
-        Accuracy::Vectors { least_cosine } => cells.push(format!("{least_cosine:.6}")),
-        Accuracy::Scores { mean_divergence, same_first } => {
+        Accuracy::Vectors { min_cosine } => cells.push(format!("{min_cosine:.6}")),
+        Accuracy::Scores { mean_divergence, top1_agreement } => {
             let decoded = made.decoded_per_s.map_or_else(String::new, rate);
-            cells.extend([decoded, format!("{mean_divergence:.2e} nat"), format!("{:.1} %", 100.0 * same_first)]);
+            cells.extend([decoded, format!("{mean_divergence:.2e} nat"), format!("{:.1} %", 100.0 * top1_agreement)]);
         }
     }
     cells

@@ -45,7 +45,7 @@ fn rows(row: &Row) -> Vec<Vec<String>> {
         rate,
         format!("{:.0} %", row.percent_of_roofline),
     ];
-    let mut lines: Vec<Vec<String>> = row.peers.iter().map(|peer| [vec![String::new(); ours.len()], beside(peer)].concat()).collect();
+    let mut lines: Vec<Vec<String>> = row.peers.iter().map(|peer| [vec![String::new(); ours.len()], ratio_cells(peer)].concat()).collect();
     match lines.first_mut() {
         Some(first) => first[..ours.len()].clone_from_slice(&ours),
         None => lines.push(ours),
@@ -53,7 +53,7 @@ fn rows(row: &Row) -> Vec<Vec<String>> {
     lines
 }
 
-fn beside(peer: &PeerRow) -> Vec<String> {
+fn ratio_cells(peer: &PeerRow) -> Vec<String> {
     let skipped = || format!("skipped: {}", peer.skipped.as_deref().unwrap_or("not timed"));
     vec![peer.peer.clone(), peer.ratio.as_ref().map_or_else(skipped, interval)]
 }

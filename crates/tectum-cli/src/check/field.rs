@@ -93,7 +93,7 @@ fn names(devices: &[Device]) -> String {
 
 fn text(args: &FieldArgs, devices: &[Device], report: &CheckReport) -> String {
     let FieldArgs { cells, channels, .. } = args;
-    let floor_s = report.floor_bytes / report.copy_bytes_per_s;
+    let floor_s = report.min_bytes / report.copy_bytes_per_s;
     let mut rows = vec![["pass", "launches", "binds", "time", "of floor"].map(str::to_owned).to_vec()];
     let time = |seconds: f64| format!("{:.1} us", 1e6 * seconds);
     let percent = |seconds: f64| format!("{:.1} %", 100.0 * floor_s / seconds);
@@ -107,7 +107,7 @@ fn text(args: &FieldArgs, devices: &[Device], report: &CheckReport) -> String {
     let [up, down] = report.transfers;
     let [up_bytes, down_bytes] = report.transfer_bytes;
     let mut text = format!("field of {cells}³ × {channels} on {}\n\n{}", names(devices), table(&rows));
-    text += &format!("\nfloor: {} read and written at {}/s, {}\n", bytes(report.floor_bytes), bytes(report.copy_bytes_per_s), time(floor_s));
+    text += &format!("\nfloor: {} read and written at {}/s, {}\n", bytes(report.min_bytes), bytes(report.copy_bytes_per_s), time(floor_s));
     text += &format!("transfers a cycle: {up} up ({up_bytes} B), {down} down ({down_bytes} B)\n\n");
     let mut rows = vec![["against float64", "worst", "allowed", "at"].map(str::to_owned).to_vec()];
     for found in &report.agreement {

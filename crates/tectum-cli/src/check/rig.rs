@@ -9,7 +9,7 @@ use tectum_models::body::rig::disturbed::Disturbances;
 use tectum_models::brain::Brain;
 use tectum_models::brain::lqr::Lqr;
 use tectum_models::brain::lqr::adaptive::Adaptive;
-use tectum_models::closed_loop::{Conditions, Trial, TrialSummary, rig_trials, tally};
+use tectum_models::closed_loop::{Conditions, Trial, TrialSummary, rig_trials, summarize};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
@@ -20,7 +20,7 @@ struct Row {
     controller: &'static str,
     rigs: &'static str,
     conditions: Conditions,
-    tally: TrialSummary,
+    summary: TrialSummary,
     trials: Vec<Trial>,
 }
 
@@ -33,9 +33,9 @@ fn conditions() -> [(&'static str, Conditions); 5] {
     [
         ("as identified", of(0.0, exact)),
         ("poles ±30 %", of(0.3, exact)),
-        ("and a sample late", of(0.3, Disturbances { late: 1, ..exact })),
-        ("and the recording's noise", of(0.3, Disturbances { late: 1, noise: 1.0, ..exact })),
-        ("and 2 % of angles anywhere", of(0.3, Disturbances { late: 1, noise: 1.0, leaps: 0.02, ..exact })),
+        ("and a sample late", of(0.3, Disturbances { delay_samples: 1, ..exact })),
+        ("and the recording's noise", of(0.3, Disturbances { delay_samples: 1, noise: 1.0, ..exact })),
+        ("and 2 % of angles anywhere", of(0.3, Disturbances { delay_samples: 1, noise: 1.0, outlier_fraction: 0.02, ..exact })),
     ]
 }
 
@@ -56,7 +56,7 @@ pub fn check_rig(seeds: u64, receipt: &ReceiptArgs, json: bool) -> Result<()> {
             let start = Instant::now();
             let trials = rig_trials(&conditions, seeds, make)?;
             session.record(&RunStats::default(), start.elapsed().as_nanos() as u64);
-            rows.push(Row { controller, rigs, conditions, tally: tally(&trials), trials });
+            rows.push(Row { controller, rigs, conditions, summary: summarize(&trials), trials });
         }
     }
     let done = session.receipt();
@@ -66,9 +66,9 @@ pub fn check_rig(seeds: u64, receipt: &ReceiptArgs, json: bool) -> Result<()> {
     }
     let head = ["rigs", "controller", "upright 90 % of 60 s", "over 30 s in one piece", "least share", "median"].map(str::to_owned).to_vec();
     let shown = |row: &Row| {
-        let of = |count: usize| format!("{count} of {}", row.tally.trials);
-        let shares = [row.tally.least, row.tally.median].map(|share| format!("{share:.3}"));
-        let counts = [row.rigs.to_owned(), row.controller.to_owned(), of(row.tally.as_wanted), of(row.tally.for_30_s)];
+        let of = |count: usize| format!("{count} of {}", row.summary.trials);
+        let shares = [row.summary.min_upright, row.summary.median].map(|share| format!("{share:.3}"));
+        let counts = [row.rigs.to_owned(), row.controller.to_owned(), of(row.summary.met_target), of(row.summary.for_30_s)];
         counts.into_iter().chain(shares).collect()
     };
     let whole: Vec<Vec<String>> = std::iter::once(head).chain(rows.iter().map(shown)).collect();

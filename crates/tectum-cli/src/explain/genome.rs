@@ -11,7 +11,7 @@ use tectum::route::Choice;
 use tectum_models::genome::{AreaProperties, Genome, Morphology, PlasticMorphology};
 use tectum_models::spiking::{
     ConnectedNetwork, ExtraState, NetworkExplanation, PlasticityRule, ScaleLimit, ShardLayout, SimulationOptions, Stimulus, UnsupportedFeature, ZeroSumReason,
-    layout, rule, undone,
+    layout, rule, unsupported_features,
 };
 
 use super::choice_text;
@@ -40,7 +40,7 @@ impl GenomeArgs {
 
     /// The first of those that only genomes take.
     pub fn given_of_network(&self) -> Option<&'static str> {
-        self.network.given()
+        self.network.first_given_option()
     }
 
     /// The device that was asked for.
@@ -81,7 +81,7 @@ struct MappingExplanation<'a> {
     rule: Option<PlasticityRule>,
     /// Of each shard that has targets of it, the shard and the parts.
     parts: Vec<(usize, Vec<usize>)>,
-    undone: Vec<UnsupportedFeature>,
+    unsupported: Vec<UnsupportedFeature>,
 }
 
 /// How a mapping's synapses are held.
@@ -122,8 +122,8 @@ enum Sends {
 
 /// Prints the explanation.
 pub fn explain_genome(path: &Path, args: &GenomeArgs) -> Result<()> {
-    let (genome, ConnectedNetwork { network, steady, memories, .. }) = args.network.connect(path, 0)?;
-    let (network, options) = (Arc::new(network), SimulationOptions { steady, ..SimulationOptions::default() });
+    let (genome, ConnectedNetwork { network, constant_inputs, memories, .. }) = args.network.connect(path, 0)?;
+    let (network, options) = (Arc::new(network), SimulationOptions { constant_inputs, ..SimulationOptions::default() });
     let (devices, choice) = args.network.devices(args.device.as_deref().unwrap_or("auto"), &network, &options, &Stimulus::new(&genome, 0.0, 0)?)?;
     let shards = layout(&network, &devices, &options);
     let network = network.explain();
@@ -195,7 +195,7 @@ fn mapping<'a>(areas: &Areas<'a>, index: usize, shards: &[ShardLayout], learns: 
         weight: mapping.multiplier,
         rule,
         parts: shards.iter().map(parts_of).enumerate().filter(|(_, parts)| synapses > 0 && !parts.is_empty()).collect(),
-        undone: undone(mapping),
+        unsupported: unsupported_features(mapping),
     }
 }
 
@@ -248,7 +248,7 @@ fn mapping_rows(mappings: &[MappingExplanation<'_>]) -> Vec<Vec<String>> {
     let head = ["from", "to", "morphology", "held", "synapses", "memory", "a firing sends", "weight", "learns", "part", "not done"].map(str::to_owned).to_vec();
     let rows = mappings.iter().map(|mapping| {
         let part = |(shard, parts): &(usize, Vec<usize>)| parts.iter().map(|part| format!("{shard}.{part}")).collect::<Vec<_>>();
-        let undone = mapping.undone.iter().map(|undone| match undone {
+        let unsupported = mapping.unsupported.iter().map(|unsupported| match unsupported {
             UnsupportedFeature::Replay => "replay".to_owned(),
             UnsupportedFeature::Delay(bursts) => format!("delay of {bursts}"),
         });
@@ -279,7 +279,7 @@ fn mapping_rows(mappings: &[MappingExplanation<'_>]) -> Vec<Vec<String>> {
             mapping.weight.to_string(),
             mapping.rule.map_or(String::new(), |rule| format!("+{} −{} of {} bursts", rule.gain, rule.loss, rule.window)),
             mapping.parts.iter().flat_map(part).collect::<Vec<_>>().join(" "),
-            undone.collect::<Vec<_>>().join(", "),
+            unsupported.collect::<Vec<_>>().join(", "),
         ]
     });
     std::iter::once(head).chain(rows).collect()
@@ -288,10 +288,10 @@ fn mapping_rows(mappings: &[MappingExplanation<'_>]) -> Vec<Vec<String>> {
 fn scale_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
     let places = network.fraction_bits;
     match network.scale {
-        ScaleLimit::Most => format!("potentials: {places} binary places, the most there are"),
-        ScaleLimit::Sum { neuron, most } => {
+        ScaleLimit::MaxBits => format!("potentials: {places} binary places, the most there are"),
+        ScaleLimit::Sum { neuron, max_sum } => {
             let area = areas.of(&(neuron..neuron + 1)).first().map_or(String::new(), |area| areas.genome.areas()[*area].id.to_string());
-            format!("potentials: {places} binary places; neuron {neuron} of {area} can receive {most:.0} in one burst, which with one more could pass 2^30")
+            format!("potentials: {places} binary places; neuron {neuron} of {area} can receive {max_sum:.0} in one burst, which with one more could pass 2^30")
         }
         ScaleLimit::Threshold => format!("potentials: {places} binary places; with one more the greatest threshold or limit would pass 2^30"),
     }
@@ -317,11 +317,11 @@ fn past_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
         ExtraState::Limited => "count firings in a row",
         ExtraState::Leaks => "leak: the bursts of silence are made up for at the next arrival",
     };
-    match network.past[..] {
+    match network.extra_state[..] {
         [] => "state: one plane, the potential\n".to_owned(),
         _ => format!(
             "state: four planes (potential, last arrival, end of the refractory period, firings in a row), since neurons\n{}",
-            areas_text(areas, &network.past, reason)
+            areas_text(areas, &network.extra_state, reason)
         ),
     }
 }

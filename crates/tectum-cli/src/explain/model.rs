@@ -93,7 +93,7 @@ fn text(explanation: &Explanation<'_>) -> String {
         ("keys and values", if run.cache_bytes > 0 { format!("{}, kept there", bytes(run.cache_bytes as f64)) } else { "none".to_owned() }),
         (
             "other values",
-            format!("{} at their peak, {} without using memory again", bytes(run.temporary_bytes as f64), bytes(run.temporary_bytes_apart as f64)),
+            format!("{} at their peak, {} without using memory again", bytes(run.temporary_bytes as f64), bytes(run.temporary_bytes_unshared as f64)),
         ),
         ("copies of a run", format!("{} up, {} down", bytes(run.work.bytes_up), bytes(run.work.bytes_down))),
     ];

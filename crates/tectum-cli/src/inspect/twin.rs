@@ -55,7 +55,7 @@ fn about(args: &InspectArgs, ensemble: &Ensemble) -> String {
 fn report(found: &Inspection) -> String {
     let mut text = format!(
         "\nrecording: {} rows, {} sensor jumps touching {} of them, {} readings of the dead zone; tested from row {} on\n",
-        found.rows, found.jumps, found.jump_rows, found.dead_zone_rows, found.tested_from
+        found.rows, found.jumps, found.jump_rows, found.dead_zone_rows, found.test_start
     );
     let errors = |first: String, rows: &[&ErrorStats]| {
         let head = [first, "median".to_owned(), "p90".to_owned(), "rms".to_owned(), "unit".to_owned()].to_vec();
@@ -70,7 +70,7 @@ fn report(found: &Inspection) -> String {
         text += &format!("\n{}", errors(format!("{channel}, 1 step, {} rows clear of jumps and dead zone", found.usable), &rows));
     }
     let rows: Vec<&ErrorStats> = found.angle_without_jump.iter().collect();
-    let head = format!("pend_position, 1 step, {} rows without a jump, {} of them foretold", found.without_jump, found.foretold);
+    let head = format!("pend_position, 1 step, {} rows without a jump, {} of them foretold", found.without_jump, found.predictable_rows);
     text += &format!("\n{}", errors(head, &rows));
     for horizon in found.horizons.iter().filter(|horizon| horizon.steps > 1 && horizon.rows > 0) {
         let rows: Vec<&ErrorStats> = horizon.errors.iter().collect();

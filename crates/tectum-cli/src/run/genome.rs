@@ -61,7 +61,7 @@ impl GenomeArgs {
             ("--stimulus", self.stimulus.is_some()),
             ("--snapshot", self.snapshot.is_some()),
         ];
-        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.given()).or(self.observe.given())
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.network.first_given_option()).or(self.observe.given())
     }
 }
 
@@ -124,10 +124,10 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let seed = args.seed.unwrap_or(0);
     let read = [&[path.to_owned()][..], &args.resume.clone().map_or(Vec::new(), |file| vec![file])].concat();
     let inputs = args.receipt.inputs(args.json, || Ok(read))?;
-    let (genome, ConnectedNetwork { network, steady, memories, notes }) = args.genome.network.connect(path, seed)?;
+    let (genome, ConnectedNetwork { network, constant_inputs, memories, notes }) = args.genome.network.connect(path, seed)?;
     let network = Arc::new(network);
     let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
-    let options = SimulationOptions { steady, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
+    let options = SimulationOptions { constant_inputs, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
     let (devices, choice) = args.genome.network.devices(&args.device, &network, &options, &stimulus)?;
     let mut simulation = Simulation::sharded(network.clone(), &devices, &options)?;
     if let Some(file) = &args.resume {

@@ -101,7 +101,7 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     let mut session = Session::new(&device);
     session.uses(run.executable());
     if let Some(Refusal { device, reason }) = &refusal {
-        session.fell_back(device, reason);
+        session.record_fallback(device, reason);
     }
     match execute(&mut run, &arrays, &mut session) {
         // The device cut a loop off: what it left is no result.
@@ -109,7 +109,7 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
             let cpu = Device::open("cpu")?;
             (run, session) = (plan.compile(&cpu)?, Session::new(&cpu));
             session.uses(run.executable());
-            session.fell_back(&device.info().id, &error.to_string());
+            session.record_fallback(&device.info().id, &error.to_string());
             execute(&mut run, &arrays, &mut session)?;
         }
         other => other?,
@@ -132,7 +132,7 @@ fn interpret(path: &str, args: &RunArgs, bounded: &Bounded, (arrays, inputs): (&
     // A device that does not exist is a mistake here too.
     let asked = Device::open(&args.device)?.info().id.clone();
     let mut session = Session::new(&Device::open("cpu")?);
-    session.fell_back(&asked, &format!("{why}; the reference interpreter ran it"));
+    session.record_fallback(&asked, &format!("{why}; the reference interpreter ran it"));
     let (program, mut buffers) = (bounded.checked().program(), arrays.filled());
     let start = Instant::now();
     if let Outcome::Fault(fault) = bounded.checked().evaluate(bounded.launch(), &mut buffers, u64::MAX)? {

@@ -49,7 +49,7 @@ impl Display {
     }
 
     /// Does the work, which tells what to show; it is drawn by a thread of its own, for a terminal may block and the loop must not.
-    pub fn beside<R>(&self, work: impl FnOnce(&(dyn Fn(&Progress) + Sync)) -> R) -> R {
+    pub fn run_with_display<R>(&self, work: impl FnOnce(&(dyn Fn(&Progress) + Sync)) -> R) -> R {
         if self.bar.is_hidden() {
             return work(&|_| ());
         }

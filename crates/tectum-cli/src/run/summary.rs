@@ -27,7 +27,7 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         row("run folder", summary.run_folder.clone()),
     ];
     if let Some(learned) = summary.learning {
-        let better = learned.rounds - learned.refused;
+        let better = learned.rounds - learned.rejected;
         let lost = if learned.lost > 0 { format!(", {} transitions lost", learned.lost) } else { String::new() };
         rows.push(row("learning", format!("{} transitions, {} rounds, {better} of them better than before{lost}", learned.transitions, learned.rounds)));
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tectum::{Device, Error, InputFile, Receipt, Result, Session};
 use tectum_models::body::rig::identification::identify;
 use tectum_models::rig_csv::RigRecording;
-use tectum_models::twin::{Ensemble, EnsembleSettings, SequenceLayout, TrainingReport, TwinRecipe, part_of, tested_from};
+use tectum_models::twin::{Ensemble, EnsembleSettings, SequenceLayout, TrainingReport, TwinRecipe, part_of, test_start};
 
 use crate::plots::chart::{Axis, Chart};
 use crate::plots::line_color;
@@ -76,7 +76,7 @@ pub fn train_twin(args: &TwinArgs) -> Result<()> {
         return Err(Error::invalid("train twin: the device null executes nothing; training needs another device"));
     }
     let at_fault = |error: Error| error.at(args.data.display());
-    let known = part_of(&recording, 0..tested_from(recording.len()));
+    let known = part_of(&recording, 0..test_start(recording.len()));
     let rig = (args.energy > 0.0).then(|| identify(&known, |_| {})).transpose().map_err(at_fault)?.map(|found| found.parameters);
     let defaults = EnsembleSettings::default();
     let settings = EnsembleSettings {
@@ -126,7 +126,7 @@ fn text(args: &TwinArgs, receipt: &Receipt, ensemble: &Ensemble, reports: &[Trai
     let mut rows = vec![["network", "steps", "kept", "first loss", "last loss", "held out", "seconds"].map(str::to_owned).to_vec()];
     for (member, report) in reports.iter().enumerate() {
         let losses = [report.first_loss, report.last_loss, report.held_out_loss].map(|loss| format!("{loss:.5}"));
-        let counts = [member + 1, report.steps, report.kept_step].map(|count| count.to_string());
+        let counts = [member + 1, report.steps, report.best_step].map(|count| count.to_string());
         rows.push(counts.into_iter().chain(losses).chain([format!("{:.1}", report.seconds)]).collect());
     }
     let origin = &ensemble.origin;
@@ -136,7 +136,7 @@ fn text(args: &TwinArgs, receipt: &Receipt, ensemble: &Ensemble, reports: &[Trai
         args.data.display(),
         origin.rows,
         origin.jumps,
-        origin.tested_from,
+        origin.test_start,
         table(&rows),
         args.output.display(),
         line(receipt)

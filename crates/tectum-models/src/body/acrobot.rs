@@ -22,10 +22,10 @@ const TORQUE_NM: f32 = 1.0;
 /// With θ₁ from hanging and θ₂ between the links: d₁ = m c² + m(l² + c² + 2lc cos θ₂) + 2I, d₂ = m(c² + lc cos θ₂) + I,
 /// φ₂ = m c g cos(θ₁ + θ₂ − π/2), φ₁ = −m l c θ̇₂² sin θ₂ − 2m l c θ̇₂θ̇₁ sin θ₂ + (m c + m l) g cos(θ₁ − π/2) + φ₂,
 /// θ̈₂ = (τ + d₂/d₁ φ₁ − m l c θ̇₁² sin θ₂ − φ₂)/(m c² + I − d₂²/d₁), θ̈₁ = −(d₂ θ̈₂ + φ₁)/d₁; one Runge-Kutta step of
-/// order 4, then angles come round and speeds are held to 4π and 9π.
+/// order 4, then angles are wrapped and speeds are clamped to ±4π and ±9π.
 ///
 /// The reward is −1 a step, 0 for the one that brings the tip a link's length above the base, which terminates; Gymnasium truncates after 500.
-/// State: θ₁, θ₂ (rad), θ̇₁, θ̇₂ (rad/s). Torques between Gymnasium's −1, 0 and 1 N m are applied as they are. The observation counts the first
+/// State: θ₁, θ₂ (rad), θ̇₁, θ̇₂ (rad/s). Torques between Gymnasium's −1, 0 and 1 N m are applied unchanged. The observation measures the first
 /// angle from upright.
 ///
 /// # Source
@@ -36,7 +36,7 @@ pub struct Acrobot {
 }
 
 impl Acrobot {
-    /// Makes the plant, standing at its start for seed 0.
+    /// Makes the plant, at its start for seed 0.
     ///
     /// # Errors
     /// A start other than random, which is near hanging.
@@ -84,7 +84,7 @@ fn rates([first, second, first_speed, second_speed]: [f64; 4], torque: f64) -> [
 }
 
 /// One step of the classical Runge-Kutta method of order 4.
-fn advanced(x: [f64; 4], torque: f64, dt: f64) -> [f64; 4] {
+fn rk4_step(x: [f64; 4], torque: f64, dt: f64) -> [f64; 4] {
     let along = |rate: [f64; 4], dt: f64| std::array::from_fn(|i| x[i] + dt * rate[i]);
     let k1 = rates(x, torque);
     let k2 = rates(along(k1, dt / 2.0), torque);
@@ -93,7 +93,7 @@ fn advanced(x: [f64; 4], torque: f64, dt: f64) -> [f64; 4] {
     std::array::from_fn(|i| x[i] + dt / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]))
 }
 
-/// An angle in [−π, π] by whole turns, as Gymnasium wraps it: one that lies in it already keeps its bits.
+/// An angle wrapped to [−π, π] by full turns, as in Gymnasium: an angle already in the range keeps its bits.
 fn come_round(mut angle: f64) -> f64 {
     while angle > PI {
         angle -= 2.0 * PI;
@@ -114,7 +114,7 @@ impl Body for Acrobot {
         self.x = std::array::from_fn(|_| uniform.within(0.1));
     }
 
-    fn scatter(&mut self, seed: u64) {
+    fn randomize_state(&mut self, seed: u64) {
         let mut uniform = Uniform::new(seed);
         self.x = [PI, PI, SPEED_LIMITS[0], SPEED_LIMITS[1]].map(|bound| uniform.within(bound));
     }
@@ -126,7 +126,7 @@ impl Body for Acrobot {
 
     fn step(&mut self, action: &[f32]) -> Step {
         let (torque, refused) = applied_action(&self.spec, action);
-        let [first, second, first_speed, second_speed] = advanced(self.x, torque, DT_S);
+        let [first, second, first_speed, second_speed] = rk4_step(self.x, torque, DT_S);
         let held = |speed: f64, limit: f64| speed.clamp(-limit, limit);
         self.x = [come_round(first), come_round(second), held(first_speed, SPEED_LIMITS[0]), held(second_speed, SPEED_LIMITS[1])];
         let terminated = -self.x[0].cos() - (self.x[1] + self.x[0]).cos() > 1.0;
@@ -173,13 +173,13 @@ mod tests {
         kinetic - m * GRAVITY * (c * first.cos() + l * first.cos() + c * (first + second).cos())
     }
 
-    /// What the exact flow keeps, short steps of order 4 keep but for their error.
+    /// What the exact flow conserves, short steps of order 4 conserve except for their error.
     #[test]
     fn the_equations_keep_the_energy_of_the_free_links() {
         let mut x = [1.2, -0.7, 0.4, 0.9];
         let before = energy(x);
         for _ in 0..1000 {
-            x = advanced(x, 0.0, 1e-3);
+            x = rk4_step(x, 0.0, 1e-3);
         }
         assert!((energy(x) - before).abs() < 1e-9 * before.abs(), "{before} became {}", energy(x));
     }

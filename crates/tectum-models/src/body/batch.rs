@@ -1,7 +1,7 @@
 //! Many instances of a body, stepped at once on a device.
 //!
-//! Of each kernel `body_*` there is one text for devices (`kernels/body_*.wgsl`) and one function of one instance in Rust, of which the processor
-//! takes sixteen side by side; both in f32. The body itself, in f64, is what they are tested against.
+//! Each kernel `body_*` has one source for devices (`kernels/body_*.wgsl`) and one Rust function, which the CPU runs for sixteen instances
+//! in SIMD lanes; both in f32. They are tested against the body itself, in f64.
 
 pub(crate) mod conformance;
 mod native;
@@ -13,17 +13,17 @@ use tectum::{CodeObject, DType, Device, Error, Executable, Kernel, NativeCall, P
 use super::rig::{M_PER_IN, RigParameters};
 use super::{Body, body};
 use crate::kernel::{self, LaunchBuiltIn};
-pub(crate) use native::{come_round, pendulum_cost, pendulum_step};
+pub(crate) use native::{pendulum_cost, pendulum_step, wrap_angle};
 
-/// Numbers that follow the observation in what a step shows: the reward, and 1 if the episode ended.
+/// Numbers after the observation in the output of a step: the reward, and 1 if the episode ended.
 const OUTCOME: usize = 2;
 
-/// A kernel that steps many of a body.
+/// A kernel that steps many instances of a body.
 struct Stepper {
     kernel: Arc<Kernel>,
     /// Parameters after the count.
     constants: Vec<u32>,
-    /// Numbers of an instance's state on the device: those of [`Body::state`], then whether its episode ended where they do not tell it.
+    /// Numbers of an instance's state on the device: those of [`Body::state`], then whether its episode ended if they do not show it.
     numbers: usize,
     has_starts: bool,
 }
@@ -93,11 +93,11 @@ fn stepper(name: &str) -> Result<Stepper> {
 
 /// Many instances of a body on a device.
 ///
-/// A step moves each by one period. One whose episode ended is put at its start by the step after, which shows that start and no reward
-/// (as Gymnasium's vector environments do). Angles come round in the state too.
+/// A step advances each by one period. An instance whose episode ended is reset to its start by the next step, which returns that start and no reward
+/// (as Gymnasium's vector environments do). Angles are wrapped in the state too.
 ///
 /// # Numerics
-/// f32, of the body's own equations; the first step is within 10⁻⁵ of what the body gives (relative to the channel's range), later ones drift as chaos has it.
+/// f32, of the body's own equations; the first step is within 10⁻⁵ of the body's result (relative to the channel's range), later ones drift chaotically.
 ///
 /// # Example
 /// ```
@@ -123,7 +123,7 @@ impl Batch {
     /// Makes `count` instances, all at their starts for seed 0.
     ///
     /// # Errors
-    /// An unknown body; no instance at all; what the device reports.
+    /// An unknown body; a count of 0; what the device reports.
     pub fn new(name: &str, count: usize, device: &Device) -> Result<Self> {
         let body = body(name, None)?;
         let stepper = stepper(name)?;
@@ -150,7 +150,7 @@ impl Batch {
         self.count
     }
 
-    /// Puts instance k at the body's start for `seed + k`, to which it also goes back when an episode ends.
+    /// Resets instance k to the body's start for `seed + k`, to which it also returns when an episode ends.
     ///
     /// # Errors
     /// What the device reports.
@@ -167,10 +167,10 @@ impl Batch {
         self.set_states(&states)
     }
 
-    /// Puts each instance in a state, as of [`Body::state`].
+    /// Sets each instance's state, as from [`Body::state`].
     ///
     /// # Errors
-    /// Another number of states or of their numbers; numbers that are not finite; what the device reports.
+    /// A wrong number of states or a wrong length; numbers that are not finite; what the device reports.
     pub fn set_states(&mut self, states: &[Vec<f64>]) -> Result<()> {
         let rows = self.rows(states)?;
         self.run.write_state(self.state, &rows)
@@ -186,10 +186,10 @@ impl Batch {
         Ok(numbers.chunks_exact(self.numbers).map(|row| row[..width].to_vec()).collect())
     }
 
-    /// Steps every instance by one period under its action, `[count, numbers of an action]`; values are taken as by [`Body::step`].
+    /// Steps every instance by one period under its action, `[count, numbers of an action]`; values are treated as in [`Body::step`].
     ///
     /// # Errors
-    /// Another number of actions; what the device reports.
+    /// A wrong number of actions; what the device reports.
     pub fn step(&mut self, actions: &[f32]) -> Result<RunStats> {
         let given = self.run.input::<f32>(self.actions);
         if actions.len() != given.len() {
@@ -200,10 +200,10 @@ impl Batch {
         self.run.run()
     }
 
-    /// What an instance shows after a step.
+    /// The observation of an instance after a step.
     ///
     /// # Panics
-    /// Before the first step; for an instance that there is not.
+    /// Before the first step; for an instance out of range.
     pub fn observation(&self, instance: usize) -> &[f32] {
         let shown = self.shown(instance);
         &shown[..shown.len() - OUTCOME]
@@ -221,7 +221,7 @@ impl Batch {
     ///
     /// # Panics
     /// As [`Batch::observation`].
-    pub fn has_ended(&self, instance: usize) -> bool {
+    pub fn is_terminated(&self, instance: usize) -> bool {
         self.shown(instance)[self.body.spec().observation.len() + 1] != 0.0
     }
 
@@ -235,7 +235,7 @@ impl Batch {
         &self.run.output::<f32>(self.shown)[instance * width..][..width]
     }
 
-    /// States as the device has them. The one that each goes through the body refuses what is no state of it.
+    /// States in the device's layout. Each is set on the body, which rejects invalid states.
     fn rows(&mut self, states: &[Vec<f64>]) -> Result<Vec<f32>> {
         if states.len() != self.count {
             return Err(Error::invalid(format!("{} states for {} instances of {}", states.len(), self.count, self.body.spec().name)));

@@ -31,7 +31,7 @@ pub struct CartPole {
 }
 
 impl CartPole {
-    /// Makes the plant, standing at its start for seed 0.
+    /// Makes the plant, at its start for seed 0.
     ///
     /// # Errors
     /// A start other than random: the plant terminates beyond 12 degrees, so it cannot hang.
@@ -78,7 +78,7 @@ impl Body for CartPole {
         self.fallen = false;
     }
 
-    fn scatter(&mut self, seed: u64) {
+    fn randomize_state(&mut self, seed: u64) {
         let mut uniform = Uniform::new(seed);
         self.x = [POSITION_LIMIT_M, 3.0, 0.5, 3.0].map(|bound| uniform.within(bound));
         self.fallen = false;

@@ -32,7 +32,7 @@ pub struct Pendulum {
 }
 
 impl Pendulum {
-    /// Makes the plant, standing at its start for seed 0.
+    /// Makes the plant, at its start for seed 0.
     pub fn new(start: Start) -> Self {
         let mut pendulum = Self { spec: spec(), start, angle_rad: 0.0, speed_rad_per_s: 0.0 };
         pendulum.reset(0);
@@ -68,7 +68,7 @@ impl Body for Pendulum {
         };
     }
 
-    fn scatter(&mut self, seed: u64) {
+    fn randomize_state(&mut self, seed: u64) {
         let mut uniform = Uniform::new(seed);
         self.angle_rad = uniform.within(PI);
         self.speed_rad_per_s = uniform.within(MAX_SPEED_RAD_PER_S);

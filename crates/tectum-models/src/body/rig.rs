@@ -23,7 +23,7 @@ const SUBSTEP_S: f64 = 0.004;
 /// - The actuator is a *saturating* velocity servo: −4.5 in/s per volt outside a dead band of 0.1 V, at most 12.1 in/s, time
 ///   constant 7.5 ms. That explains the velocity of each interval to R² 0.985 (0.97 in/s rms); a linear law of −2.7 in/s per volt
 ///   reaches 0.930.
-/// - A command acts 13 ms before its row's position sample, so an answer to one row, sent with the next, acts after 27 ms.
+/// - A command takes effect 13 ms before its row's position sample, so an answer to one row, sent with the next, takes effect after 27 ms.
 /// - The pole swings like a point mass at 0.17 m and loses 0.31 of its speed per second: windows of 0.8 s, driven by the recorded
 ///   cart velocity and with free starts, are met to 3.4 degrees rms (median 1.2). The 0.3 m of the rig's notes leave 8.2.
 ///
@@ -32,13 +32,13 @@ const SUBSTEP_S: f64 = 0.004;
 pub struct RigParameters {
     /// Cart and pole.
     pub dynamics: Dynamics,
-    /// Travel to either side of the middle, inches; the cart stops dead there.
+    /// Travel to either side of the middle, inches; the cart halts there.
     pub travel_in: f64,
     /// Time between two commands, seconds.
     pub dt_s: f64,
     /// Velocity per volt beyond the dead band; negative: positive volts retract.
     pub servo_gain_in_per_s_per_v: f64,
-    /// Volts below which the servo stands still.
+    /// Volts below which the servo does not move.
     pub servo_dead_band_v: f64,
     /// Highest speed, inches per second.
     pub servo_limit_in_per_s: f64,
@@ -91,19 +91,19 @@ impl RigParameters {
         Ok(())
     }
 
-    /// The velocity (m/s) that a command asks for.
+    /// The velocity (m/s) that a command demands.
     pub fn commanded_velocity(&self, command_v: f64) -> f64 {
         let beyond_v = (command_v.abs() - self.servo_dead_band_v).max(0.0).copysign(command_v);
         let limit = self.servo_limit_in_per_s;
         (self.servo_gain_in_per_s_per_v * beyond_v).clamp(-limit, limit) * M_PER_IN
     }
 
-    /// Steps of integration that a time is cut into.
+    /// Number of integration steps for a time.
     pub(crate) fn substeps(time_s: f64) -> u64 {
         (time_s / SUBSTEP_S - 1e-9).ceil().max(0.0) as u64
     }
 
-    /// Moves on by `time_s` under one command.
+    /// Advances by `time_s` under one command.
     pub fn advance(&self, mut motion: Motion, command_v: f64, time_s: f64) -> Motion {
         let substeps = Self::substeps(time_s);
         let target = self.commanded_velocity(command_v);
@@ -113,7 +113,7 @@ impl RigParameters {
         motion
     }
 
-    /// Moves on by one period: the command before acts until the new one is heard.
+    /// Advances by one period: the previous command acts until the new one takes effect.
     pub fn step(&self, motion: Motion, last_command_v: f64, command_v: f64) -> Motion {
         let heard = self.advance(motion, last_command_v, self.delay_s);
         self.advance(heard, command_v, self.dt_s - self.delay_s)
@@ -163,10 +163,10 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Makes a rig, standing at its start for seed 0.
+    /// Makes a rig, at its start for seed 0.
     ///
     /// # Errors
-    /// Parameters that no rig can have.
+    /// Invalid parameters.
     pub fn new(parameters: RigParameters, start: Start) -> Result<Self> {
         parameters.check()?;
         let mut rig = Self { spec: spec(&parameters), parameters, start, motion: [0.0; 4], last_command_v: 0.0, interval_velocity_in_per_s: 0.0 };
@@ -216,9 +216,9 @@ impl Body for Rig {
         };
     }
 
-    /// Half of the states are anywhere, half near upright and slow, where a learned model has to be most exact. The cart keeps
-    /// clear of the stops, whose impacts would dominate a model's error.
-    fn scatter(&mut self, seed: u64) {
+    /// Half of the states are anywhere, half near upright and slow, where a learned model must be most accurate. The cart stays
+    /// away from the stops, whose impacts would dominate a model's error.
+    fn randomize_state(&mut self, seed: u64) {
         let mut uniform = Uniform::new(seed);
         let is_near_upright = uniform.between(0.0, 1.0) < 0.5;
         let (angle_rad, speed) = if is_near_upright { (0.5, 3.6) } else { (PI, 16.0) };
@@ -273,7 +273,7 @@ impl Body for Rig {
     }
 
     fn upright(&self) -> Upright {
-        // A volt is the size of a balancing command: inside the dead band the servo would seem to ignore it.
+        // A volt is the size of a balancing command: inside the dead band the servo would ignore it.
         let state_step = vec![1e-5, 1e-5, 1e-5, 1e-5, 1.0, 0.0];
         Upright { state: vec![0.0; 6], state_step, action_step: 1.0 }
     }

@@ -15,9 +15,9 @@ const RADIUS_M: f64 = 0.1;
 const OBSTACLES: usize = 4;
 const OBSTACLE_RADIUS_M: f64 = 0.25;
 const LIGHTS: usize = 8;
-/// A light this near has been found, and the next one is lit.
+/// A light closer than this is found, and the next one is lit.
 const FOUND_M: f64 = 0.3;
-/// How far a whisker reaches from the centre.
+/// Reach of a whisker from the centre.
 const WHISKER_M: f64 = 0.6;
 /// Directions of the whiskers from straight ahead, to the left.
 const WHISKERS_RAD: [f64; 3] = [FRAC_PI_4, 0.0, -FRAC_PI_4];
@@ -32,9 +32,9 @@ const NUMBERS: usize = 6 + 2 * LIGHTS + 2 * OBSTACLES;
 /// next of eight is lit, in turn.
 ///
 /// Observed: left and right eye max(0, cos(b ∓ π/4))/(1 + d²); three whiskers at 45° left, ahead and 45° right, 1 − (distance to the first wall
-/// or obstacle)/0.6 m, at least 0; 1 after a bump; the reward of the step before, which a brain may take as such. Obstacles hide no light.
+/// or obstacle)/0.6 m, at least 0; 1 after a bump; the reward of the previous step, which a brain may use as such. Obstacles do not hide lights.
 ///
-/// The reward is (d − d')/(0.5 m/s dt) with d' to the light that was on, less 0.5 after a bump, held to ±1. It never terminates.
+/// The reward is (d − d')/(0.5 m/s dt) with d' to the light that was on, less 0.5 after a bump, clamped to ±1. It never terminates.
 /// [`Body::upright_angle_rad`] is b: the seeker is upright when it faces the light. State: x, y (m), θ (rad), lights found, bumped (0 or 1),
 /// reward, the lights' places (x, y of each), the obstacles'.
 ///
@@ -52,10 +52,10 @@ pub struct Seeker {
 }
 
 impl Seeker {
-    /// Makes the body, standing at its start for seed 0.
+    /// Makes the body, at its start for seed 0.
     ///
     /// # Errors
-    /// A start other than random: there is nothing to hang from.
+    /// A start other than random: this body cannot hang.
     pub fn new(start: Start) -> Result<Self> {
         if start != Start::Random {
             return Err(Error::invalid("seeker: start \"hanging\" is not its; known: random"));
@@ -77,12 +77,12 @@ impl Seeker {
     }
 
     fn distance_m(&self) -> f64 {
-        apart(self.place, self.light())
+        distance(self.place, self.light())
     }
 
     fn is_blocked(&self, place: [f64; 2]) -> bool {
         let is_outside = place.iter().any(|v| !(RADIUS_M..=SIDE_M - RADIUS_M).contains(v));
-        is_outside || self.obstacles.iter().any(|obstacle| apart(place, *obstacle) < OBSTACLE_RADIUS_M + RADIUS_M)
+        is_outside || self.obstacles.iter().any(|obstacle| distance(place, *obstacle) < OBSTACLE_RADIUS_M + RADIUS_M)
     }
 
     /// The distance to the first wall or obstacle in a direction, in metres.
@@ -101,7 +101,7 @@ impl Seeker {
         to_wall.chain(to_obstacle).fold(f64::INFINITY, f64::min)
     }
 
-    /// Draws a place that is not blocked.
+    /// Draws a position that is not blocked.
     fn draw_free_position(&self, uniform: &mut Uniform) -> [f64; 2] {
         loop {
             let place = [0, 1].map(|_| uniform.between(FOUND_M, SIDE_M - FOUND_M));
@@ -112,7 +112,7 @@ impl Seeker {
     }
 }
 
-fn apart(a: [f64; 2], b: [f64; 2]) -> f64 {
+fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
     (a[0] - b[0]).hypot(a[1] - b[1])
 }
 
@@ -143,8 +143,8 @@ impl Body for Seeker {
         (self.found, self.bumped, self.reward) = (0, false, 0.0);
     }
 
-    /// A reset: starts are anywhere already.
-    fn scatter(&mut self, seed: u64) {
+    /// Same as a reset: starts are anywhere already.
+    fn randomize_state(&mut self, seed: u64) {
         self.reset(seed);
     }
 
@@ -199,7 +199,7 @@ impl Body for Seeker {
         Ok(())
     }
 
-    /// Takes over bump and reward; eyes and whiskers do not tell the place.
+    /// Updates bump and reward; eyes and whiskers do not determine the position.
     fn assimilate(&mut self, observation: &[f32]) {
         self.bumped = observation[5] != 0.0;
         self.reward = f64::from(observation[6]);
@@ -243,9 +243,9 @@ mod tests {
         // cos 45° over 1 + 1 in both eyes.
         let [left, right, ..] = observed(&seeker);
         assert!((left - 0.353_553).abs() < 1e-5 && (right - left).abs() < 1e-6, "{left} {right}");
-        // Straight ahead at full speed: 0.05 m nearer, the most there is.
+        // Straight ahead at full speed: 0.05 m nearer, the maximum.
         assert!((seeker.step(&[0.5, 0.0]).reward - 1.0).abs() < 1e-9);
-        // Turned by 45° to the right, the light is ahead of the left eye and beside the right one.
+        // Turned by 45° to the right, the light is ahead of the left eye and at 90° to the right one.
         seeker.heading_rad = -FRAC_PI_4;
         let [left, right, ..] = observed(&seeker);
         assert!((f64::from(left) - 1.0 / (1.0 + 0.95f64.powi(2))).abs() < 1e-6 && right.abs() < 1e-6, "{left} {right}");
@@ -253,7 +253,7 @@ mod tests {
         (seeker.place, seeker.heading_rad) = ([3.7, 2.0], 0.0);
         let [_, _, left, ahead, right, ..] = observed(&seeker);
         assert!((ahead - 0.5).abs() < 1e-6 && (left - 0.292_893).abs() < 1e-5 && (right - left).abs() < 1e-6, "{left} {ahead} {right}");
-        // An obstacle of 0.25 m at 0.5 m: 0.25 m are free.
+        // An obstacle of radius 0.25 m at 0.5 m: 0.25 m are free.
         seeker.place = [1.0, 1.0];
         seeker.obstacles[0] = [1.5, 1.0];
         assert!((seeker.obstacle_distance_m(0.0) - 0.25).abs() < 1e-12);

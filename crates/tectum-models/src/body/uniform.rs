@@ -1,4 +1,4 @@
-//! Uniform numbers for starts: SplitMix64, so that a seed means the same start on every machine.
+//! Uniform numbers for starts: SplitMix64, so that a seed gives the same start on every machine.
 
 /// A SplitMix64 generator.
 ///

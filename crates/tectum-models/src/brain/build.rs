@@ -52,7 +52,7 @@ pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progr
     match &scenario.brain {
         BrainSpec::Zero => Ok(Box::new(Zero::new(&plant.spec().safe_action))),
         BrainSpec::Lqr => Ok(Box::new(Lqr::new(body(&scenario.body.name, scenario.body.start)?)?)),
-        BrainSpec::Mpc => Ok(Box::new(Lqr::planning(body(&scenario.body.name, scenario.body.start)?)?)),
+        BrainSpec::Mpc => Ok(Box::new(Lqr::with_mpc(body(&scenario.body.name, scenario.body.start)?)?)),
         BrainSpec::Adaptive => Ok(Box::new(Adaptive::new(plant.spec())?)),
         BrainSpec::Field(spec) => Ok(Box::new(FieldBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
         BrainSpec::Genome(spec) => Ok(Box::new(GenomeBrain::new(spec, plant.spec(), device, scenario.run.seed)?)),
@@ -73,13 +73,13 @@ pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progr
             let seed = scenario.run.seed;
             let Some(online) = spec.twin.online else {
                 let twin = learn(scenario, spec, &layout, recording, progress)?;
-                return Ok(Box::new(Mppi::new(Model::Twin(twin), &parameters, device, seed)?.reading(inputs)));
+                return Ok(Box::new(Mppi::new(Model::Twin(twin), &parameters, device, seed)?.with_input_files(inputs)));
             };
             let (settings, recipe) = online_settings(spec, online, scenario.run.clock);
             // Checked before anything is trained.
             settings.check()?;
             let twin = if online.starts_untrained() { Twin::untrained(&layout, &recipe.hidden)? } else { learn(scenario, spec, &layout, recording, progress)? };
-            Ok(Box::new(Mppi::online(twin, OnlineLearning { settings, recipe }, &parameters, device, seed)?.reading(inputs)))
+            Ok(Box::new(Mppi::online(twin, OnlineLearning { settings, recipe }, &parameters, device, seed)?.with_input_files(inputs)))
         }
     }
 }
@@ -208,7 +208,7 @@ fn online_settings(spec: &MppiSpec, online: OnlineSpec, clock: ClockKind) -> (On
     let settings = OnlineSettings {
         warm_up: online.warm_up.unwrap_or(0),
         every: online.every.unwrap_or(25),
-        kept: online.kept.unwrap_or(10_000),
+        replay_capacity: online.replay_capacity.unwrap_or(10_000),
         is_threaded: clock == ClockKind::Real,
     };
     let mut recipe = TwinRecipe { steps: online.steps.unwrap_or(500), batch: spec.twin.batch.unwrap_or(128), ..twin_recipe(spec) };

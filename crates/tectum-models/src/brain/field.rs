@@ -49,14 +49,14 @@ impl FieldBrain {
         let others = body.observation.iter().enumerate().filter(|(index, _)| Some(*index) != reward);
         let sensors = others.map(|(_, channel)| if channel.kind == ChannelKind::Linear { 1 } else { 2 }).sum();
         let options = Options { sensors, motors: body.action.len(), boundary: spec.boundary, seed, patterns: spec.patterns, storage: spec.storage };
-        let others = spec.beside.iter().map(|id| Device::open(id)).collect::<Result<Vec<_>>>()?;
+        let others = spec.extra_devices.iter().map(|id| Device::open(id)).collect::<Result<Vec<_>>>()?;
         let devices: Vec<Device> = std::iter::once(device.clone()).chain(others).collect();
         Self::from_config(Arc::new(FieldBrainConfig { spec: spec.clone(), options, body: body.clone(), reward }), &devices)
     }
 
     fn from_config(origin: Arc<FieldBrainConfig>, devices: &[Device]) -> Result<Self> {
         let mut simulation = Simulation::split(origin.spec.shape()?, origin.options, devices)?;
-        simulation.set_coefficients(origin.spec.coefficients.whole())?;
+        simulation.set_coefficients(origin.spec.coefficients.to_coefficients())?;
         // Drivers compile at the first launch of each plan: it is done here, not in the first ticks.
         let first = simulation.state()?;
         for _ in 0..2 {

@@ -41,7 +41,7 @@ pub struct GenomeBrain {
 /// What it is made from, kept on the host to make it anew elsewhere.
 struct GenomeBrainConfig {
     network: Arc<Network>,
-    steady: Vec<(u32, f32)>,
+    constant_inputs: Vec<(u32, f32)>,
     wiring: Wiring,
     bursts_per_tick: u32,
     notes: Vec<String>,
@@ -60,16 +60,21 @@ impl GenomeBrain {
         let wiring = Wiring::new(spec, &genome, body)?;
         let defaults = NetworkOptions::default();
         let max_injected = defaults.max_injected.max(wiring.max_injected());
-        let network = NetworkOptions { silence: spec.silence, seed: seed_of(seed), max_injected, ..defaults };
+        let network = NetworkOptions { idle_update: spec.idle_update, seed: seed_of(seed), max_injected, ..defaults };
         let options = ConnectOptions { seed, learns: spec.weights == WeightMode::Learn, network, ..ConnectOptions::default() };
-        let ConnectedNetwork { network, steady, notes, .. } = connect(&genome, options).map_err(|error| error.at(&spec.genome))?;
-        let origin = GenomeBrainConfig { network: Arc::new(network), steady, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input };
+        let ConnectedNetwork { network, constant_inputs, notes, .. } = connect(&genome, options).map_err(|error| error.at(&spec.genome))?;
+        let origin = GenomeBrainConfig { network: Arc::new(network), constant_inputs, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input };
         Self::from_config(Arc::new(origin), device)
     }
 
     fn from_config(origin: Arc<GenomeBrainConfig>, device: &Device) -> Result<Self> {
         let max_inputs = origin.wiring.max_inputs();
-        let options = SimulationOptions { steady: origin.steady.clone(), max_inputs, watched: origin.wiring.watched(), ..SimulationOptions::default() };
+        let options = SimulationOptions {
+            constant_inputs: origin.constant_inputs.clone(),
+            max_inputs,
+            recorded_neurons: origin.wiring.watched(),
+            ..SimulationOptions::default()
+        };
         let mut simulation = Simulation::new(origin.network.clone(), device, &options)?;
         // Drivers compile at the first launch: it is done here, not in the first tick.
         let first = simulation.snapshot()?;

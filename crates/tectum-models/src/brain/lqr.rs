@@ -67,7 +67,7 @@ fn known(name: &str) -> Result<(LqrWeights, Option<SwingUp>)> {
 
 /// What the plan of a known body keeps to: the cart short of its stops, speeds that the actuator has, and the angle where the episode goes on.
 fn limits(model: &dyn Body) -> Limits {
-    let bound = |state, most| Bound { state, most };
+    let bound = |state, max_abs| Bound { state, max_abs };
     let (horizon, states) = match model.spec().name {
         "rig" => {
             let rig = RigParameters::default();
@@ -94,7 +94,7 @@ impl Lqr {
     ///
     /// # Errors
     /// As [`Lqr::new`].
-    pub fn planning(mut model: Box<dyn Body>) -> Result<Self> {
+    pub fn with_mpc(mut model: Box<dyn Body>) -> Result<Self> {
         let (weights, swing_up) = known(model.spec().name)?;
         let upright = model.upright();
         let plan = LinearMpc::new(&linearise(model.as_mut(), &upright)?, &weights, &limits(model.as_ref()))?;
@@ -127,7 +127,7 @@ impl Lqr {
     pub fn tick(&mut self, observation: &[f32], action: &mut [f32]) {
         if observation.iter().all(|number| number.is_finite()) {
             self.model.assimilate(observation);
-            action[0] = self.answer();
+            action[0] = self.compute_action();
         } else {
             action.copy_from_slice(&self.model.spec().safe_action);
         }
@@ -160,7 +160,7 @@ impl Lqr {
         Ok(())
     }
 
-    fn answer(&mut self) -> f32 {
+    fn compute_action(&mut self) -> f32 {
         let state = self.model.state();
         for (deviation, (now, upright)) in self.deviation.iter_mut().zip(state.iter().zip(&self.upright.state)) {
             *deviation = now - upright;
@@ -172,7 +172,7 @@ impl Lqr {
         let (low, high) = (f64::from(channel.low), f64::from(channel.high));
         self.is_balancing = is_near && (self.is_balancing || self.swing_up.is_none() || asked.abs() <= CAPTURE_ACTION * high);
         let wanted = match &self.swing_up {
-            Some(swing_up) if !self.is_balancing => high * swing_up.share(&state),
+            Some(swing_up) if !self.is_balancing => high * swing_up.action_fraction(&state),
             _ => balancing,
         };
         wanted.clamp(low, high) as f32

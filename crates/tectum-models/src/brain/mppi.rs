@@ -151,9 +151,9 @@ impl Model {
         }
     }
 
-    fn reading(&self) -> ModelInput {
+    fn model_input(&self) -> ModelInput {
         match self {
-            Model::Recorded(twin) => ModelInput::Rows { lags: twin.ensemble.layout.lags, members: twin.ensemble.members.len() },
+            Model::Recorded(twin) => ModelInput::RecordedRows { lags: twin.ensemble.layout.lags, members: twin.ensemble.members.len() },
             Model::Twin(_) | Model::Plant { .. } => ModelInput::State,
         }
     }
@@ -228,7 +228,7 @@ impl Mppi {
 
     /// Names the files that the twin was trained on, for the receipt.
     #[must_use]
-    pub(super) fn reading(mut self, inputs: impl IntoIterator<Item = InputFile>) -> Self {
+    pub(super) fn with_input_files(mut self, inputs: impl IntoIterator<Item = InputFile>) -> Self {
         self.inputs = inputs.into_iter().collect();
         self
     }
@@ -285,7 +285,7 @@ impl Mppi {
 /// As [`Mppi::new`] for a network that is too large.
 pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
     let (rollout, ..) = rollout_kernel(network, ModelInput::State, 1)?;
-    let (of_rows, ..) = rollout_kernel(&recorded_network(2)?, ModelInput::Rows { lags: 2, members: 3 }, 1)?;
+    let (of_rows, ..) = rollout_kernel(&recorded_network(2)?, ModelInput::RecordedRows { lags: 2, members: 3 }, 1)?;
     let plants = PLANTS.into_iter().map(|body| plant_kernel(body).cloned()).collect::<Result<Vec<_>>>()?;
     let others = [kernels::CONTROLS.clone(), kernels::SCALE_COSTS.clone(), kernels::SHIFT.clone()];
     Ok([rollout, of_rows].into_iter().chain(others).chain(plants).collect())
@@ -315,7 +315,7 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, PlanViews
     let (samples, horizon, channels) = (parameters.samples, parameters.horizon, layout.channels.len());
     let mut plan = PlanBuilder::new("mppi");
     let slots = PlanViews {
-        observation: plan.input("observation", DType::F32, channels + 1 + model.reading().older()),
+        observation: plan.input("observation", DType::F32, channels + 1 + model.model_input().older()),
         key: plan.input("key", DType::U32, 4),
         handover_key: match (model, parameters.feedback) {
             (Model::Plant { .. }, Some(_)) => Some(plan.input("handover_key", DType::U32, 4)),
@@ -350,7 +350,7 @@ fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, PlanViews
         let range = [layout.low.to_bits(), layout.high.to_bits()];
         plan.launch_built_in(&kernels::CONTROLS, &controls, &[&words[..], &range].concat(), tectum::kernel::groups_for(u.len()))?;
         roll_out(&mut plan, model, parameters, slots, handover, [u, costs])?;
-        mean = weigh(&mut plan, parameters, layout, costs, u, slots, iteration + 1 == parameters.iterations)?;
+        mean = update_mean(&mut plan, parameters, layout, costs, u, slots, iteration + 1 == parameters.iterations)?;
     }
     Ok((plan.finish()?, slots))
 }
@@ -364,7 +364,7 @@ fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, 
         Model::Plant { .. } => None,
     };
     if let (Some(network), Some([weights, table])) = (network, slots.learned) {
-        let (kernel, shape, numbers) = rollout_kernel(network, model.reading(), parameters.horizon)?;
+        let (kernel, shape, numbers) = rollout_kernel(network, model.model_input(), parameters.horizon)?;
         let scratch = plan.temp(DType::F32, numbers * parameters.samples);
         let words = [&parameters.rollout_words(model.layout())[..], &shape].concat();
         return plan.launch_built_in(&kernel, &[slots.observation, u, table, weights, costs, scratch], &words, groups);
@@ -378,7 +378,15 @@ fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, 
 }
 
 /// Costs to weights, weights to the mean, which it gives; the mean to the action after the last iteration.
-fn weigh(plan: &mut PlanBuilder, parameters: &MppiParameters, layout: &TwinLayout, costs: View, u: View, slots: PlanViews, is_last: bool) -> Result<View> {
+fn update_mean(
+    plan: &mut PlanBuilder,
+    parameters: &MppiParameters,
+    layout: &TwinLayout,
+    costs: View,
+    u: View,
+    slots: PlanViews,
+    is_last: bool,
+) -> Result<View> {
     let (samples, horizon) = (parameters.samples, parameters.horizon);
     let [negative, tempered, weights] = [(); 3].map(|()| plan.temp(DType::F32, samples));
     let [total, greatest, best_weight] = [(); 3].map(|()| plan.temp(DType::F32, 1));
@@ -418,7 +426,7 @@ impl Brain for Mppi {
             (true, false) => self.layout.low,
         };
         if let Some(learning) = &mut self.learning {
-            learning.remember(observation, last, self.last_action);
+            learning.record_tick(observation, last, self.last_action);
         }
         self.rows.iter_mut().for_each(|rows| rows.push(observation, last));
         self.tick += 1;
@@ -427,7 +435,7 @@ impl Brain for Mppi {
 
     fn interrupted(&mut self) {
         self.learning.iter_mut().for_each(Learning::interrupted);
-        self.rows.iter_mut().for_each(RowBuffer::forget);
+        self.rows.iter_mut().for_each(RowBuffer::clear);
     }
 
     fn learning(&self) -> Option<LearningCounts> {

@@ -1,4 +1,4 @@
-//! The brain at work, and the way back to one after a fault.
+//! The running brain, and its recovery after a fault.
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
@@ -9,7 +9,7 @@ use crate::real_time::drop_priority;
 use crate::snapshot::Snapshot;
 use crate::twin::LearningCounts;
 
-/// The device that every brain can go on with.
+/// The device on which every brain can continue.
 const FALLBACK_DEVICE: &str = "cpu";
 
 /// Why a tick or a snapshot failed.
@@ -21,16 +21,16 @@ pub(super) struct Failure {
 
 #[derive(Debug)]
 enum Cause {
-    /// What the brain reports.
+    /// The brain reported an error.
     Error(Error),
     /// An action or a state that is not finite.
     NotFinite(String),
-    /// An answer that is at least so many periods late.
+    /// An answer that is at least this many periods late.
     Stalled(u64),
 }
 
 impl Failure {
-    /// What is wrong with an answer, if anything is.
+    /// The fault of an answer, if it has one.
     pub(super) fn of(result: Result<()>, answer: &[f32], stalled: Option<u64>, is_injected: bool) -> Option<Self> {
         let cause = match (result, stalled) {
             (Err(error), _) => Cause::Error(error),
@@ -41,7 +41,7 @@ impl Failure {
         Some(Self { cause, is_injected })
     }
 
-    /// The failure as an error, where there is no way back from it.
+    /// The failure as an error, where no recovery is possible.
     pub(super) fn into_error(self) -> Error {
         match self.cause {
             Cause::Error(error) => error,
@@ -60,57 +60,66 @@ impl Cause {
     }
 }
 
-/// Who answers.
+/// The source of answers.
 enum BrainState {
     Working(Box<dyn Brain>),
-    /// The next brain, on its way from a thread of its own.
+    /// The next brain, which a separate thread builds.
     Rebuilding(Receiver<Result<Box<dyn Brain>>>),
-    /// Nobody: there is no way back.
+    /// No brain: recovery is not possible.
     Empty,
 }
 
-/// What follows a failure.
+/// The reaction to a failure.
 enum RecoveryAction {
-    /// The brain goes on as it is.
+    /// The brain continues unchanged.
     Keep,
-    /// The brain restores the host's state where it is.
+    /// The brain restores the host's state on its present device.
     Restore,
-    /// The brain is made anew on the CPU.
+    /// The brain is rebuilt on the CPU.
     Rebuild(Rebuild),
-    /// Nothing.
+    /// No recovery.
     None,
 }
 
 /// The brain with its last state on the host.
 pub(super) struct Controller {
-    seat: BrainState,
+    brain_state: BrainState,
     name: &'static str,
     /// The device that the first brain ran on.
-    home: Option<String>,
+    initial_device: Option<String>,
     has_moved: bool,
     saved: Snapshot,
     saved_tick: u64,
-    /// A recovery that is under way or waits for its first answer.
+    /// A recovery in progress or waiting for its first answer.
     open: Option<Recovery>,
-    /// What the body gets while nobody answers.
-    meanwhile: String,
+    /// What the body gets while no brain answers.
+    fallback_label: String,
 }
 
 impl Controller {
     pub(super) fn new(brain: Box<dyn Brain>) -> Self {
-        let (name, home) = (brain.name(), device_id(brain.as_ref()));
-        let meanwhile = "safe action".to_owned();
-        Self { seat: BrainState::Working(brain), name, home, has_moved: false, saved: Snapshot::default(), saved_tick: 0, open: None, meanwhile }
+        let (name, initial_device) = (brain.name(), device_id(brain.as_ref()));
+        let fallback_label = "safe action".to_owned();
+        Self {
+            brain_state: BrainState::Working(brain),
+            name,
+            initial_device,
+            has_moved: false,
+            saved: Snapshot::default(),
+            saved_tick: 0,
+            open: None,
+            fallback_label,
+        }
     }
 
-    /// Says who answers while the brain cannot.
-    pub(super) fn meanwhile(&mut self, what: String) {
-        self.meanwhile = what;
+    /// Sets what answers while the brain cannot.
+    pub(super) fn set_fallback_label(&mut self, what: String) {
+        self.fallback_label = what;
     }
 
-    /// Goes on without a brain.
+    /// Continues without a brain.
     pub(super) fn retire(&mut self) {
-        self.seat = BrainState::Empty;
+        self.brain_state = BrainState::Empty;
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -119,17 +128,17 @@ impl Controller {
 
     /// Whether the first brain ran on a device.
     pub(super) fn has_device(&self) -> bool {
-        self.home.is_some()
+        self.initial_device.is_some()
     }
 
-    /// Whether answers come from another device than at first.
+    /// Whether answers come from a different device than at the start.
     pub(super) fn has_moved(&self) -> bool {
         self.has_moved
     }
 
-    /// The device that answers; none for plain host arithmetic, and while nobody answers.
+    /// The device that answers; none for plain host arithmetic, and while no brain answers.
     pub(super) fn device_now(&self) -> Option<String> {
-        match &self.seat {
+        match &self.brain_state {
             BrainState::Working(brain) => device_id(brain.as_ref()),
             BrainState::Rebuilding(_) | BrainState::Empty => None,
         }
@@ -140,9 +149,9 @@ impl Controller {
         &self.saved
     }
 
-    /// The state now, or the last one where nobody can be asked.
+    /// The current state, or the last saved one if no brain is available.
     pub(super) fn snapshot(&self) -> Result<Snapshot> {
-        match &self.seat {
+        match &self.brain_state {
             BrainState::Working(brain) => brain.snapshot(),
             BrainState::Rebuilding(_) | BrainState::Empty => Ok(self.saved.clone()),
         }
@@ -153,30 +162,30 @@ impl Controller {
     }
 
     pub(super) fn trace(&mut self) -> Result<Vec<LaunchTime>> {
-        match &mut self.seat {
+        match &mut self.brain_state {
             BrainState::Working(brain) => brain.trace(),
             BrainState::Rebuilding(_) | BrainState::Empty => Ok(Vec::new()),
         }
     }
 
-    /// The body was not given the last answer, or began anew.
+    /// The body did not receive the last answer, or restarted.
     pub(super) fn interrupted(&mut self) {
-        if let BrainState::Working(brain) = &mut self.seat {
+        if let BrainState::Working(brain) = &mut self.brain_state {
             brain.interrupted();
         }
     }
 
     /// What the brain has learned.
     pub(super) fn learning(&self) -> Option<LearningCounts> {
-        match &self.seat {
+        match &self.brain_state {
             BrainState::Working(brain) => brain.learning(),
             BrainState::Rebuilding(_) | BrainState::Empty => None,
         }
     }
 
-    /// Takes the state before `tick` to the host. A state with NaN is refused and the one before stays.
+    /// Copies the state before `tick` to the host. A state with NaN is rejected and the previous one remains.
     pub(super) fn save(&mut self, tick: u64) -> std::result::Result<(), Failure> {
-        let BrainState::Working(brain) = &self.seat else { return Ok(()) };
+        let BrainState::Working(brain) = &self.brain_state else { return Ok(()) };
         let failed = |cause| Failure { cause, is_injected: false };
         let state = brain.snapshot().map_err(|error| failed(Cause::Error(error)))?;
         if let Some(name) = state.nan_in() {
@@ -189,40 +198,40 @@ impl Controller {
     /// The brain that answers.
     ///
     /// # Panics
-    /// If [`Controller::settle`] did not say that there is one.
+    /// If [`Controller::settle`] did not report that a brain works.
     pub(super) fn working(&mut self) -> &mut dyn Brain {
-        match &mut self.seat {
+        match &mut self.brain_state {
             BrainState::Working(brain) => brain.as_mut(),
             BrainState::Rebuilding(_) | BrainState::Empty => unreachable!("invariant: asked only after settle said that a brain works"),
         }
     }
 
-    /// Whether a brain can answer `tick`. Under a real clock nothing waits for one that is being built; under another one time
-    /// stands still anyway, and waiting makes the run repeatable.
-    pub(super) fn settle(&mut self, tick: u64, is_real: bool, session: &mut Session) -> Result<bool> {
-        if matches!(self.seat, BrainState::Empty) {
+    /// Whether a brain can answer `tick`. Under a real clock the loop does not wait for a brain that is being built; under another
+    /// clock time does not advance, and waiting makes the run repeatable.
+    pub(super) fn poll_rebuild(&mut self, tick: u64, is_real: bool, session: &mut Session) -> Result<bool> {
+        if matches!(self.brain_state, BrainState::Empty) {
             self.open.iter_mut().for_each(|recovery| recovery.safe_ticks += 1);
             return Ok(false);
         }
-        if let BrainState::Rebuilding(next) = &self.seat {
+        if let BrainState::Rebuilding(next) = &self.brain_state {
             let arrived = if is_real { next.try_recv() } else { next.recv().map_err(|_| TryRecvError::Disconnected) };
             match arrived {
                 Ok(Ok(brain)) => {
                     session.uses_code(&brain.code());
-                    brain.notes().iter().for_each(|note| session.fell_back(&format!("brain {} on {FALLBACK_DEVICE}", self.name), note));
-                    self.has_moved = device_id(brain.as_ref()) != self.home;
-                    self.seat = BrainState::Working(brain);
+                    brain.notes().iter().for_each(|note| session.record_fallback(&format!("brain {} on {FALLBACK_DEVICE}", self.name), note));
+                    self.has_moved = device_id(brain.as_ref()) != self.initial_device;
+                    self.brain_state = BrainState::Working(brain);
                 }
                 Err(TryRecvError::Empty) => {
                     self.open.iter_mut().for_each(|recovery| recovery.safe_ticks += 1);
                     return Ok(false);
                 }
                 Ok(Err(error)) => {
-                    self.seat = BrainState::Empty;
+                    self.brain_state = BrainState::Empty;
                     return Err(error.at(format_args!("brain {} on {FALLBACK_DEVICE}", self.name)));
                 }
                 Err(TryRecvError::Disconnected) => {
-                    self.seat = BrainState::Empty;
+                    self.brain_state = BrainState::Empty;
                     return Err(Error::device_lost(format!("brain {} on {FALLBACK_DEVICE}: its building broke off", self.name)));
                 }
             }
@@ -235,9 +244,9 @@ impl Controller {
         Ok(true)
     }
 
-    /// A period in which there is nothing to answer to. The way back ends with the next answer.
-    pub(super) fn blind(&mut self, reason: &str, tick: u64, is_injected: bool, session: &mut Session) {
-        session.fell_back("safe action", reason);
+    /// A period without a usable observation. The recovery ends with the next answer.
+    pub(super) fn sensor_fault(&mut self, reason: &str, tick: u64, is_injected: bool, session: &mut Session) {
+        session.record_fallback("safe action", reason);
         let at = self.device_now();
         let begin = || Recovery {
             tick,
@@ -253,21 +262,21 @@ impl Controller {
         self.open.get_or_insert_with(begin).safe_ticks += 1;
     }
 
-    /// Begins the way back from a failure at `tick`, after which `safe_ticks` got the safe action.
+    /// Starts the recovery from a failure at `tick`, after which `safe_ticks` got the safe action.
     ///
     /// # Errors
-    /// The failure itself where there is no way back.
+    /// The failure itself where no recovery is possible.
     pub(super) fn recover(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
         let Failure { cause, is_injected } = failure;
         let reason = cause.reason();
-        let what = if matches!(cause, Cause::Stalled(_)) { "safe action" } else { &self.meanwhile };
-        session.fell_back(what, &reason);
+        let what = if matches!(cause, Cause::Stalled(_)) { "safe action" } else { &self.fallback_label };
+        session.record_fallback(what, &reason);
         let from = self.device_now();
-        let remedy = self.remedy(&cause, from.as_deref());
-        let (to, snapshot_tick) = match remedy {
+        let action = self.recovery_action(&cause, from.as_deref());
+        let (to, snapshot_tick) = match action {
             RecoveryAction::None => return Err(Failure { cause, is_injected }.into_error()),
             RecoveryAction::Keep if matches!(cause, Cause::Error(_)) => return Ok(()),
-            // The late answer moved the state on by one tick; the periods after it are what the brain did not see.
+            // The late answer advanced the state by one tick; the brain did not see the periods after it.
             RecoveryAction::Keep => (from.clone(), tick + 1),
             RecoveryAction::Restore => {
                 let saved = self.saved.clone();
@@ -275,7 +284,7 @@ impl Controller {
                 (from.clone(), self.saved_tick)
             }
             RecoveryAction::Rebuild(rebuild) => {
-                session.fell_back(&format!("brain {} goes on on {FALLBACK_DEVICE}", self.name), &reason);
+                session.record_fallback(&format!("brain {} goes on on {FALLBACK_DEVICE}", self.name), &reason);
                 self.rebuild(rebuild)?;
                 (Some(FALLBACK_DEVICE.to_owned()), self.saved_tick)
             }
@@ -285,28 +294,28 @@ impl Controller {
         Ok(())
     }
 
-    fn remedy(&self, cause: &Cause, device: Option<&str>) -> RecoveryAction {
-        let BrainState::Working(brain) = &self.seat else { return RecoveryAction::None };
-        let is_at_home = device.is_none_or(|id| id == FALLBACK_DEVICE);
+    fn recovery_action(&self, cause: &Cause, device: Option<&str>) -> RecoveryAction {
+        let BrainState::Working(brain) = &self.brain_state else { return RecoveryAction::None };
+        let is_on_fallback_device = device.is_none_or(|id| id == FALLBACK_DEVICE);
         let elsewhere = |otherwise: RecoveryAction| brain.rebuild().map_or(otherwise, RecoveryAction::Rebuild);
         match cause {
             Cause::Error(error) => match error.kind() {
                 ErrorKind::DeviceLost => elsewhere(RecoveryAction::None),
-                ErrorKind::OutOfMemory if is_at_home => RecoveryAction::None,
+                ErrorKind::OutOfMemory if is_on_fallback_device => RecoveryAction::None,
                 ErrorKind::OutOfMemory => elsewhere(RecoveryAction::None),
                 _ => RecoveryAction::Keep,
             },
-            Cause::NotFinite(_) if is_at_home => RecoveryAction::Restore,
+            Cause::NotFinite(_) if is_on_fallback_device => RecoveryAction::Restore,
             Cause::NotFinite(_) => elsewhere(RecoveryAction::Restore),
-            Cause::Stalled(_) if is_at_home => RecoveryAction::Keep,
+            Cause::Stalled(_) if is_on_fallback_device => RecoveryAction::Keep,
             Cause::Stalled(_) => elsewhere(RecoveryAction::Keep),
         }
     }
 
-    /// Builds and restores the next brain on a thread of its own, which then drops this one: a lost device may take its time.
+    /// Builds and restores the next brain on a separate thread, which then drops this one: releasing a lost device may be slow.
     fn rebuild(&mut self, rebuild: Rebuild) -> Result<()> {
         let (send, receive) = channel();
-        let before = std::mem::replace(&mut self.seat, BrainState::Rebuilding(receive));
+        let before = std::mem::replace(&mut self.brain_state, BrainState::Rebuilding(receive));
         let saved = self.saved.clone();
         let build = move || -> Result<Box<dyn Brain>> {
             let mut brain = rebuild(&Device::open(FALLBACK_DEVICE)?)?;
@@ -315,7 +324,7 @@ impl Controller {
         };
         let work = move || {
             drop_priority();
-            // The loop may have ended meanwhile; then nobody wants the brain.
+            // The loop may have ended already; then the brain is not needed.
             let _ = send.send(build());
             drop(before);
         };
@@ -323,7 +332,7 @@ impl Controller {
         thread.map(|_| ()).map_err(|source| Error::io("a thread for the recovery", source))
     }
 
-    /// Closes a recovery that the end of the run cut short.
+    /// Closes a recovery that the end of the run interrupted.
     pub(super) fn close(&mut self, ticks: u64, session: &mut Session) {
         if let Some(mut recovery) = self.open.take() {
             recovery.ticks_lost = ticks.saturating_sub(recovery.snapshot_tick);

@@ -1,4 +1,4 @@
-//! Faults made on purpose, at the boundary between the loop and its brain, and between its body and it.
+//! Injected faults, at the boundary between the loop and its brain, and between the body and the loop.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use crate::body::ObservationChannel;
 use crate::brain::Brain;
 use crate::clock::Clock;
 
-/// What is made to go wrong.
+/// The kind of an injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The tick reports a lost device; what the brain holds there is not used again.
+    /// The tick reports a lost device; the brain's state there is not used again.
     DeviceLost,
     /// The tick's action is NaN.
     Nan,
-    /// The tick's answer comes after the periods that a late one is waited for.
+    /// The tick's answer comes after the maximum number of periods that the loop waits for a late one.
     Slow,
     /// Sensors give NaN for ten periods.
     SensorLost,
@@ -27,8 +27,10 @@ pub enum FaultKind {
     Stop,
 }
 
-/// Periods that a fault of the sensors lasts.
+/// Length of a sensor fault in periods.
 const SENSOR_PERIODS: u64 = 10;
+/// What `sensor-outlier` was called in an earlier version; it goes with the next.
+const OLD_OUTLIER: &str = "sensor-leap";
 
 impl FaultKind {
     const ALL: [(FaultKind, &str); 7] = [
@@ -37,7 +39,7 @@ impl FaultKind {
         (FaultKind::Slow, "slow"),
         (FaultKind::SensorLost, "sensor-lost"),
         (FaultKind::SensorStuck, "sensor-stuck"),
-        (FaultKind::SensorOutlier, "sensor-leap"),
+        (FaultKind::SensorOutlier, "sensor-outlier"),
         (FaultKind::Stop, "stop"),
     ];
 
@@ -54,10 +56,10 @@ impl FaultKind {
     }
 }
 
-/// A fault and when it strikes: the first tick at or after that time of the loop.
+/// A fault and when it occurs: the first tick at or after that time of the loop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fault {
-    /// What goes wrong.
+    /// The kind of fault.
     pub kind: FaultKind,
     /// When, in the body's time from tick 0, 0 or above.
     pub at_s: f64,
@@ -72,7 +74,7 @@ impl fmt::Display for Fault {
 impl std::str::FromStr for Fault {
     type Err = Error;
 
-    /// Reads `device-lost@T`, `nan@T`, `slow@T`, `sensor-lost@T`, `sensor-stuck@T`, `sensor-leap@T` or `stop@T`, T in seconds.
+    /// Reads `device-lost@T`, `nan@T`, `slow@T`, `sensor-lost@T`, `sensor-stuck@T`, `sensor-outlier@T` or `stop@T`, T in seconds.
     ///
     /// # Errors
     /// `Invalid` for any other text.
@@ -89,46 +91,47 @@ impl std::str::FromStr for Fault {
             Error::invalid(format!("inject {text:?}: expected one of {known}, T in seconds, 0 or above"))
         };
         let (name, at_s) = text.split_once('@').ok_or_else(refuse)?;
+        let name = if name == OLD_OUTLIER { FaultKind::SensorOutlier.name() } else { name };
         let (kind, _) = FaultKind::ALL.iter().find(|(_, known)| *known == name).ok_or_else(refuse)?;
         let at_s = at_s.parse::<f64>().ok().filter(|at_s| at_s.is_finite() && *at_s >= 0.0).ok_or_else(refuse)?;
         Ok(Self { kind: *kind, at_s: at_s.abs() })
     }
 }
 
-/// The faults to come and those that have struck.
+/// The pending faults and those that have occurred.
 #[derive(Debug, Default)]
 pub(super) struct Injection {
-    /// Each with the first tick that it may strike and the one that it struck.
+    /// Each with the first tick at which it may occur and the one at which it occurred.
     faults: Vec<(Fault, u64, Option<u64>)>,
     /// The reading that stuck sensors repeat.
     stuck: Vec<f32>,
-    /// How far a leap goes.
-    leap: Vec<f32>,
+    /// Size of an outlier.
+    outlier_offset: Vec<f32>,
 }
 
 impl Injection {
     pub(super) fn new(faults: &[Fault], dt_ns: u64, channels: &[ObservationChannel]) -> Self {
-        // A time that is a whole number of periods, but for rounding, means that period.
+        // A time that is a whole number of periods, except for rounding, means that period.
         let first_tick = |at_s: f64| (at_s * 1e9 / dt_ns as f64 - 1e-6).ceil().max(0.0) as u64;
-        let leap = channels.iter().map(|channel| 0.5 * (channel.high - channel.low)).collect();
-        Self { faults: faults.iter().map(|fault| (*fault, first_tick(fault.at_s), None)).collect(), stuck: Vec::new(), leap }
+        let outlier_offset = channels.iter().map(|channel| 0.5 * (channel.high - channel.low)).collect();
+        Self { faults: faults.iter().map(|fault| (*fault, first_tick(fault.at_s), None)).collect(), stuck: Vec::new(), outlier_offset }
     }
 
-    /// Passes a reading through the faults of the sensors. Gives those that begin, for the receipt.
-    pub(super) fn sense(&mut self, tick: u64, reading: &mut [f32]) -> Vec<InjectedFault> {
+    /// Applies the sensor faults to a reading. Returns those that begin, for the receipt.
+    pub(super) fn apply_sensor_faults(&mut self, tick: u64, reading: &mut [f32]) -> Vec<InjectedFault> {
         let mut begun = Vec::new();
-        for (fault, first, struck) in self.faults.iter_mut().filter(|(fault, ..)| fault.kind.is_sensor_fault()) {
-            if struck.is_none() && *first <= tick {
-                *struck = Some(tick);
+        for (fault, first, triggered_tick) in self.faults.iter_mut().filter(|(fault, ..)| fault.kind.is_sensor_fault()) {
+            if triggered_tick.is_none() && *first <= tick {
+                *triggered_tick = Some(tick);
                 self.stuck.clear();
                 self.stuck.extend_from_slice(reading);
                 begun.push(InjectedFault { fault: fault.to_string(), tick: Some(tick) });
             }
-            match (fault.kind, struck.is_some_and(|struck| tick < struck + SENSOR_PERIODS)) {
+            match (fault.kind, triggered_tick.is_some_and(|triggered_tick| tick < triggered_tick + SENSOR_PERIODS)) {
                 (FaultKind::SensorLost, true) => reading.fill(f32::NAN),
                 (FaultKind::SensorStuck, true) => reading.copy_from_slice(&self.stuck),
-                (FaultKind::SensorOutlier, true) if *struck == Some(tick) => {
-                    reading.iter_mut().zip(&self.leap).for_each(|(number, leap)| *number += leap);
+                (FaultKind::SensorOutlier, true) if *triggered_tick == Some(tick) => {
+                    reading.iter_mut().zip(&self.outlier_offset).for_each(|(number, offset)| *number += offset);
                 }
                 _ => {}
             }
@@ -136,24 +139,24 @@ impl Injection {
         begun
     }
 
-    /// Whether the emergency stop is pressed on purpose.
+    /// Whether an injected emergency stop is due.
     pub(super) fn stop(&mut self, tick: u64) -> Option<InjectedFault> {
-        let due = |(fault, first, struck): &&mut (Fault, u64, Option<u64>)| fault.kind == FaultKind::Stop && *first <= tick && struck.is_none();
-        let (fault, _, struck) = self.faults.iter_mut().find(due)?;
-        *struck = Some(tick);
+        let due = |(fault, first, triggered): &&mut (Fault, u64, Option<u64>)| fault.kind == FaultKind::Stop && *first <= tick && triggered.is_none();
+        let (fault, _, triggered) = self.faults.iter_mut().find(due)?;
+        *triggered = Some(tick);
         Some(InjectedFault { fault: fault.to_string(), tick: Some(tick) })
     }
 
-    /// Whether sensors are lost on purpose.
-    pub(super) fn blinds(&self, tick: u64) -> bool {
-        let is_lost = |(fault, _, struck): &(Fault, u64, Option<u64>)| {
-            fault.kind == FaultKind::SensorLost && struck.is_some_and(|struck| (struck..struck + SENSOR_PERIODS).contains(&tick))
+    /// Whether an injected fault blinds the sensors.
+    pub(super) fn is_sensor_lost(&self, tick: u64) -> bool {
+        let is_lost = |(fault, _, triggered): &(Fault, u64, Option<u64>)| {
+            fault.kind == FaultKind::SensorLost && triggered.is_some_and(|triggered| (triggered..triggered + SENSOR_PERIODS).contains(&tick))
         };
         self.faults.iter().any(is_lost)
     }
 
-    /// Asks the brain through whatever fault is due: at most one a tick. Gives the fault for the receipt.
-    pub(super) fn ask(
+    /// Queries the brain and applies the fault that is due: at most one per tick. Returns the fault for the receipt.
+    pub(super) fn tick_with_faults(
         &mut self,
         brain: &mut dyn Brain,
         tick: u64,
@@ -162,9 +165,9 @@ impl Injection {
         clock: &mut dyn Clock,
         slow_ns: u64,
     ) -> (Result<RunStats>, Option<InjectedFault>) {
-        let due = self.faults.iter_mut().find(|(fault, first, struck)| fault.kind.is_brain_fault() && *first <= tick && struck.is_none());
-        let Some((fault, _, struck)) = due else { return (brain.tick(observation, answer), None) };
-        *struck = Some(tick);
+        let due = self.faults.iter_mut().find(|(fault, first, triggered)| fault.kind.is_brain_fault() && *first <= tick && triggered.is_none());
+        let Some((fault, _, triggered)) = due else { return (brain.tick(observation, answer), None) };
+        *triggered = Some(tick);
         let result = match fault.kind {
             FaultKind::DeviceLost => Err(Error::device_lost(format!("injected fault {fault}: the device is reported lost"))),
             FaultKind::Nan => brain.tick(observation, answer).inspect(|_| answer.fill(f32::NAN)),
@@ -181,14 +184,14 @@ impl Injection {
         (result, Some(InjectedFault { fault: fault.to_string(), tick: Some(tick) }))
     }
 
-    /// Whether a fault struck this tick.
+    /// Whether a fault occurred in this tick.
     pub(super) fn has_triggered(&self, tick: u64) -> bool {
-        self.faults.iter().any(|(fault, _, struck)| fault.kind.is_brain_fault() && *struck == Some(tick))
+        self.faults.iter().any(|(fault, _, triggered)| fault.kind.is_brain_fault() && *triggered == Some(tick))
     }
 
-    /// Faults that never struck.
-    pub(super) fn unstruck(&self) -> impl Iterator<Item = InjectedFault> {
-        let left = self.faults.iter().filter(|(.., struck)| struck.is_none());
+    /// Faults that never occurred.
+    pub(super) fn pending(&self) -> impl Iterator<Item = InjectedFault> {
+        let left = self.faults.iter().filter(|(.., triggered)| triggered.is_none());
         left.map(|(fault, ..)| InjectedFault { fault: fault.to_string(), tick: None })
     }
 }

@@ -6,9 +6,9 @@ use crate::snapshot::{Array, Snapshot};
 
 /// A body is upright within this angle: 10 degrees.
 pub const UPRIGHT_RAD: f64 = std::f64::consts::PI / 18.0;
-/// How long it must stay so to have got upright.
+/// How long it must stay within the angle to count as upright.
 const UPRIGHT_HOLD_S: f64 = 1.0;
-/// Stands for "never" in snapshots.
+/// Represents "never" in snapshots.
 const NEVER: u64 = u64::MAX;
 
 /// Counts over a run, part of its snapshot.
@@ -65,7 +65,7 @@ impl Metrics {
         self.upright_since_tick = self.upright_since_tick.or(held_since);
     }
 
-    /// Begins an episode; gives its seed. A streak of the episode before does not go on in it.
+    /// Begins an episode; returns its seed. A streak of the previous episode does not continue in it.
     pub(super) fn next_episode(&mut self) -> u64 {
         self.streak_since_tick = None;
         self.episodes += 1;
@@ -90,7 +90,7 @@ impl Metrics {
         snapshot
     }
 
-    /// What [`Metrics::snapshot`] gave.
+    /// Restores what [`Metrics::snapshot`] returned.
     ///
     /// # Errors
     /// `Data` if an array is missing.
@@ -139,7 +139,7 @@ impl TransfersPerTick {
     }
 
     /// The numbers up and down if every answer had the same.
-    pub fn even(&self) -> Option<(u32, u32)> {
+    pub fn constant_counts(&self) -> Option<(u32, u32)> {
         (!self.is_uneven).then_some(self.first)
     }
 }

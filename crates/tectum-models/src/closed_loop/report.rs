@@ -1,4 +1,4 @@
-//! What a loop tells while it runs and when it is done.
+//! What a loop reports while it runs and when it is done.
 
 use tectum::{Error, LatencyHistogram, Receipt, Result};
 
@@ -13,9 +13,9 @@ pub struct TickRecord<'a> {
     pub tick: u64,
     /// Its beginning in the body's time, nanoseconds since tick 0.
     pub time_ns: u64,
-    /// What the body showed then.
+    /// The observation at that time.
     pub observation: &'a [f32],
-    /// What the body was given, in its range.
+    /// The action applied to the body, in its range.
     pub action: &'a [f32],
     /// The body's angle from upright when it was observed.
     pub angle_rad: f64,
@@ -27,7 +27,7 @@ pub struct TickRecord<'a> {
     pub fallback: bool,
     /// The episode ended with this period; the next begins at a new start.
     pub terminated: bool,
-    /// Measured times; none where nothing was measured.
+    /// Measured times; none if they were not measured.
     pub timing: Option<Timing>,
 }
 
@@ -42,22 +42,22 @@ pub struct Timing {
 
 /// Where periods and snapshots go.
 pub trait Sink {
-    /// Takes a period; must not block for long (see [`beside`](super::beside()) for one that might).
+    /// Accepts a period; must not block for long (see [`run_with_sink_thread`](super::run_with_sink_thread) for a sink that might).
     ///
     /// # Errors
     /// What the operating system reports; the run then ends.
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()>;
 
-    /// Takes the state after a whole number of ticks.
+    /// Accepts the state after a whole number of ticks.
     ///
     /// # Errors
     /// As [`Sink::tick`].
     fn snapshot(&mut self, snapshot: Snapshot) -> Result<()>;
 
-    /// Returns once all that was taken is where it goes; the loop ends with it.
+    /// Returns when everything accepted has been written; the loop ends with it.
     ///
     /// # Errors
-    /// As [`Sink::tick`], also for what was taken before.
+    /// As [`Sink::tick`], also for what was accepted before.
     fn flush(&mut self) -> Result<()> {
         Ok(())
     }
@@ -68,7 +68,7 @@ pub trait Sink {
 pub struct Progress {
     /// Periods done.
     pub tick: u64,
-    /// Periods in all.
+    /// Total number of periods.
     pub ticks: u64,
     /// Body time done.
     pub seconds: f64,
@@ -87,13 +87,13 @@ pub struct Progress {
 pub enum End {
     /// After its last tick.
     Completed,
-    /// Because the watcher asked.
+    /// Because the watcher requested it.
     Interrupted,
     /// Because the device, the memory or a file failed.
     Failed(Error),
 }
 
-/// What is known after a run.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// How it ended.
@@ -110,11 +110,11 @@ pub struct Outcome {
     pub lateness: Option<LatencyHistogram>,
     /// Transfers of an answer.
     pub transfers: TransfersPerTick,
-    /// Id of the device that answered at the end; none for plain host arithmetic, or if nobody did.
+    /// Id of the device that answered at the end; none for plain host arithmetic, or if no brain answered.
     pub device_at_end: Option<String>,
     /// The tick from which the body got its safe action because a limit was passed or the switch was pressed.
     pub stopped_at_tick: Option<u64>,
-    /// What a brain has learned that learns a model while it runs.
+    /// Counters of a brain that learns a model while it runs.
     pub learning: Option<LearningCounts>,
     /// The proof.
     pub receipt: Receipt,

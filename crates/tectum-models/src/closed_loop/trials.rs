@@ -1,4 +1,4 @@
-//! One controller on many rigs that differ, each hanging at first.
+//! One controller on many different rigs, each hanging at first.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -12,9 +12,9 @@ use crate::brain::Brain;
 
 /// Length of a trial, seconds.
 pub const TRIAL_S: f64 = 60.0;
-/// The share of a trial that a rig is to be upright.
+/// The share of a trial for which a rig must be upright.
 pub const TARGET_UPRIGHT_FRACTION: f64 = 0.9;
-/// The time in one piece that was wanted before, seconds.
+/// The uninterrupted upright time that was the target before, seconds.
 pub const TARGET_STREAK_S: f64 = 30.0;
 
 /// What the rigs of some trials have in common.
@@ -22,7 +22,7 @@ pub const TARGET_STREAK_S: f64 = 30.0;
 pub struct Conditions {
     /// Poles are longer or shorter by up to this share, drawn uniformly.
     pub length_spread: f64,
-    /// The rest, as it is for all of them.
+    /// The other disturbances, the same for all of them.
     #[serde(flatten)]
     pub common: Disturbances,
 }
@@ -35,32 +35,32 @@ pub struct Trial {
     /// Length of the pole over that of the identified one.
     pub pole_length: f64,
     /// The share of the minute, from its beginning, within 10 degrees of upright.
-    pub upright_share: f64,
-    /// The longest time in one piece, seconds.
+    pub upright_fraction: f64,
+    /// The longest uninterrupted upright time, seconds.
     pub longest_s: f64,
-    /// When the longest time began, seconds.
+    /// When the longest upright time began, seconds.
     pub upright_from_s: f64,
 }
 
-/// What many trials come to.
+/// Summary of many trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TrialSummary {
     /// Trials.
     pub trials: usize,
     /// Those upright for [`TARGET_UPRIGHT_FRACTION`] or more.
-    pub as_wanted: usize,
-    /// Those upright for more than [`TARGET_STREAK_S`] in one piece.
+    pub met_target: usize,
+    /// Those upright for more than [`TARGET_STREAK_S`] without interruption.
     pub for_30_s: usize,
-    /// The least share upright.
-    pub least: f64,
+    /// The minimum share upright.
+    pub min_upright: f64,
     /// The median share upright.
     pub median: f64,
 }
 
-/// Runs a controller, made anew for each, on the rigs of the seeds from 0; they are shared over the threads.
+/// Runs a controller, rebuilt for each trial, on the rigs of the seeds from 0; the trials are distributed over the threads.
 ///
 /// # Errors
-/// Conditions that no rig can have; what the controller reports.
+/// Conditions that are invalid for a rig; what the controller reports.
 pub fn rig_trials(conditions: &Conditions, seeds: u64, controller: &(dyn Fn() -> Result<Box<dyn Brain>> + Sync)) -> Result<Vec<Trial>> {
     (0..seeds).into_par_iter().map(|seed| trial(conditions, seed, controller()?.as_mut())).collect()
 }
@@ -85,21 +85,21 @@ fn trial(conditions: &Conditions, seed: u64, brain: &mut dyn Brain) -> Result<Tr
             (longest, until) = (run, period + 1);
         }
     }
-    let upright_share = f64::from(upright) / f64::from(periods);
+    let upright_fraction = f64::from(upright) / f64::from(periods);
     let seconds = |periods: u32| f64::from(periods) * dt_s;
-    Ok(Trial { seed, pole_length, upright_share, longest_s: seconds(longest), upright_from_s: seconds(until - longest) })
+    Ok(Trial { seed, pole_length, upright_fraction, longest_s: seconds(longest), upright_from_s: seconds(until - longest) })
 }
 
 /// Counts trials.
-pub fn tally(trials: &[Trial]) -> TrialSummary {
-    let mut shares: Vec<f64> = trials.iter().map(|trial| trial.upright_share).collect();
+pub fn summarize(trials: &[Trial]) -> TrialSummary {
+    let mut shares: Vec<f64> = trials.iter().map(|trial| trial.upright_fraction).collect();
     shares.sort_by(f64::total_cmp);
     let count = |is_met: &dyn Fn(&Trial) -> bool| trials.iter().filter(|trial| is_met(trial)).count();
     TrialSummary {
         trials: trials.len(),
-        as_wanted: count(&|trial| trial.upright_share >= TARGET_UPRIGHT_FRACTION),
+        met_target: count(&|trial| trial.upright_fraction >= TARGET_UPRIGHT_FRACTION),
         for_30_s: count(&|trial| trial.longest_s > TARGET_STREAK_S),
-        least: shares.first().copied().unwrap_or(f64::NAN),
+        min_upright: shares.first().copied().unwrap_or(f64::NAN),
         median: shares.get(shares.len() / 2).copied().unwrap_or(f64::NAN),
     }
 }

@@ -81,7 +81,7 @@ pub fn compare(field: &mut Simulation, sensors: &[f32], reward: f32) -> Result<A
     let cycle = Cycle { shape: field.shape(), options: field.options(), coefficients: field.coefficients(), sensors, reward };
     let places = cycle.places(&before);
     let is_chosen = |(place, short): &&(ImprintSite, f64)| place.cell == report.place && place.kind == report.place_kind && *short < TIE;
-    let Some(&(place, apart)) = places.iter().find(is_chosen) else {
+    let Some(&(place, score_gap)) = places.iter().find(is_chosen) else {
         let what = format!("the imprint of cycle {} is at {:?} ({:?}), the reference has {:?}", before.cycle, report.place, report.place_kind, places[0].0);
         return Err(mismatch(what));
     };
@@ -93,7 +93,7 @@ pub fn compare(field: &mut Simulation, sensors: &[f32], reward: f32) -> Result<A
     if let Some(Difference { what, at, found, expected, .. }) = found.iter().find(|difference| !difference.is_within()) {
         return Err(mismatch(format!("{what} {at} is {found} after cycle {}, the reference has {expected}", before.cycle)));
     }
-    let tie = (place != places[0].0).then_some((place, places[0].0, apart));
+    let tie = (place != places[0].0).then_some((place, places[0].0, score_gap));
     Ok(Agreement { differences: found, tie, is_recall_tie: report.recall != cycle.recall(&before), start, seconds })
 }
 
@@ -102,7 +102,7 @@ pub fn compare(field: &mut Simulation, sensors: &[f32], reward: f32) -> Result<A
 /// # Panics
 /// If the two are of different shapes: a mistake in the calling code.
 pub fn differences(expected: &Outcome, after: &State, report: &Report, saturation: f32) -> Vec<Difference> {
-    let told = [report.drive, report.explore, report.intensity, report.novelty, report.error, report.gradient[0], report.gradient[1], report.gradient[2]];
+    let reported = [report.drive, report.explore, report.intensity, report.novelty, report.error, report.gradient[0], report.gradient[1], report.gradient[2]];
     let [x, y, z] = expected.gradient;
     let modulation = [expected.drive, expected.explore, expected.intensity, expected.novelty, expected.error, x, y, z];
     let scale = |_: usize, _: f64| f64::from(saturation);
@@ -121,7 +121,7 @@ pub fn differences(expected: &Outcome, after: &State, report: &Report, saturatio
         worst("traits", &after.traits, &expected.traits, size, number),
         worst("motors", &report.motors, &expected.motors, size, number),
         worst("memory", &after.memory, &expected.memory, remembered, number),
-        worst("modulation", &told, &modulation, size, number),
+        worst("modulation", &reported, &modulation, size, number),
     ];
     if expected.storage == Storage::Bf16 {
         let is_apart = |(found, expected): &(&f32, &f64)| (f64::from(**found) - **expected).abs() > FIELD_TOLERANCE * f64::from(saturation);

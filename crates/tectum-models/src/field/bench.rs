@@ -34,7 +34,7 @@ fn rows(cells: usize, channels: usize) -> Vec<Case> {
         threads: None,
         amount: amount as f64,
         prepare,
-        beside: Vec::new(),
+        alternatives: Vec::new(),
     };
     let cycle = |storage: Storage| -> Box<Prepare> { Box::new(move |device| Ok(Box::new(FieldWorkload::new(cells, channels, storage, device)?))) };
     let library = 4 * MAX_PATTERNS * OCTANTS * (3 * channels / 4 - super::shape::DYNAMICS);

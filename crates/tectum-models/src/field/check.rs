@@ -32,7 +32,7 @@ pub struct CheckReport {
     /// The launches of a cycle in order.
     pub passes: Vec<Pass>,
     /// Bytes that a cycle must move: the field read and written once.
-    pub floor_bytes: f64,
+    pub min_bytes: f64,
     /// The devices' rate of a large copy, in bytes read and written a second: the sum of what each does alone.
     pub copy_bytes_per_s: f64,
     /// Transfers of a cycle to the device and back.
@@ -71,8 +71,8 @@ pub struct Latency {
 impl Latency {
     fn of(mut seconds: Vec<f64>) -> Self {
         seconds.sort_unstable_by(f64::total_cmp);
-        let kept_by = |part: f64| seconds.get(((seconds.len() as f64 * part).ceil() as usize).saturating_sub(1)).copied().unwrap_or(0.0);
-        Self { cycles: seconds.len(), p50_s: kept_by(0.5), p99_s: kept_by(0.99), p999_s: kept_by(0.999), max_s: kept_by(1.0) }
+        let quantile = |part: f64| seconds.get(((seconds.len() as f64 * part).ceil() as usize).saturating_sub(1)).copied().unwrap_or(0.0);
+        Self { cycles: seconds.len(), p50_s: quantile(0.5), p99_s: quantile(0.99), p999_s: quantile(0.999), max_s: quantile(1.0) }
     }
 }
 
@@ -85,7 +85,7 @@ pub fn check(shape: Shape, options: Options, devices: &[Device], compared: usize
     let rates = devices.iter().map(|device| device.measure().map(|measured| measured.copy_bytes_per_s)).collect::<Result<Vec<_>>>()?;
     let mut report = CheckReport {
         passes: Vec::new(),
-        floor_bytes: 8.0 * options.storage.words(shape.elements()) as f64,
+        min_bytes: 8.0 * options.storage.words(shape.elements()) as f64,
         copy_bytes_per_s: rates.into_iter().sum(),
         transfers: [0; 2],
         transfer_bytes: [0; 2],

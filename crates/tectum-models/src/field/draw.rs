@@ -24,12 +24,12 @@ pub fn start(index: u32, key: [u32; 2]) -> u32 {
 /// The hash of an element in the cycle of a key.
 #[inline(always)]
 pub fn hash(index: u32, key: [u32; 2]) -> u32 {
-    mixed(start(index, key), key)
+    hash_mix(start(index, key), key)
 }
 
 /// The hash that begins so. Of h ^ key after the first product, and that shifted, the key's part is the same for all elements.
 #[inline(always)]
-pub fn mixed(start: u32, key: [u32; 2]) -> u32 {
+pub fn hash_mix(start: u32, key: [u32; 2]) -> u32 {
     let h = (start ^ (start >> 16)).wrapping_mul(0x85eb_ca6b);
     let h = (h ^ (h >> 13) ^ (key[1] ^ (key[1] >> 13))).wrapping_mul(0xc2b2_ae35);
     h ^ (h >> 16)

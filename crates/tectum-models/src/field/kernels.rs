@@ -2,8 +2,8 @@
 
 mod act;
 mod evolve;
+mod imprint_site;
 mod noise;
-mod place;
 mod pool;
 mod recall;
 mod sense;
@@ -47,7 +47,7 @@ pub static SENSE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 /// The place of the imprint.
 pub static PLACE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder = Kernel::define("field_place").read("sites", DType::F32).read_write("control", DType::F32);
-    finish(builder, &["sites_x", "sites_y", "sites_z", "content", "block"], &[include_str!("../../kernels/field_place.wgsl")], place::native)
+    finish(builder, &["sites_x", "sites_y", "sites_z", "content", "block"], &[include_str!("../../kernels/field_place.wgsl")], imprint_site::native)
 });
 
 /// One step of the field.

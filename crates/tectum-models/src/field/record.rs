@@ -96,17 +96,22 @@ impl FieldConfig<'_> {
     }
 
     /// Records recall, prediction, error, modulation and the place of the imprint; `pull` is written where there is a library.
-    pub fn sense(&self, plan: &mut PlanBuilder, live: View, mind: &GlobalState, sites: View, pull: Option<View>, control: View) -> Result<()> {
+    pub fn sense(&self, plan: &mut PlanBuilder, live: View, global_state: &GlobalState, sites: View, pull: Option<View>, control: View) -> Result<()> {
         let [content, channels] = [self.shape.content(), self.shape.channels()].map(|number| number as u32);
         let [sensors, motors] = [self.options.sensors, self.options.motors].map(|number| number as u32);
-        if let (Some([library, traits]), Some(pull)) = (mind.library, pull) {
+        if let (Some([library, traits]), Some(pull)) = (global_state.library, pull) {
             let kept = self.options.patterns + ATTRACTORS;
             let products = plan.temp(DType::F32, kept);
-            plan.launch_built_in(&SIMILARITY, &[mind.descriptor, library, traits, products], &[kept as u32, content], kept.div_ceil(ROWS_PER_GROUP) as u32)?;
-            let bound = [live, mind.descriptor, products, library, traits, mind.memory, pull];
+            plan.launch_built_in(
+                &SIMILARITY,
+                &[global_state.descriptor, library, traits, products],
+                &[kept as u32, content],
+                kept.div_ceil(ROWS_PER_GROUP) as u32,
+            )?;
+            let bound = [live, global_state.descriptor, products, library, traits, global_state.memory, pull];
             plan.launch_built_in(&RECALL, &bound, &[self.options.patterns as u32, content, channels], 1)?;
         }
-        plan.launch_built_in(&SENSE, &[live, mind.descriptor, mind.memory, control], &[sensors, motors, content, channels], 1)?;
+        plan.launch_built_in(&SENSE, &[live, global_state.descriptor, global_state.memory, control], &[sensors, motors, content, channels], 1)?;
         let [sites_x, sites_y, sites_z] = self.shape.sites().map(|size| size as u32);
         plan.launch_built_in(&PLACE, &[sites, control], &[sites_x, sites_y, sites_z, content, self.shape.block() as u32], 1)
     }

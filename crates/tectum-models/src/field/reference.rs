@@ -131,7 +131,7 @@ impl Cycle<'_> {
         let mut memory: Vec<f64> = state.memory.iter().map(|v| f64::from(*v)).collect();
         let moved = memory[MEMORY_MOTORS..][..self.options.motors].to_vec();
         let recall = recall.cloned().unwrap_or_else(|| self.recall(state));
-        let (library, traits, pull) = self.remember(state, &recall, &mut memory);
+        let (library, traits, pull) = self.update_library(state, &recall, &mut memory);
         let modulation = Modulation { pull, ..self.modulate(state, &mut memory) };
         let place = given.unwrap_or_else(|| self.place(state, &modulation.pattern)[0].0);
         let field = self.evolve(state, &modulation, place, &memory, &moved);

@@ -137,7 +137,7 @@ pub struct Simulation {
     seed: u64,
     cycle: u64,
     waves: Waves,
-    home: Placement,
+    placement: Placement,
     stats: RunStats,
     session: Session,
 }
@@ -175,18 +175,18 @@ impl Simulation {
         options.check()?;
         let waves = Waves::new(options.seed);
         let source = FieldConfig { shape: &shape, options: &options, waves: &waves };
-        let home = match devices {
+        let placement = match devices {
             [] => return Err(Error::invalid("field: on no device")),
             [device] => Placement::Whole(Whole::new(&source, device)?),
             devices => Placement::Split(Split::new(&source, devices)?),
         };
         let mut session = Session::of_shared_work(devices)?;
-        session.uses_code(home.code());
+        session.uses_code(placement.code());
         let (coefficients, seed, stats) = (Coefficients::default(), options.seed, RunStats::default());
-        let mut simulation = Self { shape, options, coefficients, seed, cycle: 0, waves, home, stats, session };
+        let mut simulation = Self { shape, options, coefficients, seed, cycle: 0, waves, placement, stats, session };
         let mut first = State::new(&shape, options.seed).with_patterns(&shape, options.patterns);
         first.field = options.storage.unpack(options.storage.pack(&first.field));
-        first.settle(&shape);
+        first.recompute_means(&shape);
         simulation.set_state(&first)?;
         Ok(simulation)
     }
@@ -239,13 +239,13 @@ impl Simulation {
         let words = live_words(self.cycle, self.seed, &self.waves, &self.coefficients, sensors, reward);
         let cycle = self.cycle;
         let start = Instant::now();
-        self.stats = match &mut self.home {
+        self.stats = match &mut self.placement {
             Placement::Whole(whole) => whole.tick(cycle, &words)?,
             Placement::Split(split) => split.tick(cycle, &words)?,
         };
         self.session.record(&self.stats, start.elapsed().as_nanos() as u64);
         self.cycle += 1;
-        let told = match &self.home {
+        let told = match &self.placement {
             Placement::Whole(whole) => whole.report(cycle),
             Placement::Split(split) => split.report(),
         };
@@ -259,7 +259,7 @@ impl Simulation {
 
     /// What a cycle asks of the devices.
     pub fn work(&self) -> &PlanWork {
-        match &self.home {
+        match &self.placement {
             Placement::Whole(whole) => whole.work(),
             Placement::Split(split) => split.work(),
         }
@@ -270,7 +270,7 @@ impl Simulation {
     /// # Errors
     /// What the device reports.
     pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
-        let Placement::Whole(whole) = &mut self.home else { return Ok(Vec::new()) };
+        let Placement::Whole(whole) = &mut self.placement else { return Ok(Vec::new()) };
         let times = whole.trace(self.cycle)?;
         self.cycle += 1;
         Ok(times)
@@ -278,7 +278,7 @@ impl Simulation {
 
     /// The code objects that run: kernel and content hash.
     pub fn code(&self) -> &[CodeObject] {
-        self.home.code()
+        self.placement.code()
     }
 
     /// What was computed where since the field was made, for a receipt: a run is a cycle.
@@ -291,7 +291,7 @@ impl Simulation {
     /// # Errors
     /// What the device reports.
     pub fn state(&self) -> Result<State> {
-        match &self.home {
+        match &self.placement {
             Placement::Whole(whole) => whole.state(self.cycle, self.seed),
             Placement::Split(split) => split.state(self.cycle, self.seed),
         }
@@ -303,7 +303,7 @@ impl Simulation {
     /// `Invalid`, and nothing is changed, for an array of another length; what the device reports.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         state.check(&self.shape, self.options.patterns)?;
-        match &mut self.home {
+        match &mut self.placement {
             Placement::Whole(whole) => whole.set_state(state)?,
             Placement::Split(split) => split.set_state(state)?,
         }

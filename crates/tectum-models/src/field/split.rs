@@ -53,7 +53,7 @@ struct Views {
 struct Slab {
     planes: Range<usize>,
     /// The slab, and the side of it, whose plane stands for what lies before and after; none for zeros.
-    beside: [Option<(usize, usize)>; 2],
+    neighbours: [Option<(usize, usize)>; 2],
     /// The plan from the first buffer to the second, and back; none while it runs.
     cycles: [Option<Executable>; 2],
     /// Of each plan.
@@ -88,8 +88,8 @@ impl Split {
         let bound = |index: usize| index * sites / devices.len() * block;
         let parts: Vec<Range<usize>> = (0..devices.len()).map(|index| bound(index)..bound(index + 1)).collect();
         let slabs = parts.iter().zip(devices).map(|(planes, device)| {
-            let beside = [planes.start as isize - 1, planes.end as isize].map(|plane| standing(&parts, plane, source.options.boundary));
-            Slab::new(source, planes.clone(), beside, device)
+            let neighbours = [planes.start as isize - 1, planes.end as isize].map(|plane| neighbour_plane(&parts, plane, source.options.boundary));
+            Slab::new(source, planes.clone(), neighbours, device)
         });
         let (slabs, works): (Vec<_>, Vec<_>) = slabs.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let (sense, act, views, [before, after]) = first_device(source, &devices[0])?;
@@ -115,7 +115,7 @@ impl Split {
         let mut runs = Vec::with_capacity(self.slabs.len());
         for slab in &mut self.slabs {
             slab.fill(cycle, live, control, pull, &self.edges)?;
-            let run = slab.cycles[(cycle % 2) as usize].take().ok_or_else(broken)?;
+            let run = slab.cycles[(cycle % 2) as usize].take().ok_or_else(lost_run_error)?;
             runs.push(slab.stream.submit(run));
         }
         // All are waited for, so that none is lost to an error of another.
@@ -165,7 +165,7 @@ impl Split {
     pub fn state(&self, cycle: u64, seed: u64) -> Result<State> {
         let mut words = Vec::new();
         for slab in &self.slabs {
-            let run = slab.cycles[0].as_ref().ok_or_else(broken)?;
+            let run = slab.cycles[0].as_ref().ok_or_else(lost_run_error)?;
             words.extend(run.read_state::<f32>(slab.own(cycle))?);
         }
         let mind = &self.views.mind;
@@ -188,7 +188,7 @@ impl Split {
         for (slab, edges) in self.slabs.iter_mut().zip(&mut self.edges) {
             let own = slab.own(state.cycle);
             let words = &words[slab.planes.start * plane..slab.planes.end * plane];
-            slab.cycles[0].as_mut().ok_or_else(broken)?.write_state(own, words)?;
+            slab.cycles[0].as_mut().ok_or_else(lost_run_error)?.write_state(own, words)?;
             edges[0].copy_from_slice(&words[..plane]);
             edges[1].copy_from_slice(&words[words.len() - plane..]);
         }
@@ -198,12 +198,12 @@ impl Split {
 }
 
 /// What is said where a run was lost.
-fn broken() -> Error {
+fn lost_run_error() -> Error {
     Error::device_lost("field: a run of one of its devices was lost")
 }
 
 impl Slab {
-    fn new(source: &FieldConfig<'_>, planes: Range<usize>, beside: [Option<(usize, usize)>; 2], device: &Device) -> Result<(Self, PlanWork)> {
+    fn new(source: &FieldConfig<'_>, planes: Range<usize>, neighbours: [Option<(usize, usize)>; 2], device: &Device) -> Result<(Self, PlanWork)> {
         let (there, views) = record(source, &planes, false)?;
         let work = there.work();
         let there = there.compile(device)?;
@@ -211,7 +211,7 @@ impl Slab {
         let (back, back_views) = record(source, &planes, true)?;
         let shared: Vec<_> = back_views.fields.into_iter().zip(&buffers).collect();
         let back = back.compile_with(device, &shared)?;
-        Ok((Self { planes, beside, cycles: [Some(there), Some(back)], views: [views, back_views], stream: Stream::new()? }, work))
+        Ok((Self { planes, neighbours, cycles: [Some(there), Some(back)], views: [views, back_views], stream: Stream::new()? }, work))
     }
 
     /// Its planes in the buffer that a cycle reads, as a view of the first plan.
@@ -223,15 +223,15 @@ impl Slab {
 
     fn fill(&mut self, cycle: u64, live: &[u32], control: &[f32], pull: Option<&[f32]>, edges: &[[Vec<f32>; 2]]) -> Result<()> {
         let views = self.views[(cycle % 2) as usize];
-        let run = self.cycles[(cycle % 2) as usize].as_mut().ok_or_else(broken)?;
+        let run = self.cycles[(cycle % 2) as usize].as_mut().ok_or_else(lost_run_error)?;
         run.input::<u32>(views.live).copy_from_slice(live);
         run.input::<f32>(views.control).copy_from_slice(control);
         match pull {
             Some(pull) => run.input::<f32>(views.pull).copy_from_slice(pull),
             None => run.input::<f32>(views.pull).fill(0.0),
         }
-        for (view, beside) in views.outside.into_iter().zip(self.beside) {
-            match beside {
+        for (view, neighbours) in views.outside.into_iter().zip(self.neighbours) {
+            match neighbours {
                 Some((slab, side)) => run.input::<f32>(view).copy_from_slice(&edges[slab][side]),
                 None => run.input::<f32>(view).fill(0.0),
             }
@@ -241,7 +241,7 @@ impl Slab {
 }
 
 /// The slab, and the side of it, whose plane stands for one outside the field at most; none for zeros.
-fn standing(parts: &[Range<usize>], plane: isize, boundary: Boundary) -> Option<(usize, usize)> {
+fn neighbour_plane(parts: &[Range<usize>], plane: isize, boundary: Boundary) -> Option<(usize, usize)> {
     let plane = boundary.place(plane, parts.last()?.end)?;
     let owner = parts.iter().position(|part| part.contains(&plane))?;
     Some((owner, usize::from(plane != parts[owner].start)))

@@ -57,7 +57,7 @@ impl State {
         [MEMORY_NEAREST, MEMORY_STORED, MEMORY_ATTRACTOR].into_iter().for_each(|at| memory[at] = -1.0);
         let field = (0..shape.elements()).map(element).collect();
         let mut state = Self { cycle: 0, seed, field, memory, sites: Vec::new(), descriptor: Vec::new(), library: Vec::new(), traits: Vec::new() };
-        state.settle(shape);
+        state.recompute_means(shape);
         state
     }
 
@@ -73,7 +73,7 @@ impl State {
     ///
     /// # Panics
     /// If the field is of another shape: a mistake in the calling code.
-    pub fn settle(&mut self, shape: &Shape) {
+    pub fn recompute_means(&mut self, shape: &Shape) {
         assert_eq!(self.field.len(), shape.elements(), "a field of another shape");
         let content = shape.content();
         let contents = self.field.chunks_exact(shape.channels()).flat_map(|cell| cell[..content].iter().map(|v| f64::from(*v)));

@@ -27,7 +27,7 @@ impl Storage {
 
     /// The value that is kept of the one that an element gets in the cycle of a key.
     #[inline(always)]
-    pub fn kept(self, value: f32, element: u32, key: [u32; 2]) -> f32 {
+    pub fn round_to_storage(self, value: f32, element: u32, key: [u32; 2]) -> f32 {
         match self {
             Storage::F32 => value,
             Storage::Bf16 => f32::from_bits(stochastic_round_bf16(value, element, key)),
@@ -77,14 +77,14 @@ mod tests {
     fn what_is_kept_is_right_on_average_and_one_of_the_two_next_to_it() {
         // 1 + 1/512 lies a quarter of the way from 1 to the next bf16, 1 + 1/128.
         let value = 1.0 + 1.0 / 512.0;
-        let kept: Vec<f32> = (0..40_000).map(|element| Storage::Bf16.kept(value, element, [3, 4])).collect();
+        let kept: Vec<f32> = (0..40_000).map(|element| Storage::Bf16.round_to_storage(value, element, [3, 4])).collect();
         assert!(kept.iter().all(|kept| *kept == 1.0 || *kept == 1.0 + 1.0 / 128.0));
         let up = kept.iter().filter(|kept| **kept > 1.0).count() as f64 / 40_000.0;
         // Four standard errors of a quarter.
         assert!((up - 0.25).abs() < 4.0 * (0.25f64 * 0.75 / 40_000.0).sqrt(), "{up} of them up");
-        assert_eq!(Storage::Bf16.kept(-0.5, 7, [1, 2]), -0.5);
+        assert_eq!(Storage::Bf16.round_to_storage(-0.5, 7, [1, 2]), -0.5);
         let below_two = f32::from_bits(0x3fff_ffff);
-        assert!((0..100).all(|element| [1.992_187_5, 2.0].contains(&Storage::Bf16.kept(below_two, element, [9, 9]))));
+        assert!((0..100).all(|element| [1.992_187_5, 2.0].contains(&Storage::Bf16.round_to_storage(below_two, element, [9, 9]))));
     }
 
     #[test]

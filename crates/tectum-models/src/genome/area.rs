@@ -9,7 +9,7 @@ use super::area_id::{AreaId, CoreArea};
 use super::property::Property;
 use super::record::Record;
 use super::units::UnitReport;
-use super::warnings::{Warnings, shown};
+use super::warnings::{Warnings, quoted};
 
 /// A box of voxels with a number of neurons in each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -221,7 +221,7 @@ fn role(record: &Record<'_>, is_memory: bool, warnings: &mut Warnings) -> Result
         "OPU" => AreaRole::Output,
         "CUSTOM" | "INTERCONNECT" | "" => AreaRole::Custom,
         _ => {
-            warnings.add(format!("area {}: group {} is unknown; custom taken", record.id, shown(group)));
+            warnings.add(format!("area {}: group {} is unknown; custom taken", record.id, quoted(group)));
             AreaRole::Custom
         }
     })

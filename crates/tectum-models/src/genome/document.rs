@@ -76,7 +76,7 @@ impl<'de> Visitor<'de> for UniqueKeys {
         while let Some(key) = parts.next_key::<String>()? {
             let value = parts.next_value_seed(self)?;
             if fields.contains_key(&key) {
-                return Err(A::Error::custom(format!("key {} occurs twice", super::warnings::shown(&key))));
+                return Err(A::Error::custom(format!("key {} occurs twice", super::warnings::quoted(&key))));
             }
             fields.insert(key, value);
         }

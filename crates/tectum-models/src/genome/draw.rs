@@ -1,7 +1,7 @@
 //! Chance by counting: a draw depends on what it is for, never on what was drawn before.
 
 /// 64 mixed bits (the finaliser of SplitMix64).
-fn mixed(state: u64) -> u64 {
+fn hash_mix(state: u64) -> u64 {
     let state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let state = (state ^ (state >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     state ^ (state >> 31)
@@ -10,7 +10,7 @@ fn mixed(state: u64) -> u64 {
 /// The draw of two counters under a seed.
 fn drawn(seed: u64, stream: u64, counter: u64) -> u64 {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-    mixed(mixed(mixed(seed.wrapping_add(GOLDEN)) ^ stream.wrapping_mul(GOLDEN)) ^ counter)
+    hash_mix(hash_mix(hash_mix(seed.wrapping_add(GOLDEN)) ^ stream.wrapping_mul(GOLDEN)) ^ counter)
 }
 
 /// What decides for one source neuron of a mapping.
@@ -20,7 +20,7 @@ pub(super) fn of_source(seed: u64, mapping: u32, source: u32) -> u64 {
 
 /// A voxel of a box: the draw's bits scaled to each side.
 pub(super) fn voxel(draw: u64, size: [u32; 3]) -> [u32; 3] {
-    let coordinate = |axis: u64| ((mixed(draw.wrapping_add(axis)) >> 32) * u64::from(size[axis as usize])) >> 32;
+    let coordinate = |axis: u64| ((hash_mix(draw.wrapping_add(axis)) >> 32) * u64::from(size[axis as usize])) >> 32;
     [coordinate(0), coordinate(1), coordinate(2)].map(|coordinate| coordinate as u32)
 }
 

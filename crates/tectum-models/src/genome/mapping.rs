@@ -11,7 +11,7 @@ use super::area_id::AreaId;
 use super::morphology::{Morphologies, Morphology};
 use super::property::Property;
 use super::record::{Record, kind};
-use super::warnings::{Warnings, shown};
+use super::warnings::{Warnings, quoted};
 
 /// One rule by which the neurons of one area reach those of another (or their own).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -100,25 +100,25 @@ impl Reader<'_> {
     /// The mappings of one destination.
     fn rules(&mut self, source: usize, spelling: &str, rules: &Value, mappings: &mut Vec<Mapping>, warnings: &mut Warnings) -> Result<()> {
         let id = spelling.parse::<AreaId>()?;
-        let destination = *self.indices.get(&id).ok_or_else(|| Error::data(format!("destination {} is no area of the genome", shown(spelling))))?;
+        let destination = *self.indices.get(&id).ok_or_else(|| Error::data(format!("destination {} is no area of the genome", quoted(spelling))))?;
         let list = match rules {
             Value::Array(rules) => rules,
             Value::Null => return Ok(()),
-            other => return Err(Error::data(format!("destination {}: {} given; an array of rules needed", shown(spelling), kind(other)))),
+            other => return Err(Error::data(format!("destination {}: {} given; an array of rules needed", quoted(spelling), kind(other)))),
         };
         for (index, rule) in list.iter().enumerate() {
-            let place = || format!("destination {}: rule {index}", shown(spelling));
+            let place = || format!("destination {}: rule {index}", quoted(spelling));
             let rule = Rule::new(rule).map_err(|error| error.at(place()))?;
             let mapping = self.mapping(source, destination, &rule).map_err(|error| error.at(place()))?;
             for key in rule.unknown() {
-                warnings.add(format!("area {}: {}: key {} is unknown", self.areas[source].id, place(), shown(key)));
+                warnings.add(format!("area {}: {}: key {} is unknown", self.areas[source].id, place(), quoted(key)));
             }
             if mapping.plastic && rule.get(Field::Constant).is_none() {
                 let what = "plastic without plasticity_constant, so that nothing is learnt";
                 warnings.add(format!("area {}: {}: {what}", self.areas[source].id, place()));
             }
             if mapping.morphology == Morphology::Unknown {
-                let what = format!("morphology {}: a function without a known definition", shown(&mapping.morphology_name));
+                let what = format!("morphology {}: a function without a known definition", quoted(&mapping.morphology_name));
                 match self.strict {
                     true => return Err(Error::unsupported(what).at(place())),
                     false => warnings.add(format!("area {}: {}: {what}; no synapses", self.areas[source].id, place())),
@@ -136,7 +136,7 @@ impl Reader<'_> {
         let morphology_name = rule.text(Field::Morphology)?.to_owned();
         let scalar = rule.scalar()?;
         let morphology = self.morphologies.find(&morphology_name, scalar)?;
-        let morphology = morphology.ok_or_else(|| Error::data(format!("morphology {} is unknown", shown(&morphology_name))))?;
+        let morphology = morphology.ok_or_else(|| Error::data(format!("morphology {} is unknown", quoted(&morphology_name))))?;
         let attractivity = rule.number(Field::Attractivity, 0.0, 100.0)?;
         let plastic = rule.flag(Field::Plastic)?;
         let step = |field: Field| rule.number(field, -MAX_SCALAR, MAX_SCALAR).map(|step| step.unwrap_or(0.0) as f32);

@@ -8,7 +8,7 @@ use tectum::{Error, Result};
 
 use super::record::kind;
 use super::relation::{Axis, Relation, SourceRule, TargetRule};
-use super::warnings::shown;
+use super::warnings::quoted;
 
 /// Which target voxels a source voxel reaches.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,7 +66,7 @@ impl Morphologies {
             Some(other) => return Err(Error::data(format!("neuron_morphologies: {} given; an object needed", kind(other)))),
         };
         for (name, value) in named.into_iter().flatten() {
-            let definition = define(name, value).map_err(|error| error.at(format!("neuron_morphologies: {}", shown(name))))?;
+            let definition = define(name, value).map_err(|error| error.at(format!("neuron_morphologies: {}", quoted(name))))?;
             defined.insert(name.clone(), definition);
         }
         Ok(Self { defined, scaled: BTreeMap::new(), offsets: 0 })
@@ -91,7 +91,7 @@ impl Morphologies {
         }
         self.offsets += vectors.len();
         if self.offsets > MAX_OFFSETS {
-            return Err(Error::data(format!("morphology {}: more than {MAX_OFFSETS} vectors in all mappings", shown(name))));
+            return Err(Error::data(format!("morphology {}: more than {MAX_OFFSETS} vectors in all mappings", quoted(name))));
         }
         let relations = offsets(vectors, scalar);
         self.scaled.insert(key, Arc::clone(&relations));
@@ -136,11 +136,11 @@ fn numbers(value: &Value) -> Option<[f64; 3]> {
 
 fn vector(value: &Value) -> Result<[f64; 3]> {
     let vector = numbers(value).filter(|vector| vector.iter().all(|part| part.fract() == 0.0 && part.abs() <= MAX_OFFSET));
-    vector.ok_or_else(|| Error::data(format!("parameters: vectors: {}: three whole numbers needed", shown(&value.to_string()))))
+    vector.ok_or_else(|| Error::data(format!("parameters: vectors: {}: three whole numbers needed", quoted(&value.to_string()))))
 }
 
 fn pattern(value: &Value) -> Result<Relation> {
-    let wrong = || Error::data(format!("parameters: patterns: {}: two triples of \"*\", \"?\", \"!\" or whole numbers needed", shown(&value.to_string())));
+    let wrong = || Error::data(format!("parameters: patterns: {}: two triples of \"*\", \"?\", \"!\" or whole numbers needed", quoted(&value.to_string())));
     let sides = value.as_array().filter(|sides| sides.len() == 2).ok_or_else(wrong)?;
     let side = |index: usize| {
         let elements = sides[index].as_array().filter(|elements| elements.len() == 3)?;

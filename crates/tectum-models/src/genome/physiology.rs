@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use tectum::{Error, Result};
 
 use super::record::kind;
-use super::warnings::{Warnings, shown};
+use super::warnings::{Warnings, quoted};
 
 /// What a genome says about the brain as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -49,7 +49,7 @@ impl Physiology {
         for key in fields.keys() {
             let is_read = ["simulation_timestep", "burst_delay", "plasticity_queue_depth", "quantization_precision"].contains(&key.as_str());
             if !is_read && !IGNORED_KEYS.contains(&key.as_str()) {
-                warnings.add(format!("physiology: key {} is unknown", shown(key)));
+                warnings.add(format!("physiology: key {} is unknown", quoted(key)));
             }
         }
         let timestep_s = match (timestep(fields, "simulation_timestep")?, timestep(fields, "burst_delay")?) {

@@ -7,7 +7,7 @@ use tectum::{Error, Result};
 
 use super::area_id::AreaId;
 use super::property::{self, Property};
-use super::warnings::{Warnings, shown};
+use super::warnings::{Warnings, quoted};
 
 /// What keys of flat files begin with.
 const FLAT_PREFIX: &str = "_____10c-";
@@ -45,16 +45,16 @@ fn flat<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Resul
     for (key, value) in blueprint {
         let Some((area, code)) = key.strip_prefix(FLAT_PREFIX).and_then(split_flat) else {
             if value.is_object() {
-                return Err(Error::data(format!("blueprint: key {}: an area of the hierarchical form among flat keys", shown(key))));
+                return Err(Error::data(format!("blueprint: key {}: an area of the hierarchical form among flat keys", quoted(key))));
             }
-            warnings.add(format!("blueprint: key {} is unknown", shown(key)));
+            warnings.add(format!("blueprint: key {} is unknown", quoted(key)));
             continue;
         };
         let record = spelled.record(area)?;
         match property::from_code(code) {
             Some(Property::Unsupported) => warn_unsupported(key, value, warnings),
             Some(property) => record.insert(property, key.clone(), value)?,
-            None => warnings.add(format!("area {}: key {} is unknown", record.id, shown(key))),
+            None => warnings.add(format!("area {}: key {} is unknown", record.id, quoted(key))),
         }
     }
     Ok(spelled.records)
@@ -96,7 +96,7 @@ fn split_flat(rest: &str) -> Option<(&str, &str)> {
 fn hierarchical<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Result<Vec<Record<'a>>> {
     let mut spelled = RecordIndex::default();
     for (area, value) in blueprint {
-        let properties = value.as_object().ok_or_else(|| Error::data(format!("blueprint: area {}: an object needed", shown(area))))?;
+        let properties = value.as_object().ok_or_else(|| Error::data(format!("blueprint: area {}: an object needed", quoted(area))))?;
         let record = spelled.record(area)?;
         for (key, value) in properties {
             record.insert_key(key, value, warnings)?;
@@ -108,7 +108,7 @@ fn hierarchical<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) 
 fn warn_unsupported(key: &str, value: &Value, warnings: &mut Warnings) {
     let is_off = matches!(value, Value::Null | Value::Bool(false)) || value.as_f64() == Some(0.0) || value.as_str() == Some("");
     if !is_off {
-        warnings.add(format!("key {} is known, but has no effect here", shown(key)));
+        warnings.add(format!("key {} is known, but has no effect here", quoted(key)));
     }
 }
 
@@ -128,7 +128,7 @@ impl<'a> Record<'a> {
         match property::from_key(key) {
             Some(Property::Unsupported) => warn_unsupported(key, value, warnings),
             Some(property) => self.insert(property, key.to_owned(), value)?,
-            None => warnings.add(format!("area {}: key {} is unknown", self.id, shown(key))),
+            None => warnings.add(format!("area {}: key {} is unknown", self.id, quoted(key))),
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl<'a> Record<'a> {
             return Ok(());
         }
         match self.entries.get(&property) {
-            Some(other) if !is_same(other.value, value) => Err(Error::data(format!("area {}: {} and {} differ", self.id, shown(&other.key), shown(&key)))),
+            Some(other) if !is_same(other.value, value) => Err(Error::data(format!("area {}: {} and {} differ", self.id, quoted(&other.key), quoted(&key)))),
             Some(_) => Ok(()),
             None => {
                 self.entries.insert(property, Entry { key, value });
@@ -222,7 +222,7 @@ pub(super) fn kind(value: &Value) -> String {
         Value::Null => "null".to_owned(),
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) => number.to_string(),
-        Value::String(text) => shown(text),
+        Value::String(text) => quoted(text),
         Value::Array(values) => format!("an array of {}", values.len()),
         Value::Object(_) => "an object".to_owned(),
     }

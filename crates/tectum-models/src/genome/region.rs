@@ -8,7 +8,7 @@ use tectum::{Error, Result};
 
 use super::area_id::AreaId;
 use super::record::kind;
-use super::warnings::{Warnings, shown};
+use super::warnings::{Warnings, quoted};
 
 /// A named group of areas.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,7 +33,7 @@ pub(super) fn regions(section: Option<&Value>, indices: &BTreeMap<AreaId, usize>
 }
 
 fn region(id: &str, value: &Value, indices: &BTreeMap<AreaId, usize>, warnings: &mut Warnings) -> Result<Region> {
-    let place = || format!("brain_regions: {}", shown(id));
+    let place = || format!("brain_regions: {}", quoted(id));
     let fields = value.as_object().ok_or_else(|| Error::data(format!("{}: {} given; an object needed", place(), kind(value))))?;
     let text = |key: &str| text(fields, key).map_err(|error| error.at(place()));
     let title = text("title")?.or(text("name")?).unwrap_or_default();

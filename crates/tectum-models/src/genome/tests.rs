@@ -184,7 +184,7 @@ fn memory_areas_are_marked_by_flag_or_subgroup_and_their_morphologies_make_no_sy
 }
 
 #[test]
-fn a_function_without_a_definition_is_told_or_refused() {
+fn a_function_without_a_definition_is_reported_or_refused() {
     let text = document(pair([1, 1, 1], [1, 1, 1], json!(["vortex", 1, 1, false])), json!({"vortex": {"type": "functions", "parameters": {}}}));
     let genome = parse(&text);
     assert_eq!(genome.mappings()[0].morphology, Morphology::Unknown);

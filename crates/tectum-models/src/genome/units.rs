@@ -10,7 +10,7 @@ use tectum::{Error, Result};
 use super::area_id::AreaId;
 use super::property::Property;
 use super::record::Record;
-use super::warnings::shown;
+use super::warnings::quoted;
 
 /// Which units the numbers of a file are taken to be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -131,7 +131,7 @@ impl QuantityReport {
             UnitPolicy::Legacy => (true, "as asked".to_owned()),
             UnitPolicy::Detect => match witness(records, properties, is_legacy)? {
                 Some((record, property, value)) => {
-                    (true, format!("area {}: {}: {value} {how}", record.id, record.key(property).map(shown).unwrap_or_default()))
+                    (true, format!("area {}: {}: {value} {how}", record.id, record.key(property).map(quoted).unwrap_or_default()))
                 }
                 None => (false, format!("no value {how}")),
             },

@@ -29,7 +29,7 @@ impl Warnings {
 }
 
 /// A text from a file in a message: quoted, and cut if it is long.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     const MAX_CHARS: usize = 60;
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{:?}…", &text[..end]),

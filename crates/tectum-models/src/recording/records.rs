@@ -58,7 +58,7 @@ pub struct RecoveredRecording {
 ///
 /// # Errors
 /// `Data` for bytes that do not begin as a recording.
-pub fn recovered(bytes: &[u8]) -> Result<RecoveredRecording> {
+pub fn recover_recording(bytes: &[u8]) -> Result<RecoveredRecording> {
     let records = bytes.strip_prefix(MAGIC).ok_or_else(|| Error::data("not an MCAP recording: it does not begin as one"))?;
     let mut fields = Fields { bytes: records, place: MAGIC.len() };
     let (mut channels, mut messages, mut whole, mut is_data) = (Vec::new(), 0, MAGIC.len(), true);

@@ -26,7 +26,7 @@ pub enum BrainSpec {
     Mpc,
     /// The regulator for a rig whose length and lag are not known.
     Adaptive,
-    /// The safe action at every tick: the floor.
+    /// The safe action at every tick: the baseline.
     Zero,
     /// A field.
     Field(Box<FieldSpec>),
@@ -52,13 +52,13 @@ impl MppiModel {
     }
 }
 
-/// Settings of MPPI; what is left out has the body's own default.
+/// Settings of MPPI; omitted settings have the body's default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct MppiSpec {
     /// What is rolled out.
     #[serde(skip_serializing_if = "MppiModel::is_twin")]
     pub model: MppiModel,
-    /// Rollouts of a tick.
+    /// Rollouts per tick.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<usize>,
     /// Steps of a rollout.
@@ -67,13 +67,13 @@ pub struct MppiSpec {
     /// Ticks for which a step of the plan is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<usize>,
-    /// Rounds of sampling in a tick.
+    /// Sampling iterations per tick.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<usize>,
-    /// Greatest standard deviation of the noise, in units of the action.
+    /// Maximum standard deviation of the noise, in units of the action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sigma: Option<f64>,
-    /// Least standard deviation of the noise, in units of the action.
+    /// Minimum standard deviation of the noise, in units of the action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sigma_min: Option<f64>,
     /// Temperature of the softmax over rollouts.
@@ -85,7 +85,7 @@ pub struct MppiSpec {
     /// Weight of the square of the pole's energy error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_weight: Option<f64>,
-    /// How much a rollout's last step counts.
+    /// Weight of a rollout's last step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminal_multiplier: Option<f64>,
     /// Weights of the running cost by name of the observation or action channel.
@@ -96,7 +96,7 @@ pub struct MppiSpec {
     pub twin: TwinSpec,
 }
 
-/// Settings of the twin and its training; what is left out has the body's own default.
+/// Settings of the twin and its training; omitted settings have the body's default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TwinSpec {
     /// Widths of the hidden layers.
@@ -123,23 +123,23 @@ pub struct TwinSpec {
     /// A recording of the rig to train on instead of simulated transitions, relative to the working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// Learning on from what the body does; not without the table.
+    /// Online learning from the body's transitions; off without the table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub online: Option<OnlineSpec>,
 }
 
-/// Settings of learning on; what is left out has a default.
+/// Settings of online learning; omitted settings have a default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct OnlineSpec {
-    /// Transitions under random actions before the first round, of a twin that begins with nothing; 0 for one trained before.
+    /// Transitions under random actions before the first round, for an untrained twin; 0 for one trained before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<usize>,
-    /// Transitions from one round to the next.
+    /// Transitions between two rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<usize>,
     /// Transitions kept.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept: Option<usize>,
+    pub replay_capacity: Option<usize>,
     /// Training steps of a round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<usize>,
@@ -155,7 +155,7 @@ impl TwinSpec {
 }
 
 impl BrainSpec {
-    /// A brain by name, all settings left to their defaults; none for a genome, which has no default wiring.
+    /// A brain by name, with default settings; none for a genome, which has no default wiring.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "mppi" => Some(Self::Mppi(Box::default())),
@@ -182,7 +182,7 @@ impl BrainSpec {
     }
 
     pub(super) fn read(mut section: Section<'_, '_>, source: TomlSource<'_>, body: &BodySpec) -> Result<Self> {
-        // A table with a genome says by that which brain it is.
+        // The key `genome` already identifies the brain.
         let name = if section.has("genome") { section.string("name")? } else { Some(section.required("name")?) };
         let Some(Located { value: name, place }) = name.filter(|name| name.value != "genome") else {
             let spec = GenomeSpec::read(&mut section, body)?;
@@ -256,7 +256,7 @@ impl TwinSpec {
 }
 
 impl OnlineSpec {
-    /// Whether nothing is trained before the first tick.
+    /// Whether there is no training before the first tick.
     pub fn starts_untrained(self) -> bool {
         self.warm_up.is_some_and(|transitions| transitions > 0)
     }
@@ -266,7 +266,7 @@ impl OnlineSpec {
         let spec = Self {
             warm_up: section.whole("warm_up", 0..=1 << 20)?.map(|n| n as usize),
             every: section.whole("every", 1..=1 << 20)?.map(|n| n as usize),
-            kept: section.whole("kept", least..=1 << 20)?.map(|n| n as usize),
+            replay_capacity: section.whole("replay_capacity", least..=1 << 20)?.map(|n| n as usize),
             steps: section.whole("steps", 1..=1 << 20)?.map(|n| n as usize),
         };
         section.finish()?;

@@ -1,16 +1,20 @@
-//! Reading TOML with the line of every key, so that each mistake is reported where it stands.
+//! Reading TOML with the line of every key, so that each error is reported with its line.
 
+use std::cell::RefCell;
 use std::ops::{Range, RangeInclusive};
 
 use tectum::{Error, Result};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The text of a scenario and what to call it in messages.
+use super::renamed::{new_value, old_key};
+
+/// The text of a scenario and its name in messages.
 #[derive(Clone, Copy)]
 pub(super) struct TomlSource<'t> {
     pub origin: &'t str,
     pub text: &'t str,
+    pub warnings: &'t RefCell<Vec<String>>,
 }
 
 impl<'t> TomlSource<'t> {
@@ -27,6 +31,11 @@ impl<'t> TomlSource<'t> {
         Error::data(format!("{}: {message}", self.line(place)))
     }
 
+    /// Adds a warning about a place in the text.
+    fn warn(&self, place: &Range<usize>, message: &str) {
+        self.warnings.borrow_mut().push(format!("{}: {message}", self.line(place)));
+    }
+
     /// Names a place in the text as `origin:line`.
     pub fn line(&self, place: &Range<usize>) -> String {
         let before = &self.text.as_bytes()[..place.start.min(self.text.len())];
@@ -34,24 +43,26 @@ impl<'t> TomlSource<'t> {
     }
 }
 
-/// A value and where it stands.
+/// A value and its location.
 pub(super) struct Located<T> {
     pub value: T,
     pub place: Range<usize>,
 }
 
-/// A table being read: every key that is asked for is known, and [`Section::finish`] refuses the others.
+/// A table being read: every requested key is known, and [`Section::finish`] rejects the others.
 pub(super) struct Section<'d, 't> {
     source: TomlSource<'t>,
     name: String,
     table: Option<&'d DeTable<'t>>,
     known: Vec<String>,
+    /// Old names of known keys that the table uses.
+    old: Vec<&'static str>,
 }
 
 impl<'d, 't> Section<'d, 't> {
     /// Begins with the whole document.
     pub fn root(source: TomlSource<'t>, table: &'d DeTable<'t>) -> Self {
-        Self { source, name: String::new(), table: Some(table), known: Vec::new() }
+        Self { source, name: String::new(), table: Some(table), known: Vec::new(), old: Vec::new() }
     }
 
     /// Names the keys of an open table.
@@ -69,7 +80,7 @@ impl<'d, 't> Section<'d, 't> {
             },
         };
         let name = if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) };
-        Ok(Section { source: self.source, name, table, known: Vec::new() })
+        Ok(Section { source: self.source, name, table, known: Vec::new(), old: Vec::new() })
     }
 
     /// Reads a list of tables; an absent one is empty.
@@ -79,7 +90,7 @@ impl<'d, 't> Section<'d, 't> {
         let section = |(index, item): (usize, &'d Spanned<DeValue<'t>>)| match item.get_ref() {
             DeValue::Table(table) => {
                 let name = format!("{}.{key}[{index}]", self.name);
-                Ok(Section { source: self.source, name, table: Some(table), known: Vec::new() })
+                Ok(Section { source: self.source, name, table: Some(table), known: Vec::new(), old: Vec::new() })
             }
             _ => Err(self.wrong(key, item, "a list of tables")),
         };
@@ -91,7 +102,7 @@ impl<'d, 't> Section<'d, 't> {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
-    /// Refuses keys that have no effect here, with the reason.
+    /// Rejects keys that have no effect here, with the reason.
     pub fn refuse(&self, keys: &[&str], why: &str) -> Result<()> {
         match self.names().into_iter().filter(|(name, _)| keys.contains(&name.as_str())).min_by_key(|(_, place)| place.start) {
             None => Ok(()),
@@ -106,20 +117,24 @@ impl<'d, 't> Section<'d, 't> {
         Ok(Some(Located { value: string, place: value.span() }))
     }
 
-    /// Reads a string that must be there.
+    /// Reads a required string.
     pub fn required(&mut self, key: &str) -> Result<Located<&'d str>> {
         let missing = self.missing(key);
         self.string(key)?.ok_or(missing)
     }
 
-    /// What is wrong where a key must be there and is not.
+    /// The error for a missing required key.
     pub fn missing(&self, key: &str) -> Error {
         Error::data(format!("{}: [{}] needs the key \"{key}\"", self.source.origin, self.name))
     }
 
     /// Reads one of a few names.
     pub fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
-        let Some(Located { value, place }) = self.string(key)? else { return Ok(None) };
+        let Some(Located { mut value, place }) = self.string(key)? else { return Ok(None) };
+        if let Some(new) = new_value(key, value) {
+            self.source.warn(&place, &format!("{key} = {value:?} is now {new:?}"));
+            value = new;
+        }
         match choices.iter().find(|(name, _)| *name == value) {
             Some((_, choice)) => Ok(Some(*choice)),
             None => {
@@ -135,7 +150,7 @@ impl<'d, 't> Section<'d, 't> {
         self.whole_number(key, value, &range).map(Some)
     }
 
-    /// Reads the place of one of some names, given as the name or as the place; it must be there.
+    /// Reads the index of one of some names, given as the name or as the index; it is required.
     pub fn index_in(&mut self, key: &str, names: &[&str]) -> Result<usize> {
         let value = self.take(key).ok_or_else(|| self.missing(key))?;
         let place = match value.get_ref() {
@@ -193,9 +208,9 @@ impl<'d, 't> Section<'d, 't> {
         self.number(key, "a number, 0 or above", |number| number >= 0.0)
     }
 
-    /// Refuses keys that were not asked for; of several, the first in the text.
+    /// Rejects keys that were not requested; of several, the first in the text.
     pub fn finish(self) -> Result<()> {
-        let unknown = self.names().into_iter().filter(|(name, _)| !self.known.iter().any(|known| known == name));
+        let unknown = self.names().into_iter().filter(|(name, _)| !self.known.contains(name) && !self.old.contains(&name.as_str()));
         match unknown.min_by_key(|(_, place)| place.start) {
             None => Ok(()),
             Some((name, place)) => Err(self.source.error(&place, format!("unknown key \"{name}\"; known: {}", self.known.join(", ")))),
@@ -204,7 +219,14 @@ impl<'d, 't> Section<'d, 't> {
 
     fn take(&mut self, key: &str) -> Option<&'d Spanned<DeValue<'t>>> {
         self.known.push(key.to_owned());
-        self.table?.get(key)
+        let table = self.table?;
+        let given = table.get(key);
+        let old = old_key(&self.name, key).filter(|old| given.is_none() && table.contains_key(*old));
+        let Some(old) = old else { return given };
+        let value = table.get(old)?;
+        self.source.warn(&value.span(), &format!("key \"{old}\" is now \"{key}\""));
+        self.old.push(old);
+        Some(value)
     }
 
     fn number(&mut self, key: &str, needed: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {

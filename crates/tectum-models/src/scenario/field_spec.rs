@@ -7,32 +7,32 @@ use super::document::Section;
 use crate::body::{BodySpec, ChannelKind};
 use crate::field::{Coefficients, Shape, Storage};
 
-/// Names of what lies outside a field.
+/// Names of a field's boundary conditions.
 const BOUNDARIES: [(&str, Boundary); 3] = [("zero", Boundary::Zero), ("closed", Boundary::Clamp), ("periodic", Boundary::Periodic)];
 
-/// Names of how a field lies in memory.
+/// Names of a field's storage formats.
 const STORAGES: [(&str, Storage); 2] = [("f32", Storage::F32), ("bf16", Storage::Bf16)];
 
-/// A field as a brain; what is left out has the field's own default.
+/// A field as a brain; omitted settings have the field's default.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FieldSpec {
     /// Cells along X, Y and Z.
     pub cells: Vec<u64>,
     /// Channels of a cell.
     pub channels: usize,
-    /// What lies outside.
+    /// The boundary condition.
     #[serde(serialize_with = "boundary_name")]
     pub boundary: Boundary,
-    /// Places of its library of patterns, 0 for none.
+    /// Capacity of its library of patterns, 0 for none.
     #[serde(skip_serializing_if = "is_zero")]
     pub patterns: usize,
-    /// How it lies in the device's memory.
+    /// Its storage format in device memory.
     #[serde(skip_serializing_if = "is_f32")]
     pub storage: Storage,
-    /// Ids of devices that share the field along X with the one that the run is on.
+    /// Ids of devices that share the field along X with the run's device.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<String>,
-    /// The observation channel that is the reward, in its scale; it is no sensor then. Without one the reward is 0.
+    pub extra_devices: Vec<String>,
+    /// The observation channel that is the reward, in its scale; it is then not a sensor. Without one the reward is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reward: Option<String>,
     /// Coefficients that differ from their defaults, by name.
@@ -55,7 +55,7 @@ pub struct CoefficientsSpec {
     /// w.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wave: Option<f64>,
-    /// What multiplies the error's drive.
+    /// Factor of the error's drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_drive: Option<f64>,
     /// `G_imprint`.
@@ -64,7 +64,7 @@ pub struct CoefficientsSpec {
     /// η.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dynamics_rate: Option<f64>,
-    /// What multiplies the motors' noise.
+    /// Factor of the motors' noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exploration: Option<f64>,
     /// γ.
@@ -76,7 +76,7 @@ pub struct CoefficientsSpec {
     /// β.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attraction: Option<f64>,
-    /// The most of strategic patterns.
+    /// Maximum number of strategic patterns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<f64>,
 }
@@ -89,7 +89,7 @@ impl Default for FieldSpec {
             boundary: Boundary::Clamp,
             patterns: 0,
             storage: Storage::F32,
-            beside: Vec::new(),
+            extra_devices: Vec::new(),
             reward: None,
             coefficients: CoefficientsSpec::default(),
         }
@@ -113,7 +113,7 @@ impl FieldSpec {
         if let Some(storage) = section.choice("storage", &STORAGES)? {
             self.storage = storage;
         }
-        self.beside = section.texts("beside")?.unwrap_or_default();
+        self.extra_devices = section.texts("extra_devices")?.unwrap_or_default();
         let linear: Vec<_> =
             body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| (channel.name, channel.name)).collect();
         self.reward = section.choice("reward", &linear)?.map(str::to_owned);
@@ -122,10 +122,10 @@ impl FieldSpec {
 
     pub(super) fn check(&self) -> Result<()> {
         let sites = self.shape()?.sites()[0];
-        if self.beside.len() >= sites {
-            return Err(tectum::Error::invalid(format!("field: {} devices for {sites} sites along X", self.beside.len() + 1)));
+        if self.extra_devices.len() >= sites {
+            return Err(tectum::Error::invalid(format!("field: {} devices for {sites} sites along X", self.extra_devices.len() + 1)));
         }
-        self.coefficients.whole().check()
+        self.coefficients.to_coefficients().check()
     }
 
     /// The field's size.
@@ -157,8 +157,8 @@ impl CoefficientsSpec {
         section.finish()
     }
 
-    /// All coefficients, those that are not given at their defaults.
-    pub fn whole(&self) -> Coefficients {
+    /// All coefficients, with defaults for those that are not given.
+    pub fn to_coefficients(&self) -> Coefficients {
         let mut whole = Coefficients::default();
         let given = [
             (&mut whole.retention, self.retention),

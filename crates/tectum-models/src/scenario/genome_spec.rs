@@ -15,26 +15,26 @@ pub struct GenomeSpec {
     pub genome: String,
     /// The units of its numbers.
     pub units: UnitPolicy,
-    /// What a burst without arrivals does to a neuron.
-    pub silence: IdleUpdate,
+    /// The effect on a neuron of a burst without arrivals.
+    pub idle_update: IdleUpdate,
     /// Whether plastic synapses learn.
     pub weights: WeightMode,
-    /// Bursts of a tick.
+    /// Bursts per tick.
     pub bursts_per_tick: u32,
-    /// Where channels of the observation go.
+    /// Wiring of observation channels to the genome.
     pub sensors: Vec<SensorSpec>,
-    /// Where channels of the action come from.
+    /// Wiring of action channels from the genome.
     pub motors: Vec<MotorSpec>,
 }
 
-/// What becomes of the weights of plastic synapses.
+/// Whether the weights of plastic synapses change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WeightMode {
     /// They learn.
     #[default]
     Learn,
-    /// They stay as they begin.
+    /// They keep their initial values.
     Frozen,
 }
 
@@ -51,7 +51,7 @@ pub struct SensorSpec {
     pub y: u32,
     /// How the number is written.
     pub coding: Coding,
-    /// What each neuron of a voxel that stands for the number receives; without it, its threshold.
+    /// What each neuron of a voxel that represents the number receives; without it, its threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<f64>,
 }
@@ -69,35 +69,35 @@ pub struct MotorSpec {
     pub y: u32,
     /// How the number is read.
     pub coding: Coding,
-    /// What is done when nothing of the column fires, in the channel's unit; without it, the body's safe action.
+    /// The action when no neuron of the column fires, in the channel's unit; without it, the body's safe action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<f64>,
 }
 
-/// How the voxels along z stand for a number from 0 to 1.
+/// How the voxels along z represent a number from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Coding {
     /// One voxel, from 1 at z = 0 downwards.
     Linear,
-    /// Binary digits: voxel z stands for 2⁻ᶻ.
+    /// Binary digits: voxel z represents 2⁻ᶻ.
     Fractional,
 }
 
-/// The farthest column: areas have sides of at most 2²⁰ voxels.
+/// The maximum coordinate of a column: areas have sides of at most 2²⁰ voxels.
 const MAX_COORDINATE: u64 = (1 << 20) - 1;
-/// Bursts of a tick at most.
+/// Maximum number of bursts per tick.
 const MAX_BURSTS: u64 = 4096;
 
 impl GenomeSpec {
     pub(super) fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let genome = section.required("genome")?.value.to_owned();
         let units = [("detect", UnitPolicy::Detect), ("fraction", UnitPolicy::Fraction), ("legacy", UnitPolicy::Legacy)];
-        let silence = [("counts", IdleUpdate::Counts), ("skips", IdleUpdate::Skips)];
+        let idle_update = [("catch_up", IdleUpdate::CatchUp), ("freeze", IdleUpdate::Freeze)];
         let spec = Self {
             genome,
             units: section.choice("units", &units)?.unwrap_or_default(),
-            silence: section.choice("silence", &silence)?.unwrap_or_default(),
+            idle_update: section.choice("idle_update", &idle_update)?.unwrap_or_default(),
             weights: section.choice("weights", &[("learn", WeightMode::Learn), ("frozen", WeightMode::Frozen)])?.unwrap_or_default(),
             bursts_per_tick: section.whole("bursts_per_tick", 1..=MAX_BURSTS)?.map_or(1, |bursts| bursts as u32),
             sensors: section.sections("sensors")?.into_iter().map(|section| SensorSpec::read(section, body)).collect::<Result<_>>()?,

@@ -3,7 +3,7 @@ use super::{BrainSpec, EMBEDDED, Scenario};
 const HEAD: &str = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\n";
 
 #[test]
-fn mistakes_are_reported_with_line_and_remedy() {
+fn mistakes_are_reported_with_line_and_fix() {
     let cases = [
         (
             "[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\nreward = \"light\"\n",
@@ -13,14 +13,14 @@ fn mistakes_are_reported_with_line_and_remedy() {
         ("[body]\nname = 3\n", ":2: name is 3, needs a string"),
         ("[body]\nname = \"rig\"\nstart = \"flying\"\n", ":3: start \"flying\" is unknown; known: hanging, random"),
         ("[body]\nname = \"cart_pole\"\nstart = \"hanging\"\n", ":3: cart_pole: start \"hanging\" is beyond its 12 degrees; known: random"),
-        ("[body]\nname = \"rig\"\n[body.disturbances]\nlate = 9\n", ":4: late is 9, needs a whole number from 0 to 8"),
-        ("[body]\nname = \"rig\"\n[body.disturbances]\nlength = 9\n", ":4: unknown key \"length\"; known: pole_length, late, noise, leaps"),
-        ("[body]\nname = \"acrobot\"\n[body.disturbances]\nlate = 1\n", ":2: body \"acrobot\" has no disturbances; known: rig"),
+        ("[body]\nname = \"rig\"\n[body.disturbances]\ndelay_samples = 9\n", ":4: delay_samples is 9, needs a whole number from 0 to 8"),
+        ("[body]\nname = \"rig\"\n[body.disturbances]\nlength = 9\n", ":4: unknown key \"length\"; known: pole_length, delay_samples, noise, outlier_fraction"),
+        ("[body]\nname = \"acrobot\"\n[body.disturbances]\ndelay_samples = 1\n", ":2: body \"acrobot\" has no disturbances; known: rig"),
         ("[brain]\nname = \"lqr\"\n", ": [body] needs the key \"name\""),
         ("[body]\nname = \"rig\"\n[brain]\nname = \"field\"\ncells = [8, 8, 10]\n", ":4: field: an axis of 10 cells; needs a multiple of 4 from 4 to 64"),
-        ("[body]\nname = \"rig\"\n[brain]\nname = \"field\"\nbeside = \"cpu\"\n", ":5: beside is \"cpu\", needs a list of strings"),
+        ("[body]\nname = \"rig\"\n[brain]\nname = \"field\"\nextra_devices = \"cpu\"\n", ":5: extra_devices is \"cpu\", needs a list of strings"),
         (
-            "[body]\nname = \"rig\"\n[brain]\nname = \"field\"\ncells = [4, 4, 4]\nbeside = [\"cpu\", \"cpu\", \"cpu\", \"cpu\"]\n",
+            "[body]\nname = \"rig\"\n[brain]\nname = \"field\"\ncells = [4, 4, 4]\nextra_devices = [\"cpu\", \"cpu\", \"cpu\", \"cpu\"]\n",
             ":4: field: 5 devices for 4 sites along X",
         ),
         ("[body]\nname = \"rig\"\n[brain]\nname = \"field\"\ncells = [8, 8]\n", ":4: cells: 2 axes given, 3 needed"),
@@ -42,7 +42,7 @@ fn mistakes_are_reported_with_line_and_remedy() {
         ("rate_weight = 1\nmodel = \"plant\"\n", ":5: \"rate_weight\" has no effect: model \"plant\" learns nothing, and its cost is the body's reward"),
         ("model = \"plant\"\n[brain.twin]\nsteps = 3\n", ":6: \"twin\" has no effect: model \"plant\" learns nothing, and its cost is the body's reward"),
         ("[brain.twin]\nfile = \"a\"\nsteps = 3\n", ":7: \"steps\" has no effect: the twin in the file is trained"),
-        ("[brain.twin.online]\nkept = 5\n", ":6: kept is 5, needs a whole number from 20 to 1048576"),
+        ("[brain.twin.online]\nreplay_capacity = 5\n", ":6: replay_capacity is 5, needs a whole number from 20 to 1048576"),
         ("[brain.twin]\nsteps = 3\nonline = { warm_up = 40 }\n", ":6: \"steps\" has no effect: a twin with a warm_up begins with nothing"),
         ("[loop]\nclock = \"fast\"\n", ":6: clock \"fast\" is unknown; known: real, sim"),
         ("[loop]\nseconds = 0\n", ":6: seconds is 0, needs a number above 0, at most 1000000"),
@@ -82,7 +82,7 @@ fn mistakes_are_reported_with_line_and_remedy() {
 #[test]
 fn the_effective_scenario_reads_back_as_itself() {
     let settings = "samples = 8\nhold = 2\nsigma = 3\nsigma_min = 0.15\ntemperature = 0.1\n[brain.cost]\npend_position = 2.5\n\
-                    [brain.twin]\nhidden = [64, 32]\nsteps = 30\nlearning_rate = 4e-3\nonline = { every = 50, kept = 2000 }\n[loop]\nseed = 0x10\nclock = \"sim\"\n";
+                    [brain.twin]\nhidden = [64, 32]\nsteps = 30\nlearning_rate = 4e-3\nonline = { every = 50, replay_capacity = 2000 }\n[loop]\nseed = 0x10\nclock = \"sim\"\n";
     let mut scenario = Scenario::parse(&format!("{HEAD}{settings}"), "s.toml", "s").expect("correct");
     scenario.set_data("rig.csv").expect("mppi has a twin");
     let text = scenario.to_toml().expect("plain numbers");
@@ -93,7 +93,7 @@ fn the_effective_scenario_reads_back_as_itself() {
 
 #[test]
 fn a_genome_is_wired_by_its_scenario_and_to_its_body_alone() {
-    let text = "[body]\nname = \"pendulum\"\n[brain]\ngenome = \"g.json\"\nbursts_per_tick = 2\nsilence = \"skips\"\nweights = \"frozen\"\n\
+    let text = "[body]\nname = \"pendulum\"\n[brain]\ngenome = \"g.json\"\nbursts_per_tick = 2\nidle_update = \"freeze\"\nweights = \"frozen\"\n\
                 sensors = [{ channel = \"speed\", area = \"eye\", x = 1, coding = \"fractional\", amount = 2.5 }]\n\
                 [[brain.motors]]\nchannel = 0\narea = \"arm\"\nrest = -1\n";
     let mut scenario = Scenario::parse(text, "s.toml", "s").expect("correct");
@@ -134,4 +134,41 @@ fn another_body_or_brain_takes_defaults_and_the_same_keeps_its_settings() {
     assert_eq!(scenario.brain, BrainSpec::Lqr);
     assert!(scenario.set_data("rig.csv").is_err());
     assert!(scenario.set_brain("pid").is_err() && scenario.set_body("arm").is_err() && scenario.set_seconds(f64::NAN).is_err());
+}
+
+#[test]
+fn names_of_an_earlier_version_are_read_with_a_warning_that_names_the_place() {
+    let rig = "[body]\nname = \"rig\"\n[body.disturbances]\nLATE = 1\nLEAPS = 0.02\n[brain]\nname = \"lqr\"\n[loop.guard.pend_position]\nJUMP = 60.0\n";
+    let field = "[body]\nname = \"seeker\"\n[brain]\nname = \"field\"\nBESIDE = [\"cpu\"]\n";
+    let genome = "[body]\nname = \"seeker\"\n[brain]\ngenome = \"g.json\"\nSILENCE = \"SKIPS\"\nmotors = [{ channel = 0, area = \"a\", x = 0, y = 0, coding = \"linear\" }]\n";
+    let twin = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\n[brain.twin.online]\nKEPT = 2000\n";
+    let renamed = [
+        (rig, "LATE", "late", "delay_samples"),
+        (rig, "LEAPS", "leaps", "outlier_fraction"),
+        (rig, "JUMP", "leap", "outlier_threshold"),
+        (field, "BESIDE", "beside", "extra_devices"),
+        (genome, "SILENCE", "silence", "idle_update"),
+        (genome, "SKIPS", "skips", "freeze"),
+        (twin, "KEPT", "kept", "replay_capacity"),
+    ];
+    let written = |text: &str, is_old: &dyn Fn(&str) -> bool| {
+        renamed.iter().fold(text.to_owned(), |text, (_, mark, old, new)| {
+            text.replace(&format!("{mark} "), &format!("{} ", if is_old(mark) { old } else { new }))
+                .replace(&format!("\"{mark}\""), &format!("\"{}\"", if is_old(mark) { old } else { new }))
+        })
+    };
+    for (text, mark, old, new) in renamed {
+        let read = |text: &str| Scenario::parse(text, "s.toml", "s").unwrap_or_else(|error| panic!("{text}: {error}"));
+        let (current, mut former) = (read(&written(text, &|_| false)), read(&written(text, &|other| other == mark)));
+        assert!(current.warnings.is_empty(), "{:?}", current.warnings);
+        let line = 1 + text.lines().position(|line| line.contains(mark)).expect("the mark is there");
+        let [warning] = &std::mem::take(&mut former.warnings)[..] else { panic!("{old}: one warning expected") };
+        assert!(
+            warning.starts_with(&format!("s.toml:{line}: ")) && warning.contains(&format!("\"{old}\"")) && warning.ends_with(&format!("is now \"{new}\"")),
+            "{warning}"
+        );
+        assert_eq!(former, current);
+    }
+    let both = "[body]\nname = \"rig\"\n[body.disturbances]\nlate = 1\ndelay_samples = 1\n[brain]\nname = \"lqr\"\n";
+    assert!(Scenario::parse(both, "s.toml", "s").expect_err("both names").to_string().starts_with("s.toml:4: unknown key \"late\""));
 }

@@ -1,4 +1,4 @@
-//! The suite `spiking`: whole bursts at 1 % firing beside a plain loop over the same rows.
+//! The suite `spiking`: whole bursts at 1 % firing compared with a plain loop over the same rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::genome::{Genome, GenomeOptions};
 /// Neurons and synapses of each.
 const SIZES: [(u32, u32, &str); 5] =
     [(10_000, 50, "n10k_s50"), (100_000, 100, "n100k_s100"), (500_000, 100, "n500k_s100"), (1_000_000, 100, "n1m_s100"), (1_000_000, 1000, "n1m_s1k")];
-/// One neuron in so many fires in each burst.
+/// One neuron in this many fires in each burst.
 const SPARSITY: u32 = 100;
-/// Genomes that are measured where they are present, read in place.
+/// Genomes that are measured if present, read in place.
 const GENOMES: [&str; 3] = ["gesture_recognition", "essential_genome", "brain_pong"];
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/genomes");
 /// Bursts from which the events of a burst are estimated.
 const TRIAL: u32 = 200;
-/// Bursts with other neurons firing, before they begin anew.
+/// Bursts with different neurons firing, before the cycle restarts.
 const PATTERNS: usize = 16;
 
 /// The suite.
@@ -43,7 +43,7 @@ fn cases(device: &Device) -> Vec<Case> {
                 threads: None,
                 amount: 4.0 * events + 16.0 * f64::from(neurons),
                 prepare: Box::new(move |device| Ok(Box::new(Burst::new(RandomRows { neurons, degree, plasticity: None }, device)?))),
-                beside: Vec::new(),
+                alternatives: Vec::new(),
             };
             let scatter = Case {
                 key: format!("spiking.csr_scatter.{shape}"),
@@ -51,7 +51,7 @@ fn cases(device: &Device) -> Vec<Case> {
                 threads: None,
                 amount: 8.0 * events,
                 prepare: Box::new(move |_| Ok(Box::new(Scatter::new(neurons, degree)))),
-                beside: Vec::new(),
+                alternatives: Vec::new(),
             };
             [burst, scatter]
         })
@@ -60,10 +60,10 @@ fn cases(device: &Device) -> Vec<Case> {
         .collect()
 }
 
-/// Bursts in which every synapse learns.
+/// Bursts of a network in which every synapse is plastic.
 fn plastic() -> Case {
     let (neurons, degree, shape) = SIZES[1];
-    // A firing's row is visited twice, each time eight bytes of each synapse are read and written.
+    // The row of a firing neuron is visited twice; each visit reads and writes eight bytes of each synapse.
     let visits = 2.0 * f64::from(neurons / SPARSITY) * f64::from(degree);
     Case {
         key: format!("spiking.plastic.{shape}"),
@@ -71,17 +71,17 @@ fn plastic() -> Case {
         threads: None,
         amount: 16.0 * visits + 16.0 * f64::from(neurons),
         prepare: Box::new(move |device| Ok(Box::new(Burst::new(RandomRows { neurons, degree, plasticity: Some(0) }, device)?))),
-        beside: Vec::new(),
+        alternatives: Vec::new(),
     }
 }
 
-/// The bursts of a genome that is here, under a stimulus of 1 % of its input areas.
+/// The bursts of a genome that is present, under a stimulus of 1 % of its input areas.
 fn genome(name: &'static str, device: &Device) -> Option<Case> {
     let path = Path::new(FOLDER).join(name).with_extension("json");
     let genome = Arc::new(Genome::read(&path, &GenomeOptions::default()).ok()?);
     let mut trial = GenomeWorkload::new(&genome, device).ok()?;
     (0..TRIAL).try_for_each(|_| trial.run().map(|_| ())).ok()?;
-    // A burst reads four bytes of each synapse and looks at every sum.
+    // A burst reads four bytes of each synapse and every sum.
     let events = trial.simulation.counts().events as f64 / f64::from(TRIAL);
     Some(Case {
         key: format!("spiking.genome.{name}"),
@@ -89,11 +89,11 @@ fn genome(name: &'static str, device: &Device) -> Option<Case> {
         threads: None,
         amount: 4.0 * events + 4.0 * f64::from(genome.neurons()),
         prepare: Box::new(move |device| Ok(Box::new(GenomeWorkload::new(&genome, device)?))),
-        beside: Vec::new(),
+        alternatives: Vec::new(),
     })
 }
 
-/// A genome that is stimulated.
+/// A genome under a stimulus.
 struct GenomeWorkload {
     simulation: Simulation,
     stimulus: Stimulus,
@@ -101,9 +101,9 @@ struct GenomeWorkload {
 
 impl GenomeWorkload {
     fn new(genome: &Genome, device: &Device) -> Result<Self> {
-        let ConnectedNetwork { network, steady, .. } = connect(genome, ConnectOptions::default())?;
+        let ConnectedNetwork { network, constant_inputs, .. } = connect(genome, ConnectOptions::default())?;
         let stimulus = Stimulus::new(genome, 0.01, 0)?;
-        let options = SimulationOptions { steady, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
+        let options = SimulationOptions { constant_inputs, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
         Ok(Self { simulation: Simulation::new(Arc::new(network), device, &options)?, stimulus })
     }
 }
@@ -120,7 +120,7 @@ impl Workload for GenomeWorkload {
     }
 }
 
-/// Rows of a fixed number of synapses anywhere, one in five inhibitory.
+/// Rows of a fixed number of synapses with random targets, one in five inhibitory.
 struct RandomRows {
     neurons: u32,
     degree: u32,
@@ -130,7 +130,7 @@ struct RandomRows {
 impl SynapseRows for RandomRows {
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse)) {
         for index in 0..self.degree {
-            let bits = mixed(u64::from(source) << 32 | u64::from(index));
+            let bits = hash_mix(u64::from(source) << 32 | u64::from(index));
             let target = (((bits & 0xffff_ffff) * u64::from(self.neurons)) >> 32) as u32;
             visit(Synapse { plasticity: self.plasticity, ..Synapse::fixed(target, 1 + ((bits >> 40) & 3) as u8, (bits >> 48).is_multiple_of(5)) });
         }
@@ -140,11 +140,11 @@ impl SynapseRows for RandomRows {
 /// The neurons that fire in a pattern's burst.
 fn firing(neurons: u32, pattern: usize) -> Vec<u32> {
     let groups = 0..neurons / SPARSITY;
-    groups.map(|group| group * SPARSITY + (mixed(u64::from(group) << 8 | pattern as u64) % u64::from(SPARSITY)) as u32).collect()
+    groups.map(|group| group * SPARSITY + (hash_mix(u64::from(group) << 8 | pattern as u64) % u64::from(SPARSITY)) as u32).collect()
 }
 
 /// A bijection of 64 bits: `SplitMix64`'s (S. Vigna).
-fn mixed(x: u64) -> u64 {
+fn hash_mix(x: u64) -> u64 {
     let z = x.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -163,9 +163,9 @@ impl Burst {
         const THRESHOLD: f32 = 1000.0;
         let neurons = rows.neurons;
         let mut all = Neurons::default();
-        // A threshold that random arrivals hardly ever reach, and injections always do.
+        // A threshold that random arrivals rarely reach and injections always reach.
         all.add(neurons, &NeuronOptions { threshold: THRESHOLD, uniform_psp: true, ..NeuronOptions::default() })?;
-        // Nothing is lost, so that weights stay above 0 and every visit sends.
+        // Weights do not shrink, so that they stay above 0 and every visit sends.
         let plasticity = rows.plasticity.map(|_| PlasticityRule { window: 3, gain: 1, loss: 0 }).into_iter().collect();
         let options = NetworkOptions { max_injected: 2.0 * THRESHOLD, plasticity, ..NetworkOptions::default() };
         let network = Network::new(&all, Box::new(rows), options)?;
@@ -192,7 +192,7 @@ impl Workload for Burst {
     }
 }
 
-/// What a burst is held against: a plain loop over rows of 32-bit targets and float weights, on one thread.
+/// The baseline of a burst: a plain loop over rows of 32-bit targets and float weights, on one thread.
 struct Scatter {
     starts: Vec<u64>,
     targets: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Conformance of the kernels of spiking networks: random networks burst by burst against the naive engine, exactly.
+//! Conformance of the kernels of spiking networks: random networks, burst by burst, compared exactly with the naive engine.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,12 +6,12 @@ use std::time::Instant;
 use tectum::conformance::{Case, CaseContext, Seed, Suite};
 use tectum::{Device, Error, ErrorKind, Result};
 
-use super::naive::{PlasticRow, ReferenceNetwork};
+use super::reference::{PlasticRow, ReferenceNetwork};
 use super::{
     IdleUpdate, Memory, MemoryReport, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList,
 };
 
-/// Neurons of the largest group of a network that one workgroup takes, and of one that takes several.
+/// Neurons of the largest group of a network that fits one workgroup, and of one that needs several.
 const SMALL: u64 = 60;
 const LARGE: u64 = 400;
 
@@ -36,29 +36,29 @@ pub fn suites() -> Vec<Suite> {
     ]
 }
 
-/// So many small networks and so many large ones.
+/// Numbers of small and of large networks.
 fn networks(seed: &mut Seed, make: fn(u64, u64) -> RandomNetwork, [small, large]: [usize; 2]) -> std::vec::IntoIter<RandomNetwork> {
     let sizes = std::iter::repeat_n(SMALL, small).chain(std::iter::repeat_n(LARGE, large));
     sizes.map(|size| make(u64::from(seed.word()), size)).collect::<Vec<_>>().into_iter()
 }
 
-/// The least network: a neuron that reaches itself.
+/// The smallest network: a neuron with a synapse to itself.
 fn one_neuron() -> RandomNetwork {
     RandomNetwork {
         groups: vec![(1, NeuronOptions { leak: 0.25, threshold: 2.0, ..NeuronOptions::default() })],
         synapses: vec![(0, Synapse::fixed(0, 1, false))],
         options: NetworkOptions::default(),
-        steady: vec![(0, 1.0)],
+        constant_inputs: vec![(0, 1.0)],
     }
 }
 
-/// A network of which about half fires in each burst, so that shards exchange bits in place of a list.
+/// A network of which about half fires in each burst, so that shards exchange bits instead of a list.
 fn busy(neurons: u32) -> RandomNetwork {
     RandomNetwork {
         groups: vec![(neurons, NeuronOptions { excitability: 0.5, uniform_psp: true, ..NeuronOptions::default() })],
         synapses: (0..neurons).map(|source| (source, Synapse::fixed((source + 13) % neurons, 1, false))).collect(),
         options: NetworkOptions::default(),
-        steady: (0..neurons).map(|neuron| (neuron, 1.0)).collect(),
+        constant_inputs: (0..neurons).map(|neuron| (neuron, 1.0)).collect(),
     }
 }
 
@@ -76,13 +76,13 @@ fn case(seed: &mut Seed, network: RandomNetwork, shards: usize, pace: RunSchedul
     })
 }
 
-/// A network with random options, as the engine and the naive one take it.
+/// A network with random options, in the form that both engines take.
 #[derive(Clone)]
 pub struct RandomNetwork {
     pub groups: Vec<(u32, NeuronOptions)>,
     pub synapses: Vec<(u32, Synapse)>,
     pub options: NetworkOptions,
-    pub steady: Vec<(u32, f32)>,
+    pub constant_inputs: Vec<(u32, f32)>,
 }
 
 impl RandomNetwork {
@@ -124,18 +124,18 @@ pub fn random_network(seed: u64, largest_group: u64) -> RandomNetwork {
         let synapse = Synapse::fixed(random.below(neurons) as u32, random.pick(&[1, 1, 2, 9, 255]), random.below(4) == 0);
         synapses.push((random.below(neurons) as u32, synapse));
     }
-    let silence = random.pick(&[IdleUpdate::Counts, IdleUpdate::Counts, IdleUpdate::Skips]);
-    let steady = (0..random.below(4).min(neurons)).map(|neuron| (neuron as u32, 1.0 + neuron as f32)).collect();
-    let options = NetworkOptions { silence, seed: random.next() as u32, max_injected: 100.0, ..NetworkOptions::default() };
-    RandomNetwork { groups, synapses, options, steady }
+    let idle_update = random.pick(&[IdleUpdate::CatchUp, IdleUpdate::CatchUp, IdleUpdate::Freeze]);
+    let constant_inputs = (0..random.below(4).min(neurons)).map(|neuron| (neuron as u32, 1.0 + neuron as f32)).collect();
+    let options = NetworkOptions { idle_update, seed: random.next() as u32, max_injected: 100.0, ..NetworkOptions::default() };
+    RandomNetwork { groups, synapses, options, constant_inputs }
 }
 
-/// The same, where half of the synapses learn, and with a memory or two.
+/// The same, with half of the synapses plastic and one or two memories.
 pub fn learning_network(seed: u64, largest_group: u64) -> RandomNetwork {
     let mut case = random_network(seed, largest_group);
     let random = &mut Random(seed ^ 0x1ea4);
     let own: u64 = case.groups.iter().map(|(count, _)| u64::from(*count)).sum();
-    // Livelier than those of other cases, so that the same fires again.
+    // More active than in other cases, so that the same neurons fire again.
     for (_, options) in &mut case.groups {
         options.excitability = random.pick(&[1.0, 1.0, 0.8]);
         options.threshold = random.pick(&[1.0, 0.5, 0.0]);
@@ -160,7 +160,7 @@ pub fn learning_network(seed: u64, largest_group: u64) -> RandomNetwork {
         let neurons = first..first + count;
         case.groups.push((count, NeuronOptions { threshold: 0.0, uniform_psp: random.below(2) == 0, ..NeuronOptions::default() }));
         let split = random.below(own) as u32;
-        // What it sees may be the memory before.
+        // Its upstream may be the previous memory.
         let upstream: Vec<_> = [0..split.min(9), split.max(9)..(split.max(9) + 5).min(neurons.start)].into_iter().filter(|range| !range.is_empty()).collect();
         for source in neurons.clone() {
             for _ in 0..random.below(6) {
@@ -187,7 +187,7 @@ pub fn learning_network(seed: u64, largest_group: u64) -> RandomNetwork {
     case
 }
 
-/// What arrives from outside in a burst: now and then a few neurons.
+/// Injections of a burst: occasionally into a few neurons.
 pub fn inputs(random: &mut Random, neurons: u64) -> Vec<(u32, f32)> {
     let mut inputs: Vec<(u32, f32)> = Vec::new();
     for _ in 0..random.below(6) {
@@ -199,22 +199,22 @@ pub fn inputs(random: &mut Random, neurons: u64) -> Vec<(u32, f32)> {
     if random.below(3) == 0 { inputs } else { Vec::new() }
 }
 
-/// How many bursts run, and how many in one call.
+/// The number of bursts, and how many run in one call.
 #[derive(Clone, Copy)]
 pub struct RunSchedule {
     pub bursts: u32,
     pub at_once: u32,
 }
 
-/// Runs a network on some devices beside the naive engine: the same firings, potentials and weights after every call, the same counts at the
-/// end. `ran` is called after each call, with the time at which it began. Gives the naive engine as it is then.
+/// Runs a network on some devices and on the naive engine: the same firings, potentials and weights after every call, the same counts at the
+/// end. `ran` is called after each call, with the time at which it began. Returns the naive engine in its final state.
 ///
 /// # Errors
-/// `Mismatch` naming what differs and in which burst; what the devices report.
+/// `Mismatch` naming the quantity that differs and the burst; device errors.
 pub fn compare(seed: u64, case: &RandomNetwork, devices: &[Device], pace: RunSchedule, mut ran: impl FnMut(&Simulation, Instant)) -> Result<ReferenceNetwork> {
     let network = case.network()?;
     let mut naive = ReferenceNetwork::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
-    let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
+    let options = SimulationOptions { constant_inputs: case.constant_inputs.clone(), ..SimulationOptions::default() };
     let mut simulation = Simulation::sharded(network, devices, &options)?;
     let random = &mut Random(seed ^ 0xabcd);
     for call in 1..=pace.bursts / pace.at_once {
@@ -223,9 +223,9 @@ pub fn compare(seed: u64, case: &RandomNetwork, devices: &[Device], pace: RunSch
         let start = Instant::now();
         simulation.run(pace.at_once)?;
         ran(&simulation, start);
-        let mut fired = naive.burst(case.steady.iter().chain(&inputs));
+        let mut fired = naive.burst(case.constant_inputs.iter().chain(&inputs));
         for _ in 1..pace.at_once {
-            fired = naive.burst(case.steady.iter());
+            fired = naive.burst(case.constant_inputs.iter());
         }
         let fault = |what: &str| format!("seed {seed}, burst {}: {what} of {} neurons with {:?}", call * pace.at_once, naive.len(), case.options);
         same(&simulation.fired()?, &fired, || fault("firings"))?;

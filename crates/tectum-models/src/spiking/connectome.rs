@@ -4,8 +4,8 @@
 //! word = target within its part (23 bits) · inhibitory (1) · weight (8)
 //! ```
 //!
-//! A part holds all synapses that end in its range of neurons. Parts are what threads share out, so no two write the same sum,
-//! and what a device with bindings of limited size gets one launch each for.
+//! A part holds all synapses whose targets are in its range of neurons. Parts are distributed over threads, so no two threads write the same
+//! sum. A device with bindings of limited size gets one launch for each part.
 
 use std::ops::Range;
 
@@ -19,19 +19,19 @@ pub const TARGET_SHIFT: u32 = 9;
 pub const INHIBITORY: u32 = 1 << 8;
 /// The weight's bits.
 pub const WEIGHT: u32 = 0xff;
-/// Synapses of a slice of a row, about.
+/// Approximate number of synapses in a slice of a row.
 const SLICE: u64 = 512;
-/// Slices of a row, at most.
+/// Maximum slices of a row.
 const SLICES_MAX: u64 = 64;
-/// Neurons of a part, at most.
+/// Maximum neurons of a part.
 pub const PART_NEURONS: u32 = 1 << (32 - TARGET_SHIFT);
 
-/// The synapses that end in a range of neurons.
+/// The synapses whose targets are in a range of neurons.
 #[derive(Debug, Clone)]
 pub struct SynapsePartition {
     /// The targets.
     pub targets: Range<u32>,
-    /// Where each source's row begins, with the end of the last; 64 bits, since a part can have more than 2³² synapses.
+    /// The start of each source's row, then the end of the last; 64 bits, since a part can have more than 2³² synapses.
     pub starts: Vec<u64>,
     /// Packed synapses.
     pub words: Vec<u32>,
@@ -44,7 +44,7 @@ impl SynapsePartition {
         self.starts[source as usize] as usize..self.starts[source as usize + 1] as usize
     }
 
-    /// Slices that a device cuts each row into, so that its longest is shared out.
+    /// Slices that a device cuts each row into, so that the longest row is shared by several invocations.
     pub fn slices(&self) -> u32 {
         self.longest().div_ceil(SLICE).clamp(1, SLICES_MAX) as u32
     }
@@ -53,19 +53,19 @@ impl SynapsePartition {
         self.starts.windows(2).map(|ends| ends[1] - ends[0]).max().unwrap_or(0)
     }
 
-    /// At most how often the loops of one invocation turn where so many workgroups of 64 walk the rows of all sources.
+    /// Maximum loop iterations of one invocation when this many workgroups of 64 walk the rows of all sources.
     pub fn loop_turns(&self, workgroups: u32) -> u64 {
         let (sources, slices) = (self.starts.len().saturating_sub(1) as u64, u64::from(self.slices()));
         (sources * slices).div_ceil(u64::from(workgroups)) * (2 + self.longest().div_ceil(64 * slices)) + 1
     }
 
-    /// Synapses, with room so that others may begin where views may.
-    pub fn room(&self) -> usize {
+    /// Synapses, padded so that the next part begins at an offset that views allow.
+    pub fn padded_len(&self) -> usize {
         (self.starts.last().copied().unwrap_or(0) as usize).next_multiple_of(32)
     }
 }
 
-/// Packs the synapses of `sources` neurons that end in each of some ranges: those that learn by a rule, or those that do not learn.
+/// Packs the synapses of `sources` neurons by target range: either those of one plasticity rule, or the fixed ones.
 ///
 /// # Errors
 /// `Invalid` for a range longer than [`PART_NEURONS`].
@@ -100,13 +100,13 @@ fn part(sources: u32, rows: &dyn SynapseRows, plasticity: Option<u8>, targets: R
     Ok(SynapsePartition { targets, starts, words })
 }
 
-/// Splits neurons into so many ranges of about equal length, each beginning at a multiple of 64.
+/// Splits neurons into ranges of about equal length, each beginning at a multiple of 64.
 pub fn split(neurons: u32, parts: u32) -> Vec<Range<u32>> {
     let length = neurons.div_ceil(parts.max(1)).next_multiple_of(64).min(PART_NEURONS);
     (0..neurons).step_by(length as usize).map(|first| first..(first + length).min(neurons)).collect()
 }
 
-/// What a source's synapse adds to its target for each unit.
+/// The amount that a synapse adds to its target for each unit.
 #[inline(always)]
 pub fn weight_of(word: u32) -> i32 {
     let weight = (word & WEIGHT) as i32;

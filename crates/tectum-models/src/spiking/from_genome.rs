@@ -1,4 +1,4 @@
-//! A genome as a network: its areas' neurons, its mappings' synapses, its memories, and the power area that feeds it.
+//! A genome as a network: the areas' neurons, the mappings' synapses, the memories, and the power area's constant input.
 
 use std::ops::Range;
 
@@ -8,9 +8,9 @@ use tectum::{Error, Result};
 use super::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Synapse, SynapseList};
 use crate::genome::{Area, AreaProperties, CoreArea, Genome, Mapping, Morphology, PlasticMorphology};
 
-/// What the power area's neurons receive in every burst.
+/// The input of the power area's neurons in every burst.
 const POWER: f32 = 1.0;
-/// The most pairs of neurons between which one mapping may grow synapses.
+/// Maximum pairs of neurons between which one mapping may grow synapses.
 const MAX_PAIRS: u64 = 1 << 26;
 
 /// How a genome is connected.
@@ -18,11 +18,11 @@ const MAX_PAIRS: u64 = 1 << 26;
 pub struct ConnectOptions {
     /// The seed of synapses that exist with a probability.
     pub seed: u64,
-    /// Whether plastic mappings learn; if not, their weights stay as they begin, and none grow.
+    /// Whether plastic mappings learn; if not, their weights keep their initial values, and no synapses grow.
     pub learns: bool,
-    /// Patterns that each memory area keeps at most.
+    /// Maximum stored patterns of each memory area.
     pub memory_neurons: u32,
-    /// What is not the genome's; its rules and memories are added.
+    /// Options that the genome does not define; the genome's rules and memories are added.
     pub network: NetworkOptions,
 }
 
@@ -35,13 +35,13 @@ impl Default for ConnectOptions {
 /// A network made from a genome.
 #[derive(Debug)]
 pub struct ConnectedNetwork {
-    /// Neurons have the genome's numbers; behind them come those of its memories.
+    /// Neurons have the genome's numbers; those of its memories follow.
     pub network: Network,
-    /// What arrives in every burst: at the power area.
-    pub steady: Vec<(u32, f32)>,
-    /// The areas that are the network's memories, by index.
+    /// The constant input of the power area in every burst.
+    pub constant_inputs: Vec<(u32, f32)>,
+    /// The indices of the areas that are the network's memories.
     pub memories: Vec<usize>,
-    /// What the genome says and the network does not do.
+    /// Settings of the genome that the network does not implement.
     pub notes: Vec<String>,
 }
 
@@ -55,13 +55,13 @@ pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<ConnectedNetw
     for area in genome.areas() {
         add(&mut neurons, area).map_err(|error| error.at(format_args!("area {}", area.id)))?;
     }
-    let remembering = memory_areas(genome);
-    // What stands for an area where it learns: its memory's neurons, or its own.
+    let memory_areas = memory_areas(genome);
+    // The neurons that represent an area in learning: its memory's neurons, or its own.
     let mut active: Vec<Range<u32>> = genome.areas().iter().map(|area| area.neurons.clone()).collect();
-    for &area in &remembering {
+    for &area in &memory_areas {
         active[area] = neurons.add(memory_neurons, &neuron_options(&genome.areas()[area].properties, 0.0))?;
     }
-    network.memories.extend(remembering.iter().filter_map(|&area| memory(genome, area, &active)));
+    network.memories.extend(memory_areas.iter().filter_map(|&area| memory(genome, area, &active)));
 
     let mut synapses = Vec::new();
     for (index, mapping) in genome.mappings().iter().enumerate() {
@@ -87,8 +87,8 @@ pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<ConnectedNetw
         genome.mapping_synapses(index, genome.areas()[mapping.source].neurons.clone(), seed, &mut |synapse| {
             synapses.push((synapse.source, Synapse { target: synapse.target, weight, inhibitory, plasticity }));
         });
-        // Every neuron of a memory sends as the area's first does.
-        if remembering.contains(&mapping.source) {
+        // Every neuron of a memory sends as the area's first neuron does.
+        if memory_areas.contains(&mapping.source) {
             let first = genome.areas()[mapping.source].neurons.start;
             let mut row = Vec::new();
             genome.mapping_synapses(index, first..first + 1, seed, &mut |synapse| row.push(Synapse { target: synapse.target, weight, inhibitory, plasticity }));
@@ -100,23 +100,23 @@ pub fn connect(genome: &Genome, options: ConnectOptions) -> Result<ConnectedNetw
     let power = genome.core(CoreArea::Power).map(|area| genome.areas()[area].neurons.clone()).unwrap_or_default();
     Ok(ConnectedNetwork {
         network: Network::new(&neurons, Box::new(rows), network)?,
-        steady: power.map(|neuron| (neuron, POWER)).collect(),
-        memories: remembering,
+        constant_inputs: power.map(|neuron| (neuron, POWER)).collect(),
+        memories: memory_areas,
         notes: notes(genome),
     })
 }
 
-/// Areas that remember what some mapping shows them.
+/// Areas that are the destination of a memory mapping.
 fn memory_areas(genome: &Genome) -> Vec<usize> {
-    let is_shown = |area: &usize| genome.mappings().iter().any(|mapping| mapping.destination == *area && shows(mapping));
+    let is_shown = |area: &usize| genome.mappings().iter().any(|mapping| mapping.destination == *area && feeds_memory(mapping));
     (0..genome.areas().len()).filter(|area| genome.areas()[*area].properties.memory.is_some()).filter(is_shown).collect()
 }
 
-fn shows(mapping: &Mapping) -> bool {
+fn feeds_memory(mapping: &Mapping) -> bool {
     matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Memory))
 }
 
-/// The areas of a mapping, whichever way it goes.
+/// The areas of a mapping, in either direction.
 fn area_pair(mapping: &Mapping) -> (usize, usize) {
     (mapping.source.min(mapping.destination), mapping.source.max(mapping.destination))
 }
@@ -124,7 +124,7 @@ fn area_pair(mapping: &Mapping) -> (usize, usize) {
 fn memory(genome: &Genome, area: usize, active: &[Range<u32>]) -> Option<Memory> {
     let properties = genome.areas()[area].properties.memory?;
     let mut upstream: Vec<Range<u32>> =
-        genome.mappings().iter().filter(|mapping| mapping.destination == area && shows(mapping)).map(|mapping| active[mapping.source].clone()).collect();
+        genome.mappings().iter().filter(|mapping| mapping.destination == area && feeds_memory(mapping)).map(|mapping| active[mapping.source].clone()).collect();
     upstream.sort_unstable_by_key(|range| range.start);
     upstream.dedup();
     upstream.retain(|range| !range.is_empty());
@@ -154,11 +154,11 @@ fn rule_index(rules: &mut Vec<PlasticityRule>, rule: PlasticityRule) -> u8 {
     if known == rules.len() {
         rules.push(rule);
     }
-    // Beyond 16 the network refuses them.
+    // The network rejects more than 16.
     known.min(usize::from(u8::MAX)) as u8
 }
 
-/// Synapses between all pairs of two areas, both ways, that have yet to grow.
+/// Synapses between all pairs of two areas, in both directions, with initial weight 0.
 fn grow(ends: &[Range<u32>; 2], rule: u8, inhibitory: bool, synapses: &mut Vec<(u32, Synapse)>) {
     let synapse = |target: u32| Synapse { target, weight: 0, inhibitory, plasticity: Some(rule) };
     for source in ends[0].clone() {
@@ -171,7 +171,7 @@ fn grow(ends: &[Range<u32>; 2], rule: u8, inhibitory: bool, synapses: &mut Vec<(
     }
 }
 
-/// Adds an area's neurons in their order: x, y, z, then those of a voxel.
+/// Adds an area's neurons in order: x, y, z, then place in the voxel.
 fn add(neurons: &mut Neurons, area: &Area) -> Result<()> {
     if area.properties.threshold_increment == [0.0; 3] {
         neurons.add(area.neurons.len() as u32, &neuron_options(&area.properties, area.properties.threshold))?;
@@ -205,18 +205,18 @@ fn neuron_options(properties: &AreaProperties, threshold: f32) -> NeuronOptions 
     }
 }
 
-/// What a mapping asks for and the network does not do.
+/// Settings of a mapping that the network does not implement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnsupportedFeature {
-    /// What is remembered is not shown again.
+    /// Replay is not implemented.
     Replay,
-    /// What it sends arrives in the next burst, not after so many.
+    /// Spikes arrive in the next burst, not after the delay.
     Delay(u8),
 }
 
-/// What a mapping asks for and the network does not do.
-pub fn undone(mapping: &Mapping) -> Vec<UnsupportedFeature> {
+/// Settings of a mapping that the network does not implement.
+pub fn unsupported_features(mapping: &Mapping) -> Vec<UnsupportedFeature> {
     let asked = [
         matches!(mapping.morphology, Morphology::Plastic(PlasticMorphology::Replay)).then_some(UnsupportedFeature::Replay),
         (mapping.delay_bursts > 1).then_some(UnsupportedFeature::Delay(mapping.delay_bursts)),
@@ -224,13 +224,13 @@ pub fn undone(mapping: &Mapping) -> Vec<UnsupportedFeature> {
     asked.into_iter().flatten().collect()
 }
 
-/// What the genome says and this network does not do.
+/// Settings of the genome that this network does not implement.
 fn notes(genome: &Genome) -> Vec<String> {
-    let undone: Vec<UnsupportedFeature> = genome.mappings().iter().flat_map(undone).collect();
-    let count = |is_kind: fn(&&UnsupportedFeature) -> bool| undone.iter().filter(is_kind).count();
+    let unsupported: Vec<UnsupportedFeature> = genome.mappings().iter().flat_map(unsupported_features).collect();
+    let count = |is_kind: fn(&&UnsupportedFeature) -> bool| unsupported.iter().filter(is_kind).count();
     let counted = [
-        (count(|undone| **undone == UnsupportedFeature::Replay), "replay what an area remembers, which is not done"),
-        (count(|undone| matches!(undone, UnsupportedFeature::Delay(_))), "have a delay; everything arrives in the next burst"),
+        (count(|feature| **feature == UnsupportedFeature::Replay), "replay what an area remembers, which is not done"),
+        (count(|feature| matches!(feature, UnsupportedFeature::Delay(_))), "have a delay; everything arrives in the next burst"),
     ];
     counted.into_iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} mappings {text}")).collect()
 }

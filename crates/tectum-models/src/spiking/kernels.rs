@@ -1,5 +1,5 @@
-//! The kernels of a burst with their native twins. On the CPU one launch takes all parts, each part on one thread; on
-//! other devices each part has launches of its own.
+//! The kernels of a burst with their native twins. On the CPU one launch covers all parts, each part on one thread; on
+//! other devices each part has separate launches.
 
 mod learning;
 
@@ -16,18 +16,18 @@ use super::rule::{self, ALWAYS, IdleUpdate, NeuronState, POTENTIAL_MAX, Profile}
 use crate::kernel::{built_in, words};
 pub use learning::{LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, MemoryRow, set_bits};
 
-/// Device code of a firing of the list, put before what walks it.
+/// Device code for an entry of the list of firings, prepended to the kernels that walk it.
 const FIRING: &str = include_str!("../../kernels/spiking_firing.wgsl");
 
 /// Words of a profile in the table of device code.
 pub const PROFILE_WORDS: usize = 12;
-/// In the list of firings, of a neuron whose psp is its own always.
+/// In the list of firings: the neuron's psp is constant.
 pub const FIXED_PSP: u32 = u32::MAX;
 /// Words before the list of firings.
 pub const HEADER_WORDS: usize = 64;
-/// Rows ahead that the native twin asks memory for.
+/// Prefetch distance of the native twin, in rows.
 const AHEAD: usize = 8;
-/// Neurons that are looked at together for whether anything arrived.
+/// Neurons that are tested together for arrivals.
 const BLOCK: usize = 32;
 
 /// The kernels of a network. On the CPU they carry its connectome and profiles.
@@ -38,17 +38,17 @@ pub struct Kernels {
     pub dynamics: Arc<Kernel>,
 }
 
-/// What the native twin of the dynamics carries.
+/// Data of the native twin of the dynamics.
 struct Dynamics {
     profiles: Vec<Profile>,
     runs: Vec<(Range<u32>, u32)>,
-    silence: IdleUpdate,
+    idle_update: IdleUpdate,
 }
 
 impl Kernels {
-    /// The kernels, and for the CPU the parts that are propagated to.
+    /// The kernels, and for the CPU the parts to propagate to.
     pub fn new(network: &Network, parts: Arc<Vec<SynapsePartition>>) -> Self {
-        let dynamics = Dynamics { profiles: network.profiles.clone(), runs: network.runs.clone(), silence: network.options.silence };
+        let dynamics = Dynamics { profiles: network.profiles.clone(), runs: network.runs.clone(), idle_update: network.options.idle_update };
         let inject = words(
             Kernel::define("spiking_inject").read("inputs", DType::U32).read("steady", DType::U32).atomic("sums", DType::I32).atomic("fired", DType::U32),
             &["len", "chunk", "tracked", "is_first", "steady_count", "bits_at", "bit_words"],
@@ -84,7 +84,7 @@ impl Kernels {
 /// The kernels that every network runs.
 ///
 /// # Errors
-/// None that a network of one neuron can have.
+/// None for a network of one neuron.
 pub fn kernels() -> Result<Vec<Arc<Kernel>>> {
     let mut neurons = Neurons::default();
     neurons.add(1, &NeuronOptions::default())?;
@@ -126,7 +126,7 @@ fn native_unpack(call: &NativeCall<'_>) {
 }
 
 fn native_inject(call: &NativeCall<'_>) {
-    let (inputs, steady, sums, fired) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<i32>(2), call.write::<u32>(3));
+    let (inputs, constant_inputs, sums, fired) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<i32>(2), call.write::<u32>(3));
     let [len, chunk] = [0, 1].map(|index| call.size(index));
     let (tracked, is_first, steady_count) = (call.u32(2) != 0, call.u32(3) != 0, call.size(4));
     fired[0] = 0;
@@ -141,11 +141,11 @@ fn native_inject(call: &NativeCall<'_>) {
     let count = if is_first { inputs[0] as usize } else { 0 };
     let (inputs, _) = inputs[1..].as_chunks::<2>();
     inputs[..count].iter().for_each(|pair| add(*pair));
-    let (steady, _) = steady.as_chunks::<2>();
-    steady[..steady_count].iter().for_each(|pair| add(*pair));
+    let (constant_inputs, _) = constant_inputs.as_chunks::<2>();
+    constant_inputs[..steady_count].iter().for_each(|pair| add(*pair));
 }
 
-/// Each thread walks, for its part of the targets, the rows of all that fired.
+/// Each thread walks, for its part of the targets, the rows of all neurons that fired.
 fn native_propagate(call: &NativeCall<'_>) {
     let parts = call.data::<Vec<SynapsePartition>>();
     let (fired, senders) = (call.read::<u32>(0), call.read::<u32>(3));
@@ -159,7 +159,7 @@ fn native_propagate(call: &NativeCall<'_>) {
         propagate(part, list, senders, fraction_bits, sums, bits)
     };
     let shared = parts.iter().zip(sums.chunks_mut(if tracked { len + len / 32 } else { len }));
-    // A synapse costs about as much as eight elements that stream.
+    // A synapse costs about as much as eight streamed elements.
     let work = list.len().saturating_mul(parts.iter().map(|part| part.words.len()).sum::<usize>() / senders.len().max(1) + 1).saturating_mul(8);
     let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
     count_events(totals, events);
@@ -171,7 +171,7 @@ fn count_events(totals: &mut [u32], events: u64) {
     (totals[0], totals[1]) = (count as u32, (count >> 32) as u32);
 }
 
-/// Adds what the firings of a list send into one part; how many synapses that were.
+/// Propagates a list of firings to one part; returns the number of synapses.
 fn propagate(part: &SynapsePartition, list: &[[u32; 2]], senders: &[u32], fraction_bits: u32, sums: &mut [i32], bits: &mut [i32]) -> u64 {
     let mut events = 0;
     for (index, &[neuron, psp]) in list.iter().enumerate() {
@@ -203,7 +203,7 @@ fn propagate(part: &SynapsePartition, list: &[[u32; 2]], senders: &[u32], fracti
     events
 }
 
-/// What a part's neurons are worked on with.
+/// Data for updating a part's neurons.
 struct PartState<'a> {
     first: u32,
     sums: &'a mut [i32],
@@ -215,7 +215,7 @@ struct PartState<'a> {
     marks: [u32; 2],
 }
 
-/// The numbers of a launch of the dynamics.
+/// The parameters of a launch of the dynamics.
 #[derive(Clone, Copy)]
 struct Burst {
     number: u32,
@@ -223,14 +223,14 @@ struct Burst {
     planes: usize,
     seed: u32,
     fraction_bits: u32,
-    silence: IdleUpdate,
+    idle_update: IdleUpdate,
 }
 
 fn native_dynamics(call: &NativeCall<'_>) {
     let data = call.data::<Dynamics>();
     let (clock, sums, state, fired) = (call.read::<u32>(0), call.write::<i32>(3), call.write::<u32>(4), call.write::<u32>(5));
     let (first, count, len, planes, tracked) = (call.u32(0), call.size(2), call.size(3), call.size(5), call.u32(6) != 0);
-    let burst = Burst { number: clock[0].wrapping_add(call.u32(4)), len, planes, seed: call.u32(8), fraction_bits: call.u32(9), silence: data.silence };
+    let burst = Burst { number: clock[0].wrapping_add(call.u32(4)), len, planes, seed: call.u32(8), fraction_bits: call.u32(9), idle_update: data.idle_update };
     let (head, rest) = fired.split_at_mut(call.size(10));
     let (list, bits) = rest.split_at_mut(call.size(11) - call.size(10));
     let (list, _) = list.as_chunks_mut::<2>();
@@ -304,8 +304,8 @@ impl PartState<'_> {
         }
     }
 
-    /// Neurons that only add, fire and return: those in which nothing arrived stay as they are, since none of them waits in its
-    /// window. A block at a time, so that the common case has no branch.
+    /// Neurons that only add, fire and reset: those without arrivals do not change, since none of them waits in its
+    /// window. One block at a time, so that the common case has no branch.
     fn run_plain(&mut self, profile: &Profile, range: Range<usize>, burst: Burst) {
         let (threshold, limit, rest) = (profile.threshold, profile.limit, profile.rest);
         let mut begin = range.start;
@@ -338,7 +338,7 @@ impl PartState<'_> {
         let mut state = NeuronState { potential: self.state[i] as i32, last: aux(1), ready: aux(2), consecutive: aux(3) };
         let arrived = std::mem::take(&mut self.sums[i]);
         let neuron = self.first + i as u32;
-        let fired = profile.touch(burst.silence, &mut state, arrived, burst.number, || rule::draw(burst.seed, neuron, burst.number));
+        let fired = profile.update(burst.idle_update, &mut state, arrived, burst.number, || rule::draw(burst.seed, neuron, burst.number));
         self.state[i] = state.potential as u32;
         if whole {
             (self.state[plane(1)], self.state[plane(2)], self.state[plane(3)]) = (state.last, state.ready, state.consecutive);
@@ -354,12 +354,12 @@ impl PartState<'_> {
         self.list[self.firings] = [neuron, psp];
         self.firings += 1;
         self.bits[i / 32] |= 1 << (i % 32);
-        let marks = rule::spike_marks(neuron, burst.number);
+        let marks = rule::spike_hash_words(neuron, burst.number);
         self.marks = [self.marks[0].wrapping_add(marks[0]), self.marks[1].wrapping_add(marks[1])];
     }
 }
 
-/// Adds the sums of some neurons, whose potentials are left in `potentials`; whether any fires.
+/// Adds the sums of some neurons and leaves the result in `potentials`; returns whether any fires.
 #[inline(always)]
 fn plain_block(threshold: i32, limit: i32, rest: i32, sums: &mut [i32], state: &mut [u32], potentials: &mut [i32; BLOCK]) -> bool {
     if sums.iter().fold(0, |any, sum| any | sum) == 0 {

@@ -1,19 +1,19 @@
-//! How plastic synapses learn, in integers, the same on every device. `docs/spiking.md` has it in words.
+//! How plastic synapses learn, in integers, the same on every device. `docs/spiking.md` describes it.
 //!
-//! A weight is needed when its source fires, so that is when it is brought up to date; once more when the source's last firing
-//! leaves the window, since from then on only the target's firings count, and how many bursts those made count is one number of
-//! the target. Between such visits a weight only shrinks, so a burst costs as much as the rows of what fired in it.
+//! A weight is needed when its source fires, so it is brought up to date then. It is updated again when the source's last firing
+//! leaves the window: from then on only the target's firings count, and one number of the target is the count of their bursts.
+//! Between such visits a weight only shrinks, so the cost of a burst is that of the rows of the neurons that fired.
 
 use serde::Serialize;
 use tectum::{Error, Result};
 
-/// Bursts of the longest window.
+/// Maximum window, in bursts.
 pub const WINDOW_MAX: u32 = 256;
-/// The greatest weight.
+/// Maximum weight.
 const WEIGHT_MAX: u32 = 255;
-/// The burst of a firing that never was: so far before the first, counted round, that no window reaches from it.
+/// The burst of a firing that never happened: so far before the first, modulo 2³², that no window reaches it.
 pub const NEVER: u32 = u32::MAX - 4 * WINDOW_MAX;
-/// In [`History::before`], of a neuron whose firings so far will not count.
+/// In [`History::before`]: earlier firings of the neuron do not count.
 pub const NO_SPIKE_BEFORE: u32 = u32::MAX;
 
 /// How synapses learn from the firings of their two ends.
@@ -22,35 +22,35 @@ pub const NO_SPIKE_BEFORE: u32 = u32::MAX;
 /// The windowed STDP of FEAGI's burst engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PlasticityRule {
-    /// Bursts that count as together, 1 to 256.
+    /// The window of coincidence in bursts, 1 to 256.
     pub window: u32,
-    /// What a weight gains when both ends fired in all of them.
+    /// Added to a weight when both ends fired in all of them.
     pub gain: u8,
-    /// What it loses when either did in some.
+    /// Subtracted when either fired in some.
     pub loss: u8,
 }
 
-/// What a rule must know of a neuron's firings up to some burst. Differences of bursts are taken modulo 2³².
+/// The history of a neuron's firings that a rule needs, up to some burst. Differences of bursts are modulo 2³².
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct History {
     /// The burst of its last firing; [`NEVER`] before the first.
     pub last: u32,
-    /// Bursts in a row up to that one in which it fired.
+    /// Consecutive bursts in which it fired, up to that one.
     pub run: u32,
-    /// Bursts up to that one that had a firing of it in their window, modulo 2³².
+    /// Bursts up to that one with one of its firings in their window, modulo 2³².
     pub active: u32,
-    /// The burst of the firing before; [`NEVER`] if there is none, [`NO_SPIKE_BEFORE`] if those so far are not to count.
+    /// The burst of the previous firing; [`NEVER`] if there is none, [`NO_SPIKE_BEFORE`] if earlier ones do not count.
     pub before: u32,
 }
 
-/// What a firing does to the synapses of its source.
+/// The effect of a firing on the synapses of its source.
 #[derive(Debug, Clone, Copy)]
 pub struct Visit {
     /// How the synapses learn.
     pub rule: PlasticityRule,
     /// The burst of the firing.
     pub burst: u32,
-    /// Bursts since the firing before that were lost whatever the target did; none if its firings alone count.
+    /// Bursts since the previous firing that cost weight whatever the target did; none if only its firings count.
     pub lost: Option<u32>,
     /// Whether the source fired in all bursts of the window.
     pub may_gain: bool,
@@ -58,7 +58,7 @@ pub struct Visit {
 
 impl PlasticityRule {
     /// # Errors
-    /// `Invalid` for a window that is none.
+    /// `Invalid` for a window out of range.
     pub fn check(&self) -> Result<()> {
         match self.window {
             1..=WINDOW_MAX => Ok(()),
@@ -66,16 +66,16 @@ impl PlasticityRule {
         }
     }
 
-    /// A weight after so many bursts in which it lost.
+    /// A weight after a number of bursts in which it shrank.
     #[inline(always)]
     fn less(&self, weight: u32, bursts: u32) -> u32 {
         weight.saturating_sub(bursts.min(WEIGHT_MAX) * u32::from(self.loss))
     }
 
-    /// What the source's firing in a burst does, its history up to that burst.
+    /// The effect of the source's firing in a burst, from its history up to that burst.
     #[inline(always)]
     pub fn visit(self, source: &History, burst: u32) -> Visit {
-        // The source's own window holds the bursts since its firing before, or else the target's firings alone count.
+        // Either the source's window covers the bursts since its previous firing, or only the target's firings count.
         let gap = burst.wrapping_sub(source.before);
         Visit { rule: self, burst, lost: (gap < self.window).then(|| gap.saturating_sub(1)), may_gain: source.run >= self.window }
     }
@@ -86,7 +86,7 @@ impl PlasticityRule {
         self.less(weight, self.window - 1)
     }
 
-    /// A weight at the end of a burst, both histories up to that burst, whenever it was last brought up to date.
+    /// A weight at the end of a burst, from both histories up to that burst, regardless of its last update.
     pub fn now(&self, source: &History, target: &History, weight: u32, seen: u32, burst: u32) -> u32 {
         match burst.wrapping_sub(source.last) {
             0 => self.visit(source, burst).weight(target, weight, seen),
@@ -97,8 +97,8 @@ impl PlasticityRule {
 }
 
 impl Visit {
-    /// A synapse's weight at the end of the burst, the target's history up to that burst. `seen` is what the target's number of
-    /// active bursts was when the source's window last closed.
+    /// A synapse's weight at the end of the burst, from the target's history up to that burst. `seen` is the target's number of
+    /// active bursts at the time when the source's window last closed.
     #[inline(always)]
     pub fn weight(&self, target: &History, weight: u32, seen: u32) -> u32 {
         let lost = self.lost.unwrap_or_else(|| target.active_until(self.burst - 1, self.rule.window).wrapping_sub(seen));
@@ -112,13 +112,13 @@ impl Visit {
 }
 
 impl History {
-    /// Of a neuron that has not fired yet.
+    /// The history of a neuron that has not fired yet.
     pub fn none(window: u32) -> Self {
-        // The bursts since a firing that never was make it 0.
+        // The bursts since a firing that never happened make it 0.
         Self { last: NEVER, run: 0, active: 1u32.wrapping_sub(window), before: NEVER }
     }
 
-    /// Takes in a firing.
+    /// Records a firing.
     #[inline(always)]
     pub fn fire(&mut self, burst: u32, window: u32) {
         let gap = burst.wrapping_sub(self.last);
@@ -126,14 +126,14 @@ impl History {
         *self = Self { last: burst, run: if gap == 1 { self.run + 1 } else { 1 }, active: self.active.wrapping_add(gap.min(window)), before };
     }
 
-    /// Bursts up to one that had a firing in their window: one not before the last firing, or the one just before it.
+    /// Bursts up to `burst` with a firing in their window; `burst` is not before the last firing, or is the one just before it.
     #[inline(always)]
     pub fn active_until(&self, burst: u32, window: u32) -> u32 {
         let gap = burst.wrapping_sub(self.last);
         self.active.wrapping_add(if gap == u32::MAX { gap } else { gap.min(window - 1) })
     }
 
-    /// From its words in memory.
+    /// Reads it from its words in memory.
     #[inline(always)]
     pub fn of([last, run, active, before]: [u32; 4]) -> Self {
         Self { last, run, active, before }

@@ -1,4 +1,4 @@
-//! Memories: neurons that fire when the pattern of firings which formed them is seen again. `docs/spiking.md` has the rule in words.
+//! Memories: neurons that fire when the pattern of firings that formed them occurs again. `docs/spiking.md` describes the rule.
 
 use std::ops::Range;
 
@@ -7,41 +7,41 @@ use tectum::{Error, Result};
 
 use super::learning::WINDOW_MAX;
 
-/// Neurons that each keep a pattern of what fired upstream.
+/// Neurons that each store a pattern of upstream firings.
 ///
 /// # Source
 /// The memory areas of FEAGI's plasticity service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Memory {
-    /// Neurons whose firings it sees, ascending.
+    /// Upstream neurons, ascending.
     pub upstream: Vec<Range<u32>>,
-    /// Its own neurons: as many patterns can be kept at once. They fire in no other way.
+    /// Its own neurons, one for each stored pattern. They fire for no other reason.
     pub neurons: Range<u32>,
-    /// Bursts that make up a pattern, 1 to 256.
+    /// Bursts of a pattern, 1 to 256.
     pub depth: u32,
-    /// Bursts that a new pattern is kept without being seen again, at least 1.
+    /// Lifespan of a new pattern that does not occur again, in bursts, at least 1.
     pub initial_lifespan: u32,
-    /// Bursts that each time it is seen adds.
+    /// Bursts that each recurrence adds.
     pub lifespan_growth: u32,
-    /// Lifespan from which it is kept for good.
+    /// Lifespan from which it is permanent.
     pub longterm_threshold: u32,
 }
 
-/// What a memory has done.
+/// Counts of a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct MemoryReport {
-    /// Patterns that are kept.
+    /// Stored patterns.
     pub patterns: u32,
-    /// Of them, those that are kept for good.
+    /// Permanent patterns among them.
     pub longterm: u32,
-    /// Patterns that were formed so far.
+    /// Patterns formed so far.
     pub formed: u32,
-    /// Times that a pattern was seen for which no neuron was free.
+    /// New patterns for which no neuron was free.
     pub lost: u32,
 }
 
 impl Memory {
-    /// All that decides what it does.
+    /// Feeds everything that determines its behaviour to the hasher.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
         let own = [self.neurons.start, self.neurons.end, self.depth, self.initial_lifespan, self.lifespan_growth, self.longterm_threshold];
         own.into_iter().chain(self.upstream.iter().flat_map(|range| [range.start, range.end]))
@@ -49,7 +49,7 @@ impl Memory {
 }
 
 /// # Errors
-/// `Invalid`, naming the memory, for numbers out of their range, neurons that are none or of two memories, and upstream neurons
+/// `Invalid`, naming the memory, for numbers out of range, unknown neurons or neurons of two memories, and upstream neurons
 /// that do not ascend.
 pub(super) fn check(memories: &[Memory], neurons: u32) -> Result<()> {
     for (index, memory) in memories.iter().enumerate() {

@@ -5,41 +5,41 @@ use std::ops::Range;
 
 use tectum::{ContentHash, ContentHasher, Error, Result};
 
+use super::connectivity_stats::ConnectivityStats;
 use super::explanation::{self, ScaleLimit};
 use super::learning::PlasticityRule;
 use super::memory::{self, Memory};
 use super::rule::{ALWAYS, IdleUpdate, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile};
-use super::survey::ConnectivityStats;
 
-/// The options of some neurons. Potentials are in units of psp · weight.
+/// The options of a group of neurons. Potentials are in units of psp · weight.
 ///
 /// # Source
 /// The properties of a cortical area of a FEAGI genome; see `docs/spiking.md`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NeuronOptions {
-    /// Fires from this potential on.
+    /// The minimum potential at which it fires.
     pub threshold: f32,
-    /// Fires up to this potential; none is no limit. A neuron whose limit is below its threshold never fires.
+    /// The maximum potential at which it fires; none for no limit. A neuron whose limit is below its threshold never fires.
     pub threshold_limit: Option<f32>,
-    /// Where potentials begin, return to and leak to.
+    /// The initial potential, to which it also resets and leaks.
     pub resting_potential: f32,
-    /// The part of the potential that a burst without firing takes, 0 to 1.
+    /// The fraction of the potential that is lost in a burst without firing, 0 to 1.
     pub leak: f32,
-    /// The chance that a candidate in its window fires, 0 to 1; from 0.999 on it always does.
+    /// The probability that a candidate in its window fires, 0 to 1; at 0.999 or more it always does.
     pub excitability: f32,
     /// Bursts after a firing in which arrivals are lost.
     pub refractory: u16,
     /// Firings in a row after which a neuron snoozes; 0 or 65,535 for no limit.
     pub consecutive_fire_limit: u16,
-    /// Bursts that the refractory period is longer then.
+    /// Bursts that this adds to the refractory period.
     pub snooze: u16,
-    /// Whether a potential is kept from burst to burst.
+    /// Whether the potential persists from burst to burst.
     pub charge_accumulation: bool,
-    /// What a firing sends through weight 1.
+    /// The psp that a firing sends through weight 1.
     pub psp: u8,
-    /// Whether every synapse carries all of it, or it is divided by their number.
+    /// Whether every synapse carries the whole psp, or the psp is divided by their number.
     pub uniform_psp: bool,
-    /// Whether the firing potential, rounded and held to 0 to 255, is sent in its place.
+    /// Whether the firing potential, rounded and clamped to 0 to 255, is sent instead.
     pub potential_driven_psp: bool,
 }
 
@@ -65,34 +65,34 @@ impl Default for NeuronOptions {
 /// A synapse's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Synapse {
-    /// The neuron at which it ends.
+    /// The target neuron.
     pub target: u32,
-    /// What it multiplies its sender's psp by.
+    /// The factor of its sender's psp.
     pub weight: u8,
-    /// Whether it takes away instead.
+    /// Whether it subtracts instead.
     pub inhibitory: bool,
-    /// By which of [`NetworkOptions::plasticity`] its weight learns; none is fixed.
+    /// Index in [`NetworkOptions::plasticity`] of its learning rule; none for a fixed weight.
     pub plasticity: Option<u8>,
 }
 
 impl Synapse {
-    /// A synapse whose weight is fixed.
+    /// A synapse with a fixed weight.
     pub fn fixed(target: u32, weight: u8, inhibitory: bool) -> Self {
         Self { target, weight, inhibitory, plasticity: None }
     }
 
-    /// Whether it is there from the beginning, and not only once it has learnt.
+    /// Whether it exists from the beginning, and not only after learning.
     pub(super) fn is_there(&self) -> bool {
         self.plasticity.is_none() || self.weight > 0
     }
 }
 
-/// Synapses by source: what a network is made from, twice over, so that it need not be held in memory.
+/// Synapses by source. A network visits them twice, so that they need not be in memory.
 pub trait SynapseRows: Send + Sync {
     /// Visits a source's synapses, the same ones in the same order each time.
     fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse));
 
-    /// Bytes that they take in memory; 0 for synapses that are made when they are visited.
+    /// Bytes that they take in memory; 0 for synapses that are generated when visited.
     fn bytes(&self) -> u64 {
         0
     }
@@ -106,10 +106,10 @@ pub struct SynapseList {
 }
 
 impl SynapseList {
-    /// Sorts synapses by source; those of a source stay in their order.
+    /// Sorts synapses by source; the sort is stable.
     ///
     /// # Errors
-    /// `Invalid`, naming the synapse, if its source is no neuron.
+    /// `Invalid`, naming the synapse, if its source is not a neuron.
     pub fn new(neurons: u32, list: &[(u32, Synapse)]) -> Result<Self> {
         let mut starts = vec![0u64; neurons as usize + 1];
         for (index, (source, _)) in list.iter().enumerate() {
@@ -148,7 +148,7 @@ pub struct Neurons {
 }
 
 impl Neurons {
-    /// Adds so many alike; gives their numbers.
+    /// Adds `count` neurons with the same options; returns their numbers.
     ///
     /// # Errors
     /// `Invalid`, naming the option, if one is out of its range, or beyond 2³¹ neurons.
@@ -197,48 +197,48 @@ fn check(options: &NeuronOptions) -> Result<()> {
     }
 }
 
-/// What the neurons of a network have in common.
+/// Options of a network as a whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkOptions {
-    /// What a burst without arrivals does.
-    pub silence: IdleUpdate,
+    /// The effect of a burst without arrivals.
+    pub idle_update: IdleUpdate,
     /// Added to each neuron's number for its draws.
     pub seed: u32,
-    /// The most that may be injected into a neuron in one burst, either way; the scale leaves room for it.
+    /// Maximum magnitude of the injection into a neuron in one burst; the scale leaves room for it.
     pub max_injected: f32,
-    /// How plastic synapses learn; at most 16 rules.
+    /// Learning rules of plastic synapses, at most 16.
     pub plasticity: Vec<PlasticityRule>,
-    /// What keeps patterns of firings.
+    /// Memories, which store patterns of firings.
     pub memories: Vec<Memory>,
 }
 
 impl Default for NetworkOptions {
     fn default() -> Self {
-        Self { silence: IdleUpdate::Counts, seed: 0, max_injected: 1024.0, plasticity: Vec::new(), memories: Vec::new() }
+        Self { idle_update: IdleUpdate::CatchUp, seed: 0, max_injected: 1024.0, plasticity: Vec::new(), memories: Vec::new() }
     }
 }
 
-/// The most rules of plasticity.
+/// Maximum number of plasticity rules.
 const RULES_MAX: usize = 16;
 
-/// A network that can run, whatever the device.
+/// A network that can run on any device.
 pub struct Network {
     pub(super) options: NetworkOptions,
     pub(super) fraction_bits: u32,
     pub(super) profiles: Vec<Profile>,
-    /// The profile of each neuron, by runs of neurons.
+    /// The profile of each neuron, by ranges of neurons.
     pub(super) runs: Vec<(Range<u32>, u32)>,
-    /// For each neuron the unit that its firing sends, or, where that hangs on the firing, the synapses that share it.
+    /// For each neuron the unit that its firing sends, or, where that depends on the firing, the number of synapses that share it.
     pub(super) senders: Vec<u32>,
     pub(super) rows: Box<dyn SynapseRows>,
-    /// Whether a sum of 0 must be told from silence.
+    /// Whether a sum of 0 must be distinguished from no arrival.
     pub(super) zero_sums_matter: bool,
-    /// What keeps potentials from having more binary places.
+    /// The reason why potentials have no more fraction bits.
     pub(super) scale: ScaleLimit,
     synapses: u64,
-    /// Of them, those that learn, by rule.
+    /// Plastic synapses, by rule.
     pub(super) plastic: Vec<u64>,
-    /// Of all that decides what it does.
+    /// The hash of everything that determines its behaviour.
     pub(super) fingerprint: ContentHash,
 }
 
@@ -249,10 +249,10 @@ impl std::fmt::Debug for Network {
 }
 
 impl Network {
-    /// Connects neurons and chooses the scale: as many binary places, up to 16, as leave every possible sum within 2³⁰.
+    /// Connects neurons and chooses the scale: the maximum number of fraction bits, up to 16, with every possible sum within 2³⁰.
     ///
     /// # Errors
-    /// `Invalid`, naming the synapse or the neuron, for a target that is none, or where even whole numbers could overflow.
+    /// `Invalid`, naming the synapse or the neuron, for an unknown target, or if even integers could overflow.
     pub fn new(neurons: &Neurons, rows: Box<dyn SynapseRows>, options: NetworkOptions) -> Result<Self> {
         let count = neurons.count as usize;
         if count == 0 {
@@ -268,7 +268,7 @@ impl Network {
         let (profiles, runs) = profiles(neurons, &options.memories, fraction_bits);
         let senders = survey.senders(neurons, &options.memories, fraction_bits);
         Ok(Self {
-            zero_sums_matter: profiles.iter().any(|profile| explanation::zero_sums(profile, options.silence).is_some()),
+            zero_sums_matter: profiles.iter().any(|profile| explanation::zero_sums(profile, options.idle_update).is_some()),
             scale,
             fingerprint: fingerprint(survey.hasher, &options, &profiles, &runs, (&senders, fraction_bits)),
             synapses: survey.synapses,
@@ -292,25 +292,25 @@ impl Network {
         self.synapses
     }
 
-    /// What keeps patterns of firings.
+    /// Memories, which store patterns of firings.
     pub fn memories(&self) -> &[Memory] {
         &self.options.memories
     }
 
-    /// Synapses that learn.
+    /// Plastic synapses.
     pub fn plastic_synapses(&self) -> u64 {
         self.plastic.iter().sum()
     }
 
-    /// Binary places of a potential.
+    /// Fraction bits of a potential.
     pub fn fraction_bits(&self) -> u32 {
         self.fraction_bits
     }
 
-    /// A potential in fixed point: the nearest.
+    /// A potential in fixed point, rounded to the nearest.
     ///
     /// # Errors
-    /// `Invalid` beyond what may be injected.
+    /// `Invalid` beyond the maximum injection.
     pub(super) fn injected(&self, neuron: u32, amount: f32) -> Result<i32> {
         if neuron >= self.neurons() {
             return Err(Error::invalid(format!("injection into neuron {neuron} of {}", self.neurons())));
@@ -322,7 +322,7 @@ impl Network {
     }
 }
 
-/// The options of each run of neurons; those of a memory fire for their patterns alone, and send their own psp.
+/// The options of each range of neurons; a memory's neurons fire only for their patterns, and send their own psp.
 fn kinds(groups: &[(u32, NeuronOptions)], memories: &[Memory]) -> Vec<(Range<u32>, NeuronOptions)> {
     let mut kinds = Vec::new();
     let mut first = 0;
@@ -345,7 +345,7 @@ fn kinds(groups: &[(u32, NeuronOptions)], memories: &[Memory]) -> Vec<(Range<u32
     kinds
 }
 
-/// The profiles that neurons have, and by runs of neurons which.
+/// The distinct profiles, and the profile of each range of neurons.
 fn profiles(neurons: &Neurons, memories: &[Memory], fraction_bits: u32) -> (Vec<Profile>, Vec<(Range<u32>, u32)>) {
     let mut known: HashMap<Profile, u32> = HashMap::new();
     let (mut profiles, mut runs) = (Vec::new(), Vec::<(Range<u32>, u32)>::new());
@@ -363,7 +363,7 @@ fn profiles(neurons: &Neurons, memories: &[Memory], fraction_bits: u32) -> (Vec<
     (profiles, runs)
 }
 
-/// The content hash of all that decides what a network does; its synapses are in the hasher already.
+/// The content hash of everything that determines a network's behaviour; its synapses are already in the hasher.
 fn fingerprint(
     mut hasher: ContentHasher,
     options: &NetworkOptions,
@@ -371,7 +371,7 @@ fn fingerprint(
     runs: &[(Range<u32>, u32)],
     (senders, fraction_bits): (&[u32], u32),
 ) -> ContentHash {
-    let skips = options.silence == IdleUpdate::Skips;
+    let skips = options.idle_update == IdleUpdate::Freeze;
     let counts = [senders.len(), runs.len(), options.plasticity.len(), options.memories.len()].map(|count| count as u32);
     let runs = runs.iter().flat_map(|(range, profile)| [range.end].into_iter().chain(super::kernels::profile_words(&profiles[*profile as usize])));
     let rules = options.plasticity.iter().flat_map(|rule| [rule.window, rule.gain.into(), rule.loss.into()]);
@@ -382,7 +382,7 @@ fn fingerprint(
     hasher.finish()
 }
 
-/// A number in fixed point, the nearest within what a potential can be.
+/// A number in fixed point, rounded to the nearest and clamped to the range of a potential.
 fn fixed(value: f32, fraction_bits: u32) -> i32 {
     let scaled = (f64::from(value) * f64::from(1u32 << fraction_bits)).round();
     scaled.clamp(-f64::from(POTENTIAL_MAX), f64::from(POTENTIAL_MAX)) as i32

@@ -1,40 +1,40 @@
-//! The rule: what a neuron does in a burst, in integers, the same on every device. `docs/spiking.md` has it in words.
+//! The rule: what a neuron does in a burst, in integers, the same on every device. `docs/spiking.md` describes it.
 //!
-//! A potential is a fixed-point number of `fraction_bits` binary places, in an `i32` that stays within ±[`POTENTIAL_MAX`]. All
+//! A potential is a fixed-point number of `fraction_bits` fraction bits, in an `i32` clamped to ±[`POTENTIAL_MAX`]. All
 //! additions of one burst's arrivals are exact, so their order does not matter.
 
 use serde::Serialize;
 
-/// The greatest potential; a sum beyond it stays there, as does one below its negative.
+/// Maximum potential; sums are clamped to it and to its negative.
 pub const POTENTIAL_MAX: i32 = (1 << 30) - 1;
 /// A threshold that no potential reaches.
 pub const NEVER: i32 = i32::MAX;
-/// The leak that takes everything: 1.
+/// The leak that removes everything: 1.
 pub const LEAK_ONE: u32 = 1 << 16;
-/// A chance of firing that is no question.
+/// The draw threshold with which a neuron always fires.
 pub const ALWAYS: u32 = u32::MAX;
 
-/// What a burst in which nothing arrives does to a neuron.
+/// The effect on a neuron of a burst without arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdleUpdate {
-    /// It leaks, its refractory period runs, and it breaks a series of firings. Made up for when the neuron is next touched.
+    /// It leaks, its refractory period advances, and its series of firings ends. Applied when the neuron is next updated.
     #[default]
-    Counts,
-    /// Nothing: only bursts with arrivals count, as in FEAGI's CPU engine.
-    Skips,
+    CatchUp,
+    /// None: only bursts with arrivals count, as in FEAGI's CPU engine.
+    Freeze,
 }
 
-/// The constants of a neuron in integers. Neurons that agree share one.
+/// The constants of a neuron in integers. Neurons with equal constants share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Profile {
-    /// A neuron may fire from this potential on, …
+    /// The minimum potential at which a neuron may fire.
     pub threshold: i32,
-    /// … up to this one.
+    /// The maximum potential at which it may fire.
     pub limit: i32,
-    /// Where a neuron begins, returns to after firing, and leaks to.
+    /// The initial potential, to which a neuron also resets after firing and leaks.
     pub rest: i32,
-    /// The part of potential less rest that a burst without firing takes, in 2⁻¹⁶; at most [`LEAK_ONE`].
+    /// The fraction of (potential − rest) that is lost in a burst without firing, in units of 2⁻¹⁶; at most [`LEAK_ONE`].
     pub leak: u32,
     /// A candidate fires if the draw of 32 bits is below this; [`ALWAYS`] draws nothing.
     pub chance: u32,
@@ -42,43 +42,43 @@ pub struct Profile {
     pub refractory: u32,
     /// Firings in a row after which it snoozes; 0 for no limit.
     pub consecutive_limit: u32,
-    /// Bursts that the refractory period is longer when the limit is reached.
+    /// Bursts added to the refractory period when the limit is reached.
     pub snooze: u32,
-    /// Whether a potential is kept from one burst to the next.
+    /// Whether the potential persists from one burst to the next.
     pub accumulates: bool,
-    /// Whether its firing potential is what its synapses carry.
+    /// Whether its synapses carry its firing potential.
     pub potential_driven: bool,
 }
 
-/// What changes of a neuron.
+/// The state of a neuron.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeuronState {
     /// In fixed point.
     pub potential: i32,
-    /// The burst in which something last arrived.
+    /// The burst of the last arrival.
     pub last: u32,
-    /// [`IdleUpdate::Counts`]: the first burst after the refractory period. [`IdleUpdate::Skips`]: bursts of it that are left.
+    /// [`IdleUpdate::Counts`]: the first burst after the refractory period. [`IdleUpdate::Skips`]: its remaining bursts.
     pub ready: u32,
     /// Firings in a row.
     pub consecutive: u32,
 }
 
 impl Profile {
-    /// Takes a neuron through a burst in which something arrived, be its sum 0; gives the potential with which it fires, if it does.
+    /// Updates a neuron in a burst with arrivals, even if their sum is 0; returns the potential with which it fires, if it does.
     ///
     /// `draw` is called at most once.
     #[inline(always)]
-    pub fn touch(&self, silence: IdleUpdate, state: &mut NeuronState, arrived: i32, burst: u32, draw: impl FnOnce() -> u32) -> Option<i32> {
+    pub fn update(&self, idle_update: IdleUpdate, state: &mut NeuronState, arrived: i32, burst: u32, draw: impl FnOnce() -> u32) -> Option<i32> {
         let limited = self.consecutive_limit != 0;
-        match silence {
-            IdleUpdate::Counts => {
+        match idle_update {
+            IdleUpdate::CatchUp => {
                 let last = std::mem::replace(&mut state.last, burst);
                 if burst < state.ready {
                     return None;
                 }
                 if limited {
                     let woke = state.consecutive >= self.consecutive_limit && self.refractory + self.snooze > 0;
-                    // A burst passed in which it could have fired and did not.
+                    // In an earlier burst it could have fired and did not.
                     if woke || burst > (last + 1).max(state.ready) {
                         state.consecutive = 0;
                     }
@@ -87,7 +87,7 @@ impl Profile {
                     state.potential = self.leaked(state.potential, (burst - last).saturating_sub(1));
                 }
             }
-            IdleUpdate::Skips => {
+            IdleUpdate::Freeze => {
                 state.last = burst;
                 if state.ready > 0 {
                     state.ready -= 1;
@@ -112,7 +112,7 @@ impl Profile {
             state.consecutive = (state.consecutive + 1).min(u32::from(u16::MAX));
             let snoozes = limited && state.consecutive >= self.consecutive_limit;
             let pause = self.refractory + if snoozes { self.snooze } else { 0 };
-            state.ready = if silence == IdleUpdate::Counts { burst + 1 + pause } else { pause };
+            state.ready = if idle_update == IdleUpdate::CatchUp { burst + 1 + pause } else { pause };
             return Some(potential);
         }
         if limited {
@@ -122,16 +122,16 @@ impl Profile {
         None
     }
 
-    /// The name of a number of a state that no run of so many bursts comes to, if there is one.
-    pub fn unreachable(&self, silence: IdleUpdate, state: &NeuronState, bursts: u32) -> Option<&'static str> {
+    /// The name of a state variable whose value no run of this many bursts can reach, if there is one.
+    pub fn unreachable(&self, idle_update: IdleUpdate, state: &NeuronState, bursts: u32) -> Option<&'static str> {
         let &NeuronState { potential, last, ready, consecutive } = state;
         let limited = self.consecutive_limit != 0;
-        // A neuron fires whenever it comes into its window, and no leak takes it there.
+        // A neuron fires whenever it enters its window, and no leak moves it there.
         let never_waits = self.chance == ALWAYS && !limited && (self.leak == 0 || self.rest < self.threshold && self.limit >= POTENTIAL_MAX);
         let waits = potential >= self.threshold && potential <= self.limit;
         let is_kept = self.accumulates && potential.unsigned_abs() <= POTENTIAL_MAX.unsigned_abs() && !(never_waits && waits);
         let pause = self.refractory.saturating_add(if limited { self.snooze } else { 0 });
-        let longest = if silence == IdleUpdate::Counts { pause.saturating_add(bursts).saturating_add(1) } else { pause };
+        let longest = if idle_update == IdleUpdate::CatchUp { pause.saturating_add(bursts).saturating_add(1) } else { pause };
         let most = if limited { self.consecutive_limit } else { u32::from(u16::MAX) };
         let faults = [
             ("potential", potential != self.rest && !is_kept),
@@ -142,7 +142,7 @@ impl Profile {
         faults.into_iter().find_map(|(name, is_fault)| is_fault.then_some(name))
     }
 
-    /// A potential after so many bursts of leak; it stops where a burst takes less than one unit.
+    /// A potential after a number of bursts of leak; it stops where a burst removes less than one unit.
     #[inline(always)]
     pub fn leaked(&self, potential: i32, bursts: u32) -> i32 {
         let above = potential - self.rest;
@@ -164,7 +164,7 @@ fn leak_of(size: u32, leak: u32) -> u32 {
     (size >> 16) * leak + (((size & 0xffff) * leak) >> 16)
 }
 
-/// 32 random bits of a neuron and a burst: FEAGI's counter hash of both, its seed added to the neuron's number.
+/// 32 random bits for a neuron and a burst: FEAGI's counter hash of both, with the seed added to the neuron's number.
 #[inline(always)]
 pub fn draw(seed: u32, neuron: u32, burst: u32) -> u32 {
     let mixed = neuron.wrapping_add(seed).wrapping_mul(2_654_435_761).wrapping_add(burst.wrapping_mul(1_597_334_677));
@@ -173,34 +173,34 @@ pub fn draw(seed: u32, neuron: u32, burst: u32) -> u32 {
     (word >> 22) ^ word
 }
 
-/// The seed of draws from one of 64 bits, each of which matters; below 2³² it is the same number.
+/// The seed of draws from a 64-bit seed; every bit has an effect, and below 2³² it is the same number.
 pub fn seed_of(seed: u64) -> u32 {
-    seed as u32 ^ scramble((seed >> 32) as u32)
+    seed as u32 ^ hash_mix((seed >> 32) as u32)
 }
 
-/// Two sums that a run adds up over its spikes; together they are its spike hash, whatever the order.
+/// Two words that a run sums over its spikes; the sums are its spike hash, independent of the order.
 #[inline(always)]
-pub fn spike_marks(neuron: u32, burst: u32) -> [u32; 2] {
-    let first = scramble(neuron ^ scramble(burst ^ 0x9e37_79b9));
-    [first, scramble(first ^ neuron.wrapping_mul(0x85eb_ca6b) ^ 0x27d4_eb2f)]
+pub fn spike_hash_words(neuron: u32, burst: u32) -> [u32; 2] {
+    let first = hash_mix(neuron ^ hash_mix(burst ^ 0x9e37_79b9));
+    [first, hash_mix(first ^ neuron.wrapping_mul(0x85eb_ca6b) ^ 0x27d4_eb2f)]
 }
 
-/// A bijection of 32 bits: the end of `MurmurHash3` (A. Appleby).
+/// A bijection of 32 bits: the finaliser of `MurmurHash3` (A. Appleby).
 #[inline(always)]
-fn scramble(mut x: u32) -> u32 {
+fn hash_mix(mut x: u32) -> u32 {
     x = (x ^ (x >> 16)).wrapping_mul(0x85eb_ca6b);
     x = (x ^ (x >> 13)).wrapping_mul(0xc2b2_ae35);
     x ^ (x >> 16)
 }
 
-/// What a firing sends through each unit of weight: psp · 2^`fraction_bits` over the synapses that share it, rounded to the
-/// nearest.
+/// The amount that a firing sends through each unit of weight: psp · 2^`fraction_bits` divided by the number of synapses that share it,
+/// rounded to the nearest.
 #[inline(always)]
 pub fn unit(psp: u32, fraction_bits: u32, share: u32) -> u32 {
     ((psp << fraction_bits) + share / 2) / share
 }
 
-/// The psp of a firing potential: rounded to the nearest whole number from 0 to 255.
+/// The psp of a firing potential: rounded to the nearest integer, clamped to 0 to 255.
 #[inline(always)]
 pub fn potential_psp(potential: i32, fraction_bits: u32) -> u32 {
     let half = (1 << fraction_bits) >> 1;

@@ -1,4 +1,4 @@
-//! A network that runs: its state on one device, or split by target over several, burst after burst.
+//! A running network: its state on one device, or split by target over several, burst after burst.
 //!
 //! ```text
 //! burst: propagate (what fired in the burst before) → inject → dynamics → what fires, in a list on the device
@@ -29,40 +29,40 @@ use crate::snapshot::{Array, Snapshot};
 pub use layout::{MemoryUse, ShardLayout, layout};
 pub use learning::PlasticSynapse;
 
-/// Bursts of the longest refractory period with its snooze, and the next.
+/// Bursts of the longest refractory period including the snooze, plus one.
 const MAX_REFRACTORY: u32 = 2 * (1 << 16);
-/// Names of a neuron's numbers in a snapshot.
+/// Names of a neuron's state variables in a snapshot.
 const PLANES: [&str; 4] = ["potential", "last", "ready", "consecutive"];
-/// Bursts of the plan that runs several at once.
+/// Bursts of the plan that runs a batch of them.
 const BATCH: u32 = 16;
 
 /// How a network runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulationOptions {
-    /// What arrives at some neurons in every burst, such as the power area's.
-    pub steady: Vec<(u32, f32)>,
-    /// The most injections into one burst.
+    /// Constant input to some neurons in every burst, such as the power area's.
+    pub constant_inputs: Vec<(u32, f32)>,
+    /// Maximum injections into one burst.
     pub max_inputs: usize,
-    /// Parts that the targets of a device are split into; by its size if none.
+    /// Parts that the targets of a device are split into; if none, chosen by its size.
     pub parts: Option<u32>,
     /// Neurons whose firings come back with every run, for [`Simulation::has_fired`].
-    pub watched: Vec<Range<u32>>,
-    /// Bursts whose firings stay on the device at least, for [`Simulation::ledger`].
+    pub recorded_neurons: Vec<Range<u32>>,
+    /// Minimum number of bursts whose firings stay on the device, for [`Simulation::ledger`].
     pub ledger: u32,
-    /// Whether what arrived in the last burst can be read, with [`Simulation::candidates`].
+    /// Whether the arrivals of the last burst can be read, with [`Simulation::candidates`].
     pub candidates: bool,
 }
 
 impl Default for SimulationOptions {
     fn default() -> Self {
-        Self { steady: Vec::new(), max_inputs: 4096, parts: None, watched: Vec::new(), ledger: 0, candidates: false }
+        Self { constant_inputs: Vec::new(), max_inputs: 4096, parts: None, recorded_neurons: Vec::new(), ledger: 0, candidates: false }
     }
 }
 
 /// The firings of the last bursts, ascending: each burst's number with the neurons that fired in it.
 pub type FireLedger = Vec<(u32, RoaringBitmap)>;
 
-/// What a run has done so far.
+/// Counts of a run so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpikeCounts {
     /// Bursts; the first is number 1.
@@ -71,7 +71,7 @@ pub struct SpikeCounts {
     pub spikes: u64,
     /// Synapses that carried a spike.
     pub events: u64,
-    /// The same for the same (burst, neuron) pairs, in whatever order, on whatever device: a checksum to compare results by, not an identity.
+    /// The same for the same (burst, neuron) pairs in any order on any device: a checksum to compare results by, not an identity.
     pub spike_hash: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct Simulation {
     inputs: Vec<(u32, i32)>,
     max_inputs: usize,
     watched: Vec<Range<u32>>,
-    /// What fired in the last burst on all shards, if there are several.
+    /// The firings of the last burst on all shards, if there are several.
     exchanged: Vec<[u32; 2]>,
     counts: SpikeCounts,
     /// The first burst whose firings are in the ledger.
@@ -99,15 +99,15 @@ impl std::fmt::Debug for Simulation {
 }
 
 impl Simulation {
-    /// Puts a network on a device; nothing has fired yet, and every potential is at rest.
+    /// Puts a network on a device; no neuron has fired yet, and every potential is at rest.
     ///
     /// # Errors
-    /// `Invalid` for an injection that the network refuses; what compiling a plan reports.
+    /// `Invalid` for an injection that the network rejects; errors of compiling a plan.
     pub fn new(network: Arc<Network>, device: &Device, options: &SimulationOptions) -> Result<Self> {
         Self::sharded(network, std::slice::from_ref(device), options)
     }
 
-    /// Splits a network by target over devices, which may be the same one several times; each burst they exchange what fired.
+    /// Splits a network by target over devices, which may repeat; each burst they exchange the firings.
     ///
     /// # Errors
     /// As [`Simulation::new`]; `Invalid` without a device.
@@ -128,7 +128,7 @@ impl Simulation {
             shards,
             inputs: Vec::new(),
             max_inputs: options.max_inputs,
-            watched: options.watched.clone(),
+            watched: options.recorded_neurons.clone(),
             exchanged: Vec::new(),
             counts: SpikeCounts::default(),
             ledger_from: 1,
@@ -141,16 +141,16 @@ impl Simulation {
         &self.network
     }
 
-    /// What the run has done.
+    /// The counts of the run.
     pub fn counts(&self) -> SpikeCounts {
         self.counts
     }
 
-    /// Adds to what arrives in the next burst.
+    /// Adds injections to the next burst.
     ///
     /// # Errors
-    /// `Invalid`, and nothing is added, for a neuron that is none or is injected twice, more than the network leaves room for, or
-    /// more injections than the simulation was made for.
+    /// `Invalid`, and nothing is added, for an unknown neuron or one that is injected twice, an amount beyond the network's maximum, or
+    /// more injections than the simulation allows.
     pub fn inject(&mut self, inputs: &[(u32, f32)]) -> Result<()> {
         if self.inputs.len() + inputs.len() > self.max_inputs {
             return Err(Error::invalid(format!("{} injections into one burst; at most {}", self.inputs.len() + inputs.len(), self.max_inputs)));
@@ -165,16 +165,16 @@ impl Simulation {
         Ok(())
     }
 
-    /// Drops what was injected since the last burst.
+    /// Drops the injections since the last burst.
     pub fn clear_inputs(&mut self) {
         self.inputs.clear();
     }
 
-    /// Runs so many bursts.
+    /// Runs a number of bursts.
     ///
     /// # Errors
-    /// `Unsupported`, and nothing changes, past the last number that a burst can have; what the devices report: the state is unknown then, until one is
-    /// restored, and what was injected is forgotten.
+    /// `Unsupported`, and nothing changes, beyond the largest burst number. Device errors: the state is then unknown until one is restored,
+    /// and injections are dropped.
     pub fn run(&mut self, bursts: u32) -> Result<SpikeCounts> {
         if self.counts.bursts.checked_add(bursts).is_none_or(|last| last > u32::MAX - MAX_REFRACTORY) {
             return Err(Error::unsupported(format!("{bursts} bursts after burst {}: their numbers end at {}", self.counts.bursts, u32::MAX - MAX_REFRACTORY)));
@@ -210,15 +210,15 @@ impl Simulation {
             let can_pack_bits = !self.network.profiles.iter().any(|profile| profile.potential_driven);
             let mut list = Vec::new();
             for shard in &self.shards {
-                shard.tell(can_pack_bits, &mut list)?;
+                shard.read_spikes(can_pack_bits, &mut list)?;
             }
-            self.hand_over(list)?;
+            self.broadcast_spikes(list)?;
         }
         Ok(())
     }
 
-    /// Gives every shard all that fired, in the shorter form: the list, or a bit for each neuron.
-    fn hand_over(&mut self, list: Vec<[u32; 2]>) -> Result<()> {
+    /// Gives every shard all firings, in the shorter form: the list, or a bit for each neuron.
+    fn broadcast_spikes(&mut self, list: Vec<[u32; 2]>) -> Result<()> {
         let words = self.network.ledger_words();
         let can_pack_bits = self.shards.len() > 1 && list.iter().all(|[_, psp]| *psp == FIXED_PSP);
         if can_pack_bits && words < 2 * list.len() {
@@ -232,7 +232,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// What fired in the last burst, with what each firing sends.
+    /// The firings of the last burst, with the psp that each sends.
     fn list(&self) -> Result<Vec<[u32; 2]>> {
         match &self.shards[..] {
             [alone] => alone.list(),
@@ -240,23 +240,23 @@ impl Simulation {
         }
     }
 
-    /// What the devices counted in the last run.
+    /// The devices' counters of the last run.
     pub fn stats(&self) -> RunStats {
         self.stats
     }
 
-    /// What was computed where since the simulation was made, for a receipt: a run is a plan of a burst or of a batch of them, on one device.
+    /// The work by device since the simulation was made, for a receipt: a run is a plan of a burst or of a batch of them, on one device.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// Whether a neuron fired in the last burst that ran here; false before the first and after a state was taken up.
+    /// Whether a neuron fired in the last burst that ran here; false before the first and after a restore.
     ///
     /// # Cost
     /// No transfer: the firings of watched neurons came with the run.
     ///
     /// # Panics
-    /// If the neuron is not in [`SimulationOptions::watched`]: a mistake in the calling code.
+    /// If the neuron is not in [`SimulationOptions::watched`]: an error in the calling code.
     pub fn has_fired(&self, neuron: u32) -> bool {
         assert!(self.watched.iter().any(|watched| watched.contains(&neuron)), "neuron {neuron} is not watched");
         let shard = self.shards.iter().find(|shard| shard.targets.contains(&neuron));
@@ -268,11 +268,11 @@ impl Simulation {
         &self.code
     }
 
-    /// The state, for any device and number of shards: of each neuron `potential`, `last`, `ready`, `consecutive`; `fired` pairs of
-    /// neuron and psp; `counts`; of a network that learns or remembers also `ledger`, `histories`, `weights`, `seen` and `kept`.
+    /// The state, for any device and number of shards: for each neuron `potential`, `last`, `ready`, `consecutive`; `fired` pairs of
+    /// neuron and psp; `counts`; for a network with plasticity or memories also `ledger`, `histories`, `weights`, `seen` and `kept`.
     ///
     /// # Errors
-    /// What the devices report.
+    /// Device errors.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let mut planes = vec![Vec::with_capacity(self.network.neurons() as usize); self.shards[0].shape.planes];
         for shard in &self.shards {
@@ -293,15 +293,15 @@ impl Simulation {
         snapshot.insert("counts", Array::U64(vec![u64::from(bursts), spikes, events, spike_hash]));
         snapshot.insert("network", Array::U64(self.network.fingerprint.words().to_vec()));
         if self.network.history_depth() > 0 {
-            learning::save(&self.network, &self.held(), bursts, &mut snapshot)?;
+            learning::save(&self.network, &self.learning_states(), bursts, &mut snapshot)?;
         }
         Ok(snapshot)
     }
 
-    /// Takes up a state; what was injected for the next burst is forgotten.
+    /// Restores a state; injections for the next burst are dropped.
     ///
     /// # Errors
-    /// `Data`, and nothing is changed, if it is of another network or an array is at fault; what the devices report.
+    /// `Data`, and nothing is changed, for a snapshot of another network or an invalid array; device errors.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
         let neurons = self.network.neurons() as usize;
         if snapshot.u64("network", 4)? != self.network.fingerprint.words() {
@@ -320,11 +320,11 @@ impl Simulation {
         let saved = if self.network.history_depth() > 0 { Some(SavedLearning::read(&self.network, snapshot, bursts)?) } else { None };
         for index in 0..self.shards.len() {
             let learned = match &saved {
-                Some(saved) => Some(saved.of_shard(&self.network, &self.held(), index, bursts)?),
+                Some(saved) => Some(saved.of_shard(&self.network, &self.learning_states(), index, bursts)?),
                 None => None,
             };
             let shard = &mut self.shards[index];
-            let slots = shard.views.learned.iter().flat_map(|views| [views.synapses, views.histories, views.ledger, views.kept]);
+            let slots = shard.views.learned.iter().flat_map(|views| [views.synapses, views.histories, views.ledger, views.memory_state]);
             for (slot, words) in slots.zip(learned.into_iter().flatten()) {
                 shard.single.write_state::<f32>(slot, bytemuck::cast_slice(&words))?;
             }
@@ -338,21 +338,21 @@ impl Simulation {
             shard.single.write_state::<f32>(shard.views.sums, &vec![0.0; shard.views.sums.len()])?;
             shard.watched.fill(0);
         }
-        self.hand_over(fired.to_vec())?;
+        self.broadcast_spikes(fired.to_vec())?;
         self.inputs.clear();
         self.counts = SpikeCounts { bursts, spikes: counts[1], events: counts[2], spike_hash: counts[3] };
         self.ledger_from = bursts.saturating_sub(self.network.history_depth()).max(1);
         Ok(())
     }
 
-    /// Refuses a state of a neuron that no run of so many bursts comes to.
+    /// Rejects a neuron's state that no run of this many bursts can reach.
     fn check_states(&self, planes: &[&[u32]], bursts: u32) -> Result<()> {
         for (range, profile) in &self.network.runs {
             let profile = &self.network.profiles[*profile as usize];
             for neuron in range.clone() {
                 let of = |plane: usize| planes.get(plane).map_or(0, |values| values[neuron as usize]);
                 let state = NeuronState { potential: of(0) as i32, last: of(1), ready: of(2), consecutive: of(3) };
-                if let Some(name) = profile.unreachable(self.network.options.silence, &state, bursts) {
+                if let Some(name) = profile.unreachable(self.network.options.idle_update, &state, bursts) {
                     let value = match PLANES.iter().position(|plane| *plane == name) {
                         Some(0) | None => f64::from(state.potential) / f64::from(1u32 << self.network.fraction_bits),
                         Some(plane) => f64::from(of(plane)),
@@ -367,21 +367,21 @@ impl Simulation {
     /// The neurons that fired in the last burst, ascending.
     ///
     /// # Errors
-    /// What the devices report.
+    /// Device errors.
     pub fn fired(&self) -> Result<Vec<u32>> {
         let mut fired: Vec<u32> = self.list()?.into_iter().map(|[neuron, _]| neuron).collect();
         fired.sort_unstable();
         Ok(fired)
     }
 
-    /// The firings of the last bursts: of [`SimulationOptions::ledger`] at least, or as far back as they are known. Empty if the
-    /// network keeps none.
+    /// The firings of the last bursts: at least [`SimulationOptions::ledger`] of them, or as many as are known. Empty if the
+    /// network has no ledger.
     ///
     /// # Errors
-    /// What the devices report.
+    /// Device errors.
     pub fn ledger(&self) -> Result<FireLedger> {
         let burst = self.counts.bursts;
-        let held = self.held();
+        let held = self.learning_states();
         let [first, ..] = &held[..] else { return Ok(Vec::new()) };
         if burst == 0 {
             return Ok(Vec::new());
@@ -394,10 +394,10 @@ impl Simulation {
         Ok(ledger)
     }
 
-    /// The fire candidates of the last burst that ran: the neurons in which something arrived, and the sum, in units of psp · weight.
+    /// The fire candidates of the last burst that ran: the neurons with arrivals, and the sum of each, in units of psp · weight.
     ///
     /// # Errors
-    /// `Invalid` if [`SimulationOptions::candidates`] was not asked for; what the devices report.
+    /// `Invalid` if [`SimulationOptions::candidates`] is not set; device errors.
     pub fn candidates(&self) -> Result<Vec<(u32, f64)>> {
         let scale = f64::from(1u32 << self.network.fraction_bits);
         let mut all = Vec::new();
@@ -416,31 +416,31 @@ impl Simulation {
     /// The plastic synapses by rule, source and target, with their weights at the end of the last burst.
     ///
     /// # Errors
-    /// What the devices report.
+    /// Device errors.
     pub fn plastic_synapses(&self) -> Result<Vec<PlasticSynapse>> {
         if self.network.plastic_synapses() == 0 {
             return Ok(Vec::new());
         }
-        learning::plastic_synapses(&self.network, &self.held(), &self.fired()?, self.counts.bursts)
+        learning::plastic_synapses(&self.network, &self.learning_states(), &self.fired()?, self.counts.bursts)
     }
 
-    /// What each of the network's memories keeps.
+    /// The state of each of the network's memories.
     ///
     /// # Errors
-    /// What the devices report.
+    /// Device errors.
     pub fn memories(&self) -> Result<Vec<MemoryReport>> {
-        self.held().first().map_or(Ok(Vec::new()), |shard| learning::memories(&self.network, shard))
+        self.learning_states().first().map_or(Ok(Vec::new()), |shard| learning::memories(&self.network, shard))
     }
 
-    /// What the shards have learnt; none for a network that looks at no past.
-    fn held(&self) -> Vec<ShardLearning<'_>> {
+    /// The learning state of the shards; empty for a network that uses no past firings.
+    fn learning_states(&self) -> Vec<ShardLearning<'_>> {
         self.shards.iter().filter_map(Shard::held).collect()
     }
 
     /// The potential of every neuron, in units of psp · weight.
     ///
     /// # Errors
-    /// What the devices report.
+    /// Device errors.
     pub fn potentials(&self) -> Result<Vec<f64>> {
         let scale = f64::from(1u32 << self.network.fraction_bits);
         let mut all = Vec::with_capacity(self.network.neurons() as usize);

@@ -1,4 +1,4 @@
-//! A random stimulus: what a genome's input areas receive where no body feeds them.
+//! A random stimulus: the input of a genome's input areas when no body feeds them.
 
 use tectum::kernel::native::simd;
 use tectum::{Error, Result};
@@ -6,12 +6,12 @@ use tectum::{Error, Result};
 use super::rule::{draw, seed_of};
 use crate::genome::{AreaRole, Genome};
 
-/// What a neuron that is reached receives.
+/// The input of a stimulated neuron.
 const AMOUNT: f32 = 1.0;
-/// Neurons whose draws are made together.
+/// Neurons whose draws are made in one block.
 const BLOCK: usize = 32;
 
-/// Input neurons, each reached in a part of all bursts: the same ones for a seed and a burst, wherever a run begins.
+/// Input neurons, each stimulated in a fraction of all bursts: the same ones for a seed and a burst, wherever a run begins.
 #[derive(Debug, Clone)]
 pub struct Stimulus {
     neurons: Vec<u32>,
@@ -20,36 +20,36 @@ pub struct Stimulus {
 }
 
 impl Stimulus {
-    /// Reaches a part, 0 to 1, of the neurons of a genome's input areas in each burst.
+    /// Stimulates a fraction, 0 to 1, of the neurons of a genome's input areas in each burst.
     ///
     /// # Errors
-    /// `Invalid` for a part that is none.
+    /// `Invalid` for a fraction out of range.
     pub fn new(genome: &Genome, part: f64, seed: u64) -> Result<Self> {
         if !(0.0..=1.0).contains(&part) {
             return Err(Error::invalid(format!("a stimulus of {part}; 0 to 1 is needed")));
         }
         let inputs = genome.areas().iter().filter(|area| area.role == AreaRole::Input);
         let neurons = if part == 0.0 { Vec::new() } else { inputs.flat_map(|area| area.neurons.clone()).collect() };
-        // Another seed than that of the neurons' own draws.
+        // A different seed from that of the neurons' draws.
         Ok(Self { neurons, seed: !seed_of(seed), chance: (part * f64::from(u32::MAX)) as u32 })
     }
 
-    /// Whether it reaches nothing ever.
+    /// Whether it never stimulates any neuron.
     pub fn is_none(&self) -> bool {
         self.neurons.is_empty()
     }
 
-    /// The most injections into one burst.
+    /// Maximum injections into one burst.
     pub fn max_inputs(&self) -> usize {
         self.neurons.len().max(1)
     }
 
-    /// What arrives in a burst.
+    /// The injections of a burst.
     pub fn of(&self, burst: u32) -> Vec<(u32, f32)> {
         let mut reached = Vec::new();
         for neurons in self.neurons.chunks(BLOCK) {
             let mut are_reached = [false; BLOCK];
-            // Drawn for a block at once, since few are reached.
+            // One draw per block, since few neurons are stimulated.
             let any = simd(
                 #[inline(always)]
                 || {

@@ -1,4 +1,4 @@
-//! The engine against a naive one, and every row of the list of disagreements worked by hand.
+//! The engine compared with a naive one, and every row of the list of disagreements worked out by hand.
 
 mod api_fuzz;
 mod learnt;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tectum::Device;
 
 use super::conformance::{Random, RandomNetwork, RunSchedule, compare, inputs, learning_network, plastic, random_network};
-use super::naive::ReferenceNetwork;
+use super::reference::ReferenceNetwork;
 use super::*;
 
 /// Neurons of the largest group.
@@ -27,7 +27,7 @@ fn network(case: &RandomNetwork) -> Arc<Network> {
     case.network().expect("it works")
 }
 
-/// What runs of learning networks came to.
+/// Results of runs of learning networks.
 #[derive(Default)]
 struct Learnt {
     grown: usize,
@@ -44,7 +44,7 @@ fn check(seed: u64, case: &RandomNetwork, devices: &[Device], bursts: u32) -> Le
     Learnt { grown: usize::from(now > begun), shrunk: usize::from(now < begun), formed: naive.formed, lost: naive.lost }
 }
 
-/// Learning networks on devices, and that they do learn.
+/// Runs learning networks on devices and checks that they learn.
 fn check_learning(seeds: std::ops::Range<u64>, devices: impl Fn(u64) -> Vec<Device>, bursts: u32) {
     let mut all = Learnt::default();
     let count = seeds.end - seeds.start;
@@ -107,11 +107,11 @@ fn batches_of_bursts_are_bursts() {
     }
 }
 
-/// Fifty bursts in as few submissions as a device makes of them against fifty submissions on the CPU.
+/// Compares fifty bursts in as few submissions as possible on a device with fifty submissions on the CPU.
 fn check_batches(seed: u64, device: &Device) {
     let case = if seed < 340 { case(seed) } else { learning_case(seed) };
     let network = network(&case);
-    let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
+    let options = SimulationOptions { constant_inputs: case.constant_inputs.clone(), ..SimulationOptions::default() };
     let mut whole = Simulation::new(network.clone(), device, &options).expect("it works");
     let mut single = Simulation::new(network, &cpu(), &options).expect("it works");
     whole.run(50).expect("it works");
@@ -125,7 +125,7 @@ fn check_batches(seed: u64, device: &Device) {
 }
 
 #[test]
-fn watched_neurons_are_told_as_the_list_has_them() {
+fn recorded_neurons_are_reported_in_the_order_of_the_list() {
     let vulkan = Device::open_if_present("vulkan:0").expect("absent or usable");
     if vulkan.is_none() {
         eprintln!("skipped: vulkan:0 is absent");
@@ -133,16 +133,16 @@ fn watched_neurons_are_told_as_the_list_has_them() {
     let devices = [vec![cpu()], vec![cpu(); 3]].into_iter().chain(vulkan.into_iter().flat_map(|device| [vec![device.clone()], vec![device, cpu()]]));
     let mut neurons = Neurons::default();
     neurons.add(20_000, &NeuronOptions { excitability: 0.5, uniform_psp: true, ..NeuronOptions::default() }).expect("it works");
-    // Every neuron reaches the one 4,999 after it, so half of what fires does so again.
+    // Every neuron reaches the one 4,999 after it, so half of the firing neurons fire again.
     let synapse = |source: u32| (source, Synapse::fixed((source + 4_999) % 20_000, 1, false));
     let rows = SynapseList::new(neurons.len(), &(0..20_000).map(synapse).collect::<Vec<_>>()).expect("it works");
     let network = Arc::new(Network::new(&neurons, Box::new(rows), NetworkOptions::default()).expect("it works"));
-    // One run of words, two that touch, one at the end.
+    // One range of words, two adjacent ones, one at the end.
     let watched = vec![19_990..20_000, 2_040..2_060, 70..75, 4_100..4_101, 10_239..10_240];
-    // Half of all fires, so shards hand that over as bits.
+    // Half of all neurons fire, so shards exchange bits.
     let mut counts = Vec::new();
     for devices in devices {
-        let options = SimulationOptions { max_inputs: 20_000, watched: watched.clone(), ..SimulationOptions::default() };
+        let options = SimulationOptions { max_inputs: 20_000, recorded_neurons: watched.clone(), ..SimulationOptions::default() };
         let mut simulation = Simulation::sharded(network.clone(), &devices, &options).expect("it works");
         assert!(!simulation.has_fired(70));
         let mut told = 0;
@@ -169,7 +169,7 @@ fn a_snapshot_goes_on_as_if_nothing_had_been() {
     for seed in 500..580 {
         let case = if seed < 540 { case(seed) } else { learning_case(seed) };
         let network = network(&case);
-        let options = SimulationOptions { steady: case.steady.clone(), ..SimulationOptions::default() };
+        let options = SimulationOptions { constant_inputs: case.constant_inputs.clone(), ..SimulationOptions::default() };
         let mut whole = Simulation::new(network.clone(), &cpu(), &options).expect("it works");
         let random = &mut Random(seed);
         let mut feed = |simulations: &mut [&mut Simulation]| {
@@ -182,7 +182,7 @@ fn a_snapshot_goes_on_as_if_nothing_had_been() {
         (0..17).for_each(|_| feed(&mut [&mut whole]));
         let bytes = whole.snapshot().expect("it works").to_bytes().expect("it works");
         let snapshot = crate::snapshot::Snapshot::parse(&bytes).expect("it works");
-        // Another number of shards, in the midst of another run.
+        // A different number of shards, in the middle of another run.
         let mut other = Simulation::sharded(network.clone(), &vec![cpu(); 1 + seed as usize % 3], &options).expect("it works");
         other.run(5).expect("it works");
         other.restore(&snapshot).expect("it works");
@@ -228,7 +228,7 @@ fn hostile_snapshots(network: &Arc<Network>, names: &[&'static str]) {
                 name if whole.len_of(name).is_some() => {
                     let right = whole.len_of(name).filter(|_| name != "fired").unwrap_or(neurons);
                     let length = random.pick(&[right, right, right, right + 1, 0, 2, 4]);
-                    // All of it, or a few words.
+                    // All words, or a few.
                     let mut words = whole.u32(name, whole.len_of(name).expect("it is there")).expect("it is there").to_vec();
                     words.resize(length, 0);
                     let few = random.below(2) == 0;
@@ -241,7 +241,7 @@ fn hostile_snapshots(network: &Arc<Network>, names: &[&'static str]) {
         let before = simulation.snapshot().expect("it works");
         match simulation.restore(&hostile) {
             Ok(()) => {
-                // Whatever it is, it can be run from, up to the end of the numbers.
+                // Any accepted state can be run, up to the largest burst number.
                 let _ = simulation.run(3);
                 ran += 1;
             }

@@ -60,7 +60,7 @@ fn cases(device: &Device) -> Vec<Case> {
             cases.push(decode(&file, (name, weights), (BATCH_TEXTS, CacheFormats::F16), threads));
             let coded = decode(&file, (name, weights), (1, CacheFormats::Q8), threads);
             let halves = decode(&file, (name, weights), (1, CacheFormats::F16), threads);
-            cases.push(Case { beside: vec![Alternative { name: "tectum, cache_f16".to_owned(), prepare: halves.prepare }], ..coded });
+            cases.push(Case { alternatives: vec![Alternative { name: "tectum, cache_f16".to_owned(), prepare: halves.prepare }], ..coded });
         }
     }
     cases
@@ -92,7 +92,7 @@ fn encoder(folder: &Path, [batch, time]: [usize; 2], weights: Option<PanelFormat
                 Ok(Run { model: embedder, again: Embedder::run_again, code })
             })
         }),
-        beside: Vec::new(),
+        alternatives: Vec::new(),
     }
 }
 
@@ -118,7 +118,7 @@ fn prefill(file: &Path, name: &str, weights: Option<PanelFormat>, threads: Optio
                 Ok(run_of(decoder))
             })
         }),
-        beside: Vec::new(),
+        alternatives: Vec::new(),
     }
 }
 
@@ -126,9 +126,9 @@ fn prefill(file: &Path, name: &str, weights: Option<PanelFormat>, threads: Optio
 fn decode(file: &Path, (name, weights): (&str, Option<PanelFormat>), (texts, cache): (usize, CacheFormats), threads: Option<usize>) -> Case {
     let (file, [layers, columns, products]) = (file.to_owned(), LLAMA);
     let weight = if weights.is_some() { 1.0 } else { 2.0 };
-    let beside = if texts > 1 { format!("{texts}x") } else { String::new() };
+    let prefix = if texts > 1 { format!("{texts}x") } else { String::new() };
     Case {
-        key: format!("infer.decode.{beside}{CACHED_TOKENS}.{name}.cache_{}{}", cache.name(), tail(threads)),
+        key: format!("infer.decode.{prefix}{CACHED_TOKENS}.{name}.cache_{}{}", cache.name(), tail(threads)),
         roofline: Roofline::Copy,
         threads,
         amount: weight * products + 2.0 * (texts * CACHED_TOKENS) as f64 * layers * columns * cache.bytes_per_value(columns as usize),
@@ -141,7 +141,7 @@ fn decode(file: &Path, (name, weights): (&str, Option<PanelFormat>), (texts, cac
                 Ok(run_of(decoder))
             })
         }),
-        beside: Vec::new(),
+        alternatives: Vec::new(),
     }
 }
 

@@ -125,7 +125,7 @@ impl Checkpoint {
 
 /// Refuses sizes that no model has.
 fn check(sizes: &DecoderSizes) -> Result<()> {
-    let counts = [sizes.tokens, sizes.width, sizes.layers, sizes.heads, sizes.kv_heads, sizes.head_width, sizes.middle, sizes.context];
+    let counts = [sizes.vocab_size, sizes.width, sizes.layers, sizes.heads, sizes.kv_heads, sizes.head_width, sizes.ffn_width, sizes.context];
     // A layer is some ten nodes; tensors are counted in u32.
     let fits = counts.iter().all(|count| (1..=1 << 24).contains(count)) && sizes.layers <= 1000;
     if fits && sizes.heads.is_multiple_of(sizes.kv_heads) { Ok(()) } else { Err(Error::invalid(format!("sizes that no model has: {sizes:?}"))) }

@@ -1,7 +1,7 @@
 //! The context of one text of a decoder: what it was fed, how much of that the caches hold, and the parts in which the rest runs.
 
 use tectum::CacheFormats;
-use tectum::kernel::cache_format::coded;
+use tectum::kernel::cache_format::quantized_tokens;
 
 use super::embedder::bucket;
 
@@ -11,36 +11,36 @@ pub const MAX_PREFILL_CHUNK: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Context {
     /// Tokens of the text.
-    pub fed: Vec<u32>,
+    pub token_ids: Vec<u32>,
     /// How many of them the caches hold; the others run with those that come next.
-    pub kept: usize,
+    pub cached: usize,
 }
 
 impl Context {
     /// Runs that are needed for what the caches do not hold.
     pub fn runs(&self) -> usize {
-        (self.fed.len() - self.kept).div_ceil(MAX_PREFILL_CHUNK)
+        (self.token_ids.len() - self.cached).div_ceil(MAX_PREFILL_CHUNK)
     }
 
     /// What runs now if so many runs come after: the next part, or nothing where fewer than that are needed for the rest. So every text
     /// ends in the last run.
-    pub fn part(&self, after: usize) -> &[u32] {
-        let rest = &self.fed[self.kept..];
+    pub fn chunk(&self, after: usize) -> &[u32] {
+        let rest = &self.token_ids[self.cached..];
         if self.runs() > after { &rest[..rest.len().min(MAX_PREFILL_CHUNK)] } else { &[] }
     }
 
     /// Forgets what the caches do not hold.
     pub fn drop_uncached(&mut self) {
-        self.fed.truncate(self.kept);
+        self.token_ids.truncate(self.cached);
     }
 
     /// Forgets the tokens from `len` on; of codes only whole windows can be gone back to, but for the last one.
     pub fn truncate(&mut self, len: usize, formats: CacheFormats) {
-        self.fed.truncate(len);
-        let len = self.fed.len();
-        if len < self.kept {
-            let whole = if formats.each().iter().any(|format| format.is_quantized()) { coded(self.kept) } else { 0 };
-            self.kept = if len >= whole { len } else { coded(len) };
+        self.token_ids.truncate(len);
+        let len = self.token_ids.len();
+        if len < self.cached {
+            let whole = if formats.each().iter().any(|format| format.is_quantized()) { quantized_tokens(self.cached) } else { 0 };
+            self.cached = if len >= whole { len } else { quantized_tokens(len) };
         }
     }
 }
@@ -65,20 +65,20 @@ mod tests {
     #[test]
     fn texts_end_together_in_plans_that_are_known() {
         for lens in [vec![1], vec![256], vec![257, 3], vec![600, 100, 256, 1, 0], vec![9, 512, 513]] {
-            let mut contexts: Vec<Context> = lens.iter().map(|&len| Context { fed: (0..len as u32).collect(), kept: 0 }).collect();
+            let mut contexts: Vec<Context> = lens.iter().map(|&len| Context { token_ids: (0..len as u32).collect(), cached: 0 }).collect();
             let plans: Vec<usize> = plans_for(&lens).collect();
             let runs = contexts.iter().map(Context::runs).max().expect("texts");
             for after in (0..runs).rev() {
-                let parts: Vec<usize> = contexts.iter().map(|context| context.part(after).len()).collect();
+                let parts: Vec<usize> = contexts.iter().map(|context| context.chunk(after).len()).collect();
                 let most = *parts.iter().max().expect("texts");
                 assert!(plans.contains(&bucket_of(most)), "{lens:?}: {most} of {plans:?}");
                 for (context, part) in contexts.iter_mut().zip(&parts) {
-                    assert!(*part == MAX_PREFILL_CHUNK || context.kept + part == context.fed.len() || *part == 0);
-                    assert_eq!(after == 0 && !context.fed.is_empty(), after == 0 && *part > 0, "{lens:?}");
-                    context.kept += part;
+                    assert!(*part == MAX_PREFILL_CHUNK || context.cached + part == context.token_ids.len() || *part == 0);
+                    assert_eq!(after == 0 && !context.token_ids.is_empty(), after == 0 && *part > 0, "{lens:?}");
+                    context.cached += part;
                 }
             }
-            assert!(contexts.iter().all(|context| context.kept == context.fed.len() && context.runs() == 0));
+            assert!(contexts.iter().all(|context| context.cached == context.token_ids.len() && context.runs() == 0));
         }
     }
 }

@@ -7,8 +7,8 @@ use tectum::{Buffer, CacheFormats, CodeObject, DType, Device, Error, Executable,
 use super::checkpoint::Checkpoint;
 use super::context::{Context, MAX_PREFILL_CHUNK, bucket_of, plans_for};
 use super::decoder_graph::DecoderSizes;
+use super::device_weights::{DeviceWeights, weight_format};
 use super::explanation::{RunExplanation, explained_tokens};
-use super::resident::{DeviceWeights, weight_format};
 use tectum::kernel::panel_format::PanelFormat;
 
 /// A decoder with its weights and the keys and values of a context on a device, or of several, each of a text of its own.
@@ -19,7 +19,7 @@ use tectum::kernel::panel_format::PanelFormat;
 pub struct Decoder {
     sizes: DecoderSizes,
     graph: Graph,
-    resident: DeviceWeights,
+    device_weights: DeviceWeights,
     /// Keys and values of all layers, one after another; none until the first plan is compiled.
     cache: Option<Buffer<f32>>,
     formats: CacheFormats,
@@ -75,11 +75,11 @@ impl Decoder {
     /// As [`Decoder::open`]; `Invalid` for no tokens, or more than a run or the context takes.
     pub fn explain(path: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
         let decoder = Decoder::assemble(path, device, usize::MAX, CacheFormats::F32, |model, graph| {
-            Ok(DeviceWeights::lay_out(graph, device, weight_format(weights, device, |name| model.format(name))).0)
+            Ok(DeviceWeights::prepare_graph(graph, device, weight_format(weights, device, |name| model.format(name))).0)
         })?;
         let tokens = explained_tokens(tokens, "a run takes", MAX_PREFILL_CHUNK.min(decoder.capacity))?;
         let (plan, _, _, nodes) = decoder.record(bucket_of(tokens), 1)?;
-        Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.resident.bytes(), decoder.cache_bytes()))
+        Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.device_weights.bytes(), decoder.cache_bytes()))
     }
 
     fn assemble(
@@ -94,13 +94,13 @@ impl Decoder {
         }
         let model = Checkpoint::open(path)?;
         let graph = model.graph.with_caches(formats);
-        let resident = resident(&model, &graph)?;
+        let device_weights = resident(&model, &graph)?;
         let tensors = graph.parameters().map(|(name, ..)| model.tensor(name)).collect();
         let sizes = model.sizes;
         let capacity = capacity.min(sizes.context);
         let session = Session::new(device);
         let contexts = vec![Context::default()];
-        Ok(Decoder { sizes, graph, resident, cache: None, formats, capacity, contexts, tensors, plans: Vec::new(), session })
+        Ok(Decoder { sizes, graph, device_weights, cache: None, formats, capacity, contexts, tensors, plans: Vec::new(), session })
     }
 
     /// The decoder for so many texts that run side by side, each in a context of its own, all empty: weights are read once for all of
@@ -173,7 +173,7 @@ impl Decoder {
 
     /// Tokens of the context; of the longest one if there are several.
     pub fn len(&self) -> usize {
-        self.contexts.iter().map(|context| context.fed.len()).max().unwrap_or(0)
+        self.contexts.iter().map(|context| context.token_ids.len()).max().unwrap_or(0)
     }
 
     /// Tokens of the context of a text.
@@ -181,7 +181,7 @@ impl Decoder {
     /// # Panics
     /// If there are not so many texts.
     pub fn len_of(&self, text: usize) -> usize {
-        self.contexts[text].fed.len()
+        self.contexts[text].token_ids.len()
     }
 
     /// Whether every context is empty.
@@ -204,7 +204,7 @@ impl Decoder {
     pub fn fork(&mut self) -> Result<Decoder> {
         // With the first plan come weights and cache.
         self.plan(1, 1)?;
-        let device = self.resident.device().clone();
+        let device = self.device_weights.device().clone();
         let copy = |cache: &Buffer<f32>| {
             let copy = device.buffer(cache.len())?;
             cache.copy_to(&copy).map(|_| copy)
@@ -212,7 +212,7 @@ impl Decoder {
         Ok(Decoder {
             sizes: self.sizes.clone(),
             graph: self.graph.clone(),
-            resident: self.resident.share(),
+            device_weights: self.device_weights.share(),
             cache: self.cache.as_ref().map(copy).transpose()?,
             formats: self.formats,
             capacity: self.capacity,
@@ -225,12 +225,12 @@ impl Decoder {
 
     /// Bytes of the weights on the device.
     pub fn weight_bytes(&self) -> usize {
-        self.resident.bytes()
+        self.device_weights.bytes()
     }
 
     /// Plans that were compiled so far: one for each bucket of lengths that came up, however many lengths did.
     pub fn compiled_plans(&self) -> usize {
-        self.resident.compiled()
+        self.device_weights.compiled()
     }
 
     /// What ran so far.
@@ -280,15 +280,15 @@ impl Decoder {
     pub fn feed_scored(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         self.check(&[tokens])?;
         self.take(&[&[]])?;
-        let mut logits = Vec::with_capacity(tokens.len() * self.sizes.tokens);
+        let mut logits = Vec::with_capacity(tokens.len() * self.sizes.vocab_size);
         for now in tokens.chunks(MAX_PREFILL_CHUNK) {
-            self.contexts[0].fed.extend(now);
+            self.contexts[0].token_ids.extend(now);
             if let Err(error) = self.run(0, bucket_of(now.len())) {
                 self.contexts[0].drop_uncached();
                 return Err(error);
             }
             let plan = self.plans.last().expect("invariant: it ran");
-            logits.extend_from_slice(&plan.run.output::<f32>(plan.logits)[..now.len() * self.sizes.tokens]);
+            logits.extend_from_slice(&plan.run.output::<f32>(plan.logits)[..now.len() * self.sizes.vocab_size]);
         }
         Ok(logits)
     }
@@ -314,10 +314,10 @@ impl Decoder {
         }
         for (text, (tokens, context)) in tokens.iter().zip(&self.contexts).enumerate() {
             let place = if texts > 1 { format!("text {text}: ") } else { String::new() };
-            if let Some(token) = tokens.iter().find(|token| **token as usize >= self.sizes.tokens) {
-                return Err(Error::invalid(format!("{place}token {token}; the model has {}", self.sizes.tokens)));
+            if let Some(token) = tokens.iter().find(|token| **token as usize >= self.sizes.vocab_size) {
+                return Err(Error::invalid(format!("{place}token {token}; the model has {}", self.sizes.vocab_size)));
             }
-            let (kept, new, room) = (context.fed.len(), tokens.len(), self.capacity);
+            let (kept, new, room) = (context.token_ids.len(), tokens.len(), self.capacity);
             if kept + new > room {
                 return Err(Error::invalid(format!("{place}{new} tokens after {kept}; the context has room for {room}")));
             }
@@ -329,14 +329,14 @@ impl Decoder {
     /// not before what it was.
     fn take(&mut self, tokens: &[&[u32]]) -> Result<()> {
         for (context, tokens) in self.contexts.iter_mut().zip(tokens) {
-            context.fed.extend(*tokens);
+            context.token_ids.extend(*tokens);
         }
         let runs = self.contexts.iter().map(Context::runs).max().unwrap_or(0);
         let run = (0..runs).rev().try_for_each(|after| self.run(after, 1));
         if run.is_err() {
             for (context, tokens) in self.contexts.iter_mut().zip(tokens) {
-                let before = context.fed.len() - tokens.len();
-                context.fed.truncate(before.max(context.kept));
+                let before = context.token_ids.len() - tokens.len();
+                context.token_ids.truncate(before.max(context.cached));
             }
         }
         run
@@ -344,7 +344,7 @@ impl Decoder {
 
     /// One run, after which come so many: a part of each text. Its plan is the last of `plans` then.
     fn run(&mut self, after: usize, scored: usize) -> Result<()> {
-        let most = self.contexts.iter().map(|context| context.part(after).len()).max().unwrap_or(0);
+        let most = self.contexts.iter().map(|context| context.chunk(after).len()).max().unwrap_or(0);
         self.plan(bucket_of(most), scored)?;
         let plan = self.plans.last_mut().expect("invariant: it was put there");
         plan.fill(&self.contexts, after);
@@ -352,7 +352,7 @@ impl Decoder {
         let stats = plan.run.run()?;
         let nanoseconds = start.elapsed().as_nanos() as u64;
         self.session.record(&stats, nanoseconds);
-        self.contexts.iter_mut().for_each(|context| context.kept += context.part(after).len());
+        self.contexts.iter_mut().for_each(|context| context.cached += context.chunk(after).len());
         Ok(())
     }
 
@@ -383,7 +383,7 @@ impl Decoder {
     fn compile(&mut self, time: usize, scored: usize) -> Result<DecoderPlan> {
         let (plan, [weights, cache], [ids, positions, spans, rows, logits], _) = self.record(time, scored)?;
         let shared: Vec<(View, &Buffer<f32>)> = self.cache.iter().map(|buffer| (cache, buffer)).collect();
-        let (run, _) = self.resident.compile(plan, weights, &shared)?;
+        let (run, _) = self.device_weights.compile(plan, weights, &shared)?;
         if self.cache.is_none() {
             self.cache = Some(run.state_buffer(cache)?);
         }
@@ -394,10 +394,10 @@ impl Decoder {
     #[allow(clippy::type_complexity, reason = "two readers take it apart at once")]
     fn record(&self, time: usize, scored: usize) -> Result<(PlanBuilder, [View; 2], [View; 5], Vec<RecordedNode>)> {
         let texts = self.texts();
-        let graph = self.resident.bind(&[('B', texts), ('T', time), ('S', self.rows()), ('R', texts * scored)])?;
+        let graph = self.device_weights.bind(&[('B', texts), ('T', time), ('S', self.rows()), ('R', texts * scored)])?;
         let name = if texts > 1 { format!("decoder {texts}×{time}") } else { format!("decoder {time}") };
         let mut plan = PlanBuilder::new(name);
-        let (weights, mut feeds) = self.resident.feeds(&mut plan)?;
+        let (weights, mut feeds) = self.device_weights.feeds(&mut plan)?;
         let cache = plan.state("cache", DType::F32, self.cache_len());
         let mut first = 0;
         for (_, node, _) in graph.states() {
@@ -413,7 +413,7 @@ impl Decoder {
         };
         let [ids, positions] = ["ids", "positions"].map(|name| input(name, texts * time));
         let [spans, rows] = [("spans", 2 * texts), ("rows", texts * scored)].map(|(name, len)| input(name, len));
-        let logits = plan.output("logits", DType::F32, texts * scored * self.sizes.tokens);
+        let logits = plan.output("logits", DType::F32, texts * scored * self.sizes.vocab_size);
         let output: Node = graph.output("logits")?;
         let nodes = graph.record_listed(&mut plan, &feeds, &[(output, logits)])?;
         Ok((plan, [weights, cache], [ids, positions, spans, rows, logits], nodes))
@@ -423,7 +423,7 @@ impl Decoder {
 impl DecoderPlan {
     /// Writes a part of each text, the places of its tokens, and which of them get scores: the last, or each.
     fn fill(&mut self, contexts: &[Context], after: usize) {
-        let (time, parts) = (self.time, contexts.iter().map(|context| (context.kept, context.part(after))));
+        let (time, parts) = (self.time, contexts.iter().map(|context| (context.cached, context.chunk(after))));
         for (ids, (_, part)) in self.run.input::<u32>(self.ids).chunks_exact_mut(time).zip(parts.clone()) {
             ids[..part.len()].copy_from_slice(part);
             // Padding is any token that there is, at any place that there is.

@@ -8,7 +8,7 @@ pub struct DecoderSizes {
     /// The family: `gpt2`, `llama`, `qwen2` or `qwen3`.
     pub family: String,
     /// Tokens V that are told apart.
-    pub tokens: usize,
+    pub vocab_size: usize,
     /// Width D of a token.
     pub width: usize,
     /// Layers.
@@ -20,13 +20,13 @@ pub struct DecoderSizes {
     /// Columns of a head.
     pub head_width: usize,
     /// Width of a layer's middle.
-    pub middle: usize,
+    pub ffn_width: usize,
     /// The activation of the middle, by Hugging Face's name.
     pub activation: String,
     /// The most tokens of a context.
     pub context: usize,
     /// Whether the table of tokens also gives their scores.
-    pub tied: bool,
+    pub tied_embeddings: bool,
 }
 
 impl DecoderSizes {
@@ -72,7 +72,7 @@ impl<'a> DecoderGraph<'a> {
     }
 
     /// The rows of which scores are wanted: [B, T, D] to [R, D].
-    pub fn wanted(&mut self, x: Node) -> Result<Node> {
+    pub fn select_rows(&mut self, x: Node) -> Result<Node> {
         self.g.gather(x, self.rows)
     }
 

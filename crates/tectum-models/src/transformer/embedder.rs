@@ -7,8 +7,8 @@ use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CodeObject, DType, Device, Error, Executable, Graph, PlanBuilder, RecordedNode, Result, RunStats, Session, Shape, View};
 
 use super::config::{Head, Pooling};
+use super::device_weights::{DeviceWeights, weight_format};
 use super::explanation::{RunExplanation, explained_tokens};
-use super::resident::{DeviceWeights, weight_format};
 use super::{Bert, Config, SafetensorsWeights, Tokens};
 
 /// The most texts of a run; fewer run in powers of two, so that few plans serve every number of them.
@@ -81,7 +81,7 @@ impl Embedder {
     pub fn explain(folder: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
         let embedder = Embedder::assemble(folder, device, |graph| {
             let file = SafetensorsWeights::open(folder)?;
-            Ok(DeviceWeights::lay_out(graph, device, weight_format(weights, device, |name| file.format(name))).0)
+            Ok(DeviceWeights::prepare_graph(graph, device, weight_format(weights, device, |name| file.format(name))).0)
         })?;
         let most = embedder.max_tokens;
         let tokens = explained_tokens(tokens, "a text has", most)?;

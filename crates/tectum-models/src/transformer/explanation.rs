@@ -81,7 +81,7 @@ pub struct RunExplanation {
     /// Bytes of all other values at their peak, memory being used again once nothing reads it any more.
     pub temporary_bytes: usize,
     /// What they would take if each had memory of its own.
-    pub temporary_bytes_apart: usize,
+    pub temporary_bytes_unshared: usize,
 }
 
 /// A node of a graph as it runs.
@@ -113,7 +113,7 @@ impl RunExplanation {
                 node: node.node.to_string(),
                 operation: node.operation.clone(),
                 shape: format!("{:?}", node.shape),
-                made: match node.made {
+                made: match node.storage {
                     ValueStorage::Fed => "fed",
                     ValueStorage::Constant => "constant",
                     ValueStorage::View => "view",
@@ -125,7 +125,7 @@ impl RunExplanation {
             }
         };
         let nodes = nodes.iter().map(explain).collect();
-        let (temporary_bytes, temporary_bytes_apart) = plan.temp_bytes();
-        Self { work, nodes, weight_bytes, cache_bytes, temporary_bytes, temporary_bytes_apart }
+        let (temporary_bytes, temporary_bytes_unshared) = plan.temp_bytes();
+        Self { work, nodes, weight_bytes, cache_bytes, temporary_bytes, temporary_bytes_unshared }
     }
 }

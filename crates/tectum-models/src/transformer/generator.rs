@@ -15,11 +15,11 @@ use super::{Decoder, Sampler, SamplingParams, Tokens};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GenerateOptions {
     /// The most tokens.
-    pub tokens: usize,
+    pub max_new_tokens: usize,
     /// How they are chosen.
     pub sampling: SamplingParams,
     /// Texts to stop at, which are not given; they need a tokenizer.
-    pub stops: Vec<String>,
+    pub stop_sequences: Vec<String>,
     /// Tokens to stop at, which are not given.
     pub end: Vec<u32>,
 }
@@ -142,13 +142,13 @@ pub fn generate_each(
     options: &GenerateOptions,
     mut show: impl FnMut(usize, &str) -> Result<()>,
 ) -> Result<Vec<Generation>> {
-    if options.stops.iter().any(String::is_empty) || (tokens.is_none() && !options.stops.is_empty()) {
+    if options.stop_sequences.iter().any(String::is_empty) || (tokens.is_none() && !options.stop_sequences.is_empty()) {
         return Err(Error::invalid("texts to stop at are not empty and need the model's tokenizer.json"));
     }
     if let Some(text) = prompts.iter().position(|prompt| prompt.is_empty()).filter(|_| prompts.len() > 1) {
         return Err(Error::invalid(format!("text {text}: a prompt of no tokens")));
     }
-    let known = decoder.sizes().tokens;
+    let known = decoder.sizes().vocab_size;
     let mut texts = Vec::with_capacity(prompts.len());
     for (index, prompt) in prompts.iter().enumerate() {
         texts.push(Text::new(tokens, prompt, options, index, known)?);
@@ -194,7 +194,7 @@ impl<'a> Text<'a> {
     fn new(tokens: Option<&'a Tokens>, prompt: &[u32], options: &'a GenerateOptions, index: usize, known: usize) -> Result<Text<'a>> {
         let seed = options.sampling.seed.wrapping_add(index as u64);
         let mut sampler = Sampler::new(SamplingParams { seed, ..options.sampling }, known)?;
-        sampler.see(prompt);
+        sampler.accept(prompt);
         let made = Generation {
             prompt: prompt.len(),
             // Grows as tokens come: how many are asked for says nothing of how many fit.
@@ -205,17 +205,17 @@ impl<'a> Text<'a> {
             decoded: 0,
             decode_s: 0.0,
         };
-        let stream = tokens.map(|tokens| TextStream::new(tokens, &options.stops));
-        Ok(Text { made, sampler, stream, is_done: options.tokens == 0 })
+        let stream = tokens.map(|tokens| TextStream::new(tokens, &options.stop_sequences));
+        Ok(Text { made, sampler, stream, is_done: options.max_new_tokens == 0 })
     }
 
     /// Chooses the next token by its scores and takes it; `next` is to run if the text is not done then.
     fn choose(&mut self, scores: &[f32], options: &GenerateOptions, next: &mut [u32; 1], show: &mut impl FnMut(&str) -> Result<()>) -> Result<()> {
-        *next = [self.sampler.choose(scores)?];
+        *next = [self.sampler.sample(scores)?];
         if let Some(end) = self.made.take(next[0], options, self.stream.as_mut(), show)? {
             (self.is_done, self.made.end) = (true, end);
         }
-        self.is_done |= self.made.tokens.len() >= options.tokens;
+        self.is_done |= self.made.tokens.len() >= options.max_new_tokens;
         Ok(())
     }
 

@@ -22,9 +22,9 @@ struct Config {
     n_inner: Option<usize>,
     activation_function: String,
     layer_norm_epsilon: f32,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     tie_word_embeddings: bool,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     scale_attn_weights: bool,
     #[serde(default)]
     scale_attn_by_inverse_layer_idx: bool,
@@ -34,7 +34,7 @@ struct Config {
     quantization_config: Option<serde_json::Value>,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -72,16 +72,16 @@ impl Gpt2 {
         activation("activation_function", &config.activation_function).map_err(|error| error.at(path.display()))?;
         let sizes = DecoderSizes {
             family: "gpt2".to_owned(),
-            tokens: config.vocab_size,
+            vocab_size: config.vocab_size,
             width: config.n_embd,
             layers: config.n_layer,
             heads: config.n_head,
             kv_heads: config.n_head,
             head_width: config.n_embd.checked_div(config.n_head).unwrap_or(0),
-            middle: config.n_inner.unwrap_or(config.n_embd.saturating_mul(4)),
+            ffn_width: config.n_inner.unwrap_or(config.n_embd.saturating_mul(4)),
             activation: config.activation_function.clone(),
             context: config.n_positions,
-            tied: config.tie_word_embeddings,
+            tied_embeddings: config.tie_word_embeddings,
         };
         if sizes.heads * sizes.head_width != sizes.width {
             return Err(Error::invalid(format!("{}: n_embd {} in {} heads", path.display(), sizes.width, sizes.heads)));
@@ -96,7 +96,7 @@ impl Gpt2 {
     pub fn build(&self) -> Result<Graph> {
         let mut d = DecoderGraph::new(&self.sizes)?;
         let width = self.sizes.width;
-        let words = d.g.parameter(&format!("{PREFIX}wte.weight"), [self.sizes.tokens, width])?;
+        let words = d.g.parameter(&format!("{PREFIX}wte.weight"), [self.sizes.vocab_size, width])?;
         let positions = d.g.parameter(&format!("{PREFIX}wpe.weight"), [self.sizes.context, width])?;
         let word = d.g.gather(words, d.ids)?;
         let position = d.g.gather(positions, d.positions)?;
@@ -104,9 +104,9 @@ impl Gpt2 {
         for layer in 0..self.sizes.layers {
             x = self.layer(&mut d, layer, x)?;
         }
-        let last = d.wanted(x)?;
+        let last = d.select_rows(x)?;
         let last = self.norm(&mut d, &format!("{PREFIX}ln_f"), last)?;
-        let table = if self.sizes.tied { words } else { d.g.parameter("lm_head.weight", [self.sizes.tokens, width])? };
+        let table = if self.sizes.tied_embeddings { words } else { d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])? };
         d.finish(last, table)
     }
 
@@ -123,9 +123,9 @@ impl Gpt2 {
         let x = d.g.add(output, x)?;
 
         let normed = self.norm(d, &format!("{name}.ln_2"), x)?;
-        let middle = self.dense(d, &format!("{name}.mlp.c_fc"), normed, [width, self.sizes.middle])?;
+        let middle = self.dense(d, &format!("{name}.mlp.c_fc"), normed, [width, self.sizes.ffn_width])?;
         let middle = d.g.activate(middle, activation("activation_function", &self.sizes.activation)?)?;
-        let output = self.dense(d, &format!("{name}.mlp.c_proj"), middle, [self.sizes.middle, width])?;
+        let output = self.dense(d, &format!("{name}.mlp.c_proj"), middle, [self.sizes.ffn_width, width])?;
         d.g.add(output, x)
     }
 

@@ -99,16 +99,16 @@ impl Llama {
         let rope_theta = config.rope_theta().map_err(|error| error.at(path.display()))?;
         let heads = config.num_attention_heads;
         let sizes = DecoderSizes {
-            tokens: config.vocab_size,
+            vocab_size: config.vocab_size,
             width: config.hidden_size,
             layers: config.num_hidden_layers,
             heads,
             kv_heads: config.num_key_value_heads.unwrap_or(heads),
             head_width: config.head_dim.or(config.hidden_size.checked_div(heads)).unwrap_or(0),
-            middle: config.intermediate_size,
+            ffn_width: config.intermediate_size,
             activation: config.hidden_act.clone(),
             context: config.max_position_embeddings,
-            tied: config.tie_word_embeddings,
+            tied_embeddings: config.tie_word_embeddings,
             family,
         };
         let (is_qwen2, is_qwen3) = (sizes.family == "qwen2", sizes.family == "qwen3");
@@ -129,19 +129,19 @@ impl Llama {
     pub fn build(&self) -> Result<Graph> {
         let mut d = DecoderGraph::new(&self.sizes)?;
         let width = self.sizes.width;
-        let words = d.g.parameter(&format!("{PREFIX}embed_tokens.weight"), [self.sizes.tokens, width])?;
+        let words = d.g.parameter(&format!("{PREFIX}embed_tokens.weight"), [self.sizes.vocab_size, width])?;
         let mut x = d.g.gather(words, d.ids)?;
         for layer in 0..self.sizes.layers {
             x = self.layer(&mut d, layer, x)?;
         }
-        let last = d.wanted(x)?;
+        let last = d.select_rows(x)?;
         let last = self.norm(&mut d, &format!("{PREFIX}norm"), last, width)?;
-        let table = if self.sizes.tied { words } else { d.g.parameter("lm_head.weight", [self.sizes.tokens, width])? };
+        let table = if self.sizes.tied_embeddings { words } else { d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])? };
         d.finish(last, table)
     }
 
     fn layer(&self, d: &mut DecoderGraph<'_>, layer: usize, x: Node) -> Result<Node> {
-        let (name, width, middle) = (format!("{PREFIX}layers.{layer}"), self.sizes.width, self.sizes.middle);
+        let (name, width, middle) = (format!("{PREFIX}layers.{layer}"), self.sizes.width, self.sizes.ffn_width);
         let normed = self.norm(d, &format!("{name}.input_layernorm"), x, width)?;
         let operands = self.operands(d, &format!("{name}.self_attn"), normed)?;
         let attended = d.attend(layer, operands)?;

@@ -43,14 +43,14 @@ pub enum Accuracy {
     /// Of an encoder.
     Vectors {
         /// The least cosine of a text's vector with that of f32.
-        least_cosine: f64,
+        min_cosine: f64,
     },
     /// Of a decoder.
     Scores {
         /// The mean Kullback-Leibler divergence of the next token's distribution from that of f32, in nats.
         mean_divergence: f64,
         /// The share of places whose most likely token is the same.
-        same_first: f64,
+        top1_agreement: f64,
     },
 }
 
@@ -80,7 +80,7 @@ fn encoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<Ve
     if exact.is_empty() {
         exact.clone_from(&vectors);
     }
-    let least_cosine = exact.iter().zip(&vectors).map(|(exact, made)| cosine(exact, made)).fold(f64::INFINITY, f64::min);
+    let min_cosine = exact.iter().zip(&vectors).map(|(exact, made)| cosine(exact, made)).fold(f64::INFINITY, f64::min);
     embedder.embed_tokens(vec![text(0, tokens)])?;
     let seconds = median(|| embedder.run_again())?;
     Ok(FormatMeasure {
@@ -89,21 +89,21 @@ fn encoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<Ve
         tokens,
         tokens_per_s: tokens as f64 / seconds,
         decoded_per_s: None,
-        accuracy: Accuracy::Vectors { least_cosine },
+        accuracy: Accuracy::Vectors { min_cosine },
         receipt: embedder.session().receipt(),
     })
 }
 
 fn decoder(path: &Path, device: &Device, format: PanelFormat, exact: &mut Vec<f32>) -> Result<FormatMeasure> {
     let mut decoder = Decoder::open_with(path, device, TOKENS + 1, CacheFormats::F32, Some(format))?;
-    let known = decoder.sizes().tokens;
+    let known = decoder.sizes().vocab_size;
     let tokens = TOKENS.min(decoder.capacity() - 1).max(1);
     let text: Vec<u32> = (0..tokens).map(|place| token(place, known)).collect();
     let scores = decoder.feed_scored(&text[..POSITIONS.min(tokens)])?;
     if exact.is_empty() {
         exact.clone_from(&scores);
     }
-    let accuracy = beside(exact, &scores, known);
+    let accuracy = compare_scores(exact, &scores, known);
     decoder.truncate(0);
     decoder.feed(&text)?;
     let prompt = median(|| decoder.run_again())?;
@@ -144,16 +144,16 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f64 {
 }
 
 /// Rows of scores beside those that are exact.
-fn beside(exact: &[f32], scores: &[f32], known: usize) -> Accuracy {
+fn compare_scores(exact: &[f32], scores: &[f32], known: usize) -> Accuracy {
     let rows = exact.chunks_exact(known).zip(scores.chunks_exact(known));
     let (mut count, mut divergence, mut same) = (0.0, 0.0, 0.0);
     for (exact, scores) in rows {
         let (p, q) = (log_softmax(exact), log_softmax(scores));
         divergence += p.iter().zip(&q).map(|(p, q)| p.exp() * (p - q)).sum::<f64>();
-        same += f64::from(u8::from(first(exact) == first(scores)));
+        same += f64::from(u8::from(argmax(exact) == argmax(scores)));
         count += 1.0;
     }
-    Accuracy::Scores { mean_divergence: divergence / count, same_first: same / count }
+    Accuracy::Scores { mean_divergence: divergence / count, top1_agreement: same / count }
 }
 
 /// Logarithms of the probabilities that scores stand for.
@@ -163,7 +163,7 @@ fn log_softmax(scores: &[f32]) -> Vec<f64> {
     scores.iter().map(|score| f64::from(*score) - greatest - sum.ln()).collect()
 }
 
-fn first(scores: &[f32]) -> Option<usize> {
+fn argmax(scores: &[f32]) -> Option<usize> {
     scores.iter().enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(index, _)| index)
 }
 
@@ -177,18 +177,18 @@ mod tests {
 
     /// The samples in every format: f32 is exact beside itself, and each other format is as near as its bits say.
     #[test]
-    fn every_format_is_measured_beside_f32() {
+    fn every_format_is_compared_with_f32() {
         let device = Device::open("cpu").expect("cpu");
         let encoder = measure_formats(&sample("sample-encoder"), &device).expect("measures");
         let decoder = measure_formats(&sample("sample-decoder"), &device).expect("measures");
         for (made, bound) in encoder.iter().zip([1e-12, 1e-5, 1e-3, 1e-2]) {
-            let Accuracy::Vectors { least_cosine } = made.accuracy else { panic!("an encoder gives vectors") };
-            assert!(1.0 - least_cosine <= bound, "{}: {least_cosine}", made.weights);
+            let Accuracy::Vectors { min_cosine } = made.accuracy else { panic!("an encoder gives vectors") };
+            assert!(1.0 - min_cosine <= bound, "{}: {min_cosine}", made.weights);
             assert!(made.tokens_per_s > 0.0 && made.decoded_per_s.is_none() && made.receipt.runs > 0);
         }
         for (made, bound) in decoder.iter().zip([0.0, 1e-6, 5e-3, 0.1]) {
-            let Accuracy::Scores { mean_divergence, same_first } = made.accuracy else { panic!("a decoder gives scores") };
-            assert!((0.0..=bound).contains(&mean_divergence.max(0.0)) && same_first > 0.8, "{}: {mean_divergence}, {same_first}", made.weights);
+            let Accuracy::Scores { mean_divergence, top1_agreement } = made.accuracy else { panic!("a decoder gives scores") };
+            assert!((0.0..=bound).contains(&mean_divergence.max(0.0)) && top1_agreement > 0.8, "{}: {mean_divergence}, {top1_agreement}", made.weights);
             assert!(made.decoded_per_s.is_some_and(|rate| rate > 0.0));
         }
         assert_eq!(decoder.iter().map(|made| made.weights).collect::<Vec<_>>(), ["f32", "f16", "bf16", "int8"]);

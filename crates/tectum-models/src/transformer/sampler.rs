@@ -66,7 +66,7 @@ impl Sampler {
     }
 
     /// Tells of tokens that the context has.
-    pub fn see(&mut self, tokens: &[u32]) {
+    pub fn accept(&mut self, tokens: &[u32]) {
         for &token in tokens {
             if let Some(seen) = self.seen.get_mut(token as usize) {
                 *seen = true;
@@ -79,7 +79,7 @@ impl Sampler {
     /// # Errors
     /// `Invalid` if there are not as many scores as tokens; `Mismatch` for a score that is no number or +∞, or no score above −∞: the
     /// model or its weights are at fault.
-    pub fn choose(&mut self, logits: &[f32]) -> Result<u32> {
+    pub fn sample(&mut self, logits: &[f32]) -> Result<u32> {
         if logits.len() != self.scores.len() {
             return Err(Error::invalid(format!("{} scores for {} tokens", logits.len(), self.scores.len())));
         }
@@ -97,7 +97,7 @@ impl Sampler {
             }
         }
         let token = if self.sampling.temperature == 0.0 { self.greatest() } else { self.draw() };
-        self.see(&[token]);
+        self.accept(&[token]);
         Ok(token)
     }
 
@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn defect_19_scores_for_another_number_of_tokens_are_refused() {
         let mut none = Sampler::new(SamplingParams::default(), 0).expect("well formed");
-        assert_eq!(none.choose(&[]).expect_err("nothing to choose").kind(), ErrorKind::Mismatch);
+        assert_eq!(none.sample(&[]).expect_err("nothing to choose").kind(), ErrorKind::Mismatch);
         let mut two = Sampler::new(SamplingParams::default(), 2).expect("well formed");
-        assert_eq!(two.choose(&[1.0]).expect_err("one score is missing").kind(), ErrorKind::Invalid);
-        assert_eq!(two.choose(&[1.0, 2.0]).expect("fits"), 1);
+        assert_eq!(two.sample(&[1.0]).expect_err("one score is missing").kind(), ErrorKind::Invalid);
+        assert_eq!(two.sample(&[1.0, 2.0]).expect("fits"), 1);
     }
 
     /// Divided by a penalty near 0, a score exceeds f32; two such scores must keep their order.
@@ -171,8 +171,8 @@ mod tests {
     fn defect_19_a_penalty_near_zero_keeps_the_order_of_scores() {
         for (temperature, repetition_penalty) in [(0.0, 1e-38), (1.0, 1e-38), (0.5, f32::MIN_POSITIVE)] {
             let mut sampler = Sampler::new(SamplingParams { temperature, repetition_penalty, ..SamplingParams::default() }, 4).expect("well formed");
-            sampler.see(&[0, 1, 2]);
-            assert_eq!(sampler.choose(&[1.0, -5.0, 3.0, 2.0]).expect("chooses"), 2, "temperature {temperature}");
+            sampler.accept(&[0, 1, 2]);
+            assert_eq!(sampler.sample(&[1.0, -5.0, 3.0, 2.0]).expect("chooses"), 2, "temperature {temperature}");
         }
     }
 }

@@ -99,7 +99,7 @@ fn in_float64(embedder: &Embedder, folder: &Path, tokens: &[u32]) -> Vec<f64> {
 
 /// Alone and in batches with longer and shorter texts, at every length around the ends of buckets: padding is not seen.
 #[test]
-fn a_text_has_one_vector_whatever_runs_beside_it() {
+fn a_text_has_one_vector_in_any_batch() {
     let texts: Vec<String> = [1, 5, 6, 7, 14, 15, 40, 62, 63, 100, 126, 127].iter().map(|&words| vec!["cat"; words].join(" ")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).chain(["", "the tree is green"]).collect();
     for device in devices() {

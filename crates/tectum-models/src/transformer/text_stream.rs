@@ -40,7 +40,7 @@ impl<'a> TextStream<'a> {
             self.held.truncate(at);
             return Ok((std::mem::take(&mut self.held), Some(stop)));
         }
-        let certain = self.held.len() - self.uncertain();
+        let certain = self.held.len() - self.partial_stop_len();
         let rest = self.held.split_off(certain);
         Ok((std::mem::replace(&mut self.held, rest), None))
     }
@@ -54,7 +54,7 @@ impl<'a> TextStream<'a> {
     }
 
     /// Bytes at the end of what is held that a text to stop at may begin with.
-    fn uncertain(&self) -> usize {
+    fn partial_stop_len(&self) -> usize {
         let begins = |stop: &String| (1..stop.len()).rev().find(|&len| stop.is_char_boundary(len) && self.held.ends_with(&stop[..len]));
         self.stops.iter().filter_map(begins).max().unwrap_or(0)
     }

@@ -1,19 +1,19 @@
-//! Networks that learned the same from different starts and batches: their mean foretells, their spread tells how sure it is.
+//! Networks trained on the same data from different starts and batches: their mean is the prediction, their spread its uncertainty.
 
 use serde::{Deserialize, Serialize};
 use tectum::{ContentHash, DType, Device, Error, Executable, PlanBuilder, Result, Session, View};
 
 use super::fit::{TrainingReport, fit};
-use super::inspection::{GAUSSIAN_COVERAGE, kept_by};
-use super::sequence::{CHANNEL_NAMES, CHANNELS, COMMAND, DataSplit, SequenceLayout, changes, energy_balance, samples, statistics, tested_from};
+use super::inspection::{GAUSSIAN_COVERAGE, quantile};
+use super::sequence::{CHANNEL_NAMES, CHANNELS, COMMAND, DataSplit, SequenceLayout, changes, energy_balance, samples, statistics, test_start};
 use super::{Network, TwinRecipe};
 use crate::body::rig::RigParameters;
 use crate::rig_csv::RigRecording;
 
-/// The fewest samples to fit to and to hold out.
+/// The minimum number of samples to fit to and to hold out.
 const MIN_TRAINING_SAMPLES: usize = 200;
 const MIN_VALIDATION_SAMPLES: usize = 20;
-/// The most networks.
+/// The maximum number of networks.
 pub const MAX_MEMBERS: usize = 32;
 
 /// A twin of the recorded rig.
@@ -29,20 +29,20 @@ pub struct Ensemble {
     pub mean: Vec<f32>,
     /// Deviation of each channel's change.
     pub deviation: Vec<f32>,
-    /// What the mean of the networks is off on what was held out, by channel: the size that 68.27 % keep, of a Gaussian its deviation.
+    /// The error of the networks' mean on the held-out samples, by channel: its 68.27 % quantile, for a Gaussian its deviation.
     pub noise: Vec<f32>,
     /// What it was trained on.
     pub plant: Plant,
-    /// Where it comes from.
+    /// Its provenance.
     pub origin: TrainingProvenance,
-    /// Of the file that it was read from.
+    /// Hash of the file that it was read from.
     pub file_hash: Option<ContentHash>,
 }
 
 /// The plant that an ensemble was trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plant {
-    /// Name and unit of what is foretold.
+    /// Name and unit of each predicted channel.
     pub channels: [(String, String); CHANNELS],
     /// Name and unit of the command.
     pub command: (String, String),
@@ -50,22 +50,23 @@ pub struct Plant {
     pub period_s: f64,
 }
 
-/// Where an ensemble comes from.
+/// Provenance of an ensemble.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainingProvenance {
     /// Name of the recording's file.
     pub data: String,
-    /// Rows of the recording, sensor jumps in it, and the first row of its end, which no choice was made by.
+    /// Rows of the recording.
     pub rows: usize,
     /// Sensor jumps in the recording.
     pub jumps: usize,
-    /// The first row of its end, which no choice was made by.
-    pub tested_from: usize,
-    /// Samples fitted to, and held out to stop by.
+    /// The first row of its end, which was not used for any choice.
+    #[serde(alias = "tested_from")]
+    pub test_start: usize,
+    /// Samples fitted to, and held out for early stopping.
     pub samples: [usize; 2],
-    /// Seed of the first network; each further one has the next.
+    /// Seed of the first network; each further network uses the next seed.
     pub seed: u64,
-    /// Weight of the balance of energy.
+    /// Weight of the energy balance.
     pub physics_weight: f32,
     /// The bound of Huber's loss, in deviations; none for the squared error.
     pub huber: Option<f32>,
@@ -91,13 +92,13 @@ impl Plant {
 }
 
 impl Ensemble {
-    /// Trains so many networks on a recording, all but its last 15 %: each on the same samples from its own start and batches, stopped by
-    /// blocks of time that are held out, on the session's device, which counts the runs. With a weight of physics the balance of energy of `rig` is part of the loss.
+    /// Trains several networks on a recording, all but its last 15 %: each on the same samples from its own start and batches, with early stopping on
+    /// held-out blocks of time, on the session's device, which counts the runs. With a physics weight the energy balance of `rig` is part of the loss.
     ///
-    /// `progress` is told the network, the steps done and the latest loss.
+    /// `progress` receives the network, the steps done and the latest loss.
     ///
     /// # Errors
-    /// `Invalid` for settings that none can have; `Data` for a recording with too few usable rows; what the device reports.
+    /// `Invalid` for invalid settings; `Data` for a recording with too few usable rows; what the device reports.
     pub fn train(
         recording: &RigRecording,
         rig: Option<&RigParameters>,
@@ -110,8 +111,8 @@ impl Ensemble {
         if !(1..=MAX_MEMBERS).contains(members) {
             return Err(Error::invalid(format!("twin: {members} networks; needs 1 to {MAX_MEMBERS}")));
         }
-        let tested = tested_from(recording.len());
-        let [fitted, held] = [DataSplit::Fitted, DataSplit::Held].map(|part| layout.rows_of(recording, part, tested, 1));
+        let tested = test_start(recording.len());
+        let [fitted, held] = [DataSplit::Train, DataSplit::Validation].map(|part| layout.rows_of(recording, part, tested, 1));
         if fitted.len() < MIN_TRAINING_SAMPLES || held.len() < MIN_VALIDATION_SAMPLES {
             let (fitted, held) = (fitted.len(), held.len());
             let needed = format!("needs {MIN_TRAINING_SAMPLES} and {MIN_VALIDATION_SAMPLES}");
@@ -135,7 +136,7 @@ impl Ensemble {
             data: data.clone(),
             rows: recording.len(),
             jumps: recording.jumps,
-            tested_from: tested,
+            test_start: tested,
             samples: [fitted.len(), held.len()],
             seed: *seed,
             physics_weight: recipe.physics_weight,
@@ -152,15 +153,15 @@ impl Ensemble {
             origin,
             file_hash: None,
         };
-        let mut predictor = ensemble.on(session.device(), held.len())?;
+        let mut predictor = ensemble.compile_for(session.device(), held.len())?;
         session.uses(&predictor.run);
         predictor.run.input::<f32>(predictor.x).copy_from_slice(&unseen.features);
         session.run(&mut predictor.run)?;
-        let told = predictor.told();
+        let told = predictor.predictions();
         let wanted = changes(recording, &held);
         for channel in 0..CHANNELS {
             let off = told.iter().zip(wanted.chunks_exact(CHANNELS)).map(|(told, wanted)| (told.mean[channel] - wanted[channel]).abs());
-            ensemble.noise[channel] = kept_by(off.collect(), GAUSSIAN_COVERAGE[0]) as f32;
+            ensemble.noise[channel] = quantile(off.collect(), GAUSSIAN_COVERAGE[0]) as f32;
         }
         Ok((ensemble, reports))
     }
@@ -169,7 +170,7 @@ impl Ensemble {
     ///
     /// # Errors
     /// What the device reports.
-    pub fn on(&self, device: &Device, rows: usize) -> Result<Predictor<'_>> {
+    pub fn compile_for(&self, device: &Device, rows: usize) -> Result<Predictor<'_>> {
         let mut plan = PlanBuilder::new("twin.ensemble");
         let x = plan.input("features", DType::F32, rows * self.layout.features());
         let mut weights = Vec::new();
@@ -189,7 +190,7 @@ impl Ensemble {
     }
 }
 
-/// What an ensemble is trained with.
+/// Training settings of an ensemble.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnsembleSettings {
     /// What it reads.
@@ -198,7 +199,7 @@ pub struct EnsembleSettings {
     pub members: usize,
     /// How each is built and trained.
     pub recipe: TwinRecipe,
-    /// Seed of the first; each further one has the next.
+    /// Seed of the first network; each further network uses the next seed.
     pub seed: u64,
     /// Name of the recording, for the record.
     pub data: String,
@@ -220,7 +221,7 @@ pub struct Predictor<'a> {
 }
 
 impl Predictor<'_> {
-    /// Foretells the change of every row of a batch.
+    /// Predicts the change of every row of a batch.
     ///
     /// # Shapes
     /// `features` \[rows, features\].
@@ -229,28 +230,28 @@ impl Predictor<'_> {
     /// What the device reports.
     ///
     /// # Panics
-    /// If the batch is of another size: a mistake in the calling code.
-    pub fn foretell(&mut self, features: &[f32]) -> Result<Vec<Prediction>> {
+    /// If the batch has a different size: a mistake in the calling code.
+    pub fn predict(&mut self, features: &[f32]) -> Result<Vec<Prediction>> {
         self.run.input::<f32>(self.x).copy_from_slice(features);
         self.run.run()?;
-        Ok(self.told())
+        Ok(self.predictions())
     }
 
-    /// What the last run foretold of each row.
-    fn told(&self) -> Vec<Prediction> {
+    /// The last run's prediction for each row.
+    fn predictions(&self) -> Vec<Prediction> {
         let outputs: Vec<&[f32]> = self.outputs.iter().map(|view| self.run.output::<f32>(*view)).collect();
         let count = outputs.len() as f64;
         let rows = outputs[0].len() / CHANNELS;
         let row = |row: usize| {
-            let mut foretold = Prediction { mean: [0.0; CHANNELS], spread: [0.0; CHANNELS] };
+            let mut prediction = Prediction { mean: [0.0; CHANNELS], spread: [0.0; CHANNELS] };
             for channel in 0..CHANNELS {
                 let each = || outputs.iter().map(|output| f64::from(output[row * CHANNELS + channel]));
                 let mean = each().sum::<f64>() / count;
                 let variance = each().map(|y| (y - mean).powi(2)).sum::<f64>() / count;
                 let (scale, shift) = (f64::from(self.ensemble.deviation[channel]), f64::from(self.ensemble.mean[channel]));
-                (foretold.mean[channel], foretold.spread[channel]) = (shift + scale * mean, scale * variance.sqrt());
+                (prediction.mean[channel], prediction.spread[channel]) = (shift + scale * mean, scale * variance.sqrt());
             }
-            foretold
+            prediction
         };
         (0..rows).map(row).collect()
     }

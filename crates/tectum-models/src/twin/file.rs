@@ -1,5 +1,5 @@
 //! Ensembles in safetensors files: `member.N.layerK.weight` \[inputs, outputs\] and `.bias` of each network, `change.mean`, `change.deviation` and
-//! `change.noise` by channel; the rest is the metadata `tectum.twin`.
+//! `change.noise` by channel; everything else is in the metadata `tectum.twin`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,12 +15,12 @@ use crate::transformer::SafetensorsWeights;
 
 /// The key of the metadata.
 const KEY: &str = "tectum.twin";
-/// The version that is written; others are refused.
+/// The version that is written; others are rejected.
 const VERSION: u32 = 2;
-/// The widest layer and the most layers that are read.
+/// The maximum width and number of layers that are read.
 const MAX_WIDTH: usize = 4096;
 const MAX_LAYERS: usize = 16;
-/// Tensors besides the networks'.
+/// Tensors other than the networks'.
 const CHANGES: [&str; 3] = ["change.mean", "change.deviation", "change.noise"];
 
 #[derive(Serialize, Deserialize)]
@@ -40,7 +40,7 @@ struct MetadataVersion {
 }
 
 impl Ensemble {
-    /// Writes it whole or not at all.
+    /// Writes the file atomically: completely or not at all.
     ///
     /// # Errors
     /// What the file system reports.

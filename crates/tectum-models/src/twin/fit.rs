@@ -11,17 +11,17 @@ use super::{Network, TwinRecipe};
 const WARM_UP: usize = 50;
 const BETA1: f32 = 0.9;
 const BETA2: f32 = 0.999;
-/// How often a fit that may stop early looks at what was held out.
+/// How often a fit that may stop early evaluates the held-out samples.
 const EVALUATIONS: usize = 60;
 
-/// What a network is fitted to, or held against.
+/// Samples that a network is fitted to, or compared with.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Samples {
     /// \[n, features\]
     pub features: Vec<f32>,
     /// \[n, channels\], in units of each channel's deviation.
     pub targets: Vec<f32>,
-    /// What physics says of them; only where the recipe gives it a weight.
+    /// The physics equation of the samples; only if the recipe gives it a weight.
     pub physics: Option<Physics>,
 }
 
@@ -43,23 +43,23 @@ pub struct TrainingReport {
     pub held_out: usize,
     /// Steps taken.
     pub steps: usize,
-    /// The step whose weights were kept: the last, or the one that did best on what was held out.
-    pub kept_step: usize,
+    /// The step whose weights were kept: the last, or the best on the held-out samples.
+    pub best_step: usize,
     /// Loss of the first batch; a mean squared error in units of the changes' variance unless the recipe says otherwise.
     pub first_loss: f32,
-    /// The same, the mean of the last hundred batches.
+    /// The mean loss of the last hundred batches.
     pub last_loss: f32,
-    /// The same on the samples held out, without what physics adds; what predicting the mean change would give is 1 for the squared error.
+    /// The loss on the held-out samples, without the physics term; predicting the mean change would give 1 for the squared error.
     pub held_out_loss: f32,
-    /// Step, loss of its batch and loss on what was held out, where a fit may stop early.
+    /// Step, loss of its batch and loss on the held-out samples, if a fit may stop early.
     pub curve: Vec<(usize, f32, f32)>,
     /// Wall time.
     pub seconds: f64,
 }
 
-/// Fits a network's weights, from `start` on, on the session's device, which counts the runs. The same start, seed and device give the same weights.
+/// Fits a network's weights, starting from `start`, on the session's device, which counts the runs. The same start, seed and device give the same weights.
 ///
-/// `progress` is told steps done and the latest loss.
+/// `progress` receives the steps done and the latest loss.
 ///
 /// # Errors
 /// `Invalid` without samples or if the loss is not a number; what the device reports.
@@ -109,20 +109,20 @@ pub fn fit(
             break;
         }
     }
-    let (kept_step, weights) = match best {
+    let (best_step, weights) = match best {
         Some(best) => (best.step, best.weights),
         None => (losses.len(), step.run.read_state::<f32>(step.slots.weights)?),
     };
     let held_out_loss = judge.loss(&weights, session)?;
     if !held_out_loss.is_finite() {
-        return Err(Error::invalid(format!("twin: the loss on what was held out is {held_out_loss} at step {kept_step}; finite samples are needed")));
+        return Err(Error::invalid(format!("twin: the loss on what was held out is {held_out_loss} at step {best_step}; finite samples are needed")));
     }
     let last = &losses[losses.len().saturating_sub(100)..];
     let report = TrainingReport {
         transitions: count,
         held_out: held_out.targets.len() / network.channels(),
         steps: losses.len(),
-        kept_step,
+        best_step,
         first_loss: losses[0],
         last_loss: last.iter().sum::<f32>() / last.len() as f32,
         held_out_loss,
@@ -132,7 +132,7 @@ pub fn fit(
     Ok((weights, report))
 }
 
-/// The weights that did best on what was held out.
+/// The weights that were best on the held-out samples.
 pub(super) struct BestWeights {
     pub loss: f32,
     pub step: usize,
@@ -140,13 +140,13 @@ pub(super) struct BestWeights {
 }
 
 impl BestWeights {
-    /// Whether a loss is below the best so far; a loss that is no number is not.
+    /// Whether a loss is below the best so far; false for NaN.
     pub fn improves(best: &Option<BestWeights>, loss: f32) -> bool {
         loss.is_finite() && best.as_ref().is_none_or(|best| loss < best.loss)
     }
 }
 
-/// The loss of weights on what was held out, without what physics adds.
+/// The loss of weights on the held-out samples, without the physics term.
 ///
 /// # Errors
 /// What the device reports.
@@ -204,7 +204,7 @@ struct StepSlots {
 /// The plan of one step.
 ///
 /// # Errors
-/// `Invalid` for a batch of nothing.
+/// `Invalid` for an empty batch.
 pub fn step_plan(network: &Network, recipe: &TwinRecipe) -> Result<Plan> {
     record_step(network, recipe).map(|(plan, _)| plan)
 }
@@ -288,7 +288,7 @@ impl Step {
     }
 }
 
-/// The loss on what was held out.
+/// The loss on the held-out samples.
 struct Validator {
     run: Executable,
     weights: View,

@@ -1,30 +1,30 @@
-//! How well a twin of the recorded rig foretells a recording, beside what needs no learning.
+//! How well a twin of the recorded rig predicts a recording, compared with methods that need no learning.
 
 use serde::Serialize;
 use tectum::{Device, Error, Result};
 
 use super::ensemble::Ensemble;
-use super::sequence::{CHANNEL_NAMES, CHANNELS, DataSplit, RowHistory, changes, part_of, samples, tested_from};
+use super::sequence::{CHANNEL_NAMES, CHANNELS, DataSplit, RowHistory, changes, part_of, samples, test_start};
 use crate::body::rig::RigParameters;
 use crate::body::rig::identification::{forecast, identify};
 use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording, wrapped_deg};
 
-/// Steps ahead at which errors are told.
+/// Steps ahead at which errors are reported.
 pub const HORIZONS: [usize; 4] = [1, 5, 10, 25];
-/// Of a Gaussian, the part within one and two deviations.
+/// Fraction of a Gaussian within one and two deviations.
 pub const GAUSSIAN_COVERAGE: [f64; 2] = [0.6827, 0.9545];
 
-/// What a row is foretold by.
+/// The prediction method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// The networks.
     Twin,
-    /// The rig with the constants found in the recording but for its end, from a start that suits the same rows best.
+    /// The rig with constants identified from the recording without its end, from the start that best fits the same rows.
     Physics,
-    /// The last change once more.
+    /// The last change repeated.
     ConstantVelocity,
-    /// The recorded velocity for a step.
+    /// The recorded velocity applied for one step.
     RecordedVelocity,
     /// No change.
     Persistence,
@@ -57,24 +57,24 @@ pub struct ErrorStats {
     pub unit: &'static str,
     /// The median size.
     pub median: f64,
-    /// The size that nine of ten keep.
+    /// The 90th percentile of the size.
     pub p90: f64,
     /// Root of the mean square.
     pub rms: f64,
 }
 
-/// Errors so many steps ahead.
+/// Errors a number of steps ahead.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Horizon {
     /// Steps ahead.
     pub steps: usize,
-    /// Rows that were foretold.
+    /// Rows that were predicted.
     pub rows: usize,
     /// Errors of the angle by method.
     pub errors: Vec<ErrorStats>,
 }
 
-/// The part of the errors within so many of the deviations that the networks tell.
+/// The fraction of errors within one and two of the deviations that the networks report.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Coverage {
     /// The channel's name.
@@ -85,45 +85,45 @@ pub struct Coverage {
     pub deviation: f64,
 }
 
-/// What was found.
+/// The result of an inspection.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Inspection {
-    /// Rows of the recording, sensor jumps in it, readings of the dead zone.
+    /// Rows of the recording.
     pub rows: usize,
     /// Sensor jumps.
     pub jumps: usize,
-    /// Rows that a jump touches, which are left out.
+    /// Rows affected by a jump, which are left out.
     pub jump_rows: usize,
     /// Readings of the dead zone.
     pub dead_zone_rows: usize,
-    /// The first row of the end that is tested on.
-    pub tested_from: usize,
-    /// Rows of the end whose last readings and the next one hold neither a jump nor the dead zone.
+    /// The first row of the test part at the end.
+    pub test_start: usize,
+    /// Rows of the end whose last readings and next reading contain neither a jump nor the dead zone.
     pub usable: usize,
     /// Errors of one step there, by channel and method.
     pub one_step: Vec<ErrorStats>,
-    /// Rows of the end without a jump from the row before to the row after, the dead zone among them.
+    /// Rows of the end without a jump from the row before to the row after, including the dead zone.
     pub without_jump: usize,
-    /// Errors of the angle there: in the dead zone, and where the last rows do not serve, twin and physics say what persistence (in it) or constant
-    /// velocity (elsewhere) says.
+    /// Errors of the angle there: in the dead zone, and where the last rows are not usable, twin and physics use persistence (in it) or constant
+    /// velocity (elsewhere).
     pub angle_without_jump: Vec<ErrorStats>,
-    /// Rows of those that the networks could foretell.
-    pub foretold: usize,
-    /// Errors of the angle some steps ahead, every method fed with what it foretold.
+    /// Rows of those that the networks could predict.
+    pub predictable_rows: usize,
+    /// Errors of the angle some steps ahead, every method fed with its own predictions.
     pub horizons: Vec<Horizon>,
-    /// How often errors stay within what the networks tell.
+    /// How often errors stay within the networks' reported deviation.
     pub coverage: Vec<Coverage>,
 }
 
-/// Holds an ensemble against the last 15 % of a recording.
+/// Compares an ensemble with the last 15 % of a recording.
 ///
 /// # Errors
-/// `Data` for a recording that no rig can be found in, or with too few usable rows at its end; what the device reports.
+/// `Data` for a recording from which no rig can be identified, or with too few usable rows at its end; what the device reports.
 pub fn inspect(ensemble: &Ensemble, recording: &RigRecording, device: &Device) -> Result<Inspection> {
     let layout = ensemble.layout;
-    let tested = tested_from(recording.len());
+    let tested = test_start(recording.len());
     let rig = identify(&part_of(recording, 0..tested), |_| {})?.parameters;
-    let usable = layout.rows_of(recording, DataSplit::Tested, tested, 1);
+    let usable = layout.rows_of(recording, DataSplit::Test, tested, 1);
     if usable.len() < 20 {
         return Err(Error::data(format!("the recording has {} usable rows in its last 15 %; 20 are needed", usable.len())));
     }
@@ -132,19 +132,19 @@ pub fn inspect(ensemble: &Ensemble, recording: &RigRecording, device: &Device) -
     let is_jump_free = |row: &usize| (row - 1..row + 2).all(|row| recording.angle_is_valid[row]);
     let without_jump: Vec<usize> = (tested.max(1)..recording.len() - 1).filter(is_jump_free).collect();
     let angle_without_jump = view.without_jump(&without_jump, &usable)?;
-    let foretold = without_jump.iter().filter(|row| usable.binary_search(row).is_ok()).count();
+    let predictable_rows = without_jump.iter().filter(|row| usable.binary_search(row).is_ok()).count();
     let horizons = HORIZONS.into_iter().map(|steps| view.horizon(steps, tested)).collect::<Result<_>>()?;
     Ok(Inspection {
         rows: recording.len(),
         jumps: recording.jumps,
         jump_rows: recording.angle_is_valid.iter().filter(|valid| !**valid).count(),
         dead_zone_rows: recording.pend_position_deg.iter().filter(|angle| **angle == DEAD_ZONE_DEG).count(),
-        tested_from: tested,
+        test_start: tested,
         usable: usable.len(),
         one_step,
         without_jump: without_jump.len(),
         angle_without_jump,
-        foretold,
+        predictable_rows,
         horizons,
         coverage,
     })
@@ -174,7 +174,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// What is foretold less what came.
+    /// The prediction minus the actual value.
     fn off(&self, row: usize, next: [f64; CHANNELS]) -> [f64; CHANNELS] {
         let r = self.recording;
         [next[0] - r.la_position_in[row], next[1] - r.pend_velocity_deg_per_s[row], wrapped_deg(next[2] - r.pend_position_deg[row])]
@@ -183,7 +183,7 @@ impl Evaluation<'_> {
     fn one_step(&self, rows: &[usize]) -> Result<(Vec<ErrorStats>, Vec<Coverage>)> {
         let ensemble = self.ensemble;
         let samples = samples(self.recording, ensemble.layout, rows, &ensemble.mean, &ensemble.deviation);
-        let told = ensemble.on(self.device, rows.len())?.foretell(&samples.features)?;
+        let told = ensemble.compile_for(self.device, rows.len())?.predict(&samples.features)?;
         let wanted = changes(self.recording, rows);
         let mut errors = Vec::new();
         for method in Method::ALL {
@@ -202,7 +202,7 @@ impl Evaluation<'_> {
             let pairs = told.iter().zip(wanted.chunks_exact(CHANNELS));
             let parts: Vec<f64> = pairs.map(|(told, wanted)| (told.mean[channel] - wanted[channel]).abs() / sigma(told)).collect();
             let within = [1.0, 2.0].map(|limit| parts.iter().filter(|part| **part <= limit).count() as f64 / parts.len() as f64);
-            Coverage { channel: CHANNEL_NAMES[channel].0, within, deviation: kept_by(told.iter().map(sigma).collect(), 0.5) }
+            Coverage { channel: CHANNEL_NAMES[channel].0, within, deviation: quantile(told.iter().map(sigma).collect(), 0.5) }
         };
         Ok((errors, (0..CHANNELS).map(coverage).collect()))
     }
@@ -210,7 +210,7 @@ impl Evaluation<'_> {
     fn without_jump(&self, rows: &[usize], usable: &[usize]) -> Result<Vec<ErrorStats>> {
         let ensemble = self.ensemble;
         let samples = samples(self.recording, ensemble.layout, usable, &ensemble.mean, &ensemble.deviation);
-        let told = ensemble.on(self.device, usable.len())?.foretell(&samples.features)?;
+        let told = ensemble.compile_for(self.device, usable.len())?.predict(&samples.features)?;
         let angle = |method: Method, row: usize| {
             let at = usable.binary_search(&row);
             let stand_in = if self.recording.pend_position_deg[row] == DEAD_ZONE_DEG { Method::Persistence } else { Method::ConstantVelocity };
@@ -226,16 +226,16 @@ impl Evaluation<'_> {
 
     fn horizon(&self, steps: usize, tested: usize) -> Result<Horizon> {
         let layout = self.ensemble.layout;
-        let rows = layout.rows_of(self.recording, DataSplit::Tested, tested, steps);
+        let rows = layout.rows_of(self.recording, DataSplit::Test, tested, steps);
         if rows.is_empty() {
             return Ok(Horizon { steps, rows: 0, errors: Vec::new() });
         }
         let mut pasts: Vec<RowHistory> = rows.iter().map(|&row| RowHistory::of(self.recording, layout, row)).collect();
-        let mut networks = self.ensemble.on(self.device, rows.len())?;
+        let mut networks = self.ensemble.compile_for(self.device, rows.len())?;
         for step in 1..=steps {
             let mut features = Vec::with_capacity(rows.len() * layout.features());
             pasts.iter().for_each(|past| layout.encode(past, &mut features));
-            for ((past, told), row) in pasts.iter_mut().zip(networks.foretell(&features)?).zip(&rows) {
+            for ((past, told), row) in pasts.iter_mut().zip(networks.predict(&features)?).zip(&rows) {
                 let known = (row + step + 1).min(self.recording.len() - 1);
                 past.push(layout.next(past, told.mean), self.recording.cmd_volts[known], self.recording.elapsed_ms[known] / 1000.0);
             }
@@ -266,11 +266,11 @@ fn sizes(method: Method, channel: usize, off: Vec<f64>) -> ErrorStats {
     let sizes: Vec<f64> = off.into_iter().map(f64::abs).collect();
     let rms = (sizes.iter().map(|size| size * size).sum::<f64>() / sizes.len().max(1) as f64).sqrt();
     let (channel, unit) = CHANNEL_NAMES[channel];
-    ErrorStats { method, channel, unit, median: kept_by(sizes.clone(), 0.5), p90: kept_by(sizes, 0.9), rms }
+    ErrorStats { method, channel, unit, median: quantile(sizes.clone(), 0.5), p90: quantile(sizes, 0.9), rms }
 }
 
-/// The least number that a part of some numbers does not pass, 0 of none.
-pub(super) fn kept_by(mut numbers: Vec<f64>, part: f64) -> f64 {
+/// The smallest number that bounds a given part of the numbers (a quantile), 0 for none.
+pub(super) fn quantile(mut numbers: Vec<f64>, part: f64) -> f64 {
     numbers.sort_unstable_by(f64::total_cmp);
     let place = ((numbers.len() as f64 * part).ceil() as usize).saturating_sub(1);
     numbers.get(place).copied().unwrap_or(0.0)

@@ -28,7 +28,7 @@ impl Network {
         Ok(Self { features, hidden: hidden.to_vec(), channels, parameters })
     }
 
-    /// Where each weight lies.
+    /// The position of each weight.
     pub fn parameters(&self) -> &ParameterLayout {
         &self.parameters
     }

@@ -1,11 +1,11 @@
-//! A twin that learns on from what the body does, beside the loop.
+//! Online learning: a twin that continues to learn from the body's transitions, concurrently with the loop.
 //!
-//! The control thread writes transitions into memory allocated before and takes weights that were found better. Both lie behind locks that
-//! it only tries: while the learner copies, transitions wait in a short queue, and weights come a tick later. So it neither trains nor
-//! allocates nor waits. Where a run is to repeat, under a clock that is not real, the tick that begins a round runs it instead.
+//! The control thread writes transitions into preallocated memory and takes weights that are better. Both are behind locks that it takes
+//! only with `try_lock`: while the learner copies, transitions wait in a short queue, and weights arrive a tick later. So it does not train,
+//! allocate or wait. For repeatable runs, under a clock that is not real, the tick that starts a round runs it instead.
 //!
-//! A round goes on from the present weights and fits them to all transitions that are kept but each tenth. What comes of it replaces them
-//! only if it foretells those tenths better.
+//! A round starts from the present weights and fits them to all stored transitions except every tenth. The result replaces them
+//! only if it predicts the held-out tenth better.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,28 +19,28 @@ use super::training::targets;
 use super::{Network, Transitions, Twin, TwinLayout, TwinRecipe};
 use crate::snapshot::{Array, Snapshot};
 
-/// Every so many transitions one is held out.
+/// One in this many transitions is held out.
 const HELD_OUT: usize = 10;
-/// Transitions that wait while the learner copies; a copy takes far less than a tick.
+/// Capacity of the queue of transitions while the learner copies; a copy takes far less than a tick.
 const QUEUE: usize = 64;
-/// The fewest transitions that a round begins with: two of them are held out.
+/// The minimum number of transitions for a round: two of them are held out.
 pub const MIN_TRANSITIONS: usize = 2 * HELD_OUT;
 
-/// When rounds are, and what they learn from.
+/// When rounds run, and what they learn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OnlineSettings {
-    /// Transitions under random actions before the first round, of a twin that begins with nothing.
+    /// Transitions under random actions before the first round, for an untrained twin.
     pub warm_up: usize,
-    /// Transitions from one round to the next.
+    /// Transitions between two rounds.
     pub every: usize,
-    /// Transitions kept; beyond them the oldest give way.
-    pub kept: usize,
-    /// Whether rounds are run by a thread of their own.
+    /// Maximum number of transitions kept; beyond it the oldest are overwritten.
+    pub replay_capacity: usize,
+    /// Whether rounds run on a separate thread.
     pub is_threaded: bool,
 }
 
 impl OnlineSettings {
-    /// Transitions before the first round of a twin that begins with nothing.
+    /// Transitions before the first round of an untrained twin.
     fn first_round_after(&self) -> usize {
         self.warm_up.max(MIN_TRANSITIONS)
     }
@@ -53,10 +53,10 @@ impl OnlineSettings {
         let least = MIN_TRANSITIONS;
         let fault = if self.every == 0 {
             "every is 0; at least 1 is needed".to_owned()
-        } else if self.kept < least {
-            format!("kept is {}; at least {least} is needed", self.kept)
-        } else if self.warm_up != 0 && !(least..=self.kept).contains(&self.warm_up) {
-            format!("warm_up is {}; 0, or {least} up to what is kept ({}), is needed", self.warm_up, self.kept)
+        } else if self.replay_capacity < least {
+            format!("replay_capacity is {}; at least {least} is needed", self.replay_capacity)
+        } else if self.warm_up != 0 && !(least..=self.replay_capacity).contains(&self.warm_up) {
+            format!("warm_up is {}; 0, or {least} up to replay_capacity ({}), is needed", self.warm_up, self.replay_capacity)
         } else {
             return Ok(());
         };
@@ -64,20 +64,20 @@ impl OnlineSettings {
     }
 }
 
-/// What a learner has done.
+/// Counters of a learner.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LearningCounts {
     /// Transitions seen.
     pub transitions: u64,
-    /// Transitions that came while the queue was full.
+    /// Transitions dropped because the queue was full.
     pub lost: u64,
     /// Rounds done.
     pub rounds: u64,
-    /// Rounds whose weights foretold what was held out no better, or whose loss was not a number.
-    pub refused: u64,
+    /// Rounds whose weights did not predict the held-out transitions better, or whose loss was not a number.
+    pub rejected: u64,
 }
 
-/// The learner, as the control thread has it.
+/// The learner, as the control thread sees it.
 pub struct Learner {
     shared: Arc<Shared>,
     worker: Worker,
@@ -95,29 +95,29 @@ enum Worker {
     Thread(JoinHandle<()>),
 }
 
-/// What both threads reach. The control thread tries the first two locks in a tick, and takes no other.
+/// Data shared by both threads. The control thread tries the first two locks in a tick, and takes no other.
 struct Shared {
-    experience: Mutex<ReplayBuffer>,
-    /// Weights that wait to be taken.
+    replay: Mutex<ReplayBuffer>,
+    /// New weights that the control thread has not taken yet.
     learned: Mutex<Option<Twin>>,
-    /// The twin as the learner last gave it.
+    /// The twin that the learner produced last.
     present: Mutex<Option<Twin>>,
     /// Seed of the first start and of the batches.
     seed: AtomicU64,
-    /// States taken up, from 1. A round belongs to one of them; it changes under the lock of `present`.
+    /// Number of the learner's state, from 1; each restore increments it. A round belongs to one of them; it changes under the lock of `present`.
     state: AtomicU64,
-    /// The state that a round was asked for, 0 for none.
+    /// The state for which a round was requested, 0 for none.
     asked: AtomicU64,
-    /// Rounds done and refused.
+    /// Rounds done and rejected.
     rounds: AtomicU64,
     refused: AtomicU64,
     stop: AtomicBool,
 }
 
-/// The transitions kept.
+/// The stored transitions.
 struct ReplayBuffer {
     data: Transitions,
-    /// The oldest, which the next one replaces once all places are taken.
+    /// The oldest transition, which the next one replaces when the buffer is full.
     next: usize,
     kept: usize,
 }
@@ -142,7 +142,7 @@ impl ReplayBuffer {
     }
 }
 
-/// A poisoned lock's data is whole: nothing panics between two writes of it that belong together.
+/// A poisoned lock's data is consistent: no code panics between two writes that belong together.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -157,8 +157,8 @@ struct Task {
 }
 
 impl Task {
-    /// Fits, compares the weights with the present ones and offers them if they are better. Once the learner has another state than the
-    /// round was asked for, the round counts for nothing.
+    /// Fits, compares the weights with the present ones and offers them if they are better. If the learner's state is no longer the one
+    /// for which the round was requested, the result is discarded.
     fn round(&self, state: u64) {
         let round = self.shared.rounds.load(Ordering::Acquire);
         let fitted = self.fitted(round);
@@ -176,10 +176,10 @@ impl Task {
         self.shared.rounds.store(round + 1, Ordering::Release);
     }
 
-    /// A twin that foretells what was held out better than the present one, if there is one.
+    /// A twin that predicts the held-out transitions better than the present one, if there is one.
     fn fitted(&self, round: u64) -> Result<Option<Twin>> {
         let (features, channels) = (self.network.features(), self.network.channels());
-        let data = lock(&self.shared.experience).data.clone();
+        let data = lock(&self.shared.replay).data.clone();
         let (mean, deviation) = data.change_statistics(channels);
         let part = |is_held: bool| {
             let (mut x, mut y) = (Vec::new(), Vec::new());
@@ -200,13 +200,13 @@ impl Task {
             Some(present) => held_out_loss(&self.network, &self.recipe, &held_out, &self.device, &present)?,
             None => f32::INFINITY,
         };
-        // What has no loss is worse than anything that has one.
+        // A twin without a loss is worse than any twin with one.
         let is_better = bar.is_nan() || report.held_out_loss < bar;
         let (layout, network) = (self.layout.clone(), self.network.clone());
         Ok(is_better.then_some(Twin { layout, network, weights, change_mean: mean, change_deviation: deviation }))
     }
 
-    /// Rounds as they are asked for, until the learner is dropped.
+    /// Runs rounds on request, until the learner is dropped.
     fn work(&self) {
         while !self.shared.stop.load(Ordering::Acquire) {
             match self.shared.asked.swap(0, Ordering::AcqRel) {
@@ -218,10 +218,10 @@ impl Task {
 }
 
 impl Learner {
-    /// A learner of a twin that is there, or that begins with nothing.
+    /// A learner for a trained or an untrained twin.
     ///
     /// # Errors
-    /// `Invalid` for settings that none can have; a thread that cannot be started.
+    /// `Invalid` for invalid settings; a thread that cannot be started.
     pub fn new(twin: &Twin, is_trained: bool, recipe: &TwinRecipe, settings: OnlineSettings, seed: u64) -> Result<Self> {
         settings.check()?;
         let (layout, network) = (twin.layout.clone(), twin.network.clone());
@@ -230,7 +230,7 @@ impl Learner {
             Transitions { features, changes, len: 0 }
         };
         let shared = Arc::new(Shared {
-            experience: Mutex::new(ReplayBuffer { data: room(settings.kept), next: 0, kept: settings.kept }),
+            replay: Mutex::new(ReplayBuffer { data: room(settings.replay_capacity), next: 0, kept: settings.replay_capacity }),
             learned: Mutex::new(None),
             present: Mutex::new(is_trained.then(|| twin.clone())),
             seed: AtomicU64::new(seed),
@@ -253,15 +253,15 @@ impl Learner {
         Ok(Self { shared, worker, layout, settings, queue, seen: 0, lost: 0, left })
     }
 
-    /// Hands over what followed an observation under `[previous action, action]`, and begins a round when it is time.
-    pub fn offer(&mut self, before: &[f32], actions: [f32; 2], after: &[f32]) {
+    /// Adds the transition from an observation under `[previous action, action]`, and starts a round when one is due.
+    pub fn push_transition(&mut self, before: &[f32], actions: [f32; 2], after: &[f32]) {
         self.seen += 1;
         if self.queue.len < QUEUE {
             self.queue.push(&self.layout, before, actions, after);
         } else {
             self.lost += 1;
         }
-        if let Ok(mut experience) = self.shared.experience.try_lock() {
+        if let Ok(mut experience) = self.shared.replay.try_lock() {
             experience.take(&mut self.queue, self.layout.features(), self.layout.channels.len());
         }
         self.left -= 1;
@@ -279,12 +279,12 @@ impl Learner {
         }
     }
 
-    /// Exchanges the twin for a better one, if one waits.
-    pub fn exchange(&self, twin: &mut Twin) -> bool {
+    /// Swaps the twin for a better one, if one is available.
+    pub fn take_update(&self, twin: &mut Twin) -> bool {
         let Ok(mut learned) = self.shared.learned.try_lock() else { return false };
         match learned.as_mut() {
             Some(better) if !better.weights.is_empty() => {
-                // The old one stays behind, emptied of meaning, so that nothing is freed here.
+                // The old twin stays in the slot as a placeholder, so that no memory is freed here.
                 std::mem::swap(better, twin);
                 better.weights.clear();
                 true
@@ -293,28 +293,28 @@ impl Learner {
         }
     }
 
-    /// What it has done.
+    /// The learner's counters.
     pub fn counts(&self) -> LearningCounts {
-        let [rounds, refused] = [&self.shared.rounds, &self.shared.refused].map(|count| count.load(Ordering::Acquire));
-        LearningCounts { transitions: self.seen, lost: self.lost, rounds, refused }
+        let [rounds, rejected] = [&self.shared.rounds, &self.shared.refused].map(|count| count.load(Ordering::Acquire));
+        LearningCounts { transitions: self.seen, lost: self.lost, rounds, rejected }
     }
 
-    /// What it has seen and where it stands.
+    /// The stored transitions and the counters.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        let experience = lock(&self.shared.experience);
+        let experience = lock(&self.shared.replay);
         snapshot.insert("features", Array::F32([&experience.data.features[..], &self.queue.features].concat()));
         snapshot.insert("changes", Array::F32([&experience.data.changes[..], &self.queue.changes].concat()));
-        let LearningCounts { transitions, lost, rounds, refused } = self.counts();
+        let LearningCounts { transitions, lost, rounds, rejected } = self.counts();
         let (seed, left, next) = (self.shared.seed.load(Ordering::Acquire), self.left as u64, experience.next as u64);
-        snapshot.insert("counters", Array::U64(vec![transitions, lost, rounds, refused, left, next, seed]));
+        snapshot.insert("counters", Array::U64(vec![transitions, lost, rounds, rejected, left, next, seed]));
         snapshot
     }
 
-    /// Goes back to what [`Learner::snapshot`] gave; `twin` is the one of then, none if it had none. A round under way is dropped.
+    /// Restores what [`Learner::snapshot`] returned; `twin` is the twin at that time, none if there was none. A running round is discarded.
     ///
     /// # Errors
-    /// `Data` naming what is missing or of another length.
+    /// `Data` naming what is missing or has a different length.
     pub fn restore(&mut self, snapshot: &Snapshot, twin: Option<Twin>) -> Result<()> {
         let (features, channels) = (self.layout.features(), self.layout.channels.len());
         let rows = snapshot.len_of("features").unwrap_or(0) / features;
@@ -324,12 +324,12 @@ impl Learner {
             return Err(Error::data("the learner's counters are of another length"));
         };
         let (left, next) = (left as usize, next as usize);
-        let most = self.settings.kept + QUEUE;
-        if rows > most || left == 0 || left > self.settings.every.max(self.settings.first_round_after()) || next >= self.settings.kept {
+        let most = self.settings.replay_capacity + QUEUE;
+        if rows > most || left == 0 || left > self.settings.every.max(self.settings.first_round_after()) || next >= self.settings.replay_capacity {
             return Err(Error::data(format!("the learner's state is of other settings: {rows} transitions, {left} to the next round")));
         }
         let mut given = Transitions { features: x.to_vec(), changes: y.to_vec(), len: rows };
-        // From here on, no round of the old state ends.
+        // From here on, no round of the old state can finish.
         let mut present = lock(&self.shared.present);
         self.shared.state.fetch_add(1, Ordering::AcqRel);
         self.shared.asked.store(0, Ordering::Release);
@@ -339,7 +339,7 @@ impl Learner {
         self.shared.rounds.store(rounds, Ordering::Release);
         self.shared.refused.store(refused, Ordering::Release);
         drop(present);
-        let mut experience = lock(&self.shared.experience);
+        let mut experience = lock(&self.shared.replay);
         (experience.data.len, experience.next) = (0, next);
         experience.data.features.clear();
         experience.data.changes.clear();
@@ -356,7 +356,7 @@ impl Learner {
 
 impl Drop for Learner {
     fn drop(&mut self) {
-        // A round under way ends by itself: nobody waits for it here.
+        // A running round ends by itself; this does not wait for it.
         self.shared.stop.store(true, Ordering::Release);
         if let Worker::Thread(thread) = &self.worker {
             thread.thread().unpark();

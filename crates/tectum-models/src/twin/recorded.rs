@@ -1,4 +1,4 @@
-//! An ensemble of the recorded rig as what a controller of a body plans with.
+//! An ensemble of the recorded rig as the model of a controller.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use super::{Ensemble, Plant, TwinLayout};
 use crate::body::BodySpec;
 use crate::snapshot::{Array, Snapshot};
 
-/// Channels that such a body has, in this order: what the networks foretell, and the cart's velocity, which its positions say.
+/// Channels of such a body, in this order: what the networks predict, and the cart's velocity, which follows from its positions.
 const CHANNELS: [(&str, &str); 4] = [("la_position", "in"), ("la_velocity", "in/s"), ("pend_velocity", "deg/s"), ("pend_position", "deg")];
-/// By how much of itself the body's period may differ from the recording's.
+/// Maximum relative difference between the body's period and the recording's.
 const PERIOD_TOLERANCE: f64 = 0.05;
-/// What the length of a step is told beside, seconds.
+/// Reference for the length of a step, seconds.
 const NOMINAL_PERIOD_S: f64 = 0.04;
 
 /// A file of an ensemble, checked against a body.
@@ -20,7 +20,7 @@ const NOMINAL_PERIOD_S: f64 = 0.04;
 pub struct RecordedTwin {
     /// The networks.
     pub ensemble: Ensemble,
-    /// The file, as it was named.
+    /// The file, as given.
     pub path: String,
     /// The body's channels.
     pub layout: TwinLayout,
@@ -28,7 +28,7 @@ pub struct RecordedTwin {
     pub period_s: f64,
 }
 
-/// What a twin reads besides the present observation: the rows and the commands before, the latest first.
+/// What a twin reads in addition to the present observation: the previous rows and commands, the latest first.
 #[derive(Debug, Clone)]
 pub struct RowBuffer {
     lags: usize,
@@ -60,18 +60,18 @@ impl RecordedTwin {
         [&self.ensemble.mean, &self.ensemble.deviation].map(|of| vec![of[0], of[0] / self.period_s as f32, of[1], of[2]])
     }
 
-    /// What snapshots know it by: the file's hash.
+    /// Its identity in snapshots: the file's hash.
     pub fn identity(&self) -> [u64; 4] {
         self.ensemble.file_hash.map_or([0; 4], |hash| hash.words())
     }
 
-    /// Nothing known yet.
+    /// An empty row buffer.
     pub fn rows(&self) -> RowBuffer {
         RowBuffer { lags: self.ensemble.layout.lags, period_s: self.period_s, rows: Vec::new(), commands: Vec::new() }
     }
 }
 
-/// What differs between the plant that a twin was trained on and a body.
+/// The difference between the plant that a twin was trained on and a body, if any.
 fn check(plant: &Plant, body: &BodySpec) -> std::result::Result<(), String> {
     let name = body.name;
     let found: Vec<(&str, &str)> = body.observation.iter().map(|channel| (channel.name, channel.unit)).collect();
@@ -96,8 +96,8 @@ fn check(plant: &Plant, body: &BodySpec) -> std::result::Result<(), String> {
 }
 
 impl RowBuffer {
-    /// Writes what the networks read besides the channels and the last action. Rows that are not known are those of a cart and a pole that moved as
-    /// they move now, under the last action.
+    /// Writes what the networks read in addition to the channels and the last action. Unknown rows are filled as if cart and pole had moved with
+    /// their present velocities, under the last action.
     ///
     /// # Shapes
     /// `older` \[4 lags\]: rows \[lags, 3\], commands \[lags − 1\], how much longer than 40 ms a period is.
@@ -114,7 +114,7 @@ impl RowBuffer {
         period[0] = (self.period_s / NOMINAL_PERIOD_S - 1.0) as f32;
     }
 
-    /// Takes up a tick: what it saw, and the action before it.
+    /// Adds a tick: its observation, and the action before it.
     pub fn push(&mut self, observation: &[f32], last_action: f32) {
         self.rows.insert(0, [observation[0], observation[2], observation[3]]);
         self.rows.truncate(self.lags);
@@ -122,22 +122,22 @@ impl RowBuffer {
         self.commands.truncate(self.lags - 1);
     }
 
-    /// What is seen next does not follow from what was.
-    pub fn forget(&mut self) {
+    /// The next observation does not continue the previous ones.
+    pub fn clear(&mut self) {
         self.rows.clear();
         self.commands.clear();
     }
 
-    /// Puts down what is known.
+    /// Saves the known rows and commands.
     pub fn save(&self, snapshot: &mut Snapshot) {
         snapshot.insert("rows", Array::F32(self.rows.as_flattened().to_vec()));
         snapshot.insert("commands", Array::F32(self.commands.clone()));
     }
 
-    /// Goes back to what [`RowBuffer::save`] put down.
+    /// Restores what [`RowBuffer::save`] saved.
     ///
     /// # Errors
-    /// `Data` naming the array that is missing or has another length.
+    /// `Data` naming the array that is missing or has a different length.
     pub fn load(&mut self, snapshot: &Snapshot) -> Result<()> {
         let count = snapshot.len_of("rows").map_or(self.lags, |len| (len / 3).min(self.lags));
         let rows = snapshot.f32("rows", 3 * count)?;

@@ -1,9 +1,9 @@
-//! What a twin of the recorded rig reads and foretells: some rows back, and the row that follows.
+//! Input and output of a twin of the recorded rig: it reads the last rows and predicts the next row.
 //!
 //! At row k, with commands known up to row k + 1 (which acts before that row's sample), for each of the last rows: position of the cart (that of
-//! row k; of earlier ones how far it was from there), recorded velocity, sine and cosine of the angle, its change from the row before; then
-//! the commands from row k + 1 back; then how much longer than 40 ms the step is. Foretold are the changes of the cart's position and of the
-//! recorded velocity, and by how much the angle's next change differs from its last.
+//! row k; of earlier rows the distance from it), recorded velocity, sine and cosine of the angle, its change from the row before; then
+//! the commands from row k + 1 back; then how much longer than 40 ms the step is. The outputs are the changes of the cart's position and of the
+//! recorded velocity, and the difference between the angle's next change and its last.
 
 use std::ops::Range;
 
@@ -14,33 +14,33 @@ use super::fit::{Physics, Samples};
 use crate::body::rig::RigParameters;
 use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording, wrapped_deg};
 
-/// Numbers that are foretold: position of the cart, velocity of the pole, its angle.
+/// Numbers that are predicted: position of the cart, velocity of the pole, its angle.
 pub const CHANNELS: usize = 3;
 /// Their names with their units.
 pub const CHANNEL_NAMES: [(&str, &str); CHANNELS] = [("la_position", "in"), ("pend_velocity", "deg/s"), ("pend_position", "deg")];
 /// The command with its unit.
 pub const COMMAND: (&str, &str) = ("cmd_volts", "V");
-/// The most rows that are read.
+/// The maximum number of rows that are read.
 pub const MAX_LAGS: usize = 16;
 /// Numbers read of each row.
 const ROW_NUMBERS: usize = 5;
-/// What the numbers are divided by: inches, degrees per second, degrees in a step, volts, seconds.
+/// Divisors of the numbers: inches, degrees per second, degrees in a step, volts, seconds.
 const SCALES: [f64; 5] = [4.0, 500.0, 40.0, 5.0, 0.04];
-/// The first four of them, as kernels have them.
+/// The first four of them, as kernels use them.
 pub const CHANNEL_SCALES: [f32; 4] = [SCALES[0] as f32, SCALES[1] as f32, SCALES[2] as f32, SCALES[3] as f32];
 /// Rows of a block of time.
 const BLOCK: usize = 500;
-/// One block of so many is kept from the fit, to stop it by.
+/// One block in this many is held out from the fit, for early stopping.
 const BLOCKS_PER_HELD_OUT: usize = 8;
 
 /// How many rows are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SequenceLayout {
-    /// Rows, the present one among them: 1 to 16.
+    /// Rows, including the present one: 1 to 16.
     pub lags: usize,
 }
 
-/// Rows so far, of which the last is the present one; commands and steps know one row more.
+/// Rows so far, the last is the present one; commands and steps have one more row.
 #[derive(Debug, Clone)]
 pub struct RowHistory {
     /// Position of the cart, inches.
@@ -55,22 +55,22 @@ pub struct RowHistory {
     pub seconds: Vec<f64>,
 }
 
-/// A time of the recording, by the rows that its samples may touch.
+/// A part of the recording, by the rows that its samples may touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataSplit {
-    /// What is fitted to.
-    Fitted,
-    /// Blocks within it that tell when to stop.
-    Held,
-    /// The end, which no choice was made by.
-    Tested,
+    /// The part that is fitted to.
+    Train,
+    /// Blocks within it for early stopping.
+    Validation,
+    /// The end, which was not used for any choice.
+    Test,
 }
 
 impl SequenceLayout {
     /// Checks the number.
     ///
     /// # Errors
-    /// `Invalid` for none or more than 16.
+    /// `Invalid` for 0 or more than 16.
     pub fn check(self) -> Result<()> {
         match self.lags {
             1..=MAX_LAGS => Ok(()),
@@ -83,7 +83,7 @@ impl SequenceLayout {
         self.lags * ROW_NUMBERS + self.lags + 2
     }
 
-    /// Rows that a sample touches besides the one that follows: one more than are read, for the first change.
+    /// Rows that a sample touches before the next row: one more than are read, for the first change.
     pub fn rows(self) -> usize {
         self.lags + 1
     }
@@ -105,22 +105,22 @@ impl SequenceLayout {
         features.push((past.seconds[now + 1] / seconds - 1.0) as f32);
     }
 
-    /// The row that follows by what was foretold.
-    pub fn next(self, past: &RowHistory, foretold: [f64; CHANNELS]) -> [f64; CHANNELS] {
+    /// The next row according to a prediction.
+    pub fn next(self, past: &RowHistory, predicted: [f64; CHANNELS]) -> [f64; CHANNELS] {
         let now = past.angle.len() - 1;
         let last = wrapped_deg(past.angle[now] - past.angle[now - 1]);
-        [past.position[now] + foretold[0], past.velocity[now] + foretold[1], wrapped_deg(past.angle[now] + last + foretold[2])]
+        [past.position[now] + predicted[0], past.velocity[now] + predicted[1], wrapped_deg(past.angle[now] + last + predicted[2])]
     }
 
     /// The rows k of a part of the recording whose sample, from row k − lags to k + `ahead`, touches no sensor jump and no reading of the dead
     /// zone.
-    pub fn rows_of(self, recording: &RigRecording, part: DataSplit, tested_from: usize, ahead: usize) -> Vec<usize> {
+    pub fn rows_of(self, recording: &RigRecording, part: DataSplit, test_start: usize, ahead: usize) -> Vec<usize> {
         let is_trusted = |row: usize| recording.angle_is_valid[row] && recording.pend_position_deg[row] != DEAD_ZONE_DEG;
         let touches = |row: usize| row - self.lags..row + ahead + 1;
         let is_of = |row: usize| match part {
-            _ if row >= tested_from => part == DataSplit::Tested,
-            DataSplit::Tested => false,
-            part => (row / BLOCK % BLOCKS_PER_HELD_OUT == BLOCKS_PER_HELD_OUT - 1) == (part == DataSplit::Held),
+            _ if row >= test_start => part == DataSplit::Test,
+            DataSplit::Test => false,
+            part => (row / BLOCK % BLOCKS_PER_HELD_OUT == BLOCKS_PER_HELD_OUT - 1) == (part == DataSplit::Validation),
         };
         let rows = self.lags..recording.len().saturating_sub(ahead);
         rows.filter(|row| touches(*row).all(|row| is_trusted(row) && is_of(row))).collect()
@@ -128,7 +128,7 @@ impl SequenceLayout {
 }
 
 impl RowHistory {
-    /// The rows of a recording up to one, as many as a layout needs.
+    /// The rows of a recording up to a given row, as many as a layout needs.
     pub fn of(recording: &RigRecording, layout: SequenceLayout, row: usize) -> Self {
         let rows = row - layout.lags..row + 1;
         let known = rows.start..row + 2;
@@ -141,7 +141,7 @@ impl RowHistory {
         }
     }
 
-    /// Takes up a row, and what is known of the one after it.
+    /// Appends a row, and the known values of the row after it.
     pub fn push(&mut self, row: [f64; CHANNELS], command: f64, seconds: f64) {
         let columns = [&mut self.position, &mut self.velocity, &mut self.angle, &mut self.command, &mut self.seconds];
         for (column, number) in columns.into_iter().zip(row.into_iter().chain([command, seconds])) {
@@ -151,7 +151,7 @@ impl RowHistory {
     }
 }
 
-/// What follows each row: changes of position and velocity, and of the angle's change.
+/// The targets of each row: changes of position and velocity, and of the angle's change.
 pub fn changes(recording: &RigRecording, rows: &[usize]) -> Vec<f64> {
     let angle = &recording.pend_position_deg;
     let one = |&row: &usize| {
@@ -162,7 +162,7 @@ pub fn changes(recording: &RigRecording, rows: &[usize]) -> Vec<f64> {
     rows.iter().flat_map(one).collect()
 }
 
-/// Samples of some rows, changes less `mean` over `deviation`.
+/// Samples of some rows, changes minus `mean` divided by `deviation`.
 pub fn samples(recording: &RigRecording, layout: SequenceLayout, rows: &[usize], mean: &[f32], deviation: &[f32]) -> Samples {
     let mut features = Vec::with_capacity(rows.len() * layout.features());
     rows.iter().for_each(|&row| layout.encode(&RowHistory::of(recording, layout, row), &mut features));
@@ -170,11 +170,11 @@ pub fn samples(recording: &RigRecording, layout: SequenceLayout, rows: &[usize],
     Samples { features, targets: changes(recording, rows).iter().enumerate().map(scaled).collect(), physics: None }
 }
 
-/// The balance of energy for some rows as an equation of the normalised outputs.
+/// The energy balance of some rows as an equation of the normalised outputs.
 ///
-/// Of E = ω²/2 + (g/l)·cos θ, in units of g/l, only damping and the cart take and give: between the middles of the steps before and after a
-/// row, ω̄·Δω − (g/l)·sin θ·Δθ = −c·ω̄²·Δt − (Δv/l)·cos θ·ω̄, v the cart's velocity. ω̄ is the recorded one, so the equation is linear in what
-/// is foretold, and exact but for terms of the third order in a step.
+/// Only damping and the cart change E = ω²/2 + (g/l)·cos θ, in units of g/l: between the midpoints of the steps before and after a
+/// row, ω̄·Δω − (g/l)·sin θ·Δθ = −c·ω̄²·Δt − (Δv/l)·cos θ·ω̄, v the cart's velocity. ω̄ is the recorded one, so the equation is linear in the
+/// prediction, and exact except for terms of the third order in a step.
 pub fn energy_balance(recording: &RigRecording, rig: &RigParameters, rows: &[usize], mean: &[f32], deviation: &[f32]) -> Physics {
     let (length, damping) = (rig.dynamics.length_m, rig.dynamics.pole_damping_per_s);
     let stiffness = rig.dynamics.gravity / length;
@@ -213,11 +213,11 @@ pub fn statistics(changes: &[f64]) -> (Vec<f32>, Vec<f32>) {
 }
 
 /// Where the last 15 % of the rows begin.
-pub fn tested_from(rows: usize) -> usize {
+pub fn test_start(rows: usize) -> usize {
     rows * 85 / 100
 }
 
-/// The rows of a range as a recording of their own.
+/// The rows of a range as a separate recording.
 pub fn part_of(recording: &RigRecording, rows: Range<usize>) -> RigRecording {
     RigRecording {
         la_position_in: recording.la_position_in[rows.clone()].to_vec(),

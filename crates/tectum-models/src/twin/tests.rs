@@ -1,4 +1,4 @@
-//! Ensembles of a recorded rig: what they read, how they learn, and that files hold them.
+//! Ensembles of a recorded rig: what they read, how they learn, and that files preserve them.
 
 use tectum::{Device, Session};
 
@@ -40,7 +40,7 @@ fn what_is_read_of_a_row_is_what_the_layout_says() {
     for (at, (found, expected)) in features.iter().zip(expected).enumerate() {
         assert!((f64::from(*found) - expected).abs() < 1e-6, "{at}: {found} for {expected}");
     }
-    // From −174 the last change of 8 goes on, and 3 more.
+    // From −174 the last change of 8 continues, plus 3.
     assert_eq!(layout.next(&past, [0.1, -20.0, 3.0]), [2.1, 80.0, -163.0]);
     let mut moved = past.clone();
     moved.push([2.1, 80.0, -163.0], 4.0, 0.04);
@@ -54,7 +54,7 @@ fn rows_that_touch_a_jump_or_the_dead_zone_or_another_part_are_left_out() {
     recording.angle_is_valid[100] = false;
     recording.pend_position_deg[200] = crate::rig_csv::DEAD_ZONE_DEG;
     let layout = SequenceLayout { lags: 3 };
-    let rows = layout.rows_of(&recording, DataSplit::Fitted, 1000, 1);
+    let rows = layout.rows_of(&recording, DataSplit::Train, 1000, 1);
     // A sample of row k touches k − 3 to k + 1.
     for absent in (99..104).chain(199..204).chain([1, 2, 999, 1000]) {
         assert!(!rows.contains(&absent), "{absent}");
@@ -62,15 +62,15 @@ fn rows_that_touch_a_jump_or_the_dead_zone_or_another_part_are_left_out() {
     for present in [3, 98, 104, 198, 204, 998] {
         assert!(rows.contains(&present), "{present}");
     }
-    let tested = layout.rows_of(&recording, DataSplit::Tested, 1000, 1);
+    let tested = layout.rows_of(&recording, DataSplit::Test, 1000, 1);
     assert_eq!((tested.first(), tested.last()), (Some(&1003), Some(&1198)));
-    assert!(layout.rows_of(&recording, DataSplit::Held, 1000, 1).is_empty());
+    assert!(layout.rows_of(&recording, DataSplit::Validation, 1000, 1).is_empty());
     assert!(SequenceLayout { lags: 0 }.check().is_err() && SequenceLayout { lags: 17 }.check().is_err());
 }
 
 #[test]
 fn the_balance_of_energy_holds_for_a_simulated_rig() {
-    // Of its own recording: what a step leaves out is of the third order in its turn of up to 20 degrees.
+    // On its own recording: the error of a step is of the third order in its change of angle of up to 20 degrees.
     let recording = recorded(600);
     let rows: Vec<usize> = (3..598).collect();
     let truth = changes(&recording, &rows);
@@ -84,7 +84,7 @@ fn the_balance_of_energy_holds_for_a_simulated_rig() {
         off.push((found - f64::from(physics.values[at])).abs());
         taken.push((found + f64::from(mean[2]) * f64::from(physics.slopes[at * CHANNELS + 2] / deviation[2])).abs());
     }
-    let [off, taken] = [off, taken].map(|sizes| inspection::kept_by(sizes, 0.5));
+    let [off, taken] = [off, taken].map(|sizes| inspection::quantile(sizes, 0.5));
     assert!(off < 0.05 * taken, "median {off} where the terms are {taken}");
 }
 
@@ -111,7 +111,7 @@ fn hubers_loss_is_the_square_within_its_bound_and_the_size_beyond() {
 
 #[test]
 fn a_fit_stops_when_what_was_held_out_gains_no_more_and_keeps_the_best() {
-    // What is held out says the opposite: the first look is the best.
+    // The held-out samples say the opposite: the first evaluation is the best.
     let network = Network::new(1, &[4], 1).expect("a network");
     let line = |sign: f32| Samples {
         features: (0..64).map(|i| i as f32 / 32.0 - 1.0).collect(),
@@ -121,7 +121,7 @@ fn a_fit_stops_when_what_was_held_out_gains_no_more_and_keeps_the_best() {
     let recipe = TwinRecipe { steps: 600, batch: 32, patience: Some(100), ..TwinRecipe::default() };
     let (_, report) =
         fit::fit(&network, &recipe, &network.initial_weights(1), [&line(1.0), &line(-1.0)], &mut Session::new(&cpu()), 1, |_, _| {}).expect("it fits");
-    assert_eq!((report.kept_step, report.steps, report.curve.len()), (10, 110, 11));
+    assert_eq!((report.best_step, report.steps, report.curve.len()), (10, 110, 11));
     let (_, whole) = fit::fit(
         &network,
         &TwinRecipe { patience: None, ..recipe },
@@ -132,13 +132,13 @@ fn a_fit_stops_when_what_was_held_out_gains_no_more_and_keeps_the_best() {
         |_, _| {},
     )
     .expect("it fits");
-    assert_eq!((whole.kept_step, whole.steps), (600, 600));
+    assert_eq!((whole.best_step, whole.steps), (600, 600));
     assert!(whole.held_out_loss < 0.01 && whole.curve.is_empty(), "{whole:?}");
 }
 
 #[test]
 fn what_physics_says_moves_the_fit() {
-    // Targets of 0, physics asks for 1: in between, by their weights.
+    // Targets are 0, physics requires 1: the result is in between, by their weights.
     let network = Network::new(1, &[4], 1).expect("a network");
     let ones = vec![1.0; 64];
     let samples = Samples { features: ones.clone(), targets: vec![0.0; 64], physics: Some(Physics { slopes: ones.clone(), values: ones }) };
@@ -240,7 +240,7 @@ fn loss_and_gradients_are_pytorchs() {
     struct File {
         cases: Vec<Case>,
     }
-    // twin_gradients.py, beside the data, makes the same numbers.
+    // twin_gradients.py, next to the data, makes the same numbers.
     let wave = |count: usize, step: f64, size: f64| (0..count).map(|i| (size * (step * (i + 1) as f64).sin()) as f32).collect::<Vec<_>>();
     let file: File = serde_json::from_str(include_str!("../../tests/data/twin_gradients.json")).expect("as it was written");
     let network = Network::new(5, &[8, 8], 3).expect("a network");
@@ -287,7 +287,7 @@ fn loss_and_gradients_are_pytorchs() {
 }
 
 /// What a network gives for one row, in float64.
-fn foretold(network: &Network, weights: &[f32], row: &[f32]) -> Vec<f64> {
+fn predict(network: &Network, weights: &[f32], row: &[f32]) -> Vec<f64> {
     let mut x: Vec<f64> = row.iter().map(|x| f64::from(*x)).collect();
     let entries = network.parameters().entries();
     for (index, pair) in entries.chunks_exact(2).enumerate() {
@@ -300,7 +300,7 @@ fn foretold(network: &Network, weights: &[f32], row: &[f32]) -> Vec<f64> {
 }
 
 #[test]
-fn weights_in_other_units_foretell_the_same_changes() {
+fn weights_in_other_units_predict_the_same_changes() {
     let layout = TwinLayout::of(crate::body::body("pendulum", None).expect("known").spec(), false).expect("one action");
     let mut twin = Twin::untrained(&layout, &[9]).expect("a width above 0");
     twin.weights.iter_mut().enumerate().for_each(|(i, weight)| *weight = (i as f32).sin());
@@ -308,7 +308,7 @@ fn weights_in_other_units_foretell_the_same_changes() {
     let (mean, deviation) = ([-0.3f32, 0.7], [2.0f32, 0.25]);
     let other = twin.rescaled_weights(&mean, &deviation);
     let row = [0.6, -0.8, 0.3, 0.9];
-    let (before, after) = (foretold(&twin.network, &twin.weights, &row), foretold(&twin.network, &other, &row));
+    let (before, after) = (predict(&twin.network, &twin.weights, &row), predict(&twin.network, &other, &row));
     for c in 0..2 {
         let then = f64::from(twin.change_mean[c]) + f64::from(twin.change_deviation[c]) * before[c];
         let now = f64::from(mean[c]) + f64::from(deviation[c]) * after[c];
@@ -323,7 +323,7 @@ fn suspect_a_loss_that_is_no_number_never_replaces_the_best_weights() {
         !fit::BestWeights::improves(&best(0.5), f32::NAN) && !fit::BestWeights::improves(&None, f32::NAN) && !fit::BestWeights::improves(&None, f32::INFINITY)
     );
     assert!(fit::BestWeights::improves(&best(0.5), 0.25) && fit::BestWeights::improves(&None, 0.25) && !fit::BestWeights::improves(&best(0.5), 0.5));
-    // Samples held out that have no loss: an error, not weights that were never judged.
+    // Held-out samples without a loss: an error, not weights that were never evaluated.
     let network = Network::new(1, &[4], 1).expect("a network");
     let samples = Samples { features: vec![0.5; 64], targets: vec![0.1; 64], physics: None };
     let held_out = Samples { targets: [vec![0.1; 63], vec![f32::NAN]].concat(), ..samples.clone() };

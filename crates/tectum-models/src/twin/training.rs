@@ -5,11 +5,11 @@ use tectum::{Device, Error, Result, Session};
 use super::fit::{Samples, TrainingReport, fit};
 use super::{Network, Transitions, Twin, TwinLayout, TwinRecipe};
 
-/// The share of the transitions that is held out, and the most of them.
+/// The share of the transitions that is held out, and their maximum number.
 const HELD_OUT: usize = 10;
 const MAX_HELD_OUT: usize = 4096;
 
-/// Changes \[n, channels\] less each channel's mean, over its deviation.
+/// Changes \[n, channels\] minus each channel's mean, divided by its deviation.
 pub(super) fn targets(changes: &[f32], mean: &[f32], deviation: &[f32]) -> Vec<f32> {
     let channels = mean.len();
     changes.iter().enumerate().map(|(i, change)| (change - mean[i % channels]) / deviation[i % channels]).collect()
@@ -17,7 +17,7 @@ pub(super) fn targets(changes: &[f32], mean: &[f32], deviation: &[f32]) -> Vec<f
 
 /// Trains a twin on a device. The same seed and device give the same weights.
 ///
-/// `progress` is told steps done and the latest loss.
+/// `progress` receives the steps done and the latest loss.
 ///
 /// # Errors
 /// `Invalid` if there are fewer than 100 transitions or the loss is not a number; what the device reports.

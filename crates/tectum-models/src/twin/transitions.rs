@@ -9,7 +9,7 @@ use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording};
 
 /// Transitions recorded after each scattered start.
 const STEPS_PER_START: usize = 4;
-/// How often an action is held from the step before.
+/// Probability that the action of the previous step is held.
 const HOLD_CHANCE: f64 = 0.25;
 
 /// Network inputs and the changes of state that followed.
@@ -17,19 +17,19 @@ const HOLD_CHANCE: f64 = 0.25;
 pub struct Transitions {
     /// [n, features]
     pub features: Vec<f32>,
-    /// [n, channels], in the channels' own units; changes of angles are the short way round.
+    /// [n, channels], in the channels' own units; changes of angles are wrapped to the shorter direction.
     pub changes: Vec<f32>,
     /// Number of transitions.
     pub len: usize,
 }
 
 impl Transitions {
-    /// Whether there is none.
+    /// Whether there are no transitions.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds what followed an observation under `[previous action, action]`.
+    /// Adds the transition from an observation under `[previous action, action]`.
     ///
     /// # Shapes
     /// `before` and `after` \[channels\], in the channels' own units.
@@ -55,7 +55,7 @@ impl Transitions {
         let (mut before, mut after) = (vec![0.0; layout.channels.len()], vec![0.0; layout.channels.len()]);
         let mut start = 0u64;
         while transitions.len < len {
-            body.scatter(seed.wrapping_mul(0x9e37_79b9).wrapping_add(start));
+            body.randomize_state(seed.wrapping_mul(0x9e37_79b9).wrapping_add(start));
             start += 1;
             let small = random.between(0.0, 1.0) < 0.5;
             let amplitude = if small { random.between(0.0, 0.6) } else { 1.0 };
@@ -77,8 +77,8 @@ impl Transitions {
     /// Takes the transitions of a rig recording, leaving out those that touch a sensor jump or its dead zone.
     ///
     /// A controller that sees row k acts on row k + 1, so row k's command is the previous action and row k + 1's the action.
-    /// The recorded velocity is filtered and late; the angle's central difference stands in its place, since the body that
-    /// the twin is to drive reports its true velocity.
+    /// The recorded velocity is filtered and late; the angle's central difference replaces it, because the body that
+    /// the twin will drive reports its true velocity.
     ///
     /// # Errors
     /// `Data` if the recording has fewer than 100 usable transitions.

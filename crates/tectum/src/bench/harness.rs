@@ -129,7 +129,7 @@ fn start_peers(device: &Device, options: &Options, threads: u32, keys: &[&str]) 
     };
     let api = device.info().id.split(':').next().unwrap_or_default();
     let (mut peers, mut skipped) = (Vec::new(), Vec::new());
-    for name in wanted(folder, &options.peers)? {
+    for name in selected_peers(folder, &options.peers)? {
         match Peer::start(folder, &name, api, threads, keys) {
             Ok(peer) => peers.push(peer),
             Err(reason) => skipped.push(absent(&name, reason)),
@@ -138,7 +138,7 @@ fn start_peers(device: &Device, options: &Options, threads: u32, keys: &[&str]) 
     Ok((peers, skipped))
 }
 
-fn wanted(folder: &Path, choice: &PeerChoice) -> Result<Vec<String>> {
+fn selected_peers(folder: &Path, choice: &PeerChoice) -> Result<Vec<String>> {
     let known = peer::names(folder);
     let PeerChoice::Named(names) = choice else { return Ok(known) };
     match names.iter().find(|name| !known.contains(name)) {
@@ -165,7 +165,7 @@ fn new_row(case: &Case, peers: &[Peer]) -> Row {
         percent_of_roofline: 0.0,
         rounds_s: Vec::new(),
         roofline_rounds: Vec::new(),
-        peers: case.beside.iter().map(own).chain(peers.iter().filter_map(call)).collect(),
+        peers: case.alternatives.iter().map(own).chain(peers.iter().filter_map(call)).collect(),
     }
 }
 
@@ -244,7 +244,7 @@ impl Bench<'_> {
             row.kernels = work.code().iter().map(|code| code.kernel.clone()).collect();
         }
         let mut others = Vec::new();
-        for other in &case.beside {
+        for other in &case.alternatives {
             others.push((other.prepare)(self.device)?);
         }
         let mut places = prepared(row, peers);
@@ -252,14 +252,14 @@ impl Bench<'_> {
             // Who goes first in one round goes last in the next: a drift of the clock favours nobody.
             let ours_first = (row.rounds_s.len() + round).is_multiple_of(2);
             if ours_first {
-                self.ours(case, row, &mut *work, !places.is_empty())?;
+                self.time_device(case, row, &mut *work, !places.is_empty())?;
             }
-            for (other, theirs) in others.iter_mut().zip(&mut row.peers) {
-                theirs.rounds_s.push(median(&self.times(&mut **other)?));
+            for (other, time_peer) in others.iter_mut().zip(&mut row.peers) {
+                time_peer.rounds_s.push(median(&self.times(&mut **other)?));
             }
-            places.retain(|place| theirs(row, peers, *place));
+            places.retain(|place| time_peer(row, peers, *place));
             if !ours_first {
-                self.ours(case, row, &mut *work, !places.is_empty())?;
+                self.time_device(case, row, &mut *work, !places.is_empty())?;
                 places.reverse();
             }
         }
@@ -267,7 +267,7 @@ impl Bench<'_> {
     }
 
     /// The roofline, then the row.
-    fn ours(&mut self, case: &Case, row: &mut Row, work: &mut dyn Workload, has_peers: bool) -> Result<()> {
+    fn time_device(&mut self, case: &Case, row: &mut Row, work: &mut dyn Workload, has_peers: bool) -> Result<()> {
         if has_peers {
             std::thread::sleep(SETTLE_TIME);
         }
@@ -294,21 +294,21 @@ impl Bench<'_> {
 /// The places of the peers that are ready for a row.
 fn prepared(row: &mut Row, peers: &mut [Peer]) -> Vec<PeerSlot> {
     let mut places = Vec::new();
-    for (slot, theirs) in row.peers.iter_mut().enumerate().filter(|(_, theirs)| theirs.skipped.is_none()) {
-        let Some(index) = peers.iter().position(|peer| peer.brief.name == theirs.peer) else { continue };
+    for (slot, time_peer) in row.peers.iter_mut().enumerate().filter(|(_, time_peer)| time_peer.skipped.is_none()) {
+        let Some(index) = peers.iter().position(|peer| peer.brief.name == time_peer.peer) else { continue };
         match peers[index].prepare(&row.key) {
             Ok(call) => {
-                theirs.call = call.unwrap_or_else(|| std::mem::take(&mut theirs.call));
+                time_peer.call = call.unwrap_or_else(|| std::mem::take(&mut time_peer.call));
                 places.push((index, slot));
             }
-            Err(reason) => theirs.skipped = Some(reason),
+            Err(reason) => time_peer.skipped = Some(reason),
         }
     }
     places
 }
 
 /// A peer's round; whether it goes on.
-fn theirs(row: &mut Row, peers: &mut [Peer], (index, slot): PeerSlot) -> bool {
+fn time_peer(row: &mut Row, peers: &mut [Peer], (index, slot): PeerSlot) -> bool {
     std::thread::sleep(SETTLE_TIME);
     let theirs = &mut row.peers[slot];
     match peers[index].time(ROW_SECONDS, ROW_RUNS) {

@@ -88,7 +88,7 @@ impl Peer {
         }
         let brief = PeerBrief { name: name.to_owned(), versions: BTreeMap::new(), threads: None, skipped: None };
         let mut peer = Self { brief, calls: BTreeMap::new(), child, requests, answers };
-        let hello: Hello = peer.ask(&json!({"do": "hello", "device": device, "threads": threads, "keys": keys}))?;
+        let hello: Hello = peer.request(&json!({"do": "hello", "device": device, "threads": threads, "keys": keys}))?;
         peer.brief.versions = hello.versions;
         peer.brief.threads = Some(hello.threads);
         peer.calls = hello.rows;
@@ -97,17 +97,17 @@ impl Peer {
 
     /// Fills the operands of a row and runs it once; the call that is timed, where the peer chose between several.
     pub(super) fn prepare(&mut self, key: &str) -> Result<Option<String>, String> {
-        self.ask::<PrepareResponse>(&json!({"do": "prepare", "key": key})).map(|prepared| prepared.call)
+        self.request::<PrepareResponse>(&json!({"do": "prepare", "key": key})).map(|prepared| prepared.call)
     }
 
     /// Times the prepared row: at least `least` runs (one where a run is slow) and `seconds`, after one untimed run.
     pub(super) fn time(&mut self, seconds: f64, least: usize) -> Result<Vec<f64>, String> {
-        let times: Times = self.ask(&json!({"do": "time", "seconds": seconds, "least": least}))?;
+        let times: Times = self.request(&json!({"do": "time", "seconds": seconds, "least": least}))?;
         let are_times = !times.times_s.is_empty() && times.times_s.iter().all(|time| time.is_finite() && *time > 0.0);
         if are_times { Ok(times.times_s) } else { Err("answered with no times".to_owned()) }
     }
 
-    fn ask<A: DeserializeOwned>(&mut self, request: &Value) -> Result<A, String> {
+    fn request<A: DeserializeOwned>(&mut self, request: &Value) -> Result<A, String> {
         let requests = self.requests.as_mut().ok_or("its input is closed")?;
         writeln!(requests, "{request}").and_then(|()| requests.flush()).map_err(|error| self.ended(&error.to_string()))?;
         let line = self.answers.recv_timeout(RESPONSE_TIMEOUT).map_err(|error| match error {

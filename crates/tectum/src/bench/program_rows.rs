@@ -71,7 +71,7 @@ pub(super) fn cases(device: &Device) -> Vec<Case> {
         threads: None,
         amount: 12.0 * FEW as f64,
         prepare: Box::new(|device| Ok(Box::new(Dispatch::new(device)?))),
-        beside: Vec::new(),
+        alternatives: Vec::new(),
     });
     cases
 }
@@ -108,7 +108,7 @@ fn on_one_thread(work: Work) -> Case {
             };
             Ok(Box::new(OnThreads::new(1, make)?))
         }),
-        beside: Vec::new(),
+        alternatives: Vec::new(),
     }
 }
 

@@ -142,7 +142,7 @@ impl Row {
         self.rate = self.amount / self.median_s;
         self.percent_of_roofline = 100.0 * self.rate / roofline;
         for peer in &mut self.peers {
-            peer.ratio = peer.beside(&self.rounds_s);
+            peer.ratio = peer.time_ratio(&self.rounds_s);
             peer.median_s = peer.ratio.map(|_| median(&peer.rounds_s));
         }
     }
@@ -169,7 +169,7 @@ impl Row {
 
     /// A peer's time over ours, round by round.
     pub fn peer_ratio(&self, name: &str) -> Option<Interval> {
-        self.peers.iter().find(|peer| peer.peer == name)?.beside(&self.rounds_s)
+        self.peers.iter().find(|peer| peer.peer == name)?.time_ratio(&self.rounds_s)
     }
 }
 
@@ -179,7 +179,7 @@ fn is_near(a: f64, b: f64) -> bool {
 }
 
 impl PeerRow {
-    fn beside(&self, ours_s: &[f64]) -> Option<Interval> {
+    fn time_ratio(&self, ours_s: &[f64]) -> Option<Interval> {
         let rounds = self.rounds_s.iter().zip(ours_s).map(|(peer, ours)| peer / ours);
         if self.skipped.is_some() { None } else { Interval::of(&rounds.collect::<Vec<_>>()) }
     }

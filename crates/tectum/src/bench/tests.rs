@@ -92,7 +92,7 @@ fn two_records_of_one_build_agree() {
 }
 
 #[test]
-fn a_planted_slowdown_is_found_beside_the_peer_and_beside_the_roofline() {
+fn a_planted_slowdown_is_found_relative_to_the_peer_and_to_the_roofline() {
     let old = record(1);
     let mut new = record(7);
     plant(&mut new, 1, 1.3);

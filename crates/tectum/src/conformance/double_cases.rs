@@ -1,7 +1,7 @@
 //! Cases of f64: the op table, reductions and products. References have twice the precision where f64 itself is not exact.
 
+use super::double_double::{DoubleDouble, exact, sum as sum_exactly, wide};
 use super::reduce_cases::one_in_each_row;
-use super::wide::{DoubleDouble, exact, sum as sum_exactly, wide};
 use super::{Case, Data, Expected, Output, Seed, Suite};
 use crate::kernel::Activation;
 use crate::kernel::elementwise::{Arity, OPS, Op};

@@ -8,7 +8,7 @@ use std::fmt::LowerExp;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::wide::{ScaledDoubleDouble, exact};
+use super::double_double::{ScaledDoubleDouble, exact};
 use crate::device::{Device, DeviceKind};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, ErrorKind, Result};

@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::thread_pool::{ThreadPool, attended};
-use super::turn::{BufferLock, BufferLocks};
+use super::buffer_lock::{BufferLock, BufferLocks};
+use super::thread_pool::{ThreadPool, with_spinning_workers};
 use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLimits};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
@@ -25,7 +25,7 @@ const HUGE_PAGE: usize = 2 << 20;
 pub(crate) struct CpuMemory {
     start: NonNull<u8>,
     layout: Layout,
-    turn: BufferLock,
+    lock: BufferLock,
 }
 
 // SAFETY: the bytes are owned by this value and reached only through `read` and `write`, which hold `turn`, and through a
@@ -52,7 +52,7 @@ impl CpuMemory {
         }
         // SAFETY: the allocation is `layout.size()` bytes long.
         unsafe { start.write_bytes(0, layout.size()) };
-        Ok(Self { start, layout, turn: BufferLock::new() })
+        Ok(Self { start, layout, lock: BufferLock::new() })
     }
 
     fn start(&self) -> *mut u8 {
@@ -60,14 +60,14 @@ impl CpuMemory {
     }
 
     fn write(&self, offset: usize, data: &[u8]) {
-        let _turn = self.turn.take(true);
+        let _turn = self.lock.lock(true);
         // SAFETY: the allocation is `layout.size()` bytes long and initialised; the turn excludes every run and copy.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.start(), self.layout.size()) };
         bytes[offset..][..data.len()].copy_from_slice(data);
     }
 
     fn read(&self, offset: usize, data: &mut [u8]) {
-        let _turn = self.turn.take(false);
+        let _turn = self.lock.lock(false);
         // SAFETY: as above; the turn excludes all that write.
         let bytes = unsafe { std::slice::from_raw_parts(self.start(), self.layout.size()) };
         data.copy_from_slice(&bytes[offset..][..data.len()]);
@@ -114,7 +114,7 @@ pub(super) fn info() -> DeviceInfo {
             max_groups: crate::kernel::MAX_GROUPS,
             workgroup_memory_bytes: 16 << 10,
             max_workgroup_size: 256,
-            max_loop_turns: None,
+            max_loop_iterations: None,
         },
         dtypes: vec![DType::F32, DType::U32, DType::I32, DType::F64],
     }
@@ -242,10 +242,10 @@ impl CpuCompiled {
     /// pool's other threads stay awake.
     fn run(&mut self, done: &mut (dyn FnMut() + Send)) -> Result<()> {
         let shared = self.shares == Some(true);
-        let is_member = ThreadPool::is_here();
+        let is_member = ThreadPool::is_pool_thread();
         let may_share = self.threads > 1 && self.shares != Some(false);
         if !is_member && may_share && self.pool.is_none() {
-            self.pool = Some(ThreadPool::common(self.threads)?);
+            self.pool = Some(ThreadPool::shared(self.threads)?);
         }
         let sharing = |alone| ThreadBudget { threads: self.threads, min_work_per_thread: if shared { WORK_PER_THREAD / 8 } else { WORK_PER_THREAD }, alone };
         let run = |alone| Run { calls: &self.calls, regions: &self.regions, sharing: sharing(alone) };
@@ -259,11 +259,11 @@ impl CpuCompiled {
             let run = run(occupied.is_none());
             match &self.pool {
                 _ if occupied.is_none() => run.run(done),
-                Some(pool) if !is_member => pool.hand(move || attended(awake, move || run.run(done))),
-                _ => attended(awake, move || run.run(done)),
+                Some(pool) if !is_member => pool.install_blocking(move || with_spinning_workers(awake, move || run.run(done))),
+                _ => with_spinning_workers(awake, move || run.run(done)),
             }
         };
-        self.shares = Some(self.turns.within(&|buffer| &memory_of(self.memory[buffer].allocation()).turn, work));
+        self.shares = Some(self.turns.with_locks(&|buffer| &memory_of(self.memory[buffer].allocation()).lock, work));
         Ok(())
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn info() -> DeviceInfo {
             max_groups: crate::kernel::MAX_GROUPS,
             workgroup_memory_bytes: 16 << 10,
             max_workgroup_size: 256,
-            max_loop_turns: None,
+            max_loop_iterations: None,
         },
         dtypes: vec![DType::F32, DType::U32, DType::I32, DType::F64],
     }

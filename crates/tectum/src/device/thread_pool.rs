@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::handover::{PoolReservation, ReservationGuard, hand_over};
+use super::pool_reservation::{PoolReservation, ReservationGuard, spawn_and_wait};
 use crate::error::{Error, Result};
 
 /// How long a thread looks for a task before it goes back to where it may sleep.
@@ -70,7 +70,7 @@ impl ThreadPool {
     }
 
     /// The pool of runs that were begun elsewhere.
-    pub(super) fn common(threads: usize) -> Result<Arc<Self>> {
+    pub(super) fn shared(threads: usize) -> Result<Arc<Self>> {
         let mut common = SHARED_POOLS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = common.get(&threads) {
             return Ok(pool.clone());
@@ -81,7 +81,7 @@ impl ThreadPool {
     }
 
     /// Whether the present thread is of some such pool.
-    pub(super) fn is_here() -> bool {
+    pub(super) fn is_pool_thread() -> bool {
         CURRENT_POOL.with(|member| member.get().is_some())
     }
 
@@ -107,8 +107,8 @@ impl ThreadPool {
 
     /// Does `work` on a thread of the pool; the present one waits and does nothing else, where in [`ThreadPool::install`] a thread of another pool
     /// would do tasks of that.
-    pub(super) fn hand<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        hand_over(|task| self.threads.spawn(task), work)
+    pub(super) fn install_blocking<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        spawn_and_wait(|task| self.threads.spawn(task), work)
     }
 }
 
@@ -122,7 +122,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
 }
 
 /// Does `work` on this thread of a pool with so many threads awake, itself among them.
-pub(super) fn attended<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
+pub(super) fn with_spinning_workers<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
     if threads <= 1 {
         return work();
     }
@@ -134,14 +134,14 @@ pub(super) fn attended<R: Send>(threads: usize, work: impl FnOnce() -> R + Send)
             RUNS_LAUNCHES.set(was);
         });
         for _ in 1..threads {
-            scope.spawn(|_| attend(is_over));
+            scope.spawn(|_| spin_for_tasks(is_over));
         }
         work()
     })
 }
 
 /// Does tasks of the pool until the run is over. A thread that runs launches itself, and only came by while it waited, does not stay.
-fn attend(is_over: &AtomicBool) {
+fn spin_for_tasks(is_over: &AtomicBool) {
     if RUNS_LAUNCHES.get() {
         return;
     }
@@ -169,15 +169,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_hands_work_over_does_no_tasks_of_its_own_pool_meanwhile() {
+    fn a_thread_that_waits_for_submitted_work_runs_no_tasks_of_its_own_pool() {
         let (other, pool) = (rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool"), ThreadPool::new(2, "taken").expect("a pool"));
         let done = AtomicBool::new(false);
         let seen = other.scope(|scope| {
             scope.spawn(|_| done.store(true, Ordering::SeqCst));
-            assert!(!ThreadPool::is_here());
-            let inside = pool.hand(|| {
+            assert!(!ThreadPool::is_pool_thread());
+            let inside = pool.install_blocking(|| {
                 std::thread::sleep(Duration::from_millis(20));
-                rayon::join(ThreadPool::is_here, ThreadPool::is_here)
+                rayon::join(ThreadPool::is_pool_thread, ThreadPool::is_pool_thread)
             });
             assert_eq!(inside, (true, true));
             done.load(Ordering::SeqCst)
@@ -186,17 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_handed_work_goes_on_where_it_was_handed_over() {
+    fn a_panic_of_submitted_work_resumes_in_the_caller() {
         let pool = ThreadPool::new(1, "panics").expect("a pool");
         let mut last = 0;
         let panic = catch_unwind(AssertUnwindSafe(|| {
-            pool.hand(|| {
+            pool.install_blocking(|| {
                 last = 7;
                 panic!("in the pool");
             })
         }));
         assert_eq!(panic.expect_err("a panic").downcast_ref::<&str>(), Some(&"in the pool"));
-        assert_eq!((last, pool.hand(|| last + 1)), (7, 8));
+        assert_eq!((last, pool.install_blocking(|| last + 1)), (7, 8));
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_common_pool_is_made_once_for_each_number_of_threads() {
-        let [a, b, c] = [3, 3, 5].map(|threads| ThreadPool::common(threads).expect("a pool"));
+        let [a, b, c] = [3, 3, 5].map(|threads| ThreadPool::shared(threads).expect("a pool"));
         assert!(Arc::ptr_eq(&a, &b) && !Arc::ptr_eq(&a, &c));
         assert_eq!((a.broadcast(|| ()).len(), c.broadcast(|| ()).len()), (3, 5));
     }

@@ -12,11 +12,11 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Allocation, Backend, Compiled, DeviceInfo};
-use crate::bounded_cache::LruCache;
 use crate::content_hash::CodeText;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchList;
+use crate::lru_cache::LruCache;
 use crate::memory::{Block, Role};
 pub(super) use adapter::{list, open};
 use mapping::Mapping;

@@ -8,8 +8,8 @@ impl Graph {
     /// The same network with sizes for letters among its dimensions; the nodes keep their numbers.
     ///
     /// # Errors
-    /// `Invalid` if no dimension has the letter, a slice would then leave its axis, or a value hold no elements or more than
-    /// 2³² − 1.
+    /// `Invalid` if no dimension has the letter, a slice would then leave its axis, or a value would have no elements or more
+    /// than 2³² − 1.
     ///
     /// # Example
     /// ```
@@ -53,7 +53,7 @@ impl Graph {
         }
     }
 
-    /// What computes a value, and its shape.
+    /// The operation that computes a value, and its shape.
     pub(super) fn operation(&self, node: Node) -> (&Operation, Shape) {
         let definition = &self.nodes[&node];
         (&definition.operation, definition.shape)

@@ -1,4 +1,4 @@
-//! Building attention over what earlier runs have kept.
+//! Building attention over caches filled by earlier runs.
 
 use super::builder::GraphBuilder;
 use super::{ColumnSlice, Dim, Graph, Heads, Node, Operation, Shape};
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::kernel::cache_format::{CacheFormat, CacheFormats};
 
 impl GraphBuilder {
-    /// Adds a value that lives on the device from run to run, zero at first, which one operation reads and moves on.
+    /// Adds a value that stays on the device between runs, zero at first, which one operation reads and updates.
     ///
     /// # Errors
     /// As [`GraphBuilder::input`].
@@ -14,7 +14,7 @@ impl GraphBuilder {
         self.state_as(name, CacheFormat::F32, shape)
     }
 
-    /// Adds a state in a format: what is kept of each value, and what the state takes on the device ([`Graph::state_words`]).
+    /// Adds a state in a format: it defines how each value is stored, and the state's size on the device ([`Graph::state_words`]).
     ///
     /// # Errors
     /// As [`GraphBuilder::input`].
@@ -25,20 +25,20 @@ impl GraphBuilder {
     }
 
     /// Adds causal attention of new tokens to those kept in caches and to themselves: with c = kept, q's row t sees rows up to c + t
-    /// of the caches, into which k's and v's rows have been put from c on. The caches keep them for the runs to come.
+    /// of the caches, into which k's and v's rows are written from c on. The caches keep them for later runs.
     ///
     /// # Shapes
-    /// `q` [B, T, count·width], `k` and `v` [B, T, kv·width]; `caches` of keys and of values [B, S, kv·width], states that nothing else
-    /// reads; `spans` [B, 2] as [`GraphBuilder::indices`] adds them: how many tokens were kept, and how many of the T are new, the
-    /// rest being padding, which sees what the last new token sees and is not kept. Gives [B, T, count·width].
+    /// `q` [B, T, count·width], `k` and `v` [B, T, kv·width]; `caches` of keys and of values [B, S, kv·width], states without other
+    /// readers; `spans` [B, 2] as [`GraphBuilder::indices`] adds them: how many tokens were kept, and how many of the T are new. The
+    /// rest is padding, which sees what the last new token sees and is not kept. Gives [B, T, count·width].
     /// # Numerics
-    /// Attention sees what the formats of the caches keep: f16 each row as halves; q8 and q4 codes of whole windows of 64 tokens, halves of
-    /// those since and of the first 4, and new rows as they are.
+    /// Attention sees values as the cache formats store them: f16 each row as halves; q8 and q4 codes of whole windows of 64 tokens, halves of
+    /// later tokens and of the first 4, and new rows unchanged.
     /// # Errors
     /// `Invalid` if the shapes do not fit the heads, these are not causal, `count` is no multiple of `kv`, a cache is no state or is read
-    /// twice, the formats of the caches are no pair of [`CacheFormats`], or a node is not of this graph.
+    /// twice, the formats of the caches are not a pair of [`CacheFormats`], or a node is not of this graph.
     /// # Source
-    /// As [`GraphBuilder::attention`]; keys and values that are kept: Pope et al., *Efficiently Scaling Transformer Inference*,
+    /// As [`GraphBuilder::attention`]; cached keys and values: Pope et al., *Efficiently Scaling Transformer Inference*,
     /// <https://arxiv.org/abs/2211.05102>, section 2.1.
     pub fn attention_cached(&mut self, operands: [Node; 3], caches: [Node; 2], spans: Node, heads: Heads) -> Result<Node> {
         let widths = [heads.count, heads.kv, heads.kv].map(|count| Dim::Size(count.saturating_mul(heads.width)));
@@ -51,7 +51,7 @@ impl GraphBuilder {
         self.attention_cached_of(operands.map(|node| ColumnSlice { node, start: 0 }), caches, spans, heads)
     }
 
-    /// Attention over caches, its operands being some of the columns of values.
+    /// Attention over caches; its operands are some of the columns of values.
     pub(super) fn attention_cached_of(&mut self, operands: [ColumnSlice; 3], caches: [Node; 2], spans: Node, heads: Heads) -> Result<Node> {
         let mut shapes = Vec::new();
         for operand in operands {
@@ -87,7 +87,7 @@ impl GraphBuilder {
         Ok(self.push(Operation::AttentionCached { q, k, v, caches, formats, spans, heads }, shapes[0].with(2, count * width)))
     }
 
-    /// The shape of a state that nothing has read.
+    /// The shape of a state that has no reader yet.
     fn cache_shape(&self, node: Node) -> Result<Shape> {
         let shape = self.graph().shape(node).map_err(|error| error.at("attention_cached"))?;
         let is_state = matches!(self.graph().nodes[&node].operation, Operation::State { .. });
@@ -108,7 +108,7 @@ impl Graph {
         })
     }
 
-    /// The same network with its caches in these formats. What they keep of keys and values is rounded as the formats say.
+    /// The same network with its caches in these formats. Keys and values are rounded to the formats.
     #[must_use]
     pub fn with_caches(&self, formats: CacheFormats) -> Graph {
         let mut changed = self.clone();
@@ -130,10 +130,10 @@ impl Graph {
         changed
     }
 
-    /// Words of 32 bits that a state takes on a device: what a view that feeds it has elements of f32.
+    /// Words of 32 bits that a state takes on a device: the number of f32 elements of a view that feeds it.
     ///
     /// # Errors
-    /// `Invalid` if the node is no state of this graph or has letters left.
+    /// `Invalid` if the node is not a state of this graph or has unbound letters.
     pub fn state_words(&self, node: Node) -> Result<usize> {
         let shape = self.shape(node).map_err(|error| error.at("state_words"))?;
         let is_state = matches!(self.nodes[&node].operation, Operation::State { .. });
@@ -143,7 +143,7 @@ impl Graph {
         }
     }
 
-    /// The format of a state; f32 of any other node.
+    /// The format of a state; f32 for any other node.
     pub(super) fn format(&self, node: Node) -> CacheFormat {
         match &self.nodes[&node].operation {
             Operation::State { format, .. } => *format,
@@ -151,7 +151,7 @@ impl Graph {
         }
     }
 
-    /// The elements of what feeds or takes a value.
+    /// The elements of a view that feeds or receives a value.
     pub(super) fn view_len(&self, node: Node) -> usize {
         match &self.nodes[&node].operation {
             Operation::State { format, .. } => words(*format, &self.nodes[&node].shape.fixed()),

@@ -1,4 +1,4 @@
-//! Building what moves elements: gathers, reshapes, permutations, slices, concatenations.
+//! Building operations that move elements: gathers, reshapes, permutations, slices, concatenations.
 
 use super::builder::GraphBuilder;
 use super::{Dim, MAX_RANK, Node, Operation, Shape};
@@ -6,13 +6,13 @@ use crate::error::Result;
 use crate::kernel::panel_format::PanelFormat;
 
 impl GraphBuilder {
-    /// Adds the rows of a table by their numbers: `y[.., j] = table[indices[..], j]`. A number beyond the table gives zeros.
+    /// Adds rows of a table by index: `y[.., j] = table[indices[..], j]`. An index out of range gives zeros.
     ///
     /// # Shapes
-    /// `table` [rows.., n], whose rows are counted through all dimensions but the last, `indices` [..] as [`GraphBuilder::indices`] adds
+    /// `table` [rows.., n], whose rows are counted over all dimensions except the last, `indices` [..] as [`GraphBuilder::indices`] adds
     /// them; gives [.., n].
     /// # Errors
-    /// `Invalid` if the table has fewer than two dimensions, `indices` more than three or no row numbers, or a node is not of this graph.
+    /// `Invalid` if the table has fewer than two dimensions, `indices` has more than three or is not row numbers, or a node is not of this graph.
     pub fn gather(&mut self, table: Node, indices: Node) -> Result<Node> {
         let table_shape = self.shape("gather", table)?;
         let indices_shape = self.index_shape("gather", indices)?;
@@ -28,7 +28,7 @@ impl GraphBuilder {
     /// Adds the same elements in another shape.
     ///
     /// # Errors
-    /// `Invalid` if the shapes do not hold as many elements, letter for letter, or the node is not of this graph.
+    /// `Invalid` if the shapes differ in their number of elements, letter for letter, or the node is not of this graph.
     pub fn reshape(&mut self, x: Node, shape: impl Into<Shape>) -> Result<Node> {
         let (from, shape) = (self.shape("reshape", x)?, shape.into());
         if from == shape {
@@ -59,10 +59,10 @@ impl GraphBuilder {
         Ok(self.push(Operation::Permute { x, order: order.to_vec() }, Shape::of(&dims)))
     }
 
-    /// Adds `len` elements of an axis from `start` on; a letter as `len` must fit once it is bound.
+    /// Adds `len` elements of an axis from `start` on; a letter as `len` must fit when it is bound.
     ///
     /// # Errors
-    /// `Invalid` if the axis is not so long, is a letter or does not exist, `len` is 0, or the node is not of this graph.
+    /// `Invalid` if the axis is too short, is a letter or does not exist, `len` is 0, or the node is not of this graph.
     pub fn slice(&mut self, x: Node, axis: usize, start: usize, len: impl Into<Dim>) -> Result<Node> {
         let (shape, len) = (self.shape("slice", x)?, len.into());
         self.check_axis("slice", shape, axis)?;
@@ -77,13 +77,13 @@ impl GraphBuilder {
         }
     }
 
-    /// Adds values one after another along an axis.
+    /// Concatenates values along an axis.
     ///
     /// # Errors
-    /// `Invalid` if there is none, another axis differs, this one is a letter or does not exist, or a node is not of this graph.
+    /// `Invalid` if there are no values, another axis differs, this one is a letter or does not exist, or a node is not of this graph.
     pub fn concat(&mut self, parts: &[Node], axis: usize) -> Result<Node> {
-        let Some(&first) = parts.first() else { return Err(self.fault(format_args!("concat: nothing was given"))) };
-        // Words of panels may be put together as floats are.
+        let Some(&first) = parts.first() else { return Err(self.fault(format_args!("concat: no operands"))) };
+        // Words of panels may be concatenated like floats.
         let format = self.graph().panel_format(first).filter(|format| *format != PanelFormat::F32);
         let shape_of = |part: Node| match format {
             Some(_) if self.graph().panel_format(part) == format => self.graph().shape(part),
@@ -118,7 +118,7 @@ impl GraphBuilder {
     }
 }
 
-/// Whether an axis is as long as a slice of it needs, as far as that is known.
+/// Whether an axis is long enough for a slice of it, as far as known.
 pub(super) fn slice_fits(whole: Shape, axis: usize, start: usize, len: Dim) -> bool {
     match (whole.dims()[axis], len) {
         (Dim::Size(size), Dim::Size(len)) => len > 0 && start.checked_add(len).is_some_and(|end| end <= size),

@@ -1,4 +1,4 @@
-//! Building what networks over sequences are made of: softmax, norms, attention, rotary positions.
+//! Building the operations of networks over sequences: softmax, norms, attention, rotary positions.
 
 use super::builder::GraphBuilder;
 use super::{ColumnSlice, Dim, Node, Operation, Shape};
@@ -9,13 +9,13 @@ use crate::error::Result;
 pub struct Heads {
     /// Heads of the queries.
     pub count: usize,
-    /// Heads of the keys and values; each serves as many heads of the queries, one after another.
+    /// Heads of the keys and values; each serves an equal number of consecutive query heads.
     pub kv: usize,
     /// Columns of a head.
     pub width: usize,
-    /// What products of queries and keys are multiplied with.
+    /// Factor for the products of queries and keys.
     pub scale: f32,
-    /// Whether a query sees only the keys up to its own place, the last query's being that of the last key.
+    /// Whether a query sees only the keys up to its own position; the last query has the position of the last key.
     pub causal: bool,
 }
 
@@ -130,15 +130,15 @@ impl GraphBuilder {
         Ok(self.push(Operation::Attention { q, k, v, mask, heads }, q_shape.with(2, count * width)))
     }
 
-    /// Adds rotary positions: in each head of w columns, columns j and j + w/2 are turned by position · base^(−2j/w).
+    /// Adds rotary positions: in each head of w columns, columns j and j + w/2 are rotated by position · base^(−2j/w).
     ///
     /// # Shapes
     /// `x` [B, T, heads·w], `positions` [T] or [B, T] as [`GraphBuilder::indices`] adds them.
     /// # Errors
     /// `Invalid` if the shapes do not fit, w is odd, `base` is not above 1, or a node is not of this graph.
     /// # Source
-    /// Su et al., *RoFormer*, <https://arxiv.org/abs/2104.09864>; pairs half a head apart, as Llama's and Qwen's weights
-    /// published for Hugging Face transformers need them.
+    /// Su et al., *RoFormer*, <https://arxiv.org/abs/2104.09864>; pairs half a head apart, as required by the
+    /// weights of Llama and Qwen published for Hugging Face transformers.
     pub fn rotary(&mut self, x: Node, positions: Node, heads: usize, base: f32) -> Result<Node> {
         let shape = self.shape("rotary", x)?;
         let places = self.index_shape("rotary", positions)?;

@@ -1,4 +1,4 @@
-//! Building a graph; every mistake is found here, with the shapes and the number of the node.
+//! Building a graph; every invalid operation is reported here, with the shapes and the node number.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub struct GraphBuilder {
 }
 
 impl From<Graph> for GraphBuilder {
-    /// Continues a graph; its nodes and outputs stay as they are. What is added belongs to this builder's graph alone.
+    /// Continues a graph; its nodes and outputs are unchanged. New nodes belong only to this builder's graph.
     fn from(mut graph: Graph) -> Self {
         graph.makers.push(Identity::next());
         Self { graph }
@@ -49,7 +49,7 @@ impl Default for GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// Starts a graph with nothing in it.
+    /// Starts an empty graph.
     pub fn new() -> Self {
         Self::default()
     }
@@ -57,7 +57,7 @@ impl GraphBuilder {
     /// Adds a value that the caller gives for each run.
     ///
     /// # Errors
-    /// `Invalid` if an input or parameter has this name, or the shape holds no elements or more than 2³² − 1.
+    /// `Invalid` if an input or parameter has this name, or the shape has no elements or more than 2³² − 1.
     pub fn input(&mut self, name: &str, shape: impl Into<Shape>) -> Result<Node> {
         let shape = shape.into();
         self.check_new("input", name, shape)?;
@@ -87,7 +87,7 @@ impl GraphBuilder {
     /// Adds a value that never changes.
     ///
     /// # Errors
-    /// `Invalid` if `data` does not fill the shape, or the shape holds no elements or more than 2³² − 1.
+    /// `Invalid` if `data` does not fill the shape, or the shape has no elements or more than 2³² − 1.
     pub fn constant(&mut self, data: &[f32], shape: impl Into<Shape>) -> Result<Node> {
         let shape = shape.into();
         self.check_shape("constant", shape)?;
@@ -101,9 +101,9 @@ impl GraphBuilder {
     ///
     /// # Shapes
     /// `a` [.., m, k], `b` [k, n], after transposition; gives [.., m, n]. Or one product for each matrix of a batch: `a`
-    /// [.., m, k], `b` [.., k, n] with the same dimensions before.
+    /// [.., m, k], `b` [.., k, n] with the same leading dimensions.
     /// # Errors
-    /// `Invalid` if the inner sizes or the dimensions before differ, `a` is transposed and of more dimensions than `b`, or a
+    /// `Invalid` if the inner sizes or the leading dimensions differ, `a` is transposed and has more dimensions than `b`, or a
     /// node is not of this graph.
     pub fn matmul(&mut self, a: impl Into<Factor>, b: impl Into<Factor>) -> Result<Node> {
         let (a, b) = (a.into(), b.into());
@@ -136,10 +136,10 @@ impl GraphBuilder {
     /// Adds a + b.
     ///
     /// # Shapes
-    /// Both [.., m, n]; or one of them is, but for leading ones, the last dimensions of the other, as [n] or [1, n], repeated
+    /// Both [.., m, n]; or the shape of one, without leading ones, equals the last dimensions of the other: [n] or [1, n], repeated
     /// over the rows, or [1, 1], repeated everywhere.
     /// # Errors
-    /// `Invalid` if neither repeats to the other's shape or a node is not of this graph.
+    /// `Invalid` if neither broadcasts to the other's shape or a node is not of this graph.
     pub fn add(&mut self, a: Node, b: Node) -> Result<Node> {
         self.binary(BinaryOp::Add, a, b)
     }
@@ -200,7 +200,7 @@ impl GraphBuilder {
         self.activate(x, Activation::Sigmoid)
     }
 
-    /// Adds an activation; `None` adds nothing and gives `x`. [`Graph::gradients`] knows no derivative of `Gelu`.
+    /// Adds an activation; `None` adds nothing and gives `x`. [`Graph::gradients`] has no derivative of `Gelu`.
     ///
     /// # Errors
     /// `Invalid` if the node is not of this graph.
@@ -307,12 +307,12 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// Ends the building.
+    /// Finishes the graph.
     ///
     /// # Errors
-    /// `Invalid` if nothing is an output.
+    /// `Invalid` if the graph has no output.
     pub fn finish(self) -> Result<Graph> {
-        if self.graph.outputs.is_empty() { Err(Error::invalid("graph: nothing is an output")) } else { Ok(self.graph) }
+        if self.graph.outputs.is_empty() { Err(Error::invalid("graph: no outputs")) } else { Ok(self.graph) }
     }
 
     /// The gradient at an activation's argument.
@@ -325,7 +325,7 @@ impl GraphBuilder {
         Ok(self.push(Operation::ActivationGrad { activation, y, dy }, shape))
     }
 
-    /// Adds the sum over one axis, which stays with size 1.
+    /// Adds the sum over one axis, which is kept with size 1.
     ///
     /// # Errors
     /// `Invalid` if there is no such axis or the node is not of this graph.
@@ -353,7 +353,7 @@ impl GraphBuilder {
         Ok(self.push(Operation::Broadcast { x }, shape))
     }
 
-    /// Sums to a shape that [`GraphBuilder::broadcast`] repeats to `x`'s.
+    /// Sums to a shape that [`GraphBuilder::broadcast`] expands to the shape of `x`.
     pub(super) fn reduce_to(&mut self, x: Node, shape: Shape) -> Result<Node> {
         let from = self.shape("reduce", x)?;
         let sum = match () {
@@ -366,16 +366,16 @@ impl GraphBuilder {
         self.reshape(sum, shape)
     }
 
-    fn reduce(&mut self, x: Node, over: ReduceAxes) -> Result<Node> {
+    fn reduce(&mut self, x: Node, axes: ReduceAxes) -> Result<Node> {
         let from = self.shape("sum", x)?;
-        let shape = match over {
+        let shape = match axes {
             ReduceAxes::All => Shape::from([1, 1]),
             ReduceAxes::Rows => Shape::of(&[Dim::Size(1), from.last()]),
             ReduceAxes::Columns if from.rank() == 0 => return Err(self.fault(format_args!("sum: {from:?} has no axis"))),
             ReduceAxes::Columns => from.with(from.rank() - 1, 1),
             ReduceAxes::Axis(axis) => from.with(axis, 1),
         };
-        Ok(self.push(Operation::Reduce { over, x }, shape))
+        Ok(self.push(Operation::Reduce { axes, x }, shape))
     }
 
     pub(super) fn binary(&mut self, op: BinaryOp, a: Node, b: Node) -> Result<Node> {
@@ -432,7 +432,7 @@ impl GraphBuilder {
         shape.check().map_err(|error| self.fault(format_args!("{what}: {error}")))
     }
 
-    /// A mistake at the node that would have been the next.
+    /// An error at the node that would have been the next.
     pub(super) fn fault(&self, message: std::fmt::Arguments<'_>) -> Error {
         Error::invalid(format!("{message} (node {})", self.graph.next))
     }

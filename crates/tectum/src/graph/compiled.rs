@@ -1,4 +1,4 @@
-//! A graph compiled by itself, with inputs, parameters and outputs by name.
+//! A graph compiled on its own, with inputs, parameters and outputs by name.
 
 use super::{Graph, Node, ParameterLayout};
 use crate::device::Device;
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::launch::RunStats;
 use crate::plan::{Executable, PlanBuilder, View};
 
-/// A graph on a device: inputs are plan inputs, outputs plan outputs, the parameters one state, and states states, zero at first.
+/// A graph on a device: inputs are plan inputs, outputs plan outputs, the parameters one state, and graph states plan states, zero at first.
 #[derive(Debug)]
 pub struct CompiledGraph {
     executable: Executable,
@@ -20,7 +20,7 @@ pub struct CompiledGraph {
 }
 
 impl Graph {
-    /// Compiles the [optimized](Graph::optimize) graph by itself for a device.
+    /// Compiles the [optimized](Graph::optimize) graph on its own for a device.
     ///
     /// # Errors
     /// As [`Plan::compile`](crate::Plan::compile).
@@ -28,7 +28,7 @@ impl Graph {
         self.compile_by(device, Graph::record)
     }
 
-    /// Compiles one launch for each operation as it stands: the reference for the passes.
+    /// Compiles one launch for each operation, without passes: the reference for the passes.
     ///
     /// # Errors
     /// As [`Graph::compile`].
@@ -70,10 +70,10 @@ impl Graph {
 type Record = fn(&Graph, &mut PlanBuilder, &[(Node, View)], &[(Node, View)]) -> Result<()>;
 
 impl CompiledGraph {
-    /// Fills an input for the runs to come.
+    /// Fills an input for later runs.
     ///
     /// # Errors
-    /// `Invalid` if there is no such input or `data` has another length.
+    /// `Invalid` if there is no such input or `data` has the wrong length.
     pub fn set_input(&mut self, name: &str, data: &[f32]) -> Result<()> {
         let view = named(&self.inputs, "input", name)?;
         if view.dtype() != DType::F32 {
@@ -86,7 +86,7 @@ impl CompiledGraph {
         Ok(())
     }
 
-    /// Fills an input of row numbers for the runs to come.
+    /// Fills an input of row numbers for later runs.
     ///
     /// # Errors
     /// As [`CompiledGraph::set_input`].
@@ -102,7 +102,7 @@ impl CompiledGraph {
     /// Replaces a parameter on the device.
     ///
     /// # Errors
-    /// `Invalid` if there is no such parameter or `data` has another length; whatever the device reports.
+    /// `Invalid` if there is no such parameter or `data` has the wrong length; errors of the device.
     pub fn set_parameter(&mut self, name: &str, data: &[f32]) -> Result<()> {
         let view = self.weights.part(self.layout.entry(name)?.range());
         self.executable.write_state(view, data)
@@ -111,16 +111,16 @@ impl CompiledGraph {
     /// Copies a parameter to the host.
     ///
     /// # Errors
-    /// `Invalid` if there is no such parameter; whatever the device reports.
+    /// `Invalid` if there is no such parameter; errors of the device.
     pub fn parameter(&self, name: &str) -> Result<Vec<f32>> {
         let view = self.weights.part(self.layout.entry(name)?.range());
         self.executable.read_state(view)
     }
 
-    /// Replaces a state on the device: its words, of which a state that is not kept as f32 has the bits.
+    /// Replaces a state on the device: its words, or the bits for a state whose format is not f32.
     ///
     /// # Errors
-    /// `Invalid` if there is no such state or `words` has another length than [`Graph::state_words`] says; whatever the device reports.
+    /// `Invalid` if there is no such state or the length of `words` is not [`Graph::state_words`]; errors of the device.
     pub fn set_state(&mut self, name: &str, words: &[f32]) -> Result<()> {
         self.executable.write_state(named(&self.states, "state", name)?, words)
     }
@@ -138,7 +138,7 @@ impl CompiledGraph {
     /// An output of the last run, row by row.
     ///
     /// # Errors
-    /// `Invalid` if there is no such output or nothing has run.
+    /// `Invalid` if there is no such output or no run yet.
     pub fn output(&self, name: &str) -> Result<&[f32]> {
         let view = named(&self.outputs, "output", name)?;
         if !self.ran {
@@ -147,7 +147,7 @@ impl CompiledGraph {
         Ok(self.executable.output(view))
     }
 
-    /// Where the parameters lie in their state.
+    /// Layout of the parameters in their state.
     pub fn layout(&self) -> &ParameterLayout {
         &self.layout
     }

@@ -23,7 +23,7 @@ impl Graph {
 }
 
 impl Operation {
-    /// The operation with its operands, as a line of the text has it.
+    /// The operation with its operands, as in a line of the text.
     pub(super) fn text(&self) -> String {
         let name = self.name();
         match self {
@@ -45,7 +45,7 @@ impl Operation {
                 format!("{name}({before}{})", last.text())
             }
             Operation::Scale { x, factor } => format!("{name}(%{x}, {factor})"),
-            Operation::Reduce { over: ReduceAxes::Axis(axis), x } => format!("{name}(%{x}, axis {axis})"),
+            Operation::Reduce { axes: ReduceAxes::Axis(axis), x } => format!("{name}(%{x}, axis {axis})"),
             Operation::Permute { x, order } => {
                 let order: Vec<String> = order.iter().map(usize::to_string).collect();
                 format!("{name}(%{x}, order {})", order.join(" "))
@@ -84,7 +84,7 @@ impl Operation {
             Operation::Activate { activation, .. } => activation_name(*activation),
             Operation::ActivationGrad { activation, .. } => return format!("{}_grad", activation_name(*activation)),
             Operation::Chain { .. } => "chain",
-            Operation::Reduce { over, .. } => over.name(),
+            Operation::Reduce { axes, .. } => axes.name(),
             Operation::Broadcast { .. } => "broadcast",
             Operation::Gather { .. } => "gather",
             Operation::Reshape { .. } => "reshape",
@@ -113,7 +113,7 @@ impl ReduceAxes {
     }
 }
 
-/// An activation's name in the op table; nothing for `None`.
+/// An activation's name in the op table; empty for `None`.
 pub(super) fn activation_name(activation: Activation) -> &'static str {
     match activation {
         Activation::None => "",

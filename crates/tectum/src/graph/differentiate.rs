@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 use crate::kernel::Activation;
 
 impl Graph {
-    /// Adds the gradient of a scalar by every parameter, as outputs `grad.{parameter}` of the parameter's shape.
+    /// Adds the gradient of a scalar with respect to every parameter, as outputs `grad.{parameter}` of the parameter's shape.
     ///
-    /// The nodes and outputs that were there stay. A parameter that the loss does not depend on has a gradient of zeros.
+    /// Existing nodes and outputs are unchanged. A parameter that the loss does not depend on has a gradient of zeros.
     /// The result can be differentiated again; the second gradients are then `grad.grad.{parameter}`.
     ///
     /// # Numerics
@@ -26,11 +26,11 @@ impl Graph {
         if shape != [1, 1] {
             return Err(Error::invalid(format!("gradients: the loss is {shape:?}, [1, 1] is needed (node {loss})")));
         }
-        let mut pass = Adjoints { builder: GraphBuilder::from(self.clone()), of: BTreeMap::new(), wanted: self.varying() };
+        let mut pass = Adjoints { builder: GraphBuilder::from(self.clone()), of: BTreeMap::new(), requires_grad: self.varying() };
         let seed = pass.builder.constant(&[1.0], [1, 1])?;
         pass.of.insert(loss, seed);
         for (&node, definition) in self.nodes.range(..=loss).rev() {
-            if let (true, Some(&adjoint)) = (pass.wanted.contains(&node), pass.of.get(&node)) {
+            if let (true, Some(&adjoint)) = (pass.requires_grad.contains(&node), pass.of.get(&node)) {
                 pass.propagate(node, &definition.operation, adjoint).map_err(|error| error.at(format_args!("gradients: node {node}")))?;
             }
         }
@@ -55,7 +55,7 @@ impl Graph {
 
     /// The nodes that depend on a parameter.
     fn varying(&self) -> BTreeSet<Node> {
-        // Parameters may come after what reads them.
+        // Parameters may come after their readers.
         let mut varying: BTreeSet<Node> = self.parameters().map(|(_, node, _)| node).collect();
         for (&node, definition) in &self.nodes {
             if definition.operation.operands().iter().any(|operand| varying.contains(operand)) {
@@ -68,14 +68,14 @@ impl Graph {
 
 struct Adjoints {
     builder: GraphBuilder,
-    /// The gradient of the loss by each node reached so far.
+    /// The gradient of the loss with respect to each node reached so far.
     of: BTreeMap<Node, Node>,
     /// The nodes whose adjoint leads to a parameter.
-    wanted: BTreeSet<Node>,
+    requires_grad: BTreeSet<Node>,
 }
 
 impl Adjoints {
-    /// Hands a node's adjoint `g` on to its operands.
+    /// Passes a node's adjoint `g` to its operands.
     fn propagate(&mut self, node: Node, operation: &Operation, g: Node) -> Result<()> {
         match *operation {
             Operation::MatMul { a, b } if self.builder.graph().is_batched(a, b) => Err(Error::unsupported("a batched product has no derivative yet")),
@@ -112,7 +112,7 @@ impl Adjoints {
         }
     }
 
-    /// C = A·B, the dimensions of A before its last two taken as rows: dA = G·Bᵀ, dB = Aᵀ·G, each transposed once more where the factor was.
+    /// C = A·B, the dimensions of A before its last two taken as rows: dA = G·Bᵀ, dB = Aᵀ·G, each transposed again where the factor was.
     fn matmul(&mut self, a: Factor, b: Factor, g: Node) -> Result<()> {
         self.give(a.node, |pass| match a.transposed {
             false => pass.builder.matmul(g, b.flipped()),
@@ -163,7 +163,7 @@ impl Adjoints {
 
     /// Adds a contribution to a node's adjoint, if that leads to a parameter.
     fn give(&mut self, node: Node, contribution: impl FnOnce(&mut Self) -> Result<Node>) -> Result<()> {
-        if !self.wanted.contains(&node) {
+        if !self.requires_grad.contains(&node) {
             return Ok(());
         }
         let contribution = contribution(self)?;
@@ -175,7 +175,7 @@ impl Adjoints {
         Ok(())
     }
 
-    /// Sums over whatever was repeated.
+    /// Sums over the repeated dimensions.
     fn reduce_like(&mut self, x: Node, like: Node) -> Result<Node> {
         let shape = self.builder.graph().shape(like)?;
         self.builder.reduce_to(x, shape)

@@ -1,4 +1,4 @@
-//! The float64 evaluator: plain loops, written to be read, against which every device and pass is checked.
+//! The float64 evaluator: plain, readable loops; every device and pass is checked against it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Makes a tensor of row-major data.
+    /// Makes a tensor from row-major data.
     ///
     /// # Errors
     /// `Invalid` if the data does not fill the shape.
@@ -37,18 +37,18 @@ impl Tensor {
         &self.data
     }
 
-    /// Element by element, given the element's place.
+    /// Element by element, from the element's index.
     pub(super) fn from_fn(shape: Shape, f: impl FnMut(usize) -> f64) -> Self {
         Self { shape, data: (0..shape.len()).map(f).collect() }
     }
 
-    /// The element that meets one of `whole` at a place, when a scalar, row or column repeats.
+    /// The element that belongs to an index of `whole`, when a scalar, row or column repeats.
     pub(super) fn broadcast_element(&self, whole: Shape, place: usize) -> f64 {
         self.data[broadcast_index(self.shape, whole, place)]
     }
 }
 
-/// The place in a value of shape `part` that meets a place of `whole`.
+/// The index in a value of shape `part` that belongs to an index of `whole`.
 pub(super) fn broadcast_index(part: Shape, whole: Shape, place: usize) -> usize {
     if part.broadcasts_to(whole) { place % part.len() } else { place / whole.matrix()[1] }
 }
@@ -57,12 +57,12 @@ impl Graph {
     /// Computes the outputs in float64.
     ///
     /// # Shapes
-    /// Each tensor fed has its node's shape; the outputs come in the order of [`Graph::outputs`]. States are fed as they are before
+    /// Each tensor fed has its node's shape; the outputs come in the order of [`Graph::outputs`]. States are fed with their values before
     /// the run.
     /// # Numerics
     /// Plain float64, sums from the first element to the last. Constants and factors are the f32 values that devices use.
     /// # Errors
-    /// `Invalid` if an input or parameter is not fed, is fed twice or with another shape, or something else is fed.
+    /// `Invalid` if an input or parameter is not fed, is fed twice or with the wrong shape, or another node is fed.
     pub fn evaluate(&self, feeds: &[(Node, Tensor)]) -> Result<Vec<Tensor>> {
         let values = self.evaluate_nodes(feeds)?;
         Ok(self.outputs.iter().map(|(_, node)| values[node].clone()).collect())
@@ -124,13 +124,13 @@ fn compute(operation: &Operation, shape: Shape, values: &BTreeMap<Node, Tensor>)
             }
             compute(last, shape, &inner)
         }
-        Operation::Reduce { over, x } => reduce(*over, &values[x], shape),
+        Operation::Reduce { axes, x } => reduce(*axes, &values[x], shape),
         Operation::Broadcast { x } => Tensor::from_fn(shape, |place| values[x].broadcast_element(shape, place)),
         other => compute_network(other, shape, values),
     }
 }
 
-/// Products with their tail: of matrices, or of each matrix of a batch; one right operand may serve all.
+/// Products with their tail: of matrices, or of each matrix of a batch; the batch may share one right operand.
 fn linear(a: Factor, b: Factor, tail: &LinearEpilogue, shape: Shape, values: &BTreeMap<Node, Tensor>) -> Tensor {
     let sizes = |factor: Factor| {
         let sizes = values[&factor.node].shape.fixed();

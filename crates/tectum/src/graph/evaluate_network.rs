@@ -1,4 +1,4 @@
-//! The float64 evaluator's operations on sequences: plain loops, written to be read.
+//! The float64 evaluator's operations on sequences: plain, readable loops.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use crate::kernel::cache_reference::ReferenceCache;
 use crate::kernel::gemm_panels::PANEL;
 use crate::kernel::panel_format::PanelFormat;
 
-/// What moves elements, normalises rows, or attends.
+/// Operations that move elements, normalise rows, or compute attention.
 pub(super) fn compute_network(operation: &Operation, shape: Shape, values: &BTreeMap<Node, Tensor>) -> Tensor {
     match operation {
         Operation::LinearPanels { a, b, format, tail } => {
             let (a, b) = (&values[a], &values[b]);
             let ([_, k], [_, n]) = (a.shape.matrix(), shape.matrix());
-            // Words are given as their numbers; rows are taken as they are, where a device turns them to codes.
+            // Words are given as their numbers; rows stay unquantized, where a device converts them to codes.
             let words: Vec<u32> = if *format == PanelFormat::F32 { Vec::new() } else { b.data.iter().map(|word| *word as u32).collect() };
             let coded = if words.is_empty() { Vec::new() } else { format.unpack(&words, [k, n]) };
             Tensor::from_fn(shape, |place| {
@@ -105,7 +105,7 @@ fn concat(parts: &[Node], axis: usize, shape: Shape, values: &BTreeMap<Node, Ten
     Tensor { shape, data }
 }
 
-/// An operand of attention: a value, and the column where its heads begin.
+/// An operand of attention: a value, and the first column of its heads.
 type Operand<'a> = (&'a Tensor, usize);
 
 fn attention([q, k, v]: [Operand<'_>; 3], mask: Option<&Tensor>, heads: Heads, shape: Shape, seen: impl Fn(usize, usize) -> usize) -> Tensor {
@@ -137,8 +137,8 @@ fn attention([q, k, v]: [Operand<'_>; 3], mask: Option<&Tensor>, heads: Heads, s
     Tensor { shape, data }
 }
 
-/// Attention to the caches as they are once the new keys and values are in them. A cache is given as the values that were put there;
-/// what its format keeps of them is the operation's.
+/// Attention to the caches after the new keys and values are written. A cache is given as the values that were written there;
+/// the operation rounds them to the format.
 fn attention_cached([q, k, v]: [Operand<'_>; 3], (caches, formats): ([&Tensor; 2], CacheFormats), spans: &Tensor, heads: Heads, shape: Shape) -> Tensor {
     let (most, queries) = (caches[0].shape.fixed()[1], k.0.shape.fixed()[1]);
     let span = |item: usize| [(0, most), (1, queries)].map(|(index, most)| (spans.data[2 * item + index] as usize).min(most));
@@ -155,7 +155,7 @@ fn attention_cached([q, k, v]: [Operand<'_>; 3], (caches, formats): ([&Tensor; 2
         })
     };
     let (keys, values) = (with_new(0, k), with_new(1, v));
-    // Halves hold the new rows too when they are read; codes are made after.
+    // Halves include the new rows when read; codes are made afterwards.
     let with_all = |cache: Tensor, is_keys: bool| match formats {
         CacheFormats::F16 => kept_by(CacheFormat::F16, is_keys, &cache, |item| [span(item).iter().sum(), 0]),
         _ => cache,
@@ -168,7 +168,7 @@ fn attention_cached([q, k, v]: [Operand<'_>; 3], (caches, formats): ([&Tensor; 2
     attention([q, (&keys, 0), (&values, 0)], None, heads, shape, seen)
 }
 
-/// What a cache of a format holds of the rows that were put there.
+/// The rows written to a cache, rounded to its format.
 fn kept_by(format: CacheFormat, is_keys: bool, cache: &Tensor, span: impl Fn(usize) -> [usize; 2]) -> Tensor {
     let sizes = cache.shape.fixed();
     let [rows, columns] = [sizes[1], sizes[2]];

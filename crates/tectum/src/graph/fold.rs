@@ -1,14 +1,14 @@
-//! Values that are known before anything is fed.
+//! Constant folding: values known before anything is fed.
 
 use std::sync::Arc;
 
 use super::{Definition, Graph, Node, Operation};
 
 impl Graph {
-    /// Makes what is computed from constants alone a constant, unless it has more elements than the largest of them.
+    /// Replaces a value computed only from constants by a constant, unless it has more elements than the largest of them.
     ///
     /// # Numerics
-    /// A value is computed in float64 from the f32 values of its operands and rounded to f32 once. One that is not finite stays as it is.
+    /// A value is computed in float64 from the f32 values of its operands and rounded to f32 once. A value that is not finite is not folded.
     #[must_use]
     pub fn fold(&self) -> Graph {
         let mut folded = self.clone();

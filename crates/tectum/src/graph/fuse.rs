@@ -6,18 +6,18 @@ use super::{BinaryOp, Definition, Factor, Graph, LinearEpilogue, Node, Operation
 use crate::kernel::Activation;
 
 impl Graph {
-    /// Makes each chain `matmul [+ row] [activation] [+ matrix]` one `linear` at the place of its last node.
+    /// Makes each chain `matmul [+ row] [activation] [+ matrix]` one `linear` in place of its last node.
     ///
-    /// A step joins the chain only if the value before it has this one use and is no output, so nothing else can want it.
-    /// The product may be either operand of an addition; the other is read by the `linear`, so what produces it stays.
-    /// Every node but those swallowed keeps its number, and the last node of a chain comes after all that it reads, so the
+    /// A step joins the chain only if the value before it has this single use and is not an output.
+    /// The product may be either operand of an addition; the `linear` reads the other, so its producer stays.
+    /// Every node except the fused ones keeps its number, and the last node of a chain comes after all its operands, so the
     /// order stays topological.
     #[must_use]
     pub fn fuse(&self) -> Graph {
         let uses = self.uses();
         let mut fused = self.clone();
         for (&node, definition) in &self.nodes {
-            // An addition of two products belongs to the first: its place then holds a `linear` that reads the second.
+            // An addition of two products belongs to the first: a `linear` that reads the second replaces it.
             let Operation::MatMul { a, b } = definition.operation else { continue };
             if self.is_batched(a, b) {
                 continue;
@@ -37,13 +37,13 @@ impl Graph {
 }
 
 impl Graph {
-    /// Whether a product is one for each matrix of a batch, which has no tail.
+    /// Whether a product is batched, which has no tail.
     pub(super) fn is_batched(&self, a: Factor, b: Factor) -> bool {
         self.nodes[&b.node].shape.rank() > 2 || (a.transposed && self.nodes[&a.node].shape.rank() > 2)
     }
 }
 
-/// A product with the steps after it that one launch can take.
+/// A product with the following steps that fit into one launch.
 struct Tailed {
     tail: LinearEpilogue,
     last: Node,
@@ -60,7 +60,7 @@ impl Tailed {
         tailed
     }
 
-    /// The only reader of the last node and the tail with it, if it can be taken.
+    /// The only reader of the last node and the tail with it, if it can be fused.
     fn step(&self, graph: &Graph, uses: &BTreeMap<Node, usize>) -> Option<(Node, LinearEpilogue)> {
         let is_output = graph.outputs.iter().any(|(_, node)| *node == self.last);
         if uses.get(&self.last) != Some(&1) || is_output || self.tail.residual.is_some() {
@@ -78,7 +78,7 @@ impl Tailed {
         Some((next, tail))
     }
 
-    /// A row is the bias where none is yet and no activation has been; a matrix is the residual.
+    /// A row is the bias if there is no bias and no activation yet; a matrix is the residual.
     fn with_addend(&self, graph: &Graph, addend: Node, shape: Shape) -> Option<LinearEpilogue> {
         let addend_shape = graph.nodes[&addend].shape;
         if addend_shape.is_row_of(shape) && self.tail.bias.is_none() && self.tail.activation == Activation::None {

@@ -1,4 +1,4 @@
-//! Fusion around attention: the products of queries, keys and values as one, and slices read where they lie.
+//! Fusion around attention: merged products of queries, keys and values, and slices read in place.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use crate::kernel::Activation;
 use crate::plan::Identity;
 
 impl Graph {
-    /// Makes products of one value with several parameters one product with all of them, and each of the first a slice of it.
+    /// Merges products of one value with several parameters into one product; each original product becomes a slice of it.
     ///
-    /// The parameters are transposed matrices as `[out, in]` of one `in`, so that one after another they are one; all products
-    /// have a bias that is a parameter, or none has; an activation or residual keeps a product apart. Where the parameters lie
-    /// one after another in memory, as [`parameter_layout`](Graph::parameter_layout) puts those added one after another, nothing
-    /// is moved; elsewhere a launch puts them together. Every node keeps its value.
+    /// The parameters are transposed matrices `[out, in]` of equal `in`, so that they can be concatenated; either all products
+    /// have a bias that is a parameter, or none has; a product with an activation or residual is not merged. Where the parameters
+    /// are contiguous in memory, as [`parameter_layout`](Graph::parameter_layout) places those added consecutively, nothing
+    /// is copied; otherwise a launch concatenates them. Every node keeps its value.
     #[must_use]
     pub fn merge_products(&self) -> Graph {
         let mut groups: BTreeMap<(Node, bool), Vec<Node>> = BTreeMap::new();
@@ -50,7 +50,7 @@ impl Graph {
         let outs: Vec<usize> = weights.iter().map(|weight| self.nodes[weight].shape.matrix()[0]).collect();
         let total: usize = outs.iter().sum();
 
-        // The parameters together, the product, and slices in the place of each.
+        // The concatenated parameters, the product, and slices that replace the originals.
         let weight_shape = self.nodes[&weights[0]].shape.with(0, total);
         let weight = self.insert_before(first, Definition { operation: Operation::Concat { parts: weights, axis: 0 }, shape: weight_shape });
         let bias = biases.map(|parts| {
@@ -85,8 +85,8 @@ impl Graph {
         before
     }
 
-    /// Lets attention read its operands where they lie: columns of a wider value instead of a slice of it. A slice that others
-    /// read, or that is an output, stays for them.
+    /// Lets attention read its operands in place: columns of a wider value instead of a slice of it. A slice with other
+    /// readers, or that is an output, stays.
     #[must_use]
     pub fn fuse_slices(&self) -> Graph {
         let mut fused = self.clone();

@@ -1,4 +1,4 @@
-//! Fusion of elementwise operations into one launch: what is between them stays in registers.
+//! Fusion of elementwise operations into one launch: intermediate values stay in registers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use super::{Definition, Graph, Node, Operation, Shape};
 use crate::error::Result;
 use crate::program::MAX_INPUTS;
 
-/// The most operations of a chain: a kernel that every device compiles in a moment.
+/// Maximum operations of a chain: a kernel that every device compiles quickly.
 const MAX_STEPS: usize = 64;
 
-/// What an elementwise operation reads.
+/// Operand of an elementwise operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Read {
     Value(Node),
@@ -33,11 +33,11 @@ impl Operation {
 }
 
 impl Graph {
-    /// Makes elementwise operations that read each other one `chain` at the place of the last.
+    /// Fuses elementwise operations that read each other into one `chain` in place of the last.
     ///
-    /// An operation joins if all its readers are in the chain already and it is no output, so nothing else can want its value; if its
-    /// operands are of the chain's shape or scalar constants, so that one lane computes one element; and if the chain then reads no
-    /// more values than a launch can bind. A value that is read several times within the chain is computed once.
+    /// An operation joins if all its readers are in the chain already and it is not an output; if its operands have the chain's shape
+    /// or are scalar constants, so that one lane computes one element; and if the chain then reads no more values than a launch
+    /// can bind. A value that is read several times within the chain is computed once.
     #[must_use]
     pub fn fuse_chains(&self) -> Graph {
         let uses = self.uses();
@@ -55,7 +55,7 @@ impl Graph {
         fused
     }
 
-    /// The operations of the chain that ends with a node, in their order: it alone, or none, where there is nothing to put together.
+    /// The operations of the chain that ends with a node, in their order: only that node, or none, if there is nothing to fuse.
     fn chain_to(&self, last: Node, uses: &BTreeMap<Node, usize>) -> Vec<Node> {
         let shape = self.nodes[&last].shape;
         let mut chain = BTreeSet::new();
@@ -87,7 +87,7 @@ impl Graph {
         own == shape && operation.elementwise().is_some_and(|(_, reads)| reads.iter().all(fits))
     }
 
-    /// What the steps of a chain read of others, and how often.
+    /// The values that the steps of a chain read from outside, and how often.
     fn values_read_by(&self, chain: &BTreeSet<Node>) -> BTreeMap<Node, usize> {
         let mut read = BTreeMap::new();
         for operand in chain.iter().flat_map(|step| self.nodes[step].operation.operands()).filter(|operand| !chain.contains(operand)) {
@@ -96,14 +96,14 @@ impl Graph {
         read
     }
 
-    /// What the launch of a chain binds: of what it reads, all but scalar constants.
+    /// Bindings of a chain's launch: all values it reads except scalar constants.
     fn inputs_of(&self, chain: &BTreeSet<Node>) -> Vec<Node> {
         self.values_read_by(chain).into_keys().filter(|node| self.scalar(*node).is_none()).collect()
     }
 }
 
 impl GraphBuilder {
-    /// Puts operations that were added together, as [`Graph::fuse_chains`] does; the last keeps its handle.
+    /// Combines operations that were added, as [`Graph::fuse_chains`] does; the last keeps its handle.
     pub(super) fn chain(&mut self, before: &[Node], last: Node) -> Result<Node> {
         let graph = self.graph();
         let shape = graph.shape(last)?;

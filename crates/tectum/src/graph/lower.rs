@@ -10,29 +10,29 @@ use crate::error::{Error, Result};
 use crate::plan::{GemmEpilogue, Matrix, PlanBuilder, View};
 use crate::program::{Chain, Value};
 
-/// A node of a graph that was recorded, and what became of it in the plan.
+/// A node of a recorded graph and its representation in the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedNode {
     /// The node of the optimized graph.
     pub node: Node,
-    /// The operation with its operands, as [`Graph::describe`] has it.
+    /// The operation with its operands, as in [`Graph::describe`].
     pub operation: String,
     /// The value's shape.
     pub shape: Shape,
-    /// How the plan has the value.
-    pub made: ValueStorage,
-    /// The launches of the plan that make it, by their numbers. The copy of an output to where a later node still reads comes after all of them.
+    /// Where the plan stores the value.
+    pub storage: ValueStorage,
+    /// The launches of the plan that compute it, by number. The copy of an output to a view that a later node still reads comes after all of them.
     pub launches: Range<usize>,
 }
 
-/// How a plan has the value of a node.
+/// Where a plan stores the value of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueStorage {
     /// It is bound to a view from outside: an input, a parameter or a state.
     Fed,
     /// It is copied to the device when the plan is compiled.
     Constant,
-    /// It is memory that another node has: a reshape, a slice of whole rows, parts that lie one after another.
+    /// It shares the memory of another node: a reshape, a slice of whole rows, contiguous parts.
     View,
     /// Launches compute it in every run.
     Launched,
@@ -41,16 +41,16 @@ pub enum ValueStorage {
 impl Graph {
     /// Records the launches that compute the given outputs, [optimized](Graph::optimize).
     ///
-    /// `feeds` binds inputs, parameters and states, each row-major; those that the outputs do not need may be left out. What is bound
-    /// to a state is written too, so it is of a state of the plan.
-    /// `outputs` says where output nodes go; the others are not computed. An output may go where an input or a parameter lies: every
-    /// operation reads what was there before. A graph can be recorded many times into one plan, as for the steps of a rollout over
+    /// `feeds` binds inputs, parameters and states, each row-major; those that the outputs do not need may be left out. A view bound
+    /// to a state is also written, so it must belong to a state of the plan.
+    /// `outputs` says where output nodes go; the others are not computed. An output may go to the view of an input or parameter: every
+    /// operation reads the previous contents. A graph can be recorded many times into one plan, as for the steps of a rollout over
     /// shared parameters.
     ///
     /// # Errors
-    /// `Invalid` if a letter is left among the dimensions; if a node is fed twice, is needed and not fed, or is none to be fed; if a node is no output; if a view is
-    /// not f32 or of another length than its node; if the views of two outputs overlap, or that of a state and any other; as
-    /// [`PlanBuilder::launch`]. The plan is then as it was.
+    /// `Invalid` if a dimension is an unbound letter; if a node is fed twice, is needed and not fed, or cannot be fed; if a node is not an output; if a view is
+    /// not f32 or differs in length from its node; if the views of two outputs overlap, or that of a state and any other; as
+    /// [`PlanBuilder::launch`]. The plan is then unchanged.
     /// # Cost
     /// One launch for each operation, two for the broadcast of a scalar, more for sums over several thousand elements. An
     /// output that other nodes read, that has several views, or whose view its own operation or a later one still reads, is computed in
@@ -59,7 +59,7 @@ impl Graph {
         self.record_listed(plan, feeds, outputs).map(drop)
     }
 
-    /// Records as [`Graph::record`], and lists what became of each node of the optimized graph.
+    /// Records as [`Graph::record`], and lists the representation of each node of the optimized graph.
     ///
     /// # Errors
     /// As [`Graph::record`].
@@ -69,7 +69,7 @@ impl Graph {
         plan.whole(|plan| graph.lower(plan, feeds, outputs))
     }
 
-    /// Records as [`Graph::record`], one launch for each operation as it stands: the reference for the passes.
+    /// Records as [`Graph::record`], one launch for each operation, without passes: the reference for the passes.
     ///
     /// # Errors
     /// As [`Graph::record`].
@@ -104,7 +104,7 @@ impl Graph {
         }
     }
 
-    /// Refuses views of which the order of launches would decide the contents.
+    /// Refuses views whose contents would depend on the order of launches.
     fn check_overlaps(&self, feeds: &[(Node, View)], outputs: &[(Node, View)]) -> Result<()> {
         let is_state = |node: &Node| matches!(self.nodes[node].operation, Operation::State { .. });
         let states = feeds.iter().filter(|(node, _)| is_state(node)).map(|entry| ("state", entry));
@@ -119,7 +119,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The last node that reads the memory of each value, be it through a view of it.
+    /// The last node that reads the memory of each value, directly or through a view.
     fn last_readers(&self) -> BTreeMap<Node, Node> {
         let mut last: BTreeMap<Node, Node> = self.outputs.iter().map(|(_, node)| (*node, *node)).collect();
         for (&node, definition) in self.nodes.iter().rev() {
@@ -133,7 +133,7 @@ impl Graph {
         last
     }
 
-    /// The graph with those of its outputs that are asked for.
+    /// The graph with only the requested outputs.
     fn with_outputs(&self, outputs: &[(Node, View)]) -> Graph {
         let mut graph = self.clone();
         graph.outputs.retain(|(_, node)| outputs.iter().any(|(wanted, _)| wanted == node));
@@ -144,7 +144,7 @@ impl Graph {
         let read: BTreeSet<Node> = self.nodes.values().flat_map(|definition| definition.operation.operands()).collect();
         let mut lowering = Lowering { graph: self, plan, views: feeds.iter().copied().collect(), uniform: BTreeMap::new(), faults: None };
         let last_readers = self.last_readers();
-        // Outputs that go where a later node still reads: copied at the end.
+        // Outputs whose view a later node still reads: copied at the end.
         let mut held = Vec::new();
         let mut recorded = Vec::with_capacity(self.nodes.len());
         for (&node, definition) in &self.nodes {
@@ -183,7 +183,7 @@ impl Graph {
                 _ => ValueStorage::Launched,
             };
             let launches = first..lowering.plan.launch_count();
-            recorded.push(RecordedNode { node, operation: definition.operation.text(), shape: definition.shape, made: how, launches });
+            recorded.push(RecordedNode { node, operation: definition.operation.text(), shape: definition.shape, storage: how, launches });
         }
         held.into_iter().try_for_each(|(source, target)| lowering.plan.copy(source, target))?;
         Ok(recorded)
@@ -196,7 +196,7 @@ pub(super) struct Lowering<'a> {
     pub(super) views: BTreeMap<Node, View>,
     /// Constants of one value, by its bits and their length.
     uniform: BTreeMap<(u32, usize), View>,
-    /// Where gathers count row numbers that are beyond their table.
+    /// Where gathers count row numbers that are out of range.
     pub(super) faults: Option<View>,
 }
 
@@ -210,12 +210,12 @@ impl Lowering<'_> {
         self.graph.nodes[&node].shape
     }
 
-    /// What an operation reads.
+    /// Operand of an operation.
     fn sources(&self, node: Node) -> impl Iterator<Item = &View> {
         self.graph.nodes[&node].operation.operands().into_iter().filter_map(|operand| self.views.get(&operand))
     }
 
-    /// A value in memory that nothing else writes.
+    /// A value in memory that no other launch writes.
     fn copied(&mut self, view: View) -> Result<View> {
         let copy = self.plan.temp(view.dtype(), view.len());
         self.plan.copy(view, copy)?;
@@ -234,9 +234,9 @@ impl Lowering<'_> {
             Operation::MatMul { a, b } => self.linear(*a, *b, LinearEpilogue::default(), y),
             Operation::Linear { a, b, tail } => self.linear(*a, *b, *tail, y),
             Operation::Chain { .. } => self.chain(operation, y),
-            Operation::Reduce { over, x } => {
+            Operation::Reduce { axes, x } => {
                 let [rows, cols] = self.shape(*x).matrix();
-                match over {
+                match axes {
                     ReduceAxes::All => self.plan.sum(self.views[x], y, 1, rows * cols),
                     ReduceAxes::Rows => self.plan.sum_columns(self.views[x], y, rows, cols),
                     ReduceAxes::Columns => self.plan.sum(self.views[x], y, rows, cols),
@@ -264,7 +264,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Operations of the table as one program; a scalar constant is one of its own.
+    /// Operations of the table as one program; a scalar constant becomes a constant of the program.
     fn chain(&mut self, operation: &Operation, y: View) -> Result<()> {
         let Operation::Chain { before, last } = operation else { return Ok(()) };
         let (constants, inputs): (BTreeSet<Node>, BTreeSet<Node>) = operation.operands().into_iter().partition(|node| self.graph.scalar(*node).is_some());
@@ -318,7 +318,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A vector goes to the matrix-vector kernel where the matrix lies as that reads it.
+    /// A vector goes to the matrix-vector kernel if the matrix has the layout that this kernel reads.
     fn linear(&mut self, a: Factor, b: Factor, tail: LinearEpilogue, y: View) -> Result<()> {
         let (a_matrix, b_matrix) = (self.matrix(a), self.matrix(b));
         let (m, n) = (self.oriented(a)[0], self.oriented(b)[1]);
@@ -333,7 +333,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Rows and columns of an operand, the dimensions before the last being rows.
+    /// Rows and columns of an operand; the dimensions before the last are rows.
     fn oriented(&self, factor: Factor) -> [usize; 2] {
         let [rows, cols] = self.shape(factor.node).matrix();
         if factor.transposed { [cols, rows] } else { [rows, cols] }

@@ -1,4 +1,4 @@
-//! Lowering of what moves elements, normalises rows, or attends.
+//! Lowering of operations that move elements, normalise rows, or compute attention.
 
 use super::lower::Lowering;
 use super::{Factor, Node, Operation, Shape};
@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::plan::{ALIGNED_ELEMENTS, AttentionSizes, GemmEpilogue, Matrices, Strided, View};
 
 impl Lowering<'_> {
-    /// The view of a value that is there already: a reshape, a slice of whole rows at an aligned place, or parts that lie one
-    /// after another.
+    /// The view of a value that needs no launch: a reshape, a slice of whole rows at an aligned offset, or contiguous
+    /// parts.
     pub(super) fn alias(&self, operation: &Operation, shape: Shape) -> Option<View> {
         match operation {
             Operation::Reshape { x } => self.views.get(x).copied(),
@@ -84,7 +84,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Two at a time, from the first on.
+    /// Pairwise, from the first on.
     fn concat(&mut self, parts: &[Node], axis: usize, y: View) -> Result<()> {
         let outer = self.shape(parts[0]).around(axis)[0];
         let mut whole = self.views[&parts[0]];
@@ -97,7 +97,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The axis is put last, then summed over.
+    /// The axis is moved last, then summed over.
     pub(super) fn sum_axis(&mut self, x: Node, axis: usize, y: View) -> Result<()> {
         let [outer, count, inner] = self.shape(x).around(axis);
         let turned = self.plan.temp(DType::F32, outer * count * inner);

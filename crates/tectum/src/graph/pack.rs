@@ -1,4 +1,4 @@
-//! Weights in the order in which products read them.
+//! Weights packed in the order in which products read them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use super::{Definition, Factor, Graph, LinearEpilogue, Node, Operation, Shape};
 use crate::kernel::gemm_panels::PANEL;
 use crate::kernel::panel_format::PanelFormat;
 
-/// A parameter whose values are to be given in panels.
+/// A parameter whose values must be given in panels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedParameter {
     /// The parameter, of another shape in the graph that [`Graph::pack_weights`] made: `[⌈n / 16⌉, words of a panel / 16, 16]`.
     pub node: Node,
-    /// In what its weights are kept.
+    /// Storage format of its weights.
     pub format: PanelFormat,
     /// Rows and columns of the product's right operand.
     pub sizes: [usize; 2],
@@ -20,10 +20,10 @@ pub struct PackedParameter {
 }
 
 impl PackedParameter {
-    /// Puts the parameter's values, as they were, in panels. Words of a format that is not f32 are given as the floats of the same bits.
+    /// Packs the parameter's original values in panels. Words of a format other than f32 are given as the floats of the same bits.
     ///
     /// # Panics
-    /// If either length is another than the parameter's.
+    /// If either length differs from the parameter's.
     pub fn pack(&self, values: &[f32], panels: &mut [f32]) {
         let [k, n] = self.sizes;
         self.format.pack(values, self.sizes, if self.transposed { [1, k] } else { [n, 1] }, panels);
@@ -31,14 +31,14 @@ impl PackedParameter {
 }
 
 impl Graph {
-    /// The same network with its weights in [panels](crate::kernel::gemm_panels): every parameter that is read as the right
-    /// operand of products alone takes another shape, and so do those that are put together along `out` for merged products.
-    /// Run it after [`Graph::optimize`]; what it lists is to be given through [`PackedParameter::pack`].
+    /// The same network with its weights in [panels](crate::kernel::gemm_panels): every parameter that is read only as the
+    /// right operand of products changes its shape, and so do those that are concatenated along `out` for merged products.
+    /// Run it after [`Graph::optimize`]; set the listed parameters through [`PackedParameter::pack`].
     ///
-    /// `format` says in what a parameter's weights are kept. Those that are put together are kept in f32 if they are of several formats, or do not
-    /// follow one another among the parameters.
+    /// `format` gives the storage format of a parameter's weights. Concatenated parameters stay in f32 if their formats differ, or if they are not
+    /// consecutive parameters.
     ///
-    /// This pays on the CPU, where products would else put their weights in order in every run.
+    /// This pays on the CPU, where products would otherwise reorder their weights in every run.
     #[must_use]
     pub fn pack_weights(&self, format: impl Fn(&str) -> PanelFormat) -> (Graph, Vec<PackedParameter>) {
         let mut products = self.packable();
@@ -77,7 +77,7 @@ impl Graph {
         }
     }
 
-    /// The format of a parameter, or of parameters that are put together.
+    /// The format of a parameter, or of concatenated parameters.
     pub(super) fn panel_format(&self, node: Node) -> Option<PanelFormat> {
         match &self.nodes.get(&node)?.operation {
             Operation::Parameter { format, .. } => Some(*format),
@@ -89,7 +89,7 @@ impl Graph {
         }
     }
 
-    /// The format of every parameter of products, the same of all that are put together. Only floats can be copied to lie together.
+    /// The format of every parameter of products, the same for all concatenated ones. Only floats can be copied to be contiguous.
     fn formats(&self, products: &BTreeMap<Node, Product>, format: impl Fn(&str) -> PanelFormat) -> BTreeMap<Node, PanelFormat> {
         let places: BTreeMap<Node, usize> = self.parameters().enumerate().map(|(place, (_, node, _))| (node, place)).collect();
         let mut formats: BTreeMap<Node, PanelFormat> = self.parameters().map(|(name, node, _)| (node, format(name))).collect();
@@ -107,7 +107,7 @@ impl Graph {
         }
     }
 
-    /// Products whose right operand is a parameter, or parameters one after another of which all but the last are whole panels.
+    /// Products whose right operand is a parameter, or consecutive parameters of which all except the last are whole panels.
     fn packable(&self) -> BTreeMap<Node, Product> {
         let product = |(&node, definition): (&Node, &Definition)| {
             let (a, b, tail) = match &definition.operation {
@@ -137,7 +137,7 @@ impl Graph {
         }
     }
 
-    /// Those of the products whose parameters nothing else reads, in the same orientation.
+    /// The products whose parameters have no other readers, in the same orientation.
     fn without_other_readers(&self, products: BTreeMap<Node, Product>) -> BTreeMap<Node, Product> {
         let uses = self.uses();
         let mut readers: BTreeMap<(Node, bool), usize> = BTreeMap::new();
@@ -169,7 +169,7 @@ struct Product {
     transposed: bool,
     /// Rows and columns of the right operand.
     oriented: [usize; 2],
-    /// `b`, or what it is put together of.
+    /// `b`, or its concatenated parts.
     parameters: Vec<Node>,
     tail: LinearEpilogue,
 }

@@ -1,4 +1,4 @@
-//! Where each parameter lies in one flat state.
+//! Layout of the parameters in one flat state.
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{ALIGNED_ELEMENTS, View};
 
-/// Places for all parameters of a graph, one after another, each at a multiple of [`ALIGNED_ELEMENTS`].
+/// Offsets for all parameters of a graph, consecutive, each at a multiple of [`ALIGNED_ELEMENTS`].
 ///
 /// One flat state then holds all weights and another all gradients, so that one [`adamw`](crate::PlanBuilder::adamw)
-/// updates everything. What lies between the parameters is padding: never read by a graph, and left as it is.
+/// updates everything. The gaps between the parameters are padding: graphs neither read nor write it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParameterLayout {
     entries: Vec<LayoutEntry>,
     len: usize,
 }
 
-/// The place of one parameter.
+/// The range of one parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutEntry {
     /// The parameter's name.
@@ -26,7 +26,7 @@ pub struct LayoutEntry {
     pub shape: [usize; 2],
     /// Its first element in the flat state.
     pub offset: usize,
-    /// What it is bound as: u32 for weights in panels of words, whose bits the flat state holds as floats.
+    /// Element type of its binding: u32 for weights in panels of words, whose bits the flat state stores as floats.
     pub dtype: DType,
 }
 
@@ -65,12 +65,12 @@ impl ParameterLayout {
         self.entries.is_empty()
     }
 
-    /// The places in order.
+    /// The entries in order.
     pub fn entries(&self) -> &[LayoutEntry] {
         &self.entries
     }
 
-    /// The place of a parameter.
+    /// The entry of a parameter.
     ///
     /// # Errors
     /// `Invalid`, listing the parameters, if none has this name.
@@ -78,11 +78,11 @@ impl ParameterLayout {
         find(self.entries.iter().map(|entry| (entry.name.as_str(), entry)), "parameter", name)
     }
 
-    /// Each parameter of a graph with its part of the flat weights, as [`Graph::record`] takes feeds: of the graph that was laid out, or of
-    /// another with the same parameters, as for another batch.
+    /// Each parameter of a graph with its part of the flat weights, as [`Graph::record`] takes feeds: of the graph of this layout, or of
+    /// another with the same parameters, for example for another batch size.
     ///
     /// # Errors
-    /// `Invalid` if the view has another length than the layout, or `graph` lacks one of the parameters.
+    /// `Invalid` if the length of the view differs from the layout, or `graph` lacks one of the parameters.
     pub fn feeds(&self, graph: &Graph, weights: View) -> Result<Vec<(Node, View)>> {
         self.check(weights)?;
         let feed = |entry: &LayoutEntry| {
@@ -96,7 +96,7 @@ impl ParameterLayout {
     /// gradients are a state, their padding is zero and AdamW leaves the weights' padding alone.
     ///
     /// # Errors
-    /// `Invalid` if the view has another length than the layout, or `gradients` lacks one of the outputs.
+    /// `Invalid` if the length of the view differs from the layout, or `gradients` lacks one of the outputs.
     pub fn gradient_outputs(&self, gradients: &Graph, flat: View) -> Result<Vec<(Node, View)>> {
         self.check(flat)?;
         let output = |entry: &LayoutEntry| Ok((gradients.output(&format!("grad.{}", entry.name))?, flat.part(entry.range())));

@@ -1,4 +1,4 @@
-//! The text form read back: what tests of passes begin with.
+//! The parser of the text form: tests of passes use it.
 
 use super::builder::GraphBuilder;
 use super::describe::activation_name;
@@ -10,16 +10,16 @@ use crate::kernel::panel_format::PanelFormat;
 use crate::plan::Identity;
 
 impl Graph {
-    /// Reads the text of [`Graph::describe`]. Every operation is checked as a [`GraphBuilder`] checks it, and the shape that is
-    /// stated must be the one that follows.
+    /// Reads the text of [`Graph::describe`]. Every operation is checked as a [`GraphBuilder`] checks it, and the stated
+    /// shape must equal the inferred one.
     ///
     /// # Errors
-    /// `Invalid`, naming the line, for text that is none of this form, a constant that is shown in part, operands that do not fit
-    /// or come later, or a shape that does not follow.
+    /// `Invalid`, naming the line, for text that is not of this form, a constant that is shown in part, operands that do not fit
+    /// or come later, or a shape that differs from the inferred one.
     pub fn parse(text: &str) -> Result<Graph> {
         let mut builder = GraphBuilder::new();
         let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
-        // What is fed may be read by earlier nodes too: passes make such.
+        // Earlier nodes may read fed nodes too: passes make such graphs.
         let is_fed = |line: &str| ["= input ", "= indices ", "= parameter ", "= state "].iter().any(|kind| line.contains(kind));
         let (fed, computed): (Vec<_>, Vec<_>) = lines.partition(|(_, line)| is_fed(line));
         for (index, line) in fed.into_iter().chain(computed) {
@@ -119,7 +119,7 @@ fn add(builder: &mut GraphBuilder, operation: &str, shape: Shape) -> Result<Node
     }
 }
 
-/// Operations element by element, each but the last with its handle.
+/// Elementwise operations, each except the last with its handle.
 fn parse_chain(builder: &mut GraphBuilder, text: &str, shape: Shape) -> Result<Node> {
     let (before, last) = text.rsplit_once(" | ").ok_or_else(|| fault("a chain is `%NODE = OPERATION | … OPERATION`"))?;
     let mut inner = Vec::new();
@@ -156,7 +156,7 @@ fn parse_attention(builder: &mut GraphBuilder, name: &str, arguments: &Arguments
     builder.attention_of(operands, arguments.named_node("mask")?, heads)
 }
 
-/// What stands between the brackets of an operation.
+/// The text between the brackets of an operation.
 struct Arguments<'a> {
     graph: Identity,
     parts: Vec<&'a str>,
@@ -182,7 +182,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// What follows a name and a blank.
+    /// The text after a name and a blank.
     fn text(&self, name: &str) -> Option<&'a str> {
         self.parts.iter().find_map(|argument| argument.strip_prefix(name)?.strip_prefix(' '))
     }
@@ -208,7 +208,7 @@ fn activation(name: &str) -> Option<Activation> {
     Activation::ALL.into_iter().skip(1).find(|activation| activation_name(*activation) == name)
 }
 
-/// The greatest number that a text may give a node: those of what is added later are greater.
+/// The maximum node number in a text: nodes added later have greater numbers.
 const MAX_NUMBER: u32 = u32::MAX / 2;
 
 fn parse_node(graph: Identity, text: &str) -> Result<Node> {

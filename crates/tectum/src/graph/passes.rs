@@ -27,17 +27,17 @@ pub enum Pass {
 
 impl Pass {
     /// All passes in the order in which they run.
-    /// What `unify` leaves unread goes at once, since a value's last reader alone can take it in.
+    /// Values that `unify` leaves unread are removed immediately, since only a value's last reader can absorb it.
     pub const ALL: [Pass; 9] =
         [Pass::Simplify, Pass::Fold, Pass::CommonSubexpressions, Pass::Prune, Pass::Fuse, Pass::MergeProducts, Pass::FuseSlices, Pass::FuseChains, Pass::Prune];
 
-    /// The pass alone.
+    /// Runs only this pass.
     #[must_use]
     pub fn run(self, graph: &Graph) -> Graph {
         match self {
             Pass::Simplify => graph.simplify(),
             Pass::Fold => graph.fold(),
-            Pass::CommonSubexpressions => graph.unify(),
+            Pass::CommonSubexpressions => graph.eliminate_common_subexpressions(),
             Pass::Fuse => graph.fuse(),
             Pass::MergeProducts => graph.merge_products(),
             Pass::FuseSlices => graph.fuse_slices(),
@@ -47,7 +47,7 @@ impl Pass {
     }
 }
 
-/// The name of the function that is the pass.
+/// The name of the function that implements the pass.
 impl fmt::Display for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -64,13 +64,13 @@ impl fmt::Display for Pass {
 }
 
 impl Graph {
-    /// The same network with fewer launches: all passes one after another. Outputs, inputs and parameters keep their nodes.
+    /// The same network with fewer launches: runs all passes in order. Outputs, inputs and parameters keep their nodes.
     #[must_use]
     pub fn optimize(&self) -> Graph {
         self.optimize_without(&[])
     }
 
-    /// As [`Graph::optimize`], leaving some passes out.
+    /// As [`Graph::optimize`], without some passes.
     #[must_use]
     pub fn optimize_without(&self, off: &[Pass]) -> Graph {
         Pass::ALL.iter().filter(|pass| !off.contains(pass)).fold(self.clone(), |graph, pass| pass.run(&graph))

@@ -14,7 +14,7 @@ impl Graph {
         pruned
     }
 
-    /// The nodes themselves and all that they are computed from.
+    /// The nodes themselves and all nodes that they depend on.
     pub(super) fn ancestors(&self, of: impl Iterator<Item = Node>) -> BTreeSet<Node> {
         let mut live: BTreeSet<Node> = of.collect();
         for (node, definition) in self.nodes.iter().rev() {

@@ -1,11 +1,11 @@
-//! Shapes: up to four dimensions, each a size or a letter that is bound to one later.
+//! Shapes: up to four dimensions, each a size or a letter that is bound to a size later.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::plan::elements;
 
-/// The most dimensions of a value.
+/// Maximum dimensions of a value.
 pub const MAX_RANK: usize = 4;
 
 /// One dimension.
@@ -13,7 +13,7 @@ pub const MAX_RANK: usize = 4;
 pub enum Dim {
     /// A number of elements.
     Size(usize),
-    /// A size that [`Graph::bind`](super::Graph::bind) gives: an upper-case letter, as `B` for the batch or `T` for time.
+    /// A size that [`Graph::bind`](super::Graph::bind) gives: an upper-case letter, for example `B` for the batch or `T` for time.
     Symbol(char),
 }
 
@@ -38,7 +38,7 @@ impl fmt::Debug for Dim {
     }
 }
 
-/// The shape of a value, row-major: up to [`MAX_RANK`] dimensions; none is a scalar.
+/// The shape of a value, row-major: up to [`MAX_RANK`] dimensions; no dimensions is a scalar.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
     dims: [Dim; MAX_RANK],
@@ -100,7 +100,7 @@ impl Shape {
         self.rank
     }
 
-    /// The last dimension; 1 of a scalar.
+    /// The last dimension; 1 for a scalar.
     pub fn last(&self) -> Dim {
         self.dims().last().copied().unwrap_or(Dim::Size(1))
     }
@@ -119,7 +119,7 @@ impl Shape {
         self.sizes()?.into_iter().try_fold(1usize, usize::checked_mul)
     }
 
-    /// As rows of the last dimension: all dimensions before it multiplied (the greatest number where they cannot be counted), and it.
+    /// As rows of the last dimension: all dimensions before it multiplied (saturated on overflow), and the last one.
     ///
     /// # Panics
     /// If a dimension is a letter.
@@ -131,12 +131,12 @@ impl Shape {
         }
     }
 
-    /// The sizes of a shape that was found to have no letters.
+    /// The sizes of a shape without letters.
     pub(super) fn fixed(&self) -> Vec<usize> {
         self.sizes().expect("invariant: letters are bound before a value is computed")
     }
 
-    /// Elements of a shape that was found to have no letters.
+    /// Elements of a shape without letters.
     pub(super) fn len(&self) -> usize {
         elements(&self.fixed()).unwrap_or(usize::MAX)
     }
@@ -147,17 +147,17 @@ impl Shape {
         &self.dims()[ones..]
     }
 
-    /// Whether a value of this shape, repeated, has shape `whole`: its dimensions but for leading ones are the last of that.
+    /// Whether this shape broadcasts to `whole`: its dimensions without leading ones are the last dimensions of `whole`.
     pub(super) fn broadcasts_to(&self, whole: Shape) -> bool {
         *self == whole || (whole.rank >= self.trimmed().len() && whole.dims().ends_with(self.trimmed()))
     }
 
-    /// Whether it is a vector of the last dimension of `whole`: what is added to each of its rows.
+    /// Whether it is a vector of the last dimension of `whole`, which is added to each of its rows.
     pub(super) fn is_row_of(&self, whole: Shape) -> bool {
         self.broadcasts_to(whole) && (self.trimmed() == [whole.last()] || (whole.last() == Dim::Size(1) && self.trimmed().is_empty()))
     }
 
-    /// With another dimension at `axis`.
+    /// With the dimension at `axis` replaced.
     pub(super) fn with(mut self, axis: usize, dim: impl Into<Dim>) -> Self {
         self.dims[axis] = dim.into();
         self
@@ -169,7 +169,7 @@ impl Shape {
         [sizes[..axis].iter().product(), sizes[axis], sizes[axis + 1..].iter().product()]
     }
 
-    /// Elements from one index to the next along each axis.
+    /// Stride of each axis, in elements.
     pub(super) fn strides(&self) -> Vec<usize> {
         let sizes = self.fixed();
         (0..sizes.len()).map(|axis| sizes[axis + 1..].iter().product()).collect()
@@ -187,7 +187,7 @@ impl Shape {
         self
     }
 
-    /// The letters and the product of the sizes: two shapes that agree in both hold as many elements.
+    /// The letters and the product of the sizes: two shapes that agree in both have the same number of elements.
     pub(super) fn content(&self) -> (Vec<char>, usize) {
         let (mut letters, mut product) = (Vec::new(), 1usize);
         for dim in self.dims() {
@@ -200,7 +200,7 @@ impl Shape {
         (letters, product)
     }
 
-    /// Refuses a shape that no value can have.
+    /// Refuses an invalid shape.
     pub(super) fn check(&self) -> Result<()> {
         for dim in self.dims() {
             if let Dim::Symbol(letter) = dim

@@ -5,7 +5,7 @@ use super::{BinaryOp, Definition, Graph, Node, Operation, Shape};
 impl Graph {
     /// Rewrites operations in place, from the first node to the last:
     ///
-    /// - `op(x, broadcast(s))` of a scalar or row reads `s` itself, for it repeats anyway;
+    /// - `op(x, broadcast(s))` of a scalar or row reads `s` itself, since it is repeated anyway;
     /// - `mul(x, constant)` of a scalar is `scale`;
     /// - `scale(constant)` is a constant, `scale(scale(x))` one `scale`.
     ///
@@ -56,7 +56,7 @@ impl Graph {
         }
     }
 
-    /// What a broadcast repeats, if operations repeat it by themselves.
+    /// The operand of a broadcast, if operations repeat it themselves.
     fn unbroadcast(&self, node: Node, shape: Shape) -> Option<Node> {
         match self.nodes[&node].operation {
             Operation::Broadcast { x } if self.nodes[&x].shape.broadcasts_to(shape) => Some(x),

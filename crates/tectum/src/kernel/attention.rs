@@ -10,8 +10,8 @@ use super::cache_read::{self, Caches, PLACES};
 use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, prefetch_line_l2, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
-use super::square::{TransposeIn, TransposeOut};
-use super::strip::{CacheLine, ColumnMajor, MAX_PANELS_PER_PASS, Rows, StridedPanel, Strip, abreast};
+use super::strip::{CacheLine, ColumnMajor, MAX_PANELS_PER_PASS, Rows, StridedPanel, Strip, panels_per_pass};
+use super::transpose_16x16::{TransposeIn, TransposeOut};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
@@ -141,7 +141,7 @@ pub(super) trait KvSource {
     const PREFETCHES: bool;
     /// Room for the rows of so many keys, where they do not lie in memory as they are.
     type Workspace;
-    fn room() -> Self::Workspace;
+    fn workspace() -> Self::Workspace;
     /// The rows of some keys from the columns of a head on, and how far they are apart.
     fn rows<'a>(&'a self, keys: [usize; 2], columns: [usize; 2], room: &'a mut Self::Workspace) -> (&'a [f32], usize);
     /// Asks for what the rows of some keys are read from.
@@ -156,7 +156,7 @@ impl KvSource for Plain<'_> {
     const PREFETCHES: bool = false;
     type Workspace = ();
 
-    fn room() {}
+    fn workspace() {}
 
     fn rows<'a>(&'a self, [first, _]: [usize; 2], [column, _]: [usize; 2], (): &'a mut ()) -> (&'a [f32], usize) {
         let (data, columns, start) = self.0;
@@ -176,7 +176,7 @@ impl KvSource for CachedRows<'_> {
     const PREFETCHES: bool = true;
     type Workspace = [CacheLine; QUANTIZED_KEY_BLOCK * MAX_WIDTH / PANEL];
 
-    fn room() -> Self::Workspace {
+    fn workspace() -> Self::Workspace {
         [CacheLine::ZERO; QUANTIZED_KEY_BLOCK * MAX_WIDTH / PANEL]
     }
 
@@ -249,10 +249,10 @@ fn attention<S: KvSource>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 
     let threads = call.threads_for(batch * queries * most_keys * heads * width / 8);
     let row = heads * width;
     let asks = batch * keys * row / group * size_of::<f32>() >= PREFETCH_MIN_BYTES;
-    let block = if threads > 1 { QUERY_BLOCK.min((batch * queries).div_ceil(2 * threads).next_multiple_of(PANEL * abreast())) } else { QUERY_BLOCK };
+    let block = if threads > 1 { QUERY_BLOCK.min((batch * queries).div_ceil(2 * threads).next_multiple_of(PANEL * panels_per_pass())) } else { QUERY_BLOCK };
     for_each_chunk(&mut y[..batch * queries * row], block * row, threads, |index, y| {
         let (first, rows) = (index * block, y.len() / row);
-        let (mut done, mut room, mut scratch) = (0, S::room(), Scratch::new());
+        let (mut done, mut room, mut scratch) = (0, S::workspace(), Scratch::new());
         while done < rows {
             let (item, query) = ((first + done) / queries, (first + done) % queries);
             let count = (rows - done).min(queries - query);
@@ -263,8 +263,8 @@ fn attention<S: KvSource>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 
                 if asks && head + 1 < heads {
                     work.ask(&sources, [item, query, count], head + 1);
                 }
-                for (panel, y) in y.chunks_mut(PANEL * abreast() * row).enumerate() {
-                    let (given, place) = ((&sources, &mut room, &mut scratch), [item, query + panel * PANEL * abreast(), y.len() / row]);
+                for (panel, y) in y.chunks_mut(PANEL * panels_per_pass() * row).enumerate() {
+                    let (given, place) = ((&sources, &mut room, &mut scratch), [item, query + panel * PANEL * panels_per_pass(), y.len() / row]);
                     let y = &mut y[head * width..];
                     match place[2] > PANEL {
                         true => work.panels::<S, MAX_PANELS_PER_PASS>(given, place, head, y),
@@ -307,7 +307,7 @@ impl Attention<'_> {
         let Scratch { queries, sums, weights: all_weights } = scratch;
         let (queries, sums) = (&mut queries[..width * lanes], &mut sums[..width * lanes]);
         let q = head_of(self.q, item * self.queries + query, head, width);
-        with_simd(TransposeIn { q, apart: self.q.1, count, panels: &mut *queries, width, scale: self.scale });
+        with_simd(TransposeIn { q, stride: self.q.1, count, panels: &mut *queries, width, scale: self.scale });
         let queries: [&[f32]; PANELS] = std::array::from_fn(|panel| &queries[panel * width * PANEL..][..width * PANEL]);
         sums.fill(0.0);
         let (mut greatest, mut totals) = ([[f32::NEG_INFINITY; PANEL]; PANELS], [[0.0f32; PANEL]; PANELS]);
@@ -321,8 +321,8 @@ impl Attention<'_> {
         for first_key in (0..last_seen).step_by(S::KEY_BLOCK / PANELS) {
             let keys = (S::KEY_BLOCK / PANELS).min(last_seen - first_key);
             let weights = &mut all_weights[..keys * lanes];
-            let (data, apart) = k.rows([first_key, keys], columns, room);
-            with_simd(Strip::alone(Rows { data, apart }, queries, weights, false));
+            let (data, stride) = k.rows([first_key, keys], columns, room);
+            with_simd(Strip::alone(Rows { data, stride }, queries, weights, false));
             if self.causal {
                 for (key, weights) in weights.chunks_exact_mut(lanes).enumerate().skip(seen(query).saturating_sub(first_key)) {
                     let hidden = (0..lanes).take_while(|lane| seen(query + lane) <= first_key + key).count();
@@ -332,9 +332,9 @@ impl Attention<'_> {
             let mask = self.mask.map(|mask| &mask[item * self.keys + first_key..][..keys]);
             let weights = weights.as_chunks_mut().0.as_chunks_mut::<PANELS>().0;
             let shrink = match mask.filter(|mask| mask.iter().any(|&term| term != 0.0)) {
-                Some(mask) => weigh(weights, |key| mask[key], &mut greatest, &mut totals),
+                Some(mask) => online_softmax(weights, |key| mask[key], &mut greatest, &mut totals),
                 // Of all numbers the one whose addition the compiler leaves out.
-                None => weigh(weights, |_| -0.0, &mut greatest, &mut totals),
+                None => online_softmax(weights, |_| -0.0, &mut greatest, &mut totals),
             };
             if first_key > 0 {
                 let sums = sums.as_chunks_mut::<PANEL>().0.as_chunks_mut::<PANELS>().0;
@@ -342,10 +342,10 @@ impl Attention<'_> {
                     sums.iter_mut().zip(shrink).for_each(|(sum, shrink)| *sum *= shrink);
                 });
             }
-            let (data, apart) = v.rows([first_key, keys], columns, room);
+            let (data, stride) = v.rows([first_key, keys], columns, room);
             let (count, weights) = (weights.len(), weights.as_flattened().as_flattened());
-            let weights: [_; PANELS] = std::array::from_fn(|panel| StridedPanel { data: &weights[panel * PANEL..], apart: PANELS * PANEL, count });
-            with_simd(Strip::alone(ColumnMajor { data, apart }, weights, sums, first_key > 0));
+            let weights: [_; PANELS] = std::array::from_fn(|panel| StridedPanel { data: &weights[panel * PANEL..], stride: PANELS * PANEL, count });
+            with_simd(Strip::alone(ColumnMajor { data, stride }, weights, sums, first_key > 0));
         }
         // Of a query that saw nothing 0 · ∞, which is NaN.
         let inverses: [Lanes; PANELS] = totals.map(|totals| totals.map(|total| 1.0 / total));
@@ -360,7 +360,7 @@ fn head_of((data, columns, start): Operand<'_>, first_row: usize, head: usize, w
 
 /// Makes products, each with a term of its key, into weights by the greatest so far of each lane; gives what earlier sums are to be
 /// multiplied with. The terms are added twice rather than stored: with a pass of their own all this took 1.7 times as long.
-fn weigh<const PANELS: usize>(
+fn online_softmax<const PANELS: usize>(
     weights: &mut [[Lanes; PANELS]],
     term: impl Fn(usize) -> f32,
     greatest: &mut [Lanes; PANELS],

@@ -11,7 +11,7 @@ use super::dots::dots;
 use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::softmax::exponentials_of_sixteen as exponentials;
-use super::strip::{Rows, StridedPanel, Strip, abreast};
+use super::strip::{Rows, StridedPanel, Strip, panels_per_pass};
 use super::{Kernel, Prelude, built_in, reduce};
 use crate::dtype::DType;
 
@@ -92,7 +92,7 @@ fn decode<S: KvSource>(call: &NativeCall<'_>, spans: &[u32], sources: impl Fn(us
     for_each_chunk(&mut y[..batch * heads * width], together * width, threads, |index, y| {
         let (item, head) = (index * together / heads, index * together % heads);
         let q = &q[item * q_row + q_start + head * width..][..together * width];
-        let (sources, mut room) = (sources(item), S::room());
+        let (sources, mut room) = (sources(item), S::workspace());
         let keys = span(spans, item, [1, most])[1];
         decode_heads(q, (&sources, &mut room), [keys, head / group * width, width], scale, y);
     });
@@ -113,9 +113,9 @@ fn decode_heads<S: KvSource>(q: &[f32], ([k, v], room): (&[S; 2], &mut S::Worksp
         if !S::PREFETCHES || block == 0 {
             v.ask([block, count], columns);
         }
-        let (rows, apart) = k.rows([block, count], columns, room);
+        let (rows, stride) = k.rows([block, count], columns, room);
         for (query, weights) in query.chunks_exact(width).zip(&mut weights) {
-            dots(query, rows, apart, &mut weights[..count]);
+            dots(query, rows, stride, &mut weights[..count]);
         }
         if !S::PREFETCHES {
             k.ask([block + count, BLOCK.min(keys - block - count)], columns);
@@ -124,9 +124,9 @@ fn decode_heads<S: KvSource>(q: &[f32], ([k, v], room): (&[S; 2], &mut S::Worksp
             #[inline(always)]
             || weigh(&mut weights[..heads], &mut greatest, &mut totals),
         );
-        let (rows, apart) = v.rows([block, count], columns, room);
-        sums.shrink(&shrinks);
-        sums.add(weights[..heads].as_flattened(), StridedPanel { data: rows, apart, count });
+        let (rows, stride) = v.rows([block, count], columns, room);
+        sums.rescale(&shrinks);
+        sums.add(weights[..heads].as_flattened(), StridedPanel { data: rows, stride, count });
     }
     sums.write(&totals.map(|total| 1.0 / total), y);
 }
@@ -164,11 +164,11 @@ struct Sums {
 impl Sums {
     /// The strips and the first column of each.
     fn each(&mut self) -> impl Iterator<Item = (usize, &mut [f32])> {
-        let step = abreast() * PANEL;
+        let step = panels_per_pass() * PANEL;
         self.strips[..self.heads * self.width].chunks_mut(step * self.heads).enumerate().map(move |(index, strip)| (index * step, strip))
     }
 
-    fn shrink(&mut self, shrinks: &[f32; HEADS]) {
+    fn rescale(&mut self, shrinks: &[f32; HEADS]) {
         let heads = self.heads;
         for (_, strip) in self.each() {
             for (sums, shrink) in strip.chunks_exact_mut(strip.len() / heads).zip(shrinks) {
@@ -179,7 +179,7 @@ impl Sums {
 
     /// Adds rows, weighed; the weights of each head are a block.
     fn add(&mut self, weights: &[f32], rows: StridedPanel<'_>) {
-        let (heads, a) = (self.heads, Rows { data: weights, apart: BLOCK });
+        let (heads, a) = (self.heads, Rows { data: weights, stride: BLOCK });
         for (first, strip) in self.each() {
             let columns = strip.len() / heads;
             let panel = |index: usize| StridedPanel { data: &rows.data[first + index * PANEL..], ..rows };
@@ -189,7 +189,7 @@ impl Sums {
                 _ => {
                     for (sums, weights) in strip.chunks_exact_mut(columns).zip(weights.chunks(BLOCK)) {
                         for (row, &weight) in weights[..rows.count].iter().enumerate() {
-                            let row = &rows.data[row * rows.apart + first..][..columns];
+                            let row = &rows.data[row * rows.stride + first..][..columns];
                             sums.iter_mut().zip(row).for_each(|(sum, &value)| *sum = weight.mul_add(value, *sum));
                         }
                     }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::cache_codes::{block4, code4, code8, half, range, value};
-use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, coded};
+use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, quantized_tokens};
 use super::native::{NativeCall, simd};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
@@ -168,7 +168,7 @@ fn store_halves(call: &NativeCall<'_>, in_window: bool) {
                         if place < FIRST {
                             put(full + (WINDOW + place) * half_words);
                         }
-                        if place >= coded(there) {
+                        if place >= quantized_tokens(there) {
                             put(full + place % WINDOW * half_words);
                         }
                     }
@@ -199,7 +199,7 @@ fn for_each_part(call: &NativeCall<'_>, mut work: impl FnMut(&mut [u32], usize, 
     let mut values = Vec::new();
     for (item, cache) in cache.chunks_exact_mut(words).take(batch).enumerate() {
         let [kept, there] = span(spans, item, [queries, keys]);
-        for first in (coded(kept)..coded(there)).step_by(BLOCK) {
+        for first in (quantized_tokens(kept)..quantized_tokens(there)).step_by(BLOCK) {
             values.resize(BLOCK * columns, 0.0f32);
             for (row, values) in (first..).zip(values.chunks_exact_mut(columns)) {
                 if row >= kept {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::attention::MAX_WIDTH;
-use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, coded};
+use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, quantized_tokens};
 use super::native::prefetch_line_l2;
 use super::pack::{f16_bits, to_f16};
 use super::panel_halves::widen_f16;
@@ -131,7 +131,8 @@ impl CachedRows<'_> {
     /// Where the tokens end that are kept as this one is.
     #[inline(always)]
     fn alike(&self, row: usize) -> usize {
-        let ends = if self.format == CacheFormat::F16 { [usize::MAX; 3] } else { [FIRST.min(self.kept), coded(self.kept).min(self.kept), self.kept] };
+        let ends =
+            if self.format == CacheFormat::F16 { [usize::MAX; 3] } else { [FIRST.min(self.kept), quantized_tokens(self.kept).min(self.kept), self.kept] };
         ends.into_iter().find(|end| row < *end).unwrap_or(usize::MAX)
     }
 
@@ -140,7 +141,7 @@ impl CachedRows<'_> {
     fn read_alike(&self, [first, end]: [usize; 2], [column, width]: [usize; 2], ahead: usize, out: &mut [f32]) {
         let (row_words, blocks) = (self.format.row_words(self.columns), self.columns.div_ceil(BLOCK));
         let (full, half_words) = (self.format.full_at(self.rows, self.columns), CacheFormat::F16.row_words(self.columns));
-        let is_full = first < FIRST || first >= coded(self.kept);
+        let is_full = first < FIRST || first >= quantized_tokens(self.kept);
         if self.format == CacheFormat::Q8 && first < self.kept && !is_full {
             return self.read8([first, end], [column, width], ahead, out);
         }

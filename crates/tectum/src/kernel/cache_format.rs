@@ -165,6 +165,6 @@ impl fmt::Display for CacheFormats {
 }
 
 /// Tokens that are codes when so many are kept.
-pub fn coded(kept: usize) -> usize {
+pub fn quantized_tokens(kept: usize) -> usize {
     kept / WINDOW * WINDOW
 }

@@ -1,6 +1,6 @@
 //! The rules of cached values in float64, written to be read: what the kernels and their twins are compared with.
 
-use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, coded};
+use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, quantized_tokens};
 use super::pack::{f16_bits, to_f16};
 
 /// The half nearest to a number, as its bits; the greatest one for a number beyond it.
@@ -81,7 +81,7 @@ impl ReferenceCache {
             return;
         }
         // Halves of the tokens since the last window.
-        let (from, there) = (coded(kept), kept + count);
+        let (from, there) = (quantized_tokens(kept), kept + count);
         let mut halves: Vec<f64> = Vec::new();
         for row in from..there {
             for column in 0..columns {
@@ -89,7 +89,7 @@ impl ReferenceCache {
                 halves.push(if row < kept { self.full(row % WINDOW, column) } else { new(row) });
             }
         }
-        for window in (from..coded(there)).step_by(WINDOW) {
+        for window in (from..quantized_tokens(there)).step_by(WINDOW) {
             let rows = &halves[(window - from) * columns..][..WINDOW * columns];
             if self.is_keys && self.format == CacheFormat::Q4 { self.code_columns(window, rows) } else { self.code_rows(window, rows) }
         }
@@ -101,7 +101,7 @@ impl ReferenceCache {
                 if row < FIRST {
                     put(WINDOW + row);
                 }
-                if row >= coded(there) {
+                if row >= quantized_tokens(there) {
                     put(row % WINDOW);
                 }
             }
@@ -114,7 +114,7 @@ impl ReferenceCache {
             CacheFormat::F32 => f64::from(f32::from_bits(self.words[row * self.columns + column])),
             CacheFormat::F16 => self.half(row * self.columns.div_ceil(2), column),
             _ if row < FIRST => self.full(WINDOW + row, column),
-            _ if row >= coded(kept) => self.full(row % WINDOW, column),
+            _ if row >= quantized_tokens(kept) => self.full(row % WINDOW, column),
             CacheFormat::Q8 => {
                 let at = row * self.format.row_words(self.columns);
                 let code = (self.words[at + column / 4] >> (column % 4 * 8)) as u8 as i8;

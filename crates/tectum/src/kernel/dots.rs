@@ -11,14 +11,14 @@ use super::native::with_simd;
 
 /// Writes Σ x·row of as many rows as `out` is long; each has the length of `x`, and they begin so many elements apart.
 #[inline(always)]
-pub(super) fn dots(x: &[f32], rows: &[f32], apart: usize, out: &mut [f32]) {
-    with_simd(Dots { x, rows, apart, out });
+pub(super) fn dots(x: &[f32], rows: &[f32], stride: usize, out: &mut [f32]) {
+    with_simd(Dots { x, rows, stride, out });
 }
 
 struct Dots<'a> {
     x: &'a [f32],
     rows: &'a [f32],
-    apart: usize,
+    stride: usize,
     out: &'a mut [f32],
 }
 
@@ -27,13 +27,13 @@ impl WithSimd for Dots<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { x, rows, apart, out } = self;
+        let Self { x, rows, stride, out } = self;
         let (xs, rest) = x.as_chunks::<PANEL>();
         if cfg!(target_arch = "x86_64") && S::F32_LANES == PANEL && rest.is_empty() {
             for (block, out) in out.chunks_mut(PANEL).enumerate() {
                 let mut parts = [[0.0; PANEL]; PANEL];
                 for (row, part) in parts.iter_mut().enumerate().take(out.len()) {
-                    let row = &rows[(block * PANEL + row) * apart..][..x.len()];
+                    let row = &rows[(block * PANEL + row) * stride..][..x.len()];
                     *part = partial(simd, xs, row.as_chunks().0);
                 }
                 out.copy_from_slice(&totals(&parts)[..out.len()]);
@@ -41,7 +41,7 @@ impl WithSimd for Dots<'_> {
             return;
         }
         for (row, out) in out.iter_mut().enumerate() {
-            *out = dot_by_lanes(x, &rows[row * apart..][..x.len()]);
+            *out = dot_by_lanes(x, &rows[row * stride..][..x.len()]);
         }
     }
 }
@@ -112,15 +112,15 @@ mod tests {
 
     #[test]
     fn rows_have_the_bits_that_each_has_alone() {
-        for (width, apart) in [(16, 16), (48, 50), (64, 64), (80, 128), (128, 128), (20, 24)] {
+        for (width, stride) in [(16, 16), (48, 50), (64, 64), (80, 128), (128, 128), (20, 24)] {
             for count in [1, 5, 16, 33] {
                 let number = |at: usize| uniform(philox([at as u32, 0, 0, 0], [7, width as u32])[0]) - 0.5;
-                let (x, rows): (Vec<f32>, Vec<f32>) = ((0..width).map(number).collect(), (width..width + count * apart).map(number).collect());
+                let (x, rows): (Vec<f32>, Vec<f32>) = ((0..width).map(number).collect(), (width..width + count * stride).map(number).collect());
                 let mut out = vec![f32::NAN; count];
-                dots(&x, &rows, apart, &mut out);
+                dots(&x, &rows, stride, &mut out);
                 for (row, out) in out.iter().enumerate() {
-                    let wanted = dot_by_lanes(&x, &rows[row * apart..][..width]);
-                    assert_eq!(out.to_bits(), wanted.to_bits(), "{width} apart {apart}, row {row} of {count}: {out} and {wanted}");
+                    let wanted = dot_by_lanes(&x, &rows[row * stride..][..width]);
+                    assert_eq!(out.to_bits(), wanted.to_bits(), "{width} stride {stride}, row {row} of {count}: {out} and {wanted}");
                 }
             }
         }

@@ -54,7 +54,7 @@ impl StripEpilogue for BiasActivation<'_> {
     const PREFETCHES: bool = false;
 
     #[inline(always)]
-    fn ask(&self, _: usize, _: usize) {}
+    fn prefetch(&self, _: usize, _: usize) {}
 
     #[inline(always)]
     fn end<const PANELS: usize>(&mut self, _: usize, tile: &mut [[[f32; PANEL]; PANELS]]) {
@@ -81,7 +81,7 @@ impl StripEpilogue for StoreEpilogue<'_, '_> {
     const PREFETCHES: bool = true;
 
     #[inline(always)]
-    fn ask(&self, row: usize, columns: usize) {
+    fn prefetch(&self, row: usize, columns: usize) {
         let at = row * self.n + self.finish.first;
         for line in (0..columns).step_by(PANEL) {
             prefetch_unchecked(self.y, at + line, PrefetchHint::ToWrite);

@@ -39,7 +39,7 @@ use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::pack::Half;
 use super::panel_format::PanelFormat;
 use super::panel_halves::HalfPanel;
-use super::strip::{CacheLine, MAX_PANELS_PER_PASS, MAX_TILE, Right, Strip, StripEpilogue, Tiles, abreast};
+use super::strip::{CacheLine, MAX_PANELS_PER_PASS, MAX_TILE, Right, Strip, StripEpilogue, Tiles, panels_per_pass};
 use super::strip_i8::{ByteStrip, pack_bytes};
 use super::tiles::pack_tiles;
 use super::{Kernel, Prelude, built_in};
@@ -207,8 +207,8 @@ impl Operands for Floats<'_> {
         let (a, scratch) = (Tiles { data: packed, k: self.k }, &mut []);
         let [b, second, third, fourth] = around(self.b, panels.start, self.k * PANEL);
         match panels.len() {
-            1 => with_simd(Strip { a, b: [b], ahead: [second], scratch, strip, onto: false, tail }),
-            _ => with_simd(Strip { a, b: [b, second], ahead: [third, fourth], scratch, strip, onto: false, tail }),
+            1 => with_simd(Strip { a, b: [b], next_panels: [second], scratch, strip, onto: false, tail }),
+            _ => with_simd(Strip { a, b: [b, second], next_panels: [third, fourth], scratch, strip, onto: false, tail }),
         }
     }
 }
@@ -237,8 +237,8 @@ impl<const IS_F16: bool> Operands for Halves<'_, IS_F16> {
             scratch.resize(MAX_PANELS_PER_PASS * HalfPanel::<IS_F16>::SCRATCH / PANEL, CacheLine::ZERO);
             let scratch = bytemuck::cast_slice_mut(scratch);
             match panels.len() {
-                1 => with_simd(Strip { a, b: [panel(panels.start)], ahead: [&[]], scratch, strip, onto: false, tail }),
-                _ => with_simd(Strip { a, b: [panel(panels.start), panel(panels.start + 1)], ahead: [&[]; 2], scratch, strip, onto: false, tail }),
+                1 => with_simd(Strip { a, b: [panel(panels.start)], next_panels: [&[]], scratch, strip, onto: false, tail }),
+                _ => with_simd(Strip { a, b: [panel(panels.start), panel(panels.start + 1)], next_panels: [&[]; 2], scratch, strip, onto: false, tail }),
             }
         });
     }
@@ -284,7 +284,7 @@ fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut 
     // A multiply-add is a sixteenth of a streamed element; of few rows the stream of the weights counts.
     let threads = call.threads_for((m * n * depth * O::WORK / 16).max(n * depth));
     let most = MAX_ROWS.min((ROWS_ELEMENTS / depth).max(MAX_TILE));
-    let group = abreast();
+    let group = panels_per_pass();
     if threads == 1 || m >= threads * most.min(48) {
         // Tasks of equal numbers of rows, each over all panels.
         let height = m.div_ceil(m.div_ceil(most).next_multiple_of(threads));

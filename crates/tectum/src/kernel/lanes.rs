@@ -1,6 +1,6 @@
 //! Floats side by side in the machine's registers, with the same bits whatever machine and width.
 //!
-//! A loop over a few numbers with many operands is more than a compiler makes vectors of by itself. [`widest`] runs [`Work`] with the
+//! A loop over a few numbers with many operands is more than a compiler makes vectors of by itself. [`run_widest`] runs [`Work`] with the
 //! machine's [`Lanes`], sixteen where there is AVX-512; [`run_8_lanes`] and [`run_16_lanes`] run [`LaneReduction`] with as many on every machine, since
 //! the order of its sums hangs on the width. Every function on the way from there to [`Floats`] must be marked `#[inline(always)]`, else
 //! it is compiled for the baseline. Products and sums are rounded one by one but in [`Floats::mul_add`].
@@ -14,7 +14,7 @@ pub trait Block: Copy {
     /// How many.
     const LEN: usize;
     /// Numbers cut into blocks; a rest is left out.
-    fn cut(numbers: &[f32]) -> &[Self];
+    fn as_blocks(numbers: &[f32]) -> &[Self];
     /// As [`Block::cut`].
     fn cut_mut(numbers: &mut [f32]) -> &mut [Self];
     /// The four numbers over and over.
@@ -25,7 +25,7 @@ impl<const N: usize> Block for [f32; N] {
     const LEN: usize = N;
 
     #[inline(always)]
-    fn cut(numbers: &[f32]) -> &[Self] {
+    fn as_blocks(numbers: &[f32]) -> &[Self] {
         numbers.as_chunks().0
     }
 
@@ -197,7 +197,7 @@ pub trait LaneReduction {
 
 /// Does the work with the widest registers of this machine that all of `lengths` are multiples of, eight lanes at least.
 #[inline(always)]
-pub fn widest(lengths: &[usize], work: impl Work) {
+pub fn run_widest(lengths: &[usize], work: impl Work) {
     #[cfg(target_arch = "x86_64")]
     if lengths.iter().all(|len| len.is_multiple_of(16))
         && let Some(v4) = pulp::x86::V4::try_new()
@@ -569,7 +569,7 @@ mod tests {
     impl LaneReduction for Every<'_> {
         #[inline(always)]
         fn run<L: ReducingLanes>(self, lanes: L) {
-            let [a, b] = self.0.map(|x| Floats::load(lanes, &L::Block::cut(x)[0]));
+            let [a, b] = self.0.map(|x| Floats::load(lanes, &L::Block::as_blocks(x)[0]));
             let mut sum = a;
             sum += b;
             let folded = Floats::splat(lanes, a.fold());
@@ -588,7 +588,7 @@ mod tests {
         #[inline(always)]
         fn run<L: Lanes>(self, lanes: L) {
             let Self([a, b], y) = self;
-            for ((y, a), b) in L::Block::cut_mut(y).iter_mut().zip(L::Block::cut(a)).zip(L::Block::cut(b)) {
+            for ((y, a), b) in L::Block::cut_mut(y).iter_mut().zip(L::Block::as_blocks(a)).zip(L::Block::as_blocks(b)) {
                 let [a, b] = [a, b].map(|x| Floats::load(lanes, x));
                 let factors = Floats::repeat(lanes, [1.5, -0.1, 1e-20, 3.0]);
                 *y = ((a + b) * factors - Floats::splat(lanes, 0.3).mul_add(a, b)).store();
@@ -649,7 +649,7 @@ mod tests {
         run_8_lanes(Plain(Plainly([&a, &b], &mut eight)));
         for lengths in [&[48][..], &[16, 8], &[]] {
             let mut widest_lanes = vec![0.0; a.len()];
-            widest(lengths, Plainly([&a, &b], &mut widest_lanes));
+            run_widest(lengths, Plainly([&a, &b], &mut widest_lanes));
             assert_eq!(bits(&widest_lanes), bits(&eight));
         }
     }

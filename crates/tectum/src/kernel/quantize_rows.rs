@@ -79,19 +79,19 @@ thread_local! {
 
 /// Codes of a row, and their scale.
 #[inline(always)]
-fn quantize_row(x: &[f32], turned: &mut [[f32; BLOCK]], codes: &mut [u8]) -> f32 {
+fn quantize_row(x: &[f32], rotated: &mut [[f32; BLOCK]], codes: &mut [u8]) -> f32 {
     let (whole, rest) = x.as_chunks::<BLOCK>();
-    for (to, x) in turned.iter_mut().zip(whole) {
+    for (to, x) in rotated.iter_mut().zip(whole) {
         *to = *x;
         rotate(to);
     }
-    if let (Some(last), false) = (turned.last_mut(), rest.is_empty()) {
+    if let (Some(last), false) = (rotated.last_mut(), rest.is_empty()) {
         let (to, filling) = last.split_at_mut(rest.len());
         to.copy_from_slice(rest);
         filling.fill(0.0);
         rotate(last);
     }
-    let values = turned.as_flattened();
+    let values = rotated.as_flattened();
     let greatest = f32::from_bits(max_abs_bits(values));
     if greatest < MIN_MAGNITUDE {
         codes.fill(0);

@@ -27,7 +27,7 @@ impl CacheLine {
 
 /// Panels that are best taken abreast: two where a vector is a panel's row, so that an element of the left operand that is loaded and
 /// repeated serves two multiply-adds; shorter vectors make two of a panel's row anyway.
-pub(super) fn abreast() -> usize {
+pub(super) fn panels_per_pass() -> usize {
     struct Panels;
     impl WithSimd for Panels {
         type Output = usize;
@@ -81,7 +81,7 @@ impl Left for Tiles<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub data: &'a [f32],
-    pub apart: usize,
+    pub stride: usize,
 }
 
 impl Left for Rows<'_> {
@@ -93,7 +93,7 @@ impl Left for Rows<'_> {
         for from in (0..depth).step_by(BLOCK) {
             let count = BLOCK.min(depth - from);
             for (index, block) in block.iter_mut().enumerate() {
-                let row = &self.data[(row + index) * self.apart + first + from..];
+                let row = &self.data[(row + index) * self.stride + first + from..];
                 if count == BLOCK {
                     *block = *row.first_chunk().expect("invariant: a row holds its elements");
                 } else {
@@ -112,15 +112,15 @@ impl Left for Rows<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct ColumnMajor<'a> {
     pub data: &'a [f32],
-    pub apart: usize,
+    pub stride: usize,
 }
 
 impl Left for ColumnMajor<'_> {
     #[inline(always)]
     fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
-        let columns = &self.data[first * self.apart + row..];
+        let columns = &self.data[first * self.stride + row..];
         for k in 0..depth {
-            let column: &[f32; HEIGHT] = columns[k * self.apart..].first_chunk().expect("invariant: the operand holds its last tile");
+            let column: &[f32; HEIGHT] = columns[k * self.stride..].first_chunk().expect("invariant: the operand holds its last tile");
             f(k, column.each_ref());
         }
     }
@@ -193,7 +193,7 @@ impl<'a> Right for &'a [f32] {
 #[derive(Clone, Copy)]
 pub(super) struct StridedPanel<'a> {
     pub data: &'a [f32],
-    pub apart: usize,
+    pub stride: usize,
     pub count: usize,
 }
 
@@ -205,12 +205,12 @@ impl PanelRows for StridedPanel<'_> {
 
     #[inline(always)]
     fn part(self, from: usize, depth: usize) -> Self {
-        Self { data: &self.data[from * self.apart..], count: depth, ..self }
+        Self { data: &self.data[from * self.stride..], count: depth, ..self }
     }
 
     #[inline(always)]
     fn row<S: Simd, const VECTORS: usize>(self, k: usize) -> [S::f32s; VECTORS] {
-        vectors::<S, VECTORS>(self.data[k * self.apart..].first_chunk().expect("invariant: rows hold the columns of a panel"))
+        vectors::<S, VECTORS>(self.data[k * self.stride..].first_chunk().expect("invariant: rows hold the columns of a panel"))
     }
 }
 
@@ -226,7 +226,7 @@ impl Right for StridedPanel<'_> {
 
     #[inline(always)]
     fn widen(self, from: usize, to: &mut [[f32; PANEL]]) {
-        for (to, row) in to.iter_mut().zip(self.data[from * self.apart..].chunks(self.apart)) {
+        for (to, row) in to.iter_mut().zip(self.data[from * self.stride..].chunks(self.stride)) {
             to.copy_from_slice(&row[..PANEL]);
         }
     }
@@ -237,7 +237,7 @@ pub(super) trait StripEpilogue {
     /// Whether there is something to ask for.
     const PREFETCHES: bool;
     /// Asks for what the end of a tile touches in a row, of so many columns.
-    fn ask(&self, row: usize, columns: usize);
+    fn prefetch(&self, row: usize, columns: usize);
     /// Ends a tile, all sums of which are there.
     fn end<const PANELS: usize>(&mut self, first: usize, tile: &mut [[[f32; PANEL]; PANELS]]);
 }
@@ -247,7 +247,7 @@ impl StripEpilogue for () {
     const PREFETCHES: bool = false;
 
     #[inline(always)]
-    fn ask(&self, _: usize, _: usize) {}
+    fn prefetch(&self, _: usize, _: usize) {}
 
     #[inline(always)]
     fn end<const PANELS: usize>(&mut self, _: usize, _: &mut [[[f32; PANEL]; PANELS]]) {}
@@ -258,7 +258,7 @@ pub(super) struct Strip<'a, L: Left, R: Right, T: StripEpilogue, const PANELS: u
     pub a: L,
     pub b: [R; PANELS],
     /// What is read as panels of floats next, as long as these or shorter.
-    pub ahead: [&'a [f32]; PANELS],
+    pub next_panels: [&'a [f32]; PANELS],
     /// Room for a slice of each panel that is not of floats.
     pub scratch: &'a mut [f32],
     pub strip: &'a mut [f32],
@@ -269,7 +269,7 @@ pub(super) struct Strip<'a, L: Left, R: Right, T: StripEpilogue, const PANELS: u
 impl<'a, L: Left, R: Right, const PANELS: usize> Strip<'a, L, R, (), PANELS> {
     /// Of panels of floats, with nothing after them.
     pub fn alone(a: L, b: [R; PANELS], strip: &'a mut [f32], onto: bool) -> Self {
-        Self { a, b, ahead: [&[]; PANELS], scratch: &mut [], strip, onto, tail: () }
+        Self { a, b, next_panels: [&[]; PANELS], scratch: &mut [], strip, onto, tail: () }
     }
 }
 
@@ -325,7 +325,7 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T
         let onto = self.onto || from > 0;
         for (index, (first, height)) in tiles(rows, tile_rows::<S>()).enumerate() {
             // Every tile asks for the same slice of the panels ahead from its share on, beyond which it goes.
-            let ahead = self.ahead.map(|ahead| ahead.get((from + index * depth / count) * PANEL..).unwrap_or_default());
+            let ahead = self.next_panels.map(|ahead| ahead.get((from + index * depth / count) * PANEL..).unwrap_or_default());
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
             let tail = is_last.then_some(&self.tail);
             tile_of::<S, L, T, _, PANELS, VECTORS>(simd, (height, (self.a, first, from)), (b, ahead), y, (onto, tail));
@@ -399,7 +399,7 @@ fn tile<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, c
     let every = if T::PREFETCHES { PREFETCH_INTERVAL } else { depth.max(1) };
     for from in (0..depth).step_by(every) {
         if let Some(tail) = tail.filter(|_| T::PREFETCHES && from / every < HEIGHT) {
-            tail.ask(row + from / every, PANELS * PANEL);
+            tail.prefetch(row + from / every, PANELS * PANEL);
         }
         let depth = every.min(depth - from);
         let b = b.map(|b| b.part(from, depth));

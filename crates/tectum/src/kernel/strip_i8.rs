@@ -189,7 +189,7 @@ fn tile<B: Bytes, T: StripEpilogue, const PANELS: usize, const HEIGHT: usize>(
         // What the end touches is asked for bit by bit: all at once waits for lines to come.
         let first_word = part * PREFETCH_INTERVAL;
         if part < HEIGHT {
-            tail.ask(first + part, PANELS * PANEL);
+            tail.prefetch(first + part, PANELS * PANEL);
         }
         let panels = panels.map(|(_, codes)| &codes[first_word..][..a.len()]);
         for (k, a) in a.iter().enumerate() {

@@ -4,8 +4,8 @@ use pulp::{Simd, WithSimd};
 
 use super::gemm_panels::PANEL;
 use super::native::with_simd;
-use super::square::turn;
 use super::strip::tile_rows;
+use super::transpose_16x16::transpose_16x16;
 
 /// Tiles of equal heights, as far as that goes: first row and height of each.
 pub(super) fn tiles(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -54,14 +54,14 @@ impl WithSimd for Pack<'_> {
                 // Whole columns, in their order: what lies beyond the tile's height is written again, with the next column or the next tile.
                 let to = &mut to[square * PANEL * height..];
                 if let Some(to) = to.get_mut(..(PANEL - 1) * height + PANEL) {
-                    turn(
+                    transpose_16x16(
                         simd,
                         std::array::from_fn(row),
                         #[inline(always)]
                         |column, words| *to[column * height..].first_chunk_mut().expect("invariant: there is room for the last column") = words,
                     );
                 } else {
-                    turn(
+                    transpose_16x16(
                         simd,
                         std::array::from_fn(row),
                         #[inline(always)]

@@ -110,7 +110,7 @@ impl Plan {
 
     /// Refuses launches whose loops a device may end too early.
     fn check_loops(&self, device: &DeviceInfo) -> Result<()> {
-        let Some(most) = device.limits.max_loop_turns else { return Ok(()) };
+        let Some(most) = device.limits.max_loop_iterations else { return Ok(()) };
         for (index, launch) in self.launches.iter().enumerate() {
             let kernel = launch.kernel.name();
             let place = format!("plan {}: launch {index}, kernel {kernel}", self.name);
@@ -334,7 +334,7 @@ impl Executable {
     /// Begins a run that goes on beside the caller; it must be finished before anything else is done with the executable.
     pub(crate) fn begin(&mut self) -> Result<()> {
         self.compiled.begin()?;
-        self.compiled.mark()
+        self.compiled.record_end()
     }
 
     /// Waits for the run that was begun.

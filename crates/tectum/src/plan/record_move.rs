@@ -160,7 +160,7 @@ impl PlanBuilder {
         let (rows, count) = (rows_of("gather: table", table, cols)?, indices.len());
         check_rows("gather", y, faults, count, cols)?;
         let words = words_each("gather", &[table, y])?;
-        faults.apart(y, "gather")?;
+        faults.check_no_overlap(y, "gather")?;
         self.whole(|plan| {
             plan.fill(faults, 0)?;
             if y.is_empty() {

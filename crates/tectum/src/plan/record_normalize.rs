@@ -74,7 +74,7 @@ impl PlanBuilder {
             return Err(Error::invalid("variance: of f32 alone"));
         }
         if cols == 0 {
-            mean.apart(variance, "variance")?;
+            mean.check_no_overlap(variance, "variance")?;
             return self.whole(|plan| [mean, variance].into_iter().try_for_each(|y| plan.fill_number(y, f64::NAN)));
         }
         if rows == 0 {

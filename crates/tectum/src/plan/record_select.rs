@@ -28,7 +28,7 @@ impl PlanBuilder {
         if flags.len() != indices.len() {
             return Err(Error::invalid(format!("compact: {} flags and {} indices", flags.len(), indices.len())));
         }
-        count.apart(indices, "compact")?;
+        count.check_no_overlap(indices, "compact")?;
         self.whole(|plan| {
             let offsets = plan.temp(DType::U32, flags.len());
             plan.scan(flags, offsets, count, true)?;

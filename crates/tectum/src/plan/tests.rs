@@ -140,7 +140,7 @@ fn suspect_a_binding_longer_than_the_device_allows_is_refused_with_the_numbers()
 }
 
 #[test]
-fn a_device_without_f64_is_told_which_kernel_needs_it() {
+fn a_device_without_f64_reports_the_kernel_that_needs_it() {
     let mut plan = PlanBuilder::new("p");
     let (x, y) = (plan.input("x", DType::F64, 4), plan.output("y", DType::F64, 4));
     plan.unary("exp", x, y).expect("recorded");

@@ -1,15 +1,15 @@
-//! Where loads and stores go.
+//! Addresses of loads and stores.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Phi, Register};
 
-/// The place of a buffer among a program's declarations.
+/// The index of a buffer among a program's declarations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BufferIndex(pub u32);
 
 impl BufferIndex {
-    /// The value by which registers name the buffer at run time: its place plus one, so that 0 names none.
+    /// The value by which registers name the buffer at run time: its index plus one, so that 0 names none.
     pub const fn handle(self) -> u64 {
         self.0 as u64 + 1
     }
@@ -51,7 +51,7 @@ pub enum Address {
         /// Bytes from its start, `u64`.
         offset: Register,
     },
-    /// `[Phi(c,p,b)]`: a place in the boundary buffer, the one declared `boundary`.
+    /// `[Phi(c,p,b)]`: a position in the boundary buffer, the one declared `boundary`.
     Phi(Phi),
 }
 

@@ -1,22 +1,22 @@
-//! The block interpreter: programs at speed on the CPU.
+//! The block interpreter: runs programs fast on the CPU.
 //!
 //! ```text
-//! launch ─▶ tasks (lanes, parts of buffers) ─▶ chunks of lanes ─▶ one instruction after another, each over the whole chunk
+//! launch ─▶ tasks (lanes, parts of buffers) ─▶ chunks of lanes ─▶ instructions in order, each over the whole chunk
 //! ```
 //!
 //! An instruction is one loop over columns of registers that stay in L1 or L2, compiled for the SIMD of this machine; so the
-//! cost of interpreting is shared by hundreds of lanes, and a chain of element-wise instructions goes through memory once.
-//! Where a program has barriers or shared memory a chunk is a block, else any lanes in a row. Tasks go over the threads.
+//! cost of interpreting is shared by hundreds of lanes, and a chain of element-wise instructions passes through memory once.
+//! If a program has barriers or shared memory, a chunk is a block, else any consecutive lanes. Tasks are distributed over threads.
 //!
-//! The meaning of instructions is the reference interpreter's own code ([`super::scalar`]); functions are those of the math
+//! The reference interpreter's code defines the instructions ([`super::scalar`]); functions are those of the math
 //! library.
 
 mod arithmetic;
 mod chunk;
-mod columns;
 mod mask;
 mod memory;
 mod private;
+mod register_file;
 mod straight;
 
 use std::sync::{Mutex, PoisonError};
@@ -24,30 +24,30 @@ use std::sync::{Mutex, PoisonError};
 use smallvec::SmallVec;
 
 use self::chunk::Chunk;
-use self::columns::{RegisterFile, RegisterStorage};
 use self::mask::Mask;
 use self::memory::{FaultMode, Memory, Words};
 use self::private::Private;
+use self::register_file::{RegisterFile, RegisterStorage};
 use super::lower::Bounds;
 use super::{Address, BranchTarget, BufferIndex, Checked, Fault, Instruction, LaunchConfig, Program, Register};
 use crate::kernel::native::{STREAM_FROM_BYTES, as_atomics, stream_fence};
 
-/// Bytes of columns that a chunk may have, as far as chunks can be chosen: three quarters of a common L1.
+/// Maximum bytes of a chunk's columns, if its size can be chosen: three quarters of a common L1.
 const COLUMN_BYTES: usize = 24 << 10;
-/// The fewest and the most lanes of a chunk that can be chosen.
+/// Minimum and maximum lanes of a chunk whose size can be chosen.
 const CHUNK_LANES: [usize; 2] = [128, 2048];
-/// Lanes that a task has at least, so that giving it to a thread is no cost.
+/// Minimum lanes of a task, so that the cost of scheduling it is negligible.
 const TASK_LANES: usize = 16 << 10;
-/// Bytes of a buffer from which it is asked for ahead: smaller ones lie in caches, from where asking takes longer than waiting.
+/// Minimum bytes of a buffer for prefetching: smaller ones are in caches, where a prefetch takes longer than the load.
 const PREFETCH_FROM_BYTES: u64 = 8 << 20;
-/// How many turns a loop is taken to have when threads are chosen.
+/// Assumed iterations of a loop when threads are chosen.
 const ASSUMED_TRIP_COUNT: usize = 16;
 
 /// How a program uses a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Read,
-    /// Lanes write their own elements of so many bytes alone; whether they read none.
+    /// Lanes write only their own elements of this many bytes; whether they read none.
     Own {
         bytes: usize,
         is_only_stored: bool,
@@ -55,7 +55,7 @@ enum Mode {
     Shared,
 }
 
-/// A program made ready to run, with its working memory.
+/// A program prepared to run, with its working memory.
 #[derive(Debug)]
 pub struct PreparedProgram {
     program: Program,
@@ -66,16 +66,16 @@ pub struct PreparedProgram {
     preloaded: Vec<Register>,
     /// Whether instructions run once each, in order, for all lanes of a chunk.
     is_straight: bool,
-    /// Where an instruction can make what the next stores.
+    /// Where an instruction can write its result directly to the next instruction's store.
     direct_stores: Vec<Option<BufferIndex>>,
-    /// Instructions that columns which are filled once stand for.
+    /// Instructions replaced by columns that are filled once.
     is_hoisted: Vec<bool>,
     chunk_lanes: usize,
     work: usize,
     states: Mutex<Vec<State>>,
 }
 
-/// What one task needs to run chunks.
+/// Working memory of one task.
 #[derive(Debug)]
 struct State {
     kept: RegisterStorage,
@@ -85,7 +85,7 @@ struct State {
     all: Mask,
 }
 
-/// A whole buffer of a launch: its words, of which so many bytes are the buffer.
+/// A whole buffer of a launch: its words and its length in bytes.
 pub struct Buffer<'a> {
     pub words: BufferWords<'a>,
     pub bytes: u64,
@@ -97,7 +97,7 @@ pub enum BufferWords<'a> {
     Write(&'a mut [u32]),
 }
 
-/// Lanes that run on one thread, and what they reach.
+/// Lanes that run on one thread, and the memory that they access.
 struct Task<'a> {
     first: u64,
     lanes: usize,
@@ -105,14 +105,14 @@ struct Task<'a> {
 }
 
 impl PreparedProgram {
-    /// Makes a program ready; `block_bytes` of shared memory if its chunks must be blocks.
+    /// Prepares a program; `block_bytes` of shared memory if its chunks must be blocks.
     pub fn new(checked: &Checked, block_bytes: Option<u32>, bounds: Bounds) -> Self {
         let program = straight::with_own_constants(checked.program());
-        let used = columns::used(&program);
+        let used = register_file::used(&program);
         let is_used = |(register, ty): &(Register, super::Type)| used.contains(&(*register, *ty));
         let mut is_hoisted = vec![false; program.instructions().len()];
         straight::constants(&program).iter().for_each(|(index, ..)| is_hoisted[*index] = true);
-        let fitting = COLUMN_BYTES / columns::bytes_per_lane(&program);
+        let fitting = COLUMN_BYTES / register_file::bytes_per_lane(&program);
         let [least, most] = CHUNK_LANES;
         let turns = |(index, instruction): (usize, &Instruction)| instruction.target().is_some_and(|BranchTarget(to)| to as usize <= index);
         let loops = program.instructions().iter().enumerate().any(turns);
@@ -124,7 +124,7 @@ impl PreparedProgram {
             is_hoisted,
             chunk_lanes: (fitting / 64 * 64).clamp(least, most),
             work: (program.instructions().len() / 4).max(1) * if loops { ASSUMED_TRIP_COUNT } else { 1 },
-            faults: if bounds == Bounds::Checked { FaultMode::Told } else { FaultMode::Ignored },
+            faults: if bounds == Bounds::Checked { FaultMode::Reported } else { FaultMode::Ignored },
             block_bytes,
             program,
             states: Mutex::new(Vec::new()),
@@ -136,7 +136,7 @@ impl PreparedProgram {
         &self.program
     }
 
-    /// Runs a launch; the first fault, if faults are told. `threads` gives the threads worth using for some work.
+    /// Runs a launch; returns the first fault, if faults are reported. `threads` gives the threads worth using for some work.
     pub fn run<'a>(&self, launch: &LaunchConfig, buffers: impl Iterator<Item = Buffer<'a>>, threads: impl Fn(usize) -> usize) -> Option<Fault> {
         use rayon::prelude::*;
         let lanes = launch.lanes() as usize;
@@ -164,7 +164,7 @@ impl PreparedProgram {
         fault.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shares lanes and buffers out.
+    /// Distributes lanes and buffers.
     fn tasks<'a>(&self, lanes: usize, task_lanes: usize, buffers: impl Iterator<Item = Buffer<'a>>) -> SmallVec<[Task<'a>; 1]> {
         let firsts = (0..lanes).step_by(task_lanes);
         let task = |first: usize| Task { first: first as u64, lanes: task_lanes.min(lanes - first), memory: Vec::with_capacity(self.modes.len() + 1) };
@@ -222,7 +222,7 @@ impl PreparedProgram {
         result
     }
 
-    /// Working memory for chunks of so many lanes.
+    /// Working memory for chunks of this many lanes.
     fn take_state(&self, lanes: usize) -> State {
         let kept = self.states.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(state) = kept.filter(|state| state.kept.lanes() >= lanes) {
@@ -233,7 +233,7 @@ impl PreparedProgram {
     }
 }
 
-/// What a program does with a buffer.
+/// How a program accesses a buffer.
 fn mode(program: &Program, index: usize) -> Mode {
     if !program.buffers()[index].access.writes() {
         return Mode::Read;

@@ -1,4 +1,4 @@
-//! Programs made in Rust.
+//! Building programs in Rust.
 
 use super::{
     Address, BinaryOp, BranchTarget, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Label, Predicate, Program, ProgramParts,
@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 
 /// Collects declarations and instructions, then makes a [`Program`].
 ///
-/// While building, a [`BranchTarget`] is the number of a label, given by [`ProgramBuilder::label`] before or after its place is known;
-/// [`ProgramBuilder::finish`] puts instruction indices in their stead.
+/// While building, a [`BranchTarget`] is the number of a label, given by [`ProgramBuilder::label`] before or after its position is known;
+/// [`ProgramBuilder::finish`] replaces them by instruction indices.
 ///
 /// ```
 /// use tectum::program::{Address, BinaryOp, BufferAccess, ProgramBuilder, Register, Type};
@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Default)]
 pub struct ProgramBuilder {
     parts: ProgramParts,
-    /// Names of labels with their places, once known.
+    /// Names of labels with their positions, once known.
     labels: Vec<(String, Option<BranchTarget>)>,
 }
 
@@ -48,25 +48,25 @@ impl ProgramBuilder {
         BufferIndex(self.parts.buffers.len() as u32 - 1)
     }
 
-    /// Asks for bytes of shared memory.
+    /// Requests bytes of shared memory.
     pub fn shared(&mut self, bytes: u32) -> &mut Self {
         self.parts.shared_bytes = bytes;
         self
     }
 
-    /// Asks for bytes of every lane's own pool.
+    /// Requests bytes of every lane's own pool.
     pub fn pool(&mut self, bytes: u32) -> &mut Self {
         self.parts.pool_bytes = bytes;
         self
     }
 
-    /// Names a label whose place is given by [`ProgramBuilder::place`].
+    /// Names a label whose position is set by [`ProgramBuilder::place`].
     pub fn label(&mut self, name: impl Into<String>) -> BranchTarget {
         self.labels.push((name.into(), None));
         BranchTarget(self.labels.len() as u32 - 1)
     }
 
-    /// Gives a label the place of the next instruction.
+    /// Sets a label to the position of the next instruction.
     pub fn place(&mut self, label: BranchTarget) -> &mut Self {
         let here = BranchTarget(self.parts.instructions.len() as u32);
         if let Some((_, place)) = self.labels.get_mut(label.index()) {
@@ -91,7 +91,7 @@ impl ProgramBuilder {
         self.push(Instruction::StoreGlobal { ty, src, address })
     }
 
-    /// Adds `mov_imm` of bits, those above the type's width left out.
+    /// Adds `mov_imm` of bits; those above the type's width are dropped.
     pub fn immediate(&mut self, ty: Type, dst: Register, bits: u64) -> &mut Self {
         self.push(Instruction::MoveImmediate { ty, dst, bits: bits & ty.mask() })
     }
@@ -126,7 +126,7 @@ impl ProgramBuilder {
         self.push(Instruction::Branch { target, guard: None })
     }
 
-    /// Adds a branch that is taken where the predicate is `when`.
+    /// Adds a branch that is taken if the predicate is `when`.
     pub fn branch_if(&mut self, target: BranchTarget, predicate: Predicate, when: bool) -> &mut Self {
         self.push(Instruction::Branch { target, guard: Some(Guard { predicate, when }) })
     }
@@ -149,12 +149,12 @@ impl ProgramBuilder {
     /// Makes the program.
     ///
     /// # Errors
-    /// A label without a place or of another builder; what [`Program::new`] refuses.
+    /// A label without a position or of another builder; what [`Program::new`] refuses.
     pub fn finish(self) -> Result<Program> {
         Program::new(self.resolved()?)
     }
 
-    /// The parts, every label replaced by its place.
+    /// The parts, every label replaced by its position.
     fn resolved(mut self) -> Result<ProgramParts> {
         let mut labels = Vec::with_capacity(self.labels.len());
         for (name, place) in self.labels {

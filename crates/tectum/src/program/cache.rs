@@ -1,22 +1,22 @@
-//! Programs that were lowered and compiled before.
+//! Caches of lowered programs and compiled launches.
 //!
-//! A key holds the whole serialised program, constants included, and of the launch what the code depends on; two programs that
-//! differ in anything never meet. Devices keep the machine code of kernels themselves, by content hash of their text.
+//! A key holds the whole serialised program, including constants, and the parts of the launch that the code depends on; two
+//! different programs never share an entry. Devices cache the machine code of kernels themselves, by content hash of their text.
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::lower::Shape;
 use super::{Bounded, Bounds, BufferIndex, Checked, Contents, LaunchConfig, Lowered, ProgramRun, Recognize};
-use crate::bounded_cache::LruCache;
 use crate::device::Device;
 use crate::error::Result;
+use crate::lru_cache::LruCache;
 
-/// Lowered programs that the shared cache keeps.
+/// Capacity of the shared cache in lowered programs.
 const MAX_LOWERED: usize = 512;
-/// Compiled launches that the shared cache keeps; each holds its buffers.
+/// Capacity of the shared cache in compiled launches; each holds its buffers.
 const MAX_RUNS: usize = 32;
 
-/// What the code of a program depends on.
+/// Everything that the code of a program depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct CodeKey {
     program: Vec<u8>,
@@ -24,36 +24,36 @@ struct CodeKey {
     bounds: Bounds,
 }
 
-/// What a compiled launch depends on.
+/// Everything that a compiled launch depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct RunKey {
     code: CodeKey,
     launch: LaunchConfig,
     sizes: Vec<u64>,
     recognize: Recognize,
-    /// What was to be taken for granted, whether it was or not.
+    /// The contents to assume, whether they were used or not.
     contents: Vec<(BufferIndex, Vec<u8>)>,
     device: String,
     driver: String,
-    /// Of two devices that are alive under one id, as null devices may be, which one. A kept run keeps its device alive.
+    /// Distinguishes live devices of the same id, such as null devices. A cached run keeps its device alive.
     instance: usize,
 }
 
-/// How often a cache was asked and had to make what it was asked for.
+/// Hits and misses of a cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Answered from the cache.
+    /// Lookups answered from the cache.
     pub hits: u64,
-    /// Made anew.
+    /// Lookups that had to build the entry.
     pub misses: u64,
-    /// Entries kept.
-    pub kept: usize,
+    /// Current entries.
+    pub entries: usize,
 }
 
 /// A compiled launch that several callers may share, one at a time.
 type SharedRun = Arc<Mutex<ProgramRun>>;
 
-/// Lowered programs and compiled launches; of each the longest unused goes first.
+/// Lowered programs and compiled launches; of each, the least recently used is evicted first.
 pub struct ProgramCache {
     lowered: Mutex<LruCache<CodeKey, Lowered>>,
     runs: Mutex<LruCache<RunKey, SharedRun>>,
@@ -66,7 +66,7 @@ impl std::fmt::Debug for ProgramCache {
 }
 
 impl ProgramCache {
-    /// A cache of at most so many lowered programs and so many compiled launches.
+    /// A cache with these capacities for lowered programs and compiled launches.
     pub fn new(most_lowered: usize, most_runs: usize) -> Self {
         Self { lowered: Mutex::new(LruCache::new(most_lowered)), runs: Mutex::new(LruCache::new(most_runs)) }
     }
@@ -80,7 +80,7 @@ impl ProgramCache {
     /// A program as a kernel, lowered at the first call.
     ///
     /// # Errors
-    /// As [`Checked::lower_or_native`]; failures are not kept.
+    /// As [`Checked::lower_or_native`]; failures are not cached.
     pub fn lowered(&self, program: &Checked, launch: &LaunchConfig, bounds: Bounds) -> Result<Lowered> {
         locked(&self.lowered).get_or_insert_with(CodeKey::of(program, launch, bounds), || program.lower_or_native(launch, bounds))
     }
@@ -89,7 +89,7 @@ impl ProgramCache {
     /// and device. Its buffers hold what the last run left.
     ///
     /// # Errors
-    /// As [`Bounded::plan`] and [`ProgramPlan::compile`](super::ProgramPlan::compile); failures are not kept.
+    /// As [`Bounded::plan`] and [`ProgramPlan::compile`](super::ProgramPlan::compile); failures are not cached.
     ///
     /// # Example
     /// ```
@@ -113,11 +113,11 @@ impl ProgramCache {
         self.run_as(bounded, device, Recognize::Exact, &[])
     }
 
-    /// As [`ProgramCache::run`] of [`Bounded::plan_as`]. What a program was recognised as is kept with its launch: a launch that is
-    /// found is not looked at again.
+    /// As [`ProgramCache::run`] of [`Bounded::plan_as`]. The result of recognition is cached with its launch: on a hit it is not
+    /// repeated.
     ///
     /// # Errors
-    /// As [`Bounded::plan_as`] and [`ProgramPlan::compile`](super::ProgramPlan::compile); failures are not kept.
+    /// As [`Bounded::plan_as`] and [`ProgramPlan::compile`](super::ProgramPlan::compile); failures are not cached.
     pub fn run_as(&self, bounded: &Bounded, device: &Device, recognize: Recognize, contents: &Contents<'_>) -> Result<Arc<Mutex<ProgramRun>>> {
         let info = device.info();
         let key = RunKey {
@@ -136,12 +136,12 @@ impl ProgramCache {
         })
     }
 
-    /// How often lowered programs were found.
+    /// Hits and misses of lowered programs.
     pub fn lowered_counts(&self) -> CacheCounts {
         counts(&locked(&self.lowered))
     }
 
-    /// How often compiled launches were found.
+    /// Hits and misses of compiled launches.
     pub fn run_counts(&self) -> CacheCounts {
         counts(&locked(&self.runs))
     }
@@ -159,7 +159,7 @@ fn locked<T>(cache: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn counts<K: Eq + std::hash::Hash + Clone, V: Clone>(cache: &LruCache<K, V>) -> CacheCounts {
     let (uses, misses) = cache.uses_and_misses();
-    CacheCounts { hits: uses - misses, misses, kept: cache.len() }
+    CacheCounts { hits: uses - misses, misses, entries: cache.len() }
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn counted(counts: CacheCounts) -> (u64, u64, usize) {
-        (counts.hits, counts.misses, counts.kept)
+        (counts.hits, counts.misses, counts.entries)
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
         };
         let free = "buffer x: u32 write\nmov_imm.u32 r0, 1\nstg.u32 [x], r0";
         assert_eq!(lower(free, LaunchConfig::linear(100, 32), Bounds::Proven), (0, 1, 1));
-        // Nothing of the launch matters to a program without blocks; what is done about faults does.
+        // The launch does not matter to a program without blocks; the handling of faults does.
         assert_eq!(lower(free, LaunchConfig::linear(7, 256), Bounds::Proven), (1, 1, 1));
         assert_eq!(lower(free, LaunchConfig::linear(7, 256), Bounds::Checked), (1, 2, 2));
         let meets = "buffer x: u32 write\nshared 4\nmov_imm.u32 r0, 1\nbar.sync 0\nstg.u32 [x], r0";
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!((cache.run_counts().misses, cache.lowered_counts().misses), (2, 1));
     }
 
-    /// The predecessor's defect 5: a cache's key left out the constants, and a second caller got the first one's sums.
+    /// The predecessor's defect 5: a cache's key omitted the constants, and a second caller got the first one's sums.
     #[test]
     fn the_key_of_the_cache_has_the_constants_of_the_program() {
         let cache = ProgramCache::new(8, 8);
@@ -239,12 +239,12 @@ mod tests {
         assert_eq!((counted(cache.run_counts()), counted(cache.lowered_counts())), ((1, 2, 2), (0, 2, 2)));
     }
 
-    /// What a plan takes for granted, and how far it may go, are as much of it as its constants.
+    /// The assumptions of a plan and its allowed transformations are part of the key, like its constants.
     #[test]
     fn the_key_of_the_cache_has_what_was_taken_for_granted() {
         let cache = ProgramCache::new(8, 8);
         let device = Device::open("cpu").expect("always there");
-        // y = scale[0] · x in a loop over as many elements as n says.
+        // y = scale[0] · x in a loop over n elements.
         let text = "buffer x: i32 read\nbuffer scale: i32 read\nbuffer n: u32 read\nbuffer y: i32 write\nldg.u32 r9, [n + 0]\nldg.i32 r1, [scale + 0]\nmov_imm.u64 r4, 4\nmov_imm.u64 r5, 0\n\
                     @l:\nldg.i32 r2, [x + r5]\nmul.i32 r2, r2, r1\nstg.i32 [y + r5], r2\nadd.u64 r5, r5, r4\nloop r9, @l";
         let program = Program::parse(text).and_then(|program| program.check()).expect("valid");

@@ -1,4 +1,4 @@
-//! Chains of elementwise operations as one program: one pass over memory, whatever the length.
+//! Chains of elementwise operations as one program: one pass over memory for any length.
 
 use super::lower::Bounds;
 use super::{
@@ -10,9 +10,9 @@ use crate::kernel::elementwise::{Arity, OPS};
 use crate::kernel::{MAX_BINDINGS, WORKGROUP};
 use crate::plan::{Identity, PlanBuilder, View};
 
-/// The most inputs: one binding is the output.
+/// Maximum inputs: one binding is the output.
 pub const MAX_INPUTS: usize = MAX_BINDINGS - 1;
-/// Registers for values; those above serve within one step.
+/// Registers for values; those above are temporaries of one step.
 const VALUES: u8 = 240;
 const SCRATCH: Register = Register(VALUES);
 
@@ -87,7 +87,7 @@ impl Chain {
     /// A constant.
     ///
     /// # Errors
-    /// `Invalid` unless finite: device code is not sure to keep others.
+    /// `Invalid` unless finite: device code may not preserve other values.
     pub fn constant(&self, value: f32) -> Result<Value> {
         if value.is_finite() { Ok(self.value(ValueSource::Constant(value))) } else { Err(Error::invalid(format!("chain: constant {value} is not finite"))) }
     }
@@ -95,7 +95,7 @@ impl Chain {
     /// Adds an operation of the op table.
     ///
     /// # Errors
-    /// `Invalid` for a name that is not in the table, another number of operands, or a value of another chain.
+    /// `Invalid` for a name that is not in the table, a wrong number of operands, or a value of another chain.
     pub fn op(&mut self, name: &str, operands: &[Value]) -> Result<Value> {
         let Some(op) = OPS.iter().find(|op| op.name == name) else {
             return Err(Error::invalid(format!("chain: no operation {name}")));
@@ -135,7 +135,7 @@ impl Chain {
     /// The program that stores the last step: buffers `x0`, `x1` … and `y`, a lane for each element.
     ///
     /// # Errors
-    /// `Invalid` if there is no step, a step before the last is never used, or more values than registers are needed at once.
+    /// `Invalid` if there is no step, a step before the last is never used, or more values than registers are live at the same time.
     pub fn program(&self) -> Result<Checked> {
         let Some(last) = self.steps.len().checked_sub(1) else {
             return Err(Error::invalid("chain: no operation"));
@@ -167,7 +167,7 @@ impl Chain {
                     (None, ValueSource::Step(_)) => unreachable!("invariant: a step's value is held until its last use"),
                 };
             }
-            // A constant keeps its register: an instruction that alone writes one is done once, not once a chunk.
+            // A constant keeps its register: an instruction that is its only writer runs once, not once per chunk.
             registers.release(|source| !matches!(source, ValueSource::Constant(_)) && last_use(source) == Some(index));
             let result = registers.take(ValueSource::Step(index))?;
             emit(&mut builder, step.name, result, operands);
@@ -243,9 +243,9 @@ impl PlanBuilder {
     /// # Shapes
     /// Every input and `y` [n].
     /// # Numerics
-    /// Each operation as by itself.
+    /// Each operation as on its own.
     /// # Errors
-    /// `Invalid` if the number of inputs or the lengths do not fit or the chain is not whole; as [`PlanBuilder::program`].
+    /// `Invalid` if the number of inputs or the lengths do not fit or the chain is incomplete; as [`PlanBuilder::program`].
     /// # Cost
     /// Each input is read once and `y` written once.
     pub fn chain(&mut self, chain: &Chain, inputs: &[View], y: View) -> Result<()> {
@@ -265,7 +265,7 @@ impl PlanBuilder {
 mod tests {
     use super::*;
 
-    /// Each operation of the table is the program of its own instruction, or written out.
+    /// Each operation of the table is the program of its own instruction, or is expanded.
     #[test]
     fn every_operation_of_the_table_becomes_a_program() {
         for op in OPS {

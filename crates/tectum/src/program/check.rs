@@ -1,4 +1,4 @@
-//! The check: what every program that runs satisfies.
+//! The check: conditions that every program must satisfy to run.
 
 mod access;
 mod bounds;
@@ -17,7 +17,7 @@ pub use bounds::Bounded;
 use call_order::call_order;
 use flow::Flow;
 
-/// A program that the check accepts: every read finds a value of its type, accesses are allowed by the declarations, barriers
+/// A program that the check accepts: every read has a value of its type, accesses are allowed by the declarations, barriers
 /// are in uniform flow, calls are bounded. Only [`Program::check`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
@@ -28,19 +28,19 @@ impl Program {
     /// Checks types, definition before use on every path, buffer access, calls and barriers.
     ///
     /// # Errors
-    /// Kind `Invalid`; each mistake with line, column and the line of the text (of the printed form, for a program that was
+    /// Kind `Invalid`; each error with line, column and the line of the text (of the printed form, for a program that was
     /// not assembled).
     pub fn check(&self) -> Result<Checked> {
         let found = self.mistakes();
         if found.is_empty() { Ok(Checked { program: self.clone() }) } else { Err(Diagnostic::error(self.name(), &found)) }
     }
 
-    /// Everything that the check has against the program, in the order of the instructions; empty if it accepts it.
+    /// All errors that the check finds, in the order of the instructions; empty if it accepts the program.
     pub fn mistakes(&self) -> Vec<Diagnostic> {
         let mut found = access::mistakes(self);
         match Flow::of(self).and_then(|flow| Ok((call_order(&flow, self)?, flow))) {
             Ok((order, flow)) => {
-                let written = definitions::mistakes(self, &flow, &order);
+                let written = definitions::errors(self, &flow, &order);
                 found.extend(written);
                 found.extend(uniformity::mistakes(self, &flow));
             }
@@ -62,7 +62,7 @@ impl Checked {
         &self.program
     }
 
-    /// Loops of which nothing shows that they end. A run ends all loops, at [`LaunchConfig::max_turns`](super::LaunchConfig::max_turns).
+    /// Loops that are not proven to end. A run ends all loops, at [`LaunchConfig::max_loop_iterations`](super::LaunchConfig::max_loop_iterations).
     pub fn warnings(&self) -> Vec<Diagnostic> {
         let places = SourceMap::of(&self.program);
         termination::doubts(&self.program).into_iter().map(|doubt| places.diagnostic(doubt.instruction, doubt.message)).collect()

@@ -10,7 +10,7 @@ pub const PAGES: u32 = 48;
 pub const PAGE_BYTES: u32 = 256;
 /// Bytes of the boundary: every byte of every page of every class.
 pub const BOUNDARY_BYTES: u64 = (CLASSES * PAGES * PAGE_BYTES) as u64;
-/// Phases; a lane's phase is less.
+/// Number of phases; a lane's phase is less.
 pub const PHASES: u32 = 768;
 /// The classes whose accumulators a unity test adds.
 pub const UNITY: [u32; 2] = [1, 4];
@@ -22,7 +22,7 @@ pub struct Phi {
     pub class: u8,
     /// Below 48.
     pub page: u8,
-    /// Any.
+    /// Any value.
     pub byte: u8,
 }
 
@@ -38,7 +38,7 @@ pub const fn boundary_offset(class: u32, page: u32, byte: u32) -> u64 {
     (class % CLASSES * PAGES * PAGE_BYTES + page % PAGES * PAGE_BYTES + byte % PAGE_BYTES) as u64
 }
 
-/// The class whose label differs from that of (class mod 96) in e7 alone.
+/// The class whose label differs from that of (class mod 96) only in e7.
 pub const fn mirror(class: u32) -> u32 {
     let class = class % CLASSES;
     if (class / 3).is_multiple_of(2) { class + 3 } else { class - 3 }

@@ -1,32 +1,32 @@
-//! What is wrong with a program and where, shown with the line of its text.
+//! Errors in a program, shown with position and line of text.
 
 use std::fmt;
 
 use super::{Program, Span};
 use crate::error::Error;
 
-/// A mistake in a program's text, or in the text that a built program prints as.
+/// An error in a program's text, or in the printed text of a built program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Where.
+    /// The position.
     pub span: Span,
     /// The line of text, without its end.
     pub line: String,
 }
 
 impl Diagnostic {
-    /// The longest part of a line that is shown.
+    /// Maximum length of a line that is shown.
     const MAX_LINE_CHARS: usize = 160;
 
-    /// A mistake at a place of a text.
+    /// An error at a position of a text.
     pub(super) fn new(text: &str, span: Span, message: impl Into<String>) -> Self {
         let line = text.lines().nth(span.line.saturating_sub(1) as usize).unwrap_or_default();
         Self { message: message.into(), span, line: line.chars().take(Self::MAX_LINE_CHARS).collect() }
     }
 
-    /// One error of several mistakes; the first ones are shown.
+    /// One error that combines several; the first ones are shown.
     pub(super) fn error(program: &str, found: &[Diagnostic]) -> Error {
         const MAX_SHOWN: usize = 8;
         let shown: Vec<String> = found.iter().take(MAX_SHOWN).map(Diagnostic::to_string).collect();
@@ -40,7 +40,7 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Span { line, column } = self.span;
         let gutter = line.to_string().len();
-        // Tabs stay tabs before the caret, so that it stands below what it means.
+        // Tabs stay tabs before the caret, so that it is aligned with its target.
         let before = self.line.chars().take(column.saturating_sub(1) as usize);
         let indent: String = before.map(|letter| if letter == '\t' { '\t' } else { ' ' }).collect();
         writeln!(f, "line {line}, column {column}: {}", self.message)?;
@@ -49,7 +49,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Places of a program's instructions: in its own text, or in the text that it prints as.
+/// Positions of a program's instructions: in its own text, or in its printed text.
 pub(super) struct SourceMap {
     text: String,
     spans: Vec<Span>,
@@ -66,7 +66,7 @@ impl SourceMap {
         }
     }
 
-    /// A mistake of an instruction; the end of the program stands for an index beyond the last.
+    /// An error at an instruction; an index beyond the last refers to the end of the program.
     pub fn diagnostic(&self, instruction: usize, message: impl Into<String>) -> Diagnostic {
         let last = self.spans.last().copied().unwrap_or(Span { line: 1, column: 1 });
         let span = self.spans.get(instruction).copied().unwrap_or(last);

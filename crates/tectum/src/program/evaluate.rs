@@ -1,7 +1,7 @@
-//! The reference interpreter: one lane after the other, one instruction after the other, written to be obviously right.
+//! The reference interpreter: one lane after the other, one instruction after the other, written for obvious correctness.
 //!
-//! Blocks run in ascending order. The lanes of a block run in ascending order, each until it ends or comes to a barrier; when all
-//! that have not ended are there, the next round begins. Every access is checked. Its cost is linear in the steps taken.
+//! Blocks run in ascending order. The lanes of a block run in ascending order, each until it ends or reaches a barrier; when all
+//! remaining lanes are there, the next round begins. Every access is checked. Its cost is linear in the steps taken.
 
 mod lane;
 mod memory;
@@ -20,7 +20,7 @@ pub(super) use pool::Pool;
 pub enum Outcome {
     /// All lanes ended.
     Finished,
-    /// A lane could not go on; writable buffers hold whatever was stored before.
+    /// A lane faulted; writable buffers hold what was stored before.
     Fault(Fault),
     /// The limit of steps was reached.
     OutOfSteps,

@@ -1,4 +1,4 @@
-//! How many elements a launch has, and how far accesses surely reach.
+//! The element count of a launch, and the minimum sizes of its buffers.
 
 use super::{Address, BufferIndex, Checked, Instruction, LaunchConfig, Program, Register, SharedAddress, Type};
 use crate::error::{Error, Result};
@@ -7,8 +7,8 @@ impl Checked {
     /// The count of elements that the buffers accessed as `[b]` have, each in the size of its accesses, or `None` if there are none.
     ///
     /// # Errors
-    /// Kind `Invalid`: a launch that is too large; not one size a buffer, or one that is no whole number of elements; buffers that
-    /// differ in their count; a launch whose blocks do not cover the elements or of which one has none.
+    /// Kind `Invalid`: a launch that is too large; a wrong number of sizes, or a size that is not a whole number of elements; buffers
+    /// that differ in their count; a launch whose blocks do not cover the elements or with a block without elements.
     pub fn elements(&self, launch: &LaunchConfig, sizes: &[u64]) -> Result<Option<u64>> {
         launch.check()?;
         let program = self.program();
@@ -40,12 +40,12 @@ impl Checked {
 }
 
 impl Program {
-    /// Bytes of a buffer's elements where some access takes the lane's own, `[b]`.
+    /// Bytes of a buffer's elements if some access uses the lane's own element, `[b]`.
     pub fn own_element_bytes(&self, buffer: BufferIndex) -> Option<u64> {
         self.accesses().find_map(|(ty, address)| (*address == Address::Own { buffer }).then(|| ty.bytes()))
     }
 
-    /// The least size that holds every access of a buffer, if all of them name it and are at constant offsets.
+    /// The minimum size that contains every access of a buffer, if all accesses name it and have constant offsets.
     pub fn constant_extent(&self, buffer: BufferIndex) -> Option<u64> {
         let mut extent = 0;
         for (ty, address) in self.accesses() {
@@ -61,8 +61,8 @@ impl Program {
         Some(extent)
     }
 
-    /// Whether the lanes of a launch can do different things: some instruction depends on the lane's number or its block's, or lets lanes
-    /// meet. A program where none does has a use for one lane alone.
+    /// Whether the lanes of a launch can behave differently: some instruction depends on the lane's or block's number, or synchronises
+    /// lanes. A program without such instructions needs only one lane.
     pub fn uses_lanes(&self) -> bool {
         use Instruction as I;
         let is_own = |instruction: &Instruction| match instruction {

@@ -1,14 +1,14 @@
-//! What can go wrong while a checked program runs.
+//! Faults of a running checked program.
 
 use std::fmt;
 
 use super::{Program, Type};
 use crate::error::Error;
 
-/// Why a lane could not go on.
+/// Why a lane could not continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// An access that does not lie within a buffer, the shared memory or a pool allocation.
+    /// An access that is out of bounds of a buffer, the shared memory or a pool allocation.
     OutOfBounds {
         /// The offset in bytes.
         address: u64,
@@ -38,12 +38,12 @@ pub enum FaultKind {
     DivisionByZero,
     /// A pool without room for an allocation.
     PoolExhausted {
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: u64,
     },
-    /// More jumps back than the launch allows: of a loop without end, or of one that takes longer.
+    /// More jumps back than the launch allows: an infinite loop, or one that takes longer.
     LoopLimitExceeded {
-        /// [`LaunchConfig::max_turns`](super::LaunchConfig::max_turns).
+        /// [`LaunchConfig::max_loop_iterations`](super::LaunchConfig::max_loop_iterations).
         limit: u32,
     },
     /// A loop that the device ended before the program did.
@@ -62,7 +62,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The error that names lane, instruction and address, and the line of the text where there is one.
+    /// The error that names lane, instruction and address, and the line of the text if there is one.
     pub fn error(&self, program: &Program) -> Error {
         let text = program.instructions().get(self.instruction).map(|instruction| program.instruction_text(instruction)).unwrap_or_default();
         let line = program.span(self.instruction).map_or(String::new(), |span| format!(" (line {})", span.line));
@@ -80,7 +80,7 @@ impl fmt::Display for FaultKind {
             FaultKind::UnknownHandle { handle } => write!(f, "handle {handle} names no buffer"),
             FaultKind::Denied { handle } => write!(f, "the declaration of the buffer of handle {handle} does not allow this access"),
             FaultKind::DivisionByZero => write!(f, "integer division by zero"),
-            FaultKind::LoopLimitExceeded { limit } => write!(f, "the loop did not end within the limit of {limit} turns of a lane"),
+            FaultKind::LoopLimitExceeded { limit } => write!(f, "the loop did not end within the limit of {limit} iterations of a lane"),
             FaultKind::CutOff => write!(f, "the device ended the loop before the program did; it does not run loops so long"),
             FaultKind::PoolExhausted { bytes } => write!(f, "the pool has no room for {bytes} bytes"),
         }

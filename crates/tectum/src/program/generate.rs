@@ -1,7 +1,7 @@
 //! Random valid programs, for tests that compare interpreters and devices.
 //!
 //! The same seed gives the same program, launch and buffers everywhere. What is generated has no races and no faults, ends, and
-//! passes the check. Floats never feed predicates, addresses or conversions to integers, and stay within [−1, 1], so that integers
+//! passes the check. Floats are never used for predicates, addresses or conversions to integers, and stay within [−1, 1], so that integers
 //! are bit-exact on every device and floats within [`Generated::tolerance`].
 
 mod body;
@@ -24,11 +24,11 @@ pub struct Generated {
 }
 
 impl Generated {
-    /// Steps that no run of a generated program reaches.
+    /// Upper bound of the steps of any run of a generated program.
     pub const MAX_STEPS: u64 = 50_000_000;
 
     /// What a float of a type may differ by between two devices: each of some hundred operations adds a few units of the last
-    /// place of 1, and none enlarges what came before. A value that was converted from a narrower type brings the units of that.
+    /// place of 1, and none amplifies earlier errors. A value converted from a narrower type has the error of that type.
     pub fn tolerance(&self, ty: Type) -> f64 {
         let coarsest = self.program.program().instructions().iter().filter_map(|instruction| match *instruction {
             Instruction::Convert { to, from, .. } if to.is_float() && from.is_float() => Some(units(from)),
@@ -44,7 +44,7 @@ impl Generated {
     }
 }
 
-/// The most that hundreds of roundings add up to.
+/// Maximum sum of hundreds of roundings.
 fn units(ty: Type) -> f64 {
     match ty {
         Type::F16 => 512.0 * f64::powi(2.0, -11),
@@ -63,7 +63,7 @@ const SHARED_BYTES: u32 = 64 * 8;
 /// memory with barriers, pools, handles, the boundary, classes and phases, of up to four types.
 ///
 /// # Panics
-/// If a generated program is refused, which is a mistake of the generator.
+/// If a generated program is refused, which is a bug of the generator.
 pub fn generate(seed: u64) -> Generated {
     let mut random = Random::new(seed);
     let block = 1 << random.below(7);

@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{Address, BinaryOp, Condition, Predicate, ReduceOp, Register, Scope, SharedAddress, TernaryOp, Type, UnaryOp};
 
-/// A place in a program: the index of an instruction, or the number of instructions, which is the end.
+/// A position in a program: the index of an instruction, or the number of instructions, which is the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BranchTarget(pub u32);
 
@@ -16,7 +16,7 @@ impl BranchTarget {
     }
 }
 
-/// A predicate and the value of it that a branch asks for.
+/// A predicate and the value of it that a branch requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Guard {
     /// What is tested.
@@ -59,7 +59,7 @@ pub enum Instruction {
     Call { target: BranchTarget },
     /// `ret`.
     Return,
-    /// `loop r0, @body`: if the u32 `count` is above 0, takes one from it and goes to `body`; else goes on.
+    /// `loop r0, @body`: if the u32 `count` is above 0, takes one from it and goes to `body`; else continues.
     Loop { count: Register, body: BranchTarget },
     /// `exit`: ends the lane.
     Exit,
@@ -77,7 +77,7 @@ pub enum Instruction {
     NeighborCount { dst: Register, class: Register },
     /// `nbr_get r1, r2, 3`: a class's neighbour of an index, in ascending order; 0 beyond the last.
     NeighborGet { dst: Register, class: Register, index: u8 },
-    /// `res_accum r1, r2`: adds the f32 `value` to the lane's R\[class\], class a u32.
+    /// `res_accum r1, r2`: adds the f32 `value` to the lane's R\[class\]; the class is a u32.
     ResonanceAccumulate { class: Register, value: Register },
     /// `phase_get r1`: the lane's phase, u32.
     PhaseGet { dst: Register },
@@ -87,9 +87,9 @@ pub enum Instruction {
     BoundaryMap { dst: Register, class: Register, page: Register, byte: Register },
     /// `reduce_add.f32 r1, r8, 4`: reduces `count` consecutive registers from `first`.
     Reduce { op: ReduceOp, ty: Type, dst: Register, first: Register, count: u32 },
-    /// `pool_alloc r1, 64`: takes bytes of the lane's pool; `dst` gets a u64 handle.
+    /// `pool_alloc r1, 64`: allocates bytes of the lane's pool; `dst` gets a u64 handle.
     PoolAllocate { dst: Register, bytes: u64 },
-    /// `pool_free r1`: gives back the latest allocation.
+    /// `pool_free r1`: frees the latest allocation.
     PoolFree { handle: Register },
     /// `pool_load.f32 r1, [r2 + r3]`: loads from a pool handle at an offset, both u64.
     PoolLoad { ty: Type, dst: Register, handle: Register, offset: Register },
@@ -97,10 +97,10 @@ pub enum Instruction {
     PoolStore { ty: Type, src: Register, handle: Register, offset: Register },
 }
 
-/// Registers with the types that they must hold; those of all but reductions fit in place.
+/// Registers with the types that they must hold; stored inline for all instructions except reductions.
 pub type Operands = SmallVec<[(Register, Type); 4]>;
 
-/// What an instruction reads: registers with the type each must hold (a reduction reads up to 256) and a predicate.
+/// The operands read by an instruction: registers with the type each must hold (a reduction reads up to 256) and a predicate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reads {
     /// In the order of the operands.
@@ -109,7 +109,7 @@ pub struct Reads {
     pub predicate: Option<Predicate>,
 }
 
-/// What an instruction writes.
+/// The result of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Write {
     /// A register, which then holds this type.
@@ -178,7 +178,7 @@ impl Instruction {
         Some(Write::Register(register, ty))
     }
 
-    /// The place that a branch, call or loop may go to.
+    /// The position that a branch, call or loop may go to.
     pub const fn target(&self) -> Option<BranchTarget> {
         match self {
             Instruction::Branch { target, .. } | Instruction::Call { target } | Instruction::Loop { body: target, .. } => Some(*target),
@@ -186,12 +186,12 @@ impl Instruction {
         }
     }
 
-    /// Whether it may jump back as the instruction of this index: what a lane without end does again and again.
+    /// Whether it may jump back as the instruction of this index: a lane that never ends repeats such jumps.
     pub const fn turns(&self, index: usize) -> bool {
         matches!(self, Instruction::Branch { target, .. } | Instruction::Loop { body: target, .. } if target.index() <= index)
     }
 
-    /// The same instruction with another target, where it has one.
+    /// The same instruction with another target, if it has one.
     #[must_use]
     pub fn with_target(mut self, to: BranchTarget) -> Self {
         match &mut self {

@@ -12,23 +12,23 @@ pub struct LaunchConfig {
     pub grid: [u32; 3],
     /// Lanes of a block in x, y, z; a zero makes an empty launch.
     pub block: [u32; 3],
-    /// Bytes of shared memory of a block; the program's own declaration is the least it gets.
+    /// Bytes of shared memory of a block; at least the program's own declaration.
     pub shared_bytes: u32,
     /// How often a lane may jump back; a lane that would do so more often ends the run with an error. So every run ends.
-    pub max_turns: u32,
+    pub max_loop_iterations: u32,
 }
 
 impl Default for LaunchConfig {
     /// One block of one lane.
     fn default() -> Self {
-        Self { grid: [1; 3], block: [1; 3], shared_bytes: 0, max_turns: Self::MAX_LOOP_ITERATIONS }
+        Self { grid: [1; 3], block: [1; 3], shared_bytes: 0, max_loop_iterations: Self::MAX_LOOP_ITERATIONS }
     }
 }
 
 impl LaunchConfig {
-    /// The most lanes of one block.
+    /// Maximum lanes of one block.
     pub const MAX_BLOCK_LANES: u64 = 1024;
-    /// How often a lane may jump back if nothing else is asked.
+    /// How often a lane may jump back by default.
     pub const MAX_LOOP_ITERATIONS: u32 = 100_000_000;
 
     /// Enough blocks of `block` lanes in x for `lanes` of them.
@@ -51,18 +51,18 @@ impl LaunchConfig {
         self.blocks().saturating_mul(self.block_lanes())
     }
 
-    /// Refuses a block of too many lanes and a launch whose lanes 32 bits cannot count.
+    /// Refuses a block with too many lanes and a launch whose lane count exceeds 32 bits.
     ///
     /// # Errors
-    /// Kind `Invalid` with what was given.
+    /// Kind `Invalid` with the given values.
     pub fn check(&self) -> Result<()> {
         let (lanes, all) = (self.block_lanes(), self.lanes());
         if lanes > Self::MAX_BLOCK_LANES {
             return Err(Error::invalid(format!("launch: block {:?} has {lanes} lanes, the maximum is {}", self.block, Self::MAX_BLOCK_LANES)));
         } else if self.shared_bytes > super::MAX_SHARED_BYTES {
             return Err(Error::invalid(format!("launch: {} bytes of shared memory, the maximum is {}", self.shared_bytes, super::MAX_SHARED_BYTES)));
-        } else if self.max_turns == u32::MAX {
-            return Err(Error::invalid(format!("launch: a limit of {} turns; the maximum is {}", self.max_turns, u32::MAX - 1)));
+        } else if self.max_loop_iterations == u32::MAX {
+            return Err(Error::invalid(format!("launch: a limit of {} iterations; the maximum is {}", self.max_loop_iterations, u32::MAX - 1)));
         } else if all > u64::from(u32::MAX) {
             return Err(Error::invalid(format!("launch: grid {:?} of block {:?} has {all} lanes, the maximum is {}", self.grid, self.block, u32::MAX)));
         }

@@ -4,14 +4,14 @@
 //! Checked ──lower──▶ Lowered: Kernel of generated WGSL ──naga──▶ SPIR-V, MSL, HLSL; naga-ptx ──▶ PTX
 //! ```
 //!
-//! The WGSL has one function `run(block, local)` that does what one lane does, one statement an instruction; the functions
-//! that these call are those of `kernels/lib/program.wgsl` and of the math library that are used, and loads and stores made for
+//! The WGSL has one function `run(block, local)` that does what one lane does, one statement per instruction; the functions
+//! that these call are the used ones of `kernels/lib/program.wgsl` and of the math library, and loads and stores generated for
 //! the memories of the program. Registers are variables of 32 bits (`r5`) or of two words (`w5`): the check knows what type a
-//! register holds wherever it is read, so bits suffice. Jumps that nest become `if` and `loop`; others go through a loop over
+//! register holds wherever it is read, so bits suffice. Nested jumps become `if` and `loop`; others become a loop over
 //! basic blocks.
 //!
-//! A program without barriers and shared memory is a kernel whose workgroup has nothing to do with the launch's blocks, and
-//! which strides over the lanes of any launch. Others are made for a block's lanes, one workgroup a block.
+//! A program without barriers and shared memory is a kernel whose workgroup size is independent of the launch's blocks, and
+//! which strides over the lanes of any launch. Others are generated for a block's lanes, one workgroup per block.
 
 mod dispatch;
 mod expression;
@@ -31,28 +31,28 @@ use crate::device::DeviceInfo;
 use crate::error::Error;
 use crate::kernel::{Kernel, MAX_BINDINGS, MAX_GROUPS, WORKGROUP};
 
-/// The largest pool of a lane that device code keeps.
+/// Maximum bytes of a lane's pool in device code.
 const MAX_POOL_BYTES: u32 = 16 << 10;
-/// The most instructions of device code.
+/// Maximum instructions of device code.
 const MAX_INSTRUCTIONS: usize = 1 << 14;
 /// Words of the buffer in which a launch reports its first fault.
 pub const FAULT_WORDS: usize = faults::WORDS;
 
-/// What device code does about faults. That every loop came to its end is tested always.
+/// How device code handles faults. It always tests that every loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Bounds {
-    /// Every access is tested, and the first fault is told.
+    /// Every access is tested, and the first fault is reported.
     Checked,
-    /// Every access is tested; what would fault loads 0 and stores nothing.
+    /// Every access is tested; a faulting access loads 0 and stores nothing.
     Forced,
     /// No access is tested: for launches that are proven to have no fault.
     Proven,
 }
 
-/// Why a program runs on the CPU alone.
+/// Why a program runs only on the CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsupported {
-    /// What device code cannot do.
+    /// The feature that device code does not support.
     pub reason: String,
 }
 
@@ -71,13 +71,13 @@ impl fmt::Display for Unsupported {
 impl std::error::Error for Unsupported {}
 
 impl Unsupported {
-    /// The error of a caller that has no CPU to turn to.
+    /// The error for a caller without a CPU fallback.
     pub fn error(self) -> Error {
         Error::unsupported(self.reason)
     }
 }
 
-/// How lanes are laid over workgroups: what of a launch the code depends on.
+/// Mapping of lanes to workgroups: the part of a launch that the code depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Shape {
     /// Workgroups stride over all lanes.
@@ -96,12 +96,12 @@ pub struct Lowered {
 }
 
 impl Checked {
-    /// Makes the kernel of a program. Of the launch, only the block's size and its shared memory matter, and these only where
+    /// Makes the kernel of a program. Of the launch, only the block's size and its shared memory matter, and only if
     /// the program has barriers or shared memory.
     ///
     /// # Errors
-    /// What device code cannot do: arithmetic of f64, more buffers than bindings, pools over 16 KiB, programs that store
-    /// nowhere.
+    /// Features that device code does not support: f64 arithmetic, more buffers than bindings, pools over 16 KiB, programs without
+    /// stores.
     ///
     /// # Example
     /// ```
@@ -119,10 +119,10 @@ impl Checked {
         Ok(Lowered { kernel, shape, bounds, unsupported: None })
     }
 
-    /// As [`Checked::lower`]; a program that device code cannot do becomes a kernel that runs on the CPU alone, with the reason.
+    /// As [`Checked::lower`]; a program that device code does not support becomes a kernel that runs only on the CPU, with the reason.
     ///
     /// # Errors
-    /// `Unsupported` if no kernel takes the program at all: it has more buffers than a kernel has bindings, or stores nowhere.
+    /// `Unsupported` if no kernel can run the program: it has more buffers than a kernel has bindings, or no stores.
     pub fn lower_or_native(&self, launch: &LaunchConfig, bounds: Bounds) -> crate::error::Result<Lowered> {
         match self.lower(launch, bounds) {
             Ok(lowered) => Ok(lowered),
@@ -149,7 +149,7 @@ impl Shape {
     }
 }
 
-/// What no kernel of the portable profile does.
+/// Features that no kernel of the portable profile supports.
 fn refuse(program: &Program, bounds: Bounds) -> Result<(), Unsupported> {
     let buffers = program.buffers().len();
     let most = max_buffers(program, bounds);
@@ -167,7 +167,7 @@ fn refuse(program: &Program, bounds: Bounds) -> Result<(), Unsupported> {
     }
 }
 
-/// Bindings that are left for buffers.
+/// Bindings available for buffers.
 fn max_buffers(program: &Program, bounds: Bounds) -> usize {
     MAX_BINDINGS - usize::from(reports_faults(program, bounds))
 }
@@ -177,7 +177,7 @@ pub(in crate::program) fn reports_faults(program: &Program, bounds: Bounds) -> b
     bounds == Bounds::Checked || program.has_loops()
 }
 
-/// Whether anything can come of a launch: a store, or a fault.
+/// Whether a launch can have any effect: a store, or a fault.
 fn needs_launch(program: &Program, bounds: Bounds) -> bool {
     reports_faults(program, bounds) || program.buffers().iter().any(|buffer| buffer.access.writes())
 }
@@ -188,12 +188,12 @@ impl Lowered {
         &self.kernel
     }
 
-    /// What the code does about faults.
+    /// How the code handles faults.
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }
 
-    /// Why the kernel runs on the CPU alone, if it does.
+    /// Why the kernel runs only on the CPU, if it does.
     pub fn unsupported(&self) -> Option<&Unsupported> {
         self.unsupported.as_ref()
     }
@@ -216,11 +216,12 @@ impl Lowered {
     /// The kernel's parameters for a launch over buffers of these bytes.
     pub fn params(&self, launch: &LaunchConfig, sizes: &[u64]) -> Vec<u32> {
         let word = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let launched = [word(launch.lanes()), word(launch.blocks()), word(launch.block_lanes()), launch.block[0], launch.grid[0], 0, launch.max_turns];
+        let launched =
+            [word(launch.lanes()), word(launch.blocks()), word(launch.block_lanes()), launch.block[0], launch.grid[0], 0, launch.max_loop_iterations];
         launched.into_iter().chain(sizes.iter().map(|bytes| word(*bytes))).collect()
     }
 
-    /// Whether a device takes the kernel.
+    /// Whether a device supports the kernel.
     ///
     /// # Errors
     /// The reason why it does not.

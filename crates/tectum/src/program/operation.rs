@@ -43,7 +43,7 @@ macro_rules! family {
 family! {
     /// An operation of one operand, of the result's type.
     UnaryOp {
-        /// |a|; the least signed integer stays itself.
+        /// |a|; the minimum signed integer is unchanged.
         Abs = "abs",
         /// −a; integers wrap.
         Neg = "neg",
@@ -83,9 +83,9 @@ family! {
         Tanh = "tanh",
         /// 1/(1 + e⁻ᵃ).
         Sigmoid = "sigmoid",
-        /// The greatest integer that is not above a.
+        /// The greatest integer not above a.
         Floor = "floor",
-        /// The least integer that is not below a.
+        /// The smallest integer not below a.
         Ceil = "ceil",
         /// The nearest integer, ties to even.
         Round = "round",
@@ -114,19 +114,19 @@ family! {
         Mul = "mul",
         /// a/b; integers towards zero, and a zero divisor is a fault.
         Div = "div",
-        /// The lesser; NaN if either is NaN; −0 below +0.
+        /// The minimum; NaN if either is NaN; −0 below +0.
         Min = "min",
-        /// The greater; NaN if either is NaN; −0 below +0.
+        /// The maximum; NaN if either is NaN; −0 below +0.
         Max = "max",
-        /// Both bits; integers.
+        /// Bitwise and; integers.
         And = "and",
-        /// Either bit; integers.
+        /// Bitwise or; integers.
         Or = "or",
-        /// One bit of the two; integers.
+        /// Bitwise exclusive or; integers.
         Xor = "xor",
-        /// Towards the upper bits by (amount mod width); integers.
+        /// Shift left by (amount mod width); integers.
         Shl = "shl",
-        /// Towards the lower bits by (amount mod width), filled with the sign of signed types; integers.
+        /// Shift right by (amount mod width), filled with the sign of signed types; integers.
         Shr = "shr",
     }
 }
@@ -183,19 +183,19 @@ family! {
         Gt = "gt",
         /// a ≥ b.
         Ge = "ge",
-        /// a < b, the bits taken as unsigned; integers.
+        /// a < b, the bits read as unsigned; integers.
         Ltu = "ltu",
-        /// a ≤ b, the bits taken as unsigned; integers.
+        /// a ≤ b, the bits read as unsigned; integers.
         Leu = "leu",
-        /// a > b, the bits taken as unsigned; integers.
+        /// a > b, the bits read as unsigned; integers.
         Gtu = "gtu",
-        /// a ≥ b, the bits taken as unsigned; integers.
+        /// a ≥ b, the bits read as unsigned; integers.
         Geu = "geu",
     }
 }
 
 impl Condition {
-    /// Whether the bits are taken as unsigned, whatever the type.
+    /// Whether the bits are read as unsigned, for any type.
     pub const fn is_unsigned(self) -> bool {
         matches!(self, Condition::Ltu | Condition::Leu | Condition::Gtu | Condition::Geu)
     }
@@ -207,13 +207,13 @@ impl Condition {
 }
 
 family! {
-    /// What a reduction over consecutive registers does, from the first upwards.
+    /// The operation of a reduction over consecutive registers, from the first upwards.
     ReduceOp {
         /// The sum.
         Add = "reduce_add",
-        /// The least.
+        /// The minimum.
         Min = "reduce_min",
-        /// The greatest.
+        /// The maximum.
         Max = "reduce_max",
         /// The product.
         Mul = "reduce_mul",
@@ -226,7 +226,7 @@ impl ReduceOp {
         matches!(ty, Type::I32 | Type::I64 | Type::F32 | Type::F64)
     }
 
-    /// The operation between the value so far and the next register.
+    /// The operation between the accumulated value and the next register.
     pub const fn step(self) -> BinaryOp {
         match self {
             ReduceOp::Add => BinaryOp::Add,

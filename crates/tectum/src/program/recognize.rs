@@ -1,15 +1,16 @@
-//! Recognition: what a program is, beyond what its instructions say one by one.
+//! Recognition: finds what a program computes as a whole.
 //!
-//! A launch over buffers of known sizes is followed symbolically: one lane stands for all, one turn of a loop for all its turns.
-//! What comes out says for each stored element what it is made of. From this, and never from how the instructions are
-//! spelled, a [`Shape`] is found, each with its [`Obligation`]s proven; where one cannot be, the shape is refused with the
-//! [`Refusal`] that says why, and the program stays what it is.
+//! A launch over buffers of known sizes is executed symbolically: one lane represents all, one iteration of a loop all its
+//! iterations. The result is an expression for each stored element. From this, and never from the form of the instructions,
+//! a [`Shape`] is found, each with its [`Obligation`]s proven; if one cannot be proven, the shape is refused with a
+//! [`Refusal`] that says why, and the program runs unchanged.
 //!
 //! ```text
 //! Checked ──recognize──▶ Recognized ──plan.program_recognized──▶ the core's kernels, or the program re-rolled, or the program
 //! ```
 
 mod affine;
+mod barrier_loop;
 mod control;
 mod cover;
 mod element;
@@ -17,7 +18,6 @@ mod fold;
 mod fuse;
 mod graph;
 mod lane;
-mod meeting;
 mod product;
 mod record;
 mod reduction;
@@ -40,18 +40,18 @@ pub use shape::{Map, Shape};
 /// One way to see a chain.
 type Way<'a> = dyn Fn() -> std::result::Result<(Shape, Vec<Obligation>), Refusal> + 'a;
 
-/// What a program is launched over.
+/// The launch and buffers that a program is recognised for.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
     /// The launch.
     pub launch: &'a LaunchConfig,
     /// Bytes of each buffer.
     pub sizes: &'a [u64],
-    /// The bytes of buffers that are known beforehand, such as those that hold sizes. They must be what the buffers hold
-    /// whenever the program runs. Used are integers of buffers declared `read`, where nothing is recognised without.
+    /// The bytes of buffers that are known in advance, such as those that hold sizes. The buffers must have these contents
+    /// whenever the program runs. Only integers of buffers declared `read` are used, if no shape is recognised without them.
     pub contents: &'a [(BufferIndex, &'a [u8])],
-    /// Whether sums of floats may be taken in another order, and products be rounded once with the sum. Without it, what is
-    /// recognised gives the same bits as the program does.
+    /// Whether sums of floats may be reordered, and products be rounded once with the sum. Without it, the
+    /// recognised form gives the same bits as the program.
     pub reassociate: bool,
 }
 
@@ -62,25 +62,25 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Why a program is not of some shape.
+/// Why a program does not have some shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The instruction that shows it, if one does.
+    /// The instruction that causes it, if any.
     pub instruction: Option<usize>,
-    /// What stands against it.
+    /// The reason.
     pub reason: String,
 }
 
-/// What must hold for a program to be of its shape, and what shows that it does.
+/// A condition for a program to have its shape, with its proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obligation {
-    /// What must hold.
+    /// The condition.
     pub claim: &'static str,
-    /// Why it does, with this launch and these sizes.
+    /// Its proof for this launch and these sizes.
     pub proof: String,
 }
 
-/// A program and what it was recognised as. Only [`Checked::recognize`] makes one.
+/// A program and its recognised shape. Only [`Checked::recognize`] makes one.
 #[derive(Debug, Clone)]
 pub struct Recognized {
     program: Checked,
@@ -93,10 +93,10 @@ pub struct Recognized {
 }
 
 impl Checked {
-    /// Finds what the program is for a launch and sizes of its buffers.
+    /// Finds the shape of the program for a launch and sizes of its buffers.
     ///
     /// # Errors
-    /// What [`Checked::elements`] refuses; an access that leaves its buffer whatever the data: the launch, the loops and the sizes
+    /// What [`Checked::elements`] refuses; an access that leaves its buffer for any data: the launch, the loops and the sizes
     /// contradict each other.
     ///
     /// # Example
@@ -117,7 +117,7 @@ impl Checked {
         if matches!(first.shape, Shape::General) && !setting.contents.is_empty() { self.recognize_as(setting, elements) } else { Ok(first) }
     }
 
-    /// Finds what the program is, with what is known of the contents.
+    /// Finds the shape of the program, with the known contents.
     fn recognize_as(&self, setting: &Setting<'_>, elements: Option<u64>) -> Result<Recognized> {
         let mut recognized = Recognized::general(self, setting.launch, setting.sizes);
         if setting.launch.lanes() == 0 {
@@ -150,10 +150,10 @@ impl Recognized {
         Self { program, launch, sizes, shape: Shape::General, obligations: Vec::new(), refusals: Vec::new(), known: Vec::new() }
     }
 
-    /// A program that is to run as it is, whatever it may be.
+    /// A program that runs unchanged, for any shape.
     pub(super) fn unasked(program: &Checked, launch: &LaunchConfig, sizes: &[u64]) -> Self {
         let mut recognized = Self::general(program, launch, sizes);
-        recognized.refuse("any shape", Refusal { instruction: None, reason: "recognition was not asked for".to_owned() });
+        recognized.refuse("any shape", Refusal { instruction: None, reason: "recognition was not requested".to_owned() });
         recognized
     }
 
@@ -172,22 +172,22 @@ impl Recognized {
         &self.sizes
     }
 
-    /// What the program is.
+    /// The shape of the program.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The buffers that the shape holds for with the contents that were given, and with no others.
+    /// The buffers for which the shape is valid only with the given contents.
     pub fn known(&self) -> &[BufferIndex] {
         &self.known
     }
 
-    /// What was proven for it.
+    /// The proven conditions.
     pub fn obligations(&self) -> &[Obligation] {
         &self.obligations
     }
 
-    /// The shapes that it is not, each with the reason.
+    /// The refused shapes, each with the reason.
     pub fn refusals(&self) -> &[(&'static str, Refusal)] {
         &self.refusals
     }
@@ -196,7 +196,7 @@ impl Recognized {
         self.refusals.push((shape, refusal));
     }
 
-    /// Tries the shapes. A chain that leaves one element is looked at as a chain first: as a map it would be one lane's work.
+    /// Tries the shapes. A chain with a single result is tried as a chain first: as a map it would run on one lane.
     fn find(&mut self, results: cover::Results, setting: &Setting<'_>, known: Vec<BufferIndex>) {
         self.find_shape(results, setting);
         if !matches!(self.shape, Shape::General) {
@@ -221,7 +221,7 @@ impl Recognized {
 
     fn be_map(&mut self, map: Map, results: &cover::Results) {
         self.prove_results(results);
-        self.prove("elements are alike and apart", "every element is one expression of loads at its own number and at constant places".to_owned());
+        self.prove("elements are uniform and independent", "every element is one expression of loads at its own number and at constant places".to_owned());
         self.shape = Shape::Map(map);
     }
 
@@ -272,7 +272,7 @@ impl Recognized {
         self.obligations.push(Obligation { claim, proof });
     }
 
-    /// What holds for every shape.
+    /// Conditions of every shape.
     fn prove_results(&mut self, results: &cover::Results) {
         let program = self.program.program();
         let names: Vec<&str> = results.outputs.iter().map(|output| program.buffer(output.buffer).name.as_str()).collect();

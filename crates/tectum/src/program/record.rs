@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::plan::{Executable, PlanBuilder, View};
 
-/// A program's buffer in a plan: words, of which so many bytes are the buffer.
+/// A program's buffer in a plan: its words and its length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgramView {
     /// The words, of any type.
@@ -35,10 +35,10 @@ impl ProgramLaunch {
         &self.lowered
     }
 
-    /// The first fault of the last run, if a lane faulted and the launch is checked, or a loop did not come to its end.
+    /// The first fault of the last run, if a lane faulted and the launch is checked, or a loop did not end.
     ///
     /// # Errors
-    /// `Invalid` if the executable is of another plan or nothing has run.
+    /// `Invalid` if the executable belongs to another plan or has not run.
     pub fn fault(&self, run: &Executable) -> Result<Option<Fault>> {
         let Some(faults) = self.faults else { return Ok(None) };
         Ok(read_fault(run.try_output::<u32>(faults)?, &self.program))
@@ -47,13 +47,13 @@ impl ProgramLaunch {
     /// The error of the last run's first fault.
     ///
     /// # Errors
-    /// Kind `Invalid`, naming lane, instruction and address; `Unsupported` if the device cut a loop off; as [`ProgramLaunch::fault`].
+    /// Kind `Invalid`, naming lane, instruction and address; `Unsupported` if the device ended a loop early; as [`ProgramLaunch::fault`].
     pub fn check(&self, run: &Executable) -> Result<()> {
         self.fault(run)?.map_or(Ok(()), |fault| Err(fault.error(&self.program)))
     }
 }
 
-/// Refuses to leave out checks of accesses that are not proven.
+/// Refuses to omit checks of accesses that are not proven.
 pub(in crate::program) fn check_bounds(program: &Checked, launch: &LaunchConfig, sizes: &[u64], bounds: Bounds) -> Result<()> {
     if bounds == Bounds::Proven && !program.bound(launch, sizes)?.is_unchecked() {
         let name = program.program().name();
@@ -63,14 +63,14 @@ pub(in crate::program) fn check_bounds(program: &Checked, launch: &LaunchConfig,
 }
 
 impl PlanBuilder {
-    /// Records one launch of a program over its buffers, in the order of their declarations. Writable buffers that nothing has
-    /// written before, and that the program may not fill, begin as zeros. What was lowered before comes from [`ProgramCache::shared`].
+    /// Records one launch of a program over its buffers, in the order of their declarations. Writable buffers without an
+    /// earlier write that the program may not fill begin as zeros. A program lowered before comes from [`ProgramCache::shared`].
     ///
     /// # Errors
-    /// `Invalid` if the launch does not suit the buffers ([`Checked::elements`]), a view has other words than its bytes need, or
+    /// `Invalid` if the launch does not suit the buffers ([`Checked::elements`]), a view differs in words from what its bytes need, or
     /// [`Bounds::Proven`] is requested and some access is not proven;
-    /// as [`PlanBuilder::launch`]; as [`Checked::lower_or_native`]. A program that device code cannot do is recorded all the same, for the CPU:
-    /// [`Lowered::fits`] tells.
+    /// as [`PlanBuilder::launch`]; as [`Checked::lower_or_native`]. A program that device code does not support is still recorded, for the CPU:
+    /// [`Lowered::fits`] reports it.
     pub fn program(&mut self, program: &Checked, launch: &LaunchConfig, buffers: &[ProgramView], bounds: Bounds) -> Result<ProgramLaunch> {
         let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.bytes).collect();
         check_bounds(program, launch, &sizes, bounds)?;
@@ -78,7 +78,7 @@ impl PlanBuilder {
         self.lowered_program(program, lowered, launch, buffers)
     }
 
-    /// As [`PlanBuilder::program`], of a kernel that was made of the program for such a launch.
+    /// As [`PlanBuilder::program`], with a kernel that was lowered from the program for such a launch.
     pub(in crate::program) fn lowered_program(
         &mut self,
         program: &Checked,
@@ -110,14 +110,14 @@ impl PlanBuilder {
         })
     }
 
-    /// The view that a buffer's binding gets.
+    /// The view for a buffer's binding.
     fn program_buffer(&mut self, launched: &ProgramLaunch, index: usize, buffer: ProgramView) -> Result<View> {
         let declared = &launched.program.buffers()[index];
         if buffer.bytes.div_ceil(4) != buffer.view.len() as u64 || buffer.bytes > u64::from(u32::MAX) {
             return Err(Error::invalid(format!("buffer {}: {} bytes in {} words", declared.name, buffer.bytes, buffer.view.len())));
         }
         if buffer.view.is_empty() {
-            // A binding is never empty: one word that no access reaches stands for it.
+            // A binding is never empty: one word that no access reaches replaces it.
             return Ok(self.state(format!("empty {}", declared.name), DType::U32, 1));
         }
         let view = buffer.view.reinterpret(DType::U32);

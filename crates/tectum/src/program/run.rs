@@ -1,4 +1,4 @@
-//! A program over buffers of bytes: a plan of one launch that takes what the program reads and gives back what it writes.
+//! A program over buffers of bytes: a plan of one launch that takes the buffers that the program reads and returns those that it writes.
 
 use std::fmt;
 
@@ -11,32 +11,32 @@ use crate::launch::RunStats;
 use crate::plan::{Executable, Plan, PlanBuilder, View};
 use crate::stream::{TwoPhaseRun, Work};
 
-/// What may stand for a program in a run.
+/// Allowed transformations of a program in a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Recognize {
-    /// The program as it is.
+    /// The program unchanged.
     Off,
-    /// What it is recognised as, where the bits of the results do not depend on that.
+    /// Its recognised shape, if the bits of the results are the same.
     #[default]
     Exact,
-    /// As `Exact`, and sums and products of floats in another order, products rounded once with the sum.
+    /// As `Exact`; sums and products of floats may also change order, and products may be rounded once with the sum.
     Reassociated,
 }
 
-/// Contents of buffers that a plan may take for granted.
+/// Contents of buffers that a plan may assume.
 pub type Contents<'a> = [(BufferIndex, &'a [u8])];
 
-/// Where a buffer enters and leaves.
+/// The views through which a buffer is uploaded and downloaded.
 #[derive(Debug, Clone, Copy)]
 struct Port {
-    /// Of a buffer that the program may read.
+    /// For a buffer that the program may read.
     input: Option<View>,
-    /// Of a buffer that it may write.
+    /// For a buffer that it may write.
     output: Option<View>,
     bytes: usize,
 }
 
-/// A plan of one launch of a program, or of what it is recognised as. Buffers that the program may read are inputs, those that it
+/// A plan of one launch of a program, or of its recognised shape. Buffers that the program may read are inputs, those that it
 /// may write outputs, and `read_write` ones both.
 #[derive(Debug, Clone)]
 pub struct ProgramPlan {
@@ -46,13 +46,13 @@ pub struct ProgramPlan {
 }
 
 impl Bounded {
-    /// What code of this launch has to do about faults: nothing where none is possible.
+    /// How code of this launch handles faults: no checks if none is possible.
     pub fn bounds(&self) -> Bounds {
         let stores = self.checked().program().buffers().iter().any(|buffer| buffer.access.writes());
         if self.is_unchecked() && stores { Bounds::Proven } else { Bounds::Checked }
     }
 
-    /// Makes a plan of this launch alone, of what it is recognised as where that gives the same bits.
+    /// Makes a plan of only this launch, in its recognised shape if that gives the same bits.
     ///
     /// # Errors
     /// As [`PlanBuilder::program_recognized`].
@@ -74,11 +74,11 @@ impl Bounded {
         self.plan_as(Recognize::Exact, &[])
     }
 
-    /// Makes a plan of this launch alone. Where nothing is recognised without them, contents of integer buffers that are only
-    /// read, such as counts, may be taken for granted: those that were ([`Recognized::known`]) are constants of the plan then.
+    /// Makes a plan of only this launch. If no shape is recognised without them, contents of integer buffers that are only
+    /// read, such as counts, may be assumed: the assumed ones ([`Recognized::known`]) become constants of the plan.
     ///
     /// # Errors
-    /// As [`PlanBuilder::program_recognized`]; contents of a buffer that is written, or of another size.
+    /// As [`PlanBuilder::program_recognized`]; contents of a buffer that is written, or of the wrong size.
     pub fn plan_as(&self, recognize: Recognize, contents: &Contents<'_>) -> Result<ProgramPlan> {
         self.plan_in(ProgramCache::shared(), recognize, contents)
     }
@@ -133,7 +133,7 @@ impl Bounded {
     }
 }
 
-/// Bytes as words; the last is filled up with zeros.
+/// Bytes as words; the last is padded with zeros.
 fn words_of(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks(4).map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))).collect()
 }
@@ -144,17 +144,17 @@ impl ProgramPlan {
         &self.plan
     }
 
-    /// What was recorded for the program.
+    /// The recorded launch of the program.
     pub fn recorded(&self) -> &RecognizedLaunch {
         &self.recorded
     }
 
-    /// Why it runs on the CPU alone, if it does.
+    /// Why it runs only on the CPU, if it does.
     pub fn unsupported(&self) -> Option<&Unsupported> {
         self.recorded.launch()?.lowered().unsupported()
     }
 
-    /// Whether a device takes the program.
+    /// Whether a device supports the program.
     ///
     /// # Errors
     /// The reason why it does not.
@@ -165,7 +165,7 @@ impl ProgramPlan {
     /// Compiles for a device.
     ///
     /// # Errors
-    /// `Unsupported` with the reason if the device does not take the program; as [`Plan::compile`].
+    /// `Unsupported` with the reason if the device does not support the program; as [`Plan::compile`].
     pub fn compile(&self, device: &Device) -> Result<ProgramRun> {
         self.fits(device.info()).map_err(Unsupported::error)?;
         Ok(ProgramRun { executable: self.plan.compile(device)?, recorded: self.recorded.clone(), ports: self.ports.clone() })
@@ -186,11 +186,11 @@ impl fmt::Debug for ProgramRun {
 }
 
 impl ProgramRun {
-    /// The bytes that a buffer has before the next run; none of a buffer that the program may not read, or of which the plan
-    /// took the contents for granted.
+    /// The bytes that a buffer has before the next run; empty for a buffer that the program may not read, or whose contents
+    /// the plan assumes.
     ///
     /// # Panics
-    /// If the index is not of the program.
+    /// If the index does not belong to the program.
     pub fn input(&mut self, buffer: BufferIndex) -> &mut [u8] {
         let port = self.ports[buffer.0 as usize];
         match port.input {
@@ -209,16 +209,16 @@ impl ProgramRun {
         Ok(stats)
     }
 
-    /// The bytes that a buffer has after the last run; none of a buffer that the program may not write.
+    /// The bytes that a buffer has after the last run; empty for a buffer that the program may not write.
     ///
     /// # Panics
-    /// If the index is not of the program, or nothing has run.
+    /// If the index does not belong to the program, or before the first run.
     pub fn output(&self, buffer: BufferIndex) -> &[u8] {
         let port = self.ports[buffer.0 as usize];
         port.output.map_or(&[], |view| &bytemuck::cast_slice::<u32, u8>(self.executable.output(view))[..port.bytes])
     }
 
-    /// What was recorded for the program.
+    /// The recorded launch of the program.
     pub fn recorded(&self) -> &RecognizedLaunch {
         &self.recorded
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a register or an element of memory holds.
+/// The type of a register or an element of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Type {
     /// Signed, 8 bits, two's complement.
@@ -76,7 +76,7 @@ impl Type {
         self.bytes() as u32 * 8
     }
 
-    /// The bits that a value of this type may set in a word of 64.
+    /// The bits that a value of this type may set in a 64-bit word.
     pub const fn mask(self) -> u64 {
         u64::MAX >> (64 - self.bits())
     }

@@ -1,4 +1,4 @@
-//! What every program satisfies, whatever it came from.
+//! Structural rules for every program, whatever its origin.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,28 +6,28 @@ use std::sync::Arc;
 use super::{Address, BranchTarget, BufferIndex, Instruction, Predicate, Program, ProgramParts, Type, Write};
 use crate::error::{Error, Result};
 
-/// The most instructions of a program: what indices and analyses are comfortable with.
+/// Maximum instructions of a program: suitable for indices and analyses.
 pub const MAX_INSTRUCTIONS: usize = 1 << 20;
 
-/// The most bytes of a lane's pool.
+/// Maximum bytes of a lane's pool.
 pub const MAX_POOL_BYTES: u32 = 1 << 16;
-/// The most bytes of a block's shared memory that a program may ask for; devices have less.
+/// Maximum bytes of a block's shared memory that a program may request; devices have less.
 pub const MAX_SHARED_BYTES: u32 = 1 << 24;
 
-/// Why an instruction or a declaration is not well formed; the place is an instruction's index.
+/// Why an instruction or a declaration is not well formed; the position is an instruction's index.
 pub(super) struct Fault {
-    /// The instruction, if it is one's fault.
+    /// The instruction, if one is at fault.
     pub instruction: Option<usize>,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
 impl Program {
-    /// Makes a program of its parts, labels put in order.
+    /// Makes a program from its parts; labels are sorted.
     ///
     /// # Errors
     /// Kind `Invalid`: a target beyond the end or without a label, a buffer or predicate that does not exist, a coordinate or
-    /// immediate out of range, a name that is not one or is taken.
+    /// immediate out of range, a name that is invalid or taken.
     pub fn new(parts: ProgramParts) -> Result<Program> {
         Self::formed(parts).map_err(|fault| {
             let place = fault.instruction.map_or(String::new(), |index| format!("instruction {index}: "));
@@ -35,7 +35,7 @@ impl Program {
         })
     }
 
-    /// As [`Program::new`], with the place of the fault.
+    /// As [`Program::new`], with the position of the error.
     pub(super) fn formed(mut parts: ProgramParts) -> std::result::Result<Program, Fault> {
         parts.labels.sort_by(|a, b| (a.target, &a.name).cmp(&(b.target, &b.name)));
         declarations(&parts).map_err(|message| Fault { instruction: None, message })?;
@@ -55,7 +55,7 @@ pub(super) fn is_name(word: &str) -> bool {
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.')
 }
 
-/// Whether a word means something else inside an address: a register, a predicate, the shared memory, a coordinate.
+/// Whether a word has another meaning inside an address: a register, a predicate, the shared memory, a coordinate.
 fn is_reserved(word: &str) -> bool {
     let numbered = word.strip_prefix(['r', 'p']).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
     numbered || word == "shared" || word == "Phi"
@@ -91,7 +91,7 @@ fn declarations(parts: &ProgramParts) -> std::result::Result<(), String> {
         } else if !names.insert(&label.name) {
             return Err(format!("label @{} is defined twice", label.name));
         } else if label.target.index() > count {
-            return Err(format!("label @{} stands for instruction {} of {count}", label.name, label.target.0));
+            return Err(format!("label @{} refers to instruction {} of {count}", label.name, label.target.0));
         }
     }
     Ok(())

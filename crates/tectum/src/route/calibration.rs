@@ -36,7 +36,8 @@ pub struct Rates {
     /// Bytes read plus written each second by a large copy.
     pub memory_bytes_per_s: f64,
     /// The same where a launch touches at most [`CACHED_BYTES`]: the CPU's caches. Other devices have the rate above.
-    pub near_bytes_per_s: f64,
+    #[serde(alias = "near_bytes_per_s")]
+    pub cached_bytes_per_s: f64,
     /// Operations each second of a large matrix product; a multiply-add is two.
     pub flop_per_s: f64,
     /// The same of one lane: an invocation of the one workgroup that runs, or a thread of the CPU.
@@ -60,7 +61,7 @@ impl Rates {
             ("upload_bytes_per_s", self.upload_bytes_per_s.unwrap_or(1.0)),
             ("download_bytes_per_s", self.download_bytes_per_s.unwrap_or(1.0)),
             ("memory_bytes_per_s", self.memory_bytes_per_s),
-            ("near_bytes_per_s", self.near_bytes_per_s),
+            ("near_bytes_per_s", self.cached_bytes_per_s),
             ("flop_per_s", self.flop_per_s),
             ("lane_flop_per_s", self.lane_flop_per_s),
         ];
@@ -82,7 +83,7 @@ pub fn calibrate(device: &Device) -> Result<Calibration> {
     let run_s = (one_s - launch_s).max(0.0);
     let copy_s = best_seconds(&mut copy_plan(device)?, 4)?;
     let memory_bytes_per_s = 8.0 * COPY_LEN as f64 / (copy_s - one_s).max(1e-9);
-    let near_bytes_per_s = match info.kind {
+    let cached_bytes_per_s = match info.kind {
         DeviceKind::Cpu => near_rate(device, run_s, launch_s)?.max(memory_bytes_per_s),
         _ => memory_bytes_per_s,
     };
@@ -98,7 +99,7 @@ pub fn calibrate(device: &Device) -> Result<Calibration> {
         upload_bytes_per_s,
         download_bytes_per_s,
         memory_bytes_per_s,
-        near_bytes_per_s,
+        cached_bytes_per_s,
         flop_per_s,
         lane_flop_per_s: lane_rate(device, one_s)?.min(flop_per_s),
     };

@@ -25,7 +25,7 @@ pub fn predict(work: &PlanWork, calibration: &Calibration) -> f64 {
 
 fn launch_seconds(launch: &LaunchWork, info: &DeviceInfo, rates: &Rates) -> f64 {
     let (lanes, memory_bytes_per_s) = match info.kind {
-        DeviceKind::Cpu if launch.bytes <= CACHED_BYTES => (threads(launch, info), rates.near_bytes_per_s),
+        DeviceKind::Cpu if launch.bytes <= CACHED_BYTES => (threads(launch, info), rates.cached_bytes_per_s),
         DeviceKind::Cpu => (threads(launch, info), rates.memory_bytes_per_s),
         _ => (launch.lanes, rates.memory_bytes_per_s * share(launch.lanes, rates)),
     };

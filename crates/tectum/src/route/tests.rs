@@ -24,7 +24,7 @@ fn cpu() -> Calibration {
         upload_bytes_per_s: None,
         download_bytes_per_s: None,
         memory_bytes_per_s: 50e9,
-        near_bytes_per_s: 200e9,
+        cached_bytes_per_s: 200e9,
         flop_per_s: 1e12,
         lane_flop_per_s: 80e9,
     };
@@ -40,7 +40,7 @@ fn gpu(id: &str) -> Calibration {
         upload_bytes_per_s: Some(20e9),
         download_bytes_per_s: Some(20e9),
         memory_bytes_per_s: 2e12,
-        near_bytes_per_s: 2e12,
+        cached_bytes_per_s: 2e12,
         flop_per_s: 40e12,
         lane_flop_per_s: 0.5e9,
     };

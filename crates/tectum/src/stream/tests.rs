@@ -144,7 +144,7 @@ fn the_host_goes_on_while_the_cpu_runs() {
 }
 
 #[test]
-fn an_error_is_told_by_wait_and_the_stream_goes_on() {
+fn wait_reports_an_error_and_the_stream_continues() {
     let text = "buffer x: u32 read\nbuffer y: u32 write\nldg.u32 r0, [x]\nmov_imm.u32 r1, 60\ndiv.u32 r0, r1, r0\nstg.u32 [y], r0";
     for device in devices("an error in a stream") {
         let bounded = Program::parse(text).and_then(|program| program.check()?.bound(&LaunchConfig::linear(3, 3), &[12, 12])).expect("fits");

@@ -1,4 +1,4 @@
-//! Buffers of every type on two devices, and the pools that they come from.
+//! Buffers of every type on two devices, and the pools that allocate them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ pub enum Typed {
     F64(Buffer<f64>),
 }
 
-/// A buffer and what it holds.
+/// A buffer and its contents.
 pub struct Held {
     pub id: u64,
     pub buffer: Typed,
@@ -54,7 +54,7 @@ macro_rules! wrap {
 }
 wrap!(f32 F32, u32 U32, i32 I32, f64 F64);
 
-/// A call on a buffer, whatever its type.
+/// A call on a buffer of any type.
 macro_rules! each {
     ($held:expr, $buffer:ident => $call:expr) => {
         match &$held.buffer {
@@ -144,7 +144,7 @@ impl World {
         if (len, is_empty) != (held.len, held.len == 0) {
             return Err(format!("has {len} elements"));
         }
-        // The null device holds nothing: its reads give zeros.
+        // The null device stores nothing: its reads give zeros.
         let known = if held.device == 0 { held.memory.borrow().clone() } else { vec![Word::Exact(0); found.len()] };
         compare(&known, &found)
     }
@@ -189,7 +189,7 @@ impl World {
         Ok(())
     }
 
-    /// Calls on the pool that belongs to this sequence alone, and trims of the other.
+    /// Calls on the pool that belongs only to this sequence, and trims of the other.
     fn use_pool(&mut self) -> Verdict {
         match self.random.below(4) {
             0 => {
@@ -222,7 +222,7 @@ impl World {
                 return Err(format!("{device:?} holds {stats:?}"));
             }
         }
-        // Of the null device nobody else has memory: every block is a buffer's, an executable's, or one that both share.
+        // Only this sequence has memory of the null device: every block belongs to a buffer, an executable, or both.
         let held = self.buffers.iter().filter(|held| held.device == 1).count();
         let stats = self.devices[1].pool().stats();
         let is_alone = self.runs.iter().all(|run| run.device == 0) && self.queued.is_empty() && self.graphs.is_empty();

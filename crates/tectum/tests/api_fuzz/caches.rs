@@ -1,4 +1,4 @@
-//! Attention over caches of every format: the words that are kept, and what queries see of them.
+//! Attention over caches of every format: the cached words, and the values that queries see.
 
 use std::rc::Rc;
 
@@ -13,19 +13,19 @@ use super::world::World;
 
 /// Values of a block.
 const BLOCK: usize = 32;
-/// Tokens that become codes together.
+/// Tokens that are quantized together.
 const WINDOW: usize = 64;
-/// The first tokens of an item, which are never codes.
+/// The first tokens of an item, which are never quantized.
 const FIRST: usize = 4;
 
-/// What an operation is called with.
+/// Arguments of an operation.
 #[derive(Clone)]
 struct Call {
     sizes: AttentionSizes,
-    /// Of q, k and v: the view, the columns of a row, the first column.
+    /// For q, k and v: the view, the columns of a row, the first column.
     operands: [(Seen, usize, usize); 3],
     caches: [(Seen, CacheFormat); 2],
-    /// Of each call; the caches are those that the one before leaves.
+    /// For each call; the caches are those after the previous call.
     spans: Vec<Seen>,
     y: Seen,
 }
@@ -86,7 +86,7 @@ fn drawn(world: &mut World, plan: usize) -> Call {
     let y = world.target(plan, DType::F32, batch * queries * heads * width);
     let mut sizes = [batch, queries, keys, heads, kv_heads, width];
     world.distort(&mut sizes);
-    // A batch of nothing has any sizes.
+    // An empty batch may have any sizes.
     if world.chance(40) {
         let place = 1 + world.below(5);
         (sizes[0], sizes[place]) = (0, world.extreme());
@@ -95,7 +95,7 @@ fn drawn(world: &mut World, plan: usize) -> Call {
     Call { sizes: AttentionSizes { batch, queries, keys, heads, kv_heads, width }, operands, caches, spans, y }
 }
 
-/// A state of its own, or now and then one that other operations have too; of another type of 8 bytes an element it does not fit.
+/// A new state, or occasionally one shared with other operations; an element type of 8 bytes does not fit.
 fn cache(world: &mut World, plan: usize, dtype: DType, len: usize) -> Seen {
     match world.random.below(40) {
         0..8 => world.changed(plan, dtype, len),
@@ -104,7 +104,7 @@ fn cache(world: &mut World, plan: usize, dtype: DType, len: usize) -> Seen {
     }
 }
 
-/// Tokens kept and new, of up to three runs one after another; now and then any numbers.
+/// Tokens kept and new, of up to three consecutive runs; occasionally arbitrary numbers.
 fn spans(world: &mut World, plan: usize, [batch, queries, keys]: [usize; 3]) -> Vec<Seen> {
     if world.chance(8) {
         return vec![world.source(plan, DType::U32, 2 * batch)];
@@ -134,7 +134,7 @@ fn refused(call: &Call) -> Option<ErrorKind> {
         seen.len as u128 == product(&[batch, queries, row]) && product(&[heads, width]).saturating_add(start as u128) <= row as u128
     };
     let columns = product(&[kv_heads, width]);
-    // What a batch of nothing has no memory for is nobody's concern.
+    // An empty batch has no memory to check.
     let cache = |(cache, format): (Seen, CacheFormat)| {
         let words = if batch == 0 { Some(0) } else { usize::try_from(columns).ok().map(|columns| words(format, keys, columns).saturating_mul(batch as u128)) };
         words == Some(cache.len as u128) && cache.dtype.bytes() == 4
@@ -181,7 +181,7 @@ fn launches(call: &Call, spans: Seen) -> Vec<Vec<Bound>> {
     vec![[seen, vec![k, v]].concat(), quantize_kernel(k, caches[0]), quantize_kernel(v, caches[1]), store]
 }
 
-/// Halves as the formats round to them: the nearest, the greatest for a number beyond it. NaN has bits of each device's own.
+/// Halves as the formats round to them: the nearest, the maximum for a number beyond it. The bits of NaN depend on the device.
 fn half_of(value: f64) -> Option<u32> {
     let half = to_f16((value as f32).to_bits());
     match value {
@@ -226,7 +226,7 @@ impl Cache<'_> {
         row_words(self.format, self.columns as u128) as usize
     }
 
-    /// Where a row of the window is kept in full, then the first tokens.
+    /// Offset of an unquantized row of the window, followed by the first tokens.
     fn full_at(&self, row: usize) -> usize {
         self.rows.next_multiple_of(BLOCK) * self.row_words() + row * self.half_words()
     }
@@ -235,7 +235,7 @@ impl Cache<'_> {
         (0..self.columns).map(|column| self.half(self.full_at(row), column)).collect()
     }
 
-    /// What attention reads of a row that was there before the run.
+    /// The values that attention reads of a row cached before the run.
     fn row(&self, kept: usize, row: usize) -> Vec<Value> {
         let whole = kept / WINDOW * WINDOW;
         match self.format {
@@ -264,7 +264,7 @@ impl Cache<'_> {
         Some(f64::from(code) * self.half(range, 0)? + self.half(range, 1)?)
     }
 
-    /// Puts new rows after those kept.
+    /// Appends new rows to the cached ones.
     fn add(&mut self, kept: usize, new: &[Vec<Value>]) {
         match self.format {
             CacheFormat::F32 => {
@@ -302,7 +302,7 @@ impl Cache<'_> {
             let at = row * self.row_words();
             let mut scales = Vec::new();
             for (block, values) in values.chunks(BLOCK).enumerate() {
-                // What fills up the last block is as its first.
+                // The padding of the last block equals its first.
                 let values: Vec<Value> = (0..BLOCK).map(|place| *values.get(place).unwrap_or(&values[0])).collect();
                 let is_eight = self.format == CacheFormat::Q8;
                 let (codes, scale) = if is_eight { codes8(&values) } else { codes4(&values, 0) };
@@ -366,7 +366,7 @@ fn codes8(values: &[Value]) -> Codes {
     (values.iter().map(|value| Some(code(value).cast_unsigned() & 0xff)).collect(), Some(bits))
 }
 
-/// Codes of those from `from` on, with the word of their scale and their minimum; the code of the others is 0.
+/// Codes of the values from `from` on, with the word of their scale and their minimum; the code of the others is 0.
 fn codes4(values: &[Value], from: usize) -> Codes {
     let unknown = (vec![None; values.len()], None);
     let Some(counted) = values[from..].iter().copied().collect::<Option<Vec<f64>>>() else { return unknown };
@@ -377,7 +377,7 @@ fn codes4(values: &[Value], from: usize) -> Codes {
     (std::iter::repeat_n(Some(0), from).chain(counted.iter().map(|value| Some(code(value)))).collect(), Some(bits | low << 16))
 }
 
-/// One call: the caches as it leaves them, and what the queries see.
+/// One call: the caches after it, and the values that the queries see.
 fn run(space: &Space<'_>, call: &Call, spans: &Seen) {
     let AttentionSizes { batch, queries, keys, heads, kv_heads, width } = call.sizes;
     let operands = call.operands.map(|(seen, ..)| space.numbers(&seen));
@@ -398,7 +398,7 @@ fn run(space: &Space<'_>, call: &Call, spans: &Seen) {
             let new: Vec<Vec<Value>> = (0..added).map(|t| operands[1 + side][(item * queries + t) * row + start..][..columns].to_vec()).collect();
             let format = call.caches[side].1;
             let mut cache = Cache { words: item_of(&mut held[side], item, batch), format, is_keys: side == 0, rows: keys, columns };
-            // Codes are made after attention has read the new rows as they came.
+            // Codes are made after attention has read the new rows unquantized.
             let mut rows: Vec<Vec<Value>> = (0..kept).map(|row| cache.row(kept, row)).collect();
             cache.add(kept, &new);
             match format {
@@ -428,7 +428,7 @@ fn item_of(words: &mut [Option<u32>], item: usize, batch: usize) -> &mut [Option
 /// The columns of one head of one query, over the first rows of the keys and values.
 fn attended(q: &[Value], [keys, values]: &[Vec<Vec<Value>>; 2], first: usize, seen: usize) -> Vec<Option<(f64, f64)>> {
     let width = q.len();
-    // What is not finite gets through a weight of zero, also where the query does not see the key.
+    // Non-finite values propagate through a weight of zero, even if the query does not see the key.
     let is_finite = |row: &Vec<Value>| row[first..][..width].iter().all(|value| value.is_some_and(f64::is_finite));
     if !keys.iter().chain(values).all(is_finite) {
         return vec![None; width];

@@ -1,4 +1,4 @@
-//! Chains of operations: built step by step with values of their own and of others, whole and not, recorded as one launch.
+//! Chains of operations: built step by step with own and foreign values, complete and incomplete, recorded as one launch.
 
 use std::rc::Rc;
 
@@ -10,24 +10,24 @@ use super::numbers::element;
 use super::operation::{Operation, reads, unless, writes};
 use super::world::World;
 
-/// The most inputs: a kernel has 8 bindings, of which one is the output.
+/// Maximum inputs: a kernel has 8 bindings, of which one is the output.
 const MAX_INPUTS: usize = 7;
-/// What gives the nearest f32 of a float64 result.
+/// Rounds a float64 result to the nearest f32.
 const EXACT: [&str; 8] = ["add", "sub", "mul", "min", "max", "neg", "abs", "relu"];
 
-/// A chain with what the model knows of it.
+/// A chain with its model.
 struct Drawn {
     chain: Chain,
     inputs: usize,
     /// Constants among the values, which come after the inputs.
     constants: Vec<f32>,
-    /// Each step by name with the places of its operands.
+    /// Each step by name with the indices of its operands.
     steps: Vec<(&'static str, Vec<usize>)>,
     values: Vec<Value>,
 }
 
 impl Drawn {
-    /// Whether every step but the last is used.
+    /// Whether every step except the last is used.
     fn is_whole(&self) -> bool {
         let first = self.inputs + self.constants.len();
         let is_used = |step: usize| self.steps.iter().any(|(_, operands)| operands.contains(&(first + step)));
@@ -35,7 +35,7 @@ impl Drawn {
     }
 }
 
-/// A mistake that a chain must refuse, and be as it was.
+/// A mistake that a chain must refuse without change.
 fn refuses<T>(world: &mut World, text: &str, result: tectum::Result<T>) {
     world.note(text);
     let kind = result.err().map(|error| error.kind());
@@ -58,14 +58,14 @@ fn drawn(world: &mut World) -> Drawn {
     let is_loose = world.chance(20);
     let count = if world.chance(30) { 0 } else { 1 + world.below(5) };
     for step in 0..count {
-        // Anything of the table may come last.
+        // Any operation of the table may come last.
         let name = if step + 1 == count && world.chance(3) { OPS[world.below(OPS.len())].name } else { world.random.pick(&EXACT) };
         add_step(world, &mut drawn, name, is_loose);
     }
     drawn
 }
 
-/// A step whose first operand is the step before, so that the chain is whole, unless it is loose.
+/// A step whose first operand is the previous step, so that the chain is complete, unless it is loose.
 fn add_step(world: &mut World, drawn: &mut Drawn, name: &'static str, is_loose: bool) {
     let count = drawn.values.len();
     let first = if drawn.steps.is_empty() || is_loose { world.below(count) } else { count - 1 };
@@ -112,7 +112,7 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
     let given: Vec<tectum::View> = views.iter().map(|seen| seen.view).collect();
     let count = if world.chance(20) { inputs - 1 } else { inputs };
     let fits = is_whole && count == inputs && views.iter().all(|seen| seen.len == y.len) && u32::try_from(y.len).is_ok();
-    // Inputs that no step reads are bound all the same.
+    // Inputs that no step reads are still bound.
     let launch = views.iter().map(|seen| reads(seen.as_words(), DType::U32)).chain([writes(y.as_words(), DType::U32)]).collect();
     let wide = views.iter().chain([&y]).any(|seen| seen.dtype.bytes() != 4);
     let known = views.clone();
@@ -135,7 +135,7 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// The last step's value with its bound; each step is rounded by itself.
+/// The last step's value with its bound; each step is rounded separately.
 fn computed(steps: &[(&'static str, Vec<usize>)], mut values: Vec<f64>) -> Option<(f64, f64)> {
     let mut bound = 0.0;
     for (name, operands) in steps {

@@ -1,7 +1,7 @@
-//! Graphs: built node by node with nodes of their own and of others, described, parsed, optimized, differentiated, evaluated and compiled.
+//! Graphs: built node by node with own and foreign nodes, described, parsed, optimized, differentiated, evaluated and compiled.
 //!
-//! The model computes each node in float64 when it is added, from values drawn for its inputs, together with a bound for f32: the greatest
-//! magnitude and the greatest error of its elements, by running error analysis.
+//! The model computes each node in float64 when it is added, from values drawn for its inputs, together with a bound for f32: the maximum
+//! magnitude and the maximum error of its elements, by running error analysis.
 
 use tectum::{Activation, CacheFormats, CompiledGraph, ErrorKind, Factor, Graph, GraphBuilder, Node, Pass, Shape, Tensor};
 
@@ -9,19 +9,19 @@ use super::networks::{Extra, Fed};
 use super::operation::product;
 use super::world::{Verdict, World, caught, judged};
 
-/// Half a unit in the last place, with room for what fusion orders otherwise.
+/// Half a unit in the last place, with a margin for reordering by fusion.
 pub const UNIT: f64 = f32::EPSILON as f64 * 2.0;
 
-/// What a node holds.
+/// The value of a node.
 #[derive(Debug, Clone)]
 pub struct Value {
     pub node: Node,
     pub shape: [usize; 2],
     pub data: Vec<f64>,
-    /// The greatest magnitude and error of an f32 evaluation.
+    /// The maximum magnitude and error of an f32 evaluation.
     pub size: f64,
     pub error: f64,
-    /// The name of what is fed, and whether it is a parameter.
+    /// The name of a feed, and whether it is a parameter.
     pub fed: Option<(String, bool)>,
 }
 
@@ -31,7 +31,7 @@ pub struct Built {
     pub id: u64,
     pub builder: GraphBuilder,
     pub values: Vec<Value>,
-    /// What is fed beside values.
+    /// Feeds that are not values.
     pub extras: Vec<Extra>,
     pub outputs: Vec<(String, usize)>,
 }
@@ -39,7 +39,7 @@ pub struct Built {
 pub type Added = (String, Option<ErrorKind>, Box<dyn FnOnce(&mut GraphBuilder) -> tectum::Result<Node>>, [usize; 2], Vec<f64>, f64);
 
 impl World {
-    /// Some calls on one graph; now and then its end, with all that is made of it.
+    /// Some calls on one graph; occasionally it is finished and used in all ways.
     pub fn use_graphs(&mut self) -> Verdict {
         if self.graphs.len() < 3 && (self.graphs.is_empty() || self.chance(4)) {
             self.note(format!("graph{} = GraphBuilder::new", self.calls + 1));
@@ -90,7 +90,7 @@ impl World {
         Ok(())
     }
 
-    /// Shapes of nothing, and of more than is counted; a graph that took one is given up.
+    /// Shapes without elements, and with too many; a graph that accepted one is abandoned.
     fn huge_leaf(&mut self, place: usize) -> Verdict {
         let shape = [self.extreme(), self.extreme()];
         let total = product(&shape);
@@ -173,7 +173,7 @@ impl World {
         let result = caught(|| add(builder)).map_err(|panic| format!("panicked: {panic}"))?;
         let Some(node) = judged(result, wanted)? else { return Ok(()) };
         let size = data.iter().fold(0.0f64, |size, value| size.max(value.abs()));
-        // A value beyond the bounds says nothing about the result.
+        // A value beyond the bounds does not determine the result.
         if size < 1e6 {
             self.graphs[place].values.push(Value { node, shape, data, size, error, fed: None });
         }
@@ -220,7 +220,7 @@ impl World {
         }
     }
 
-    /// Layer norm or RMS norm. An epsilon of the size of the elements keeps what their errors become within bounds.
+    /// Layer norm or RMS norm. An epsilon of the size of the elements keeps the propagated errors within bounds.
     fn norm(&mut self, x: &Value) -> Added {
         let (node, [rows, cols]) = (x.node, x.shape);
         let centred = self.chance(2);
@@ -329,7 +329,7 @@ impl World {
     }
 
     fn pair(&mut self, x: &Value, y: &Value) -> Added {
-        // An operand but for leading ones is the last dimensions of the other.
+        // The shape of one operand, without leading ones, equals the last dimensions of the other.
         let repeats = |part: [usize; 2], whole: [usize; 2]| part == whole || part == [1, whole[1]] || part == [1, 1];
         let how = self.below(4);
         let whole = if repeats(y.shape, x.shape) { x.shape } else { y.shape };
@@ -357,13 +357,13 @@ impl World {
         }
     }
 
-    /// Everything that is made of a whole graph.
+    /// All uses of a complete graph.
     fn end_graph(&mut self, place: usize) -> Verdict {
         let Built { id, builder, values, extras, outputs } = self.graphs.swap_remove(place);
         let wanted = outputs.is_empty().then_some(ErrorKind::Invalid);
         let Some(graph) = self.expect(format_args!("graph{id}: finish"), wanted, || builder.finish())? else { return Ok(()) };
         let text = self.call(format_args!("graph{id}: describe"), || graph.describe())?;
-        // The text of a long constant leaves values out, so nothing can read it.
+        // The text of a long constant omits values, so it cannot be parsed.
         let wanted = text.contains('…').then_some(ErrorKind::Invalid);
         let parsed = self.expect(format_args!("graph{id}: parse its description"), wanted, || Graph::parse(&text))?;
         if let Some(parsed) = parsed.filter(|parsed| parsed.describe() != text) {
@@ -396,7 +396,7 @@ impl World {
         self.record_graph(&Ended { id, graph: &graph, fed: &fed, values: &values, outputs: &outputs, text: &text })
     }
 
-    /// The same graph with its caches in another format: what it says of itself reads back, and what it keeps has the size it states.
+    /// The same graph with its caches in another format: its description parses, and its states have the stated size.
     fn other_caches(&mut self, id: u64, graph: &Graph, fed: &[Feed]) -> Verdict {
         let formats = self.random.pick(&CacheFormats::ALL);
         let device = self.devices[0].clone();
@@ -407,7 +407,7 @@ impl World {
             let is_stable = changed.with_caches(formats).describe() == text && changed.states().map(|state| state.0).eq(graph.states().map(|state| state.0));
             let mut run = changed.compile(&device)?;
             for feed in fed {
-                // Rows that are kept are zeros in every format.
+                // Cached rows are zeros in every format.
                 let zeros = Feed { data: vec![0.0; feed.data.len()], name: feed.name.clone(), ..*feed };
                 (if feed.kind == Kind::State { &zeros } else { feed }).set(&changed, &mut run)?;
             }
@@ -423,7 +423,7 @@ impl World {
         }
     }
 
-    /// The gradient of one parameter's element against differences of the evaluated loss.
+    /// Compares the gradient of one parameter's element with differences of the evaluated loss.
     fn gradients(&mut self, id: u64, graph: &Graph, values: &[Value], feeds: &[(Node, Tensor)], outputs: &[(String, usize)]) -> Verdict {
         let output = self.below(outputs.len());
         let loss = &values[outputs[output].1];
@@ -434,7 +434,7 @@ impl World {
         }
         let gradients = match result {
             Ok(gradients) => gradients,
-            // What has no derivative yet says so.
+            // An operation without a derivative reports it.
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
@@ -460,7 +460,7 @@ impl World {
         let (coarse, fine) = (slope(1e-4), slope(1e-5));
         let gradient = found[place].data().get(element).copied().unwrap_or(f64::NAN);
         let scale = 1.0 + fine.abs() + loss.size;
-        // Where two steps disagree there is a kink.
+        // Two steps that disagree indicate a kink.
         if (coarse - fine).abs() < 1e-5 * scale && (gradient - fine).abs() > 1e-4 * scale {
             let one_sided = [(at(1e-5) - at(0.0)) / 1e-5, (at(0.0) - at(-1e-5)) / 1e-5];
             if (one_sided[0] - one_sided[1]).abs() < 1e-3 * scale {
@@ -548,7 +548,7 @@ pub enum Kind {
     State,
 }
 
-/// What is fed to a graph, under its name.
+/// A feed of a graph, with its name.
 pub struct Feed {
     pub name: String,
     pub node: Node,
@@ -557,7 +557,7 @@ pub struct Feed {
     pub data: Vec<f64>,
 }
 
-/// A graph with all that the model knows of it.
+/// A graph with its model.
 pub struct Ended<'a> {
     pub id: u64,
     pub graph: &'a Graph,
@@ -567,7 +567,7 @@ pub struct Ended<'a> {
     pub text: &'a str,
 }
 
-/// The feeds of a graph, in its own order, which must be those that were added.
+/// The feeds of a graph, in its own order; they must be the added ones.
 fn fed(graph: &Graph, values: &[Value], extras: &[Extra]) -> Result<Vec<Feed>, String> {
     let known: Vec<(&String, Kind, &Vec<f64>)> = values
         .iter()
@@ -600,7 +600,7 @@ impl Feed {
         self.data.iter().map(|value| *value as f32).collect()
     }
 
-    /// What a device holds of it; a state that is not kept as f32 is zeros.
+    /// Its contents on a device; a state in a format other than f32 is zeros.
     pub fn words(&self, graph: &Graph) -> tectum::Result<Vec<f32>> {
         let mut floats = self.floats();
         if self.kind == Kind::State {

@@ -1,4 +1,4 @@
-//! What the model knows of memory: of each 32-bit word its bits, a number that it is near to, or nothing.
+//! The model of memory: for each 32-bit word its bits, a number with a bound, or unknown.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -6,23 +6,23 @@ use std::rc::Rc;
 
 use tectum::{DType, View};
 
-/// Numbers below the smallest normal one may be flushed: this much is forgiven anywhere, as in the conformance cases.
+/// Numbers below the smallest normal one may be flushed: this much is tolerated everywhere, as in the conformance cases.
 const FLUSH: f64 = f32::MIN_POSITIVE as f64 * 16.0;
 
-/// What is known of one word.
+/// Known state of one word.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Word {
     /// Its bits.
     Exact(u32),
     /// An f32 within a bound of a value.
     Near(f64, f64),
-    /// One half of an f64 within a bound of a value; of the high half `true`.
+    /// One half of an f64 within a bound of a value; `true` for the high half.
     Wide(f64, f64, bool),
-    /// Nothing.
+    /// Unknown.
     Unknown,
 }
 
-/// The words of a slot or buffer, shared where they are one memory.
+/// The words of a slot or buffer, shared if they are the same memory.
 pub type Memory = Rc<RefCell<Vec<Word>>>;
 
 /// A memory of zeros.
@@ -30,7 +30,7 @@ pub fn zeros(words: usize) -> Memory {
     Rc::new(RefCell::new(vec![Word::Exact(0); words]))
 }
 
-/// A view together with what it is of.
+/// A view together with its owner.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub view: View,
@@ -42,7 +42,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The words of its slot that it covers; saturated for slots that no memory holds.
+    /// The words of its slot that it covers; saturated for slots that fit no memory.
     pub fn words(&self) -> Range<usize> {
         let width = self.dtype.bytes() / 4;
         self.offset.saturating_mul(width)..self.offset.saturating_add(self.len).saturating_mul(width)
@@ -69,7 +69,7 @@ pub struct Space<'a> {
 
 impl Space<'_> {
     pub fn words(&self, of: &Seen) -> Vec<Word> {
-        // A view that an operation on nothing never reads may be of another plan.
+        // A view that an empty operation never reads may belong to another plan.
         if of.plan != self.plan || of.len == 0 {
             return Vec::new();
         }
@@ -82,7 +82,7 @@ impl Space<'_> {
         }
     }
 
-    /// The elements as numbers; none where one is not known, or is below the smallest normal number.
+    /// The elements as numbers; none if one is unknown, or below the smallest normal number.
     pub fn numbers(&self, of: &Seen) -> Vec<Option<f64>> {
         numbers(of.dtype, &self.words(of))
     }
@@ -130,7 +130,7 @@ fn words_of(dtype: DType, result: Option<(f64, f64)>) -> Vec<Word> {
     match (dtype, result) {
         (DType::F64, Some((value, bound))) => vec![Word::Wide(value, bound, false), Word::Wide(value, bound, true)],
         (DType::F64, None) => vec![Word::Unknown; 2],
-        // An exact number has its bits, but for the sign of zero.
+        // An exact number has its bits, except for the sign of zero.
         (_, Some((value, 0.0))) if value.is_finite() && value != 0.0 && f64::from(value as f32) == value && (value as f32).is_normal() => {
             vec![Word::Exact((value as f32).to_bits())]
         }
@@ -139,7 +139,7 @@ fn words_of(dtype: DType, result: Option<(f64, f64)>) -> Vec<Word> {
     }
 }
 
-/// Compares what was found with what is known.
+/// Compares the actual words with the known ones.
 pub fn compare(known: &[Word], found: &[u32]) -> Result<(), String> {
     if known.len() != found.len() {
         return Err(format!("{} words found, {} expected", found.len(), known.len()));

@@ -142,7 +142,7 @@ fn half(world: &mut World, plan: usize) -> Operation {
             let value = |place: usize| {
                 let bits = widen(pairs[place / 2]? >> (16 * (place % 2)));
                 let value = f32::from_bits(bits);
-                // The bits of a NaN are a device's own, and halves below the smallest normal one are numbers.
+                // The bits of a NaN depend on the device, and halves below the smallest normal one are numbers.
                 (!value.is_nan() && !value.is_subnormal()).then_some(Word::Exact(bits))
             };
             space.put(&floats, &(0..floats.len).map(|place| value(place).unwrap_or(Word::Unknown)).collect::<Vec<_>>());
@@ -162,7 +162,7 @@ fn half(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// Puts elements of `width` words at places of `y`.
+/// Writes elements of `width` words to positions of `y`.
 fn put_elements(space: &Space<'_>, x: &[Word], y: &Seen, width: usize, places: impl Iterator<Item = usize>) {
     let words: Vec<Word> = places.flat_map(|place| x[place * width..][..width].to_vec()).collect();
     space.put(y, &words);
@@ -236,7 +236,7 @@ fn concat(world: &mut World, plan: usize) -> Operation {
     world.distort(&mut given);
     let [rows] = given;
     let whole = |seen: Seen| rows > 0 && seen.len.is_multiple_of(rows);
-    // Of two operands of which one is nothing, the other is copied.
+    // If one of two operands is empty, the other is copied.
     let joined = match (a.len, b.len) {
         (0, _) => vec![b],
         (_, 0) => vec![a],
@@ -312,7 +312,7 @@ fn gather(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// The rows that the indices choose. Of a table without rows the indices are not read: each is a fault, whatever it is, also where the view is foreign.
+/// The rows that the indices choose. For a table without rows the indices are not read: each is a fault, for any value, even if the view is foreign.
 fn chosen_rows(space: &Space<'_>, indices: &Seen, rows: usize) -> Vec<Option<u32>> {
     if rows == 0 { vec![Some(0); indices.len] } else { space.integers(indices) }
 }
@@ -370,7 +370,7 @@ fn prefix(terms: &[Option<u32>]) -> (Vec<Word>, Word) {
     (words, sum.map_or(Word::Unknown, Word::Exact))
 }
 
-/// The launches of a scan into `y`; beyond 2048 elements blocks are scanned by themselves, and their sums added.
+/// The launches of a scan into `y`; beyond 2048 elements blocks are scanned separately, and their sums added.
 fn scan_launches(x: Seen, y: Option<Seen>, total: Seen) -> Vec<Vec<Bound>> {
     if x.len == 0 {
         return vec![vec![writes_words(total)]];

@@ -1,11 +1,11 @@
-//! Nodes of networks over sequences: row numbers, gathers, rotary positions, attention with and without caches, dense layers; and letters of shapes.
+//! Nodes of networks over sequences: row numbers, gathers, rotary positions, attention with and without caches, dense layers; and shapes with letters.
 
 use tectum::{Activation, CacheFormat, CacheFormats, Dim, ErrorKind, Graph, GraphBuilder, Heads, Node, Tensor};
 
 use super::graphs::{Added, UNIT, Value, near};
 use super::world::{Verdict, World, caught, judged};
 
-/// What else than a value is fed by name.
+/// Kinds of named feeds other than values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fed {
     Indices,
@@ -13,7 +13,7 @@ pub enum Fed {
     State,
 }
 
-/// Something fed that no operation on values may read.
+/// A feed that operations on values must not read.
 #[derive(Debug, Clone)]
 pub struct Extra {
     pub name: String,
@@ -36,7 +36,7 @@ fn floats(data: &[f64]) -> Vec<f32> {
 }
 
 impl World {
-    /// An operation on a sequence; none where what it needs was refused, as it had to be.
+    /// An operation on a sequence; none if an operand was refused as required.
     pub fn network(&mut self, place: usize, x: &Value) -> Result<Option<Added>, String> {
         Ok(match self.random.below(7) {
             0 => self.rotary_node(place, x)?,
@@ -48,7 +48,7 @@ impl World {
         })
     }
 
-    /// Row numbers, most below a count; now and then of a name that is taken, or none.
+    /// Row numbers, most below a count; occasionally with a taken name, or none.
     fn indices_of(&mut self, place: usize, shape: [usize; 2], below: usize) -> Result<Option<(Node, Vec<f64>)>, String> {
         let taken = self.graphs[place].values.iter().find_map(|value| value.fed.as_ref().map(|(name, _)| name.clone()));
         let (name, shape, wanted) = match (self.random.below(12), taken) {
@@ -93,7 +93,7 @@ impl World {
     fn gather_node(&mut self, place: usize, x: &Value) -> Result<Option<Added>, String> {
         let (table, [rows, cols]) = (x.node, x.shape);
         let (outer, count) = (1 + self.below(2), 1 + self.below(4));
-        // A row that is not there is zeros.
+        // A missing row is zeros.
         let Some((indices, picked)) = self.indices_of(place, [outer, count], rows + 1)? else { return Ok(None) };
         let data = picked.iter().flat_map(|row| (0..cols).map(|col| x.data.get(*row as usize * cols + col).copied().unwrap_or(0.0))).collect();
         let is_swapped = self.chance(10);
@@ -105,7 +105,7 @@ impl World {
         Ok(Some((format!("gather {table} {indices} swapped {is_swapped}"), wanted, Box::new(add), [outer * count, cols], data, x.error)))
     }
 
-    /// Heads that divide the columns of a value, now and then others; with them keys and values, multiples of a quarter.
+    /// Heads that divide the columns of a value, occasionally others; with keys and values that are multiples of a quarter.
     fn attending(&mut self, x: &Value, is_causal: bool) -> (Attending, bool) {
         let [rows, cols] = x.shape;
         let (batch, queries) = if self.chance(2) { (1, rows) } else { (rows, 1) };
@@ -159,7 +159,7 @@ impl World {
         (text, (!fits).then_some(ErrorKind::Invalid), Box::new(add), [rows, cols], data, error)
     }
 
-    /// Attention over caches of a format: of f32 with rows that were kept, of others with rows of zeros.
+    /// Attention over caches of a format: with cached rows for f32, with rows of zeros for others.
     fn cached_node(&mut self, place: usize, x: &Value) -> Result<Option<Added>, String> {
         let causal = !self.chance(20);
         let (given, mut fits) = self.attending(x, causal);
@@ -233,7 +233,7 @@ impl World {
         (text, (!fits).then_some(ErrorKind::Invalid), Box::new(add), [rows, width], data, error)
     }
 
-    /// Along the axis that other nodes are not made along.
+    /// Along the axis that other nodes do not use.
     fn axis_node(&mut self, x: &Value) -> Added {
         let (node, [rows, cols]) = (x.node, x.shape);
         let column = |col: usize| (0..rows).map(move |row| row * cols + col);
@@ -247,7 +247,7 @@ impl World {
                 let sums = (0..cols).map(|col| column(col).map(|at| x.data[at]).sum()).collect();
                 let error = rows as f64 * (x.error + UNIT * rows as f64 * x.size);
                 let add = move |g: &mut GraphBuilder| {
-                    // In three dimensions the axis is put last first.
+                    // In three dimensions the axis is first moved last.
                     let deep = g.reshape(node, [1, rows, cols])?;
                     let sum = g.sum_axis(deep, 1)?;
                     g.reshape(sum, [1, cols])
@@ -329,7 +329,7 @@ fn seen([kept, new]: [usize; 2], query: usize, room: usize) -> usize {
 }
 
 impl Attending {
-    /// The same over the rows that the caches hold once the new ones are in.
+    /// The same over the rows in the caches after the new ones are written.
     fn cached(&self, new: [&[f64]; 2], caches: [&[f64]; 2], spans: &[[usize; 2]], room: usize) -> Attending {
         let columns = self.heads.kv * self.heads.width;
         let [k, v] = [0, 1].map(|side| {
@@ -344,7 +344,7 @@ impl Attending {
         Attending { k, v, keys: room, ..*self }
     }
 
-    /// What each query makes of the keys that it sees, and the error of f32.
+    /// The result of each query over the keys that it sees, and the error of f32.
     fn made(&self, x: &Value, mask: Option<&[f64]>, seen: impl Fn(usize, usize) -> usize) -> (Vec<f64>, f64) {
         let Heads { count, kv, width, scale, .. } = self.heads;
         let mut data = Vec::new();

@@ -33,12 +33,12 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// Relative error of one operation: what f32 or f64 rounds by.
+/// Relative error of one operation: the rounding of f32 or f64.
 fn epsilon(dtype: DType) -> f64 {
     if dtype == DType::F64 { f64::EPSILON * 4.0 } else { f64::from(f32::EPSILON) }
 }
 
-/// The type that the kernels of a family have for a view: f64 for f64, else f32.
+/// The type that the kernels of a family use for a view: f64 for f64, else f32.
 fn real(seen: Seen) -> DType {
     if seen.dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
@@ -60,7 +60,7 @@ pub fn element(op: &Op, dtype: DType, a: f64, b: f64) -> Option<(f64, f64)> {
     if !value.is_finite() && (a == 0.0 || b == 0.0) {
         return None;
     }
-    // Far beyond the range of tests the references themselves lose digits.
+    // Far outside the tested range the references themselves lose digits.
     if [a, b].iter().any(|x| x.is_finite() && x.abs() > 100.0) && !matches!(op.name, "add" | "sub" | "mul" | "min" | "max" | "abs" | "neg" | "relu") {
         return None;
     }
@@ -70,7 +70,7 @@ pub fn element(op: &Op, dtype: DType, a: f64, b: f64) -> Option<(f64, f64)> {
         "tanh_grad" | "sigmoid_grad" => value.abs().max((b * (1.0 + a * a)).abs()),
         "floor" | "ceil" | "round" | "min" | "max" | "abs" | "neg" | "relu" | "relu_grad" => 0.0,
         "sin" | "cos" | "log" | "log2" => value.abs().max(1.0),
-        // The references cancel where the result is small next to the argument.
+        // The references cancel if the result is small compared with the argument.
         "gelu" | "gelu_erf" | "silu" | "erf" => value.abs().max(a.abs()),
         _ => value.abs(),
     };
@@ -119,7 +119,7 @@ fn binary(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// Sizes of rows and columns, now and then of several segments, and how they are changed for the call.
+/// Sizes of rows and columns, occasionally of several segments, and how they are changed for the call.
 fn rows_and_cols(world: &mut World) -> ([usize; 2], [usize; 2]) {
     let rows = world.below(7);
     let cols = if world.chance(25) { SEGMENT - 3 + world.below(5000) } else { world.below(40) };
@@ -128,7 +128,7 @@ fn rows_and_cols(world: &mut World) -> ([usize; 2], [usize; 2]) {
     ([rows, cols], given)
 }
 
-/// The launches of a reduction: beyond one segment the result is written by another launch than reads the operand.
+/// The launches of a reduction: beyond one segment separate launches read the operand and write the result.
 fn reduced(x: Seen, y: Seen, needs: [DType; 2], is_split: bool) -> Vec<Vec<Bound>> {
     match is_split {
         true => vec![vec![reads(x, needs[0])], vec![writes(y, needs[1])]],
@@ -238,7 +238,7 @@ fn variance(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// The place of the first greatest element.
+/// The index of the first maximum element.
 fn greatest(terms: &[f64]) -> usize {
     (0..terms.len()).fold(0, |best, place| if terms[place] > terms[best] { place } else { best })
 }
@@ -357,7 +357,7 @@ fn top_k(world: &mut World, plan: usize) -> Operation {
                 let Some(terms) = all(&numbers[row * cols..][..cols]) else { return vec![(Word::Unknown, Word::Unknown); k] };
                 let mut order: Vec<usize> = (0..cols).collect();
                 order.sort_by(|&a, &b| terms[b].total_cmp(&terms[a]));
-                // Zeros of both signs and of none known have no order here.
+                // Zeros have no order here, whether their signs differ or are unknown.
                 let has_zeros = terms.contains(&0.0);
                 order[..k]
                     .iter()
@@ -397,7 +397,7 @@ fn adamw(world: &mut World, plan: usize) -> Operation {
                 let [rate, unbias1, unbias2, decay, w] = given[..] else { return None };
                 let ((m, m_error), (v, v_error)) = (moment(place, false)?, moment(place, true)?);
                 let (square, square_error) = (v * unbias2, v_error * unbias2.abs());
-                // Near zero the root is as uncertain as what is under it.
+                // Near zero the root is as uncertain as its argument.
                 let is_certain = square > 1e-3 && square_error < 1e-3 * square;
                 if !is_certain || [m, square, rate, unbias1, decay, w].iter().any(|value| value.is_nan() || value.abs() >= 1e12) {
                     return None;

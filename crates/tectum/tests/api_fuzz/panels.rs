@@ -1,4 +1,4 @@
-//! Rows as codes with a scale each, and products with weights in panels of every format.
+//! Rows as codes with one scale each, and products with weights in panels of every format.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ const BLOCK: usize = 128;
 const PANEL: usize = 16;
 /// Words of a panel of codes before its codes.
 const HEAD: usize = 64;
-/// The longest rows whose products of codes are exact.
+/// Maximum length of rows whose products of codes are exact.
 const MAX_CODED: usize = 1 << 17;
 
 pub fn draw(world: &mut World, plan: usize) -> Operation {
@@ -27,10 +27,10 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
 
 /// A row as codes.
 struct Coded {
-    /// What one step is worth.
+    /// Value of one step.
     scale: f64,
     bound: f64,
-    /// Each code; where `true`, the next greater one may be right too.
+    /// Each code; if `true`, the next greater one is also allowed.
     codes: Vec<(i32, bool)>,
 }
 
@@ -40,7 +40,7 @@ fn rotated(block: &[f64]) -> (Vec<f64>, f64) {
     ((0..BLOCK).map(|row| signed(row).sum()).collect(), sum(block).1)
 }
 
-/// None where the row is at the edge of what counts as zeros, or its errors reach beyond a code.
+/// None if the row is at the limit of what counts as zeros, or its errors exceed a code.
 fn coded(terms: &[f64]) -> Option<Coded> {
     let blocks: Vec<(Vec<f64>, f64)> = terms.chunks(BLOCK).map(rotated).collect();
     let values: Vec<f64> = blocks.iter().flat_map(|(block, _)| block.iter().copied()).collect();
@@ -63,7 +63,7 @@ fn coded(terms: &[f64]) -> Option<Coded> {
     Some(Coded { scale, bound: slack / 127.0 + 4.0 * f64::from(f32::EPSILON) * scale, codes: values.iter().map(code).collect() })
 }
 
-/// The word of four codes; nothing where one is open.
+/// The word of four codes; none if one is ambiguous.
 fn word_of(codes: &[(i32, bool)]) -> Word {
     if codes.iter().any(|(_, is_open)| *is_open) {
         return Word::Unknown;
@@ -75,7 +75,7 @@ fn quantize(world: &mut World, plan: usize) -> Operation {
     let rows = world.below(5);
     let cols = if world.chance(4) { 1 + world.below(300) } else { 1 + world.below(20) };
     let (x, codes, scales) = match world.random.below(40) {
-        // A row longer than what is counted.
+        // A row longer than the limit.
         0 => {
             let len = world.extreme();
             (world.fresh(plan, Kind::State, DType::F32, len), world.target(plan, DType::U32, 32), world.target(plan, DType::F32, 1))
@@ -109,7 +109,7 @@ fn quantize(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// Which half-width float a format keeps.
+/// Which half-width float a format stores.
 fn half_of(format: PanelFormat) -> Option<Half> {
     match format {
         PanelFormat::F16 => Some(Half::F16),
@@ -118,7 +118,7 @@ fn half_of(format: PanelFormat) -> Option<Half> {
     }
 }
 
-/// Words of a panel of `k` rows, of at most what is counted.
+/// Words of a panel of `k` rows, for any `k`.
 fn panel_words(format: PanelFormat, k: usize) -> u128 {
     let k = k as u128;
     match format {
@@ -132,7 +132,7 @@ fn words(format: PanelFormat, k: usize, n: usize) -> u128 {
     n.div_ceil(PANEL) as u128 * panel_words(format, k)
 }
 
-/// Weights [k, n] as the words of panels, as the formats are documented; of codes as the library packs them, which is compared with
+/// Weights [k, n] as the words of panels, as the formats are documented; for codes as the library packs them, which is compared with
 /// the columns' own codes.
 fn packed(format: PanelFormat, weights: &[f32], [k, n]: [usize; 2]) -> Vec<u32> {
     let mut found = vec![f32::NAN; words(format, k, n) as usize];
@@ -188,13 +188,13 @@ impl<'a> CodedPanel<'a> {
         (0..(self.words.len() - HEAD) / PANEL * 4).map(move |at| self.code(at, col))
     }
 
-    /// Whether its head holds the sum of a column's codes.
+    /// Whether its head contains the sum of a column's codes.
     fn is_summed(&self, col: usize) -> bool {
         self.words[PANEL + col % PANEL].cast_signed() == self.codes(col).sum::<i32>()
     }
 }
 
-/// A constant of weights in panels, or now and then any view of as many words.
+/// A constant of weights in panels, or occasionally any view with the same number of words.
 fn weights(world: &mut World, plan: usize, format: PanelFormat, [k, n]: [usize; 2]) -> Seen {
     if world.chance(6) {
         return world.source(plan, format.dtype(), words(format, k, n) as usize);
@@ -210,7 +210,7 @@ fn weights(world: &mut World, plan: usize, format: PanelFormat, [k, n]: [usize; 
     world.constant(plan, format.dtype(), data)
 }
 
-/// The operands of a product with panels, and its sizes; now and then sizes that only the least of them can have.
+/// The operands of a product with panels, and its sizes; occasionally extreme sizes that only the smallest operands allow.
 fn operands(world: &mut World, plan: usize, format: PanelFormat) -> ([Seen; 3], [usize; 3]) {
     match world.random.below(60) {
         // As many rows as a slot can have.
@@ -244,7 +244,7 @@ fn panels(world: &mut World, plan: usize) -> Operation {
     let [m, k, n] = sizes;
     let lengths = a.len as u128 == product(&[m, k]) && b.len as u128 == words(format, k, n) && y.len as u128 == product(&[m, n]);
     let rest = views[0].is_none_or(|bias| bias.len == n) && views[1].is_none_or(|residual| residual.len as u128 == product(&[m, n]));
-    // Panels are counted filled up.
+    // Panel counts include padding.
     let is_counted = (k as u128 + 1024) * (n as u128 + 1024) <= isize::MAX as u128;
     let is_exact = format != PanelFormat::Int8 || k <= MAX_CODED;
     let rest_of = |mut launch: Vec<Bound>| {
@@ -255,7 +255,7 @@ fn panels(world: &mut World, plan: usize) -> Operation {
     let product_launch = rest_of(vec![reads(b, format.dtype()), writes(y, DType::F32)]);
     let launches = match is_quantized {
         _ if y.len == 0 => vec![],
-        // Codes of `a` lie in temporaries.
+        // Codes of `a` are in temporaries.
         true => vec![vec![reads(a, DType::F32)], product_launch],
         false => vec![[reads(a, DType::F32)].into_iter().chain(product_launch).collect()],
     };

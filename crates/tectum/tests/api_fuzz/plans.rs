@@ -10,10 +10,10 @@ use super::operation::{Bound, Operation, Step, product};
 use super::world::{LIVE_BYTES, Verdict, World, judged};
 use super::{caches, moves, numbers, panels, products};
 
-/// Bytes that a slot, and all slots of a plan together, may have at most.
+/// Maximum bytes of a slot, and of all slots of a plan together.
 const MAX_BYTES: u128 = isize::MAX as u128;
 
-/// What a slot is for.
+/// The role of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Input,
@@ -40,14 +40,14 @@ impl Slot {
     }
 }
 
-/// What a plan is made of.
+/// The parts of a plan.
 #[derive(Default)]
 pub struct PlanModel {
     pub id: u64,
     pub slots: Vec<Slot>,
     pub steps: Vec<Step>,
     pub views: Vec<Seen>,
-    /// Whether some launch is on f64.
+    /// Whether some launch uses f64.
     pub is_wide: bool,
 }
 
@@ -64,9 +64,9 @@ pub struct Planned {
 pub struct Running {
     pub run: Executable,
     pub model: Rc<PlanModel>,
-    /// Of each slot.
+    /// For each slot.
     pub memories: Vec<Memory>,
-    /// Of each slot that is an output, what the last run downloaded.
+    /// For each output slot, the words that the last run downloaded.
     pub downloads: Vec<Vec<Word>>,
     pub device: usize,
     pub ran: bool,
@@ -183,13 +183,13 @@ impl World {
         seen
     }
 
-    /// A slot of an extreme size: accepted as a slot, refused by what uses it or by the memory.
+    /// A slot of an extreme size: accepted as a slot, refused by its users or by the memory.
     pub fn extreme_slot(&mut self, plan: usize) {
         let (kind, dtype, len) = (self.random.pick(&[Kind::Input, Kind::Output, Kind::State, Kind::Temp]), self.dtype(), self.extreme());
         self.fresh(plan, kind, dtype, len);
     }
 
-    /// A view made of another: a part, joined ones, another type.
+    /// A view derived from another: a part, joined ones, another type.
     pub fn derive_view(&mut self, plan: usize) -> Verdict {
         let Some(seen) = self.own_view(plan) else { return Ok(()) };
         match self.random.below(3) {
@@ -248,7 +248,7 @@ impl World {
         }
         let view = self.call(text, || seen.view.reinterpret(dtype))?;
         let [offset, len] = [seen.offset, seen.len].map(scaled);
-        // A slot beyond what an address reaches has as many elements as are counted.
+        // A slot beyond the address range has a saturated element count.
         match (usize::try_from(offset), usize::try_from(len)) {
             (Ok(offset), Ok(len)) => self.derived(plan, Seen { view, offset, len, dtype, ..seen }),
             _ => Ok(()),
@@ -284,7 +284,7 @@ impl World {
         let builder = &mut self.builders[plan].builder;
         let result = super::world::caught(|| record(builder)).map_err(|panic| format!("panicked: {panic}"))?;
         let model = &mut self.builders[plan].model;
-        // What is foreign and empty may be refused for the one or taken for the other.
+        // A foreign and empty view may be refused as foreign or accepted as empty.
         let is_open = operation.given.iter().any(|seen| seen.plan != model.id) && wanted.is_none();
         match result {
             Err(error) if is_open && error.kind() == ErrorKind::Invalid => Ok(()),
@@ -297,7 +297,7 @@ impl World {
         }
     }
 
-    /// Ends a plan; most outputs that nothing wrote are filled before.
+    /// Finishes a plan; most outputs without a write are filled before.
     pub fn finish(&mut self, plan: usize) -> Verdict {
         if !self.chance(12) {
             let model = &self.builders[plan].model;
@@ -328,7 +328,7 @@ impl World {
         self.compile(self.plans.len() - 1)
     }
 
-    /// Compiles a plan, now and then with states in buffers that others hold.
+    /// Compiles a plan, occasionally with states in buffers shared with others.
     pub fn compile(&mut self, plan: usize) -> Verdict {
         let device = usize::from(self.chance(12));
         let model = self.plans[plan].model.clone();
@@ -351,7 +351,7 @@ impl World {
         if model.bytes() > u128::from(LIVE_BYTES) / 4 && matches!(&result, Err(error) if error.kind() == ErrorKind::OutOfMemory) {
             return Ok(());
         }
-        // Of a slot that is longer than a binding may be, a launch may bind all or a part.
+        // If a slot exceeds the size of a binding, a launch may bind all or a part of it.
         let longest = u128::from(target.info().limits.max_binding_bytes);
         let is_long = model.slots.iter().any(|slot| slot.bytes() > longest);
         if is_long && matches!(&result, Err(error) if error.kind() == ErrorKind::Unsupported && error.to_string().contains("this device binds at most")) {
@@ -368,13 +368,13 @@ impl World {
         self.use_run(self.runs.len() - 1)
     }
 
-    /// Whether what is beyond the memory are temporaries alone: those may share it, or never be used.
+    /// Whether only temporaries exceed the memory: those may share it, or never be used.
     fn is_temp_only(&self, model: &PlanModel) -> bool {
         let others = model.slots.iter().filter(|slot| slot.kind != Kind::Temp).map(Slot::bytes);
         others.fold(0, u128::saturating_add) <= u128::from(LIVE_BYTES)
     }
 
-    /// States and the buffers that they shall live in.
+    /// States and the buffers that they must use.
     fn shared_states(&mut self, model: &PlanModel) -> Vec<(Seen, usize)> {
         let mut shared = Vec::new();
         if self.buffers.is_empty() || !self.chance(3) {
@@ -418,7 +418,7 @@ fn memories(model: &PlanModel, shared: impl Fn(usize) -> Option<Memory>) -> Vec<
         let words = usize::try_from(slot.bytes() / 4).unwrap_or(0);
         match slot.kind {
             Kind::Constant => Rc::new(std::cell::RefCell::new(slot.data.iter().copied().map(Word::Exact).collect())),
-            // Memory that no launch touches is never there.
+            // Memory that no launch accesses is never allocated.
             Kind::Temp if !slot.written => zeros(0),
             _ => shared(place).unwrap_or_else(|| zeros(words)),
         }
@@ -427,10 +427,10 @@ fn memories(model: &PlanModel, shared: impl Fn(usize) -> Option<Memory>) -> Vec<
 }
 
 impl Running {
-    /// What a run does to memory.
+    /// The effect of a run on memory.
     pub fn step(&mut self, is_executed: bool) {
         for (slot, memory) in self.model.slots.iter().zip(&self.memories) {
-            // Another temporary may have had the memory.
+            // Another temporary may have used the memory.
             if slot.kind == Kind::Temp {
                 memory.borrow_mut().fill(Word::Unknown);
             }
@@ -576,7 +576,7 @@ impl World {
             let mut session = Session::new(&device);
             let stats = session.run(&mut run.run)?;
             session.uses(&run.run);
-            session.fell_back("a launch", "for the test");
+            session.record_fallback("a launch", "for the test");
             session.record(&stats, 7);
             Ok((stats, session.runs(), session.totals().launches, session.receipt()))
         });
@@ -608,7 +608,7 @@ impl World {
         self.runs[place].model.views.get(view).copied()
     }
 
-    /// Whether a view is of this executable and kind, seen as a type.
+    /// Whether a view belongs to this executable and kind, with this element type.
     fn is_of(&self, place: usize, seen: &Seen, kind: Kind, dtype: DType) -> bool {
         let model = &self.runs[place].model;
         seen.plan == model.id && model.slots[seen.slot].kind == kind && seen.dtype == dtype
@@ -697,7 +697,7 @@ impl World {
     }
 
     fn trace(&mut self, place: usize) -> Verdict {
-        // Of inputs that were filled after the last run it is open which are taken.
+        // It is unspecified which inputs filled after the last run are used.
         if !self.runs[place].ran || self.runs[place].dirty {
             return Ok(());
         }
@@ -708,13 +708,13 @@ impl World {
             return Err(format!("{} launches timed", times.len()));
         }
         run.step(run.device == 0);
-        // Whether outputs are those of the trace or of the run before it is open.
+        // It is unspecified whether outputs are those of the trace or of the previous run.
         run.downloads.iter_mut().for_each(|words| words.fill(Word::Unknown));
         Ok(())
     }
 }
 
-/// The documented panic of an input or output that the caller does not have.
+/// The documented panic for a missing input or output.
 fn is_refused(result: Result<usize, String>) -> Verdict {
     const REASONS: [&str; 4] = ["a view of another plan", "is no input of", "is no output of", "has not run yet"];
     match result {

@@ -1,4 +1,4 @@
-//! Matrix products of every kind, stencils, rotary positions, attention, launches of a kernel of the user's.
+//! Matrix products of every kind, stencils, rotary positions, attention, launches of a user's kernel.
 
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
@@ -27,7 +27,7 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// A tail of a product with views for it.
+/// A tail of a product with its views.
 pub fn tail(world: &mut World, plan: usize, dtype: DType, [bias, residual]: [usize; 2]) -> (GemmEpilogue, [Option<Seen>; 2]) {
     let views = [bias, residual].map(|len| world.chance(4).then(|| world.source(plan, dtype, len)));
     let activation = world.random.pick(&[Activation::None, Activation::None, Activation::Relu, Activation::Tanh, Activation::Sigmoid]);
@@ -52,7 +52,7 @@ pub fn ended((value, bound): (f64, f64), activation: Activation, bias: Option<f6
     (total, if is_exact { 0.0 } else { slack + 2.0 * unit * (active.abs() + residual.unwrap_or(0.0).abs()) })
 }
 
-/// The element of a product of known rows and columns.
+/// An element of a product, from known rows and columns.
 pub fn dot(terms: impl Iterator<Item = Option<(Option<f64>, Option<f64>)>>) -> Option<(f64, f64)> {
     let products: Vec<Option<f64>> = terms.map(|pair| pair.and_then(|(a, b)| all(&[a, b])).map(|pair| pair[0] * pair[1])).collect();
     all(&products).map(|products| sum(&products))
@@ -102,7 +102,7 @@ fn gemm(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// An element of a vector that may be left out; none if it is there and not known.
+/// An element of an optional vector; none if it is present and unknown.
 pub fn known(vector: &Option<Vec<Option<f64>>>, place: usize) -> Option<Option<f64>> {
     match vector {
         None => Some(None),
@@ -137,7 +137,7 @@ fn matvec(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// Matrices of f32 or of halves, as the fuzzer sees them.
+/// Matrices of f32 or of halves, in the fuzzer's model.
 #[derive(Clone, Copy)]
 struct Batch {
     seen: Seen,
@@ -368,7 +368,7 @@ fn attended(operands: &[Vec<Option<f64>>; 3], masks: &Option<Vec<Option<f64>>>, 
     let AttentionSizes { queries, keys, heads, kv_heads, width, .. } = sizes;
     let (row, head, col) = (at / (heads * width), at / width % heads, at % width);
     let (item, query, served) = (row / queries, row % queries, head / (heads / kv_heads));
-    // Known: a value, key or mask that is not finite gets through a weight of zero, also where the query does not see the key.
+    // Known: a non-finite value, key or mask propagates through a weight of zero, even if the query does not see the key.
     let is_finite = |key: usize| {
         let row = item * keys + key;
         let of = |operand: usize, col: usize| operands[operand][row * rows[operand] + start + served * width + col].is_some_and(f64::is_finite);
@@ -391,7 +391,7 @@ fn attended(operands: &[Vec<Option<f64>>; 3], masks: &Option<Vec<Option<f64>>>, 
     mixed(&scores, width)
 }
 
-/// Values mixed by the softmax of their scores, of products over so many columns; NaN of none.
+/// Values weighted by the softmax of their scores, which are products over this many columns; NaN without values.
 pub fn mixed(scores: &[(f64, f64)], width: usize) -> Option<(f64, f64)> {
     if scores.iter().any(|(score, value)| score.abs() > 1e4 || !value.is_finite() || value.abs() > 1e4) {
         return None;
@@ -446,7 +446,7 @@ fn rotary(world: &mut World, plan: usize) -> Operation {
     }
 }
 
-/// A kernel as a user writes one: `y[i] = params.factor · x[i] + params.added`, modulo 2³².
+/// A typical user kernel: `y[i] = params.factor · x[i] + params.added`, modulo 2³².
 static AFFINE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let kernel = Kernel::define("affine_of_a_user").read("x", DType::U32).write("y", DType::U32).param("n", DType::U32).param("factor", DType::U32);
     let body = "@compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -471,7 +471,7 @@ fn launch(world: &mut World, plan: usize) -> Operation {
         _ => vec![x.view, y.view],
     };
     let params = if world.chance(20) { vec![n] } else { vec![n, factor] };
-    // A kernel of the crate does not check its indices, so that only the operation it belongs to may record it.
+    // A kernel of the crate does not check its indices, so only its own operation may record it.
     let is_built_in = world.chance(15);
     let fits = (1..=65_535).contains(&groups) && views.len() == 2 && params.len() == 2 && !is_built_in;
     Operation {

@@ -1,4 +1,4 @@
-//! Programs from text and bytes, valid and not, over launches that fit and not; pools of threads.
+//! Programs from text and bytes, valid and invalid, over matching and mismatched launches; thread pools.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,10 +13,10 @@ use super::world::{Verdict, World, caught, judged};
 
 /// Different programs that are drawn: few, so that devices compile each once.
 const PROGRAMS: u64 = 12;
-/// Steps after which a program that a mutation left is given up.
+/// Step limit of a mutated program.
 const MAX_STEPS: u64 = 20_000;
 
-/// Each lane reads `x` at the byte that `at` names, which nobody can prove to be within.
+/// Each lane reads `x` at the byte that `at` names, which cannot be proven to be in bounds.
 static GATHER: LazyLock<Checked> = LazyLock::new(|| {
     let text = "buffer at: u64 read\nbuffer x: u32 read\nbuffer y: u32 write\nldg.u64 r0, [at]\nldg.u32 r1, [x + r0]\nstg.u32 [y], r1";
     Program::parse(text).and_then(|program| program.check()).expect("a valid program")
@@ -63,7 +63,7 @@ impl World {
         Ok(())
     }
 
-    /// Compiles and runs over bytes, with some contents taken for granted; none where the device does not take the program.
+    /// Compiles and runs over bytes, with some contents assumed; none if the device does not support the program.
     fn ran(&mut self, program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>], how: Recognize) -> Result<Option<Vec<Vec<u8>>>, String> {
         let sizes: Vec<u64> = buffers.iter().map(|bytes| bytes.len() as u64).collect();
         let declared = program.program().buffers();
@@ -76,7 +76,7 @@ impl World {
         let bound = caught(|| program.bound(launch, &sizes)).map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
         self.refused_contents(&bound, how, buffers)?;
         let plan = caught(|| bound.plan_as(how, &known)).map_err(|panic| format!("panicked: {panic}"))?;
-        // What device code cannot do at all has no plan.
+        // A program that no kernel supports has no plan.
         let plan = match plan {
             Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(None),
             plan => plan.map_err(|error| error.to_string())?,
@@ -88,7 +88,7 @@ impl World {
         if self.chance(3) { self.cached(&bound, (how, &known), buffers, plan.plan().kernels().count()).map(Some) } else { self.filled(run, buffers).map(Some) }
     }
 
-    /// Contents of another length, or of a buffer that is written.
+    /// Contents of the wrong length, or of a buffer that is written.
     fn refused_contents(&mut self, bound: &Bounded, how: Recognize, buffers: &[Vec<u8>]) -> Verdict {
         let index = self.below(buffers.len());
         let is_read = bound.checked().program().buffers()[index].access == BufferAccess::Read;
@@ -102,7 +102,7 @@ impl World {
         judged(result, Some(ErrorKind::Invalid)).map(|_| ())
     }
 
-    /// A launch from a cache, found where it was made before.
+    /// A launch from a cache; a repeated one must hit.
     fn cached(&mut self, bound: &Bounded, (how, known): (Recognize, &Contents<'_>), buffers: &[Vec<u8>], kernels: usize) -> Result<Vec<Vec<u8>>, String> {
         let kept = self.below(3);
         self.note(format!("ProgramCache::new {kept}, run_as twice, counts, lowered"));
@@ -111,7 +111,7 @@ impl World {
         let [first, second] = runs.map_err(|panic| format!("panicked: {panic}"))?;
         let (first, second) = (first.map_err(|error| error.to_string())?, second.map_err(|error| error.to_string())?);
         let (counts, is_same) = (cache.run_counts(), Arc::ptr_eq(&first, &second));
-        if counts.hits + counts.misses != 2 || counts.kept > kept.max(1) || is_same != (counts.hits == 1) {
+        if counts.hits + counts.misses != 2 || counts.entries > kept.max(1) || is_same != (counts.hits == 1) {
             return Err(format!("a cache of {kept} counts {counts:?}, the same {is_same}"));
         }
         let other = caught(|| cache.run_as(bound, &device, how, &[])).map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
@@ -119,7 +119,7 @@ impl World {
             return Err("a launch that takes contents for granted is found for one that does not".to_owned());
         }
         drop((cache, second, other));
-        let run = Arc::try_unwrap(first).map_err(|_| "a cache that is gone holds a run")?.into_inner().map_err(|error| error.to_string())?;
+        let run = Arc::try_unwrap(first).map_err(|_| "a dropped cache still holds a run")?.into_inner().map_err(|error| error.to_string())?;
         if run.executable().code().is_empty() != (kernels == 0) {
             return Err(format!("launches {:?}", run.executable().code()));
         }
@@ -153,7 +153,7 @@ impl World {
         Ok((0..count).map(|index| run.output(BufferIndex(index as u32)).to_vec()).collect())
     }
 
-    /// The same program of its parts, by a builder, and as a kernel.
+    /// The same program from its parts, by a builder, and as a kernel.
     fn rebuilt(&mut self, generated: &Generated) -> Verdict {
         let Generated { program, launch, .. } = generated;
         let bounds = if self.chance(2) { Bounds::Checked } else { Bounds::Proven };
@@ -187,7 +187,7 @@ impl World {
         judged(loose, Some(ErrorKind::Invalid)).map(|_| ())
     }
 
-    /// What a mutation leaves is an error, or a program that runs. Programs that do not end (item 23) are not run on devices.
+    /// A mutated program is an error, or runs. Programs that do not end (item 23) are not run on devices.
     fn mutated_program(&mut self, generated: &Generated) -> Verdict {
         let text = mutate(generated.program.program(), self.random.bits());
         self.note(format!("parse, check, evaluate\n{text}"));
@@ -206,7 +206,7 @@ impl World {
         }
     }
 
-    /// A launch and sizes drawn by themselves: refused, or taken.
+    /// A launch and sizes drawn independently: refused, or accepted.
     fn launch_anyhow(&mut self, generated: &Generated) -> Verdict {
         const SIZES: [u32; 7] = [0, 1, 2, 32, 1024, 65_536, u32::MAX];
         let mut three = || [(); 3].map(|()| if self.random.one_in(2) { 1 } else { self.random.pick(&SIZES) });
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    /// A program recorded in a plan of the world, over views of its own and of others: refused, unless all fit.
+    /// A program recorded in a plan of the world, over own and foreign views: refused, unless all fit.
     fn record_program(&mut self, generated: &Generated) -> Verdict {
         if self.builders.is_empty() || self.strangers.is_empty() {
             return Ok(());
@@ -234,7 +234,7 @@ impl World {
             })
             .collect();
         self.note(format!("plan{}: program over {views:?}", self.builders[plan].model.id));
-        // The plan is given up whatever comes: what such a launch leaves of its buffers is not known here.
+        // The plan is abandoned in any case: the model does not know the buffers after such a launch.
         let mut builder = self.builders.swap_remove(plan).builder;
         let result = caught(|| builder.program(&generated.program, &generated.launch, &views, Bounds::Checked).map(|_| ()));
         match result.map_err(|panic| format!("panicked: {panic}"))? {
@@ -243,7 +243,7 @@ impl World {
         }
     }
 
-    /// A map written as a user writes one, recorded in a plan: the model knows what it gives.
+    /// A typical user map, recorded in a plan: the model knows its results.
     fn map_program(&mut self) -> Verdict {
         if self.builders.is_empty() {
             return Ok(());
@@ -254,7 +254,7 @@ impl World {
         self.recorded(plan, operation)
     }
 
-    /// A recorded launch whose last lanes may lie beyond a buffer: the fault of the last run is reported, and that of another plan's run is not asked for.
+    /// A recorded launch whose last lanes may be beyond a buffer: the fault of the last run is reported, and that of another plan's run is not requested.
     fn recorded_launch(&mut self) -> Verdict {
         let (lanes, short) = (2 + self.below(300), self.chance(2));
         let bounds = if self.chance(4) { Bounds::Proven } else { Bounds::Checked };
@@ -287,14 +287,14 @@ impl World {
             judged(result, Some(ErrorKind::Invalid))?;
         }
         judged(after, short.then_some(ErrorKind::Invalid))?;
-        // After a fault what was written is open.
+        // After a fault the written contents are unspecified.
         if fault.is_some() != short || (!short && y.iter().any(|y| *y != 9)) {
             return Err(format!("fault {fault:?}, gave {y:?}"));
         }
         Ok(())
     }
 
-    /// What says which devices there are: the same each time, and each that is listed opens.
+    /// The list of devices: the same each time, and each listed device opens.
     fn query_devices(&mut self) -> Verdict {
         let ids: Vec<String> = self.devices.iter().map(|device| device.info().id.clone()).collect();
         self.note("Device::list, absent, readings, open of what no machine has");
@@ -313,7 +313,7 @@ impl World {
         Ok(())
     }
 
-    /// Pools of threads, and a run in one of them.
+    /// Thread pools, and a run in one of them.
     pub fn use_threads(&mut self) -> Verdict {
         let threads = self.below(4);
         self.note(format!("ThreadPool::new {threads}, install, broadcast"));
@@ -336,7 +336,7 @@ impl World {
     }
 }
 
-/// Whether two buffers hold the same: integers bit by bit, floats within a tolerance.
+/// Whether two buffers are equal: integers bit by bit, floats within a tolerance.
 fn agree(ty: Type, known: &[u8], found: &[u8], tolerance: f64) -> bool {
     if !ty.is_float() {
         return known == found;
@@ -349,7 +349,7 @@ fn agree(ty: Type, known: &[u8], found: &[u8], tolerance: f64) -> bool {
     known.len() == found.len() && known.chunks(width).zip(found.chunks(width)).all(|(known, found)| (value(known) - value(found)).abs() <= tolerance)
 }
 
-/// A program put together by a builder; with a label that has no place where it is not whole.
+/// A program from a builder; with a label that has no position if it is incomplete.
 fn built(program: &Program, is_whole: bool) -> tectum::Result<Program> {
     let mut builder = ProgramBuilder::new(program.name());
     for buffer in program.buffers() {

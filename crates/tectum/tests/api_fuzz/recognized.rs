@@ -1,4 +1,4 @@
-//! Programs that are recognised: maps, reductions, trees and products in forms that users write, recorded as what they are.
+//! Recognised programs: maps, reductions, trees and products in forms that users write, recorded in their recognised shape.
 
 use std::rc::Rc;
 
@@ -10,11 +10,11 @@ use super::operation::{Operation, Step, all, reads, sum, writes};
 use super::products::dot;
 use super::world::{Verdict, World, caught, judged};
 
-/// What a program computes, and over what.
+/// The computation of a program, and its buffers.
 struct Form {
     text: String,
     launch: LaunchConfig,
-    /// What it may be recognised as; "general" where it must stay what it is.
+    /// The shape that it may be recognised as; "general" if it must run unchanged.
     shapes: &'static [&'static str],
     reassociate: bool,
     /// Elements of the buffers that are read.
@@ -27,7 +27,7 @@ struct Form {
 type Meaning = Rc<dyn Fn(&Space<'_>, &[Seen], &Seen)>;
 
 impl World {
-    /// A program of a known form: recognised as what it is, and recorded in a plan of the world over views of its own and of others.
+    /// A program of a known form: recognised, and recorded in a plan of the world over own and foreign views.
     pub fn recognized_program(&mut self) -> Verdict {
         if self.builders.is_empty() {
             return Ok(());
@@ -57,7 +57,7 @@ impl World {
         self.recorded(plan, operation(program, form, inputs, y))
     }
 
-    /// Two maps as one: what both make of memory, one after the other.
+    /// Two maps fused: memory as after both maps in sequence.
     pub fn fused_maps(&mut self) -> Verdict {
         let n = 2 + self.below(30);
         let other = if self.chance(6) { n + 1 } else { n };
@@ -70,7 +70,7 @@ impl World {
             let Shape::Map(map) = found.shape() else { return Err(format!("is {}", found.shape())) };
             maps.push(map.clone());
         }
-        // Of a, b, s and y; what the first makes, the second takes as its a, and now and then as what is the same for all.
+        // For a, b, s and y; the second uses the result of the first as its a, and occasionally as the value that is the same for all.
         let is_shared = self.chance(6);
         let after = if is_shared { [0, 1, 3, 4] } else { [3, 1, 2, 4] };
         let dropped: &[usize] = if self.chance(2) { &[3] } else { &[] };
@@ -101,7 +101,7 @@ impl World {
         Ok(())
     }
 
-    /// What it is must be found, and no more where sums keep their order.
+    /// Its shape must be found, but nothing that reorders sums if sums keep their order.
     fn recognize(&mut self, program: &Checked, form: &Form) -> Verdict {
         let sizes: Vec<u64> = form.reads.iter().chain([&form.writes]).map(|len| 4 * *len as u64).collect();
         let setting = Setting { reassociate: form.reassociate, ..Setting::new(&form.launch, &sizes) };
@@ -116,7 +116,7 @@ impl World {
         judged(result.map(|_| ()), Some(ErrorKind::Invalid)).map(|_| ())
     }
 
-    /// Views that do not fit, or bytes that are not theirs: refused, or taken for a part of them. The plan is given up.
+    /// Views that do not fit, or wrong byte counts: refused, or accepted as a part of them. The plan is abandoned.
     fn misfit(&mut self, plan: usize, program: &Checked, form: &Form, views: &[Seen]) -> Verdict {
         let mut views: Vec<ProgramView> = views.iter().map(|seen| seen.view.into()).collect();
         let place = self.below(views.len());
@@ -157,7 +157,7 @@ fn operation(program: Checked, form: Form, inputs: Vec<Seen>, y: Seen) -> Operat
     }
 }
 
-/// `y[i] = a[i]·b[i] + s[1]`, each rounded by itself, in one of the forms that are known of it.
+/// `y[i] = a[i]·b[i] + s[1]`, each operation rounded separately, in one of its known forms.
 fn map(world: &mut World, n: usize) -> Form {
     let element = |at: &str| {
         format!(
@@ -195,7 +195,7 @@ fn map(world: &mut World, n: usize) -> Form {
     }
 }
 
-/// The sum, least or greatest of each row or column, a lane each.
+/// The sum, minimum or maximum of each row or column, one lane each.
 fn reduction(world: &mut World) -> Form {
     let [rows, cols] = [1 + world.below(7), 2 + world.below(30)];
     let (op, neutral) = world.random.pick(&[("add", "0.0"), ("min", "inf"), ("max", "-inf")]);
@@ -209,7 +209,7 @@ fn reduction(world: &mut World) -> Form {
     Form {
         text,
         launch: LaunchConfig::linear(rows as u32, rows as u32),
-        // Sums of floats keep their order unless they need not; the core has no other reductions of columns.
+        // Sums of floats keep their order unless reordering is allowed; the core has no other reductions of columns.
         shapes: if if op == "add" { reassociate } else { !is_columns || rows == 1 } { &["reduction"] } else { &["general"] },
         reassociate,
         reads: vec![rows * cols],
@@ -252,7 +252,7 @@ fn tree(world: &mut World) -> Form {
     }
 }
 
-/// A product of matrices, or of a matrix and a vector, a lane an element.
+/// A product of matrices, or of a matrix and a vector, one lane per element.
 fn matrices(world: &mut World) -> Form {
     let [m, n, k] = [2 + world.below(7), 1 + world.below(7), 2 + world.below(12)];
     let flips = [world.chance(2), world.chance(2)];

@@ -1,4 +1,4 @@
-//! Graphs recorded in plans: over views of every role, with outputs where inputs lie, with weights in panels, and over views that do not fit.
+//! Graphs recorded in plans: over views of every role, with outputs in the views of inputs, with weights in panels, and over views that do not fit.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use super::operation::{Operation, reads, unless, writes};
 use super::products::{dot, ended};
 use super::world::{Verdict, World, caught, judged};
 
-/// A small graph, `activation(x·w + b)`, recorded over views of a plan: `x`, `w` and where the result goes.
+/// A small graph, `activation(x·w + b)`, recorded over views of a plan: `x`, `w` and the result.
 pub fn draw(world: &mut World, plan: usize) -> Operation {
     let [m, k, n] = [(); 3].map(|()| 1 + world.below(7));
     let activation = world.random.pick(&[Activation::None, Activation::Relu, Activation::Tanh]);
@@ -18,7 +18,7 @@ pub fn draw(world: &mut World, plan: usize) -> Operation {
     let (x, w, y) = (world.source(plan, DType::F32, m * k), world.source(plan, DType::F32, k * n), world.target(plan, DType::F32, m * n));
     let is_fused = world.chance(2);
     let lengths = [(x, m * k), (w, k * n), (y, m * n)];
-    // A result whose memory is read is computed elsewhere and copied.
+    // A result whose memory is read is computed in a temporary and copied.
     let is_apart = [x, w].iter().any(|seen| (seen.plan, seen.slot) == (y.plan, y.slot));
     let read = [x, w].map(|seen| reads(seen, DType::F32)).to_vec();
     let launches = if is_apart { vec![read, vec![writes(y.as_words(), DType::U32)]] } else { vec![[read, vec![writes(y, DType::F32)]].concat()] };
@@ -58,14 +58,14 @@ enum How {
     Packed(PanelFormat),
 }
 
-/// Which views a graph is bound to: chosen once, laid out in any number of plans.
+/// The views that a graph is bound to: chosen once, created in any number of plans.
 struct Layout<'a> {
     graph: &'a Graph,
     packed: &'a [PackedParameter],
     feeds: &'a [Feed],
-    /// Whether the input lies in a state of the plan.
+    /// Whether the input is in a state of the plan.
     in_state: Vec<bool>,
-    /// Of each output the input where it goes, if it does not have a view of its own.
+    /// For each output the input whose view it uses, if it does not have its own view.
     over: Vec<Option<usize>>,
     outputs: Vec<(String, Node)>,
 }
@@ -129,7 +129,7 @@ fn recorded(how: How, graph: &Graph, plan: &mut PlanBuilder, feeds: &[(Node, Vie
 }
 
 impl World {
-    /// Records a graph in a plan of its own, after mistakes that must leave nothing there, and runs it.
+    /// Records a graph in its own plan, after mistakes that must not change the plan, and runs it.
     pub fn record_graph(&mut self, ended: &Ended<'_>) -> Verdict {
         let format = self.random.pick(&PanelFormat::ALL);
         let how = self.random.pick(&[How::Optimized, How::Listed, How::Unfused, How::Packed(format)]);
@@ -182,7 +182,7 @@ impl World {
             outputs.iter().zip(&layout.over).map(read).collect::<tectum::Result<Vec<Vec<f32>>>>()
         });
         let found = found.map_err(|panic| format!("panicked: {panic}"))?.map_err(|error| error.to_string())?;
-        // What codes of 8 bits lose goes through all that follows: the draws of products hold it against a model.
+        // The rounding of 8-bit codes propagates through all later operations: the draws of products compare it with a model.
         let is_quantized = packed.iter().any(|packed| packed.format == PanelFormat::Int8);
         for ((name, value), found) in ended.outputs.iter().zip(found) {
             if is_quantized {

@@ -7,14 +7,14 @@ use tectum::{Executable, Stream, Submission};
 use super::plans::Running;
 use super::world::{Verdict, World, caught};
 
-/// An executable on a stream, with its model but for itself.
+/// An executable on a stream, with its model.
 pub struct Queued {
     submission: Submission<Executable>,
     rest: Box<dyn FnOnce(Executable) -> Running>,
 }
 
 impl World {
-    /// Submits an executable, fills its inputs before.
+    /// Fills the inputs of an executable and submits it.
     pub fn submit(&mut self, place: usize) -> Verdict {
         if self.streams.is_empty() || self.chance(20) {
             self.note("Stream::new");
@@ -26,7 +26,7 @@ impl World {
         let stream = self.below(self.streams.len());
         self.note(format!("stream{stream}: submit plan{}", self.runs[place].model.id));
         let Running { run, model, memories, downloads, device, .. } = self.runs.swap_remove(place);
-        // What others hold too would change while they use it.
+        // Shared buffers would change while others use them.
         let is_shared = memories.iter().any(|memory| Rc::strong_count(memory) > 1);
         let submission = self.streams[stream].submit(run);
         let rest = Box::new(move |run| Running { run, model, memories, downloads, device, ran: true, dirty: false });
@@ -61,7 +61,7 @@ impl World {
                 self.note(format!("event{event}: wait"));
                 self.events[event].wait();
                 if !self.events[event].is_signaled() {
-                    return Err("an event that was waited for has not come".to_owned());
+                    return Err("an event is not complete after waiting for it".to_owned());
                 }
             }
             3 => {
@@ -94,7 +94,7 @@ impl World {
         if is_checked { self.runs[self.runs.len() - 1].check_outputs() } else { Ok(()) }
     }
 
-    /// Waits for all that is submitted.
+    /// Waits for all submissions.
     pub fn drain(&mut self) -> Verdict {
         while !self.queued.is_empty() {
             self.await_one(0)?;

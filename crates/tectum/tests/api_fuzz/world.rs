@@ -1,4 +1,4 @@
-//! Everything that is alive in a sequence of calls, how arguments are drawn from it, and the list of calls for a replay.
+//! All live objects of a sequence of calls, how arguments are drawn from them, and the list of calls for a replay.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -14,20 +14,20 @@ use super::memory::Seen;
 use super::plans::{Building, Kind, Planned, Running};
 use super::streams::Queued;
 
-/// What a call may not do: the text says which and how.
+/// A violation by a call: the text says which call and how.
 pub type Fault = String;
 pub type Verdict = Result<(), Fault>;
 
-/// The most that is live on a device at a time: larger requests are errors.
+/// Maximum live bytes on a device: larger requests are errors.
 pub const LIVE_BYTES: u64 = 1 << 30;
 
-/// Sizes at the edges of what is counted: nothing, alignment, 32 bits, bytes of an address, and products of them that wrap.
+/// Sizes at limits: zero, alignment, 32 bits, bytes of an address, and products of them that wrap.
 const EXTREMES: [usize; 13] =
     [0, 1, 63, 65, u32::MAX as usize, 1 << 32, (1 << 32) + 64, 1 << 60, 1 << 61, 1 << 62, (1 << 62) + 64, isize::MAX as usize, usize::MAX];
 
 pub struct World {
     pub random: Random,
-    /// The device under test, and one that executes nothing and belongs to this sequence alone.
+    /// The device under test, and one that executes nothing and belongs only to this sequence.
     pub devices: [Device; 2],
     pub builders: Vec<Building>,
     pub plans: Vec<Planned>,
@@ -71,7 +71,7 @@ impl World {
         self.journal.join("\n")
     }
 
-    /// Notes a call, before it is made.
+    /// Logs a call, before it is made.
     pub fn note(&mut self, call: impl Display) {
         self.calls += 1;
         if self.shows {
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// Makes a call that must succeed, or fail with the kind given; the value of a success.
+    /// Makes a call that must succeed, or fail with the given kind; returns the value of a success.
     pub fn expect<R>(&mut self, text: impl Display, wanted: Option<ErrorKind>, call: impl FnOnce() -> tectum::Result<R>) -> Result<Option<R>, Fault> {
         judged(self.call(text, call)?, wanted)
     }
@@ -121,7 +121,7 @@ impl World {
         self.random.pick(&EXTREMES)
     }
 
-    /// A length: small, of whole alignments, now and then nothing.
+    /// A length: small, of whole alignments, occasionally zero.
     pub fn size(&mut self) -> usize {
         match self.random.below(20) {
             0 => 0,
@@ -131,7 +131,7 @@ impl World {
         }
     }
 
-    /// A length that now and then passes the segments of reductions and scans.
+    /// A length that occasionally exceeds the segments of reductions and scans.
     pub fn long_size(&mut self) -> usize {
         if self.chance(25) { 1 + self.below(10_000) } else { self.size() }
     }
@@ -142,7 +142,7 @@ impl World {
         (sizes, sizes.iter().product())
     }
 
-    /// Replaces one size by an extreme one in a twentieth of all cases, or by a near one.
+    /// Replaces one size by an extreme one in a twentieth of all cases, or sometimes by a near one.
     pub fn distort(&mut self, sizes: &mut [usize]) {
         let place = self.below(sizes.len());
         match self.random.below(40) {
@@ -157,17 +157,17 @@ impl World {
         }
     }
 
-    /// A view that a plan can read, or now and then another.
+    /// A view that a plan can read, or occasionally another.
     pub fn source(&mut self, plan: usize, dtype: DType, len: usize) -> Seen {
         self.drawn(plan, dtype, len, &[Kind::Input, Kind::Input, Kind::State, Kind::Constant], |model, seen| model.is_readable(seen))
     }
 
-    /// A view that a plan can write, or now and then another.
+    /// A view that a plan can write, or occasionally another.
     pub fn target(&mut self, plan: usize, dtype: DType, len: usize) -> Seen {
         self.drawn(plan, dtype, len, &[Kind::Output, Kind::Output, Kind::State, Kind::Temp], |model, seen| model.is_writable(seen))
     }
 
-    /// A view that a plan can change in place, or now and then another.
+    /// A view that a plan can change in place, or occasionally another.
     pub fn changed(&mut self, plan: usize, dtype: DType, len: usize) -> Seen {
         self.drawn(plan, dtype, len, &[Kind::State], |model, seen| model.is_readable(seen) && model.is_writable(seen))
     }
@@ -214,7 +214,7 @@ impl World {
         self.constant(plan, DType::U32, data)
     }
 
-    /// Puts a view among those of every owner.
+    /// Adds a view to those of every owner.
     pub fn remember(&mut self, seen: Seen) {
         if self.strangers.len() < 64 {
             self.strangers.push(seen);
@@ -224,7 +224,7 @@ impl World {
         }
     }
 
-    /// Words for an input or buffer: small multiples of a quarter, on which sums and products are exact, now and then any.
+    /// Words for an input or buffer: small multiples of a quarter, for which sums and products are exact, occasionally any.
     pub fn data(&mut self, dtype: DType, len: usize) -> Vec<u32> {
         let how = self.random.below(8);
         let mut one = |_| self.number(dtype, how);
@@ -247,7 +247,7 @@ impl World {
     }
 }
 
-/// A success where one is due, an error of the right kind where that is.
+/// Checks for a success if expected, else for an error of the right kind.
 pub fn judged<R>(result: tectum::Result<R>, wanted: Option<ErrorKind>) -> Result<Option<R>, Fault> {
     match (result, wanted) {
         (Ok(value), None) => Ok(Some(value)),
@@ -258,9 +258,9 @@ pub fn judged<R>(result: tectum::Result<R>, wanted: Option<ErrorKind>) -> Result
 }
 
 thread_local! {
-    /// Whether panics of this thread are looked at, not printed.
+    /// Whether panics of this thread are captured, not printed.
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
-    /// Where the last such panic began.
+    /// Location of the last such panic.
     static PANICKED_AT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 

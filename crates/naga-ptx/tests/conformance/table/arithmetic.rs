@@ -116,7 +116,7 @@ fn division<T: Float>(cases: &mut Vec<Case>, pool: &[T], moderate: &[T], f: Oper
     cases.push(lanes.exact2(&pairs(pool, pool), f).scope(Scope::Ptx));
 }
 
-/// Small multiples of 1/8: every step of `x - y * trunc(x / y)` is exact. Whole quotients are for PTX alone, as an inexact
+/// Small multiples of 1/8: every step of `x - y * trunc(x / y)` is exact. Integral quotients are only for PTX, as an inexact
 /// division may round them down.
 fn remainder<T: Float>(cases: &mut Vec<Case>) {
     let name = T::TYPE.name;

@@ -85,7 +85,7 @@ fn contention(space: Space, ty: &str, what: &str, first: &str, operand: &str) ->
     }
 }
 
-/// The old value comes back: each invocation on a cell of its own, and on one shared counter.
+/// The old value is returned: each invocation on its own cell, and on one shared counter.
 fn results(space: Space) -> Vec<Case> {
     let (declaration, entry) = match space {
         Space::Storage => ("@group(0) @binding(1) var<storage, read_write> cells: array<atomic<i32>, 64>;", ""),
@@ -113,7 +113,7 @@ fn results(space: Space) -> Vec<Case> {
         Space::Storage => "@group(0) @binding(1) var<storage, read_write> next: atomic<u32>;",
         Space::Workgroup => "var<workgroup> next: atomic<u32>;",
     };
-    // Every ticket is drawn once, whoever draws it.
+    // Every ticket is drawn exactly once, by any invocation.
     let source = format!(
         "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n{declaration}\n@compute @workgroup_size(96)\nfn main() {{\n    \
          let ticket = atomicAdd(&next, 1u);\n    out[ticket] = ticket + 1u;\n}}\n"
@@ -141,7 +141,7 @@ fn exchanges() -> Vec<Case> {
             cases.push(if space == "storage" { case.write(&[0u32], &[2080]) } else { case });
         }
     }
-    // Everyone's value goes in, and all but one come out; the last one is drawn at the end.
+    // The value of every invocation goes in, and all except one come out; the last one is drawn at the end.
     let source = "@group(0) @binding(0) var<storage, read_write> sum: atomic<u32>;\n@group(0) @binding(1) var<storage, read_write> cell: atomic<u32>;\n@compute @workgroup_size(64)\n\
         fn main(@builtin(global_invocation_id) id: vec3<u32>) {\n    let old = atomicExchange(&cell, id.x + 1u);\n    atomicAdd(&sum, old);\n    workgroupBarrier();\n    storageBarrier();\n    \
         if (id.x == 63u) { atomicAdd(&sum, atomicExchange(&cell, 7u)); }\n}\n";
@@ -200,7 +200,7 @@ fn floats() -> Vec<Case> {
     ]
 }
 
-/// Atomics as members beside plain data, and a histogram.
+/// Atomics as members next to plain data, and a histogram.
 fn members() -> Case {
     let source = "struct Bin { n: atomic<u32>, @size(12) least: atomic<i32> } struct Bins { total: atomic<u32>, scale: u32, bins: array<Bin, 5> }\n\
         @group(0) @binding(0) var<storage, read_write> b: Bins;\nfn bin(x: u32) -> u32 { return x * b.scale % 5u; }\n@compute @workgroup_size(64)\n\

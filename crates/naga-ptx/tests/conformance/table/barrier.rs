@@ -15,7 +15,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// Halves the number of summands in each round; odd numbers of invocations too.
+/// Halves the number of summands in each iteration; odd numbers of invocations too.
 fn tree_sum(size: u32, shape: &str) -> Case {
     let source = format!(
         "@group(0) @binding(0) var<storage, read> data: array<u32>;\n@group(0) @binding(1) var<storage, read_write> out: array<u32>;\n\

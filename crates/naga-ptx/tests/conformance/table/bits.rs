@@ -14,14 +14,14 @@ pub fn cases() -> Vec<Case> {
     cases.into_iter().map(scoped).collect()
 }
 
-/// Vulkan has the bit instructions on 32 bits alone, and naga writes them on 64 bits all the same.
+/// Vulkan has the bit instructions only for 32 bits, and naga emits them for 64 bits anyway.
 fn scoped(case: Case) -> Case {
     let functions = ["count", "reverse", "first", "extract", "insert"];
     let of_bits = functions.iter().any(|function| case.name.starts_with(&format!("bits/{function}")));
     if of_bits && case.name.contains("64") { case.scope(Scope::Ptx) } else { case }
 }
 
-/// The cases of one integer type; its unsigned twin does without a sign.
+/// The cases of one integer type; its unsigned counterpart has no sign.
 macro_rules! integer {
     ($family:ident, $type:ident, $unsigned:ident, $pool:expr) => {
         fn $family(cases: &mut Vec<Case>) {

@@ -1,4 +1,4 @@
-//! Indices out of range. In PTX with clamping they go to the last element; nothing outside the object is touched.
+//! Indices out of range. In PTX with clamping they select the last element; no access is outside the object.
 
 use crate::case::{Case, Scope};
 use crate::lanes::Lanes;

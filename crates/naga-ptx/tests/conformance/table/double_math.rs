@@ -5,10 +5,10 @@ use crate::case::{Case, Scope};
 use crate::lanes::{Bound, Bounds, Lanes, Scalar, float1, pairs};
 use crate::pool::{self, span};
 
-/// Some thousand units in the last place: room for a series in plain arithmetic.
+/// Some thousand units in the last place: enough for a series in plain arithmetic.
 const NEAR: Bounds = Bounds::same(Bound::Mixed { absolute: 1e-14, relative: 1e-12 });
 const NEAREST: Bounds = Bounds::same(Bound::Nearest);
-/// What Vulkan gives for a square root of 64 bits is not said.
+/// Vulkan does not specify the accuracy of a 64-bit square root.
 const ROOT: Bounds = Bounds::rounded_in_ptx(Bound::Mixed { absolute: 0.0, relative: 1e-12 });
 
 /// A function by its name in WGSL.

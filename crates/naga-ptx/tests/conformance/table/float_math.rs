@@ -10,7 +10,7 @@ const EXPONENTIAL: Bounds = Bounds::same(Bound::UlpBy(|x| 3.0 + 2.0 * x.abs()));
 /// Absolute about 1, in units in the last place elsewhere.
 const LOGARITHM: Bounds = Bounds::same(Bound::By(|x, value| logarithm(x[0], value)));
 const ARCTANGENT: Bounds = Bounds::same(Bound::Ulp(4096.0));
-/// The worse of an absolute bound and of what the arctangent leaves.
+/// The larger of an absolute bound and the error of the arctangent.
 const ARCSINE: Bounds = Bounds::same(Bound::By(|_, value| (4096.0 * EPSILON * value.abs()).max(6.77e-5)));
 /// Sums and differences of two exponentials.
 const HYPERBOLIC: Bounds = Bounds::same(Bound::By(|x, _| (3.0 + 2.0 * x[0].abs()) * EPSILON * x[0].cosh()));

@@ -35,7 +35,7 @@ pub fn cases() -> Vec<Case> {
         }));
         let lanes = Lanes::new(name("faceForward"), width, "faceForward(x, y, x + y)");
         cases.push(lanes.near_groups(&exact, NEAREST, |g| {
-            // Flips unless the reference and the incident vector point apart.
+            // Flips unless the reference and the incident vector point in opposite directions.
             let dot = g.iter().map(|r| (r[0] + r[1]) * r[1]).sum::<f64>();
             g.iter().map(|r| if dot < 0.0 { r[0] } else { -r[0] }).collect()
         }));

@@ -1,4 +1,4 @@
-//! Where members and elements lie in buffers: alignment, strides, padding, lengths.
+//! Layout of members and elements in buffers: alignment, strides, padding, lengths.
 
 use half::f16;
 
@@ -63,7 +63,7 @@ fn uniforms() -> Vec<Case> {
     ]
 }
 
-/// What lies between members stays as it was.
+/// Bytes between members are unchanged.
 fn padding() -> Vec<Case> {
     const OLD: u32 = 0xdead_0000;
     let before = (0..32).map(|i| OLD + i).collect::<Vec<u32>>();

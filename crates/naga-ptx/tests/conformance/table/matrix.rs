@@ -7,7 +7,7 @@ use crate::lanes::Float;
 
 /// Input sets of a case; one invocation each.
 const SETS: usize = 6;
-/// WGSL bounds no determinant; small integers leave little room.
+/// WGSL has no bound for determinants; small integers cause little error.
 const DETERMINANT: f64 = 1e-3;
 
 pub fn cases() -> Vec<Case> {
@@ -116,7 +116,7 @@ fn numbers(columns: usize, rows: usize, set: usize) -> Matrix {
     (0..columns).map(|c| (0..rows).map(|r| ((set * 5 + c * 7 + r * 3 + c * r * r) % 11) as f64 - 4.0).collect()).collect()
 }
 
-/// Two arrays of matrices in, `outputs` numbers an invocation out.
+/// Two arrays of matrices in, `outputs` numbers per invocation out.
 fn program<T: Float>(name: String, types: [&str; 2], outputs: usize, body: &str, f: impl Fn(usize) -> Vec<f64>) -> Case {
     let scalar = T::TYPE.name;
     let enable = if scalar == "f16" { "enable f16;\n" } else { "" };

@@ -74,7 +74,7 @@ fn halves(cases: &mut Vec<Case>) {
 fn unpack(cases: &mut Vec<Case>) {
     let words = [0u32, u32::MAX, 0x8000_8000, 0x7fff_8001, 0x80ff_7f01, 0x1234_5678, 0x8182_fe7e];
     let mut near = |name: &str, lanes: u32, f: fn(u32, u32) -> f64| {
-        // One case a component: the operand is the word alone.
+        // One case per component: the operand is only the word.
         for at in 0..lanes {
             let expression = format!("{name}(x)[{at}]");
             let lanes = Lanes::new(format!("packing/{name}/{at}"), 1, &expression);

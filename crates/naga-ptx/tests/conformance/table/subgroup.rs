@@ -23,7 +23,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// One word an invocation; `x` is the operand as `ty`, and `lane`, `size` and `l` are at hand.
+/// One word per invocation; `x` is the operand as `ty`, and `lane`, `size` and `l` are available.
 fn case(name: &str, features: Features, ty: &str, expression: &str, expected: fn(usize) -> Vec<Output>) -> Case {
     let enable = if ty.contains("f16") { "enable f16;\n" } else { "" };
     let source = format!(
@@ -34,7 +34,7 @@ fn case(name: &str, features: Features, ty: &str, expression: &str, expected: fn
     Case::new(format!("subgroup/{name}"), source).features(Features::SUBGROUP.and(features)).groups(2, 1, 1).output_by_subgroup_size(COUNT, expected)
 }
 
-/// What each invocation gets from the operands of its subgroup and its place there.
+/// The result of each invocation from the operands of its subgroup and its index there.
 fn each<T: Number>(size: usize, f: impl Fn(&[u32], usize) -> T) -> Vec<Output> {
     let operands = (0..COUNT).map(operand).collect::<Vec<_>>();
     let groups = operands.chunks(GROUP).flat_map(|group| group.chunks(size));
@@ -118,7 +118,7 @@ fn reductions_f32() -> Vec<Case> {
 }
 
 fn gathers() -> Vec<Case> {
-    // Lanes beyond the subgroup yield something unsaid: indices stay within.
+    // Lanes beyond the subgroup give undefined values: indices stay within it.
     table! {
         "broadcastFirst/u32", NONE, "u32", "subgroupBroadcastFirst(x)" => |xs, _| xs[0];
         "broadcastFirst/vec3<f32>", NONE, "f32", "u32(subgroupBroadcastFirst(vec3<f32>(1.0, 2.0, x)).z)" => |xs, _| xs[0];

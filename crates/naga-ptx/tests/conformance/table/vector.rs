@@ -1,4 +1,4 @@
-//! Building vectors and taking them apart: constructors, swizzles, components by run-time index.
+//! Building and decomposing vectors: constructors, swizzles, components by run-time index.
 
 use crate::case::Case;
 use crate::lanes::Lanes;

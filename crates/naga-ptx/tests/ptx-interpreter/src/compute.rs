@@ -1,4 +1,4 @@
-//! Instructions that turn register values into one register value, and nothing else.
+//! Instructions that compute one register value from register values, without other effects.
 
 mod bits;
 mod convert;
@@ -20,7 +20,7 @@ use crate::scalar::{Scalar, mask};
 /// Why an operation has no defined result.
 pub(crate) type Undefined = &'static str;
 
-/// One operation with everything but its operands.
+/// One operation without its operands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Compute {
     /// The low bits of the source.
@@ -47,7 +47,7 @@ pub(crate) enum Compute {
         condition: Scalar,
         ftz: bool,
     },
-    /// Adds the base of a generic window, or takes it off.
+    /// Adds the base of a generic window, or subtracts it.
     Rebase {
         by: u64,
     },

@@ -41,7 +41,7 @@ pub(crate) fn decode(module: &Module<'_>) -> Result<Program, Error> {
     Ok(Program { kernels, constants: layouts.constants.variables, globals: layouts.globals.variables })
 }
 
-/// The first `.version` that knows each target.
+/// The first `.version` that supports each target.
 const FIRST_VERSIONS: [(u32, (u32, u32)); 12] = [
     (50, (4, 0)),
     (60, (5, 0)),
@@ -105,7 +105,7 @@ impl ModuleLayouts {
     }
 }
 
-/// The most static shared memory of a block.
+/// Maximum static shared memory of a block.
 const MAX_SHARED: usize = 48 * 1024;
 
 fn decode_entry<'a>(module: &Module<'a>, entry: &syntax::Entry<'a>, outer: &Scopes<'a>, layouts: ModuleLayouts) -> Result<(Kernel, ModuleLayouts), Error> {
@@ -131,7 +131,7 @@ fn decode_entry<'a>(module: &Module<'a>, entry: &syntax::Entry<'a>, outer: &Scop
     decoder.finish(entry)
 }
 
-/// What is known while an entry is decoded.
+/// State while an entry is decoded.
 pub(crate) struct Decoder<'a> {
     version: (u32, u32),
     target: u32,
@@ -164,7 +164,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Puts the dynamic shared arrays behind all static variables of the entry.
+    /// Places the dynamic shared arrays after all static variables of the entry.
     fn place_dynamic(&mut self, entry: &syntax::Entry<'a>) -> Result<(), Error> {
         let mut shared = self.shared.clone();
         for statement in &entry.body {

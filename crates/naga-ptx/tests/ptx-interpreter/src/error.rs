@@ -1,17 +1,17 @@
-//! What went wrong, where in the text and, once running, in which thread.
+//! Errors with their position in the text and, at run time, their thread.
 
 use std::fmt;
 
-/// The stage that refused.
+/// The stage that reported the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The text is not PTX of the covered subset.
+    /// The text is not PTX of the supported subset.
     Parse,
     /// The text parses but breaks a typing, target or declaration rule.
     Type,
     /// The launch or a host access does not fit the program or the memory.
     Launch,
-    /// A running thread did what the manual leaves undefined or forbids.
+    /// A running thread executed something that the manual leaves undefined or forbids.
     Fault(Fault),
 }
 
@@ -20,9 +20,9 @@ pub enum ErrorKind {
 pub enum Fault {
     /// A register was read before any write on this path, or held an undefined value.
     UndefinedRegister,
-    /// Bytes were read that nothing had written.
+    /// Bytes were read before any write.
     Uninitialised,
-    /// The address lies in no live allocation or variable.
+    /// The address is in no live allocation or variable.
     OutOfRange,
     /// The address is not a multiple of the access size.
     Misaligned,
@@ -30,9 +30,9 @@ pub enum Fault {
     WrongSpace,
     /// A store reached constant or parameter memory.
     ReadOnly,
-    /// `ld.global.nc` met memory written in the same launch.
+    /// `ld.global.nc` read memory written in the same launch.
     NonCoherent,
-    /// The manual gives the result no value, as for a division by zero.
+    /// The manual does not define the result, as for a division by zero.
     UndefinedResult,
     /// Threads wait for threads that will never arrive.
     Deadlock,
@@ -40,7 +40,7 @@ pub enum Fault {
     Divergence,
     /// Two unordered accesses to one byte, one of them a plain write or read.
     Race,
-    /// The launch executed more instructions than it was allowed.
+    /// The launch executed more instructions than its limit.
     Limit,
     /// A `trap` instruction ran.
     Trap,
@@ -55,7 +55,7 @@ pub struct Place {
     pub thread: [u32; 3],
 }
 
-/// A refusal to parse, type, launch or continue.
+/// An error while parsing, typing, launching or running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -99,12 +99,12 @@ impl Error {
         self
     }
 
-    /// Returns the stage that refused, with the broken rule for a fault.
+    /// Returns the stage that reported the error, with the broken rule for a fault.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Returns the line of the PTX text, counted from 1, or 0 when no line is concerned.
+    /// Returns the line of the PTX text, counted from 1, or 0 when no line applies.
     pub fn line(&self) -> u32 {
         self.line
     }

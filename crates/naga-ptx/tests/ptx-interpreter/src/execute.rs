@@ -1,4 +1,4 @@
-//! Runs a launch: blocks in turn, threads in turn, one instruction after the other.
+//! Runs a launch: blocks by turns, threads by turns, one instruction after the other.
 
 mod access;
 mod atomic;
@@ -18,10 +18,10 @@ use crate::syntax::Space;
 use block::Block;
 use std::collections::VecDeque;
 
-/// The most threads of a block.
+/// Maximum threads of a block.
 const MAX_THREADS: u64 = 1024;
 
-/// The most shared memory of a block, static and dynamic.
+/// Maximum shared memory of a block, static and dynamic.
 const MAX_SHARED: usize = 227 * 1024;
 
 /// Executes one launch.
@@ -79,7 +79,7 @@ fn check_resources(kernel: &Kernel, launch: &Launch<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The variables of one state space, each byte valid, and initialised where an initial value says so.
+/// The variables of one state space, each byte valid, and initialised if it has an initial value.
 fn region(variables: &[Variable], space: Space) -> Region {
     let base = window(space);
     let end = variables.iter().map(|variable| variable.address - base + variable.bytes as u64).max();
@@ -102,7 +102,7 @@ fn params(kernel: &Kernel, launch: &Launch<'_>) -> Region {
     region
 }
 
-/// All state of one launch but that of its blocks.
+/// All state of one launch except that of its blocks.
 struct Machine<'a> {
     kernel: &'a Kernel,
     launch: &'a Launch<'a>,
@@ -113,10 +113,10 @@ struct Machine<'a> {
     stats: Stats,
 }
 
-/// How many blocks take turns at first.
+/// Number of blocks that run by turns initially.
 const RESIDENT: usize = 4;
 
-/// After so many instructions without an end of a block, one more block joins, for which the others may be waiting.
+/// After this many instructions without a finished block, one more block starts, since the others may wait for it.
 const PATIENCE: u64 = 1 << 20;
 
 impl Machine<'_> {
@@ -157,7 +157,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Instructions that a block may execute before the next one has its turn.
+    /// Instructions that a block may execute before the next one runs.
     fn block_turn(&self) -> u64 {
         match self.launch.schedule {
             Schedule::Random(_) => 1 << 12,

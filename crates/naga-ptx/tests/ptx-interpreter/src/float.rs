@@ -1,12 +1,12 @@
 //! Binary floating point of any width with the four roundings, computed exactly and rounded once.
 //!
 //! A finite number is an integer of up to 128 bits times a power of two. Addition, multiplication and their fusion are
-//! exact up to a jammed last bit, which stands for everything below it, so one rounding at the end gives the result the
-//! manual asks for.
+//! exact up to a jammed (sticky) last bit, which represents everything below it, so one rounding at the end gives the
+//! result that the manual requires.
 
 use crate::scalar::{Class, Scalar, mask};
 
-/// Where to round a number that lies between two representable ones.
+/// Rounding of a number between two representable ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
     NearestEven,
@@ -31,7 +31,7 @@ pub(crate) struct Finite {
     pub exponent: i32,
 }
 
-/// The top bit to which operands are brought before they are aligned.
+/// The top bit to which operands are normalised before they are aligned.
 const TOP: u32 = 125;
 
 struct Format {
@@ -256,7 +256,7 @@ fn zero_sign(x: bool, y: bool, rounding: Rounding) -> bool {
     if x == y { x } else { rounding == Rounding::Down }
 }
 
-/// Brings the top set bit of a nonzero mantissa to `top`, at or above its place.
+/// Shifts the top set bit of a nonzero mantissa to `top`, at or above its position.
 fn normalise(finite: Finite, top: u32) -> Finite {
     let shift = finite.mantissa.leading_zeros() as i32 - (127 - top as i32);
     Finite { mantissa: finite.mantissa << shift, exponent: finite.exponent - shift, ..finite }

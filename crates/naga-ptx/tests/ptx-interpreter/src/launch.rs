@@ -1,4 +1,4 @@
-//! What a launch asks for and what it reports.
+//! Parameters and report of a launch.
 
 use crate::compute::Approximation;
 use crate::schedule::Schedule;
@@ -18,11 +18,11 @@ pub struct Launch<'a> {
     pub dynamic_shared_bytes: u32,
     /// The order of threads and blocks.
     pub schedule: Schedule,
-    /// The most instructions that all threads together may execute.
+    /// Maximum instructions that all threads together may execute.
     pub instruction_limit: u64,
     /// Whether unordered conflicting accesses fault.
     pub race_check: bool,
-    /// What the approximate instructions return.
+    /// Results of the approximate instructions.
     pub approximation: Approximation,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// What a launch did.
+/// Statistics of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Instructions executed by all threads, those with a false guard included.

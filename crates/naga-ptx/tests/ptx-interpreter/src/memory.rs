@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Global memory: allocations with guard gaps between them, each byte marked once something has written it.
 ///
-/// An address is never given out twice, so an access to freed memory is recognised for what it is.
+/// An address is never reused, so an access to freed memory is detected.
 #[derive(Clone, Debug)]
 pub struct Memory {
     allocations: BTreeMap<u64, Region>,
@@ -13,13 +13,13 @@ pub struct Memory {
     next: u64,
 }
 
-/// The first address that [`Memory::allocate`] gives out.
+/// The first address that [`Memory::allocate`] returns.
 const FIRST_ADDRESS: u64 = 0x7f00_0000_0000;
 
 /// The alignment of every allocation.
 const ALIGNMENT: u64 = 256;
 
-/// The least distance between the end of an allocation and the start of the next.
+/// Minimum distance between the end of an allocation and the start of the next.
 const GUARD: u64 = 4096;
 
 impl Default for Memory {
@@ -59,7 +59,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// When the range leaves its allocation or holds a byte that nothing wrote.
+    /// When the range leaves its allocation or contains a byte without a write.
     pub fn read(&self, address: u64, len: usize) -> Result<Vec<u8>, Error> {
         let (start, region) = self.find(address, len)?;
         let offset = (address - start) as usize;
@@ -83,11 +83,11 @@ impl Memory {
 
     pub(crate) fn locate(&mut self, address: u64, len: usize) -> Result<(&mut Region, usize), Error> {
         let start = self.find(address, len)?.0;
-        let region = self.allocations.get_mut(&start).ok_or_else(|| Error::fault(Fault::OutOfRange, "the allocation is gone"))?;
+        let region = self.allocations.get_mut(&start).ok_or_else(|| Error::fault(Fault::OutOfRange, "the allocation was freed"))?;
         Ok((region, (address - start) as usize))
     }
 
-    /// Puts a module variable at its fixed address.
+    /// Places a module variable at its fixed address.
     pub(crate) fn place_at(&mut self, address: u64, region: Region) {
         self.allocations.insert(address, region);
     }
@@ -135,7 +135,7 @@ impl Memory {
                 let (offset, size) = (address - start, region.bytes.len());
                 format!("offset {offset} of the nearest allocation below, of {size} bytes")
             }
-            (None, None) => "no allocation lies below".to_owned(),
+            (None, None) => "there is no allocation below".to_owned(),
         };
         Error::fault(Fault::OutOfRange, format!("no allocation holds {len} bytes at {address:#x} ({detail})"))
     }
@@ -143,14 +143,14 @@ impl Memory {
 
 /// The byte belongs to a variable or allocation.
 const VALID: u8 = 1;
-/// Something has written the byte.
+/// The byte has been written.
 const INITIALISED: u8 = 2;
 /// A thread of the running launch has written the byte.
 const WRITTEN: u8 = 4;
 /// A thread of the running launch has read the byte through the non-coherent path.
 const NON_COHERENT: u8 = 8;
 
-/// Bytes, each with what is known of it.
+/// Bytes, each with its flags.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
     bytes: Vec<u8>,
@@ -167,7 +167,7 @@ impl Region {
         Region { bytes: vec![0; len], state: vec![VALID; len] }
     }
 
-    /// Bytes that belong to nothing until [`Region::declare`] says so.
+    /// Bytes that belong to no variable until [`Region::declare`].
     pub fn empty(len: usize) -> Region {
         Region { bytes: vec![0; len], state: vec![0; len] }
     }
@@ -218,7 +218,7 @@ impl Region {
 
     fn check_valid(&self, offset: usize, len: usize) -> Result<(), Error> {
         let inside = offset.checked_add(len).and_then(|end| self.state.get(offset..end)).is_some_and(|states| states.iter().all(|state| state & VALID != 0));
-        if inside { Ok(()) } else { Err(Error::fault(Fault::OutOfRange, format!("{len} bytes at offset {offset} of the state space lie in no variable"))) }
+        if inside { Ok(()) } else { Err(Error::fault(Fault::OutOfRange, format!("{len} bytes at offset {offset} of the state space are in no variable"))) }
     }
 
     fn check_readable(&self, offset: usize, len: usize) -> Result<(), Error> {

@@ -53,7 +53,7 @@ pub(crate) enum Special {
     GlobalTimer,
 }
 
-/// What an instruction does.
+/// The operation of an instruction.
 #[derive(Debug)]
 pub(crate) enum Operation {
     Compute {
@@ -137,14 +137,14 @@ pub(crate) struct Address {
     pub offset: i64,
 }
 
-/// How strongly an access is ordered against those of other threads.
+/// How strongly an access is ordered relative to those of other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strength {
     /// Conflicts with any unordered access.
     Weak,
-    /// Atomic towards threads of the same block only.
+    /// Atomic with respect to threads of the same block only.
     Block,
-    /// Atomic towards every thread.
+    /// Atomic with respect to every thread.
     Device,
 }
 
@@ -203,7 +203,7 @@ pub(crate) struct Barrier {
     pub kind: BarrierKind,
 }
 
-/// What a barrier does beside waiting.
+/// Effects of a barrier in addition to waiting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BarrierKind {
     Wait,
@@ -226,7 +226,7 @@ pub(crate) struct WarpOperation {
     pub kind: WarpKind,
 }
 
-/// What the threads of a warp exchange.
+/// The exchange between threads of a warp.
 #[derive(Debug)]
 pub(crate) enum WarpKind {
     Synchronise,
@@ -246,7 +246,7 @@ pub(crate) enum ShuffleMode {
     Index,
 }
 
-/// What a vote asks.
+/// The question of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VoteMode {
     All,

@@ -39,12 +39,12 @@ impl Program {
         Some(kernel.shared.iter().map(|variable| variable.bytes).sum())
     }
 
-    /// Executes one launch to its end. Module variables start anew with every launch.
+    /// Executes one launch to its end. Module variables are reinitialised for every launch.
     ///
     /// # Errors
     ///
     /// Of kind [`Launch`](crate::ErrorKind::Launch) when the launch does not fit the entry, and of kind
-    /// [`Fault`](crate::ErrorKind::Fault) when a thread breaks a rule; memory then holds what was written before.
+    /// [`Fault`](crate::ErrorKind::Fault) when a thread breaks a rule; memory then contains earlier writes.
     pub fn run(&self, memory: &mut Memory, launch: &Launch<'_>) -> Result<Stats, Error> {
         execute::run(self, memory, launch)
     }
@@ -79,7 +79,7 @@ pub(crate) struct Variable {
 
 /// The first state-space address of each window.
 ///
-/// Windows do not overlap, so an address of one space used in another is recognised.
+/// Windows do not overlap, so an address of one space used in another is detected.
 pub(crate) fn window(space: Space) -> u64 {
     match space {
         Space::Shared => 0x1000_0000,
@@ -91,8 +91,8 @@ pub(crate) fn window(space: Space) -> u64 {
     }
 }
 
-/// The most bytes that a window holds.
+/// Maximum bytes of a window.
 pub(crate) const WINDOW_BYTES: u64 = 0x1000_0000;
 
-/// What `cvta` adds to a state-space address other than a global one.
+/// The offset that `cvta` adds to a state-space address other than a global one.
 pub(crate) const GENERIC_OFFSET: u64 = 0x5500_0000_0000;

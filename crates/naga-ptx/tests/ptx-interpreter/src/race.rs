@@ -1,26 +1,26 @@
 //! Finds unordered conflicting accesses.
 //!
-//! Every byte keeps the accesses that a later one could still conflict with. A plain write that conflicts with nothing is
-//! ordered behind all of them and replaces them. Two readers of a byte are enough to remember, in two blocks if there are
-//! two: whoever writes next is unordered with at least one of them.
+//! Every byte stores the accesses that a later one could still conflict with. A plain write without conflicts is
+//! ordered after all of them and replaces them. Two readers of a byte are enough to store, in two blocks if there are
+//! two: the next writer is unordered with at least one of them.
 //!
-//! Order comes from barriers of the block, and within a warp from `bar.warp.sync`. Two leniencies cost misses, never a
-//! false report: a barrier that counts only some threads is taken to order the whole block, and the bytes of two atomic
-//! accesses of different sizes are taken to be atomic towards one another. Atomics and fences order nothing else, so a
-//! flag that one block raises for another does not make the plain accesses around it ordered.
+//! Order comes from barriers of the block, and within a warp from `bar.warp.sync`. Two simplifications cause missed races, never a
+//! false report: a barrier that counts only some threads is assumed to order the whole block, and the bytes of two atomic
+//! accesses of different sizes are assumed to be atomic with respect to each other. Atomics and fences order no other
+//! accesses, so a flag that one block sets for another does not order the plain accesses around it.
 
 use crate::error::{Error, Fault};
 use crate::operation::Strength;
 use std::collections::HashMap;
 
-/// The thread that accesses, and what it knows to be over.
+/// The accessing thread, and the accesses that it knows to be complete.
 #[derive(Clone, Copy)]
 pub(crate) struct Actor<'a> {
     pub block: u32,
     pub thread: u32,
     /// The barriers that its block has completed.
     pub epoch: u32,
-    /// For each lane of its warp, the last stretch of that lane known to be over; its own entry is the current stretch.
+    /// For each lane of its warp, the last epoch of that lane known to be complete; its own entry is the current epoch.
     pub clock: &'a [u32; 32],
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    /// Records an access and refuses it when it races with an earlier one.
+    /// Records an access and reports a race with an earlier one.
     pub fn visit(&mut self, actor: Actor<'_>, address: u64, len: usize, strength: Strength, is_write: bool) -> Result<(), Error> {
         for byte in address..address + len as u64 {
             let page = self.pages.entry(byte / PAGE).or_insert_with(|| Box::new([Cell::default(); PAGE as usize]));
@@ -72,7 +72,7 @@ fn conflict(byte: u64, other: &Access, is_write: bool) -> Error {
 }
 
 impl Access {
-    /// Whether the access is over for the actor.
+    /// Whether the access is complete for the actor.
     fn is_before(&self, actor: Actor<'_>) -> bool {
         if self.block != actor.block {
             return false;
@@ -81,7 +81,7 @@ impl Access {
         self.thread == actor.thread || self.epoch < actor.epoch || is_same_warp && actor.clock[(self.thread % 32) as usize] >= self.stretch
     }
 
-    /// Whether two strong accesses are atomic towards one another.
+    /// Whether two strong accesses are atomic with respect to each other.
     fn is_mutual(&self, actor: Actor<'_>, strength: Strength) -> bool {
         let both_device = self.strength == Strength::Device && strength == Strength::Device;
         both_device || self.block == actor.block

@@ -1,8 +1,8 @@
-//! Fundamental types and the rules by which a register may stand for one.
+//! Fundamental types and the rules for registers of these types.
 
 use std::fmt;
 
-/// What the bits of a type mean.
+/// The interpretation of a type's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Predicate,

@@ -2,7 +2,7 @@
 
 /// The order in which runnable threads, and blocks, are advanced between synchronisation points.
 ///
-/// No order is wrong by the manual, so a kernel whose results differ between two of them lacks synchronisation.
+/// The manual allows every order, so a kernel whose results differ between two of them lacks synchronisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schedule {
     /// Ascending indices, each thread as far as it can go.
@@ -10,7 +10,7 @@ pub enum Schedule {
     Forward,
     /// Descending indices, each thread as far as it can go.
     Reverse,
-    /// A fresh permutation for every turn and short turns of random length, all drawn from the seed.
+    /// A new permutation for every turn and short turns of random length, all drawn from the seed.
     Random(u64),
 }
 
@@ -60,7 +60,7 @@ impl Dealer {
     }
 }
 
-/// Scrambles a word so that every input bit moves every output bit.
+/// Scrambles a word so that every input bit affects every output bit.
 pub(crate) fn mix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,8 +1,8 @@
-//! The text as a tree, names not yet resolved.
+//! The text as a tree, with unresolved names.
 
 use crate::scalar::Scalar;
 
-/// Where a variable or an address lives.
+/// State space of a variable or an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     Generic,
@@ -30,7 +30,7 @@ pub(crate) struct Variable<'a> {
     pub space: Space,
     pub alignment: usize,
     pub bytes: usize,
-    /// The leading bytes that an initialiser gave.
+    /// The leading bytes from an initialiser.
     pub initial: Vec<u8>,
     /// An array of unknown size, `[]`, sized by the launch.
     pub is_dynamic: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Entry<'a> {
     pub name: &'a str,
     pub line: u32,
     pub params: Vec<Variable<'a>>,
-    /// The greatest number of threads that the directives allow.
+    /// The maximum number of threads that the directives allow.
     pub max_threads: Option<u32>,
     pub required_block: Option<[u32; 3]>,
     pub body: Vec<Statement<'a>>,
@@ -108,7 +108,7 @@ pub(crate) enum Operand<'a> {
     Pair(&'a str, &'a str),
 }
 
-/// What stands before the offset in brackets.
+/// The base before the offset in brackets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Base<'a> {
     Name(&'a str),

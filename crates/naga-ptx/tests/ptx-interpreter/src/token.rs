@@ -18,7 +18,7 @@ pub(crate) enum Token<'a> {
     Mark(char),
 }
 
-/// A token with its place in the text.
+/// A token with its position in the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spanned<'a> {
     pub token: Token<'a>,

@@ -31,7 +31,7 @@ pub fn fit(program: &Program, arrays: &mut Arrays, args: &ProgramArgs) -> Result
     let shape = LaunchConfig {
         block,
         shared_bytes: args.shared.unwrap_or(0),
-        max_turns: args.limit.unwrap_or(LaunchConfig::MAX_LOOP_ITERATIONS),
+        max_loop_iterations: args.limit.unwrap_or(LaunchConfig::MAX_LOOP_ITERATIONS),
         ..LaunchConfig::default()
     };
     let launch = match (args.grid, known) {

@@ -9,15 +9,15 @@ use tectum::conformance::{Case, Data, Expected, Output, Seed, Suite};
 use super::super::{ActionChannel, BODY_NAMES, Body, BodySpec, ChannelKind, ObservationChannel, body, wrapped_rad};
 use super::{OUTCOME, Stepper, stepper};
 
-/// Greatest error of a number, over its range.
+/// Maximum error of a number, relative to its range.
 pub const TOLERANCE: f64 = 2e-5;
 /// Minimum range of a number of a state.
 const MIN_RANGE: f64 = 10.0;
-/// By how much the numbers of a state are moved, of 1 or their size, to find seams: some fifty times what f32 rounds in a step.
+/// Relative perturbation (of 1 or their size) of a state's numbers, to find discontinuities: about fifty times the rounding of f32 in a step.
 const NUDGE: f64 = 2e-5;
-/// An instance lies at a seam if a nudge changes a number by this much of its range: fifty times the tolerance.
+/// An instance is at a discontinuity if a perturbation changes a number by this much of its range: fifty times the tolerance.
 const SEAM: f64 = 1e-3;
-/// Draws of an instance; far more than seams need.
+/// Maximum draws of an instance; far more than discontinuities need.
 const MAX_DRAWS: usize = 1000;
 
 /// A suite for each body.
@@ -60,7 +60,7 @@ fn case(seed: &mut Seed, name: &'static str, count: usize) -> Result<Case> {
     }))
 }
 
-/// The range of each number that an instance shows: of a channel, of the reward, of whether the episode ended.
+/// The range of each number in the output of an instance: of a channel, of the reward, of whether the episode ended.
 fn ranges(body: &dyn Body) -> impl Iterator<Item = f64> {
     let of_channel = |channel: &ObservationChannel| match channel.kind {
         ChannelKind::Linear => f64::from(channel.high - channel.low),
@@ -69,23 +69,23 @@ fn ranges(body: &dyn Body) -> impl Iterator<Item = f64> {
     body.spec().observation.iter().map(of_channel).chain([20.0, 1.0])
 }
 
-/// An instance whose step no rounding decides: those at a stop, a wall, a turn's end or the edge of an obstacle are drawn again.
+/// An instance whose step does not depend on rounding: those at a stop, a wall, an angle's wrap or the edge of an obstacle are drawn again.
 fn instance(seed: &mut Seed, body: &mut dyn Body, has_starts: bool, numbers: usize, k: usize) -> Result<Instance> {
     let spec = body.spec().clone();
     let mut tried = Err(tectum::Error::invalid(format!("{}: every instance lies at a seam", spec.name)));
     for _ in 0..MAX_DRAWS {
-        // What an observation does not show of a state is only there after a step.
+        // The unobserved part of a state is only valid after a step.
         let [first, given] = [0, k].map(|k| action(seed, &spec, k));
         body.reset(u64::from(seed.word()));
         let start = padded(single(body.state()), numbers);
-        body.scatter(u64::from(seed.word()));
+        body.randomize_state(u64::from(seed.word()));
         body.step(&first);
         let mut state = single(body.state());
         if spec.name == "cart_pole" {
             state[4] = 0.0;
         }
         if has_starts && k % 7 == 3 {
-            // An episode that ended restarts: nothing is computed.
+            // An episode that ended restarts: no step is computed.
             let mut before = padded(state, numbers);
             before[numbers - 1] = 1.0;
             body.set_state(&start[..body.state().len()])?;
@@ -95,7 +95,7 @@ fn instance(seed: &mut Seed, body: &mut dyn Body, has_starts: bool, numbers: usi
         let (after, shown) = stepped(body, &state, &given, numbers)?;
         let mut is_seam = false;
         for signs in [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]] {
-            // Whole numbers are counts, flags and what stands still.
+            // Whole numbers are counts, flags and constants.
             let moved = |(i, x): (usize, &f64)| if x.fract() == 0.0 { *x } else { x + NUDGE * x.abs().max(1.0) * signs[i % 2] };
             let (other_after, other_shown) = stepped(body, &state.iter().enumerate().map(moved).collect::<Vec<_>>(), &given, numbers)?;
             let is_far = |(a, b, range): (&f64, &f64, f64)| (a - b).abs() > SEAM * range;
@@ -110,7 +110,7 @@ fn instance(seed: &mut Seed, body: &mut dyn Body, has_starts: bool, numbers: usi
     tried
 }
 
-/// An action beyond the range on both sides; now and then one that is not finite.
+/// An action beyond the range on both sides; occasionally one that is not finite.
 fn action(seed: &mut Seed, spec: &BodySpec, k: usize) -> Vec<f32> {
     let drawn = |channel: &ActionChannel| {
         let (middle, half) = ((channel.low + channel.high) / 2.0, 0.6 * (channel.high - channel.low));
@@ -124,7 +124,7 @@ fn action(seed: &mut Seed, spec: &BodySpec, k: usize) -> Vec<f32> {
     spec.action.iter().map(drawn).collect()
 }
 
-/// State and what is shown after a step in f64.
+/// State and output after a step in f64.
 fn stepped(body: &mut dyn Body, state: &[f64], action: &[f32], numbers: usize) -> Result<(Vec<f64>, Vec<f64>)> {
     body.set_state(state)?;
     let step = body.step(action);
@@ -139,7 +139,7 @@ fn stepped(body: &mut dyn Body, state: &[f64], action: &[f32], numbers: usize) -
     Ok((after, [observed(body), vec![step.reward, ended]].concat()))
 }
 
-/// The angles of a state, which a batch keeps in [−π, π) where the body may count turns.
+/// The angles of a state, which a batch wraps to [−π, π) where the body may count turns.
 fn angles(name: &str) -> &'static [usize] {
     match name {
         "pendulum" => &[0],
@@ -155,7 +155,7 @@ fn observed(body: &dyn Body) -> Vec<f64> {
     shown.into_iter().map(f64::from).collect()
 }
 
-/// Numbers as f32 has them.
+/// Numbers rounded to f32.
 fn single(state: Vec<f64>) -> Vec<f64> {
     state.into_iter().map(|number| f64::from(number as f32)).collect()
 }

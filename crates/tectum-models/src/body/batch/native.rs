@@ -1,4 +1,4 @@
-//! A step of sixteen instances side by side on the processor, in f32.
+//! A step of sixteen instances in SIMD lanes on the CPU, in f32.
 
 use std::f32::consts::{FRAC_PI_4, PI, TAU};
 
@@ -7,14 +7,14 @@ use tectum::NativeCall;
 use tectum::kernel::math::{cos_near, sin_near};
 use tectum::kernel::native::simd;
 
-/// Instances that are taken side by side.
+/// Instances per SIMD block.
 const LANES: usize = 16;
-/// A number of each of them.
+/// One number for each instance of a block.
 type F32Lanes = [f32; LANES];
-/// Blocks that a thread takes at least.
+/// Minimum number of blocks per thread.
 const BLOCKS_PER_THREAD: usize = 64;
 
-/// Steps all instances, each in the time of so many operations; actions are the first view, states and what is shown the two from `from` on.
+/// Steps all instances, each in the time of so many operations; actions are the first view, states and observations the two views from `from`.
 fn step_all<const A: usize, const N: usize, const S: usize>(
     call: &NativeCall<'_>,
     operations: usize,
@@ -30,20 +30,20 @@ fn step_all<const A: usize, const N: usize, const S: usize>(
             #[inline(always)]
             || {
                 let mut out = [[0.0; LANES]; S];
-                // Of a length that the compiler knows, but for the last block.
+                // The length is known to the compiler, except for the last block.
                 if let (Some(states), Some(shown), Some(actions)) = (states.first_chunk_mut(), shown.first_chunk_mut(), actions.first_chunk()) {
                     let mut state = to_lanes::<N>(states);
                     step(&to_lanes(actions), &mut state, &mut out, index * LANES);
-                    apart(&state, states);
-                    apart(&out, shown);
+                    to_rows(&state, states);
+                    to_rows(&out, shown);
                 } else {
                     let (mut rows, mut given, mut seen) = ([[0.0; N]; LANES], [[0.0; A]; LANES], [[0.0; S]; LANES]);
                     rows[..states.len()].copy_from_slice(states);
                     given[..actions.len()].copy_from_slice(actions);
                     let mut state = to_lanes(&rows);
                     step(&to_lanes(&given), &mut state, &mut out, index * LANES);
-                    apart(&state, &mut rows);
-                    apart(&out, &mut seen);
+                    to_rows(&state, &mut rows);
+                    to_rows(&out, &mut seen);
                     states.copy_from_slice(&rows[..states.len()]);
                     shown.copy_from_slice(&seen[..shown.len()]);
                 }
@@ -65,11 +65,11 @@ fn to_lanes<const N: usize>(rows: &[[f32; N]; LANES]) -> [F32Lanes; N] {
 }
 
 #[inline(always)]
-fn apart<const N: usize>(lanes: &[F32Lanes; N], rows: &mut [[f32; N]; LANES]) {
+fn to_rows<const N: usize>(lanes: &[F32Lanes; N], rows: &mut [[f32; N]; LANES]) {
     *rows = std::array::from_fn(|lane| std::array::from_fn(|i| lanes[i][lane]));
 }
 
-/// What is applied of an action between `-most` and `most`; 0 is safe.
+/// The action that is applied, clamped to `-most` and `most`; 0 is safe.
 #[inline(always)]
 fn applied(value: f32, most: f32) -> f32 {
     if value.is_finite() { value.clamp(-most, most) } else { 0.0 }
@@ -77,7 +77,7 @@ fn applied(value: f32, most: f32) -> f32 {
 
 /// An angle in [−π, π).
 #[inline(always)]
-pub fn come_round(angle: f32) -> f32 {
+pub fn wrap_angle(angle: f32) -> f32 {
     angle - TAU * (angle / TAU + 0.5).floor()
 }
 
@@ -93,10 +93,10 @@ pub fn pendulum_step(angle: f32, speed: f32, torque: f32) -> [f32; 2] {
     [angle + speed * 0.05, speed]
 }
 
-/// What Pendulum-v1 charges for a step.
+/// The cost of a step of Pendulum-v1.
 #[inline(always)]
 pub fn pendulum_cost(angle: f32, speed: f32, torque: f32) -> f32 {
-    let angle = come_round(angle);
+    let angle = wrap_angle(angle);
     angle * angle + 0.1 * speed * speed + 0.001 * torque * torque
 }
 
@@ -111,7 +111,7 @@ pub fn pendulum(call: &NativeCall<'_>) {
                 let torque = applied(actions[0][lane], 2.0);
                 let reward = -pendulum_cost(angles[lane], speeds[lane], torque);
                 let [angle, speed] = pendulum_step(angles[lane], speeds[lane], torque);
-                (angles[lane], speeds[lane]) = (come_round(angle), speed);
+                (angles[lane], speeds[lane]) = (wrap_angle(angle), speed);
                 (shown[0][lane], shown[1][lane], shown[2][lane], shown[3][lane]) = (angles[lane], speed, reward, 0.0);
             }
         },
@@ -144,7 +144,7 @@ pub fn cart_pole(call: &NativeCall<'_>) {
             for lane in 0..LANES {
                 shown[0][lane] = state[0][lane];
                 shown[1][lane] = state[1][lane];
-                shown[2][lane] = come_round(state[2][lane]);
+                shown[2][lane] = wrap_angle(state[2][lane]);
                 shown[3][lane] = state[3][lane];
                 shown[5][lane] = state[4][lane];
             }
@@ -152,7 +152,7 @@ pub fn cart_pole(call: &NativeCall<'_>) {
     );
 }
 
-/// Puts the instances whose episode had ended at their starts, with no reward.
+/// Resets the instances whose episode had ended to their starts, with no reward.
 #[inline(always)]
 fn reset_terminated(had_ended: &F32Lanes, starts: &[[f32; 5]], first: usize, state: &mut [F32Lanes; 5], shown: &mut [F32Lanes; 6]) {
     if had_ended.iter().all(|ended| *ended == 0.0) {
@@ -207,8 +207,8 @@ pub fn acrobot(call: &NativeCall<'_>) {
                     #[inline(always)]
                     |s| acrobot_rates(s, torque),
                 );
-                state[0][lane] = come_round(first);
-                state[1][lane] = come_round(second);
+                state[0][lane] = wrap_angle(first);
+                state[1][lane] = wrap_angle(second);
                 state[2][lane] = first_speed.clamp(-4.0 * PI, 4.0 * PI);
                 state[3][lane] = second_speed.clamp(-9.0 * PI, 9.0 * PI);
                 state[4][lane] = flag(-cos_near(state[0][lane]) - cos_near(state[1][lane] + state[0][lane]) > 1.0);
@@ -216,8 +216,8 @@ pub fn acrobot(call: &NativeCall<'_>) {
             }
             reset_terminated(&had_ended, starts, first, state, shown);
             for lane in 0..LANES {
-                shown[0][lane] = come_round(state[0][lane] + PI);
-                shown[1][lane] = come_round(state[1][lane]);
+                shown[0][lane] = wrap_angle(state[0][lane] + PI);
+                shown[1][lane] = wrap_angle(state[1][lane]);
                 shown[2][lane] = state[2][lane];
                 shown[3][lane] = state[3][lane];
                 shown[5][lane] = state[4][lane];
@@ -247,7 +247,7 @@ impl RigConstants {
         [v, push, speed, (self.gravity * sin_near(angle) - push * cos_near(angle)) / self.length - self.damping * speed]
     }
 
-    /// Runge-Kutta steps under one command; the cart stops dead at its stops, and the pole goes on.
+    /// Runge-Kutta steps under one command; the cart halts at its stops, and the pole continues.
     #[inline(always)]
     fn advance(&self, s: &mut [F32Lanes; 6], volts: &F32Lanes, steps: u32, h: f32) {
         for _ in 0..steps {
@@ -286,7 +286,7 @@ pub fn rig(call: &NativeCall<'_>) {
             constants.advance(state, &last, before, h_before);
             constants.advance(state, &volts, after, h_after);
             for lane in 0..LANES {
-                state[2][lane] = come_round(state[2][lane]);
+                state[2][lane] = wrap_angle(state[2][lane]);
                 state[4][lane] = volts[lane];
                 state[5][lane] = (state[0][lane] - from[lane]) * inches_per_step;
                 shown[0][lane] = state[0][lane] * 39.370_08;
@@ -306,28 +306,28 @@ const LIGHTS: usize = 6;
 const OBSTACLES: usize = 22;
 
 #[inline(always)]
-fn far((dx, dy): (f32, f32)) -> f32 {
+fn norm((dx, dy): (f32, f32)) -> f32 {
     (dx * dx + dy * dy).sqrt()
 }
 
-/// The way along one axis to the wall that a step leads to.
+/// The distance along one axis to the wall in the direction of a step.
 #[inline(always)]
 fn to_wall(at: f32, step: f32) -> f32 {
     let wall = if step > 0.0 { 4.0 } else { 0.0 };
     if step.abs() > 1e-7 { (wall - at) / step } else { 1e9 }
 }
 
-/// What an eye that looks in a direction sees of a light: the cosine of the light's bearing against it, without the bearing.
+/// The signal of an eye that looks in a direction: the cosine of the light's bearing relative to it, computed without the bearing.
 #[inline(always)]
 fn seen_light(light: (f32, f32), direction: f32) -> f32 {
-    let distance = far(light).max(1e-9);
+    let distance = norm(light).max(1e-9);
     let along = (light.0 * cos_near(direction) + light.1 * sin_near(direction)) / distance;
     along.max(0.0) / (1.0 + distance * distance)
 }
 
-/// 1 less the way to the first wall or obstacle over the whisker's length.
+/// 1 minus the distance to the first wall or obstacle divided by the whisker's length.
 #[inline(always)]
-fn felt(state: &[F32Lanes; SEEKER], lane: usize, direction: f32) -> f32 {
+fn whisker_reading(state: &[F32Lanes; SEEKER], lane: usize, direction: f32) -> f32 {
     let (x, y) = (state[0][lane], state[1][lane]);
     let (across_x, across_y) = (cos_near(direction), sin_near(direction));
     let mut free = to_wall(x, across_x).min(to_wall(y, across_y)).min(1e9);
@@ -340,7 +340,7 @@ fn felt(state: &[F32Lanes; SEEKER], lane: usize, direction: f32) -> f32 {
     (1.0 - free / 0.6).max(0.0)
 }
 
-/// From the disc to the light that is on. Each lane has another light, which the lanes together could not look up.
+/// Vector from the disc to the light that is on. Each lane has a different light, so the lookup is not vectorised.
 #[inline(always)]
 fn seeker_light(state: &[F32Lanes; SEEKER], lane: usize) -> (f32, f32) {
     let found = state[3][lane];
@@ -365,16 +365,16 @@ pub fn seeker(call: &NativeCall<'_>) {
                 let is_given = actions[0][lane].is_finite() & actions[1][lane].is_finite();
                 let speed = if is_given { actions[0][lane].clamp(0.0, 0.5) } else { 0.0 };
                 let turn = if is_given { actions[1][lane].clamp(-2.0, 2.0) } else { 0.0 };
-                let before = far(seeker_light(state, lane));
-                let heading = come_round(state[2][lane] + turn * 0.1);
+                let before = norm(seeker_light(state, lane));
+                let heading = wrap_angle(state[2][lane] + turn * 0.1);
                 let (x, y) = (state[0][lane] + speed * 0.1 * cos_near(heading), state[1][lane] + speed * 0.1 * sin_near(heading));
                 let mut is_blocked = (x.min(y) < 0.1) | (x.max(y) > 3.9);
                 for i in 0..4 {
-                    is_blocked |= far((x - state[OBSTACLES + 2 * i][lane], y - state[OBSTACLES + 1 + 2 * i][lane])) < 0.35;
+                    is_blocked |= norm((x - state[OBSTACLES + 2 * i][lane], y - state[OBSTACLES + 1 + 2 * i][lane])) < 0.35;
                 }
                 state[0][lane] = if is_blocked { state[0][lane] } else { x };
                 state[1][lane] = if is_blocked { state[1][lane] } else { y };
-                let after = far(seeker_light(state, lane));
+                let after = norm(seeker_light(state, lane));
                 let reward = ((before - after) / 0.05 - 0.5 * flag(is_blocked)).clamp(-1.0, 1.0);
                 state[2][lane] = heading;
                 state[3][lane] += flag(after < 0.3);
@@ -390,7 +390,7 @@ pub fn seeker(call: &NativeCall<'_>) {
             }
             for (whisker, turn) in [FRAC_PI_4, 0.0, -FRAC_PI_4].into_iter().enumerate() {
                 for lane in 0..LANES {
-                    shown[2 + whisker][lane] = felt(state, lane, state[2][lane] + turn);
+                    shown[2 + whisker][lane] = whisker_reading(state, lane, state[2][lane] + turn);
                 }
             }
         },

@@ -7,7 +7,7 @@ use super::super::{ActionChannel, BODY_NAMES, ChannelKind};
 use super::*;
 
 const INSTANCES: u64 = 1000;
-/// Of a number's range.
+/// Relative to a number's range.
 const TOLERANCE: f64 = 2e-5;
 
 fn devices(what: &str) -> Vec<Device> {
@@ -31,7 +31,7 @@ fn draw(channels: &[ActionChannel], uniform: &mut Uniform, k: u64) -> Vec<f32> {
     channels.iter().map(drawn).collect()
 }
 
-/// How far a number is off, over its range; angles by the shorter way round.
+/// Error of a number, relative to its range; angles in the shorter direction.
 fn off(found: f32, expected: f64, range: f64, turn: Option<f64>) -> f64 {
     let apart = f64::from(found) - expected;
     (apart - turn.map_or(0.0, |turn| turn * (apart / turn).round())).abs() / range
@@ -45,8 +45,8 @@ fn every_body_steps_as_one_by_one_on_every_device() {
         let mut uniform = Uniform::new(11);
         let (mut states, mut actions) = (Vec::new(), Vec::new());
         for k in 0..INSTANCES {
-            body.scatter(k);
-            // What a reading does not show of a state is there only after a step.
+            body.randomize_state(k);
+            // The unobserved part of a state is only valid after a step.
             body.step(&draw(&spec.action, &mut uniform, 0));
             states.push(body.state());
             actions.extend(draw(&spec.action, &mut uniform, k));
@@ -77,9 +77,9 @@ fn every_body_steps_as_one_by_one_on_every_device() {
                     errors.push(off(*found, expected, expected.abs().max(10.0), Some(TAU)).min(off(*found, expected, expected.abs().max(10.0), None)));
                 }
                 errors.push((f64::from(batch.reward(k)) - step.reward).abs() / 20.0);
-                errors.push(f64::from(u8::from(batch.has_ended(k) != step.terminated)));
+                errors.push(f64::from(u8::from(batch.is_terminated(k) != step.terminated)));
                 let error = errors.into_iter().fold(0.0, f64::max);
-                // Rounding may carry a body over a seam: a stop, a wall, the end of a whisker at an obstacle's edge.
+                // Rounding may move a body across a discontinuity: a stop, a wall, the end of a whisker at an obstacle's edge.
                 if error > TOLERANCE {
                     seams += 1;
                 } else {
@@ -93,7 +93,7 @@ fn every_body_steps_as_one_by_one_on_every_device() {
 }
 
 #[test]
-fn an_episode_that_ended_begins_anew_at_its_start() {
+fn an_ended_episode_resets_to_its_start() {
     for device in devices("episodes that end") {
         let mut poles = Batch::new("cart_pole", 70, &device).expect("compiles");
         poles.reset(5).expect("writes");
@@ -103,10 +103,10 @@ fn an_episode_that_ended_begins_anew_at_its_start() {
             poles.step(&[10.0; 70]).expect("steps");
             for k in 0..70 {
                 if ended[k] {
-                    assert_eq!((poles.reward(k), poles.has_ended(k), poles.observation(k)), (0.0, false, &start[k][..4]));
+                    assert_eq!((poles.reward(k), poles.is_terminated(k), poles.observation(k)), (0.0, false, &start[k][..4]));
                     (lengths[k], ended[k]) = (0, false);
                 } else {
-                    (lengths[k], ended[k]) = (lengths[k] + 1, poles.has_ended(k));
+                    (lengths[k], ended[k]) = (lengths[k] + 1, poles.is_terminated(k));
                     assert_eq!(poles.reward(k), 1.0);
                     assert!(!ended[k] || (7..14).contains(&lengths[k]), "pushed one way it falls in about ten steps: {}", lengths[k]);
                 }

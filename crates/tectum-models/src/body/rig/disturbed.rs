@@ -1,4 +1,4 @@
-//! A rig that is not as it was identified, and whose readings are not exact.
+//! A rig that differs from the identified one, with inexact readings.
 
 use serde::Serialize;
 use tectum::{Error, Result};
@@ -7,31 +7,31 @@ use super::{Rig, RigParameters};
 use crate::body::uniform::Uniform;
 use crate::body::{Body, BodySpec, Start, Step, Upright};
 
-/// Deviation of the recording's angles: second differences of the rows in which the pole hardly moves, over √6. A test measures it.
+/// Deviation of the recording's angles: second differences of the rows in which the pole hardly moves, divided by √6. A test measures it.
 pub const RECORDED_ANGLE_DEG: f64 = 0.18;
-/// Least difference between two recorded angles.
+/// Minimum difference between two recorded angles.
 pub const RECORDED_ANGLE_STEP_DEG: f64 = 0.18;
-/// Deviation of the recording's positions, in the same way.
+/// Deviation of the recording's positions, computed in the same way.
 pub const RECORDED_POSITION_IN: f64 = 5e-5;
-/// The longest lag of the readings.
-pub const MAX_LATE: usize = 8;
+/// The maximum lag of the readings.
+pub const MAX_DELAY_SAMPLES: usize = 8;
 
-/// How a rig differs from the one that was identified.
+/// How a rig differs from the identified one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Disturbances {
-    /// Length of the pole over that of the identified one.
+    /// Length of the pole relative to the identified one.
     pub pole_length: f64,
-    /// Periods that readings come late, beyond the delay that was identified.
-    pub late: usize,
-    /// Noise of the readings in multiples of the recording's; 0: exact ones.
+    /// Periods by which readings are late, beyond the identified delay.
+    pub delay_samples: usize,
+    /// Noise of the readings in multiples of the recording's; 0: exact readings.
     pub noise: f64,
-    /// The share of angles that are anywhere: sensor jumps.
-    pub leaps: f64,
+    /// The share of angles replaced by random ones: sensor jumps.
+    pub outlier_fraction: f64,
 }
 
 impl Default for Disturbances {
     fn default() -> Self {
-        Self { pole_length: 1.0, late: 0, noise: 0.0, leaps: 0.0 }
+        Self { pole_length: 1.0, delay_samples: 0, noise: 0.0, outlier_fraction: 0.0 }
     }
 }
 
@@ -39,12 +39,12 @@ impl Disturbances {
     fn check(&self) -> Result<()> {
         let fault = if !(self.pole_length.is_finite() && self.pole_length > 0.0) {
             format!("pole_length is {}, needs a number above 0", self.pole_length)
-        } else if self.late > MAX_LATE {
-            format!("late is {}, needs 0 to {MAX_LATE}", self.late)
+        } else if self.delay_samples > MAX_DELAY_SAMPLES {
+            format!("delay_samples is {}, needs 0 to {MAX_DELAY_SAMPLES}", self.delay_samples)
         } else if !(self.noise.is_finite() && self.noise >= 0.0) {
             format!("noise is {}, needs a number, 0 or above", self.noise)
-        } else if !(0.0..=1.0).contains(&self.leaps) {
-            format!("leaps is {}, needs a number from 0 to 1", self.leaps)
+        } else if !(0.0..=1.0).contains(&self.outlier_fraction) {
+            format!("outlier_fraction is {}, needs a number from 0 to 1", self.outlier_fraction)
         } else {
             return Ok(());
         };
@@ -56,31 +56,31 @@ impl Disturbances {
 const CHANNELS: usize = 4;
 type Reading = [f32; CHANNELS];
 
-/// A [`Rig`] behind readings that are late, noisy and now and then far off.
+/// A [`Rig`] whose readings are late, noisy and occasionally outliers.
 ///
-/// An angle is what the pole has, plus noise, to the nearest step of the sensor; speeds are what the recording has, the change of the noisy
-/// readings since the period before. State: that of the rig, then the readings that are under way, oldest first, then the draw that comes
-/// next and the seed's halves.
+/// An angle is the pole's angle plus noise, rounded to the sensor's step; speeds are, as in the recording, the change of the noisy
+/// readings since the previous period. State: that of the rig, then the delayed readings, oldest first, then the index of the next
+/// draw and the seed's halves.
 pub struct DisturbedRig {
     rig: Rig,
     disturbances: Disturbances,
-    /// Oldest first: what is seen now, up to what the sensors see now.
+    /// Oldest first: from the reading that is observed now to the reading of the sensors now.
     readings: Vec<Reading>,
     seed: u64,
     draw: u64,
 }
 
 impl DisturbedRig {
-    /// Makes a rig from the identified one, standing at its start for seed 0.
+    /// Makes a rig from the identified one, at its start for seed 0.
     ///
     /// # Errors
-    /// Disturbances that no rig can have.
+    /// Invalid disturbances.
     pub fn new(disturbances: Disturbances, start: Start) -> Result<Self> {
         disturbances.check()?;
         let mut parameters = RigParameters::default();
         parameters.dynamics.length_m *= disturbances.pole_length;
         let rig = Rig::new(parameters, start)?;
-        let mut disturbed = Self { rig, disturbances, readings: vec![[0.0; CHANNELS]; disturbances.late + 1], seed: 0, draw: 0 };
+        let mut disturbed = Self { rig, disturbances, readings: vec![[0.0; CHANNELS]; disturbances.delay_samples + 1], seed: 0, draw: 0 };
         disturbed.reset(0);
         Ok(disturbed)
     }
@@ -96,15 +96,15 @@ impl DisturbedRig {
             radius * turn.cos()
         };
         let [of_position, of_angle] = [normal(), normal()];
-        let is_leap = uniform.between(0.0, 1.0) < self.disturbances.leaps;
+        let is_outlier = uniform.between(0.0, 1.0) < self.disturbances.outlier_fraction;
         let [position, _, _, angle] = exact.map(f64::from);
         let noise = self.disturbances.noise;
-        if noise == 0.0 && !is_leap {
+        if noise == 0.0 && !is_outlier {
             return exact;
         }
         let position = position + noise * RECORDED_POSITION_IN * of_position;
         let noisy = angle + noise * RECORDED_ANGLE_DEG * of_angle;
-        let angle = match (is_leap, noise > 0.0) {
+        let angle = match (is_outlier, noise > 0.0) {
             (true, _) => uniform.within(180.0),
             (false, true) => (noisy / RECORDED_ANGLE_STEP_DEG).round() * RECORDED_ANGLE_STEP_DEG,
             (false, false) => angle,
@@ -121,7 +121,7 @@ impl Body for DisturbedRig {
         self.rig.spec()
     }
 
-    /// Until the first reading has come, it is what is seen.
+    /// Until the first delayed reading arrives, the first reading is observed.
     fn reset(&mut self, seed: u64) {
         self.rig.reset(seed);
         (self.seed, self.draw) = (seed, 0);
@@ -132,8 +132,8 @@ impl Body for DisturbedRig {
         self.readings.fill([first[0], exact[1], exact[2], first[3]]);
     }
 
-    fn scatter(&mut self, seed: u64) {
-        self.rig.scatter(seed);
+    fn randomize_state(&mut self, seed: u64) {
+        self.rig.randomize_state(seed);
         (self.seed, self.draw) = (seed, 0);
         let mut exact = [0.0; CHANNELS];
         self.rig.observe(&mut exact);

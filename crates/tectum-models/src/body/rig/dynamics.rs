@@ -41,7 +41,7 @@ impl Dynamics {
         (x_rate, pole / (l * d))
     }
 
-    /// The force on the cart (N) under which it accelerates at `acceleration` (m/s²): what a velocity servo has to push with.
+    /// The force on the cart (N) under which it accelerates at `acceleration` (m/s²): the force that a velocity servo must apply.
     pub fn force_for(&self, motion: Motion, acceleration: f64) -> f64 {
         let [_, v, angle, speed] = motion;
         let (sin, cos) = angle.sin_cos();

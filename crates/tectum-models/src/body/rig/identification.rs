@@ -1,14 +1,14 @@
-//! Finding the rig's constants in a recording.
+//! Identifying the rig's constants from a recording.
 //!
-//! Two fits of least squares, each of few constants. **Servo**: from sample to sample the cart moves as a saturating velocity servo with a
-//! dead band and a lag would, of commands that act a little before their row's sample; intervals near the stops are left out. **Pole**: in
-//! windows of 0.8 s clear of the stops and without a sensor jump the whole rig runs under the recorded commands from a start that each window
-//! may choose, and its
-//! angles are held against the recorded ones; length and damping are common to all windows. Residuals of the angle beyond
-//! [`OUTLIER_DEG`] weigh as their root, so that what the sensor makes up does not rule.
+//! Two least-squares fits, each of few constants. **Servo**: from sample to sample the cart moves like a saturating velocity servo with a
+//! dead band and a lag, under commands that act a little before their row's sample; intervals near the stops are left out. **Pole**: in
+//! windows of 0.8 s away from the stops and without a sensor jump the whole rig runs under the recorded commands from a start that is fitted
+//! for each window, and its
+//! angles are compared with the recorded ones; length and damping are common to all windows. Residuals of the angle beyond
+//! [`OUTLIER_DEG`] are weighted by their root, so that sensor artefacts do not dominate.
 //!
-//! Errors are standard errors over clusters, of 4 s for the servo and of a window for the pole, so they hold for residuals that hang together;
-//! they do not hold what the model leaves out. See `docs/decisions/0002-the-rig.md` and `docs/twin.md`.
+//! Errors are standard errors over clusters, of 4 s for the servo and of a window for the pole, so they are valid for correlated residuals;
+//! they do not include what the model leaves out. See `docs/decisions/0002-the-rig.md` and `docs/twin.md`.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -25,20 +25,20 @@ const SERVO_CLUSTER: usize = 100;
 const STOP_CLEARANCE_IN: f64 = 0.3;
 /// Rows of a window.
 const WINDOW: usize = 21;
-/// A residual of an angle beyond this weighs less, degrees.
+/// A residual of an angle beyond this is weighted less, degrees.
 pub const OUTLIER_DEG: f64 = 5.0;
-/// A window that is met worse than this from the best of its starts shows something else than a swinging pole, degrees rms.
+/// A window with a worse fit than this from its best start does not show a swinging pole, degrees rms.
 pub const MAX_WINDOW_RMS_DEG: f64 = 15.0;
-/// Rows of a window that its start is suited to first.
+/// Rows of a window to which its start is fitted first.
 const FIRST_ROWS: usize = 5;
-/// Steps of Gauss and Newton that a window takes to its start.
+/// Gauss-Newton steps for the start of a window.
 const START_STEPS: usize = 20;
 /// The minimum number of windows.
 const MIN_WINDOWS: usize = 10;
-/// A pole longer than this is a sign of wrong units, metres.
+/// A pole longer than this indicates wrong units, metres.
 const MAX_LENGTH_M: f64 = 5.0;
 
-/// A constant that was found.
+/// An identified constant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ParameterEstimate {
     /// Name, as in [`RigParameters`].
@@ -47,15 +47,15 @@ pub struct ParameterEstimate {
     pub unit: &'static str,
     /// The constant.
     pub value: f64,
-    /// Its standard error; infinite (in JSON null) if the recording does not show the constant, which then keeps its default.
+    /// Its standard error; infinite (in JSON null) if the recording does not determine the constant, which then keeps its default.
     pub error: f64,
 }
 
-/// What the rig does in the rows after one, `ahead` of them, under the recorded commands: position of the cart (in), speed of the pole (deg/s) and
-/// its angle (deg). It starts as suits the last `rows` rows best; with fewer than 2 nothing is known of the speed.
+/// Simulates the `ahead` rows after a row under the recorded commands: position of the cart (in), speed of the pole (deg/s) and
+/// its angle (deg). The start is the best fit to the last `rows` rows; with fewer than 2 the speed is unknown.
 pub fn forecast(parameters: &RigParameters, recording: &RigRecording, row: usize, rows: usize, ahead: usize) -> Vec<[f64; 3]> {
     let mut window = Window::new(recording, row + 1 - rows..row + 1);
-    window.settle(parameters);
+    window.fit_start(parameters);
     let mut motion = window.motion();
     let step = |motion: Motion, row: usize| {
         let (seconds, lead) = (recording.elapsed_ms[row] / 1000.0, parameters.dt_s - parameters.delay_s);
@@ -63,7 +63,7 @@ pub fn forecast(parameters: &RigParameters, recording: &RigRecording, row: usize
         parameters.advance(heard, recording.cmd_volts[row], lead.min(seconds))
     };
     (row + 2 - rows..row + 1).for_each(|row| motion = step(motion, row));
-    // The cart was seen; the pole's angle too, but its start was fitted to more than the last reading.
+    // The cart was observed; the pole's angle too, but its start was fitted to more than the last reading.
     motion[0] = recording.la_position_in[row] * M_PER_IN;
     let mut following = Vec::with_capacity(ahead);
     for next in row + 1..row + 1 + ahead {
@@ -73,38 +73,38 @@ pub fn forecast(parameters: &RigParameters, recording: &RigRecording, row: usize
     following
 }
 
-/// What a recording tells of the rig.
+/// The rig identified from a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identification {
-    /// The rig with the constants that were found.
+    /// The rig with the identified constants.
     pub parameters: RigParameters,
     /// The constants with their errors.
     pub estimates: Vec<ParameterEstimate>,
     /// Intervals that the servo was fitted to.
     pub intervals: usize,
-    /// Part of the variance of the intervals' velocity that the servo explains.
+    /// Fraction of the variance of the intervals' velocity that the servo explains.
     pub servo_r2: f64,
     /// Root of the mean squared error of that velocity, inches per second.
     pub servo_rms_in_per_s: f64,
     /// Windows that the pole was fitted to.
     pub windows: usize,
-    /// Windows that were dropped, since from no start they are met to [`MAX_WINDOW_RMS_DEG`] rms.
+    /// Windows that were dropped, since no start fits them to [`MAX_WINDOW_RMS_DEG`] rms.
     pub dropped: usize,
     /// Root of the mean squared error of the angle, and the median of its size, degrees.
     pub pole_deg: [f64; 2],
 }
 
-/// Finds the servo's and the pole's constants; what a recording does not show (masses, travel) stays as it is by default.
+/// Identifies the servo's and the pole's constants; what a recording does not show (masses, travel) keeps its default.
 ///
-/// `progress` is told what is being fitted.
+/// `progress` receives the name of the current fit.
 ///
 /// # Errors
-/// `Data` for a recording with too few rows clear of the stops, too few windows without sensor jumps, or a pole that no rig has.
+/// `Data` for a recording with too few rows away from the stops, too few windows without sensor jumps, or an impossible pole.
 pub fn identify(recording: &RigRecording, mut progress: impl FnMut(&'static str)) -> Result<Identification> {
     progress("servo");
     let mut parameters = with_period_of(recording);
     let servo = Servo::new(recording, &parameters)?;
-    // A cart may be geared either way, and no path of small steps leads from one to the other.
+    // A cart may have either sign of gain, and the fit cannot move from one to the other in small steps.
     let geared = |sign: f64| fit(&servo_unknowns(&parameters, sign), |values| servo.residuals(values));
     let (one, other) = (geared(1.0)?, geared(-1.0)?);
     let found = if one.sum <= other.sum { one } else { other };
@@ -157,7 +157,7 @@ fn with_period_of(recording: &RigRecording) -> RigParameters {
     parameters
 }
 
-/// Gain, dead band, limit, lag, and how long before its row's sample a command acts. `sign` is that of the gain's start.
+/// Gain, dead band, limit, lag, and how long before its row's sample a command acts. `sign` is the sign of the initial gain.
 fn servo_unknowns(parameters: &RigParameters, sign: f64) -> [FitParameter; 5] {
     let p = parameters;
     [
@@ -182,10 +182,10 @@ fn set_servo(parameters: &mut RigParameters, values: &[f64]) {
     parameters.delay_s = parameters.dt_s - values[4];
 }
 
-/// The intervals between samples that a servo is held against.
+/// The intervals between samples that a servo is compared with.
 struct Servo {
     start: RigParameters,
-    /// Of each interval: its command, the next one, its length, how far the cart moved, whether it counts.
+    /// For each interval: its command, the next one, its length, how far the cart moved, whether it counts.
     intervals: Vec<(f64, f64, f64, f64, bool)>,
 }
 
@@ -207,7 +207,7 @@ impl Servo {
         }
     }
 
-    /// What the servo's mean velocity is short of the recorded one, in inches per second.
+    /// The recorded velocity minus the servo's mean velocity, in inches per second.
     fn residuals(&self, values: &[f64]) -> Vec<Vec<f64>> {
         let mut parameters = self.start;
         set_servo(&mut parameters, values);
@@ -241,7 +241,7 @@ impl Servo {
     }
 }
 
-/// A stretch of the recording in which every angle can be trusted.
+/// A part of the recording in which every angle is reliable.
 #[derive(Clone)]
 struct Window {
     angles_deg: Vec<f64>,
@@ -284,18 +284,18 @@ impl Pole {
         Ok(Self { windows, servo: *servo })
     }
 
-    /// What the rig's angles are off in each window from the start that suits it best, in degrees. Every search for one begins anew, so that
+    /// The error of the rig's angles in each window from its best-fitting start, in degrees. Every search for a start restarts, so that
     /// the same values give the same residuals.
     fn residuals(&self, values: &[f64]) -> Vec<Vec<f64>> {
         let parameters = self.parameters(values);
-        self.windows.par_iter().map(|window| window.clone().settle(&parameters).into_iter().map(softened).collect()).collect()
+        self.windows.par_iter().map(|window| window.clone().fit_start(&parameters).into_iter().map(huber_residual).collect()).collect()
     }
 
-    /// Drops the windows that a first fit leaves unexplained; how many.
+    /// Drops the windows that a first fit leaves unexplained; returns how many.
     fn drop_unexplained(&mut self, values: &[f64]) -> Result<usize> {
         let (before, parameters) = (self.windows.len(), self.parameters(values));
         self.windows.retain(|window| {
-            let off = window.clone().settle(&parameters);
+            let off = window.clone().fit_start(&parameters);
             rms(&off) <= MAX_WINDOW_RMS_DEG
         });
         match self.windows.len() {
@@ -315,7 +315,7 @@ impl Pole {
 
     fn quality(&self, values: &[f64]) -> [f64; 2] {
         let parameters = self.parameters(values);
-        let mut sizes: Vec<f64> = self.windows.iter().flat_map(|window| window.clone().settle(&parameters)).map(f64::abs).collect();
+        let mut sizes: Vec<f64> = self.windows.iter().flat_map(|window| window.clone().fit_start(&parameters)).map(f64::abs).collect();
         sizes.sort_unstable_by(f64::total_cmp);
         [rms(&sizes), sizes[sizes.len() / 2]]
     }
@@ -325,8 +325,8 @@ fn rms(sizes: &[f64]) -> f64 {
     (sizes.iter().map(|size| size * size).sum::<f64>() / sizes.len() as f64).sqrt()
 }
 
-/// A residual whose square grows as its size only, beyond [`OUTLIER_DEG`] (Huber).
-fn softened(residual: f64) -> f64 {
+/// A residual whose square grows linearly beyond [`OUTLIER_DEG`] (Huber).
+fn huber_residual(residual: f64) -> f64 {
     let size = residual.abs();
     if size <= OUTLIER_DEG { residual } else { (OUTLIER_DEG * (2.0 * size - OUTLIER_DEG)).sqrt().copysign(residual) }
 }
@@ -335,7 +335,7 @@ impl Window {
     fn new(recording: &RigRecording, rows: std::ops::Range<usize>) -> Self {
         let first = rows.start;
         let turned = wrapped_deg(recording.pend_position_deg[first + 1] - recording.pend_position_deg[first - 1]);
-        let apart = (recording.elapsed_ms[first] + recording.elapsed_ms[first + 1]) / 1000.0;
+        let interval_s = (recording.elapsed_ms[first] + recording.elapsed_ms[first + 1]) / 1000.0;
         let cart_m_per_s = (recording.la_position_in[first] - recording.la_position_in[first - 1]) / recording.elapsed_ms[first] * 1000.0 * M_PER_IN;
         Self {
             angles_deg: recording.pend_position_deg[rows.clone()].to_vec(),
@@ -343,7 +343,7 @@ impl Window {
             seconds: recording.elapsed_ms[rows.clone()].iter().map(|ms| ms / 1000.0).collect(),
             position_m: recording.la_position_in[rows].iter().map(|position| position * M_PER_IN).collect(),
             velocity: cart_m_per_s,
-            start: [recording.pend_position_deg[first].to_radians(), (turned / apart).to_radians()],
+            start: [recording.pend_position_deg[first].to_radians(), (turned / interval_s).to_radians()],
         }
     }
 
@@ -351,7 +351,7 @@ impl Window {
         [self.position_m[0], self.velocity, self.start[0], self.start[1]]
     }
 
-    /// What the angles of the first rows are off from a start, in degrees.
+    /// The error of the angles of the first rows from a start, in degrees.
     fn run(&self, parameters: &RigParameters, [angle, speed]: [f64; 2], rows: usize) -> Vec<f64> {
         let mut motion: Motion = [self.position_m[0], self.velocity, angle, speed];
         let lead = parameters.dt_s - parameters.delay_s;
@@ -359,7 +359,7 @@ impl Window {
         off.push(wrapped_deg(angle.to_degrees() - self.angles_deg[0]));
         for row in 1..rows {
             let lead = lead.min(self.seconds[row]);
-            // The cart is where it was seen, so that no error of the servo's runs it into a stop.
+            // The cart is at its recorded position, so that an error of the servo does not drive it into a stop.
             motion[0] = self.position_m[row - 1];
             motion = parameters.advance(motion, self.commands[row - 1], self.seconds[row] - lead);
             motion = parameters.advance(motion, self.commands[row], lead);
@@ -368,28 +368,28 @@ impl Window {
         off
     }
 
-    /// Moves the start to where the softened squares are least, and gives what the angles are off from there.
+    /// Moves the start to the minimum of the Huber loss, and returns the angle errors from there.
     ///
-    /// Upright a pole falls to one side or the other by a hair, so the whole window has many minima: its first rows are suited first, then more.
-    fn settle(&mut self, parameters: &RigParameters) -> Vec<f64> {
+    /// Near upright a tiny difference decides to which side a pole falls, so the whole window has many minima: its first rows are fitted first, then more.
+    fn fit_start(&mut self, parameters: &RigParameters) -> Vec<f64> {
         let rows = self.angles_deg.len();
         for first in (FIRST_ROWS..rows).step_by(FIRST_ROWS) {
-            self.suit(parameters, first);
+            self.gauss_newton(parameters, first);
         }
-        self.suit(parameters, rows)
+        self.gauss_newton(parameters, rows)
     }
 
-    /// Gauss and Newton on the first rows, each step halved until it gains.
-    fn suit(&mut self, parameters: &RigParameters, rows: usize) -> Vec<f64> {
+    /// Gauss-Newton on the first rows, each step halved until it improves the fit.
+    fn gauss_newton(&mut self, parameters: &RigParameters, rows: usize) -> Vec<f64> {
         const STEP: f64 = 1e-6;
         const HALVINGS: i32 = 6;
-        let sum = |off: &[f64]| off.iter().map(|r| softened(*r).powi(2)).sum::<f64>();
+        let sum = |off: &[f64]| off.iter().map(|r| huber_residual(*r).powi(2)).sum::<f64>();
         let mut off = self.run(parameters, self.start, rows);
         for _ in 0..START_STEPS {
             let moved = [[self.start[0] + STEP, self.start[1]], [self.start[0], self.start[1] + STEP]].map(|start| self.run(parameters, start, rows));
             let (mut hessian, mut gradient) = ([0.0; 4], [0.0; 2]);
             for (at, here) in off.iter().enumerate() {
-                // An outlier's weight is what its softened square grows by.
+                // An outlier's weight is the slope of its Huber loss.
                 let weight = (OUTLIER_DEG / here.abs().max(OUTLIER_DEG)).min(1.0);
                 let slope: [f64; 2] = std::array::from_fn(|i| wrapped_deg(moved[i][at] - here) / STEP);
                 for i in 0..2 {
@@ -457,7 +457,7 @@ mod tests {
         let [one, other] = [&recording, &reversed].map(|recording| identify(recording, |_| {}).expect("enough rows"));
         assert!((value(&one, "servo_gain").0 + value(&other, "servo_gain").0).abs() < 1e-3, "{one:?} {other:?}");
         assert!((value(&one, "length").0 - value(&other, "length").0).abs() < 1e-3);
-        // A position of the other sense than the angle fits no pole well; it is an answer or an error, not a panic.
+        // A position with the opposite sign convention fits no pole well; the result is an answer or an error, not a panic.
         let mut mirrored = simulated(RigParameters::default(), 160, 0.2);
         mirrored.la_position_in.iter_mut().for_each(|position| *position = -*position);
         if let Ok(found) = identify(&mirrored, |_| {}) {
@@ -467,7 +467,7 @@ mod tests {
 
     #[test]
     fn defect_21_a_constant_that_the_recording_does_not_show_keeps_its_default() {
-        // Commands at the limit for the whole recording: neither gain nor dead band has an influence.
+        // Commands at the limit for the whole recording: neither gain nor dead band has an effect.
         let mut recording = simulated(RigParameters { servo_limit_in_per_s: 1.0, ..RigParameters::default() }, 1500, 0.2);
         recording.cmd_volts.iter_mut().for_each(|volts| *volts = 0.0);
         recording.la_position_in.iter_mut().for_each(|position| *position = 0.0);
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_tells_too_little_is_refused() {
+    fn a_recording_with_too_little_information_is_refused() {
         let short = simulated(RigParameters::default(), 50, 0.0);
         assert!(identify(&short, |_| {}).expect_err("short").to_string().contains("intervals clear of the stops"));
         let mut jumpy = simulated(RigParameters::default(), 1000, 0.0);

@@ -134,10 +134,10 @@ struct Run {
 fn run(controller: Controller, spec: &FieldSpec, session: &mut Session, seed: u64, steps: usize) -> Result<Run> {
     let mut body = Seeker::new(Start::Random)?;
     body.reset(seed);
-    let told = FieldSpec { reward: Some(body.spec().observation[REWARD].name.to_owned()), ..spec.clone() };
+    let spec_with_reward = FieldSpec { reward: Some(body.spec().observation[REWARD].name.to_owned()), ..spec.clone() };
     let mut brain = match controller {
-        Controller::Learning => Some(FieldBrain::new(&told, body.spec(), session.device(), seed)?),
-        Controller::Fixed => Some(FieldBrain::new(&fixed(&told), body.spec(), session.device(), seed)?),
+        Controller::Learning => Some(FieldBrain::new(&spec_with_reward, body.spec(), session.device(), seed)?),
+        Controller::Fixed => Some(FieldBrain::new(&fixed(&spec_with_reward), body.spec(), session.device(), seed)?),
         Controller::Random | Controller::Written => None,
     };
     brain.iter().for_each(|brain| session.uses_code(&brain.code()));

@@ -189,7 +189,7 @@ fn a_tick_of_one_burst_is_one_upload_and_one_download() {
 }
 
 #[test]
-fn a_state_of_another_genome_is_refused_and_what_is_not_done_is_told() {
+fn a_state_of_another_genome_is_refused_and_unsupported_features_are_reported() {
     let file = File::new("told", &dreamer());
     let mut genome = dreamer();
     let mapping = genome["blueprint"]["middle"]["cortical_mapping_dst"]["arm___"][0].as_array_mut().expect("a list");

@@ -16,7 +16,7 @@ use tectum::{Error, Result, RunStats};
 
 use super::RELEASE_RAD;
 use super::hypothesis::{Hypothesis, STATE_LEN};
-use super::lookahead::{catches, pump};
+use super::lookahead::{best_swing_up_command, can_stabilize};
 use crate::body::rig::M_PER_IN;
 use crate::body::{BodySpec, wrapped_rad};
 use crate::brain::{Brain, StandIn};
@@ -27,9 +27,9 @@ const LENGTH_COUNT: usize = 29;
 const MIN_LENGTH: f64 = 0.65;
 const LENGTH_STEP: f64 = 0.025;
 /// The longest lag that is thought of, periods.
-const MAX_LATE: usize = 2;
+const MAX_DELAY_SAMPLES: usize = 2;
 /// Commands that are remembered: those under way, and the one before them.
-const COMMANDS: usize = MAX_LATE + 2;
+const COMMANDS: usize = MAX_DELAY_SAMPLES + 2;
 /// Another model is believed when its misfit is below this share of the believed one's.
 const SWITCH_RATIO: f64 = 0.8;
 /// Channels of the rig's observation.
@@ -60,27 +60,27 @@ impl Adaptive {
         }
         let lengths = (0..LENGTH_COUNT).map(|index| MIN_LENGTH + LENGTH_STEP * index as f64);
         let models: Vec<Hypothesis> =
-            lengths.map(|length| Hypothesis::of_length(length, MAX_LATE)).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+            lengths.map(|length| Hypothesis::for_length(length, MAX_DELAY_SAMPLES)).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
         // Before anything is known, the rig is as it was identified.
-        let believed = models.iter().position(|model| model.late == 0 && (model.length_ratio() - 1.0).abs() < 0.5 * LENGTH_STEP).unwrap_or(0);
+        let believed = models.iter().position(|model| model.delay_samples == 0 && (model.length_ratio() - 1.0).abs() < 0.5 * LENGTH_STEP).unwrap_or(0);
         Ok(Self { models, believed, commands: [0.0; COMMANDS], is_initialized: false, is_balancing: false })
     }
 
     /// The length of the pole over that of the identified rig, and the lag in periods, that are believed.
-    pub fn believed(&self) -> (f64, usize) {
+    pub fn selected(&self) -> (f64, usize) {
         let model = &self.models[self.believed];
-        (model.length_ratio(), model.late)
+        (model.length_ratio(), model.delay_samples)
     }
 
     /// Answers an observation. One that is not finite gets 0 V, and the models go on by their forecasts.
     fn answer(&mut self, observation: &[f32]) -> f32 {
-        let command_v = if self.see(observation) { self.command() } else { 0.0 };
-        self.remember(command_v);
+        let command_v = if self.update(observation) { self.command() } else { 0.0 };
+        self.push_command(command_v);
         command_v
     }
 
     /// Takes a reading over, and says whether it is one.
-    fn see(&mut self, observation: &[f32]) -> bool {
+    fn update(&mut self, observation: &[f32]) -> bool {
         let is_seen = observation.iter().all(|number| number.is_finite());
         let reading = is_seen.then(|| [f64::from(observation[POSITION]) * M_PER_IN, f64::from(observation[ANGLE]).to_radians()]);
         match (self.is_initialized, reading) {
@@ -95,7 +95,7 @@ impl Adaptive {
         is_seen
     }
 
-    fn remember(&mut self, command_v: f32) {
+    fn push_command(&mut self, command_v: f32) {
         self.commands.rotate_right(1);
         self.commands[0] = f64::from(command_v);
     }
@@ -114,8 +114,8 @@ impl Adaptive {
         let model = &self.models[self.believed];
         let (motion, last_command_v) = (model.now(&self.commands), self.commands[0]);
         let angle_rad = wrapped_rad(motion[2]).abs();
-        self.is_balancing = if self.is_balancing { angle_rad < RELEASE_RAD } else { catches(model, motion, last_command_v) };
-        let wanted_v = if self.is_balancing { model.regulated(motion, last_command_v) } else { pump(model, motion, last_command_v) };
+        self.is_balancing = if self.is_balancing { angle_rad < RELEASE_RAD } else { can_stabilize(model, motion, last_command_v) };
+        let wanted_v = if self.is_balancing { model.state_feedback(motion, last_command_v) } else { best_swing_up_command(model, motion, last_command_v) };
         let limit_v = f64::from(model.rig.command_limit_v);
         wanted_v.clamp(-limit_v, limit_v) as f32
     }
@@ -123,9 +123,9 @@ impl Adaptive {
 
 impl StandIn for Adaptive {
     fn follow(&mut self, observation: &[f32], action: &[f32]) {
-        self.see(observation);
+        self.update(observation);
         self.is_balancing = false;
-        self.remember(action[0]);
+        self.push_command(action[0]);
     }
 }
 

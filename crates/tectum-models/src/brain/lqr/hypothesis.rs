@@ -30,7 +30,7 @@ pub(super) const STATE_LEN: usize = 7;
 pub(super) struct Hypothesis {
     pub rig: RigParameters,
     /// Periods that a reading is old when it comes.
-    pub late: usize,
+    pub delay_samples: usize,
     /// The regulator's gain, one for each number of the rig's state.
     pub gain: Vec<f64>,
     pub laws: Vec<SwingUp>,
@@ -47,7 +47,7 @@ impl Hypothesis {
     ///
     /// # Errors
     /// A Riccati equation that does not converge.
-    pub fn of_length(length_ratio: f64, max_delay_samples: usize) -> Result<Vec<Self>> {
+    pub fn for_length(length_ratio: f64, max_delay_samples: usize) -> Result<Vec<Self>> {
         let mut rig = RigParameters::default();
         rig.dynamics.length_m *= length_ratio;
         let mut body = Rig::new(rig, Start::Hanging)?;
@@ -60,7 +60,16 @@ impl Hypothesis {
             }
         }
         let laws: Vec<SwingUp> = pumpings.into_iter().map(|pumping| SwingUp::cart_velocity(&rig, pumping)).collect();
-        let hypothesis = |late| Self { rig, late, gain: gain.clone(), laws: laws.clone(), motion: [0.0; 4], misfit: 0.0, outliers: 0, last_angle_rad: 0.0 };
+        let hypothesis = |delay_samples| Self {
+            rig,
+            delay_samples,
+            gain: gain.clone(),
+            laws: laws.clone(),
+            motion: [0.0; 4],
+            misfit: 0.0,
+            outliers: 0,
+            last_angle_rad: 0.0,
+        };
         Ok((0..=max_delay_samples).map(hypothesis).collect())
     }
 
@@ -77,7 +86,7 @@ impl Hypothesis {
 
     /// Goes on by a period to the next reading, of which there may be none; `commands` were given before it, the latest first.
     pub fn follow(&mut self, reading: Option<[f64; 2]>, commands: &[f64]) {
-        self.motion = self.rig.step(self.motion, commands[self.late + 1], commands[self.late]);
+        self.motion = self.rig.step(self.motion, commands[self.delay_samples + 1], commands[self.delay_samples]);
         let Some([position_m, angle_rad]) = reading else { return };
         let innovation_m = position_m - self.motion[0];
         let innovation_rad = wrapped_rad(angle_rad - self.motion[2]);
@@ -100,11 +109,11 @@ impl Hypothesis {
 
     /// The motion now, after the commands since the latest reading was taken.
     pub fn now(&self, commands: &[f64]) -> Motion {
-        (0..self.late).rev().fold(self.motion, |motion, age| self.rig.step(motion, commands[age + 1], commands[age]))
+        (0..self.delay_samples).rev().fold(self.motion, |motion, age| self.rig.step(motion, commands[age + 1], commands[age]))
     }
 
     /// What the regulator asks for, beyond any limit.
-    pub fn regulated(&self, motion: Motion, last_command_v: f64) -> f64 {
+    pub fn state_feedback(&self, motion: Motion, last_command_v: f64) -> f64 {
         let [x, v, angle, speed] = motion;
         let state = [x, v, wrapped_rad(angle), speed, last_command_v];
         -state.iter().zip(&self.gain).map(|(number, gain)| number * gain).sum::<f64>()

@@ -18,14 +18,14 @@ const SWING_UP_PERIODS: usize = 75;
 const PERIODS_PER_ENERGY: f64 = 10.0;
 
 /// Whether the regulator, beginning now, would hold the pole up.
-pub(super) fn catches(model: &Hypothesis, mut motion: Motion, mut last_command_v: f64) -> bool {
+pub(super) fn can_stabilize(model: &Hypothesis, mut motion: Motion, mut last_command_v: f64) -> bool {
     let limit_v = f64::from(model.rig.command_limit_v);
     let mut quiet = 0;
     for _ in 0..CAPTURE_PERIODS {
         if wrapped_rad(motion[2]).abs() > CAPTURE_LIMIT_RAD || motion[0].abs() > TRAVEL_FRACTION * model.rig.travel_m() {
             return false;
         }
-        let command_v = model.regulated(motion, last_command_v).clamp(-limit_v, limit_v);
+        let command_v = model.state_feedback(motion, last_command_v).clamp(-limit_v, limit_v);
         motion = model.rig.step(motion, last_command_v, command_v);
         last_command_v = command_v;
         quiet = if is_settled(motion) { quiet + 1 } else { 0 };
@@ -41,7 +41,7 @@ fn is_settled(motion: Motion) -> bool {
 }
 
 /// The command of the law after which the pole can be caught soonest; of several, the first.
-pub(super) fn pump(model: &Hypothesis, motion: Motion, last_command_v: f64) -> f64 {
+pub(super) fn best_swing_up_command(model: &Hypothesis, motion: Motion, last_command_v: f64) -> f64 {
     let mut least = (f64::INFINITY, 0.0);
     for law in &model.laws {
         let periods = periods_until_capture(model, law, motion, last_command_v, least.0);
@@ -59,7 +59,7 @@ fn periods_until_capture(model: &Hypothesis, law: &SwingUp, mut motion: Motion, 
         if period as f64 >= most {
             return f64::INFINITY;
         }
-        if period > 0 && catches(model, motion, last_command_v) {
+        if period > 0 && can_stabilize(model, motion, last_command_v) {
             return period as f64;
         }
         let command_v = command(model, law, motion);
@@ -70,5 +70,5 @@ fn periods_until_capture(model: &Hypothesis, law: &SwingUp, mut motion: Motion, 
 }
 
 fn command(model: &Hypothesis, law: &SwingUp, motion: Motion) -> f64 {
-    f64::from(model.rig.command_limit_v) * law.share(&motion)
+    f64::from(model.rig.command_limit_v) * law.action_fraction(&motion)
 }

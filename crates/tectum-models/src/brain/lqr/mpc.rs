@@ -33,7 +33,7 @@ pub struct Bound {
     /// Place of the number in the state.
     pub state: usize,
     /// Its greatest size.
-    pub most: f64,
+    pub max_abs: f64,
 }
 
 /// What a plan keeps to.
@@ -109,7 +109,7 @@ impl BoundSide {
     }
 
     /// How far the multiplier moves where the number that is bounded does not.
-    fn rise(&self, room: f64, softness: f64, wanted: f64) -> f64 {
+    fn multiplier_delta(&self, room: f64, softness: f64, wanted: f64) -> f64 {
         let lacking = room + softness * self.multiplier - self.slack;
         (wanted - self.slack * self.multiplier - self.multiplier * lacking) / (self.slack + self.multiplier * softness)
     }
@@ -117,7 +117,7 @@ impl BoundSide {
 
 impl BoundedVariable {
     /// From a number down to the low bound and up to the high one.
-    fn rooms(&self, number: f64) -> [f64; 2] {
+    fn distances_to_bounds(&self, number: f64) -> [f64; 2] {
         [number - self.low, self.high - number]
     }
 }
@@ -136,9 +136,9 @@ impl LinearMpc {
         let full = weights.action * high * high;
         let soft = |bound: &Bound| BoundedVariable {
             state: Some(bound.state),
-            low: -bound.most,
-            high: bound.most,
-            softness: bound.most * bound.most / (SOFT_BOUND_PENALTY * full),
+            low: -bound.max_abs,
+            high: bound.max_abs,
+            softness: bound.max_abs * bound.max_abs / (SOFT_BOUND_PENALTY * full),
         };
         let action = BoundedVariable { state: None, low, high, softness: 0.0 };
         let bounded = std::iter::once(action).chain(limits.states.iter().map(soft)).collect::<Vec<_>>();
@@ -183,9 +183,9 @@ impl LinearMpc {
             // Straight at the bounds first, to see how much centring the way there needs.
             let now = self.products(0.0);
             self.solve(0.0, false);
-            let ahead = self.products(self.reach());
+            let ahead = self.products(self.max_step_length());
             self.solve((ahead / now).powi(3) * now, true);
-            let reach = (FRACTION_TO_BOUNDARY * self.reach()).min(1.0);
+            let reach = (FRACTION_TO_BOUNDARY * self.max_step_length()).min(1.0);
             self.advance(reach);
             lacking *= 1.0 - reach;
             if self.products(0.0) <= CONVERGENCE_TOLERANCE * unit && lacking <= CONVERGENCE_TOLERANCE {
@@ -214,14 +214,14 @@ impl LinearMpc {
         let mut beyond = 0.0;
         for place in 0..self.sides.len() {
             let (step, bounded) = (place / self.bounded.len(), self.bounded[place % self.bounded.len()]);
-            let rooms = bounded.rooms(self.number(step, bounded.state)).into_iter();
+            let rooms = bounded.distances_to_bounds(self.number(step, bounded.state)).into_iter();
             beyond += rooms.map(|room| room.min(0.0).powi(2) / bounded.softness.max(f64::MIN_POSITIVE)).sum::<f64>();
         }
         let start = full.max(beyond / (2 * self.sides.len()) as f64);
         for place in 0..self.sides.len() {
             let (step, bounded) = (place / self.bounded.len(), self.bounded[place % self.bounded.len()]);
             // With slack = room + softness·multiplier, so that nothing is lacking from the start.
-            self.sides[place] = bounded.rooms(self.number(step, bounded.state)).map(|room| {
+            self.sides[place] = bounded.distances_to_bounds(self.number(step, bounded.state)).map(|room| {
                 let root = (room * room + 4.0 * bounded.softness * start).sqrt();
                 let multiplier = if room > 0.0 { 2.0 * start / (room + root) } else { (root - room) / (2.0 * bounded.softness) };
                 BoundSide { slack: start / multiplier, multiplier, ..BoundSide::default() }
@@ -282,10 +282,10 @@ impl LinearMpc {
     }
 
     /// The Newton step towards products of slack and multiplier that are all `centre`; with the second order of the last step, or not.
-    fn solve(&mut self, centre: f64, is_second: bool) {
+    fn solve(&mut self, centre: f64, is_corrector: bool) {
         let n = self.linear.b.len();
         let (a, b, width) = (&self.linear.a, &self.linear.b, self.bounded.len());
-        let wanted = |side: &BoundSide| centre - if is_second { side.slack_step * side.multiplier_step } else { 0.0 };
+        let wanted = |side: &BoundSide| centre - if is_corrector { side.slack_step * side.multiplier_step } else { 0.0 };
         for (row, slope) in self.end.chunks_exact(n).zip(&mut self.slope) {
             *slope = dot(row, &self.states[self.stages.len() * n..]);
         }
@@ -294,8 +294,9 @@ impl LinearMpc {
             let mut pulled = self.weights.action * self.actions[step];
             for (bounded, sides) in self.bounded.iter().zip(&self.sides[step * width..]) {
                 let number = bounded.state.map_or(self.actions[step], |state| after[state]);
-                let pull = |(room, (side, pull)): (f64, (&BoundSide, f64))| pull * (side.multiplier + side.rise(room, bounded.softness, wanted(side)));
-                let pull: f64 = bounded.rooms(number).into_iter().zip(sides.iter().zip(BOUND_SIGNS)).map(pull).sum();
+                let pull =
+                    |(room, (side, pull)): (f64, (&BoundSide, f64))| pull * (side.multiplier + side.multiplier_delta(room, bounded.softness, wanted(side)));
+                let pull: f64 = bounded.distances_to_bounds(number).into_iter().zip(sides.iter().zip(BOUND_SIGNS)).map(pull).sum();
                 *bounded.state.map_or(&mut pulled, |state| &mut self.slope[state]) += pull;
             }
             stage.offset = (pulled + dot(b, &self.slope)) / stage.curvature;
@@ -316,8 +317,8 @@ impl LinearMpc {
             let after = &self.states[(step + 1) * n..][..n];
             for (bounded, sides) in self.bounded.iter().zip(&mut self.sides[step * width..]) {
                 let (number, moved) = bounded.state.map_or((self.actions[step], stage.action_step), |state| (after[state], stage.state_step[state]));
-                for ((side, pull), room) in sides.iter_mut().zip(BOUND_SIGNS).zip(bounded.rooms(number)) {
-                    let rise = side.rise(room, bounded.softness, wanted(side)) + side.stiffness(bounded.softness) * pull * moved;
+                for ((side, pull), room) in sides.iter_mut().zip(BOUND_SIGNS).zip(bounded.distances_to_bounds(number)) {
+                    let rise = side.multiplier_delta(room, bounded.softness, wanted(side)) + side.stiffness(bounded.softness) * pull * moved;
                     side.slack_step = room + bounded.softness * (side.multiplier + rise) - pull * moved - side.slack;
                     side.multiplier_step = rise;
                 }
@@ -326,7 +327,7 @@ impl LinearMpc {
     }
 
     /// The share of the Newton step after which the first slack or multiplier would be 0.
-    fn reach(&self) -> f64 {
+    fn max_step_length(&self) -> f64 {
         let until = |now: f64, step: f64| if step < 0.0 { -now / step } else { f64::INFINITY };
         let sides = self.sides.iter().flatten();
         sides.fold(1.0 / FRACTION_TO_BOUNDARY, |reach, side| reach.min(until(side.slack, side.slack_step)).min(until(side.multiplier, side.multiplier_step)))
@@ -359,7 +360,7 @@ mod tests {
     }
 
     fn limits(action: f64) -> Limits {
-        Limits { horizon: 30, action: [-action, action], states: vec![Bound { state: 0, most: 0.1 }, Bound { state: 1, most: 0.3 }] }
+        Limits { horizon: 30, action: [-action, action], states: vec![Bound { state: 0, max_abs: 0.1 }, Bound { state: 1, max_abs: 0.3 }] }
     }
 
     /// What a sequence of actions costs, by the definition.
@@ -372,7 +373,7 @@ mod tests {
             cost += state.iter().zip(&weights.state).map(|(s, q)| q * s * s).sum::<f64>() + weights.action * action * action;
             state = linear.a.chunks_exact(4).zip(&linear.b).map(|(row, b)| dot(row, &state) + b * action).collect();
             for bound in limits(most).states {
-                let beyond = (state[bound.state].abs() - bound.most).max(0.0) / bound.most;
+                let beyond = (state[bound.state].abs() - bound.max_abs).max(0.0) / bound.max_abs;
                 cost += SOFT_BOUND_PENALTY * weights.action * most * most * beyond * beyond;
             }
         }

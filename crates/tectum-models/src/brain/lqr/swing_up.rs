@@ -73,16 +73,16 @@ impl SwingUp {
     }
 
     /// The share of the full action to apply, in −1..1.
-    pub fn share(&self, state: &[f64]) -> f64 {
+    pub fn action_fraction(&self, state: &[f64]) -> f64 {
         match *self {
             Self::Torque { length_over_gravity_s2 } => {
                 let (angle, speed) = (state[0], state[1]);
-                let lack = lacking(energy(length_over_gravity_s2, angle, speed), &SwingUpSettings::default());
+                let lack = energy_deficit(energy(length_over_gravity_s2, angle, speed), &SwingUpSettings::default());
                 lack * 1f64.copysign(speed)
             }
             Self::CartVelocity { length_m, gravity, travel_m, direction, pumping } => {
                 let [x, angle, speed] = [state[0], state[2], state[3]];
-                let lack = lacking(self.energy(state), &pumping);
+                let lack = energy_deficit(self.energy(state), &pumping);
                 let feed = angle.sin() * (gravity * angle.cos() - length_m * speed * speed);
                 let wanted = lack * 1f64.copysign(feed);
                 let is_outward = wanted * x > 0.0 && x.abs() > pumping.travel_fraction * travel_m;
@@ -96,6 +96,6 @@ fn energy(length_over_gravity_s2: f64, angle: f64, speed: f64) -> f64 {
     0.5 * length_over_gravity_s2 * speed * speed + angle.cos() - 1.0
 }
 
-fn lacking(energy: f64, pumping: &SwingUpSettings) -> f64 {
+fn energy_deficit(energy: f64, pumping: &SwingUpSettings) -> f64 {
     ((pumping.excess - energy) / pumping.taper).clamp(-1.0, 1.0)
 }

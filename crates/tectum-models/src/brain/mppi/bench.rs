@@ -38,7 +38,7 @@ fn cases(_: &Device) -> Vec<Case> {
             threads: None,
             amount: (step * samples * horizon) as f64,
             prepare: Box::new(move |device| prepare(device, of_twin, samples, horizon)),
-            beside: Vec::new(),
+            alternatives: Vec::new(),
         }
     };
     let bodies = |(name, count, bytes): (&'static str, usize, usize)| Case {
@@ -47,7 +47,7 @@ fn cases(_: &Device) -> Vec<Case> {
         threads: None,
         amount: (count * bytes) as f64,
         prepare: Box::new(move |device| prepare_bodies(device, name, count)),
-        beside: Vec::new(),
+        alternatives: Vec::new(),
     };
     [true, false].into_iter().flat_map(|of_twin| SHAPES.map(|shape| (of_twin, shape))).map(case).chain(BODIES.map(bodies)).collect()
 }

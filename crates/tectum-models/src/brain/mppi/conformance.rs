@@ -162,7 +162,7 @@ fn recorded_rollout(seed: &mut Seed, lags: usize, members: u64) -> Result<Case> 
     (from..4).for_each(|row| rows.push(&seen(row), commands[row]));
     let model = Model::Recorded(Box::new(twin.clone()));
     let mut observation = seen(4).to_vec();
-    observation.resize(5 + model.reading().older(), 0.0);
+    observation.resize(5 + model.model_input().older(), 0.0);
     observation[4] = commands[4];
     // Every sample begins with the last action.
     u[..parameters.samples].fill(commands[4]);
@@ -194,7 +194,7 @@ fn recorded_rollout(seed: &mut Seed, lags: usize, members: u64) -> Result<Case> 
     let outputs = vec![Output::Near(expected.collect())];
     let [mean, deviation] = twin.changes();
     let inputs = [observation, u.clone(), channel_table(&twin.layout, [&mean, &deviation], &parameters), twin.weights()].map(Data::F32).into();
-    let (kernel, shape, numbers) = rollout_kernel(&twin.ensemble.network, model.reading(), parameters.horizon)?;
+    let (kernel, shape, numbers) = rollout_kernel(&twin.ensemble.network, model.model_input(), parameters.horizon)?;
     let words = [&parameters.rollout_words(&twin.layout)[..], &shape].concat();
     let samples = parameters.samples;
     Ok(Case::new(format!("{lags} rows, {members} networks"), inputs, outputs, move |plan, x, y| {

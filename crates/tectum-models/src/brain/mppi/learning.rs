@@ -48,9 +48,9 @@ impl Learning {
     /// Hands over what followed the last tick; better weights and their table, if there are some.
     pub(super) fn advance(&mut self, observation: &[f32]) -> Option<[&[f32]; 2]> {
         if let Some(actions) = self.actions {
-            self.learner.offer(&self.before, actions, observation);
+            self.learner.push_transition(&self.before, actions, observation);
         }
-        if !self.learner.exchange(&mut self.twin) {
+        if !self.learner.take_update(&mut self.twin) {
             return None;
         }
         let changes = self.twin.change_mean.iter().zip(&self.twin.change_deviation);
@@ -99,7 +99,7 @@ impl Learning {
     }
 
     /// Remembers a tick; `last` is the action before, `action` the one now, both as the body takes them.
-    pub(super) fn remember(&mut self, observation: &[f32], last: f32, action: f32) {
+    pub(super) fn record_tick(&mut self, observation: &[f32], last: f32, action: f32) {
         self.before.copy_from_slice(observation);
         self.actions = Some([last, action]);
     }

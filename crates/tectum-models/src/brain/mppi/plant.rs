@@ -6,7 +6,7 @@ use tectum::kernel::native::{for_each_columns, simd};
 use tectum::kernel::{loops_over, math};
 use tectum::{DType, Error, Kernel, NativeCall, Prelude, Result};
 
-use crate::body::batch::{come_round, pendulum_cost, pendulum_step};
+use crate::body::batch::{pendulum_cost, pendulum_step, wrap_angle};
 use crate::kernel::{built_in, floats, words};
 
 /// Bodies with such equations.
@@ -62,7 +62,7 @@ fn pendulum(call: &NativeCall<'_>) {
                     let torques: &mut F32Lanes = u.row(t).first_chunk_mut().expect("invariant: samples come in whole blocks");
                     if t >= first {
                         for lane in 0..LANES {
-                            let regulated = (-gain * come_round(angle[lane]) - speed_gain * speed[lane]).clamp(low, high);
+                            let regulated = (-gain * wrap_angle(angle[lane]) - speed_gain * speed[lane]).clamp(low, high);
                             torques[lane] = if t as u32 >= drawn[lane] { regulated } else { torques[lane] };
                         }
                     }

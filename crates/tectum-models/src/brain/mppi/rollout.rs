@@ -39,7 +39,7 @@ pub enum ModelInput {
     /// The state; see `kernels/mppi_read_state.wgsl`.
     State,
     /// Rows of the recorded rig, by several networks; see `kernels/mppi_read_rows.wgsl`.
-    Rows {
+    RecordedRows {
         /// Rows.
         lags: usize,
         /// Networks.
@@ -52,7 +52,7 @@ impl ModelInput {
     pub fn older(self) -> usize {
         match self {
             Self::State => 0,
-            Self::Rows { lags, .. } => lags * ROW_NUMBERS + lags,
+            Self::RecordedRows { lags, .. } => lags * ROW_NUMBERS + lags,
         }
     }
 }
@@ -74,7 +74,7 @@ pub fn rollout_kernel(network: &Network, reading: ModelInput, horizon: usize) ->
     let sizes: Vec<String> = std::iter::once(network.features() as u32).chain(layers.iter().map(|layer| layer[3])).map(|size| size.to_string()).collect();
     let (name, lags, members) = match reading {
         ModelInput::State => (format!("mppi_rollout_{}", sizes.join("x")), 0, 1),
-        ModelInput::Rows { lags, members } => (format!("mppi_rollout_{lags}_rows_{members}_of_{}", sizes.join("x")), lags, members),
+        ModelInput::RecordedRows { lags, members } => (format!("mppi_rollout_{lags}_rows_{members}_of_{}", sizes.join("x")), lags, members),
     };
     let builder = ["observation", "u", "table", "weights"]
         .into_iter()
@@ -141,7 +141,7 @@ fn body(network: &Network, reading: ModelInput, width: u32, layers: &[[u32; LAYE
     let text = include_str!("../../../kernels/mppi_rollout.wgsl");
     let (channels, read) = match reading {
         ModelInput::State => (network.channels(), include_str!("../../../kernels/mppi_read_state.wgsl").to_owned()),
-        ModelInput::Rows { lags, members } => {
+        ModelInput::RecordedRows { lags, members } => {
             let scales = CHANNEL_SCALES.map(|scale| format!("{scale:?}")).join(", ");
             let features = network.features();
             let numbers = format!("const LAGS = {lags}u;\nconst MEMBERS = {members}u;\nconst FEATURE_COUNT = {features}u;\n");
@@ -163,7 +163,7 @@ type RowHistory = [[F32Lanes; ROW_NUMBERS]; MAX_LAGS + 1];
 
 /// The short way from one angle to another, degrees.
 #[inline(always)]
-fn turn_to(later: f32, earlier: f32) -> f32 {
+fn angle_difference_deg(later: f32, earlier: f32) -> f32 {
     let change = later - earlier;
     change - 360.0 * ((change + 180.0) / 360.0).floor()
 }
@@ -406,7 +406,7 @@ impl Rollout<'_> {
             each(&mut x[1], |lane| velocity[lane] / speed);
             each(&mut x[2], |lane| math::sin_near(angle[lane] * rad));
             each(&mut x[3], |lane| math::cos_near(angle[lane] * rad));
-            each(&mut x[4], |lane| turn_to(angle[lane], earlier[lane]) / turn);
+            each(&mut x[4], |lane| angle_difference_deg(angle[lane], earlier[lane]) / turn);
         }
         let older = &self.observation[self.channels + 1 + ROW_NUMBERS * self.lags..][..self.lags];
         for back in 0..=self.lags {
@@ -416,7 +416,7 @@ impl Rollout<'_> {
         x[6 * self.lags + 1] = [older[self.lags - 1]; LANES];
         state[1] = [0.0; LANES];
         for lane in 0..LANES {
-            state[3][lane] += turn_to(past[0][2][lane], past[1][2][lane]);
+            state[3][lane] += angle_difference_deg(past[0][2][lane], past[1][2][lane]);
         }
     }
 
@@ -428,14 +428,14 @@ impl Rollout<'_> {
         for member in 0..self.members {
             *x = read;
             self.network::<IS_WIDE>(member, x, y);
-            for (sum, foretold) in sums.iter_mut().zip(x.iter()) {
+            for (sum, predicted) in sums.iter_mut().zip(x.iter()) {
                 for lane in 0..LANES {
-                    sum[lane] += foretold[lane];
+                    sum[lane] += predicted[lane];
                 }
             }
         }
-        for (foretold, output) in x.iter_mut().zip(OUTPUT_OF) {
-            each(foretold, |lane| sums[output][lane] / self.members as f32);
+        for (predicted, output) in x.iter_mut().zip(OUTPUT_OF) {
+            each(predicted, |lane| sums[output][lane] / self.members as f32);
         }
     }
 

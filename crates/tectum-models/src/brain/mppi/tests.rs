@@ -23,7 +23,7 @@ fn device_costs(model: &Model, parameters: &MppiParameters, observation: &[f32],
         Model::Recorded(twin) => &twin.ensemble.network,
         Model::Plant { .. } => panic!("a twin"),
     };
-    let (kernel, layers, numbers) = rollout_kernel(network, model.reading(), parameters.horizon).expect("small enough");
+    let (kernel, layers, numbers) = rollout_kernel(network, model.model_input(), parameters.horizon).expect("small enough");
     let scratch = plan.temp(DType::F32, numbers * parameters.samples);
     let words = [&parameters.rollout_words(model.layout())[..], &layers].concat();
     let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;

@@ -24,7 +24,7 @@ mod cells;
 mod coefficients;
 
 use rayon::prelude::*;
-use tectum::kernel::lanes::widest;
+use tectum::kernel::lanes::run_widest;
 use tectum::kernel::math::slices;
 use tectum::kernel::native::{prefetch_read, simd};
 use tectum::{Boundary, NativeCall};
@@ -78,7 +78,7 @@ struct Step<'a> {
 struct Scratch {
     column_sums: ColumnSums,
     /// Sums over the nine columns of cells −1 to Z, [Z + 2][content].
-    around: Vec<f32>,
+    neighbour_sums: Vec<f32>,
     /// Arguments and values of the logistic functions, [GATES][Z].
     gates: [Vec<f32>; 2],
     cells: Coefficients,
@@ -134,12 +134,12 @@ fn native(call: &NativeCall<'_>, storage: Storage, x: &[u32], y: &mut [u32]) {
         block,
         parts: cells.map(|size| std::array::from_fn(|place| place / (size / 4))),
         from_centre: std::array::from_fn(|z| from_centre(z, nz)),
-        along_z: std::array::from_fn(|z| along(z, nz)),
+        along_z: std::array::from_fn(|z| normalized_coordinate(z, nz)),
     };
     let evolving = channels - DYNAMICS;
     let scratch = Scratch {
         column_sums: ColumnSums::new(nz * content),
-        around: vec![0.0; (nz + 2) * content],
+        neighbour_sums: vec![0.0; (nz + 2) * content],
         gates: [vec![0.0; nz * GATES], vec![0.0; nz * GATES]],
         cells: Coefficients::default(),
         field: [vec![0.0; nz * evolving], vec![0.0; nz * evolving]],
@@ -191,7 +191,7 @@ fn from_centre(place: usize, size: usize) -> usize {
 }
 
 /// Where a place is along an axis, from −1 to 1.
-fn along(place: usize, size: usize) -> f32 {
+fn normalized_coordinate(place: usize, size: usize) -> f32 {
     2.0 * place as f32 / (size - 1) as f32 - 1.0
 }
 
@@ -199,7 +199,7 @@ impl Step<'_> {
     fn row(&self, row: usize, scratch: &mut Scratch, y: &mut [u32], sums: &mut [f32], pooled: &mut [f32]) {
         let [_, ny, nz] = self.cells;
         let (px, py) = (self.first + row / ny, row % ny);
-        let Scratch { column_sums, around, gates: [arguments, gates], cells, field: [drive, field], wide } = scratch;
+        let Scratch { column_sums, neighbour_sums, gates: [arguments, gates], cells, field: [drive, field], wide } = scratch;
         let Bf16Scratch { row: before, columns, y: wide_y } = wide;
         // The one column that the next row asks memory for first: half of it while the noise is drawn, the rest while the argument is made.
         let length = self.storage.words(nz * self.channels);
@@ -215,7 +215,7 @@ impl Step<'_> {
             }
         };
         let here = Row::new(self, px, py, columns);
-        widest(&[self.content], NeighbourSums { row: &here, column_sums, around });
+        run_widest(&[self.content], NeighbourSums { row: &here, column_sums, neighbour_sums });
         simd(
             #[inline(always)]
             || self.arguments(here.column(), arguments),
@@ -228,7 +228,7 @@ impl Step<'_> {
                 here.draw(drive, next.0);
             },
         );
-        widest(&[self.content, self.channels / 4], Drive { row: &here, cells, around, drive, ahead: next.1 });
+        run_widest(&[self.content, self.channels / 4], Drive { row: &here, cells, neighbour_sums, drive, ahead: next.1 });
         here.extras(drive);
         // A part at a time, and memory asked for as much of where they go: all at once would stall.
         let parts = drive.len().div_ceil(TANH_PART);
@@ -241,12 +241,12 @@ impl Step<'_> {
             Storage::Bf16 => {
                 simd(
                     #[inline(always)]
-                    || here.round(field),
+                    || here.stochastic_round(field),
                 );
                 Finish { row: &here, saturation: 1.0, field, y: wide_y, sums, pooled }.fold();
                 simd(
                     #[inline(always)]
-                    || here.narrow(wide_y, y),
+                    || here.pack_bf16(wide_y, y),
                 );
             }
         }
@@ -257,8 +257,8 @@ impl Step<'_> {
         let [nx, ny, nz] = self.cells;
         let length = self.storage.words(nz * self.channels);
         std::array::from_fn(|index| {
-            let beside = px as isize + index as isize / 3 - 1;
-            let x = if self.halo == 0 { self.boundary.place(beside, nx) } else { Some((beside + self.halo as isize - self.first as isize) as usize) };
+            let plane = px as isize + index as isize / 3 - 1;
+            let x = if self.halo == 0 { self.boundary.place(plane, nx) } else { Some((plane + self.halo as isize - self.first as isize) as usize) };
             let y = self.boundary.place(py as isize + index as isize % 3 - 1, ny);
             x.zip(y).map_or(&bytemuck::cast_slice(&ZEROS)[..length], |(x, y)| &self.x[(x * ny + y) * length..][..length])
         })

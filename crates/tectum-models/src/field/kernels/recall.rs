@@ -4,8 +4,8 @@ use tectum::NativeCall;
 use tectum::kernel::math::{exp, tanh};
 
 use super::super::layout::*;
+use super::imprint_site::{RunningArgmax, dot};
 use super::number;
-use super::place::{RunningArgmax, dot};
 use super::similarity::{present, regions_of};
 
 /// What comparing the present pattern with those kept comes to.
@@ -38,12 +38,12 @@ pub fn native(call: &NativeCall<'_>) {
     let attraction = attract(live, &products[patterns..], &traits[patterns * TRAIT_WORDS..], length);
     let strength = number(live, LIVE_RECALL) * found.top.first().map_or(0.0, |(_, score)| score.max(0.0));
     recall(library, pull, &found, strength, &attraction.rates, [patterns, content]);
-    lead(live, memory, library, &attraction.leading, [patterns, content, channels / 4]);
+    strategic_pattern(live, memory, library, &attraction.leading, [patterns, content, channels / 4]);
 
     // What is taken up, and the traits of the next cycle.
     let is_new = length > 1e-6 && found.nearest.score < number(live, LIVE_FAMILIAR);
     let attracts = length > 1e-6 && reward.abs() > 0.1;
-    age(traits, &found, patterns, is_new, reward);
+    update_pattern_stats(traits, &found, patterns, is_new, reward);
     let mut take = |row: usize, own: [f32; TRAIT_WORDS]| {
         library[row * width..][..width].copy_from_slice(&present);
         traits[row * TRAIT_WORDS..][..TRAIT_WORDS].copy_from_slice(&own);
@@ -61,13 +61,13 @@ pub fn native(call: &NativeCall<'_>) {
         memory[MEMORY_TOP + rank] = *row as f32;
         memory[MEMORY_SCORES + rank] = *score;
     }
-    let told = |row: usize, is_one: bool| if is_one { row as f32 } else { -1.0 };
+    let index_or_minus_one = |row: usize, is_one: bool| if is_one { row as f32 } else { -1.0 };
     let is_first = is_new && found.cheapest.score > 0.5;
     memory[MEMORY_SIMILARITY] = found.nearest.score.max(0.0);
     memory[MEMORY_PULL] = attraction.rates.iter().fold(strength, |sum, rate| sum + rate);
-    memory[MEMORY_NEAREST] = told(found.nearest.site, found.kept > 0);
-    memory[MEMORY_STORED] = told(found.cheapest.site, is_new);
-    memory[MEMORY_ATTRACTOR] = told(attraction.weakest, attracts);
+    memory[MEMORY_NEAREST] = index_or_minus_one(found.nearest.site, found.kept > 0);
+    memory[MEMORY_STORED] = index_or_minus_one(found.cheapest.site, is_new);
+    memory[MEMORY_ATTRACTOR] = index_or_minus_one(attraction.weakest, attracts);
     memory[MEMORY_KEPT] = (found.kept + usize::from(is_first)) as f32;
 }
 
@@ -77,16 +77,16 @@ fn compare(products: &mut [f32], traits: &[f32], patterns: usize, length: f32) -
     let mut top: Vec<(usize, f32)> = Vec::with_capacity(TOP + 1);
     let mut kept = 0;
     for (row, (product, own)) in products[..patterns].iter().zip(traits.as_chunks::<TRAIT_WORDS>().0).enumerate() {
-        let [own_length, age, used, reward] = *own;
+        let [own_length, update_pattern_stats, used, reward] = *own;
         if own_length <= 0.0 {
-            cheapest.offer(1.0, row);
+            cheapest.update(1.0, row);
             continue;
         }
         kept += 1;
-        let recency = exp(-age / 500.0);
+        let recency = exp(-update_pattern_stats / 500.0);
         let cosine = product / (own_length * length + 1e-6);
-        nearest.offer(cosine, row);
-        cheapest.offer(-(0.5 + 0.5 * reward) * (recency + used), row);
+        nearest.update(cosine, row);
+        cheapest.update(-(0.5 + 0.5 * reward) * (recency + used), row);
         let score = cosine * recency;
         // After all that are as great: of equals the first.
         let rank = top.iter().position(|(_, other)| *other < score).unwrap_or(top.len());
@@ -106,12 +106,12 @@ fn attract(live: &[u32], products: &[f32], traits: &[f32], length: f32) -> Attra
     for (place, (product, own)) in products.iter().zip(traits.as_chunks::<TRAIT_WORDS>().0).enumerate() {
         let [own_length, strength, _, sign] = *own;
         if own_length <= 0.0 {
-            weakest.offer(1.0, place);
+            weakest.update(1.0, place);
             continue;
         }
-        weakest.offer(-strength, place);
+        weakest.update(-strength, place);
         if sign > 0.0 {
-            leading.offer(strength, place);
+            leading.update(strength, place);
         }
         rates[place] = number(live, LIVE_ATTRACTION) * strength * sign * 0.5 * (1.0 + product / (own_length * length + 1e-6));
     }
@@ -137,7 +137,7 @@ fn recall(library: &[f32], pull: &mut [f32], found: &Found, strength: f32, rates
 }
 
 /// The strategic pattern: the content of the leading attractor, folded into the temporal channels.
-fn lead(live: &[u32], memory: &mut [f32], library: &[f32], leading: &RunningArgmax, [patterns, content, temporal]: [usize; 3]) {
+fn strategic_pattern(live: &[u32], memory: &mut [f32], library: &[f32], leading: &RunningArgmax, [patterns, content, temporal]: [usize; 3]) {
     memory[MEMORY_STRATEGIC..][..temporal].fill(0.0);
     memory[MEMORY_STRATEGIC_WEIGHT] = 0.0;
     memory[MEMORY_STRATEGIC_DRIVE] = 0.0;
@@ -156,11 +156,11 @@ fn lead(live: &[u32], memory: &mut [f32], library: &[f32], leading: &RunningArgm
     memory[MEMORY_STRATEGIC_DRIVE] = leading.score * tanh(mean);
 }
 
-fn age(traits: &mut [f32], found: &Found, patterns: usize, is_new: bool, reward: f32) {
+fn update_pattern_stats(traits: &mut [f32], found: &Found, patterns: usize, is_new: bool, reward: f32) {
     let (rows, attractors) = traits.as_chunks_mut::<TRAIT_WORDS>().0.split_at_mut(patterns);
-    for [length, age, used, _] in rows.iter_mut() {
+    for [length, update_pattern_stats, used, _] in rows.iter_mut() {
         if *length > 0.0 {
-            *age = (*age + 1.0).min(1e6);
+            *update_pattern_stats = (*update_pattern_stats + 1.0).min(1e6);
             *used *= 0.999;
         }
     }

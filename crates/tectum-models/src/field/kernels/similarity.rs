@@ -4,7 +4,7 @@ use tectum::NativeCall;
 use tectum::kernel::native::{for_each_chunk, simd};
 
 use super::super::layout::*;
-use super::place::dot;
+use super::imprint_site::dot;
 
 /// Rows that are taken at once.
 const ROWS: usize = 64;

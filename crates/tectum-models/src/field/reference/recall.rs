@@ -46,34 +46,35 @@ impl Cycle<'_> {
 
     /// By how much scores, cosines and values would have to differ for these choices to be right; 0 if they are, infinite if
     /// no difference makes them so.
-    pub fn recall_margin(&self, state: &State, told: &Recall) -> f64 {
+    pub fn recall_margin(&self, state: &State, device_recall: &Recall) -> f64 {
         let own = self.recall(state);
         let (_, rows, _) = self.rows(state);
-        let is_possible = own.nearest.is_some() == told.nearest.is_some() && own.top.len() == told.top.len() && own.attractor == told.attractor;
-        if !is_possible || told.top.iter().chain(&told.nearest).any(|row| rows[*row].length <= 0.0) {
+        let is_possible =
+            own.nearest.is_some() == device_recall.nearest.is_some() && own.top.len() == device_recall.top.len() && own.attractor == device_recall.attractor;
+        if !is_possible || device_recall.top.iter().chain(&device_recall.nearest).any(|row| rows[*row].length <= 0.0) {
             return f64::INFINITY;
         }
         let greatest = |rows: &mut dyn Iterator<Item = f64>| rows.fold(f64::NEG_INFINITY, f64::max);
         let mut short: f64 = 0.0;
-        if let Some(row) = told.nearest {
+        if let Some(row) = device_recall.nearest {
             short = short.max(greatest(&mut rows.iter().filter(|row| row.length > 0.0).map(|row| row.cosine)) - rows[row].cosine);
         }
-        for (rank, row) in told.top.iter().enumerate() {
-            let left = (0..rows.len()).filter(|other| rows[*other].length > 0.0 && !told.top[..rank].contains(other));
+        for (rank, row) in device_recall.top.iter().enumerate() {
+            let left = (0..rows.len()).filter(|other| rows[*other].length > 0.0 && !device_recall.top[..rank].contains(other));
             short = short.max(greatest(&mut left.map(|other| rows[other].score())) - rows[*row].score());
         }
-        if own.stored.is_some() != told.stored.is_some() {
+        if own.stored.is_some() != device_recall.stored.is_some() {
             let cosine = own.nearest.map_or(f64::INFINITY, |row| rows[row].cosine);
             short = short.max((cosine - f64::from(self.coefficients.familiar)).abs());
         }
-        if let Some(row) = told.stored {
+        if let Some(row) = device_recall.stored {
             short = short.max(rows[row].value() + greatest(&mut rows.iter().map(|row| -row.value())));
         }
         short
     }
 
     /// The library after these choices, and T by octant; the rest goes to memory.
-    pub(super) fn remember(&self, state: &State, recall: &Recall, memory: &mut [f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+    pub(super) fn update_library(&self, state: &State, recall: &Recall, memory: &mut [f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
         let width = OCTANTS * self.shape.content();
         let mut library: Vec<f64> = state.library.iter().map(|v| f64::from(*v)).collect();
         let mut traits: Vec<f64> = state.traits.iter().map(|v| f64::from(*v)).collect();

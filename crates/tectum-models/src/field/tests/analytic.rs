@@ -11,7 +11,7 @@ fn made(shape: Shape, options: Options, device: &Device, coefficients: Coefficie
             state.field[shape.at(place, channel)] = content(place, channel);
         }
     });
-    state.settle(&shape);
+    state.recompute_means(&shape);
     let mut field = Simulation::new(shape, options, device).expect("it compiles");
     field.set_state(&state).expect("it fits");
     field.set_coefficients(coefficients).expect("in range");

@@ -171,5 +171,5 @@ impl api_fuzz::FuzzTarget for World {
 
 #[test]
 fn api_fuzz_of_fields() {
-    api_fuzz::soak::<World>();
+    api_fuzz::run_sequences::<World>();
 }

@@ -14,7 +14,7 @@ fn field(device: &Device, patterns: usize, coefficients: Coefficients, content: 
     let mut state = State::new(&shape, 1).with_patterns(&shape, patterns);
     state.field.fill(0.0);
     state.field.chunks_exact_mut(32).for_each(|cell| cell[..CONTENT].copy_from_slice(&content));
-    state.settle(&shape);
+    state.recompute_means(&shape);
     field.set_state(&state).expect("it fits");
     field
 }
@@ -56,7 +56,7 @@ fn a_new_pattern_is_stored_once_and_then_familiar() {
 }
 
 #[test]
-fn silence_is_not_stored_and_matches_nothing() {
+fn a_silent_field_is_not_stored_and_matches_nothing() {
     for device in devices() {
         let mut field = field(&device, 3, only_diffusion([0.0; 3]), [0.0; CONTENT]);
         for _ in 0..2 {
@@ -140,7 +140,7 @@ fn attractors_pull_towards_reward_and_push_from_punishment() {
             field.tick(&[0.0; 2], reward).expect("it runs");
             let mut state = field.state().expect("readable");
             state.field.chunks_exact_mut(32).for_each(|cell| cell[3] = 0.2);
-            state.settle(field.shape());
+            state.recompute_means(field.shape());
             field.set_state(&state).expect("it fits");
             let report = field.tick(&[0.0; 2], 0.0).expect("it runs");
             let kept = 0.999 - 0.01 * (report.information / 1.5).clamp(0.0, 1.0);

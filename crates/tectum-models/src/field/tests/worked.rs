@@ -10,7 +10,7 @@ fn field(coefficients: Coefficients, values: &[([usize; 3], usize, f32)]) -> Sim
     for (place, channel, value) in values {
         state.field[shape.at(*place, *channel)] = *value;
     }
-    state.settle(&shape);
+    state.recompute_means(&shape);
     let mut field = Simulation::new(shape, Options { motors: 4, ..options(8) }, &cpu()).expect("it compiles");
     field.set_state(&state).expect("it fits");
     field.set_coefficients(coefficients).expect("in range");

@@ -1,4 +1,4 @@
-//! The kernels of plasticity and of memories with their native twins, in the order in which a burst has them.
+//! The kernels of plasticity and of memories with their native twins, in the order in which a burst runs them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::kernel::{built_in, words};
 
 /// Words of a memory in the table of device code.
 pub const MEMORY_WORDS: usize = 12;
-/// Words of a memory's state before those of its neurons, and words of each.
+/// Words of a memory's state before those of its neurons, and words per neuron.
 pub const MEMORY_STATE_WORDS: usize = 4;
 
 /// The kernels of plasticity and of memories.
@@ -28,7 +28,7 @@ pub struct LearningKernels {
 }
 
 impl LearningKernels {
-    /// The kernels, and for the CPU the rows of plastic synapses, of each rule for each part; their words are elsewhere.
+    /// The kernels, and for the CPU the rows of plastic synapses, by rule and part; their words are in another buffer.
     pub fn new(rows: Arc<Vec<Vec<SynapsePartition>>>) -> Self {
         let reading = |name: &'static str, read: &[&'static str]| read.iter().fold(Kernel::define(name), |builder, name| builder.read(name, DType::U32));
         let archive = reading("spiking_archive", &["clock", "fired", "rules"]).atomic("ledger", DType::U32).read_write("histories", DType::U32);
@@ -86,13 +86,13 @@ fn native_archive(call: &NativeCall<'_>) {
 fn by_part<'a>(parts: &'a [SynapsePartition], synapses: &'a mut [u32]) -> impl Iterator<Item = (&'a SynapsePartition, &'a mut [[u32; 2]])> {
     let (mut rest, _) = synapses.as_chunks_mut::<2>();
     parts.iter().map(move |part| {
-        let (synapses, others) = std::mem::take(&mut rest).split_at_mut(part.room());
+        let (synapses, others) = std::mem::take(&mut rest).split_at_mut(part.padded_len());
         rest = others;
         (part, synapses)
     })
 }
 
-/// Each thread walks, for its part of the targets, the plastic rows of all that fired.
+/// Each thread walks, for its part of the targets, the plastic rows of all neurons that fired.
 fn native_learn(call: &NativeCall<'_>) {
     let burst = call.read::<u32>(0)[0].wrapping_add(call.u32(0)) - 1;
     let (fired, histories, senders) = (call.read::<u32>(1), call.read::<u32>(3), call.read::<u32>(4));
@@ -133,14 +133,14 @@ fn native_learn(call: &NativeCall<'_>) {
         events
     };
     let shared = by_part(parts, synapses).zip(sums.chunks_mut(if tracked { len + len / 32 } else { len }));
-    let rows: usize = parts.iter().map(SynapsePartition::room).sum();
-    // A synapse that learns costs about as much as twenty elements that stream.
+    let rows: usize = parts.iter().map(SynapsePartition::padded_len).sum();
+    // A plastic synapse costs about as much as twenty streamed elements.
     let work = list.len().saturating_mul(rows / neurons + 1).saturating_mul(20);
     let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
     super::count_events(totals, events);
 }
 
-/// What a part's rows end at.
+/// The targets of a part's rows.
 struct RowTargets<'a> {
     targets: &'a [[u32; 4]],
     sums: &'a mut [i32],
@@ -148,8 +148,8 @@ struct RowTargets<'a> {
 }
 
 impl RowTargets<'_> {
-    /// Brings a row up to date and sends through it; how many synapses do. One loop for each of a row's kinds, so that what is the same for all
-    /// of its synapses is not asked again.
+    /// Brings a row up to date and sends through it; returns the number of synapses that carried a spike. One loop for each kind of row, so that
+    /// conditions common to all of its synapses are tested once.
     #[inline(never)]
     fn learn<const IS_OPEN: bool, const MAY_GAIN: bool>(&mut self, row: &mut [[u32; 2]], visit: Visit, unit: i32) -> u64 {
         let visit = Visit { lost: visit.lost.filter(|_| IS_OPEN), may_gain: MAY_GAIN, ..visit };
@@ -195,13 +195,13 @@ fn native_close(call: &NativeCall<'_>) {
             }
         }
     };
-    let rows: usize = parts.iter().map(SynapsePartition::room).sum();
+    let rows: usize = parts.iter().map(SynapsePartition::padded_len).sum();
     let work = closed.len().saturating_mul(rows / neurons + 1).saturating_mul(16);
     let shared = by_part(parts, synapses);
     if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().for_each(walk) } else { shared.for_each(walk) }
 }
 
-/// The bits that are set in a range of a row, ascending.
+/// The positions of the set bits in a range of a row, ascending.
 pub fn set_bits(row: &[u32], range: Range<u32>) -> impl Iterator<Item = u32> + '_ {
     let words = range.start / 32..range.end.div_ceil(32);
     words
@@ -228,7 +228,7 @@ pub struct MemoryRow {
 }
 
 impl MemoryRow {
-    /// The words of a row, its upstream ranges being in the table from `ranges_at` on.
+    /// The words of a row; its upstream ranges begin at `ranges_at` in the table.
     pub fn words(memory: &super::super::memory::Memory, kept_at: usize, ranges_at: usize) -> [u32; MEMORY_WORDS] {
         let Range { start, end } = memory.neurons;
         let [kept_at, ranges_at, ranges] = [kept_at, ranges_at, memory.upstream.len()].map(|size| size as u32);
@@ -263,7 +263,7 @@ fn native_memory(call: &NativeCall<'_>) {
             let row = &ledger[(burst - 1 - age) as usize % depth * words..][..words];
             for neuron in ranges.iter().flat_map(|&[start, end]| set_bits(row, start..end)) {
                 is_seen = true;
-                let marks = rule::spike_marks(neuron, age);
+                let marks = rule::spike_hash_words(neuron, age);
                 pattern = [0, 1].map(|index| pattern[index].wrapping_add(marks[index]));
             }
         }
@@ -304,7 +304,7 @@ fn native_memory(call: &NativeCall<'_>) {
         if own.contains(&neuron) {
             let place = list_at + 2 * fired[0] as usize;
             fired[place..place + 2].copy_from_slice(&[neuron, FIXED_PSP]);
-            let marks = rule::spike_marks(neuron, burst);
+            let marks = rule::spike_hash_words(neuron, burst);
             for (word, added) in fired[..4].iter_mut().zip([1, 1, marks[0], marks[1]]) {
                 *word = word.wrapping_add(added);
             }

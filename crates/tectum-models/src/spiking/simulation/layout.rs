@@ -1,4 +1,4 @@
-//! What a network takes on devices, before anything is put there.
+//! The memory that a network will take on devices, before anything is allocated.
 
 use std::ops::Range;
 
@@ -10,20 +10,20 @@ use super::shape::Shape;
 use super::{Network, SimulationOptions, learning};
 use crate::spiking::connectome;
 
-/// What one device has of a network.
+/// The share of a network on one device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ShardLayout {
     /// The device's id.
     pub device: String,
     /// Whether the device is a software adapter.
     pub software: bool,
-    /// The neurons that it has.
+    /// Its neurons.
     pub targets: Range<u32>,
-    /// What they are split into: on the CPU what threads share out, on others one launch each.
+    /// Parts that they are split into: on the CPU distributed over threads, on other devices one launch each.
     pub parts: Vec<Range<u32>>,
-    /// Numbers of a neuron's state.
+    /// State variables of a neuron.
     pub state_planes: usize,
-    /// Whether arrivals are marked beside the sums.
+    /// Whether arrivals are marked next to the sums.
     pub marks_arrivals: bool,
     /// Bytes by kind.
     pub memory: Vec<MemoryUse>,
@@ -32,19 +32,19 @@ pub struct ShardLayout {
 /// Bytes of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MemoryUse {
-    /// What they hold.
+    /// Their contents.
     pub what: &'static str,
     /// How many.
     pub bytes: u64,
 }
 
-/// What each device will have of a network, as [`super::Simulation::sharded`] puts it there.
+/// The share of a network that each device will hold, as [`super::Simulation::sharded`] places it.
 ///
 /// # Cost
 /// One pass over the synapses; nothing is allocated for them.
 pub fn layout(network: &Network, devices: &[Device], options: &SimulationOptions) -> Vec<ShardLayout> {
     let ranges = connectome::split(network.neurons(), devices.len() as u32);
-    // Those that are fixed and those that learn.
+    // Fixed and plastic synapses.
     let mut synapses = vec![[0u64; 2]; ranges.len()];
     for source in 0..network.neurons() {
         network.rows.visit(source, &mut |synapse| {
@@ -66,7 +66,7 @@ fn shard(
     let is_cpu = device.info().api == Api::Cpu;
     let shape = Shape::new(network, targets.clone(), device, options);
     let (parts, neurons) = (shape.ranges.len() as u64, u64::from(network.neurons()));
-    // A plan of several bursts has its inputs and outputs again; the CPU's twins have profiles by runs of neurons.
+    // A plan of several bursts has its own inputs and outputs; the CPU's twins have profiles by ranges of neurons.
     let plans = if is_alone { 2 } else { 1 };
     let profiles = network.profiles.len() as u64 * 4 * PROFILE_WORDS as u64;
     let words = |count: usize| 4 * count as u64;

@@ -1,4 +1,4 @@
-//! What a shard has beside the state of its neurons: the firings of past bursts, synapses that learn, and memories.
+//! A shard's data in addition to the state of its neurons: the firings of past bursts, plastic synapses, and memories.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,55 +15,55 @@ use crate::spiking::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule};
 use crate::spiking::memory::{Memory, MemoryReport};
 use crate::spiking::network::Network;
 
-/// A plastic synapse as it is now.
+/// A plastic synapse with its current weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlasticSynapse {
-    /// Where it begins.
+    /// The source neuron.
     pub source: u32,
-    /// Where it ends.
+    /// The target neuron.
     pub target: u32,
-    /// What it multiplies its sender's psp by.
+    /// The factor of its sender's psp.
     pub weight: u8,
-    /// Whether it takes away instead.
+    /// Whether it subtracts instead.
     pub inhibitory: bool,
-    /// By which of the network's rules it learns.
+    /// The index of its rule in the network.
     pub rule: u8,
 }
 
-/// Where what is learnt is in a shard's buffers.
+/// The layout of learning state in a shard's buffers.
 pub struct LearningState {
     kernels: LearningKernels,
-    /// Of each rule, for each part; their words are in a buffer.
+    /// By rule and part; their words are in a buffer.
     rows: Arc<Vec<Vec<SynapsePartition>>>,
-    /// Of each rule, for each part: the first synapse.
+    /// By rule and part: the first synapse.
     places: Vec<Vec<usize>>,
     synapses: usize,
-    /// Rows of the ledger: bursts that it keeps, and one that is emptied for the next.
+    /// Rows of the ledger: one for each burst that it holds, and one that is cleared for the next.
     depth: u32,
     /// Words of such a row.
     words: usize,
     /// Neurons of memories, from the first to the last.
     kept: Range<u32>,
-    /// What the synapses of those neurons weigh at first, and where each rule's for each part begin.
+    /// The initial weights of those neurons' synapses, and where those of each rule and part begin.
     weights: Vec<u32>,
     weights_at: Vec<Vec<usize>>,
-    /// Whether plastic synapses end at neurons of memories.
+    /// Whether plastic synapses target neurons of memories.
     are_reached: bool,
     table: Vec<u32>,
     kept_words: usize,
 }
 
-/// The slots of what is learnt.
+/// The slots of learning state.
 #[derive(Clone)]
 pub struct LearningViews {
     pub synapses: View,
     pub histories: View,
     pub ledger: View,
-    pub kept: View,
+    pub memory_state: View,
 }
 
 impl Network {
-    /// Bursts that the network looks back: the longest window or depth.
+    /// Past bursts that the network needs: the longest window or depth.
     pub(super) fn history_depth(&self) -> u32 {
         let windows = self.options.plasticity.iter().map(|rule| rule.window);
         windows.chain(self.options.memories.iter().map(|memory| memory.depth)).max().unwrap_or(0)
@@ -86,7 +86,7 @@ impl LearningState {
         self.rows.iter().flatten()
     }
 
-    /// What a shard has; none for a network that neither learns nor remembers nor keeps a ledger. Gives also the synapses at first.
+    /// The layout of a shard; none for a network without plasticity, memories and ledger. Also returns the initial synapses.
     pub fn new(network: &Network, shape: &Shape, ledger: u32, is_cpu: bool) -> Result<Option<(Self, Vec<u32>)>> {
         let history_depth = network.history_depth().max(ledger);
         if history_depth == 0 {
@@ -107,7 +107,7 @@ impl LearningState {
                 weights.extend(part.words[own].iter().map(|word| word & WEIGHT));
                 are_reached |=
                     part.words.iter().any(|word| memories.iter().any(|memory| memory.neurons.contains(&(part.targets.start + (word >> TARGET_SHIFT)))));
-                let room = part.room();
+                let room = part.padded_len();
                 words.extend(std::mem::take(&mut part.words).into_iter().flat_map(|word| [word, 0]));
                 words.resize(2 * (first[first.len() - 1] + room), 0);
             }
@@ -142,7 +142,7 @@ impl LearningState {
         Ok(Some((learned, words)))
     }
 
-    /// Bursts of which the ledger has the firings.
+    /// Bursts whose firings the ledger holds.
     pub fn bursts(&self) -> u32 {
         self.depth - 1
     }
@@ -162,11 +162,11 @@ impl LearningState {
             synapses: slot("synapses", 2 * self.synapses),
             histories: slot("histories", histories),
             ledger: slot("ledger", self.depth as usize * self.words),
-            kept: slot("kept", self.kept_words),
+            memory_state: slot("kept", self.kept_words),
         }
     }
 
-    /// Records what comes before a burst's fixed synapses: the firings of the burst before are kept, and plastic synapses learn and send.
+    /// Records the steps before a burst's fixed synapses: the firings of the previous burst are stored, and plastic synapses learn and send.
     pub fn record_before(&self, plan: &mut PlanBuilder, slots: &LearningSlots, source: &ShardPlanInputs<'_>, burst: u32) -> Result<()> {
         let &ShardPlanInputs { network, shape, is_cpu, .. } = source;
         let (neurons, rules) = (network.neurons(), &network.options.plasticity);
@@ -213,7 +213,7 @@ impl LearningState {
         Ok(())
     }
 
-    /// Records what comes after a burst's dynamics: memories fire.
+    /// Records the step after a burst's dynamics: memories fire.
     pub fn record_after(&self, plan: &mut PlanBuilder, slots: &LearningSlots, source: &ShardPlanInputs<'_>, burst: u32) -> Result<()> {
         let &ShardPlanInputs { network, shape, is_cpu, .. } = source;
         let memories = network.options.memories.len() as u32;
@@ -249,9 +249,9 @@ impl LearningState {
         Ok(())
     }
 
-    /// A rule's synapses as launches have them: on the CPU all at once, on other devices part by part.
+    /// A rule's synapses by launch: all in one on the CPU, part by part on other devices.
     fn pieces(&self, slots: &LearningSlots, shape: &Shape, rule: usize, is_cpu: bool) -> Vec<RuleSynapses> {
-        let room = |part: usize| 2 * self.places[rule][part]..2 * (self.places[rule][part] + self.rows[rule][part].room());
+        let room = |part: usize| 2 * self.places[rule][part]..2 * (self.places[rule][part] + self.rows[rule][part].padded_len());
         let last = shape.ranges.len() - 1;
         let all = room(0).start..room(last).end;
         let ranges: Vec<Range<usize>> = if is_cpu { std::iter::once(all).collect() } else { (0..=last).map(room).collect() };
@@ -269,7 +269,7 @@ struct RuleSynapses {
     synapses: View,
 }
 
-/// What the launches of a plan are bound to.
+/// The views that the launches of a plan bind.
 pub struct LearningSlots {
     clock: View,
     fired: View,
@@ -302,7 +302,7 @@ impl LearningSlots {
         let mut starts = Vec::new();
         for (rule, parts) in learned.rows.iter().enumerate() {
             let mut of_rule = Vec::new();
-            // The CPU's twins carry them.
+            // The CPU's twins hold them.
             for (part, rows) in parts.iter().enumerate().take(if source.is_cpu { 1 } else { parts.len() }) {
                 let words = if source.is_cpu { vec![0] } else { row_starts_u32(rows)? };
                 of_rule.push(constant(format!("starts_{rule}_{part}"), &words));
@@ -322,7 +322,7 @@ impl LearningSlots {
             synapses: as_words(&own.synapses),
             histories: as_words(&own.histories),
             ledger: as_words(&own.ledger),
-            kept: as_words(&own.kept),
+            kept: as_words(&own.memory_state),
         })
     }
 }
@@ -332,7 +332,7 @@ fn words(executable: &Executable, view: View) -> Result<Vec<u32>> {
     Ok(executable.read_state::<f32>(view)?.into_iter().map(f32::to_bits).collect())
 }
 
-/// A shard's part in what is learnt.
+/// A shard's part of the learning state.
 pub struct ShardLearning<'a> {
     pub learned: &'a LearningState,
     pub views: &'a LearningViews,
@@ -344,7 +344,7 @@ impl ShardLearning<'_> {
         words(self.executable, view)
     }
 
-    /// The rows of the ledger for some bursts, one after the other; those before the first are empty.
+    /// The rows of the ledger for some bursts, concatenated; those before the first are empty.
     pub fn ledger(&self, bursts: Range<u32>) -> Result<Vec<u32>> {
         let ring = self.words(self.views.ledger)?;
         let row = |burst: u32| &ring[(burst % self.learned.depth) as usize * self.learned.words..][..self.learned.words];
@@ -352,7 +352,7 @@ impl ShardLearning<'_> {
     }
 }
 
-/// Adds to a snapshot of burst `burst` what shards have learnt.
+/// Adds the shards' learning state to a snapshot of burst `burst`.
 pub fn save(network: &Network, shards: &[ShardLearning<'_>], burst: u32, snapshot: &mut Snapshot) -> Result<()> {
     let first = &shards[0];
     let history_depth = network.history_depth();
@@ -376,14 +376,14 @@ pub fn save(network: &Network, shards: &[ShardLearning<'_>], burst: u32, snapsho
         snapshot.insert("seen", Array::U32(seen));
     }
     if !network.options.memories.is_empty() {
-        let mut kept = first.words(first.views.kept)?;
+        let mut kept = first.words(first.views.memory_state)?;
         kept.truncate(first.learned.kept_words);
         snapshot.insert("kept", Array::U32(kept));
     }
     Ok(())
 }
 
-/// Visits the rows of plastic synapses by rule, source and target, wherever they are: rule, source, shard and places.
+/// Visits the rows of plastic synapses by rule, source and target across shards: rule, source, shard and places.
 fn for_each_row(network: &Network, shards: &[ShardLearning<'_>], mut visit: impl FnMut(usize, u32, usize, Range<usize>)) {
     for rule in 0..network.options.plasticity.len() {
         for source in 0..network.neurons() {
@@ -399,7 +399,7 @@ fn for_each_row(network: &Network, shards: &[ShardLearning<'_>], mut visit: impl
     }
 }
 
-/// What a snapshot has of learning, found possible.
+/// The validated learning state of a snapshot.
 pub struct SavedLearning {
     ledger: Vec<u32>,
     histories: Vec<u32>,
@@ -410,14 +410,14 @@ pub struct SavedLearning {
 
 impl SavedLearning {
     /// # Errors
-    /// `Data` for an array that is at fault.
+    /// `Data` for an invalid array.
     pub fn read(network: &Network, snapshot: &Snapshot, burst: u32) -> Result<Self> {
         let words = |name: &str, len: usize| snapshot.u32(name, if len == 0 { snapshot.len_of(name).unwrap_or(0) } else { len }).map(<[u32]>::to_vec);
         let (neurons, rules) = (network.neurons() as usize, network.options.plasticity.len());
         let row = network.ledger_words();
         let ledger = words("ledger", network.history_depth() as usize * row)?;
         let beyond = |row: &[u32]| row[neurons / 32] >> (neurons % 32) != 0 || row[neurons / 32 + 1..].iter().any(|word| *word != 0);
-        // A row has room to spare behind its last neuron, unless that is the last of its words.
+        // A row has spare bits after its last neuron, unless that is the last bit of its words.
         if ledger.chunks(row).any(|words| neurons / 32 < row && beyond(words)) {
             return Err(Error::data("the snapshot's array ledger has a neuron that is none"));
         }
@@ -472,7 +472,7 @@ impl SavedLearning {
             let at = (burst % i64::from(learned.depth)) as usize * learned.words;
             ledger[at..at + learned.words].copy_from_slice(row);
         }
-        Ok([synapses, sized(&self.histories, views.histories), ledger, sized(&self.kept, views.kept)])
+        Ok([synapses, sized(&self.histories, views.histories), ledger, sized(&self.kept, views.memory_state)])
     }
 }
 
@@ -504,9 +504,9 @@ pub fn plastic_synapses(network: &Network, shards: &[ShardLearning<'_>], fired: 
     Ok(all)
 }
 
-/// What each memory keeps.
+/// The state of each memory.
 pub fn memories(network: &Network, shard: &ShardLearning<'_>) -> Result<Vec<MemoryReport>> {
-    let kept = shard.words(shard.views.kept)?;
+    let kept = shard.words(shard.views.memory_state)?;
     let mut at = 0;
     let report = |memory: &Memory| {
         let own = &kept[at..at + MEMORY_STATE_WORDS * (1 + memory.neurons.len())];
@@ -518,7 +518,7 @@ pub fn memories(network: &Network, shard: &ShardLearning<'_>) -> Result<Vec<Memo
     Ok(network.options.memories.iter().map(report).collect())
 }
 
-/// Words that what is learnt takes on a device: synapses, histories, ledger and memories.
+/// Words of learning state on a device: synapses, histories, ledger and memories.
 pub fn sizes(network: &Network, synapses: u64, ledger: u32) -> [u64; 4] {
     let history_depth = network.history_depth().max(ledger);
     if history_depth == 0 {

@@ -1,4 +1,4 @@
-//! A shard's plan, burst after burst.
+//! Recording of a shard's plan, burst after burst.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::spiking::rule::IdleUpdate;
 /// Workgroups that walk rows.
 pub const PROPAGATE_WORKGROUPS: u32 = 2048;
 
-/// What a plan's slots are.
+/// The slots of a plan.
 #[derive(Clone)]
 pub struct Views {
     pub clock: View,
@@ -29,22 +29,22 @@ pub struct Views {
     pub events: View,
     pub watched: Option<View>,
     pub candidates: Option<View>,
-    /// Of a shard among others: what fired on all of them, as bits.
+    /// If there are several shards: the firings of all of them, as bits.
     pub exchanged: Option<View>,
     pub learned: Option<LearningViews>,
-    /// As [`tables`] has them.
+    /// In the order of [`tables`].
     pub tables: Vec<View>,
 }
 
 impl Views {
-    /// What two plans of the same network share.
+    /// Data that two plans of the same network share.
     pub fn shared(&self) -> Vec<View> {
-        let learned = self.learned.iter().flat_map(|views| [views.synapses, views.histories, views.ledger, views.kept]);
+        let learned = self.learned.iter().flat_map(|views| [views.synapses, views.histories, views.ledger, views.memory_state]);
         [self.state, self.sums, self.fired, self.totals].into_iter().chain(self.candidates).chain(learned).chain(self.tables.iter().copied()).collect()
     }
 }
 
-/// What a shard's plans are recorded from.
+/// The inputs from which a shard's plans are recorded.
 pub struct ShardPlanInputs<'a> {
     pub network: &'a Network,
     pub shape: &'a Shape,
@@ -57,7 +57,7 @@ pub struct ShardPlanInputs<'a> {
     pub learned: Option<&'a LearningState>,
 }
 
-/// Records so many bursts.
+/// Records a number of bursts.
 pub fn record(source: &ShardPlanInputs<'_>, bursts: u32) -> Result<(Plan, Views)> {
     let mut plan = PlanBuilder::new("spiking");
     let views = slots(&mut plan, source)?;
@@ -66,7 +66,7 @@ pub fn record(source: &ShardPlanInputs<'_>, bursts: u32) -> Result<(Plan, Views)
     for burst in 0..bursts {
         bound.burst(&mut plan, burst)?;
     }
-    bound.tell(&mut plan)?;
+    bound.record_outputs(&mut plan)?;
     Ok((plan.finish()?, views))
 }
 
@@ -105,7 +105,7 @@ struct BoundViews<'a> {
     senders: View,
     profile_of: View,
     profiles: View,
-    /// Of each part, the starts of rows and the synapses; on the CPU there is one for all.
+    /// For each part, the starts of rows and the synapses; on the CPU there is one for all.
     rows: Vec<[View; 2]>,
     learning: Option<(&'a LearningState, LearningSlots)>,
 }
@@ -124,7 +124,7 @@ impl<'a> BoundViews<'a> {
         Ok(Self { source, views, steady, state, sums, fired, totals, senders, profile_of, profiles, rows: rows.to_vec(), learning })
     }
 
-    /// What fired on other shards, if it was handed over as bits.
+    /// The firings of other shards, if they were passed as bits.
     fn record_unpack(&self, plan: &mut PlanBuilder) -> Result<()> {
         let Some(exchanged) = self.views.exchanged else { return Ok(()) };
         let &ShardPlanInputs { network, shape, kernels, .. } = self.source;
@@ -178,7 +178,7 @@ impl<'a> BoundViews<'a> {
             burst,
             shape.planes as u32,
             u32::from(shape.tracked),
-            u32::from(network.options.silence == IdleUpdate::Skips),
+            u32::from(network.options.idle_update == IdleUpdate::Freeze),
             network.options.seed,
             network.fraction_bits,
             shape.list_at as u32,
@@ -188,8 +188,8 @@ impl<'a> BoundViews<'a> {
         plan.launch_built_in(&kernels.dynamics, &bindings, &params, (range.len() as u32).div_ceil(256))
     }
 
-    /// What comes back with every run.
-    fn tell(&self, plan: &mut PlanBuilder) -> Result<()> {
+    /// The outputs of every run.
+    fn record_outputs(&self, plan: &mut PlanBuilder) -> Result<()> {
         plan.copy(self.fired.part(0..HEADER_WORDS), self.views.head)?;
         plan.copy(self.totals, self.views.events)?;
         let Some(view) = self.views.watched else { return Ok(()) };
@@ -216,8 +216,8 @@ fn profile_of(network: &Network, targets: &Range<u32>) -> Vec<u32> {
 /// A table's name and words.
 type Table<'a> = (&'static str, Cow<'a, [u32]>);
 
-/// What does not change while a network runs, in this order: the units of senders; on other devices than the CPU, whose twins carry them, also
-/// the profile of each neuron, the profiles, and of each part the starts of rows and the synapses.
+/// Constant tables of a running network, in this order: the units of senders; except on the CPU, whose twins hold them, also
+/// the profile of each neuron, the profiles, and for each part the starts of rows and the synapses.
 pub fn tables<'a>(source: &ShardPlanInputs<'a>) -> Result<Vec<Table<'a>>> {
     let &ShardPlanInputs { network, shape, parts, is_cpu, .. } = source;
     let absent = || Cow::Owned(vec![0]);
@@ -234,7 +234,7 @@ pub fn tables<'a>(source: &ShardPlanInputs<'a>) -> Result<Vec<Table<'a>>> {
     Ok(tables)
 }
 
-/// Where a part's rows begin, in words of 32 bits.
+/// The starts of a part's rows, in words of 32 bits.
 pub fn row_starts_u32(part: &SynapsePartition) -> Result<Vec<u32>> {
     let starts = part.starts.iter().map(|&start| u32::try_from(start).ok()).collect::<Option<Vec<u32>>>();
     let count = part.starts.last().copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Where things are in a shard's buffers.
+//! The layout of a shard's buffers.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::spiking::network::Network;
 use crate::spiking::rule::Profile;
 use crate::spiking::{connectome, explanation};
 
-/// Neurons from which a part for each thread is worth it.
+/// Minimum number of neurons for which a part for each thread pays off.
 const MIN_PARALLEL_NEURONS: u32 = 1 << 15;
 
-/// Where things are in a shard's buffers.
+/// The layout of a shard's buffers.
 pub struct Shape {
     pub targets: Range<u32>,
     pub ranges: Vec<Range<u32>>,
@@ -23,7 +23,7 @@ pub struct Shape {
     pub list_at: usize,
     pub bits_at: usize,
     pub bit_words: usize,
-    /// Words of bits that come back with every run.
+    /// Words of bits that every run returns.
     pub watched: Vec<Range<usize>>,
     /// Whether arrivals are kept for the host.
     pub candidates: bool,
@@ -34,26 +34,26 @@ impl Shape {
         let count = targets.len() as u32;
         let natural = match device.info().api {
             Api::Cpu => {
-                // Fewer and longer rows are walked faster than sums that stay in L2 are worth.
+                // Walking fewer and longer rows saves more than sums that stay in L2.
                 if count < MIN_PARALLEL_NEURONS { 1 } else { device.info().compute_units.unwrap_or(1) }
             }
             _ => {
                 let words = device.info().limits.max_binding_bytes / 4;
-                // Random targets spread evenly; a tenth more is room for those that do not.
+                // Random targets spread evenly; a tenth more leaves room for uneven ones.
                 let synapses = network.synapses() + network.plastic_synapses();
                 let by_words = (synapses + synapses / 10).div_ceil(words.max(1)) as u32;
                 count.div_ceil(connectome::PART_NEURONS).max(by_words)
             }
         };
-        // Views of parts begin at multiples of 64 elements, and so do the bits behind a part's sums.
+        // Views of parts begin at multiples of 64 elements, and so do the bits after a part's sums.
         let len = count.div_ceil(options.parts.unwrap_or(natural).max(1)).next_multiple_of(2048).min(connectome::PART_NEURONS) as usize;
         let ranges: Vec<Range<u32>> = targets.clone().step_by(len).map(|first| first..(first + len as u32).min(targets.end)).collect();
         let padded = ranges.len() * len;
-        // All of a network may fire at once, and every shard is told.
+        // All of a network may fire in one burst, and every shard receives all firings.
         let room = padded.max(network.neurons().next_multiple_of(2048) as usize);
-        let has_past = |profile: &Profile| explanation::past(profile, network.options.silence).is_some();
+        let has_past = |profile: &Profile| explanation::extra_state(profile, network.options.idle_update).is_some();
         Self {
-            watched: watched_words(&options.watched, &targets),
+            watched: watched_words(&options.recorded_neurons, &targets),
             targets,
             len,
             planes: if network.profiles.iter().any(has_past) { 4 } else { 1 },
@@ -71,13 +71,13 @@ impl Shape {
         if self.tracked { self.len + self.len / 32 } else { self.len }
     }
 
-    /// Where the potential of a shard's neuron is in the state.
+    /// The index of the potential of a shard's neuron in the state.
     pub fn potential_at(&self, i: usize) -> usize {
         i / self.len * self.planes * self.len + i % self.len
     }
 }
 
-/// The words of bits that hold some neurons' firings, ascending and none twice: in whole runs of 64 words, at which views may begin.
+/// The words of bits that hold some neurons' firings, ascending, without duplicates: in whole blocks of 64 words, where views may begin.
 fn watched_words(watched: &[Range<u32>], targets: &Range<u32>) -> Vec<Range<usize>> {
     const NEURONS: u32 = 32 * 64;
     let inside = watched.iter().map(|range| range.start.max(targets.start)..range.end.min(targets.end)).filter(|range| !range.is_empty());

@@ -1,4 +1,4 @@
-//! The targets that one device has, with their state there.
+//! The targets on one device, with their state there.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::spiking::kernels::{FIXED_PSP, HEADER_WORDS, Kernels, set_bits};
 use crate::spiking::network::Network;
 use crate::spiking::rule::IdleUpdate;
 
-/// The targets that one device has.
+/// The targets on one device.
 pub struct Shard {
     pub targets: Range<u32>,
     pub views: Views,
@@ -22,14 +22,14 @@ pub struct Shard {
     /// The plan of several bursts, with its own views; its states live in the buffers of `single`.
     pub batch: Option<(Executable, Views)>,
     /// Spikes and marks as the device last counted them.
-    pub told: [u32; 3],
+    pub last_counts: [u32; 3],
     /// Events as the device last counted them.
     pub events: u64,
-    /// The bits of the last burst's firings, of the shape's watched words.
+    /// The bits of the last burst's firings, for the shape's watched words.
     pub watched: Vec<u32>,
     pub shape: Shape,
     pub learned: Option<LearningState>,
-    /// Whether what fired was handed over as bits.
+    /// Whether the firings were passed as bits.
     pub is_packed: bool,
 }
 
@@ -42,7 +42,7 @@ impl Shard {
         let (learned, synapses) = LearningState::new(network, &shape, options.ledger, is_cpu)?.unzip();
         check_loops(device, learned.iter().flat_map(LearningState::parts))?;
         let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
-        let steady = local(&targets, options.steady.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
+        let steady = local(&targets, options.constant_inputs.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
         let source = ShardPlanInputs {
             network,
             shape: &shape,
@@ -86,10 +86,10 @@ impl Shard {
             false => None,
         };
         let watched = vec![0; shape.watched.iter().map(Range::len).sum()];
-        Ok(Self { targets, views, single, batch, told: [0; 3], events: 0, watched, shape, learned, is_packed: false })
+        Ok(Self { targets, views, single, batch, last_counts: [0; 3], events: 0, watched, shape, learned, is_packed: false })
     }
 
-    /// The plans of a burst and, if it is alone, of a batch of them.
+    /// The plan of one burst and, if this is the only shard, that of a batch.
     pub fn executables(&self) -> impl Iterator<Item = &Executable> {
         std::iter::once(&self.single).chain(self.batch.iter().map(|(batch, _)| batch))
     }
@@ -111,7 +111,7 @@ impl Shard {
         Some(ShardLearning { learned: self.learned.as_ref()?, views: self.views.learned.as_ref()?, executable: &self.single })
     }
 
-    /// Spikes and both marks, and events, since they were last asked for; keeps the bits of watched neurons.
+    /// Spikes, both marks and events since the last call; stores the bits of watched neurons.
     pub fn take_counts(&mut self, bursts: u32) -> ([u32; 3], u64) {
         let (executable, views) = match &self.batch {
             Some((batch, views)) if bursts > 1 => (batch, views),
@@ -122,7 +122,7 @@ impl Shard {
         }
         let (head, events) = (executable.output::<u32>(views.head), executable.output::<u32>(views.events));
         let (now, events) = ([head[1], head[2], head[3]], u64::from(events[1]) << 32 | u64::from(events[0]));
-        let (before, events_before) = (std::mem::replace(&mut self.told, now), std::mem::replace(&mut self.events, events));
+        let (before, events_before) = (std::mem::replace(&mut self.last_counts, now), std::mem::replace(&mut self.events, events));
         ([0, 1, 2].map(|index| now[index].wrapping_sub(before[index])), events.wrapping_sub(events_before))
     }
 
@@ -139,7 +139,7 @@ impl Shard {
         None
     }
 
-    /// What fired, with what each firing sends.
+    /// The firings, with the psp that each sends.
     pub fn list(&self) -> Result<Vec<[u32; 2]>> {
         let head = self.single.read_state::<f32>(self.views.fired.part(0..HEADER_WORDS))?;
         let count = head[0].to_bits() as usize;
@@ -150,8 +150,8 @@ impl Shard {
         Ok(words.chunks_exact(2).map(|pair| [pair[0].to_bits(), pair[1].to_bits()]).collect())
     }
 
-    /// Adds what fired here to a list, read in the shorter form if the psp is each sender's own.
-    pub fn tell(&self, can_pack_bits: bool, list: &mut Vec<[u32; 2]>) -> Result<()> {
+    /// Adds this shard's firings to a list; reads the shorter form if every sender's psp is constant.
+    pub fn read_spikes(&self, can_pack_bits: bool, list: &mut Vec<[u32; 2]>) -> Result<()> {
         let count = self.single.read_state::<f32>(self.views.fired.part(0..1))?[0].to_bits() as usize;
         if !can_pack_bits || 2 * count <= self.shape.bit_words {
             list.extend(self.list()?);
@@ -163,7 +163,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Gives the device all that fired, as bits, for the next burst to list.
+    /// Gives the device all firings as bits, which the next burst expands to a list.
     pub fn write_spike_bits(&mut self, bits: &[u32]) -> Result<()> {
         self.write_spike_list(&[])?;
         self.is_packed = true;
@@ -173,7 +173,7 @@ impl Shard {
         }
     }
 
-    /// Gives the device all that fired, on whatever device.
+    /// Gives the device the firings of all devices.
     pub fn write_spike_list(&mut self, list: &[[u32; 2]]) -> Result<()> {
         self.is_packed = false;
         let count = [f32::from_bits(list.len() as u32)];
@@ -185,10 +185,10 @@ impl Shard {
         self.single.write_state::<f32>(self.views.fired.part(self.shape.list_at..self.shape.list_at + words.len()), words)
     }
 
-    /// The potentials, with the leak of the bursts in which nothing arrived.
+    /// The potentials, including the leak of bursts without arrivals.
     pub fn potentials(&self, network: &Network, burst: u32) -> Result<Vec<i32>> {
         let state = self.single.read_state::<f32>(self.views.state)?;
-        let leaks = self.shape.planes == 4 && network.options.silence == IdleUpdate::Counts;
+        let leaks = self.shape.planes == 4 && network.options.idle_update == IdleUpdate::CatchUp;
         let mut potentials = Vec::with_capacity(self.targets.len());
         for (range, profile) in &network.runs {
             let profile = &network.profiles[*profile as usize];
@@ -202,9 +202,9 @@ impl Shard {
     }
 }
 
-/// Refuses rows that a device might not walk to their ends.
+/// Rejects rows that a device might not walk to their ends.
 fn check_loops<'a>(device: &Device, mut parts: impl Iterator<Item = &'a SynapsePartition>) -> Result<()> {
-    let Some(most) = device.info().limits.max_loop_turns else { return Ok(()) };
+    let Some(most) = device.info().limits.max_loop_iterations else { return Ok(()) };
     match parts.find(|part| part.loop_turns(PROPAGATE_WORKGROUPS) > u64::from(most)) {
         None => Ok(()),
         Some(part) => Err(Error::unsupported(format!(
@@ -216,7 +216,7 @@ fn check_loops<'a>(device: &Device, mut parts: impl Iterator<Item = &'a SynapseP
     }
 }
 
-/// The injections into a shard's neurons, numbered within it: neuron and amount in turn.
+/// The injections into a shard's neurons, numbered within it: alternating neuron and amount.
 fn local(targets: &Range<u32>, inputs: impl Iterator<Item = Result<(u32, i32)>>) -> Result<Vec<u32>> {
     let mut words = Vec::new();
     for input in inputs {

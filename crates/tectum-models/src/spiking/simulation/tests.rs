@@ -1,4 +1,4 @@
-//! What needs a look at the state on the device.
+//! Tests that read the state on the device.
 
 use super::*;
 use crate::spiking::{NetworkOptions, NeuronOptions, Neurons, PlasticityRule, SimulationOptions, Synapse, SynapseList};
@@ -18,7 +18,7 @@ fn defect_09_events_beyond_32_bits_are_counted() {
                 continue;
             };
             let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).expect("a simulation");
-            // As if the batch had counted so many already.
+            // As if the batch had already counted this many.
             let shard = &mut simulation.shards[0];
             let mut totals = vec![0u32; shard.views.totals.len()];
             totals[0] = u32::MAX;

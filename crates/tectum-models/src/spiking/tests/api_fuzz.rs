@@ -1,5 +1,5 @@
-//! Simulations under random calls, valid and not, compared with the naive engine: firings, potentials and weights are right, mistakes are typed
-//! errors after which all is as before.
+//! Simulations under random calls, valid and invalid, compared with the naive engine: firings, potentials and weights are right; invalid calls give
+//! typed errors and change nothing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,10 +13,10 @@ struct World {
     random: Random,
     simulation: Simulation,
     naive: ReferenceNetwork,
-    steady: Vec<(u32, f32)>,
+    constant_inputs: Vec<(u32, f32)>,
     pending: Vec<(u32, f32)>,
     fired: Vec<u32>,
-    /// Whether the last burst ran here, and was not taken up.
+    /// Whether the last burst ran here, rather than came from a restored state.
     has_run: bool,
     saved: Vec<(Snapshot, ReferenceNetwork, Vec<u32>)>,
     /// A snapshot of another network.
@@ -35,18 +35,30 @@ impl World {
         let case = if random.below(2) == 0 { case(seed) } else { learning_case(seed) };
         let network = network(&case);
         let naive = ReferenceNetwork::new(&case.groups, &case.synapses, &case.options, network.fraction_bits());
-        let watched = std::iter::once(0..(naive.len() as u32).div_ceil(2)).collect();
-        let options = SimulationOptions { steady: case.steady.clone(), max_inputs: 8, watched, ledger: 4, ..SimulationOptions::default() };
+        let recorded_neurons = std::iter::once(0..(naive.len() as u32).div_ceil(2)).collect();
+        let options =
+            SimulationOptions { constant_inputs: case.constant_inputs.clone(), max_inputs: 8, recorded_neurons, ledger: 4, ..SimulationOptions::default() };
         let cpu = cpu();
         is_kind(Simulation::sharded(network.clone(), &[], &options), ErrorKind::Invalid);
-        is_kind(Simulation::new(network.clone(), &cpu, &SimulationOptions { steady: vec![(u32::MAX, 1.0)], ..options.clone() }), ErrorKind::Invalid);
-        is_kind(Simulation::new(network.clone(), &cpu, &SimulationOptions { steady: vec![(0, f32::NAN)], ..options.clone() }), ErrorKind::Invalid);
+        is_kind(Simulation::new(network.clone(), &cpu, &SimulationOptions { constant_inputs: vec![(u32::MAX, 1.0)], ..options.clone() }), ErrorKind::Invalid);
+        is_kind(Simulation::new(network.clone(), &cpu, &SimulationOptions { constant_inputs: vec![(0, f32::NAN)], ..options.clone() }), ErrorKind::Invalid);
         let shards = 1 + random.below(3) as usize;
         let simulation = Simulation::sharded(network, &vec![cpu.clone(); shards], &options).expect("it works");
         let other = Simulation::new(super::network(&super::case(seed ^ 1)), &cpu, &SimulationOptions::default()).expect("it works");
         let foreign = other.snapshot().expect("it works");
         let journal = vec![format!("{shards} shards of {:?} with {:?}", case.groups, case.options)];
-        Self { random, simulation, naive, steady: case.steady, pending: vec![], fired: vec![], has_run: false, saved: vec![], foreign, journal }
+        Self {
+            random,
+            simulation,
+            naive,
+            constant_inputs: case.constant_inputs,
+            pending: vec![],
+            fired: vec![],
+            has_run: false,
+            saved: vec![],
+            foreign,
+            journal,
+        }
     }
 
     fn call(&mut self) {
@@ -95,14 +107,14 @@ impl World {
         let counts = self.simulation.run(bursts).expect("it works");
         for _ in 0..bursts {
             let inputs = std::mem::take(&mut self.pending);
-            self.fired = self.naive.burst(self.steady.iter().chain(&inputs));
+            self.fired = self.naive.burst(self.constant_inputs.iter().chain(&inputs));
             self.has_run = true;
         }
         assert_eq!((counts, self.simulation.counts()), (self.naive.counts(), self.naive.counts()));
         assert_eq!(self.simulation.fired().expect("it works"), self.fired);
     }
 
-    /// Everything that is read of a state.
+    /// Compares everything that can be read from a state.
     fn look(&mut self) {
         self.journal.push("potentials, plastic_synapses, memories, candidates, ledger, stats, code".to_owned());
         assert_eq!(self.simulation.potentials().expect("it works"), self.naive.potentials());
@@ -171,5 +183,5 @@ impl api_fuzz::FuzzTarget for World {
 
 #[test]
 fn api_fuzz_of_simulations() {
-    api_fuzz::soak::<World>();
+    api_fuzz::run_sequences::<World>();
 }

@@ -1,10 +1,10 @@
-//! Learning and memory worked out by hand, on every device there is.
+//! Learning and memory worked out by hand, on every available device.
 
 use super::super::*;
 use super::worked::devices;
 use std::sync::Arc;
 
-/// Two neurons that fire when told, and a synapse from the first to the second that is too weak to do anything.
+/// Two neurons that fire on injection, and a synapse from the first to the second that is too weak to have an effect.
 fn pair(rule: PlasticityRule, weight: u8) -> Arc<Network> {
     let mut neurons = Neurons::default();
     neurons.add(2, &NeuronOptions { threshold: 1000.0, charge_accumulation: false, ..NeuronOptions::default() }).expect("it works");
@@ -13,7 +13,7 @@ fn pair(rule: PlasticityRule, weight: u8) -> Arc<Network> {
     Arc::new(Network::new(&neurons, Box::new(SynapseList::new(2, &[(0, synapse)]).expect("it works")), options).expect("it works"))
 }
 
-/// Makes the two fire as told, burst by burst: the weight after each.
+/// Makes the two fire as given, burst by burst; returns the weight after each.
 fn weights(rule: PlasticityRule, weight: u8, firings: &[(bool, bool)], expected: &[u8]) {
     let network = pair(rule, weight);
     for device in devices() {
@@ -44,11 +44,11 @@ fn a_window_of_one_gains_where_both_fire_and_loses_where_one_does() {
 #[test]
 fn a_window_of_three_gains_at_the_third_burst_of_both_and_loses_until_the_last_firing_has_left_it() {
     let rule = PlasticityRule { window: 3, gain: 50, loss: 2 };
-    // Bursts 1 and 2: both fire, but not in all three bursts. Burst 3: in all of them. Bursts 4 and 5 still hold a firing; 6 does not.
+    // Bursts 1 and 2: both fire, but not in all three bursts. Burst 3: in all of them. The windows of bursts 4 and 5 still hold a firing; 6 does not.
     weights(rule, 20, &[BOTH, BOTH, BOTH, NONE, NONE, NONE], &[18, 16, 66, 64, 62, 62]);
-    // A gap begins the series anew.
+    // A gap restarts the series.
     weights(rule, 20, &[BOTH, BOTH, NONE, BOTH, BOTH, BOTH], &[18, 16, 14, 12, 10, 60]);
-    // The second alone: bursts 2 to 4 hold its firing.
+    // Only the second: the windows of bursts 2 to 4 hold its firing.
     weights(rule, 20, &[NONE, SECOND, NONE, NONE, NONE, FIRST], &[20, 18, 16, 14, 14, 12]);
     // Both have left the window before the first fires again.
     weights(rule, 20, &[FIRST, NONE, NONE, NONE, SECOND, NONE, NONE, NONE, NONE, FIRST], &[18, 16, 14, 14, 12, 10, 8, 8, 8, 6]);
@@ -74,7 +74,7 @@ fn a_plastic_synapse_of_weight_0_sends_nothing_until_it_gains() {
         let network = Arc::new(Network::new(&neurons, Box::new(rows(plasticity)), options).expect("it works"));
         for device in devices() {
             let mut simulation = Simulation::new(network.clone(), &device, &SimulationOptions::default()).expect("it works");
-            // Burst 2 has both, so burst 3 is the first in which the plastic one sends.
+            // In burst 2 both fire, so burst 3 is the first in which the plastic synapse sends.
             let inputs: [&[(u32, f32)]; 5] = [&[(0, 1.0)], &[(0, 1.0), (1, 1.0)], &[(0, 1.0)], &[(0, 1.0)], &[]];
             for (inputs, events) in inputs.into_iter().zip(expected) {
                 simulation.inject(inputs).expect("it works");
@@ -95,7 +95,7 @@ fn remembering(depth: u32, initial_lifespan: u32, lifespan_growth: u32, longterm
     Arc::new(Network::new(&neurons, Box::new(SynapseList::new(4, &synapses).expect("it works")), options).expect("it works"))
 }
 
-/// What fires in each burst where neuron 0 is made to fire in some.
+/// The firings of each burst when neuron 0 is made to fire in some.
 fn firings(network: &Arc<Network>, device: &tectum::Device, told: &[bool]) -> (Vec<Vec<u32>>, MemoryReport) {
     let mut simulation = Simulation::new(network.clone(), device, &SimulationOptions::default()).expect("it works");
     let mut found = Vec::new();
@@ -122,11 +122,11 @@ fn a_memory_fires_the_burst_after_its_pattern_and_a_neuron_keeps_each() {
 #[test]
 fn a_pattern_that_is_not_seen_again_is_forgotten_and_one_that_is_seen_often_is_kept() {
     for device in devices() {
-        // Formed at burst 2 with 2 bursts to live: 1 left after burst 3, free at burst 4, so formed anew at burst 6.
+        // Formed at burst 2 with a lifespan of 2 bursts: 1 left after burst 3, free at burst 4, so formed again at burst 6.
         let (found, report) = firings(&remembering(1, 2, 0, 100), &device, &[true, false, false, false, true, false]);
         assert_eq!(found[1], [1], "{device:?}");
         assert_eq!(report, MemoryReport { patterns: 1, longterm: 0, formed: 2, lost: 0 }, "{device:?}");
-        // 3 bursts to live and 3 more each time: 3 − 1 + 3 = 5 at burst 3, 7 at burst 4; at burst 5 it is kept for good, for ever.
+        // A lifespan of 3 bursts and 3 more each time: 3 − 1 + 3 = 5 at burst 3, 7 at burst 4; at burst 5 it becomes permanent.
         let told: Vec<bool> = (0..40).map(|burst| burst < 3 || burst == 38).collect();
         let (found, report) = firings(&remembering(1, 3, 3, 7), &device, &told);
         assert_eq!(found[39], [1], "{device:?}");
@@ -158,7 +158,7 @@ fn a_genomes_memory_area_shows_what_it_remembers_and_associations_grow() {
         connected.network.memories()[0],
         Memory { upstream: vec![source.clone()], neurons: kept.clone(), depth: 1, initial_lifespan: 9, lifespan_growth: 3, longterm_threshold: 100 }
     );
-    // The memory's neurons send as the area's first would: to all three. Three neurons and three make eighteen pairs both ways.
+    // The memory's neurons send as the area's first would: to all three. Three neurons by three make eighteen pairs in both directions.
     assert_eq!(connected.network.plastic_synapses(), 4 * 3 + 3 + 18);
 
     let mut simulation =
@@ -178,9 +178,9 @@ fn a_genomes_memory_area_shows_what_it_remembers_and_associations_grow() {
     };
     let together = [source.start, other.start];
     assert_eq!(step(&together), (together.to_vec(), Some(0), Some(0), Some(9)));
-    // Two bursts together grow both ways; the pattern of the first is remembered, which begins to lose.
+    // Two bursts together grow synapses in both directions; the pattern of the first is stored, and its synapses begin to lose weight.
     assert_eq!(step(&together), (vec![source.start, other.start, kept.start], Some(7), Some(7), Some(7)));
-    // What is remembered reaches all of what it maps to; what has grown now sends by itself.
+    // The stored pattern reaches all its targets; the grown synapses now send on their own.
     let fired = [together.to_vec(), vec![kept.start], sunk.clone().collect()].concat();
     let (mut found, ..) = step(&[]);
     found.sort_unstable();
@@ -235,7 +235,7 @@ fn the_ledger_and_the_candidates_are_what_fired_and_what_arrived() {
                 simulation.inject(&neurons.iter().map(|neuron| (*neuron, 20.0)).collect::<Vec<_>>()).expect("it works");
                 simulation.run(1).expect("it works");
                 if simulation.counts().bursts == 3 {
-                    // What cancels is a candidate all the same.
+                    // A neuron whose arrivals cancel is still a candidate.
                     assert_eq!(simulation.candidates().expect("it works"), [(40, 0.0), (65, -10.0)], "{device:?}");
                 }
             }

@@ -1,5 +1,5 @@
 //! Networks small enough to work out by hand: one test for each row of the predecessor's disagreements and defects, on every
-//! device there is.
+//! available device.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tectum::Device;
 
 use super::super::*;
 
-/// Every device that is here.
+/// Every available device.
 pub fn devices() -> Vec<Device> {
     let open = |id: &'static str| {
         Device::open_if_present(id).expect("absent or usable").or_else(|| {
@@ -54,12 +54,12 @@ fn kind() -> NeuronOptions {
 
 #[test]
 fn input_then_test_then_leak_only_without_firing() {
-    // 8 leaks to 4; 4 + 6 reaches 10 before any leak; after firing nothing is left to leak.
+    // 8 leaks to 4; 4 + 6 reaches 10 before any leak; after firing there is nothing to leak.
     first_neuron(&NeuronOptions { leak: 0.5, ..kind() }, &[8.0, 6.0, 0.0], &[(false, 4.0), (true, 0.0), (false, 0.0)]);
 }
 
 #[test]
-fn a_leak_is_a_fraction_and_silence_leaks_it_too() {
+fn a_leak_is_a_fraction_and_idle_bursts_leak_too() {
     first_neuron(&NeuronOptions { leak: 0.25, ..kind() }, &[8.0, 0.0, 0.0, 1.0], &[(false, 6.0), (false, 4.5), (false, 3.375), (false, 3.28125)]);
     // Toward the resting potential, from both sides.
     let resting = NeuronOptions { leak: 0.5, resting_potential: 2.0, ..kind() };
@@ -89,7 +89,7 @@ fn a_refractory_period_is_each_neurons_own_and_loses_input() {
 #[test]
 fn above_the_upper_limit_nothing_fires() {
     let limited = NeuronOptions { threshold_limit: Some(12.0), ..kind() };
-    // 12 is inside, 13 is not, and comes back inside when 1 is taken away.
+    // 12 is inside, 13 is not, and is inside again when 1 is subtracted.
     first_neuron(&limited, &[12.0, 13.0, -1.0], &[(true, 0.0), (false, 13.0), (true, 0.0)]);
 }
 
@@ -109,7 +109,7 @@ fn a_series_that_reaches_its_limit_snoozes() {
     let tired = NeuronOptions { consecutive_fire_limit: 2, snooze: 3, ..kind() };
     let fires = [true, true, false, false, false, true, true, false];
     first_neuron(&tired, &[20.0; 8], &fires.map(|fires| (fires, 0.0)));
-    // A burst in silence ends the series.
+    // A burst without arrivals ends the series.
     let inputs = [20.0, 0.0, 20.0, 20.0, 20.0];
     first_neuron(&tired, &inputs, &[true, false, true, true, false].map(|fires| (fires, 0.0)));
 }
@@ -117,7 +117,7 @@ fn a_series_that_reaches_its_limit_snoozes() {
 #[test]
 fn a_limit_without_any_pause_blocks_one_burst_and_keeps_its_input() {
     let limited = NeuronOptions { consecutive_fire_limit: 2, leak: 0.5, ..kind() };
-    // The third is blocked, without a leak: 20 stays, and with 20 more it fires.
+    // The third is blocked, without a leak: 20 remains, and with 20 more it fires.
     first_neuron(&limited, &[20.0; 4], &[(true, 0.0), (true, 0.0), (false, 20.0), (true, 0.0)]);
 }
 
@@ -126,9 +126,10 @@ fn excitability_is_the_fraction_of_candidates_that_fire() {
     for (excitability, neurons) in [(0.5f32, 100_000u32), (0.05, 100_000), (0.9, 100_000)] {
         let lazy = NeuronOptions { threshold: 1.0, excitability, charge_accumulation: false, ..NeuronOptions::default() };
         let network = network(&[(neurons, lazy)], &[], NetworkOptions { seed: 7, ..NetworkOptions::default() });
-        let steady = (0..neurons).map(|neuron| (neuron, 1.0)).collect();
+        let constant_inputs = (0..neurons).map(|neuron| (neuron, 1.0)).collect();
         let mut simulation =
-            Simulation::new(network, &Device::open("cpu").expect("it works"), &SimulationOptions { steady, ..SimulationOptions::default() }).expect("it works");
+            Simulation::new(network, &Device::open("cpu").expect("it works"), &SimulationOptions { constant_inputs, ..SimulationOptions::default() })
+                .expect("it works");
         let spikes = simulation.run(1).expect("it works").spikes as f64;
         let (mean, chance) = (f64::from(neurons) * f64::from(excitability), f64::from(excitability));
         let sigma = (mean * (1.0 - chance)).sqrt();
@@ -168,9 +169,9 @@ fn what_could_overflow_is_refused_by_name() {
 
 #[test]
 fn sums_that_cancel_are_arrivals() {
-    // Neuron 2 waits in its window for a draw that never says yes, so only its leak shows that it was touched: frozen silence keeps
+    // Neuron 2 waits in its window for a draw that never succeeds, so only its leak shows that it was updated: frozen silence leaves
     // 8, an arrival of 3 − 3 leaks it to 4.
-    let frozen = NetworkOptions { silence: IdleUpdate::Skips, ..NetworkOptions::default() };
+    let frozen = NetworkOptions { idle_update: IdleUpdate::Freeze, ..NetworkOptions::default() };
     let sender = NeuronOptions { threshold: 1.0, psp: 3, ..NeuronOptions::default() };
     let network = network(&[(2, sender), (1, NeuronOptions { leak: 0.5, ..kind() })], &[(0, 2, 1, false), (1, 2, 1, true)], frozen);
     for device in devices() {
@@ -187,7 +188,7 @@ fn sums_that_cancel_are_arrivals() {
 
 #[test]
 fn a_sum_that_cancels_fires_what_leaked_into_its_window() {
-    // 22 is above the limit of 12 and leaks to 11, inside the window from 10 on; then 3 − 3 arrives.
+    // 22 is above the limit of 12 and leaks to 11, inside the window that begins at 10; then 3 − 3 arrives.
     let sender = NeuronOptions { threshold: 1.0, psp: 3, ..NeuronOptions::default() };
     let limited = NeuronOptions { threshold_limit: Some(12.0), leak: 0.5, ..kind() };
     let network = network(&[(2, sender), (1, limited)], &[(0, 2, 1, false), (1, 2, 1, true)], NetworkOptions::default());

@@ -68,7 +68,7 @@ impl GgufTensor {
     /// # Errors
     /// `Unsupported` for a type that is not read.
     pub fn read(&self, file: &[u8], to: &mut [f32]) -> Result<()> {
-        let widen = self.kind.widening().map_err(|error| error.at(format!("tensor {}", self.name.escape_debug())))?;
+        let widen = self.kind.dequantizer().map_err(|error| error.at(format!("tensor {}", self.name.escape_debug())))?;
         widen(&file[self.start..][..self.bytes], to);
         Ok(())
     }
@@ -186,12 +186,12 @@ fn read_keys(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<Key>> {
         let mut read = || {
             let kind = cursor.value_type()?;
             let at = cursor.at;
-            cursor.pass(kind).map(|()| (kind, at))
+            cursor.skip(kind).map(|()| (kind, at))
         };
         let (kind, at) = read().map_err(|error| error.at(format!("key {}", name.escape_debug())))?;
         keys.push(Key { name, kind, at });
     }
-    once("key", keys.iter().map(|key| key.name.as_str()))?;
+    check_unique("key", keys.iter().map(|key| key.name.as_str()))?;
     Ok(keys)
 }
 
@@ -202,7 +202,7 @@ fn read_tensors(cursor: &mut Cursor<'_>, count: u64) -> Result<Vec<GgufTensor>> 
         let tensor = read_tensor(cursor, &name).map_err(|error| error.at(format!("tensor {}", name.escape_debug())))?;
         tensors.push(tensor);
     }
-    once("tensor", tensors.iter().map(|tensor| tensor.name.as_str()))?;
+    check_unique("tensor", tensors.iter().map(|tensor| tensor.name.as_str()))?;
     Ok(tensors)
 }
 
@@ -237,7 +237,7 @@ fn read_tensor(cursor: &mut Cursor<'_>, name: &str) -> Result<GgufTensor> {
 }
 
 /// Refuses a name that is there twice.
-fn once<'a>(what: &str, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
+fn check_unique<'a>(what: &str, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut seen = BTreeSet::new();
     match names.find(|name| !seen.insert(*name)) {
         Some(name) => Err(Error::data(format!("{what} {} is there twice", name.escape_debug()))),

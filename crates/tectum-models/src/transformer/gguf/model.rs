@@ -77,7 +77,7 @@ enum TensorOrder {
     /// It is one.
     Same,
     /// Rows of each of so many heads, first and second half, stand in turns.
-    Turns(usize),
+    Interleaved(usize),
     /// Columns are rows.
     Transposed,
 }
@@ -124,7 +124,7 @@ impl GgufModel {
         let (name, order) = (tensor(parameter), self.order(parameter));
         self.file.read(&name, &file_shape(shape, order), to)?;
         match (order, shape) {
-            (TensorOrder::Turns(heads), _) => apart(to, heads, shape.get(1).copied().unwrap_or(1)),
+            (TensorOrder::Interleaved(heads), _) => deinterleave_heads(to, heads, shape.get(1).copied().unwrap_or(1)),
             (TensorOrder::Transposed, &[rows, columns]) => transpose(to, rows, columns),
             _ => {}
         }
@@ -135,8 +135,8 @@ impl GgufModel {
     /// files have them so; GPT-2's weights are [in, out] to Hugging Face alone.
     fn order(&self, parameter: &str) -> TensorOrder {
         match self.sizes.family.as_str() {
-            "llama" if parameter.contains(".q_proj.") => TensorOrder::Turns(self.sizes.heads),
-            "llama" if parameter.contains(".k_proj.") => TensorOrder::Turns(self.sizes.kv_heads),
+            "llama" if parameter.contains(".q_proj.") => TensorOrder::Interleaved(self.sizes.heads),
+            "llama" if parameter.contains(".k_proj.") => TensorOrder::Interleaved(self.sizes.kv_heads),
             "gpt2" if parameter.contains(".c_") && parameter.ends_with(".weight") => TensorOrder::Transposed,
             _ => TensorOrder::Same,
         }
@@ -152,7 +152,7 @@ impl GgufModel {
                 None => return Err(Error::data(format!("no tensor {name}, which has shape {shape:?}"))),
                 Some(tensor) if tensor.shape != shape => return Err(Error::data(format!("tensor {name} is {:?}, {shape:?} is needed", tensor.shape))),
                 Some(tensor) => {
-                    tensor.kind.widening().map_err(|error| error.at(format!("tensor {name}")))?;
+                    tensor.kind.dequantizer().map_err(|error| error.at(format!("tensor {name}")))?;
                 }
             }
             used.insert(name);
@@ -243,16 +243,16 @@ impl Keys<'_> {
         }
         Ok(DecoderSizes {
             family: self.family.to_owned(),
-            tokens,
+            vocab_size: tokens,
             width,
             layers: self.needed("block_count")?,
             heads,
             kv_heads: self.size("attention.head_count_kv")?.unwrap_or(heads),
             head_width,
-            middle: self.needed("feed_forward_length")?,
+            ffn_width: self.needed("feed_forward_length")?,
             activation: if is_gpt2 { "gelu_new" } else { "silu" }.to_owned(),
             context: self.needed("context_length")?,
-            tied: self.file.tensor("output.weight").is_none(),
+            tied_embeddings: self.file.tensor("output.weight").is_none(),
         })
     }
 
@@ -318,7 +318,7 @@ fn file_shape(shape: &[usize], order: TensorOrder) -> Vec<usize> {
 }
 
 /// Puts rows of heads, whose halves stand in turns, one half after the other.
-fn apart(rows: &mut [f32], heads: usize, columns: usize) {
+fn deinterleave_heads(rows: &mut [f32], heads: usize, columns: usize) {
     let head_len = rows.len() / heads;
     let half = head_len / columns / 2;
     let mut turns = vec![0.0; head_len];

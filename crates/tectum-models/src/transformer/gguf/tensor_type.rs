@@ -21,7 +21,7 @@ pub struct TensorType {
     pub bytes: usize,
     number: u32,
     /// None for a type that is known and not read.
-    widen: Option<Dequantizer>,
+    dequantize: Option<Dequantizer>,
 }
 
 /// The types that are read.
@@ -66,11 +66,11 @@ static TYPES: [TensorType; 34] = [
 ];
 
 const fn known(number: u32, name: &'static str, block: usize, bytes: usize) -> TensorType {
-    TensorType { name, block, bytes, number, widen: None }
+    TensorType { name, block, bytes, number, dequantize: None }
 }
 
 const fn read(number: u32, name: &'static str, block: usize, bytes: usize, widen: Dequantizer) -> TensorType {
-    TensorType { name, block, bytes, number, widen: Some(widen) }
+    TensorType { name, block, bytes, number, dequantize: Some(widen) }
 }
 
 impl TensorType {
@@ -88,8 +88,8 @@ impl TensorType {
     ///
     /// # Errors
     /// `Unsupported` for a type that is not read.
-    pub(super) fn widening(&self) -> Result<Dequantizer> {
-        self.widen.ok_or_else(|| Error::unsupported(format!("holds {}; {READ} are read", self.name)))
+    pub(super) fn dequantizer(&self) -> Result<Dequantizer> {
+        self.dequantize.ok_or_else(|| Error::unsupported(format!("holds {}; {READ} are read", self.name)))
     }
 }
 

@@ -211,7 +211,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes past a value, which is checked and not kept.
-    pub fn pass(&mut self, kind: ValueType) -> Result<()> {
+    pub fn skip(&mut self, kind: ValueType) -> Result<()> {
         if kind == ValueType::Text { self.text().map(drop) } else { self.value(kind, 0).map(drop) }
     }
 

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::context::Context;
 use super::driver::call;
-use crate::bounded_cache::LruCache;
 use crate::content_hash::CodeText;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::{Launch, Region};
+use crate::lru_cache::LruCache;
 use crate::store::Store;
 
 /// The most translations that a process keeps, and the most modules that a device keeps.
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_translation_is_the_one_that_was_made_and_a_foreign_one_is_made_anew() {
+    fn a_stored_translation_is_reused_and_a_foreign_one_is_rebuilt() {
         let folder = std::env::temp_dir().join(format!("tectum-ptx-{}", std::process::id()));
         let store = Store::new(folder.clone(), 64, 1 << 20);
         let made = Translation::make_with(Some(&store), &COPY, true).expect("translates");

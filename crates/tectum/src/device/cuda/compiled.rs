@@ -178,7 +178,7 @@ impl Work {
 
     /// Puts every launch on the stream with an event before and after it.
     fn enqueue_timed(&self) -> Result<Vec<Event>> {
-        let _turn = self.context.turn();
+        let _turn = self.context.lock_stream();
         let mut events = vec![Event::record(&self.context)?];
         for step in &self.steps {
             self.enqueue_step(step, self.context.stream())?;
@@ -324,13 +324,13 @@ impl Compiled for CudaCompiled {
     fn begin(&mut self) -> Result<()> {
         let work = &self.work;
         work.context.bind()?;
-        let _turn = work.context.turn();
+        let _turn = work.context.lock_stream();
         self.graph.launch().map_err(|error| work.place("the run", error))?;
         self.in_flight = true;
         Ok(())
     }
 
-    fn mark(&mut self) -> Result<()> {
+    fn record_end(&mut self) -> Result<()> {
         let event = Event::record(&self.work.context).inspect_err(|_| self.settle())?;
         self.end = Some(event);
         Ok(())

@@ -86,7 +86,7 @@ impl Context {
     }
 
     /// The turn to put work of several parts on the stream.
-    pub fn turn(&self) -> MutexGuard<'_, ()> {
+    pub fn lock_stream(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -116,7 +116,7 @@ fn describe(driver: &'static Driver, version: &str, number: c_int) -> Result<Fou
             max_groups: crate::kernel::MAX_GROUPS,
             workgroup_memory_bytes: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as u32,
             max_workgroup_size: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)? as u32,
-            max_loop_turns: None,
+            max_loop_iterations: None,
         },
         dtypes: vec![DType::F32, DType::U32, DType::I32, DType::F64],
     };

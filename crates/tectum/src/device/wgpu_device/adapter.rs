@@ -3,10 +3,10 @@
 use std::sync::{Arc, LazyLock, Mutex};
 
 use super::{Context, PIPELINE_CAP, UncapturedErrors, WgpuDevice};
-use crate::bounded_cache::LruCache;
 use crate::device::{Api, DeviceInfo, DeviceKind, DeviceLimits};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::lru_cache::LruCache;
 
 static INSTANCE: LazyLock<wgpu::Instance> = LazyLock::new(|| {
     wgpu::Instance::new(wgpu::InstanceDescriptor {
@@ -126,7 +126,7 @@ fn describe(api: Api, number: usize, adapter: &wgpu::Adapter) -> DeviceInfo {
             max_groups: limits.max_compute_workgroups_per_dimension,
             workgroup_memory_bytes: limits.max_compute_workgroup_storage_size,
             max_workgroup_size: limits.max_compute_invocations_per_workgroup,
-            max_loop_turns: is_llvmpipe(&info).then_some(LLVMPIPE_MAX_LOOP_ITERATIONS),
+            max_loop_iterations: is_llvmpipe(&info).then_some(LLVMPIPE_MAX_LOOP_ITERATIONS),
         },
         dtypes: dtypes(adapter.features()),
     }

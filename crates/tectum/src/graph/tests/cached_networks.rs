@@ -1,4 +1,4 @@
-//! Attention over caches in random networks: caches of f32 and of codes that hold some tokens already, as a device keeps them.
+//! Attention over caches in random networks: caches of f32 and of codes that hold some tokens already, in the device's layout.
 
 use super::random_graph::Random;
 use crate::error::Result;
@@ -6,10 +6,10 @@ use crate::graph::{Graph, GraphBuilder, Heads, Node, Operation, Tensor};
 use crate::kernel::cache_format::CacheFormats;
 use crate::kernel::cache_reference::ReferenceCache;
 
-/// Tokens that caches have room for: beyond a window of codes, and a part of the next.
+/// Capacity of the caches in tokens: more than one window of codes, and a part of the next.
 const ROOM: usize = 100;
 
-/// Attention of `x` to caches of some pair of formats but f16; `spans` says what they hold.
+/// Attention of `x` to caches of some pair of formats except f16; `spans` gives their fill.
 pub fn attention(g: &mut GraphBuilder, random: &mut Random, x: Node, spans: Node, step: usize) -> Result<Node> {
     let sizes = g.graph().shape(x)?.sizes().expect("fixed");
     let [batch, width] = [sizes[0], sizes[2]];
@@ -21,14 +21,14 @@ pub fn attention(g: &mut GraphBuilder, random: &mut Random, x: Node, spans: Node
         let weight = g.parameter(&format!("cached{index}.{step}"), [columns[index], width])?;
         *operand = g.matmul(x, weight.transpose())?;
     }
-    // New rows of f16 are rounded to halves as they come, some to the other one of two in float64: no sum of roundings bounds that.
+    // New rows of f16 are rounded to halves directly, some to the other neighbour in float64: no sum of roundings bounds that.
     let formats = [CacheFormats::F32, CacheFormats::Q8, CacheFormats::K8V4, CacheFormats::Q4][random.below(4)].each();
     let keys = g.state_as(&format!("keys{step}"), formats[0], [batch, ROOM, columns[1]])?;
     let values = g.state_as(&format!("values{step}"), formats[1], [batch, ROOM, columns[1]])?;
     g.attention_cached(operands, [keys, values], spans, heads)
 }
 
-/// What is fed besides: spans of items that have kept no window, some or one and a part of the next, and have all, some or none of their
+/// The other feeds: spans of items that have cached no window, some or one and a part of the next, with all, some or none of their
 /// rows new; and the values of the caches.
 pub fn feed(graph: &Graph, feeds: &mut Vec<(Node, Tensor)>, seed: u64) {
     let mut random = Random::new(seed ^ 0xcac4e);
@@ -46,7 +46,7 @@ pub fn feed(graph: &Graph, feeds: &mut Vec<(Node, Tensor)>, seed: u64) {
     }
 }
 
-/// The words that a device has of a state's values, as far as they are kept.
+/// The words of a state on a device, for the values that are cached.
 pub fn words(graph: &Graph, node: Node, feeds: &[(Node, Tensor)]) -> Vec<f32> {
     let fed = |node: Node| &feeds.iter().find(|(fed, _)| *fed == node).expect("invariant: all are fed").1;
     let reader = |operation: &Operation| match operation {

@@ -1,4 +1,4 @@
-//! States and attention over them: what is kept from run to run, the text form, refusals.
+//! States and attention over them: contents across runs, the text form, refusals.
 
 use crate::device::Device;
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::graph::{Graph, GraphBuilder, Heads, Node, Tensor};
 use crate::kernel::cache_format::{CacheFormat, CacheFormats};
 use crate::kernel::random::{philox, uniform};
 
-/// Two items of three tokens, four heads of which two share keys and values, in one product as decoders have it.
+/// Two items of three tokens, four heads, two per pair of keys and values, in one product as in decoders.
 const TEXT: &str = "%0 = input x [2, 3, 6]\n%1 = indices spans [2, 2]\n%2 = parameter w [32, 6]\n%3 = state keys [2, 8, 8]\n\
                     %4 = state values [2, 8, 8]\n%5 = matmul(%0, %2ᵀ) [2, 3, 32]\n%6 = slice(%5, axis 2, from 0) [2, 3, 16]\n\
                     %7 = slice(%5, axis 2, from 16) [2, 3, 8]\n%8 = slice(%5, axis 2, from 24) [2, 3, 8]\n\
@@ -31,8 +31,8 @@ fn tensor(graph: &Graph, node: Node, data: &[f32]) -> (Node, Tensor) {
     (node, Tensor::new(graph.shape(node).expect("there"), data.iter().copied().map(f64::from).collect()).expect("fits"))
 }
 
-/// Runs whose items are of other lengths and keep what they can: after each, the device agrees with the evaluator fed with what the
-/// caches should hold.
+/// Runs whose items differ in length and keep as much as fits: after each, the device agrees with the evaluator fed with the expected
+/// cache contents.
 #[test]
 fn what_a_run_keeps_the_next_one_sees() {
     let graph = Graph::parse(TEXT).expect("read");
@@ -89,7 +89,7 @@ fn text_of(formats: CacheFormats) -> String {
     )
 }
 
-/// The evaluator has the rules in float64 as a function of the values that were put into the caches. Eighths are exact in f32, so that
+/// The evaluator implements the rules in float64 as a function of the values written to the caches. Eighths are exact in f32, so that
 /// device and evaluator round the same numbers.
 #[test]
 fn caches_of_fewer_bits_are_what_the_evaluator_says() {

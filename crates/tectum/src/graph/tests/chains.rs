@@ -130,7 +130,7 @@ fn chains_take_what_nothing_else_wants() {
     );
 }
 
-/// What is computed twice leaves a reader that nothing needs: it does not keep a product from its tail, or a chain apart.
+/// A duplicated computation leaves an unused reader: it does not separate a product from its tail, or split a chain.
 #[test]
 fn what_unifying_leaves_over_stops_no_fusion() {
     let mut g = GraphBuilder::new();
@@ -146,7 +146,7 @@ fn what_unifying_leaves_over_stops_no_fusion() {
     assert_eq!(lines, ["%5 = linear(%0, %1, bias %2, tanh) [4, 2]", "%13 = chain(%6 = scale(%5, 2) | %7 = sigmoid(%6) | mul(%7, %7)) [4, 2]", "output y %13",]);
 }
 
-/// As many values as a launch binds, and no more; a value read again costs no other binding.
+/// At most as many values as a launch binds; a value read again costs no other binding.
 #[test]
 fn a_chain_binds_no_more_than_a_launch_can() {
     let mut g = GraphBuilder::new();

@@ -1,11 +1,11 @@
-//! Defects of the system that graphs succeed, each by a name; those of weights, caches and pools stand where those are tested
+//! Defects of the system that graphs replace, each with a name; those of weights, caches and pools are tested with those modules
 //! (`docs/graphs.md` lists all).
 
 use crate::device::Device;
 use crate::graph::{Graph, GraphBuilder, Node, Tensor};
 use crate::kernel::Activation;
 
-/// What a graph gives on each device, fused and not, held to the evaluator; its inputs are filled with sines. The evaluator's outputs.
+/// Compares a graph's results on each device, fused and not, with the evaluator; its inputs are filled with sines. Returns the evaluator's outputs.
 fn outputs(graph: &Graph) -> Vec<Vec<f64>> {
     let sines = |len: usize, node: Node| (0..len).map(|index| f64::from((index as f32 * 0.7 + node.number as f32).sin())).collect::<Vec<f64>>();
     let feeds: Vec<(Node, Tensor)> = graph.inputs().map(|(_, node, shape)| (node, Tensor::new(shape, sines(shape.len(), node)).expect("filled"))).collect();
@@ -33,7 +33,7 @@ fn outputs(graph: &Graph) -> Vec<Vec<f64>> {
     wanted
 }
 
-/// x [4, 3], w [3, 2], row [1, 2] and matrix [4, 2], with what is built over them.
+/// x [4, 3], w [3, 2], row [1, 2] and matrix [4, 2], with the operations built over them.
 fn build(f: impl FnOnce(&mut GraphBuilder, [Node; 4])) -> Graph {
     let mut g = GraphBuilder::new();
     let nodes = [("x", [4, 3]), ("w", [3, 2]), ("row", [1, 2]), ("matrix", [4, 2])].map(|(name, shape)| g.input(name, shape).expect("right"));
@@ -41,7 +41,7 @@ fn build(f: impl FnOnce(&mut GraphBuilder, [Node; 4])) -> Graph {
     g.finish().expect("right")
 }
 
-/// Its optimised graphs had lost outputs.
+/// Its optimised graphs lost outputs.
 #[test]
 fn an_optimised_graph_keeps_every_output() {
     let graph = build(|g, [x, w, row, _]| {
@@ -55,7 +55,7 @@ fn an_optimised_graph_keeps_every_output() {
     assert_eq!(outputs(&graph).len(), 3);
 }
 
-/// Its fusion took a product as first operand only, and dropped what made the other.
+/// Its fusion accepted a product as first operand only, and dropped the node that made the other.
 #[test]
 fn a_product_is_fused_as_either_operand_and_what_makes_the_other_stays() {
     for swapped in [false, true] {
@@ -89,7 +89,7 @@ fn a_product_with_a_sum_has_the_activation_that_it_was_given_or_none() {
     }
 }
 
-/// Its norms and softmax went over the whole tensor.
+/// Its norms and softmax ran over the whole tensor.
 #[test]
 fn norms_and_softmax_go_over_rows() {
     let graph = build(|g, [_, _, row, matrix]| {
@@ -104,7 +104,7 @@ fn norms_and_softmax_go_over_rows() {
     assert!(made[1].chunks(2).all(|made| (made[0] / row[0] - 1.0 + (made[1] / row[1] - 1.0)).abs() < 1e-9), "each row has mean 0 before gain and bias");
 }
 
-/// Its test of the whole passed because node 0 was taken for input 0; its devices gave zeros.
+/// Its end-to-end test passed because node 0 was mistaken for input 0; its devices gave zeros.
 #[test]
 fn a_result_is_no_input_and_no_zeros() {
     let graph = build(|g, [.., matrix]| {

@@ -29,7 +29,7 @@ fn run(mut compiled: CompiledGraph, graph: &Graph, feeds: &[(Node, Tensor)]) -> 
     compiled
 }
 
-/// The graph with all that is fed after everything else, in reverse, and the handles of what is fed.
+/// The graph with all fed nodes after everything else, in reverse order, and the handles of the fed nodes.
 fn fed_last(graph: &Graph) -> (Graph, Vec<(Node, Node)>) {
     let (mut late, last) = (graph.clone(), graph.next);
     let moved = |node: Node| if graph.nodes[&node].operation.is_fed() { Node { number: 2 * last - node.number, ..node } } else { node };
@@ -40,7 +40,7 @@ fn fed_last(graph: &Graph) -> (Graph, Vec<(Node, Node)>) {
     (late, graph.nodes.keys().filter(|node| moved(**node) != **node).map(|node| (*node, moved(*node))).collect())
 }
 
-/// What is fed may come after what reads it: passes make such graphs, and texts are such.
+/// Fed nodes may come after their readers: passes and texts contain such graphs.
 #[test]
 fn defect_16_what_is_fed_may_come_last() {
     for seed in seeds().take(100) {
@@ -137,7 +137,7 @@ fn random_graphs_and_their_gradients_agree_on_cuda() {
     check_on("cuda:0");
 }
 
-/// A bound that allowed anything would prove nothing: most are tight.
+/// A bound that allows anything would prove nothing: most are tight.
 #[test]
 fn the_bounds_are_tight() {
     let (mut tight, mut all) = (0, 0);

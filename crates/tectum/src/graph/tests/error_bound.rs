@@ -8,7 +8,7 @@ use crate::kernel::Activation;
 
 /// Half a unit in the last place.
 const U: f64 = 1.0 / (1 << 24) as f64;
-/// A tanh, sigmoid or their derivatives is within this of its own argument's: 8 ulp.
+/// Error of a tanh, sigmoid or their derivatives for its own argument: 8 ulp.
 const FUNCTION: f64 = 16.0 * U;
 /// Terms of second order, factors merged by simplification and numbers flushed to zero.
 const SLACK: f64 = 2.0;
@@ -34,7 +34,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Value and bound of the element that meets (row, col).
+    /// Value and bound of the element that belongs to (row, col).
     fn element(&self, node: Node, row: usize, col: usize) -> (f64, f64) {
         let tensor = &self.values[&node];
         let [rows, cols] = tensor.shape().matrix();
@@ -77,14 +77,14 @@ impl Pass<'_> {
                 self.element(*x, row, col).1 * steepest + FUNCTION * value.abs()
             }
             Operation::ActivationGrad { activation, y, dy } => activation_grad(*activation, self.element(*y, row, col), self.element(*dy, row, col)),
-            Operation::Reduce { over, x } => {
+            Operation::Reduce { axes, x } => {
                 let [rows, cols] = self.values[x].shape().matrix();
-                let count = match over {
+                let count = match axes {
                     ReduceAxes::All => rows * cols,
                     ReduceAxes::Rows => rows,
                     _ => cols,
                 } as f64;
-                let terms = (0..rows * cols).filter(|index| match over {
+                let terms = (0..rows * cols).filter(|index| match axes {
                     ReduceAxes::All => true,
                     ReduceAxes::Rows => index % cols == col,
                     _ => index / cols == row,

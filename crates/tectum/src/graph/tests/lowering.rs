@@ -48,7 +48,7 @@ fn only_what_the_outputs_need_is_recorded_and_fused() {
     assert_ne!(y, hidden);
 }
 
-/// The steps of a rollout: one network recorded again and again over one set of weights.
+/// The steps of a rollout: one network recorded repeatedly over one set of weights.
 #[test]
 fn a_graph_recorded_many_times_shares_its_weights() {
     let graph = network();

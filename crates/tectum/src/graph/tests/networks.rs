@@ -10,7 +10,7 @@ use crate::kernel::Activation;
 use crate::kernel::panel_format::PanelFormat;
 
 /// Greatest difference between a device and float64, as a share of the greatest magnitude of a value: some twenty operations of
-/// a few hundred roundings each. Besides, so many times what one rounding of all that is fed changes: norms of what hardly differs and
+/// a few hundred roundings each. In addition, this multiple of the change caused by rounding all fed values once: norms of nearly equal values and
 /// scores of large values magnify every rounding before them, and a sum of n products has √n roundings where the nudged factors of the
 /// products change it by one over √n; n is up to 96.
 const TOLERANCE: f64 = 2e-5;
@@ -95,7 +95,7 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, [mask, plac
             g.reshape(bent, [batch, time, width])
         }
         7 => {
-            // Products for each item: [T, T] of what a row has to do with another, then back.
+            // Products for each item: [T, T] of each row with each other row, then back.
             let scores = g.matmul(x, x.transpose())?;
             let scores = g.scale(scores, 0.3)?;
             let weights = g.softmax(scores, 2)?;
@@ -161,11 +161,11 @@ fn outputs_on(graph: &Graph, feeds: &[(Node, Tensor)], device: &Device, fused: b
     graph.outputs().map(|(name, ..)| compiled.output(name).expect("ran").to_vec()).collect()
 }
 
-/// What is fed, each number one rounding more or less.
+/// The fed values, each number changed by one rounding.
 fn nudged(graph: &Graph, feeds: &[(Node, Tensor)], seed: u64) -> Vec<(Node, Tensor)> {
     let mut random = Random::new(seed ^ 0x4d6f7665);
     let nudge = |(node, tensor): &(Node, Tensor)| {
-        // Values of caches would get other codes.
+        // Values of caches would get different codes.
         let is_exact = matches!(graph.nodes[node].operation, Operation::Indices { .. } | Operation::State { .. });
         let mut factor = || if is_exact { 1.0 } else { 1.0 + f64::from(f32::EPSILON) * (random.below(2) as f64 - 0.5) };
         let data = tensor.data().iter().map(|value| value * factor()).collect();
@@ -228,7 +228,7 @@ fn random_networks_agree_on_cuda() {
     check_on("cuda:0");
 }
 
-/// What is printed is read back as the same graph, also after the passes.
+/// The printed text parses as the same graph, also after the passes.
 #[test]
 fn text_is_read_back_as_the_same_graph() {
     for seed in seeds() {
@@ -356,7 +356,7 @@ fn products_of_one_value_merge_where_nothing_is_lost() {
     }
 }
 
-/// Text in → text out: weights that products alone read take panels; the same values come out.
+/// Text in → text out: weights that only products read are packed in panels; the results are the same.
 #[test]
 fn weights_take_panels_where_products_alone_read_them() {
     let parameters = "%0 = input x [2, 3, 4]\n%1 = parameter q [32, 4]\n%2 = parameter k [20, 4]\n%3 = parameter w [4, 5]\n";
@@ -398,7 +398,7 @@ fn weights_take_panels_where_products_alone_read_them() {
     }
 }
 
-/// The evaluator and the CPU give what they gave before.
+/// The results of the evaluator and the CPU are unchanged.
 fn check_packed(name: &str, graph: &Graph, made: &Graph, list: &[crate::graph::PackedParameter]) {
     let feeds = random_feeds(graph, 7);
     let wanted = graph.evaluate(&feeds).expect("fed");
@@ -423,7 +423,7 @@ fn check_packed(name: &str, graph: &Graph, made: &Graph, list: &[crate::graph::P
     }
 }
 
-/// Text in → text out: what else weights may be kept in, and where they stay floats.
+/// Text in → text out: other formats of weights, and where they stay floats.
 #[test]
 fn weights_are_kept_in_fewer_bits_where_they_lie_together() {
     let parameters = "%0 = input x [3, 130]\n%1 = parameter q [32, 130]\n%2 = parameter k [20, 130]\n%3 = parameter w [130, 5]\n";
@@ -449,7 +449,7 @@ fn wanted_mixed() -> String {
     "%0 = input x [3, 130]\n%1 = parameter w f16 [1, 68, 16]\n%2 = linear_panels(%0, %1, weights bf16) [3, 5]\noutput a %2\n".to_owned()
 }
 
-/// Halves have the bits of the floats that they stand for; integers differ by no more than the steps of their rows; the evaluator agrees.
+/// Halves have the bits of the floats that they represent; integers differ by no more than the steps of their rows; the evaluator agrees.
 #[test]
 fn weights_in_fewer_bits_give_what_they_stand_for() {
     let text = "%0 = input x [3, 130]\n%1 = parameter q [32, 130]\n%2 = parameter k [20, 130]\n%3 = parameter b [52]\n\
@@ -475,7 +475,7 @@ fn weights_in_fewer_bits_give_what_they_stand_for() {
                 node,
                 Tensor::new(shape, panels.iter().map(|word| if is_words { f64::from(word.to_bits()) } else { f64::from(*word) }).collect()).expect("fits"),
             ));
-            // What the panels stand for, as the parameter was: [n, k].
+            // The values that the panels represent, in the parameter's layout: [n, k].
             let weights = format.unpack(&words, [k, n]);
             let turned = (0..n * k).map(|at| f64::from(weights[at % k * n + at / k])).collect();
             plain.push((node, Tensor::new(tensor.shape(), turned).expect("fits")));
@@ -517,7 +517,7 @@ fn attention_reads_slices_where_they_lie_and_leaves_them_to_others() {
     assert_eq!(Graph::parse(before).expect("read").fuse_slices().prune().describe(), after);
 }
 
-/// What lies together in memory is bound as one: the merged products of a layer cost one launch, attention another.
+/// Contiguous memory is bound as one view: the merged products of a layer cost one launch, attention another.
 #[test]
 fn merged_products_move_no_weights() {
     let text = "%0 = input x [1, 8, 64]\n%1 = parameter q [64, 64]\n%2 = parameter k [64, 64]\n%3 = parameter v [64, 64]\n\

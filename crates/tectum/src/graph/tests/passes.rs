@@ -2,7 +2,7 @@ use crate::error::Result;
 use crate::graph::{Graph, GraphBuilder, Heads, Node, Pass};
 use crate::kernel::Activation;
 
-/// A case: its name, what is built over x [4, 3], w [3, 2], row [1, 2] and matrix [4, 2] (nodes 0 to 3), and the lines
+/// A case: its name, the operations built over x [4, 3], w [3, 2], row [1, 2] and matrix [4, 2] (nodes 0 to 3), and the lines
 /// after those four that the pass leaves.
 pub type Case = (&'static str, fn(&mut GraphBuilder, [Node; 4]) -> Result<()>, &'static str);
 
@@ -388,7 +388,7 @@ fn what_is_made_of_constants_alone_is_folded() {
 #[test]
 fn what_is_computed_twice_is_computed_once() {
     check(
-        |graph| graph.unify().prune(),
+        |graph| graph.eliminate_common_subexpressions().prune(),
         &[
             (
                 "a chain and the same again",
@@ -445,7 +445,7 @@ fn what_is_computed_twice_is_computed_once() {
     );
 }
 
-/// A graph in which every pass finds something: without it the result is another.
+/// A graph that every pass changes: without any one pass the result differs.
 fn of_everything() -> Result<Graph> {
     let mut g = GraphBuilder::new();
     let x = g.input("x", [2, 3, 4])?;

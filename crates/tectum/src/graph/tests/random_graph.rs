@@ -105,12 +105,12 @@ fn add_operation(g: &mut GraphBuilder, random: &mut Random, x: Node, nodes: &[No
         8 => g.sum_over_rows(x),
         9 => g.sum_over_columns(x),
         10 => g.mean(x),
-        // What is computed twice.
+        // A duplicated computation.
         11 => {
             let (one, two) = (g.tanh(x)?, g.tanh(x)?);
             g.add(one, two)
         }
-        // What is known before anything is fed.
+        // Constants, known before anything is fed.
         12 => {
             let row = constant(g, random, [1, cols])?;
             let (bent, factor) = (g.sigmoid(row)?, constant(g, random, [1, 1])?);

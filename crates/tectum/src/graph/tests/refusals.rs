@@ -30,7 +30,7 @@ fn mistakes_are_found_where_they_are_made_with_both_shapes_and_the_node() {
         let nodes = [("x", [4, 128]), ("w", [64, 8]), ("row", [1, 128]), ("column", [4, 1])].map(|(name, shape)| g.input(name, shape).expect("right"));
         assert_eq!(mistake(&mut g, nodes).expect_err(message).to_string(), *message);
     }
-    assert_eq!(GraphBuilder::new().finish().expect_err("empty").to_string(), "graph: nothing is an output");
+    assert_eq!(GraphBuilder::new().finish().expect_err("empty").to_string(), "graph: no outputs");
 }
 
 fn small() -> (Graph, [Node; 3]) {

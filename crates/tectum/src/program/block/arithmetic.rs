@@ -1,11 +1,11 @@
-//! Instructions over columns: [`scalar`]'s meaning of each, compiled into one loop for each operation and type.
+//! Instructions over columns: each as defined by [`scalar`], compiled into one loop for each operation and type.
 
-use super::columns::Bits;
+use super::register_file::Bits;
 use crate::kernel::math::{self, double};
 use crate::kernel::native::simd;
 use crate::program::{BinaryOp, Condition, TernaryOp, Type, UnaryOp, scalar};
 
-/// The body for one of some members of a family, a constant in it.
+/// The body with the given member of a family as a constant.
 macro_rules! for_member {
     ($family:ident, $value:expr, [$($member:ident)*], $name:ident => $body:expr) => {
         match $value {
@@ -171,7 +171,7 @@ pub fn binary_words(op: BinaryOp, ty: Type, a: &[u32], b: &[u32], out: &mut [u32
     }
 }
 
-/// A binary operation on values of 64 bits but a shift; the quotient by zero is the dividend.
+/// A binary operation on values of 64 bits except a shift; the quotient by zero is the dividend.
 pub fn binary_longs(op: BinaryOp, ty: Type, a: &[u64], b: &[u64], out: &mut [u64]) {
     if ty.is_float() {
         for_member!(BinaryOp, op, [Add Sub Mul Div Min Max], OP => {
@@ -244,7 +244,7 @@ pub fn compare_longs(condition: Condition, ty: Type, a: &[u64], b: &[u64], out: 
     }
 }
 
-/// A selection by truths.
+/// A selection by truth values.
 pub fn select<B: Bits>(truths: &[u8], on_true: &[B], on_false: &[B], out: &mut [B]) {
     simd(
         #[inline(always)]
@@ -256,7 +256,7 @@ pub fn select<B: Bits>(truths: &[u8], on_true: &[B], on_false: &[B], out: &mut [
     );
 }
 
-/// A conversion; those between types of 32 and 64 bits are loops of their own.
+/// A conversion; those between types of 32 and 64 bits have separate loops.
 pub fn convert<A: Bits, R: Bits>(to: Type, from: Type, a: &[A], out: &mut [R]) {
     macro_rules! loops {
         ($([$to:ident $from:ident])*) => {

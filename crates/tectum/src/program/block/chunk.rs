@@ -1,13 +1,13 @@
-//! A chunk of lanes that run together, each instruction over all that are at it.
+//! A chunk of lanes that run together, each instruction over all lanes that are at it.
 //!
-//! Lanes that part at a branch become groups. The group that stands first in the program runs, until it comes to where another
-//! stands and they join: so the ways of a branch meet again behind it, and lanes that leave a loop wait for the others.
+//! Lanes that diverge at a branch become groups. The group that is first in the program runs until it reaches the position of
+//! another, and they join: so the paths of a branch join after it, and lanes that leave a loop wait for the others.
 
 use super::arithmetic as over;
-use super::columns::{Bits, RegisterFile};
 use super::mask::Mask;
 use super::memory::{Access, FaultMode, LaneFault, Memory, Offsets, Words};
 use super::private::Private;
+use super::register_file::{Bits, RegisterFile};
 use super::{PREFETCH_FROM_BYTES, PreparedProgram};
 use crate::kernel::native::{prefetch_read, prefetch_write};
 use crate::program::{
@@ -28,18 +28,18 @@ pub struct Chunk<'c, 'm> {
     pub lanes: usize,
 }
 
-/// Lanes that stand at one instruction.
+/// Lanes at one instruction.
 struct Group {
     next: usize,
     mask: Mask,
 }
 
-/// What comes after an instruction.
+/// What follows an instruction.
 enum Then {
     Next,
     Jump(usize),
-    /// Those of the mask go to the first place, the others to the second.
-    Part(Mask, [usize; 2]),
+    /// Lanes of the mask go to the first target, the others to the second.
+    Diverge(Mask, [usize; 2]),
     Barrier,
     End,
 }
@@ -56,7 +56,7 @@ impl<'m> Chunk<'_, 'm> {
     /// Runs every lane to its end.
     ///
     /// # Errors
-    /// The first fault, if faults are told.
+    /// The first fault, if faults are reported.
     pub fn run(&mut self) -> Result<(), Fault> {
         self.begin();
         let (mut ready, mut waiting) = (vec![Group { next: 0, mask: Mask::all(self.lanes) }], Vec::new());
@@ -95,7 +95,7 @@ impl<'m> Chunk<'_, 'm> {
         Ok(())
     }
 
-    /// What each lane has at its start.
+    /// The initial state of each lane.
     fn begin(&mut self) {
         let (launch, first) = (self.launch, self.first);
         let [block_x, grid_x] = [launch.block[0], launch.grid[0]].map(u64::from);
@@ -114,7 +114,7 @@ impl<'m> Chunk<'_, 'm> {
         }
     }
 
-    /// Runs a group until it ends, waits, or comes to where another stands.
+    /// Runs a group until it ends, waits, or reaches the position of another.
     fn run_group(&mut self, group: Group, ready: &mut Vec<Group>, waiting: &mut Vec<Group>) -> Result<(), Fault> {
         let Group { mut next, mut mask } = group;
         let prepared = self.prepared;
@@ -143,11 +143,11 @@ impl<'m> Chunk<'_, 'm> {
             if instruction.turns(next) {
                 let turned = match &then {
                     Then::Jump(target) if *target <= next => Some(&mask),
-                    Then::Part(those, _) => Some(those),
+                    Then::Diverge(those, _) => Some(those),
                     _ => None,
                 };
-                if let Some(lane) = turned.and_then(|turned| turns.turn(self.private, &mask, turned, self.launch.max_turns)) {
-                    return Err(told((lane, FaultKind::LoopLimitExceeded { limit: self.launch.max_turns })));
+                if let Some(lane) = turned.and_then(|turned| turns.turn(self.private, &mask, turned, self.launch.max_loop_iterations)) {
+                    return Err(told((lane, FaultKind::LoopLimitExceeded { limit: self.launch.max_loop_iterations })));
                 }
             }
             match then {
@@ -159,7 +159,7 @@ impl<'m> Chunk<'_, 'm> {
                     join(waiting, Group { next: next + 1, mask });
                     return Ok(());
                 }
-                Then::Part(those, [target, rest]) => {
+                Then::Diverge(those, [target, rest]) => {
                     turns.note(self.private, &mask);
                     let others = mask.without(&those);
                     turns = BackEdgeCounter::of(self.private, &others);
@@ -213,8 +213,8 @@ impl<'m> Chunk<'_, 'm> {
         Ok(Then::Next)
     }
 
-    /// Makes the result of an instruction in the buffer where the next would store it, unless it faults or the buffer does not
-    /// have every lane's element.
+    /// Writes the result of an instruction directly to the buffer where the next would store it, unless it faults or the buffer
+    /// lacks an element of some lane.
     fn make_in(&mut self, buffer: BufferIndex, instruction: &Instruction, mask: &Mask) -> bool {
         let (index, first, lanes) = (buffer.0 as usize, self.first, self.lanes);
         let Some(own) = self.memory[index].take_own(first, lanes) else { return false };
@@ -228,7 +228,7 @@ impl<'m> Chunk<'_, 'm> {
         made.is_ok()
     }
 
-    /// Instructions on registers and predicates; those of 32-bit arithmetic can make their results in a place given.
+    /// Instructions on registers and predicates; 32-bit arithmetic can write its results to a given place.
     fn compute(&mut self, instruction: &Instruction, mask: &Mask, place: Option<&mut [u32]>) -> Result<(), LaneFault> {
         use Instruction as I;
         /// One instruction for either width: `$get` gives a register's values, `$out` takes the result's.
@@ -422,7 +422,7 @@ impl<'m> Chunk<'_, 'm> {
         }
     }
 
-    /// A result made lane by lane.
+    /// A result computed lane by lane.
     fn each<B: Bits>(&mut self, dst: Register, mask: &Mask, value: impl Fn(&RegisterFile<'_>, usize) -> B) {
         let done: Result<(), LaneFault> = self.columns.put(dst, mask, |columns, out: &mut [B]| {
             mask.lanes().for_each(|lane| out[lane - mask.first()] = value(columns, lane));
@@ -431,7 +431,7 @@ impl<'m> Chunk<'_, 'm> {
         debug_assert!(done.is_ok(), "invariant: nothing here fails");
     }
 
-    /// Does something to each memory that an address names, for the lanes for which it does; to none where a handle names none
+    /// Applies a function to each memory that an address names, with the lanes that name it; to none if a handle names none
     /// and faults are ignored.
     fn global(
         &mut self,
@@ -482,7 +482,7 @@ impl<'m> Chunk<'_, 'm> {
         if let (AccessAddress::Own, 4, true) = (place, ty.bytes(), mask.is_all())
             && let Some(words) = memory.view(first, self.lanes)
         {
-            // The next chunk's words arrive while this one computes.
+            // Prefetches the next chunk's words while this one computes.
             if memory.bytes >= PREFETCH_FROM_BYTES {
                 memory.view(first + self.lanes as u64, self.lanes).into_iter().for_each(prefetch_read);
             }
@@ -525,7 +525,7 @@ fn offsets<'c>(columns: &'c RegisterFile, place: AccessAddress, first: u64, mask
     }
 }
 
-/// One step of a reduction over registers: the first value, or the one so far with the next.
+/// One step of a reduction over registers: the first value, or the accumulated one with the next.
 fn fold<B: Bits>(next: &[B], so_far: &mut [B], step: u32, combine: impl Fn(&[B], &[B], &mut [B])) {
     if step == 0 {
         return so_far.copy_from_slice(next);
@@ -534,18 +534,18 @@ fn fold<B: Bits>(next: &[B], so_far: &mut [B], step: u32, combine: impl Fn(&[B],
     combine(&before, next, so_far);
 }
 
-/// After a branch that some lanes take.
+/// State after a branch that some lanes take.
 fn part(mask: &Mask, taken: Mask, target: usize, rest: usize) -> Then {
     match taken.active() {
         0 => Then::Jump(rest),
         all if all == mask.active() => Then::Jump(target),
-        _ => Then::Part(taken, [target, rest]),
+        _ => Then::Diverge(taken, [target, rest]),
     }
 }
 
-/// Jumps back of a group while it stays together: counted once for all, and noted for each lane where it parts.
+/// Jumps back of a group while it stays together: counted once for all, and added to each lane where it diverges.
 struct BackEdgeCounter {
-    /// The most of a lane before.
+    /// The previous maximum of a lane.
     before: u32,
     since: u32,
 }
@@ -564,7 +564,7 @@ impl BackEdgeCounter {
         }
     }
 
-    /// Counts a jump back of all of the group or of some; a lane that then has more than the limit.
+    /// Counts a jump back of all or some lanes of the group; returns a lane that then exceeds the limit.
     fn turn(&mut self, private: &mut Private, mask: &Mask, turned: &Mask, limit: u32) -> Option<usize> {
         let is_within = self.before.saturating_add(self.since) < limit;
         if is_within && turned.active() == mask.active() {
@@ -581,7 +581,7 @@ impl BackEdgeCounter {
     }
 }
 
-/// Adds lanes to the group that stands where they do, or as one of their own.
+/// Adds lanes to the group at the same instruction, or as a new group.
 fn join(groups: &mut Vec<Group>, group: Group) {
     match groups.iter_mut().find(|other| other.next == group.next) {
         Some(other) => other.mask = other.mask.and_those_of(&group.mask),

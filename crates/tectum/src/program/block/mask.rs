@@ -12,7 +12,7 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// All of so many lanes.
+    /// All of this many lanes.
     pub fn all(lanes: usize) -> Self {
         Self { lanes: vec![1; lanes], active: lanes, range: 0..lanes }
     }
@@ -31,7 +31,7 @@ impl Mask {
         Self::of(self.lanes.iter().zip(keep).map(|(&lane, &keep)| lane & (keep ^ flip)).collect())
     }
 
-    /// These lanes but those of another mask.
+    /// These lanes except those of another mask.
     pub fn without(&self, other: &Self) -> Self {
         self.only(&other.lanes, false)
     }

@@ -1,25 +1,25 @@
-//! What a chunk of lanes reaches: buffers and shared memory, as words.
+//! The memory of a chunk of lanes: buffers and shared memory, as words.
 //!
-//! A buffer that is written by lanes to their own elements alone is given to tasks in parts. Others that are written are
-//! atomic words, so that lanes may race, as a program is free to, without undefined behaviour: bytes are then those of any of
-//! the stores, as `docs/programs.md` says.
+//! A buffer that lanes write only at their own elements is split among tasks. Other written buffers are atomic words, so that
+//! lanes may race, as programs are allowed to, without undefined behaviour: bytes are then those of any of the stores, as
+//! `docs/programs.md` says.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::columns::Bits;
 use super::mask::Mask;
+use super::register_file::Bits;
 use crate::kernel::native::stream;
 use crate::program::evaluate::within;
 use crate::program::{FaultKind, Type};
 
-/// The words of a memory, and what may be done with them.
+/// The words of a memory, and how they may be accessed.
 pub enum Words<'a> {
-    /// Read by everyone.
+    /// Read by all tasks.
     Read(&'a [u32]),
     /// This task's part: only it reads and writes these.
     Own(&'a mut [u32]),
-    /// Read and written by everyone.
+    /// Read and written by all tasks.
     Shared(&'a [AtomicU32]),
 }
 
@@ -28,7 +28,7 @@ pub struct Memory<'a> {
     pub words: Words<'a>,
     /// Bytes of the whole.
     pub bytes: u64,
-    /// Where the words begin, in bytes of the whole.
+    /// Offset of the words, in bytes of the whole.
     pub start: u64,
     /// Whether own elements are stored past the caches.
     pub streams: bool,
@@ -37,7 +37,7 @@ pub struct Memory<'a> {
 /// Which bytes the lanes access.
 #[derive(Clone, Copy)]
 pub enum Offsets<'a> {
-    /// Lane `i` its own element, the first lane's having this number.
+    /// Lane `i` its own element; the first lane's element has this number.
     Own(u64),
     /// All the same.
     Same(u64),
@@ -45,25 +45,25 @@ pub enum Offsets<'a> {
     Each(&'a [u64]),
 }
 
-/// Why a lane, by its place in the chunk, could not go on.
+/// Why a lane, by its index in the chunk, could not continue.
 pub type LaneFault = (usize, FaultKind);
 
 /// What happens to accesses that fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultMode {
-    /// They are told.
-    Told,
+    /// They are reported.
+    Reported,
     /// Loads give 0, stores do nothing, the low bits of misaligned addresses do not count.
     Ignored,
 }
 
-/// Words that can be read and changed one at a time.
+/// Words that can be read and written individually.
 trait Cells {
     fn get(&self, index: usize) -> u32;
     /// Sets the bits of `mask`.
     fn set(&mut self, index: usize, mask: u32, bits: u32);
 
-    /// The words, where nobody else writes them.
+    /// The words, if no other task writes them.
     fn plain(&self) -> Option<&[u32]> {
         None
     }
@@ -152,7 +152,7 @@ fn write(cells: &mut impl Cells, at: usize, width: usize, bits: u64) {
     }
 }
 
-/// One access of a chunk: the type, what becomes of faults, and the lanes.
+/// One access of a chunk: the type, the handling of faults, and the lanes.
 #[derive(Clone, Copy)]
 pub struct Access<'a> {
     pub ty: Type,
@@ -161,14 +161,14 @@ pub struct Access<'a> {
 }
 
 impl<'m> Memory<'m> {
-    /// So many elements of 32 bits from one on, if they are all there and nobody writes them.
+    /// This many elements of 32 bits from one on, if all exist and no task writes them.
     pub fn view(&self, first: u64, count: usize) -> Option<&'m [u32]> {
         let Words::Read(words) = self.words else { return None };
         let first = usize::try_from(first).ok()?;
         words.get(..self.bytes as usize / 4)?.get(first..)?.get(..count)
     }
 
-    /// The memory's words, taken from it, with the place of the lanes' own words, if stores go there as they are and all are there.
+    /// The memory's words, taken from it, with the offset of the lanes' own words, if stores go there unconverted and all exist.
     pub fn take_own(&mut self, first: u64, lanes: usize) -> Option<(&'m mut [u32], Range<usize>)> {
         let begin = usize::try_from(first).ok()?.checked_sub(self.start as usize / 4)?;
         let range = begin..begin.checked_add(lanes)?;
@@ -207,7 +207,7 @@ impl<'m> Memory<'m> {
     }
 }
 
-/// Whether each offset is one width on from the one before.
+/// Whether each offset is one width after the previous one.
 fn is_run(offsets: &[u64], width: u64) -> bool {
     let first = offsets[0];
     let last = offsets[offsets.len() - 1];
@@ -220,12 +220,12 @@ fn is_same(offsets: &[u64]) -> bool {
     first == offsets[offsets.len() - 1] && offsets.iter().fold(true, |all, &at| all & (at == first))
 }
 
-/// The byte at which a lane's access begins, if it is one.
+/// The byte at which a lane's access begins, if it is valid.
 #[inline(always)]
 fn place(bytes: u64, at: u64, ty: Type, faults: FaultMode) -> Result<Option<usize>, FaultKind> {
     match within(bytes, at, ty) {
         Ok(at) => Ok(Some(at)),
-        Err(kind) if faults == FaultMode::Told => Err(kind),
+        Err(kind) if faults == FaultMode::Reported => Err(kind),
         Err(FaultKind::Misaligned { .. }) => Ok(Some((at - at % ty.bytes()) as usize)),
         Err(_) => Ok(None),
     }

@@ -1,13 +1,13 @@
-//! What a lane has besides registers: places to return to, phase, accumulators, a pool.
+//! Per-lane state in addition to registers: return addresses, phase, accumulators, a pool.
 
 use super::mask::Mask;
 use crate::program::evaluate::Pool;
 use crate::program::{CLASSES, Instruction, Program};
 
-/// The private state of a chunk's lanes; what the program does not use is empty.
+/// The private state of a chunk's lanes; unused parts are empty.
 #[derive(Debug, Default)]
 pub struct Private {
-    /// Calls that have not returned, and for each depth where they return to.
+    /// Open calls, and for each depth their return addresses.
     depth: Vec<u16>,
     returns: Vec<Vec<u32>>,
     /// Jumps back.
@@ -37,7 +37,7 @@ impl Private {
         }
     }
 
-    /// As each lane starts. What is empty is left alone: a fill of nothing, at no address, may take a processor some hundred cycles.
+    /// The initial state of each lane. Empty parts are skipped: an empty fill, at no address, may take a processor some hundred cycles.
     pub fn clear(&mut self) {
         fn fill<T: Copy>(values: &mut [T], value: T) {
             if !values.is_empty() {
@@ -57,7 +57,7 @@ impl Private {
         Pool { bytes, next: &mut self.pool_next[lane] }
     }
 
-    /// Notes where the lanes of a mask return to.
+    /// Stores the return address of the lanes of a mask.
     pub fn call(&mut self, mask: &Mask, to: usize) {
         for lane in mask.lanes() {
             let level = usize::from(self.depth[lane]);
@@ -69,7 +69,7 @@ impl Private {
         }
     }
 
-    /// Of the lanes of a mask, those that return to where the first one does, and that place; the call is over for them.
+    /// Of the lanes of a mask, those with the same return address as the first, and that address; their call is finished.
     pub fn return_from(&mut self, mask: &Mask) -> (Mask, usize) {
         let place = |lane: usize| self.returns[usize::from(self.depth[lane]) - 1][lane];
         let target = place(mask.first());

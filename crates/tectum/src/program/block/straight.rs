@@ -1,8 +1,8 @@
-//! What is known of a program before it runs: constants, and in one without branches, registers that are needed once.
+//! Facts about a program before it runs: constants, and in one without branches, registers that are needed once.
 
 use crate::program::{Address, BufferIndex, Instruction, Program, Register, Type, Write};
 
-/// Registers that one instruction alone writes, a constant: their columns are filled once, and the instruction is done.
+/// Registers that only one instruction writes, with a constant: their columns are filled once, and the instruction is skipped.
 pub fn constants(program: &Program) -> Vec<(usize, Register, Type, u64)> {
     let mut writes = [0u32; 256];
     Register::PRELOADED.iter().for_each(|(register, _)| writes[usize::from(register.0)] = 1);
@@ -20,8 +20,8 @@ pub fn constants(program: &Program) -> Vec<(usize, Register, Type, u64)> {
         .collect()
 }
 
-/// A program without branches in which each constant has a register of its own, as far as there are registers, so that
-/// [`constants`] finds it; any other program as it is.
+/// A program without branches in which each constant has its own register, as far as registers suffice, so that
+/// [`constants`] finds it; any other program unchanged.
 pub fn with_own_constants(program: &Program) -> Program {
     if !is_straight(program) {
         return program.clone();
@@ -39,7 +39,7 @@ pub fn with_own_constants(program: &Program) -> Program {
     Program::new(parts).expect("invariant: a well-formed program with other registers is well formed")
 }
 
-/// For each instruction of a program without branches, the buffer in which it can make its result, words which nothing but the
+/// For each instruction of a program without branches, the buffer to which it can write its result, words which only the
 /// next instruction needs: a store of each lane's own element.
 pub fn direct_stores(program: &Program) -> Vec<Option<BufferIndex>> {
     let instructions = program.instructions();
@@ -76,14 +76,14 @@ fn is_unread(instructions: &[Instruction], register: Register) -> bool {
 }
 
 fn free_registers(program: &Program) -> Vec<Register> {
-    let used = super::columns::used(program);
+    let used = super::register_file::used(program);
     let is_free =
         |register: &Register| !used.iter().any(|(used, _)| used == register) && !Register::PRELOADED.iter().any(|(preloaded, _)| preloaded == register);
     (0..=u8::MAX).map(Register).filter(is_free).collect()
 }
 
-/// Gives what the first instruction writes another register, in all that reads it before the next write; nothing if that is all
-/// the register is written, or if one of those instructions names its operands otherwise.
+/// Renames the result register of the first instruction in all reads before the next write; no change if there is no other
+/// write of the register, or if one of those instructions names its operands differently.
 fn rename(instructions: &mut [Instruction], from: Register, to: Register) -> bool {
     let rewrites = |instruction: &Instruction| matches!(instruction.write(), Some(Write::Register(written, _)) if written == from);
     let Some(next) = instructions[1..].iter().position(rewrites) else { return false };

@@ -1,4 +1,4 @@
-//! The block interpreter beside the reference.
+//! The block interpreter compared with the reference.
 
 use super::{Buffer, BufferWords, PreparedProgram};
 use crate::program::generate::{Generated, generate};
@@ -6,7 +6,7 @@ use crate::program::lower::Bounds;
 use crate::program::tests::{differ, seeds, words};
 use crate::program::{Checked, Fault, FaultKind, Instruction, LaunchConfig, Outcome, Program};
 
-/// Runs a program over buffers of bytes, on up to so many threads.
+/// Runs a program over buffers of bytes, on up to this many threads.
 fn run(checked: &Checked, launch: &LaunchConfig, buffers: &mut [Vec<u8>], bounds: Bounds, threads: usize) -> Option<Fault> {
     let program = checked.program();
     let shares =
@@ -40,7 +40,7 @@ fn random_programs_mean_what_the_reference_says() {
             let mut found = buffers.clone();
             assert_eq!(run(program, launch, &mut found, Bounds::Checked, threads), None, "seed {seed}");
             for ((declared, found), expected) in program.program().buffers().iter().zip(&found).zip(&expected) {
-                // All but the functions are the reference's own arithmetic.
+                // Everything except the functions is the reference's own arithmetic.
                 let tolerance = if generated.has_functions() { generated.tolerance(declared.ty) } else { 0.0 };
                 let difference = differ(declared.ty, found, expected, tolerance);
                 assert!(difference.is_none(), "seed {seed}, {}: {}\n{}", declared.name, difference.unwrap_or_default(), program.program());
@@ -49,7 +49,7 @@ fn random_programs_mean_what_the_reference_says() {
     }
 }
 
-/// Lanes part in nested branches and loops of their own length, and in calls; every one does what it would alone.
+/// Lanes diverge in nested branches and loops of different lengths, and in calls; each computes what it would alone.
 #[test]
 fn lanes_part_and_meet_again() {
     let program = checked(
@@ -65,7 +65,7 @@ fn lanes_part_and_meet_again() {
     assert_eq!(found, expected);
 }
 
-/// A launch's last block may reach beyond the buffers by more than a chunk, wherever chunks begin.
+/// A launch's last block may reach beyond the buffers by more than a chunk, at any start of chunks.
 #[test]
 fn lanes_beyond_the_buffers_change_nothing() {
     let program = checked("buffer x: u32 read\nbuffer y: u32 read_write\nldg.u32 r0, [x]\nldg.u32 r1, [y]\nadd.u32 r0, r0, r1\nstg.u32 [y], r0");
@@ -80,9 +80,9 @@ fn lanes_beyond_the_buffers_change_nothing() {
     }
 }
 
-/// Every kind of fault is told with its lane, and ignored where that is asked for.
+/// Every kind of fault is reported with its lane, and ignored if requested.
 #[test]
-fn faults_are_told_or_ignored() {
+fn faults_are_reported_or_ignored() {
     let gather = checked("buffer x: u64 read\nbuffer y: u32 read\nbuffer z: u32 write\nldg.u64 r0, [x]\nldg.u32 r1, [y + r0]\nstg.u32 [z], r1");
     let offsets = |bad: u64| (0..10u64).flat_map(|i| if i == 7 { bad } else { 4 * i }.to_le_bytes()).collect::<Vec<u8>>();
     let data: Vec<u8> = (0..10u32).flat_map(|i| (i + 1).to_le_bytes()).collect();

@@ -1,8 +1,8 @@
-//! Which accesses surely lie in their memory, given a launch and the sizes of the buffers.
+//! Which accesses are proven to be in bounds, given a launch and the sizes of the buffers.
 //!
-//! Registers are followed as [`Range`]s through the blocks of the program's own body; after a call, and inside functions, nothing
-//! is known. A block that loops on itself by `loop` is taken at once: what it adds to in steps lies between its first value and
-//! count steps on. Other loops widen what they change to nothing known.
+//! Registers are tracked as [`Range`]s through the blocks of the program's own body; after a call, and inside functions, they are
+//! unknown. A block that loops on itself by `loop` is analysed as a whole: a register that it increments is between its first value
+//! and count steps later. Other loops widen the registers they change to unknown.
 
 use super::flow::{Block, Flow};
 use super::postdominators::Postdominators;
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::program::diagnostic::{Diagnostic, SourceMap};
 use crate::program::{Address, BOUNDARY_BYTES, BinaryOp, BufferIndex, Instruction, LaunchConfig, Program, Register, SharedAddress, Type, Write};
 
-/// A checked program with a launch and sizes of buffers that fit it, and what is proven of its accesses. Only
+/// A checked program with a launch and sizes of buffers that fit it, and the proofs for its accesses. Only
 /// [`Checked::bound`] makes one.
 #[derive(Debug, Clone)]
 pub struct Bounded {
@@ -24,10 +24,10 @@ pub struct Bounded {
 }
 
 impl Checked {
-    /// Decides for each access whether it lies in its memory.
+    /// Decides for each access whether it is in bounds.
     ///
     /// # Errors
-    /// What [`Checked::elements`] refuses; an access that every lane reaches and that is out of bounds whatever the lane.
+    /// What [`Checked::elements`] refuses; an access that every lane reaches and that is out of bounds for every lane.
     pub fn bound(&self, launch: &LaunchConfig, sizes: &[u64]) -> Result<Bounded> {
         let elements = self.elements(launch, sizes)?;
         let program = self.program();
@@ -67,12 +67,12 @@ impl Bounded {
         self.elements
     }
 
-    /// Whether an instruction surely has no fault.
+    /// Whether an instruction is proven to have no fault.
     pub fn is_proven(&self, instruction: usize) -> bool {
         self.proven.get(instruction).copied().unwrap_or(true)
     }
 
-    /// Whether no instruction has a fault: the program may run unchecked.
+    /// Whether every instruction is proven to have no fault: the program may run unchecked.
     pub fn is_unchecked(&self) -> bool {
         self.proven.iter().all(|proven| *proven)
     }
@@ -89,21 +89,21 @@ fn may_fault(instruction: &Instruction) -> bool {
     }
 }
 
-/// What is known of each register; `None` is nothing.
+/// The range of each register; `None` if unknown.
 type State = [Option<Range>; 256];
 
 struct Bounds<'a> {
     program: &'a Program,
     launch: &'a LaunchConfig,
     sizes: &'a [u64],
-    /// What is known of each instruction; `None` if nothing was found out.
+    /// The result for each instruction; `None` if unknown.
     proven: Vec<Option<bool>>,
     outside: Vec<CheckError>,
 }
 
 impl Bounds<'_> {
     fn program(&mut self) {
-        // The flow of a checked program is known to be sound.
+        // The flow of a checked program is valid.
         let Ok(flow) = Flow::of(self.program) else { return };
         let main = &flow.functions[0];
         let mut states = self.solve(&main.blocks);
@@ -120,7 +120,7 @@ impl Bounds<'_> {
                 self.step(&mut state, instruction);
             }
         }
-        // What functions share with the body is entered with registers of which nothing is known.
+        // Blocks that functions share with the body are entered with unknown registers.
         for block in flow.functions[1..].iter().flat_map(|function| &function.blocks) {
             for (place, _) in block.code(self.program).filter(|(_, instruction)| may_fault(instruction)) {
                 self.proven[place] = Some(false);
@@ -128,7 +128,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// The registers before each block, a block that loops on itself already taken as a whole.
+    /// The registers before each block, a block that loops on itself already analysed as a whole.
     fn solve(&self, blocks: &[Block]) -> Vec<Option<Box<State>>> {
         const MAX_VISITS: u32 = 3;
         let mut states: Vec<Option<Box<State>>> = vec![None; blocks.len()];
@@ -166,13 +166,13 @@ impl Bounds<'_> {
         state
     }
 
-    /// Whether a block ends in a `loop` to its own begin.
+    /// Whether a block ends in a `loop` to its own start.
     fn is_own_loop(&self, index: usize, block: &Block) -> bool {
         let last = self.program.instructions()[block.first..block.end].last();
         matches!(last, Some(Instruction::Loop { body, .. }) if body.index() == block.first) && block.next.contains(&index)
     }
 
-    /// The registers before any turn of a block that loops on itself, from those before the first.
+    /// The registers before any iteration of a block that loops on itself, from those before the first.
     fn accelerate(&self, state: &mut State, index: usize, block: &Block) {
         if !self.is_own_loop(index, block) {
             return;
@@ -257,7 +257,7 @@ impl Bounds<'_> {
         self.proven[place] = Some(fits(range.high) && range.is_aligned(ty));
     }
 
-    /// The type, the offsets and the size of the memory of an access, where they are known.
+    /// The type, the offsets and the size of the memory of an access, if known.
     fn access(&self, state: &State, instruction: &Instruction) -> Option<(Type, Range, u64)> {
         let value = |register: Register| state[usize::from(register.0)];
         let (ty, address, is_store) = match *instruction {
@@ -293,7 +293,7 @@ impl Bounds<'_> {
     }
 }
 
-/// What an instruction adds to its own result: `add r, r, by`.
+/// The increment of an instruction that adds to its own result: `add r, r, by`.
 fn addend(instruction: &Instruction) -> Option<(Register, Type)> {
     match *instruction {
         Instruction::Binary { op: BinaryOp::Add, ty, dst, a, b } if dst == a && dst != b && ty.is_integer() => Some((b, ty)),
@@ -302,7 +302,7 @@ fn addend(instruction: &Instruction) -> Option<(Register, Type)> {
     }
 }
 
-/// Puts one more path's registers into a block's; whether that changed them. `widen` forgets what changes.
+/// Merges the registers of another path into a block's; returns whether that changed them. `widen` makes changed ones unknown.
 fn merge(into: &mut Option<Box<State>>, from: &State, widen: bool) -> bool {
     let Some(into) = into else {
         *into = Some(Box::new(*from));

@@ -4,20 +4,20 @@ use super::CheckError;
 use super::flow::Flow;
 use crate::program::Program;
 
-/// The most calls within calls.
+/// Maximum depth of calls.
 pub const MAX_DEPTH: usize = 256;
 
 /// The functions, callees before their callers.
 pub struct CallOrder(pub Vec<usize>);
 
-/// Orders the functions, or tells the call that closes a circle or goes too deep.
+/// Orders the functions, or returns the call that closes a cycle or is too deep.
 pub fn call_order(flow: &Flow, program: &Program) -> Result<CallOrder, CheckError> {
     let calls: Vec<Vec<(usize, usize)>> = (0..flow.functions.len()).map(|function| calls(flow, program, function)).collect();
     let mut callers = vec![Vec::new(); calls.len()];
     for (function, called) in calls.iter().enumerate() {
         called.iter().for_each(|(_, callee)| callers[*callee].push(function));
     }
-    // Functions whose callees are all ordered come next; what is never reached this way calls in a circle.
+    // Functions whose callees are all ordered come next; functions never reached this way are recursive.
     let mut open: Vec<usize> = calls.iter().map(Vec::len).collect();
     let mut order: Vec<usize> = (0..calls.len()).filter(|function| open[*function] == 0).collect();
     let mut depth = vec![0; calls.len()];
@@ -35,14 +35,14 @@ pub fn call_order(flow: &Flow, program: &Program) -> Result<CallOrder, CheckErro
             }
         }
     }
-    match circle(&calls, &callers, &mut open) {
+    match find_cycle(&calls, &callers, &mut open) {
         None => Ok(CallOrder(order)),
         Some(instruction) => Err(CheckError { instruction, message: "the call is part of a recursion".to_owned() }),
     }
 }
 
-/// The first call between the functions that are left when those that nothing of the rest calls are taken away too.
-fn circle(calls: &[Vec<(usize, usize)>], callers: &[Vec<usize>], open: &mut [usize]) -> Option<usize> {
+/// The first call between the remaining functions after those without remaining callers are removed too.
+fn find_cycle(calls: &[Vec<(usize, usize)>], callers: &[Vec<usize>], open: &mut [usize]) -> Option<usize> {
     let rest: Vec<bool> = open.iter().map(|calls| *calls > 0).collect();
     let mut called: Vec<usize> = callers.iter().map(|callers| callers.iter().filter(|caller| rest[**caller]).count()).collect();
     let mut outer: Vec<usize> = (0..calls.len()).filter(|function| rest[*function] && called[*function] == 0).collect();

@@ -1,7 +1,7 @@
 //! Definition before use and types, on every path.
 //!
-//! A forward analysis over the blocks of each function. A function is analysed once: what it asks of registers it has not
-//! written, and what it leaves in them, are its summary, which stands for it at every call.
+//! A forward analysis over the blocks of each function. A function is analysed once: its requirements on registers it has
+//! not written, and the registers at its end, are its summary, which represents it at every call.
 
 use super::CheckError;
 use super::call_order::CallOrder;
@@ -11,23 +11,23 @@ use crate::program::{Instruction, Predicate, Program, Register, Type, Write};
 /// Registers, then predicates.
 const SLOTS: usize = 256 + Predicate::COUNT as usize;
 
-/// What a slot holds: a type's value or a truth value.
+/// The content of a slot: a value of a type or a truth value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     Value(Type),
     Truth,
 }
 
-/// What is known of a slot where paths meet.
+/// The state of a slot where paths join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
     /// No value on some path.
     Unwritten,
     /// A value of this kind on every path.
     Holds(Content),
-    /// What it held when the function was entered.
+    /// Its content when the function was entered.
     Input,
-    /// That on some paths, this on the others.
+    /// The content at entry on some paths, a value of this kind on the others.
     InputOr(Content),
     /// Values of different kinds.
     Mixed,
@@ -35,7 +35,7 @@ enum Slot {
 
 type State = [Slot; SLOTS];
 
-/// What a call asks and leaves.
+/// Requirements and results of a call.
 #[derive(Clone)]
 struct Summary {
     /// The kind that a slot must hold at the entry.
@@ -45,7 +45,7 @@ struct Summary {
 }
 
 /// Reads without a value, reads of another type, and `ret` outside a call.
-pub fn mistakes(program: &Program, flow: &Flow, order: &CallOrder) -> Vec<CheckError> {
+pub fn errors(program: &Program, flow: &Flow, order: &CallOrder) -> Vec<CheckError> {
     let mut summaries: Vec<Option<Summary>> = vec![None; flow.functions.len()];
     let mut found = Vec::new();
     for &index in &order.0 {
@@ -70,7 +70,7 @@ struct Analysis<'a> {
 }
 
 impl Analysis<'_> {
-    /// The slots before each block; `None` for blocks that nothing reaches.
+    /// The slots before each block; `None` for unreachable blocks.
     fn solve(&self, function: &Function) -> Vec<Option<Box<State>>> {
         let mut states: Vec<Option<Box<State>>> = vec![None; function.blocks.len()];
         states[0] = Some(Box::new(self.entry()));
@@ -100,7 +100,7 @@ impl Analysis<'_> {
         state
     }
 
-    /// The slots after an instruction; false if nothing comes after it.
+    /// The slots after an instruction; false if no instruction follows.
     fn step(&self, state: &mut State, instruction: &Instruction) -> bool {
         if let Some((slot, content)) = written(instruction) {
             state[slot] = Slot::Holds(content);
@@ -117,7 +117,7 @@ impl Analysis<'_> {
         true
     }
 
-    /// Goes over the code once more, notes what is wrong and what is needed; gives the slots after `ret`.
+    /// Walks the code again, records errors and requirements; returns the slots after `ret`.
     fn report(&mut self, function: &Function, states: &[Option<Box<State>>]) -> Option<Box<State>> {
         let mut leaves: Option<Box<State>> = None;
         for (block, state) in function.blocks.iter().zip(states) {
@@ -178,7 +178,7 @@ fn written(instruction: &Instruction) -> Option<(usize, Content)> {
     })
 }
 
-/// Puts one more path's slots into a block's; whether that changed them.
+/// Merges the slots of another path into a block's; returns whether that changed them.
 fn merge(into: &mut Option<Box<State>>, from: &State) -> bool {
     let Some(into) = into else {
         *into = Some(Box::new(*from));

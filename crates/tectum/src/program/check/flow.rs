@@ -5,28 +5,28 @@ use std::collections::HashMap;
 use super::CheckError;
 use crate::program::{Instruction, Program};
 
-/// Blocks of all functions together; code that functions share counts for each.
+/// Maximum blocks of all functions together; code that functions share counts for each.
 const MAX_BLOCKS: usize = 1 << 17;
 
-/// A program's functions: the first begins at instruction 0, the others are what calls name.
+/// A program's functions: the first begins at instruction 0, the others are the targets of calls.
 pub struct Flow {
     pub functions: Vec<Function>,
     /// The function that begins at an instruction.
     pub by_entry: HashMap<usize, usize>,
 }
 
-/// What one entry reaches without following calls.
+/// The code that one entry reaches without following calls.
 pub struct Function {
     /// The first block is the entry.
     pub blocks: Vec<Block>,
 }
 
-/// Instructions that run one after the other.
+/// Instructions that run in sequence.
 pub struct Block {
     pub first: usize,
     /// One past the last.
     pub end: usize,
-    /// Blocks that may follow, as places among the function's; none after `ret`, `exit` and the program's end.
+    /// Successors, as indices into the function's blocks; none after `ret`, `exit` and the program's end.
     pub next: Vec<usize>,
 }
 
@@ -89,13 +89,13 @@ impl Function {
 }
 
 impl Block {
-    /// The index and instruction of each of the block's.
+    /// The index and instruction of each of the block's instructions.
     pub fn code<'a>(&self, program: &'a Program) -> impl Iterator<Item = (usize, &'a Instruction)> + use<'a> {
         (self.first..self.end).zip(&program.instructions()[self.first..self.end])
     }
 }
 
-/// Whether a block begins at an instruction: at targets and after everything that jumps or ends.
+/// Whether a block begins at an instruction: at targets and after instructions that jump or end.
 fn leaders(code: &[Instruction]) -> Vec<bool> {
     let mut leaders = vec![false; code.len() + 1];
     leaders[0] = true;
@@ -110,7 +110,7 @@ fn leaders(code: &[Instruction]) -> Vec<bool> {
     leaders
 }
 
-/// First instructions of what may follow a block; the program's end is an empty block.
+/// First instructions of the successors of a block; the program's end is an empty block.
 fn successors(code: &[Instruction], first: usize, end: usize) -> Vec<usize> {
     if first == end {
         return Vec::new();

@@ -4,7 +4,7 @@ use crate::program::check::flow::Function;
 
 /// For each block, the nearest one that every path from it to the end passes.
 pub struct Postdominators {
-    /// One more node than blocks: the end, which stands for itself.
+    /// One more node than blocks: the end, which is its own postdominator.
     nearest: Vec<Option<usize>>,
 }
 
@@ -12,7 +12,7 @@ impl Postdominators {
     pub fn of(function: &Function) -> Self {
         let end = function.blocks.len();
         let mut next: Vec<Vec<usize>> = function.blocks.iter().map(|block| block.next.clone()).collect();
-        // Every block gets a way to the end: those that end have it, and one of every circle without a way out is given it.
+        // Every block gets a path to the end: blocks that end have one, and one block of every cycle without an exit is given one.
         next.iter_mut().filter(|next| next.is_empty()).for_each(|next| next.push(end));
         let mut order = from_end(&next, end);
         for block in 0..end {
@@ -33,7 +33,7 @@ impl Postdominators {
 /// Blocks in postorder of a walk from the end against the edges.
 struct Order {
     blocks: Vec<usize>,
-    /// The place of each in `blocks`.
+    /// The index of each in `blocks`.
     place: Vec<Option<usize>>,
 }
 
@@ -87,7 +87,7 @@ fn solve(next: &[Vec<usize>], order: &Order, end: usize) -> Vec<Option<usize>> {
     nearest
 }
 
-/// The nearest block that both stand under.
+/// The nearest common postdominator of both.
 fn intersect(nearest: &[Option<usize>], order: &Order, mut a: usize, mut b: usize) -> usize {
     while a != b {
         let lower = if order.place[a] < order.place[b] { &mut a } else { &mut b };

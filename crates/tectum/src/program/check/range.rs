@@ -1,4 +1,4 @@
-//! What is known of an integer: an interval, and a number that divides it.
+//! Ranges of integers: an interval, and a number that divides the value.
 
 use crate::program::{BinaryOp, Type};
 
@@ -29,7 +29,7 @@ impl Range {
         self.multiple.is_multiple_of(ty.bytes())
     }
 
-    /// The range itself, if it does not pass the type's greatest value.
+    /// The range itself, if it does not exceed the type's maximum.
     pub fn within(self, ty: Type) -> Option<Self> {
         (self.high <= greatest(ty)).then_some(self)
     }
@@ -40,7 +40,7 @@ pub fn greatest(ty: Type) -> u64 {
     if ty.is_signed() { ty.mask() >> 1 } else { ty.mask() }
 }
 
-/// The result of an operation on integers that are not negative, or `None` if it may wrap or nothing is known.
+/// The result of an operation on integers that are not negative, or `None` if it may wrap or is unknown.
 pub fn binary(op: BinaryOp, ty: Type, a: Range, b: Range) -> Option<Range> {
     let result = match op {
         BinaryOp::Add => Range { low: a.low.checked_add(b.low)?, high: a.high.checked_add(b.high)?, multiple: gcd(a.multiple, b.multiple) },
@@ -64,7 +64,7 @@ fn product(a: Range, b: Range) -> Option<Range> {
     Some(Range { low: a.low * b.low, high, multiple: a.multiple.checked_mul(b.multiple).unwrap_or(1) })
 }
 
-/// The power of two that surely divides all values; for 0 alone the greatest there is.
+/// The greatest power of two proven to divide all values; for 0 alone the maximum.
 fn lowest_bit(range: Range) -> u64 {
     if range.multiple == 0 { 1 << 63 } else { range.multiple & range.multiple.wrapping_neg() }
 }
@@ -82,7 +82,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Every operation on every pair of small ranges covers what the numbers give.
+    /// Every operation on every pair of small ranges covers the results of the numbers.
     #[test]
     fn ranges_cover_what_operations_give() {
         let ranges: Vec<Range> = (0..7).flat_map(|low| (low..9).flat_map(move |high| (1..4).map(move |multiple| Range { low, high, multiple }))).collect();

@@ -1,8 +1,8 @@
-//! Loops that nothing shows to end.
+//! Loops that are not proven to end.
 //!
-//! A loop is the code from what a jump back goes to up to that jump. It is counted if a `loop` counts it with a register that nothing
-//! else in it writes, or if a branch out of it compares a register that is only stepped by it (added to, subtracted from, shifted,
-//! multiplied or divided by what it does not change) with one that it does not change. All other loops may end, or not.
+//! A loop is the code from the target of a jump back up to that jump. It is counted if a `loop` counts it with a register that no
+//! other instruction in it writes, or if a branch out of it compares a register that it only steps (added to, subtracted from,
+//! shifted, multiplied or divided by a value it does not change) with one that it does not change. All other loops may not end.
 
 use super::CheckError;
 use crate::program::{BinaryOp, Instruction, Predicate, Program, Register, Write};
@@ -24,7 +24,7 @@ struct Loop<'a> {
     first: usize,
     last: usize,
     code: &'a [Instruction],
-    /// Whether called code, which may be anywhere, is part of it.
+    /// Whether it includes called code, which may be anywhere.
     calls: bool,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Loop<'a> {
         &self.code[self.first..=self.last]
     }
 
-    /// The instructions that may write while the loop turns.
+    /// The instructions that may write while the loop runs.
     fn running(&self) -> &'a [Instruction] {
         if self.calls { self.code } else { self.body() }
     }
@@ -47,7 +47,7 @@ impl<'a> Loop<'a> {
         self.exits().any(|predicate| self.is_reached(predicate))
     }
 
-    /// Predicates of the branches by which it is left.
+    /// Predicates of the branches that leave it.
     fn exits(&self) -> impl Iterator<Item = Predicate> {
         let leaves = |(index, instruction): (usize, &Instruction)| match *instruction {
             Instruction::Branch { target, guard: Some(guard) } if index == self.last || !(self.first..=self.last).contains(&target.index()) => {
@@ -58,12 +58,14 @@ impl<'a> Loop<'a> {
         (self.first..).zip(self.body()).filter_map(leaves)
     }
 
-    /// Whether all that writes a predicate compares a register that is stepped with one that stays.
+    /// Whether all writers of a predicate compare a stepped register with an unchanged one.
     fn is_reached(&self, predicate: Predicate) -> bool {
         let mut compares = self.running().iter().filter(|instruction| instruction.write() == Some(Write::Predicate(predicate))).peekable();
         compares.peek().is_some()
             && compares.all(|instruction| match *instruction {
-                Instruction::Compare { a, b, .. } => (self.is_induction_variable(a) && self.stays(b)) || (self.is_induction_variable(b) && self.stays(a)),
+                Instruction::Compare { a, b, .. } => {
+                    (self.is_induction_variable(a) && self.is_loop_invariant(b)) || (self.is_induction_variable(b) && self.is_loop_invariant(a))
+                }
                 _ => false,
             })
     }
@@ -72,7 +74,7 @@ impl<'a> Loop<'a> {
         self.running().iter().filter(move |instruction| matches!(instruction.write(), Some(Write::Register(written, _)) if written == register))
     }
 
-    fn stays(&self, register: Register) -> bool {
+    fn is_loop_invariant(&self, register: Register) -> bool {
         self.writers(register).next().is_none()
     }
 
@@ -81,8 +83,8 @@ impl<'a> Loop<'a> {
         let mut writers = self.writers(register).peekable();
         writers.peek().is_some()
             && writers.all(|instruction| match *instruction {
-                Instruction::Binary { op: Add | Mul, a, b, .. } => (a == register && self.stays(b)) || (b == register && self.stays(a)),
-                Instruction::Binary { op: Sub | Shr | Shl | Div, a, b, .. } => a == register && self.stays(b),
+                Instruction::Binary { op: Add | Mul, a, b, .. } => (a == register && self.is_loop_invariant(b)) || (b == register && self.is_loop_invariant(a)),
+                Instruction::Binary { op: Sub | Shr | Shl | Div, a, b, .. } => a == register && self.is_loop_invariant(b),
                 _ => false,
             })
     }
@@ -90,8 +92,8 @@ impl<'a> Loop<'a> {
     fn message(&self) -> String {
         let leaves = self.body().iter().any(|instruction| matches!(instruction, Instruction::Exit | Instruction::Return));
         match self.exits().next().is_none() && !leaves && !matches!(self.code[self.last], Instruction::Loop { .. }) {
-            true => "the loop has no exit: every run ends with an error at its limit of turns".to_owned(),
-            false => "no exit of the loop is counted, so nothing shows that it ends; a run that does not ends with an error at its limit of turns".to_owned(),
+            true => "the loop has no exit: every run ends with an error at its iteration limit".to_owned(),
+            false => "no exit of the loop is counted, so it is not proven to end; an endless run stops with an error at its iteration limit".to_owned(),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Barriers stand where all lanes of a block come together.
+//! Checks that all lanes of a block reach each barrier together.
 //!
-//! A register *varies* if lanes of a block may hold different values in it. A branch on something that varies is divergent:
-//! the blocks between it and the place where its paths surely meet again (its nearest postdominator) are divergent, and so is
-//! what they write. Lanes that end in divergent flow leave the rest of the program divergent. Functions are followed with the
-//! union of what their callers bring.
+//! A register *varies* if lanes of a block may hold different values in it. A branch on a varying value is divergent:
+//! the blocks between it and the point where its paths join again (its nearest postdominator) are divergent, and so are the
+//! registers they write. Lanes that end in divergent flow make the rest of the program divergent. Functions are analysed with
+//! the union of their callers' states.
 
 use super::CheckError;
 use super::flow::{Flow, Function};
@@ -27,7 +27,7 @@ pub fn mistakes(program: &Program, flow: &Flow) -> Vec<CheckError> {
     analysis.divergent_barriers()
 }
 
-/// What is known of a function; everything only grows.
+/// The analysis state of a function; all sets only grow.
 struct FunctionFacts {
     /// Slots that vary before each block.
     before: Vec<Varying>,
@@ -37,7 +37,7 @@ struct FunctionFacts {
     after: Varying,
     /// Whether lanes may end in divergent flow inside.
     exits_divergently: bool,
-    /// Whether anything enters it.
+    /// Whether it is reachable.
     entered: bool,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Analysis<'a> {
         Self { program, flow, postdominators, known, changed: false }
     }
 
-    /// Goes over all functions once; whether anything new was learnt.
+    /// Analyses all functions once; returns whether anything changed.
     fn round(&mut self) -> bool {
         self.changed = false;
         for function in 0..self.flow.functions.len() {
@@ -113,7 +113,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Notes that a block calls a function.
+    /// Records that a block calls a function.
     fn enter(&mut self, callee: usize, state: &Varying, divergent: bool) {
         let known = &mut self.known[callee];
         self.changed |= !std::mem::replace(&mut known.entered, true);
@@ -124,7 +124,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// Notes that lanes go apart after a block, until its postdominator; after lanes have ended, for good.
+    /// Records that lanes diverge after a block, until its postdominator; permanently if lanes have ended.
     fn split(&mut self, function: usize, index: usize) {
         let blocks = &self.flow.functions[function].blocks;
         let ends = matches!(self.program.instructions()[blocks[index].first..blocks[index].end].last(), Some(Instruction::Call { .. }));
@@ -153,7 +153,7 @@ impl<'a> Analysis<'a> {
         state[PHASE] |= divergent && matches!(instruction, Instruction::PhaseAdvance { .. });
     }
 
-    /// Whether lanes may get different values for the same operands: all memory but constant places of read-only buffers.
+    /// Whether lanes may get different values for the same operands: all memory except constant offsets of read-only buffers.
     fn is_own(&self, instruction: &Instruction) -> bool {
         match instruction {
             Instruction::LoadGlobal { address, .. } => {
@@ -179,7 +179,7 @@ impl<'a> Analysis<'a> {
     }
 }
 
-/// Whether lanes may go different ways from an instruction.
+/// Whether lanes may take different paths from an instruction.
 fn is_divergent_branch(state: &Varying, instruction: &Instruction) -> bool {
     match instruction {
         Instruction::Branch { guard: Some(guard), .. } => state[256 + usize::from(guard.predicate.0)],

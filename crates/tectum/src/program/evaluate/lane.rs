@@ -1,11 +1,11 @@
-//! One lane: its state, and what each instruction does to it.
+//! One lane: its state, and the effect of each instruction.
 
 use super::memory::{self, AccessLocation, Lookup, Memory};
 use super::pool::Pool;
 use super::scalar;
 use crate::program::{CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Program, Register, UNITY, boundary_offset, mirror, neighbors};
 
-/// Why a lane does not run on for now.
+/// Why a lane stops for now.
 pub enum StopReason {
     Ended,
     Barrier(u8),
@@ -21,20 +21,20 @@ pub struct Lane {
     block: u32,
     registers: [u64; 256],
     predicates: [bool; 16],
-    /// The instruction that is next; the number of instructions once the lane has ended.
+    /// The next instruction; the number of instructions once the lane has ended.
     next: usize,
     returns: Vec<usize>,
     phase: u32,
     resonance: [f32; CLASSES as usize],
     pool: Vec<u8>,
-    /// Where the next allocation begins.
+    /// Offset of the next allocation.
     pool_next: u64,
-    /// Jumps back, and how many there may be.
+    /// Jumps back, and their limit.
     turns: u32,
     max_turns: u32,
 }
 
-/// What comes after an instruction.
+/// What follows an instruction.
 enum Then {
     Next,
     Jump(usize),
@@ -43,7 +43,7 @@ enum Then {
 }
 
 impl Lane {
-    /// A lane by its number in a block, which is given by its x and its number in the grid.
+    /// A lane by its number in a block; the block is given by its x and its number in the grid.
     pub fn new(program: &Program, launch: &LaunchConfig, (x, number): (u32, u64), local: u64) -> Self {
         let global = number * launch.block_lanes() + local;
         let mut registers = [0; 256];
@@ -64,7 +64,7 @@ impl Lane {
             pool: vec![0; program.pool_bytes() as usize],
             pool_next: 0,
             turns: 0,
-            max_turns: launch.max_turns,
+            max_turns: launch.max_loop_iterations,
         }
     }
 
@@ -72,7 +72,7 @@ impl Lane {
         self.next == usize::MAX
     }
 
-    /// Runs until the lane ends, waits at a barrier or cannot go on.
+    /// Runs until the lane ends, waits at a barrier or faults.
     pub fn run(&mut self, program: &Program, memory: &mut Memory<'_>, steps: &mut u64) -> StopReason {
         while let Some(instruction) = program.instructions().get(self.next) {
             if *steps == 0 {
@@ -136,7 +136,7 @@ impl Lane {
             }
             I::Exit => return Ok(Then::End),
             I::Barrier { id } => return Ok(Then::Barrier(id)),
-            // A branch not taken, a loop at its end; with lanes one after the other every store is seen at once.
+            // A branch not taken, a loop at its end; lanes run sequentially, so every store is visible immediately.
             I::Branch { .. } | I::Loop { .. } | I::Fence { .. } => {}
             _ => self.compute(instruction)?,
         }

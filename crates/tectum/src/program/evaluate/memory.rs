@@ -2,14 +2,14 @@
 
 use crate::program::{Address, BufferIndex, FaultKind, Program, Register, SharedAddress, Type};
 
-/// What the lanes of one block reach.
+/// The memory of the lanes of one block.
 pub struct Memory<'a> {
     program: &'a Program,
     buffers: &'a mut [Vec<u8>],
     shared: Vec<u8>,
 }
 
-/// Where an access goes.
+/// Target of an access.
 #[derive(Clone, Copy)]
 pub enum AccessLocation {
     Buffer {
@@ -19,11 +19,11 @@ pub enum AccessLocation {
     Shared {
         offset: u64,
     },
-    /// Of a lane without an own element.
+    /// The lane has no own element.
     Nowhere,
 }
 
-/// What an address needs of the lane that uses it.
+/// The properties of a lane that its addresses depend on.
 pub struct Lookup<'a> {
     pub registers: &'a [u64; 256],
     /// The lane's number in the launch.
@@ -37,7 +37,7 @@ impl<'a> Memory<'a> {
         Self { program, buffers, shared: vec![0; shared_bytes as usize] }
     }
 
-    /// The place of an address in a buffer, its handle and permission checked.
+    /// The target of an address in a buffer; checks handle and permission.
     pub fn global(&self, address: Address, ty: Type, is_store: bool, lane: &Lookup<'_>) -> Result<AccessLocation, FaultKind> {
         let value = |register: Register| lane.registers[usize::from(register.0)];
         let named = |BufferIndex(index): BufferIndex, offset| Ok(AccessLocation::Buffer { index: index as usize, offset });
@@ -77,7 +77,7 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// The place of an address in shared memory.
+/// The target of an address in shared memory.
 pub fn shared(address: SharedAddress, ty: Type, lane: &Lookup<'_>) -> AccessLocation {
     let offset = match address {
         SharedAddress::Own => lane.local * ty.bytes(),
@@ -93,7 +93,7 @@ pub fn load(bytes: &[u8], offset: u64, ty: Type) -> Result<u64, FaultKind> {
     Ok(bytes[first..first + ty.bytes() as usize].iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
 }
 
-/// Puts a value at an offset, little-endian.
+/// Stores a value at an offset, little-endian.
 pub fn store(bytes: &mut [u8], offset: u64, ty: Type, bits: u64) -> Result<(), FaultKind> {
     let first = within(bytes.len() as u64, offset, ty)?;
     let width = ty.bytes() as usize;
@@ -101,7 +101,7 @@ pub fn store(bytes: &mut [u8], offset: u64, ty: Type, bits: u64) -> Result<(), F
     Ok(())
 }
 
-/// The offset as an index, if an aligned value of the type there lies within so many bytes.
+/// The offset as an index, if an aligned value of the type there fits within this many bytes.
 pub fn within(size: u64, address: u64, ty: Type) -> Result<usize, FaultKind> {
     let end = address.checked_add(ty.bytes());
     if end.is_none_or(|end| end > size) {

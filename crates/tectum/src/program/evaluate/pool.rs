@@ -1,18 +1,18 @@
-//! A lane's pool: a stack of allocations in bytes of its own.
+//! A lane's pool: a stack of allocations in its own bytes.
 
 use super::memory;
 use crate::program::{FaultKind, Type};
 
-/// One lane's pool, for as long as an instruction takes.
+/// One lane's pool, borrowed for one instruction.
 pub struct Pool<'a> {
     /// All of its bytes.
     pub bytes: &'a mut [u8],
-    /// Where the next allocation begins.
+    /// Offset of the next allocation.
     pub next: &'a mut u64,
 }
 
 impl Pool<'_> {
-    /// Takes bytes; their handle.
+    /// Allocates bytes; returns their handle.
     pub fn allocate(&mut self, bytes: u64) -> Result<u64, FaultKind> {
         let first = *self.next;
         if first.checked_add(bytes).is_none_or(|end| end > self.bytes.len() as u64) {
@@ -22,7 +22,7 @@ impl Pool<'_> {
         Ok(bytes << 32 | first)
     }
 
-    /// Gives back the latest allocation.
+    /// Frees the latest allocation.
     pub fn free(&mut self, handle: u64) {
         let (bytes, first) = parts(handle);
         if first + bytes.next_multiple_of(8) == *self.next {
@@ -35,13 +35,13 @@ impl Pool<'_> {
         memory::load(self.bytes, address(ty, handle, offset)?, ty)
     }
 
-    /// Puts a value at an offset from a handle.
+    /// Stores a value at an offset from a handle.
     pub fn store(&mut self, ty: Type, handle: u64, offset: u64, value: u64) -> Result<(), FaultKind> {
         memory::store(self.bytes, address(ty, handle, offset)?, ty, value)
     }
 }
 
-/// The place in the pool of an offset from a handle, within its allocation.
+/// The index in the pool of an offset from a handle, within its allocation.
 fn address(ty: Type, handle: u64, offset: u64) -> Result<u64, FaultKind> {
     let (bytes, first) = parts(handle);
     if offset.checked_add(ty.bytes()).is_none_or(|end| end > bytes) {

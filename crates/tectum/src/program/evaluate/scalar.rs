@@ -1,4 +1,4 @@
-//! Arithmetic on the bits of one value: the meaning of each operation, type by type.
+//! Arithmetic on the bits of one value: the definition of each operation for each type.
 //!
 //! Values are words whose bits above the type's width are 0.
 
@@ -173,7 +173,7 @@ fn signed(ty: Type, bits: u64) -> i64 {
     (bits << unused) as i64 >> unused
 }
 
-/// Towards zero, the nearest value of the type; 0 for NaN.
+/// Truncated towards zero, then saturated to the type; 0 for NaN.
 #[inline(always)]
 fn saturated(to: Type, value: f64) -> u64 {
     match to {
@@ -191,7 +191,7 @@ fn saturated(to: Type, value: f64) -> u64 {
 #[inline(always)]
 fn float_binary(op: BinaryOp, ty: Type, a: u64, b: u64) -> u64 {
     if matches!(op, BinaryOp::Min | BinaryOp::Max) {
-        return extreme(op == BinaryOp::Min, ty, a, b);
+        return min_max(op == BinaryOp::Min, ty, a, b);
     }
     if ty == Type::F64 {
         let (x, y) = (f64::from_bits(a), f64::from_bits(b));
@@ -215,7 +215,7 @@ fn float_binary(op: BinaryOp, ty: Type, a: u64, b: u64) -> u64 {
 
 /// The lesser or greater of two floats; NaN if either is; −0 below +0.
 #[inline(always)]
-fn extreme(least: bool, ty: Type, a: u64, b: u64) -> u64 {
+fn min_max(least: bool, ty: Type, a: u64, b: u64) -> u64 {
     let (x, y) = (real(ty, a), real(ty, b));
     let a_is_less = if x == y { x.is_sign_negative() } else { x < y };
     match () {

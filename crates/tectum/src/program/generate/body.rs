@@ -9,23 +9,23 @@ use crate::program::{
 /// Registers that statements may take, below those set aside for counters and addresses.
 const MAX_REGISTERS: u8 = 200;
 
-/// A program while it grows: which registers hold which type on every path.
+/// A program under construction: which registers hold which type on every path.
 pub struct Body {
     pub builder: ProgramBuilder,
     pub random: Random,
     inputs: Vec<(Type, BufferIndex)>,
     /// Values that every path has written.
     known: Vec<(Register, Type)>,
-    /// What the statement writes, known after it.
+    /// Values that the statement writes, known after it.
     pending: Vec<(Register, Type)>,
     next_register: u8,
     labels: u32,
-    /// Functions to write after the end, with what is known where they are called.
+    /// Functions to write after the end, with the values known where they are called.
     functions: Vec<(BranchTarget, Vec<(Register, Type)>)>,
     block: u32,
-    /// How deep the statement stands in branches and loops.
+    /// Nesting depth of the statement in branches and loops.
     depth: u32,
-    /// Whether all lanes are here.
+    /// Whether all lanes execute this code.
     uniform: bool,
 }
 
@@ -72,7 +72,7 @@ impl Body {
         }
     }
 
-    /// A load from a constant place, by each kind of address.
+    /// A load from a constant offset, by each kind of address.
     fn elsewhere(&mut self, ty: Type, buffer: BufferIndex, dst: Register, bytes: u64) {
         let address = match self.random.below(4) {
             0 => Address::Constant { buffer, bytes },
@@ -131,7 +131,7 @@ impl Body {
         self.known.append(&mut self.pending);
     }
 
-    /// A value of a type known here, and where its result goes: a new register, or one that held the type before.
+    /// A value of a type known here, and its result register: a new one, or one that held the type before.
     fn result(&mut self, ty: Type) -> Register {
         if self.depth > 0 || self.random.one_in(3) || self.next_register == MAX_REGISTERS {
             return self.writable(ty);
@@ -228,7 +228,7 @@ impl Body {
         });
     }
 
-    /// Takes some of the pool, puts a value in and out, gives it back.
+    /// Allocates from the pool, stores and loads a value, frees the allocation.
     fn pool(&mut self) {
         let (ty, _) = self.random.pick(&self.inputs);
         let (handle, offset, src) = (Register(250), Register(251), self.any(ty));
@@ -241,7 +241,7 @@ impl Body {
         self.builder.push(Instruction::PoolFree { handle });
     }
 
-    /// Statements inside a branch or loop: what they write anew is forgotten.
+    /// Statements inside a branch or loop: registers that they newly write are forgotten.
     fn inner(&mut self, uniform: bool) {
         let (known, was_uniform) = (self.known.clone(), self.uniform);
         self.depth += 1;
@@ -266,7 +266,7 @@ impl Body {
         self.builder.place(end);
     }
 
-    /// A loop by a count that is constant, or that differs from lane to lane.
+    /// A loop with a count that is constant, or that differs between lanes.
     fn counted(&mut self) {
         let (count, uniform) = self.count();
         let body = self.new_label();
@@ -310,7 +310,7 @@ impl Body {
         self.functions.push((label, self.known.clone()));
     }
 
-    /// Puts a value into the lane's slot of shared memory and takes another lane's.
+    /// Stores a value in the lane's slot of shared memory and loads another lane's.
     fn exchange(&mut self) {
         let (ty, _) = self.random.pick(&self.inputs);
         let (src, dst) = (self.any(ty), self.result(ty));

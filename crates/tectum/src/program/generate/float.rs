@@ -1,9 +1,9 @@
-//! Float operations that keep values in [−1, 1] and enlarge no error.
+//! Float operations that keep values in [−1, 1] and amplify no error.
 
 use super::random::Random;
 use crate::program::{BinaryOp, Instruction, ProgramBuilder, Register, TernaryOp, Type, UnaryOp, scalar};
 
-/// Where intermediate values and constants go.
+/// Registers for intermediate values and constants.
 const VALUE: Register = Register(222);
 const CONSTANT: Register = Register(223);
 

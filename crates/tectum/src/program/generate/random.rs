@@ -55,13 +55,13 @@ impl Random {
         bits & ty.mask()
     }
 
-    /// The bytes of so many values.
+    /// The bytes of this many values.
     pub(super) fn values(&mut self, ty: Type, count: u64) -> Vec<u8> {
         let width = ty.bytes() as usize;
         (0..count).flat_map(|_| self.value(ty).to_le_bytes().into_iter().take(width)).collect()
     }
 
-    /// One change of a text: a line lost, doubled or moved, a word of another line, a number, a character.
+    /// One change of a text: a line removed, duplicated or moved, a word of another line, a number, a character.
     pub(super) fn mutation(&mut self, text: &str) -> String {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let (at, other) = (self.below(lines.len() as u64) as usize, self.below(lines.len() as u64) as usize);

@@ -1,7 +1,7 @@
 //! Any control flow as one loop over basic blocks: `pc` says which comes next.
 //!
-//! With barriers, lanes run until they end or come to one, then all of the block meet: the check has made sure that where one
-//! lane waits, all do, so the first lane's `pc` says whether the block goes on.
+//! With barriers, lanes run until they end or reach one, then the whole block synchronises: the check ensures that if one
+//! lane waits, all do, so the first lane's `pc` says whether the block continues.
 
 use super::statement::Statements;
 use super::structured::condition;
@@ -12,7 +12,7 @@ use crate::program::Instruction;
 const END: &str = "0xffffffffu";
 /// Added to the `pc` of a lane that waits at a barrier.
 const WAITS: u32 = 0x8000_0000;
-/// The most calls within calls.
+/// Maximum depth of calls.
 const MAX_CALL_DEPTH: u32 = 256;
 
 /// The body of `run`.
@@ -145,7 +145,7 @@ fn jump(instruction: Instruction, blocks: &Blocks, next: &str) -> Option<Vec<Str
         }
         Instruction::Return => vec!["depth -= 1u;".to_owned(), "pc = returns[depth];".to_owned()],
         Instruction::Exit => vec![format!("pc = {END};")],
-        // Nothing comes after the barrier: to wait at it is to end.
+        // No instruction follows the barrier: waiting at it is the end.
         Instruction::Barrier { .. } if next == END => vec![format!("pc = {END};")],
         Instruction::Barrier { .. } => vec![format!("pc = {WAITS:#x}u + {next};")],
         _ => return None,

@@ -1,4 +1,4 @@
-//! What an instruction computes, as a WGSL expression over registers (`r5` for up to 32 bits, `w5` for 64).
+//! The result of an instruction, as a WGSL expression over registers (`r5` for up to 32 bits, `w5` for 64).
 
 use super::Unsupported;
 use crate::program::{BinaryOp, Condition, Register, TernaryOp, Type, UnaryOp};
@@ -35,7 +35,7 @@ pub fn wrap(ty: Type, word: String) -> String {
     }
 }
 
-/// A half-width float as the bits of an f32; an f32 as it is.
+/// A half-width float as the bits of an f32; an f32 unchanged.
 fn widened(ty: Type, value: &str) -> String {
     match ty {
         Type::F16 => format!("tectum_f16_bits({value})"),
@@ -57,7 +57,7 @@ fn no_f64(name: &str) -> Unsupported {
     Unsupported::new(format!("{name}.f64: portable device code has no arithmetic of 64-bit floats"))
 }
 
-/// The functions' family of an integer type: what its comparisons and extremes are named for.
+/// The function family of an integer type, used in the names of its comparisons and extremes.
 fn order(ty: Type) -> &'static str {
     match (ty.bytes() == 8, ty.is_signed()) {
         (true, true) => "i64",
@@ -154,7 +154,7 @@ pub fn ternary(op: TernaryOp, ty: Type, [a, b, c]: [&str; 3]) -> Expression {
         return binary(BinaryOp::Add, ty, &if ty.bytes() == 8 { product } else { format!("({product})") }, c);
     }
     match op {
-        // Two instructions' roundings.
+        // Rounds twice, as two instructions.
         TernaryOp::Mad => binary(BinaryOp::Add, ty, &binary(BinaryOp::Mul, ty, a, b)?, c),
         TernaryOp::Fma => Ok(narrowed(ty, format!("fma_f32({}, {}, {})", widened(ty, a), widened(ty, b), widened(ty, c)))),
     }

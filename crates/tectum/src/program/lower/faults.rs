@@ -1,4 +1,4 @@
-//! How a lane tells of a fault: the first one of a launch claims the words of a buffer.
+//! How a lane reports a fault: the first one of a launch claims the words of a buffer.
 
 use crate::program::{Fault, FaultKind, Instruction, Program, Type};
 
@@ -14,7 +14,7 @@ pub const POOL_EXHAUSTED: u32 = 6;
 pub const LOOP_LIMIT_EXCEEDED: u32 = 7;
 pub const CUT_OFF: u32 = 8;
 
-/// What kernels hold that report faults.
+/// Code of kernels that report faults.
 pub const TOLD: &str = "\
 var<private> faulted: bool;
 var<private> lane_number: u32;
@@ -32,14 +32,14 @@ fn fault(kind: u32, instruction: u32, at: vec2<u32>, size: u32) {
 }
 ";
 
-/// What kernels hold that have loops: a loop was left while there was more of it.
+/// Code of kernels that have loops: reports a loop that was left before its end.
 pub const TURNS: &str = "\
 fn stopped(turns: u32, instruction: u32) {
     fault(select(8u, 7u, turns > params.max_turns), instruction, vec2<u32>(params.max_turns, 0u), 0u);
 }
 ";
 
-/// What checked kernels hold.
+/// Code of checked kernels.
 pub const CHECKED: &str = "\
 fn within(at: vec2<u32>, width: u32, size: u32, instruction: u32) -> bool {
     if at.y != 0u || size < width || at.x > size - width {
@@ -54,14 +54,14 @@ fn within(at: vec2<u32>, width: u32, size: u32, instruction: u32) -> bool {
 }
 ";
 
-/// What kernels hold that are forced to run without faults.
+/// Code of kernels that are forced to run without faults.
 pub const FORCED: &str = "\
 fn within(at: vec2<u32>, width: u32, size: u32, instruction: u32) -> bool {
     return at.y == 0u && size >= width && at.x <= size - width;
 }
 ";
 
-/// The fault that a launch left, if it left one.
+/// The fault that a launch reported, if any.
 pub fn read(words: &[u32], program: &Program) -> Option<Fault> {
     let &[count, lane, instruction, kind, low, high, size, _] = words else { return None };
     if count == 0 {
@@ -84,7 +84,7 @@ pub fn read(words: &[u32], program: &Program) -> Option<Fault> {
     Some(Fault { lane: u64::from(lane), instruction, kind })
 }
 
-/// The type that an instruction accesses, and the bytes that it takes of the pool.
+/// The type that an instruction accesses, and the bytes that it allocates from the pool.
 fn accessed(instruction: &Instruction) -> (Type, u64) {
     match *instruction {
         Instruction::LoadGlobal { ty, .. } | Instruction::StoreGlobal { ty, .. } => (ty, 0),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// A function, constant, alias or structure, with the text of it and of the comment before it.
+/// A function, constant, alias or structure, with its text and the comment before it.
 struct Item {
     text: String,
     uses: Vec<String>,
@@ -29,7 +29,7 @@ static ITEMS: LazyLock<(Vec<String>, BTreeMap<String, Item>)> = LazyLock::new(||
     (order, items)
 });
 
-/// The items that a text uses, and those that these use, in the order of the library.
+/// The items that a text uses, directly or indirectly, in the order of the library.
 pub fn used_by(text: &str) -> String {
     let (order, items) = &*ITEMS;
     let mut open: Vec<&str> = words(text).filter(|word| items.contains_key(*word)).collect();
@@ -51,7 +51,7 @@ fn split(file: &str) -> Vec<(String, String)> {
     let mut comment = String::new();
     while let Some(line) = lines.next() {
         let Some(name) = defined(line) else {
-            // Only a comment that stands right before an item is its own.
+            // Only a comment directly before an item belongs to it.
             comment = if line.starts_with("//") { format!("{comment}{line}\n") } else { String::new() };
             continue;
         };

@@ -1,14 +1,14 @@
-//! Functions that load and store, made for the memories and widths that a program accesses.
+//! Functions that load and store, generated for the memories and widths that a program accesses.
 
 use std::collections::BTreeMap;
 
 use super::{Bounds, Unsupported};
 use crate::program::{BufferAccess, Program, Type};
 
-/// A memory of words that a kernel reaches.
+/// A memory of words that a kernel accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Space {
-    /// A buffer, by its place among the declarations.
+    /// A buffer, by its index among the declarations.
     Buffer(usize),
     /// A block's shared memory.
     Shared,
@@ -44,12 +44,12 @@ pub struct Sizes {
     pub pool: u32,
 }
 
-/// The functions that were asked for, by name.
+/// The requested functions, by name.
 pub struct Memory<'a> {
     program: &'a Program,
     bounds: Bounds,
     sizes: Sizes,
-    /// Memories that are stored to in parts of words: their words are atomics.
+    /// Memories with stores to parts of words: their words are atomics.
     atomic: Vec<Space>,
     functions: BTreeMap<String, String>,
 }
@@ -63,7 +63,7 @@ impl<'a> Memory<'a> {
         self.atomic.contains(&space)
     }
 
-    /// The text of all functions asked for.
+    /// The text of all requested functions.
     pub fn text(&self) -> String {
         self.functions.values().cloned().collect()
     }
@@ -88,7 +88,7 @@ impl<'a> Memory<'a> {
         Ok(name)
     }
 
-    /// The name of `fn(lane) -> value`: the lane's own element, 0 without one.
+    /// The name of `fn(lane) -> value`: the lane's own element, 0 if it has none.
     pub fn load_own(&mut self, buffer: usize, ty: Type) -> String {
         let (bits, width, name) = (ty.bits(), ty.bytes(), format!("load_own{}_b{buffer}", ty.bits()));
         let (value, zero) = (kind(bits), zero(bits));
@@ -100,7 +100,7 @@ impl<'a> Memory<'a> {
         name
     }
 
-    /// The name of `fn(lane, value)`: stores the lane's own element, nothing without one.
+    /// The name of `fn(lane, value)`: stores the lane's own element, does nothing if it has none.
     pub fn store_own(&mut self, buffer: usize, ty: Type) -> String {
         let (bits, width, name) = (ty.bits(), ty.bytes(), format!("store_own{}_b{buffer}", ty.bits()));
         let write = self.write(Space::Buffer(buffer), bits, &format!("lane * {width}u"));
@@ -151,7 +151,7 @@ impl<'a> Memory<'a> {
         if self.is_atomic(space) { format!("atomicLoad(&{words}[{index}])") } else { format!("{words}[{index}]") }
     }
 
-    /// The statement that puts `value` at a byte offset.
+    /// The statement that stores `value` at a byte offset.
     fn write(&mut self, space: Space, bits: u32, at: &str) -> String {
         let words = space.words();
         let put = |index: String, value: &str| {
@@ -168,7 +168,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// Bits of a word replaced, others' stores to the rest kept.
+    /// Replaces bits of a word and preserves other lanes' stores to the rest.
     fn replace(&mut self, space: Space) {
         let (name, words) = (space.name(), space.words());
         let text = if self.is_atomic(space) {
@@ -196,7 +196,7 @@ impl<'a> Memory<'a> {
         Ok(format!("fn {name}(handle: vec2<u32>, at: vec2<u32>, value: {value}, instruction: u32) {{\n{cases}}}\n"))
     }
 
-    /// A switch over the buffers; handles of none, and of those that may not be accessed so, fall out of it.
+    /// A switch over the buffers; invalid handles, and those without permission for the access, match no case.
     fn cases(
         &mut self,
         allowed: fn(BufferAccess) -> bool,
@@ -229,7 +229,7 @@ fn mask(bits: u32) -> &'static str {
     if bits == 8 { "0xffu" } else { "0xffffu" }
 }
 
-/// The place in its word of a part at a byte offset.
+/// The bit position in its word of a part at a byte offset.
 fn shift(bits: u32, at: &str) -> String {
     if bits == 8 { format!("((({at}) & 3u) * 8u)") } else { format!("((({at}) & 2u) * 8u)") }
 }

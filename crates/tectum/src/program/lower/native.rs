@@ -1,4 +1,4 @@
-//! The CPU form of a lowered kernel: the program itself, by the block interpreter.
+//! The CPU form of a lowered kernel: the block interpreter runs the program itself.
 
 use super::faults;
 use crate::kernel::NativeCall;
@@ -24,10 +24,10 @@ pub fn run(call: &NativeCall<'_>) {
     }
 }
 
-/// The launch that the parameters tell of, rows and layers as one.
+/// The launch that the parameters describe, rows and layers merged.
 fn launch(call: &NativeCall<'_>) -> LaunchConfig {
-    let [blocks, block_lanes, block_x, grid_x, max_turns] = [1, 2, 3, 4, 6].map(|index| call.u32(index));
-    LaunchConfig { grid: [grid_x, blocks / grid_x.max(1), 1], block: [block_x, block_lanes / block_x.max(1), 1], shared_bytes: 0, max_turns }
+    let [blocks, block_lanes, block_x, grid_x, max_loop_iterations] = [1, 2, 3, 4, 6].map(|index| call.u32(index));
+    LaunchConfig { grid: [grid_x, blocks / grid_x.max(1), 1], block: [block_x, block_lanes / block_x.max(1), 1], shared_bytes: 0, max_loop_iterations }
 }
 
 fn parts(kind: FaultKind) -> (u32, u64, u64) {

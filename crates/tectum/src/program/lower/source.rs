@@ -18,7 +18,7 @@ use crate::program::{Address, BufferAccess, Checked, Instruction, Program, Regis
 const BUFFERS: [&str; MAX_BINDINGS] = ["b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7"];
 /// The parameters that hold their bytes.
 const BYTES: [&str; MAX_BINDINGS] = ["bytes_0", "bytes_1", "bytes_2", "bytes_3", "bytes_4", "bytes_5", "bytes_6", "bytes_7"];
-/// What a launch tells besides.
+/// Other parameters of a launch.
 const LAUNCH: [&str; 7] = ["lanes", "blocks", "block_lanes", "block_x", "grid_x", "zero", "max_turns"];
 
 /// The kernel of a program.
@@ -34,7 +34,7 @@ pub fn kernel(checked: &Checked, shape: Shape, bounds: Bounds) -> Result<Arc<Ker
 
 /// A kernel without device code.
 pub fn native_kernel(checked: &Checked, shape: Shape, bounds: Bounds, why: &Unsupported) -> crate::error::Result<Arc<Kernel>> {
-    // Two programs differ in the kernel's text, and so in its hash, even where there is no code in it.
+    // Two programs differ in the kernel's text, and so in its hash, even without code in it.
     let program = ContentHash::of(&checked.program().to_bytes());
     let builder = define(checked, bounds, |_| false).body(format!("// program {program} runs on the CPU alone: {}\n", why.reason));
     finish(builder, checked, shape, bounds)
@@ -42,8 +42,8 @@ pub fn native_kernel(checked: &Checked, shape: Shape, bounds: Bounds, why: &Unsu
 
 fn finish(builder: KernelBuilder, checked: &Checked, shape: Shape, bounds: Bounds) -> crate::error::Result<Arc<Kernel>> {
     let block_bytes = if let Shape::Blocks { shared_bytes, .. } = shape { Some(shared_bytes) } else { None };
-    // SAFETY: an access that the program's bounds do not prove is tested or lowered to the last word by the code itself, and its loops end at the
-    // launch's limit of turns.
+    // SAFETY: an access that the program's bounds do not prove is tested or clamped to the last word by the code itself, and its loops end at the
+    // launch's limit of iterations.
     let builder = unsafe { builder.trusted() };
     builder.data(Arc::new(PreparedProgram::new(checked, block_bytes, bounds))).native(native::run)
 }
@@ -67,7 +67,7 @@ fn define(checked: &Checked, bounds: Bounds, is_atomic: impl Fn(Space) -> bool) 
     names.fold(builder, |builder, name| builder.param(name, DType::U32))
 }
 
-/// Memories that are stored to in parts of words.
+/// Memories with stores to parts of words.
 fn atomic_spaces(program: &Program) -> Vec<Space> {
     let mut spaces = BTreeSet::new();
     for instruction in program.instructions() {
@@ -117,7 +117,7 @@ fn body(statements: &mut Statements<'_>, shape: Shape, bounds: Bounds) -> Result
     Ok(format!("{}{text}", library::used_by(&text)))
 }
 
-/// What a lane has at its start.
+/// The initial state of a lane.
 fn registers(program: &Program, bounds: Bounds) -> String {
     let mut variables = BTreeSet::new();
     let mut predicates = BTreeSet::new();
@@ -182,7 +182,7 @@ fn shared_text(shape: Shape, is_atomic: bool, meets: bool) -> String {
     text
 }
 
-/// The pool: a bump in a private array.
+/// The pool: a bump allocator in a private array.
 fn pool_text(program: &Program, bounds: Bounds) -> String {
     let uses = |instruction: &Instruction| {
         matches!(instruction, Instruction::PoolAllocate { .. } | Instruction::PoolFree { .. } | Instruction::PoolLoad { .. } | Instruction::PoolStore { .. })
@@ -229,7 +229,7 @@ fn pool_at(handle: vec2<u32>, offset: vec2<u32>, width: u32, instruction: u32) -
     )
 }
 
-/// The entry point, which may report its own loops too. `zero` is 0, which the compiler does not know.
+/// The entry point, which may report its own loops too. `zero` is 0, unknown to the compiler.
 fn main(shape: Shape, memory: &Memory<'_>, reports: bool) -> String {
     let report = |lane: &str| if reports { format!("    if more {{ lane_number = {lane}; stopped(0u, 0u); }}\n") } else { String::new() };
     let Shape::Blocks { lanes, shared_bytes } = shape else {

@@ -5,7 +5,7 @@ use super::memory::{Memory, Space};
 use super::{Bounds, Unsupported, faults};
 use crate::program::{Address, BinaryOp, Instruction, Program, Register, SharedAddress, Type, UNITY};
 
-/// What an instruction became.
+/// The lowered form of an instruction.
 pub struct Statement {
     /// Lines without indentation.
     pub lines: Vec<String>,
@@ -50,7 +50,7 @@ impl Statements<'_> {
         }
     }
 
-    /// What an instruction puts into a register.
+    /// The value that an instruction writes to a register.
     fn value(&self, instruction: Instruction) -> Result<(Register, Type, String), Unsupported> {
         use Instruction as I;
         let word = |register: Register| variable(register, Type::U32);

@@ -1,11 +1,11 @@
-//! Control flow as `if`, `if … else` and `loop`, where a program's jumps nest so.
+//! Control flow as `if`, `if … else` and `loop`, if a program's jumps nest accordingly.
 //!
 //! Every jump must be exactly one of: a branch over code that follows, with or without code for the other case; the one jump
-//! back at the bottom of a loop; a branch out of the innermost loop to what follows it. A jump that is none of these, as into
-//! the middle of something, makes the whole program go through [`super::dispatch`].
+//! back at the bottom of a loop; a branch out of the innermost loop to the code after it. Any other jump, for example into
+//! the middle of a region, makes the whole program use [`super::dispatch`].
 //!
-//! A loop is left at its top alone, but by a lane that faulted, by the variable that says whether there is more of it. Mesa's llvmpipe (22.3) gives a lane
-//! that left in the middle what the lanes beside it went on to compute: it masks what comes around to the top, and nothing else.
+//! A loop is left only at its top, by the variable that says whether it continues; a faulted lane is the exception. Mesa's llvmpipe (22.3) gives a lane
+//! that left in the middle the values that its neighbours continued to compute: it masks only values that reach the top again.
 
 use std::collections::HashMap;
 
@@ -18,25 +18,25 @@ const MAX_DEPTH: u32 = 32;
 
 /// The body of `run`, or `None` if the jumps do not nest.
 pub fn body(statements: &mut Statements<'_>, has_barriers: bool) -> Result<Option<String>, Unsupported> {
-    let mut bottoms: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut back_edges: HashMap<usize, Vec<usize>> = HashMap::new();
     for (index, instruction) in statements.program.instructions().iter().enumerate() {
         if let Some(target) = instruction.target().filter(|target| target.index() <= index) {
-            bottoms.entry(target.index()).or_default().push(index);
+            back_edges.entry(target.index()).or_default().push(index);
         }
     }
     let end = statements.program.instructions().len();
-    let mut writer = Writer { statements, bottoms, has_barriers, text: String::new() };
+    let mut writer = Writer { statements, back_edges, has_barriers, text: String::new() };
     let nests = writer.region(0, end, NestContext { depth: 0, inner: None, header: None })?;
     Ok(nests.then_some(writer.text))
 }
 
-/// Where code stands.
+/// The context of code.
 #[derive(Clone, Copy)]
 struct NestContext {
     depth: u32,
     /// The innermost loop: its first instruction, after which its variable is named, and the one after it.
     inner: Option<(usize, usize)>,
-    /// The first instruction of the loop whose body this is.
+    /// The first instruction of the loop with this body.
     header: Option<usize>,
 }
 
@@ -48,8 +48,8 @@ impl NestContext {
 
 struct Writer<'a, 'b> {
     statements: &'a mut Statements<'b>,
-    /// Jumps back, by what they go to.
-    bottoms: HashMap<usize, Vec<usize>>,
+    /// Jumps back, by target.
+    back_edges: HashMap<usize, Vec<usize>>,
     has_barriers: bool,
     text: String,
 }
@@ -64,9 +64,9 @@ impl Writer<'_, '_> {
         }
         let mut at = first;
         while at < end {
-            let header = self.bottoms.get(&at).filter(|_| place.header != Some(at) || at != first).cloned();
+            let header = self.back_edges.get(&at).filter(|_| place.header != Some(at) || at != first).cloned();
             let next = match header {
-                Some(bottoms) => self.counted(at, &bottoms, end, place)?,
+                Some(back_edges) => self.counted(at, &back_edges, end, place)?,
                 None => self.instruction(at, end, place)?,
             };
             match next {
@@ -77,7 +77,7 @@ impl Writer<'_, '_> {
         Ok(true)
     }
 
-    /// A loop from its header on; what follows it.
+    /// A loop from its header on; returns the position after it.
     fn counted(&mut self, header: usize, bottoms: &[usize], end: usize, place: NestContext) -> Result<Option<usize>, Unsupported> {
         let &[bottom] = bottoms else { return Ok(None) };
         let jump = self.statements.program.instructions()[bottom];
@@ -109,7 +109,7 @@ impl Writer<'_, '_> {
         Ok(Some(bottom + 1))
     }
 
-    /// One instruction, with what it branches over; what follows, or `None` if it does not nest.
+    /// One instruction, with the code that it branches over; returns the position after it, or `None` if it does not nest.
     fn instruction(&mut self, at: usize, end: usize, place: NestContext) -> Result<Option<usize>, Unsupported> {
         match self.statements.program.instructions()[at] {
             Instruction::Branch { target, guard } => self.branch(at, target.index(), guard, end, place),
@@ -136,7 +136,7 @@ impl Writer<'_, '_> {
 
     fn branch(&mut self, at: usize, target: usize, guard: Option<Guard>, end: usize, place: NestContext) -> Result<Option<usize>, Unsupported> {
         let Some(guard) = guard else {
-            // What follows is not reached from here: only the last of its region may go elsewhere.
+            // The following code is not reached from here: only the last instruction of its region may jump elsewhere.
             let out = place.inner.filter(|(_, after)| *after == target && at + 1 == end && target > end);
             if let Some((header, _)) = out {
                 self.line(place, &format!("more_{header} = false;"));
@@ -168,7 +168,7 @@ impl Writer<'_, '_> {
         Ok(nests.then_some(otherwise.unwrap_or(target)))
     }
 
-    /// Ends a lane that faulted. With barriers to come it goes on, to meet the others there; loops end.
+    /// Ends a lane that faulted. If barriers follow, it continues, to reach them with the others; loops end.
     fn leave(&mut self, place: NestContext) {
         if !self.has_barriers {
             self.line(place, "if faulted { return; }");

@@ -1,28 +1,28 @@
-//! Integer forms c + Σ cᵢ·vᵢ over what counts in a launch: lanes, turns of loops, elements of an unrolled run.
+//! Integer forms c + Σ cᵢ·vᵢ over the counters of a launch: lanes, loop iterations, elements of an unrolled run.
 //!
-//! A form of a value of w bits stands for it modulo 2^w; where its range lies within the type, it is the value.
+//! A form of a value of w bits represents it modulo 2^w; if its range is within the type, it is the value.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::program::{Register, Type};
 
-/// Something that counts from 0 to below its extent.
+/// A counter from 0 to below its extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Var {
     /// The lane's number in the launch.
     Lane,
     /// The lane's number divided by a number that splits the lanes.
     Row,
-    /// What that division leaves.
+    /// The remainder of that division.
     Column,
-    /// The turn of a loop.
+    /// The iteration of a loop.
     Turn(u32),
-    /// The place in an unrolled run.
+    /// The index in an unrolled run.
     Run,
-    /// The lane's number plus so many lanes as come here for each turn of a loop.
+    /// The lane's number plus, for each iteration of a loop, the number of lanes that arrive here.
     Strided(u32),
-    /// A register at the begin of a turn of a loop, of which no more is known. It has no extent.
+    /// An otherwise unknown register at the start of a loop iteration. It has no extent.
     Carried(u32, Register),
 }
 
@@ -58,7 +58,7 @@ impl Affine {
         self.terms.iter().find(|(other, _)| *other == var).map_or(0, |(_, factor)| *factor)
     }
 
-    /// Whether this is one variable and nothing else.
+    /// Whether this is exactly one variable.
     pub fn is_var(&self, var: Var) -> bool {
         self.constant == 0 && self.terms == [(var, 1)]
     }
@@ -95,7 +95,7 @@ impl Affine {
         Affine { constant: 0, terms: self.terms.clone() }
     }
 
-    /// The form with another in the place of a variable.
+    /// The form with a variable replaced by another form.
     pub fn substitute(&self, var: Var, by: &Affine) -> Affine {
         match self.factor(var) {
             0 => self.clone(),
@@ -103,7 +103,7 @@ impl Affine {
         }
     }
 
-    /// The same value modulo 2^width: a constant as the type's bits, else every number as near to 0 as can be.
+    /// The same value modulo 2^width: a constant as the type's bits, else every number as close to 0 as possible.
     pub fn wrapped(&self, ty: Type) -> Affine {
         let modulus = 1i128 << ty.bits();
         if self.terms.is_empty() {
@@ -118,7 +118,7 @@ impl Affine {
         if kept.terms.is_empty() { kept.wrapped(ty) } else { kept }
     }
 
-    /// The least and the greatest value, or `None` if a variable has no extent.
+    /// The minimum and maximum value, or `None` if a variable has no extent.
     pub fn range(&self, extents: &Extents) -> Option<(i128, i128)> {
         let (mut low, mut high) = (self.constant, self.constant);
         for (var, factor) in &self.terms {
@@ -136,7 +136,7 @@ impl Affine {
         (low >= 0 && high <= i128::from(greatest)).then_some((low, high))
     }
 
-    /// The form as d·g + h with h between 0 and d − 1, if its parts divide so.
+    /// The form as d·g + h with h between 0 and d − 1, if its parts allow it.
     pub fn split(&self, divisor: i128, extents: &Extents) -> Option<(Affine, Affine)> {
         let (mut whole, mut rest) = (Affine::constant(self.constant.div_euclid(divisor)), Affine::constant(self.constant.rem_euclid(divisor)));
         for (var, factor) in &self.terms {
@@ -150,14 +150,14 @@ impl Affine {
         (low >= 0 && high < divisor).then_some((whole, rest))
     }
 
-    /// The form without the variables that only are 0.
+    /// The form without the variables that are always 0.
     pub fn reduced(&self, extents: &Extents) -> Affine {
         let varies = |var: &Var| extents.get(var) != Some(&1);
         Affine { constant: self.constant, terms: self.terms.iter().copied().filter(|(var, _)| varies(var)).collect() }
     }
 }
 
-/// The variables of a form with their extents, least factor first, if the form begins at 0 and its values are
+/// The variables of a form with their extents, smallest factor first, if the form begins at 0 and its values are
 /// 0, unit, 2·unit, … each exactly once.
 pub fn radix(form: &Affine, unit: i128, extents: &Extents) -> Option<Vec<(Var, u64)>> {
     let mut terms = form.terms.clone();

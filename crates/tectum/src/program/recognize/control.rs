@@ -1,4 +1,4 @@
-//! Jumps that are followed: loops that turn a number of times known beforehand, and branches that end the last lanes.
+//! Supported jumps: loops with an iteration count known in advance, and branches that end the last lanes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::role::Role;
 use super::trip;
 use crate::program::{Condition, Guard, Instruction, Program, Register, Type, Write};
 
-/// Where loops begin, with the jumps back there.
+/// Heads of loops, with the jumps back to them.
 pub struct Loops(HashMap<usize, Vec<usize>>);
 
 impl Loops {
@@ -25,7 +25,7 @@ impl Loops {
     }
 }
 
-/// A loop: `head … bottom`, and where it is left if that is not at the bottom.
+/// A loop: `head … bottom`, and its exit if that is not at the bottom.
 #[derive(Clone, Copy)]
 pub struct Loop {
     pub head: usize,
@@ -40,25 +40,25 @@ impl Loop {
     }
 }
 
-/// How often a loop turns.
+/// The iteration count of a loop.
 enum Trip {
     Iterations(u64),
-    /// The lanes take the turns in turns, so many altogether: lane l those of l, l + lanes, l + 2·lanes ….
+    /// The lanes share the iterations, this many in total: lane l runs l, l + lanes, l + 2·lanes ….
     Strided(u64),
 }
 
-/// How a stretch of code ends.
+/// How a region of code ends.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
     Through,
     Lane,
 }
 
-/// Inside a loop, but not where it begins.
+/// Inside a loop, but not at its head.
 pub const NOT_A_HEAD: usize = usize::MAX;
-/// Turns beyond this are not counted.
+/// Maximum iterations that are counted.
 pub const MAX_TRIP_COUNT: u64 = 1 << 40;
-/// The deepest nest of loops.
+/// Maximum nesting depth of loops.
 pub const MAX_DEPTH: usize = 4;
 
 impl SymbolicExecutor<'_> {
@@ -67,7 +67,7 @@ impl SymbolicExecutor<'_> {
         self.region(0, self.program.instructions().len(), None).map(drop)
     }
 
-    /// Follows the instructions `first..end`; `inside` is the head of the loop whose body this is.
+    /// Follows the instructions `first..end`; `inside` is the head of the loop with this body.
     pub fn region(&mut self, first: usize, end: usize, inside: Option<usize>) -> ExecutionResult<End> {
         let mut at = first;
         while at < end {
@@ -93,7 +93,7 @@ impl SymbolicExecutor<'_> {
         Ok(End::Through)
     }
 
-    /// A branch forward: decided beforehand, or one that ends the last lanes. What comes next, or `None` at the end.
+    /// A branch forward: decided in advance, or one that ends the last lanes. Returns the next position, or `None` at the end.
     fn branch(&mut self, at: usize, target: usize, guard: Guard, end: usize, inside: Option<usize>) -> ExecutionResult<Option<usize>> {
         let Some(id) = self.state.predicates[usize::from(guard.predicate.0)] else { return self.refuse(at, format!("{} is not followed", guard.predicate)) };
         let forward = target > at && target <= end;
@@ -107,7 +107,7 @@ impl SymbolicExecutor<'_> {
         if forward && self.open.is_empty() && self.probing == 0 && !self.ends(target) && self.is_part(at + 1..target) {
             return self.part(at, target, guard).map(Some);
         } else if !forward || !self.open.is_empty() || inside.is_some() || self.probing > 0 {
-            return self.refuse(at, "the branch depends on data or on the turn of a loop");
+            return self.refuse(at, "the branch depends on data or on the iteration of a loop");
         }
         // `bra @body, p` before an `exit` is the same as a branch to the end where p does not hold.
         let skipped = (at + 1..target).all(|index| self.ends(index));
@@ -131,7 +131,7 @@ impl SymbolicExecutor<'_> {
         }
     }
 
-    /// Leaves the lanes for which a comparison holds, if they are the first ones; whether there are any.
+    /// Keeps the lanes for which a comparison holds, if they are the first ones; returns whether there are any.
     pub fn keep_lanes(&mut self, at: usize, condition: Condition, ty: Type, a: Id, b: Id) -> ExecutionResult<bool> {
         let forms = self.graph.form(a).cloned().zip(self.graph.form(b).cloned());
         let exact = forms.filter(|(a, b)| a.exact(ty, &self.extents).is_some() && b.exact(ty, &self.extents).is_some());
@@ -166,7 +166,7 @@ impl SymbolicExecutor<'_> {
         Ok(kept > 0)
     }
 
-    /// Follows a loop; its bottom.
+    /// Follows a loop; returns its bottom.
     fn turn(&mut self, head: usize, bottoms: &[usize], end: usize) -> ExecutionResult<usize> {
         let &[bottom] = bottoms else { return self.refuse(head, "several jumps lead back here") };
         if bottom >= end || self.open.len() >= MAX_DEPTH {
@@ -175,7 +175,7 @@ impl SymbolicExecutor<'_> {
         let around = Loop { head, test: self.test_of(head, bottom)?, bottom };
         let meets = |instruction: &Instruction| matches!(instruction, Instruction::Barrier { .. });
         if self.program.instructions()[head..=bottom].iter().any(meets) {
-            return self.meetings(around).map(|()| bottom);
+            return self.unroll_barrier_loop(around).map(|()| bottom);
         }
         self.forget_limited();
         let turn = self.next_turn;
@@ -190,7 +190,7 @@ impl SymbolicExecutor<'_> {
         Ok(bottom)
     }
 
-    /// Registers that are not alike in all lanes are not followed into loops.
+    /// Registers that differ between lanes are not followed into loops.
     fn forget_limited(&mut self) {
         let lanes = self.lanes();
         for (register, _) in std::mem::take(&mut self.state.limits).into_iter().filter(|(_, limit)| *limit < lanes) {
@@ -198,7 +198,7 @@ impl SymbolicExecutor<'_> {
         }
     }
 
-    /// The branch that leaves a loop which jumps back always.
+    /// The branch that leaves a loop with an unconditional jump back.
     fn test_of(&self, head: usize, bottom: usize) -> ExecutionResult<Option<usize>> {
         let code = self.program.instructions();
         if !matches!(code[bottom], Instruction::Branch { guard: None, .. }) {
@@ -217,7 +217,7 @@ impl SymbolicExecutor<'_> {
         Ok(Some(test))
     }
 
-    /// What stands before the test of a loop; it has no effect but on registers.
+    /// The code before the test of a loop; it may only affect registers.
     pub fn pure(&mut self, around: Loop) -> ExecutionResult<()> {
         match around.test {
             Some(test) => (around.head..test).try_for_each(|at| self.step(at)),
@@ -225,7 +225,7 @@ impl SymbolicExecutor<'_> {
         }
     }
 
-    /// One turn, up to where the next one begins.
+    /// One iteration, up to the start of the next one.
     pub fn body(&mut self, around: Loop) -> ExecutionResult<()> {
         let through = match around.test {
             Some(test) => {
@@ -235,11 +235,11 @@ impl SymbolicExecutor<'_> {
             None => self.region(around.head, around.bottom, Some(around.head))?,
         };
         if through == End::Lane {
-            return self.refuse(around.head, "a turn of the loop ends the lane");
+            return self.refuse(around.head, "an iteration of the loop ends the lane");
         }
         if let Instruction::Loop { count, .. } = self.program.instructions()[around.bottom] {
             let id = self.get(count, around.bottom)?;
-            let Some(form) = self.graph.form(id).cloned() else { return self.refuse(around.bottom, "the loop's count is not known beforehand") };
+            let Some(form) = self.graph.form(id).cloned() else { return self.refuse(around.bottom, "the loop's count is not known in advance") };
             let id = self.graph.integer(Type::U32, &form.sub(&Affine::constant(1)));
             self.set(count, id);
         }
@@ -251,7 +251,7 @@ impl SymbolicExecutor<'_> {
         self.leave(around)
     }
 
-    /// What is done after the last turn.
+    /// The code after the last iteration.
     fn leave(&mut self, around: Loop) -> ExecutionResult<()> {
         if let Instruction::Loop { count, .. } = self.program.instructions()[around.bottom] {
             let zero = self.graph.constant(Type::U32, 0);
@@ -265,7 +265,7 @@ impl SymbolicExecutor<'_> {
         code.iter().filter_map(|instruction| if let Some(Write::Register(register, _)) = instruction.write() { Some(register) } else { None }).collect()
     }
 
-    /// The registers at the begin of a turn.
+    /// The registers at the start of an iteration.
     pub fn begin(&mut self, entry: &State, roles: &BTreeMap<Register, Role>, turn: u32, around: Loop) {
         self.state = entry.clone();
         for (register, role) in roles {
@@ -282,7 +282,7 @@ impl SymbolicExecutor<'_> {
         self.forget_predicates(around.all());
     }
 
-    /// Predicates are not followed from turn to turn.
+    /// Predicates are not followed across iterations.
     pub fn forget_predicates(&mut self, stretch: Range<usize>) {
         for instruction in &self.program.instructions()[stretch] {
             if let Some(Write::Predicate(predicate)) = instruction.write() {
@@ -300,7 +300,7 @@ impl SymbolicExecutor<'_> {
             let known = self.graph.form(id).and_then(Affine::as_constant);
             return match (known, roles.get(&count)) {
                 (Some(count), Some(Role::Step(-1))) => Ok(Trip::Iterations(count as u64 + 1)),
-                _ => self.refuse(bottom, "the loop's count is not known beforehand"),
+                _ => self.refuse(bottom, "the loop's count is not known in advance"),
             };
         }
         self.begin(&entry, roles, turn, around);
@@ -316,7 +316,7 @@ impl SymbolicExecutor<'_> {
         Ok(turns)
     }
 
-    /// The turns after which a branch leaves a loop: `leaves` tells whether it is taken then.
+    /// The iterations after which a branch leaves a loop: `leaves` says whether it is taken then.
     fn trip_count_of_branch(&mut self, branch: usize, guard: Guard, turn: u32, leaves: bool) -> ExecutionResult<Trip> {
         let Some(id) = self.state.predicates[usize::from(guard.predicate.0)] else { return self.refuse(branch, "what ends the loop is not followed") };
         let stays = guard.when != leaves;
@@ -337,12 +337,12 @@ impl SymbolicExecutor<'_> {
             return Ok(Trip::Strided(turns));
         }
         let Some(first) = trip::first_failure(condition, &a.sub(&b), Var::Turn(turn)) else {
-            return self.refuse(branch, format!("the number of turns is not known beforehand: {a} against {b}"));
+            return self.refuse(branch, format!("the number of iterations is not known in advance: {a} against {b}"));
         };
         if first > MAX_TRIP_COUNT {
-            return self.refuse(branch, format!("{first} turns"));
+            return self.refuse(branch, format!("{first} iterations"));
         }
-        // Neither side may wrap up to the turn at which the loop is left.
+        // Neither side may wrap before the iteration at which the loop is left.
         let mut extents = self.extents.clone();
         extents.insert(Var::Turn(turn), first + 1);
         if self.probing == 0 && (a.exact(ty, &extents).is_none() || b.exact(ty, &extents).is_none()) {
@@ -351,7 +351,7 @@ impl SymbolicExecutor<'_> {
         Ok(Trip::Iterations(if leaves { first } else { first + 1 }))
     }
 
-    /// Follows a loop of several turns as one turn of any number.
+    /// Follows a loop of several iterations as one iteration of any number.
     fn turns(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>, turns: u64) -> ExecutionResult<()> {
         let entry = self.state.clone();
         let var = Var::Turn(turn);
@@ -384,7 +384,7 @@ impl SymbolicExecutor<'_> {
         self.leave(around)
     }
 
-    /// A register after the last turn, from what it is at the end of any.
+    /// A register after the last iteration, from its value at the end of any iteration.
     fn after(&mut self, turn: u32, turns: u64, register: Register, last: Id) -> Id {
         let var = Var::Turn(turn);
         let last_turn = Affine::constant(i128::from(turns) - 1);

@@ -1,4 +1,4 @@
-//! The stores of a program as results: which elements they cover, in which order, and what each element is.
+//! The stores of a program as results: which elements they cover, in which order, and the value of each element.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,9 +23,9 @@ pub struct Results {
     pub graph: Graph,
     pub extents: Extents,
     pub turns: HashMap<u32, LoopRecord>,
-    /// What lanes stored in shared memory.
+    /// Values that lanes stored in shared memory.
     pub parts: Vec<StoredValue>,
-    /// What counts the elements, the fastest first; none for one element.
+    /// The counters of the elements, the fastest first; none for one element.
     pub order: Vec<(Var, u64)>,
     pub outputs: Vec<Output>,
 }
@@ -59,7 +59,7 @@ pub fn results(mut follower: SymbolicExecutor<'_>) -> Result<Results, Refusal> {
         let refuse = |reason: String| Refusal { instruction, reason: format!("buffer {name}: {reason}") };
         let (order, extents) = family_order(&follower, &family).map_err(refuse)?;
         let values: Vec<Id> = family.iter().map(|store| store.value).collect();
-        let value = graph.template(&values, &extents).ok_or_else(|| refuse("the elements of the run are not made alike".to_owned()))?;
+        let value = graph.template(&values, &extents).ok_or_else(|| refuse("the elements of the run do not have the same form".to_owned()))?;
         let output = Output { instruction: instruction.unwrap_or(0), buffer, ty: family[0].ty, value };
         match &mut results {
             None => results = Some(Results { graph: Graph::default(), extents, turns: HashMap::new(), parts: Vec::new(), order, outputs: vec![output] }),
@@ -75,8 +75,8 @@ pub fn results(mut follower: SymbolicExecutor<'_>) -> Result<Results, Refusal> {
     Ok(results)
 }
 
-/// Counts turns that store downwards from the last to the first: which comes first makes no difference to what each stores. What
-/// loops leave is not looked into, and stays.
+/// Reverses loops that store downwards: the order of iterations does not affect what each stores. Results of
+/// loops are not changed.
 fn forwards(graph: &mut Graph, extents: &Extents, stores: &mut [Store]) {
     let falls = |(var, factor): &(Var, i128)| (matches!(var, Var::Turn(_)) && *factor < 0).then_some(*var);
     let falling: BTreeSet<Var> = stores.iter().flat_map(|store| store.at.terms().iter().filter_map(falls)).collect();
@@ -94,7 +94,7 @@ fn forwards(graph: &mut Graph, extents: &Extents, stores: &mut [Store]) {
     }
 }
 
-/// What counts the elements that some stores cover, all of them and each once, with the extents of everything that counts.
+/// The counters of the elements that some stores cover, completely and each once, with the extents of all counters.
 fn family_order(follower: &SymbolicExecutor<'_>, family: &[Store]) -> Result<(Vec<(Var, u64)>, Extents), String> {
     let first = &family[0];
     if !follower.is_of_one_type(first.buffer) {
@@ -126,7 +126,7 @@ fn family_order(follower: &SymbolicExecutor<'_>, family: &[Store]) -> Result<(Ve
     Ok((order, extents))
 }
 
-/// The offset of the stores over the place in their run, which must go in equal steps.
+/// The offset of the stores over the index in their run, which must have equal steps.
 fn run_form(family: &[Store]) -> Result<Affine, String> {
     let first = &family[0].at;
     let Some(second) = family.get(1) else { return Ok(first.clone()) };

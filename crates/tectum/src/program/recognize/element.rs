@@ -1,4 +1,4 @@
-//! A map as what one element is: a graph over the element's number, from which its program is made.
+//! A map as the value of one element: a graph over the element's number, from which its program is generated.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use super::cover::Results;
 use super::graph::{Graph, Id, Node};
 use crate::program::{Address, BinaryOp, BufferDeclaration, BufferIndex, Instruction, Predicate, Program, ProgramParts, Register, Type};
 
-/// What is stored to one element of each of some buffers. The only variable of the graph is [`Var::Lane`], the element's number.
+/// The values stored to one element of each of some buffers. The only variable of the graph is [`Var::Lane`], the element's number.
 #[derive(Debug, Clone)]
 pub struct Elements {
     pub graph: Graph,
@@ -15,10 +15,10 @@ pub struct Elements {
     pub outputs: Vec<(BufferIndex, Type, Id)>,
 }
 
-/// The registers that values may take; those above hold what a lane begins with.
+/// The registers for values; those above are preloaded.
 const MAX_REGISTERS: usize = 252;
 
-/// Makes the elements of results: loads must be of the own element or of a place that is the same for all.
+/// Makes the elements of results: loads must be of the own element or of an offset that is the same for all.
 pub fn elements(results: &Results, sizes: &[u64], name: impl Fn(BufferIndex) -> String) -> Result<Elements, (usize, String)> {
     let mut graph = results.graph.clone();
     let mut outputs = Vec::with_capacity(results.outputs.len());
@@ -37,7 +37,7 @@ pub fn elements(results: &Results, sizes: &[u64], name: impl Fn(BufferIndex) -> 
     Ok(Elements { graph, count: results.elements(), outputs })
 }
 
-/// Changes forms over what counted into forms over the element's number.
+/// Rewrites forms over counters as forms over the element's number.
 struct Numbered<'a> {
     results: &'a Results,
     sizes: &'a [u64],
@@ -57,8 +57,8 @@ impl Numbered<'_> {
                     let at = self.offset(ty, buffer, &at)?;
                     graph.put(Node::Load { ty, buffer, at })
                 }
-                Node::Carried { register, .. } => return Err(format!("{register} is carried from turn to turn")),
-                Node::Fold { register, .. } => return Err(format!("{register} is what the turns of a loop leave")),
+                Node::Carried { register, .. } => return Err(format!("{register} is carried across iterations")),
+                Node::Fold { register, .. } => return Err(format!("{register} is the result of a loop")),
                 Node::Stored { .. } => return Err("it depends on what lanes stored in shared memory".to_owned()),
                 Node::Unknown { instruction, .. } => return Err(format!("it depends on instruction {instruction}, which is not followed")),
                 node => {
@@ -96,16 +96,16 @@ impl Numbered<'_> {
     }
 }
 
-/// How the element's number is had.
+/// Source of the element's number.
 #[derive(Debug, Clone, Copy)]
 pub enum Number {
-    /// It is the lane's, and `[b]` is the own element.
+    /// It is the lane's number, and `[b]` is the own element.
     Lane,
     /// It is in a u64 register; the two after it are free for offsets.
     Register(Register),
 }
 
-/// Instructions with where their values are.
+/// Instructions with the registers of their values.
 pub struct Written {
     pub code: Vec<Instruction>,
     /// The registers that hold the roots, in their order.
@@ -182,7 +182,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The address of a load; an offset that counts is put into the second free register after the number.
+    /// The address of a load; a variable offset is computed in the second free register after the number.
     fn address(&mut self, buffer: BufferIndex, at: &Affine) -> Address {
         match (at.as_constant(), self.number) {
             (Some(bytes), _) => Address::Constant { buffer, bytes: bytes as u64 },
@@ -196,7 +196,7 @@ impl Writer<'_> {
         }
     }
 
-    /// c + f · number, computed modulo 2⁶⁴, of which a type takes its low bits.
+    /// c + f · number, computed modulo 2⁶⁴; a type uses the low bits.
     fn integer(&mut self, ty: Type, form: &Affine, dst: Register) -> Result<(), String> {
         if let Some(constant) = form.as_constant() {
             self.code.push(Instruction::MoveImmediate { ty, dst, bits: constant as u64 & ty.mask() });
@@ -222,7 +222,7 @@ impl Writer<'_> {
 }
 
 impl Elements {
-    /// The program of one lane an element.
+    /// The program of one lane per element.
     pub fn program(&self, name: &str, buffers: &[BufferDeclaration]) -> Result<Program, String> {
         let roots: Vec<Id> = self.outputs.iter().map(|(_, _, value)| *value).collect();
         let Written { mut code, roots } = write(&self.graph, &roots, Number::Lane, MAX_REGISTERS)?;

@@ -1,10 +1,10 @@
-//! A value as what a chain of one operation leaves: a loop's, an unrolled run's, or both.
+//! A value as the result of a chain of one operation: of a loop, an unrolled run, or both.
 
 use super::Refusal;
 use super::affine::{Affine, Extents, Var};
 use super::cover::Results;
 use super::graph::{Graph, Id, Node};
-use super::shared::{BlockReduction, met};
+use super::shared::{BlockReduction, match_block_reduction};
 use crate::program::{BinaryOp, Register, Type};
 
 /// `init ∘ term ∘ term ∘ …` over some variables.
@@ -24,7 +24,7 @@ pub struct Fold {
 /// A register of a loop.
 type Marker = (u32, Register);
 
-/// The chain that the only result is.
+/// The chain of the only result.
 pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
     let [output] = results.outputs.as_slice() else { return Err(refusal(None, "the launch has several results")) };
     let instruction = output.instruction;
@@ -33,7 +33,8 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
     let mut extents = results.extents.clone();
     let mut over = Vec::new();
     let mut chain = Chain { op: BinaryOp::Add, ty: output.ty, terms: Vec::new() };
-    let met: Option<BlockReduction> = met(&mut graph, output.value, &results.parts, &extents).transpose().map_err(|reason| refuse(&reason))?;
+    let met: Option<BlockReduction> =
+        match_block_reduction(&mut graph, output.value, &results.parts, &extents).transpose().map_err(|reason| refuse(&reason))?;
     let value = met.map_or(output.value, |met| met.part.value);
     let is_strided = |id: &Id| matches!(graph.node(*id), Node::Fold { turn, .. } if results.turns.get(turn).is_some_and(|turns| turns.strided));
     if graph.reachable([value]).iter().any(|id| is_strided(id) && (met.is_none() || *id != value)) {
@@ -44,7 +45,7 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
         Some((init, end, marker)) => {
             let rest = chain.peel(&mut graph, end, Some(marker), &extents);
             if chain.terms.is_empty() || rest.is_some() {
-                return Err(refuse("what a turn of the loop adds is not one chain of an operation"));
+                return Err(refuse("the value added by an iteration of the loop is not one chain of an operation"));
             }
             init
         }
@@ -86,12 +87,12 @@ pub fn fold(results: &mut Results) -> Result<Fold, Refusal> {
     if chain.terms.len() > 1 && extents.insert(Var::Run, chain.terms.len() as u64).is_some_and(|run| run > 1) {
         return Err(refuse("the results are an unrolled run, and so is the chain"));
     }
-    let mut term = graph.template(&chain.terms, &extents).ok_or_else(|| refuse("the terms of the chain are not alike"))?;
+    let mut term = graph.template(&chain.terms, &extents).ok_or_else(|| refuse("the terms of the chain do not have the same form"))?;
     if chain.terms.len() > 1 {
         over.push((Var::Run, chain.terms.len() as u64));
     }
     if let Some(init) = init.filter(|init| !is_identity_element(&graph, *init, chain.op, chain.ty)) {
-        // The first element may stand before the loop.
+        // The first element may be processed before the loop.
         let (&[(var, turns)], None) = (over.as_slice(), met) else { return Err(refuse("the chain does not begin with its neutral element")) };
         if graph.substitute(term, var, &Affine::constant(-1), &extents) != init {
             return Err(refuse("the chain begins with neither its neutral element nor the element before the loop's first"));
@@ -107,7 +108,7 @@ fn refusal(instruction: Option<usize>, reason: &str) -> Refusal {
     Refusal { instruction, reason: reason.to_owned() }
 }
 
-/// Goes through the loops whose turns leave a value; what it begins with, what the innermost turn makes of it.
+/// Walks the loops that produce a value; returns its initial value, and its value after the innermost iteration.
 fn unrolled(results: &Results, graph: &Graph, value: Id, over: &mut Vec<(Var, u64)>) -> Option<(Option<Id>, Id, Marker)> {
     let turn_of = |id: Id| if let Node::Fold { turn, register, .. } = *graph.node(id) { Some((turn, register)) } else { None };
     let carried = |(turn, register): Marker| results.turns.get(&turn).and_then(|turns| Some((turns.extent, *turns.carried.get(&register)?)));
@@ -137,12 +138,12 @@ fn is_marker(graph: &Graph, id: Id, (turn, register): Marker) -> bool {
 struct Chain {
     op: BinaryOp,
     ty: Type,
-    /// The last one first.
+    /// Last one first.
     terms: Vec<Id>,
 }
 
 impl Chain {
-    /// Takes the terms off a value; what is left, or `None` if that is the marker.
+    /// Removes the terms from a value; returns the rest, or `None` if that is the marker.
     fn peel(&mut self, graph: &mut Graph, value: Id, marker: Option<Marker>, extents: &Extents) -> Option<Id> {
         let mut rest = value;
         let mut op = None;
@@ -168,7 +169,7 @@ impl Chain {
         }
     }
 
-    /// Whether an operand goes on with the chain.
+    /// Whether an operand continues the chain.
     fn leads(&self, graph: &Graph, op: BinaryOp, operand: Id, marker: Option<Marker>) -> bool {
         match graph.node(operand) {
             Node::Binary { op: other, .. } => *other == op,
@@ -178,24 +179,24 @@ impl Chain {
     }
 }
 
-/// Operations whose order of operands does not matter, but for the rounding of floats.
+/// Operations whose order of operands does not matter, except for the rounding of floats.
 fn is_chained(op: BinaryOp) -> bool {
     matches!(op, BinaryOp::Add | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max)
 }
 
-/// Whether a value changes nothing that it is combined with.
+/// Whether a value is neutral for an operation.
 fn is_identity_element(graph: &Graph, id: Id, op: BinaryOp, ty: Type) -> bool {
     match graph.node(id) {
         // A zero of either sign.
         Node::Float { bits, .. } if op == BinaryOp::Add => bits << (64 - ty.bits()) << 1 == 0,
-        Node::Float { bits, .. } => *bits == neutral(op, ty),
-        Node::Integer { form, .. } => form.as_constant() == Some(i128::from(neutral(op, ty))),
+        Node::Float { bits, .. } => *bits == identity_element(op, ty),
+        Node::Integer { form, .. } => form.as_constant() == Some(i128::from(identity_element(op, ty))),
         _ => false,
     }
 }
 
-/// The bits of the value that changes nothing that it is combined with.
-pub fn neutral(op: BinaryOp, ty: Type) -> u64 {
+/// The bits of the neutral value.
+pub fn identity_element(op: BinaryOp, ty: Type) -> u64 {
     let sign = 1u64 << (ty.bits() - 1);
     let float = |value: f64| crate::program::scalar::convert(ty, Type::F64, value.to_bits());
     match op {

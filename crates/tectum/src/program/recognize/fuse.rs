@@ -1,4 +1,4 @@
-//! Maps of one count of elements as one: chains of them fused, independent ones side by side.
+//! Merges maps of equal element count into one: chains are fused, independent ones run side by side.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{Map, Refusal};
 use crate::kernel::MAX_BINDINGS;
 use crate::program::{BufferAccess, BufferDeclaration, BufferIndex, Type};
 
-/// A map of a sequence, with the memory that each of its buffers is.
+/// A map of a sequence, with the memory of each of its buffers.
 #[derive(Debug, Clone, Copy)]
 pub struct Stage<'a> {
     /// The map.
@@ -27,16 +27,16 @@ pub struct Fused {
     pub memories: Vec<usize>,
 }
 
-/// Makes one map of several that would run one after the other.
+/// Merges several maps that would run in sequence into one.
 ///
 /// # Legality
-/// All have one count of elements. A load of the own element of what an earlier stage stored becomes the value stored; of two
-/// stores to one memory the last stands. Refused is a load at a place that is the same for all from memory that any
-/// other stage stores to, for that element is another lane's. `dropped` names memory that nothing reads afterwards: its stores are
-/// left out.
+/// All have the same element count. A load of the own element that an earlier stage stored becomes the stored value; of two
+/// stores to one memory the last is kept. A load at an offset that is the same for all lanes is refused from memory that any
+/// other stage stores to, since that element belongs to another lane. `dropped` names memory without later readers: its stores
+/// are omitted.
 ///
 /// # Errors
-/// The reason why the maps stay apart.
+/// The reason why the maps are not merged.
 pub fn fuse(stages: &[Stage<'_>], dropped: &[usize]) -> Result<Fused, Refusal> {
     let refuse = |reason: String| Refusal { instruction: None, reason };
     let Some(count) = stages.first().map(|stage| stage.map.elements()) else { return Err(refuse("there are no maps".to_owned())) };
@@ -57,7 +57,7 @@ struct Fusion {
     count: u64,
     /// The type and value of the element last stored to each memory.
     stored: BTreeMap<usize, (Type, Id)>,
-    /// What memories are declared as where they are read.
+    /// The declarations of memories that are read.
     read: BTreeMap<usize, Type>,
 }
 
@@ -77,7 +77,7 @@ impl Fusion {
             let new = match elements.graph.node(id).clone() {
                 Node::Load { ty, buffer, at } => {
                     let memory = memory(buffer)?;
-                    apart(stages, index, memory, ty, &at)?;
+                    check_no_conflict(stages, index, memory, ty, &at)?;
                     self.load(memory, ty, at)?
                 }
                 node => {
@@ -94,7 +94,7 @@ impl Fusion {
         Ok(())
     }
 
-    /// A load, or what was stored there. Buffers of the fused graph are numbered by their memory.
+    /// A load, or the value stored there. Buffers of the fused graph are numbered by their memory.
     fn load(&mut self, memory: usize, ty: Type, at: Affine) -> Result<Id, String> {
         if let Some((stored, value)) = self.stored.get(&memory) {
             return if *stored == ty { Ok(*value) } else { Err(format!("memory {memory} is stored as {stored} and loaded as {ty}")) };
@@ -108,7 +108,7 @@ impl Fusion {
     fn finish(self, name: &str) -> Result<Fused, String> {
         let roots: Vec<Id> = self.stored.values().map(|(_, value)| *value).collect();
         if roots.is_empty() {
-            return Err("nothing that the maps store is kept".to_owned());
+            return Err("all stores of the maps are dropped".to_owned());
         }
         let loaded = |id: &Id| if let Node::Load { ty, buffer, .. } = self.graph.node(*id) { Some((buffer.0 as usize, *ty)) } else { None };
         let reads: BTreeMap<usize, Type> = self.graph.reachable(roots).iter().filter_map(loaded).collect();
@@ -149,8 +149,8 @@ impl Fusion {
     }
 }
 
-/// Refuses a load of a constant place of memory that another stage stores to.
-fn apart(stages: &[Stage<'_>], index: usize, memory: usize, ty: Type, at: &Affine) -> Result<(), String> {
+/// Refuses a load at a constant offset of memory that another stage stores to.
+fn check_no_conflict(stages: &[Stage<'_>], index: usize, memory: usize, ty: Type, at: &Affine) -> Result<(), String> {
     let is_own = *at == Affine::of(Var::Lane).scale(i128::from(ty.bytes()));
     let stores = |stage: &Stage<'_>| stage.map.elements.outputs.iter().any(|(buffer, ..)| stage.memories.get(buffer.0 as usize) == Some(&memory));
     let other = stages.iter().enumerate().find(|(other, stage)| *other != index && stores(stage));

@@ -1,13 +1,13 @@
-//! Values as a graph of the operations that make them, equal ones once.
+//! Values as a graph of the operations that compute them, without duplicates.
 //!
-//! Integers made of what counts are forms ([`Affine`]); all else is what the instructions say, one node each.
+//! Integers computed from counters are forms ([`Affine`]); every other instruction is one node.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::affine::{Affine, Extents, Var};
 use crate::program::{BinaryOp, BufferIndex, Condition, Register, TernaryOp, Type, UnaryOp, scalar};
 
-/// A node's place; what a node is made of comes before it.
+/// A node's index; its operands come before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(u32);
 
@@ -22,7 +22,7 @@ pub enum Node {
         ty: Type,
         bits: u64,
     },
-    /// What a buffer held before the launch, at an offset in bytes.
+    /// The contents of a buffer before the launch, at an offset in bytes.
     Load {
         ty: Type,
         buffer: BufferIndex,
@@ -64,25 +64,25 @@ pub enum Node {
         on_true: Id,
         on_false: Id,
     },
-    /// A float register at the begin of a turn.
+    /// A float register at the start of an iteration.
     Carried {
         turn: u32,
         register: Register,
         ty: Type,
     },
-    /// A register after the last turn.
+    /// A register after the last iteration.
     Fold {
         turn: u32,
         register: Register,
         ty: Type,
     },
-    /// What a lane stored in shared memory, by the lane's number.
+    /// The value that a lane stored in shared memory, by the lane's number.
     Stored {
         ty: Type,
         part: u32,
         at: Affine,
     },
-    /// What an instruction gives that is not followed.
+    /// The result of an instruction that is not followed.
     Unknown {
         instruction: usize,
         ty: Type,
@@ -146,7 +146,7 @@ impl Graph {
         }
     }
 
-    /// The result of an operation; a division of integers by 0 stays as it is.
+    /// The result of an operation; a division of integers by 0 is not folded.
     pub fn binary(&mut self, op: BinaryOp, ty: Type, a: Id, b: Id, extents: &Extents) -> Id {
         if let (Some(x), Some(y)) = (self.form(a).cloned(), self.form(b).cloned()) {
             if let (Some(x), Some(y)) = (self.bits(a), self.bits(b)) {
@@ -202,7 +202,7 @@ impl Graph {
         }
     }
 
-    /// What a node is made of.
+    /// The operands of a node.
     pub fn parts(&self, id: Id) -> Vec<Id> {
         match *self.node(id) {
             Node::Unary { a, .. } | Node::Convert { a, .. } => vec![a],
@@ -213,7 +213,7 @@ impl Graph {
         }
     }
 
-    /// Everything that some values are made of, parts before wholes.
+    /// All nodes that some values depend on, operands first.
     pub fn reachable(&self, roots: impl IntoIterator<Item = Id>) -> Vec<Id> {
         let mut found: BTreeSet<Id> = BTreeSet::new();
         let mut open: Vec<Id> = roots.into_iter().collect();
@@ -225,7 +225,7 @@ impl Graph {
         found.into_iter().collect()
     }
 
-    /// As [`Graph::reachable`], in the order in which the values ask for their parts: the same whenever what is computed is.
+    /// As [`Graph::reachable`], in the order in which the values use their operands: equal computations give equal orders.
     pub fn in_turn(&self, roots: &[Id]) -> Vec<Id> {
         let mut order = Vec::new();
         let mut begun: BTreeSet<Id> = BTreeSet::new();
@@ -259,7 +259,7 @@ impl Graph {
         changed[&root]
     }
 
-    /// A node of other parts.
+    /// A node with other operands.
     pub fn rebuilt(&mut self, node: Node, parts: &[Id], extents: &Extents) -> Id {
         match (node, parts) {
             (Node::Unary { op, ty, .. }, &[a]) => self.unary(op, ty, a),
@@ -272,12 +272,12 @@ impl Graph {
         }
     }
 
-    /// The value with a form in the place of a variable.
+    /// The value with a variable replaced by a form.
     pub fn substitute(&mut self, root: Id, var: Var, by: &Affine, extents: &Extents) -> Id {
         self.with_forms(root, extents, &mut |form| form.substitute(var, by))
     }
 
-    /// One value over the place in a run, of the values at its places, if they are of one form. Every place is tested.
+    /// One value over the index in a run, from the values at its indices, if they have the same form. Every index is tested.
     pub fn template(&mut self, values: &[Id], extents: &Extents) -> Option<Id> {
         let (&first, rest) = values.split_first()?;
         let &second = match rest.first() {
@@ -293,7 +293,7 @@ impl Graph {
         Some(root)
     }
 
-    /// The value that is `first` at place 0 of a run and `second` at place 1.
+    /// The value that is `first` at index 0 of a run and `second` at index 1.
     fn between(&mut self, first: Id, second: Id, extents: &Extents) -> Option<Id> {
         let mut made: BTreeMap<(Id, Id), Id> = BTreeMap::new();
         let mut open = vec![(first, second)];
@@ -328,7 +328,7 @@ impl Graph {
             }
             (node, other) if pairs.is_empty() => (node == other).then_some(a),
             (node, other) => {
-                // That the operations are the same shows when the places are tested.
+                // The test of all indices verifies that the operations are the same.
                 let parts: Option<Vec<Id>> = pairs.iter().map(|pair| made.get(pair).copied()).collect();
                 let same = std::mem::discriminant(&node) == std::mem::discriminant(&other);
                 Some(self.rebuilt(node, &parts.filter(|_| same)?, extents))
@@ -337,7 +337,7 @@ impl Graph {
     }
 }
 
-/// An operation on forms, where the result is one.
+/// An operation on forms, if the result is one.
 fn affine_binary(op: BinaryOp, ty: Type, a: &Affine, b: &Affine, extents: &Extents) -> Option<Affine> {
     let power = |amount: i128| 1i128 << (amount as u32 % ty.bits());
     match (op, a.as_constant(), b.as_constant()) {

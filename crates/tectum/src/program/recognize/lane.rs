@@ -1,4 +1,4 @@
-//! One lane followed symbolically: what each store puts where, as values over what counts.
+//! One lane executed symbolically: the value and address of each store, as values over counters.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,22 +15,22 @@ pub enum StopReason {
     Refused(Refusal),
     /// The program cannot be right for this launch and these sizes.
     Invalid(Error),
-    /// The lanes are to be counted as rows of so many.
+    /// The lanes must be counted as rows of this many.
     Split(u64),
 }
 
 pub type ExecutionResult<T> = Result<T, StopReason>;
 
-/// What a lane holds.
+/// The state of a lane.
 #[derive(Clone)]
 pub struct State {
     pub registers: Vec<Option<Id>>,
     pub predicates: Vec<Option<Id>>,
-    /// Registers that hold this in the first so many lanes alone.
+    /// Registers that hold this only in the first lanes, as many as given.
     pub limits: BTreeMap<Register, u64>,
 }
 
-/// What counts around an instruction, with extents.
+/// The counters around an instruction, with extents.
 pub type Scope = Vec<(Var, u64)>;
 
 /// A store, done once for each combination of its scope.
@@ -45,11 +45,11 @@ pub struct Store {
     pub own: bool,
 }
 
-/// A loop that was followed: what its registers are before the first turn and at the end of each.
+/// A followed loop: its registers before the first iteration and at the end of each.
 #[derive(Debug, Clone, Default)]
 pub struct LoopRecord {
     pub extent: u64,
-    /// Whether the lanes take turns: the extent is that of all of them together, counted by [`Var::Strided`].
+    /// Whether the lanes share the iterations: the extent is the total, counted by [`Var::Strided`].
     pub strided: bool,
     pub carried: HashMap<Register, (Option<Id>, Id)>,
 }
@@ -67,20 +67,20 @@ pub struct SymbolicExecutor<'a> {
     pub turns: HashMap<u32, LoopRecord>,
     pub next_turn: u32,
     pub loops: Loops,
-    /// Above 0 while a loop's registers are found out: nothing is recorded.
+    /// Above 0 while a loop's registers are analysed: nothing is recorded.
     pub probing: u32,
-    /// Buffers of which the contents were looked at.
+    /// Buffers whose contents were used.
     pub used: BTreeSet<BufferIndex>,
     split: Option<u64>,
-    /// Whether the last row of lanes may be a part of one, so that rows and columns stand for more lanes than there are.
+    /// Whether the last row of lanes may be partial, so that rows and columns cover more lanes than exist.
     pub has_partial_row: bool,
     pub shared: Shared,
-    /// The lanes that are in a stretch which others skip.
+    /// The lanes in a region that others skip.
     pub part: Option<u64>,
     elements: Option<u64>,
-    /// What this lane stored last at an address.
+    /// The value that this lane stored last at an address.
     memory: HashMap<(BufferIndex, Affine), Id>,
-    /// The type of the accesses to each buffer, or `None` of several.
+    /// The type of the accesses to each buffer, or `None` for several types.
     access_types: HashMap<BufferIndex, Option<Type>>,
 }
 
@@ -241,7 +241,7 @@ impl<'a> SymbolicExecutor<'a> {
         Ok(())
     }
 
-    /// What the class, phase and accumulator group gives: nothing is recognised that depends on it.
+    /// Results of the class, phase and accumulator group: no shape may depend on them.
     fn unknown(&mut self, at: usize, instruction: &Instruction) -> ExecutionResult<()> {
         match instruction.write() {
             Some(Write::Register(register, ty)) => {
@@ -266,7 +266,7 @@ impl<'a> SymbolicExecutor<'a> {
         Ok(id)
     }
 
-    /// Asks for rows of lanes where the lane's number was divided and did not come out as a form.
+    /// Requests rows of lanes if the lane's number was divided and the result is not a form.
     fn split_by(&self, a: Id, op: BinaryOp, ty: Type, divisor: Option<i128>, result: Id) -> ExecutionResult<()> {
         let lanes = self.extents.get(&Var::Lane).copied().unwrap_or(0);
         let is_lane = self.graph.form(a).is_some_and(|form| form.is_var(Var::Lane));
@@ -317,7 +317,7 @@ impl<'a> SymbolicExecutor<'a> {
         let (buffer, form, own) = self.place(at, ty, address, true)?;
         let value = self.get(src, at)?;
         if self.part.is_some() || self.is_strided() {
-            return self.refuse(at, "only some lanes store this, or lanes in turns");
+            return self.refuse(at, "only some lanes store this, or lanes share the iterations");
         }
         if self.probing > 0 {
             return Ok(());
@@ -330,7 +330,7 @@ impl<'a> SymbolicExecutor<'a> {
         Ok(())
     }
 
-    /// What counts around an instruction: lanes, of which only those with an own element store to it, and loops.
+    /// The counters around an instruction: lanes, of which only those with an own element store to it, and loops.
     fn scope(&self, at: usize, own: bool) -> ExecutionResult<Scope> {
         let mut scope = Vec::new();
         let lanes = [Var::Lane, Var::Row, Var::Column].into_iter().filter_map(|var| Some((var, *self.extents.get(&var)?)));
@@ -353,7 +353,7 @@ impl<'a> SymbolicExecutor<'a> {
     fn place(&mut self, at: usize, ty: Type, address: Address, is_store: bool) -> ExecutionResult<(BufferIndex, Affine, bool)> {
         let constant = |bytes: u64| Affine::constant(i128::from(bytes));
         Ok(match address {
-            Address::Own { .. } if self.is_strided() => return self.refuse(at, "the own element is accessed in a loop that lanes turn in differently often"),
+            Address::Own { .. } if self.is_strided() => return self.refuse(at, "the own element is accessed in a loop whose iteration count differs by lane"),
             Address::Own { buffer } => (buffer, self.lane().scale(i128::from(ty.bytes())), true),
             Address::Constant { buffer, bytes } => (buffer, constant(bytes), false),
             Address::Indexed { buffer, offset } => (buffer, self.offset(at, offset)?, false),
@@ -366,7 +366,7 @@ impl<'a> SymbolicExecutor<'a> {
         })
     }
 
-    /// Whether lanes take the turns of the loop around.
+    /// Whether lanes share the iterations of the enclosing loop.
     fn is_strided(&self) -> bool {
         self.open.iter().any(|var| matches!(var, Var::Strided(_)))
     }
@@ -375,7 +375,7 @@ impl<'a> SymbolicExecutor<'a> {
         let id = self.get(register, at)?;
         match self.graph.form(id).cloned() {
             Some(form) => Ok(form),
-            None => self.refuse(at, format!("the offset in {register} is not a sum of multiples of the lane and the turns")),
+            None => self.refuse(at, format!("the offset in {register} is not a sum of multiples of the lane and the iterations")),
         }
     }
 
@@ -389,7 +389,7 @@ impl<'a> SymbolicExecutor<'a> {
         allowed.map_or_else(|| self.refuse(at, format!("the handle in {register} is not the constant one of a buffer that allows the access")), Ok)
     }
 
-    /// Tests an access against the size of its buffer; one that surely leaves it is a contradiction.
+    /// Tests an access against the size of its buffer; one that always leaves it is a contradiction.
     fn accessed(&mut self, at: usize, ty: Type, buffer: BufferIndex, form: &Affine, own: bool) -> ExecutionResult<()> {
         let seen = self.access_types.entry(buffer).or_insert(Some(ty));
         if *seen != Some(ty) {

@@ -9,7 +9,7 @@ use crate::program::{BinaryOp, BufferIndex, Type};
 
 type Order = Vec<(Var, u64)>;
 
-/// The product that a chain is.
+/// The product that a chain represents.
 pub fn product(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Result<(Shape, Vec<Obligation>), Refusal> {
     let refuse = |reason: String| Refusal { instruction: Some(fold.instruction), reason };
     let factors = factors(fold).ok_or_else(|| refuse("the terms are no products of two loads".to_owned()))?;
@@ -18,7 +18,7 @@ pub fn product(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Result<
     } else if !matches!(fold.ty, Type::F32 | Type::F64) {
         return Err(refuse(format!("the core has no product of matrices of {}", fold.ty)));
     } else if !setting.reassociate {
-        return Err(refuse("the order of the additions would change, which is not allowed unless asked for".to_owned()));
+        return Err(refuse("the order of the additions would change, which is not allowed unless requested".to_owned()));
     } else if factors.iter().any(|(buffer, _)| results.stores(*buffer)) {
         return Err(refuse("a factor is stored to".to_owned()));
     }
@@ -35,8 +35,8 @@ pub fn product(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Result<
             proof: format!("the loads at {} and {} are their elements in the order of their rows or columns", first.at, second.at),
         },
         Obligation {
-            claim: "nothing observes the chain before its end",
-            proof: "a turn uses what it carries in the chain alone, and one store takes the end".to_owned(),
+            claim: "the chain is not observed before its end",
+            proof: "an iteration uses the carried value only in the chain, and one store uses the result".to_owned(),
         },
         Obligation { claim: "the order does not matter", proof: "another order of the additions was allowed".to_owned() },
     ];
@@ -54,7 +54,7 @@ struct Factor {
     at: Affine,
 }
 
-/// What the factors are looked at against.
+/// Context for the analysis of the factors.
 struct Placed<'a> {
     results: &'a Results,
     fold: &'a Fold,
@@ -68,11 +68,11 @@ impl<'a> Placed<'a> {
         Self { results, fold, setting, extents: &fold.extents, width: i128::from(fold.ty.bytes()) }
     }
 
-    /// The product with `a` on the left, whose rows are those of the result.
+    /// The product with `a` as left factor, whose rows are those of the result.
     fn product(&self, a: &Factor, b: &Factor) -> Option<Shape> {
         let is_inner = |var: &Var| self.fold.over.iter().any(|(other, _)| other == var);
         let order = &self.results.order;
-        // The slow part of the result's order counts rows, which only the left factor follows; the fast part counts columns.
+        // The slow part of the result's order counts rows, which only the left factor depends on; the fast part counts columns.
         let rows_from = order.iter().position(|(var, _)| a.at.factor(*var) != 0).unwrap_or(order.len());
         let (columns, rows) = order.split_at(rows_from);
         let (m, n, k) = (count(rows), count(columns), count(&self.fold.over));
@@ -91,7 +91,7 @@ impl<'a> Placed<'a> {
         })
     }
 
-    /// The least step of some variables.
+    /// The minimum step of some variables.
     fn least(&self, factor: &Factor, of: impl Fn(&Var) -> bool) -> Option<i128> {
         factor.at.terms().iter().filter(|(var, _)| of(var)).map(|(_, step)| *step).min()
     }

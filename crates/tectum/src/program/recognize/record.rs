@@ -1,4 +1,4 @@
-//! Recording what was recognised in a plan.
+//! Recording recognised programs in a plan.
 
 use super::{Recognized, Setting, Shape};
 use crate::dtype::DType;
@@ -7,16 +7,16 @@ use crate::plan::{Executable, GemmEpilogue, Matrix, PlanBuilder, View};
 use crate::program::record::check_bounds;
 use crate::program::{Bounds, BufferIndex, Checked, LaunchConfig, ProgramCache, ProgramLaunch, ProgramView, ReduceOp, Type};
 
-/// What recognition may do, and how what is not recognised runs.
+/// Options of recognition, and how unrecognised programs run.
 #[derive(Debug, Clone, Copy)]
 pub struct Recognition {
     /// As in [`Setting`].
     pub reassociate: bool,
-    /// For a program that runs as it is. What is recognised is proven to have no fault.
+    /// For a program that runs unchanged. Recognised shapes are proven to have no fault.
     pub bounds: Bounds,
 }
 
-/// A recorded launch of what was recognised.
+/// A recorded launch of a recognised program.
 #[derive(Debug, Clone)]
 pub struct RecognizedLaunch {
     recognized: Recognized,
@@ -24,12 +24,12 @@ pub struct RecognizedLaunch {
 }
 
 impl RecognizedLaunch {
-    /// What the program was recognised as.
+    /// The recognised program.
     pub fn recognized(&self) -> &Recognized {
         &self.recognized
     }
 
-    /// The program that was recorded: the map's, the tree's or the original one; none where the core's kernels stand for it.
+    /// The program that was recorded: the map's, the tree's or the original one; none if the core's kernels replace it.
     pub fn launch(&self) -> Option<&ProgramLaunch> {
         self.launch.as_ref()
     }
@@ -44,8 +44,8 @@ impl RecognizedLaunch {
 }
 
 impl PlanBuilder {
-    /// Records one launch of a program as what it is recognised as: the core's kernels for reductions and products, one program
-    /// of a lane an element for maps, the program itself for all else. What read-only buffers hold is known where
+    /// Records one launch of a program in its recognised shape: the core's kernels for reductions and products, one program
+    /// with a lane per element for maps, the program itself for all others. The contents of read-only buffers are known if
     /// their views are constants of the plan.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl PlanBuilder {
         self.recognized(recognized, ProgramCache::shared(), buffers, how.bounds)
     }
 
-    /// Records what a program was recognised as; `bounds` are those of a program that runs as it is.
+    /// Records a recognised program; `bounds` apply to a program that runs unchanged.
     pub(in crate::program) fn recognized(
         &mut self,
         recognized: Recognized,

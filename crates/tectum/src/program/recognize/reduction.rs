@@ -7,7 +7,7 @@ use super::graph::Node;
 use super::{Obligation, Refusal, Setting, Shape};
 use crate::program::{BinaryOp, ReduceOp, Type};
 
-/// The reduction that a chain is.
+/// The reduction that a chain represents.
 pub fn reduction(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Result<(Shape, Vec<Obligation>), Refusal> {
     let refuse = |reason: String| Refusal { instruction: Some(fold.instruction), reason };
     let Node::Load { ty, buffer, at } = fold.graph.node(fold.term) else {
@@ -22,7 +22,7 @@ pub fn reduction(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Resul
     if !matches!(ty, Type::F32 | Type::F64) {
         return Err(refuse(format!("the core has no tree of {ty}")));
     } else if op == ReduceOp::Add && !setting.reassociate {
-        return Err(refuse("the order of the additions would change, which is not allowed unless asked for".to_owned()));
+        return Err(refuse("the order of the additions would change, which is not allowed unless requested".to_owned()));
     } else if results.stores(*buffer) {
         return Err(refuse("what is reduced is stored to".to_owned()));
     }
@@ -49,8 +49,8 @@ pub fn reduction(results: &Results, fold: &Fold, setting: &Setting<'_>) -> Resul
     let mut proofs = vec![
         Obligation { claim: "the chain is over the whole of its buffer", proof: format!("the loads at {form} are its {} elements, each once", count(&order)) },
         Obligation {
-            claim: "nothing observes the chain before its end",
-            proof: "a turn uses what it carries in the chain alone, and one store takes the end".to_owned(),
+            claim: "the chain is not observed before its end",
+            proof: "an iteration uses the carried value only in the chain, and one store uses the result".to_owned(),
         },
     ];
     let order = if op == ReduceOp::Add { "another order of the additions was allowed" } else { "minimum and maximum do not depend on it" };

@@ -1,4 +1,4 @@
-//! What registers do from turn to turn of a loop: found out by turns without effect, tested in the turn that counts.
+//! Change of registers across iterations of a loop: found by iterations without effect, tested in the real iteration.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::graph::Id;
 use super::lane::{ExecutionResult, State, SymbolicExecutor};
 use crate::program::{Register, Type};
 
-/// What a register does from turn to turn.
+/// Change of a register across iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Is at the begin of every turn what it was before the first.
+    /// At the start of every iteration, it has its value before the first.
     Same,
     /// Grows by a constant.
     Step(i128),
@@ -20,7 +20,7 @@ pub enum Role {
 }
 
 impl SymbolicExecutor<'_> {
-    /// Finds out what registers do, by turns that have no effect.
+    /// Finds how registers change, by iterations without effect.
     pub fn roles(&mut self, around: Loop, turn: u32) -> ExecutionResult<BTreeMap<Register, Role>> {
         let entry = self.state.clone();
         let mut roles: BTreeMap<Register, Role> = self.written(around).into_iter().map(|register| (register, Role::Carried)).collect();
@@ -48,7 +48,7 @@ impl SymbolicExecutor<'_> {
         Ok(roles)
     }
 
-    /// What a register was seen to do in a turn.
+    /// The observed change of a register in an iteration.
     fn role(&self, register: Register, role: Role, entry: &State, begin: &State) -> Role {
         let at = |state: &State| state.registers[usize::from(register.0)];
         let (Some(before), Some(first), Some(last)) = (at(entry), at(begin), at(&self.state)) else { return role };
@@ -65,7 +65,7 @@ impl SymbolicExecutor<'_> {
         }
     }
 
-    /// Tests in the turn that counts what the turns without effect showed of a register.
+    /// Tests in the real iteration the change of a register found by iterations without effect.
     pub fn holds(&self, around: Loop, role: Role, first: Option<Id>, last: Id) -> ExecutionResult<()> {
         let forms = || Some(self.graph.form(last)?.sub(self.graph.form(first?)?));
         let ty = self.graph.ty(last).unwrap_or(Type::U64);
@@ -74,6 +74,6 @@ impl SymbolicExecutor<'_> {
             Role::Step(step) => forms().is_some_and(|change| change.sub(&Affine::constant(step)).wrapped(ty) == Affine::default()),
             Role::Carried => true,
         };
-        if right { Ok(()) } else { self.refuse(around.head, "the loop's registers do not change from turn to turn alike") }
+        if right { Ok(()) } else { self.refuse(around.head, "the loop's registers do not change equally in every iteration") }
     }
 }

@@ -1,4 +1,4 @@
-//! What a program can be recognised as.
+//! The shapes that a program can be recognised as.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::program::{BinaryOp, BufferDeclaration, BufferIndex, Checked, LaunchCo
 /// Lanes of a block of a map's launch.
 const BLOCK_LANES: u32 = 256;
 
-/// A pass over elements: element i of each result is made of element i of the inputs and of what is the same for all.
+/// A pass over elements: element i of each result is computed from element i of the inputs and values that are the same for all.
 #[derive(Debug, Clone)]
 pub struct Map {
     pub(super) program: Checked,
@@ -26,12 +26,12 @@ impl Map {
         Ok(Map { program, launch, elements })
     }
 
-    /// The pass as a program of one lane an element, every access to `[b]` or to a constant place.
+    /// The pass as a program of one lane per element, every access to `[b]` or to a constant offset.
     pub fn program(&self) -> &Checked {
         &self.program
     }
 
-    /// A launch of a lane an element.
+    /// A launch of one lane per element.
     pub fn launch(&self) -> &LaunchConfig {
         &self.launch
     }
@@ -42,22 +42,22 @@ impl Map {
     }
 }
 
-/// What a program was recognised as.
+/// The recognised shape of a program.
 #[derive(Debug, Clone)]
 pub enum Shape {
     /// One pass over elements.
     ///
     /// # Proof obligations
-    /// The stores to each buffer cover it, each element once; all buffers in one order. What is stored to element i is made of
-    /// loads of element i and of constant places, alike for every i. A buffer that is stored to is loaded at the own element
-    /// alone. No access leaves its buffer and no divisor is 0.
+    /// The stores to each buffer cover it, each element once; all buffers in one order. The value stored to element i is computed
+    /// from loads of element i and of constant offsets, in the same way for every i. A buffer that is stored to is loaded only at
+    /// the own element. No access leaves its buffer and no divisor is 0.
     Map(Map),
     /// `to[row] = op over the columns of from[row, ..]`; one row for a reduction of everything.
     ///
     /// # Proof obligations
-    /// Those of the stores of a map. The value is what a chain of the operation leaves, begun with its neutral element or the first
-    /// element; nothing else reads the chain before its end. Its elements are the whole of one buffer, each once, that is not
-    /// stored to. Sums of floats: the setting allows another order (minimum and maximum do not depend on it).
+    /// Those of the stores of a map. The value is the result of a chain of the operation, starting with its neutral element or the
+    /// first element; the chain has no other reader before its end. Its elements are the whole of one buffer, each once, that is not
+    /// stored to. Sums of floats: the setting allows reordering (minimum and maximum do not depend on the order).
     Reduction {
         /// The operation.
         op: ReduceOp,
@@ -69,15 +69,15 @@ pub enum Shape {
         cols: u64,
         /// Whether `from` is stored column by column: [cols, rows] row-major.
         columns: bool,
-        /// What is reduced.
+        /// The reduced buffer.
         from: BufferIndex,
-        /// Where the results go.
+        /// The result buffer.
         to: BufferIndex,
     },
-    /// A chain over terms of one form that leaves one element, by one block.
+    /// A chain over terms of one form with one result element, by one block.
     ///
     /// # Proof obligations
-    /// Those of a reduction, but that the terms may be any expression that elements of a map may be. Operations on integers,
+    /// Those of a reduction, except that the terms may be any expression allowed for elements of a map. Operations on integers,
     /// minimum and maximum do not depend on the order.
     Tree {
         /// The operation.
@@ -125,7 +125,7 @@ pub enum Shape {
         /// The result.
         y: BufferIndex,
     },
-    /// None of these: it runs as it is.
+    /// None of these: it runs unchanged.
     General,
 }
 

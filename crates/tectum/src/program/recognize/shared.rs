@@ -1,7 +1,7 @@
-//! Shared memory of a launch of one block: cell l is what lane l stored, and barriers show it to the others.
+//! Shared memory of a launch of one block: cell l holds the value that lane l stored, and barriers make it visible to the others.
 //!
-//! Between two barriers a lane stores to its own cell alone, and no lane loads a cell that another stores; so what a load gives
-//! does not depend on which lane runs first. Everything else is refused.
+//! Between two barriers a lane stores only to its own cell, and no lane loads a cell that another stores; so the result of a load
+//! does not depend on the order of lanes. Everything else is refused.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::program::{BinaryOp, Instruction, Register, SharedAddress, Type};
 struct Cells {
     ty: Type,
     count: u64,
-    /// What the cell of the lane's number holds.
+    /// The contents of the cell of the lane's number.
     value: Id,
 }
 
@@ -26,14 +26,14 @@ pub struct StoredValue {
     pub lanes: u64,
 }
 
-/// What is known of a block's shared memory.
+/// The known state of a block's shared memory.
 #[derive(Debug, Clone, Default)]
 pub struct Shared {
-    /// As the last barrier left it; the rest is not known.
+    /// The state after the last barrier; the rest is unknown.
     cells: Option<Cells>,
-    /// What was stored since.
+    /// Values stored since then.
     stored: Option<Cells>,
-    /// The bytes that lanes loaded of others since.
+    /// The bytes that lanes loaded from others since then.
     loaded: Vec<Range<u64>>,
     /// The values of [`Node::Stored`].
     pub parts: Vec<StoredValue>,
@@ -69,12 +69,12 @@ impl SymbolicExecutor<'_> {
         Ok(())
     }
 
-    /// Lanes that come here.
+    /// Lanes that arrive here.
     pub fn lanes(&self) -> u64 {
         self.extents.get(&Var::Lane).copied().unwrap_or(0)
     }
 
-    /// How many lanes on the cell of an address is.
+    /// Distance in lanes to the cell of an address.
     fn cell(&mut self, at: usize, ty: Type, address: SharedAddress) -> ExecutionResult<u64> {
         let width = i128::from(ty.bytes());
         let form = match address {
@@ -117,7 +117,7 @@ impl SymbolicExecutor<'_> {
         if self.cell(at, ty, address)? != 0 {
             return self.refuse(at, "a lane stores to the cell of another");
         } else if count * ty.bytes() > bytes {
-            return self.refuse(at, format!("{count} cells of {ty} do not lie in {bytes} bytes of shared memory"));
+            return self.refuse(at, format!("{count} cells of {ty} do not fit in {bytes} bytes of shared memory"));
         } else if self.shared.loaded.iter().any(|loaded| loaded.start < count * ty.bytes()) {
             return self.refuse(at, "a lane stores what another loads, with no barrier between them");
         } else if self.shared.stored.as_ref().is_some_and(|stored| (stored.ty, stored.count) != (ty, count)) {
@@ -131,7 +131,7 @@ impl SymbolicExecutor<'_> {
         Ok(())
     }
 
-    /// A stored value as others may see it: over the number of the lane that stored it, and nothing else of that lane.
+    /// A stored value as visible to others: it depends only on the number of the lane that stored it.
     fn shown(&mut self, value: Id, ty: Type, lanes: u64) -> Id {
         let inside = self.graph.reachable([value]);
         let is = |kind: fn(&Node) -> bool| inside.iter().any(|id| kind(self.graph.node(*id)));
@@ -142,7 +142,7 @@ impl SymbolicExecutor<'_> {
         let part = self.shared.parts.len() as u32;
         self.shared.parts.push(StoredValue { value, lanes });
         let shown = self.graph.put(Node::Stored { ty, part, at: Affine::of(Var::Lane) });
-        // The lane's own registers hold it too.
+        // The lane's own registers also hold it.
         if self.part.is_none() {
             self.state.registers.iter_mut().filter(|held| **held == Some(value)).for_each(|held| *held = Some(shown));
         }
@@ -150,8 +150,8 @@ impl SymbolicExecutor<'_> {
     }
 }
 
-/// What a value of the first lane is of the parts that all lanes stored; `None` if it is made of none of them.
-pub fn met(graph: &mut Graph, value: Id, parts: &[StoredValue], extents: &Extents) -> Option<Result<BlockReduction, String>> {
+/// A value of the first lane as an expression over the parts that all lanes stored; `None` if it depends on none of them.
+pub fn match_block_reduction(graph: &mut Graph, value: Id, parts: &[StoredValue], extents: &Extents) -> Option<Result<BlockReduction, String>> {
     if !graph.reachable([value]).iter().any(|id| matches!(graph.node(*id), Node::Stored { .. })) {
         return None;
     }

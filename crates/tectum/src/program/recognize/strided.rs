@@ -1,4 +1,4 @@
-//! Loops whose turns the lanes share: each begins at its own number and goes on by as many as there are lanes.
+//! Loops whose iterations the lanes share: each lane starts at its own number and steps by the number of lanes.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use super::trip;
 use crate::program::{Condition, Register, Type, Write};
 
 impl SymbolicExecutor<'_> {
-    /// The turns of all lanes together, if each goes on by as many numbers as there are lanes, from its own.
+    /// The total iterations of all lanes, if each starts at its own number and steps by the number of lanes.
     pub fn lanes_turns(&self, condition: Condition, ty: Type, a: &Affine, b: &Affine, turn: u32) -> Option<u64> {
         let (lanes, number) = (self.lanes(), Var::Strided(turn));
         if lanes < 2 || self.probing > 0 || !self.open.is_empty() || self.part.is_some() || matches!(condition, Condition::Eq | Condition::Ne) {
             return None;
         }
-        // The same number for lane and turn wherever lane + lanes · turn is the same.
+        // Equal numbers for all lanes and iterations with equal lane + lanes · turn.
         let along = |form: &Affine| {
             let factor = form.factor(Var::Lane);
             let rest = form.without(Var::Lane).without(Var::Turn(turn));
@@ -29,13 +29,13 @@ impl SymbolicExecutor<'_> {
             return None;
         }
         let turns = trip::first_failure(condition, &difference, number).filter(|turns| (1..=MAX_TRIP_COUNT).contains(turns))?;
-        // No lane's number wraps up to its turn at which the loop is left.
+        // No lane's number wraps before its iteration at which the loop is left.
         let mut extents = self.extents.clone();
         extents.insert(number, turns + lanes);
         (a.exact(ty, &extents).is_some() && b.exact(ty, &extents).is_some()).then_some(turns)
     }
 
-    /// Follows a loop whose turns the lanes share as one turn of any lane.
+    /// Follows a loop whose iterations the lanes share as one iteration of any lane.
     pub fn strided(&mut self, around: Loop, turn: u32, roles: &BTreeMap<Register, Role>, turns: u64) -> ExecutionResult<()> {
         let (entry, extents) = (self.state.clone(), self.extents.clone());
         let number = Var::Strided(turn);
@@ -47,7 +47,7 @@ impl SymbolicExecutor<'_> {
             self.state.registers[place] = Some(self.graph.substitute(id, Var::Lane, &lane, &self.extents));
         }
         self.state.predicates.fill(None);
-        // Neither the lane nor the turn alone has a range here: no access can depend on them but by the number.
+        // Neither the lane nor the iteration alone has a range here: accesses can depend on them only through the number.
         self.extents.remove(&Var::Lane);
         self.open.push(number);
         let begin = self.state.clone();
@@ -71,7 +71,7 @@ impl SymbolicExecutor<'_> {
         (self.state, self.extents) = (after, extents);
         self.extents.insert(number, turns);
         self.forget_predicates(around.all());
-        // What stands before the test runs once more, with numbers that depend on the lane.
+        // The code before the test runs again, with numbers that depend on the lane.
         for instruction in &self.program.instructions()[around.head..around.test.unwrap_or(around.head)] {
             if let Some(Write::Register(register, _)) = instruction.write() {
                 self.state.registers[usize::from(register.0)] = None;

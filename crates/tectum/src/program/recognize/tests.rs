@@ -10,16 +10,16 @@ use crate::dtype::DType;
 use crate::plan::PlanBuilder;
 use crate::program::{Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Outcome, Program, ProgramView};
 
-/// Counts of elements that everything is tested with.
+/// Element counts of all tests.
 const SIZES: [u64; 4] = [1, 3, 1_024, 3_073];
 
-const ONE: LaunchConfig = LaunchConfig { grid: [1; 3], block: [1; 3], shared_bytes: 0, max_turns: LaunchConfig::MAX_LOOP_ITERATIONS };
+const ONE: LaunchConfig = LaunchConfig { grid: [1; 3], block: [1; 3], shared_bytes: 0, max_loop_iterations: LaunchConfig::MAX_LOOP_ITERATIONS };
 
 fn checked(text: &str) -> Checked {
     Program::parse(text).and_then(|program| program.check()).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// What a program is; sums may change their order, and buffers of u64 are known.
+/// The shape of a program; sums may change their order, and buffers of u64 are known.
 fn recognized(program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>]) -> Recognized {
     try_recognize(program, launch, buffers, true).unwrap_or_else(|error| panic!("{error}\n{}", program.program()))
 }
@@ -45,7 +45,7 @@ fn code(recognized: &Recognized) -> Vec<String> {
     program.instructions().iter().map(|instruction| program.instruction_text(instruction)).collect()
 }
 
-/// What the reference makes of the buffers.
+/// The buffers after a run of the reference.
 fn reference(program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut after = buffers.to_vec();
     let outcome = program.evaluate(launch, &mut after, u64::MAX).expect("the launch fits");
@@ -53,7 +53,7 @@ fn reference(program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>]) -> V
     after
 }
 
-/// What the recognised form makes of them, recorded in a plan on the CPU.
+/// The buffers after a run of the recognised form, recorded in a plan on the CPU.
 fn planned(program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>], reassociate: bool) -> (Shape, Vec<Vec<u8>>) {
     let mut plan = PlanBuilder::new("recognized");
     let declared = program.program().buffers();
@@ -89,7 +89,7 @@ fn u64s(values: &[u64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Numbers of both signs, none alike its neighbour.
+/// Numbers of both signs, none equal to its neighbour.
 fn values(n: u64, scale: f32) -> Vec<u8> {
     f32s((0..n).map(|i| ((i * 37 % 101) as f32 - 50.0) * scale + 0.25))
 }

@@ -1,11 +1,11 @@
-//! Chains that leave one element as a program of one block: every lane folds a part, then the block halves what is left in shared
-//! memory.
+//! Chains with one result element as a program of one block: every lane folds a part, then the block reduces the parts by halves in
+//! shared memory.
 
 use std::collections::HashMap;
 
 use super::cover::{Output, Results};
 use super::element::{self, Number, Written};
-use super::fold::{Fold, neutral};
+use super::fold::{Fold, identity_element};
 use super::{Obligation, Refusal, Setting, Shape};
 use crate::program::{
     Address, BinaryOp, BufferDeclaration, Checked, Condition, Instruction, LaunchConfig, Predicate, Program, ProgramBuilder, Register, SharedAddress, Type,
@@ -28,14 +28,14 @@ const LAST: Predicate = Predicate(1);
 const UPPER: Predicate = Predicate(2);
 const AGAIN: Predicate = Predicate(3);
 
-/// The tree that a chain is.
+/// The tree that a chain represents.
 pub fn tree(results: &Results, fold: &Fold, setting: &Setting<'_>, program: &Program) -> Result<(Shape, Vec<Obligation>), Refusal> {
     let refuse = |reason: String| Refusal { instruction: Some(fold.instruction), reason };
     let changes = fold.ty.is_float() && matches!(fold.op, BinaryOp::Add | BinaryOp::Mul);
     if results.elements() != 1 {
         return Err(refuse("the chains leave several elements".to_owned()));
     } else if changes && !setting.reassociate {
-        return Err(refuse("the order of the operations would change, which is not allowed unless asked for".to_owned()));
+        return Err(refuse("the order of the operations would change, which is not allowed unless requested".to_owned()));
     }
     let order = fold.over.iter().rev().copied().collect();
     let output = Output { value: fold.term, ..results.outputs[0].clone() };
@@ -50,11 +50,11 @@ pub fn tree(results: &Results, fold: &Fold, setting: &Setting<'_>, program: &Pro
     let reason = if changes { "another order was allowed" } else { "the operation is associative and commutative in every bit" };
     let proofs = vec![
         Obligation {
-            claim: "nothing observes the chain before its end",
-            proof: "a turn uses what it carries in the chain alone, and one store takes the end".to_owned(),
+            claim: "the chain is not observed before its end",
+            proof: "an iteration uses the carried value only in the chain, and one store uses the result".to_owned(),
         },
         Obligation {
-            claim: "the terms are alike",
+            claim: "the terms have the same form",
             proof: format!("{} terms are one expression of loads at their own number and at constant places", elements.count),
         },
         Obligation { claim: "the order does not matter", proof: reason.to_owned() },
@@ -85,7 +85,7 @@ impl Chain {
         let (next, taken) = (builder.label("next"), builder.label("taken"));
         builder.push(Instruction::Move { ty: Type::U64, dst: NUMBER, src: Register::GLOBAL_LANE });
         builder.immediate(Type::U64, COUNT, self.count).immediate(Type::U64, STRIDE, LANES);
-        builder.immediate(self.ty, SUM, neutral(self.op, self.ty)).place(next);
+        builder.immediate(self.ty, SUM, identity_element(self.op, self.ty)).place(next);
         builder.compare(Condition::Ge, Type::U64, LAST, NUMBER, COUNT).branch_if(taken, LAST, true);
         for instruction in &element.code {
             builder.push(*instruction);
@@ -94,7 +94,7 @@ impl Chain {
         builder.binary(BinaryOp::Add, Type::U64, NUMBER, NUMBER, STRIDE).branch(next).place(taken);
     }
 
-    /// The block's parts by halves; the first lane stores what is left.
+    /// Reduces the block's parts by halves; the first lane stores the result.
     fn halve(&self, builder: &mut ProgramBuilder, to: Address) {
         let (ty, width) = (self.ty, self.ty.bytes());
         let (halve, upper, end) = (builder.label("halve"), builder.label("upper"), builder.label("end"));

@@ -1,9 +1,9 @@
-//! How often a loop turns.
+//! Iteration counts of loops.
 
 use super::affine::{Affine, Var};
 use crate::program::Condition;
 
-/// The condition that holds for integers where another does not.
+/// The negation of a condition on integers.
 pub fn negated(condition: Condition) -> Condition {
     match condition {
         Condition::Eq => Condition::Ne,
@@ -19,7 +19,7 @@ pub fn negated(condition: Condition) -> Condition {
     }
 }
 
-/// The first turn at which a comparison of a with b fails, from their difference a − b = c + s·turn.
+/// The first iteration at which a comparison of a with b fails, from their difference a − b = c + s·turn.
 pub fn first_failure(condition: Condition, difference: &Affine, turn: Var) -> Option<u64> {
     let (step, start) = (difference.factor(turn), difference.without(turn).as_constant()?);
     let turns = match condition {
@@ -35,7 +35,7 @@ pub fn first_failure(condition: Condition, difference: &Affine, turn: Var) -> Op
     u64::try_from(turns).ok()
 }
 
-/// The first turn at which start + step·turn is `least` or more.
+/// The first iteration at which start + step·turn is `least` or more.
 fn first_at_least(start: i128, step: i128, least: i128) -> Option<i128> {
     if start >= least {
         return Some(0);
@@ -47,7 +47,7 @@ fn first_at_least(start: i128, step: i128, least: i128) -> Option<i128> {
 mod tests {
     use super::*;
 
-    /// Every comparison of small numbers fails first where counting says.
+    /// Every comparison of small numbers first fails where a count by iteration says.
     #[test]
     fn turns_are_those_of_counting() {
         let holds = |condition: Condition, d: i128| match condition {

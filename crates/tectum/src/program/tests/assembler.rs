@@ -1,4 +1,4 @@
-//! The text form: what it reads, and where it says mistakes are.
+//! The text form: accepted text, and positions of errors.
 
 use crate::program::{Address, BufferAccess, BufferDeclaration, Guard, Instruction, Phi, Predicate, Program, ProgramBuilder, Register, Type};
 
@@ -80,7 +80,7 @@ fn comments_hexadecimal_and_labels_on_a_line_are_read() {
     assert_eq!(program.to_string(), "@a:\n@b:\n    exit\n    mov_imm.i16 r0, -1\n    bra @a\n");
 }
 
-/// Text, the line and column of the mistake, and a part of the message.
+/// Text, the line and column of the error, and a part of the message.
 const MISTAKES: &[(&str, (u32, u32), &str)] = &[
     ("frob r1", (1, 1), "`frob` is not an instruction"),
     ("\n  add.f32 r1, r2", (2, 17), "`,` is needed, not the end of the line"),
@@ -109,7 +109,7 @@ const MISTAKES: &[(&str, (u32, u32), &str)] = &[
     ("reduce_add.u8 r0, r1, 2", (1, 1), "reduce_add is not defined for u8"),
     ("bar.sync 16", (1, 10), "a barrier is 0 to 15"),
     ("exit exit", (1, 6), "`exit` after the end of the statement"),
-    ("exit ;", (1, 6), "';' begins nothing"),
+    ("exit ;", (1, 6), "';' does not begin a token"),
     ("pool 65537", (1, 1), "a pool of 65537 bytes"),
 ];
 

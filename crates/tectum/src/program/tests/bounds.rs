@@ -1,4 +1,4 @@
-//! What is proven of accesses, and that a proof is never wrong.
+//! Proofs for accesses, and that a proof is never wrong.
 
 use crate::program::generate::{Generated, generate};
 use crate::program::{LaunchConfig, Outcome, Program};
@@ -14,7 +14,7 @@ const CASES: &[(&str, bool)] = &[
     ("mov_imm.u32 r1, 2\nshl.u64 r0, r255, r1\nldg.u32 r2, [x + r0]", true),
     ("ldg.u32 r0, [x]\nmov_imm.u32 r1, 124\nand.u32 r0, r0, r1\ncvt.u64.u32 r0, r0\nldg.u32 r2, [x + r0]", true),
     ("ldg.u32 r0, [x]\ncvt.u64.u32 r0, r0\nldg.u32 r2, [x + r0]", false),
-    // 32 turns of 4 bytes: in; 33: the last one is out.
+    // 32 iterations of 4 bytes: in bounds; 33: the last one is out.
     ("mov_imm.u32 r0, 31\nmov_imm.u64 r1, 0\nmov_imm.u64 r2, 4\n@l: ldg.u32 r3, [x + r1]\nadd.u64 r1, r1, r2\nloop r0, @l", true),
     ("mov_imm.u32 r0, 32\nmov_imm.u64 r1, 0\nmov_imm.u64 r2, 4\n@l: ldg.u32 r3, [x + r1]\nadd.u64 r1, r1, r2\nloop r0, @l", false),
     ("mov_imm.u64 r1, 1\nldg.u32 r3, [r1 + 8]", true),
@@ -46,7 +46,7 @@ fn what_is_surely_out_of_bounds_is_refused_with_its_line() {
     assert!(check("buffer x: f32 read\nset.lt.u32 p0, r252, r254\nbra @end, p0\nldg.f32 r0, [x + 8]\n@end:").is_ok());
 }
 
-/// Random programs have no fault, so nothing is refused. Most of their code is proven; pools, functions and what follows a call are not.
+/// Random programs have no fault, so none is refused. Most of their code is proven; pools, functions and code after a call are not.
 #[test]
 fn random_programs_are_never_refused() {
     let (mut proven, mut all) = (0, 0);
@@ -61,7 +61,7 @@ fn random_programs_are_never_refused() {
     assert!(proven * 5 > all * 4, "{proven} of {all}");
 }
 
-/// Where everything is proven, a run over buffers of just these sizes has no fault: constants in programs are varied over the edge.
+/// If everything is proven, a run over buffers of exactly these sizes has no fault: constants in programs are varied across the limit.
 #[test]
 fn a_proof_is_never_wrong() {
     let mut proofs = 0;

@@ -1,8 +1,8 @@
-//! What the check refuses, and what it must not.
+//! Programs that the check refuses, and those that it must accept.
 
 use crate::program::Program;
 
-/// Text, and the line and a part of the message of its first mistake; `None` if it is accepted.
+/// Text, and the line and a part of the message of its first error; `None` if it is accepted.
 const CASES: &[(&str, Option<(u32, &str)>)] = &[
     ("exit", None),
     ("", None),
@@ -25,7 +25,7 @@ const CASES: &[(&str, Option<(u32, &str)>)] = &[
     ("buffer x: f32 read\nldg.i32 r0, [x]", Some((2, "buffer x holds f32, the access is of i32"))),
     ("buffer x: u8 read\nldg.i32 r0, [x]", None),
     ("buffer x: f32 read boundary\nldg.i32 r0, [Phi(0,0,0)]", None),
-    // Calls: what a function needs and leaves is known at each call.
+    // Calls: the requirements and results of a function are known at each call.
     ("call @f\nneg.i32 r1, r0\nexit\n@f: mov_imm.i32 r0, 1\nret", None),
     ("call @f\nneg.f32 r1, r0\nexit\n@f: mov_imm.i32 r0, 1\nret", Some((2, "r0 is read as f32 and holds i32"))),
     ("call @f\nexit\n@f: neg.i32 r1, r0\nret", Some((1, "r0 is read by what is called and has no value"))),
@@ -84,7 +84,7 @@ fn calls_nest_256_deep_and_no_deeper() {
 }
 
 #[test]
-fn several_mistakes_are_told_together_with_their_lines() {
+fn several_mistakes_are_reported_together_with_their_lines() {
     let message = Program::parse("program two\nneg.f32 r1, r2\nneg.f32 r3, r4").expect("valid").check().expect_err("two").to_string();
     assert_eq!(
         message,

@@ -1,4 +1,4 @@
-//! The predecessor's eight defects, as far as they concern what a program means: none of them comes back.
+//! The predecessor's eight defects, as far as they concern the results of programs: none of them recurs.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::program::{Bounds, BufferIndex, LaunchConfig, Outcome, Program, Progra
 
 const ADD: &str = "buffer a: f32 read\nbuffer b: f32 read\nbuffer y: f32 write\nldg.f32 r0, [a]\nldg.f32 r1, [b]\nadd.f32 r2, r0, r1\nstg.f32 [y], r2\n";
 
-/// The last buffer after a run on the CPU, as the program is or as what it is recognised as.
+/// The last buffer after a run on the CPU, of the program unchanged or as recognised.
 fn planned(text: &str, launch: LaunchConfig, buffers: &[Vec<u8>], recognize: Recognize) -> Vec<u8> {
     let sizes: Vec<u64> = buffers.iter().map(|bytes| bytes.len() as u64).collect();
     let bounded = Program::parse(text).and_then(|program| program.check()?.bound(&launch, &sizes)).expect("fits");
@@ -21,7 +21,7 @@ fn planned(text: &str, launch: LaunchConfig, buffers: &[Vec<u8>], recognize: Rec
     run.output(BufferIndex(buffers.len() as u32 - 1)).to_vec()
 }
 
-/// Defect 1: the first arithmetic instruction stood for the whole program, over 1,024 elements whatever the launch.
+/// Defect 1: the first arithmetic instruction replaced the whole program, over 1,024 elements for any launch.
 #[test]
 fn the_whole_program_runs_over_every_element() {
     let more = ADD.replace("stg", "mul.f32 r2, r2, r2\nmul.f32 r2, r2, r0\nstg");
@@ -37,7 +37,7 @@ fn the_whole_program_runs_over_every_element() {
     }
 }
 
-/// Defect 2: on CUDA every program ended in an error, and nothing turned to the CPU.
+/// Defect 2: on CUDA every program ended in an error, without a fallback to the CPU.
 #[test]
 fn programs_have_code_for_cuda_and_what_device_code_cannot_do_runs_on_the_cpu() {
     let ptx_of = |text: &str| {
@@ -59,7 +59,7 @@ fn programs_have_code_for_cuda_and_what_device_code_cannot_do_runs_on_the_cpu() 
 }
 
 /// Defect 3: relu, gelu, softmax, sums, losses, boundary buffers and everything over 3,072 elements had no device code, and the
-/// matrix product was the host's.
+/// matrix product ran on the host.
 #[test]
 fn the_whole_library_and_the_boundary_have_device_code_at_every_size() {
     let boundary = "program boundary\nbuffer x: f32 read_write boundary\nldg.f32 r0, [Phi(3,1,4)]\nadd.f32 r0, r0, r0\nstg.f32 [Phi(3,1,8)], r0";
@@ -77,7 +77,7 @@ fn the_whole_library_and_the_boundary_have_device_code_at_every_size() {
     }
 }
 
-/// Defect 4: an operation was chosen by a part of the kernel's name, and reductions had a count of 0.
+/// Defect 4: a part of the kernel's name selected the operation, and reductions had a count of 0.
 #[test]
 fn a_name_does_not_choose_the_operation() {
     let text = format!("program relu_sub\n{ADD}");
@@ -87,13 +87,13 @@ fn a_name_does_not_choose_the_operation() {
     assert!(Program::parse("reduce_add.f32 r0, r1, 0").is_err());
 }
 
-/// Defect 5: a cache of programs left the constants out of its key.
+/// Defect 5: a cache of programs omitted the constants from its key.
 #[test]
 fn programs_that_differ_in_a_constant_differ_in_every_form() {
     let [one, two] = ["1.0", "2.0"].map(|value| Program::parse(&format!("mov_imm.f32 r0, {value}")).expect("valid"));
     assert_ne!(one, two);
     assert_ne!(one.to_bytes(), two.to_bytes());
-    // The test of the cache itself is beside it; this is its one process-wide instance, through plans.
+    // The cache has its own test in its module; this tests its process-wide instance, through plans.
     let device = Device::open("cpu").expect("always there");
     for value in ["0.25", "706.125", "0.25"] {
         let text = format!("buffer y: f32 write\nmov_imm.f32 r0, {value}\nstg.f32 [y], r0");
@@ -108,7 +108,7 @@ fn programs_that_differ_in_a_constant_differ_in_every_form() {
     assert_ne!(small.to_bytes(), large.to_bytes());
 }
 
-/// Defect 6: buffers were 96 classes, and gone after eleven calls.
+/// Defect 6: buffers were 96 classes, and exhausted after eleven calls.
 #[test]
 fn a_program_runs_any_number_of_times_and_has_any_number_of_buffers() {
     for _ in 0..200 {
@@ -126,8 +126,8 @@ fn a_program_runs_any_number_of_times_and_has_any_number_of_buffers() {
     assert!(buffers.iter().all(|bytes| bytes == &[7]));
 }
 
-/// Defect 7: each load copied the whole buffer. Here the steps are as many as the instructions of all lanes, and 1,000 lanes that
-/// load from a buffer 16,384 times as long take nowhere near as many times as long.
+/// Defect 7: each load copied the whole buffer. Here the number of steps equals the instructions of all lanes, and 1,000 lanes that
+/// load from a buffer 16,384 times as long take far less than 16,384 times as long.
 #[test]
 fn steps_are_linear_in_the_elements_and_loads_do_not_depend_on_the_buffer_s_length() {
     for n in [1_000u32, 100_000] {
@@ -141,7 +141,7 @@ fn steps_are_linear_in_the_elements_and_loads_do_not_depend_on_the_buffer_s_leng
     }
 }
 
-/// Of several tries the shortest time that 1,000 loads take, by the reference and by a run on the CPU.
+/// The shortest time of several attempts that 1,000 loads take, by the reference and by a run on the CPU.
 fn loading(elements: usize) -> [Duration; 2] {
     let text = "buffer x: f32 read\nbuffer y: f32 write\nmov_imm.u64 r1, 4\nmul.u64 r1, r255, r1\nldg.f32 r0, [x + r1]\nexp.f32 r0, r0\nstg.f32 [y], r0";
     let program = Program::parse(text).and_then(|program| program.check()).expect("valid");
@@ -160,7 +160,7 @@ fn loading(elements: usize) -> [Duration; 2] {
     [reference, timed(&mut || assert_eq!(run.run().expect("runs").fallbacks, 0))]
 }
 
-/// Defect 8: shared loads went to global memory, barriers did nothing, a branch to itself went on, the epsilon of a unity test
+/// Defect 8: shared loads went to global memory, barriers did nothing, a branch to itself fell through, the epsilon of a unity test
 /// was unused.
 #[test]
 fn shared_memory_barriers_self_branches_and_epsilon_are_real() {

@@ -1,4 +1,4 @@
-//! Random programs: they are accepted, end without a fault, and every form of them means the same.
+//! Random programs: they are accepted, end without a fault, and all their forms are equivalent.
 
 use super::seeds;
 use crate::program::generate::{Generated, generate, mutate};
@@ -13,7 +13,7 @@ fn random_programs_run_and_every_form_of_them_is_the_same() {
         let before = buffers.clone();
         let outcome = program.evaluate(&launch, &mut buffers, Generated::MAX_STEPS).expect("the launch fits");
         assert_eq!(outcome, Outcome::Finished, "seed {seed}\n{}", program.program());
-        // Now and then a program writes just the zeros that were there.
+        // Occasionally a program writes exactly the zeros that were there.
         idle += usize::from(before == buffers);
         all_bounded(seed, program.program(), &buffers);
 
@@ -45,7 +45,7 @@ fn all_bounded(seed: u64, program: &Program, buffers: &[Vec<u8>]) {
     }
 }
 
-/// Whatever a mutation leaves is refused with an error or is a program that runs; nothing panics.
+/// Every mutated text is refused with an error or is a program that runs; nothing panics.
 #[test]
 fn random_invalid_programs_are_refused() {
     let (mut refused, mut accepted) = (0, 0);
@@ -69,7 +69,7 @@ fn random_invalid_programs_are_refused() {
     assert!(refused > 2_000, "{refused}");
 }
 
-/// Mutated bytes are an error or a program; nothing panics and no length is believed before the bytes are there.
+/// Mutated bytes are an error or a program; nothing panics and no length is trusted before the bytes are present.
 #[test]
 fn mutated_bytes_are_an_error_or_a_program() {
     let mut random = crate::program::generate::Random::new(7);
@@ -94,7 +94,7 @@ fn mutated_bytes_are_an_error_or_a_program() {
     }
 }
 
-/// Mutated text, byte by byte, is an error with a place or a program that prints as itself.
+/// Mutated text, byte by byte, is an error with a position or a program that prints as the same program.
 #[test]
 fn mutated_text_is_an_error_or_a_program() {
     let mut random = crate::program::generate::Random::new(8);

@@ -1,4 +1,4 @@
-//! Each instruction and type against values worked out by hand, and each fault.
+//! Each instruction and type compared with values computed by hand, and each fault.
 
 use super::{bytes_of, run, values_of};
 use crate::program::{Fault, FaultKind, LaunchConfig, Outcome, Program, Type};
@@ -52,7 +52,7 @@ const VALUES: &[(&str, &[Written], Written)] = &[
     ("div.f32 r0, r1, r2", &[("f32", "1.0"), ("f32", "-0.0")], ("f32", "-inf")),
     ("div.f32 r0, r1, r2", &[("f32", "1.0"), ("f32", "3.0")], ("f32", "0.33333334")),
     ("mul.f32 r0, r1, r2", &[("f32", "1e-45"), ("f32", "1.0")], ("f32", "1e-45")),
-    // One rounding against two: 1 + 2^-12 squared is 1 + 2^-11 + 2^-24.
+    // One rounding compared with two: 1 + 2^-12 squared is 1 + 2^-11 + 2^-24.
     ("fma.f32 r0, r1, r2, r3", &[("f32", "1.0002441"), ("f32", "1.0002441"), ("f32", "-1.0004883")], ("f32", "5.9604645e-8")),
     ("mad.f32 r0, r1, r2, r3", &[("f32", "1.0002441"), ("f32", "1.0002441"), ("f32", "-1.0004883")], ("f32", "0.0")),
     ("fma.f16 r0, r1, r2, r3", &[("f16", "3.0"), ("f16", "0.5"), ("f16", "1.0")], ("f16", "2.5")),
@@ -136,7 +136,7 @@ const VALUES: &[(&str, &[Written], Written)] = &[
     ("bound_map r0, r1, r2, r3", &[("u32", "97"), ("u32", "49"), ("u32", "257")], ("u64", "12545")),
 ];
 
-/// Runs one instruction on immediates and compares with what the result's text means; NaN equals NaN.
+/// Runs one instruction on immediates and compares with the value of the result's text; NaN equals NaN.
 #[test]
 fn each_operation_gives_the_value_worked_out_by_hand() {
     for (operation, operands, (ty, expected)) in VALUES {

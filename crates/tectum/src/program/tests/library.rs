@@ -1,4 +1,4 @@
-//! The programs under `programs/`: one table of cases, for the reference interpreter here and for devices beside their lowering.
+//! The programs under `programs/`: one table of cases, for the reference interpreter here and for devices in the lowering tests.
 
 use super::{bytes_of, values_of};
 use crate::program::{Checked, LaunchConfig, Outcome, Program};
@@ -10,7 +10,7 @@ pub struct Job {
     pub buffers: Vec<Vec<u8>>,
     /// In f64.
     expected: Vec<f64>,
-    /// Of results relative to the greater of 1 and what is expected.
+    /// Tolerance of results, relative to the greater of 1 and the expected value.
     tolerance: f64,
 }
 
@@ -65,7 +65,7 @@ fn binary(name: &'static str, tolerance: f64, expected: fn(f64, f64) -> f64) -> 
     (name, Box::new(case))
 }
 
-/// Of one array and the scalars given.
+/// Cases with one array and the given scalars.
 fn unary(name: &'static str, scalars: &'static [f32], tolerance: f64, expected: fn(f64) -> f64) -> Case {
     let case = move |n| {
         let x = values(n, 0.07);
@@ -86,7 +86,7 @@ fn reduction(name: &'static str, tolerance: f64, expected: fn(&[f32]) -> f64) ->
     (name, Box::new(case))
 }
 
-/// A mean over pairs of a probability and a target, both with zeros and ones among them.
+/// A mean over pairs of a probability and a target, both including zeros and ones.
 fn loss(name: &'static str, term: fn(f64, f64) -> f64) -> Case {
     let case = move |n| {
         let p: Vec<f32> = (0..u64::from(n)).map(|i| if i % 50 == 7 { 1.0 } else { ((i * 37 % 101) as f32 + 0.5) / 102.0 }).collect();
@@ -122,7 +122,7 @@ fn matvec(n: u32) -> Job {
     Job { program: library("matvec"), launch: lanes(n), buffers, expected, tolerance: 1e-6 }
 }
 
-/// n results in as many rows as divide it.
+/// n results in a number of rows that divides n.
 fn gemm(n: u32) -> Job {
     const K: u32 = 5;
     let m = [256, 29, 7, 3, 1].into_iter().find(|rows| n.is_multiple_of(*rows)).unwrap_or(1);

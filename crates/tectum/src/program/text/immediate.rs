@@ -13,7 +13,7 @@ pub fn bits_of(ty: Type, text: &str) -> Result<u64, String> {
     bits.ok_or_else(|| format!("{text} is no {ty}"))
 }
 
-/// How bits of a type are written: [`bits_of`] gives the same bits back.
+/// Text for bits of a type: [`bits_of`] returns the same bits.
 pub fn text_of(ty: Type, bits: u64) -> String {
     match ty {
         Type::F64 => {
@@ -33,7 +33,7 @@ pub fn text_of(ty: Type, bits: u64) -> String {
     }
 }
 
-/// How an f32 is written; NaN as its bits.
+/// Text for an f32; NaN as its bits.
 pub fn float_text(bits: u32) -> String {
     let value = f32::from_bits(bits);
     if value.is_nan() { format!("{bits:#x}") } else { format!("{value:?}") }

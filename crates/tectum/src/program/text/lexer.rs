@@ -1,6 +1,6 @@
 //! Lines into tokens.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A name, a mnemonic or a register.
@@ -14,15 +14,15 @@ pub enum Kind {
 /// A token of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// How it is written.
+    /// Its text.
     pub text: &'a str,
     /// Its column, in characters from 1.
     pub column: u32,
 }
 
-/// The tokens of one line, or the column of a character that begins none.
+/// The tokens of one line, or the column of a character that cannot begin a token.
 pub fn tokens(line: &str) -> Result<Vec<Token<'_>>, (u32, String)> {
     let mut found = Vec::new();
     let (mut at, mut column) = (0, 1);
@@ -36,7 +36,7 @@ pub fn tokens(line: &str) -> Result<Vec<Token<'_>>, (u32, String)> {
             'a'..='z' | 'A'..='Z' | '_' => (Some(Kind::Word), word(rest)),
             '0'..='9' | '-' | '.' => (Some(Kind::Number), number(rest)),
             ',' | '[' | ']' | '(' | ')' | '+' | ':' | '@' | '!' => (Some(Kind::Mark), 1),
-            _ => return Err((column, format!("{first:?} begins nothing"))),
+            _ => return Err((column, format!("{first:?} does not begin a token"))),
         };
         let text = &rest[..length];
         found.extend(kind.map(|kind| Token { kind, text, column }));

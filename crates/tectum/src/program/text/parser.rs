@@ -12,14 +12,14 @@ use crate::program::structure::MAX_INSTRUCTIONS;
 use crate::program::{BranchTarget, BufferIndex, Instruction, Label, Program, ProgramParts, Source, Span};
 use cursor::{Cursor, SyntaxError};
 
-/// The longest text that is read.
+/// Maximum length of a text.
 const MAX_BYTES: usize = 64 << 20;
 
 impl Program {
     /// Assembles the text form.
     ///
     /// # Errors
-    /// Kind `Invalid`, with line, column and the line's text: what is no statement, names that are taken or unknown, operands
+    /// Kind `Invalid`, with line, column and the line's text: invalid statements, names that are taken or unknown, operands
     /// out of range.
     pub fn parse(text: &str) -> Result<Program> {
         let mut parser = Parser::default();
@@ -27,7 +27,7 @@ impl Program {
     }
 }
 
-/// What is known of a label.
+/// The state of a label.
 #[derive(Debug)]
 struct KnownLabel {
     name: String,
@@ -81,7 +81,7 @@ impl Parser {
     fn define_label(&mut self, cursor: &mut Cursor<'_>) -> std::result::Result<(), SyntaxError> {
         let column = cursor.column();
         let name = cursor.word("a label's name")?;
-        cursor.mark(":")?;
+        cursor.expect_punctuation(":")?;
         let number = self.label(name, column);
         let here = BranchTarget(self.parts.instructions.len() as u32);
         match self.labels[number as usize].place.replace(here) {
@@ -110,7 +110,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Puts places in the stead of label numbers.
+    /// Replaces label numbers by positions.
     fn resolve(&mut self) -> std::result::Result<(), (Span, String)> {
         let mut places = Vec::with_capacity(self.labels.len());
         for label in &self.labels {

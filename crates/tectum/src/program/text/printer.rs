@@ -6,7 +6,7 @@ use super::immediate::{float_text, text_of};
 use crate::program::{Address, BranchTarget, BufferIndex, Instruction, Program, SharedAddress, Span};
 
 impl Program {
-    /// The text and the place of each instruction in it.
+    /// The text and the position of each instruction in it.
     pub(in crate::program) fn print(&self) -> (String, Vec<Span>) {
         let mut lines = self.head();
         let mut spans = Vec::with_capacity(self.instructions().len());

@@ -1,9 +1,9 @@
 //! A stand-in for NVIDIA's driver library (`libcuda`), so that the CUDA device's calls are executed without a GPU.
 //!
 //! It is a test double: device memory is host memory, kernels run in the PTX interpreter, one thread at a time. It is built
-//! only by its own tests and found only where they put it on the library path. What it adds over a real driver is strictness:
+//! only by its own tests and found only if they put it on the library path. It is stricter than a real driver:
 //! handles, contexts, ranges and pinned memory are checked on every call, uninitialised reads and races fault, and work on
-//! a stream is put off until the last moment that the stream's order allows, so that a host that does not wait reads
+//! a stream is delayed until the last moment that the stream's order allows, so that a host that does not wait reads
 //! stale bytes.
 //!
 //! Environment: `CUDA_DOUBLE_DEVICES` (1), `CUDA_DOUBLE_VERSION` (12040), `CUDA_DOUBLE_CAPABILITY` (75),
@@ -17,7 +17,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use state::{Answer, Code, INVALID_VALUE, SUCCESS, State, with_state};
 
-/// Runs a call on the shared state and turns its outcome into a code.
+/// Runs a call on the shared state and converts its outcome to a code.
 fn answer(name: &str, call: impl FnOnce(&mut State) -> Answer) -> Code {
     with_state(|state| state.count_call(name).and_then(|()| call(state)).err().unwrap_or(SUCCESS))
 }
@@ -28,7 +28,7 @@ unsafe fn put<T>(to: *mut T, value: T) -> Answer {
     if to.is_null() {
         return Err(INVALID_VALUE);
     }
-    // SAFETY: not null, and the caller passed a place for it as the driver's interface asks.
+    // SAFETY: not null, and the caller passed a location for it as the driver's interface requires.
     unsafe { to.write(value) };
     Ok(())
 }
@@ -48,13 +48,13 @@ unsafe fn put_text(to: *mut c_char, length: usize, text: &str) -> Answer {
     Ok(())
 }
 
-/// Exports functions of the driver: each body is given the state and gives `Ok` or a code.
+/// Exports functions of the driver: each body receives the state and returns `Ok` or a code.
 macro_rules! driver {
     ($($name:ident($state:ident $(, $argument:ident: $type:ty)*) $body:block)*) => {$(
         /// The driver's function of this name.
         ///
         /// # Safety
-        /// Pointers are valid as the driver API's reference asks.
+        /// Pointers are valid as the driver API's reference requires.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> Code {
             answer(stringify!($name), |$state| {
@@ -138,7 +138,7 @@ driver! {
         match state.load_module(text) {
             Ok(handle) => put(module, handle),
             Err((code, log)) => {
-                // SAFETY: `count` options and values stand there.
+                // SAFETY: there are `count` options and values.
                 unsafe { write_log(count as usize, options, values, &log) };
                 Err(code)
             }
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn cuGetErrorString(code: Code, text: *mut *const c_char) 
 /// `text` is valid for a write.
 unsafe fn error_text(text: *mut *const c_char, name: Option<&'static CStr>) -> Code {
     let pointer = name.map_or(std::ptr::null(), CStr::as_ptr);
-    // SAFETY: the caller passed a place for the pointer.
+    // SAFETY: the caller passed a location for the pointer.
     match unsafe { put(text, pointer) } {
         Ok(()) if name.is_some() => SUCCESS,
         _ => INVALID_VALUE,

@@ -1,4 +1,4 @@
-//! What the driver knows: contexts, memory, modules, functions, events; codes and settings.
+//! The driver's state: contexts, memory, modules, functions, events; codes and settings.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -11,7 +11,7 @@ use ptx_interpreter::{Memory, Program};
 use crate::stream::{Graph, Stream};
 
 pub type Code = c_uint;
-/// What a call gives: nothing, or the code of its failure.
+/// The result of a call: nothing, or an error code.
 pub type Answer<T = ()> = Result<T, Code>;
 
 pub const SUCCESS: Code = 0;
@@ -29,7 +29,7 @@ pub const LAUNCH_FAILED: Code = 719;
 pub const CAPTURE_UNSUPPORTED: Code = 900;
 pub const CAPTURE_INVALIDATED: Code = 901;
 
-/// The name of a code that this library gives.
+/// The name of a code that this library returns.
 pub fn error_name(code: Code) -> Option<&'static CStr> {
     Some(match code {
         SUCCESS => c"CUDA_SUCCESS",
@@ -52,7 +52,7 @@ pub fn error_name(code: Code) -> Option<&'static CStr> {
     })
 }
 
-/// What the environment asks for.
+/// Settings from the environment.
 pub struct Settings {
     pub devices: c_int,
     pub version: c_int,
@@ -167,7 +167,7 @@ impl State {
         }
     }
 
-    /// Counts a call: fails it where the settings say so, or where nothing was initialised.
+    /// Counts a call: fails it if the settings say so, or if nothing was initialised.
     pub fn count_call(&mut self, name: &str) -> Answer {
         let count = self.calls.entry(name.to_owned()).or_insert(0);
         *count += 1;
@@ -275,7 +275,7 @@ impl State {
         self.allocations.contains_key(&address)
     }
 
-    /// Whether device memory holds a whole range.
+    /// Whether device memory contains a whole range.
     pub fn on_device(&self, address: u64, bytes: usize) -> Answer {
         let found = self.allocations.range(..=address).next_back();
         let inside = found.is_some_and(|(start, size)| address + bytes as u64 <= start + *size as u64);
@@ -294,7 +294,7 @@ impl State {
         self.pinned.remove(&(start as usize)).map(|_| ()).ok_or(INVALID_VALUE)
     }
 
-    /// Whether page-locked memory holds a whole range: copies that do not wait need it.
+    /// Whether page-locked memory contains a whole range: asynchronous copies need it.
     pub fn is_pinned(&self, start: usize, bytes: usize) -> Answer {
         let found = self.pinned.range(..=start).next_back();
         let inside = found.is_some_and(|(first, block)| start + bytes <= first + block.len());

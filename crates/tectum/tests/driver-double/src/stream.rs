@@ -1,4 +1,4 @@
-//! Streams, graphs and events: work is queued and executed when something waits for it.
+//! Streams, graphs and events: work is queued and executed when a call waits for it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,7 +22,7 @@ pub enum Work {
     Graph(Graph),
 }
 
-/// A stream's queue, and what is captured instead of queued.
+/// A stream's queue, and work that is captured instead of queued.
 #[derive(Default)]
 pub struct Stream {
     queue: Vec<Work>,
@@ -161,7 +161,7 @@ impl State {
         Ok(())
     }
 
-    /// Executes what is queued up to an event, and nothing after it.
+    /// Executes the queued work up to an event, and nothing after it.
     pub fn synchronize_event(&mut self, event: usize) -> Answer {
         self.events.get(&event).ok_or(INVALID_HANDLE)?;
         let place = |stream: &Stream| stream.queue.iter().position(|work| matches!(work, Work::Record(recorded) if *recorded == event));
@@ -173,7 +173,7 @@ impl State {
         self.execute_all(sooner)
     }
 
-    /// Executes what a stream has queued.
+    /// Executes the queued work of a stream.
     pub fn drain(&mut self, stream: usize) -> Answer {
         let stream = self.streams.get_mut(&stream).ok_or(INVALID_HANDLE)?;
         let queue = std::mem::take(&mut stream.queue);
@@ -195,14 +195,14 @@ impl State {
             Work::Graph(graph) => graph.iter().try_for_each(|work| self.execute(work)),
             &Work::Up { to, from, bytes } => {
                 self.is_pinned(from, bytes)?;
-                // SAFETY: page-locked memory of this library holds the range.
+                // SAFETY: page-locked memory of this library contains the range.
                 let data = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(from), bytes) }.to_vec();
                 self.memory.write(to, &data).map_err(faulted)
             }
             &Work::Down { to, from, bytes } => {
                 self.is_pinned(to, bytes)?;
                 let data = self.known_words(from, bytes)?;
-                // SAFETY: page-locked memory of this library holds the range, and nothing here refers into it.
+                // SAFETY: page-locked memory of this library contains the range, and no reference to it exists here.
                 let target = unsafe { std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut::<u8>(to), bytes) };
                 for (offset, word) in data {
                     match word {
@@ -242,7 +242,7 @@ impl State {
         }
     }
 
-    /// The words of a range with their offsets; none for those that nothing wrote, which a copy carries along unseen.
+    /// The words of a range with their offsets; none for unwritten ones, which a copy transfers without reading.
     fn known_words(&self, from: u64, bytes: usize) -> Answer<Vec<(usize, Option<Vec<u8>>)>> {
         if let Ok(whole) = self.memory.read(from, bytes) {
             return Ok(vec![(0, Some(whole))]);

@@ -1,6 +1,6 @@
 //! The CUDA device on the stand-in driver: every call it makes to a driver is executed, without a GPU.
 //!
-//! Each test runs in a process of its own, with the stand-in on its library path and its settings in the environment.
+//! Each test runs in its own process, with the stand-in on its library path and its settings in the environment.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ const TESTS: &[Test] = &[
     ("a_lost_device_is_told_with_the_call", &[("CUDA_DOUBLE_FAIL", "cuGraphLaunch:2:719")], lost),
 ];
 
-/// The largest case, in elements of inputs and outputs, that the interpreter is asked to execute.
+/// Maximum size of a case for the interpreter, in elements of inputs and outputs.
 const MAX_ELEMENTS: usize = 6_000;
 
 const CHOSEN: &str = "CUDA_DOUBLE_TEST";
@@ -96,7 +96,7 @@ fn run((name, environment, _): &Test, library_path: &Path) -> bool {
     passed
 }
 
-/// A folder that holds the stand-in under the driver's name.
+/// A folder with the stand-in under the driver's name.
 fn library_folder() -> Result<PathBuf, String> {
     let itself = std::env::current_exe().map_err(|e| e.to_string())?;
     let built = itself.parent().ok_or("no folder of the test")?.join("libdriver_double.so");
@@ -151,13 +151,13 @@ fn strays() -> Result<(), String> {
     stray_kernel::stray(&cuda()?).map_err(|e| e.to_string())?.map_or(Ok(()), Err)
 }
 
-/// Every kernel of the core against its reference, in the cases that an interpreter can do in a moment.
+/// Every kernel of the core compared with its reference, in the cases that an interpreter can run quickly.
 fn conformance() -> Result<(), String> {
     let device = cuda()?;
     let mut session = Session::new(&device);
     let (mut launched, mut cases) = (BTreeSet::new(), 0);
     for suite in suites() {
-        // The parts of a long row are merged by kernels of their own, which no short row needs.
+        // Separate kernels merge the parts of a long row; short rows do not need them.
         let chosen = |case: &Case| case.elements() <= MAX_ELEMENTS || is_long(&suite.name, &case.shape);
         for case in (suite.cases)(&mut Seed::new(1, &suite.name)).iter().filter(|case| chosen(case)) {
             let mut trial = CaseContext { device: &device, session: &mut session, launched: &mut launched };
@@ -200,7 +200,7 @@ fn pendulum_actions(device: &Device) -> tectum::Result<(Vec<f32>, String)> {
     Ok((actions.0, format!("{:?}", outcome.end)))
 }
 
-/// One step from the same state, as far as floats allow: the loop's first actions agree closely.
+/// One step from the same state, within float rounding: the loop's first actions agree closely.
 fn pendulum() -> Result<(), String> {
     let on = |device: &Device| pendulum_actions(device).map_err(|e| e.to_string());
     let (cuda, ended) = on(&cuda()?)?;
@@ -283,7 +283,7 @@ fn learning() -> Result<(), String> {
     Ok(())
 }
 
-/// A small field over a few cycles: the same draws, and numbers as near as sums in another order leave them.
+/// A small field over a few cycles: the same draws, and numbers equal up to the order of sums.
 fn field() -> Result<(), String> {
     let run = |id: &str| -> tectum::Result<_> {
         let options = field::Options { sensors: 5, motors: 4, boundary: Boundary::Periodic, seed: 3, patterns: 20, storage: field::Storage::F32 };
@@ -320,7 +320,7 @@ fn traced() -> Result<(), String> {
         let stats = executable.run()?;
         let times = executable.trace()?;
         let first = executable.output::<f32>(y)[999];
-        // Another input takes the way of the first.
+        // Another input takes the path of the first.
         executable.input::<f32>(x).fill(0.0);
         executable.run()?;
         Ok((stats, times, first, executable.output::<f32>(y)[999]))
@@ -370,7 +370,7 @@ fn out_of_memory() -> Result<(), String> {
     }
 }
 
-/// Two streams on one device and a third on another: what one leaves in a state, the next one reads after an event.
+/// Two streams on one device and a third on another: the next one reads the state of the previous one after an event.
 fn streams() -> Result<(), String> {
     let tried = || -> tectum::Result<Vec<f32>> {
         let device = Device::open("cuda:0")?;
@@ -406,7 +406,7 @@ fn streams() -> Result<(), String> {
     check(results == [0.0, 1.0, -2.0, 1.0, -4.0, 1.0, -6.0, 1.0], format!("{results:?}"))
 }
 
-/// That the device works after something failed on it.
+/// Checks that the device works after a failure.
 fn works(device: &Device) -> Result<(), String> {
     let (mut run, x, y) = exponential(device, 100).map_err(|e| e.to_string())?;
     run.input::<f32>(x).fill(0.0);
@@ -419,7 +419,7 @@ fn unmarked() -> Result<(), String> {
     let (executable, ..) = exponential(&device, 100).map_err(|e| e.to_string())?;
     let (executable, stats) = stream.submit(executable).wait();
     check(stats.is_err_and(|error| error.to_string().contains("cuEventRecord")), "the mark fails")?;
-    // What the run copies to and from is freed here.
+    // The memory that the run copies to and from is freed here.
     drop(executable);
     works(&device)
 }
@@ -464,7 +464,7 @@ fn lost_in_stream() -> Result<(), String> {
         Err(error) => return Err(error.to_string()),
         Ok(_) => return Err("a lost device ran".to_owned()),
     }
-    // The stream goes on, on a device that is not lost.
+    // The stream continues, on a device that is not lost.
     let (_, after) = stream.submit(executable).wait();
     check(after.is_err_and(|error| error.kind() == ErrorKind::DeviceLost), "a lost device stays lost")?;
     let (mut run, x, y) = exponential(&Device::open("cpu").map_err(|e| e.to_string())?, 1).map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! Logic, shifts and the instructions that move bits about.
+//! Logic, shifts and the instructions that move bits.
 
 use crate::scalar::{Scalar, mask, sign_extend};
 

@@ -1,4 +1,4 @@
-//! Floating-point arithmetic whose results the manual fixes to the last bit.
+//! Floating-point arithmetic whose results the manual specifies to the last bit.
 
 use crate::float::{self, Number, Rounding};
 use crate::scalar::{Class, Scalar};
@@ -135,7 +135,7 @@ impl FloatOperation {
     }
 }
 
-/// The lesser or greater, where -0 is below +0 and a number beats a NaN unless NaN is asked for.
+/// The minimum or maximum, where -0 is below +0 and a number wins over a NaN unless NaN is requested.
 fn extremum(scalar: Scalar, nan: bool, a: u64, b: u64, least: bool) -> u64 {
     let (a_nan, b_nan) = (float::is_nan(a, scalar), float::is_nan(b, scalar));
     match (a_nan, b_nan) {

@@ -81,12 +81,12 @@ impl IntegerOperation {
     }
 }
 
-/// The source as the mathematical integer its type gives it.
+/// The source as the mathematical integer of its type.
 pub(super) fn value(source: u64, scalar: Scalar) -> i128 {
     if scalar.is_signed() { i128::from(sign_extend(source, scalar.bits)) } else { i128::from(source & scalar.mask()) }
 }
 
-/// The nearest value that the type holds.
+/// The nearest value that the type can represent.
 pub(super) fn saturate(exact: i128, scalar: Scalar) -> i128 {
     let (least, greatest) = range(scalar);
     exact.clamp(least, greatest)

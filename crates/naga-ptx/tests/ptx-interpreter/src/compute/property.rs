@@ -20,7 +20,7 @@ pub(crate) enum Relation {
     NotANumber,
 }
 
-/// How a comparison is joined with a predicate.
+/// How a comparison is combined with a predicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Combination {
     None,
@@ -29,7 +29,7 @@ pub(crate) enum Combination {
     Xor,
 }
 
-/// A comparison of two operands, joined with a predicate.
+/// A comparison of two operands, combined with a predicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
     pub relation: Relation,
@@ -53,17 +53,17 @@ pub(crate) enum Property {
 }
 
 impl Comparison {
-    /// The relation joined with the predicate `c`.
+    /// The relation combined with the predicate `c`.
     pub fn holds(self, a: u64, b: u64, c: u64) -> bool {
         self.join(self.compares(a, b), c)
     }
 
-    /// The relation alone.
+    /// Only the relation.
     pub fn compares(self, a: u64, b: u64) -> bool {
         self.relate(self.order(a, b))
     }
 
-    /// Joins an outcome with the predicate `c`.
+    /// Combines an outcome with the predicate `c`.
     pub fn join(self, outcome: bool, c: u64) -> bool {
         let predicate = (c != 0) != self.negate_predicate;
         match self.combination {
@@ -118,7 +118,7 @@ impl Property {
     }
 }
 
-/// The condition of `slct`, which a NaN fails and -0 meets.
+/// The condition of `slct`: false for NaN, true for -0.
 pub(super) fn is_not_negative(scalar: Scalar, ftz: bool, bits: u64) -> bool {
     if scalar.is_float() {
         let bits = if ftz { float::flush(bits, scalar) } else { bits };

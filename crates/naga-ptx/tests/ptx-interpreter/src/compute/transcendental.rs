@@ -1,10 +1,10 @@
-//! The approximate instructions, whose results the manual bounds but does not fix.
+//! The approximate instructions, whose results the manual bounds but does not specify exactly.
 
 use super::FloatMode;
 use crate::float;
 use crate::scalar::{Class, Scalar};
 
-/// What an approximate instruction returns within its documented error.
+/// The result of an approximate instruction within its documented error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximation {
     /// The correctly rounded result.
@@ -29,7 +29,7 @@ pub(crate) enum ApproximateOperation {
     HyperbolicTangent,
 }
 
-/// The greatest error, relative to the result and on top of that in absolute terms.
+/// The maximum error: relative to the result plus absolute.
 struct Bound {
     relative: f64,
     absolute: f64,
@@ -95,7 +95,7 @@ impl ApproximateOperation {
     fn bound(self, scalar: Scalar, x: f64) -> Bound {
         let relative = |relative| Bound { relative, absolute: 0.0 };
         let absolute = |absolute| Bound { relative: 0.0, absolute };
-        // The last step of rounding to the destination takes half a unit of what is documented.
+        // The final rounding to the destination uses half a unit of the documented error.
         let units = |count: f64| relative((count - 0.5) * 2f64.powi(-23) / 2.0);
         match (self, scalar.class, scalar.bits) {
             (ApproximateOperation::Exponential2, Class::Brain, _) => relative(2f64.powi(-7)),

@@ -23,7 +23,7 @@ const COMPARED: [Scalar; 14] = [
     Scalar::BF16,
 ];
 
-/// Each comparison with its relation, whether NaN meets it, and the kinds of type it is for.
+/// Each comparison with its relation, whether it is true for NaN, and the kinds of type it supports.
 const RELATIONS: [(&str, (Relation, bool, For)); 18] = [
     ("eq", (Relation::Equal, false, For::Any)),
     ("ne", (Relation::NotEqual, false, For::Any)),
@@ -98,7 +98,7 @@ fn comparison(reader: &Reader<'_, '_>, head: &Head, scalar: Scalar) -> Result<Co
     })
 }
 
-/// The third operand, which a joined comparison must have.
+/// The third operand, which a combined comparison must have.
 fn joined(reader: &mut Reader<'_, '_>, comparison: &mut Comparison) -> Result<Operand, Error> {
     if comparison.combination == Combination::None {
         return Ok(Operand::Immediate(0));
@@ -135,7 +135,7 @@ pub(super) fn set(mut reader: Reader<'_, '_>) -> Result<Operation, Error> {
     Ok(Operation::Compute { compute: Compute::Set { comparison, result }, destination, sources })
 }
 
-/// Half-precision comparisons give integers or their own type; all types but bf16 compare into f16.
+/// Half-precision comparisons give integers or their own type; all types except bf16 compare into f16.
 fn check_set(reader: &Reader<'_, '_>, result: Scalar, scalar: Scalar) -> Result<(), Error> {
     let integers = [Scalar::U16, Scalar::S16, Scalar::U32, Scalar::S32];
     let fits = match scalar {

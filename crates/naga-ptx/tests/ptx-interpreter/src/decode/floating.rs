@@ -16,7 +16,7 @@ fn float(reader: Reader<'_, '_>, operation: FloatOperation, mode: FloatMode, cou
     reader.compute(Compute::Float(operation, mode), scalar, &[scalar; 3][..count])
 }
 
-/// Half precision rounds to nearest only and came with later targets.
+/// Half precision rounds to nearest only and requires later targets.
 fn check_half(reader: &Reader<'_, '_>, scalar: Scalar, rounding: Rounding, brain: (u32, (u32, u32))) -> Result<(), Error> {
     if !HALVES.contains(&scalar) {
         return Ok(());

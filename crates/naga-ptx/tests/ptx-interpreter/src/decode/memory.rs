@@ -22,7 +22,7 @@ const LOAD_CACHES: [(&str, ()); 5] = [("ca", ()), ("cg", ()), ("cs", ()), ("lu",
 const STORE_CACHES: [(&str, ()); 4] = [("wb", ()), ("cg", ()), ("cs", ()), ("wt", ())];
 const EVICTIONS: [(&str, ()); 5] =
     [("L1::evict_normal", ()), ("L1::evict_unchanged", ()), ("L1::evict_first", ()), ("L1::evict_last", ()), ("L1::no_allocate", ())];
-/// Each size with the first target that knows it.
+/// Each size with the first target that supports it.
 const PREFETCHES: [(&str, u32); 3] = [("L2::64B", 75), ("L2::128B", 75), ("L2::256B", 80)];
 
 fn scope(reader: &mut Reader<'_, '_>) -> Result<Strength, Error> {
@@ -52,7 +52,7 @@ fn space(reader: &mut Reader<'_, '_>) -> Space {
     reader.pick(&SPACES).unwrap_or(Space::Generic)
 }
 
-/// A cache operator takes the place of an eviction priority.
+/// A cache operator replaces an eviction priority.
 fn hints(reader: &mut Reader<'_, '_>, may_evict: bool) -> Result<(), Error> {
     if may_evict && reader.pick(&EVICTIONS).is_some() {
         reader.require("an eviction priority", 70, (7, 4))?;

@@ -1,4 +1,4 @@
-//! Takes an instruction apart, modifier by modifier and operand by operand.
+//! Reads an instruction, modifier by modifier and operand by operand.
 
 use super::Decoder;
 use crate::compute::{Compute, FloatMode};
@@ -45,14 +45,14 @@ impl<'d, 'a> Reader<'d, 'a> {
         self.instruction.modifiers.get(self.modifier).copied()
     }
 
-    /// Takes the next modifier if it has this name.
+    /// Consumes the next modifier if it has this name.
     pub fn flag(&mut self, name: &str) -> bool {
         let found = self.peek() == Some(name);
         self.modifier += usize::from(found);
         found
     }
 
-    /// Takes the next modifier if the table knows it.
+    /// Consumes the next modifier if the table contains it.
     pub fn pick<T: Copy>(&mut self, table: &[(&str, T)]) -> Option<T> {
         let next = self.peek()?;
         let (_, value) = table.iter().find(|(name, _)| *name == next)?;
@@ -60,7 +60,7 @@ impl<'d, 'a> Reader<'d, 'a> {
         Some(*value)
     }
 
-    /// Takes the next modifier, which the table must know.
+    /// Consumes the next modifier, which the table must contain.
     pub fn choose<T: Copy>(&mut self, table: &[(&str, T)]) -> Result<T, Error> {
         self.pick(table).ok_or_else(|| {
             let names: Vec<&str> = table.iter().map(|(name, _)| *name).collect();
@@ -82,7 +82,7 @@ impl<'d, 'a> Reader<'d, 'a> {
         if allowed.contains(&scalar) { Ok(scalar) } else { Err(self.error(format!("type {scalar} has no `{}`", self.opcode()))) }
     }
 
-    /// The last modifier as a type, without taking it.
+    /// The last modifier as a type, without consuming it.
     pub fn last_scalar(&self) -> Option<Scalar> {
         self.instruction.modifiers.last().copied().and_then(Scalar::named)
     }
@@ -91,7 +91,7 @@ impl<'d, 'a> Reader<'d, 'a> {
         self.pick(&[("rn", Rounding::NearestEven), ("rz", Rounding::Zero), ("rm", Rounding::Down), ("rp", Rounding::Up)])
     }
 
-    /// Refuses modifiers that nothing has taken.
+    /// Refuses modifiers that were not consumed.
     pub fn end_modifiers(&self) -> Result<(), Error> {
         match self.peek() {
             None => Ok(()),
@@ -117,7 +117,7 @@ impl<'d, 'a> Reader<'d, 'a> {
         self.instruction.operands.get(self.operand)
     }
 
-    /// Refuses operands and modifiers that nothing has taken.
+    /// Refuses operands and modifiers that were not consumed.
     pub fn end(&self) -> Result<(), Error> {
         self.end_modifiers()?;
         if self.has_operand() {
@@ -292,7 +292,7 @@ impl<'d, 'a> Reader<'d, 'a> {
         if space == Space::Generic {
             return Ok(Operand::Immediate(address + crate::program::GENERIC_OFFSET));
         }
-        Err(self.error(format!("`{name}` lies in another state space")))
+        Err(self.error(format!("`{name}` is in another state space")))
     }
 
     /// Finishes an instruction of one destination and plain sources.

@@ -7,7 +7,7 @@ use crate::scalar::Scalar;
 use crate::syntax::{self, Space};
 use std::collections::HashMap;
 
-/// The distance kept between variables, so that an overrun hits nothing.
+/// Gap between variables, so that an overrun reaches no variable.
 const GAP: usize = 256;
 
 /// Variables of one state space at their addresses.
@@ -23,7 +23,7 @@ impl Layout {
         Layout { space, variables: Vec::new(), end: window(space) }
     }
 
-    /// Kernel parameters lie side by side as the manual lays them out; everything else is kept apart.
+    /// Kernel parameters are contiguous in the manual's layout; all other variables are separated by gaps.
     pub fn next_address(&self, alignment: usize) -> u64 {
         let is_packed = self.space == Space::Param || self.variables.is_empty();
         let gap = if is_packed { 0 } else { GAP as u64 };
@@ -37,7 +37,7 @@ impl Layout {
         address
     }
 
-    /// Bytes without an initial value are zero in the spaces that take initial values.
+    /// Bytes without an initial value are zero in the spaces that support initial values.
     pub fn place_zeroed(&mut self, variable: &syntax::Variable<'_>) -> u64 {
         let address = self.place(variable);
         if let Some(last) = self.variables.last_mut() {
@@ -108,7 +108,7 @@ impl<'a> Scopes<'a> {
         Ok(())
     }
 
-    /// The slot and type of a register, giving it a slot at its first mention.
+    /// The slot and type of a register; assigns a slot at its first use.
     pub fn register(&mut self, name: &'a str) -> Option<(Slot, Scalar)> {
         let scopes = &self.scopes;
         let (scope, scalar) = self.chain(self.current).find_map(|index| {
@@ -153,7 +153,7 @@ impl<'a> Scopes<'a> {
         Ok(())
     }
 
-    /// The index of the instruction behind a label visible from `scope`.
+    /// The index of the instruction after a label visible from `scope`.
     pub fn label(&self, scope: usize, name: &str) -> Option<u32> {
         self.chain(scope).find_map(|scope| self.scopes[scope].labels.get(name).copied())
     }

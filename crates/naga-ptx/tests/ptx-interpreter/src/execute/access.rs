@@ -1,4 +1,4 @@
-//! Reaches memory of every state space under its rules.
+//! Accesses memory of every state space under its rules.
 
 use super::Machine;
 use super::block::Block;
@@ -18,7 +18,7 @@ pub(super) struct Target {
     pub len: usize,
 }
 
-/// The spaces below 4 GiB, told apart by their windows.
+/// The spaces below 4 GiB, distinguished by their windows.
 const WINDOWS: [Space; 4] = [Space::Shared, Space::Local, Space::Const, Space::Param];
 
 fn window_of(address: u64) -> Option<Space> {
@@ -65,7 +65,7 @@ fn check_window(space: Space, address: u64) -> Result<u64, Error> {
         Some(found) if found == space => Ok(address),
         Some(found) => Err(wrong(address, space, found)),
         None if address >= GENERIC_OFFSET => Err(wrong(address, space, Space::Generic)),
-        None => Err(Error::fault(Fault::OutOfRange, format!("{address:#x} lies outside the {space:?} state space"))),
+        None => Err(Error::fault(Fault::OutOfRange, format!("{address:#x} is outside the {space:?} state space"))),
     }
 }
 
@@ -80,7 +80,7 @@ impl Block {
         Target::new(address.space, base.wrapping_add_signed(address.offset), len)
     }
 
-    /// The region that holds a target and the offset within it.
+    /// The region that contains a target and the offset within it.
     pub(super) fn region<'r>(&'r mut self, machine: &'r mut Machine<'_>, thread: usize, target: Target) -> Result<(&'r mut Region, usize), Error> {
         let region = match target.space {
             Space::Shared => &mut self.shared,

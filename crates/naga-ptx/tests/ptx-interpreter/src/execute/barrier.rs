@@ -12,7 +12,7 @@ pub(super) struct Barriers {
     states: [Gathering; 16],
 }
 
-/// Who has arrived at one barrier since it last completed.
+/// Threads that arrived at one barrier since it last completed.
 #[derive(Default)]
 struct Gathering {
     arrivals: Vec<Arrival>,
@@ -33,7 +33,7 @@ fn divergence(message: impl Into<String>) -> Error {
 }
 
 impl Block {
-    /// Counts a thread at a barrier and lets everyone go when it was the last.
+    /// Counts a thread at a barrier and releases all threads when it was the last.
     pub(super) fn arrive(&mut self, machine: &mut Machine<'_>, index: usize, barrier: &Barrier, around: &Surroundings<'_>) -> Result<(), Error> {
         let thread = &mut self.threads[index];
         let id = thread.read(barrier.id, around)? as usize;

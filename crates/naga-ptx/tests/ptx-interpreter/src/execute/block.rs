@@ -58,7 +58,7 @@ impl Block {
         first..(first + 32).min(self.threads.len())
     }
 
-    /// Gives the threads turns; says whether the block has come to its end.
+    /// Runs the threads by turns; returns whether the block has ended.
     pub fn advance(&mut self, machine: &mut Machine<'_>) -> Result<bool, Error> {
         let end = machine.stats.instructions + machine.block_turn();
         while machine.stats.instructions < end {
@@ -154,7 +154,7 @@ impl Block {
         }
     }
 
-    /// Lets the threads at one `activemask` of a warp go on together once no other thread of the warp can reach it.
+    /// Lets the threads at one `activemask` of a warp continue together once no other thread of the warp can reach it.
     fn resolve_active_masks(&mut self, machine: &Machine<'_>) -> bool {
         let mut has_woken = false;
         for first in (0..self.threads.len()).step_by(32) {
@@ -189,7 +189,7 @@ impl Block {
     }
 }
 
-/// The static variables and, behind them, the dynamic arrays.
+/// The static variables and, after them, the dynamic arrays.
 fn shared(machine: &Machine<'_>) -> Region {
     let kernel = machine.kernel;
     let Some(dynamic) = kernel.dynamic_shared else {

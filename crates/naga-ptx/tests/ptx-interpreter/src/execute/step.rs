@@ -171,7 +171,7 @@ fn product_high(operation: &Carry, a: u64, b: u64) -> u64 {
     (product >> scalar.bits) as u64 & scalar.mask()
 }
 
-/// Whether a generic address lies in the window of `space`.
+/// Whether a generic address is in the window of `space`.
 fn is_in(address: u64, space: Space) -> bool {
     let offset = |space| address.wrapping_sub(GENERIC_OFFSET + window(space));
     let narrow = [Space::Shared, Space::Local, Space::Const, Space::Param];

@@ -36,7 +36,7 @@ pub(super) struct Thread {
     pub executed: u64,
 }
 
-/// What special registers depend on beside the thread.
+/// The values that special registers depend on in addition to the thread.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub kernel: &'a Kernel,
@@ -90,7 +90,7 @@ impl Thread {
         }
     }
 
-    /// Gives a register the undefined value that the manual assigns.
+    /// Sets a register to the undefined value that the manual assigns.
     pub fn forget(&mut self, slot: Slot) {
         if slot != SINK {
             self.is_written[slot as usize] = false;

@@ -137,7 +137,7 @@ impl Block {
         }
     }
 
-    /// Orders everything the members did before against what any of them does from here on.
+    /// Orders all earlier accesses of the members before all later ones of any member.
     fn join_clocks(&mut self, members: &[usize]) {
         let mut joined = [0; 32];
         for member in members {

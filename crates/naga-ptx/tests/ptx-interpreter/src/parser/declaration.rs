@@ -6,7 +6,7 @@ use crate::scalar::{Class, Scalar};
 use crate::syntax::{Space, Statement, Variable};
 use crate::token::Token;
 
-/// The most bytes one declaration may ask for.
+/// Maximum bytes of one declaration.
 const MAX_BYTES: usize = 1 << 26;
 
 impl<'a> Parser<'a> {
@@ -34,7 +34,7 @@ impl<'a> Parser<'a> {
         self.variable(Space::Param, alignment, scalar, false)
     }
 
-    /// `.ptr .global .align 8` says nothing that the interpreter needs.
+    /// The interpreter does not need `.ptr .global .align 8`.
     fn pointer_attributes(&mut self) -> Result<(), Error> {
         if self.accept_dotted("ptr") {
             for space in ["global", "shared", "local", "const"] {

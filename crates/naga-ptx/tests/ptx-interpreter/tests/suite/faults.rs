@@ -99,7 +99,7 @@ fn state_spaces() {
         (".shared .b32 s; mov.u64 %d1, s; ld.local.u32 %r1, [%d1];", Fault::WrongSpace),
         ("ld.shared.u32 %r1, [%d19];", Fault::WrongSpace),
         (".shared .b32 s; cvta.shared.u64 %d1, s; st.shared.u32 [%d1], 1;", Fault::WrongSpace),
-        // A state-space address is no generic address.
+        // A state-space address is not a generic address.
         (".shared .b32 s; mov.u64 %d1, s; st.u32 [%d1], 1;", Fault::OutOfRange),
         (".local .b32 l; st.local.u32 [l], 1; cvta.local.u64 %d1, l; red.add.u32 [%d1], 1;", Fault::WrongSpace),
         ("mov.u64 %d1, out; cvta.param.u64 %d1, %d1; st.u64 [%d1], 1;", Fault::ReadOnly),
@@ -116,7 +116,7 @@ fn non_coherent_loads_of_written_memory() {
         ("st.global.u32 [%d19], 1; ld.global.nc.u32 %r1, [%d19];", Fault::NonCoherent),
         ("ld.global.nc.u32 %r1, [%d19]; st.global.u32 [%d19], 1;", Fault::NonCoherent),
     ]);
-    // What an earlier launch wrote is fine.
+    // Writes of an earlier launch are allowed.
     let text = module(".param .u64 in", "ld.param.u64 %d0, [in]; ld.global.nc.u32 %r1, [%d0]; st.global.u32 [%d0+4], %r1;");
     let program = Program::parse(&text).expect("parses");
     let mut memory = Memory::new();

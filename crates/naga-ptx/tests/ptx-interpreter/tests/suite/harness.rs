@@ -15,7 +15,7 @@ pub fn value(body: &str, result: &str) -> Result<u64, Error> {
     value_under(body, result, Approximation::Exact)
 }
 
-/// Like [`value`], with the approximate instructions as given.
+/// Like [`value`], with the given mode of the approximate instructions.
 pub fn value_under(body: &str, result: &str, approximation: Approximation) -> Result<u64, Error> {
     let store = match &result[..2] {
         "%p" => format!("selp.b64 %d18, 1, 0, {result}; st.global.b64 [%d19], %d18;"),

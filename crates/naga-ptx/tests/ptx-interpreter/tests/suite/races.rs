@@ -80,7 +80,7 @@ fn between_blocks() {
         ("st.global.u32 [%d0], 1;", true),
         ("ld.global.u32 %r2, [%d0];", false),
         ("red.global.add.u32 [%d0], 1;", false),
-        // The block scope makes nothing atomic towards another block.
+        // The block scope is not atomic with respect to another block.
         ("red.cta.global.add.u32 [%d0], 1;", true),
         ("red.global.add.u32 [%d0], 1; bar.sync 0; ld.global.u32 %r2, [%d0];", true),
         ("mov.u32 %r3, %ctaid.x; mul.wide.u32 %d3, %r3, 4; add.u64 %d3, %d0, %d3; st.global.u32 [%d3], 1;", false),

@@ -1,4 +1,4 @@
-//! Texts that must not parse, with the kind of refusal.
+//! Texts that must not parse, with the error kind.
 
 use crate::harness::module;
 use ptx_interpreter::{ErrorKind, Program};

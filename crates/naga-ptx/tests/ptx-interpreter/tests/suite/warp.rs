@@ -128,7 +128,7 @@ fn a_missing_barrier_shows_as_different_answers() {
 
 #[test]
 fn a_block_that_waits_for_another_lets_it_run() {
-    // Block 0 spins until block 1 has raised the flag, in either order of blocks.
+    // Block 0 spins until block 1 has set the flag, in either order of blocks.
     let body = "mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 0; @%p1 bra WAIT; st.relaxed.gpu.global.u32 [%d0], 1; bra DONE;\n\
         WAIT: ld.relaxed.gpu.global.u32 %r2, [%d0]; setp.eq.u32 %p2, %r2, 0; @%p2 bra WAIT; st.global.u32 [%d0+4], 3;\nDONE:";
     for schedule in [Schedule::Forward, Schedule::Reverse, Schedule::Random(1)] {

@@ -5,13 +5,13 @@ use std::slice::Chunks;
 use tectum::kernel::lanes::{Block, Floats, LaneReduction, Lanes, ReducingLanes, Work, run_8_lanes, run_16_lanes};
 use tectum::kernel::native::prefetch_line;
 
-use super::super::super::draw::{MEAN, NOISE_UNIT, STRIDE, mixed, start};
+use super::super::super::draw::{MEAN, NOISE_UNIT, STRIDE, hash_mix, start};
 use super::super::super::layout::*;
 use super::super::super::shape::DYNAMICS;
 use super::super::super::storage::stochastic_round_bf16;
 use super::super::number;
 use super::coefficients::Coefficients;
-use super::{MAX_Z, Step, ZEROS, along};
+use super::{MAX_Z, Step, ZEROS, normalized_coordinate};
 
 /// Calls a function with the count of channels, a multiple of 32 from 32 to 256, known when it is compiled: loops over the few vectors of
 /// a cell are unrolled then.
@@ -87,7 +87,7 @@ impl<'a> Row<'a> {
             prefetch(&mut ahead, each);
             let first = first.wrapping_add(STRIDE.wrapping_mul((z * CHANNELS) as u32));
             for (i, hash) in hashes.iter_mut().enumerate() {
-                *hash = f32::from_bits(mixed(first.wrapping_add(STRIDE.wrapping_mul(i as u32)), self.key));
+                *hash = f32::from_bits(hash_mix(first.wrapping_add(STRIDE.wrapping_mul(i as u32)), self.key));
             }
         }
     }
@@ -101,7 +101,7 @@ impl<'a> Row<'a> {
 
     /// Scales the saturated field and rounds it as it is kept, \[Z\]\[evolving\].
     #[inline(always)]
-    pub fn round(&self, field: &mut [f32]) {
+    pub fn stochastic_round(&self, field: &mut [f32]) {
         let (channels, saturation) = (self.step.channels, number(self.step.live, LIVE_SATURATION));
         for (z, field) in field.chunks_exact_mut(channels - DYNAMICS).enumerate() {
             let first = self.first().wrapping_add((z * channels) as u32);
@@ -113,7 +113,7 @@ impl<'a> Row<'a> {
 
     /// Packs new values: evolving channels are rounded already, so that rounding leaves them; the cells' rules are rounded here.
     #[inline(always)]
-    pub fn narrow(&self, values: &[f32], words: &mut [u32]) {
+    pub fn pack_bf16(&self, values: &[f32], words: &mut [u32]) {
         let first = self.first();
         for (i, (word, pair)) in words.iter_mut().zip(values.as_chunks::<2>().0).enumerate() {
             let element = first.wrapping_add(2 * i as u32);
@@ -142,7 +142,7 @@ impl<'a> Row<'a> {
         let away = |axis: usize, place: usize| (place as f32 - control[CONTROL_PLACE + axis]).abs();
         let aside = [0, 1].map(|axis| away(axis, self.place[axis]));
         let is_near = aside.iter().all(|aside| *aside < 2.5);
-        let (forward, turn) = (control[CONTROL_ECHO_FORWARD], control[CONTROL_ECHO_TURN] * along(self.place[1], cells[1]));
+        let (forward, turn) = (control[CONTROL_ECHO_FORWARD], control[CONTROL_ECHO_TURN] * normalized_coordinate(self.place[1], cells[1]));
         let weight = control[CONTROL_STRATEGIC_WEIGHT];
         for (z, drive) in drive.chunks_exact_mut(evolving).enumerate() {
             if is_near && away(2, z) < 2.5 {
@@ -169,13 +169,13 @@ pub struct NeighbourSums<'a, 'b> {
     pub row: &'b Row<'a>,
     pub column_sums: &'b mut ColumnSums,
     /// \[Z + 2\]\[content\].
-    pub around: &'b mut [f32],
+    pub neighbour_sums: &'b mut [f32],
 }
 
 impl Work for NeighbourSums<'_, '_> {
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
-        let Self { row, column_sums, around } = self;
+        let Self { row, column_sums, neighbour_sums } = self;
         let (&Step { content, channels, cells: [_, _, nz], .. }, [px, py]) = (row.step, row.place);
         let follows = py > 0 && column_sums.row == Some([px, py - 1]);
         column_sums.row = Some(row.place);
@@ -190,11 +190,11 @@ impl Work for NeighbourSums<'_, '_> {
             }
         }
         let [south, middle, north] = &column_sums.sums;
-        add3(lanes, &mut around[content..(nz + 1) * content], [south, middle, north]);
+        add3(lanes, &mut neighbour_sums[content..(nz + 1) * content], [south, middle, north]);
         for (end, outside) in [(0, -1), (nz + 1, nz as isize)] {
             match row.step.boundary.place(outside, nz) {
-                Some(z) => around.copy_within((z + 1) * content..(z + 2) * content, end * content),
-                None => around[end * content..][..content].fill(0.0),
+                Some(z) => neighbour_sums.copy_within((z + 1) * content..(z + 2) * content, end * content),
+                None => neighbour_sums[end * content..][..content].fill(0.0),
             }
         }
     }
@@ -203,7 +203,7 @@ impl Work for NeighbourSums<'_, '_> {
 /// (a + b) + c of as many numbers as `sums` has.
 #[inline(always)]
 fn add3<L: Lanes>(lanes: L, sums: &mut [f32], [a, b, c]: [&[f32]; 3]) {
-    let terms = L::Block::cut(a).iter().zip(L::Block::cut(b)).zip(L::Block::cut(c));
+    let terms = L::Block::as_blocks(a).iter().zip(L::Block::as_blocks(b)).zip(L::Block::as_blocks(c));
     L::Block::cut_mut(sums).iter_mut().zip(terms).for_each(
         #[inline(always)]
         |(sum, ((a, b), c))| *sum = sum3(lanes, a, b, c).store(),
@@ -237,7 +237,7 @@ fn prefetch(lines: &mut Chunks<'_, u32>, count: usize) {
 pub struct Drive<'a, 'b> {
     pub row: &'b Row<'a>,
     pub cells: &'b Coefficients,
-    pub around: &'b [f32],
+    pub neighbour_sums: &'b [f32],
     /// The hashes as bits, and in their place the argument, \[Z\]\[evolving\].
     pub drive: &'b mut [f32],
     /// What is asked of memory meanwhile, a part of it with each cell.
@@ -249,7 +249,7 @@ struct FaceNeighbours<'a, L: Lanes, const CHANNELS: usize> {
     lanes: L,
     here: &'a [f32; CHANNELS],
     /// The cells on either side along each axis.
-    beside: [[&'a [f32; CHANNELS]; 2]; 3],
+    faces: [[&'a [f32; CHANNELS]; 2]; 3],
     diffusion: [Floats<L>; 3],
     minus_two: Floats<L>,
 }
@@ -260,21 +260,21 @@ impl<L: Lanes, const CHANNELS: usize> FaceNeighbours<'_, L, CHANNELS> {
     fn spread(&self, i: usize) -> (Floats<L>, Floats<L>) {
         let here = self.block(self.here, i);
         let [dx, dy, dz] = self.diffusion;
-        let along_x = dx * self.along(0, i, here);
-        let along_y = dy.mul_add(self.along(1, i, here), along_x);
-        (here, dz.mul_add(self.along(2, i, here), along_y))
+        let along_x = dx * self.second_difference(0, i, here);
+        let along_y = dy.mul_add(self.second_difference(1, i, here), along_x);
+        (here, dz.mul_add(self.second_difference(2, i, here), along_y))
     }
 
     /// Δx along an axis.
     #[inline(always)]
-    fn along(&self, axis: usize, i: usize, here: Floats<L>) -> Floats<L> {
-        let [before, after] = self.beside[axis];
+    fn second_difference(&self, axis: usize, i: usize, here: Floats<L>) -> Floats<L> {
+        let [before, after] = self.faces[axis];
         here.mul_add(self.minus_two, self.block(before, i) + self.block(after, i))
     }
 
     #[inline(always)]
     fn block(&self, cell: &[f32; CHANNELS], i: usize) -> Floats<L> {
-        Floats::load(self.lanes, &L::Block::cut(cell)[i])
+        Floats::load(self.lanes, &L::Block::as_blocks(cell)[i])
     }
 }
 
@@ -288,7 +288,7 @@ impl Work for Drive<'_, '_> {
 impl Drive<'_, '_> {
     #[inline(always)]
     fn run_cells<L: Lanes, const CHANNELS: usize>(self, lanes: L) {
-        let Self { row, cells, around, drive, ahead } = self;
+        let Self { row, cells, neighbour_sums, drive, ahead } = self;
         let (step, nz) = (row.step, row.step.cells[2].min(MAX_Z));
         let (content, temporal) = (3 * CHANNELS / 4 - DYNAMICS, CHANNELS / 4);
         let (n, m) = (content / L::Block::LEN, temporal / L::Block::LEN);
@@ -303,33 +303,34 @@ impl Drive<'_, '_> {
         let column = &column.as_chunks::<CHANNELS>().0[..nz];
         // The ends of the row have a neighbour that may lie elsewhere.
         let (mut below, end) = (&row.end(-1).as_chunks().0[0], &row.end(nz as isize).as_chunks().0[0]);
-        let around = around.chunks_exact(content).zip(around[content..].chunks_exact(content)).zip(around[2 * content..].chunks_exact(content));
-        for (z, (drive, ((before, around), after))) in drive.chunks_exact_mut(content + temporal).zip(around).enumerate().take(nz) {
+        let neighbour_sums =
+            neighbour_sums.chunks_exact(content).zip(neighbour_sums[content..].chunks_exact(content)).zip(neighbour_sums[2 * content..].chunks_exact(content));
+        for (z, (drive, ((before, neighbour_sums), after))) in drive.chunks_exact_mut(content + temporal).zip(neighbour_sums).enumerate().take(nz) {
             prefetch(&mut ahead, each);
             let decay = Floats::repeat(lanes, cells.decay[z]);
             let (stays, taken) = (Floats::splat(lanes, cells.register[0][z]), Floats::splat(lanes, cells.register[1][z]));
             let coupling = Floats::splat(lanes, cells.coupling[z]);
-            let (push, swell) = (Floats::splat(lanes, cells.push[z]), Floats::splat(lanes, cells.swell[z]));
+            let (push, swell) = (Floats::splat(lanes, cells.push[z]), Floats::splat(lanes, cells.wave_term[z]));
             let [dx, dy, dz] = [cells.diffusion[0][z], cells.diffusion[1][z], cells.diffusion[2][z]];
             let diffusion = [Floats::splat(lanes, dx), Floats::splat(lanes, dy), Floats::splat(lanes, dz)];
             let (here, above) = (&column[z], column.get(z + 1).unwrap_or(end));
-            let near = FaceNeighbours { lanes, here, beside: [[&west[z], &east[z]], [&south[z], &north[z]], [below, above]], diffusion, minus_two };
+            let near = FaceNeighbours { lanes, here, faces: [[&west[z], &east[z]], [&south[z], &north[z]], [below, above]], diffusion, minus_two };
             below = here;
             let (content_drive, temporal_drive) = L::Block::cut_mut(drive).split_at_mut(n);
 
             // Content: decay of diffusion and coupling, and what the library recalls.
-            let pull = L::Block::cut(&step.pull[row.region(z) * content..][..content]);
-            let around = [L::Block::cut(before), L::Block::cut(around), L::Block::cut(after)];
+            let pull = L::Block::as_blocks(&step.pull[row.region(z) * content..][..content]);
+            let neighbour_sums = [L::Block::as_blocks(before), L::Block::as_blocks(neighbour_sums), L::Block::as_blocks(after)];
             for i in 0..n {
                 let ((here, spread), draw) = (near.spread(i), Floats::load(lanes, &content_drive[i]).sum_bytes() - mean);
-                let around = sum3(lanes, &around[0][i], &around[1][i], &around[2][i]);
-                let kept = here + coupling.mul_add(around - here, spread);
+                let neighbour_sums = sum3(lanes, &neighbour_sums[0][i], &neighbour_sums[1][i], &neighbour_sums[2][i]);
+                let kept = here + coupling.mul_add(neighbour_sums - here, spread);
                 let pulled = minus_rate.mul_add(here, Floats::load(lanes, &pull[i]));
                 content_drive[i] = decay.mul_add(kept, scale.mul_add(pulled, noise.mul_add(draw, push))).store();
             }
 
             // Temporal: the register shifts.
-            let previous = L::Block::cut(&here[content - 1..][..temporal]);
+            let previous = L::Block::as_blocks(&here[content - 1..][..temporal]);
             for i in 0..m {
                 let ((here, spread), draw) = (near.spread(n + i), Floats::load(lanes, &temporal_drive[i]).sum_bytes() - mean);
                 let shifted = taken.mul_add(Floats::load(lanes, &previous[i]), noise.mul_add(draw, swell));
@@ -401,7 +402,7 @@ impl Finish<'_, '_> {
         for pooled in sites {
             let mut site = [none; MAX_BLOCKS];
             for (z, ((field, y), here)) in cells.by_ref().take(block) {
-                let (field, y, here) = (&L::Block::cut(field)[..n + m], &mut L::Block::cut_mut(y)[..all], &L::Block::cut(here)[..all]);
+                let (field, y, here) = (&L::Block::as_blocks(field)[..n + m], &mut L::Block::cut_mut(y)[..all], &L::Block::as_blocks(here)[..all]);
                 let mut slice = none;
                 for i in 0..n {
                     let v = saturation * Floats::load(lanes, &field[i]);
@@ -428,7 +429,7 @@ impl Finish<'_, '_> {
                     let now = Floats::load(lanes, &here[n + m + i]);
                     let mut aim = none;
                     for (aims, pattern) in aims.iter().zip(&PATTERNS) {
-                        aim = Floats::splat(lanes, aims[z]).mul_add(Floats::load(lanes, &L::Block::cut(pattern)[i]), aim);
+                        aim = Floats::splat(lanes, aims[z]).mul_add(Floats::load(lanes, &L::Block::as_blocks(pattern)[i]), aim);
                     }
                     y[n + m + i] = rate.mul_add(aim - now, now).clamp_abs(5.0).store();
                 }
@@ -455,7 +456,7 @@ impl Row<'_> {
         let [mut sums, mut squares, mut quiets, mut errors] = [[0.0f32; MAX_Z]; 4];
         for (z, here) in self.column().chunks_exact(CHANNELS).enumerate().take(MAX_Z) {
             let [mut sum, mut square, mut quiet] = [none; 3];
-            for v in &L::Block::cut(here)[..content / L::Block::LEN] {
+            for v in &L::Block::as_blocks(here)[..content / L::Block::LEN] {
                 let v = Floats::load(lanes, v);
                 sum += v;
                 square = v.mul_add(v, square);

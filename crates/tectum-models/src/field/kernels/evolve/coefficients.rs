@@ -25,13 +25,13 @@ pub struct Coefficients {
     pub coupling: [f32; MAX_Z],
     /// What is added to content, and to temporal channels.
     pub push: [f32; MAX_Z],
-    pub swell: [f32; MAX_Z],
+    pub wave_term: [f32; MAX_Z],
 }
 
 impl Default for Coefficients {
     fn default() -> Self {
         let none = [0.0; MAX_Z];
-        Self { decay: [[0.0; 4]; MAX_Z], register: [none; 2], diffusion: [none; 3], coupling: none, push: none, swell: none }
+        Self { decay: [[0.0; 4]; MAX_Z], register: [none; 2], diffusion: [none; 3], coupling: none, push: none, wave_term: none }
     }
 }
 
@@ -67,7 +67,7 @@ impl Step<'_> {
         let [nx, ny, nz] = self.cells;
         let (decay_gates, gates) = gates.split_at(4 * nz);
         let gate = |index: usize| &gates[index * nz..][..nz];
-        let Coefficients { decay: decays, register: [stays, taken], diffusion, coupling, push, swell } = cells;
+        let Coefficients { decay: decays, register: [stays, taken], diffusion, coupling, push, wave_term } = cells;
 
         let scale = self.scale();
         let (retention, depth) = (scale * self.control[CONTROL_RETENTION], number(self.live, LIVE_DECAY_DEPTH));
@@ -85,18 +85,18 @@ impl Step<'_> {
             *coupling = most * first * second * (2.0 * weight - 1.0) / 26.0;
         }
 
-        let (push, swell) = (&mut push[..nz], &mut swell[..nz]);
-        swell.fill(0.0);
+        let (push, wave_term) = (&mut push[..nz], &mut wave_term[..nz]);
+        wave_term.fill(0.0);
         for (index, [sine, cosine]) in self.waves_of_row(px, py).into_iter().enumerate() {
             let (table, _) = self.tables[2 * (index * (nx + ny + nz) + nx + ny)..].as_chunks::<2>();
-            swell.iter_mut().zip(table).for_each(|(wave, [sine_z, cosine_z])| *wave += sine * cosine_z + cosine * sine_z);
+            wave_term.iter_mut().zip(table).for_each(|(wave, [sine_z, cosine_z])| *wave += sine * cosine_z + cosine * sine_z);
         }
         let height = scale * self.control[CONTROL_DRIVE] * 0.2 * number(self.live, LIVE_WAVE);
-        swell.iter_mut().for_each(|wave| *wave *= height);
+        wave_term.iter_mut().for_each(|wave| *wave *= height);
 
         // What the error does: near the centres of regions only, but for a part that is everywhere.
         let everywhere = scale * (self.control[CONTROL_ERROR_EVERYWHERE] + 0.2 * self.control[CONTROL_STRATEGIC_DRIVE]);
-        push.iter_mut().zip(&*swell).for_each(|(push, swell)| *push = swell + everywhere);
+        push.iter_mut().zip(&*wave_term).for_each(|(push, wave_term)| *push = wave_term + everywhere);
         let aside = from_centre(px, nx).max(from_centre(py, ny));
         if aside <= 2 {
             for (z, (push, along)) in push.iter_mut().zip(&self.from_centre).enumerate() {
@@ -106,7 +106,7 @@ impl Step<'_> {
                 for (reach, table) in [(1, CONTROL_NEAR), (2, CONTROL_FAR)] {
                     here += if farthest <= reach { scale * self.control[table + region] } else { 0.0 };
                 }
-                *push = swell[z] + here;
+                *push = wave_term[z] + here;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Lowered programs on every device, software Vulkan among them, beside the reference interpreter.
+//! Lowered programs on every device, including software Vulkan, compared with the reference interpreter.
 
 use super::{Bounds, LaunchConfig, checked};
 use crate::device::Device;
@@ -9,7 +9,7 @@ use crate::program::generate::{Generated, generate};
 use crate::program::tests::{differ, seeds, words};
 use crate::program::{BufferAccess, Checked, Fault, Outcome, ProgramCache, ProgramView, Recognition};
 
-/// The devices there are, software Vulkan among them; a line says what is skipped.
+/// The available devices, including software Vulkan; prints a line for each skipped one.
 pub fn devices(what: &str) -> Vec<Device> {
     let open = |id: &str| match Device::open(id) {
         Ok(device) => Some(device),
@@ -22,7 +22,7 @@ pub fn devices(what: &str) -> Vec<Device> {
     ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
 }
 
-/// Runs a program on a device; the buffers after it, and the fault.
+/// Runs a program on a device; returns the buffers after it, and the fault.
 pub fn run_on(device: &Device, program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>], bounds: Bounds) -> Result<(Vec<Vec<u8>>, Option<Fault>)> {
     let mut plan = PlanBuilder::new("program");
     let mut views: Vec<ProgramView> = Vec::new();
@@ -60,8 +60,8 @@ fn read(run: &crate::plan::Executable, view: View, bytes: usize) -> Result<Vec<u
     Ok(bytemuck::cast_slice::<u32, u8>(&words)[..bytes].to_vec())
 }
 
-/// Most of the time goes into software Vulkan's compiler, one program at a time in a process: two processes share the seeds. They run with its
-/// optimiser off, which takes half as long; what these programs check is the code that they are lowered to, not the driver. The optimiser sees
+/// Software Vulkan's compiler takes most of the time, one program at a time in a process: two processes share the seeds. They run with its
+/// optimiser off, which takes half as long; these programs check the lowered code, not the driver. The optimiser processes
 /// every kernel and the library of programs in other tests.
 #[test]
 fn generated_programs_agree_with_the_reference() {
@@ -84,12 +84,12 @@ fn generated_programs_agree_with_the_reference() {
         let ended = process.wait_with_output().expect("it ends");
         let printed = String::from_utf8_lossy(&ended.stdout);
         print!("{printed}");
-        // A name that is no longer this test's would run nothing, and succeed.
+        // A wrong test name would run no test, and succeed.
         assert!(ended.status.success() && printed.contains(&format!("half {half}: ")), "half {half} failed: {:?}", ended.status);
     }
 }
 
-/// Every second seed; how many programs ran and how many are not for device code.
+/// Every second seed; returns how many programs ran and how many device code does not support.
 fn generated_programs_agree_on(device: &Device, half: u64) -> (usize, usize) {
     let (mut ran, mut left) = (0, 0);
     for seed in seeds().filter(|seed| seed % 2 == half) {
@@ -102,7 +102,7 @@ fn generated_programs_agree_on(device: &Device, half: u64) -> (usize, usize) {
             left += 1;
             continue;
         }
-        // Most of the time goes into compiling, so each program is compiled once.
+        // Compilation takes most of the time, so each program is compiled once.
         let bounds = if seed / 2 % 2 == 0 { Bounds::Checked } else { Bounds::Proven };
         let (after, fault) = run_on(device, program, launch, buffers, bounds).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_eq!(fault, None, "seed {seed}\n{}", program.program());
@@ -130,7 +130,7 @@ fn a_small_program_runs() {
     }
 }
 
-/// Lanes that leave a loop at different times keep what they had then, whatever the lanes beside them go on to compute.
+/// Lanes that leave a loop at different times keep their values, whatever the neighbouring lanes continue to compute.
 #[test]
 fn lanes_leave_loops_with_what_they_had() {
     let start = "buffer x: u64 read\nbuffer y: u64 write\nldg.u64 r0, [x]\nmov_imm.u64 r1, 5\nmov_imm.u32 r3, 3\nand.u32 r2, r252, r3\n@again:\n";
@@ -170,7 +170,7 @@ fn several_programs_of_one_plan_run_in_order_by_one_submission() {
         let mut run = plan.finish().and_then(|plan| plan.compile(&device)).expect("compiles");
         run.input::<f32>(x).iter_mut().zip(0u8..).for_each(|(x, i)| *x = f32::from(i));
         let stats = run.run().expect("runs");
-        // The words of the checked one's fault are cleared besides.
+        // The words for the fault of the checked one are cleared in addition.
         assert_eq!((stats.submissions, stats.launches), (1, 4), "{device:?}");
         assert!(
             (0u8..100).map(f32::from).zip(run.output::<f32>(y).iter().zip(run.output::<f32>(z))).all(|(x, (y, z))| (*y, *z) == (4.0 * x * x, 4.0 * x)),

@@ -1,4 +1,4 @@
-//! Divergence, calls, barriers, shared memory, pools and faults, on GPUs and on the CPU beside the reference.
+//! Divergence, calls, barriers, shared memory, pools and faults, on GPUs and on the CPU compared with the reference.
 
 use super::devices::{devices, run_on};
 use super::{Bounds, LaunchConfig, checked};
@@ -36,7 +36,7 @@ buffer y: u32 read_write
     add.u32 r8, r8, r5
     stg.u32 [y], r8";
 
-/// Collatz steps: a loop whose count differs from lane to lane, with a call in it.
+/// Collatz steps: a loop whose count differs between lanes, with a call in it.
 const COLLATZ: &str = "
 buffer y: u16 read_write
     cvt.u32.u64 r0, r255

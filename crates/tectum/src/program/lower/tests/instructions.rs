@@ -1,4 +1,4 @@
-//! Every instruction that computes, of every type, on GPUs beside the reference's arithmetic.
+//! Every instruction that computes, of every type, on GPUs compared with the reference's arithmetic.
 
 use super::devices::{devices, run_on};
 use super::{Bounds, LaunchConfig};
@@ -6,7 +6,7 @@ use crate::program::{
     Address, BinaryOp, BufferAccess, BufferIndex, Condition, Instruction, Predicate, ProgramBuilder, Register, TernaryOp, Type, UnaryOp, scalar,
 };
 
-/// A bit pattern's meaning in the reference: its bits, and the sizes that a rounding may be relative to.
+/// A result of the reference: its bits, and the magnitudes that a rounding may be relative to.
 struct Expected {
     name: String,
     ty: Type,
@@ -22,7 +22,7 @@ const N: Register = Register(2);
 const C: Register = Register(3);
 const RESULT: Register = Register(4);
 
-/// Values at the ends and in the midst of a type.
+/// Values at the limits and in the middle of a type.
 fn samples(ty: Type) -> Vec<u64> {
     if ty.is_integer() {
         let top = 1u64 << (ty.bits() - 1);
@@ -36,7 +36,7 @@ fn number(ty: Type, bits: u64) -> f64 {
     f64::from_bits(scalar::convert(Type::F64, ty, bits))
 }
 
-/// The instructions for a type that device code has; each leaves its result in [`RESULT`], or a predicate.
+/// The instructions for a type that device code supports; each leaves its result in [`RESULT`], or a predicate.
 fn instructions(ty: Type) -> Vec<(Instruction, Type)> {
     let dst = RESULT;
     let mut all = vec![(Instruction::Move { ty, dst, src: A }, ty)];
@@ -59,7 +59,7 @@ fn instructions(ty: Type) -> Vec<(Instruction, Type)> {
     all
 }
 
-/// What the reference makes of an instruction; `None` where it faults.
+/// The reference's result of an instruction; `None` if it faults.
 fn expected(instruction: Instruction, [a, b, n, c]: [u64; 4]) -> Option<Expected> {
     let exact = |name: String, ty, bits| Some(Expected { name, ty, bits, scale: 0.0 });
     let rounded = |name: String, ty: Type, bits: u64, scale: f64| Some(Expected { name, ty, bits, scale: if ty.is_float() { scale } else { 0.0 } });
@@ -84,7 +84,7 @@ fn expected(instruction: Instruction, [a, b, n, c]: [u64; 4]) -> Option<Expected
     }
 }
 
-/// Whether a device's result will do.
+/// Whether a device's result is acceptable.
 fn agrees(expected: &Expected, bits: u64) -> bool {
     let (ours, theirs) = (number(expected.ty, bits), number(expected.ty, expected.bits));
     if bits == expected.bits {
@@ -98,7 +98,7 @@ fn agrees(expected: &Expected, bits: u64) -> bool {
         Type::F32 => 2f64.powi(-23),
         _ => 2f64.powi(-52),
     };
-    // Half-width results differ by one of their own places where the f32 before them differs by some of its.
+    // Half-width results may differ by one unit in their last place if the f32 before them differs by a few of its own.
     let places = if expected.ty == Type::F32 { 8.0 } else { 1.0 };
     // Below the smallest normal f32 everything may be 0.
     (ours.is_nan() && theirs.is_nan()) || (ours - theirs).abs() <= places * ulp * expected.scale + if expected.scale > 0.0 { 2f64.powi(-126) } else { 0.0 }
@@ -117,7 +117,7 @@ fn compare_type(ty: Type) {
     store_results(&mut builder, &instructions, out);
     let program = builder.finish().and_then(|program| program.check()).unwrap_or_else(|error| panic!("{error}"));
 
-    // Every sample meets every other.
+    // Every sample is combined with every other.
     let samples = samples(ty);
     let lanes: Vec<[u64; 4]> = (0..samples.len() * samples.len())
         .map(|lane| [samples[lane / samples.len()], samples[lane % samples.len()], lane as u64 * 7 % 70, samples[lane * 5 % samples.len()]])
@@ -132,7 +132,7 @@ fn compare_type(ty: Type) {
     }
 }
 
-/// Holds what the lanes wrote against the reference; how much was compared.
+/// Compares the lanes' results with the reference; returns how many were compared.
 fn compare_results(instructions: &[(Instruction, Type)], lanes: &[[u64; 4]], out: &[u8], what: &str) -> usize {
     let mut compared = 0;
     for (lane, values) in lanes.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The programs under `programs/` on every device, through plans, beside expectations computed in f64; as they are, and as what
-//! they are recognised as.
+//! The programs under `programs/` on every device, through plans, compared with expected values computed in f64; unchanged, and as
+//! recognised.
 
 use super::devices::devices;
 use crate::device::Device;
@@ -8,7 +8,7 @@ use crate::program::{BufferAccess, BufferIndex, Checked, Contents, LaunchConfig,
 
 const EVERY: [Recognize; 3] = [Recognize::Off, Recognize::Exact, Recognize::Reassociated];
 
-/// The last buffer after a run, and what ran.
+/// The last buffer after a run, and the shape that ran.
 fn run_on(
     device: &Device,
     program: &Checked,
@@ -54,7 +54,7 @@ fn every_device_is_right_at_every_size() {
     }
 }
 
-/// What a program of the library is where sums may change their order, and where not.
+/// The shape of a program of the library if sums may change their order, and if not.
 fn shapes(name: &str) -> [&'static str; 2] {
     match name {
         "reduce_sum" => ["reduction", "general"],
@@ -66,7 +66,7 @@ fn shapes(name: &str) -> [&'static str; 2] {
     }
 }
 
-/// Results are within the tolerance of each program, and exact maps, minima and maxima on the CPU bit for bit those of the program.
+/// Results are within the tolerance of each program; exact maps, minima and maxima on the CPU equal the program's bit for bit.
 #[test]
 fn what_the_library_is_recognised_as_gives_what_it_gives() {
     let devices = devices("the recognised library of programs");
@@ -83,7 +83,7 @@ fn what_the_library_is_recognised_as_gives_what_it_gives() {
     }
 }
 
-/// Of integers every bit is the same, whatever the order.
+/// Integer results are bit-identical in any order.
 #[test]
 fn integers_do_not_depend_on_recognition() {
     let changes = [("f32", "i32"), ("-inf", "-2147483648"), ("inf", "2147483647"), ("0.0", "0")];
@@ -134,7 +134,7 @@ fn integers_do_not_depend_on_recognition() {
     }
 }
 
-/// Elements of a buffer that is read at constant places alone.
+/// Elements of a buffer that is read only at constant offsets.
 fn constants(program: &Checked, place: usize) -> usize {
     program.program().constant_extent(BufferIndex(place as u32)).map_or(0, |bytes| bytes as usize / 4)
 }

@@ -1,4 +1,4 @@
-//! Text in, text out: what programs look like as WGSL, and that every language takes them.
+//! Text in, text out: the WGSL of programs, and that every language accepts them.
 
 use super::{Bounds, LaunchConfig, checked, lowered};
 

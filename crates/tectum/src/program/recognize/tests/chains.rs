@@ -1,11 +1,11 @@
-//! Chains as reductions and products, and what looks like one but is none.
+//! Chains as reductions and products, and similar programs that are neither.
 
 use super::{ONE, SIZES, checked, f32s, planned, reasons, recognized, reference, try_recognize, u64s, values, zeros};
 use crate::program::{LaunchConfig, Shape};
 
 const HEAD: &str = "buffer x: f32 read\nbuffer y: f32 write\n";
 
-/// The chain of an operation over n elements, in every form that is known of it.
+/// The chain of an operation over n elements, in every known form.
 fn chains(op: &str, neutral: &str, n: u64) -> Vec<(&'static str, String)> {
     let turns = |n: u64| n - 1;
     let unrolled: String = (1..n).map(|i| format!("ldg.f32 r1, [x + {}]\n{op}.f32 r0, r0, r1\n", 4 * i)).collect();
@@ -59,7 +59,7 @@ fn every_form_of_a_chain_is_a_reduction() {
                 let is_reduction = matches!(shape, Shape::Reduction { rows: 1, cols, columns: false, .. } if cols == n);
                 assert!(is_reduction || n == 1, "{op} {name}, n = {n}: {shape}");
                 assert_eq!(planned(&program, &ONE, &buffers, true).1, reference(&program, &ONE, &buffers), "{op} {name}, n = {n}");
-                // Sums keep their order unless asked.
+                // Sums keep their order unless reordering is requested.
                 let exact = try_recognize(&program, &ONE, &buffers, false).expect("it fits");
                 assert_eq!(matches!(exact.shape(), Shape::Reduction { .. }), is_reduction && op != "add");
             }
@@ -67,7 +67,7 @@ fn every_form_of_a_chain_is_a_reduction() {
     }
 }
 
-/// One lane a row, or a column.
+/// One lane per row, or per column.
 #[test]
 fn sums_of_rows_and_columns_are_reductions() {
     let text = |scale: u64, step: u64| {
@@ -84,7 +84,7 @@ fn sums_of_rows_and_columns_are_reductions() {
     }
 }
 
-/// Text after the loop's start, with what is done in a turn and after the last.
+/// Text after the loop's start, with the code of an iteration and after the last.
 fn sum(turn: &str, after: &str) -> String {
     format!("{HEAD}mov_imm.f32 r0, 0.0\nmov_imm.u64 r4, 4\nmov_imm.u64 r5, 0\nmov_imm.u32 r9, 7\n@l:\n{turn}\nloop r9, @l\n{after}")
 }
@@ -95,13 +95,13 @@ fn what_is_no_reduction_is_refused_with_the_reason() {
     let cases = [
         (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4\nstg.f32 [y + 0], r0"), ""), "every value of turn0 stores to the same place"),
         (sum(&format!("{load}add.f32 r0, r0, r1\nmul.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0"), "not one chain of an operation"),
-        (sum(&format!("{load}add.f32 r1, r1, r0\nadd.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0"), "r0 is carried from turn to turn"),
+        (sum(&format!("{load}add.f32 r1, r1, r0\nadd.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0"), "r0 is carried across iterations"),
         (sum(&format!("add.u64 r5, r5, r4\n{}{load}add.f32 r0, r0, r1", ""), "stg.f32 [y + 0], r0"), "reaches byte 36"),
         (
             sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0").replace("r9, 7", "r9, 3"),
             "leave gaps or meet",
         ),
-        (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "add.f32 r0, r0, r0\nstg.f32 [y + 0], r0"), "r0 is what the turns of a loop leave"),
+        (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "add.f32 r0, r0, r0\nstg.f32 [y + 0], r0"), "r0 is the result of a loop"),
         (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0").replace("r0, 0.0", "r0, 1.0"), "neither its neutral element"),
         (sum(&format!("{load}add.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0").replace("r9, 7", "r9, 6"), "cover 28 of 32 bytes"),
         (sum(&format!("{load}sub.f32 r0, r0, r1\nadd.u64 r5, r5, r4"), "stg.f32 [y + 0], r0"), "not one chain of an operation"),
@@ -119,7 +119,7 @@ fn what_is_no_reduction_is_refused_with_the_reason() {
     }
 }
 
-/// y[i, j] += a·b in one lane an element; the offsets of a and b from i and j, and their steps.
+/// y[i, j] += a·b in one lane per element; the offsets of a and b from i and j, and their steps.
 fn gemm([m, n, k]: [u64; 3], a_transposed: bool, b_transposed: bool, chain: &str) -> String {
     let (a_scale, a_step) = if a_transposed { (4, 4 * m) } else { (4 * k, 4) };
     let (b_scale, b_step) = if b_transposed { (4 * k, 4) } else { (4, 4 * n) };
@@ -204,7 +204,7 @@ fn what_is_no_product_is_refused_with_the_reason() {
     }
 }
 
-/// Integers wrap, so every order is right; terms of floats may be expressions, and their order is asked for.
+/// Integers wrap, so every order is correct; terms of floats may be expressions, and reordering them is requested.
 #[test]
 fn chains_that_the_core_has_no_kernel_for_are_trees() {
     for n in [2u64, 3, 255, 256, 257, 3_073] {

@@ -1,4 +1,4 @@
-//! Several maps as one.
+//! Several maps merged into one.
 
 use super::super::{Fused, Map, Stage, fuse};
 use super::{checked, f32s, reference, values, zeros};
@@ -19,7 +19,7 @@ fn text(fused: &Fused) -> String {
     fused.map.program().program().to_string()
 }
 
-/// Runs the stages one after the other, and the one that they became; whether all kept memories agree.
+/// Runs the stages in sequence, and the fused one; checks that all kept memories agree.
 fn agree(stages: &[Stage<'_>], fused: &Fused, memories: &[Vec<u8>], dropped: &[usize]) {
     let run = |map: &Map, places: &[usize], memories: &mut [Vec<u8>]| {
         let before: Vec<Vec<u8>> = places.iter().map(|place| memories[*place].clone()).collect();
@@ -74,7 +74,7 @@ fn maps_that_would_see_each_other_stay_apart() {
         (&[Stage { map: &scale, memories: &[0, 1, 2] }, Stage { map: &relu, memories: &[2, 1] }], &[], "map 0 loads memory 1 at 4, which map 1 stores to"),
         (&[Stage { map: &scale, memories: &[0, 1, 1] }], &[], "two buffers of map 0 are the same memory"),
         (&[Stage { map: &wide, memories: &[0] }, Stage { map: &relu, memories: &[0, 1] }], &[], "memory 0 is stored as i32 and loaded as f32"),
-        (&[Stage { map: &relu, memories: &[0, 1] }], &[1], "nothing that the maps store is kept"),
+        (&[Stage { map: &relu, memories: &[0, 1] }], &[1], "all stores of the maps are dropped"),
         (&[], &[], "there are no maps"),
     ];
     for (stages, dropped, reason) in cases {

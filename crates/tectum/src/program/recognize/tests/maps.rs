@@ -1,4 +1,4 @@
-//! Maps in every form that a program gives them, and what looks like one but is none.
+//! Maps in every form that a program may have, and similar programs that are not maps.
 
 use super::{ONE, SIZES, checked, code, f32s, planned, reasons, recognized, reference, try_recognize, u64s, values, zeros};
 use crate::program::{LaunchConfig, Shape};
@@ -6,7 +6,7 @@ use crate::program::{LaunchConfig, Shape};
 const HEAD: &str = "buffer a: f32 read\nbuffer b: f32 read\nbuffer s: f32 read\nbuffer y: f32 write\n";
 const MAP: [&str; 6] = ["ldg.f32 r0, [a]", "ldg.f32 r1, [b]", "mul.f32 r1, r0, r1", "ldg.f32 r0, [s + 4]", "add.f32 r0, r1, r0", "stg.f32 [y], r0"];
 
-/// y = a·b + s[1], as every form that is known of it, with the launch of each.
+/// y = a·b + s[1], in every known form, with the launch of each.
 fn forms(n: u64) -> Vec<(&'static str, String, LaunchConfig)> {
     let element = |at: &str| {
         format!(
@@ -86,7 +86,7 @@ fn a_count_that_is_loaded_is_known_where_the_buffer_is() {
     let sizes = [308, 8, 308];
     let unknown = program.recognize(&super::Setting::new(&ONE, &sizes)).expect("it fits");
     assert!(reasons(&unknown).contains("what ends the loop depends on data"), "{}", reasons(&unknown));
-    // One element more than there are: a contradiction.
+    // One element too many: a contradiction.
     let error = try_recognize(&program, &ONE, &[values(77, 1.0), u64s(&[78]), zeros(77)], true).expect_err("out of bounds");
     assert!(error.to_string().contains("reaches byte 312 of the 308 of buffer x"), "{error}");
     // One less: some of y is not stored.
@@ -96,7 +96,7 @@ fn a_count_that_is_loaded_is_known_where_the_buffer_is() {
 
 #[test]
 fn loops_of_unrolled_bodies_selections_and_passes_through_memory_are_maps() {
-    // Two elements a turn, and a turn a lane.
+    // Two elements per iteration, and one iteration per lane.
     let text = "buffer x: i32 read_write\nmov_imm.u64 r4, 16\nmov_imm.u64 r1, 8\nmul.u64 r5, r255, r4\nmov_imm.u64 r7, 4\nmov_imm.u32 r0, 1\n@l:\nadd.u64 r6, r5, r7\nldg.i32 r10, [x + r5]\n\
                 ldg.i32 r11, [x + r6]\nmov_imm.i32 r12, 0\nset.lt.i32 p0, r10, r12\nsel.i32 r13, p0, r12, r10\nstg.i32 [x + r5], r13\nset.lt.i32 p1, r11, r12\nsel.i32 r13, p1, r12, r11\n\
                 stg.i32 [x + r6], r13\nadd.u64 r5, r5, r1\nloop r0, @l\n";
@@ -120,7 +120,7 @@ fn loops_of_unrolled_bodies_selections_and_passes_through_memory_are_maps() {
     assert_eq!(planned(&program, &launch, &[zeros(9)], false).1, reference(&program, &launch, &[zeros(9)]));
 }
 
-/// Text after x: f32 read, y: f32 read_write, both of 8 elements; the launch; why it is no map.
+/// Text after x: f32 read, y: f32 read_write, both of 8 elements; the launch; why it is not a map.
 const REFUSED: &[(&str, u32, &str)] = &[
     ("ldg.f32 r0, [y + 0]\nstg.f32 [y], r0", 8, "buffer y is stored to and loaded at 0, an element of another"),
     (
@@ -157,7 +157,7 @@ const REFUSED: &[(&str, u32, &str)] = &[
     (
         "mov_imm.f32 r4, 0.0\nmov_imm.u64 r1, 4\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 7\n@l:\nldg.f32 r3, [x + r2]\nadd.f32 r4, r4, r3\nstg.f32 [y + r2], r4\nadd.u64 r2, r2, r1\nloop r0, @l",
         1,
-        "r4 is carried from turn to turn",
+        "r4 is carried across iterations",
     ),
     ("ldg.f32 r0, [x]\nmov_imm.f32 r1, 0.0\nset.lt.f32 p0, r0, r1\nbra @end, p0\nstg.f32 [y], r0\n@end:", 8, "the branch depends on data"),
     ("ldg.f32 r0, [x]\ncvt.u64.f32 r1, r0\nldg.f32 r0, [x + r1]\nstg.f32 [y], r0", 8, "the offset in r1 is not a sum of multiples"),
@@ -180,7 +180,7 @@ const REFUSED: &[(&str, u32, &str)] = &[
 fn what_is_no_map_is_refused_with_the_reason() {
     for (text, lanes, reason) in REFUSED {
         let program = checked(&format!("buffer x: f32 read\nbuffer y: f32 read_write\n{text}"));
-        // All values are ¼, which is offset 0 where it is one.
+        // All values are ¼, which as an offset is 0.
         let buffers = [values(8, 0.0), zeros(8)];
         let found = program.recognize(&super::Setting { reassociate: true, ..super::Setting::new(&LaunchConfig::linear(*lanes, *lanes), &[32, 32]) });
         let found = found.unwrap_or_else(|error| panic!("{error}\n{text}"));

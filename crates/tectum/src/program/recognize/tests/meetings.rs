@@ -1,10 +1,10 @@
-//! Blocks that reduce through shared memory, and what looks like one but is none.
+//! Blocks that reduce through shared memory, and similar programs that do not.
 
 use super::{ONE, SIZES, checked, planned, reasons, recognized, reference, try_recognize, u64s, values, zeros};
 use crate::program::generate::Random;
 use crate::program::{Checked, LaunchConfig, Outcome, Program, Shape};
 
-const BLOCK: LaunchConfig = LaunchConfig { grid: [1; 3], block: [256, 1, 1], shared_bytes: 0, max_turns: LaunchConfig::MAX_LOOP_ITERATIONS };
+const BLOCK: LaunchConfig = LaunchConfig { grid: [1; 3], block: [256, 1, 1], shared_bytes: 0, max_loop_iterations: LaunchConfig::MAX_LOOP_ITERATIONS };
 
 fn library(name: &str) -> String {
     let path = format!("{}/../../programs/{name}.atlas", env!("CARGO_MANIFEST_DIR"));
@@ -30,7 +30,7 @@ fn the_library_s_reductions_are_reductions_where_their_counts_are_known() {
         }
         let unknown = program.recognize(&super::Setting::new(&BLOCK, &[40, 8, 4])).expect("it fits");
         assert!(reasons(&unknown).contains("depends on data"), "{}", reasons(&unknown));
-        // More elements than there are: a contradiction. Fewer: the rest is not reduced.
+        // Too many elements: a contradiction. Too few: the rest is not reduced.
         let error = try_recognize(&program, &BLOCK, &[values(10, 0.25), u64s(&[11]), zeros(1)], true).expect_err("out of bounds");
         assert!(error.to_string().contains("reaches byte 44 of the 40 of buffer x"), "{error}");
         let fewer = vec![values(10, 0.25), u64s(&[9]), zeros(1)];
@@ -40,7 +40,7 @@ fn the_library_s_reductions_are_reductions_where_their_counts_are_known() {
     }
 }
 
-/// What each lane brings: every element by the lanes in turns, eight of its own, or its own one.
+/// The contribution of each lane: all elements shared by stride, eight of its own, or its own one.
 const PARTS: [(&str, u64, &str); 3] = [
     (
         "in turns",
@@ -55,7 +55,7 @@ const PARTS: [(&str, u64, &str); 3] = [
     ("one", 64, "ldg.f32 r0, [x]\n"),
 ];
 
-/// A block of 64 lanes that halves what each brings, in every form that is known of it.
+/// A block of 64 lanes that reduces the contributions by halves, in every known form.
 fn halvings() -> Vec<(&'static str, String)> {
     let step = "add.u64 r8, r6, r7\nlds.f32 r9, [shared + r8]\nadd.f32 r0, r0, r9\nsts.f32 [shared + r6], r0\n";
     let skip = format!("set.ge.u64 p1, r6, r7\nbra @upper, p1\n{step}@upper:\nbar.sync 0\n");
@@ -102,7 +102,7 @@ fn every_form_of_a_block_s_reduction_is_one() {
             assert_eq!(after, reference(&program, &launch, &buffers), "{brought}, {name}");
         }
     }
-    // The same of products is one of two vectors, and of expressions a tree.
+    // The same with products is a product of two vectors, and with expressions a tree.
     let dot = PARTS[0].2.replace("ldg.f32 r5, [x + r4]\nadd.f32 r0, r0, r5", "ldg.f32 r5, [x + r4]\nldg.f32 r12, [w + r4]\nfma.f32 r0, r5, r12, r0");
     let shapes = [
         (dot.clone(), "matvec.f32 of [1, 1000]"),
@@ -117,13 +117,13 @@ fn every_form_of_a_block_s_reduction_is_one() {
     }
 }
 
-/// What is replaced in the sum by a block of 64 lanes, do while, and by what.
+/// Replacements in the sum by a block of 64 lanes, do while.
 type Changes = &'static [(&'static str, &'static str)];
 
-/// Changes, lanes of the block, and why it is none then.
+/// Replacements, lanes of the block, and why it is then not recognised.
 const NEAR: &[(Changes, u32, &str)] = &[
     (&[("sts.f32 [shared + r6], r0\nbar.sync 0", "sts.f32 [shared + r6], r0")], 64, "a lane loads what another stores, with no barrier"),
-    (&[("@upper:\nbar.sync 0", "@upper:")], 64, "the branch depends on data or on the turn of a loop"),
+    (&[("@upper:\nbar.sync 0", "@upper:")], 64, "the branch depends on data or on the iteration of a loop"),
     (&[("shr.u64 r7, r7, r10", "shr.u64 r7, r7, r10\nshr.u64 r7, r7, r10")], 64, "every value of lane stores to the same place"),
     (&[("mov_imm.u64 r7, 128", "mov_imm.u64 r7, 64")], 64, "the part of lane 32 is not taken exactly once"),
     (&[("add.u64 r8, r6, r7", "add.u64 r8, r6, r2")], 64, "a lane stores what another loads, with no barrier"),
@@ -134,8 +134,8 @@ const NEAR: &[(Changes, u32, &str)] = &[
     (&[("add.f32 r0, r0, r9", "add.f32 r0, r0, r9\nadd.f32 r0, r0, r9")], 64, "a lane's part is taken more than once"),
     (&[("add.f32 r0, r0, r9", "sub.f32 r0, r0, r9")], 64, "by another operation than the lanes"),
     (&[("mov_imm.f32 r0, 0.0", "mov_imm.f32 r0, 1.0")], 64, "does not begin with its neutral element"),
-    (&[("mov_imm.u64 r3, BYTES", "mov_imm.u64 r3, 252")], 64, "the number of turns is not known beforehand"),
-    (&[("mov_imm.u64 r3, BYTES", "mov_imm.u64 r3, 260")], 64, "the number of turns is not known beforehand"),
+    (&[("mov_imm.u64 r3, BYTES", "mov_imm.u64 r3, 252")], 64, "the number of iterations is not known in advance"),
+    (&[("mov_imm.u64 r3, BYTES", "mov_imm.u64 r3, 260")], 64, "the number of iterations is not known in advance"),
     (&[("mov.u64 r4, r6", "add.u64 r4, r6, r2")], 64, "leave gaps or meet"),
     (&[("mov_imm.u64 r1, 4000", "mov_imm.u64 r1, 3996")], 64, "cover 3996 of 4000 bytes"),
     (&[("bra @end, p1\nstg", "stg")], 64, "r0 is another in the lanes from 1 on"),
@@ -154,7 +154,7 @@ const NEAR: &[(Changes, u32, &str)] = &[
 fn what_is_no_reduction_of_a_block_is_refused_with_the_reason() {
     for (changes, lanes, reason) in NEAR {
         let right = block(PARTS[0].2, &halvings()[0].1);
-        // The block's text has its bytes already.
+        // The block's text already contains its bytes.
         let original = |text: &str| text.replace("BYTES", "256");
         let text = changes.iter().fold(right, |text, (from, to)| {
             let from = original(from);
@@ -181,7 +181,7 @@ fn several_blocks_do_not_meet() {
     let buffers = vec![values(128, 0.25), zeros(1)];
     let found = recognized(&checked(&text), &LaunchConfig::linear(128, 64), &buffers);
     assert!(reasons(&found).contains("in launches of one block alone"), "{}", reasons(&found));
-    // A lane that keeps its own part of what all take in turns.
+    // A lane that keeps its own part of a shared loop.
     let text =
         format!("buffer x: f32 read\nbuffer y: f32 write\nmov_imm.u64 r2, 4\nmul.u64 r6, r255, r2\n{}stg.f32 [y], r0", PARTS[0].2.replace("BYTES", "256"));
     let buffers = vec![values(1_000, 0.25), zeros(64)];
@@ -192,7 +192,7 @@ fn several_blocks_do_not_meet() {
     assert!(matches!(recognized(&checked(&text), &ONE, &[values(1_000, 0.25), zeros(1)]).shape(), Shape::General));
 }
 
-/// One line of a program changed, left out, or done twice.
+/// One line of a program changed, removed, or duplicated.
 fn mutant(text: &str, random: &mut Random) -> String {
     const HEAD: usize = 3;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -214,8 +214,8 @@ fn mutant(text: &str, random: &mut Random) -> String {
     lines.join("\n")
 }
 
-/// Of thousands of programs that nearly are reductions, every one that is recognised gives what the reference does, and none is
-/// said to contradict its buffers that the reference ends without a fault.
+/// Of thousands of programs that are almost reductions, every recognised one gives the reference's results, and none that the
+/// reference ends without a fault is reported to contradict its buffers.
 #[test]
 fn mutants_are_what_they_are_recognised_as() {
     let mut random = Random::new(1);

@@ -1,11 +1,11 @@
-//! Random programs: what they are recognised as does the same as they do.
+//! Random programs: the recognised form gives the same results as the program.
 
 use super::{ONE, checked, planned, reference};
 use crate::program::generate::{Generated, Random, generate};
 use crate::program::tests::differ;
 use crate::program::{LaunchConfig, Shape};
 
-/// Programs of every feature of the generator; most are general, and none may come out as what it is not.
+/// Programs of every feature of the generator; most are general, and none may be recognised as a wrong shape.
 #[test]
 fn generated_programs_are_what_they_are_recognised_as() {
     let mut shapes = std::collections::BTreeMap::new();
@@ -79,7 +79,7 @@ impl Element {
         format!("buffer a: {ty} read\nbuffer b: {ty} read\nbuffer s: {ty} read\nbuffer y: {ty} read_write\nbuffer z: {ty} write\n")
     }
 
-    /// The program as a run, a loop, a loop of two a turn or a lane an element; its launch.
+    /// The program as a run, a loop, a loop of two per iteration or a lane per element; its launch.
     fn program(&mut self, n: u64) -> (String, LaunchConfig) {
         let width = crate::program::Type::from_name(self.ty).map_or(1, |ty| ty.bytes());
         let start = format!("mov_imm.u64 r4, {width}\nmov_imm.u64 r5, 0\n");

@@ -3,7 +3,7 @@
 use super::lexer::{Kind, Token};
 use crate::program::{Predicate, Register};
 
-/// What is wrong with a line, and at which column.
+/// An error in a line, with its column.
 #[derive(Debug)]
 pub struct SyntaxError {
     pub column: u32,
@@ -12,7 +12,7 @@ pub struct SyntaxError {
 
 pub type Read<T> = Result<T, SyntaxError>;
 
-/// A place among the tokens of a line.
+/// A position in the tokens of a line.
 pub struct Cursor<'a> {
     tokens: &'a [Token<'a>],
     /// The column after the last token.
@@ -37,26 +37,26 @@ impl<'a> Cursor<'a> {
         self.tokens.first().copied()
     }
 
-    /// Whether the next token is this mark; it is then taken.
+    /// Whether the next token is this mark; it is then consumed.
     pub fn take_mark(&mut self, mark: &str) -> bool {
         let found = self.peek().is_some_and(|token| token.kind == Kind::Mark && token.text == mark);
         self.tokens = &self.tokens[usize::from(found)..];
         found
     }
 
-    pub fn mark(&mut self, mark: &str) -> Read<()> {
+    pub fn expect_punctuation(&mut self, mark: &str) -> Read<()> {
         if self.take_mark(mark) { Ok(()) } else { Err(self.expected(&format!("`{mark}`"))) }
     }
 
     pub fn comma(&mut self) -> Read<()> {
-        self.mark(",")
+        self.expect_punctuation(",")
     }
 
     pub fn word(&mut self, what: &str) -> Read<&'a str> {
         self.token(Kind::Word, what)
     }
 
-    /// A number as it is written; `inf` and `nan` are words that may stand for one.
+    /// The text of a number; the words `inf` and `nan` are also numbers.
     pub fn number(&mut self, what: &str) -> Read<&'a str> {
         match self.peek() {
             Some(token) if token.kind == Kind::Word && matches!(token.text, "inf" | "nan") => self.token(Kind::Word, what),
@@ -88,7 +88,7 @@ impl<'a> Cursor<'a> {
         number.map(Predicate).ok_or_else(|| SyntaxError { column, message: format!("{text} is not a predicate: p0 to p15") })
     }
 
-    /// Refuses what is left of the line.
+    /// Refuses remaining tokens of the line.
     pub fn finish(&self) -> Read<()> {
         self.peek().map_or(Ok(()), |token| Err(SyntaxError { column: token.column, message: format!("`{}` after the end of the statement", token.text) }))
     }
@@ -109,7 +109,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The register of a name.
+/// The register with this name.
 pub fn register(text: &str) -> Option<Register> {
     numbered(text, 'r').map(Register)
 }

@@ -8,7 +8,7 @@ use crate::program::{
     SharedAddress, TernaryOp, Type, UnaryOp,
 };
 
-/// A mnemonic: its first part and the parts after points.
+/// A mnemonic: its first part and the parts after dots.
 struct Mnemonic<'a> {
     text: &'a str,
     head: &'a str,
@@ -26,7 +26,7 @@ impl<'a> Mnemonic<'a> {
         SyntaxError { column: self.column, message: format!("`{}` is not an instruction", self.text) }
     }
 
-    /// The parts after the first, of which there are this many.
+    /// The parts after the first; their number must be this.
     fn parts<const N: usize>(&self) -> Read<[&'a str; N]> {
         <[&str; N]>::try_from(self.tail.as_slice()).map_err(|_| self.unknown())
     }
@@ -71,7 +71,7 @@ impl Parser {
     fn buffer(&mut self, cursor: &mut Cursor<'_>) -> Read<()> {
         let column = cursor.column();
         let name = cursor.word("the buffer's name")?;
-        cursor.mark(":")?;
+        cursor.expect_punctuation(":")?;
         let type_column = cursor.column();
         let ty = cursor.word("a type")?;
         let ty = Type::from_name(ty).ok_or_else(|| SyntaxError { column: type_column, message: format!("`{ty}` is not a type") })?;
@@ -130,19 +130,19 @@ impl Parser {
         })
     }
 
-    /// The address in brackets that an instruction of memory takes.
+    /// The address in brackets of a memory instruction.
     fn place(&mut self, head: &str, cursor: &mut Cursor<'_>) -> Read<MemoryOperand> {
-        cursor.mark("[")?;
+        cursor.expect_punctuation("[")?;
         let place = match head {
             "ldg" | "stg" => MemoryOperand::Global(self.global(cursor)?),
             "lds" | "sts" => MemoryOperand::Shared(shared(cursor)?),
             _ => {
                 let handle = cursor.register()?;
-                cursor.mark("+")?;
+                cursor.expect_punctuation("+")?;
                 MemoryOperand::Pool { handle, offset: cursor.register()? }
             }
         };
-        cursor.mark("]")?;
+        cursor.expect_punctuation("]")?;
         Ok(place)
     }
 
@@ -153,7 +153,7 @@ impl Parser {
             return phi(cursor);
         }
         if let Some(handle) = register(base) {
-            cursor.mark("+")?;
+            cursor.expect_punctuation("+")?;
             return Ok(match offset(cursor)? {
                 Offset::Constant(bytes) => Address::Handle { handle, bytes },
                 Offset::Register(offset) => Address::Computed { handle, offset },
@@ -193,7 +193,7 @@ impl Parser {
     /// `@name`; the target is the label's number until all labels are known.
     fn target(&mut self, cursor: &mut Cursor<'_>) -> Read<BranchTarget> {
         let column = cursor.column();
-        cursor.mark("@")?;
+        cursor.expect_punctuation("@")?;
         let name = cursor.word("a label's name")?;
         Ok(BranchTarget(self.label(name, column)))
     }
@@ -230,13 +230,13 @@ fn shared(cursor: &mut Cursor<'_>) -> Read<SharedAddress> {
 }
 
 fn phi(cursor: &mut Cursor<'_>) -> Read<Address> {
-    cursor.mark("(")?;
+    cursor.expect_punctuation("(")?;
     let class = cursor.unsigned("a class", 95)? as u8;
     cursor.comma()?;
     let page = cursor.unsigned("a page", 47)? as u8;
     cursor.comma()?;
     let byte = cursor.unsigned("a byte", 255)? as u8;
-    cursor.mark(")")?;
+    cursor.expect_punctuation(")")?;
     Ok(Address::Phi(Phi { class, page, byte }))
 }
 
@@ -252,7 +252,7 @@ fn registers<const N: usize>(cursor: &mut Cursor<'_>) -> Read<[Register; N]> {
     Ok(found)
 }
 
-/// The families; `None` if the mnemonic is of none.
+/// Instructions of the families; `None` if the mnemonic belongs to none.
 fn arithmetic(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Option<Instruction>> {
     let head = mnemonic.head;
     let found = if let Some(op) = UnaryOp::from_name(head) {
@@ -274,7 +274,7 @@ fn arithmetic(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Option<I
     Ok(Some(found))
 }
 
-/// The instructions that name neither memory nor labels.
+/// Instructions without memory or labels.
 fn plain(mnemonic: &Mnemonic<'_>, cursor: &mut Cursor<'_>) -> Read<Instruction> {
     match mnemonic.head {
         "mov" | "mov_imm" | "cvt" | "set" | "sel" => return typed(mnemonic, cursor),

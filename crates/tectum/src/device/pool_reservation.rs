@@ -34,7 +34,7 @@ impl Drop for ReservationGuard {
 }
 
 /// Does `work` on the thread that `spawn` gives its task to, and waits for it without doing anything else.
-pub(super) fn hand_over<R: Send>(spawn: impl FnOnce(Box<dyn FnOnce() + Send + 'static>), work: impl FnOnce() -> R + Send) -> R {
+pub(super) fn spawn_and_wait<R: Send>(spawn: impl FnOnce(Box<dyn FnOnce() + Send + 'static>), work: impl FnOnce() -> R + Send) -> R {
     let (send, made) = channel::<Result<R, Box<dyn Any + Send>>>();
     let task: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
         let made = catch_unwind(AssertUnwindSafe(work));

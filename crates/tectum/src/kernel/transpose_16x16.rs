@@ -9,11 +9,11 @@ use super::reduce::each_lane;
 
 /// Hands out the columns of sixteen rows, from the first on. Not as a whole: that would go by way of the stack.
 #[inline(always)]
-pub(super) fn turn<S: Simd>(_: S, rows: [&[u32; PANEL]; PANEL], mut column: impl FnMut(usize, [u32; PANEL])) {
+pub(super) fn transpose_16x16<S: Simd>(_: S, rows: [&[u32; PANEL]; PANEL], mut column: impl FnMut(usize, [u32; PANEL])) {
     #[cfg(target_arch = "x86_64")]
     if S::F32_LANES == PANEL {
         // SAFETY: `with_simd` is where an `S` comes from, and of those that it gives on x86-64 only that of AVX-512 F has vectors of 16 floats.
-        return unsafe { x86::turn(rows, column) };
+        return unsafe { x86::transpose_16x16(rows, column) };
     }
     for place in 0..PANEL {
         column(place, rows.map(|row| row[place]));
@@ -29,7 +29,7 @@ fn words(floats: &[f32]) -> &[u32; PANEL] {
 /// Queries, so many elements apart, as panels [width, 16], scaled; lanes of none are 0.
 pub(super) struct TransposeIn<'a> {
     pub q: &'a [f32],
-    pub apart: usize,
+    pub stride: usize,
     pub count: usize,
     pub panels: &'a mut [f32],
     pub width: usize,
@@ -41,18 +41,18 @@ impl WithSimd for TransposeIn<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { q, apart, count, panels, width, scale } = self;
+        let Self { q, stride, count, panels, width, scale } = self;
         let whole = width / PANEL * PANEL;
         for (panel, to) in panels.chunks_exact_mut(width * PANEL).enumerate() {
             let lanes = count.saturating_sub(panel * PANEL).min(PANEL);
-            let row = |lane: usize| &q[(panel * PANEL + lane) * apart..][..width];
+            let row = |lane: usize| &q[(panel * PANEL + lane) * stride..][..width];
             let (to, _) = to.as_chunks_mut::<PANEL>();
             for from in (0..whole).step_by(PANEL) {
                 let square = |lane: usize| match lane < lanes {
                     true => words(&row(lane)[from..]),
                     false => &[0; PANEL],
                 };
-                turn(
+                transpose_16x16(
                     simd,
                     std::array::from_fn(square),
                     #[inline(always)]
@@ -87,7 +87,7 @@ impl WithSimd for TransposeOut<'_> {
             let first = panel * PANEL;
             for from in (0..whole).step_by(PANEL) {
                 let square = |k: usize| words(&sums[(from + k) * lanes + first..]);
-                turn(
+                transpose_16x16(
                     simd,
                     std::array::from_fn(square),
                     #[inline(always)]
@@ -116,7 +116,7 @@ mod x86 {
     /// The machine has AVX-512 F.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub unsafe fn turn(rows: [&[u32; PANEL]; PANEL], mut column: impl FnMut(usize, [u32; PANEL])) {
+    pub unsafe fn transpose_16x16(rows: [&[u32; PANEL]; PANEL], mut column: impl FnMut(usize, [u32; PANEL])) {
         let mut pairs = [_mm512_setzero_si512(); PANEL];
         for pair in 0..PANEL / 2 {
             let [a, b]: [__m512i; 2] = [pulp::cast(*rows[2 * pair]), pulp::cast(*rows[2 * pair + 1])];
@@ -162,7 +162,7 @@ mod tests {
         type Output = Square;
         fn with_simd<S: Simd>(self, simd: S) -> Square {
             let mut columns = Vec::new();
-            turn(simd, self.0.each_ref(), |place, words| {
+            transpose_16x16(simd, self.0.each_ref(), |place, words| {
                 assert_eq!(place, columns.len(), "columns come in order");
                 columns.push(words);
             });

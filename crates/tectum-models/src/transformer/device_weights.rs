@@ -25,7 +25,7 @@ pub(super) fn weight_format<'a>(said: Option<PanelFormat>, device: &Device, file
 
 impl DeviceWeights {
     /// A graph as it runs on a device, without its weights: enough to plan a run. With it those parameters that lie in panels.
-    pub fn lay_out(graph: &Graph, device: &Device, format: impl Fn(&str) -> PanelFormat) -> (DeviceWeights, Vec<PackedParameter>) {
+    pub fn prepare_graph(graph: &Graph, device: &Device, format: impl Fn(&str) -> PanelFormat) -> (DeviceWeights, Vec<PackedParameter>) {
         let optimized = graph.optimize();
         // On the CPU weights lie as products read them; libraries of GPUs want floats as they are.
         let is_cpu = device.info().kind == DeviceKind::Cpu;
@@ -45,7 +45,7 @@ impl DeviceWeights {
         format: impl Fn(&str) -> PanelFormat,
         read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>,
     ) -> Result<DeviceWeights> {
-        let (mut resident, packed) = DeviceWeights::lay_out(graph, device, format);
+        let (mut resident, packed) = DeviceWeights::prepare_graph(graph, device, format);
         let layout = &resident.layout;
         let mut flat = vec![0.0f32; layout.len()];
         let mut whole = Vec::new();

@@ -24,7 +24,7 @@ impl BufferLock {
     }
 
     /// Waits for the turn.
-    pub(super) fn take(&self, writes: bool) -> BufferGuard<'_> {
+    pub(super) fn lock(&self, writes: bool) -> BufferGuard<'_> {
         if writes {
             BufferGuard::Writes { _guard: self.0.write().unwrap_or_else(PoisonError::into_inner) }
         } else {
@@ -50,18 +50,18 @@ impl BufferLocks {
     }
 
     /// Does `work` while the run has all its turns.
-    pub(super) fn within<'a, R>(&self, lock_of: &dyn Fn(usize) -> &'a BufferLock, work: impl FnOnce() -> R) -> R {
-        within(&self.order, lock_of, work)
+    pub(super) fn with_locks<'a, R>(&self, lock_of: &dyn Fn(usize) -> &'a BufferLock, work: impl FnOnce() -> R) -> R {
+        with_locks(&self.order, lock_of, work)
     }
 }
 
 /// Turns end as the recursion unwinds: nothing is allocated while a run waits.
-fn within<'a, R>(order: &[(usize, bool)], lock_of: &dyn Fn(usize) -> &'a BufferLock, work: impl FnOnce() -> R) -> R {
+fn with_locks<'a, R>(order: &[(usize, bool)], lock_of: &dyn Fn(usize) -> &'a BufferLock, work: impl FnOnce() -> R) -> R {
     match order {
         [] => work(),
         [(buffer, writes), rest @ ..] => {
-            let _turn = lock_of(*buffer).take(*writes);
-            within(rest, lock_of, work)
+            let _turn = lock_of(*buffer).lock(*writes);
+            with_locks(rest, lock_of, work)
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The registers of a chunk of lanes: for each register a column with one value a lane.
 //!
-//! A register has a column of words for types up to 32 bits and one of 64 bits for the others, as far as the program uses it
-//! so: the check knows which of the two a read finds. A result is made in a spare column, which then becomes the register's;
+//! A register has a column of words for types up to 32 bits and one of 64 bits for the others, if the program uses
+//! them: the check knows which of the two a read uses. A result is written to a spare column, which then becomes the register's;
 //! so an instruction may read the register that it writes, and no loop writes what it reads. A register that was loaded from
-//! consecutive words of a buffer which nobody writes is a view of them: nothing is copied.
+//! consecutive words of a buffer without writers is a view of them: nothing is copied.
 
 use super::mask::Mask;
 use super::straight::constants;
@@ -19,19 +19,19 @@ pub trait Bits: bytemuck::Pod + Default {
     fn take_view<'m>(columns: &mut RegisterFile<'m>, register: Register) -> Option<&'m [Self]>;
 }
 
-/// Of a register without a column: of 256 registers with one each, all of 0 to 255 are places.
+/// Marks a register without a column: if all 256 registers have one, all of 0 to 255 are valid indices.
 const NO_COLUMN: u16 = u16::MAX;
 
 /// The columns of one width.
 #[derive(Debug, Default)]
 pub struct Family<B> {
-    /// Where a register's column stands.
+    /// The index of a register's column.
     places: Vec<u16>,
     columns: Vec<Vec<B>>,
     spare: Vec<B>,
 }
 
-/// The columns of all registers and predicates, kept from launch to launch.
+/// The columns of all registers and predicates, reused across launches.
 #[derive(Debug, Default)]
 pub struct RegisterStorage {
     words: Family<u32>,
@@ -120,7 +120,7 @@ impl<B: Bits> Family<B> {
     }
 }
 
-/// The registers that a program uses with their types, some several times.
+/// The registers that a program uses with their types, with repetitions.
 pub fn used(program: &Program) -> Vec<(Register, Type)> {
     let mut all = Vec::new();
     for instruction in program.instructions() {
@@ -141,7 +141,7 @@ pub fn bytes_per_lane(program: &Program) -> usize {
 }
 
 impl RegisterStorage {
-    /// Columns of so many lanes for what a program uses.
+    /// Columns of this many lanes for the registers that a program uses.
     pub fn new(program: &Program, lanes: usize) -> Self {
         let used = used(program);
         let of = |is_long: bool| used.iter().filter(move |(_, ty)| (ty.bytes() == 8) == is_long).map(|(register, _)| *register);
@@ -172,18 +172,18 @@ impl RegisterStorage {
 }
 
 impl<'m> RegisterFile<'m> {
-    /// Registers in columns that were kept.
+    /// Registers in reused columns.
     pub fn new(kept: RegisterStorage) -> Self {
         let views = vec![None; kept.words.columns.len()];
         Self { kept, views }
     }
 
-    /// The columns, to be kept.
+    /// The columns, for reuse.
     pub fn into_kept(self) -> RegisterStorage {
         self.kept
     }
 
-    /// The columns, to be filled at a chunk's begin.
+    /// The columns, to be filled at the start of a chunk.
     pub fn kept(&mut self) -> &mut RegisterStorage {
         &mut self.kept
     }
@@ -193,7 +193,7 @@ impl<'m> RegisterFile<'m> {
         &B::column(self, register)[mask.range()]
     }
 
-    /// The truths of a predicate.
+    /// The truth values of a predicate.
     pub fn predicate(&self, predicate: Predicate) -> &[u8] {
         &self.kept.predicates[usize::from(predicate.0)]
     }
@@ -208,18 +208,18 @@ impl<'m> RegisterFile<'m> {
         self.kept.longs.column(register)[lane]
     }
 
-    /// Makes a register a view of words that nobody writes, one for each lane of the chunk.
+    /// Makes a register a view of words without writers, one for each lane of the chunk.
     pub fn view(&mut self, register: Register, words: &'m [u32]) {
         let place = self.kept.words.place(register);
         self.views[place] = Some(words);
     }
 
-    /// Makes a register's values in the lanes of a mask; `make` gets room for those of the mask's range.
+    /// Sets a register's values in the lanes of a mask; `make` receives space for the mask's range.
     pub fn put<B: Bits, E>(&mut self, register: Register, mask: &Mask, make: impl FnOnce(&Self, &mut [B]) -> Result<(), E>) -> Result<(), E> {
         self.put_in(register, mask, None, make)
     }
 
-    /// As [`RegisterFile::put`]; where nothing but a store needs the values, they are made in `place`, and the register is left as it was.
+    /// As [`RegisterFile::put`]; if only a store needs the values, they are written to `place`, and the register is unchanged.
     #[inline(always)]
     pub fn put_in<B: Bits, E>(
         &mut self,
@@ -246,7 +246,7 @@ impl<'m> RegisterFile<'m> {
         result
     }
 
-    /// Makes a predicate's truths.
+    /// Sets a predicate's truth values.
     pub fn put_predicate(&mut self, predicate: Predicate, mask: &Mask, make: impl FnOnce(&Self, &mut [u8])) {
         let mut made = std::mem::take(&mut self.kept.spare);
         make(self, &mut made[mask.range()]);
@@ -255,7 +255,7 @@ impl<'m> RegisterFile<'m> {
     }
 }
 
-/// Gives a column what was made: the whole of it by exchange, the lanes of a mask one by one.
+/// Stores a result in a column: the whole column by swapping, the lanes of a mask one at a time.
 fn settle<T: Copy>(column: &mut Vec<T>, made: &mut Vec<T>, mask: &Mask) {
     if mask.is_all() {
         return std::mem::swap(column, made);

@@ -1,5 +1,5 @@
-//! A scalar engine written from `docs/spiking.md` alone: 64-bit numbers, every neuron and every burst one after another. It is what every
-//! device is compared with, and calls nothing of the engine.
+//! A scalar engine written only from `docs/spiking.md`: 64-bit numbers, every neuron and every burst in sequence. Every device is compared
+//! with it. It calls no code of the engine.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ struct Cell {
     potential: i64,
     touched: bool,
     arrived: i64,
-    /// Bursts of the refractory period that are left.
+    /// Remaining bursts of the refractory period.
     countdown: u64,
     consecutive: u64,
 }
@@ -20,25 +20,25 @@ struct Cell {
 pub struct ReferenceNetwork {
     cells: Vec<Cell>,
     synapses: Vec<(u32, Synapse)>,
-    silence: IdleUpdate,
+    idle_update: IdleUpdate,
     seed: u32,
     bits: u32,
     /// Neuron and firing potential of the last burst.
     fired: Vec<(usize, i64)>,
     counts: SpikeCounts,
     rules: Vec<PlasticityRule>,
-    /// Of each synapse, as it is now.
+    /// The current weight of each synapse.
     weights: Vec<i64>,
-    /// What fired in each burst from 1 on.
+    /// The firings of each burst, starting at 1.
     past: Vec<BTreeSet<usize>>,
-    /// Of each neuron, the burst from which its firings count for learning.
+    /// For each neuron, the burst from which its firings count for learning.
     counts_from: Vec<usize>,
     memories: Vec<(Memory, Vec<Option<StoredPattern>>)>,
     pub formed: u32,
     pub lost: u32,
 }
 
-/// A pattern that a memory's neuron keeps.
+/// A pattern stored by a memory's neuron.
 #[derive(Clone)]
 struct StoredPattern {
     /// Ages and neurons.
@@ -61,14 +61,14 @@ impl ReferenceNetwork {
                 cells.push(Cell { options: options.clone(), potential, touched: false, arrived: 0, countdown: 0, consecutive: 0 });
             }
         }
-        let (synapses, silence, seed) = (synapses.to_vec(), options.silence, options.seed);
+        let (synapses, idle_update, seed) = (synapses.to_vec(), options.idle_update, options.seed);
         let memories = options.memories.iter().map(|memory| (memory.clone(), memory.neurons.clone().map(|_| None).collect())).collect();
         Self {
             counts_from: vec![1; cells.len()],
             cells,
             weights: synapses.iter().map(|(_, synapse)| i64::from(synapse.weight)).collect(),
             synapses,
-            silence,
+            idle_update,
             seed,
             bits,
             fired: Vec::new(),
@@ -94,7 +94,7 @@ impl ReferenceNetwork {
         self.cells.iter().map(up_to_now).collect()
     }
 
-    /// The plastic synapses by rule, source and target, with those that are alike in any order.
+    /// The plastic synapses by rule, source and target; equal ones in any order.
     pub fn plastic(&self) -> Vec<PlasticRow> {
         let all = self.synapses.iter().zip(&self.weights);
         let mut plastic: Vec<_> =
@@ -103,8 +103,8 @@ impl ReferenceNetwork {
         plastic
     }
 
-    /// What the memories fire, and what they keep from now on.
-    fn remember(&mut self, burst: usize) -> Vec<usize> {
+    /// Makes memories fire and updates their stored patterns.
+    fn update_memories(&mut self, burst: usize) -> Vec<usize> {
         let mut fired = Vec::new();
         for (memory, kept) in &mut self.memories {
             let mut pattern = BTreeSet::new();
@@ -201,13 +201,13 @@ impl ReferenceNetwork {
             cell.touched = true;
             cell.arrived += fixed(*amount, self.bits);
         }
-        let remembered = self.remember(burst as usize);
+        let remembered = self.update_memories(burst as usize);
         for index in 0..self.cells.len() {
             let random = draw(self.seed, index as u32, burst);
-            let (bits, silence) = (self.bits, self.silence);
+            let (bits, idle_update) = (self.bits, self.idle_update);
             let cell = &mut self.cells[index];
             let is_memory = self.memories.iter().any(|(memory, _)| memory.neurons.contains(&(index as u32)));
-            let potential = cell.burst(bits, silence, random, is_memory);
+            let potential = cell.burst(bits, idle_update, random, is_memory);
             if remembered.contains(&index) {
                 self.fired.push((index, 0));
             } else if let Some(potential) = potential {
@@ -231,15 +231,15 @@ impl ReferenceNetwork {
 }
 
 impl Cell {
-    fn burst(&mut self, bits: u32, silence: IdleUpdate, random: u32, is_memory: bool) -> Option<i64> {
+    fn burst(&mut self, bits: u32, idle_update: IdleUpdate, random: u32, is_memory: bool) -> Option<i64> {
         let options = self.options.clone();
         let (touched, arrived) = (std::mem::take(&mut self.touched), std::mem::take(&mut self.arrived));
         let limit = if options.consecutive_fire_limit == 65_535 { 0 } else { u64::from(options.consecutive_fire_limit) };
         let rest = fixed(options.resting_potential, bits);
-        if !touched && silence == IdleUpdate::Skips {
+        if !touched && idle_update == IdleUpdate::Freeze {
             return None;
         }
-        // Refractory: what arrives is lost.
+        // Refractory: arrivals are lost.
         if self.countdown > 0 {
             self.countdown -= 1;
             if self.countdown == 0 && limit > 0 && self.consecutive >= limit {
@@ -247,7 +247,7 @@ impl Cell {
             }
             return None;
         }
-        // Silence is a burst without firing.
+        // A burst without arrivals is a burst without firing.
         if !touched {
             if limit > 0 {
                 self.consecutive = 0;

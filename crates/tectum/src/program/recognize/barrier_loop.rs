@@ -1,4 +1,4 @@
-//! Code in which lanes of a block part and meet again at barriers: stretches that only the first lanes run, loops with barriers.
+//! Code in which lanes of a block diverge and join again at barriers: regions that only the first lanes run, loops with barriers.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use super::lane::{ExecutionResult, SymbolicExecutor};
 use super::trip;
 use crate::program::{Guard, Instruction, Type};
 
-/// The most turns of a loop with barriers.
+/// Maximum iterations of a loop with barriers.
 const MAX_BARRIER_ITERATIONS: usize = 64;
 
 impl SymbolicExecutor<'_> {
-    /// Whether a stretch is one that some lanes may skip: it ends where it is written to, in shared memory.
+    /// Whether some lanes may skip a region: straight code without barriers that accesses shared memory.
     pub fn is_part(&self, stretch: Range<usize>) -> bool {
         let code = &self.program.instructions()[stretch];
         let is_shared = |instruction: &Instruction| matches!(instruction, Instruction::LoadShared { .. } | Instruction::StoreShared { .. });
@@ -22,7 +22,7 @@ impl SymbolicExecutor<'_> {
         code.iter().any(is_shared) && code.iter().all(is_straight)
     }
 
-    /// Follows a stretch that the first lanes run and the others skip; where they come together. What it writes is known in the
+    /// Follows a region that the first lanes run and the others skip; returns where they join. Its results are known in the
     /// first lanes.
     pub fn part(&mut self, at: usize, target: usize, guard: Guard) -> ExecutionResult<usize> {
         let id = self.state.predicates[usize::from(guard.predicate.0)];
@@ -41,8 +41,8 @@ impl SymbolicExecutor<'_> {
         Ok(target)
     }
 
-    /// Follows a loop with barriers turn by turn.
-    pub fn meetings(&mut self, around: Loop) -> ExecutionResult<()> {
+    /// Follows a loop with barriers iteration by iteration.
+    pub fn unroll_barrier_loop(&mut self, around: Loop) -> ExecutionResult<()> {
         let Loop { head, test, bottom } = around;
         for _ in 0..MAX_BARRIER_ITERATIONS {
             let through = match test {
@@ -56,7 +56,7 @@ impl SymbolicExecutor<'_> {
                 None => self.region(head, bottom, Some(head))?,
             };
             if through == End::Lane {
-                return self.refuse(head, "a turn of the loop ends the lane");
+                return self.refuse(head, "an iteration of the loop ends the lane");
             } else if !self.is_taken(bottom)? {
                 return Ok(());
             }
@@ -64,18 +64,18 @@ impl SymbolicExecutor<'_> {
         self.refuse(head, format!("the loop meets at barriers more than {MAX_BARRIER_ITERATIONS} times"))
     }
 
-    /// Whether a jump is taken that every lane takes or none.
+    /// Whether a uniform jump is taken.
     fn is_taken(&mut self, at: usize) -> ExecutionResult<bool> {
         match self.program.instructions()[at] {
             Instruction::Branch { guard: None, .. } => Ok(true),
             Instruction::Branch { guard: Some(guard), .. } => match self.state.predicates[usize::from(guard.predicate.0)].map(|id| self.graph.node(id)) {
                 Some(Node::Truth(holds)) => Ok(*holds == guard.when),
-                _ => self.refuse(at, "the number of turns of a loop with barriers is not known beforehand"),
+                _ => self.refuse(at, "the number of iterations of a loop with barriers is not known in advance"),
             },
             Instruction::Loop { count, .. } => {
                 let id = self.get(count, at)?;
                 match self.graph.form(id).and_then(Affine::as_constant) {
-                    None => self.refuse(at, "the loop's count is not known beforehand"),
+                    None => self.refuse(at, "the loop's count is not known in advance"),
                     Some(left) => {
                         let id = self.graph.constant(Type::U32, left.saturating_sub(1).max(0) as u64);
                         self.set(count, id);

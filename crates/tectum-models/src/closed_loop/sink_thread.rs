@@ -1,4 +1,4 @@
-//! Recording beside the loop: it hands periods and snapshots to a thread that writes them, so that no disk makes it wait.
+//! Recording concurrently with the loop: it passes periods and snapshots to a thread that writes them, so that it never waits for a disk.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,11 +10,11 @@ use super::report::{Sink, TickRecord, Timing};
 use crate::body::BodySpec;
 use crate::snapshot::Snapshot;
 
-/// Periods and snapshots that may wait to be written. Beyond them the loop waits: nothing is left out.
+/// Capacity of the queue of periods and snapshots. If it is full the loop waits: no record is dropped.
 const MAX_QUEUED_PERIODS: usize = 4096;
 const MAX_QUEUED_SNAPSHOTS: usize = 2;
 
-/// A period with numbers of its own.
+/// A period that owns its numbers.
 struct OwnedTickRecord {
     tick: u64,
     time_ns: u64,
@@ -33,7 +33,7 @@ impl OwnedTickRecord {
         Self { tick: 0, time_ns: 0, observation, action, angle_rad: 0.0, reward: 0.0, marks: [false; 3], timing: None }
     }
 
-    /// Takes a record over; allocates nothing.
+    /// Copies a record; does not allocate.
     fn take(&mut self, record: &TickRecord<'_>) {
         self.observation.clear();
         self.observation.extend_from_slice(record.observation);
@@ -66,7 +66,7 @@ enum Message {
     Flush,
 }
 
-/// The first thing that went wrong with the sink.
+/// The first error of the sink.
 #[derive(Default)]
 struct FirstError {
     has_failed: AtomicBool,
@@ -85,12 +85,12 @@ impl FirstError {
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
         }
-        let told = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Err(told.unwrap_or_else(|| Error::data("the recording had failed before")))
+        let first_error = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Err(first_error.unwrap_or_else(|| Error::data("the recording had failed before")))
     }
 }
 
-/// The loop's end: a sink that only hands over. What goes wrong with the other sink is told by a later call, at the latest by [`Sink::flush`].
+/// The loop's end: a sink that only forwards. An error of the other sink is returned by a later call, at the latest by [`Sink::flush`].
 pub struct ThreadedSink<'a> {
     send: SyncSender<Message>,
     free: Receiver<OwnedTickRecord>,
@@ -126,18 +126,18 @@ impl Sink for ThreadedSink<'_> {
     }
 }
 
-/// Does work with a sink that hands everything to another, which a thread of its own feeds in the same order.
+/// Runs `work` with a sink that forwards everything, in the same order, to another sink on a separate thread.
 ///
 /// # Errors
-/// A thread that cannot be started; what goes wrong with the sink is the work's to hear.
-pub fn beside<R>(sink: &mut (dyn Sink + Send), body: &BodySpec, work: impl FnOnce(&mut ThreadedSink<'_>) -> R) -> Result<R> {
+/// A thread that cannot be started; errors of the sink go to `work`.
+pub fn run_with_sink_thread<R>(sink: &mut (dyn Sink + Send), body: &BodySpec, work: impl FnOnce(&mut ThreadedSink<'_>) -> R) -> Result<R> {
     let fault = FirstError::default();
     let (send, messages) = sync_channel(MAX_QUEUED_PERIODS);
     let (make_room, room) = sync_channel(MAX_QUEUED_SNAPSHOTS);
     let (give_back, free) = sync_channel(MAX_QUEUED_PERIODS);
     let (flush, flushed) = sync_channel(1);
     for _ in 0..MAX_QUEUED_PERIODS {
-        // There is room for all of them.
+        // The channel has room for all of them.
         let _ = give_back.send(OwnedTickRecord::empty(body));
     }
     for _ in 0..MAX_QUEUED_SNAPSHOTS {
@@ -146,7 +146,7 @@ pub fn beside<R>(sink: &mut (dyn Sink + Send), body: &BodySpec, work: impl FnOnc
     std::thread::scope(|scope| {
         let write = || {
             for message in messages {
-                // After the first fault the rest is only taken away. Where nobody waits any more, nobody needs to be told.
+                // After the first fault the rest is only discarded. If the receiver is gone, no report is needed.
                 let has_failed = fault.has_failed.load(Ordering::Acquire);
                 match message {
                     Message::Tick(period) => {
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::body::body;
 
-    /// Takes its time, and fails at a tick.
+    /// A slow sink that fails at a tick.
     #[derive(Default)]
     struct Slow {
         ticks: Vec<(u64, Vec<f32>)>,
@@ -201,10 +201,10 @@ mod tests {
         }
     }
 
-    /// Hands so many periods over, a snapshot in the middle, until something is told.
+    /// Sends this many periods, a snapshot in the middle, until an error is returned.
     fn hand(sink: &mut Slow, ticks: u64) -> Result<()> {
         let spec = body("pendulum", None).expect("known").spec().clone();
-        beside(sink, &spec, |handing| {
+        run_with_sink_thread(sink, &spec, |threaded| {
             for tick in 0..ticks {
                 let observation = [tick as f32, -1.0];
                 let (time_ns, angle_rad, reward, action) = (tick, 0.0, 0.0, &[0.5][..]);
@@ -220,13 +220,13 @@ mod tests {
                     terminated: false,
                     timing: None,
                 };
-                handing.tick(&marks)?;
-                // More of them than may wait.
+                threaded.tick(&marks)?;
+                // More of them than the queue holds.
                 if tick >= ticks / 2 && tick < ticks / 2 + 5 {
-                    handing.snapshot(Snapshot::default())?;
+                    threaded.snapshot(Snapshot::default())?;
                 }
             }
-            handing.flush()
+            threaded.flush()
         })
         .expect("a thread")
     }
@@ -240,8 +240,8 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_is_told_at_the_latest_by_the_flush_and_nothing_is_written_after_it() {
-        // More than may wait, so that it is told before the end; and the very last.
+    fn the_flush_reports_an_error_at_the_latest_and_nothing_is_written_after_it() {
+        // More than the queue holds, so that the error is returned before the end; and the very last.
         for (ticks, fails_at) in [(MAX_QUEUED_PERIODS as u64 + 100, 3), (50, 49)] {
             let mut sink = Slow { fails_at: Some(fails_at), ..Slow::default() };
             assert_eq!(hand(&mut sink, ticks).expect_err("it fails").to_string(), "the disk is full");

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use super::{Definition, Graph, Node, Operation};
 
 impl Graph {
-    /// Lets the readers of a value that an earlier node has already read that node. The later one stays: it may be an output, and
+    /// Replaces reads of a value that an earlier node already computes by reads of that node. The later one stays: it may be an output, and
     /// [`prune`](Graph::prune) removes it if it is not.
     ///
-    /// Inputs, parameters and states are never taken for each other, nor is what writes to a cache. Constants are the same if their
+    /// Inputs, parameters, states and operations that write to a cache are never merged. Constants are equal if their
     /// bits are.
     #[must_use]
-    pub fn unify(&self) -> Graph {
+    pub fn eliminate_common_subexpressions(&self) -> Graph {
         let mut unified = self.clone();
         let mut first: BTreeMap<Node, Node> = BTreeMap::new();
         let mut known: BTreeMap<String, Vec<(Node, Definition)>> = BTreeMap::new();
@@ -32,7 +32,7 @@ impl Graph {
     }
 }
 
-/// Whether two operations of the same text hold the same data; the text of a long constant does not show all of it.
+/// Whether two operations with the same text have the same data; the text of a long constant omits values.
 fn has_same_data(a: &Operation, b: &Operation) -> bool {
     match (a, b) {
         (Operation::Constant { data: a }, Operation::Constant { data: b }) => a.iter().map(|value| value.to_bits()).eq(b.iter().map(|value| value.to_bits())),

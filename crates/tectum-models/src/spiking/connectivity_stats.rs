@@ -1,4 +1,4 @@
-//! What a pass over a network's synapses finds: degrees, the most that can arrive, and with them the scale at which no sum overflows.
+//! Results of a pass over a network's synapses: degrees, the maximum arrivals, and from them the scale at which no sum overflows.
 
 use tectum::{ContentHasher, Error, Result};
 
@@ -7,24 +7,24 @@ use super::memory::Memory;
 use super::network::{NetworkOptions, NeuronOptions, Neurons, Synapse, SynapseRows};
 use super::rule::{self, POTENTIAL_MAX};
 
-/// Binary places of a potential, at most.
+/// Maximum fraction bits of a potential.
 const FRACTION_BITS: u32 = 16;
-/// The greatest weight that a synapse can come to.
+/// The maximum weight that a synapse can reach.
 const WEIGHT_MAX: f64 = 255.0;
 
-/// What the synapses come to.
+/// Totals over the synapses.
 pub struct ConnectivityStats {
-    /// Of each neuron, the synapses that share what it sends: those that are there from the beginning.
+    /// For each neuron, the number of synapses that share its psp: those that exist from the beginning.
     degrees: Vec<u32>,
-    /// Of each neuron, the most that can arrive in a burst, in units of psp · weight.
-    most: Vec<f64>,
-    /// Of each neuron, half of all weights, which the rounding of units can add.
+    /// For each neuron, the maximum that can arrive in a burst, in units of psp · weight.
+    max_arrival: Vec<f64>,
+    /// For each neuron, half of the sum of weights: the maximum that the rounding of units can add.
     slack: Vec<f64>,
     /// Synapses.
     pub synapses: u64,
-    /// Of them, those that learn, by rule.
+    /// Plastic synapses, by rule.
     pub plastic: Vec<u64>,
-    /// The hash of them, to which the rest of the network is appended.
+    /// The hasher with the synapses, to which the rest of the network is added.
     pub hasher: ContentHasher,
 }
 
@@ -32,14 +32,14 @@ impl ConnectivityStats {
     /// Visits every synapse, twice.
     ///
     /// # Errors
-    /// `Invalid`, naming the synapse, for a target that is none, a rule that is none, and a plastic synapse to a memory's neuron that does not begin
-    /// with weight 0.
+    /// `Invalid`, naming the synapse, for an unknown target, an unknown rule, and a plastic synapse to a memory's neuron with an initial
+    /// weight other than 0.
     pub fn new(neurons: &Neurons, rows: &dyn SynapseRows, options: &NetworkOptions) -> Result<Self> {
         let count = neurons.len() as usize;
         let plastic = vec![0; options.plasticity.len()];
         let mut survey = Self {
             degrees: Vec::with_capacity(count),
-            most: vec![0.0; count],
+            max_arrival: vec![0.0; count],
             slack: vec![0.0; count],
             synapses: 0,
             plastic,
@@ -63,15 +63,15 @@ impl ConnectivityStats {
         fault.map(|()| survey)
     }
 
-    /// Adds a synapse whose source sends at most `psp` through weight 1; what is wrong with it, if anything.
+    /// Adds a synapse whose source sends at most `psp` through weight 1; returns its fault, if any.
     fn add(&mut self, synapse: &Synapse, psp: f64, memories: &[Memory]) -> std::result::Result<(), String> {
         let &Synapse { target, weight, inhibitory, plasticity } = synapse;
         let word = u64::from(target) << 9 | u64::from(inhibitory) << 8 | u64::from(weight);
         self.hasher.update(&(plasticity.map_or(0, |rule| u64::from(rule) + 1) << 48 | word).to_le_bytes());
         self.synapses += 1;
-        let count = self.most.len();
+        let count = self.max_arrival.len();
         let at = target as usize;
-        let (most, slack) = self.most.get_mut(at).zip(self.slack.get_mut(at)).ok_or_else(|| format!("ends at {target} of {count} neurons"))?;
+        let (most, slack) = self.max_arrival.get_mut(at).zip(self.slack.get_mut(at)).ok_or_else(|| format!("ends at {target} of {count} neurons"))?;
         let greatest = if plasticity.is_some() { WEIGHT_MAX } else { f64::from(weight) };
         *most += psp * greatest;
         *slack += 0.5 * greatest;
@@ -85,35 +85,35 @@ impl ConnectivityStats {
         Ok(())
     }
 
-    /// The first neuron at which a sum could pass the greatest potential with so many binary places.
+    /// The first neuron whose sum could exceed the maximum potential with this many fraction bits.
     fn overflows(&self, bits: u32, max_injected: f32) -> Option<usize> {
         let (scale, injected) = (f64::from(1u32 << bits), 2.0 * f64::from(max_injected));
-        self.most.iter().zip(&self.slack).position(|(most, slack)| (most + injected) * scale + slack > f64::from(POTENTIAL_MAX))
+        self.max_arrival.iter().zip(&self.slack).position(|(most, slack)| (most + injected) * scale + slack > f64::from(POTENTIAL_MAX))
     }
 
-    /// As many binary places as leave every possible sum and threshold within 2³⁰, and what keeps them from being more.
+    /// The maximum number of fraction bits with every possible sum and threshold within 2³⁰, and the reason why there are no more.
     ///
     /// # Errors
-    /// `Invalid`, naming the neuron, where even whole numbers could overflow.
+    /// `Invalid`, naming the neuron, if even integers could overflow.
     pub fn scale(&self, neurons: &Neurons, max_injected: f32) -> Result<(u32, ScaleLimit)> {
         let largest = |options: &NeuronOptions| [options.threshold, options.threshold_limit.unwrap_or(0.0), options.resting_potential].map(f32::abs);
-        // Beyond half the greatest potential a threshold is never reached, whatever the scale.
+        // A threshold beyond half the maximum potential is never reached at any scale.
         let levels = neurons.groups.iter().flat_map(|(_, options)| largest(options)).filter(|value| *value <= POTENTIAL_MAX as f32 / 2.0);
         let highest = f64::from(levels.fold(0.0, f32::max));
         let fits = |bits: u32| self.overflows(bits, max_injected).is_none() && highest * f64::from(1u32 << bits) <= f64::from(POTENTIAL_MAX);
         let bits = (0..=FRACTION_BITS).rev().find(|&bits| fits(bits)).ok_or_else(|| {
             let neuron = self.overflows(0, max_injected).unwrap_or(0);
-            Error::invalid(format!("neuron {neuron} can receive {:.0} in one burst; at most {POTENTIAL_MAX} are possible", self.most[neuron]))
+            Error::invalid(format!("neuron {neuron} can receive {:.0} in one burst; at most {POTENTIAL_MAX} are possible", self.max_arrival[neuron]))
         })?;
         let limit = match self.overflows(bits + 1, max_injected) {
-            _ if bits == FRACTION_BITS => ScaleLimit::Most,
-            Some(neuron) => ScaleLimit::Sum { neuron: neuron as u32, most: self.most[neuron] },
+            _ if bits == FRACTION_BITS => ScaleLimit::MaxBits,
+            Some(neuron) => ScaleLimit::Sum { neuron: neuron as u32, max_sum: self.max_arrival[neuron] },
             None => ScaleLimit::Threshold,
         };
         Ok((bits, limit))
     }
 
-    /// For each neuron the unit that its firing sends, or, where that hangs on the firing, the synapses that share it.
+    /// For each neuron the unit that its firing sends, or, where that depends on the firing, the number of synapses that share it.
     pub fn senders(&self, neurons: &Neurons, memories: &[Memory], fraction_bits: u32) -> Vec<u32> {
         let senders = neurons.each().zip(&self.degrees).zip(0..).map(|((neuron, degree), number)| {
             let share = if neuron.uniform_psp { 1 } else { (*degree).max(1) };

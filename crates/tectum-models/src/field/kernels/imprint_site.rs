@@ -16,7 +16,7 @@ impl RunningArgmax {
         Self { score: -1e30, site: 0 }
     }
 
-    pub fn offer(&mut self, score: f32, site: usize) {
+    pub fn update(&mut self, score: f32, site: usize) {
         if score > self.score {
             *self = Self { score, site };
         }
@@ -42,11 +42,11 @@ pub fn native(call: &NativeCall<'_>) {
         let cosine = product / (length * square.sqrt() + 1e-6);
         let energy = square / content as f32;
         if cosine > 0.9 && energy < 2.0 {
-            existing.offer(cosine, site);
+            existing.update(cosine, site);
         }
-        resonant.offer(around(&products, size, site) / (length + 1e-6), site);
-        similar.offer(cosine, site);
-        empty.offer(-energy, site);
+        resonant.update(neighbourhood_mean(&products, size, site) / (length + 1e-6), site);
+        similar.update(cosine, site);
+        empty.update(-energy, site);
     }
     let (kind, found) = if existing.score > 0.9 {
         (0.0, existing)
@@ -67,7 +67,7 @@ pub fn native(call: &NativeCall<'_>) {
 }
 
 /// The mean over the sites within one step along every axis.
-fn around(products: &[f32], [sites_x, sites_y, sites_z]: [usize; 3], site: usize) -> f32 {
+fn neighbourhood_mean(products: &[f32], [sites_x, sites_y, sites_z]: [usize; 3], site: usize) -> f32 {
     let (x, y, z) = (site / (sites_y * sites_z), site / sites_z % sites_y, site % sites_z);
     let near = |at: usize, size: usize| at.saturating_sub(1)..(at + 2).min(size);
     let (mut sum, mut count) = (0.0, 0.0);
