@@ -10,7 +10,8 @@ use std::process::Command;
 
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
-use tectum::bench::{self, Options, PeerChoice, Suite};
+use tectum_bench::bench;
+use tectum_bench::bench::{Options, PeerChoice, Suite};
 use tectum::{Device, Error, Result};
 
 use crate::table::{print, print_json};
@@ -65,10 +66,10 @@ struct RunArgs {
 /// Every suite there is, of all crates.
 fn suites() -> Vec<Suite> {
     let mut suites = bench::suites();
-    suites.push(tectum_models::spiking::suite());
-    suites.push(tectum_models::field::suite());
-    suites.push(tectum_models::transformer::suite());
-    suites.push(tectum_models::brain::mppi::suite());
+    suites.push(tectum_spiking::suite());
+    suites.push(tectum_field::suite());
+    suites.push(tectum_transformer::suite());
+    suites.push(tectum_control::brain::mppi::suite());
     suites
 }
 

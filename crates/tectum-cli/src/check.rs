@@ -8,7 +8,7 @@ mod rig;
 use std::path::PathBuf;
 
 use clap::Args;
-use tectum::program::Program;
+use tectum_programs::Program;
 use tectum::{Error, Result};
 
 use crate::table::print;

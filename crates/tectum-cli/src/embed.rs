@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Error, Receipt, Result};
-use tectum_models::transformer::{Embedder, Embedding, Routing, cosine, input_files, open_device};
+use tectum_transformer::{Embedder, Embedding, Routing, cosine, input_files, open_device};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};

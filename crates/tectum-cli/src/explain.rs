@@ -8,9 +8,9 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use tectum::route::{self, Calibration, Choice, Rates};
 use tectum::{DType, DeviceInfo, Error, ErrorKind, GemmEpilogue, Matrix, Plan, PlanBuilder, Result};
-use tectum_models::brain::build::{build_plans, open_device};
-use tectum_models::scenario::Scenario;
-use tectum_models::transformer::gguf_file;
+use tectum_control::brain::build::{build_plans, open_device};
+use tectum_control::scenario::Scenario;
+use tectum_transformer::gguf_file;
 
 use crate::inspect::is_json_object;
 use crate::table::{bytes, print, print_json, table};

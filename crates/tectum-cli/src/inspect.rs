@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tectum::{Error, Result};
-use tectum_models::genome::UnitPolicy;
-use tectum_models::transformer::gguf_file;
+use tectum_spiking::genome::UnitPolicy;
+use tectum_transformer::gguf_file;
 
 /// Shows what a file holds, before anything is run: for a genome its areas, mappings and synapses, the units that were found,
 /// warnings and memory; for the folder of a model its sizes, tensors and tokens; for a GGUF file its metadata and each tensor too; for a

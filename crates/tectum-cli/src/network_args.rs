@@ -7,10 +7,8 @@ use std::time::Instant;
 use clap::Args;
 use tectum::route::{self, Choice};
 use tectum::{Device, Result};
-use tectum_models::genome::{Genome, GenomeOptions, UnitPolicy};
-use tectum_models::spiking::{
-    ConnectOptions, ConnectedNetwork, IdleUpdate, Network, NetworkOptions, Simulation, SimulationOptions, Stimulus, connect, seed_of,
-};
+use tectum_spiking::genome::{Genome, GenomeOptions, UnitPolicy};
+use tectum_spiking::{ConnectOptions, ConnectedNetwork, IdleUpdate, Network, NetworkOptions, Simulation, SimulationOptions, Stimulus, connect, seed_of};
 
 /// Bursts of a trial that are timed, and before them as many that are not: they compile device code and let activity spread.
 const TRIAL_BURSTS: u32 = 64;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tectum::program::Type;
+use tectum_programs::Type;
 use tectum::{Error, Result};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";

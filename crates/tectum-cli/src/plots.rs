@@ -8,10 +8,10 @@ use std::path::Path;
 
 use plotters::style::RGBColor;
 use tectum::{LATENCY_BINS, LatencyHistogram, Result, file};
-use tectum_models::closed_loop::Outcome;
-use tectum_models::recording::{Trace, TraceTick};
-use tectum_models::run_folder::{SNAPSHOT_FILE, TRACE_FILE};
-use tectum_models::snapshot::Snapshot;
+use tectum_control::closed_loop::Outcome;
+use tectum_control::recording::{Trace, TraceTick};
+use tectum_control::run_folder::{SNAPSHOT_FILE, TRACE_FILE};
+use tectum::snapshot::Snapshot;
 
 use self::chart::{Axis, Chart};
 

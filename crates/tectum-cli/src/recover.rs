@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use tectum::{Error, Result, file};
-use tectum_models::recording::{RecoveredRecording, recover_recording};
+use tectum_control::recording::{RecoveredRecording, recover_recording};
 
 use crate::table::{print, print_json};
 

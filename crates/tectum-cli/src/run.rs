@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use tectum::{Device, Error, InputFile, Result};
-use tectum_models::brain::build::{build_body, build_brain, build_stand_in, open_device};
-use tectum_models::clock::{Clock, RealClock, SimClock};
-use tectum_models::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
-use tectum_models::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
-use tectum_models::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
-use tectum_models::scenario::{ClockKind, Scenario};
-use tectum_models::snapshot::Snapshot;
+use tectum_control::brain::build::{build_body, build_brain, build_stand_in, open_device};
+use tectum_control::clock::{Clock, RealClock, SimClock};
+use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
+use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
+use tectum_control::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
+use tectum_control::scenario::{ClockKind, Scenario};
+use tectum::snapshot::Snapshot;
 
 use self::progress::Display;
 use crate::plots::{self, slices::Film};

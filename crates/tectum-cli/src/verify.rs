@@ -1,7 +1,8 @@
 //! `tectum verify`: every kernel of `tectum` and of the models against its reference, and with `--functions` every elementary function over all exponents.
 
 use clap::Args;
-use tectum::conformance::{self, FunctionReport, Sweep};
+use tectum_bench::conformance;
+use tectum_bench::conformance::{FunctionReport, Sweep};
 use tectum::{Device, Error, Result};
 
 use crate::receipt::{ReceiptArgs, line};
@@ -41,8 +42,8 @@ pub fn verify(args: &VerifyArgs) -> Result<()> {
     if args.functions {
         return functions(args, &device);
     }
-    let suites = conformance::suites().into_iter().chain(tectum_models::conformance::suites()).collect();
-    let kernels = [tectum::kernel::all(), tectum_models::conformance::kernels()?].concat();
+    let suites = conformance::suites().into_iter().chain(tectum_control::conformance::suites()).collect();
+    let kernels = [tectum::kernel::all(), tectum_control::conformance::kernels()?].concat();
     let report = conformance::verify(&device, args.seed, suites, &kernels, |_| {})?;
     args.receipt.save(&report.receipt)?;
     if args.json {

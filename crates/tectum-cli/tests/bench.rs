@@ -94,7 +94,7 @@ fn every_figure_of_the_repositorys_records_follows_from_its_rounds() {
     for record in records {
         let path = record.display().to_string();
         assert_eq!(place.check(&path, &path), (Some(0), String::new(), String::new()));
-        assert_eq!(tectum::bench::BenchRecord::read(&record).expect("readable").discrepancy(), None, "{path}");
+        assert_eq!(tectum_bench::bench::BenchRecord::read(&record).expect("readable").discrepancy(), None, "{path}");
     }
 }
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use tectum_models::body::rig::{Rig, RigParameters};
-use tectum_models::body::{Body, Start, body};
-use tectum_models::brain::lqr::Lqr;
+use tectum_control::body::rig::{Rig, RigParameters};
+use tectum_control::body::{Body, Start, body};
+use tectum_control::brain::lqr::Lqr;
 
 struct Place(PathBuf);
 

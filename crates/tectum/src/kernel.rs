@@ -202,7 +202,8 @@ impl Kernel {
     ///
     /// # Example
     /// ```
-    /// use tectum::{DType, Kernel};
+    /// use crate::dtype::DType;
+    /// use crate::kernel::Kernel;
     /// let double = Kernel::define("double_f32")
     ///     .read("x", DType::F32)
     ///     .write("y", DType::F32)
@@ -216,7 +217,7 @@ impl Kernel {
     ///         for (y, x) in y.iter_mut().zip(x) { *y = 2.0 * x; }
     ///     })?;
     /// assert_eq!(double.bindings().len(), 2);
-    /// # Ok::<(), tectum::Error>(())
+    /// # Ok::<(), crate::error::Error>(())
     /// ```
     pub fn define(name: impl Into<String>) -> KernelBuilder {
         KernelBuilder {
@@ -316,7 +317,7 @@ impl Kernel {
     /// Parses and validates the module.
     ///
     /// # Errors
-    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) with naga's report on a module that is not valid WGSL.
+    /// [`ErrorKind::Invalid`](crate::error::ErrorKind::Invalid) with naga's report on a module that is not valid WGSL.
     pub fn module(&self) -> Result<(naga::Module, naga::valid::ModuleInfo)> {
         let module =
             naga::front::wgsl::parse_str(self.wgsl()).map_err(|e| Error::invalid(format!("kernel {}: {}", self.name, e.emit_to_string(self.wgsl()))))?;
@@ -417,7 +418,7 @@ impl KernelBuilder {
     }
 
     /// Says at most how often the loops of one invocation turn, for devices that end longer ones
-    /// ([`DeviceLimits::max_loop_iterations`](crate::DeviceLimits::max_loop_iterations)): a launch that may turn more often is refused there, and
+    /// ([`DeviceLimits::max_loop_iterations`](crate::device::DeviceLimits::max_loop_iterations)): a launch that may turn more often is refused there, and
     /// without it any launch of a kernel with loops.
     #[must_use]
     pub fn loops(mut self, loops: LoopsFn) -> Self {

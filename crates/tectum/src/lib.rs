@@ -4,7 +4,9 @@
 //! in a [`PlanBuilder`], compiled for a [`Device`] and run: one upload, one submission, one download.
 //!
 //! ```
-//! use tectum::{DType, Device, PlanBuilder};
+//! use crate::dtype::DType;
+//! use crate::device::Device;
+//! use crate::plan::PlanBuilder;
 //! let mut plan = PlanBuilder::new("example");
 //! let x = plan.input("x", DType::F32, 3);
 //! let y = plan.output("y", DType::F32, 3);
@@ -14,20 +16,17 @@
 //! let stats = run.run()?;
 //! assert_eq!(run.output::<f32>(y), [0.0, 0.5, 2.0]);
 //! assert_eq!((stats.transfers_up, stats.launches), (0, 1));
-//! # Ok::<(), tectum::Error>(())
+//! # Ok::<(), crate::error::Error>(())
 //! ```
 
 // That threads may share what holds a device follows from all of wgpu's types.
 #![recursion_limit = "256"]
 
-pub mod bench;
-pub mod conformance;
 mod content_hash;
 mod device;
 mod dtype;
 mod error;
 pub mod file;
-mod graph;
 pub mod kernel;
 mod latency;
 mod launch;
@@ -35,9 +34,9 @@ mod lru_cache;
 mod measure;
 mod memory;
 mod plan;
-pub mod program;
 mod receipt;
 pub mod route;
+pub mod snapshot;
 mod store;
 mod stream;
 
@@ -45,10 +44,6 @@ pub use content_hash::{ContentHash, ContentHasher};
 pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings, ThreadPool};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
-pub use graph::{
-    CompiledGraph, Dim, Factor, Graph, GraphBuilder, Heads, LayoutEntry, MAX_RANK, Node, PackedParameter, ParameterLayout, Pass, RecordedNode, Shape, Tensor,
-    ValueStorage,
-};
 pub use kernel::cache_format::{CacheFormat, CacheFormats};
 pub use kernel::pack::Half;
 pub use kernel::stencil::{Boundary, Points};
@@ -58,6 +53,14 @@ pub use launch::{BINDING_ALIGNMENT, CodeObject, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
 pub use plan::{ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmEpilogue, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View};
-pub use program::{Chain, Value};
 pub use receipt::{Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
 pub use stream::{Event, Stream, Submission, Work};
+
+/// What the sister crates of this workspace share with this one; no part of the interface.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::lru_cache::LruCache;
+    pub use crate::measure::Reference;
+    pub use crate::plan::{Identity, elements};
+    pub use crate::stream::TwoPhaseRun;
+}

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use crate::error::Result;
 
 /// At most `cap` values by key.
-pub(crate) struct LruCache<K, V> {
+pub struct LruCache<K, V> {
     values: HashMap<K, (V, u64)>,
     uses: u64,
     misses: u64,

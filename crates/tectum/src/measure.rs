@@ -68,27 +68,27 @@ impl Device {
 }
 
 /// The work behind a roofline, to be timed between other work.
-pub(crate) struct Reference {
+pub struct Reference {
     /// One run of it.
-    pub(crate) executable: Executable,
+    pub executable: Executable,
     /// Bytes or operations of a run.
-    pub(crate) amount: f64,
+    pub amount: f64,
 }
 
 impl Reference {
     /// The large copy.
-    pub(crate) fn copy(device: &Device) -> Result<Self> {
+    pub fn copy(device: &Device) -> Result<Self> {
         Ok(Self { executable: copy_plan(device)?, amount: 2.0 * 4.0 * COPY_LEN as f64 })
     }
 
     /// The large matrix product.
-    pub(crate) fn gemm(device: &Device) -> Result<Self> {
+    pub fn gemm(device: &Device) -> Result<Self> {
         let side = gemm_side(device);
         Ok(Self { executable: gemm_plan(device, side, side)?, amount: 2.0 * (side as f64).powi(3) })
     }
 
     /// The large product of int8 matrices: of codes with packed weights, which is the fastest here and what models in int8 run.
-    pub(crate) fn gemm_i8(device: &Device) -> Result<Self> {
+    pub fn gemm_i8(device: &Device) -> Result<Self> {
         let side = gemm_side(device);
         let mut plan = PlanBuilder::new("measure.gemm_i8");
         let (a, scales) = (plan.state("a", DType::U32, side * side / 4), plan.state("scales", DType::F32, side));

@@ -39,10 +39,11 @@ pub const ALIGNED_ELEMENTS: usize = BINDING_ALIGNMENT / 4;
 
 /// Which plan a view belongs to, which graph a node, which chain a value: of every builder another, kept by what is made from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Identity(u64);
+pub struct Identity(u64);
 
 impl Identity {
-    pub(crate) fn next() -> Self {
+    #[doc(hidden)]
+    pub fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
@@ -121,12 +122,14 @@ impl View {
     }
 
     /// Whether both are of one slot.
-    pub(crate) fn shares_slot(&self, other: &View) -> bool {
+    #[doc(hidden)]
+    pub fn shares_slot(&self, other: &View) -> bool {
         (self.plan, self.slot) == (other.plan, other.slot)
     }
 
     /// Whether some bytes are of both.
-    pub(crate) fn overlaps(&self, other: &View) -> bool {
+    #[doc(hidden)]
+    pub fn overlaps(&self, other: &View) -> bool {
         let (bytes, others) = (self.bytes(), other.bytes());
         self.shares_slot(other) && bytes.start < others.end && others.start < bytes.end
     }
@@ -143,7 +146,7 @@ impl View {
 }
 
 /// The elements that sizes make up, if a slot can have as many.
-pub(crate) fn elements(sizes: &[usize]) -> Option<usize> {
+pub fn elements(sizes: &[usize]) -> Option<usize> {
     if sizes.contains(&0) {
         return Some(0);
     }
@@ -260,7 +263,7 @@ impl PlanBuilder {
     /// `Invalid`, naming the launch, if the numbers or types of views and parameters do not fit the kernel, a view is
     /// empty, misaligned or of an input or constant that would be written, a temporary is read before anything wrote it,
     /// `groups` is not in 1 to 65,535, or one slot is bound both read-only and written (or two written ranges overlap). `Invalid` for a
-    /// trusted kernel ([`KernelBuilder::trusted`](crate::KernelBuilder::trusted)), which the methods that compute its parameters record.
+    /// trusted kernel ([`KernelBuilder::trusted`](crate::kernel::KernelBuilder::trusted)), which the methods that compute its parameters record.
     pub fn launch(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
         if kernel.is_trusted() {
             return Err(Error::invalid(format!(
@@ -325,7 +328,8 @@ impl PlanBuilder {
     }
 
     /// Whether a launch so far, the host or the device's zeros wrote the slot of a view. Not said of another plan's view: `launch` refuses it.
-    pub(crate) fn is_written(&self, view: &View) -> bool {
+    #[doc(hidden)]
+    pub fn is_written(&self, view: &View) -> bool {
         if view.of(self.id).is_err() {
             return true;
         }
@@ -337,7 +341,8 @@ impl PlanBuilder {
     }
 
     /// The bytes that a view of a constant holds.
-    pub(crate) fn constant_bytes(&self, view: &View) -> Option<&[u8]> {
+    #[doc(hidden)]
+    pub fn constant_bytes(&self, view: &View) -> Option<&[u8]> {
         view.of(self.id).ok()?;
         match &self.slots[view.slot as usize].kind {
             SlotKind::Constant(bytes) => bytes.get(view.bytes()),
@@ -361,7 +366,8 @@ impl PlanBuilder {
     }
 
     /// Records an operation of several launches: all of them, or none where one is refused.
-    pub(crate) fn whole<T>(&mut self, record: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    #[doc(hidden)]
+    pub fn whole<T>(&mut self, record: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let (slots, launches) = (self.slots.len(), self.launches.len());
         let result = record(self);
         if result.is_err() {
@@ -372,7 +378,8 @@ impl PlanBuilder {
     }
 
     /// How many launches there are so far.
-    pub(crate) fn launch_count(&self) -> usize {
+    #[doc(hidden)]
+    pub fn launch_count(&self) -> usize {
         self.launches.len()
     }
 

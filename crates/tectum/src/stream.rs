@@ -21,7 +21,7 @@ use crate::plan::Executable;
 /// Runs that are handed to the device before the first of them is waited for.
 const MAX_IN_FLIGHT: usize = 2;
 
-/// What a stream can execute: an [`Executable`], or a [`ProgramRun`](crate::program::ProgramRun).
+/// What a stream can execute: an [`Executable`], or a [`ProgramRun`](tectum_programs::ProgramRun).
 pub trait Work: TwoPhaseRun + Send + 'static {}
 
 impl Work for Executable {}
@@ -48,7 +48,10 @@ pub trait TwoPhaseRun {
 ///
 /// # Example
 /// ```
-/// use tectum::{DType, Device, PlanBuilder, Stream};
+/// use crate::dtype::DType;
+/// use crate::device::Device;
+/// use crate::plan::PlanBuilder;
+/// use crate::stream::Stream;
 /// let mut plan = PlanBuilder::new("example");
 /// let x = plan.input("x", DType::F32, 3);
 /// let y = plan.output("y", DType::F32, 3);
@@ -60,7 +63,7 @@ pub trait TwoPhaseRun {
 /// // … the host does something else …
 /// let (run, stats) = submission.wait();
 /// assert_eq!((run.output::<f32>(y), stats?.launches), (&[0.0, 0.5, 2.0][..], 1));
-/// # Ok::<(), tectum::Error>(())
+/// # Ok::<(), crate::error::Error>(())
 /// ```
 pub struct Stream {
     /// None only while it is dropped.

@@ -213,7 +213,7 @@ fn meet(call: &tectum::NativeCall<'_>) {
 fn runs_that_only_read_a_buffer_do_not_wait_for_each_other() -> Result<(), Error> {
     let device = Device::open("cpu")?;
     let shared = device.buffer_from(&[1.0f32; 64])?;
-    let builder = tectum::Kernel::define("meet").read("x", tectum::DType::F32).write("y", tectum::DType::F32).param("n", tectum::DType::U32);
+    let builder = tectum::kernel::Kernel::define("meet").read("x", tectum::DType::F32).write("y", tectum::DType::F32).param("n", tectum::DType::U32);
     let kernel = builder.body("@compute @workgroup_size(1) fn main() { y[0] = x[0] * f32(params.n); }").native(meet)?;
     let mut runs = Vec::new();
     for _ in 0..2 {

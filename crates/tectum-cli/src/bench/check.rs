@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tectum::bench::{self, Basis, BenchRecord, Comparison, Slowdown};
+use tectum_bench::bench;
+use tectum_bench::bench::{Basis, BenchRecord, Comparison, Slowdown};
 use tectum::{Error, ErrorKind, Result};
 
 use super::show::interval;

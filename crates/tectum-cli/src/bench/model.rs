@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::Result;
-use tectum_models::transformer::{Accuracy, FormatMeasure, Routing, measure_formats, open_device};
+use tectum_transformer::{Accuracy, FormatMeasure, Routing, measure_formats, open_device};
 
 use crate::table::{bytes, print, print_json, table};
 

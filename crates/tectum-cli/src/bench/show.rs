@@ -1,6 +1,7 @@
 //! A record as tables.
 
-use tectum::bench::{self, BenchRecord, Interval, PeerBrief, PeerRow, Roofline, Row};
+use tectum_bench::bench;
+use tectum_bench::bench::{BenchRecord, Interval, PeerBrief, PeerRow, Roofline, Row};
 
 use crate::table::{bytes, table};
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tectum::Result;
-use tectum::bench::{self, BenchRecord};
+use tectum_bench::bench;
+use tectum_bench::bench::BenchRecord;
 
 use super::show::interval;
 use crate::table::{print, print_json, table};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::{Device, Error, InputFile, Result, Session};
-use tectum_models::transformer::{Tokens, cache_errors, input_files};
+use tectum_transformer::{Tokens, cache_errors, input_files};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
@@ -32,7 +32,7 @@ pub fn check_cache(model: &Path, text: &Path, device: &str, receipt: &ReceiptArg
     [&[text.to_owned()][..], &input_files(model)?].concat().iter().try_for_each(|file| InputFile::of(file).map(|input| session.reads(input)))?;
     let words = std::fs::read_to_string(text).map_err(|error| Error::io(text.display(), error))?;
     let mut tokens = Tokens::read(model, None)?.encode(&words)?;
-    let most = tectum_models::transformer::Config::read(model)?.max_position_embeddings;
+    let most = tectum_transformer::Config::read(model)?.max_position_embeddings;
     tokens.truncate(TOKENS.min(most));
     let rows = cache_errors(model, &mut session, &tokens)?.into_iter().map(|error| Row {
         cache: error.formats.name(),

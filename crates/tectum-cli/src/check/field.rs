@@ -2,9 +2,9 @@
 
 use clap::Args;
 use tectum::{Boundary, Device, Error, Result, Session};
-use tectum_models::brain::field::learning::{MeanEstimate, Score, compare};
-use tectum_models::field::{CheckReport, Latency, Options, Shape, Storage, check};
-use tectum_models::scenario::FieldSpec;
+use tectum_control::brain::field::learning::{MeanEstimate, Score, compare};
+use tectum_field::{CheckReport, Latency, Options, Shape, Storage, check};
+use tectum_control::scenario::FieldSpec;
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, table};

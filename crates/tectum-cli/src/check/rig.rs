@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use serde::Serialize;
 use tectum::{Device, Result, RunStats, Session};
-use tectum_models::body::body;
-use tectum_models::body::rig::disturbed::Disturbances;
-use tectum_models::brain::Brain;
-use tectum_models::brain::lqr::Lqr;
-use tectum_models::brain::lqr::adaptive::Adaptive;
-use tectum_models::closed_loop::{Conditions, Trial, TrialSummary, rig_trials, summarize};
+use tectum_control::body::body;
+use tectum_control::body::rig::disturbed::Disturbances;
+use tectum_control::brain::Brain;
+use tectum_control::brain::lqr::Lqr;
+use tectum_control::brain::lqr::adaptive::Adaptive;
+use tectum_control::closed_loop::{Conditions, Trial, TrialSummary, rig_trials, summarize};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};

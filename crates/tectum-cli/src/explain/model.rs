@@ -7,7 +7,7 @@ use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::route::{self, Calibration, Choice};
 use tectum::{Device, DeviceInfo, Result};
-use tectum_models::transformer::{Routing, RunExplanation, explain_run, is_decoder, open_device};
+use tectum_transformer::{Routing, RunExplanation, explain_run, is_decoder, open_device};
 
 use super::choice_text;
 use crate::table::{bytes, print, print_json, table};

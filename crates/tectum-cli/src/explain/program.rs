@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tectum::program::{Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Program, ProgramView, Recognition, Recognized, Setting, Shape};
+use tectum_programs::{Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Program, ProgramView, Recognition, Recognized, Setting, Shape};
 use tectum::{DType, Error, PlanBuilder, Result};
 
 use crate::table::print;
@@ -149,11 +149,11 @@ fn device_code(program: &Checked, given: &Given, reassociate: bool) -> Result<St
         views.push(ProgramView { view, bytes: *bytes });
     }
     let how = Recognition { reassociate, bounds: Bounds::Checked };
-    let recorded = match plan.program_recognized(program, &given.launch, &views, how) {
+    let recorded = match program.record_recognized(&mut plan, &given.launch, &views, how) {
         Ok(recorded) => recorded,
         Err(error) => return Ok(format!("\nno kernel takes it: {error}\n")),
     };
-    if let Some(unsupported) = recorded.launch().and_then(|launch: &tectum::program::ProgramLaunch| launch.lowered().unsupported()) {
+    if let Some(unsupported) = recorded.launch().and_then(|launch: &tectum_programs::ProgramLaunch| launch.lowered().unsupported()) {
         return Ok(format!("\nruns on the CPU alone: {unsupported}\n"));
     }
     let plan = plan.finish()?;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tectum::Result;
-use tectum_models::genome::{Area, AreaRole, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, QuantityReport, Region, UnitReport};
+use tectum_spiking::genome::{Area, AreaRole, Genome, GenomeEstimate, GenomeOptions, Mapping, Morphology, Physiology, QuantityReport, Region, UnitReport};
 
 use super::InspectArgs;
 use crate::table::{bytes, print, print_json, table};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::{Device, Result};
-use tectum_models::transformer::{Gguf, GgufTensor, Value, ValueType};
+use tectum_transformer::{Gguf, GgufTensor, Value, ValueType};
 
 use super::InspectArgs;
 use super::model::{DecoderInspection, decoder, decoder_text};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::{Device, Result};
-use tectum_models::transformer::{Decoder, Embedder, Pooling, SafetensorsWeights, end_tokens, is_decoder};
+use tectum_transformer::{Decoder, Embedder, Pooling, SafetensorsWeights, end_tokens, is_decoder};
 
 use super::InspectArgs;
 use crate::generate::tokenizer_folder;

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use tectum::{Device, Result};
-use tectum_models::rig_csv::RigRecording;
-use tectum_models::twin::{CHANNEL_NAMES, Ensemble, ErrorStats, GAUSSIAN_COVERAGE, Inspection, inspect};
+use tectum_control::rig_csv::RigRecording;
+use tectum_control::twin::{CHANNEL_NAMES, Ensemble, ErrorStats, GAUSSIAN_COVERAGE, Inspection, inspect};
 
 use super::InspectArgs;
 use crate::table::{print, table};

@@ -6,9 +6,9 @@ use std::path::Path;
 use plotters::prelude::{BitMapBackend, IntoDrawingArea, Rectangle};
 use plotters::style::{Color, RGBColor};
 use tectum::{Result, file};
-use tectum_models::closed_loop::{Sink, TickRecord};
-use tectum_models::field::Shape;
-use tectum_models::snapshot::Snapshot;
+use tectum_control::closed_loop::{Sink, TickRecord};
+use tectum_field::Shape;
+use tectum::snapshot::Snapshot;
 
 use super::chart::{Axis, Chart};
 

@@ -13,9 +13,9 @@ use clap::Args;
 use serde::Serialize;
 use tectum::route::Choice;
 use tectum::{Error, Receipt, Result};
-use tectum_models::genome::Genome;
-use tectum_models::snapshot::Snapshot;
-use tectum_models::spiking::{ConnectedNetwork, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus};
+use tectum_spiking::genome::Genome;
+use tectum::snapshot::Snapshot;
+use tectum_spiking::{ConnectedNetwork, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus};
 
 use self::observe::{ObserveArgs, Observer};
 use super::{RunArgs, watch_for_interrupt};

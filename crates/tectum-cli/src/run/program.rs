@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use tectum::program::{Bounded, BufferAccess, BufferIndex, Checked, Outcome, Program, ProgramPlan, ProgramRun, Recognize};
+use tectum_programs::{Bounded, BufferAccess, BufferIndex, Checked, Outcome, Program, ProgramPlan, ProgramRun, Recognize};
 use tectum::{Api, Device, Error, ErrorKind, InputFile, Receipt, Result, RunStats, Session, route};
 
 use self::arrays::Arrays;

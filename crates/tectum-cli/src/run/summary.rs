@@ -1,8 +1,8 @@
 //! The table at the end of a run.
 
 use serde_json::Value;
-use tectum_models::closed_loop::Outcome;
-use tectum_models::run_folder::RunSummary;
+use tectum_control::closed_loop::Outcome;
+use tectum_control::run_folder::RunSummary;
 
 use crate::table::table;
 

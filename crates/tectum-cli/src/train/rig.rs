@@ -6,8 +6,8 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::json;
 use tectum::{Device, InputFile, Result, RunStats, Session};
-use tectum_models::body::rig::identification::{Identification, identify};
-use tectum_models::rig_csv::{DEAD_ZONE_DEG, RigRecording};
+use tectum_control::body::rig::identification::{Identification, identify};
+use tectum_control::rig_csv::{DEAD_ZONE_DEG, RigRecording};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, table};

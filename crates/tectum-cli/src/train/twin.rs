@@ -6,9 +6,9 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use tectum::{Device, Error, InputFile, Receipt, Result, Session};
-use tectum_models::body::rig::identification::identify;
-use tectum_models::rig_csv::RigRecording;
-use tectum_models::twin::{Ensemble, EnsembleSettings, SequenceLayout, TrainingReport, TwinRecipe, part_of, test_start};
+use tectum_control::body::rig::identification::identify;
+use tectum_control::rig_csv::RigRecording;
+use tectum_control::twin::{Ensemble, EnsembleSettings, SequenceLayout, TrainingReport, TwinRecipe, part_of, test_start};
 
 use crate::plots::chart::{Axis, Chart};
 use crate::plots::line_color;

@@ -254,7 +254,7 @@ pub fn for_each_columns<T: Element, U: Element>(
 }
 
 /// Bytes of a result from which it is written past the caches.
-pub(crate) const STREAM_FROM_BYTES: usize = 32 << 20;
+pub const STREAM_FROM_BYTES: usize = 32 << 20;
 /// The longest block that [`for_each_block`] holds in L1 before it is written, in 32-bit words: 16 KiB.
 const STREAM_BLOCK: usize = 4096;
 /// A block of [`for_each_block`] where any length would do, in elements. Longer ones stream in bursts that the next
@@ -287,7 +287,7 @@ pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, w
 }
 
 /// Words that several threads may read and write at once.
-pub(crate) fn as_atomics(words: &mut [u32]) -> &[AtomicU32] {
+pub fn as_atomics(words: &mut [u32]) -> &[AtomicU32] {
     // SAFETY: an `AtomicU32` has the size and alignment of a `u32` on every target that has it, and the exclusive borrow
     // lasts as long as the shared one that is given back.
     unsafe { std::slice::from_raw_parts(words.as_mut_ptr().cast::<AtomicU32>(), words.len()) }
@@ -297,7 +297,7 @@ pub(crate) fn as_atomics(words: &mut [u32]) -> &[AtomicU32] {
 ///
 /// With the widest stores of the machine: a cache line that one store writes need not be combined from parts.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn stream<T: Element>(to: &mut [T], from: &[T]) {
+pub fn stream<T: Element>(to: &mut [T], from: &[T]) {
     use std::is_x86_feature_detected as has;
     let copy = match (has!("avx512f"), has!("avx")) {
         (true, _) => streaming::by_64,
@@ -363,12 +363,12 @@ mod streaming {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn stream<T: Element>(to: &mut [T], from: &[T]) {
+pub fn stream<T: Element>(to: &mut [T], from: &[T]) {
     to.copy_from_slice(from);
 }
 
 /// Orders streaming stores before all that this thread tells others afterwards.
-pub(crate) fn stream_fence() {
+pub fn stream_fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the fence touches no memory, and SSE is part of x86-64.
     unsafe {

@@ -332,13 +332,15 @@ impl Executable {
     }
 
     /// Begins a run that goes on beside the caller; it must be finished before anything else is done with the executable.
-    pub(crate) fn begin(&mut self) -> Result<()> {
+    #[doc(hidden)]
+    pub fn begin(&mut self) -> Result<()> {
         self.compiled.begin()?;
         self.compiled.record_end()
     }
 
     /// Waits for the run that was begun.
-    pub(crate) fn finish(&mut self) -> Result<RunStats> {
+    #[doc(hidden)]
+    pub fn finish(&mut self) -> Result<RunStats> {
         let stats = self.compiled.finish()?;
         self.ran = true;
         Ok(stats)
@@ -363,7 +365,8 @@ impl Executable {
     }
 
     /// As [`Executable::output`]; `Invalid` instead of a panic.
-    pub(crate) fn try_output<T: Element>(&self, view: View) -> Result<&[T]> {
+    #[doc(hidden)]
+    pub fn try_output<T: Element>(&self, view: View) -> Result<&[T]> {
         self.slot_of::<T>(view, &SlotKind::Output)?;
         if !self.ran {
             return Err(Error::invalid(format!("plan {} has not run yet", self.name)));

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tectum::file::PartialFile;
 use tectum::{Error, Result};
-use tectum_models::genome::Genome;
-use tectum_models::recording::SpikeRecorder;
-use tectum_models::spiking::{Simulation, SpikeCounts};
+use tectum_spiking::genome::Genome;
+use tectum_control::recording::SpikeRecorder;
+use tectum_spiking::{Simulation, SpikeCounts};
 
 use super::plot::Pictures;
 use super::raster::LiveRaster;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tectum::{Result, file};
-use tectum_models::genome::Genome;
+use tectum_spiking::genome::Genome;
 
 use crate::plots::chart::{Axis, Chart};
 use crate::plots::line_color;
@@ -35,7 +35,7 @@ impl Pictures {
     /// Makes the bands for so many bursts after `first`.
     pub fn new(genome: &Genome, first: u32, bursts: u32) -> Self {
         let columns = COLUMNS.min(bursts.max(1) as usize);
-        let band = |area: &tectum_models::genome::Area| Band { neurons: area.neurons.clone(), cells: vec![[false; ROWS]; columns], firings: vec![0; columns] };
+        let band = |area: &tectum_spiking::genome::Area| Band { neurons: area.neurons.clone(), cells: vec![[false; ROWS]; columns], firings: vec![0; columns] };
         let names = genome.areas().iter().rev().map(|area| area.id.to_string().to_uppercase()).collect();
         Self { first, bursts: bursts.max(1), bands: genome.areas().iter().map(band).collect(), names }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use tectum::Result;
-use tectum_models::genome::Genome;
+use tectum_spiking::genome::Genome;
 
 use crate::table::print;
 
@@ -40,7 +40,7 @@ struct AreaLine {
 impl LiveRaster {
     /// Makes the lines of the first areas; nothing is shown yet.
     pub fn new(genome: &Genome) -> Self {
-        let line = |area: &tectum_models::genome::Area| AreaLine {
+        let line = |area: &tectum_spiking::genome::Area| AreaLine {
             name: area.id.to_string(),
             neurons: area.neurons.len() as f64,
             firings: 0,
@@ -114,7 +114,7 @@ fn block(rate: f64, highest: f64) -> char {
 
 #[cfg(test)]
 mod tests {
-    use tectum_models::genome::{Genome, GenomeOptions};
+    use tectum_spiking::genome::{Genome, GenomeOptions};
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tectum::file::PartialFile;
-use tectum::program::{BufferDeclaration, BufferIndex, Program, Type};
+use tectum_programs::{BufferDeclaration, BufferIndex, Program, Type};
 use tectum::{Error, Result};
 
 use super::ProgramArgs;

@@ -1,6 +1,6 @@
 //! The launch of a program over its arrays, and the sizes of the arrays that it fills.
 
-use tectum::program::{BufferIndex, LaunchConfig, Program};
+use tectum_programs::{BufferIndex, LaunchConfig, Program};
 use tectum::{Error, Result};
 
 use super::ProgramArgs;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tectum::Receipt;
-use tectum::program::{Bounded, Bounds, ProgramRun, Recognized as Found, Shape};
+use tectum_programs::{Bounded, Bounds, ProgramRun, Recognized as Found, Shape};
 
 use super::arrays::Saved;
 use crate::table::table;

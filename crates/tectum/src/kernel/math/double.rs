@@ -82,7 +82,7 @@ const NEAR: Bits = 0x4129_21fa_0000_0000;
 /// The largest angle that the near functions take: 2⁴⁰ rad.
 const NEAR_END: Bits = 0x4270_0000_0000_0000;
 /// 2/π in binary: 64 zeros, then 1216 bits after the point.
-pub(crate) const TWO_OVER_PI_WORDS: [u64; 20] = [
+pub const TWO_OVER_PI_WORDS: [u64; 20] = [
     0,
     0xa2f9_836e_4e44_1529,
     0xfc27_57d1_f534_ddc0,

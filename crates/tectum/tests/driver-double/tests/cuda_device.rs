@@ -7,21 +7,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use tectum::conformance::{Case, CaseContext, Seed, suites};
+use tectum_bench::conformance::{Case, CaseContext, Seed, suites};
 use tectum::{Boundary, DType, Device, ErrorKind, Executable, PlanBuilder, Session, Stream, View};
-use tectum_models::brain::build::{build_body, build_brain};
-use tectum_models::clock::SimClock;
-use tectum_models::closed_loop::{ClosedLoop, Sink, TickRecord};
-use tectum_models::field::{self, Shape};
-use tectum_models::scenario::Scenario;
-use tectum_models::snapshot::Snapshot;
-use tectum_models::spiking::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList};
+use tectum_control::brain::build::{build_body, build_brain};
+use tectum_control::clock::SimClock;
+use tectum_control::closed_loop::{ClosedLoop, Sink, TickRecord};
+use tectum_field as field;
+use tectum_field::Shape;
+use tectum_control::scenario::Scenario;
+use tectum::snapshot::Snapshot;
+use tectum_spiking::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList};
 
 use self::fnv_collision::colliding_kernels;
 
-#[path = "../../fnv_collision.rs"]
+#[path = "../../../../tectum-bench/tests/fnv_collision.rs"]
 mod fnv_collision;
-#[path = "../../stray_kernel.rs"]
+#[path = "../../../../tectum-bench/tests/stray_kernel.rs"]
 mod stray_kernel;
 
 /// A test: its name, its environment and what it does.

@@ -1,0 +1,79 @@
+//! Cases of fill, copy and the op table.
+
+use tectum::kernel::elementwise::{Arity, OPS, Op};
+
+use super::case::SPECIAL;
+use super::{Case, Data, Expected, Output, Seed, Suite};
+
+/// One unit in the last place of a float near 1.
+const ULP: f64 = 1.0 / 8_388_608.0;
+const LARGE: usize = 300_001;
+
+pub(super) fn suites() -> Vec<Suite> {
+    let mut suites = vec![Suite::new("fill", fill_cases), Suite::new("copy", copy_cases)];
+    suites.extend(OPS.iter().map(|op| match op.arity {
+        Arity::Unary => Suite::new(op.name, |seed: &mut Seed| unary_cases(op, seed)),
+        Arity::Binary => Suite::new(op.name, |seed: &mut Seed| binary_cases(op, seed)),
+    }));
+    suites
+}
+
+fn fill_cases(seed: &mut Seed) -> Vec<Case> {
+    let sizes = seed.sizes(LARGE);
+    let case = |n| {
+        let expected = Output::Exact(Data::F32(vec![-2.5; n]));
+        Case::new(format!("{n}"), vec![], vec![expected], |plan, _, y| plan.fill(y[0], (-2.5f32).to_bits()))
+    };
+    sizes.into_iter().map(case).collect()
+}
+
+fn copy_cases(seed: &mut Seed) -> Vec<Case> {
+    let sizes = seed.sizes(LARGE);
+    let mut case = |n| {
+        let words: Vec<u32> = (0..n).map(|_| seed.word()).collect();
+        let expected = Output::Exact(Data::U32(words.clone()));
+        Case::new(format!("{n}"), vec![Data::U32(words)], vec![expected], |plan, x, y| plan.copy(x[0], y[0]))
+    };
+    sizes.into_iter().map(&mut case).collect()
+}
+
+fn expect(op: &Op, a: f32, b: f32) -> Expected {
+    let value = (op.reference)(f64::from(a), f64::from(b));
+    Expected { value, bound: op.ulp * ULP * value.abs() }
+}
+
+fn unary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
+    let (low, high) = op.domain;
+    let mut inputs: Vec<Vec<f32>> = seed.sizes(LARGE).into_iter().map(|n| seed.floats(n, low, high)).collect();
+    inputs.push(SPECIAL.to_vec());
+    // Small magnitudes of every exponent, both signs, where the domain has them.
+    inputs.push((0..=126).flat_map(|e| [f32::from_bits((e + 1) << 23), -f32::from_bits((e + 1) << 23)]).filter(|x| *x >= low).collect());
+    let case = |x: Vec<f32>| {
+        let expected = x.iter().map(|&a| expect(op, a, 0.0)).collect();
+        Case::new(format!("{}", x.len()), vec![Data::F32(x)], vec![Output::Near(expected)], |plan, x, y| plan.unary(op.name, x[0], y[0]))
+    };
+    inputs.into_iter().map(case).collect()
+}
+
+fn binary_cases(op: &'static Op, seed: &mut Seed) -> Vec<Case> {
+    let (low, high) = op.domain;
+    let mut pairs: Vec<(Vec<f32>, Vec<f32>)> = Vec::new();
+    for n in seed.sizes(LARGE) {
+        pairs.push((seed.floats(n, low, high), seed.floats(n, low, high)));
+    }
+    // A scalar and a row that repeats.
+    pairs.push((seed.floats(1000, low, high), seed.floats(1, low, high)));
+    pairs.push((seed.floats(77 * 13, low, high), seed.floats(13, low, high)));
+    pairs.push((seed.floats(5 * 40_000, low, high), seed.floats(40_000, low, high)));
+    if !op.name.ends_with("_grad") {
+        let all = SPECIAL.iter().flat_map(|&a| SPECIAL.iter().map(move |&b| (a, b)));
+        pairs.push(all.unzip());
+    }
+    let case = |(a, b): (Vec<f32>, Vec<f32>)| {
+        let period = b.len().max(1);
+        let expected = a.iter().enumerate().map(|(i, &x)| expect(op, x, b[i % period])).collect();
+        let shape = format!("{} with {}", a.len(), b.len());
+        Case::new(shape, vec![Data::F32(a), Data::F32(b)], vec![Output::Near(expected)], |plan, x, y| plan.binary(op.name, x[0], x[1], y[0]))
+    };
+    pairs.into_iter().map(case).collect()
+}

@@ -1,0 +1,185 @@
+//! Cases of sum, max, argmax and softmax.
+
+use super::{Case, Data, Expected, Output, Seed, Suite};
+
+/// Half a unit in the last place: the relative error of one rounding.
+const ROUNDING: f64 = 1.0 / 16_777_216.0;
+/// The longest chain of additions that an element passes through in any of our trees.
+const CHAIN: f64 = 160.0;
+
+pub(super) fn suites() -> Vec<Suite> {
+    vec![
+        Suite::new("sum", |seed: &mut Seed| {
+            let random = shapes(seed).into_iter().map(|shape| (seed.floats(shape.0 * shape.1, -10.0, 10.0), shape)).collect::<Vec<_>>();
+            random.into_iter().chain(one_in_each_row(0.0, 1.0)).map(sum).collect()
+        }),
+        Suite::new("sum_columns", |seed: &mut Seed| {
+            let random = shapes(seed).into_iter().map(|shape| (seed.floats(shape.0 * shape.1, -10.0, 10.0), shape)).collect::<Vec<_>>();
+            random.into_iter().chain(one_in_each_row(0.0, 1.0).into_iter().map(transposed)).map(sum_columns).collect()
+        }),
+        Suite::new("max", |seed: &mut Seed| with_specials(seed).into_iter().map(max).collect()),
+        Suite::new("argmax", |seed: &mut Seed| with_specials(seed).into_iter().filter(|(_, (_, cols))| *cols > 0).map(argmax).collect()),
+        Suite::new("softmax", |seed: &mut Seed| {
+            let inputs = with_specials(seed).into_iter().chain(one_in_each_row(-50.0, 50.0));
+            inputs.flat_map(|input| [1.0, -0.125, 3.0, -3.0].map(|scale| softmax(input.clone(), scale))).collect()
+        }),
+    ]
+}
+
+type Shape = (usize, usize);
+
+/// Rows and columns: nothing, one, odd, one long row, many short ones, and two random.
+fn shapes(seed: &mut Seed) -> Vec<Shape> {
+    vec![
+        (0, 0),
+        (0, 7),
+        (3, 0),
+        (1, 1),
+        (1, 3),
+        (3, 1),
+        (7, 255),
+        (2, 4096),
+        (3, 4097),
+        (1, 300_001),
+        (70_000, 3),
+        (65, 1023),
+        (seed.size(1, 50), seed.size(1, 3000)),
+        (seed.size(1, 3), seed.size(5000, 50_000)),
+    ]
+}
+
+fn with_specials(seed: &mut Seed) -> Vec<(Vec<f32>, Shape)> {
+    let mut inputs: Vec<(Vec<f32>, Shape)> = shapes(seed).into_iter().map(|shape| (seed.floats(shape.0 * shape.1, -50.0, 50.0), shape)).collect();
+    // Rows with a NaN, an infinity of either sign, both, −∞ alone, equal elements, and both zeros.
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    let rows = [
+        [1.0, nan, 3.0, 2.0],
+        [1.0, inf, 3.0, inf],
+        [-inf, -3.0, -inf, -2.0],
+        [inf, nan, -inf, nan],
+        [-inf; 4],
+        [2.0; 4],
+        [-0.0, 0.0, -0.0, 0.0],
+        [-1.0, -2.0, -1.0, -2.0],
+    ];
+    inputs.push((rows.concat(), (rows.len(), 4)));
+    // The greatest in the last segment of a long row, twice.
+    let mut long = seed.floats(20_000, -1.0, 1.0);
+    (long[18_000], long[19_999]) = (7.0, 7.0);
+    inputs.push((long, (1, 20_000)));
+    inputs.extend(one_in_each_row(-1.0, 1.0));
+    inputs
+}
+
+/// Rows of one number but for another at one place: the first, the last, and both sides of the borders at which twins and kernels cut a row. A
+/// result without the element of that place is beyond any bound.
+pub(super) fn one_in_each_row(others: f32, one: f32) -> Vec<(Vec<f32>, Shape)> {
+    let of_length = |cols: usize| {
+        let borders = [16, 32, 64, 256, 1024, 4096, 8192, 12_288, 16_384];
+        let mut places: Vec<usize> = borders.into_iter().flat_map(|border| [border - 1, border]).chain([0, cols - 1]).filter(|place| *place < cols).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut rows = vec![others; places.len() * cols];
+        places.iter().enumerate().for_each(|(row, place)| rows[row * cols + place] = one);
+        (rows, (places.len(), cols))
+    };
+    [63, 64, 65, 255, 257, 1025, 4095, 4096, 4097, 8193, 16_385, 20_000].map(of_length).to_vec()
+}
+
+fn transposed((x, (rows, cols)): (Vec<f32>, Shape)) -> (Vec<f32>, Shape) {
+    ((0..cols * rows).map(|index| x[index % rows * cols + index / rows]).collect(), (cols, rows))
+}
+
+fn row(x: &[f32], (_, cols): Shape, index: usize) -> &[f32] {
+    &x[index * cols..(index + 1) * cols]
+}
+
+fn sum_of(values: impl Iterator<Item = f32> + Clone) -> Expected {
+    let magnitude: f64 = values.clone().map(|x| f64::from(x).abs()).sum();
+    Expected { value: values.map(f64::from).sum(), bound: CHAIN * ROUNDING * magnitude }
+}
+
+fn case(
+    name: &str,
+    x: Vec<f32>,
+    (rows, cols): Shape,
+    output: Output,
+    record: fn(&mut tectum::PlanBuilder, tectum::View, tectum::View, usize, usize) -> tectum::Result<()>,
+) -> Case {
+    Case::new(format!("{name} {rows}×{cols}"), vec![Data::F32(x)], vec![output], move |plan, x, y| record(plan, x[0], y[0], rows, cols))
+}
+
+fn sum((x, shape): (Vec<f32>, Shape)) -> Case {
+    let expected = (0..shape.0).map(|index| sum_of(row(&x, shape, index).iter().copied())).collect();
+    case("sum", x, shape, Output::Near(expected), |plan, x, y, rows, cols| plan.sum(x, y, rows, cols))
+}
+
+fn sum_columns((x, shape): (Vec<f32>, Shape)) -> Case {
+    let column = |col: usize| (0..shape.0).map(move |row| row * shape.1 + col);
+    let expected = (0..shape.1).map(|col| sum_of(column(col).map(|index| x[index]))).collect();
+    case("sum_columns", x, shape, Output::Near(expected), |plan, x, y, rows, cols| plan.sum_columns(x, y, rows, cols))
+}
+
+fn greatest(x: &[f32]) -> f64 {
+    let nan = x.iter().any(|x| x.is_nan());
+    let greatest = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    if nan { f64::NAN } else { f64::from(greatest) }
+}
+
+fn max((x, shape): (Vec<f32>, Shape)) -> Case {
+    let expected = (0..shape.0).map(|index| Expected::exactly(greatest(row(&x, shape, index)))).collect();
+    case("max", x, shape, Output::Near(expected), |plan, x, y, rows, cols| plan.max(x, y, rows, cols))
+}
+
+fn argmax((x, shape): (Vec<f32>, Shape)) -> Case {
+    let first = |x: &[f32]| {
+        let nan = x.iter().position(|x| x.is_nan());
+        let greatest = greatest(x) as f32;
+        nan.or_else(|| x.iter().position(|&x| x == greatest)).unwrap_or(0) as u32
+    };
+    let expected = (0..shape.0).map(|index| first(row(&x, shape, index))).collect();
+    case("argmax", x, shape, Output::Exact(Data::U32(expected)), |plan, x, y, rows, cols| plan.argmax(x, y, rows, cols))
+}
+
+fn softmax((x, shape): (Vec<f32>, Shape), scale: f32) -> Case {
+    let expected = (0..shape.0).flat_map(|index| softmax_row(row(&x, shape, index), f64::from(scale))).collect();
+    let (rows, cols) = shape;
+    Case::new(format!("softmax {rows}×{cols} scale {scale}"), vec![Data::F32(x)], vec![Output::Near(expected)], move |plan, x, y| {
+        plan.softmax(x[0], y[0], rows, cols, scale)
+    })
+}
+
+fn softmax_row(x: &[f32], scale: f64) -> Vec<Expected> {
+    let scaled: Vec<f64> = x.iter().map(|&x| scale * f64::from(x)).collect();
+    let greatest = if scaled.iter().any(|x| x.is_nan()) { f64::NAN } else { scaled.iter().copied().fold(f64::NEG_INFINITY, f64::max) };
+    let total: f64 = scaled.iter().map(|x| (x - greatest).exp()).sum();
+    // The rounding of the scaled element and of the difference moves the exponent by this much.
+    let finite = scaled.iter().copied().filter(|x| x.is_finite()).map(f64::abs).fold(0.0, f64::max);
+    let relative = ROUNDING * (4.0 * finite + CHAIN);
+    scaled.iter().map(|x| (x - greatest).exp() / total).map(|value| Expected { value, bound: value * relative }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows with one element that counts, and what is expected of each with and without it.
+    fn expected(others: f32, one: f32, of: impl Fn(&[f32]) -> Expected) -> Vec<(Expected, Expected)> {
+        let pair = |x: &[f32]| {
+            let without: Vec<f32> = x.iter().copied().filter(|x| *x != one).collect();
+            (of(x), of(&without))
+        };
+        one_in_each_row(others, one).iter().flat_map(|(x, (_, cols))| x.chunks(*cols).map(pair).collect::<Vec<_>>()).collect()
+    }
+
+    #[test]
+    fn a_result_that_lost_an_element_is_beyond_its_bound() {
+        let sums = expected(0.0, 1.0, |x| sum_of(x.iter().copied()));
+        let greatests = expected(-1.0, 1.0, |x| Expected::exactly(greatest(x)));
+        let softmaxes = expected(-50.0, 50.0, |x| softmax_row(x, 1.0)[0]);
+        assert!(sums.len() > 100);
+        for (with, without) in sums.into_iter().chain(greatests).chain(softmaxes) {
+            assert!((with.value - without.value).abs() > 2.0 * with.bound, "{with:?} {without:?}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Brains: what turns observations into actions, one tick at a time.
+
+pub mod build;
+pub mod field;
+pub mod genome;
+pub mod lqr;
+pub mod zero;
+
+pub mod mppi;
+
+use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, RunStats};
+
+use tectum::snapshot::Snapshot;
+use crate::twin::LearningCounts;
+
+/// Makes a brain anew on a device, in its first state; [`Brain::restore`] then gives it another's.
+pub type Rebuild = Box<dyn FnOnce(&Device) -> Result<Box<dyn Brain>, Error> + Send>;
+
+/// A brain of plain host arithmetic that follows what another does, ready to answer in its place.
+pub trait StandIn: Brain {
+    /// Takes note of a period in which the body showed an observation, which may not be finite, and was given an action.
+    fn follow(&mut self, observation: &[f32], action: &[f32]);
+}
+
+/// A controller, network or any other policy in the closed loop.
+///
+/// A tick neither allocates device memory nor compiles; everything is built before the loop starts. The state of a brain
+/// can be taken as a [`Snapshot`], independent of the device, and put back: the next tick is then the same bit for bit on
+/// the same device.
+pub trait Brain: Send {
+    /// The brain's name in scenarios, receipts and logs.
+    fn name(&self) -> &'static str;
+
+    /// Reads one observation and writes one action, in the body's units and order.
+    ///
+    /// # Errors
+    /// What the device reports; the loop then issues the body's safe action.
+    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats, Error>;
+
+    /// The state, as named arrays.
+    ///
+    /// # Errors
+    /// What the device reports.
+    fn snapshot(&self) -> Result<Snapshot, Error>;
+
+    /// Puts a state back.
+    ///
+    /// # Errors
+    /// `Data` naming the array if one is missing or of another length.
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Error>;
+
+    /// Tells that the body was not given the last answer, or began anew: what it shows next does not follow from that answer.
+    fn interrupted(&mut self) {}
+
+    /// What it has learned so far; none for brains that do not learn a model while they run.
+    fn learning(&self) -> Option<LearningCounts> {
+        None
+    }
+
+    /// The time of each launch of one more tick on the last observation, which moves the state on; empty for brains
+    /// without launches.
+    ///
+    /// # Errors
+    /// What the device reports.
+    fn trace(&mut self) -> Result<Vec<LaunchTime>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// How to make the same brain on another device with nothing that the present device holds; none for brains that run on
+    /// no device.
+    fn rebuild(&self) -> Option<Rebuild> {
+        None
+    }
+
+    /// The device that ticks run on; none for brains that are plain host arithmetic.
+    fn device(&self) -> Option<&Device> {
+        None
+    }
+
+    /// What it was asked for and does not do, for the receipt.
+    fn notes(&self) -> &[String] {
+        &[]
+    }
+
+    /// The files that it was made from, for the receipt.
+    fn inputs(&self) -> Vec<InputFile> {
+        Vec::new()
+    }
+
+    /// Name and content hash of the kernels that ticks launch.
+    fn code(&self) -> Vec<CodeObject> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,131 @@
+//! A field as a brain: the observation is its sensors, its motors the action.
+//!
+//! A linear channel is a sensor of value over scale; an angle is two, its sine and cosine. A motor of −1 to 1 runs over its channel's
+//! range. The reward is the linear channel that the settings name, over its scale, and then no sensor; without one it is 0.
+
+pub mod learning;
+
+use std::sync::Arc;
+
+use tectum::{CodeObject, Device, Error, LaunchTime, Result, RunStats};
+
+use super::{Brain, Rebuild};
+use crate::body::{BodySpec, ChannelKind, ObservationChannel};
+use tectum_field::{Options, Simulation, State};
+use crate::scenario::FieldSpec;
+use tectum::snapshot::Snapshot;
+
+/// A field that runs on a body.
+///
+/// # Numerics
+/// As the field's: the same device, with any number of threads, gives the same actions.
+///
+/// # Cost
+/// A tick is one cycle: one upload, one submission, one download on a single device; see [`Simulation::tick`].
+pub struct FieldBrain {
+    origin: Arc<FieldBrainConfig>,
+    simulation: Simulation,
+    device: Device,
+    sensors: Vec<f32>,
+}
+
+/// What it is made from, kept on the host to make it anew elsewhere.
+struct FieldBrainConfig {
+    spec: FieldSpec,
+    options: Options,
+    body: BodySpec,
+    /// The observation channel that is the reward.
+    reward: Option<usize>,
+}
+
+impl FieldBrain {
+    /// Puts a field for a body on a device, and on those that the settings put beside it, in the first state of the seed.
+    ///
+    /// # Errors
+    /// `Invalid` for a shape or coefficients that there are not, a body of more channels than a field has, or a reward that is none of its
+    /// linear channels; what the device reports.
+    pub fn new(spec: &FieldSpec, body: &BodySpec, device: &Device, seed: u64) -> Result<Self> {
+        let reward = spec.reward.as_deref().map(|name| reward_channel(name, body)).transpose()?;
+        let others = body.observation.iter().enumerate().filter(|(index, _)| Some(*index) != reward);
+        let sensors = others.map(|(_, channel)| if channel.kind == ChannelKind::Linear { 1 } else { 2 }).sum();
+        let options = Options { sensors, motors: body.action.len(), boundary: spec.boundary, seed, patterns: spec.patterns, storage: spec.storage };
+        let others = spec.extra_devices.iter().map(|id| Device::open(id)).collect::<Result<Vec<_>>>()?;
+        let devices: Vec<Device> = std::iter::once(device.clone()).chain(others).collect();
+        Self::from_config(Arc::new(FieldBrainConfig { spec: spec.clone(), options, body: body.clone(), reward }), &devices)
+    }
+
+    fn from_config(origin: Arc<FieldBrainConfig>, devices: &[Device]) -> Result<Self> {
+        let mut simulation = Simulation::split(origin.spec.shape()?, origin.options, devices)?;
+        simulation.set_coefficients(origin.spec.coefficients.to_coefficients())?;
+        // Drivers compile at the first launch of each plan: it is done here, not in the first ticks.
+        let first = simulation.state()?;
+        for _ in 0..2 {
+            simulation.tick(&vec![0.0; origin.options.sensors], 0.0)?;
+        }
+        simulation.set_state(&first)?;
+        let sensors = Vec::with_capacity(origin.options.sensors);
+        Ok(Self { origin, simulation, device: devices[0].clone(), sensors })
+    }
+}
+
+/// Where the reward is among the observation's channels.
+fn reward_channel(name: &str, body: &BodySpec) -> Result<usize> {
+    let is_it = |channel: &ObservationChannel| channel.name == name && channel.kind == ChannelKind::Linear;
+    body.observation.iter().position(is_it).ok_or_else(|| {
+        let known: Vec<&str> = body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| channel.name).collect();
+        Error::invalid(format!("field: reward {name:?} is no linear channel of body {}; known: {}", body.name, known.join(", ")))
+    })
+}
+
+impl Brain for FieldBrain {
+    fn name(&self) -> &'static str {
+        "field"
+    }
+
+    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        self.sensors.clear();
+        let mut reward = 0.0;
+        for (index, (channel, value)) in self.origin.body.observation.iter().zip(observation).enumerate() {
+            match channel.kind {
+                _ if self.origin.reward == Some(index) => reward = value / channel.scale,
+                ChannelKind::Linear => self.sensors.push(value / channel.scale),
+                ChannelKind::Angle { rad_per_unit } => {
+                    let (sine, cosine) = (f64::from(*value) * rad_per_unit).sin_cos();
+                    self.sensors.extend([sine as f32, cosine as f32]);
+                }
+            }
+        }
+        let report = self.simulation.tick(&self.sensors, reward)?;
+        for ((action, motor), channel) in action.iter_mut().zip(&report.motors).zip(&self.origin.body.action) {
+            *action = channel.low + (channel.high - channel.low) * (0.5 + 0.5 * motor);
+        }
+        Ok(self.simulation.stats())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        Ok(self.simulation.state()?.to_snapshot(self.simulation.shape()))
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
+        let state = State::from_snapshot(self.simulation.shape(), self.origin.options.patterns, snapshot)?;
+        self.simulation.set_state(&state)
+    }
+
+    fn trace(&mut self) -> Result<Vec<LaunchTime>> {
+        self.simulation.trace()
+    }
+
+    fn rebuild(&self) -> Option<Rebuild> {
+        let origin = self.origin.clone();
+        // Whole, on the one device: those that it was split over may be what failed.
+        Some(Box::new(move |device| Ok(Box::new(FieldBrain::from_config(origin, std::slice::from_ref(device))?))))
+    }
+
+    fn device(&self) -> Option<&Device> {
+        Some(&self.device)
+    }
+
+    fn code(&self) -> Vec<CodeObject> {
+        self.simulation.code().to_vec()
+    }
+}

@@ -1,0 +1,129 @@
+//! A genome's spiking network as a brain: channels of the observation written to input areas, channels of the action read from
+//! output areas.
+//!
+//! ```text
+//! observation → voxels along z, injected before the tick's first burst → bursts_per_tick bursts → what fires in the last → action
+//! ```
+
+mod coding;
+mod wiring;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tectum::{CodeObject, Device, InputFile, Result, RunStats};
+
+use self::wiring::Wiring;
+use super::{Brain, Rebuild};
+use crate::body::BodySpec;
+use tectum_spiking::genome::{Genome, GenomeOptions};
+use crate::scenario::{GenomeSpec, WeightMode};
+use tectum::snapshot::Snapshot;
+use tectum_spiking::{ConnectOptions, ConnectedNetwork, Network, NetworkOptions, Simulation, SimulationOptions, connect, seed_of};
+
+/// A genome that runs.
+///
+/// # Numerics
+/// Spikes are the same on every device, and the codings are arithmetic of the host: so are actions.
+///
+/// # Cost
+/// A tick is one run of the network: for one burst an upload, a submission, a download.
+pub struct GenomeBrain {
+    origin: Arc<GenomeBrainConfig>,
+    simulation: Simulation,
+    device: Device,
+    injected: Vec<(u32, f32)>,
+}
+
+/// What it is made from, kept on the host to make it anew elsewhere.
+struct GenomeBrainConfig {
+    network: Arc<Network>,
+    constant_inputs: Vec<(u32, f32)>,
+    wiring: Wiring,
+    bursts_per_tick: u32,
+    notes: Vec<String>,
+    input: InputFile,
+}
+
+impl GenomeBrain {
+    /// Reads and connects the genome, wires it to a body and puts it on a device.
+    ///
+    /// # Errors
+    /// As [`Genome::read`] and [`Network::new`]; `Invalid`, naming the key, for wiring that does not fit genome or body; what the
+    /// device reports.
+    pub fn new(spec: &GenomeSpec, body: &BodySpec, device: &Device, seed: u64) -> Result<Self> {
+        let input = InputFile::of(Path::new(&spec.genome))?;
+        let genome = Genome::read(Path::new(&spec.genome), &GenomeOptions { units: spec.units, strict: false })?;
+        let wiring = Wiring::new(spec, &genome, body)?;
+        let defaults = NetworkOptions::default();
+        let max_injected = defaults.max_injected.max(wiring.max_injected());
+        let network = NetworkOptions { idle_update: spec.idle_update, seed: seed_of(seed), max_injected, ..defaults };
+        let options = ConnectOptions { seed, learns: spec.weights == WeightMode::Learn, network, ..ConnectOptions::default() };
+        let ConnectedNetwork { network, constant_inputs, notes, .. } = connect(&genome, options).map_err(|error| error.at(&spec.genome))?;
+        let origin = GenomeBrainConfig { network: Arc::new(network), constant_inputs, wiring, bursts_per_tick: spec.bursts_per_tick, notes, input };
+        Self::from_config(Arc::new(origin), device)
+    }
+
+    fn from_config(origin: Arc<GenomeBrainConfig>, device: &Device) -> Result<Self> {
+        let max_inputs = origin.wiring.max_inputs();
+        let options = SimulationOptions {
+            constant_inputs: origin.constant_inputs.clone(),
+            max_inputs,
+            recorded_neurons: origin.wiring.watched(),
+            ..SimulationOptions::default()
+        };
+        let mut simulation = Simulation::new(origin.network.clone(), device, &options)?;
+        // Drivers compile at the first launch: it is done here, not in the first tick.
+        let first = simulation.snapshot()?;
+        simulation.run(origin.bursts_per_tick)?;
+        simulation.restore(&first)?;
+        Ok(Self { simulation, device: device.clone(), injected: Vec::with_capacity(max_inputs), origin })
+    }
+}
+
+impl Brain for GenomeBrain {
+    fn name(&self) -> &'static str {
+        "genome"
+    }
+
+    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        self.origin.wiring.sense(observation, &mut self.injected);
+        self.simulation.inject(&self.injected)?;
+        // What a tick injects is for its own bursts.
+        self.simulation.run(self.origin.bursts_per_tick).inspect_err(|_| self.simulation.clear_inputs())?;
+        self.origin.wiring.act(|neuron| self.simulation.has_fired(neuron), action);
+        Ok(self.simulation.stats())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        self.simulation.snapshot()
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
+        self.simulation.restore(snapshot)
+    }
+
+    fn rebuild(&self) -> Option<Rebuild> {
+        let origin = self.origin.clone();
+        Some(Box::new(move |device| Ok(Box::new(GenomeBrain::from_config(origin, device)?))))
+    }
+
+    fn device(&self) -> Option<&Device> {
+        Some(&self.device)
+    }
+
+    fn inputs(&self) -> Vec<InputFile> {
+        vec![self.origin.input.clone()]
+    }
+
+    fn code(&self) -> Vec<CodeObject> {
+        self.simulation.code().to_vec()
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.origin.notes
+    }
+}

@@ -1,0 +1,531 @@
+//! Model predictive path integral control over a learned twin or the plant's own equations, one plan a tick.
+//!
+//! Every tick samples K action sequences around the mean of the last, rolls the model over T steps, weighs the samples by
+//! the softmax of their negative costs, and applies the first action of the weighted mean. All of it runs on the device:
+//! one upload (observation and noise key), one submission, one download (action and three numbers about the costs).
+//!
+//! A twin may learn on from what the body does ([`OnlineLearning`]); one that begins with nothing acts at random until its first round.
+//!
+//! # Cost
+//! Eleven launches a tick, ten more for each further iteration; 2·K·T·(weights) operations in the rollout.
+//!
+//! # Source
+//! Williams, Aldrich, Theodorou, *Model Predictive Path Integral Control*, JGCD 2017. We depart in the temperature, which
+//! is relative to the spread of the costs, and in the noise, whose deviation may be graded over the samples.
+
+#[cfg(any(test, feature = "bench"))]
+mod bench;
+#[cfg(any(test, feature = "bench"))]
+pub(crate) mod conformance;
+mod kernels;
+mod learning;
+mod parameters;
+mod plant;
+mod rollout;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use tectum::kernel::random;
+use tectum::{CodeObject, DType, Device, Error, Executable, InputFile, Kernel, LaunchTime, Plan, PlanBuilder, Result, RunStats, View};
+
+use super::{Brain, Rebuild};
+use crate::kernel::LaunchBuiltIn;
+use tectum::snapshot::{Array, Snapshot};
+use crate::twin::{Ensemble, LearningCounts, Network, RecordedTwin, RowBuffer, Twin, TwinLayout};
+#[cfg(any(test, feature = "bench"))]
+pub use bench::suite;
+use conformance::recorded_network;
+pub use learning::OnlineLearning;
+use learning::{Learning, channel_table};
+pub use parameters::{ChannelCost, MppiParameters};
+pub use plant::{PLANTS, plant_kernel};
+use rollout::{ModelInput, rollout_kernel};
+
+/// Stream numbers of the noise and of random actions, beside the seed and the tick.
+const NOISE_STREAM: u32 = 1;
+const WARM_UP_STREAM: u32 = 2;
+const HANDOVER_STREAM: u32 = 3;
+/// Ticks for which a random action is held: one that changes in every tick averages out.
+const WARM_UP_HOLD: u64 = 3;
+/// Samples that a workgroup of the rollout takes: 16 invocations of four.
+const ROLLOUT_SAMPLES: usize = 64;
+/// The most samples of a controller that is made anew because its device failed: the processor has to keep its period.
+const MAX_FALLBACK_SAMPLES: usize = 1024;
+/// Numbers that a tick downloads: action, least cost, mean cost, greatest weight.
+const RESULT_LEN: usize = 4;
+
+/// The controller with its compiled tick.
+pub struct Mppi {
+    layout: TwinLayout,
+    slots: PlanViews,
+    run: Executable,
+    device: Device,
+    /// What it was made from, kept on the host to make it anew elsewhere.
+    origin: Arc<MppiConfig>,
+    learning: Option<Learning>,
+    /// What a twin of the recorded rig reads besides.
+    rows: Option<RowBuffer>,
+    seed: u64,
+    tick: u64,
+    last_action: f32,
+    horizon: usize,
+    costs: [f32; 3],
+    notes: Vec<String>,
+    inputs: Vec<InputFile>,
+}
+
+/// What a controller was made from.
+struct MppiConfig {
+    model: Model,
+    parameters: MppiParameters,
+    online: Option<OnlineLearning>,
+}
+
+/// The plan's views that the host fills or reads.
+#[derive(Debug, Clone, Copy)]
+struct PlanViews {
+    observation: View,
+    key: View,
+    /// The key of where samples are handed over to a regulator, if they are.
+    handover_key: Option<View>,
+    mean: View,
+    /// A twin's weights and the table of its channels.
+    learned: Option<[View; 2]>,
+    result: View,
+}
+
+/// What is rolled out.
+#[derive(Debug, Clone)]
+pub enum Model {
+    /// A learned twin, with the costs that the parameters give its channels.
+    Twin(Twin),
+    /// An ensemble of the recorded rig, with the costs that the parameters give the body's channels.
+    Recorded(Box<RecordedTwin>),
+    /// The equations of the body itself, with its own reward.
+    Plant {
+        /// The body.
+        body: String,
+        /// Its channels.
+        layout: TwinLayout,
+    },
+}
+
+impl Model {
+    /// Refuses a twin whose parts do not fit each other: kernels index by its network's shape.
+    fn check(&self) -> Result<()> {
+        let fault = match self {
+            Model::Twin(Twin { layout, network, weights, change_mean, change_deviation }) => {
+                let (channels, count) = (layout.channels.len(), network.parameters().len());
+                let fits = [
+                    ("features of the network", network.features(), layout.features()),
+                    ("channels of the network", network.channels(), channels),
+                    ("weights", weights.len(), count),
+                    ("mean changes", change_mean.len(), channels),
+                    ("deviations of changes", change_deviation.len(), channels),
+                ];
+                fits.into_iter().find(|(_, is, wanted)| is != wanted)
+            }
+            Model::Recorded(twin) => {
+                let Ensemble { layout, network, members, mean, deviation, .. } = &twin.ensemble;
+                layout.check()?;
+                let count = network.parameters().len();
+                let fits = [
+                    ("channels of the body", twin.layout.channels.len(), 4),
+                    ("features of the network", network.features(), layout.features()),
+                    ("channels of the network", network.channels(), 3),
+                    ("mean changes", mean.len(), 3),
+                    ("deviations of changes", deviation.len(), 3),
+                    ("networks", members.len().clamp(1, 1 << 10), members.len()),
+                ];
+                fits.into_iter().chain(members.iter().map(|member| ("weights", member.len(), count))).find(|(_, is, wanted)| is != wanted)
+            }
+            Model::Plant { .. } => None,
+        };
+        fault.map_or(Ok(()), |(what, is, wanted)| Err(Error::invalid(format!("mppi: the twin has {is} {what}; {wanted} are needed"))))
+    }
+
+    fn layout(&self) -> &TwinLayout {
+        match self {
+            Model::Twin(twin) => &twin.layout,
+            Model::Recorded(twin) => &twin.layout,
+            Model::Plant { layout, .. } => layout,
+        }
+    }
+
+    fn model_input(&self) -> ModelInput {
+        match self {
+            Model::Recorded(twin) => ModelInput::RecordedRows { lags: twin.ensemble.layout.lags, members: twin.ensemble.members.len() },
+            Model::Twin(_) | Model::Plant { .. } => ModelInput::State,
+        }
+    }
+
+    /// Weights, and the table of the channels; a plant has neither.
+    fn learned(&self, parameters: &MppiParameters) -> Option<[Vec<f32>; 2]> {
+        match self {
+            Model::Twin(twin) => Some([twin.weights.clone(), channel_table(&twin.layout, [&twin.change_mean, &twin.change_deviation], parameters)]),
+            Model::Recorded(twin) => {
+                let [mean, deviation] = twin.changes();
+                Some([twin.weights(), channel_table(&twin.layout, [&mean, &deviation], parameters)])
+            }
+            Model::Plant { .. } => None,
+        }
+    }
+}
+
+impl Mppi {
+    /// Compiles the tick for a device and puts a twin's weights there.
+    ///
+    /// # Errors
+    /// `Invalid` for parameters that do not fit the body (named), `Unsupported` for a body whose equations there are not, or what the device
+    /// reports.
+    pub fn new(model: Model, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
+        Self::from_config(Arc::new(MppiConfig { model, parameters: parameters.clone(), online: None }), device, seed)
+    }
+
+    /// The same with a twin that learns on. With a warm-up it begins with nothing, and `twin` only gives the network's shape.
+    ///
+    /// # Errors
+    /// As [`Mppi::new`] and [`Learner::new`].
+    pub fn online(twin: Twin, online: OnlineLearning, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
+        Self::from_config(Arc::new(MppiConfig { model: Model::Twin(twin), parameters: parameters.clone(), online: Some(online) }), device, seed)
+    }
+
+    fn from_config(origin: Arc<MppiConfig>, device: &Device, seed: u64) -> Result<Self> {
+        let (model, parameters) = (&origin.model, &origin.parameters);
+        parameters.check(model.layout())?;
+        let (plan, slots) = record(model, parameters)?;
+        let mut run = plan.compile(device)?;
+        if let (Some(learned), Some(views)) = (model.learned(parameters), slots.learned) {
+            views.into_iter().zip(&learned).try_for_each(|(view, numbers)| run.write_state(view, numbers))?;
+        }
+        let rows = match model {
+            Model::Recorded(twin) => Some(twin.rows()),
+            Model::Twin(_) | Model::Plant { .. } => None,
+        };
+        // Drivers compile at the first launch: it is done here, not in the first tick.
+        run.run()?;
+        run.write_state(slots.mean, &vec![0.0f32; parameters.horizon])?;
+        let learning = match (model, &origin.online) {
+            (Model::Twin(twin), Some(online)) => Some(Learning::new(twin, online, parameters, seed)?),
+            _ => None,
+        };
+        Ok(Self {
+            layout: model.layout().clone(),
+            slots,
+            run,
+            learning,
+            rows,
+            device: device.clone(),
+            seed,
+            tick: 0,
+            last_action: 0.0,
+            horizon: parameters.horizon,
+            costs: [0.0; 3],
+            notes: Vec::new(),
+            inputs: Vec::new(),
+            origin,
+        })
+    }
+
+    /// Names the files that the twin was trained on, for the receipt.
+    #[must_use]
+    pub(super) fn with_input_files(mut self, inputs: impl IntoIterator<Item = InputFile>) -> Self {
+        self.inputs = inputs.into_iter().collect();
+        self
+    }
+
+    /// What a twin has on the device, by name.
+    fn learned(&self) -> impl Iterator<Item = (&'static str, View)> + use<> {
+        ["weights", "table"].into_iter().zip(self.slots.learned.into_iter().flatten())
+    }
+
+    /// Learns from the last tick, takes better weights if there are some; a random action while the twin has learned nothing.
+    fn learn(&mut self, observation: &[f32]) -> Result<Option<f32>> {
+        let Some(learning) = &mut self.learning else { return Ok(None) };
+        if let (Some(learned), Some(views)) = (learning.advance(observation), self.slots.learned) {
+            views.into_iter().zip(learned).try_for_each(|(view, numbers)| self.run.write_state(view, numbers))?;
+        }
+        if learning.has_learned() {
+            return Ok(None);
+        }
+        let key = [self.seed as u32, (self.seed >> 32) as u32];
+        let share = random::uniform(random::philox([(self.tick / WARM_UP_HOLD) as u32, 0, 0, WARM_UP_STREAM], key)[0]);
+        Ok(Some(self.layout.low + (self.layout.high - self.layout.low) * share))
+    }
+
+    /// One plan: observation in, action out.
+    fn plan(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        let channels = self.layout.channels.len();
+        let input = self.run.input::<f32>(self.slots.observation);
+        input[..channels].copy_from_slice(observation);
+        input[channels] = self.last_action;
+        if let Some(rows) = &self.rows {
+            rows.write(observation, self.last_action, &mut input[channels + 1..]);
+        }
+        let key = |stream| [self.seed as u32, (self.seed >> 32) as u32, stream, self.tick as u32];
+        self.run.input::<u32>(self.slots.key).copy_from_slice(&key(NOISE_STREAM));
+        if let Some(handover) = self.slots.handover_key {
+            self.run.input::<u32>(handover).copy_from_slice(&key(HANDOVER_STREAM));
+        }
+        let stats = self.run.run()?;
+        let result = self.run.output::<f32>(self.slots.result);
+        action[0] = result[0];
+        self.costs.copy_from_slice(&result[1..]);
+        Ok(stats)
+    }
+
+    /// Least cost, mean cost and greatest sample weight of the last tick.
+    pub fn costs(&self) -> [f32; 3] {
+        self.costs
+    }
+}
+
+/// The kernels of a tick that are not the runtime's, for a network's shape, with that of a recorded rig's ensemble of three.
+///
+/// # Errors
+/// As [`Mppi::new`] for a network that is too large.
+pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
+    let (rollout, ..) = rollout_kernel(network, ModelInput::State, 1)?;
+    let (of_rows, ..) = rollout_kernel(&recorded_network(2)?, ModelInput::RecordedRows { lags: 2, members: 3 }, 1)?;
+    let plants = PLANTS.into_iter().map(|body| plant_kernel(body).cloned()).collect::<Result<Vec<_>>>()?;
+    let others = [kernels::CONTROLS.clone(), kernels::SCALE_COSTS.clone(), kernels::SHIFT.clone()];
+    Ok([rollout, of_rows].into_iter().chain(others).chain(plants).collect())
+}
+
+/// The plan of one tick, for a network's shape; what the twin has learned does not matter to it.
+///
+/// # Errors
+/// As [`Mppi::new`].
+pub fn tick_plan(layout: &TwinLayout, network: &Network, parameters: &MppiParameters) -> Result<Plan> {
+    model_plan(&Model::Twin(Twin::untrained(layout, network.hidden())?), parameters)
+}
+
+/// The plan of one tick over a model.
+///
+/// # Errors
+/// As [`Mppi::new`].
+pub fn model_plan(model: &Model, parameters: &MppiParameters) -> Result<Plan> {
+    parameters.check(model.layout())?;
+    record(model, parameters).map(|(plan, _)| plan)
+}
+
+/// Records a whole tick.
+fn record(model: &Model, parameters: &MppiParameters) -> Result<(Plan, PlanViews)> {
+    model.check()?;
+    let layout = model.layout();
+    let (samples, horizon, channels) = (parameters.samples, parameters.horizon, layout.channels.len());
+    let mut plan = PlanBuilder::new("mppi");
+    let slots = PlanViews {
+        observation: plan.input("observation", DType::F32, channels + 1 + model.model_input().older()),
+        key: plan.input("key", DType::U32, 4),
+        handover_key: match (model, parameters.feedback) {
+            (Model::Plant { .. }, Some(_)) => Some(plan.input("handover_key", DType::U32, 4)),
+            _ => None,
+        },
+        mean: plan.state("mean", DType::F32, horizon),
+        learned: model.learned(parameters).map(|[weights, table]| {
+            let arrays = [("weights", weights.len()), ("table", table.len())];
+            arrays.map(|(name, len)| plan.state(name, DType::F32, len))
+        }),
+        result: plan.output("result", DType::F32, RESULT_LEN),
+    };
+    let knots = samples * horizon.div_ceil(parameters.hold);
+    let eps = plan.temp(DType::F32, knots * parameters.iterations);
+    let u = plan.temp(DType::F32, (horizon + 1) * samples);
+    let costs = plan.temp(DType::F32, samples);
+    plan.normal(slots.key, eps)?;
+    let handover = match (model, slots.handover_key) {
+        (Model::Twin(_) | Model::Recorded(_), _) => None,
+        (Model::Plant { .. }, Some(key)) => {
+            let shares = plan.temp(DType::F32, samples);
+            plan.uniform(key, shares)?;
+            Some(shares)
+        }
+        (Model::Plant { .. }, None) => Some(plan.constant("handover", &vec![1.0f32; samples])),
+    };
+    let mut mean = slots.mean;
+    for iteration in 0..parameters.iterations {
+        let sigma = plan.constant("sigma", &parameters.deviations(iteration));
+        let words = [samples, horizon, parameters.hold, channels].map(|word| word as u32);
+        let controls = [slots.observation, mean, eps.part(iteration * knots..(iteration + 1) * knots), sigma, u];
+        let range = [layout.low.to_bits(), layout.high.to_bits()];
+        plan.launch_built_in(&kernels::CONTROLS, &controls, &[&words[..], &range].concat(), tectum::kernel::groups_for(u.len()))?;
+        roll_out(&mut plan, model, parameters, slots, handover, [u, costs])?;
+        mean = update_mean(&mut plan, parameters, layout, costs, u, slots, iteration + 1 == parameters.iterations)?;
+    }
+    Ok((plan.finish()?, slots))
+}
+
+/// Controls to costs.
+fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, slots: PlanViews, handover: Option<View>, [u, costs]: [View; 2]) -> Result<()> {
+    let groups = parameters.samples.div_ceil(ROLLOUT_SAMPLES) as u32;
+    let network = match model {
+        Model::Twin(twin) => Some(&twin.network),
+        Model::Recorded(twin) => Some(&twin.ensemble.network),
+        Model::Plant { .. } => None,
+    };
+    if let (Some(network), Some([weights, table])) = (network, slots.learned) {
+        let (kernel, shape, numbers) = rollout_kernel(network, model.model_input(), parameters.horizon)?;
+        let scratch = plan.temp(DType::F32, numbers * parameters.samples);
+        let words = [&parameters.rollout_words(model.layout())[..], &shape].concat();
+        return plan.launch_built_in(&kernel, &[slots.observation, u, table, weights, costs, scratch], &words, groups);
+    }
+    match (model, handover) {
+        (Model::Plant { body, layout }, Some(handover)) => {
+            plan.launch_built_in(plant_kernel(body)?, &[slots.observation, handover, u, costs], &parameters.plant_words(layout), groups)
+        }
+        _ => unreachable!("invariant: a twin's slots, or a plant's hand-over, were made with the plan"),
+    }
+}
+
+/// Costs to weights, weights to the mean, which it gives; the mean to the action after the last iteration.
+fn update_mean(
+    plan: &mut PlanBuilder,
+    parameters: &MppiParameters,
+    layout: &TwinLayout,
+    costs: View,
+    u: View,
+    slots: PlanViews,
+    is_last: bool,
+) -> Result<View> {
+    let (samples, horizon) = (parameters.samples, parameters.horizon);
+    let [negative, tempered, weights] = [(); 3].map(|()| plan.temp(DType::F32, samples));
+    let [total, greatest, best_weight] = [(); 3].map(|()| plan.temp(DType::F32, 1));
+    plan.sum(costs, total, 1, samples)?;
+    plan.unary("neg", costs, negative)?;
+    plan.max(negative, greatest, 1, samples)?;
+    let temper = [samples as u32, parameters.temperature.to_bits()];
+    plan.launch_built_in(&kernels::SCALE_COSTS, &[costs, total, greatest, tempered], &temper, tectum::kernel::groups_for(samples))?;
+    plan.softmax(tempered, weights, 1, samples, 1.0)?;
+    plan.max(weights, best_weight, 1, samples)?;
+    let weighted = plan.temp(DType::F32, horizon);
+    plan.matvec(u.part(samples..(horizon + 1) * samples), weights, weighted, tectum::GemmEpilogue::default())?;
+    if is_last {
+        let shift = [samples as u32, horizon as u32, layout.low.to_bits(), layout.high.to_bits()];
+        plan.launch_built_in(&kernels::SHIFT, &[weighted, total, greatest, best_weight, slots.mean, slots.result], &shift, 1)?;
+    }
+    Ok(weighted)
+}
+
+impl Brain for Mppi {
+    fn name(&self) -> &'static str {
+        "mppi"
+    }
+
+    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        let last = self.last_action;
+        let stats = match self.learn(observation)? {
+            Some(random) => {
+                action[0] = random;
+                RunStats::default()
+            }
+            None => self.plan(observation, action)?,
+        };
+        self.last_action = match (self.layout.discrete, action[0] >= 0.0) {
+            (false, _) => action[0],
+            (true, true) => self.layout.high,
+            (true, false) => self.layout.low,
+        };
+        if let Some(learning) = &mut self.learning {
+            learning.record_tick(observation, last, self.last_action);
+        }
+        self.rows.iter_mut().for_each(|rows| rows.push(observation, last));
+        self.tick += 1;
+        Ok(stats)
+    }
+
+    fn interrupted(&mut self) {
+        self.learning.iter_mut().for_each(Learning::interrupted);
+        self.rows.iter_mut().for_each(RowBuffer::clear);
+    }
+
+    fn learning(&self) -> Option<LearningCounts> {
+        self.learning.as_ref().map(Learning::counts)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        let mut snapshot = Snapshot::default();
+        snapshot.insert("mean", Array::F32(self.run.read_state(self.slots.mean)?));
+        match (&self.origin.model, &self.rows) {
+            // Its weights are the file's, which the state is told to be of.
+            (Model::Recorded(twin), Some(rows)) => {
+                snapshot.insert("twin", Array::U64(twin.identity().to_vec()));
+                rows.save(&mut snapshot);
+            }
+            _ => {
+                for (name, view) in self.learned() {
+                    snapshot.insert(name, Array::F32(self.run.read_state(view)?));
+                }
+            }
+        }
+        snapshot.insert("last_action", Array::F32(vec![self.last_action]));
+        snapshot.insert("counters", Array::U64(vec![self.seed, self.tick]));
+        if let Some(learning) = &self.learning {
+            learning.save(&mut snapshot);
+        }
+        Ok(snapshot)
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
+        let mean = snapshot.f32("mean", self.horizon)?;
+        let learned = match (&self.origin.model, &mut self.rows) {
+            (Model::Recorded(twin), Some(rows)) => {
+                if snapshot.u64("twin", 4)? != twin.identity() {
+                    return Err(Error::data(format!("{}: the snapshot was taken with another twin", twin.path)));
+                }
+                rows.load(snapshot)?;
+                Vec::new()
+            }
+            _ => self.learned().map(|(name, view)| Ok((view, snapshot.f32(name, view.len())?))).collect::<Result<Vec<_>>>()?,
+        };
+        let last_action = snapshot.f32("last_action", 1)?[0];
+        let counters = snapshot.u64("counters", 2)?;
+        self.run.write_state(self.slots.mean, mean)?;
+        learned.into_iter().try_for_each(|(view, numbers)| self.run.write_state(view, numbers))?;
+        (self.last_action, self.seed, self.tick) = (last_action, counters[0], counters[1]);
+        if let (Some(learning), Some([weights, table])) = (&mut self.learning, self.slots.learned) {
+            learning.load(snapshot, self.run.read_state(weights)?, self.run.read_state(table)?)?;
+        }
+        Ok(())
+    }
+
+    fn trace(&mut self) -> Result<Vec<LaunchTime>> {
+        self.run.trace()
+    }
+
+    fn rebuild(&self) -> Option<Rebuild> {
+        let (origin, seed) = (self.origin.clone(), self.seed);
+        Some(Box::new(move |device| {
+            let samples = origin.parameters.samples;
+            if samples <= MAX_FALLBACK_SAMPLES {
+                return Ok(Box::new(Mppi::from_config(origin, device, seed)?));
+            }
+            let parameters = MppiParameters { samples: MAX_FALLBACK_SAMPLES, ..origin.parameters.clone() };
+            let origin = MppiConfig { model: origin.model.clone(), parameters, online: origin.online.clone() };
+            let mut brain = Mppi::from_config(Arc::new(origin), device, seed)?;
+            brain.notes.push(format!("{MAX_FALLBACK_SAMPLES} of {samples} samples"));
+            Ok(Box::new(brain))
+        }))
+    }
+
+    fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn device(&self) -> Option<&Device> {
+        Some(&self.device)
+    }
+
+    fn code(&self) -> Vec<CodeObject> {
+        self.run.code().to_vec()
+    }
+
+    fn inputs(&self) -> Vec<InputFile> {
+        match &self.origin.model {
+            Model::Recorded(twin) => twin.ensemble.file_hash.map(|hash| InputFile { path: twin.path.clone(), hash }).into_iter().collect(),
+            Model::Twin(_) | Model::Plant { .. } => self.inputs.clone(),
+        }
+    }
+}

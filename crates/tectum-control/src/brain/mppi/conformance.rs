@@ -1,0 +1,339 @@
+//! Conformance of the kernels of a tick: each against its equations in float64.
+
+use tectum_bench::conformance::{Case, Data, Expected, Output, Seed, Suite};
+use tectum::kernel::groups_for;
+use tectum::{DType, Result};
+
+use super::kernels::{CONTROLS, SCALE_COSTS, SHIFT};
+use super::learning::channel_table;
+use super::rollout::{ModelInput, rollout_kernel};
+use super::{ChannelCost, Model, MppiParameters, PLANTS, ROLLOUT_SAMPLES, plant_kernel};
+use crate::body::{ChannelKind, body};
+use crate::kernel::LaunchBuiltIn;
+use crate::twin::{Ensemble, Network, Plant, RecordedTwin, RowHistory, SequenceLayout, TrainingProvenance, Twin, TwinLayout};
+
+/// Some roundings of f32.
+const ROUNDING: f64 = 4.0 / 8_388_608.0;
+/// Of a cost: errors grow over a rollout as the network amplifies them; random weights amplify little.
+pub const TOLERANCE: f64 = 2e-4;
+/// Of an action that a regulator chose from a state of the plant.
+const REGULATED: f64 = 5e-3;
+/// A cost that is not finite, or greater.
+const MAX_COST: f64 = 1e9;
+
+/// A suite for each kernel.
+pub fn suites() -> Vec<Suite> {
+    let bodies = ["rig", "pendulum", "cart_pole"];
+    let mut suites = vec![
+        Suite::new("mppi_controls", |seed: &mut Seed| {
+            [[1, 1, 1], [7, 5, 2], [64, 9, 4], [1000, 31, 3]].map(|[samples, horizon, hold]| controls(seed, samples, horizon, hold)).into()
+        }),
+        Suite::new("mppi_temper", |seed: &mut Seed| [1, 37, 257, 4096].map(|samples| temper(seed, samples)).into()),
+        Suite::new("mppi_shift", |seed: &mut Seed| [1, 7, 256, 300].map(|horizon| shift(seed, horizon)).into()),
+    ];
+    suites.extend(bodies.map(|name| {
+        Suite::new(format!("mppi_rollout_{name}"), move |seed: &mut Seed| rollouts(seed, name).expect("invariant: the networks of this file are small enough"))
+    }));
+    suites.push(Suite::new("mppi_rollout_rows", |seed: &mut Seed| {
+        [(1, 1), (2, 3), (4, 2)].map(|(lags, members)| recorded_rollout(seed, lags, members).expect("invariant: the networks are small enough")).into()
+    }));
+    suites.extend(PLANTS.map(|name| {
+        Suite::new(format!("mppi_plant_{name}"), move |seed: &mut Seed| {
+            [[64, 1], [64, 7], [192, 30]].map(|[samples, horizon]| plant(seed, name, samples, horizon).expect("invariant: the plant is known")).into()
+        })
+    }));
+    suites
+}
+
+fn controls(seed: &mut Seed, samples: usize, horizon: usize, hold: usize) -> Case {
+    let (low, high, channels) = (-1.5f32, 1.0f32, 3);
+    let observation = seed.floats(channels + 1, -1.0, 1.0);
+    let [mean, eps, sigma] =
+        [(horizon, -1.0, 1.0), (samples * horizon.div_ceil(hold), -3.0, 3.0), (samples, 0.1, 1.0)].map(|(n, low, high)| seed.floats(n, low, high));
+    let mut expected = vec![Expected::exactly(f64::from(observation[channels])); samples];
+    for (t, k) in (0..horizon).flat_map(|t| (0..samples).map(move |k| (t, k))) {
+        let noise = if k == 0 { 0.0 } else { f64::from(sigma[k]) * f64::from(eps[t / hold * samples + k]) };
+        let value = f64::from(mean[t]) + noise;
+        expected.push(Expected { value: value.clamp(low.into(), high.into()), bound: ROUNDING * (f64::from(mean[t].abs()) + noise.abs()) });
+    }
+    let words = [samples as u32, horizon as u32, hold as u32, channels as u32, low.to_bits(), high.to_bits()];
+    let inputs = [observation, mean, eps, sigma].map(Data::F32).into();
+    Case::new(format!("{samples} samples, {horizon} steps held for {hold}"), inputs, vec![Output::Near(expected)], move |plan, x, y| {
+        plan.launch_built_in(&CONTROLS, &[x, y].concat(), &words, groups_for((horizon + 1) * samples))
+    })
+}
+
+fn temper(seed: &mut Seed, samples: usize) -> Case {
+    let (costs, temperature) = (seed.floats(samples, 1.0, 9.0), seed.float(0.1, 0.9));
+    let least = costs.iter().copied().fold(f32::INFINITY, f32::min);
+    let total = costs.iter().map(|cost| f64::from(*cost)).sum::<f64>() as f32;
+    let spread = f64::from(temperature) * (f64::from(total) / samples as f64 - f64::from(least) + 1e-6);
+    // The spread is a difference of numbers below 9.
+    let relative = ROUNDING * (1.0 + 9.0 * f64::from(temperature) / spread);
+    let expected = costs.iter().map(|cost| {
+        let value = (f64::from(least) - f64::from(*cost)) / spread;
+        Expected { value, bound: relative * value.abs() }
+    });
+    let outputs = vec![Output::Near(expected.collect())];
+    let inputs = [costs, vec![total], vec![-least]].map(Data::F32).into();
+    Case::new(format!("{samples} samples"), inputs, outputs, move |plan, x, y| {
+        plan.launch_built_in(&SCALE_COSTS, &[x, y].concat(), &[samples as u32, temperature.to_bits()], groups_for(samples))
+    })
+}
+
+fn shift(seed: &mut Seed, horizon: usize) -> Case {
+    let (low, high, samples) = (-0.5f32, 0.4f32, 96);
+    let weighted = seed.floats(horizon, -1.0, 1.0);
+    let [total, greatest, best] = [(100.0, 900.0), (-1.0, 1.0), (0.0, 1.0)].map(|(low, high)| seed.float(low, high));
+    let mean = weighted[1..].iter().chain(weighted.last()).map(|next| Expected::exactly(f64::from(*next))).collect();
+    let average = f64::from(total) / f64::from(samples);
+    let exactly = |value: f32| Expected::exactly(f64::from(value));
+    let result = vec![exactly(weighted[0].clamp(low, high)), exactly(-greatest), Expected { value: average, bound: ROUNDING * average }, exactly(best)];
+    let inputs = [weighted, vec![total], vec![greatest], vec![best]].map(Data::F32).into();
+    let words = [samples, horizon as u32, low.to_bits(), high.to_bits()];
+    Case::new(format!("{horizon} steps"), inputs, vec![Output::Near(mean), Output::Near(result)], move |plan, x, y| {
+        plan.launch_built_in(&SHIFT, &[x, y].concat(), &words, groups_for(horizon))
+    })
+}
+
+/// Networks of one hidden layer, odd and wide, and of several; one workgroup and several; one step and many.
+fn rollouts(seed: &mut Seed, name: &str) -> Result<Vec<Case>> {
+    let shapes = [(vec![20], 64, 1), (vec![9, 33, 64], 192, 7), (vec![64, 64], 192, 7)];
+    shapes.into_iter().map(|(hidden, samples, horizon)| rollout(seed, name, &hidden, samples, horizon)).collect()
+}
+
+fn rollout(seed: &mut Seed, name: &str, hidden: &[usize], samples: usize, horizon: usize) -> Result<Case> {
+    let (twin, mut parameters) = untrained(name, hidden)?;
+    (parameters.samples, parameters.horizon, parameters.energy_at_end) = (samples, horizon, name == "pendulum");
+    parameters.channels[0].squared_angle = name == "pendulum";
+    let mut u = seed.floats((horizon + 1) * samples, twin.layout.low, twin.layout.high);
+    // Costs that are not finite, in samples that share their vectors with others.
+    (u[samples + 3], u[samples + 17]) = (f32::NAN, f32::INFINITY);
+    let mut observation: Vec<f32> = twin.layout.channels.iter().map(|channel| seed.float(channel.low, channel.high)).collect();
+    let expected = (0..samples).map(|k| {
+        let column: Vec<f32> = u.iter().skip(k).step_by(samples).copied().collect();
+        let value = reference_cost(&twin, &parameters, &observation, &column);
+        Expected { value, bound: TOLERANCE * value.abs().max(1.0) }
+    });
+    let outputs = vec![Output::Near(expected.collect())];
+    observation.push(0.0);
+    let inputs =
+        [observation, u, channel_table(&twin.layout, [&twin.change_mean, &twin.change_deviation], &parameters), twin.weights.clone()].map(Data::F32).into();
+    let (kernel, layers, numbers) = rollout_kernel(&twin.network, ModelInput::State, horizon)?;
+    let words = [&parameters.rollout_words(&twin.layout)[..], &layers].concat();
+    Ok(Case::new(format!("{hidden:?}, {samples} samples, {horizon} steps"), inputs, outputs, move |plan, x, y| {
+        let scratch = plan.temp(DType::F32, numbers * samples);
+        plan.launch_built_in(&kernel, &[x, y, &[scratch]].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
+    }))
+}
+
+/// Period of the recorded rig, in seconds.
+const PERIOD_S: f64 = 0.04;
+
+/// The shape of the networks of a recorded rig.
+pub fn recorded_network(lags: usize) -> Result<Network> {
+    Network::new(SequenceLayout { lags }.features(), &[33, 20], 3)
+}
+
+/// An ensemble with random weights for the rig.
+fn recorded(lags: usize, members: u64) -> Result<RecordedTwin> {
+    let (layout, network) = (SequenceLayout { lags }, recorded_network(lags)?);
+    let members = (0..members).map(|seed| network.initial_weights(seed + 3)).collect();
+    let channels = std::array::from_fn(|channel| (format!("channel {channel}"), "1".to_owned()));
+    let plant = Plant { channels, command: ("command".to_owned(), "V".to_owned()), period_s: PERIOD_S };
+    let (mean, deviation) = (vec![0.01, 2.0, -0.3], vec![0.3, 60.0, 4.0]);
+    let ensemble = Ensemble { layout, network, members, mean, deviation, noise: vec![0.0; 3], plant, origin: TrainingProvenance::default(), file_hash: None };
+    let layout = TwinLayout::of(body("rig", None)?.spec(), true)?;
+    Ok(RecordedTwin { ensemble, path: "made".to_owned(), layout, period_s: PERIOD_S })
+}
+
+/// The mean of an ensemble's networks over rows of the past.
+fn recorded_rollout(seed: &mut Seed, lags: usize, members: u64) -> Result<Case> {
+    let twin = recorded(lags, members)?;
+    let mut parameters = MppiParameters::for_body("rig")?;
+    (parameters.samples, parameters.horizon) = (64, 6);
+    parameters.channels[1].weight = 0.3;
+    let mut u = seed.floats(7 * 64, -5.0, 5.0);
+    // The rows so far, and commands one row further: the angle has come over the half turn.
+    let angles = [170.0, 174.0, 179.0, -176.0, -172.0].map(|angle| angle + 0.25);
+    let seen = |row: usize| [0.3 * row as f32, -1.0, 100.0 + 20.0 * row as f32, angles[row] as f32];
+    let (from, commands) = (4 - lags, [0.5f32, -1.0, 2.0, -3.0, 1.5]);
+    let mut rows = twin.rows();
+    (from..4).for_each(|row| rows.push(&seen(row), commands[row]));
+    let model = Model::Recorded(Box::new(twin.clone()));
+    let mut observation = seen(4).to_vec();
+    observation.resize(5 + model.model_input().older(), 0.0);
+    observation[4] = commands[4];
+    // Every sample begins with the last action.
+    u[..parameters.samples].fill(commands[4]);
+    rows.write(&seen(4), commands[4], &mut observation[5..]);
+    let expected = (0..parameters.samples).map(|k| {
+        let column: Vec<f32> = u.iter().skip(k).step_by(parameters.samples).copied().collect();
+        let number = |channel: usize| (from..=4).map(|row| f64::from(seen(row)[channel])).collect::<Vec<f64>>();
+        let command = commands[from..].iter().map(|volts| f64::from(*volts)).chain([f64::from(column[1])]).collect();
+        let mut past = RowHistory { position: number(0), velocity: number(2), angle: number(3), command, seconds: vec![PERIOD_S; lags + 2] };
+        let mut cost = 0.0;
+        for t in 0..parameters.horizon {
+            let mut features = Vec::new();
+            twin.ensemble.layout.encode(&past, &mut features);
+            let mut change = [0.0; 3];
+            for member in &twin.ensemble.members {
+                let y = reference_network(&twin.ensemble.network, member, features.iter().map(|x| f64::from(*x)).collect());
+                for (channel, change) in change.iter_mut().enumerate() {
+                    let (mean, deviation) = (f64::from(twin.ensemble.mean[channel]), f64::from(twin.ensemble.deviation[channel]));
+                    *change += (mean + deviation * y[channel]) / members as f64;
+                }
+            }
+            let next = twin.ensemble.layout.next(&past, change);
+            let mut state = [next[0], change[0] / PERIOD_S, next[1], next[2]];
+            cost += step_cost(&twin.layout, &parameters, &mut state, [column[t], column[t + 1]], t);
+            past.push(next, f64::from(*column.get(t + 2).unwrap_or(&0.0)), PERIOD_S);
+        }
+        Expected { value: cost, bound: TOLERANCE * cost.abs().max(1.0) }
+    });
+    let outputs = vec![Output::Near(expected.collect())];
+    let [mean, deviation] = twin.changes();
+    let inputs = [observation, u.clone(), channel_table(&twin.layout, [&mean, &deviation], &parameters), twin.weights()].map(Data::F32).into();
+    let (kernel, shape, numbers) = rollout_kernel(&twin.ensemble.network, model.model_input(), parameters.horizon)?;
+    let words = [&parameters.rollout_words(&twin.layout)[..], &shape].concat();
+    let samples = parameters.samples;
+    Ok(Case::new(format!("{lags} rows, {members} networks"), inputs, outputs, move |plan, x, y| {
+        let scratch = plan.temp(DType::F32, numbers * samples);
+        plan.launch_built_in(&kernel, &[x, y, &[scratch]].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
+    }))
+}
+
+/// The body itself, stepped in f64, pays its own reward.
+fn plant(seed: &mut Seed, name: &str, samples: usize, horizon: usize) -> Result<Case> {
+    let parameters = MppiParameters { samples, horizon, energy_weight: 100.0, ..MppiParameters::for_plant(name)? };
+    let gains = parameters.feedback.unwrap_or_default().map(f64::from);
+    let mut plant = body(name, None)?;
+    let layout = TwinLayout::of(plant.spec(), false)?;
+    let u = seed.floats((horizon + 1) * samples, layout.low, layout.high);
+    let start = [seed.float(-3.0, 3.0), seed.float(-8.0, 8.0)];
+    // From before the first step to never.
+    let shares = seed.floats(samples, 0.0, 1.1);
+    let mut applied: Vec<Expected> = u.iter().map(|action| Expected::exactly(f64::from(*action))).collect();
+    let mut costs = Vec::new();
+    for k in 0..samples {
+        plant.set_state(&start.map(f64::from))?;
+        let drawn = if k == 0 { horizon } else { (shares[k] * (horizon + 1) as f32) as usize };
+        let mut cost = 0.0;
+        for t in 1..=horizon {
+            let action = &mut applied[t * samples + k];
+            if t > drawn {
+                let regulated = -gains[0] * plant.upright_angle_rad() - gains[1] * plant.state()[1];
+                *action = Expected { value: regulated.clamp(layout.low.into(), layout.high.into()), bound: REGULATED };
+            }
+            cost -= plant.step(&[action.value as f32]).reward;
+        }
+        let (angle, speed) = (plant.state()[0], plant.state()[1]);
+        let energy = speed * speed / 30.0 + angle.cos() - 1.0;
+        cost += f64::from(parameters.energy_weight) * energy * energy - f64::from(parameters.terminal_multiplier) * plant.step(&[0.0]).reward;
+        costs.push(Expected { value: cost, bound: TOLERANCE * cost.max(1.0) });
+    }
+    let words = parameters.plant_words(&layout);
+    let inputs = [vec![start[0], start[1], 0.0], shares].map(Data::F32).into();
+    let outputs = vec![Output::NearInPlace(u, applied), Output::Near(costs)];
+    let kernel = plant_kernel(name)?;
+    Ok(Case::new(format!("{samples} samples, {horizon} steps"), inputs, outputs, move |plan, x, y| {
+        plan.launch_built_in(kernel, &[x, y].concat(), &words, samples.div_ceil(ROLLOUT_SAMPLES) as u32)
+    }))
+}
+
+/// A twin with random weights: the kernels do not ask whether it has learned.
+///
+/// # Errors
+/// A body without defaults; a width of 0.
+pub fn untrained(name: &str, hidden: &[usize]) -> Result<(Twin, MppiParameters)> {
+    let parameters = MppiParameters::for_body(name)?;
+    let layout = TwinLayout::of(body(name, None)?.spec(), parameters.previous_action)?;
+    let channels = layout.channels.len();
+    let network = Network::new(layout.features(), hidden, channels)?;
+    let mut weights = network.initial_weights(7);
+    for entry in network.parameters().entries().iter().filter(|entry| entry.shape[0] == 1) {
+        let bias = &mut weights[entry.range()];
+        bias.iter_mut().enumerate().for_each(|(i, bias)| *bias = 0.1 * (i as f32).sin());
+    }
+    let change_mean = (0..channels).map(|c| 0.01 * c as f32).collect();
+    let change_deviation = layout.channels.iter().map(|channel| 0.2 * channel.scale).collect();
+    Ok((Twin { layout, network, weights, change_mean, change_deviation }, parameters))
+}
+
+/// The cost of one sample in float64, straight from the equations at the head of the kernel.
+pub fn reference_cost(twin: &Twin, parameters: &MppiParameters, observation: &[f32], u: &[f32]) -> f64 {
+    let layout = &twin.layout;
+    let half_range = f64::from(0.5 * (layout.high - layout.low));
+    let applied = |u: f32| match (layout.discrete, u >= 0.0) {
+        (false, _) => f64::from(u),
+        (true, true) => f64::from(layout.high),
+        (true, false) => f64::from(layout.low),
+    };
+    let mut state: Vec<f64> = observation.iter().map(|x| f64::from(*x)).collect();
+    let mut cost = 0.0;
+    for t in 0..parameters.horizon {
+        let mut x = Vec::new();
+        for (channel, &s) in layout.channels.iter().zip(&state) {
+            match channel.kind {
+                ChannelKind::Linear => x.push(s / f64::from(channel.scale)),
+                ChannelKind::Angle { rad_per_unit } => x.extend([(s * rad_per_unit).sin(), (s * rad_per_unit).cos()]),
+            }
+        }
+        x.extend(layout.previous_action.then(|| applied(u[t]) / half_range));
+        x.push(applied(u[t + 1]) / half_range);
+        x = reference_network(&twin.network, &twin.weights, x);
+        for (c, state) in state.iter_mut().enumerate() {
+            *state += f64::from(twin.change_mean[c]) + f64::from(twin.change_deviation[c]) * x[c];
+        }
+        cost += step_cost(layout, parameters, &mut state, [u[t], u[t + 1]], t);
+    }
+    if cost.is_finite() { cost.min(MAX_COST) } else { MAX_COST }
+}
+
+/// What a step costs that ended in a state, whose angles it wraps.
+pub fn step_cost(layout: &TwinLayout, parameters: &MppiParameters, state: &mut [f64], [before, now]: [f32; 2], t: usize) -> f64 {
+    let multiplier = if t + 1 == parameters.horizon { f64::from(parameters.terminal_multiplier) } else { 1.0 };
+    let (mut cost, mut cosine, mut velocity) = (0.0, 1.0, 0.0);
+    for (c, channel) in layout.channels.iter().enumerate() {
+        let ChannelCost { weight, squared_angle, barrier_weight, barrier_limit } = parameters.channels[c];
+        let (charge, barrier_scale) = match channel.kind {
+            ChannelKind::Linear => ((state[c] / f64::from(channel.scale)).powi(2), f64::from(channel.scale)),
+            ChannelKind::Angle { rad_per_unit } => {
+                let turn = std::f64::consts::TAU / rad_per_unit;
+                state[c] -= turn * (state[c] / turn + 0.5).floor();
+                let angle = state[c] * rad_per_unit;
+                if parameters.angle_channel == Some(c) {
+                    cosine = angle.cos();
+                }
+                (if squared_angle { angle * angle } else { 1.0 - angle.cos() }, 1.0)
+            }
+        };
+        if parameters.velocity_channel == Some(c) {
+            velocity = state[c];
+        }
+        let beyond = (state[c].abs() - f64::from(barrier_limit)).max(0.0) / barrier_scale;
+        cost += multiplier * f64::from(weight) * charge + f64::from(barrier_weight) * beyond * beyond;
+    }
+    let half_range = f64::from(0.5 * (layout.high - layout.low));
+    let energy = 0.5 * f64::from(parameters.energy_ratio) * velocity * velocity + cosine - 1.0;
+    let (action, rate) = (f64::from(now) / half_range, f64::from(now - before) / half_range);
+    if t + 1 == parameters.horizon || !parameters.energy_at_end {
+        cost += f64::from(parameters.energy_weight) * energy * energy;
+    }
+    cost + f64::from(parameters.action_weight) * action * action + f64::from(parameters.rate_weight) * rate * rate
+}
+
+/// A network of a layout's numbers in float64.
+pub fn reference_network(network: &Network, weights: &[f32], mut x: Vec<f64>) -> Vec<f64> {
+    let entries = network.parameters().entries();
+    for (index, pair) in entries.chunks_exact(2).enumerate() {
+        let ([rows, columns], weight, bias) = (pair[0].shape, pair[0].offset, pair[1].offset);
+        let column = |j: usize| {
+            let products = (0..rows).map(|i| x[i] * f64::from(weights[weight + i * columns + j]));
+            products.sum::<f64>() + f64::from(weights[bias + j])
+        };
+        let hidden = 2 * (index + 1) < entries.len();
+        x = (0..columns).map(column).map(|y| if hidden { y.tanh() } else { y }).collect();
+    }
+    x
+}

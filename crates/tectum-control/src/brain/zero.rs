@@ -1,0 +1,37 @@
+//! The floor: a brain that never does anything.
+
+use tectum::{Result, RunStats};
+
+use super::Brain;
+use tectum::snapshot::Snapshot;
+
+/// Gives the body's safe action at every tick; what any other brain has to beat.
+pub struct Zero {
+    safe_action: Vec<f32>,
+}
+
+impl Zero {
+    /// Makes the brain of a body with this safe action.
+    pub fn new(safe_action: &[f32]) -> Self {
+        Self { safe_action: safe_action.to_vec() }
+    }
+}
+
+impl Brain for Zero {
+    fn name(&self) -> &'static str {
+        "zero"
+    }
+
+    fn tick(&mut self, _observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        action.copy_from_slice(&self.safe_action);
+        Ok(RunStats::default())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        Ok(Snapshot::default())
+    }
+
+    fn restore(&mut self, _snapshot: &Snapshot) -> Result<()> {
+        Ok(())
+    }
+}

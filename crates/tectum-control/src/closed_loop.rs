@@ -1,0 +1,502 @@
+//! The loop that runs any brain on any body.
+//!
+//! Time is divided into periods of the body's `dt_s`. Tick k observes at the beginning of period k and queries the brain. The answer
+//! is applied for the period; it is due before period k + 1 begins.
+//!
+//! # Overruns
+//! The body never waits. For a period whose answer is late it gets the previous action (or the safe action, depending on
+//! [`Overrun`]), and the period counts as a deadline miss; so does a period that passed before the loop could
+//! observe. The late answer is held from then on. Every period is stepped, recorded and counted, missed or not: the length
+//! of a run does not depend on its speed.
+//!
+//! # Faults
+//! A tick that fails gets the body's safe action, and the receipt gives the reason. The recovery depends on the fault:
+//!
+//! | fault | the brain continues |
+//! |---|---|
+//! | device lost, its memory exhausted | on the CPU, from the last snapshot on the host |
+//! | NaN or infinity in an action, NaN in the state at a snapshot | the same; a brain that is already on the CPU restores in place |
+//! | an answer `stall_periods` late | the same; a brain that is already on the CPU keeps its state |
+//! | NaN or infinity in the observation | unchanged, at the next finite observation |
+//! | any other error of the brain | unchanged, at the next tick |
+//!
+//! The CPU's brain is built and restored on a separate thread; until it is ready, ticks get the safe action. The receipt
+//! lists each recovery with the ticks that were lost. A run ends only if no recovery is possible.
+//!
+//! Readings may be guarded ([`ChannelGuard`]): an outlier is replaced, and beyond a limit, or when a [`StopSwitch`] is pressed, the body gets its safe action
+//! from then on to the end of the run; neither brain nor stand-in is queried. The receipt gives the reason. A resumed run starts unstopped.
+//!
+//! A stand-in follows every period and is one more fallback: where the brain fails in time, is being rebuilt or cannot recover,
+//! the stand-in answers. The safe action is then used only for readings that are not finite and for missing answers.
+
+mod controller;
+mod guard;
+mod injection;
+mod metrics;
+mod report;
+mod sink_thread;
+mod trials;
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use tectum::{Device, Error, InputFile, LatencyHistogram, Result, RunStats, Session};
+
+use self::controller::{Controller, Failure};
+use self::guard::Guard;
+use self::injection::Injection;
+use crate::body::{Body, BodySpec};
+use crate::brain::{Brain, StandIn};
+use crate::clock::Clock;
+use crate::scenario::{LoopSettings, Overrun};
+use tectum::snapshot::{Array, Snapshot};
+pub use guard::{ChannelGuard, StopSwitch};
+pub use injection::{Fault, FaultKind};
+pub use metrics::{Metrics, TransfersPerTick, UPRIGHT_RAD};
+pub use report::{End, Outcome, Progress, Sink, TickRecord, Timing};
+pub use sink_thread::{ThreadedSink, run_with_sink_thread};
+pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, Trial, TrialSummary, rig_trials, summarize};
+
+/// A body and a brain, run together.
+///
+/// The constructor allocates what ticks need; [`ClosedLoop::run`] does not allocate per tick except for faults and snapshots.
+pub struct ClosedLoop {
+    body: Box<dyn Body>,
+    controller: Controller,
+    injection: Injection,
+    spec: BodySpec,
+    settings: LoopSettings,
+    ticks: u64,
+    dt_ns: u64,
+    session: Session,
+    metrics: Metrics,
+    lateness: Option<LatencyHistogram>,
+    transfers: TransfersPerTick,
+    last_latency_ns: u64,
+    observation: Vec<f32>,
+    /// The observation as the sensors give it: the same except for injected faults.
+    reading: Vec<f32>,
+    answer: Vec<f32>,
+    held: Vec<f32>,
+    stand_in: Option<Box<dyn StandIn>>,
+    /// The stand-in was queried in this period, so it has seen it.
+    stand_in_was_queried: bool,
+    guard: Guard,
+    switch: StopSwitch,
+    stopped_at: Option<u64>,
+    trace_at_end: bool,
+}
+
+impl ClosedLoop {
+    /// Adds a file that the results depend on to the receipt.
+    pub fn add_input_file(&mut self, input: InputFile) {
+        self.session.reads(input);
+    }
+
+    /// Combines a body and a brain; the body is at its start. `requested` is the requested device, and the
+    /// receipt reports if the brain does not run on it.
+    ///
+    /// # Errors
+    /// Errors of the CPU device, on which host arithmetic is counted; a guard of a channel that does not exist in the body.
+    pub fn new(body: Box<dyn Body>, brain: Box<dyn Brain>, settings: &LoopSettings, requested: &Device) -> Result<Self> {
+        let device = brain.device().cloned().map_or_else(|| Device::open("cpu"), Ok)?;
+        let mut session = Session::new(&device);
+        session.uses_code(&brain.code());
+        brain.inputs().into_iter().for_each(|input| session.reads(input));
+        brain.notes().iter().for_each(|note| session.record_fallback(&format!("brain {}", brain.name()), note));
+        if device.info().id != requested.info().id {
+            let reason = format!("plain host arithmetic; {} is not used", requested.info().id);
+            session.record_fallback(&format!("brain {}", brain.name()), &reason);
+        }
+        let spec = body.spec().clone();
+        Ok(Self {
+            ticks: ((settings.seconds / spec.dt_s).round() as u64).max(1),
+            dt_ns: (spec.dt_s * 1e9).round() as u64,
+            settings: settings.clone(),
+            session,
+            metrics: Metrics::new(settings.seed),
+            lateness: None,
+            transfers: TransfersPerTick::default(),
+            last_latency_ns: 0,
+            observation: vec![0.0; spec.observation.len()],
+            reading: vec![0.0; spec.observation.len()],
+            answer: spec.safe_action.clone(),
+            held: spec.safe_action.clone(),
+            guard: Guard::new(&settings.guard, &spec.observation)?,
+            spec,
+            body,
+            controller: Controller::new(brain),
+            injection: Injection::default(),
+            stand_in: None,
+            stand_in_was_queried: false,
+            switch: StopSwitch::default(),
+            stopped_at: None,
+            trace_at_end: false,
+        })
+    }
+
+    /// Whether each launch of one more tick is timed after the run, for the receipt.
+    pub fn trace_at_end(&mut self, trace: bool) {
+        self.trace_at_end = trace;
+    }
+
+    /// Sets another brain that answers where the brain fails in time or is being rebuilt, and to the end if it cannot recover.
+    pub fn stand_in(&mut self, stand_in: Box<dyn StandIn>) {
+        self.controller.set_fallback_label(format!("stand-in {}", stand_in.name()));
+        self.stand_in = Some(stand_in);
+    }
+
+    /// Injects faults at given times of the loop, to show the reaction; the receipt names each such fault.
+    ///
+    /// # Errors
+    /// A time at or past the end of the run; a lost device for a brain that runs on none.
+    pub fn inject(&mut self, faults: &[Fault]) -> Result<()> {
+        for fault in faults {
+            if fault.at_s >= self.seconds(self.ticks) {
+                return Err(Error::invalid(format!("inject {fault}: the run ends at {} s", self.seconds(self.ticks))));
+            }
+            if fault.kind == FaultKind::DeviceLost && !self.controller.has_device() {
+                return Err(Error::invalid(format!("inject {fault}: brain {} runs on no device", self.controller.name())));
+            }
+        }
+        self.injection = Injection::new(faults, self.dt_ns, &self.spec.observation);
+        Ok(())
+    }
+
+    /// A switch that stops the loop at any time, from any thread.
+    pub fn stop_switch(&self) -> StopSwitch {
+        self.switch.clone()
+    }
+
+    /// The constants of the body.
+    pub fn body_spec(&self) -> &BodySpec {
+        &self.spec
+    }
+
+    /// Number of periods of the whole run.
+    pub fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    /// Body, brain and loop as named arrays. For a brain that is being recovered it is the last state on the host.
+    ///
+    /// # Errors
+    /// What the brain's device reports.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        self.with_brain(self.controller.snapshot()?)
+    }
+
+    fn with_brain(&self, brain: Snapshot) -> Result<Snapshot> {
+        let mut snapshot = self.metrics.snapshot("loop");
+        snapshot.insert("loop.held_action", Array::F32(self.held.clone()));
+        snapshot.insert("body.state", Array::F64(self.body.state()));
+        snapshot.insert_all("brain", brain);
+        self.guard.save(&mut snapshot);
+        if let Some(stand_in) = &self.stand_in {
+            snapshot.insert_all("stand_in", stand_in.snapshot()?);
+        }
+        Ok(snapshot)
+    }
+
+    /// Restores what [`ClosedLoop::snapshot`] returned: the continuation is the same, bit for bit, on the same device and a clock
+    /// that is not real. Returns the next tick.
+    ///
+    /// # Errors
+    /// `Data` if arrays are missing or belong to another body or brain; a run that has no ticks left.
+    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<u64> {
+        let metrics = Metrics::restored(snapshot, "loop")?;
+        if metrics.ticks >= self.ticks {
+            let (done_s, all_s) = (self.seconds(metrics.ticks), self.seconds(self.ticks));
+            return Err(Error::invalid(format!("resume: {done_s} s of the run are done, it ends after {all_s} s; nothing is left")));
+        }
+        let held = snapshot.f32("loop.held_action", self.held.len())?;
+        let state = snapshot.f64("body.state", self.body.state().len())?;
+        self.controller.restore(&snapshot.part("brain"))?;
+        self.stand_in.iter_mut().try_for_each(|stand_in| stand_in.restore(&snapshot.part("stand_in")))?;
+        self.guard.load(snapshot)?;
+        self.body.set_state(state)?;
+        self.held.copy_from_slice(held);
+        self.metrics = metrics;
+        Ok(self.metrics.ticks)
+    }
+
+    /// Runs to the end, or until the watcher breaks or an error is not recoverable; sends every period to the sink, a snapshot every
+    /// `snapshot_every` ticks and the last one at the end. The clock is at 0.
+    pub fn run(&mut self, clock: &mut dyn Clock, sink: &mut dyn Sink, watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Outcome {
+        let end = self.run_ticks(clock, sink, watch).unwrap_or_else(End::Failed);
+        let saved = self.snapshot().and_then(|snapshot| sink.snapshot(snapshot)).and_then(|()| sink.flush());
+        let end = match (saved, end) {
+            (Err(error), End::Completed | End::Interrupted) => End::Failed(error),
+            (Err(error), end) => {
+                self.session.record_fallback("last snapshot", &error.to_string());
+                end
+            }
+            (Ok(()), end) => end,
+        };
+        if self.trace_at_end && !matches!(end, End::Failed(_)) {
+            match self.controller.trace() {
+                Ok(launches) => self.session.traced(launches),
+                Err(error) => self.session.record_fallback("trace", &error.to_string()),
+            }
+        }
+        if let End::Failed(error) = &end {
+            self.session.record_fallback(&format!("run stopped at tick {}", self.metrics.ticks), &error.to_string());
+        }
+        self.controller.close(self.metrics.ticks, &mut self.session);
+        self.injection.pending().for_each(|fault| self.session.record_injected_fault(fault));
+        self.outcome(end)
+    }
+
+    fn run_ticks(&mut self, clock: &mut dyn Clock, sink: &mut dyn Sink, watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<End> {
+        let first = self.metrics.ticks;
+        self.lateness = clock.is_real().then(LatencyHistogram::default);
+        self.controller.save(first).map_err(Failure::into_error)?;
+        if self.settings.snapshot_every > 0 {
+            sink.snapshot(self.with_brain(self.controller.saved().clone())?)?;
+        }
+        while self.metrics.ticks < self.ticks {
+            let begin_ns = (self.metrics.ticks - first) * self.dt_ns;
+            let lateness_ns = clock.wait_until(begin_ns);
+            self.lateness.iter_mut().for_each(|lateness| lateness.record(lateness_ns));
+            let lapsed = lateness_ns / self.dt_ns;
+            if lapsed > 0 {
+                self.run_missed_periods(lapsed, sink)?;
+            } else {
+                self.tick(begin_ns, lateness_ns, clock, sink)?;
+            }
+            if watch(&self.progress()).is_break() {
+                return Ok(End::Interrupted);
+            }
+            if self.is_time_to_save(first) {
+                self.save(sink)?;
+            }
+        }
+        Ok(End::Completed)
+    }
+
+    /// Every `snapshot_every` ticks, and before the first of these times after 1, 2, 4, 8… ticks: a killed run that is resumed repeats no
+    /// more ticks than it had saved.
+    fn is_time_to_save(&self, first: u64) -> bool {
+        let (every, ticks) = (self.settings.snapshot_every, self.metrics.ticks);
+        let is_early = ticks - first < every && (ticks - first).is_power_of_two();
+        every > 0 && ticks < self.ticks && (ticks.is_multiple_of(every) || is_early)
+    }
+
+    /// Copies the brain's state to the host, from where it can be recovered, and passes it to the sink.
+    fn save(&mut self, sink: &mut dyn Sink) -> Result<()> {
+        if let Err(failure) = self.controller.save(self.metrics.ticks) {
+            let recovered = self.controller.recover(failure, self.metrics.ticks, 0, &mut self.session);
+            recovered.or_else(|error| self.continue_with_stand_in(error))?;
+        }
+        sink.snapshot(self.with_brain(self.controller.saved().clone())?)
+    }
+
+    /// One answer, and the periods that pass until it arrives.
+    fn tick(&mut self, begin_ns: u64, lateness_ns: u64, clock: &mut dyn Clock, sink: &mut dyn Sink) -> Result<()> {
+        self.body.observe(&mut self.observation);
+        let tick = self.metrics.ticks;
+        self.reading.copy_from_slice(&self.observation);
+        self.injection.apply_sensor_faults(tick, &mut self.reading).into_iter().for_each(|fault| self.session.record_injected_fault(fault));
+        if let Some(fault) = self.injection.stop(tick) {
+            self.session.record_injected_fault(fault);
+            self.switch.press();
+        }
+        if self.is_stopped(tick) {
+            self.answer.copy_from_slice(&self.spec.safe_action);
+            self.held.copy_from_slice(&self.answer);
+            self.metrics.fallbacks += 1;
+            return self.apply(false, true, None, sink);
+        }
+        if let Some(channel) = self.reading.iter().position(|number| !number.is_finite()) {
+            let reason = format!("the reading of {} is not finite", self.spec.observation[channel].name);
+            self.controller.sensor_fault(&reason, tick, self.injection.is_sensor_lost(tick), &mut self.session);
+            return self.run_fallback_period(sink);
+        }
+        match self.controller.poll_rebuild(tick, clock.is_real(), &mut self.session) {
+            Ok(true) => {}
+            Ok(false) => return self.run_fallback_period(sink),
+            Err(error) => {
+                self.run_fallback_period(sink)?;
+                return self.continue_with_stand_in(error);
+            }
+        }
+        let brain = self.controller.working();
+        let asked = Instant::now();
+        let stall_ns = (self.settings.stall_periods + 1) * self.dt_ns + self.dt_ns / 2;
+        let (result, injected) = self.injection.tick_with_faults(brain, tick, &self.reading, &mut self.answer, clock, stall_ns);
+        let latency_ns = asked.elapsed().as_nanos() as u64;
+        if let Ok(stats) = &result {
+            self.count_answer(*stats, latency_ns);
+        }
+        if let Some(fault) = injected {
+            self.session.record_injected_fault(fault);
+        }
+        self.last_latency_ns = latency_ns;
+        let missed = (clock.now_ns() - begin_ns) / self.dt_ns;
+        let is_stalled = self.settings.stall_periods > 0 && missed >= self.settings.stall_periods;
+        let stalled = is_stalled.then_some(self.settings.stall_periods);
+        let failure = Failure::of(result.map(|_| ()), &self.answer, stalled, self.injection.has_triggered(tick));
+        self.finish_answer(failure.is_some(), missed == 0);
+        let timing = clock.is_real().then_some(Timing { latency_ns, lateness_ns });
+        let mut safe_ticks = u64::from(failure.is_some());
+        if missed > 0 {
+            let patience = if is_stalled { self.settings.stall_periods } else { missed };
+            self.run_missed_periods(patience, sink)?;
+            self.held.copy_from_slice(&self.answer);
+            safe_ticks = missed - patience;
+            self.run_missed_periods(safe_ticks, sink)?;
+        } else {
+            self.held.copy_from_slice(&self.answer);
+            self.apply(false, failure.is_some(), timing, sink)?;
+        }
+        match failure {
+            Some(failure) => {
+                let recovered = self.controller.recover(failure, tick, safe_ticks, &mut self.session);
+                recovered.or_else(|error| self.continue_with_stand_in(error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Passes the reading through the guard. After the first reason to stop, the loop stays stopped.
+    fn is_stopped(&mut self, tick: u64) -> bool {
+        if self.stopped_at.is_some() {
+            return true;
+        }
+        let mut stop = self.switch.is_pressed().then(|| "the switch was pressed".to_owned());
+        if self.reading.iter().all(|number| number.is_finite()) {
+            let finding = self.guard.filter_reading(tick, &mut self.reading);
+            for name in finding.outliers {
+                self.session.record_fallback(&format!("reading of {name}"), "a leap; where it was going stands in for it");
+            }
+            stop = stop.or(finding.stop);
+        }
+        if let Some(reason) = stop {
+            self.session.record_fallback("emergency stop", &reason);
+            self.stopped_at = Some(tick);
+        }
+        self.stopped_at.is_some()
+    }
+
+    /// Continues with the stand-in alone if the brain cannot recover.
+    fn continue_with_stand_in(&mut self, error: Error) -> Result<()> {
+        let Some(stand_in) = &self.stand_in else { return Err(error) };
+        self.session.record_fallback(&format!("stand-in {} to the end", stand_in.name()), &error.to_string());
+        self.controller.retire();
+        Ok(())
+    }
+
+    /// A period without a brain.
+    fn run_fallback_period(&mut self, sink: &mut dyn Sink) -> Result<()> {
+        self.finish_answer(true, true);
+        self.held.copy_from_slice(&self.answer);
+        self.apply(false, true, None, sink)
+    }
+
+    /// Clamps the answer to the action's range, or replaces it with the stand-in's, if that is in time, or the safe action.
+    fn finish_answer(&mut self, has_failed: bool, is_in_time: bool) {
+        if has_failed {
+            self.metrics.fallbacks += 1;
+            if !(is_in_time && self.query_stand_in()) {
+                self.answer.copy_from_slice(&self.spec.safe_action);
+            }
+        }
+        for (number, channel) in self.answer.iter_mut().zip(&self.spec.action) {
+            *number = channel.applied(*number).unwrap_or(*number);
+        }
+    }
+
+    /// Whether there is a stand-in that has an answer.
+    fn query_stand_in(&mut self) -> bool {
+        let Some(stand_in) = &mut self.stand_in else { return false };
+        self.stand_in_was_queried = true;
+        stand_in.tick(&self.reading, &mut self.answer).is_ok() && self.answer.iter().all(|number| number.is_finite())
+    }
+
+    fn count_answer(&mut self, mut stats: RunStats, latency_ns: u64) {
+        if self.controller.has_moved() {
+            stats.fallbacks = stats.launches;
+        }
+        self.session.record(&stats, latency_ns);
+        self.transfers.record(&stats);
+    }
+
+    /// Steps periods without an answer.
+    fn run_missed_periods(&mut self, periods: u64, sink: &mut dyn Sink) -> Result<()> {
+        for _ in 0..periods.min(self.ticks - self.metrics.ticks) {
+            if self.settings.overrun == Overrun::Safe {
+                self.held.copy_from_slice(&self.spec.safe_action);
+            }
+            self.body.observe(&mut self.observation);
+            self.reading.copy_from_slice(&self.observation);
+            self.metrics.deadline_misses += 1;
+            self.apply(true, false, None, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Steps the body through one period with the held action.
+    fn apply(&mut self, held: bool, fallback: bool, timing: Option<Timing>, sink: &mut dyn Sink) -> Result<()> {
+        let angle_rad = self.body.upright_angle_rad();
+        if let (Some(stand_in), false) = (&mut self.stand_in, std::mem::take(&mut self.stand_in_was_queried)) {
+            stand_in.follow(&self.reading, &self.held);
+        }
+        let step = self.body.step(&self.held);
+        let tick = self.metrics.ticks;
+        let record = TickRecord {
+            tick,
+            time_ns: tick * self.dt_ns,
+            observation: &self.observation,
+            action: &self.held,
+            angle_rad,
+            reward: step.reward,
+            held,
+            fallback,
+            terminated: step.terminated,
+            timing,
+        };
+        sink.tick(&record)?;
+        if held || fallback || step.terminated {
+            self.controller.interrupted();
+        }
+        self.metrics.count_period(angle_rad, step.reward, self.spec.dt_s);
+        if step.terminated {
+            self.guard.reset();
+            self.body.reset(self.metrics.next_episode());
+            self.held.copy_from_slice(&self.spec.safe_action);
+        }
+        Ok(())
+    }
+
+    fn seconds(&self, ticks: u64) -> f64 {
+        ticks as f64 * self.dt_ns as f64 / 1e9
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            tick: self.metrics.ticks,
+            ticks: self.ticks,
+            seconds: self.seconds(self.metrics.ticks),
+            angle_rad: self.body.upright_angle_rad(),
+            upright_fraction: self.metrics.upright_fraction(),
+            latency_ms: self.last_latency_ns as f64 / 1e6,
+            deadline_misses: self.metrics.deadline_misses,
+        }
+    }
+
+    fn outcome(&self, end: End) -> Outcome {
+        Outcome {
+            end,
+            metrics: self.metrics.clone(),
+            seconds: self.seconds(self.metrics.ticks),
+            time_to_upright_s: self.metrics.upright_since_tick.map(|tick| self.seconds(tick)),
+            latency: self.session.latency().clone(),
+            lateness: self.lateness.clone(),
+            transfers: self.transfers,
+            device_at_end: self.controller.device_now(),
+            stopped_at_tick: self.stopped_at,
+            learning: self.controller.learning(),
+            receipt: self.session.receipt(),
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The running brain, and its recovery after a fault.
+
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+use tectum::{Device, Error, ErrorKind, LaunchTime, Recovery, Result, Session};
+
+use crate::brain::{Brain, Rebuild};
+use crate::real_time::drop_priority;
+use tectum::snapshot::Snapshot;
+use crate::twin::LearningCounts;
+
+/// The device on which every brain can continue.
+const FALLBACK_DEVICE: &str = "cpu";
+
+/// Why a tick or a snapshot failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    cause: Cause,
+    is_injected: bool,
+}
+
+#[derive(Debug)]
+enum Cause {
+    /// The brain reported an error.
+    Error(Error),
+    /// An action or a state that is not finite.
+    NotFinite(String),
+    /// An answer that is at least this many periods late.
+    Stalled(u64),
+}
+
+impl Failure {
+    /// The fault of an answer, if it has one.
+    pub(super) fn of(result: Result<()>, answer: &[f32], stalled: Option<u64>, is_injected: bool) -> Option<Self> {
+        let cause = match (result, stalled) {
+            (Err(error), _) => Cause::Error(error),
+            (Ok(()), _) if answer.iter().any(|number| !number.is_finite()) => Cause::NotFinite("the brain's action is not finite".to_owned()),
+            (Ok(()), Some(periods)) => Cause::Stalled(periods),
+            (Ok(()), None) => return None,
+        };
+        Some(Self { cause, is_injected })
+    }
+
+    /// The failure as an error, where no recovery is possible.
+    pub(super) fn into_error(self) -> Error {
+        match self.cause {
+            Cause::Error(error) => error,
+            other => Error::data(other.reason()),
+        }
+    }
+}
+
+impl Cause {
+    fn reason(&self) -> String {
+        match self {
+            Cause::Error(error) => error.to_string(),
+            Cause::NotFinite(what) => what.clone(),
+            Cause::Stalled(periods) => format!("the answer is {periods} or more periods late"),
+        }
+    }
+}
+
+/// The source of answers.
+enum BrainState {
+    Working(Box<dyn Brain>),
+    /// The next brain, which a separate thread builds.
+    Rebuilding(Receiver<Result<Box<dyn Brain>>>),
+    /// No brain: recovery is not possible.
+    Empty,
+}
+
+/// The reaction to a failure.
+enum RecoveryAction {
+    /// The brain continues unchanged.
+    Keep,
+    /// The brain restores the host's state on its present device.
+    Restore,
+    /// The brain is rebuilt on the CPU.
+    Rebuild(Rebuild),
+    /// No recovery.
+    None,
+}
+
+/// The brain with its last state on the host.
+pub(super) struct Controller {
+    brain_state: BrainState,
+    name: &'static str,
+    /// The device that the first brain ran on.
+    initial_device: Option<String>,
+    has_moved: bool,
+    saved: Snapshot,
+    saved_tick: u64,
+    /// A recovery in progress or waiting for its first answer.
+    open: Option<Recovery>,
+    /// What the body gets while no brain answers.
+    fallback_label: String,
+}
+
+impl Controller {
+    pub(super) fn new(brain: Box<dyn Brain>) -> Self {
+        let (name, initial_device) = (brain.name(), device_id(brain.as_ref()));
+        let fallback_label = "safe action".to_owned();
+        Self {
+            brain_state: BrainState::Working(brain),
+            name,
+            initial_device,
+            has_moved: false,
+            saved: Snapshot::default(),
+            saved_tick: 0,
+            open: None,
+            fallback_label,
+        }
+    }
+
+    /// Sets what answers while the brain cannot.
+    pub(super) fn set_fallback_label(&mut self, what: String) {
+        self.fallback_label = what;
+    }
+
+    /// Continues without a brain.
+    pub(super) fn retire(&mut self) {
+        self.brain_state = BrainState::Empty;
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether the first brain ran on a device.
+    pub(super) fn has_device(&self) -> bool {
+        self.initial_device.is_some()
+    }
+
+    /// Whether answers come from a different device than at the start.
+    pub(super) fn has_moved(&self) -> bool {
+        self.has_moved
+    }
+
+    /// The device that answers; none for plain host arithmetic, and while no brain answers.
+    pub(super) fn device_now(&self) -> Option<String> {
+        match &self.brain_state {
+            BrainState::Working(brain) => device_id(brain.as_ref()),
+            BrainState::Rebuilding(_) | BrainState::Empty => None,
+        }
+    }
+
+    /// The last state that the host holds.
+    pub(super) fn saved(&self) -> &Snapshot {
+        &self.saved
+    }
+
+    /// The current state, or the last saved one if no brain is available.
+    pub(super) fn snapshot(&self) -> Result<Snapshot> {
+        match &self.brain_state {
+            BrainState::Working(brain) => brain.snapshot(),
+            BrainState::Rebuilding(_) | BrainState::Empty => Ok(self.saved.clone()),
+        }
+    }
+
+    pub(super) fn restore(&mut self, state: &Snapshot) -> Result<()> {
+        self.working().restore(state)
+    }
+
+    pub(super) fn trace(&mut self) -> Result<Vec<LaunchTime>> {
+        match &mut self.brain_state {
+            BrainState::Working(brain) => brain.trace(),
+            BrainState::Rebuilding(_) | BrainState::Empty => Ok(Vec::new()),
+        }
+    }
+
+    /// The body did not receive the last answer, or restarted.
+    pub(super) fn interrupted(&mut self) {
+        if let BrainState::Working(brain) = &mut self.brain_state {
+            brain.interrupted();
+        }
+    }
+
+    /// What the brain has learned.
+    pub(super) fn learning(&self) -> Option<LearningCounts> {
+        match &self.brain_state {
+            BrainState::Working(brain) => brain.learning(),
+            BrainState::Rebuilding(_) | BrainState::Empty => None,
+        }
+    }
+
+    /// Copies the state before `tick` to the host. A state with NaN is rejected and the previous one remains.
+    pub(super) fn save(&mut self, tick: u64) -> std::result::Result<(), Failure> {
+        let BrainState::Working(brain) = &self.brain_state else { return Ok(()) };
+        let failed = |cause| Failure { cause, is_injected: false };
+        let state = brain.snapshot().map_err(|error| failed(Cause::Error(error)))?;
+        if let Some(name) = state.nan_in() {
+            return Err(failed(Cause::NotFinite(format!("the brain's state is not a number in {name}"))));
+        }
+        (self.saved, self.saved_tick) = (state, tick);
+        Ok(())
+    }
+
+    /// The brain that answers.
+    ///
+    /// # Panics
+    /// If [`Controller::settle`] did not report that a brain works.
+    pub(super) fn working(&mut self) -> &mut dyn Brain {
+        match &mut self.brain_state {
+            BrainState::Working(brain) => brain.as_mut(),
+            BrainState::Rebuilding(_) | BrainState::Empty => unreachable!("invariant: asked only after settle said that a brain works"),
+        }
+    }
+
+    /// Whether a brain can answer `tick`. Under a real clock the loop does not wait for a brain that is being built; under another
+    /// clock time does not advance, and waiting makes the run repeatable.
+    pub(super) fn poll_rebuild(&mut self, tick: u64, is_real: bool, session: &mut Session) -> Result<bool> {
+        if matches!(self.brain_state, BrainState::Empty) {
+            self.open.iter_mut().for_each(|recovery| recovery.safe_ticks += 1);
+            return Ok(false);
+        }
+        if let BrainState::Rebuilding(next) = &self.brain_state {
+            let arrived = if is_real { next.try_recv() } else { next.recv().map_err(|_| TryRecvError::Disconnected) };
+            match arrived {
+                Ok(Ok(brain)) => {
+                    session.uses_code(&brain.code());
+                    brain.notes().iter().for_each(|note| session.record_fallback(&format!("brain {} on {FALLBACK_DEVICE}", self.name), note));
+                    self.has_moved = device_id(brain.as_ref()) != self.initial_device;
+                    self.brain_state = BrainState::Working(brain);
+                }
+                Err(TryRecvError::Empty) => {
+                    self.open.iter_mut().for_each(|recovery| recovery.safe_ticks += 1);
+                    return Ok(false);
+                }
+                Ok(Err(error)) => {
+                    self.brain_state = BrainState::Empty;
+                    return Err(error.at(format_args!("brain {} on {FALLBACK_DEVICE}", self.name)));
+                }
+                Err(TryRecvError::Disconnected) => {
+                    self.brain_state = BrainState::Empty;
+                    return Err(Error::device_lost(format!("brain {} on {FALLBACK_DEVICE}: its building broke off", self.name)));
+                }
+            }
+        }
+        if let Some(mut recovery) = self.open.take() {
+            recovery.resumed_at_tick = Some(tick);
+            recovery.ticks_lost = tick - recovery.snapshot_tick;
+            session.recovered(recovery);
+        }
+        Ok(true)
+    }
+
+    /// A period without a usable observation. The recovery ends with the next answer.
+    pub(super) fn sensor_fault(&mut self, reason: &str, tick: u64, is_injected: bool, session: &mut Session) {
+        session.record_fallback("safe action", reason);
+        let at = self.device_now();
+        let begin = || Recovery {
+            tick,
+            reason: reason.to_owned(),
+            injected: is_injected,
+            from: at.clone(),
+            to: at,
+            snapshot_tick: tick,
+            resumed_at_tick: None,
+            ticks_lost: 0,
+            safe_ticks: 0,
+        };
+        self.open.get_or_insert_with(begin).safe_ticks += 1;
+    }
+
+    /// Starts the recovery from a failure at `tick`, after which `safe_ticks` got the safe action.
+    ///
+    /// # Errors
+    /// The failure itself where no recovery is possible.
+    pub(super) fn recover(&mut self, failure: Failure, tick: u64, safe_ticks: u64, session: &mut Session) -> Result<()> {
+        let Failure { cause, is_injected } = failure;
+        let reason = cause.reason();
+        let what = if matches!(cause, Cause::Stalled(_)) { "safe action" } else { &self.fallback_label };
+        session.record_fallback(what, &reason);
+        let from = self.device_now();
+        let action = self.recovery_action(&cause, from.as_deref());
+        let (to, snapshot_tick) = match action {
+            RecoveryAction::None => return Err(Failure { cause, is_injected }.into_error()),
+            RecoveryAction::Keep if matches!(cause, Cause::Error(_)) => return Ok(()),
+            // The late answer advanced the state by one tick; the brain did not see the periods after it.
+            RecoveryAction::Keep => (from.clone(), tick + 1),
+            RecoveryAction::Restore => {
+                let saved = self.saved.clone();
+                self.working().restore(&saved)?;
+                (from.clone(), self.saved_tick)
+            }
+            RecoveryAction::Rebuild(rebuild) => {
+                session.record_fallback(&format!("brain {} goes on on {FALLBACK_DEVICE}", self.name), &reason);
+                self.rebuild(rebuild)?;
+                (Some(FALLBACK_DEVICE.to_owned()), self.saved_tick)
+            }
+        };
+        let recovery = Recovery { tick, reason, injected: is_injected, from, to, snapshot_tick, resumed_at_tick: None, ticks_lost: 0, safe_ticks };
+        self.open = Some(recovery);
+        Ok(())
+    }
+
+    fn recovery_action(&self, cause: &Cause, device: Option<&str>) -> RecoveryAction {
+        let BrainState::Working(brain) = &self.brain_state else { return RecoveryAction::None };
+        let is_on_fallback_device = device.is_none_or(|id| id == FALLBACK_DEVICE);
+        let elsewhere = |otherwise: RecoveryAction| brain.rebuild().map_or(otherwise, RecoveryAction::Rebuild);
+        match cause {
+            Cause::Error(error) => match error.kind() {
+                ErrorKind::DeviceLost => elsewhere(RecoveryAction::None),
+                ErrorKind::OutOfMemory if is_on_fallback_device => RecoveryAction::None,
+                ErrorKind::OutOfMemory => elsewhere(RecoveryAction::None),
+                _ => RecoveryAction::Keep,
+            },
+            Cause::NotFinite(_) if is_on_fallback_device => RecoveryAction::Restore,
+            Cause::NotFinite(_) => elsewhere(RecoveryAction::Restore),
+            Cause::Stalled(_) if is_on_fallback_device => RecoveryAction::Keep,
+            Cause::Stalled(_) => elsewhere(RecoveryAction::Keep),
+        }
+    }
+
+    /// Builds and restores the next brain on a separate thread, which then drops this one: releasing a lost device may be slow.
+    fn rebuild(&mut self, rebuild: Rebuild) -> Result<()> {
+        let (send, receive) = channel();
+        let before = std::mem::replace(&mut self.brain_state, BrainState::Rebuilding(receive));
+        let saved = self.saved.clone();
+        let build = move || -> Result<Box<dyn Brain>> {
+            let mut brain = rebuild(&Device::open(FALLBACK_DEVICE)?)?;
+            brain.restore(&saved)?;
+            Ok(brain)
+        };
+        let work = move || {
+            drop_priority();
+            // The loop may have ended already; then the brain is not needed.
+            let _ = send.send(build());
+            drop(before);
+        };
+        let thread = std::thread::Builder::new().name("tectum-recovery".to_owned()).spawn(work);
+        thread.map(|_| ()).map_err(|source| Error::io("a thread for the recovery", source))
+    }
+
+    /// Closes a recovery that the end of the run interrupted.
+    pub(super) fn close(&mut self, ticks: u64, session: &mut Session) {
+        if let Some(mut recovery) = self.open.take() {
+            recovery.ticks_lost = ticks.saturating_sub(recovery.snapshot_tick);
+            session.recovered(recovery);
+        }
+    }
+}
+
+fn device_id(brain: &dyn Brain) -> Option<String> {
+    brain.device().map(|device| device.info().id.clone())
+}

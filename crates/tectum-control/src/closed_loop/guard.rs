@@ -1,0 +1,199 @@
+//! The guard between the sensors and the controller: it replaces outliers in readings and stops the loop beyond a limit.
+
+use std::collections::BTreeMap;
+use std::f64::consts::TAU;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+use tectum::{Error, Result};
+
+use crate::body::{ChannelKind, ObservationChannel};
+use tectum::snapshot::{Array, Snapshot};
+
+/// Maximum consecutive readings treated as outliers; after that, a value that stays is accepted.
+const MAX_CONSECUTIVE_OUTLIERS: u64 = 3;
+
+/// Limits for a channel's readings, in its unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct ChannelGuard {
+    /// A reading further than this from the extrapolation of the last two is an outlier: the extrapolation replaces it, at most three in a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outlier_threshold: Option<f64>,
+    /// A reading of greater magnitude than this, except outliers, stops the loop: the body gets its safe action to the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_beyond: Option<f64>,
+}
+
+/// Stops a loop from any thread: the body gets its safe action from the next period to the end of the run.
+#[derive(Debug, Clone, Default)]
+pub struct StopSwitch(Arc<AtomicBool>);
+
+impl StopSwitch {
+    /// Presses the switch. This cannot be undone.
+    pub fn press(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_pressed(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A watched channel.
+#[derive(Debug)]
+struct Watch {
+    index: usize,
+    name: &'static str,
+    unit: &'static str,
+    /// A full turn of an angle.
+    turn: Option<f64>,
+    guard: ChannelGuard,
+    /// The last two readings after filtering.
+    before: f64,
+    now: f64,
+    /// Consecutive outliers.
+    consecutive_outliers: u64,
+}
+
+impl Watch {
+    fn wrapped(&self, number: f64) -> f64 {
+        self.turn.map_or(number, |turn| number - turn * (number / turn + 0.5).floor())
+    }
+}
+
+/// The watched channels of a body.
+#[derive(Debug, Default)]
+pub(super) struct Guard {
+    watched: Vec<Watch>,
+    /// The tick after the last reading, and the number of consecutive readings, at most 2.
+    next: u64,
+    seen: u64,
+}
+
+/// The result of a guard's check.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Finding {
+    /// The channels whose outliers were replaced.
+    pub outliers: Vec<&'static str>,
+    /// Why the loop must stop.
+    pub stop: Option<String>,
+}
+
+impl Guard {
+    /// # Errors
+    /// The body has no such channel.
+    pub(super) fn new(settings: &BTreeMap<String, ChannelGuard>, channels: &[ObservationChannel]) -> Result<Self> {
+        let watch = |(name, guard): (&String, &ChannelGuard)| {
+            let index = channels.iter().position(|channel| channel.name == name);
+            let index = index.ok_or_else(|| Error::invalid(format!("guard: the body has no channel {name}")))?;
+            let ObservationChannel { name, unit, kind, .. } = channels[index];
+            let turn = match kind {
+                ChannelKind::Linear => None,
+                ChannelKind::Angle { rad_per_unit } => Some(TAU / rad_per_unit),
+            };
+            Ok(Watch { index, name, unit, turn, guard: *guard, before: 0.0, now: 0.0, consecutive_outliers: 0 })
+        };
+        Ok(Self { watched: settings.iter().map(watch).collect::<Result<_>>()?, ..Self::default() })
+    }
+
+    /// Checks a reading of finite numbers, and replaces outliers in it.
+    pub(super) fn filter_reading(&mut self, tick: u64, reading: &mut [f32]) -> Finding {
+        let mut finding = Finding::default();
+        let follows = self.seen > 0 && self.next == tick;
+        for watch in &mut self.watched {
+            let expected = watch.wrapped(2.0 * watch.now - watch.before);
+            let deviation = watch.wrapped(f64::from(reading[watch.index]) - expected);
+            let is_outlier = follows && self.seen == 2 && watch.guard.outlier_threshold.is_some_and(|threshold| deviation.abs() > threshold);
+            watch.consecutive_outliers = if is_outlier && watch.consecutive_outliers < MAX_CONSECUTIVE_OUTLIERS { watch.consecutive_outliers + 1 } else { 0 };
+            if watch.consecutive_outliers > 0 {
+                reading[watch.index] = expected as f32;
+                finding.outliers.push(watch.name);
+            }
+            let believed = f64::from(reading[watch.index]);
+            // A value that stays after a jump has no velocity from the jump.
+            watch.before = if follows && (!is_outlier || watch.consecutive_outliers > 0) { watch.now } else { believed };
+            watch.now = believed;
+            if let Some(limit) = watch.guard.stop_beyond.filter(|limit| believed.abs() > *limit) {
+                finding.stop = Some(format!("{} is {believed} {}, beyond {limit}", watch.name, watch.unit));
+            }
+        }
+        self.seen = if follows { 2 } else { 1 };
+        self.next = tick + 1;
+        finding
+    }
+
+    /// Restarts: the next reading does not continue the previous ones.
+    pub(super) fn reset(&mut self) {
+        self.seen = 0;
+    }
+
+    pub(super) fn save(&self, snapshot: &mut Snapshot) {
+        if !self.watched.is_empty() {
+            snapshot.insert("guard.readings", Array::F64(self.watched.iter().flat_map(|watch| [watch.before, watch.now]).collect()));
+            let counts = [self.next, self.seen].into_iter().chain(self.watched.iter().map(|watch| watch.consecutive_outliers));
+            snapshot.insert("guard.counts", Array::U64(counts.collect()));
+        }
+    }
+
+    /// # Errors
+    /// `Data` if the snapshot belongs to another loop.
+    pub(super) fn load(&mut self, snapshot: &Snapshot) -> Result<()> {
+        if self.watched.is_empty() {
+            return Ok(());
+        }
+        let readings = snapshot.f64("guard.readings", 2 * self.watched.len())?;
+        let counts = snapshot.u64("guard.counts", 2 + self.watched.len())?;
+        (self.next, self.seen) = (counts[0], counts[1]);
+        for ((watch, pair), outliers) in self.watched.iter_mut().zip(readings.chunks_exact(2)).zip(&counts[2..]) {
+            (watch.before, watch.now, watch.consecutive_outliers) = (pair[0], pair[1], *outliers);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ChannelGuard, Finding, Guard};
+    use crate::body::{ChannelKind, ObservationChannel};
+
+    fn guard(threshold: f64, stop_beyond: Option<f64>) -> Guard {
+        let channel = |name, unit, kind| ObservationChannel { name, unit, kind, low: -1.0, high: 1.0, scale: 1.0 };
+        let degrees = ChannelKind::Angle { rad_per_unit: 1f64.to_radians() };
+        let channels = [channel("place", "m", ChannelKind::Linear), channel("angle", "deg", degrees)];
+        let settings = [("angle".to_owned(), ChannelGuard { outlier_threshold: Some(threshold), stop_beyond })].into();
+        Guard::new(&settings, &channels).expect("channels that there are")
+    }
+
+    #[test]
+    fn an_outlier_is_replaced_and_a_lasting_change_is_accepted() {
+        let mut guard = guard(60.0, None);
+        let mut believed = Vec::new();
+        // Across the wrap at 180 degrees, an outlier, and a real change of angle.
+        for (tick, angle) in [170.0, 178.0, -174.0, 20.0, -158.0, -150.0, 0.0, 1.0, 2.0, 3.0, 4.0].into_iter().enumerate() {
+            let mut reading = [5.0, angle];
+            let finding = guard.filter_reading(tick as u64, &mut reading);
+            believed.push((reading[1].round(), !finding.outliers.is_empty()));
+            assert_eq!(reading[0], 5.0);
+        }
+        let outliers: Vec<bool> = believed.iter().map(|(_, is_outlier)| *is_outlier).collect();
+        assert_eq!(outliers, [false, false, false, true, false, false, true, true, true, false, false], "{believed:?}");
+        assert_eq!(believed[3].0, -166.0);
+        assert_eq!((believed[8].0, believed[9].0, believed[10].0), (-126.0, 3.0, 4.0));
+    }
+
+    #[test]
+    fn a_limit_stops_but_not_for_an_outlier_nor_across_a_gap() {
+        let mut guard = guard(60.0, Some(90.0));
+        for (tick, angle, finding) in [
+            (0, 10.0, Finding::default()),
+            (1, 12.0, Finding::default()),
+            (2, 150.0, Finding { outliers: vec!["angle"], stop: None }),
+            // After a gap there is no extrapolation.
+            (9, 80.0, Finding::default()),
+            (10, 91.0, Finding { outliers: Vec::new(), stop: Some("angle is 91 deg, beyond 90".to_owned()) }),
+        ] {
+            assert_eq!(guard.filter_reading(tick, &mut [0.0, angle]), finding, "tick {tick}");
+        }
+    }
+}

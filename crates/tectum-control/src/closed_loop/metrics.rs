@@ -1,0 +1,164 @@
+//! What a loop counts.
+
+use tectum::{Result, RunStats};
+
+use tectum::snapshot::{Array, Snapshot};
+
+/// A body is upright within this angle: 10 degrees.
+pub const UPRIGHT_RAD: f64 = std::f64::consts::PI / 18.0;
+/// How long it must stay within the angle to count as upright.
+const UPRIGHT_HOLD_S: f64 = 1.0;
+/// Represents "never" in snapshots.
+const NEVER: u64 = u64::MAX;
+
+/// Counts over a run, part of its snapshot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metrics {
+    /// Periods done.
+    pub ticks: u64,
+    /// Periods that began upright.
+    pub upright_ticks: u64,
+    /// The first tick from which the body was upright for at least a second.
+    pub upright_since_tick: Option<u64>,
+    /// Periods whose answer was late.
+    pub deadline_misses: u64,
+    /// Answers replaced by the safe action.
+    pub fallbacks: u64,
+    /// Episodes begun.
+    pub episodes: u64,
+    /// Sum of the body's rewards.
+    pub total_reward: f64,
+    seed: u64,
+    streak_since_tick: Option<u64>,
+}
+
+impl Metrics {
+    /// Nothing counted yet; episodes start from `seed`, `seed + 1` …
+    pub fn new(seed: u64) -> Self {
+        Self {
+            ticks: 0,
+            upright_ticks: 0,
+            upright_since_tick: None,
+            deadline_misses: 0,
+            fallbacks: 0,
+            episodes: 1,
+            total_reward: 0.0,
+            seed,
+            streak_since_tick: None,
+        }
+    }
+
+    /// Share of the periods that began upright, 0 before the first.
+    pub fn upright_fraction(&self) -> f64 {
+        self.upright_ticks as f64 / self.ticks.max(1) as f64
+    }
+
+    /// Counts a period that began at an angle.
+    pub(super) fn count_period(&mut self, angle_rad: f64, reward: f64, dt_s: f64) {
+        let is_upright = angle_rad.abs() < UPRIGHT_RAD;
+        self.streak_since_tick = is_upright.then_some(self.streak_since_tick.unwrap_or(self.ticks));
+        self.upright_ticks += u64::from(is_upright);
+        self.ticks += 1;
+        self.total_reward += reward;
+        let hold_ticks = (UPRIGHT_HOLD_S / dt_s - 1e-9).ceil() as u64;
+        let held_since = self.streak_since_tick.filter(|since| self.ticks - since >= hold_ticks);
+        self.upright_since_tick = self.upright_since_tick.or(held_since);
+    }
+
+    /// Begins an episode; returns its seed. A streak of the previous episode does not continue in it.
+    pub(super) fn next_episode(&mut self) -> u64 {
+        self.streak_since_tick = None;
+        self.episodes += 1;
+        self.seed.wrapping_add(self.episodes - 1)
+    }
+
+    /// As named arrays `prefix.counts` and `prefix.total_reward`.
+    pub(super) fn snapshot(&self, prefix: &str) -> Snapshot {
+        let counts = vec![
+            self.ticks,
+            self.upright_ticks,
+            self.upright_since_tick.unwrap_or(NEVER),
+            self.deadline_misses,
+            self.fallbacks,
+            self.episodes,
+            self.seed,
+            self.streak_since_tick.unwrap_or(NEVER),
+        ];
+        let mut snapshot = Snapshot::default();
+        snapshot.insert(format!("{prefix}.counts"), Array::U64(counts));
+        snapshot.insert(format!("{prefix}.total_reward"), Array::F64(vec![self.total_reward]));
+        snapshot
+    }
+
+    /// Restores what [`Metrics::snapshot`] returned.
+    ///
+    /// # Errors
+    /// `Data` if an array is missing.
+    pub(super) fn restored(snapshot: &Snapshot, prefix: &str) -> Result<Self> {
+        let tick = |count: u64| (count != NEVER).then_some(count);
+        let counts = snapshot.u64(&format!("{prefix}.counts"), 8)?;
+        Ok(Self {
+            ticks: counts[0],
+            upright_ticks: counts[1],
+            upright_since_tick: tick(counts[2]),
+            deadline_misses: counts[3],
+            fallbacks: counts[4],
+            episodes: counts[5],
+            total_reward: snapshot.f64(&format!("{prefix}.total_reward"), 1)?[0],
+            seed: counts[6],
+            streak_since_tick: tick(counts[7]),
+        })
+    }
+}
+
+/// Transfers of one answer to the brain's device and back.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TransfersPerTick {
+    answers: u64,
+    totals: (u64, u64),
+    first: (u32, u32),
+    is_uneven: bool,
+}
+
+impl TransfersPerTick {
+    pub(super) fn record(&mut self, stats: &RunStats) {
+        let now = (stats.transfers_up, stats.transfers_down);
+        if self.answers == 0 {
+            self.first = now;
+        }
+        self.is_uneven |= now != self.first;
+        self.answers += 1;
+        self.totals.0 += u64::from(now.0);
+        self.totals.1 += u64::from(now.1);
+    }
+
+    /// Mean number of transfers up and down.
+    pub fn mean(&self) -> (f64, f64) {
+        let answers = self.answers.max(1) as f64;
+        (self.totals.0 as f64 / answers, self.totals.1 as f64 / answers)
+    }
+
+    /// The numbers up and down if every answer had the same.
+    pub fn constant_counts(&self) -> Option<(u32, u32)> {
+        (!self.is_uneven).then_some(self.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Metrics;
+
+    #[test]
+    fn upright_is_counted_from_the_first_streak_that_lasts_a_second() {
+        let mut metrics = Metrics::new(7);
+        // 0.3 s upright, fallen, then upright for good; periods of 0.1 s.
+        for tick in 0..30 {
+            let angle_rad = if (2..5).contains(&tick) || tick >= 8 { 0.1 } else { 0.2 };
+            metrics.count_period(angle_rad, -0.5, 0.1);
+            assert_eq!(metrics.upright_since_tick, (tick >= 17).then_some(8), "tick {tick}");
+        }
+        assert_eq!((metrics.upright_ticks, metrics.total_reward), (25, -15.0));
+        assert_eq!((metrics.next_episode(), metrics.next_episode(), metrics.episodes), (8, 9, 3));
+        assert_eq!(Metrics::restored(&metrics.snapshot("loop"), "loop").expect("complete"), metrics);
+    }
+}

@@ -1,0 +1,121 @@
+//! What a loop reports while it runs and when it is done.
+
+use tectum::{Error, LatencyHistogram, Receipt, Result};
+
+use super::metrics::{Metrics, TransfersPerTick};
+use tectum::snapshot::Snapshot;
+use crate::twin::LearningCounts;
+
+/// One period as it is recorded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TickRecord<'a> {
+    /// Number of the period.
+    pub tick: u64,
+    /// Its beginning in the body's time, nanoseconds since tick 0.
+    pub time_ns: u64,
+    /// The observation at that time.
+    pub observation: &'a [f32],
+    /// The action applied to the body, in its range.
+    pub action: &'a [f32],
+    /// The body's angle from upright when it was observed.
+    pub angle_rad: f64,
+    /// The body's score of the step.
+    pub reward: f64,
+    /// The answer was late, so `action` is not the brain's answer to `observation`.
+    pub held: bool,
+    /// The brain failed, so `action` is the safe one.
+    pub fallback: bool,
+    /// The episode ended with this period; the next begins at a new start.
+    pub terminated: bool,
+    /// Measured times; none if they were not measured.
+    pub timing: Option<Timing>,
+}
+
+/// Measured times of a period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// Host time of the brain's tick.
+    pub latency_ns: u64,
+    /// From the beginning of the period to the observation.
+    pub lateness_ns: u64,
+}
+
+/// Where periods and snapshots go.
+pub trait Sink {
+    /// Accepts a period; must not block for long (see [`run_with_sink_thread`](super::run_with_sink_thread) for a sink that might).
+    ///
+    /// # Errors
+    /// What the operating system reports; the run then ends.
+    fn tick(&mut self, record: &TickRecord<'_>) -> Result<()>;
+
+    /// Accepts the state after a whole number of ticks.
+    ///
+    /// # Errors
+    /// As [`Sink::tick`].
+    fn snapshot(&mut self, snapshot: Snapshot) -> Result<()>;
+
+    /// Returns when everything accepted has been written; the loop ends with it.
+    ///
+    /// # Errors
+    /// As [`Sink::tick`], also for what was accepted before.
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What a watcher sees after each period.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Periods done.
+    pub tick: u64,
+    /// Total number of periods.
+    pub ticks: u64,
+    /// Body time done.
+    pub seconds: f64,
+    /// The body's angle from upright.
+    pub angle_rad: f64,
+    /// Share of the periods so far that began upright.
+    pub upright_fraction: f64,
+    /// Host time of the last answer.
+    pub latency_ms: f64,
+    /// Deadline misses so far.
+    pub deadline_misses: u64,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum End {
+    /// After its last tick.
+    Completed,
+    /// Because the watcher requested it.
+    Interrupted,
+    /// Because the device, the memory or a file failed.
+    Failed(Error),
+}
+
+/// The result of a run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How it ended.
+    pub end: End,
+    /// Counts over the whole run, from tick 0 even if it was resumed.
+    pub metrics: Metrics,
+    /// Body time of the whole run.
+    pub seconds: f64,
+    /// Seconds until the body was upright for at least a second.
+    pub time_to_upright_s: Option<f64>,
+    /// Host time of the answers since the loop was made or resumed.
+    pub latency: LatencyHistogram,
+    /// How late the loop woke up for its periods since then; none under a clock that is not real.
+    pub lateness: Option<LatencyHistogram>,
+    /// Transfers of an answer.
+    pub transfers: TransfersPerTick,
+    /// Id of the device that answered at the end; none for plain host arithmetic, or if no brain answered.
+    pub device_at_end: Option<String>,
+    /// The tick from which the body got its safe action because a limit was passed or the switch was pressed.
+    pub stopped_at_tick: Option<u64>,
+    /// Counters of a brain that learns a model while it runs.
+    pub learning: Option<LearningCounts>,
+    /// The proof.
+    pub receipt: Receipt,
+}

@@ -1,0 +1,298 @@
+//! The folder that a run leaves: `runs/<n>/`.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `scenario.toml` | the scenario as it ran, overrides applied |
+//! | `receipt.json` | where and by which code it was computed |
+//! | `summary.json` | [`RunSummary`] |
+//! | `trace.mcap` | every period (see [`recording`](crate::recording)) |
+//! | `snapshot.safetensors` | the state after the last tick, or the last one that could be taken |
+//!
+//! A run writes in `runs/<n>.partial/`, which is renamed as the last act, so `runs/<n>/` is always complete. A run that fails
+//! before its first tick removes the folder; one that fails later still completes it with what there is, and summary and receipt say
+//! how it ended. Only a crash leaves a `.partial` behind, in which each
+//! JSON file and snapshot is whole or absent. The first snapshot is taken before the first tick, so it can be resumed; the recording
+//! can be [`recovered`](crate::recording::recovered).
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Number, Value, json};
+use tectum::{Error, Latency, LatencyHistogram, Result, file};
+
+use crate::body::BodySpec;
+use crate::closed_loop::{End, Outcome, Sink, TickRecord, TransfersPerTick};
+use crate::real_time::GrantedRealTime;
+use crate::recording::Recorder;
+use crate::scenario::{ClockKind, Scenario};
+use tectum::snapshot::Snapshot;
+use crate::twin::LearningCounts;
+
+/// The effective scenario.
+pub const SCENARIO_FILE: &str = "scenario.toml";
+/// The receipt.
+pub const RECEIPT_FILE: &str = "receipt.json";
+/// The summary.
+pub const SUMMARY_FILE: &str = "summary.json";
+/// The recording.
+pub const TRACE_FILE: &str = "trace.mcap";
+/// The state.
+pub const SNAPSHOT_FILE: &str = "snapshot.safetensors";
+
+/// The result of a run, as in `summary.json` and in the last line of `tectum run --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The body's name.
+    pub body: String,
+    /// The brain's name.
+    pub brain: String,
+    /// Id of the device that the answers were computed on.
+    pub device: String,
+    /// Whether that device is a processor that only plays one.
+    pub software: bool,
+    /// Seed of the run.
+    pub seed: u64,
+    /// What was taken for time.
+    pub clock: ClockKind,
+    /// Body time, from tick 0.
+    pub seconds: f64,
+    /// Periods, from tick 0.
+    pub ticks: u64,
+    /// The tick at which this process took over, 0 for a run of one piece. Latencies, transfers and the receipt begin there.
+    pub resumed_at_tick: u64,
+    /// Share of the periods that began within 10 degrees of upright.
+    pub upright_fraction: f64,
+    /// When the body first was upright for at least a second, if it was.
+    pub time_to_upright_s: Option<f64>,
+    /// Periods whose answer was late.
+    pub deadline_misses: u64,
+    /// Answers replaced by the safe action.
+    pub fallbacks: u64,
+    /// Times that the brain failed and found a way back; the receipt says how.
+    pub recoveries: u64,
+    /// Id of the device that answered at the end; `device` unless a fault moved the brain.
+    pub device_at_end: String,
+    /// Episodes begun.
+    pub episodes: u64,
+    /// Transfers of an answer, `{"up", "down"}`: whole numbers if every answer had the same, else means.
+    pub transfers_per_tick: Value,
+    /// Host time of an answer.
+    pub tick_ms: Latency,
+    /// From the beginning of a period until the loop was awake for it, under a real clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness_ms: Option<Latency>,
+    /// The host times of answers, `[from ms, answers]` for each tenth of a decade that has some.
+    pub tick_histogram: Vec<(f64, u64)>,
+    /// The same of the lateness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness_histogram: Option<Vec<(f64, u64)>>,
+    /// What the operating system granted for the loop's threads and memory, if it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub real_time: Option<GrantedRealTime>,
+    /// The tick from which the body got its safe action because a limit was passed or the switch was pressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emergency_stop_tick: Option<u64>,
+    /// Sum of the body's rewards.
+    #[serde(rename = "return")]
+    pub total_reward: f64,
+    /// What a brain has learned that learns a model while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning: Option<LearningCounts>,
+    /// `completed`, `interrupted` or `failed`.
+    pub end: &'static str,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The folder.
+    pub run_folder: String,
+}
+
+impl RunSummary {
+    /// Sums up a run.
+    pub fn new(scenario: &Scenario, outcome: &Outcome, real_time: Option<GrantedRealTime>, resumed_at_tick: u64, run_folder: &Path) -> Self {
+        let (end, error) = match &outcome.end {
+            End::Completed => ("completed", None),
+            End::Interrupted => ("interrupted", None),
+            End::Failed(error) => ("failed", Some(error.to_string())),
+        };
+        let device = &outcome.receipt.device;
+        Self {
+            scenario: scenario.name.clone(),
+            body: scenario.body.name.clone(),
+            brain: scenario.brain.name().to_owned(),
+            device: device.id.clone(),
+            software: device.software,
+            seed: scenario.run.seed,
+            clock: scenario.run.clock,
+            seconds: outcome.seconds,
+            ticks: outcome.metrics.ticks,
+            resumed_at_tick,
+            upright_fraction: outcome.metrics.upright_fraction(),
+            time_to_upright_s: outcome.time_to_upright_s,
+            deadline_misses: outcome.metrics.deadline_misses,
+            fallbacks: outcome.metrics.fallbacks,
+            recoveries: outcome.receipt.recovery_count,
+            device_at_end: outcome.device_at_end.clone().unwrap_or_else(|| device.id.clone()),
+            episodes: outcome.metrics.episodes,
+            transfers_per_tick: transfers_json(&outcome.transfers),
+            tick_ms: outcome.latency.percentiles(),
+            lateness_ms: outcome.lateness.as_ref().map(LatencyHistogram::percentiles),
+            tick_histogram: outcome.latency.bins(),
+            lateness_histogram: outcome.lateness.as_ref().map(LatencyHistogram::bins),
+            real_time,
+            emergency_stop_tick: outcome.stopped_at_tick,
+            total_reward: outcome.metrics.total_reward,
+            learning: outcome.learning,
+            end,
+            error,
+            run_folder: run_folder.display().to_string(),
+        }
+    }
+}
+
+/// A run folder in the making; dropped before its first tick, it removes itself.
+pub struct RunFolder {
+    partial: PathBuf,
+    complete: PathBuf,
+    created_parent: Option<PathBuf>,
+    recorder: Option<Recorder<BufWriter<File>>>,
+    trace: Option<File>,
+    is_kept: bool,
+}
+
+impl RunFolder {
+    /// Takes the next free number in `runs`, writes the scenario and begins the recording: from the first snapshot on, what a
+    /// killed run leaves is enough to resume it.
+    ///
+    /// # Errors
+    /// `Io` naming the path.
+    pub fn create(runs: &Path, scenario: &Scenario, body: &BodySpec) -> Result<Self> {
+        let created_parent = (!runs.exists()).then(|| runs.to_owned());
+        std::fs::create_dir_all(runs).map_err(|source| Error::io(runs.display(), source))?;
+        let (partial, complete) = create_next_folder(runs)?;
+        file::sync_folder(runs)?;
+        let mut folder = Self { partial, complete, created_parent, recorder: None, trace: None, is_kept: false };
+        file::write(&folder.partial.join(SCENARIO_FILE), scenario.to_toml()?.as_bytes())?;
+        let path = folder.partial.join(TRACE_FILE);
+        let file = File::create_new(&path).map_err(|source| Error::io(path.display(), source))?;
+        folder.trace = Some(file.try_clone().map_err(|source| Error::io(path.display(), source))?);
+        folder.recorder = Some(Recorder::new(BufWriter::new(file), body)?);
+        Ok(folder)
+    }
+
+    /// Where files go until the folder is complete.
+    pub fn path(&self) -> &Path {
+        &self.partial
+    }
+
+    /// Where the folder will be.
+    pub fn complete_path(&self) -> &Path {
+        &self.complete
+    }
+
+    /// Closes the recording and writes receipt and summary.
+    ///
+    /// # Errors
+    /// `Io` naming the path.
+    pub fn write(&mut self, outcome: &Outcome, summary: &RunSummary) -> Result<()> {
+        if let Some(recorder) = self.recorder.take() {
+            let file = recorder.finish()?;
+            file.into_inner().map_err(|error| Error::io(self.partial.join(TRACE_FILE).display(), error.into_error()))?;
+            self.sync_trace()?;
+        }
+        write_json(&self.partial.join(RECEIPT_FILE), &outcome.receipt)?;
+        write_json(&self.partial.join(SUMMARY_FILE), summary)
+    }
+
+    fn sync_trace(&self) -> Result<()> {
+        let synced = self.trace.as_ref().map_or(Ok(()), File::sync_all);
+        synced.map_err(|source| Error::io(self.partial.join(TRACE_FILE).display(), source))
+    }
+
+    /// Gives the folder its final name.
+    ///
+    /// # Errors
+    /// `Io` naming the path; the partial folder stays.
+    pub fn complete(mut self) -> Result<PathBuf> {
+        self.is_kept = true;
+        file::rename_folder(&self.partial, &self.complete)?;
+        Ok(self.complete.clone())
+    }
+}
+
+impl Sink for RunFolder {
+    fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
+        self.is_kept = true;
+        match &mut self.recorder {
+            Some(recorder) => recorder.push(record).map_err(|error| error.at(self.partial.join(TRACE_FILE).display())),
+            None => Ok(()),
+        }
+    }
+
+    /// On the disk, the recording reaches at least as far as the snapshot.
+    fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush()?;
+            self.sync_trace()?;
+        }
+        snapshot.save(&self.partial.join(SNAPSHOT_FILE))
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // Nothing to tell the caller here: it is on its way out with an error of its own.
+            let _ = std::fs::remove_dir_all(&self.partial);
+            if let Some(parent) = &self.created_parent {
+                let _ = std::fs::remove_dir(parent);
+            }
+        }
+    }
+}
+
+/// Creates `<n>.partial` for the first n above every other. Creating a folder is atomic, and who holds `<n>.partial` may take
+/// `<n>`, unless it was completed between the listing and the creation.
+fn create_next_folder(runs: &Path) -> Result<(PathBuf, PathBuf)> {
+    let mut number = 1 + last_run_number(runs)?;
+    loop {
+        let (partial, complete) = (runs.join(format!("{number}.partial")), runs.join(number.to_string()));
+        match std::fs::create_dir(&partial) {
+            Ok(()) if !complete.exists() => return Ok((partial, complete)),
+            Ok(()) => std::fs::remove_dir(&partial).map_err(|source| Error::io(partial.display(), source))?,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Error::io(partial.display(), error)),
+        }
+        number += 1;
+    }
+}
+
+fn last_run_number(runs: &Path) -> Result<u64> {
+    let entries = std::fs::read_dir(runs).map_err(|source| Error::io(runs.display(), source))?;
+    let number = |entry: std::io::Result<std::fs::DirEntry>| {
+        let name = entry.ok()?.file_name().into_string().ok()?;
+        name.strip_suffix(".partial").unwrap_or(&name).parse::<u64>().ok()
+    };
+    Ok(entries.filter_map(number).max().unwrap_or(0))
+}
+
+fn transfers_json(transfers: &TransfersPerTick) -> Value {
+    match transfers.constant_counts() {
+        Some((up, down)) => json!({ "up": up, "down": down }),
+        None => {
+            let number = |mean| Number::from_f64(mean).map_or(Value::Null, Value::Number);
+            let (up, down) = transfers.mean();
+            json!({ "up": number(up), "down": number(down) })
+        }
+    }
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|source| Error::data(format!("{}: cannot be encoded", path.display())).with_source(source))?;
+    text.push(b'\n');
+    file::write(path, &text)
+}

@@ -1,0 +1,433 @@
+//! Scenarios: which body, which brain and how the loop runs, read from TOML.
+//!
+//! ```toml
+//! [body]
+//! name = "rig"          # rig, pendulum, cart_pole, acrobot, seeker
+//! start = "hanging"     # hanging, random
+//!
+//! [body.disturbances]   # of the rig: how it differs from the model of its controllers, see Disturbances
+//! pole_length = 0.8
+//!
+//! [brain]
+//! name = "mppi"         # mppi, lqr, mpc, adaptive, zero, field, see FieldSpec; or genome = "FILE.json" with sensors and motors, see GenomeSpec
+//! samples = 256         # see MppiSpec; every setting has a default
+//!
+//! [brain.cost]          # weights by channel name
+//! pend_position = 1.0
+//!
+//! [brain.twin]          # see TwinSpec
+//! hidden = [64, 64]
+//!
+//! [brain.twin.online]   # see OnlineSpec; with this table the twin learns online
+//! warm_up = 40
+//!
+//! [loop]
+//! seconds = 60
+//! seed = 1
+//! clock = "real"        # real, sim
+//! snapshot_every = 250  # ticks; earlier ones at the beginning; 0: only at the end
+//! overrun = "hold"      # hold, safe
+//! stall_periods = 10    # an answer this many periods late is a fault; 0: never
+//! stand_in = "lqr"      # lqr, adaptive: answers while the brain cannot; without it the body gets its safe action
+//! priority = 40         # of the loop's threads under SCHED_FIFO, 1 to 99; without it they are ordinary ones
+//! lock_memory = true    # memory mapped when the loop begins stays resident
+//!
+//! [loop.guard.pend_position]   # of any observation channel, in its unit, see ChannelGuard
+//! outlier_threshold = 60.0
+//! stop_beyond = 170.0
+//! ```
+
+mod brain_spec;
+mod document;
+mod field_spec;
+mod genome_spec;
+mod renamed;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Serialize, Serializer};
+use tectum::{Error, Result};
+
+use self::document::{Located, Section, TomlSource};
+use crate::body::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
+use crate::body::{BODY_NAMES, Body, ObservationChannel, Start, body};
+use crate::closed_loop::ChannelGuard;
+use crate::real_time::{MAX_PRIORITY, RealTime};
+pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, OnlineSpec, TwinSpec};
+pub use field_spec::{CoefficientsSpec, FieldSpec};
+pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, WeightMode};
+
+/// A checked scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Scenario {
+    /// The name in runs and receipts: the file's name, unless the file gives one.
+    pub name: String,
+    /// The plant.
+    pub body: BodySettings,
+    /// The controller.
+    pub brain: BrainSpec,
+    /// Settings of the run.
+    #[serde(rename = "loop")]
+    pub run: LoopSettings,
+    /// What reading it found that a user should know: names of an earlier version, with their places.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+}
+
+/// The `[body]` part of a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BodySettings {
+    /// One of [`BODY_NAMES`].
+    pub name: String,
+    /// Where it starts; the body's default if absent.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "start_name")]
+    pub start: Option<Start>,
+    /// How the rig differs from the identified one; its controllers do not know it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disturbances: Option<Disturbances>,
+}
+
+/// The `[loop]` part of a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoopSettings {
+    /// Length of the run in the body's time, from tick 0, also when a run is resumed.
+    pub seconds: f64,
+    /// Seed of starts, noise and training.
+    pub seed: u64,
+    /// The clock.
+    pub clock: ClockKind,
+    /// Ticks between two snapshots; 0: only at the end.
+    pub snapshot_every: u64,
+    /// What the body does while an answer is late.
+    pub overrun: Overrun,
+    /// Periods after which a late answer is a fault of its device; 0: never.
+    pub stall_periods: u64,
+    /// The brain that answers while the main brain cannot; without one the body gets its safe action.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<StandInKind>,
+    /// What is requested from the operating system, under a real clock.
+    #[serde(flatten)]
+    pub real_time: RealTime,
+    /// Guards of readings, by channel.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub guard: BTreeMap<String, ChannelGuard>,
+}
+
+/// The clock of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockKind {
+    /// The machine's monotonic clock, with absolute deadlines.
+    Real,
+    /// Time advances by the body's step, without waiting; every answer is in time.
+    Sim,
+}
+
+/// Brains that can stand in for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StandInKind {
+    /// Linear-quadratic regulator with energy swing-up.
+    Lqr,
+    /// The same for a rig whose length and lag are not known.
+    Adaptive,
+}
+
+/// What the body receives for a period whose answer is late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overrun {
+    /// The action before.
+    Hold,
+    /// The body's safe action.
+    Safe,
+}
+
+/// Maximum length of a run: about eleven days.
+const MAX_SECONDS: f64 = 1e6;
+/// Scenarios embedded in every build, so that the short names work in any directory.
+const EMBEDDED: [(&str, &str); 6] = [
+    ("pendulum", include_str!("../../../scenarios/pendulum.toml")),
+    ("gym_pendulum", include_str!("../../../scenarios/gym_pendulum.toml")),
+    ("learner", include_str!("../../../scenarios/learner.toml")),
+    ("other_rig", include_str!("../../../scenarios/other_rig.toml")),
+    ("cart_pole", include_str!("../../../scenarios/cart_pole.toml")),
+    ("seeker", include_str!("../../../scenarios/seeker.toml")),
+];
+
+impl Default for LoopSettings {
+    fn default() -> Self {
+        Self {
+            seconds: 60.0,
+            seed: 1,
+            clock: ClockKind::Real,
+            snapshot_every: 250,
+            overrun: Overrun::Hold,
+            stall_periods: 10,
+            stand_in: None,
+            real_time: RealTime::default(),
+            guard: BTreeMap::new(),
+        }
+    }
+}
+
+impl Scenario {
+    /// Finds and reads a scenario.
+    ///
+    /// A name with a slash or the ending `.toml` is a path. Any other is `scenarios/NAME.toml` in the working directory or else
+    /// the embedded copy.
+    ///
+    /// # Errors
+    /// `Invalid` for an unknown name; `Io` for a file that cannot be read; `Data` as [`Scenario::parse`].
+    pub fn open(name: &str) -> Result<Self> {
+        let is_path = name.contains(['/', std::path::MAIN_SEPARATOR]) || name.ends_with(".toml");
+        let local = format!("scenarios/{name}.toml");
+        if is_path {
+            return Self::read(Path::new(name));
+        } else if Path::new(&local).is_file() {
+            return Self::read(Path::new(&local));
+        }
+        match EMBEDDED.iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => Self::parse(text, name, name),
+            None => {
+                let known = EMBEDDED.map(|(known, _)| known).join(", ");
+                Err(Error::invalid(format!("scenario {name:?} is unknown: there is no {local}; built in: {known}")))
+            }
+        }
+    }
+
+    /// Reads a scenario from a file.
+    ///
+    /// # Errors
+    /// `Io` or `Data`, naming the path and the line.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
+        let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        Self::parse(&text, &path.display().to_string(), &name)
+    }
+
+    /// Reads a scenario from its text; `origin` precedes the line in messages, `name` is used if the scenario gives none.
+    ///
+    /// # Errors
+    /// `Data` with origin and line: text that is not TOML, a key that is unknown, a value of the wrong type or out of range, a body,
+    /// brain or start that is unknown.
+    ///
+    /// # Example
+    /// ```
+    /// use crate::scenario::Scenario;
+    /// let text = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\nhorizn = 3\n";
+    /// let error = Scenario::parse(text, "a.toml", "a").unwrap_err();
+    /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\"; known: name, model, samples, horizon"));
+    /// ```
+    pub fn parse(text: &str, origin: &str, name: &str) -> Result<Self> {
+        let warnings = RefCell::new(Vec::new());
+        let source = TomlSource { origin, text, warnings: &warnings };
+        let document = source.parse()?;
+        let mut root = Section::root(source, document.get_ref());
+        let name = root.string("name")?.map_or(name, |name| name.value).to_owned();
+        let (settings, body) = BodySettings::read(root.section("body")?, source)?;
+        let brain = BrainSpec::read(root.section("brain")?, source, body.spec())?;
+        let run = LoopSettings::read(root.section("loop")?, &body.spec().observation)?;
+        root.finish()?;
+        let warnings = warnings.take();
+        Ok(Self { name, body: settings, brain, run, warnings })
+    }
+
+    /// The scenario as TOML, with all overrides applied; [`Scenario::parse`] reads it back.
+    ///
+    /// # Errors
+    /// `Data` if a number has no form in TOML (a seed beyond 2⁶³ − 1).
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).map_err(|source| Error::data(format!("scenario {}: cannot be written", self.name)).with_source(source))
+    }
+
+    /// Replaces the body. Start, brain settings, stand-in and guards were chosen for the previous body, so they return to their
+    /// defaults; with the same body nothing changes.
+    ///
+    /// # Errors
+    /// An unknown name; a genome, which is wired to its present body.
+    pub fn set_body(&mut self, name: &str) -> Result<()> {
+        if name != self.body.name {
+            body(name, None)?;
+            let wired = || Error::invalid(format!("body {name}: the genome's sensors and motors are those of body {}", self.body.name));
+            self.brain = BrainSpec::named(self.brain.name()).ok_or_else(wired)?;
+            self.body = BodySettings { name: name.to_owned(), start: None, disturbances: None };
+            self.run.stand_in = None;
+            self.run.guard.clear();
+        }
+        Ok(())
+    }
+
+    /// Replaces the brain by one with default settings; the same brain keeps its settings.
+    ///
+    /// # Errors
+    /// An unknown name; a genome, whose file, sensors and motors only a scenario can give.
+    pub fn set_brain(&mut self, name: &str) -> Result<()> {
+        if name != self.brain.name() {
+            let unknown = || match BRAIN_NAMES.contains(&name) {
+                true => Error::invalid(format!("brain {name:?} is wired to its body by a scenario, which this one does not do")),
+                false => Error::invalid(format!("brain {name:?} is unknown; known: {}", BRAIN_NAMES.join(", "))),
+            };
+            self.brain = BrainSpec::named(name).ok_or_else(unknown)?;
+        }
+        Ok(())
+    }
+
+    /// Trains the twin on a recording.
+    ///
+    /// # Errors
+    /// A brain without a twin, or one that rolls out the plant itself.
+    pub fn set_data(&mut self, path: &str) -> Result<()> {
+        match &mut self.brain {
+            BrainSpec::Mppi(mppi) if mppi.model == MppiModel::Plant => {
+                return Err(Error::invalid(format!("data {path}: model \"plant\" learns nothing from it")));
+            }
+            BrainSpec::Mppi(mppi) if mppi.twin.online.is_some_and(OnlineSpec::starts_untrained) => {
+                return Err(Error::invalid(format!("data {path}: a twin with a warm_up begins with nothing")));
+            }
+            BrainSpec::Mppi(mppi) if mppi.twin.file.is_some() => {
+                return Err(Error::invalid(format!("data {path}: the twin is read from a file and learns nothing from it")));
+            }
+            BrainSpec::Mppi(mppi) => mppi.twin.data = Some(path.to_owned()),
+            other => return Err(Error::invalid(format!("data {path}: brain {:?} learns nothing from it", other.name()))),
+        }
+        Ok(())
+    }
+
+    /// Plans with the twin in a file instead of one that is trained at the start.
+    ///
+    /// # Errors
+    /// A brain without a twin, or one that rolls out the plant itself.
+    pub fn set_twin(&mut self, path: &str) -> Result<()> {
+        match &mut self.brain {
+            BrainSpec::Mppi(mppi) if mppi.model == MppiModel::Plant => Err(Error::invalid(format!("twin {path}: model \"plant\" plans with no twin"))),
+            BrainSpec::Mppi(mppi) => {
+                mppi.twin = TwinSpec { file: Some(path.to_owned()), ..TwinSpec::default() };
+                Ok(())
+            }
+            other => Err(Error::invalid(format!("twin {path}: brain {:?} plans with no twin", other.name()))),
+        }
+    }
+
+    /// Changes the clock. Under a clock that is not real nothing is requested from the operating system.
+    pub fn set_clock(&mut self, clock: ClockKind) {
+        self.run.clock = clock;
+        if clock == ClockKind::Sim {
+            self.run.real_time = RealTime::default();
+        }
+    }
+
+    /// Changes what is requested from the operating system.
+    ///
+    /// # Errors
+    /// An invalid priority; a clock that is not real.
+    pub fn set_real_time(&mut self, real_time: RealTime) -> Result<()> {
+        if real_time.priority.is_some_and(|priority| !(1..=MAX_PRIORITY).contains(&priority)) {
+            return Err(Error::invalid(format!("priority is {}, needs a whole number from 1 to {MAX_PRIORITY}", real_time.priority.unwrap_or(0))));
+        }
+        if real_time != RealTime::default() && self.run.clock == ClockKind::Sim {
+            return Err(Error::invalid("priority and memory lock have no effect: under clock \"sim\" nothing is late"));
+        }
+        self.run.real_time = real_time;
+        Ok(())
+    }
+
+    /// Changes the length of the run.
+    ///
+    /// # Errors
+    /// Not above 0, or longer than a million seconds.
+    pub fn set_seconds(&mut self, seconds: f64) -> Result<()> {
+        if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
+            return Err(Error::invalid(format!("seconds is {seconds}, needs a number above 0, at most {MAX_SECONDS}")));
+        }
+        self.run.seconds = seconds;
+        Ok(())
+    }
+}
+
+impl BodySettings {
+    fn read(mut section: Section<'_, '_>, source: TomlSource<'_>) -> Result<(Self, Box<dyn Body>)> {
+        let Located { value: name, place } = section.required("name")?;
+        if !BODY_NAMES.contains(&name) {
+            return Err(source.error(&place, format!("body {name:?} is unknown; known: {}", BODY_NAMES.join(", "))));
+        }
+        let start = section.string("start")?;
+        let place = start.as_ref().map_or(place, |start| start.place.clone());
+        let located = |error: Error| source.error(&place, error);
+        let start = start.map(|start| Start::from_name(start.value)).transpose().map_err(located)?;
+        let body = body(name, start).map_err(located)?;
+        let is_disturbed = section.has("disturbances");
+        let disturbances = section.section("disturbances")?;
+        section.finish()?;
+        let disturbances = match (is_disturbed, name) {
+            (false, _) => None,
+            (true, "rig") => Some(read_disturbances(disturbances)?),
+            (true, _) => return Err(source.error(&place, format!("body {name:?} has no disturbances; known: rig"))),
+        };
+        Ok((Self { name: name.to_owned(), start, disturbances }, body))
+    }
+}
+
+fn read_guard(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> Result<BTreeMap<String, ChannelGuard>> {
+    let mut guard = BTreeMap::new();
+    for channel in channels {
+        let is_given = section.has(channel.name);
+        let mut watched = section.section(channel.name)?;
+        let settings = ChannelGuard { outlier_threshold: watched.positive("outlier_threshold")?, stop_beyond: watched.positive("stop_beyond")? };
+        watched.finish()?;
+        if is_given {
+            guard.insert(channel.name.to_owned(), settings);
+        }
+    }
+    section.finish()?;
+    Ok(guard)
+}
+
+fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
+    let exact = Disturbances::default();
+    let disturbances = Disturbances {
+        pole_length: section.within("pole_length", 0.1..=10.0)?.unwrap_or(exact.pole_length),
+        delay_samples: section.whole("delay_samples", 0..=MAX_DELAY_SAMPLES as u64)?.map_or(exact.delay_samples, |delay_samples| delay_samples as usize),
+        noise: section.within("noise", 0.0..=100.0)?.unwrap_or(exact.noise),
+        outlier_fraction: section.within("outlier_fraction", 0.0..=1.0)?.unwrap_or(exact.outlier_fraction),
+    };
+    section.finish()?;
+    Ok(disturbances)
+}
+
+impl LoopSettings {
+    fn read(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> Result<Self> {
+        let default = Self::default();
+        let settings = Self {
+            seconds: section.positive_up_to("seconds", MAX_SECONDS)?.unwrap_or(default.seconds),
+            seed: section.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(default.seed),
+            clock: section.choice("clock", &[("real", ClockKind::Real), ("sim", ClockKind::Sim)])?.unwrap_or(default.clock),
+            snapshot_every: section.whole("snapshot_every", 0..=1 << 32)?.unwrap_or(default.snapshot_every),
+            overrun: section.choice("overrun", &[("hold", Overrun::Hold), ("safe", Overrun::Safe)])?.unwrap_or(default.overrun),
+            stall_periods: section.whole("stall_periods", 0..=1 << 32)?.unwrap_or(default.stall_periods),
+            stand_in: section.choice("stand_in", &[("lqr", StandInKind::Lqr), ("adaptive", StandInKind::Adaptive)])?,
+            real_time: RealTime {
+                priority: section.whole("priority", 1..=u64::from(MAX_PRIORITY))?.map(|priority| priority as u8),
+                lock_memory: section.flag("lock_memory")?.unwrap_or(false),
+            },
+            guard: read_guard(section.section("guard")?, channels)?,
+        };
+        if settings.clock == ClockKind::Sim {
+            section.refuse(&["priority", "lock_memory"], "under clock \"sim\" nothing is late")?;
+        }
+        section.finish()?;
+        Ok(settings)
+    }
+}
+
+fn start_name<S: Serializer>(start: &Option<Start>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_str(match start {
+        Some(Start::Random) => "random",
+        Some(Start::Hanging) | None => "hanging",
+    })
+}
+
+#[cfg(test)]
+mod tests;

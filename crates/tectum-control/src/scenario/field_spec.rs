@@ -1,0 +1,201 @@
+//! The `[brain]` part of a scenario whose brain is a field.
+
+use serde::{Serialize, Serializer};
+use tectum::{Boundary, Result};
+
+use super::document::Section;
+use crate::body::{BodySpec, ChannelKind};
+use tectum_field::{Coefficients, Shape, Storage};
+
+/// Names of a field's boundary conditions.
+const BOUNDARIES: [(&str, Boundary); 3] = [("zero", Boundary::Zero), ("closed", Boundary::Clamp), ("periodic", Boundary::Periodic)];
+
+/// Names of a field's storage formats.
+const STORAGES: [(&str, Storage); 2] = [("f32", Storage::F32), ("bf16", Storage::Bf16)];
+
+/// A field as a brain; omitted settings have the field's default.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FieldSpec {
+    /// Cells along X, Y and Z.
+    pub cells: Vec<u64>,
+    /// Channels of a cell.
+    pub channels: usize,
+    /// The boundary condition.
+    #[serde(serialize_with = "boundary_name")]
+    pub boundary: Boundary,
+    /// Capacity of its library of patterns, 0 for none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub patterns: usize,
+    /// Its storage format in device memory.
+    #[serde(skip_serializing_if = "is_f32")]
+    pub storage: Storage,
+    /// Ids of devices that share the field along X with the run's device.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub extra_devices: Vec<String>,
+    /// The observation channel that is the reward, in its scale; it is then not a sensor. Without one the reward is 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reward: Option<String>,
+    /// Coefficients that differ from their defaults, by name.
+    #[serde(skip_serializing_if = "CoefficientsSpec::is_default")]
+    pub coefficients: CoefficientsSpec,
+}
+
+/// The coefficients that a scenario may give; for letters and ranges see [`Coefficients`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct CoefficientsSpec {
+    /// R.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<f64>,
+    /// k.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coupling: Option<f64>,
+    /// S.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<f64>,
+    /// w.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wave: Option<f64>,
+    /// Factor of the error's drive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_drive: Option<f64>,
+    /// `G_imprint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imprint: Option<f64>,
+    /// η.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dynamics_rate: Option<f64>,
+    /// Factor of the motors' noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exploration: Option<f64>,
+    /// γ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall: Option<f64>,
+    /// θ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub familiar: Option<f64>,
+    /// β.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attraction: Option<f64>,
+    /// Maximum number of strategic patterns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<f64>,
+}
+
+impl Default for FieldSpec {
+    fn default() -> Self {
+        Self {
+            cells: vec![32; 3],
+            channels: 64,
+            boundary: Boundary::Clamp,
+            patterns: 0,
+            storage: Storage::F32,
+            extra_devices: Vec::new(),
+            reward: None,
+            coefficients: CoefficientsSpec::default(),
+        }
+    }
+}
+
+impl FieldSpec {
+    pub(super) fn read(&mut self, section: &mut Section<'_, '_>, body: &BodySpec) -> Result<()> {
+        if let Some(cells) = section.whole_list("cells", 4..=64)? {
+            self.cells = cells;
+        }
+        if let Some(channels) = section.whole("channels", 32..=256)? {
+            self.channels = channels as usize;
+        }
+        if let Some(boundary) = section.choice("boundary", &BOUNDARIES)? {
+            self.boundary = boundary;
+        }
+        if let Some(patterns) = section.whole("patterns", 0..=4096)? {
+            self.patterns = patterns as usize;
+        }
+        if let Some(storage) = section.choice("storage", &STORAGES)? {
+            self.storage = storage;
+        }
+        self.extra_devices = section.texts("extra_devices")?.unwrap_or_default();
+        let linear: Vec<_> =
+            body.observation.iter().filter(|channel| channel.kind == ChannelKind::Linear).map(|channel| (channel.name, channel.name)).collect();
+        self.reward = section.choice("reward", &linear)?.map(str::to_owned);
+        self.coefficients.read(section.section("coefficients")?)
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let sites = self.shape()?.sites()[0];
+        if self.extra_devices.len() >= sites {
+            return Err(tectum::Error::invalid(format!("field: {} devices for {sites} sites along X", self.extra_devices.len() + 1)));
+        }
+        self.coefficients.to_coefficients().check()
+    }
+
+    /// The field's size.
+    ///
+    /// # Errors
+    /// As [`Shape::new`]; `Invalid` unless there are three axes.
+    pub fn shape(&self) -> Result<Shape> {
+        match self.cells[..] {
+            [x, y, z] => Shape::new([x, y, z].map(|size| size as usize), self.channels),
+            _ => Err(tectum::Error::invalid(format!("cells: {} axes given, 3 needed", self.cells.len()))),
+        }
+    }
+}
+
+impl CoefficientsSpec {
+    fn read(&mut self, mut section: Section<'_, '_>) -> Result<()> {
+        self.retention = section.non_negative("retention")?;
+        self.coupling = section.non_negative("coupling")?;
+        self.noise = section.non_negative("noise")?;
+        self.wave = section.non_negative("wave")?;
+        self.error_drive = section.non_negative("error_drive")?;
+        self.imprint = section.non_negative("imprint")?;
+        self.dynamics_rate = section.non_negative("dynamics_rate")?;
+        self.exploration = section.non_negative("exploration")?;
+        self.recall = section.non_negative("recall")?;
+        self.familiar = section.non_negative("familiar")?;
+        self.attraction = section.non_negative("attraction")?;
+        self.strategy = section.non_negative("strategy")?;
+        section.finish()
+    }
+
+    /// All coefficients, with defaults for those that are not given.
+    pub fn to_coefficients(&self) -> Coefficients {
+        let mut whole = Coefficients::default();
+        let given = [
+            (&mut whole.retention, self.retention),
+            (&mut whole.coupling, self.coupling),
+            (&mut whole.noise, self.noise),
+            (&mut whole.wave, self.wave),
+            (&mut whole.error_drive, self.error_drive),
+            (&mut whole.imprint, self.imprint),
+            (&mut whole.dynamics_rate, self.dynamics_rate),
+            (&mut whole.exploration, self.exploration),
+            (&mut whole.recall, self.recall),
+            (&mut whole.familiar, self.familiar),
+            (&mut whole.attraction, self.attraction),
+            (&mut whole.strategy, self.strategy),
+        ];
+        for (target, value) in given {
+            *target = value.map_or(*target, |value| value as f32);
+        }
+        whole
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_f32(storage: &Storage) -> bool {
+    *storage == Storage::F32
+}
+
+fn boundary_name<S: Serializer>(boundary: &Boundary, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    let name = BOUNDARIES.into_iter().find(|(_, named)| named == boundary).map_or("closed", |(name, _)| name);
+    serializer.serialize_str(name)
+}

@@ -1,0 +1,150 @@
+//! The `[brain]` part of a scenario whose brain is a genome.
+
+use serde::Serialize;
+use tectum::Result;
+
+use super::document::Section;
+use crate::body::BodySpec;
+use tectum_spiking::genome::UnitPolicy;
+use tectum_spiking::IdleUpdate;
+
+/// A genome as a brain: which file, and how it is wired to the body.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GenomeSpec {
+    /// The file, relative to the working directory.
+    pub genome: String,
+    /// The units of its numbers.
+    pub units: UnitPolicy,
+    /// The effect on a neuron of a burst without arrivals.
+    pub idle_update: IdleUpdate,
+    /// Whether plastic synapses learn.
+    pub weights: WeightMode,
+    /// Bursts per tick.
+    pub bursts_per_tick: u32,
+    /// Wiring of observation channels to the genome.
+    pub sensors: Vec<SensorSpec>,
+    /// Wiring of action channels from the genome.
+    pub motors: Vec<MotorSpec>,
+}
+
+/// Whether the weights of plastic synapses change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WeightMode {
+    /// They learn.
+    #[default]
+    Learn,
+    /// They keep their initial values.
+    Frozen,
+}
+
+/// One channel of the observation, written along z of a column of an input area.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SensorSpec {
+    /// Its number in the observation.
+    pub channel: usize,
+    /// The area, by id or name.
+    pub area: String,
+    /// The column's place.
+    pub x: u32,
+    /// The column's place.
+    pub y: u32,
+    /// How the number is written.
+    pub coding: Coding,
+    /// What each neuron of a voxel that represents the number receives; without it, its threshold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amount: Option<f64>,
+}
+
+/// One channel of the action, read along z of a column of an output area.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MotorSpec {
+    /// Its number in the action.
+    pub channel: usize,
+    /// The area, by id or name.
+    pub area: String,
+    /// The column's place.
+    pub x: u32,
+    /// The column's place.
+    pub y: u32,
+    /// How the number is read.
+    pub coding: Coding,
+    /// The action when no neuron of the column fires, in the channel's unit; without it, the body's safe action.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<f64>,
+}
+
+/// How the voxels along z represent a number from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coding {
+    /// One voxel, from 1 at z = 0 downwards.
+    Linear,
+    /// Binary digits: voxel z represents 2⁻ᶻ.
+    Fractional,
+}
+
+/// The maximum coordinate of a column: areas have sides of at most 2²⁰ voxels.
+const MAX_COORDINATE: u64 = (1 << 20) - 1;
+/// Maximum number of bursts per tick.
+const MAX_BURSTS: u64 = 4096;
+
+impl GenomeSpec {
+    pub(super) fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
+        let genome = section.required("genome")?.value.to_owned();
+        let units = [("detect", UnitPolicy::Detect), ("fraction", UnitPolicy::Fraction), ("legacy", UnitPolicy::Legacy)];
+        let idle_update = [("catch_up", IdleUpdate::CatchUp), ("freeze", IdleUpdate::Freeze)];
+        let spec = Self {
+            genome,
+            units: section.choice("units", &units)?.unwrap_or_default(),
+            idle_update: section.choice("idle_update", &idle_update)?.unwrap_or_default(),
+            weights: section.choice("weights", &[("learn", WeightMode::Learn), ("frozen", WeightMode::Frozen)])?.unwrap_or_default(),
+            bursts_per_tick: section.whole("bursts_per_tick", 1..=MAX_BURSTS)?.map_or(1, |bursts| bursts as u32),
+            sensors: section.sections("sensors")?.into_iter().map(|section| SensorSpec::read(section, body)).collect::<Result<_>>()?,
+            motors: section.sections("motors")?.into_iter().map(|section| MotorSpec::read(section, body)).collect::<Result<_>>()?,
+        };
+        if spec.motors.is_empty() { Err(section.missing("motors")) } else { Ok(spec) }
+    }
+}
+
+impl SensorSpec {
+    fn read(mut section: Section<'_, '_>, body: &BodySpec) -> Result<Self> {
+        let names = body.observation.iter().map(|channel| channel.name).collect::<Vec<_>>();
+        let spec = Self {
+            channel: section.index_in("channel", &names)?,
+            area: section.required("area")?.value.to_owned(),
+            x: place(&mut section, "x")?,
+            y: place(&mut section, "y")?,
+            coding: coding(&mut section)?,
+            amount: section.positive("amount")?,
+        };
+        section.finish()?;
+        Ok(spec)
+    }
+}
+
+impl MotorSpec {
+    fn read(mut section: Section<'_, '_>, body: &BodySpec) -> Result<Self> {
+        let names = body.action.iter().map(|channel| channel.name).collect::<Vec<_>>();
+        let channel = section.index_in("channel", &names)?;
+        let (low, high) = (body.action[channel].low, body.action[channel].high);
+        let spec = Self {
+            channel,
+            area: section.required("area")?.value.to_owned(),
+            x: place(&mut section, "x")?,
+            y: place(&mut section, "y")?,
+            coding: coding(&mut section)?,
+            rest: section.within("rest", f64::from(low)..=f64::from(high))?,
+        };
+        section.finish()?;
+        Ok(spec)
+    }
+}
+
+fn place(section: &mut Section<'_, '_>, key: &str) -> Result<u32> {
+    Ok(section.whole(key, 0..=MAX_COORDINATE)?.unwrap_or(0) as u32)
+}
+
+fn coding(section: &mut Section<'_, '_>) -> Result<Coding> {
+    Ok(section.choice("coding", &[("linear", Coding::Linear), ("fractional", Coding::Fractional)])?.unwrap_or(Coding::Linear))
+}

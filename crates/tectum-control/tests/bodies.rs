@@ -1,0 +1,87 @@
+//! What every body promises: exact resumption, seeded starts, refusals.
+
+use tectum_control::body::{BODY_NAMES, Body, Start, body};
+
+fn make(name: &str) -> Box<dyn Body> {
+    body(name, None).expect("a known body")
+}
+
+fn excite(body: &mut dyn Body, ticks: usize) -> Vec<f64> {
+    let highs: Vec<f32> = body.spec().action.iter().map(|channel| channel.high).collect();
+    let mut trail = Vec::new();
+    for tick in 0..ticks {
+        let action: Vec<f32> = highs.iter().map(|high| high * (0.7 * tick as f32).sin()).collect();
+        let step = body.step(&action);
+        trail.push(step.reward);
+        trail.extend(body.state());
+    }
+    trail
+}
+
+#[test]
+fn a_restored_state_resumes_exactly() {
+    for name in BODY_NAMES {
+        let mut plant = make(name);
+        plant.reset(7);
+        excite(plant.as_mut(), 23);
+        let snapshot = plant.state();
+        let expected = excite(plant.as_mut(), 50);
+        let mut resumed = make(name);
+        resumed.set_state(&snapshot).expect("a state of its own");
+        assert_eq!(excite(resumed.as_mut(), 50), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_seed_gives_one_start_and_scatter_covers_the_range() {
+    for name in BODY_NAMES {
+        let mut plant = make(name);
+        plant.reset(3);
+        let first = plant.state();
+        plant.reset(4);
+        assert_ne!(plant.state(), first, "{name}");
+        plant.reset(3);
+        assert_eq!(plant.state(), first, "{name}");
+        let mut widest = 0.0f64;
+        for seed in 0..200 {
+            plant.randomize_state(seed);
+            widest = widest.max(plant.upright_angle_rad().abs());
+        }
+        assert!(widest > if name == "cart_pole" { 0.4 } else { 3.0 }, "{name}: {widest}");
+    }
+}
+
+#[test]
+fn hanging_starts_hang() {
+    for name in ["rig", "pendulum"] {
+        let mut plant = body(name, Some(Start::Hanging)).expect("hangs");
+        for seed in 0..20 {
+            plant.reset(seed);
+            assert!(plant.upright_angle_rad().abs() > 3.0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_action_that_is_not_finite_becomes_the_safe_action() {
+    for name in BODY_NAMES {
+        let (mut refused, mut safe) = (make(name), make(name));
+        let action = safe.spec().safe_action.clone();
+        assert!(refused.step(&vec![f32::NAN; action.len()]).refused);
+        assert!(!safe.step(&action).refused);
+        assert_eq!(refused.state(), safe.state(), "{name}");
+    }
+}
+
+#[test]
+fn mistakes_are_refused_by_name() {
+    let cases = [
+        (body("arm", None).err(), "body \"arm\" is unknown; known: rig, pendulum, cart_pole, acrobot, seeker"),
+        (body("cart_pole", Some(Start::Hanging)).err(), "cart_pole: start \"hanging\" is beyond its 12 degrees; known: random"),
+        (make("rig").set_state(&[0.0; 4]).err(), "rig: a state has 6 numbers, given 4"),
+        (make("pendulum").set_state(&[0.0, f64::NAN]).err(), "pendulum: state number 1 is NaN"),
+    ];
+    for (error, expected) in cases {
+        assert_eq!(error.expect(expected).to_string(), expected);
+    }
+}

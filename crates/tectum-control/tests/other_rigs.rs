@@ -1,0 +1,76 @@
+//! The adaptive regulator on rigs that it is not told of.
+
+use tectum_control::body::rig::disturbed::{Disturbances, DisturbedRig};
+use tectum_control::body::{Body, Start, body};
+use tectum_control::brain::Brain;
+use tectum_control::brain::lqr::adaptive::Adaptive;
+use tectum_control::closed_loop::{Conditions, Trial, rig_trials, summarize};
+
+fn adaptive() -> Adaptive {
+    Adaptive::new(body("rig", None).expect("known").spec()).expect("the rig")
+}
+
+fn rigs(count: u64, outlier_fraction: f64) -> Vec<Trial> {
+    let common = Disturbances { delay_samples: 1, noise: 1.0, outlier_fraction, ..Disturbances::default() };
+    let conditions = Conditions { length_spread: 0.3, common };
+    let trials = rig_trials(&conditions, count, &|| Ok(Box::new(adaptive()))).expect("it runs");
+    eprintln!("other rigs: leaps {outlier_fraction}: {:?}", summarize(&trials));
+    trials
+}
+
+/// What the hundred rigs have besides: a sample of delay more, and the recording's noise.
+#[test]
+fn a_hundred_of_a_hundred_rigs_are_swung_up_and_upright_for_90_percent_of_a_minute() {
+    let trials = rigs(100, 0.0);
+    let lengths = trials.iter().map(|trial| trial.pole_length);
+    assert!(lengths.clone().fold(f64::MAX, f64::min) < 0.71 && lengths.fold(0.0, f64::max) > 1.29, "the whole spread is there");
+    for trial in trials {
+        assert!(trial.upright_fraction >= 0.9 && trial.longest_s > 30.0, "{trial:?}");
+    }
+}
+
+/// As many angles are anywhere as rows of the recording leap.
+#[test]
+fn angle_outliers_are_rejected() {
+    let trials = rigs(30, 0.02);
+    assert_eq!(summarize(&trials).met_target, 30, "{trials:?}");
+}
+
+#[test]
+fn a_snapshot_goes_on_as_the_uninterrupted_one() {
+    let disturbances = Disturbances { pole_length: 0.8, delay_samples: 1, noise: 1.0, outlier_fraction: 0.02 };
+    let mut plant = DisturbedRig::new(disturbances, Start::Hanging).expect("a rig");
+    plant.reset(7);
+    let mut brain = adaptive();
+    let run = |plant: &mut DisturbedRig, brain: &mut Adaptive, ticks: usize| -> Vec<f32> {
+        let (mut seen, mut action) = ([0.0; 4], [0.0]);
+        let mut tick = || {
+            plant.observe(&mut seen);
+            brain.tick(&seen, &mut action).expect("it runs");
+            plant.step(&action);
+            action[0]
+        };
+        (0..ticks).map(|_| tick()).collect()
+    };
+    run(&mut plant, &mut brain, 61);
+    let (state, place) = (brain.snapshot().expect("a snapshot"), plant.state());
+    let whole = run(&mut plant, &mut brain, 200);
+    assert!((brain.selected().0 - 0.8).abs() < 0.03 && brain.selected().1 == 1, "{:?}", brain.selected());
+    let (mut other, mut elsewhere) = (adaptive(), DisturbedRig::new(disturbances, Start::Hanging).expect("a rig"));
+    other.restore(&state).expect("it fits");
+    elsewhere.set_state(&place).expect("it fits");
+    assert_eq!(run(&mut elsewhere, &mut other, 200), whole);
+}
+
+/// Ten readings that are no numbers get 0 V; what is under way is carried on.
+#[test]
+fn a_reading_that_is_no_number_gets_the_safe_action() {
+    let mut brain = adaptive();
+    let mut action = [9.0];
+    brain.tick(&[f32::NAN; 4], &mut action).expect("it runs");
+    assert_eq!(action, [0.0]);
+    brain.tick(&[0.0, 0.0, 0.0, 178.0], &mut action).expect("it runs");
+    assert!(action[0].abs() > 0.1, "it pumps: {action:?}");
+    brain.tick(&[0.0, f32::INFINITY, 0.0, 178.0], &mut action).expect("it runs");
+    assert_eq!(action, [0.0]);
+}

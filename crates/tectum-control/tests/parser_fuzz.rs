@@ -1,0 +1,509 @@
+//! Every parser of text or bytes from outside, under mutated input: none panics, none takes memory beyond a bound, an error names
+//! its place, and what is understood reads back as itself.
+//!
+//! `TECTUM_FUZZ_INPUTS` is the number of inputs for each parser, 50,000 unless given.
+
+#[path = "parser_fuzz/mutator.rs"]
+mod mutator;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use mutator::Mutator;
+use tectum::Device;
+use tectum::route::{Calibration, CalibrationCache, Rates};
+use tectum_control::body::{Start, body};
+use tectum_control::brain::build::build_plans;
+use tectum_control::closed_loop::{Fault, TickRecord, Timing};
+use tectum_spiking::genome::{Genome, GenomeOptions};
+use tectum_control::recording::{Recorder, Trace, recover_recording};
+use tectum_control::rig_csv::RigRecording;
+use tectum_control::scenario::Scenario;
+use tectum::snapshot::{Array, Snapshot};
+use tectum_transformer::Header;
+
+use crate::gguf_writer;
+
+/// What is wrong with how an input was taken; `Ok` tells whether it was understood.
+type Verdict = Result<bool, String>;
+
+/// A parser, seeds that it understands, words that mean something to it.
+struct Target {
+    name: &'static str,
+    seeds: fn() -> Vec<Vec<u8>>,
+    dictionary: &'static [&'static str],
+    check: fn(&[u8]) -> Verdict,
+    /// Inputs that once went wrong, each a row of its own for good.
+    found: fn() -> Vec<(Vec<u8>, &'static str)>,
+}
+
+/// Memory that a parser's inputs may add to the process's peak; inputs are 16 KiB at most.
+const MAX_GROWTH_BYTES: u64 = 64 << 20;
+
+const TARGETS: [Target; 9] = [
+    Target {
+        name: "scenario",
+        seeds: scenario_seeds,
+        dictionary: &[
+            "[body]",
+            "[brain]",
+            "[brain.cost]",
+            "[brain.twin]",
+            "[loop]",
+            "[[brain.motors]]",
+            "sensors = [{",
+            "name = ",
+            "hidden = [",
+            "seed = 0x",
+            "{",
+            "\"\"\"",
+            "'''",
+            "\\u0000",
+            "\\U0010FFFF",
+            "1979-05-27T07:32:00Z",
+            "a.b.c = ",
+            "[[body]]",
+            "\u{feff}",
+            "é",
+        ],
+        check: check_scenario,
+        found: Vec::new,
+    },
+    Target {
+        name: "rig recording",
+        seeds: || vec![RIG.as_bytes().to_vec(), RIG.replace('\n', "\r\n").into_bytes()],
+        dictionary: &["\"", "\"\"", ",", "elapsed", "nan", "\r\n", "1e400", "\u{feff}", "é"],
+        check: check_recording,
+        found: Vec::new,
+    },
+    Target {
+        name: "snapshot",
+        seeds: || vec![snapshot().to_bytes().expect("plain arrays"), Snapshot::default().to_bytes().expect("no arrays")],
+        dictionary: &["{\"a\":{\"dtype\":\"F32\",\"shape\":[", "data_offsets", "\"F64\"", "\"BF16\"", "[0,0]", "__metadata__", "}"],
+        check: check_snapshot,
+        found: Vec::new,
+    },
+    Target {
+        name: "trace",
+        seeds: || vec![trace()],
+        dictionary: &["{\"tick\":", "null", "/observation", "/action", "/tick", "true", "}"],
+        check: check_trace,
+        found: || {
+            vec![
+                (one_channel_less(), "periods with fewer numbers than channels: the plots then read past them"),
+                (endless_record(), "a length that overflows in the mcap crate, which then panics"),
+                (endless_name(), "a name's length that the mcap crate takes 4 GiB for"),
+            ]
+        },
+    },
+    Target {
+        name: "calibration cache",
+        seeds: || vec![cache().to_json().expect("plain numbers").into_bytes()],
+        dictionary: &["\"entries\":", "\"rates\":", "\"key\":", "null", "[[[[[[[[", "\\ud800", "1e-400"],
+        check: check_cache,
+        found: || vec![(CLOSE_CALL.as_bytes().to_vec(), "a number that read back as its neighbour")],
+    },
+    Target {
+        name: "device id",
+        seeds: || ["auto", "cpu", "null", "vulkan:7", "metal:12", "dx12:3"].map(|id| id.as_bytes().to_vec()).into(),
+        dictionary: &[":", "0", "00", "+", "99999999999999999999", "vulkan:"],
+        check: check_device,
+        found: || {
+            vec![
+                (b"vulkan:00".to_vec(), "opened under a second name"),
+                (b"vulkan:+0".to_vec(), "opened under a second name"),
+                (b"c\npp".to_vec(), "broke its error over two lines"),
+            ]
+        },
+    },
+    Target {
+        name: "injected fault",
+        seeds: || {
+            ["device-lost@1", "nan@2.5", "slow@0.04", "sensor-lost@3", "sensor-stuck@1e1", "sensor-outlier@0", "stop@7"]
+                .map(|fault| fault.as_bytes().to_vec())
+                .into()
+        },
+        dictionary: &["@", "-0", "1e308", "0x1", "inf", "nan@", "_"],
+        check: check_fault,
+        found: Vec::new,
+    },
+    Target {
+        name: "genome",
+        seeds: || [FLAT_GENOME, GENOME].map(|text| text.as_bytes().to_vec()).into(),
+        dictionary: &[
+            "\"_____10c-",
+            "-cx-",
+            "-nx-",
+            "\"block_boundaries\": ",
+            "\"cortical_mapping_dst\": {",
+            "\"*\"",
+            "\"?\"",
+            "\"!\"",
+            "\"?-1:?+1\"",
+            "\"0..3\"",
+            "[1, 1, 1]",
+            "[\"randomizer\", 1, 1, false]",
+            "[\"rotator_z\", 1, 1, false]",
+            "[\"sweeper\", 1, 1, false],",
+            "[\"tile\", 1, 1, false],",
+            "[\"bitmask_decoder_x\", 1, 1, false],",
+            "\"___pwr\"",
+            "null",
+            "true",
+            "[[[[[[[[",
+            "\\ud800",
+            "e5",
+        ],
+        check: check_genome,
+        found: Vec::new,
+    },
+    Target {
+        name: "gguf",
+        seeds: gguf_seeds,
+        dictionary: &["GGUF", "general.alignment", "general.architecture", "llama.", "blk.0.", ".weight", "\u{1}", "\u{8}", "\u{9}", "\u{c}", " "],
+        check: check_gguf,
+        found: Vec::new,
+    },
+];
+
+const FLAT_GENOME: &str = r#"{"version": "2.0", "genome_title": "f", "blueprint": {
+"_____10c-___pwr-cx-___bbx-i": 1, "_____10c-___pwr-cx-___bby-i": 1, "_____10c-___pwr-cx-___bbz-i": 1,
+"_____10c-___pwr-nx-pstcr_-f": 500, "_____10c-___pwr-nx-leak_c-f": 10, "_____10c-___pwr-nx-excite-f": 100,
+"_____10c-___pwr-cx-dstmap-d": {"o__mot": [["0_0_0-1_0_0", [1, 1, 1], 1, false], ["projector", [1, 1, 1], -30, true, 1, 100, 1]]},
+"_____10c-o__mot-cx-__name-t": "motor", "_____10c-o__mot-cx-_group-t": "OPU", "_____10c-o__mot-cx-devcnt-i": 2,
+"_____10c-o__mot-cx-___bbx-i": 8, "_____10c-o__mot-cx-___bby-i": 1, "_____10c-o__mot-cx-___bbz-i": 10,
+"_____10c-o__mot-cx-_n_cnt-i": 2, "_____10c-o__mot-cx-synatt-f": 50, "_____10c-o__mot-nx-ftincz-f": 0.5, "_____10c-o__mot-nx-mp_acc-b": true,
+"_____10c-o__mot-cx-dstmap-d": {"o__mot": [["spread", [1, 1, 1], 1.0, false, 1, 1, 1], ["lateral_+z", [2], 3, false]], "___pwr": [["memory", 1, 1, false]]}},
+"neuron_morphologies": {"0_0_0-1_0_0": {"parameters": {"patterns": [[[0, 0, 0], [1, 0, 0]]]}, "type": "patterns", "class": "custom"},
+"spread": {"type": "patterns", "parameters": {"patterns": [[["*", "?", 3], [2, "*", "!"]], [["*", "*", "*"], ["?", 0, "?"]]]}},
+"lateral_+z": {"parameters": {"vectors": [[0, 0, 1], [1, 0, -1]]}, "type": "vectors", "class": "core"},
+"memory": {"parameters": {}, "type": "functions", "class": "core"}},
+"physiology": {"burst_delay": 0.025, "plasticity_queue_depth": 3}, "brain_regions": {"root": {"title": "r", "areas": ["o__mot"]}}}"#;
+
+const GENOME: &str = r#"{"version": "2.1", "blueprint": {
+"b19fbW90X18=": {"cortical_name": "eye", "group_id": "IPU", "block_boundaries": [6, 4, 3], "relative_coordinate": [0, -3, 7],
+"firing_threshold": 1.5, "firing_threshold_increment": [0, 0.5, 1], "leak_coefficient": 0.25, "neuron_excitability": 0.5, "refractory_period": 2,
+"mp_charge_accumulation": false, "psp_uniform_distribution": true, "cortical_mapping_dst": {"cdeep1": [
+["expander_x", 1, 1, false], ["reducer_x", 1, 1, false], ["lateral_pairs_x", 1, 2, false], ["tiles", 1, 1, false],
+{"morphology_id": "projector", "morphology_scalar": [1, 1, 1], "postSynapticCurrent_multiplier": -2, "plasticity_flag": true,
+"plasticity_constant": 1, "ltp_multiplier": 2, "ltd_multiplier": 1, "plasticity_window": 3, "synaptic_delay_bursts": 1, "synapse_attractivity": 40}]}},
+"cdeep1": {"cortical_dimensions": {"x": 2, "y": 5, "z": 4}, "cortical_neuron_per_vox_count": 3, "is_mem_type": true, "temporal_depth": 4,
+"neuron_post_synaptic_potential": 7, "consecutive_fire_cnt_max": 3, "snooze_length": 1, "mp_driven_psp": true}},
+"neuron_morphologies": {"tiles": {"parameters": {"src_seed": [2, 2, 1], "src_pattern": [[1, 0], [1, 1], [1, 0]], "mapper_morphology": "projector"},
+"type": "composite", "class": "core"}}, "physiology": {"simulation_timestep": 0.1, "quantization_precision": "fp32"}}"#;
+
+const RIG: &str = "la_position,pend_velocity,pend_position,cmd_volts,elapsed,note\n0,0,-180,0.1,40,a\n0.5,-3.25,179,-0.2,41.5,\"b,\"\n";
+
+fn scenario_seeds() -> Vec<Vec<u8>> {
+    let long = "name = \"x\"\n[body]\nname = \"rig\"\nstart = \"random\"\n[brain]\nname = \"mppi\"\nsamples = 8\nhorizon = 4\nhold = 2\nsigma = 3\n\
+                sigma_min = 0.15\ntemperature = 0.1\n[brain.cost]\npend_position = 2.5\n[brain.twin]\nhidden = [64, 32]\nsteps = 30\n\
+                data = \"rig.csv\"\nlearning_rate = 4e-3\n[loop]\nseconds = 2.5\nseed = 0x10\nclock = \"sim\"\noverrun = \"safe\"\nstall_periods = 3\n";
+    let genome = "[body]\nname = \"pendulum\"\n[brain]\ngenome = \"g.json\"\nunits = \"legacy\"\nsilence = \"skips\"\nbursts_per_tick = 2\n\
+                  sensors = [{ channel = \"speed\", area = \"eye___\", x = 1, y = 2, coding = \"fractional\", amount = 2.5 }]\n\
+                  [[brain.motors]]\nchannel = 0\narea = \"arm___\"\ncoding = \"linear\"\nrest = -1.5\n";
+    let files = ["pendulum", "gym_pendulum", "learner", "cart_pole", "seeker"].map(|name| Scenario::open(name).expect("built in").to_toml().expect("plain"));
+    [long, genome].map(str::to_owned).into_iter().chain(files).map(String::into_bytes).collect()
+}
+
+fn snapshot() -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    snapshot.insert("brain.mean", Array::F32(vec![1.0, f32::NAN, -0.0]));
+    snapshot.insert("body.state", Array::F64(vec![0.5; 4]));
+    snapshot.insert("loop.counts", Array::U64(vec![u64::MAX, 3]));
+    snapshot
+}
+
+fn trace() -> Vec<u8> {
+    let plant = body("pendulum", Some(Start::Hanging)).expect("known");
+    let mut recorder = Recorder::new(std::io::Cursor::new(Vec::new()), plant.spec()).expect("memory");
+    for tick in 0..3 {
+        let record = TickRecord {
+            tick,
+            time_ns: tick * 50_000_000,
+            observation: &[if tick == 2 { f32::NAN } else { 1.0 }, 0.5],
+            action: &[0.5],
+            angle_rad: 0.25,
+            reward: -1.0,
+            held: false,
+            fallback: tick == 1,
+            terminated: false,
+            timing: Some(Timing { latency_ns: 10, lateness_ns: 20 }),
+        };
+        recorder.push(&record).expect("memory");
+    }
+    recorder.finish().expect("memory").into_inner()
+}
+
+/// A trace whose first observation names one channel twice.
+fn one_channel_less() -> Vec<u8> {
+    let mut bytes = trace();
+    let (name, other) = (b"\"speed\":0.5", b"\"angle\":0.5");
+    let place = bytes.windows(name.len()).position(|window| window == name).expect("recorded");
+    bytes[place..place + name.len()].copy_from_slice(other);
+    bytes
+}
+
+/// A trace whose first record is 2⁶⁴ − 1 bytes long.
+fn endless_record() -> Vec<u8> {
+    let mut bytes = trace();
+    bytes[9..17].fill(0xFF);
+    bytes
+}
+
+/// A trace whose first name is 2³² − 1 bytes long.
+fn endless_name() -> Vec<u8> {
+    let mut bytes = trace();
+    bytes[17..21].fill(0xFF);
+    bytes
+}
+
+/// A tiny model of four types with arrays in its metadata, and one of f32 with codes beside its weights.
+fn gguf_seeds() -> Vec<Vec<u8>> {
+    let mut file = gguf_writer::llama();
+    file.set("general.alignment", 4, &64u32.to_le_bytes());
+    file.alignment = 64;
+    file.set("nested", 9, &[&9u32.to_le_bytes()[..], &1u64.to_le_bytes(), &7u32.to_le_bytes(), &2u64.to_le_bytes(), &[0, 1]].concat());
+    for (kind, block, bytes) in [(30, 1, 2), (2, 32, 18), (8, 32, 34), (12, 256, 144), (14, 256, 210)] {
+        let data = (0..2 * bytes).map(|at| (at * 29) as u8).collect();
+        file.tensors.push(gguf_writer::Entry { name: format!("codes.{kind}"), dimensions: vec![block, 2], kind, start: None, data });
+    }
+    vec![file.write(), std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tiny_llama.gguf")).expect("tracked")]
+}
+
+const CLOSE_CALL: &str = "{\"schema\":\"tectum.calibration/1\",\"entries\":[{\"key\":\"a\",\"rates\":{\"run_s\":0,\"launch_s\":7.1875000000000015e-9,\
+    \"transfer_s\":0,\"upload_bytes_per_s\":null,\"download_bytes_per_s\":null,\"memory_bytes_per_s\":1,\"near_bytes_per_s\":1,\
+    \"flop_per_s\":1,\"lane_flop_per_s\":1}}]}";
+
+fn cache() -> CalibrationCache {
+    let rates = Rates {
+        run_s: 1e-7,
+        launch_s: 7.187_500_000_000_001e-9,
+        transfer_s: 0.0,
+        upload_bytes_per_s: None,
+        download_bytes_per_s: Some(1e9),
+        memory_bytes_per_s: 1.234_567_890_123e10,
+        cached_bytes_per_s: 1e11,
+        flop_per_s: 1e11,
+        lane_flop_per_s: 3.3e10,
+    };
+    let mut cache = CalibrationCache::default();
+    cache.insert(&Calibration { device: Device::list().swap_remove(0), rates });
+    cache
+}
+
+/// Judges an error's text by what it must begin with.
+fn placed(error: &tectum::Error, begins: &[&str]) -> Verdict {
+    let text = error.to_string();
+    if begins.iter().any(|begin| text.starts_with(begin)) { Ok(false) } else { Err(format!("the error names no place: {text}")) }
+}
+
+fn check_scenario(bytes: &[u8]) -> Verdict {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
+    let scenario = match Scenario::parse(text, "s.toml", "s") {
+        Ok(scenario) => scenario,
+        Err(error) => return placed(&error, &["s.toml:"]),
+    };
+    let written = scenario.to_toml().map_err(|error| format!("understood, but not written: {error}"))?;
+    match Scenario::parse(&written, "again", "s") {
+        Ok(again) if again == scenario => {}
+        Ok(_) => return Err(format!("reads back as another: {written}")),
+        Err(error) => return Err(format!("does not read back: {error}: {written}")),
+    }
+    // Recording plans of the largest networks takes its time; a refusal is as good as a plan.
+    if bytes.len() < 512 {
+        drop(build_plans(&scenario));
+    }
+    Ok(true)
+}
+
+fn check_recording(bytes: &[u8]) -> Verdict {
+    let recording = match RigRecording::parse(bytes) {
+        Ok(recording) => recording,
+        Err(error) => return placed(&error, &["line ", "the file is empty", "there are no rows after the header"]),
+    };
+    let columns = [&recording.la_position_in, &recording.pend_velocity_deg_per_s, &recording.pend_position_deg, &recording.cmd_volts];
+    let is_whole = columns.iter().all(|column| column.len() == recording.len() && column.iter().all(|number| number.is_finite()));
+    let is_timed = recording.elapsed_ms.len() == recording.len() && recording.elapsed_ms.iter().all(|ms| *ms > 0.0 && ms.is_finite());
+    if is_whole && is_timed && recording.angle_is_valid.len() == recording.len() { Ok(true) } else { Err(format!("{recording:?}")) }
+}
+
+fn check_snapshot(bytes: &[u8]) -> Verdict {
+    let snapshot = match Snapshot::parse(bytes) {
+        Ok(snapshot) => snapshot,
+        Err(error) => return placed(&error, &["not a snapshot", "array ", "header: "]),
+    };
+    // Compared as bytes: NaN is not equal to itself.
+    let written = snapshot.to_bytes().map_err(|error| format!("understood, but not written: {error}"))?;
+    let again = Snapshot::parse(&written).and_then(|again| again.to_bytes()).map_err(|error| format!("does not read back: {error}"))?;
+    if again == written { Ok(true) } else { Err("reads back as another".to_owned()) }
+}
+
+fn check_trace(bytes: &[u8]) -> Verdict {
+    // What is recovered of anything is whole: recovering it again changes nothing.
+    if let Ok(made) = recover_recording(bytes) {
+        let again = recover_recording(&made.bytes).map_err(|error| error.to_string())?;
+        if again.lost_bytes != 0 || again.bytes != made.bytes || again.messages != made.messages {
+            return Err(format!("{} messages recovered, then {}", made.messages, again.messages));
+        }
+    }
+    let trace = match Trace::parse(bytes) {
+        Ok(trace) => trace,
+        Err(error) => return placed(&error, &["not an MCAP recording", "not a whole MCAP recording: it breaks off at byte", "message ", "a /tick message"]),
+    };
+    let is_even = |numbers: usize, names: usize| numbers == names;
+    for tick in &trace.ticks {
+        if !is_even(tick.observation.len(), trace.observation_names.len()) || !is_even(tick.action.len(), trace.action_names.len()) {
+            return Err(format!("tick {} has another number of channels than the trace has names", tick.tick));
+        }
+    }
+    Ok(true)
+}
+
+fn check_cache(bytes: &[u8]) -> Verdict {
+    let cache = match CalibrationCache::parse(bytes, "c.json") {
+        Ok(cache) => cache,
+        Err(error) => return placed(&error, &["c.json: "]),
+    };
+    let written = cache.to_json().map_err(|error| format!("understood, but not written: {error}"))?;
+    match CalibrationCache::parse(written.as_bytes(), "again") {
+        Ok(again) if again == cache => Ok(true),
+        other => Err(format!("reads back as {other:?}")),
+    }
+}
+
+fn check_device(bytes: &[u8]) -> Verdict {
+    let Ok(id) = std::str::from_utf8(bytes) else { return Ok(false) };
+    // Opening real adapters by their own names is what other tests do.
+    if id.contains(':') && Device::list().iter().any(|info| info.id == id) {
+        return Ok(true);
+    }
+    match Device::open(id) {
+        Ok(device) if device.info().id == id || id == "auto" => Ok(true),
+        Ok(device) => Err(format!("{id:?} opened {}, which has another name", device.info().id)),
+        Err(error) => {
+            let text = error.to_string();
+            let is_named = text.contains(&format!("{id:?}")) || text.contains(&format!("device {id}:"));
+            if is_named { Ok(false) } else { Err(format!("the error does not name the id: {text}")) }
+        }
+    }
+}
+
+fn check_fault(bytes: &[u8]) -> Verdict {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
+    match text.parse::<Fault>() {
+        Ok(fault) if fault.to_string().parse::<Fault>().ok() == Some(fault) => Ok(true),
+        Ok(fault) => Err(format!("{fault} does not read back")),
+        Err(error) => placed(&error, &[&format!("inject {text:?}: ")]),
+    }
+}
+
+fn check_genome(bytes: &[u8]) -> Verdict {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
+    let genome = match Genome::parse(text, &GenomeOptions::default()) {
+        Ok(genome) => genome,
+        Err(error) => {
+            let sections = ["neuron_morphologies: ", "physiology: ", "brain_regions: ", "genome_title: "];
+            return placed(&error, &[&["not JSON: ", "not a genome: ", "version", "blueprint: ", "area "][..], &sections].concat());
+        }
+    };
+    let starts = genome.areas().iter().map(|area| area.neurons.start).chain([genome.neurons()]);
+    let ends = [0].into_iter().chain(genome.areas().iter().map(|area| area.neurons.end));
+    if !starts.eq(ends) {
+        return Err("areas have gaps".to_owned());
+    }
+    let estimate = genome.estimate();
+    if genome.neurons() > 10_000 || estimate.synapses > 50_000 {
+        return Ok(true);
+    }
+    let mut counted = vec![0u64; genome.mappings().len()];
+    let mut fault = None;
+    genome.synapses(1, &mut |synapse| {
+        let mapping = &genome.mappings()[synapse.mapping as usize];
+        let (from, to) = (&genome.areas()[mapping.source], &genome.areas()[mapping.destination]);
+        if !from.neurons.contains(&synapse.source) || !to.neurons.contains(&synapse.target) {
+            fault = Some(format!("{synapse:?} is outside its areas"));
+        }
+        counted[synapse.mapping as usize] += 1;
+    });
+    let is_off = |(counted, estimated): (&u64, &tectum_spiking::genome::MappingEstimate)| {
+        *counted > estimated.synapses || (estimated.exact && *counted != estimated.synapses)
+    };
+    match counted.iter().zip(&estimate.mappings).position(is_off) {
+        _ if fault.is_some() => Err(fault.unwrap_or_default()),
+        Some(index) => Err(format!("mapping {index} has {} synapses; estimated {:?}", counted[index], estimate.mappings[index])),
+        None => Ok(true),
+    }
+}
+
+fn check_gguf(bytes: &[u8]) -> Verdict {
+    let header = match Header::parse(bytes) {
+        Ok(header) => header,
+        Err(error) => return placed(&error, &["not a GGUF file", "version ", "the version: ", "the number of ", "the header has no end", "key ", "tensor "]),
+    };
+    for (name, _) in header.keys() {
+        match header.value(name, bytes) {
+            Some(value) => drop(value.to_string()),
+            None => return Err(format!("key {name} has no value")),
+        }
+    }
+    for tensor in header.tensors() {
+        let mut numbers = vec![0.0; tensor.shape.iter().product()];
+        if let Err(error) = tensor.read(bytes, &mut numbers)
+            && error.kind() != tectum::ErrorKind::Unsupported
+        {
+            return Err(format!("understood, but not read: {error}"));
+        }
+    }
+    Ok(true)
+}
+
+/// Runs a check; a panic is a verdict too.
+fn judged(target: &Target, bytes: &[u8]) -> Verdict {
+    let outcome = catch_unwind(AssertUnwindSafe(|| (target.check)(bytes)));
+    outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(format!("panicked: {}", text.unwrap_or_default()))
+    })
+}
+
+/// The most address space that the process has had, where the system tells.
+fn peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+#[test]
+fn no_input_panics_or_takes_memory_and_errors_name_their_place() {
+    let inputs = std::env::var("TECTUM_FUZZ_INPUTS").ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(50_000);
+    // Drivers and the pool of threads take memory when they are first asked; that is not a parser's.
+    drop(Device::list());
+    for (number, target) in TARGETS.iter().enumerate() {
+        for (input, what) in (target.found)() {
+            if let Err(verdict) = judged(target, &input) {
+                panic!("{}: {:?} ({what}): {verdict}", target.name, String::from_utf8_lossy(&input));
+            }
+        }
+        let seeds = (target.seeds)();
+        for seed in &seeds {
+            let understood = judged(target, seed).unwrap_or_else(|verdict| panic!("{}: a seed: {verdict}", target.name));
+            assert!(understood || target.name == "device id", "{}: a seed is not understood", target.name);
+        }
+        let before = peak_bytes();
+        let mut mutator = Mutator::new(seeds, target.dictionary, number as u64);
+        let mut understood = 0;
+        for input in 0..inputs {
+            let bytes = mutator.next_input();
+            match judged(target, &bytes) {
+                Ok(true) => {
+                    understood += 1;
+                    mutator.keep(&bytes);
+                }
+                Ok(false) => {}
+                Err(verdict) => panic!("{}: input {input}, {:?}: {verdict}", target.name, String::from_utf8_lossy(&bytes)),
+            }
+        }
+        let growth = peak_bytes().zip(before).map(|(after, before)| after - before);
+        println!("fuzz {}: {inputs} inputs, {understood} understood, peak grew by {} KiB", target.name, growth.unwrap_or(0) >> 10);
+        assert!(growth.is_none_or(|growth| growth <= MAX_GROWTH_BYTES), "{}: the peak grew by {growth:?} bytes", target.name);
+    }
+}

@@ -1,0 +1,24 @@
+//! The integration tests, in one program: linked once, with one set of threads.
+
+mod bodies;
+mod closed_loop;
+mod conformance;
+mod defects;
+mod field_brain;
+#[path = "../../tectum-transformer/tests/gguf/writer.rs"]
+mod gguf_writer;
+mod guard;
+mod gymnasium_parity;
+mod learning;
+mod lqr;
+mod other_rigs;
+mod parser_fuzz;
+mod pendulum_regret;
+#[path = "../../tectum/tests/power_loss.rs"]
+mod power_loss;
+mod recovery;
+mod rig_recording;
+mod run_folder;
+mod stand_in;
+mod translation;
+mod twin;

@@ -1,0 +1,161 @@
+//! A graph compiled on its own, with inputs, parameters and outputs by name.
+
+use tectum::{DType, Device, Error, Executable, PlanBuilder, Result, RunStats, View};
+
+use super::{Graph, Node, ParameterLayout};
+
+/// A graph on a device: inputs are plan inputs, outputs plan outputs, the parameters one state, and graph states plan states, zero at first.
+#[derive(Debug)]
+pub struct CompiledGraph {
+    executable: Executable,
+    inputs: Vec<(String, View)>,
+    states: Vec<(String, View)>,
+    outputs: Vec<(String, View)>,
+    layout: ParameterLayout,
+    weights: View,
+    ran: bool,
+}
+
+impl Graph {
+    /// Compiles the [optimized](Graph::optimize) graph on its own for a device.
+    ///
+    /// # Errors
+    /// As [`Plan::compile`](tectum::Plan::compile).
+    pub fn compile(&self, device: &Device) -> Result<CompiledGraph> {
+        self.compile_by(device, Graph::record)
+    }
+
+    /// Compiles one launch for each operation, without passes: the reference for the passes.
+    ///
+    /// # Errors
+    /// As [`Graph::compile`].
+    pub fn compile_unfused(&self, device: &Device) -> Result<CompiledGraph> {
+        self.compile_by(device, Graph::record_unfused)
+    }
+
+    fn compile_by(&self, device: &Device, record: Record) -> Result<CompiledGraph> {
+        self.check_bound()?;
+        let mut plan = PlanBuilder::new("graph");
+        let layout = self.parameter_layout();
+        let weights = plan.state("parameters", DType::F32, layout.len());
+        let mut feeds = layout.feeds(self, weights)?;
+        let mut inputs = Vec::new();
+        for (name, node, shape) in self.inputs() {
+            let view = plan.input(name, self.nodes[&node].operation.dtype(), shape.len());
+            inputs.push((name.to_owned(), view));
+            feeds.push((node, view));
+        }
+        let mut states = Vec::new();
+        for (name, node, _) in self.states() {
+            let view = plan.state(name, DType::F32, self.view_len(node));
+            states.push((name.to_owned(), view));
+            feeds.push((node, view));
+        }
+        let mut outputs = Vec::new();
+        let mut targets = Vec::new();
+        for (name, node, shape) in self.outputs() {
+            let view = plan.output(name, DType::F32, shape.len());
+            outputs.push((name.to_owned(), view));
+            targets.push((node, view));
+        }
+        record(self, &mut plan, &feeds, &targets)?;
+        let executable = plan.finish()?.compile(device)?;
+        Ok(CompiledGraph { executable, inputs, states, outputs, layout, weights, ran: false })
+    }
+}
+
+type Record = fn(&Graph, &mut PlanBuilder, &[(Node, View)], &[(Node, View)]) -> Result<()>;
+
+impl CompiledGraph {
+    /// Fills an input for later runs.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such input or `data` has the wrong length.
+    pub fn set_input(&mut self, name: &str, data: &[f32]) -> Result<()> {
+        let view = named(&self.inputs, "input", name)?;
+        if view.dtype() != DType::F32 {
+            return Err(Error::invalid(format!("input {name} holds row numbers; floats were given")));
+        }
+        if data.len() != view.len() {
+            return Err(Error::invalid(format!("input {name} of {} elements filled with {}", view.len(), data.len())));
+        }
+        self.executable.input::<f32>(view).copy_from_slice(data);
+        Ok(())
+    }
+
+    /// Fills an input of row numbers for later runs.
+    ///
+    /// # Errors
+    /// As [`CompiledGraph::set_input`].
+    pub fn set_indices(&mut self, name: &str, data: &[u32]) -> Result<()> {
+        let view = named(&self.inputs, "input", name)?;
+        if data.len() != view.len() || view.dtype() != DType::U32 {
+            return Err(Error::invalid(format!("input {name} of {} × {} filled with {} × u32", view.len(), view.dtype().wgsl(), data.len())));
+        }
+        self.executable.input::<u32>(view).copy_from_slice(data);
+        Ok(())
+    }
+
+    /// Replaces a parameter on the device.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such parameter or `data` has the wrong length; errors of the device.
+    pub fn set_parameter(&mut self, name: &str, data: &[f32]) -> Result<()> {
+        let view = self.weights.part(self.layout.entry(name)?.range());
+        self.executable.write_state(view, data)
+    }
+
+    /// Copies a parameter to the host.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such parameter; errors of the device.
+    pub fn parameter(&self, name: &str) -> Result<Vec<f32>> {
+        let view = self.weights.part(self.layout.entry(name)?.range());
+        self.executable.read_state(view)
+    }
+
+    /// Replaces a state on the device: its words, or the bits for a state whose format is not f32.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such state or the length of `words` is not [`Graph::state_words`]; errors of the device.
+    pub fn set_state(&mut self, name: &str, words: &[f32]) -> Result<()> {
+        self.executable.write_state(named(&self.states, "state", name)?, words)
+    }
+
+    /// Computes the outputs once.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn run(&mut self) -> Result<RunStats> {
+        let stats = self.executable.run()?;
+        self.ran = true;
+        Ok(stats)
+    }
+
+    /// An output of the last run, row by row.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such output or no run yet.
+    pub fn output(&self, name: &str) -> Result<&[f32]> {
+        let view = named(&self.outputs, "output", name)?;
+        if !self.ran {
+            return Err(Error::invalid(format!("output {name}: the graph has not run yet")));
+        }
+        Ok(self.executable.output(view))
+    }
+
+    /// Layout of the parameters in their state.
+    pub fn layout(&self) -> &ParameterLayout {
+        &self.layout
+    }
+}
+
+fn named(entries: &[(String, View)], kind: &str, name: &str) -> Result<View> {
+    match entries.iter().find(|(entry, _)| entry == name) {
+        Some((_, view)) => Ok(*view),
+        None => {
+            let names: Vec<_> = entries.iter().map(|(entry, _)| entry.as_str()).collect();
+            Err(Error::invalid(format!("no {kind} {name}; there are {}", names.join(", "))))
+        }
+    }
+}

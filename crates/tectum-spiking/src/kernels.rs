@@ -1,0 +1,379 @@
+//! The kernels of a burst with their native twins. On the CPU one launch covers all parts, each part on one thread; on
+//! other devices each part has separate launches.
+
+mod learning;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use tectum::kernel::native::{prefetch_line, prefetch_read, simd};
+use tectum::{DType, Kernel, NativeCall, Result};
+
+use super::connectome::{SynapsePartition, TARGET_SHIFT, weight_of};
+use super::network::{Network, NetworkOptions, NeuronOptions, Neurons, SynapseList};
+use super::rule::{self, ALWAYS, IdleUpdate, NeuronState, POTENTIAL_MAX, Profile};
+use crate::kernel::{built_in, words};
+pub use learning::{LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, MemoryRow, set_bits};
+
+/// Device code for an entry of the list of firings, prepended to the kernels that walk it.
+const FIRING: &str = include_str!("../kernels/spiking_firing.wgsl");
+
+/// Words of a profile in the table of device code.
+pub const PROFILE_WORDS: usize = 12;
+/// In the list of firings: the neuron's psp is constant.
+pub const FIXED_PSP: u32 = u32::MAX;
+/// Words before the list of firings.
+pub const HEADER_WORDS: usize = 64;
+/// Prefetch distance of the native twin, in rows.
+const AHEAD: usize = 8;
+/// Neurons that are tested together for arrivals.
+const BLOCK: usize = 32;
+
+/// The kernels of a network. On the CPU they carry its connectome and profiles.
+pub struct Kernels {
+    pub unpack: Arc<Kernel>,
+    pub inject: Arc<Kernel>,
+    pub propagate: Arc<Kernel>,
+    pub dynamics: Arc<Kernel>,
+}
+
+/// Data of the native twin of the dynamics.
+struct Dynamics {
+    profiles: Vec<Profile>,
+    runs: Vec<(Range<u32>, u32)>,
+    idle_update: IdleUpdate,
+}
+
+impl Kernels {
+    /// The kernels, and for the CPU the parts to propagate to.
+    pub fn new(network: &Network, parts: Arc<Vec<SynapsePartition>>) -> Self {
+        let dynamics = Dynamics { profiles: network.profiles.clone(), runs: network.runs.clone(), idle_update: network.options.idle_update };
+        let inject = words(
+            Kernel::define("spiking_inject").read("inputs", DType::U32).read("steady", DType::U32).atomic("sums", DType::I32).atomic("fired", DType::U32),
+            &["len", "chunk", "tracked", "is_first", "steady_count", "bits_at", "bit_words"],
+        );
+        let propagate = words(
+            ["fired", "starts", "words", "senders"]
+                .into_iter()
+                .fold(Kernel::define("spiking_propagate"), |builder, name| builder.read(name, DType::U32))
+                .atomic("sums", DType::I32)
+                .atomic("totals", DType::U32),
+            &["len", "tracked", "fraction_bits", "list_at", "slices"],
+        );
+        let of_dynamics = words(
+            ["clock", "profile_of", "profiles"]
+                .into_iter()
+                .fold(Kernel::define("spiking_dynamics"), |builder, name| builder.read(name, DType::U32))
+                .atomic("sums", DType::I32)
+                .read_write("state", DType::U32)
+                .atomic("fired", DType::U32),
+            &["first", "base", "count", "len", "offset", "planes", "tracked", "skips", "seed", "fraction_bits", "list_at", "bits_at"],
+        );
+        let unpack = Kernel::define("spiking_unpack").read("clock", DType::U32).read("exchanged", DType::U32).atomic("fired", DType::U32);
+        let unpack = words(unpack, &["list_at", "words"]);
+        Self {
+            unpack: built_in(unpack.body(include_str!("../kernels/spiking_unpack.wgsl")), native_unpack),
+            inject: built_in(inject.body(include_str!("../kernels/spiking_inject.wgsl")), native_inject),
+            propagate: built_in(propagate.body(FIRING.to_owned() + include_str!("../kernels/spiking_propagate.wgsl")).data(parts), native_propagate),
+            dynamics: built_in(of_dynamics.body(include_str!("../kernels/spiking_dynamics.wgsl")).data(Arc::new(dynamics)), native_dynamics),
+        }
+    }
+}
+
+/// The kernels that every network runs.
+///
+/// # Errors
+/// None for a network of one neuron.
+pub fn kernels() -> Result<Vec<Arc<Kernel>>> {
+    let mut neurons = Neurons::default();
+    neurons.add(1, &NeuronOptions::default())?;
+    let network = Network::new(&neurons, Box::new(SynapseList::new(1, &[])?), NetworkOptions::default())?;
+    let Kernels { unpack, inject, propagate, dynamics } = Kernels::new(&network, Arc::default());
+    let LearningKernels { archive, learn, close, memory, forget } = LearningKernels::new(Arc::default());
+    Ok(vec![unpack, inject, propagate, dynamics, archive, learn, close, memory, forget])
+}
+
+/// The words of a profile in the table of device code.
+pub fn profile_words(profile: &Profile) -> [u32; PROFILE_WORDS] {
+    [
+        profile.threshold as u32,
+        profile.limit as u32,
+        profile.rest as u32,
+        profile.leak,
+        profile.chance,
+        profile.refractory,
+        profile.consecutive_limit,
+        profile.snooze,
+        u32::from(profile.accumulates),
+        u32::from(profile.potential_driven),
+        0,
+        0,
+    ]
+}
+
+fn native_unpack(call: &NativeCall<'_>) {
+    let (clock, exchanged, fired) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<u32>(2));
+    if clock[1] == 0 {
+        return;
+    }
+    let (head, rest) = fired.split_at_mut(call.size(0));
+    let (list, _) = rest.as_chunks_mut::<2>();
+    for neuron in set_bits(exchanged, 0..32 * call.u32(1)) {
+        list[head[0] as usize] = [neuron, FIXED_PSP];
+        head[0] += 1;
+    }
+}
+
+fn native_inject(call: &NativeCall<'_>) {
+    let (inputs, constant_inputs, sums, fired) = (call.read::<u32>(0), call.read::<u32>(1), call.write::<i32>(2), call.write::<u32>(3));
+    let [len, chunk] = [0, 1].map(|index| call.size(index));
+    let (tracked, is_first, steady_count) = (call.u32(2) != 0, call.u32(3) != 0, call.size(4));
+    fired[0] = 0;
+    fired[call.size(5)..][..call.size(6)].fill(0);
+    let mut add = |[neuron, amount]: [u32; 2]| {
+        let (part, i) = (neuron as usize / len * chunk, neuron as usize % len);
+        sums[part + i] = sums[part + i].wrapping_add(amount as i32);
+        if tracked {
+            sums[part + len + i / 32] |= 1 << (i % 32);
+        }
+    };
+    let count = if is_first { inputs[0] as usize } else { 0 };
+    let (inputs, _) = inputs[1..].as_chunks::<2>();
+    inputs[..count].iter().for_each(|pair| add(*pair));
+    let (constant_inputs, _) = constant_inputs.as_chunks::<2>();
+    constant_inputs[..steady_count].iter().for_each(|pair| add(*pair));
+}
+
+/// Each thread walks, for its part of the targets, the rows of all neurons that fired.
+fn native_propagate(call: &NativeCall<'_>) {
+    let parts = call.data::<Vec<SynapsePartition>>();
+    let (fired, senders) = (call.read::<u32>(0), call.read::<u32>(3));
+    let (sums, totals) = (call.write::<i32>(4), call.write::<u32>(5));
+    let (len, tracked, fraction_bits) = (call.size(0), call.u32(1) != 0, call.u32(2));
+    let (list, _) = fired[call.size(3)..].as_chunks::<2>();
+    let list = &list[..fired[0] as usize];
+    let walk = |(part, sums): (&SynapsePartition, &mut [i32])| {
+        let (sums, bits) = sums.split_at_mut(len);
+        let bits = if tracked { bits } else { &mut [] };
+        propagate(part, list, senders, fraction_bits, sums, bits)
+    };
+    let shared = parts.iter().zip(sums.chunks_mut(if tracked { len + len / 32 } else { len }));
+    // A synapse costs about as much as eight streamed elements.
+    let work = list.len().saturating_mul(parts.iter().map(|part| part.words.len()).sum::<usize>() / senders.len().max(1) + 1).saturating_mul(8);
+    let events: u64 = if call.threads_for(work) > 1 { shared.collect::<Vec<_>>().into_par_iter().map(walk).sum() } else { shared.map(walk).sum() };
+    count_events(totals, events);
+}
+
+/// Adds to the 64-bit count in words 0 and 1.
+fn count_events(totals: &mut [u32], events: u64) {
+    let count = (u64::from(totals[1]) << 32 | u64::from(totals[0])).wrapping_add(events);
+    (totals[0], totals[1]) = (count as u32, (count >> 32) as u32);
+}
+
+/// Propagates a list of firings to one part; returns the number of synapses.
+fn propagate(part: &SynapsePartition, list: &[[u32; 2]], senders: &[u32], fraction_bits: u32, sums: &mut [i32], bits: &mut [i32]) -> u64 {
+    let mut events = 0;
+    for (index, &[neuron, psp]) in list.iter().enumerate() {
+        if let Some(&[later, _]) = list.get(index + 2 * AHEAD) {
+            prefetch_line(&part.starts, later as usize);
+            prefetch_line(senders, later as usize);
+        }
+        if let Some(&[next, _]) = list.get(index + AHEAD) {
+            let range = part.row(next);
+            prefetch_read(&part.words[range.start..range.end.min(range.start + 256)]);
+        }
+        let sender = senders[neuron as usize];
+        let unit = if psp == FIXED_PSP { sender } else { rule::unit(psp, fraction_bits, sender) } as i32;
+        let words = &part.words[part.row(neuron)];
+        events += words.len() as u64;
+        if bits.is_empty() {
+            for &word in words {
+                let sum = &mut sums[(word >> TARGET_SHIFT) as usize];
+                *sum = sum.wrapping_add(weight_of(word) * unit);
+            }
+        } else {
+            for &word in words {
+                let target = (word >> TARGET_SHIFT) as usize;
+                sums[target] = sums[target].wrapping_add(weight_of(word) * unit);
+                bits[target / 32] |= 1 << (target % 32);
+            }
+        }
+    }
+    events
+}
+
+/// Data for updating a part's neurons.
+struct PartState<'a> {
+    first: u32,
+    sums: &'a mut [i32],
+    arrivals: &'a mut [i32],
+    state: &'a mut [u32],
+    list: &'a mut [[u32; 2]],
+    bits: &'a mut [u32],
+    firings: usize,
+    marks: [u32; 2],
+}
+
+/// The parameters of a launch of the dynamics.
+#[derive(Clone, Copy)]
+struct Burst {
+    number: u32,
+    len: usize,
+    planes: usize,
+    seed: u32,
+    fraction_bits: u32,
+    idle_update: IdleUpdate,
+}
+
+fn native_dynamics(call: &NativeCall<'_>) {
+    let data = call.data::<Dynamics>();
+    let (clock, sums, state, fired) = (call.read::<u32>(0), call.write::<i32>(3), call.write::<u32>(4), call.write::<u32>(5));
+    let (first, count, len, planes, tracked) = (call.u32(0), call.size(2), call.size(3), call.size(5), call.u32(6) != 0);
+    let burst = Burst { number: clock[0].wrapping_add(call.u32(4)), len, planes, seed: call.u32(8), fraction_bits: call.u32(9), idle_update: data.idle_update };
+    let (head, rest) = fired.split_at_mut(call.size(10));
+    let (list, bits) = rest.split_at_mut(call.size(11) - call.size(10));
+    let (list, _) = list.as_chunks_mut::<2>();
+
+    let chunk = if tracked { len + len / 32 } else { len };
+    let shared = sums.chunks_mut(chunk).zip(state.chunks_mut(planes * len)).zip(list.chunks_mut(len)).zip(bits.chunks_mut(len / 32)).enumerate();
+    let places: Vec<PartState<'_>> = shared
+        .map(|(part, (((sums, state), list), bits))| {
+            let (sums, arrivals) = sums.split_at_mut(len);
+            PartState { first: first + (part * len) as u32, sums, arrivals, state, list, bits, firings: 0, marks: [0; 2] }
+        })
+        .collect();
+    let work = |mut place: PartState<'_>| {
+        let end = (place.first + len as u32).min(first + count as u32);
+        let from = data.runs.partition_point(|(range, _)| range.end <= place.first);
+        for (range, profile) in data.runs[from..].iter().take_while(|(range, _)| range.start < end) {
+            let range = (range.start.max(place.first) - place.first) as usize..(range.end.min(end) - place.first) as usize;
+            place.run(&data.profiles[*profile as usize], range, burst);
+        }
+        place.arrivals.fill(0);
+        (place.firings, place.marks)
+    };
+    let found: Vec<(usize, [u32; 2])> =
+        if call.threads_for(2 * count) > 1 { places.into_par_iter().map(work).collect() } else { places.into_iter().map(work).collect() };
+
+    let mut total = 0;
+    for (part, (firings, marks)) in found.into_iter().enumerate() {
+        list.copy_within(part * len..part * len + firings, total);
+        total += firings;
+        for (sum, mark) in head[2..4].iter_mut().zip(marks) {
+            *sum = sum.wrapping_add(mark);
+        }
+    }
+    head[0] = total as u32;
+    head[1] = head[1].wrapping_add(total as u32);
+}
+
+impl PartState<'_> {
+    /// Neurons of one profile.
+    fn run(&mut self, profile: &Profile, range: Range<usize>, burst: Burst) {
+        let tracked = !self.arrivals.is_empty();
+        let is_plain =
+            burst.planes == 1 && !tracked && profile.leak == 0 && profile.chance == ALWAYS && profile.accumulates && profile.threshold > profile.rest;
+        if is_plain {
+            return self.run_plain(profile, range, burst);
+        }
+        let mut begin = range.start;
+        while begin < range.end {
+            let end = (begin + BLOCK).min(range.end);
+            let block = begin..end;
+            if tracked {
+                for word in begin / 32..=(block.end - 1) / 32 {
+                    let inside = |bit: usize| block.contains(&(32 * word + bit));
+                    let mut bits = self.arrivals[word] as u32;
+                    while bits != 0 {
+                        let bit = bits.trailing_zeros() as usize;
+                        bits &= bits - 1;
+                        if inside(bit) {
+                            self.touch(profile, 32 * word + bit, burst);
+                        }
+                    }
+                }
+            } else if self.sums[block.clone()].iter().fold(0, |any, sum| any | sum) != 0 {
+                for i in block {
+                    if self.sums[i] != 0 {
+                        self.touch(profile, i, burst);
+                    }
+                }
+            }
+            begin = end;
+        }
+    }
+
+    /// Neurons that only add, fire and reset: those without arrivals do not change, since none of them waits in its
+    /// window. One block at a time, so that the common case has no branch.
+    fn run_plain(&mut self, profile: &Profile, range: Range<usize>, burst: Burst) {
+        let (threshold, limit, rest) = (profile.threshold, profile.limit, profile.rest);
+        let mut begin = range.start;
+        while begin < range.end {
+            let end = (begin + BLOCK).min(range.end);
+            let (sums, state) = (&mut self.sums[begin..end], &mut self.state[begin..end]);
+            let mut potentials = [0; BLOCK];
+            let fires = simd(
+                #[inline(always)]
+                || match (sums.first_chunk_mut::<BLOCK>(), state.first_chunk_mut::<BLOCK>()) {
+                    (Some(sums), Some(state)) => plain_block(threshold, limit, rest, sums, state, &mut potentials),
+                    _ => plain_block(threshold, limit, rest, sums, state, &mut potentials),
+                },
+            );
+            if fires {
+                for (i, potential) in (begin..end).zip(potentials) {
+                    if potential >= threshold && potential <= limit {
+                        self.fire(profile, i, potential, burst);
+                    }
+                }
+            }
+            begin = end;
+        }
+    }
+
+    fn touch(&mut self, profile: &Profile, i: usize, burst: Burst) {
+        let plane = |number: usize| number * burst.len + i;
+        let whole = burst.planes == 4;
+        let aux = |number: usize| if whole { self.state[plane(number)] } else { 0 };
+        let mut state = NeuronState { potential: self.state[i] as i32, last: aux(1), ready: aux(2), consecutive: aux(3) };
+        let arrived = std::mem::take(&mut self.sums[i]);
+        let neuron = self.first + i as u32;
+        let fired = profile.update(burst.idle_update, &mut state, arrived, burst.number, || rule::draw(burst.seed, neuron, burst.number));
+        self.state[i] = state.potential as u32;
+        if whole {
+            (self.state[plane(1)], self.state[plane(2)], self.state[plane(3)]) = (state.last, state.ready, state.consecutive);
+        }
+        if let Some(potential) = fired {
+            self.fire(profile, i, potential, burst);
+        }
+    }
+
+    fn fire(&mut self, profile: &Profile, i: usize, potential: i32, burst: Burst) {
+        let neuron = self.first + i as u32;
+        let psp = if profile.potential_driven { rule::potential_psp(potential, burst.fraction_bits) } else { FIXED_PSP };
+        self.list[self.firings] = [neuron, psp];
+        self.firings += 1;
+        self.bits[i / 32] |= 1 << (i % 32);
+        let marks = rule::spike_hash_words(neuron, burst.number);
+        self.marks = [self.marks[0].wrapping_add(marks[0]), self.marks[1].wrapping_add(marks[1])];
+    }
+}
+
+/// Adds the sums of some neurons and leaves the result in `potentials`; returns whether any fires.
+#[inline(always)]
+fn plain_block(threshold: i32, limit: i32, rest: i32, sums: &mut [i32], state: &mut [u32], potentials: &mut [i32; BLOCK]) -> bool {
+    if sums.iter().fold(0, |any, sum| any | sum) == 0 {
+        potentials.fill(i32::MIN);
+        return false;
+    }
+    let mut any = 0;
+    for ((sum, state), made) in sums.iter_mut().zip(state).zip(potentials) {
+        let potential = (*state as i32 + *sum).clamp(-POTENTIAL_MAX, POTENTIAL_MAX);
+        let is_inside = (potential >= threshold) & (potential <= limit);
+        *state = if is_inside { rest } else { potential } as u32;
+        *sum = 0;
+        *made = potential;
+        any |= i32::from(is_inside);
+    }
+    any != 0
+}

@@ -1,0 +1,39 @@
+//! Spiking networks by one integer rule: the same spikes on every device, for any thread count and any number of shards.
+//!
+//! [`Neurons`] with their [`NeuronOptions`] and synapses, as [`SynapseRows`], make a [`Network`]; a [`Simulation`] runs it.
+//! `docs/spiking.md` describes the rule.
+
+#[cfg(any(test, feature = "bench"))]
+mod bench;
+#[cfg(any(test, feature = "bench"))]
+pub mod conformance;
+mod connectivity_stats;
+pub mod connectome;
+mod explanation;
+mod from_genome;
+pub mod genome;
+mod kernel;
+mod kernels;
+mod learning;
+mod memory;
+mod network;
+#[cfg(any(test, feature = "bench"))]
+mod reference;
+pub mod rule;
+mod simulation;
+mod stimulus;
+
+#[cfg(any(test, feature = "bench"))]
+pub use bench::suite;
+pub use explanation::{ExtraState, NetworkExplanation, ScaleLimit, ZeroSumReason};
+pub use from_genome::{ConnectOptions, ConnectedNetwork, UnsupportedFeature, connect, rule, unsupported_features};
+pub use kernels::kernels;
+pub use learning::PlasticityRule;
+pub use memory::{Memory, MemoryReport};
+pub use network::{Network, NetworkOptions, NeuronOptions, Neurons, Synapse, SynapseList, SynapseRows};
+pub use rule::{IdleUpdate, seed_of};
+pub use simulation::{FireLedger, MemoryUse, PlasticSynapse, ShardLayout, Simulation, SimulationOptions, SpikeCounts, layout};
+pub use stimulus::Stimulus;
+
+#[cfg(test)]
+mod tests;

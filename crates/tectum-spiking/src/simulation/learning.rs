@@ -1,0 +1,530 @@
+//! A shard's data in addition to the state of its neurons: the firings of past bursts, plastic synapses, and memories.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
+
+use super::record::{PROPAGATE_WORKGROUPS, ShardPlanInputs, Views, row_starts_u32};
+use super::shape::Shape;
+use crate::kernel::LaunchBuiltIn;
+use tectum::snapshot::{Array, Snapshot};
+use crate::connectome;
+use crate::connectome::{INHIBITORY, SynapsePartition, TARGET_SHIFT, WEIGHT};
+use crate::kernels::{HEADER_WORDS, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, MemoryRow};
+use crate::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule};
+use crate::memory::{Memory, MemoryReport};
+use crate::network::Network;
+
+/// A plastic synapse with its current weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlasticSynapse {
+    /// The source neuron.
+    pub source: u32,
+    /// The target neuron.
+    pub target: u32,
+    /// The factor of its sender's psp.
+    pub weight: u8,
+    /// Whether it subtracts instead.
+    pub inhibitory: bool,
+    /// The index of its rule in the network.
+    pub rule: u8,
+}
+
+/// The layout of learning state in a shard's buffers.
+pub struct LearningState {
+    kernels: LearningKernels,
+    /// By rule and part; their words are in a buffer.
+    rows: Arc<Vec<Vec<SynapsePartition>>>,
+    /// By rule and part: the first synapse.
+    places: Vec<Vec<usize>>,
+    synapses: usize,
+    /// Rows of the ledger: one for each burst that it holds, and one that is cleared for the next.
+    depth: u32,
+    /// Words of such a row.
+    words: usize,
+    /// Neurons of memories, from the first to the last.
+    kept: Range<u32>,
+    /// The initial weights of those neurons' synapses, and where those of each rule and part begin.
+    weights: Vec<u32>,
+    weights_at: Vec<Vec<usize>>,
+    /// Whether plastic synapses target neurons of memories.
+    are_reached: bool,
+    table: Vec<u32>,
+    kept_words: usize,
+}
+
+/// The slots of learning state.
+#[derive(Clone)]
+pub struct LearningViews {
+    pub synapses: View,
+    pub histories: View,
+    pub ledger: View,
+    pub memory_state: View,
+}
+
+impl Network {
+    /// Past bursts that the network needs: the longest window or depth.
+    pub(super) fn history_depth(&self) -> u32 {
+        let windows = self.options.plasticity.iter().map(|rule| rule.window);
+        windows.chain(self.options.memories.iter().map(|memory| memory.depth)).max().unwrap_or(0)
+    }
+
+    /// Words of a row of the ledger.
+    pub(super) fn ledger_words(&self) -> usize {
+        (self.neurons() as usize).div_ceil(32).next_multiple_of(64)
+    }
+
+    /// Words of the state of all memories.
+    pub(super) fn kept_words(&self) -> usize {
+        self.options.memories.iter().map(|memory| MEMORY_STATE_WORDS * (1 + memory.neurons.len())).sum()
+    }
+}
+
+impl LearningState {
+    /// The rows of every rule and part.
+    pub fn parts(&self) -> impl Iterator<Item = &SynapsePartition> {
+        self.rows.iter().flatten()
+    }
+
+    /// The layout of a shard; none for a network without plasticity, memories and ledger. Also returns the initial synapses.
+    pub fn new(network: &Network, shape: &Shape, ledger: u32, is_cpu: bool) -> Result<Option<(Self, Vec<u32>)>> {
+        let history_depth = network.history_depth().max(ledger);
+        if history_depth == 0 {
+            return Ok(None);
+        }
+        let memories = &network.options.memories;
+        let kept = memories.iter().map(|memory| memory.neurons.start).min().unwrap_or(0)..memories.iter().map(|memory| memory.neurons.end).max().unwrap_or(0);
+        let (mut rows, mut places, mut words) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut weights, mut weights_at) = (Vec::new(), Vec::new());
+        let mut are_reached = false;
+        for rule in 0..network.options.plasticity.len() {
+            let mut parts = connectome::pack(network.neurons(), &*network.rows, Some(rule as u8), &shape.ranges)?;
+            let (mut first, mut first_weight) = (Vec::new(), Vec::new());
+            for part in &mut parts {
+                first.push(words.len() / 2);
+                first_weight.push(weights.len());
+                let own = part.starts[kept.start as usize] as usize..part.starts[kept.end as usize] as usize;
+                weights.extend(part.words[own].iter().map(|word| word & WEIGHT));
+                are_reached |=
+                    part.words.iter().any(|word| memories.iter().any(|memory| memory.neurons.contains(&(part.targets.start + (word >> TARGET_SHIFT)))));
+                let room = part.padded_len();
+                words.extend(std::mem::take(&mut part.words).into_iter().flat_map(|word| [word, 0]));
+                words.resize(2 * (first[first.len() - 1] + room), 0);
+            }
+            rows.push(parts);
+            places.push(first);
+            weights_at.push(first_weight);
+        }
+        let mut table = Vec::new();
+        let mut ranges_at = MEMORY_WORDS * memories.len();
+        let mut kept_at = 0;
+        for memory in memories {
+            table.extend(MemoryRow::words(memory, kept_at, ranges_at));
+            ranges_at += 2 * memory.upstream.len();
+            kept_at += MEMORY_STATE_WORDS * (1 + memory.neurons.len());
+        }
+        table.extend(memories.iter().flat_map(|memory| memory.upstream.iter().flat_map(|range| [range.start, range.end])));
+        let rows = Arc::new(rows);
+        let learned = Self {
+            kernels: LearningKernels::new(if is_cpu { rows.clone() } else { Arc::default() }),
+            rows,
+            places,
+            synapses: words.len() / 2,
+            depth: history_depth + 1,
+            words: network.ledger_words(),
+            kept,
+            weights,
+            weights_at,
+            are_reached,
+            table,
+            kept_words: kept_at,
+        };
+        Ok(Some((learned, words)))
+    }
+
+    /// Bursts whose firings the ledger holds.
+    pub fn bursts(&self) -> u32 {
+        self.depth - 1
+    }
+
+    /// The histories of neurons that have not fired yet.
+    pub fn initial_histories(network: &Network) -> Vec<u32> {
+        let rules = network.options.plasticity.iter();
+        rules.flat_map(|rule| std::iter::repeat_n(History::none(rule.window).words(), network.neurons() as usize)).flatten().collect()
+    }
+
+    /// The slots, in a plan.
+    pub fn slots(&self, plan: &mut PlanBuilder, network: &Network) -> LearningViews {
+        let histories = 4 * network.options.plasticity.len() * network.neurons() as usize;
+        // A slot has at least one element.
+        let mut slot = |name, words: usize| plan.state(name, DType::F32, words.max(64));
+        LearningViews {
+            synapses: slot("synapses", 2 * self.synapses),
+            histories: slot("histories", histories),
+            ledger: slot("ledger", self.depth as usize * self.words),
+            memory_state: slot("kept", self.kept_words),
+        }
+    }
+
+    /// Records the steps before a burst's fixed synapses: the firings of the previous burst are stored, and plastic synapses learn and send.
+    pub fn record_before(&self, plan: &mut PlanBuilder, slots: &LearningSlots, source: &ShardPlanInputs<'_>, burst: u32) -> Result<()> {
+        let &ShardPlanInputs { network, shape, is_cpu, .. } = source;
+        let (neurons, rules) = (network.neurons(), &network.options.plasticity);
+        let [depth, words] = [self.depth, self.words as u32];
+        let params = [burst, shape.list_at as u32, depth, words, rules.len() as u32, neurons];
+        plan.launch_built_in(
+            &self.kernels.archive,
+            &[slots.clock, slots.fired, slots.rules, slots.ledger, slots.histories],
+            &params,
+            words.div_ceil(256).clamp(16, 1024),
+        )?;
+        for (number, rule) in rules.iter().enumerate() {
+            for piece in self.pieces(slots, shape, number, is_cpu) {
+                let first = shape.ranges[piece.part].start;
+                let sums = if is_cpu { slots.sums } else { slots.sums.part(piece.part * shape.chunk()..(piece.part + 1) * shape.chunk()) };
+                let [gain, loss] = [rule.gain, rule.loss].map(u32::from);
+                let params = [
+                    burst,
+                    number as u32,
+                    neurons,
+                    first,
+                    rule.window,
+                    gain,
+                    loss,
+                    shape.len as u32,
+                    u32::from(shape.tracked),
+                    network.fraction_bits,
+                    shape.list_at as u32,
+                    self.rows[number][piece.part].slices(),
+                ];
+                let bindings = [slots.clock, slots.fired, piece.starts, slots.histories, slots.senders, piece.synapses, sums, slots.totals];
+                plan.launch_built_in(&self.kernels.learn, &bindings, &params, PROPAGATE_WORKGROUPS)?;
+                if rule.window > 1 {
+                    let params = [burst, number as u32, neurons, first, rule.window, loss, depth, words];
+                    plan.launch_built_in(
+                        &self.kernels.close,
+                        &[slots.clock, slots.ledger, piece.starts, slots.histories, piece.synapses],
+                        &params,
+                        words.min(PROPAGATE_WORKGROUPS),
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the step after a burst's dynamics: memories fire.
+    pub fn record_after(&self, plan: &mut PlanBuilder, slots: &LearningSlots, source: &ShardPlanInputs<'_>, burst: u32) -> Result<()> {
+        let &ShardPlanInputs { network, shape, is_cpu, .. } = source;
+        let memories = network.options.memories.len() as u32;
+        if memories == 0 {
+            return Ok(());
+        }
+        let Range { start, end } = shape.targets;
+        let params = [burst, self.depth, self.words as u32, start, end, shape.list_at as u32, shape.bits_at as u32, memories];
+        plan.launch_built_in(&self.kernels.memory, &[slots.clock, slots.ledger, slots.table, slots.kept, slots.fired], &params, memories)?;
+        for (number, rule) in network.options.plasticity.iter().enumerate() {
+            for piece in self.pieces(slots, shape, number, is_cpu) {
+                let targets = if is_cpu { shape.targets.clone() } else { shape.ranges[piece.part].clone() };
+                let weights_at = self.weights_at[number][piece.part] as u32;
+                let [are_reached, is_first] = [self.are_reached, piece.part == 0].map(u32::from);
+                let params = [
+                    burst,
+                    number as u32,
+                    network.neurons(),
+                    targets.start,
+                    targets.end,
+                    rule.window,
+                    memories,
+                    self.kept.start,
+                    self.kept.end,
+                    weights_at,
+                    are_reached,
+                    is_first,
+                ];
+                let bindings = [slots.clock, slots.table, slots.kept, piece.starts, slots.weights, slots.histories, piece.synapses];
+                plan.launch_built_in(&self.kernels.forget, &bindings, &params, 64)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A rule's synapses by launch: all in one on the CPU, part by part on other devices.
+    fn pieces(&self, slots: &LearningSlots, shape: &Shape, rule: usize, is_cpu: bool) -> Vec<RuleSynapses> {
+        let room = |part: usize| 2 * self.places[rule][part]..2 * (self.places[rule][part] + self.rows[rule][part].padded_len());
+        let last = shape.ranges.len() - 1;
+        let all = room(0).start..room(last).end;
+        let ranges: Vec<Range<usize>> = if is_cpu { std::iter::once(all).collect() } else { (0..=last).map(room).collect() };
+        let piece = |(part, range): (usize, Range<usize>)| {
+            (!range.is_empty()).then(|| RuleSynapses { part, starts: slots.starts[rule][if is_cpu { 0 } else { part }], synapses: slots.synapses.part(range) })
+        };
+        ranges.into_iter().enumerate().filter_map(piece).collect()
+    }
+}
+
+/// A launch's synapses.
+struct RuleSynapses {
+    part: usize,
+    starts: View,
+    synapses: View,
+}
+
+/// The views that the launches of a plan bind.
+pub struct LearningSlots {
+    clock: View,
+    fired: View,
+    senders: View,
+    sums: View,
+    totals: View,
+    rules: View,
+    table: View,
+    weights: View,
+    starts: Vec<Vec<View>>,
+    synapses: View,
+    histories: View,
+    ledger: View,
+    kept: View,
+}
+
+impl LearningSlots {
+    /// The slots of a plan, with the constants that learning needs.
+    pub fn new(
+        plan: &mut PlanBuilder,
+        learned: &LearningState,
+        views: &Views,
+        own: &LearningViews,
+        senders: View,
+        source: &ShardPlanInputs<'_>,
+    ) -> Result<Self> {
+        let as_words = |view: &View| view.reinterpret(DType::U32);
+        let mut constant = |name: String, words: &[u32]| plan.constant(name, if words.is_empty() { &[0] } else { words });
+        let rules: Vec<u32> = source.network.options.plasticity.iter().flat_map(|rule| [rule.window, u32::from(rule.gain), u32::from(rule.loss), 0]).collect();
+        let mut starts = Vec::new();
+        for (rule, parts) in learned.rows.iter().enumerate() {
+            let mut of_rule = Vec::new();
+            // The CPU's twins hold them.
+            for (part, rows) in parts.iter().enumerate().take(if source.is_cpu { 1 } else { parts.len() }) {
+                let words = if source.is_cpu { vec![0] } else { row_starts_u32(rows)? };
+                of_rule.push(constant(format!("starts_{rule}_{part}"), &words));
+            }
+            starts.push(of_rule);
+        }
+        Ok(Self {
+            rules: constant("rules".to_owned(), &rules),
+            table: constant("memories".to_owned(), &learned.table),
+            weights: constant("weights".to_owned(), &learned.weights),
+            starts,
+            clock: views.clock,
+            fired: as_words(&views.fired),
+            senders,
+            sums: views.sums.reinterpret(DType::I32),
+            totals: as_words(&views.totals),
+            synapses: as_words(&own.synapses),
+            histories: as_words(&own.histories),
+            ledger: as_words(&own.ledger),
+            kept: as_words(&own.memory_state),
+        })
+    }
+}
+
+/// The words of a slot.
+fn words(executable: &Executable, view: View) -> Result<Vec<u32>> {
+    Ok(executable.read_state::<f32>(view)?.into_iter().map(f32::to_bits).collect())
+}
+
+/// A shard's part of the learning state.
+pub struct ShardLearning<'a> {
+    pub learned: &'a LearningState,
+    pub views: &'a LearningViews,
+    pub executable: &'a Executable,
+}
+
+impl ShardLearning<'_> {
+    fn words(&self, view: View) -> Result<Vec<u32>> {
+        words(self.executable, view)
+    }
+
+    /// The rows of the ledger for some bursts, concatenated; those before the first are empty.
+    pub fn ledger(&self, bursts: Range<u32>) -> Result<Vec<u32>> {
+        let ring = self.words(self.views.ledger)?;
+        let row = |burst: u32| &ring[(burst % self.learned.depth) as usize * self.learned.words..][..self.learned.words];
+        Ok(bursts.flat_map(row).copied().collect())
+    }
+}
+
+/// Adds the shards' learning state to a snapshot of burst `burst`.
+pub fn save(network: &Network, shards: &[ShardLearning<'_>], burst: u32, snapshot: &mut Snapshot) -> Result<()> {
+    let first = &shards[0];
+    let history_depth = network.history_depth();
+    // Rows of bursts before the first are empty.
+    let kept = burst.min(history_depth);
+    let mut ledger = vec![0; (history_depth - kept) as usize * first.learned.words];
+    ledger.extend(first.ledger(burst - kept..burst)?);
+    snapshot.insert("ledger", Array::U32(ledger));
+    if !network.options.plasticity.is_empty() {
+        let mut histories = first.words(first.views.histories)?;
+        histories.truncate(4 * network.options.plasticity.len() * network.neurons() as usize);
+        snapshot.insert("histories", Array::U32(histories));
+        let held = shards.iter().map(|shard| shard.words(shard.views.synapses)).collect::<Result<Vec<_>>>()?;
+        let (mut weights, mut seen) = (Vec::new(), Vec::new());
+        for_each_row(network, shards, |_, _, shard, row| {
+            let (pairs, _) = held[shard][2 * row.start..2 * row.end].as_chunks::<2>();
+            weights.extend(pairs.iter().map(|[word, _]| word & WEIGHT));
+            seen.extend(pairs.iter().map(|[_, seen]| *seen));
+        });
+        snapshot.insert("weights", Array::U32(weights));
+        snapshot.insert("seen", Array::U32(seen));
+    }
+    if !network.options.memories.is_empty() {
+        let mut kept = first.words(first.views.memory_state)?;
+        kept.truncate(first.learned.kept_words);
+        snapshot.insert("kept", Array::U32(kept));
+    }
+    Ok(())
+}
+
+/// Visits the rows of plastic synapses by rule, source and target across shards: rule, source, shard and places.
+fn for_each_row(network: &Network, shards: &[ShardLearning<'_>], mut visit: impl FnMut(usize, u32, usize, Range<usize>)) {
+    for rule in 0..network.options.plasticity.len() {
+        for source in 0..network.neurons() {
+            for (index, ShardLearning { learned, .. }) in shards.iter().enumerate() {
+                for (part, place) in learned.rows[rule].iter().zip(&learned.places[rule]) {
+                    let row = part.row(source);
+                    if !row.is_empty() {
+                        visit(rule, source, index, place + row.start..place + row.end);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The validated learning state of a snapshot.
+pub struct SavedLearning {
+    ledger: Vec<u32>,
+    histories: Vec<u32>,
+    weights: Vec<u32>,
+    seen: Vec<u32>,
+    kept: Vec<u32>,
+}
+
+impl SavedLearning {
+    /// # Errors
+    /// `Data` for an invalid array.
+    pub fn read(network: &Network, snapshot: &Snapshot, burst: u32) -> Result<Self> {
+        let words = |name: &str, len: usize| snapshot.u32(name, if len == 0 { snapshot.len_of(name).unwrap_or(0) } else { len }).map(<[u32]>::to_vec);
+        let (neurons, rules) = (network.neurons() as usize, network.options.plasticity.len());
+        let row = network.ledger_words();
+        let ledger = words("ledger", network.history_depth() as usize * row)?;
+        let beyond = |row: &[u32]| row[neurons / 32] >> (neurons % 32) != 0 || row[neurons / 32 + 1..].iter().any(|word| *word != 0);
+        // A row has spare bits after its last neuron, unless that is the last bit of its words.
+        if ledger.chunks(row).any(|words| neurons / 32 < row && beyond(words)) {
+            return Err(Error::data("the snapshot's array ledger has a neuron that is none"));
+        }
+        let mut saved = Self { ledger, histories: Vec::new(), weights: Vec::new(), seen: Vec::new(), kept: Vec::new() };
+        if rules > 0 {
+            saved.histories = words("histories", 4 * rules * neurons)?;
+            let is_possible = |words: &[u32; 4]| {
+                let History { last, run, before, .. } = History::of(*words);
+                let is_past = |firing: u32| firing < burst || firing == NEVER;
+                is_past(last) && run <= burst && (is_past(before) || before == NO_SPIKE_BEFORE)
+            };
+            if !saved.histories.as_chunks::<4>().0.iter().all(is_possible) {
+                return Err(Error::data("the snapshot's array histories has a neuron with an impossible past"));
+            }
+            let synapses = network.plastic_synapses() as usize;
+            (saved.weights, saved.seen) = (words("weights", synapses)?, words("seen", synapses)?);
+            if saved.weights.iter().any(|weight| *weight > WEIGHT) {
+                return Err(Error::data("the snapshot's array weights has a weight beyond 255"));
+            }
+        }
+        if !network.options.memories.is_empty() {
+            saved.kept = words("kept", network.kept_words())?;
+        }
+        Ok(saved)
+    }
+
+    /// The words of a shard's slots: synapses, histories, ledger and memories.
+    pub fn of_shard(&self, network: &Network, shards: &[ShardLearning<'_>], index: usize, burst: u32) -> Result<[Vec<u32>; 4]> {
+        let ShardLearning { learned, views, .. } = &shards[index];
+        let mut synapses = shards[index].words(views.synapses)?;
+        let mut next = 0;
+        for_each_row(network, shards, |_, _, shard, row| {
+            let taken = next..next + row.len();
+            next = taken.end;
+            if shard == index {
+                for ((pair, weight), seen) in synapses[2 * row.start..2 * row.end].chunks_exact_mut(2).zip(&self.weights[taken.clone()]).zip(&self.seen[taken])
+                {
+                    pair[0] = pair[0] & !WEIGHT | weight;
+                    pair[1] = *seen;
+                }
+            }
+        });
+        let sized = |words: &[u32], view: View| {
+            let mut words = words.to_vec();
+            words.resize(view.len(), 0);
+            words
+        };
+        let mut ledger = vec![0; views.ledger.len()];
+        let rows = self.ledger.chunks(learned.words);
+        let first = i64::from(burst) - rows.len() as i64;
+        for (row, burst) in rows.zip(first..).filter(|(_, burst)| *burst >= 0) {
+            let at = (burst % i64::from(learned.depth)) as usize * learned.words;
+            ledger[at..at + learned.words].copy_from_slice(row);
+        }
+        Ok([synapses, sized(&self.histories, views.histories), ledger, sized(&self.kept, views.memory_state)])
+    }
+}
+
+/// Every plastic synapse with its weight at the end of burst `burst`, in which `fired` fired.
+pub fn plastic_synapses(network: &Network, shards: &[ShardLearning<'_>], fired: &[u32], burst: u32) -> Result<Vec<PlasticSynapse>> {
+    let first = &shards[0];
+    let neurons = network.neurons() as usize;
+    let histories = first.words(first.views.histories)?;
+    let mut histories: Vec<Vec<History>> =
+        histories.as_chunks::<4>().0.chunks(neurons).map(|rule| rule.iter().map(|words| History::of(*words)).collect()).collect();
+    let rules: &[PlasticityRule] = &network.options.plasticity;
+    for (histories, rule) in histories.iter_mut().zip(rules) {
+        fired.iter().for_each(|neuron| histories[*neuron as usize].fire(burst, rule.window));
+    }
+    let held = shards.iter().map(|shard| shard.words(shard.views.synapses)).collect::<Result<Vec<_>>>()?;
+    let mut all = Vec::with_capacity(network.plastic_synapses() as usize);
+    for_each_row(network, shards, |rule, source, shard, row| {
+        let ShardLearning { learned, .. } = &shards[shard];
+        let part = learned.places[rule].partition_point(|place| *place <= row.start) - 1;
+        let first = learned.rows[rule][part].targets.start;
+        let (pairs, _) = held[shard][2 * row.start..2 * row.end].as_chunks::<2>();
+        all.extend(pairs.iter().map(|[word, seen]| {
+            let target = first + (word >> TARGET_SHIFT);
+            let ends = [source, target].map(|neuron| histories[rule][neuron as usize]);
+            let weight = rules[rule].now(&ends[0], &ends[1], word & WEIGHT, *seen, burst) as u8;
+            PlasticSynapse { source, target, weight, inhibitory: word & INHIBITORY != 0, rule: rule as u8 }
+        }));
+    });
+    Ok(all)
+}
+
+/// The state of each memory.
+pub fn memories(network: &Network, shard: &ShardLearning<'_>) -> Result<Vec<MemoryReport>> {
+    let kept = shard.words(shard.views.memory_state)?;
+    let mut at = 0;
+    let report = |memory: &Memory| {
+        let own = &kept[at..at + MEMORY_STATE_WORDS * (1 + memory.neurons.len())];
+        at += own.len();
+        let (slots, _) = own[MEMORY_STATE_WORDS..].as_chunks::<MEMORY_STATE_WORDS>();
+        let count = |is_counted: fn(&&[u32; MEMORY_STATE_WORDS]) -> bool| slots.iter().filter(is_counted).count() as u32;
+        MemoryReport { patterns: count(|slot| slot[0] != 0), longterm: count(|slot| slot[0] != 0 && slot[1] != 0), formed: own[1], lost: own[2] }
+    };
+    Ok(network.options.memories.iter().map(report).collect())
+}
+
+/// Words of learning state on a device: synapses, histories, ledger and memories.
+pub fn sizes(network: &Network, synapses: u64, ledger: u32) -> [u64; 4] {
+    let history_depth = network.history_depth().max(ledger);
+    if history_depth == 0 {
+        return [0; 4];
+    }
+    let histories = 4 * network.options.plasticity.len() as u64 * u64::from(network.neurons());
+    [2 * synapses, histories, u64::from(history_depth + 1) * network.ledger_words() as u64, (network.kept_words() + HEADER_WORDS) as u64]
+}

@@ -1,0 +1,230 @@
+//! The targets on one device, with their state there.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tectum::{Api, Device, Error, Executable, Result, RunStats, Session};
+
+use super::learning::{LearningState, ShardLearning};
+use super::record::{PROPAGATE_WORKGROUPS, ShardPlanInputs, Views, record, tables};
+use super::shape::Shape;
+use super::{BATCH, SimulationOptions};
+use crate::connectome;
+use crate::connectome::SynapsePartition;
+use crate::kernels::{FIXED_PSP, HEADER_WORDS, Kernels, set_bits};
+use crate::network::Network;
+use crate::rule::IdleUpdate;
+
+/// The targets on one device.
+pub struct Shard {
+    pub targets: Range<u32>,
+    pub views: Views,
+    pub single: Executable,
+    /// The plan of several bursts, with its own views; its states live in the buffers of `single`.
+    pub batch: Option<(Executable, Views)>,
+    /// Spikes and marks as the device last counted them.
+    pub last_counts: [u32; 3],
+    /// Events as the device last counted them.
+    pub events: u64,
+    /// The bits of the last burst's firings, for the shape's watched words.
+    pub watched: Vec<u32>,
+    pub shape: Shape,
+    pub learned: Option<LearningState>,
+    /// Whether the firings were passed as bits.
+    pub is_packed: bool,
+}
+
+impl Shard {
+    pub fn new(network: &Network, targets: Range<u32>, device: &Device, options: &SimulationOptions, alone: bool) -> Result<Self> {
+        let is_cpu = device.info().api == Api::Cpu;
+        let shape = Shape::new(network, targets.clone(), device, options);
+        let parts = Arc::new(connectome::pack(network.neurons(), &*network.rows, None, &shape.ranges)?);
+        check_loops(device, parts.iter())?;
+        let (learned, synapses) = LearningState::new(network, &shape, options.ledger, is_cpu)?.unzip();
+        check_loops(device, learned.iter().flat_map(LearningState::parts))?;
+        let kernels = Kernels::new(network, if is_cpu { parts.clone() } else { Arc::default() });
+        let steady = local(&targets, options.constant_inputs.iter().map(|&(neuron, amount)| Ok((neuron, network.injected(neuron, amount)?))))?;
+        let source = ShardPlanInputs {
+            network,
+            shape: &shape,
+            kernels: &kernels,
+            parts: &parts,
+            steady: &steady,
+            max_inputs: options.max_inputs,
+            is_cpu,
+            is_alone: alone,
+            learned: learned.as_ref(),
+        };
+        let build = |bursts: u32| record(&source, bursts);
+        let (plan, views) = build(1)?;
+        let mut single = plan.compile(device)?;
+        let mut state = vec![0u32; views.state.len()];
+        for (range, profile) in &network.runs {
+            let rest = network.profiles[*profile as usize].rest as u32;
+            for neuron in range.start.max(targets.start)..range.end.min(targets.end) {
+                state[shape.potential_at((neuron - targets.start) as usize)] = rest;
+            }
+        }
+        single.write_state::<f32>(views.state, bytemuck::cast_slice(&state))?;
+        if let (Some(views), Some(mut words)) = (&views.learned, synapses) {
+            words.resize(views.synapses.len(), 0);
+            single.write_state::<f32>(views.synapses, bytemuck::cast_slice(&words))?;
+            let mut past = LearningState::initial_histories(network);
+            past.resize(views.histories.len(), 0);
+            single.write_state::<f32>(views.histories, bytemuck::cast_slice(&past))?;
+        }
+        for (view, (_, words)) in views.tables.iter().zip(tables(&source)?) {
+            single.write_state::<f32>(*view, bytemuck::cast_slice(&words))?;
+        }
+        let batch = match alone {
+            true => {
+                let (plan, other) = build(BATCH)?;
+                let pairs = other.shared().into_iter().zip(views.shared());
+                let buffers = pairs.map(|(other, view)| Ok((other, single.state_buffer(view)?))).collect::<Result<Vec<_>>>()?;
+                let shared: Vec<_> = buffers.iter().map(|(view, buffer)| (*view, buffer)).collect();
+                Some((plan.compile_with(device, &shared)?, other))
+            }
+            false => None,
+        };
+        let watched = vec![0; shape.watched.iter().map(Range::len).sum()];
+        Ok(Self { targets, views, single, batch, last_counts: [0; 3], events: 0, watched, shape, learned, is_packed: false })
+    }
+
+    /// The plan of one burst and, if this is the only shard, that of a batch.
+    pub fn executables(&self) -> impl Iterator<Item = &Executable> {
+        std::iter::once(&self.single).chain(self.batch.iter().map(|(batch, _)| batch))
+    }
+
+    pub fn submit(&mut self, burst: u32, bursts: u32, inputs: &[(u32, i32)], session: &mut Session) -> Result<RunStats> {
+        let inputs = local(&self.targets, inputs.iter().map(|&input| Ok(input)))?;
+        let (executable, views) = match &mut self.batch {
+            Some((batch, views)) if bursts > 1 => (batch, &*views),
+            _ => (&mut self.single, &self.views),
+        };
+        executable.input::<u32>(views.clock).copy_from_slice(&[burst, u32::from(self.is_packed)]);
+        let slot = executable.input::<u32>(views.inputs);
+        slot[0] = (inputs.len() / 2) as u32;
+        slot[1..][..inputs.len()].copy_from_slice(&inputs);
+        session.run(executable)
+    }
+
+    pub fn held(&self) -> Option<ShardLearning<'_>> {
+        Some(ShardLearning { learned: self.learned.as_ref()?, views: self.views.learned.as_ref()?, executable: &self.single })
+    }
+
+    /// Spikes, both marks and events since the last call; stores the bits of watched neurons.
+    pub fn take_counts(&mut self, bursts: u32) -> ([u32; 3], u64) {
+        let (executable, views) = match &self.batch {
+            Some((batch, views)) if bursts > 1 => (batch, views),
+            _ => (&self.single, &self.views),
+        };
+        if let Some(view) = views.watched {
+            self.watched.copy_from_slice(executable.output::<u32>(view));
+        }
+        let (head, events) = (executable.output::<u32>(views.head), executable.output::<u32>(views.events));
+        let (now, events) = ([head[1], head[2], head[3]], u64::from(events[1]) << 32 | u64::from(events[0]));
+        let (before, events_before) = (std::mem::replace(&mut self.last_counts, now), std::mem::replace(&mut self.events, events));
+        ([0, 1, 2].map(|index| now[index].wrapping_sub(before[index])), events.wrapping_sub(events_before))
+    }
+
+    /// Whether a neuron fired in the last burst; none if it is not watched.
+    pub fn has_fired(&self, neuron: u32) -> Option<bool> {
+        let i = (neuron - self.targets.start) as usize;
+        let mut at = 0;
+        for words in &self.shape.watched {
+            if words.contains(&(i / 32)) {
+                return Some(self.watched[at + i / 32 - words.start] >> (i % 32) & 1 != 0);
+            }
+            at += words.len();
+        }
+        None
+    }
+
+    /// The firings, with the psp that each sends.
+    pub fn list(&self) -> Result<Vec<[u32; 2]>> {
+        let head = self.single.read_state::<f32>(self.views.fired.part(0..HEADER_WORDS))?;
+        let count = head[0].to_bits() as usize;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let words = self.single.read_state::<f32>(self.views.fired.part(self.shape.list_at..self.shape.list_at + 2 * count))?;
+        Ok(words.chunks_exact(2).map(|pair| [pair[0].to_bits(), pair[1].to_bits()]).collect())
+    }
+
+    /// Adds this shard's firings to a list; reads the shorter form if every sender's psp is constant.
+    pub fn read_spikes(&self, can_pack_bits: bool, list: &mut Vec<[u32; 2]>) -> Result<()> {
+        let count = self.single.read_state::<f32>(self.views.fired.part(0..1))?[0].to_bits() as usize;
+        if !can_pack_bits || 2 * count <= self.shape.bit_words {
+            list.extend(self.list()?);
+            return Ok(());
+        }
+        let words = self.single.read_state::<f32>(self.views.fired.part(self.shape.bits_at..self.shape.bits_at + self.shape.bit_words))?;
+        let words: Vec<u32> = words.into_iter().map(f32::to_bits).collect();
+        list.extend(set_bits(&words, 0..self.targets.len() as u32).map(|i| [self.targets.start + i, FIXED_PSP]));
+        Ok(())
+    }
+
+    /// Gives the device all firings as bits, which the next burst expands to a list.
+    pub fn write_spike_bits(&mut self, bits: &[u32]) -> Result<()> {
+        self.write_spike_list(&[])?;
+        self.is_packed = true;
+        match self.views.exchanged {
+            Some(view) => self.single.write_state::<f32>(view, bytemuck::cast_slice(bits)),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the device the firings of all devices.
+    pub fn write_spike_list(&mut self, list: &[[u32; 2]]) -> Result<()> {
+        self.is_packed = false;
+        let count = [f32::from_bits(list.len() as u32)];
+        self.single.write_state::<f32>(self.views.fired.part(0..1), &count)?;
+        if list.is_empty() {
+            return Ok(());
+        }
+        let words: &[f32] = bytemuck::cast_slice(list);
+        self.single.write_state::<f32>(self.views.fired.part(self.shape.list_at..self.shape.list_at + words.len()), words)
+    }
+
+    /// The potentials, including the leak of bursts without arrivals.
+    pub fn potentials(&self, network: &Network, burst: u32) -> Result<Vec<i32>> {
+        let state = self.single.read_state::<f32>(self.views.state)?;
+        let leaks = self.shape.planes == 4 && network.options.idle_update == IdleUpdate::CatchUp;
+        let mut potentials = Vec::with_capacity(self.targets.len());
+        for (range, profile) in &network.runs {
+            let profile = &network.profiles[*profile as usize];
+            for neuron in range.start.max(self.targets.start)..range.end.min(self.targets.end) {
+                let at = self.shape.potential_at((neuron - self.targets.start) as usize);
+                let silent = if leaks { burst - state[at + self.shape.len].to_bits() } else { 0 };
+                potentials.push(profile.leaked(state[at].to_bits() as i32, silent));
+            }
+        }
+        Ok(potentials)
+    }
+}
+
+/// Rejects rows that a device might not walk to their ends.
+fn check_loops<'a>(device: &Device, mut parts: impl Iterator<Item = &'a SynapsePartition>) -> Result<()> {
+    let Some(most) = device.info().limits.max_loop_iterations else { return Ok(()) };
+    match parts.find(|part| part.loop_turns(PROPAGATE_WORKGROUPS) > u64::from(most)) {
+        None => Ok(()),
+        Some(part) => Err(Error::unsupported(format!(
+            "spiking: up to {} turns of loops for the synapses of neurons {:?}; {} ends loops after {most} of an invocation",
+            part.loop_turns(PROPAGATE_WORKGROUPS),
+            part.targets,
+            device.info().id
+        ))),
+    }
+}
+
+/// The injections into a shard's neurons, numbered within it: alternating neuron and amount.
+fn local(targets: &Range<u32>, inputs: impl Iterator<Item = Result<(u32, i32)>>) -> Result<Vec<u32>> {
+    let mut words = Vec::new();
+    for input in inputs {
+        let (neuron, amount) = input?;
+        if targets.contains(&neuron) {
+            words.extend([neuron - targets.start, amount as u32]);
+        }
+    }
+    Ok(words)
+}

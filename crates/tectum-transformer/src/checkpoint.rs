@@ -1,0 +1,133 @@
+//! A decoder as it lies on disk: a folder of Hugging Face's, or one GGUF file.
+
+use std::path::{Path, PathBuf};
+
+use tectum::kernel::panel_format::PanelFormat;
+use tectum::{Error, Result};
+use tectum_graph::Graph;
+
+use super::SafetensorsWeights;
+use super::config::{CONFIG, family};
+use super::decoder_graph::DecoderSizes;
+use super::gguf::{GgufModel, gguf_file};
+use super::gpt2::{self, Gpt2};
+use super::llama::{self, Llama};
+
+/// A decoder's sizes and graph, and the tensors that its parameters are read from.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    pub sizes: DecoderSizes,
+    pub graph: Graph,
+    tensors: Tensors,
+}
+
+#[derive(Debug)]
+enum Tensors {
+    /// Safetensors, and what their names lack of the parameters' names.
+    Folder(SafetensorsWeights, &'static str),
+    File(Box<GgufModel>),
+}
+
+/// Whether a folder holds a decoder of a family that is known, or a path is a GGUF file.
+///
+/// # Errors
+/// As reading its `config.json`.
+pub fn is_decoder(path: &Path) -> Result<bool> {
+    if gguf_file(path)?.is_some() {
+        return Ok(true);
+    }
+    let family = family(path)?;
+    Ok(family == "gpt2" || llama::FAMILIES.contains(&family.as_str()))
+}
+
+/// The files of a model: a GGUF file alone; of a folder every `.json` and `.safetensors` in it, in the order of names.
+///
+/// # Errors
+/// `Io` for a folder that cannot be listed; as [`gguf_file`].
+pub fn input_files(path: &Path) -> Result<Vec<PathBuf>> {
+    if let Some(file) = gguf_file(path)? {
+        return Ok(vec![file]);
+    }
+    let failed = |source| Error::io(path.display(), source);
+    let entries = std::fs::read_dir(path).map_err(failed)?.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
+    let is_read = |file: &PathBuf| file.extension().is_some_and(|ending| ending == "json" || ending == "safetensors");
+    let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(is_read).collect();
+    files.sort();
+    Ok(files)
+}
+
+impl Checkpoint {
+    /// Opens a folder or a GGUF file; reads no tensor.
+    ///
+    /// # Errors
+    /// As [`super::Decoder::open`].
+    pub fn open(path: &Path) -> Result<Checkpoint> {
+        match gguf_file(path)? {
+            Some(file) => {
+                let model = GgufModel::open(&file, check)?;
+                Ok(Checkpoint { sizes: model.sizes.clone(), graph: model.graph.clone(), tensors: Tensors::File(Box::new(model)) })
+            }
+            None => Checkpoint::open_folder(path),
+        }
+    }
+
+    /// The name of the tensor that holds a parameter.
+    pub fn tensor(&self, parameter: &str) -> String {
+        match &self.tensors {
+            Tensors::Folder(_, lacking) => parameter.strip_prefix(lacking).unwrap_or(parameter).to_owned(),
+            Tensors::File(model) => model.tensor(parameter),
+        }
+    }
+
+    /// The format that keeps a parameter's values as they are, or f32.
+    pub fn format(&self, parameter: &str) -> PanelFormat {
+        match &self.tensors {
+            Tensors::Folder(weights, _) => weights.format(&self.tensor(parameter)),
+            Tensors::File(model) => model.format(parameter),
+        }
+    }
+
+    /// Reads a parameter.
+    ///
+    /// # Errors
+    /// `Data`, naming tensor and file, if it is not there, or its shape or type is another.
+    pub fn read(&self, parameter: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
+        match &self.tensors {
+            Tensors::Folder(weights, _) => weights.read(&self.tensor(parameter), shape, to),
+            Tensors::File(model) => model.read(parameter, shape, to),
+        }
+    }
+
+    fn open_folder(folder: &Path) -> Result<Checkpoint> {
+        let config = folder.join(CONFIG);
+        let (sizes, graph, prefix, first) = match family(folder)?.as_str() {
+            "gpt2" => {
+                let model = Gpt2::read(folder)?;
+                check(&model.sizes).map_err(|error| error.at(config.display()))?;
+                (model.sizes.clone(), model.build()?, gpt2::PREFIX, "wte.weight")
+            }
+            name if llama::FAMILIES.contains(&name) => {
+                let model = Llama::read(folder)?;
+                check(&model.sizes).map_err(|error| error.at(config.display()))?;
+                (model.sizes.clone(), model.build()?, llama::PREFIX, "embed_tokens.weight")
+            }
+            other => {
+                let known = llama::FAMILIES.join("\", \"");
+                return Err(Error::unsupported(format!("{}: model_type {other:?}; \"gpt2\", \"{known}\" are supported", config.display())));
+            }
+        };
+        let weights = SafetensorsWeights::open(folder)?;
+        // Files of the inner model alone lack the first part of every name.
+        let is_inner = weights.entries().all(|(name, _)| name != format!("{prefix}{first}")) && weights.entries().any(|(name, _)| name == first);
+        let tensors = Tensors::Folder(weights, if is_inner { prefix } else { "" });
+        Ok(Checkpoint { sizes, graph, tensors })
+    }
+}
+
+/// Refuses sizes that no model has.
+fn check(sizes: &DecoderSizes) -> Result<()> {
+    let counts = [sizes.vocab_size, sizes.width, sizes.layers, sizes.heads, sizes.kv_heads, sizes.head_width, sizes.ffn_width, sizes.context];
+    // A layer is some ten nodes; tensors are counted in u32.
+    let fits = counts.iter().all(|count| (1..=1 << 24).contains(count)) && sizes.layers <= 1000;
+    if fits && sizes.heads.is_multiple_of(sizes.kv_heads) { Ok(()) } else { Err(Error::invalid(format!("sizes that no model has: {sizes:?}"))) }
+}

@@ -1,0 +1,165 @@
+//! What a model's folder says of it: `config.json`, and how sentence encoders make one vector of a text.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tectum::{Error, Result};
+
+/// Where a folder says what it holds.
+pub(super) const CONFIG: &str = "config.json";
+
+/// `config.json` of an encoder of the BERT family.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Config {
+    /// The family: `bert`.
+    pub model_type: String,
+    /// Rows of the table of tokens.
+    pub vocab_size: usize,
+    /// Width D of a token.
+    pub hidden_size: usize,
+    /// Layers.
+    pub num_hidden_layers: usize,
+    /// Heads H of a layer.
+    pub num_attention_heads: usize,
+    /// Width of a layer's middle.
+    pub intermediate_size: usize,
+    /// The most tokens of a text.
+    pub max_position_embeddings: usize,
+    /// Rows of the table of token types.
+    pub type_vocab_size: usize,
+    /// The activation of a layer's middle, by Hugging Face's name.
+    pub hidden_act: String,
+    /// Added to a variance before its root is taken.
+    pub layer_norm_eps: f32,
+    /// How positions enter; `absolute` where nothing is said.
+    #[serde(default)]
+    pub position_embedding_type: Option<String>,
+}
+
+/// How the vectors of a text's tokens become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pooling {
+    /// Their mean.
+    Mean,
+    /// The first, that of `[CLS]`.
+    First,
+}
+
+/// `1_Pooling/config.json`.
+#[derive(Deserialize)]
+struct PoolingConfig {
+    #[serde(default)]
+    pooling_mode_cls_token: bool,
+    #[serde(default)]
+    pooling_mode_mean_tokens: bool,
+}
+
+/// An entry of `modules.json`.
+#[derive(Deserialize)]
+struct Module {
+    #[serde(rename = "type")]
+    kind: String,
+    path: String,
+}
+
+/// `sentence_bert_config.json`.
+#[derive(Deserialize)]
+struct SentenceConfig {
+    max_seq_length: Option<usize>,
+}
+
+/// What follows the encoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
+    pub pooling: Pooling,
+    pub normalized: bool,
+    /// The most tokens of a text, if the folder says so.
+    pub max_tokens: Option<usize>,
+}
+
+impl Config {
+    /// Reads and checks a folder's `config.json`.
+    ///
+    /// # Errors
+    /// `Io`; `Data` for one that cannot be read; `Unsupported` for another family, activation or kind of positions; `Invalid` for
+    /// sizes that no model has.
+    pub fn read(folder: &Path) -> Result<Config> {
+        let path = folder.join(CONFIG);
+        let family = family(folder)?;
+        if family != "bert" {
+            return Err(Error::unsupported(format!("{}: model_type {family:?}; \"bert\" is supported", path.display())));
+        }
+        let config: Config = read_json(&path)?;
+        config.activation().map_err(|error| error.at(path.display()))?;
+        let positions = config.position_embedding_type.as_deref().unwrap_or("absolute");
+        if positions != "absolute" {
+            return Err(Error::unsupported(format!("{}: position_embedding_type {positions:?}; \"absolute\" is supported", path.display())));
+        }
+        let rows = [config.vocab_size, config.max_position_embeddings, config.type_vocab_size];
+        let sizes = [&rows[..], &[config.hidden_size, config.num_attention_heads, config.intermediate_size]].concat();
+        if sizes.contains(&0) || !config.hidden_size.is_multiple_of(config.num_attention_heads) || config.num_hidden_layers > 1000 {
+            return Err(Error::invalid(format!("{}: sizes that no model has: {config:?}", path.display())));
+        }
+        Ok(config)
+    }
+
+    /// The activation of a layer's middle.
+    pub(super) fn activation(&self) -> Result<tectum::Activation> {
+        activation("hidden_act", &self.hidden_act)
+    }
+}
+
+/// The activation of a name of Hugging Face's, which the configuration keeps under a key.
+pub(super) fn activation(key: &str, name: &str) -> Result<tectum::Activation> {
+    match name {
+        "gelu" => Ok(tectum::kernel::Activation::GeluErf),
+        "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast" => Ok(tectum::kernel::Activation::Gelu),
+        "relu" => Ok(tectum::kernel::Activation::Relu),
+        "silu" | "swish" => Ok(tectum::kernel::Activation::Silu),
+        other => Err(Error::unsupported(format!("{key} {other:?}; gelu, gelu_new, relu and silu are supported"))),
+    }
+}
+
+/// The `model_type` of a folder's `config.json`; empty where none is said.
+pub(super) fn family(folder: &Path) -> Result<String> {
+    #[derive(Deserialize)]
+    struct Family {
+        model_type: Option<String>,
+    }
+    let family: Family = read_json(&folder.join(CONFIG))?;
+    Ok(family.model_type.unwrap_or_default())
+}
+
+impl Head {
+    /// Reads what sentence encoders keep beside their weights; mean and normalisation where the folder says nothing.
+    pub fn read(folder: &Path) -> Result<Head> {
+        let mut head = Head { pooling: Pooling::Mean, normalized: true, max_tokens: None };
+        let modules = folder.join("modules.json");
+        if modules.exists() {
+            let list: Vec<Module> = read_json(&modules)?;
+            head.normalized = list.iter().any(|module| module.kind.ends_with("Normalize"));
+            if let Some(module) = list.iter().find(|module| module.kind.ends_with("Pooling")) {
+                let path = folder.join(&module.path).join("config.json");
+                let config: PoolingConfig = read_json(&path)?;
+                head.pooling = match (config.pooling_mode_mean_tokens, config.pooling_mode_cls_token) {
+                    (true, false) => Pooling::Mean,
+                    (false, true) => Pooling::First,
+                    _ => return Err(Error::unsupported(format!("{}: the mean of all tokens or the first alone is supported", path.display()))),
+                };
+            }
+        }
+        let sentence = folder.join("sentence_bert_config.json");
+        if sentence.exists() {
+            let config: SentenceConfig = read_json(&sentence)?;
+            head.max_tokens = config.max_seq_length;
+        }
+        Ok(head)
+    }
+}
+
+/// Reads a file of JSON.
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let text = std::fs::read(path).map_err(|source| Error::io(path.display(), source))?;
+    serde_json::from_slice(&text).map_err(|source| Error::data(path.display().to_string()).with_source(source))
+}

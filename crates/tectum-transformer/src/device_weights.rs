@@ -1,0 +1,115 @@
+//! Weights on a device, and plans over them.
+
+use tectum::kernel::panel_format::PanelFormat;
+use tectum::{Buffer, DType, Device, DeviceKind, Executable, PlanBuilder, Result, View};
+use tectum_graph::{Graph, Node, PackedParameter, ParameterLayout};
+
+/// A model's graph as it runs, with the weights that all its plans share.
+#[derive(Debug)]
+pub(super) struct DeviceWeights {
+    /// Optimized, on the CPU with its weights in panels.
+    ready: Graph,
+    layout: ParameterLayout,
+    device: Device,
+    weights: Option<Buffer<f32>>,
+    /// The weights until the first plan puts them on the device.
+    flat: Vec<f32>,
+    /// Plans that were compiled.
+    compiled: usize,
+}
+
+/// In what the weights of products are kept: as is said, else as the file has them where that is the CPU; libraries of GPUs want f32.
+pub(super) fn weight_format<'a>(said: Option<PanelFormat>, device: &Device, file: impl Fn(&str) -> PanelFormat + 'a) -> impl Fn(&str) -> PanelFormat + 'a {
+    let is_cpu = device.info().kind == DeviceKind::Cpu;
+    move |name| said.unwrap_or_else(|| if is_cpu { file(name) } else { PanelFormat::F32 })
+}
+
+impl DeviceWeights {
+    /// A graph as it runs on a device, without its weights: enough to plan a run. With it those parameters that lie in panels.
+    pub fn prepare_graph(graph: &Graph, device: &Device, format: impl Fn(&str) -> PanelFormat) -> (DeviceWeights, Vec<PackedParameter>) {
+        let optimized = graph.optimize();
+        // On the CPU weights lie as products read them; libraries of GPUs want floats as they are.
+        let is_cpu = device.info().kind == DeviceKind::Cpu;
+        let is_packed = is_cpu || graph.parameters().any(|(name, ..)| format(name) != PanelFormat::F32);
+        let (ready, packed) = if is_packed { optimized.pack_weights(format) } else { (optimized, Vec::new()) };
+        let layout = ready.parameter_layout();
+        (DeviceWeights { ready, layout, device: device.clone(), weights: None, flat: Vec::new(), compiled: 0 }, packed)
+    }
+
+    /// Reads all parameters of a graph: `format` says in what the weights of products are kept, `read` writes one of a name and a shape.
+    ///
+    /// # Errors
+    /// What `read` gives.
+    pub fn open(
+        graph: &Graph,
+        device: &Device,
+        format: impl Fn(&str) -> PanelFormat,
+        read: impl Fn(&str, &[usize], &mut [f32]) -> Result<()>,
+    ) -> Result<DeviceWeights> {
+        let (mut resident, packed) = DeviceWeights::prepare_graph(graph, device, format);
+        let layout = &resident.layout;
+        let mut flat = vec![0.0f32; layout.len()];
+        let mut whole = Vec::new();
+        for (entry, (name, node, shape)) in layout.entries().iter().zip(graph.parameters()) {
+            let sizes = shape.sizes().expect("invariant: parameters have no letters");
+            match packed.iter().find(|packed: &&PackedParameter| packed.node == node) {
+                None => read(name, &sizes, &mut flat[entry.range()])?,
+                Some(packed) => {
+                    whole.resize(sizes.iter().product(), 0.0);
+                    read(name, &sizes, &mut whole)?;
+                    packed.pack(&whole, &mut flat[entry.range()]);
+                }
+            }
+        }
+        resident.flat = flat;
+        Ok(resident)
+    }
+
+    /// The same model with the weights that are on the device; none are there before the first plan.
+    pub fn share(&self) -> DeviceWeights {
+        let (ready, layout, device) = (self.ready.clone(), self.layout.clone(), self.device.clone());
+        DeviceWeights { ready, layout, device, weights: self.weights.clone(), flat: Vec::new(), compiled: 0 }
+    }
+
+    /// Binds letters of the graph.
+    pub fn bind(&self, letters: &[(char, usize)]) -> Result<Graph> {
+        self.ready.bind(letters)
+    }
+
+    /// Where it runs.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Plans that were compiled so far.
+    pub fn compiled(&self) -> usize {
+        self.compiled
+    }
+
+    /// Bytes of the weights on the device.
+    pub fn bytes(&self) -> usize {
+        4 * self.layout.len()
+    }
+
+    /// Adds the weights to a plan; gives their state and what feeds each parameter.
+    pub fn feeds(&self, plan: &mut PlanBuilder) -> Result<(View, Vec<(Node, View)>)> {
+        let weights = plan.state("weights", DType::F32, self.layout.len());
+        Ok((weights, self.layout.feeds(&self.ready, weights)?))
+    }
+
+    /// Compiles a plan whose `weights` state is the model's, with other states in buffers that are there already; the first plan
+    /// puts the weights on the device. With it the bytes of its temporary values.
+    pub fn compile(&mut self, plan: PlanBuilder, weights: View, others: &[(View, &Buffer<f32>)]) -> Result<(Executable, usize)> {
+        let plan = plan.finish()?;
+        let (bytes, _) = plan.temp_bytes();
+        self.compiled += 1;
+        if let Some(shared) = &self.weights {
+            return Ok((plan.compile_with(&self.device, &[&[(weights, shared)], others].concat())?, bytes));
+        }
+        let mut run = plan.compile_with(&self.device, others)?;
+        run.write_state(weights, &self.flat)?;
+        self.weights = Some(run.state_buffer(weights)?);
+        self.flat = Vec::new();
+        Ok((run, bytes))
+    }
+}

@@ -1,0 +1,315 @@
+//! Vectors of texts: tokens, batches of like length, runs of the encoder.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tectum::kernel::panel_format::PanelFormat;
+use tectum::{CodeObject, DType, Device, Error, Executable, PlanBuilder, Result, RunStats, Session, View};
+use tectum_graph::{Graph, RecordedNode, Shape};
+
+use super::config::{Head, Pooling};
+use super::device_weights::{DeviceWeights, weight_format};
+use super::explanation::{RunExplanation, explained_tokens};
+use super::{Bert, Config, SafetensorsWeights, Tokens};
+
+/// The most texts of a run; fewer run in powers of two, so that few plans serve every number of them.
+const MAX_BATCH: usize = 8;
+/// Bytes of temporary values of the compiled plans that are kept, or as many as the weights have if those are more; what was not used for
+/// longest goes first.
+const PLAN_BYTES: usize = 256 << 20;
+
+/// An encoder with its weights on a device.
+#[derive(Debug)]
+pub struct Embedder {
+    config: Config,
+    head: Head,
+    tokens: Arc<Tokens>,
+    max_tokens: usize,
+    graph: Graph,
+    resident: DeviceWeights,
+    plans: Vec<EncoderPlan>,
+    session: Session,
+}
+
+/// The vector of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Embedding {
+    /// Numbers of its tokens.
+    pub tokens: Vec<u32>,
+    /// [D], of length 1 where the model normalises.
+    pub vector: Vec<f32>,
+}
+
+/// The encoder compiled for some texts of up to some tokens.
+#[derive(Debug)]
+struct EncoderPlan {
+    batch: usize,
+    time: usize,
+    bytes: usize,
+    run: Executable,
+    ids: View,
+    mask: View,
+    pool: View,
+    embedding: View,
+}
+
+impl Embedder {
+    /// Opens a model's folder and puts its weights on a device.
+    ///
+    /// # Errors
+    /// As [`Config::read`], [`Tokens::read`] and [`SafetensorsWeights::read`]; `Data` if the tokenizer has more tokens than the model.
+    pub fn open(folder: &Path, device: &Device) -> Result<Embedder> {
+        Embedder::open_with(folder, device, None)
+    }
+
+    /// Opens a model as [`Embedder::open`], the weights of products being kept in a format; if none is said, on the CPU as the file has them
+    /// if that is f16 or bf16, else in f32.
+    ///
+    /// # Errors
+    /// As [`Embedder::open`].
+    pub fn open_with(folder: &Path, device: &Device, weights: Option<PanelFormat>) -> Result<Embedder> {
+        Embedder::assemble(folder, device, |graph| {
+            let file = SafetensorsWeights::open(folder)?;
+            DeviceWeights::open(graph, device, weight_format(weights, device, |name| file.format(name)), |name, shape, to| file.read(name, shape, to))
+        })
+    }
+
+    /// What a run on a device over one text of so many tokens, padded to the next [`bucket`], is made of; 128 if it is not said, or
+    /// as many as a text may have. `weights` as [`Embedder::open_with`] has it. No weight is read.
+    ///
+    /// # Errors
+    /// As [`Embedder::open`]; `Invalid` for no tokens, or more than a text may have.
+    pub fn explain(folder: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
+        let embedder = Embedder::assemble(folder, device, |graph| {
+            let file = SafetensorsWeights::open(folder)?;
+            Ok(DeviceWeights::prepare_graph(graph, device, weight_format(weights, device, |name| file.format(name))).0)
+        })?;
+        let most = embedder.max_tokens;
+        let tokens = explained_tokens(tokens, "a text has", most)?;
+        let (plan, _, _, nodes) = embedder.record(1, bucket(tokens).min(most))?;
+        Ok(RunExplanation::new(&plan.finish()?, &nodes, embedder.resident.bytes(), 0))
+    }
+
+    fn assemble(folder: &Path, device: &Device, resident: impl FnOnce(&Graph) -> Result<DeviceWeights>) -> Result<Embedder> {
+        let (config, head) = (Config::read(folder)?, Head::read(folder)?);
+        let max_tokens = head.max_tokens.unwrap_or(usize::MAX).min(config.max_position_embeddings);
+        let tokens = Tokens::read(folder, Some(max_tokens))?;
+        if tokens.len() > config.vocab_size {
+            let (tokens, rows) = (tokens.len(), config.vocab_size);
+            return Err(Error::data(format!("{}: the tokenizer has {tokens} tokens, the model {rows}", folder.display())));
+        }
+        let graph = Bert::build(&config, head)?.graph;
+        let resident = resident(&graph)?;
+        let session = Session::new(device);
+        Ok(Embedder { config, head, tokens: Arc::new(tokens), max_tokens, graph, resident, plans: Vec::new(), session })
+    }
+
+    /// An encoder beside this one, for another thread or task: it shares the weights and the tokenizer, and has plans of its own.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn fork(&mut self) -> Result<Embedder> {
+        if self.compiled_plans() == 0 {
+            // With the first plan come the weights.
+            self.encoding(1, bucket(1).min(self.max_tokens))?;
+        }
+        let (resident, session) = (self.resident.share(), Session::new(self.resident.device()));
+        let (config, tokens, graph) = (self.config.clone(), self.tokens.clone(), self.graph.clone());
+        Ok(Embedder { config, head: self.head, tokens, max_tokens: self.max_tokens, graph, resident, plans: Vec::new(), session })
+    }
+
+    /// What the folder says of the model.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// How the vectors of tokens become one, and whether that gets length 1.
+    pub fn pooling(&self) -> (Pooling, bool) {
+        (self.head.pooling, self.head.normalized)
+    }
+
+    /// The most tokens of a text; longer ones are cut.
+    pub fn max_tokens(&self) -> usize {
+        self.max_tokens
+    }
+
+    /// Numbers of all parameters.
+    pub fn parameters(&self) -> usize {
+        self.graph.parameters().filter_map(|(_, _, shape)| shape.elements()).sum()
+    }
+
+    /// The graph over letters B and T.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Bytes of the weights on the device.
+    pub fn weight_bytes(&self) -> usize {
+        self.resident.bytes()
+    }
+
+    /// Plans that were compiled so far: one for each batch and bucket of lengths that came up, however many lengths did.
+    pub fn compiled_plans(&self) -> usize {
+        self.resident.compiled()
+    }
+
+    /// What ran so far.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The vectors of texts, in their order.
+    ///
+    /// Texts of like length run together, padded to the next length of [`bucket`]; padding is seen by no token.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn embed(&mut self, texts: &[&str]) -> Result<Vec<Embedding>> {
+        let tokens: Result<Vec<Vec<u32>>> = texts.iter().map(|text| self.tokens.encode(text)).collect();
+        self.embed_tokens(tokens?)
+    }
+
+    /// The vectors of texts that are tokens already.
+    ///
+    /// # Errors
+    /// `Invalid` for a text of no or too many tokens, or a token that the model lacks; what the device reports.
+    pub fn embed_tokens(&mut self, tokens: Vec<Vec<u32>>) -> Result<Vec<Embedding>> {
+        for (index, tokens) in tokens.iter().enumerate() {
+            let strange = tokens.iter().find(|token| **token as usize >= self.config.vocab_size);
+            if tokens.is_empty() || tokens.len() > self.max_tokens || strange.is_some() {
+                let (most, rows) = (self.max_tokens, self.config.vocab_size);
+                return Err(Error::invalid(format!("text {index}: {} tokens ({strange:?} is beyond {rows}); 1 to {most} are needed", tokens.len())));
+            }
+        }
+        let mut vectors = vec![Vec::new(); tokens.len()];
+        let mut order: Vec<usize> = (0..tokens.len()).collect();
+        order.sort_by_key(|&index| bucket(tokens[index].len()).min(self.max_tokens));
+        let mut rest = order.as_slice();
+        while let Some(&first) = rest.first() {
+            let time = bucket(tokens[first].len()).min(self.max_tokens);
+            let alike = rest.iter().take_while(|&&index| bucket(tokens[index].len()).min(self.max_tokens) == time).count();
+            let batch = 1 << alike.min(MAX_BATCH).ilog2();
+            let (now, later) = rest.split_at(batch);
+            let texts: Vec<&[u32]> = now.iter().map(|&index| tokens[index].as_slice()).collect();
+            let made = self.run(&texts, time)?;
+            for (&index, vector) in now.iter().zip(made.chunks_exact(self.config.hidden_size)) {
+                vectors[index] = vector.to_vec();
+            }
+            rest = later;
+        }
+        Ok(tokens.into_iter().zip(vectors).map(|(tokens, vector)| Embedding { tokens, vector }).collect())
+    }
+
+    /// One run: the vectors one after another.
+    fn run(&mut self, texts: &[&[u32]], time: usize) -> Result<Vec<f32>> {
+        let pooling = self.head.pooling;
+        let encoding = self.encoding(texts.len(), time)?;
+        encoding.fill(texts, pooling);
+        let start = std::time::Instant::now();
+        let stats = encoding.run.run()?;
+        let nanoseconds = start.elapsed().as_nanos() as u64;
+        let vectors = encoding.run.output::<f32>(encoding.embedding).to_vec();
+        self.session.record(&stats, nanoseconds);
+        Ok(vectors)
+    }
+
+    /// The plan for some texts of some tokens, compiled if there is none; it is the last of `plans` then.
+    fn encoding(&mut self, batch: usize, time: usize) -> Result<&mut EncoderPlan> {
+        match self.plans.iter().position(|plan| (plan.batch, plan.time) == (batch, time)) {
+            Some(index) => {
+                let plan = self.plans.remove(index);
+                self.plans.push(plan);
+            }
+            None => {
+                let plan = self.compile(batch, time)?;
+                self.session.uses(&plan.run);
+                let most = PLAN_BYTES.max(self.weight_bytes());
+                let mut kept: usize = self.plans.iter().map(|kept| kept.bytes).sum();
+                while kept + plan.bytes > most && !self.plans.is_empty() {
+                    kept -= self.plans.remove(0).bytes;
+                }
+                self.plans.push(plan);
+            }
+        }
+        Ok(self.plans.last_mut().expect("invariant: it was put there"))
+    }
+
+    fn compile(&mut self, batch: usize, time: usize) -> Result<EncoderPlan> {
+        let (plan, weights, [ids, mask, pool, embedding], _) = self.record(batch, time)?;
+        let (run, bytes) = self.resident.compile(plan, weights, &[])?;
+        Ok(EncoderPlan { batch, time, bytes, run, ids, mask, pool, embedding })
+    }
+
+    /// The plan, the state of its weights, its inputs and output, and what became of the graph's nodes.
+    fn record(&self, batch: usize, time: usize) -> Result<(PlanBuilder, View, [View; 4], Vec<RecordedNode>)> {
+        let graph = self.resident.bind(&[('B', batch), ('T', time)])?;
+        let mut plan = PlanBuilder::new(format!("encoder {batch}×{time}"));
+        let (weights, mut feeds) = self.resident.feeds(&mut plan)?;
+        let mut input = |name: &str, dtype: DType, len: usize| -> Result<View> {
+            let view = plan.input(name, dtype, len);
+            let node = graph.inputs().find(|(other, ..)| *other == name).map(|(_, node, _): (_, _, Shape)| node);
+            feeds.push((node.expect("invariant: the encoder has it"), view));
+            Ok(view)
+        };
+        let ids = input("ids", DType::U32, batch * time)?;
+        let [mask, pool] = [input("mask", DType::F32, batch * time)?, input("pool", DType::F32, batch * time)?];
+        let embedding = plan.output("embedding", DType::F32, batch * self.config.hidden_size);
+        let nodes = graph.record_listed(&mut plan, &feeds, &[(graph.output("embedding")?, embedding)])?;
+        Ok((plan, weights, [ids, mask, pool, embedding], nodes))
+    }
+
+    /// Runs the last plan again over what it holds: what a benchmark times.
+    ///
+    /// # Errors
+    /// `Invalid` if nothing has run; what the device reports.
+    pub fn run_again(&mut self) -> Result<RunStats> {
+        match self.plans.last_mut() {
+            Some(plan) => plan.run.run(),
+            None => Err(Error::invalid("no text has been embedded yet")),
+        }
+    }
+
+    /// The code objects of the last plan; none if nothing has run.
+    pub fn code(&self) -> Vec<CodeObject> {
+        self.plans.last().map_or_else(Vec::new, |plan| plan.run.code().to_vec())
+    }
+
+    /// The time of each launch of the last plan.
+    ///
+    /// # Errors
+    /// As [`Embedder::run_again`].
+    pub fn trace(&mut self) -> Result<Vec<tectum::LaunchTime>> {
+        match self.plans.last_mut() {
+            Some(plan) => plan.run.trace(),
+            None => Err(Error::invalid("no text has been embedded yet")),
+        }
+    }
+}
+
+impl EncoderPlan {
+    /// Writes tokens, what is padding, and the weight of each token in its text's vector.
+    fn fill(&mut self, texts: &[&[u32]], pooling: Pooling) {
+        let time = self.time;
+        let ids = self.run.input::<u32>(self.ids);
+        ids.fill(0);
+        ids.chunks_exact_mut(time).zip(texts).for_each(|(ids, text)| ids[..text.len()].copy_from_slice(text));
+        let mask = self.run.input::<f32>(self.mask);
+        mask.fill(f32::NEG_INFINITY);
+        mask.chunks_exact_mut(time).zip(texts).for_each(|(mask, text)| mask[..text.len()].fill(0.0));
+        let pool = self.run.input::<f32>(self.pool);
+        pool.fill(0.0);
+        pool.chunks_exact_mut(time).zip(texts).for_each(|(pool, text)| match pooling {
+            Pooling::Mean => pool[..text.len()].fill(1.0 / text.len() as f32),
+            Pooling::First => pool[0] = 1.0,
+        });
+    }
+}
+
+/// The length that a text of some tokens is padded to: multiples of 8 up to 64, of 16 up to 128, then of 32.
+pub(super) fn bucket(tokens: usize) -> usize {
+    tokens.next_multiple_of(match tokens {
+        0..=64 => 8,
+        65..=128 => 16,
+        _ => 32,
+    })
+}

@@ -1,0 +1,343 @@
+//! Decoders as GGUF files describe them: sizes by key, tensors by names and in an order of their own.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tectum::kernel::panel_format::PanelFormat;
+use tectum::{Error, Result};
+use tectum_graph::Graph;
+
+use super::file::Gguf;
+use super::value::Value;
+use crate::decoder_graph::DecoderSizes;
+use crate::gpt2;
+use crate::gpt2::Gpt2;
+use crate::llama;
+use crate::llama::{Llama, ROPE_THETA};
+
+/// The version of the codes' layout; before it blocks were others.
+const QUANTIZATION: usize = 2;
+
+/// Keys of a family that are read, or say nothing that matters here.
+const KNOWN: [&str; 17] = [
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length",
+    "attention.layer_norm_epsilon",
+    "attention.layer_norm_rms_epsilon",
+    "attention.value_length",
+    "block_count",
+    "context_length",
+    "embedding_length",
+    "expert_count",
+    "expert_used_count",
+    "feed_forward_length",
+    "rope.dimension_count",
+    "rope.freq_base",
+    "rope.scaling.factor",
+    "rope.scaling.type",
+    "vocab_size",
+];
+
+/// Parts of our parameters' names, as Hugging Face has them, and of the file's.
+const NAMES: [(&str, &str); 23] = [
+    ("embed_tokens", "token_embd"),
+    ("norm", "output_norm"),
+    ("lm_head", "output"),
+    ("input_layernorm", "attn_norm"),
+    ("self_attn.q_proj", "attn_q"),
+    ("self_attn.k_proj", "attn_k"),
+    ("self_attn.v_proj", "attn_v"),
+    ("self_attn.o_proj", "attn_output"),
+    ("self_attn.q_norm", "attn_q_norm"),
+    ("self_attn.k_norm", "attn_k_norm"),
+    ("post_attention_layernorm", "ffn_norm"),
+    ("mlp.gate_proj", "ffn_gate"),
+    ("mlp.up_proj", "ffn_up"),
+    ("mlp.down_proj", "ffn_down"),
+    ("wte", "token_embd"),
+    ("wpe", "position_embd"),
+    ("ln_f", "output_norm"),
+    ("ln_1", "attn_norm"),
+    ("attn.c_attn", "attn_qkv"),
+    ("attn.c_proj", "attn_output"),
+    ("ln_2", "ffn_norm"),
+    ("mlp.c_fc", "ffn_up"),
+    ("mlp.c_proj", "ffn_down"),
+];
+
+/// A decoder and the file that holds it.
+#[derive(Debug)]
+pub struct GgufModel {
+    pub sizes: DecoderSizes,
+    pub graph: Graph,
+    file: Gguf,
+}
+
+/// How a tensor of the file becomes a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TensorOrder {
+    /// It is one.
+    Same,
+    /// Rows of each of so many heads, first and second half, stand in turns.
+    Interleaved(usize),
+    /// Columns are rows.
+    Transposed,
+}
+
+/// The keys of a family.
+struct Keys<'a> {
+    file: &'a Gguf,
+    family: &'a str,
+}
+
+impl GgufModel {
+    /// Opens a file, checks all that it says of the model and that every tensor is there; reads none.
+    ///
+    /// # Errors
+    /// As [`Gguf::open`]; `Data` for a key that is missing or of another type, a tensor that is missing or of another shape;
+    /// `Unsupported` for another family, a key or a tensor that the family is not known to have, a setting or a type that is not done.
+    pub fn open(path: &Path, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<GgufModel> {
+        let file = Gguf::open(path)?;
+        let (sizes, graph) = describe(&file, check).map_err(|error| error.at(path.display()))?;
+        let model = GgufModel { sizes, graph, file };
+        model.check_tensors().map_err(|error| error.at(path.display()))?;
+        Ok(model)
+    }
+
+    /// The file's name of the tensor that holds a parameter.
+    pub fn tensor(&self, parameter: &str) -> String {
+        tensor(parameter)
+    }
+
+    /// The format that keeps a parameter's values as they are, or f32.
+    pub fn format(&self, parameter: &str) -> PanelFormat {
+        match self.file.tensor(&tensor(parameter)).map(|tensor| tensor.kind.name) {
+            Some("F16") => PanelFormat::F16,
+            Some("BF16") => PanelFormat::Bf16,
+            _ => PanelFormat::F32,
+        }
+    }
+
+    /// Reads a parameter in the order that the graph wants it in.
+    ///
+    /// # Errors
+    /// As [`Gguf::read`].
+    pub fn read(&self, parameter: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
+        let (name, order) = (tensor(parameter), self.order(parameter));
+        self.file.read(&name, &file_shape(shape, order), to)?;
+        match (order, shape) {
+            (TensorOrder::Interleaved(heads), _) => deinterleave_heads(to, heads, shape.get(1).copied().unwrap_or(1)),
+            (TensorOrder::Transposed, &[rows, columns]) => transpose(to, rows, columns),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// llama.cpp turns neighbouring columns of a Llama's queries and keys, where Hugging Face turns those of two halves, and its
+    /// files have them so; GPT-2's weights are [in, out] to Hugging Face alone.
+    fn order(&self, parameter: &str) -> TensorOrder {
+        match self.sizes.family.as_str() {
+            "llama" if parameter.contains(".q_proj.") => TensorOrder::Interleaved(self.sizes.heads),
+            "llama" if parameter.contains(".k_proj.") => TensorOrder::Interleaved(self.sizes.kv_heads),
+            "gpt2" if parameter.contains(".c_") && parameter.ends_with(".weight") => TensorOrder::Transposed,
+            _ => TensorOrder::Same,
+        }
+    }
+
+    /// Every parameter has its tensor, and every tensor is a parameter's.
+    fn check_tensors(&self) -> Result<()> {
+        let mut used = BTreeSet::new();
+        for (parameter, _, shape) in self.graph.parameters() {
+            let name = tensor(parameter);
+            let shape = file_shape(&shape.sizes().expect("invariant: parameters have no letters"), self.order(parameter));
+            match self.file.tensor(&name) {
+                None => return Err(Error::data(format!("no tensor {name}, which has shape {shape:?}"))),
+                Some(tensor) if tensor.shape != shape => return Err(Error::data(format!("tensor {name} is {:?}, {shape:?} is needed", tensor.shape))),
+                Some(tensor) => {
+                    tensor.kind.dequantizer().map_err(|error| error.at(format!("tensor {name}")))?;
+                }
+            }
+            used.insert(name);
+        }
+        match self.file.tensors().iter().find(|tensor| !used.contains(&tensor.name)) {
+            Some(tensor) => {
+                let name = tensor.name.escape_debug();
+                Err(Error::unsupported(format!("tensor {name}, which no part of the family {:?} reads here", self.sizes.family)))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Sizes and graph of the decoder of a file.
+fn describe(file: &Gguf, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<(DecoderSizes, Graph)> {
+    let family = match file.value("general.architecture") {
+        Some(Value::Text(family)) => family,
+        _ => return Err(Error::data("no key general.architecture, which is a text")),
+    };
+    if family != "gpt2" && !llama::FAMILIES.contains(&family.as_str()) {
+        let known = llama::FAMILIES.join("\", \"");
+        return Err(Error::unsupported(format!("general.architecture {family:?}; \"gpt2\", \"{known}\" are supported")));
+    }
+    let keys = Keys { file, family: &family };
+    keys.check()?;
+    let sizes = keys.sizes()?;
+    check(&sizes)?;
+    let has = |name: &str| file.tensor(name).is_some();
+    let graph = match family.as_str() {
+        "gpt2" => Gpt2 { epsilon: keys.epsilon("attention.layer_norm_epsilon")?, sizes: sizes.clone() }.build()?,
+        _ => Llama {
+            epsilon: keys.epsilon("attention.layer_norm_rms_epsilon")?,
+            rope_theta: keys.number("rope.freq_base")?.unwrap_or(ROPE_THETA),
+            has_biases: has("blk.0.attn_q.bias"),
+            has_output_bias: has("blk.0.attn_output.bias"),
+            has_head_norms: family == "qwen3",
+            sizes: sizes.clone(),
+        }
+        .build()?,
+    };
+    Ok((sizes, graph))
+}
+
+impl Keys<'_> {
+    /// Refuses what is not done, by its key.
+    fn check(&self) -> Result<()> {
+        let prefix = format!("{}.", self.family);
+        if let Some((key, _)) = self.file.keys().find(|(key, _)| key.strip_prefix(&prefix).is_some_and(|key| !KNOWN.contains(&key))) {
+            return Err(Error::unsupported(format!("key {}, which is not known here", key.escape_debug())));
+        }
+        let is_scaled = match self.file.value(&self.name("rope.scaling.type")) {
+            None => false,
+            Some(Value::Text(kind)) => kind != "none",
+            Some(_) => true,
+        };
+        if is_scaled || self.number("rope.scaling.factor")?.is_some_and(|factor| factor != 1.0) {
+            return Err(Error::unsupported(format!("{}: scaled rotations are not supported", self.name("rope.scaling"))));
+        }
+        if self.size("expert_count")?.is_some_and(|experts| experts > 0) {
+            return Err(Error::unsupported(format!("{}: experts are not supported", self.name("expert_count"))));
+        }
+        if self.whole("split.count")?.is_some_and(|files| files > 1) {
+            return Err(Error::unsupported("split.count: a model in several files is not supported"));
+        }
+        match self.whole("general.quantization_version")? {
+            Some(version) if version != QUANTIZATION => Err(Error::unsupported(format!("general.quantization_version {version}; {QUANTIZATION} is supported"))),
+            _ => Ok(()),
+        }
+    }
+
+    fn sizes(&self) -> Result<DecoderSizes> {
+        let (width, heads) = (self.needed("embedding_length")?, self.needed("attention.head_count")?);
+        let head_width = self.size("attention.key_length")?.or(width.checked_div(heads)).unwrap_or(0);
+        for key in ["attention.value_length", "rope.dimension_count"] {
+            if let Some(size) = self.size(key)?.filter(|size| *size != head_width) {
+                return Err(Error::unsupported(format!("{} {size} of heads of {head_width}; as many are supported", self.name(key))));
+            }
+        }
+        let table = self.file.tensor("token_embd.weight").ok_or_else(|| Error::data("no tensor token_embd.weight"))?;
+        let tokens = table.shape.first().copied().unwrap_or(0);
+        if let Some(said) = self.size("vocab_size")?.filter(|said| *said != tokens) {
+            return Err(Error::data(format!("{} {said}; tensor token_embd.weight has {tokens} rows", self.name("vocab_size"))));
+        }
+        let is_gpt2 = self.family == "gpt2";
+        if is_gpt2 && heads.checked_mul(head_width) != Some(width) {
+            return Err(Error::invalid(format!("{} {width} in {heads} heads", self.name("embedding_length"))));
+        }
+        Ok(DecoderSizes {
+            family: self.family.to_owned(),
+            vocab_size: tokens,
+            width,
+            layers: self.needed("block_count")?,
+            heads,
+            kv_heads: self.size("attention.head_count_kv")?.unwrap_or(heads),
+            head_width,
+            ffn_width: self.needed("feed_forward_length")?,
+            activation: if is_gpt2 { "gelu_new" } else { "silu" }.to_owned(),
+            context: self.needed("context_length")?,
+            tied_embeddings: self.file.tensor("output.weight").is_none(),
+        })
+    }
+
+    fn name(&self, key: &str) -> String {
+        format!("{}.{key}", self.family)
+    }
+
+    fn missing(&self, key: &str) -> Error {
+        Error::data(format!("no key {}", self.name(key)))
+    }
+
+    fn needed(&self, key: &str) -> Result<usize> {
+        self.size(key)?.ok_or_else(|| self.missing(key))
+    }
+
+    fn size(&self, key: &str) -> Result<Option<usize>> {
+        self.whole(&self.name(key))
+    }
+
+    /// A whole number by its whole name.
+    fn whole(&self, name: &str) -> Result<Option<usize>> {
+        let Some(value) = self.file.value(name) else { return Ok(None) };
+        let number = match value {
+            Value::Unsigned(number) => usize::try_from(number).ok(),
+            Value::Signed(number) => usize::try_from(number).ok(),
+            _ => None,
+        };
+        number.map(Some).ok_or_else(|| Error::data(format!("key {name} is no whole number")))
+    }
+
+    fn epsilon(&self, key: &str) -> Result<f32> {
+        self.number(key)?.ok_or_else(|| self.missing(key))
+    }
+
+    fn number(&self, key: &str) -> Result<Option<f32>> {
+        match self.file.value(&self.name(key)) {
+            None => Ok(None),
+            Some(Value::F32(number)) if number.is_finite() => Ok(Some(number)),
+            Some(Value::F64(number)) if (number as f32).is_finite() => Ok(Some(number as f32)),
+            Some(_) => Err(Error::data(format!("key {} is no number", self.name(key)))),
+        }
+    }
+}
+
+/// The file's name of the tensor that holds a parameter.
+fn tensor(parameter: &str) -> String {
+    let inner = parameter.strip_prefix(llama::PREFIX).or_else(|| parameter.strip_prefix(gpt2::PREFIX)).unwrap_or(parameter);
+    let (layer, rest) = match inner.strip_prefix("layers.").or_else(|| inner.strip_prefix("h.")).and_then(|rest| rest.split_once('.')) {
+        Some((layer, rest)) => (format!("blk.{layer}."), rest),
+        None => (String::new(), inner),
+    };
+    let (stem, kind) = rest.rsplit_once('.').unwrap_or((rest, ""));
+    let name = NAMES.iter().find(|(ours, _)| *ours == stem).map_or(stem, |(_, theirs)| theirs);
+    format!("{layer}{name}.{kind}")
+}
+
+fn file_shape(shape: &[usize], order: TensorOrder) -> Vec<usize> {
+    let mut shape = shape.to_vec();
+    if order == TensorOrder::Transposed {
+        shape.reverse();
+    }
+    shape
+}
+
+/// Puts rows of heads, whose halves stand in turns, one half after the other.
+fn deinterleave_heads(rows: &mut [f32], heads: usize, columns: usize) {
+    let head_len = rows.len() / heads;
+    let half = head_len / columns / 2;
+    let mut turns = vec![0.0; head_len];
+    for head in rows.chunks_exact_mut(head_len) {
+        turns.copy_from_slice(head);
+        for (index, row) in turns.chunks_exact(columns).enumerate() {
+            let place = index / 2 + half * (index % 2);
+            head[place * columns..][..columns].copy_from_slice(row);
+        }
+    }
+}
+
+/// Makes [columns, rows] to [rows, columns].
+fn transpose(to: &mut [f32], rows: usize, columns: usize) {
+    let from = to.to_vec();
+    for (row, to) in to.chunks_exact_mut(columns).enumerate() {
+        to.iter_mut().enumerate().for_each(|(column, to)| *to = from[column * rows + row]);
+    }
+}

@@ -1,0 +1,47 @@
+//! Transformers: encoders and decoders from Hugging Face model folders, decoders also from GGUF files;
+//! `docs/models.md` is the guide.
+//!
+//! Each model's source file builds a [`Graph`](tectum_graph::Graph) over letters such as B (batch) and T (tokens); parameters have the names of
+//! the tensors in the model's file. Loading, tokens and runs are the same for all models.
+
+#[cfg(any(test, feature = "bench"))]
+mod bench;
+mod bert;
+mod cache_errors;
+mod checkpoint;
+mod config;
+mod context;
+mod decoder;
+mod decoder_graph;
+mod device_weights;
+mod embedder;
+mod explanation;
+mod generator;
+mod gguf;
+mod gpt2;
+mod llama;
+mod measure;
+mod sampler;
+#[cfg(test)]
+mod tests;
+mod text_stream;
+mod tokens;
+mod weights;
+
+#[cfg(any(test, feature = "bench"))]
+pub use bench::{minilm, suite};
+pub use bert::Bert;
+pub use cache_errors::{CacheError, cache_errors};
+pub use checkpoint::{input_files, is_decoder};
+pub use config::{Config, Pooling};
+pub use context::MAX_PREFILL_CHUNK;
+pub use decoder::Decoder;
+pub use decoder_graph::DecoderSizes;
+pub use embedder::{Embedder, Embedding};
+pub use explanation::{NodeExplanation, Routing, RunExplanation, explain_run, open_device};
+pub use generator::{FinishReason, GenerateOptions, Generation, end_tokens, generate, generate_each};
+pub use gguf::{Array, Gguf, GgufTensor, Header, TensorType, Value, ValueType, gguf_file};
+pub use measure::{Accuracy, FormatMeasure, cosine, measure_formats};
+pub use sampler::{Sampler, SamplingParams};
+pub use tokens::Tokens;
+pub use weights::{SafetensorsWeights, TensorEntry};

@@ -1,0 +1,257 @@
+//! Snapshots: named arrays that hold the state of a brain, a body or a loop, on any device.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use crate::content_hash::{ContentHash, ContentHasher};
+use crate::error::Error;
+use crate::file;
+
+/// The header's entry with the checksum of all arrays.
+const CHECKSUM: &str = "checksum";
+
+/// One array of a snapshot.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Array {
+    /// 32-bit floats.
+    F32(Vec<f32>),
+    /// 64-bit floats.
+    F64(Vec<f64>),
+    /// 32-bit unsigned integers.
+    U32(Vec<u32>),
+    /// 64-bit unsigned integers.
+    U64(Vec<u64>),
+}
+
+/// Named arrays; saved as one safetensors file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    arrays: BTreeMap<String, Array>,
+}
+
+impl Snapshot {
+    /// Adds or replaces an array.
+    pub fn insert(&mut self, name: impl Into<String>, array: Array) {
+        self.arrays.insert(name.into(), array);
+    }
+
+    /// Inserts another snapshot's arrays under `prefix.`.
+    pub fn insert_all(&mut self, prefix: &str, other: Snapshot) {
+        self.arrays.extend(other.arrays.into_iter().map(|(name, array)| (format!("{prefix}.{name}"), array)));
+    }
+
+    /// The arrays under `prefix.`, with the prefix removed.
+    #[must_use]
+    pub fn part(&self, prefix: &str) -> Snapshot {
+        let named = self.arrays.iter().filter_map(|(name, array)| {
+            let rest = name.strip_prefix(prefix)?.strip_prefix('.')?;
+            Some((rest.to_owned(), array.clone()))
+        });
+        Snapshot { arrays: named.collect() }
+    }
+
+    /// The names in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.arrays.keys().map(String::as_str)
+    }
+
+    /// An array of 32-bit floats of a known length.
+    ///
+    /// # Errors
+    /// `Data` naming the array if it is missing, of another type or length.
+    pub fn f32(&self, name: &str, len: usize) -> Result<&[f32], Error> {
+        match self.arrays.get(name) {
+            Some(Array::F32(data)) if data.len() == len => Ok(data),
+            found => Err(mismatch_error(name, "f32", len, found)),
+        }
+    }
+
+    /// An array of 64-bit floats of a known length.
+    ///
+    /// # Errors
+    /// As [`Snapshot::f32`].
+    pub fn f64(&self, name: &str, len: usize) -> Result<&[f64], Error> {
+        match self.arrays.get(name) {
+            Some(Array::F64(data)) if data.len() == len => Ok(data),
+            found => Err(mismatch_error(name, "f64", len, found)),
+        }
+    }
+
+    /// An array of 32-bit unsigned integers of a known length.
+    ///
+    /// # Errors
+    /// As [`Snapshot::f32`].
+    pub fn u32(&self, name: &str, len: usize) -> Result<&[u32], Error> {
+        match self.arrays.get(name) {
+            Some(Array::U32(data)) if data.len() == len => Ok(data),
+            found => Err(mismatch_error(name, "u32", len, found)),
+        }
+    }
+
+    /// The length of an array, if it exists.
+    pub fn len_of(&self, name: &str) -> Option<usize> {
+        self.arrays.get(name).map(Array::len)
+    }
+
+    /// An array of 64-bit unsigned integers of a known length.
+    ///
+    /// # Errors
+    /// As [`Snapshot::f32`].
+    pub fn u64(&self, name: &str, len: usize) -> Result<&[u64], Error> {
+        match self.arrays.get(name) {
+            Some(Array::U64(data)) if data.len() == len => Ok(data),
+            found => Err(mismatch_error(name, "u64", len, found)),
+        }
+    }
+
+    /// The first array that holds a NaN.
+    pub fn nan_in(&self) -> Option<&str> {
+        let holds_nan = |array: &Array| match array {
+            Array::F32(data) => data.iter().any(|number| number.is_nan()),
+            Array::F64(data) => data.iter().any(|number| number.is_nan()),
+            Array::U32(_) | Array::U64(_) => false,
+        };
+        self.arrays.iter().find(|(_, array)| holds_nan(array)).map(|(name, _)| name.as_str())
+    }
+
+    /// The snapshot as a safetensors file; [`Snapshot::parse`] reads it back.
+    ///
+    /// # Errors
+    /// `Data` naming the array that cannot be encoded.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let views = self.arrays.iter().map(|(name, array)| Ok((name.clone(), array.view(name)?)));
+        let views = views.collect::<Result<Vec<_>, Error>>()?;
+        let metadata = HashMap::from([(CHECKSUM.to_owned(), format!("{}", self.checksum()))]);
+        safetensors::serialize(views, Some(metadata)).map_err(|e| Error::data("a snapshot cannot be encoded").with_source(e))
+    }
+
+    /// Reads a snapshot from the bytes of its file.
+    ///
+    /// # Errors
+    /// `Data`, naming the invalid array if there is one.
+    pub fn parse(bytes: &[u8]) -> Result<Snapshot, Error> {
+        let tensors = SafeTensors::deserialize(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
+        let mut snapshot = Snapshot::default();
+        for (name, view) in tensors.tensors() {
+            let array = Array::from_view(&view).ok_or_else(|| Error::data(format!("array {name} is of type {:?}", view.dtype())))?;
+            snapshot.insert(name, array);
+        }
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| Error::data("not a snapshot").with_source(e))?;
+        let told = header.metadata().as_ref().and_then(|metadata| metadata.get(CHECKSUM));
+        let told = told.ok_or_else(|| Error::data("header: there is no checksum"))?;
+        if *told != format!("{}", snapshot.checksum()) {
+            return Err(Error::data(format!("header: checksum {told}, but that of the arrays is {}: the file is damaged", snapshot.checksum())));
+        }
+        Ok(snapshot)
+    }
+
+    /// The content hash of names, types and elements, in name order.
+    fn checksum(&self) -> ContentHash {
+        let mut hasher = ContentHasher::default();
+        for (name, array) in &self.arrays {
+            let (dtype, bytes) = array.bytes();
+            hasher.update(format!("{name:?}{dtype:?}{}", array.len()).as_bytes());
+            hasher.update(bytes);
+        }
+        hasher.finish()
+    }
+
+    /// Writes the snapshot as a whole file.
+    ///
+    /// # Errors
+    /// `Io` naming the path.
+    pub fn save(&self, path: &Path) -> Result<(), Error> {
+        let bytes = self.to_bytes().map_err(|error| error.at(path.display()))?;
+        file::write(path, &bytes)
+    }
+
+    /// Reads a snapshot.
+    ///
+    /// # Errors
+    /// `Io` or `Data` naming the path, and the invalid array if there is one.
+    pub fn load(path: &Path) -> Result<Snapshot, Error> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path.display(), e))?;
+        Self::parse(&bytes).map_err(|error| error.at(path.display()))
+    }
+}
+
+impl Array {
+    fn len(&self) -> usize {
+        match self {
+            Array::F32(data) => data.len(),
+            Array::F64(data) => data.len(),
+            Array::U32(data) => data.len(),
+            Array::U64(data) => data.len(),
+        }
+    }
+
+    fn bytes(&self) -> (Dtype, &[u8]) {
+        match self {
+            Array::F32(data) => (Dtype::F32, bytemuck::cast_slice(data)),
+            Array::F64(data) => (Dtype::F64, bytemuck::cast_slice(data)),
+            Array::U32(data) => (Dtype::U32, bytemuck::cast_slice(data)),
+            Array::U64(data) => (Dtype::U64, bytemuck::cast_slice(data)),
+        }
+    }
+
+    fn view(&self, name: &str) -> Result<TensorView<'_>, Error> {
+        let (dtype, bytes) = self.bytes();
+        TensorView::new(dtype, vec![self.len()], bytes).map_err(|e| Error::data(format!("snapshot array {name} cannot be encoded")).with_source(e))
+    }
+
+    fn from_view(view: &TensorView<'_>) -> Option<Array> {
+        let data = view.data();
+        match view.dtype() {
+            Dtype::F32 => Some(Array::F32(bytemuck::pod_collect_to_vec(data))),
+            Dtype::F64 => Some(Array::F64(bytemuck::pod_collect_to_vec(data))),
+            Dtype::U32 => Some(Array::U32(bytemuck::pod_collect_to_vec(data))),
+            Dtype::U64 => Some(Array::U64(bytemuck::pod_collect_to_vec(data))),
+            _ => None,
+        }
+    }
+}
+
+fn mismatch_error(name: &str, dtype: &str, len: usize, found: Option<&Array>) -> Error {
+    let found = match found {
+        None => "it is missing".to_owned(),
+        Some(array) => format!("it holds {} elements", array.len()),
+    };
+    Error::data(format!("snapshot: array {name} of {len} {dtype} needed; {found}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_file_is_detected() {
+        let mut snapshot = Snapshot::default();
+        snapshot.insert("fired", Array::U32(vec![7, 9, 11]));
+        let bytes = snapshot.to_bytes().expect("it can be encoded");
+        assert_eq!(Snapshot::parse(&bytes).expect("it is whole"), snapshot);
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 4;
+            assert!(Snapshot::parse(&damaged).is_err() || at < bytes.len() - 12, "a change of byte {at} is not detected");
+            assert!(Snapshot::parse(&bytes[..at]).is_err(), "{at} bytes are not the whole file");
+        }
+    }
+
+    #[test]
+    fn saving_and_loading_gives_the_same_bits_and_misfits_are_named() {
+        let mut snapshot = Snapshot::default();
+        snapshot.insert("mean", Array::F32(vec![1.0, -0.0, f32::MIN_POSITIVE]));
+        snapshot.insert("state", Array::F64(vec![std::f64::consts::PI]));
+        snapshot.insert("tick", Array::U64(vec![u64::MAX]));
+        let mut whole = Snapshot::default();
+        whole.insert_all("brain", snapshot.clone());
+        let path = std::env::temp_dir().join(format!("tectum-snapshot-{}.safetensors", std::process::id()));
+        whole.save(&path).expect("writable");
+        let read = Snapshot::load(&path).expect("readable");
+        std::fs::remove_file(&path).expect("there");
+        assert_eq!(read.part("brain"), snapshot);
+        let error = read.part("brain").f32("mean", 4).expect_err("another length").to_string();
+        assert!(error.contains("mean") && error.contains('4') && error.contains('3'), "{error}");
+    }
+}
