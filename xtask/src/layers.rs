@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// Lowest first. Modules in one row form one layer: a device hands out pooled memory, so the two know each other.
 const LAYERS: &[&[&str]] = &[
     &["error", "dtype", "latency"],
-    &["lru_cache", "content_hash", "file"],
+    &["lru_cache", "content_hash", "file", "snapshot"],
     &["kernel"],
     &["store"],
     &["launch"],
@@ -14,9 +14,6 @@ const LAYERS: &[&[&str]] = &[
     &["stream"],
     &["measure", "receipt"],
     &["route"],
-    &["program"],
-    &["graph"],
-    &["conformance", "bench"],
 ];
 
 /// Every import of `crate::…` from a lower layer into a higher one, and every module that the order does not name.
@@ -50,6 +47,15 @@ pub fn violations(root: &Path) -> Result<Vec<String>, String> {
 
 fn layer_of(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+/// The crates of the workspace's folder `crates`, by name.
+pub fn crates(root: &Path) -> Result<Vec<String>, String> {
+    let folder = root.join("crates");
+    let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    Ok(names)
 }
 
 /// Every `.rs` file below a folder except test modules.

@@ -7,10 +7,8 @@ use std::process::Stdio;
 
 use serde::Deserialize;
 
+use crate::layers;
 use crate::test_programs::cargo;
-
-/// The crates that have a table.
-const CRATES: [&str; 3] = ["naga-ptx", "tectum", "tectum-models"];
 
 /// After so long a program is killed: many times what the slowest takes.
 const PROGRAM_TIMEOUT_S: u32 = 1200;
@@ -118,10 +116,13 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
 /// The mutations of every table, each of which finds what it breaks.
 fn all(root: &Path) -> Result<Vec<Mutation>, String> {
     let mut mutations = Vec::new();
-    for package in CRATES {
+    for package in layers::crates(root)? {
         let path = format!("crates/{package}/tests/mutations.toml");
+        if !root.join(&path).exists() {
+            continue;
+        }
         let table: Table = toml::from_str(&read(&root.join(&path))?).map_err(|e| format!("{path}: {e}"))?;
-        mutations.extend(table.mutation.into_iter().map(|mutation| Mutation { package: package.to_owned(), ..mutation }));
+        mutations.extend(table.mutation.into_iter().map(|mutation| Mutation { package: package.clone(), ..mutation }));
     }
     mutations.iter().try_for_each(|mutation| mutation.original(root).map(|_| ()))?;
     Ok(mutations)

@@ -36,7 +36,16 @@ struct Known {
 const SANITIZERS: [Sanitizer; 2] = [
     Sanitizer {
         name: "address",
-        programs: &[("tectum", &[]), ("tectum-models", &["spiking", "field", "snapshot", "gguf", "decoder", "encoder", "learn", "defect", "api_fuzz"])],
+        programs: &[
+            ("tectum", &[]),
+            ("tectum-programs", &[]),
+            ("tectum-graph", &[]),
+            ("tectum-bench", &[]),
+            ("tectum-spiking", &[]),
+            ("tectum-field", &[]),
+            ("tectum-transformer", &[]),
+            ("tectum-control", &["learn", "defect", "snapshot"]),
+        ],
         // Memory that was freed is kept for a while, which is growth; a search for hash collisions and an optimum by enumeration only take time.
         skipped: &["memory_does_not_grow", "endings_give_two_texts_one_hash", "regret"],
         flags: "-Zsanitizer=address -Zsanitizer-recover=address",
@@ -51,8 +60,11 @@ const SANITIZERS: [Sanitizer; 2] = [
     Sanitizer {
         name: "thread",
         programs: &[
-            ("tectum", &["thread_pool", "stream", "memory", "devices", "defect_02", "defect_03", "defect_10", "defect_17", "api_fuzz"]),
-            ("tectum-models", &["learner", "learning", "run_folder", "defect_13", "defect_18"]),
+            ("tectum", &["thread_pool", "stream", "memory", "devices", "defect_17"]),
+            ("tectum-programs", &["stream", "devices"]),
+            ("tectum-bench", &["defect_02", "defect_03", "defect_10", "api_fuzz"]),
+            ("tectum-spiking", &["learning"]),
+            ("tectum-control", &["learner", "learning", "run_folder", "defect_13", "defect_18"]),
         ],
         skipped: &["memory_does_not_grow"],
         flags: "-Zsanitizer=thread",

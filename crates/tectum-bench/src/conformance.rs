@@ -145,7 +145,7 @@ pub fn suites() -> Vec<Suite> {
 ///
 /// # Example
 /// ```
-/// use crate::conformance::{suites, verify};
+/// use tectum_bench::conformance::{suites, verify};
 /// let (cpu, mut suites) = (tectum::Device::open("cpu").unwrap(), suites());
 /// suites.retain(|suite| suite.name == "adamw");
 /// let kernels: Vec<_> = tectum::kernel::all().into_iter().filter(|kernel| kernel.name() == "adamw").collect();

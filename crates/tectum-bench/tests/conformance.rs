@@ -1,7 +1,7 @@
 //! Every case on every device of this machine; absent devices are reported as skipped.
 
-use tectum_bench::conformance::{Sweep, functions, suites, verify};
 use tectum::{Device, Error};
+use tectum_bench::conformance::{Sweep, functions, suites, verify};
 
 fn verify_on(id: &str) -> Result<(), Error> {
     let device = match Device::open(id) {

@@ -10,10 +10,13 @@ use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::native::for_each_index;
 use tectum::kernel::pack::{Half, to_f16};
 use tectum::kernel::panel_format::PanelFormat;
-use tectum_programs::{Bounds, BufferIndex, Fault, FaultKind, LaunchConfig, Outcome, Program, Recognition, Recognize};
-use tectum::{AttentionSizes, Boundary, Buffer, CacheFormat, DType, Device, Element, Error, ErrorKind, Executable, GemmEpilogue, Kernel, Matrices, Matrix, NativeCall, PlanBuilder, Points, Session, Strided, ThreadPool, View};
-use tectum_programs::Chain;
+use tectum::{
+    AttentionSizes, Boundary, Buffer, CacheFormat, DType, Device, Element, Error, ErrorKind, Executable, GemmEpilogue, Kernel, Matrices, Matrix, NativeCall,
+    PlanBuilder, Points, Session, Strided, ThreadPool, View,
+};
 use tectum_graph::{Graph, GraphBuilder, Node, Shape, Tensor};
+use tectum_programs::Chain;
+use tectum_programs::{Bounds, BufferIndex, Fault, FaultKind, LaunchConfig, Outcome, Program, Recognition, Recognize};
 
 use crate::fnv_collision::{colliding_kernels, fnv1a};
 

@@ -10,9 +10,9 @@ use std::process::Command;
 
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
+use tectum::{Device, Error, Result};
 use tectum_bench::bench;
 use tectum_bench::bench::{Options, PeerChoice, Suite};
-use tectum::{Device, Error, Result};
 
 use crate::table::{print, print_json};
 
@@ -66,10 +66,10 @@ struct RunArgs {
 /// Every suite there is, of all crates.
 fn suites() -> Vec<Suite> {
     let mut suites = bench::suites();
-    suites.push(tectum_spiking::suite());
-    suites.push(tectum_field::suite());
-    suites.push(tectum_transformer::suite());
-    suites.push(tectum_control::brain::mppi::suite());
+    suites.push(tectum_spiking::bench_suite());
+    suites.push(tectum_field::bench_suite());
+    suites.push(tectum_transformer::bench_suite());
+    suites.push(tectum_control::brain::mppi::bench_suite());
     suites
 }
 

@@ -8,8 +8,8 @@ mod rig;
 use std::path::PathBuf;
 
 use clap::Args;
-use tectum_programs::Program;
 use tectum::{Error, Result};
+use tectum_programs::Program;
 
 use crate::table::print;
 

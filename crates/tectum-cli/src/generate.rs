@@ -7,7 +7,9 @@ use clap::Args;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, Receipt, Result};
-use tectum_transformer::{Decoder, FinishReason, GenerateOptions, Generation, Routing, SamplingParams, Tokens, end_tokens, generate_each as run, input_files, open_device};
+use tectum_transformer::{
+    Decoder, FinishReason, GenerateOptions, Generation, Routing, SamplingParams, Tokens, end_tokens, generate_each as run, input_files, open_device,
+};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, print_json};

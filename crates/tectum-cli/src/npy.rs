@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use tectum_programs::Type;
 use tectum::{Error, Result};
+use tectum_programs::Type;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// Headers are padded so that the numbers begin at a multiple of it.

@@ -7,11 +7,11 @@ pub mod slices;
 use std::path::Path;
 
 use plotters::style::RGBColor;
+use tectum::snapshot::Snapshot;
 use tectum::{LATENCY_BINS, LatencyHistogram, Result, file};
 use tectum_control::closed_loop::Outcome;
 use tectum_control::recording::{Trace, TraceTick};
 use tectum_control::run_folder::{SNAPSHOT_FILE, TRACE_FILE};
-use tectum::snapshot::Snapshot;
 
 use self::chart::{Axis, Chart};
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
+use tectum::snapshot::Snapshot;
 use tectum::{Device, Error, InputFile, Result};
 use tectum_control::brain::build::{build_body, build_brain, build_stand_in, open_device};
 use tectum_control::clock::{Clock, RealClock, SimClock};
@@ -18,7 +19,6 @@ use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sin
 use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
 use tectum_control::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
 use tectum_control::scenario::{ClockKind, Scenario};
-use tectum::snapshot::Snapshot;
 
 use self::progress::Display;
 use crate::plots::{self, slices::Film};

@@ -1,9 +1,9 @@
 //! `tectum verify`: every kernel of `tectum` and of the models against its reference, and with `--functions` every elementary function over all exponents.
 
 use clap::Args;
+use tectum::{Device, Error, Result};
 use tectum_bench::conformance;
 use tectum_bench::conformance::{FunctionReport, Sweep};
-use tectum::{Device, Error, Result};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};

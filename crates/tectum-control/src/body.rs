@@ -192,7 +192,7 @@ pub const BODY_NAMES: [&str; 5] = ["rig", "pendulum", "cart_pole", "acrobot", "s
 ///
 /// # Example
 /// ```
-/// let mut body = crate::body::body("pendulum", Some(crate::body::Start::Hanging)).unwrap();
+/// let mut body = tectum_control::body::body("pendulum", Some(tectum_control::body::Start::Hanging)).unwrap();
 /// body.set_state(&[0.0, 0.0]).unwrap();
 /// assert_eq!(body.step(&[0.0]).reward, 0.0);
 /// assert_eq!(body.upright_angle_rad(), 0.0);

@@ -10,8 +10,8 @@ pub mod mppi;
 
 use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, RunStats};
 
-use tectum::snapshot::Snapshot;
 use crate::twin::LearningCounts;
+use tectum::snapshot::Snapshot;
 
 /// Makes a brain anew on a device, in its first state; [`Brain::restore`] then gives it another's.
 pub type Rebuild = Box<dyn FnOnce(&Device) -> Result<Box<dyn Brain>, Error> + Send>;

@@ -49,12 +49,12 @@ use crate::body::{Body, BodySpec};
 use crate::brain::{Brain, StandIn};
 use crate::clock::Clock;
 use crate::scenario::{LoopSettings, Overrun};
-use tectum::snapshot::{Array, Snapshot};
 pub use guard::{ChannelGuard, StopSwitch};
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick, UPRIGHT_RAD};
 pub use report::{End, Outcome, Progress, Sink, TickRecord, Timing};
 pub use sink_thread::{ThreadedSink, run_with_sink_thread};
+use tectum::snapshot::{Array, Snapshot};
 pub use trials::{Conditions, TARGET_STREAK_S, TARGET_UPRIGHT_FRACTION, TRIAL_S, Trial, TrialSummary, rig_trials, summarize};
 
 /// A body and a brain, run together.

@@ -27,8 +27,8 @@ use crate::closed_loop::{End, Outcome, Sink, TickRecord, TransfersPerTick};
 use crate::real_time::GrantedRealTime;
 use crate::recording::Recorder;
 use crate::scenario::{ClockKind, Scenario};
-use tectum::snapshot::Snapshot;
 use crate::twin::LearningCounts;
+use tectum::snapshot::Snapshot;
 
 /// The effective scenario.
 pub const SCENARIO_FILE: &str = "scenario.toml";

@@ -216,7 +216,7 @@ impl Scenario {
     ///
     /// # Example
     /// ```
-    /// use crate::scenario::Scenario;
+    /// use tectum_control::scenario::Scenario;
     /// let text = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\nhorizn = 3\n";
     /// let error = Scenario::parse(text, "a.toml", "a").unwrap_err();
     /// assert!(error.to_string().starts_with("a.toml:5: unknown key \"horizn\"; known: name, model, samples, horizon"));

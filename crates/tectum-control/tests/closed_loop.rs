@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tectum::snapshot::{Array, Snapshot};
 use tectum::{Device, Error, ErrorKind, Result, RunStats};
 use tectum_control::body::{Start, body};
 use tectum_control::brain::Brain;
@@ -11,7 +12,6 @@ use tectum_control::brain::build::{build_body, build_brain};
 use tectum_control::clock::{Clock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Outcome, Sink, TickRecord};
 use tectum_control::scenario::{ClockKind, LoopSettings, Overrun, Scenario};
-use tectum::snapshot::{Array, Snapshot};
 
 /// A clock that a brain can move on.
 #[derive(Clone, Default)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tectum_bench::conformance::{CaseContext, Seed, verify};
 use tectum::{Device, Error, ErrorKind, Session};
+use tectum_bench::conformance::{CaseContext, Seed, verify};
 use tectum_control::conformance::{kernels, suites};
 
 fn verify_on(id: &str) -> Result<(), Error> {

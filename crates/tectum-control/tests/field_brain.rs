@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use tectum::snapshot::Snapshot;
 use tectum::{Device, Result};
 use tectum_control::body::BODY_NAMES;
 use tectum_control::brain::Brain;
@@ -9,7 +10,6 @@ use tectum_control::brain::build::{build_body, build_brain};
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::{ClosedLoop, End, Sink, TickRecord};
 use tectum_control::scenario::Scenario;
-use tectum::snapshot::Snapshot;
 
 #[derive(Default)]
 struct Actions(Vec<f32>);

@@ -11,14 +11,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use mutator::Mutator;
 use tectum::Device;
 use tectum::route::{Calibration, CalibrationCache, Rates};
+use tectum::snapshot::{Array, Snapshot};
 use tectum_control::body::{Start, body};
 use tectum_control::brain::build::build_plans;
 use tectum_control::closed_loop::{Fault, TickRecord, Timing};
-use tectum_spiking::genome::{Genome, GenomeOptions};
 use tectum_control::recording::{Recorder, Trace, recover_recording};
 use tectum_control::rig_csv::RigRecording;
 use tectum_control::scenario::Scenario;
-use tectum::snapshot::{Array, Snapshot};
+use tectum_spiking::genome::{Genome, GenomeOptions};
 use tectum_transformer::Header;
 
 use crate::gguf_writer;
@@ -299,7 +299,8 @@ fn placed(error: &tectum::Error, begins: &[&str]) -> Verdict {
 fn check_scenario(bytes: &[u8]) -> Verdict {
     let Ok(text) = std::str::from_utf8(bytes) else { return Ok(false) };
     let scenario = match Scenario::parse(text, "s.toml", "s") {
-        Ok(scenario) => scenario,
+        // Old names are read with a warning, and written by their new ones.
+        Ok(scenario) => Scenario { warnings: Vec::new(), ..scenario },
         Err(error) => return placed(&error, &["s.toml:"]),
     };
     let written = scenario.to_toml().map_err(|error| format!("understood, but not written: {error}"))?;

@@ -1,8 +1,8 @@
 //! The suite `field`: whole cycles, beside a 27-point pass, the noise and the tanh that they hold, each alone.
 
 use crate::kernel::LaunchBuiltIn;
-use tectum_bench::bench::{Case, Prepare, Roofline, Suite, Workload};
 use tectum::{Boundary, CodeObject, DType, Device, Executable, PlanBuilder, Points, Result, RunStats};
+use tectum_bench::bench::{Case, Prepare, Roofline, Suite, Workload};
 
 use super::kernels::NOISE;
 use super::layout::{LIVE_WORDS, MAX_PATTERNS, OCTANTS, TRAIT_WORDS};

@@ -1,8 +1,8 @@
 //! Conformance of the kernels of a cycle: the noise by itself, exactly; whole cycles, each from the device's own state, against the reference.
 
 use crate::kernel::LaunchBuiltIn;
-use tectum_bench::conformance::{Case, CaseContext, Data, Expected, Output, Seed, Suite};
 use tectum::{Boundary, Result};
+use tectum_bench::conformance::{Case, CaseContext, Data, Expected, Output, Seed, Suite};
 
 use super::agreement;
 use super::coefficients::Coefficients;

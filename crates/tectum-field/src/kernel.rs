@@ -22,11 +22,6 @@ pub fn words(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {
     names.iter().fold(builder, |builder, name| builder.param(name, DType::U32))
 }
 
-/// Adds float parameters.
-pub fn floats(builder: KernelBuilder, names: &[&'static str]) -> KernelBuilder {
-    names.iter().fold(builder, |builder, name| builder.param(name, DType::F32))
-}
-
 /// Finishes the definition of one of this crate's kernels.
 pub fn built_in(builder: KernelBuilder, native: fn(&NativeCall<'_>)) -> Arc<Kernel> {
     // SAFETY: the kernels of this crate bound every index by their parameters, which recording derives from the views that it binds, or by tables that

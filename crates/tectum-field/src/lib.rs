@@ -9,7 +9,7 @@ mod bench;
 mod check;
 mod coefficients;
 #[cfg(any(test, feature = "bench"))]
-pub mod conformance;
+mod conformance;
 mod draw;
 mod kernel;
 mod kernels;
@@ -26,9 +26,11 @@ mod whole;
 
 pub use agreement::{Difference, TIE, differences};
 #[cfg(any(test, feature = "bench"))]
-pub use bench::suite;
+pub use bench::suite as bench_suite;
 pub use check::{CheckReport, Latency, Pass, check};
 pub use coefficients::Coefficients;
+#[cfg(any(test, feature = "bench"))]
+pub use conformance::suites as conformance_suites;
 pub use kernels::kernels;
 pub use shape::Shape;
 pub use simulation::{ImprintSiteKind, Options, Recall, Report, Simulation};

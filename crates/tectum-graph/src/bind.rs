@@ -14,7 +14,7 @@ impl Graph {
     ///
     /// # Example
     /// ```
-    /// use crate::{Dim, GraphBuilder};
+    /// use tectum_graph::{Dim, GraphBuilder};
     /// let mut g = GraphBuilder::new();
     /// let x = g.input("x", [Dim::from('T'), 4.into()])?;
     /// let y = g.relu(x)?;

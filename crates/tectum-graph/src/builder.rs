@@ -13,7 +13,7 @@ use super::{BinaryOp, Definition, Dim, Factor, Graph, Node, Operation, ReduceAxe
 /// # Example
 /// ```
 /// use tectum::Device;
-/// use crate::GraphBuilder;
+/// use tectum_graph::GraphBuilder;
 /// let mut g = GraphBuilder::new();
 /// let x = g.input("x", [1, 2])?;
 /// let w = g.parameter("w", [2, 1])?;

@@ -13,7 +13,7 @@ use super::{
 /// [`ProgramBuilder::finish`] replaces them by instruction indices.
 ///
 /// ```
-/// use crate::{Address, BinaryOp, BufferAccess, ProgramBuilder, Register, Type};
+/// use tectum_programs::{Address, BinaryOp, BufferAccess, ProgramBuilder, Register, Type};
 /// let mut add = ProgramBuilder::new("vector_add");
 /// let [a, b] = ["a", "b"].map(|name| add.buffer(name, Type::F32, BufferAccess::Read));
 /// let y = add.buffer("y", Type::F32, BufferAccess::Write);

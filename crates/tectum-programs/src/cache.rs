@@ -94,7 +94,7 @@ impl ProgramCache {
     /// # Example
     /// ```
     /// use tectum::Device;
-    /// use crate::{BufferIndex, LaunchConfig, Program, ProgramCache};
+    /// use tectum_programs::{BufferIndex, LaunchConfig, Program, ProgramCache};
     /// let cache = ProgramCache::new(8, 8);
     /// let device = Device::open("cpu")?;
     /// let program = Program::parse("buffer x: i32 read_write\nldg.i32 r0, [x]\nadd.i32 r0, r0, r0\nstg.i32 [x], r0")?.check()?;

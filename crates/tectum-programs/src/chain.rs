@@ -42,7 +42,7 @@ struct Step {
 ///
 /// # Example
 /// ```
-/// use crate::Chain;
+/// use tectum_programs::Chain;
 /// use tectum::{DType, Device, PlanBuilder};
 /// let mut chain = Chain::new(2)?;
 /// let (a, b, half) = (chain.input(0)?, chain.input(1)?, chain.constant(0.5)?);

@@ -12,11 +12,11 @@ mod uniformity;
 
 use tectum::Result;
 
+use super::Program;
+use super::diagnostic::{Diagnostic, SourceMap};
 pub use bounds::Bounded;
 use call_order::call_order;
 use flow::Flow;
-use super::Program;
-use super::diagnostic::{Diagnostic, SourceMap};
 
 /// A program that the check accepts: every read has a value of its type, accesses are allowed by the declarations, barriers
 /// are in uniform flow, calls are bounded. Only [`Program::check`] makes one.

@@ -10,11 +10,11 @@ pub mod scalar;
 
 use tectum::{Error, Result};
 
+use super::{Checked, Fault, LaunchConfig};
 use lane::{Lane, StopReason};
 use memory::Memory;
 pub(super) use memory::within;
 pub(super) use pool::Pool;
-use super::{Checked, Fault, LaunchConfig};
 
 /// How a launch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Checked {
     ///
     /// # Example
     /// ```
-    /// use crate::{LaunchConfig, Outcome, Program};
+    /// use tectum_programs::{LaunchConfig, Outcome, Program};
     /// let program = Program::parse("buffer x: i32 read_write\nldg.i32 r0, [x]\nadd.i32 r0, r0, r0\nstg.i32 [x], r0")?.check()?;
     /// let mut buffers = [[1i32, -2, 3].iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>()];
     /// assert_eq!(program.evaluate(&LaunchConfig::linear(3, 2), &mut buffers, 100)?, Outcome::Finished);

@@ -105,7 +105,7 @@ impl Checked {
     ///
     /// # Example
     /// ```
-    /// use crate::{Bounds, LaunchConfig, Program, Unsupported};
+    /// use tectum_programs::{Bounds, LaunchConfig, Program, Unsupported};
     /// let program = Program::parse("buffer x: f32 read_write\nldg.f32 r0, [x]\nadd.f32 r0, r0, r0\nstg.f32 [x], r0")?.check()?;
     /// let lowered = program.lower(&LaunchConfig::linear(100, 32), Bounds::Checked).map_err(Unsupported::error)?;
     /// assert!(lowered.kernel().wgsl().contains("r0 = add_f32(r0, r0);"));

@@ -32,11 +32,11 @@ use std::fmt;
 
 use tectum::Result;
 
+use super::{BufferIndex, Checked, LaunchConfig};
 pub use fuse::{Fused, Stage, fuse};
 use lane::{StopReason, SymbolicExecutor};
 pub use record::{Recognition, RecognizedLaunch};
 pub use shape::{Map, Shape};
-use super::{BufferIndex, Checked, LaunchConfig};
 
 /// One way to see a chain.
 type Way<'a> = dyn Fn() -> std::result::Result<(Shape, Vec<Obligation>), Refusal> + 'a;
@@ -102,7 +102,7 @@ impl Checked {
     ///
     /// # Example
     /// ```
-    /// use crate::{LaunchConfig, Program, Setting, Shape};
+    /// use tectum_programs::{LaunchConfig, Program, Setting, Shape};
     /// // One lane, two elements, one after the other.
     /// let text = "buffer x: f32 read\nbuffer y: f32 write\nldg.f32 r1, [x + 0]\nneg.f32 r2, r1\nstg.f32 [y + 0], r2\n\
     ///             ldg.f32 r1, [x + 4]\nneg.f32 r2, r1\nstg.f32 [y + 4], r2";

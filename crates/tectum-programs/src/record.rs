@@ -78,13 +78,7 @@ impl Checked {
     }
 
     /// As [`Checked::record`], with a kernel that was lowered from the program for such a launch.
-    pub(crate) fn record_lowered(
-        &self,
-        plan: &mut PlanBuilder,
-        lowered: Lowered,
-        launch: &LaunchConfig,
-        buffers: &[ProgramView],
-    ) -> Result<ProgramLaunch> {
+    pub(crate) fn record_lowered(&self, plan: &mut PlanBuilder, lowered: Lowered, launch: &LaunchConfig, buffers: &[ProgramView]) -> Result<ProgramLaunch> {
         let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.bytes).collect();
         self.elements(launch, &sizes)?;
         let bounds = lowered.bounds();

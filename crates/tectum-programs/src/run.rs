@@ -57,7 +57,7 @@ impl Bounded {
     /// # Example
     /// ```
     /// use tectum::Device;
-    /// use crate::{BufferIndex, LaunchConfig, Program};
+    /// use tectum_programs::{BufferIndex, LaunchConfig, Program};
     /// let program = Program::parse("buffer x: i32 read\nbuffer y: i32 write\nldg.i32 r0, [x]\nadd.i32 r0, r0, r0\nstg.i32 [y], r0")?.check()?;
     /// let plan = program.bound(&LaunchConfig::linear(2, 256), &[8, 8])?.plan()?;
     /// assert_eq!(plan.recorded().recognized().shape().to_string(), "map over 2 elements");

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tectum_bench::bench::{Case, Roofline, Suite, Workload};
 use tectum::{CodeObject, Device, Result, RunStats};
+use tectum_bench::bench::{Case, Roofline, Suite, Workload};
 
 use super::{
     ConnectOptions, ConnectedNetwork, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Stimulus, Synapse,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use tectum::{Device, Error, ErrorKind, Result};
 use tectum_bench::api_fuzz::Random;
 use tectum_bench::conformance::{Case, CaseContext, Seed, Suite};
-use tectum::{Device, Error, ErrorKind, Result};
 
 use super::reference::{PlasticRow, ReferenceNetwork};
 use super::{

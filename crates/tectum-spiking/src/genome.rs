@@ -1,7 +1,7 @@
 //! Genomes: brains described as boxes of neurons and rules for the synapses between them.
 //!
 //! ```
-//! use crate::genome::{Genome, GenomeOptions};
+//! use tectum_spiking::genome::{Genome, GenomeOptions};
 //! let text = r#"{
 //!     "version": "2.1",
 //!     "blueprint": {

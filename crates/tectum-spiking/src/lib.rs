@@ -6,7 +6,7 @@
 #[cfg(any(test, feature = "bench"))]
 mod bench;
 #[cfg(any(test, feature = "bench"))]
-pub mod conformance;
+mod conformance;
 mod connectivity_stats;
 pub mod connectome;
 mod explanation;
@@ -24,7 +24,9 @@ mod simulation;
 mod stimulus;
 
 #[cfg(any(test, feature = "bench"))]
-pub use bench::suite;
+pub use bench::suite as bench_suite;
+#[cfg(any(test, feature = "bench"))]
+pub use conformance::suites as conformance_suites;
 pub use explanation::{ExtraState, NetworkExplanation, ScaleLimit, ZeroSumReason};
 pub use from_genome::{ConnectOptions, ConnectedNetwork, UnsupportedFeature, connect, rule, unsupported_features};
 pub use kernels::kernels;

@@ -25,9 +25,9 @@ use super::kernels::FIXED_PSP;
 use super::memory::MemoryReport;
 use super::network::Network;
 use super::rule::NeuronState;
-use tectum::snapshot::{Array, Snapshot};
 pub use layout::{MemoryUse, ShardLayout, layout};
 pub use learning::PlasticSynapse;
+use tectum::snapshot::{Array, Snapshot};
 
 /// Bursts of the longest refractory period including the snooze, plus one.
 const MAX_REFRACTORY: u32 = 2 * (1 << 16);

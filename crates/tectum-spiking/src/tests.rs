@@ -9,9 +9,9 @@ use std::sync::Arc;
 use tectum::Device;
 
 use super::conformance::{RandomNetwork, RunSchedule, compare, inputs, learning_network, plastic, random_network};
-use tectum_bench::api_fuzz::Random;
 use super::reference::ReferenceNetwork;
 use super::*;
+use tectum_bench::api_fuzz::Random;
 
 /// Neurons of the largest group.
 const LARGEST_GROUP: u64 = 60;

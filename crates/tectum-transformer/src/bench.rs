@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use tectum_bench::bench::{Alternative, Case, OnThreads, Roofline, Suite, Workload};
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CacheFormats, CodeObject, Device, DeviceKind, Result, RunStats};
+use tectum_bench::bench::{Alternative, Case, OnThreads, Roofline, Suite, Workload};
 
 use super::{Decoder, Embedder};
 

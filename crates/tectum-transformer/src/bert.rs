@@ -3,8 +3,8 @@
 //! <https://github.com/huggingface/transformers/blob/main/src/transformers/models/bert/modeling_bert.py>; pooling as in
 //! <https://github.com/UKPLab/sentence-transformers> (Reimers and Gurevych, <https://arxiv.org/abs/1908.10084>).
 
-use tectum_graph::{Dim, Graph, GraphBuilder, Heads, Node};
 use tectum::Result;
+use tectum_graph::{Dim, Graph, GraphBuilder, Heads, Node};
 
 use super::config::{Config, Head};
 

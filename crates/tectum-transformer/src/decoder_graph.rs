@@ -1,7 +1,7 @@
 //! What the graphs of all decoders have in common: what they are fed, the caches, and the way from a token's vector to scores.
 
-use tectum_graph::{Dim, Factor, Graph, GraphBuilder, Heads, Node};
 use tectum::Result;
+use tectum_graph::{Dim, Factor, Graph, GraphBuilder, Heads, Node};
 
 /// The sizes of a decoder, whatever its family.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -29,7 +29,7 @@ mod tokens;
 mod weights;
 
 #[cfg(any(test, feature = "bench"))]
-pub use bench::{minilm, suite};
+pub use bench::{minilm, suite as bench_suite};
 pub use bert::Bert;
 pub use cache_errors::{CacheError, cache_errors};
 pub use checkpoint::{input_files, is_decoder};

@@ -8,8 +8,8 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use tectum_graph::{Dim, Graph, Node};
 use tectum::{Error, Result};
+use tectum_graph::{Dim, Graph, Node};
 
 use super::config::{CONFIG, activation, family, read_json};
 use super::decoder_graph::{DecoderGraph, DecoderSizes};

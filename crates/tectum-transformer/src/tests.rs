@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
-use tectum::kernel::panel_format::PanelFormat;
 use tectum::Device;
+use tectum::kernel::panel_format::PanelFormat;
 use tectum_graph::Tensor;
 
 use super::embedder::bucket;

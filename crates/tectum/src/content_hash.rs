@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 ///
 /// # Example
 /// ```
-/// use crate::content_hash::ContentHash;
+/// use tectum::ContentHash;
 /// let hash = ContentHash::of(b"");
 /// assert_eq!(hash.to_string(), "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262");
 /// assert_ne!(hash, ContentHash::of(b"a"));

@@ -5,10 +5,12 @@
 
 mod buffer_lock;
 mod cpu;
+#[cfg(feature = "cuda")]
 mod cuda;
 mod null;
 mod pool_reservation;
 mod thread_pool;
+#[cfg(feature = "wgpu")]
 mod wgpu_device;
 
 /// What [`turn`] and [`handover`] are made of; `tests/models.rs` puts the types of a model checker in its place.
@@ -185,8 +187,10 @@ pub(crate) trait Sensors {
 /// Device memory, owned by one backend.
 pub(crate) enum Allocation {
     Cpu(cpu::CpuMemory),
+    #[cfg(feature = "cuda")]
     Cuda(cuda::CudaMemory),
     Null(#[expect(dead_code, reason = "held for its drop")] null::NullMemory),
+    #[cfg(feature = "wgpu")]
     Wgpu(wgpu::Buffer),
 }
 
@@ -257,15 +261,16 @@ impl std::fmt::Debug for Device {
 impl Device {
     /// Lists every device of this machine; adapters are probed, none is opened.
     pub fn list() -> Vec<DeviceInfo> {
-        let mut infos = vec![cpu::info(), null::info()];
-        infos.extend(cuda::list());
-        infos.extend(wgpu_device::list());
-        infos
+        [vec![cpu::info(), null::info()], cuda_devices().0, wgpu_devices()].concat()
     }
 
     /// Lists what [`Device::list`] cannot: devices without a usable driver or below what kernels need, with the reason.
     pub fn absent() -> Vec<AbsentDevice> {
-        cuda::absent()
+        let left_out = LEFT_OUT.iter().map(|(api, feature)| AbsentDevice {
+            device: (*api).to_owned(),
+            reason: format!("this build leaves it out: the feature \"{feature}\" of the crate tectum is off"),
+        });
+        cuda_devices().1.into_iter().chain(left_out).collect()
     }
 
     /// Opens the device of an id: `auto`, `cpu`, `null`, `cuda:N`, `vulkan:N`, `metal:N` or `dx12:N`.
@@ -345,11 +350,37 @@ fn open_backend(id: &str) -> Result<Arc<dyn Backend>> {
     };
     // One device has one id: `vulkan:00` and `vulkan:+0` are not other names of `vulkan:0`.
     let number = number.parse::<usize>().ok().filter(|parsed| parsed.to_string() == number).ok_or_else(|| unknown_device(id))?;
-    match api {
-        Api::Cuda => cuda::open(number)?.map(|device| Arc::new(device) as _),
-        api => wgpu_device::open(api, number)?.map(|device| Arc::new(device) as _),
-    }
-    .ok_or_else(|| missing_device(id))
+    let device: Option<Arc<dyn Backend>> = match (api, number) {
+        #[cfg(feature = "cuda")]
+        (Api::Cuda, number) => cuda::open(number)?.map(|device| Arc::new(device) as _),
+        #[cfg(feature = "wgpu")]
+        (Api::Vulkan | Api::Metal | Api::Dx12, number) => wgpu_device::open(api, number)?.map(|device| Arc::new(device) as _),
+        _ => None,
+    };
+    device.ok_or_else(|| missing_device(id))
+}
+
+/// APIs that this build has no device for, with the feature that adds them.
+const LEFT_OUT: &[(&str, &str)] = match (cfg!(feature = "cuda"), cfg!(feature = "wgpu")) {
+    (true, true) => &[],
+    (false, true) => &[("cuda", "cuda")],
+    (true, false) => &[("vulkan", "wgpu"), ("metal", "wgpu"), ("dx12", "wgpu")],
+    (false, false) => &[("cuda", "cuda"), ("vulkan", "wgpu"), ("metal", "wgpu"), ("dx12", "wgpu")],
+};
+
+/// NVIDIA GPUs that kernels run on, and those that they do not.
+fn cuda_devices() -> (Vec<DeviceInfo>, Vec<AbsentDevice>) {
+    #[cfg(feature = "cuda")]
+    return (cuda::list(), cuda::absent());
+    #[cfg(not(feature = "cuda"))]
+    (Vec::new(), Vec::new())
+}
+
+fn wgpu_devices() -> Vec<DeviceInfo> {
+    #[cfg(feature = "wgpu")]
+    return wgpu_device::list();
+    #[cfg(not(feature = "wgpu"))]
+    Vec::new()
 }
 
 fn missing_device(id: &str) -> Error {
@@ -359,6 +390,7 @@ fn missing_device(id: &str) -> Error {
 }
 
 /// A UUID in its usual form.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
 fn format_uuid(bytes: &[u8; 16]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])

@@ -202,8 +202,7 @@ impl Kernel {
     ///
     /// # Example
     /// ```
-    /// use crate::dtype::DType;
-    /// use crate::kernel::Kernel;
+    /// use tectum::{DType, Kernel};
     /// let double = Kernel::define("double_f32")
     ///     .read("x", DType::F32)
     ///     .write("y", DType::F32)
@@ -217,7 +216,7 @@ impl Kernel {
     ///         for (y, x) in y.iter_mut().zip(x) { *y = 2.0 * x; }
     ///     })?;
     /// assert_eq!(double.bindings().len(), 2);
-    /// # Ok::<(), crate::error::Error>(())
+    /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn define(name: impl Into<String>) -> KernelBuilder {
         KernelBuilder {
@@ -259,6 +258,7 @@ impl Kernel {
     }
 
     /// The WGSL module as a key of caches.
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
     pub(crate) fn code_text(&self) -> &CodeText {
         &self.wgsl
     }

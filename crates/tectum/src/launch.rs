@@ -46,6 +46,7 @@ pub struct Launch {
 #[derive(Debug, Clone)]
 pub struct LaunchList {
     /// The plan's name.
+    #[cfg_attr(not(any(feature = "cuda", feature = "wgpu")), allow(dead_code, reason = "labels of drivers and their errors"))]
     pub name: String,
     /// Bytes of each buffer.
     pub buffer_bytes: Vec<usize>,

@@ -14,6 +14,7 @@ pub struct LruCache<K, V> {
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> LruCache<K, V> {
+    /// An empty cache.
     pub fn new(cap: usize) -> Self {
         Self { values: HashMap::new(), uses: 0, misses: 0, cap }
     }

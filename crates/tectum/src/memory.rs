@@ -284,11 +284,11 @@ fn bucket(bytes: usize) -> Option<usize> {
 ///
 /// # Example
 /// ```
-/// use crate::device::Device;
+/// use tectum::Device;
 /// let device = Device::open("cpu")?;
 /// let buffer = device.buffer_from(&[1.0f32, 2.0, 3.0])?;
 /// assert_eq!(buffer.read()?, [1.0, 2.0, 3.0]);
-/// # Ok::<(), crate::error::Error>(())
+/// # Ok::<(), tectum::Error>(())
 /// ```
 pub struct Buffer<T: Element> {
     device: Device,
@@ -388,13 +388,12 @@ impl<T: Element> Buffer<T> {
     /// `Invalid` if the lengths differ; whatever either device reports.
     /// # Example
     /// ```
-    /// use crate::memory::CopyPath;
-    /// use crate::device::Device;
+    /// use tectum::{CopyPath, Device};
     /// let device = Device::open("cpu")?;
     /// let (from, to) = (device.buffer_from(&[1u32, 2])?, device.buffer::<u32>(2)?);
     /// assert_eq!(from.copy_to(&to)?, CopyPath::Host);
     /// assert_eq!(to.read()?, [1, 2]);
-    /// # Ok::<(), crate::error::Error>(())
+    /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn copy_to(&self, to: &Buffer<T>) -> Result<CopyPath> {
         if to.len != self.len {

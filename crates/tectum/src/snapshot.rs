@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use crate::content_hash::{ContentHash, ContentHasher};
 use crate::error::Error;
 use crate::file;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 /// The header's entry with the checksum of all arrays.
 const CHECKSUM: &str = "checksum";

@@ -48,10 +48,7 @@ pub trait TwoPhaseRun {
 ///
 /// # Example
 /// ```
-/// use crate::dtype::DType;
-/// use crate::device::Device;
-/// use crate::plan::PlanBuilder;
-/// use crate::stream::Stream;
+/// use tectum::{DType, Device, PlanBuilder, Stream};
 /// let mut plan = PlanBuilder::new("example");
 /// let x = plan.input("x", DType::F32, 3);
 /// let y = plan.output("y", DType::F32, 3);
@@ -63,7 +60,7 @@ pub trait TwoPhaseRun {
 /// // … the host does something else …
 /// let (run, stats) = submission.wait();
 /// assert_eq!((run.output::<f32>(y), stats?.launches), (&[0.0, 0.5, 2.0][..], 1));
-/// # Ok::<(), crate::error::Error>(())
+/// # Ok::<(), tectum::Error>(())
 /// ```
 pub struct Stream {
     /// None only while it is dropped.

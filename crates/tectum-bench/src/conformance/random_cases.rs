@@ -18,7 +18,11 @@ pub(super) fn suites() -> Vec<Suite> {
     ]
 }
 
-fn cases(seed: &mut Seed, convert: impl Fn(Vec<u32>) -> Data, record: fn(&mut tectum::PlanBuilder, tectum::View, tectum::View) -> tectum::Result<()>) -> Vec<Case> {
+fn cases(
+    seed: &mut Seed,
+    convert: impl Fn(Vec<u32>) -> Data,
+    record: fn(&mut tectum::PlanBuilder, tectum::View, tectum::View) -> tectum::Result<()>,
+) -> Vec<Case> {
     let case = |(n, key): (usize, [u32; 4])| {
         let words = (0..n).map(|i| random::philox([(i / 4) as u32, key[2], key[3], 0], [key[0], key[1]])[i % 4]).collect();
         let expected = Output::Exact(convert(words));

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use tectum::kernel::elementwise::{Arity, OPS};
-use tectum_programs::{Chain, Value};
 use tectum::{DType, ErrorKind};
+use tectum_programs::{Chain, Value};
 
 use super::memory::Seen;
 use super::numbers::element;

@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock};
 use tectum::kernel::gemm_batched::Packing;
 use tectum::kernel::loops_over;
 use tectum::kernel::transfer::COPY;
-use tectum_programs::{Bounds, Checked, LaunchConfig, Program};
 use tectum::{Activation, AttentionSizes, Boundary, DType, ErrorKind, GemmEpilogue, Kernel, Matrices, Matrix, Points};
+use tectum_programs::{Bounds, Checked, LaunchConfig, Program};
 
 use super::memory::{Seen, Space, Word};
 use super::operation::{Bound, Operation, all, product, reads, sum, unless, writes};
@@ -184,7 +184,8 @@ impl Batch {
 }
 
 fn batched(world: &mut World, plan: usize) -> Operation {
-    let packing = world.random.pick(&[Packing::F32, Packing::F32, Packing::Half(tectum::kernel::pack::Half::F16), Packing::Half(tectum::kernel::pack::Half::Bf16)]);
+    let packing =
+        world.random.pick(&[Packing::F32, Packing::F32, Packing::Half(tectum::kernel::pack::Half::F16), Packing::Half(tectum::kernel::pack::Half::Bf16)]);
     let count = 1 + world.below(3);
     let ([m, k, n], _) = world.sizes([0, 0, 0]);
     let mut one = |rows: usize, cols: usize| {

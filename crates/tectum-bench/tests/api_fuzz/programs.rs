@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use tectum_programs::generate::{Generated, generate, mutate};
-use tectum_programs::{Bounded, Bounds, BranchTarget, BufferAccess, BufferIndex, Checked, Contents, LaunchConfig, Outcome, Program, ProgramBuilder, ProgramCache, ProgramRun, ProgramView, Recognize, Type, scalar};
 use tectum::{DType, Device, ErrorKind, PlanBuilder, Stream, ThreadPool};
+use tectum_programs::generate::{Generated, generate, mutate};
+use tectum_programs::{
+    Bounded, Bounds, BranchTarget, BufferAccess, BufferIndex, Checked, Contents, LaunchConfig, Outcome, Program, ProgramBuilder, ProgramCache, ProgramRun,
+    ProgramView, Recognize, Type, scalar,
+};
 
 use super::world::{Verdict, World, caught, judged};
 

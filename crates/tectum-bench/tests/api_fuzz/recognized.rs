@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use tectum_programs::{Bounds, Checked, Fused, LaunchConfig, Map, Outcome, Program, ProgramView, Recognition, Setting, Shape, Stage, fuse};
 use tectum::{DType, ErrorKind};
+use tectum_programs::{Bounds, Checked, Fused, LaunchConfig, Map, Outcome, Program, ProgramView, Recognition, Setting, Shape, Stage, fuse};
 
 use super::memory::{Seen, Space, Word};
 use super::operation::{Operation, Step, all, reads, sum, writes};

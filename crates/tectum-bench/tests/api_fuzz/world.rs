@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-use tectum_programs::generate::Random;
 use tectum::{DType, Device, ErrorKind, Event, Stream};
+use tectum_programs::generate::Random;
 
 use super::buffers::Held;
 use super::graphs::Built;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tectum::{Error, ErrorKind, Result};
 use tectum_bench::bench;
 use tectum_bench::bench::{Basis, BenchRecord, Comparison, Slowdown};
-use tectum::{Error, ErrorKind, Result};
 
 use super::show::interval;
 use crate::table::{print, print_json};

@@ -3,8 +3,8 @@
 use clap::Args;
 use tectum::{Boundary, Device, Error, Result, Session};
 use tectum_control::brain::field::learning::{MeanEstimate, Score, compare};
-use tectum_field::{CheckReport, Latency, Options, Shape, Storage, check};
 use tectum_control::scenario::FieldSpec;
+use tectum_field::{CheckReport, Latency, Options, Shape, Storage, check};
 
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, table};

@@ -9,7 +9,10 @@ use serde::Serialize;
 use tectum::Result;
 use tectum::route::Choice;
 use tectum_spiking::genome::{AreaProperties, Genome, Morphology, PlasticMorphology};
-use tectum_spiking::{ConnectedNetwork, ExtraState, NetworkExplanation, PlasticityRule, ScaleLimit, ShardLayout, SimulationOptions, Stimulus, UnsupportedFeature, ZeroSumReason, layout, rule, unsupported_features};
+use tectum_spiking::{
+    ConnectedNetwork, ExtraState, NetworkExplanation, PlasticityRule, ScaleLimit, ShardLayout, SimulationOptions, Stimulus, UnsupportedFeature, ZeroSumReason,
+    layout, rule, unsupported_features,
+};
 
 use super::choice_text;
 use crate::network_args::NetworkArgs;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tectum_programs::{Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Program, ProgramView, Recognition, Recognized, Setting, Shape};
 use tectum::{DType, Error, PlanBuilder, Result};
+use tectum_programs::{Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Program, ProgramView, Recognition, Recognized, Setting, Shape};
 
 use crate::table::print;
 

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use plotters::prelude::{BitMapBackend, IntoDrawingArea, Rectangle};
 use plotters::style::{Color, RGBColor};
+use tectum::snapshot::Snapshot;
 use tectum::{Result, file};
 use tectum_control::closed_loop::{Sink, TickRecord};
 use tectum_field::Shape;
-use tectum::snapshot::Snapshot;
 
 use super::chart::{Axis, Chart};
 

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::Serialize;
 use tectum::route::Choice;
+use tectum::snapshot::Snapshot;
 use tectum::{Error, Receipt, Result};
 use tectum_spiking::genome::Genome;
-use tectum::snapshot::Snapshot;
 use tectum_spiking::{ConnectedNetwork, MemoryReport, Simulation, SimulationOptions, SpikeCounts, Stimulus};
 
 use self::observe::{ObserveArgs, Observer};

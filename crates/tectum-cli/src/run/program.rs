@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use tectum_programs::{Bounded, BufferAccess, BufferIndex, Checked, Outcome, Program, ProgramPlan, ProgramRun, Recognize};
 use tectum::{Api, Device, Error, ErrorKind, InputFile, Receipt, Result, RunStats, Session, route};
+use tectum_programs::{Bounded, BufferAccess, BufferIndex, Checked, Outcome, Program, ProgramPlan, ProgramRun, Recognize};
 
 use self::arrays::Arrays;
 use self::report::Report;

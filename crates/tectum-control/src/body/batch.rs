@@ -103,11 +103,11 @@ fn stepper(name: &str) -> Result<Stepper> {
 /// # Example
 /// ```
 /// use tectum::Device;
-/// use crate::body::batch::Batch;
+/// use tectum_control::body::batch::Batch;
 /// let mut poles = Batch::new("cart_pole", 100, &Device::open("cpu").unwrap()).unwrap();
 /// poles.reset(1).unwrap();
 /// poles.step(&[10.0; 100]).unwrap();
-/// assert_eq!((poles.reward(99), poles.has_ended(99)), (1.0, false));
+/// assert_eq!((poles.reward(99), poles.is_terminated(99)), (1.0, false));
 /// ```
 pub struct Batch {
     body: Box<dyn Body>,

@@ -17,8 +17,8 @@ use crate::body::rig::disturbed::DisturbedRig;
 use crate::body::{Body, BodySpec, Start, body};
 use crate::rig_csv::RigRecording;
 use crate::scenario::{BrainSpec, ClockKind, MppiModel, MppiSpec, OnlineSpec, Scenario, StandInKind};
-use tectum::snapshot::{Array, Snapshot};
 use crate::twin::{Network, OnlineSettings, RecordedTwin, Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
+use tectum::snapshot::{Array, Snapshot};
 
 /// How far the work before the first tick has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

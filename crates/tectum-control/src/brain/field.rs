@@ -11,9 +11,9 @@ use tectum::{CodeObject, Device, Error, LaunchTime, Result, RunStats};
 
 use super::{Brain, Rebuild};
 use crate::body::{BodySpec, ChannelKind, ObservationChannel};
-use tectum_field::{Options, Simulation, State};
 use crate::scenario::FieldSpec;
 use tectum::snapshot::Snapshot;
+use tectum_field::{Options, Simulation, State};
 
 /// A field that runs on a body.
 ///

@@ -19,9 +19,9 @@ use tectum::{CodeObject, Device, InputFile, Result, RunStats};
 use self::wiring::Wiring;
 use super::{Brain, Rebuild};
 use crate::body::BodySpec;
-use tectum_spiking::genome::{Genome, GenomeOptions};
 use crate::scenario::{GenomeSpec, WeightMode};
 use tectum::snapshot::Snapshot;
+use tectum_spiking::genome::{Genome, GenomeOptions};
 use tectum_spiking::{ConnectOptions, ConnectedNetwork, Network, NetworkOptions, Simulation, SimulationOptions, connect, seed_of};
 
 /// A genome that runs.

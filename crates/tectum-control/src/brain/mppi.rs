@@ -32,16 +32,16 @@ use tectum::{CodeObject, DType, Device, Error, Executable, InputFile, Kernel, La
 
 use super::{Brain, Rebuild};
 use crate::kernel::LaunchBuiltIn;
-use tectum::snapshot::{Array, Snapshot};
 use crate::twin::{Ensemble, LearningCounts, Network, RecordedTwin, RowBuffer, Twin, TwinLayout};
 #[cfg(any(test, feature = "bench"))]
-pub use bench::suite;
+pub use bench::suite as bench_suite;
 use conformance::recorded_network;
 pub use learning::OnlineLearning;
 use learning::{Learning, channel_table};
 pub use parameters::{ChannelCost, MppiParameters};
 pub use plant::{PLANTS, plant_kernel};
 use rollout::{ModelInput, rollout_kernel};
+use tectum::snapshot::{Array, Snapshot};
 
 /// Stream numbers of the noise and of random actions, beside the seed and the tick.
 const NOISE_STREAM: u32 = 1;

@@ -6,8 +6,8 @@ use tectum::{Device, Error, ErrorKind, LaunchTime, Recovery, Result, Session};
 
 use crate::brain::{Brain, Rebuild};
 use crate::real_time::drop_priority;
-use tectum::snapshot::Snapshot;
 use crate::twin::LearningCounts;
+use tectum::snapshot::Snapshot;
 
 /// The device on which every brain can continue.
 const FALLBACK_DEVICE: &str = "cpu";

@@ -81,7 +81,7 @@ impl std::str::FromStr for Fault {
     ///
     /// # Example
     /// ```
-    /// use crate::closed_loop::Fault;
+    /// use tectum_control::closed_loop::Fault;
     /// assert_eq!("nan@2.5".parse::<Fault>().unwrap().at_s, 2.5);
     /// assert!("nan@-1".parse::<Fault>().is_err());
     /// ```

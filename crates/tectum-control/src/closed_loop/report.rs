@@ -3,8 +3,8 @@
 use tectum::{Error, LatencyHistogram, Receipt, Result};
 
 use super::metrics::{Metrics, TransfersPerTick};
-use tectum::snapshot::Snapshot;
 use crate::twin::LearningCounts;
+use tectum::snapshot::Snapshot;
 
 /// One period as it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,8 +5,8 @@ use tectum::Result;
 
 use super::document::Section;
 use crate::body::BodySpec;
-use tectum_spiking::genome::UnitPolicy;
 use tectum_spiking::IdleUpdate;
+use tectum_spiking::genome::UnitPolicy;
 
 /// A genome as a brain: which file, and how it is wired to the body.
 #[derive(Debug, Clone, PartialEq, Serialize)]

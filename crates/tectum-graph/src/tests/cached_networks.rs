@@ -3,8 +3,8 @@
 use tectum::kernel::cache_reference::ReferenceCache;
 use tectum::{CacheFormats, Result};
 
-use crate::{Graph, GraphBuilder, Heads, Node, Operation, Tensor};
 use super::random_graph::Random;
+use crate::{Graph, GraphBuilder, Heads, Node, Operation, Tensor};
 
 /// Capacity of the caches in tokens: more than one window of codes, and a part of the next.
 const ROOM: usize = 100;

@@ -3,8 +3,8 @@
 use tectum::Device;
 use tectum_programs::MAX_INPUTS;
 
-use crate::{Graph, GraphBuilder};
 use super::passes::check;
+use crate::{Graph, GraphBuilder};
 
 #[test]
 fn chains_take_what_nothing_else_wants() {

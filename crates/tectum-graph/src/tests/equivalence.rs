@@ -1,8 +1,8 @@
 use tectum::{Activation, Device};
 
-use crate::{CompiledGraph, Graph, Node, Operation, Pass, Tensor};
 use super::error_bound::error_bounds;
 use super::random_graph::{random_feeds, random_graph, seeds};
+use crate::{CompiledGraph, Graph, Node, Operation, Pass, Tensor};
 
 /// Greatest error as a share of its bound, elements compared, products fused with a bias, activation or residual, and chains.
 #[derive(Debug, Default)]

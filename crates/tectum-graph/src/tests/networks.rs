@@ -4,9 +4,9 @@
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{Activation, Device, Result};
 
-use crate::{Dim, Graph, GraphBuilder, Heads, Node, Operation, Tensor};
 use super::cached_networks;
 use super::random_graph::{Random, random_feeds, seeds};
+use crate::{Dim, Graph, GraphBuilder, Heads, Node, Operation, Tensor};
 
 /// Greatest difference between a device and float64, as a share of the greatest magnitude of a value: some twenty operations of
 /// a few hundred roundings each. In addition, this multiple of the change caused by rounding all fed values once: norms of nearly equal values and

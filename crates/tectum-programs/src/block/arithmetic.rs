@@ -1,11 +1,11 @@
 //! Instructions over columns: each as defined by [`scalar`], compiled into one loop for each operation and type.
 
-use tectum::kernel::math::double;
 use tectum::kernel::math;
+use tectum::kernel::math::double;
 use tectum::kernel::native::simd;
 
-use crate::{BinaryOp, Condition, TernaryOp, Type, UnaryOp, scalar};
 use super::register_file::Bits;
+use crate::{BinaryOp, Condition, TernaryOp, Type, UnaryOp, scalar};
 
 /// The body with the given member of a family as a constant.
 macro_rules! for_member {

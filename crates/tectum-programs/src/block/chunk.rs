@@ -5,13 +5,16 @@
 
 use tectum::kernel::native::{prefetch_read, prefetch_write};
 
-use crate::{Address, BinaryOp, BufferIndex, CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Register, SharedAddress, Type, UNITY, boundary_offset, mirror, neighbors};
 use super::arithmetic as over;
 use super::mask::Mask;
 use super::memory::{Access, FaultMode, LaneFault, Memory, Offsets, Words};
 use super::private::Private;
 use super::register_file::{Bits, RegisterFile};
 use super::{PREFETCH_FROM_BYTES, PreparedProgram};
+use crate::{
+    Address, BinaryOp, BufferIndex, CLASSES, Fault, FaultKind, Instruction, LaunchConfig, PHASES, Register, SharedAddress, Type, UNITY, boundary_offset,
+    mirror, neighbors,
+};
 
 /// A chunk while it runs.
 pub struct Chunk<'c, 'm> {

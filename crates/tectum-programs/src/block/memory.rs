@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tectum::kernel::native::stream;
 
-use crate::evaluate::within;
-use crate::{FaultKind, Type};
 use super::mask::Mask;
 use super::register_file::Bits;
+use crate::evaluate::within;
+use crate::{FaultKind, Type};
 
 /// The words of a memory, and how they may be accessed.
 pub enum Words<'a> {

@@ -6,12 +6,12 @@
 
 use tectum::Result;
 
-use crate::diagnostic::{Diagnostic, SourceMap};
-use crate::{Address, BOUNDARY_BYTES, BinaryOp, BufferIndex, Instruction, LaunchConfig, Program, Register, SharedAddress, Type, Write};
 use super::flow::{Block, Flow};
 use super::postdominators::Postdominators;
 use super::range::{self, Range};
 use super::{CheckError, Checked};
+use crate::diagnostic::{Diagnostic, SourceMap};
+use crate::{Address, BOUNDARY_BYTES, BinaryOp, BufferIndex, Instruction, LaunchConfig, Program, Register, SharedAddress, Type, Write};
 
 /// A checked program with a launch and sizes of buffers that fit it, and the proofs for its accesses. Only
 /// [`Checked::bound`] makes one.

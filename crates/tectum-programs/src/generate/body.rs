@@ -1,7 +1,10 @@
 //! The statements of a generated program.
 
 use super::random::Random;
-use crate::{Address, BinaryOp, BranchTarget, BufferIndex, Condition, Instruction, Predicate, Program, ProgramBuilder, ReduceOp, Register, SharedAddress, TernaryOp, Type, UnaryOp};
+use crate::{
+    Address, BinaryOp, BranchTarget, BufferIndex, Condition, Instruction, Predicate, Program, ProgramBuilder, ReduceOp, Register, SharedAddress, TernaryOp,
+    Type, UnaryOp,
+};
 
 /// Registers that statements may take, below those set aside for counters and addresses.
 const MAX_REGISTERS: u8 = 200;

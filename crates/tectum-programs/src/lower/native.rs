@@ -2,9 +2,9 @@
 
 use tectum::NativeCall;
 
+use super::faults;
 use crate::block::{Buffer, BufferWords, PreparedProgram};
 use crate::{FaultKind, LaunchConfig};
-use super::faults;
 
 /// Parameters before the buffers' sizes.
 const LAUNCH_PARAMS: usize = 7;

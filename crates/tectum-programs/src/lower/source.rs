@@ -7,12 +7,12 @@ use std::sync::Arc;
 use tectum::kernel::{MAX_BINDINGS, WORKGROUP};
 use tectum::{ContentHash, DType, Kernel, KernelBuilder};
 
-use crate::block::PreparedProgram;
-use crate::{Address, BufferAccess, Checked, Instruction, Program, Register, Type, Write};
 use super::expression::variable;
 use super::memory::{Memory, Sizes, Space};
 use super::statement::Statements;
 use super::{Bounds, Shape, Unsupported, covers, dispatch, faults, library, native, reports_faults, structured};
+use crate::block::PreparedProgram;
+use crate::{Address, BufferAccess, Checked, Instruction, Program, Register, Type, Write};
 
 /// The names of the buffers' bindings.
 const BUFFERS: [&str; MAX_BINDINGS] = ["b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7"];

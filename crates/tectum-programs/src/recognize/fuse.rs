@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use tectum::kernel::MAX_BINDINGS;
 
-use crate::{BufferAccess, BufferDeclaration, BufferIndex, Type};
 use super::affine::{Affine, Extents, Var};
 use super::element::Elements;
 use super::graph::{Graph, Id, Node};
 use super::{Map, Refusal};
+use crate::{BufferAccess, BufferDeclaration, BufferIndex, Type};
 
 /// A map of a sequence, with the memory of each of its buffers.
 #[derive(Debug, Clone, Copy)]

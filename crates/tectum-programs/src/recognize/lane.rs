@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tectum::Error;
 
-use crate::{Address, BinaryOp, BufferIndex, Checked, Instruction, Program, Register, TernaryOp, Type, Write};
 use super::affine::{Affine, Extents, Var};
 use super::control::Loops;
 use super::graph::{Graph, Id, Node};
 use super::shared::Shared;
 use super::{Refusal, Setting};
+use crate::{Address, BinaryOp, BufferIndex, Checked, Instruction, Program, Register, TernaryOp, Type, Write};
 
 /// Why a lane is not followed to its end.
 pub enum StopReason {

@@ -2,9 +2,9 @@
 
 use tectum::{DType, Error, Executable, GemmEpilogue, Matrix, PlanBuilder, Result, View};
 
+use super::{Recognized, Setting, Shape};
 use crate::record::check_bounds;
 use crate::{Bounds, BufferIndex, Checked, LaunchConfig, ProgramCache, ProgramLaunch, ProgramView, ReduceOp, Type};
-use super::{Recognized, Setting, Shape};
 
 /// Options of recognition, and how unrecognised programs run.
 #[derive(Debug, Clone, Copy)]
@@ -63,15 +63,8 @@ impl Checked {
 }
 
 impl Recognized {
-
     /// Records it; `bounds` apply to a program that runs unchanged.
-    pub(crate) fn record(
-        self,
-        plan: &mut PlanBuilder,
-        cache: &ProgramCache,
-        buffers: &[ProgramView],
-        bounds: Bounds,
-    ) -> Result<RecognizedLaunch> {
+    pub(crate) fn record(self, plan: &mut PlanBuilder, cache: &ProgramCache, buffers: &[ProgramView], bounds: Bounds) -> Result<RecognizedLaunch> {
         let (program, launch, bounds) = match self.shape() {
             Shape::Map(map) => (map.program(), map.launch(), Bounds::Proven),
             Shape::Tree { program, launch, .. } => (program, launch, Bounds::Proven),

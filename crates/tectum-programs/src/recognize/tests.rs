@@ -6,8 +6,8 @@ mod random;
 
 use tectum::{DType, Device, PlanBuilder};
 
-use crate::{Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Outcome, Program, ProgramView};
 use super::{Recognition, Recognized, Refusal, Setting, Shape};
+use crate::{Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Outcome, Program, ProgramView};
 
 /// Element counts of all tests.
 const SIZES: [u64; 4] = [1, 3, 1_024, 3_073];

@@ -7,7 +7,9 @@ use super::cover::{Output, Results};
 use super::element::{self, Number, Written};
 use super::fold::{Fold, identity_element};
 use super::{Obligation, Refusal, Setting, Shape};
-use crate::{Address, BinaryOp, BufferDeclaration, Checked, Condition, Instruction, LaunchConfig, Predicate, Program, ProgramBuilder, Register, SharedAddress, Type};
+use crate::{
+    Address, BinaryOp, BufferDeclaration, Checked, Condition, Instruction, LaunchConfig, Predicate, Program, ProgramBuilder, Register, SharedAddress, Type,
+};
 
 /// Lanes of the block.
 const LANES: u64 = 256;

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tectum::{Device, ErrorKind};
 
-use crate::{Bounds, BufferIndex, LaunchConfig, Outcome, Program, ProgramCache, Recognize};
 use super::{bytes_of, run, values_of};
+use crate::{Bounds, BufferIndex, LaunchConfig, Outcome, Program, ProgramCache, Recognize};
 
 const ADD: &str = "buffer a: f32 read\nbuffer b: f32 read\nbuffer y: f32 write\nldg.f32 r0, [a]\nldg.f32 r1, [b]\nadd.f32 r2, r0, r1\nstg.f32 [y], r2\n";
 

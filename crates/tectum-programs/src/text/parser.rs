@@ -7,11 +7,11 @@ use std::collections::HashMap;
 
 use tectum::Result;
 
+use super::lexer;
 use crate::diagnostic::Diagnostic;
 use crate::structure::MAX_INSTRUCTIONS;
 use crate::{BranchTarget, BufferIndex, Instruction, Label, Program, ProgramParts, Source, Span};
 use cursor::{Cursor, SyntaxError};
-use super::lexer;
 
 /// Maximum length of a text.
 const MAX_BYTES: usize = 64 << 20;

@@ -37,7 +37,7 @@ impl Genome {
     ///
     /// # Example
     /// ```
-    /// use crate::genome::{Genome, GenomeOptions};
+    /// use tectum_spiking::genome::{Genome, GenomeOptions};
     /// let text = r#"{"version": "2.0", "blueprint": {
     ///     "_____10c-_power-cx-___bbx-i": 1, "_____10c-_power-cx-___bby-i": 1, "_____10c-_power-cx-___bbz-i": 1,
     ///     "_____10c-_power-cx-dstmap-d": {"o__mot": [["projector", [1, 1, 1], -2, false]]},

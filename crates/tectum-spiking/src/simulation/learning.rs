@@ -7,14 +7,14 @@ use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
 
 use super::record::{PROPAGATE_WORKGROUPS, ShardPlanInputs, Views, row_starts_u32};
 use super::shape::Shape;
-use crate::kernel::LaunchBuiltIn;
-use tectum::snapshot::{Array, Snapshot};
 use crate::connectome;
 use crate::connectome::{INHIBITORY, SynapsePartition, TARGET_SHIFT, WEIGHT};
+use crate::kernel::LaunchBuiltIn;
 use crate::kernels::{HEADER_WORDS, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, MemoryRow};
 use crate::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule};
 use crate::memory::{Memory, MemoryReport};
 use crate::network::Network;
+use tectum::snapshot::{Array, Snapshot};
 
 /// A plastic synapse with its current weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use tectum::{DType, Error, Plan, PlanBuilder, Result, View};
 
 use super::learning::{LearningSlots, LearningState, LearningViews};
 use super::shape::Shape;
-use crate::kernel::LaunchBuiltIn;
 use crate::connectome::SynapsePartition;
+use crate::kernel::LaunchBuiltIn;
 use crate::kernels::{HEADER_WORDS, Kernels, profile_words};
 use crate::network::Network;
 use crate::rule::IdleUpdate;

@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tectum::ErrorKind;
 
 use super::*;
-use tectum_bench::api_fuzz;
 use tectum::snapshot::Snapshot;
+use tectum_bench::api_fuzz;
 
 struct World {
     random: Random,

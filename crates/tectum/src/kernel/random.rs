@@ -17,7 +17,7 @@ pub const NORMAL_TABLE_LEN: usize = 3 * 1024;
 /// # Example
 ///
 /// ```
-/// use crate::kernel::random::philox;
+/// use tectum::kernel::random::philox;
 /// assert_eq!(philox([0; 4], [0; 2]), [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
 /// ```
 #[inline(always)]

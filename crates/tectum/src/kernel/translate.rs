@@ -1,9 +1,8 @@
 //! A kernel in each language that naga writes for wgpu: SPIR-V, MSL and HLSL, with the options that the devices use.
 
-use naga::back::{hlsl, msl, spv};
-
 use super::Kernel;
 use crate::dtype::DType;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::error::{Error, Result};
 
 /// A kernel's translations.
@@ -25,6 +24,7 @@ impl Kernel {
     ///
     /// # Errors
     /// `Invalid` for a module that naga refuses, `Unsupported` naming what PTX does not cover.
+    #[cfg(feature = "cuda")]
     pub fn ptx(&self) -> Result<String> {
         let (module, info) = self.module()?;
         let options = naga_ptx::Options { index: naga_ptx::IndexPolicy::Trust, zero_workgroup_memory: true, ..naga_ptx::Options::default() };
@@ -36,7 +36,10 @@ impl Kernel {
     ///
     /// # Errors
     /// `Invalid` naming kernel and language if the module is not valid or cannot be expressed.
+    #[cfg(feature = "wgpu")]
     pub fn translate(&self) -> Result<Translations> {
+        use naga::back::{hlsl, msl, spv};
+
         let (module, info) = self.module()?;
         let fault = |language: &str, error: &dyn std::fmt::Display| Error::invalid(format!("kernel {} as {language}: {error}", self.name));
         let spv_options = spv::Options { lang_version: (1, 3), emit_int_div_checks: true, ..spv::Options::default() };

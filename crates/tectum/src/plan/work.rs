@@ -46,8 +46,7 @@ impl Plan {
     ///
     /// # Example
     /// ```
-    /// use crate::dtype::DType;
-    /// use crate::plan::{GemmEpilogue, Matrix, PlanBuilder};
+    /// use tectum::{DType, GemmEpilogue, Matrix, PlanBuilder};
     /// let mut plan = PlanBuilder::new("product");
     /// let [a, b] = ["a", "b"].map(|name| plan.state(name, DType::F32, 64 * 64));
     /// let y = plan.output("y", DType::F32, 64 * 64);
@@ -55,7 +54,7 @@ impl Plan {
     /// let work = plan.finish()?.work();
     /// assert_eq!((work.launches[0].flops, work.launches[0].bytes), (2.0 * 64.0f64.powi(3), 3.0 * 16384.0));
     /// assert_eq!((work.bytes_up, work.bytes_down), (0.0, 16384.0));
-    /// # Ok::<(), crate::error::Error>(())
+    /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn work(&self) -> PlanWork {
         let list = Layout::new(self).list;

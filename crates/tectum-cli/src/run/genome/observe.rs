@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tectum::file::PartialFile;
 use tectum::{Error, Result};
-use tectum_spiking::genome::Genome;
 use tectum_control::recording::SpikeRecorder;
+use tectum_spiking::genome::Genome;
 use tectum_spiking::{Simulation, SpikeCounts};
 
 use super::plot::Pictures;

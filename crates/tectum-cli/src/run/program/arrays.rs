@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tectum::file::PartialFile;
-use tectum_programs::{BufferDeclaration, BufferIndex, Program, Type};
 use tectum::{Error, Result};
+use tectum_programs::{BufferDeclaration, BufferIndex, Program, Type};
 
 use super::ProgramArgs;
 use crate::npy::{self, Header};

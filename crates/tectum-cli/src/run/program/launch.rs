@@ -1,7 +1,7 @@
 //! The launch of a program over its arrays, and the sizes of the arrays that it fills.
 
-use tectum_programs::{BufferIndex, LaunchConfig, Program};
 use tectum::{Error, Result};
+use tectum_programs::{BufferIndex, LaunchConfig, Program};
 
 use super::ProgramArgs;
 use super::arrays::Arrays;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use tectum::{Error, Result};
 
 use crate::body::BodySpec;
-use tectum_spiking::genome::{Area, AreaRole, Genome};
 use crate::scenario::{Coding, GenomeSpec};
+use tectum_spiking::genome::{Area, AreaRole, Genome};
 
 /// Sensors and motors, checked against genome and body.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! The suite of `tectum bench control`: one command of MPPI on Pendulum-v1, from an observation to an action; a step of many bodies.
 
-use tectum_bench::bench::{Case, Roofline, Suite, Workload};
 use tectum::{CodeObject, Device, Error, Result, RunStats};
+use tectum_bench::bench::{Case, Roofline, Suite, Workload};
 
 use super::{Model, Mppi, MppiParameters};
 use crate::body::batch::Batch;

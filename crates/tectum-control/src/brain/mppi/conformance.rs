@@ -1,8 +1,8 @@
 //! Conformance of the kernels of a tick: each against its equations in float64.
 
-use tectum_bench::conformance::{Case, Data, Expected, Output, Seed, Suite};
 use tectum::kernel::groups_for;
 use tectum::{DType, Result};
+use tectum_bench::conformance::{Case, Data, Expected, Output, Seed, Suite};
 
 use super::kernels::{CONTROLS, SCALE_COSTS, SHIFT};
 use super::learning::channel_table;

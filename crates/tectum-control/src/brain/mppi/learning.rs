@@ -5,8 +5,8 @@ use tectum::Result;
 use super::MppiParameters;
 use super::rollout::{CHANNEL_NUMBERS, DEVIATION, MEAN};
 use crate::body::ChannelKind;
-use tectum::snapshot::{Array, Snapshot};
 use crate::twin::{Learner, LearningCounts, OnlineSettings, Twin, TwinLayout, TwinRecipe};
+use tectum::snapshot::{Array, Snapshot};
 
 /// How a controller's twin learns on.
 #[derive(Debug, Clone)]

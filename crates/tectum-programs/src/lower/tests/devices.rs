@@ -2,10 +2,10 @@
 
 use tectum::{DType, Device, ErrorKind, PlanBuilder, Result, View};
 
+use super::{Bounds, LaunchConfig, checked};
 use crate::generate::{Generated, generate};
 use crate::tests::{differ, seeds, words};
 use crate::{BufferAccess, Checked, Fault, Outcome, ProgramCache, ProgramView, Recognition};
-use super::{Bounds, LaunchConfig, checked};
 
 /// The available devices, including software Vulkan; prints a line for each skipped one.
 pub fn devices(what: &str) -> Vec<Device> {

@@ -3,20 +3,14 @@
 
 use tectum::Device;
 
+use super::devices::devices;
 use crate::tests::library::{Job, cases};
 use crate::{BufferAccess, BufferIndex, Checked, Contents, LaunchConfig, Program, Recognize};
-use super::devices::devices;
 
 const EVERY: [Recognize; 3] = [Recognize::Off, Recognize::Exact, Recognize::Reassociated];
 
 /// The last buffer after a run, and the shape that ran.
-fn run_on(
-    device: &Device,
-    program: &Checked,
-    launch: &LaunchConfig,
-    buffers: &[Vec<u8>],
-    recognize: Recognize,
-) -> tectum::Result<(Vec<u8>, &'static str)> {
+fn run_on(device: &Device, program: &Checked, launch: &LaunchConfig, buffers: &[Vec<u8>], recognize: Recognize) -> tectum::Result<(Vec<u8>, &'static str)> {
     let sizes: Vec<u64> = buffers.iter().map(|bytes| bytes.len() as u64).collect();
     let declared = program.program().buffers();
     let is_count = |index: usize| declared[index].access == BufferAccess::Read && declared[index].ty.is_integer();

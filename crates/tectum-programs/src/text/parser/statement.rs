@@ -3,7 +3,10 @@
 use super::cursor::{Cursor, Read, SyntaxError, register};
 use super::{Parser, lexer};
 use crate::text::immediate::bits_of;
-use crate::{Address, BinaryOp, BranchTarget, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Phi, ReduceOp, Register, Scope, SharedAddress, TernaryOp, Type, UnaryOp};
+use crate::{
+    Address, BinaryOp, BranchTarget, BufferAccess, BufferDeclaration, BufferIndex, Condition, Guard, Instruction, Phi, ReduceOp, Register, Scope,
+    SharedAddress, TernaryOp, Type, UnaryOp,
+};
 
 /// A mnemonic: its first part and the parts after dots.
 struct Mnemonic<'a> {

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
-use tectum_bench::conformance::{Case, CaseContext, Seed, suites};
+use tectum::snapshot::Snapshot;
 use tectum::{Boundary, DType, Device, ErrorKind, Executable, PlanBuilder, Session, Stream, View};
+use tectum_bench::conformance::{Case, CaseContext, Seed, suites};
 use tectum_control::brain::build::{build_body, build_brain};
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::{ClosedLoop, Sink, TickRecord};
+use tectum_control::scenario::Scenario;
 use tectum_field as field;
 use tectum_field::Shape;
-use tectum_control::scenario::Scenario;
-use tectum::snapshot::Snapshot;
 use tectum_spiking::{Memory, Network, NetworkOptions, NeuronOptions, Neurons, PlasticityRule, Simulation, SimulationOptions, Synapse, SynapseList};
 
 use self::fnv_collision::colliding_kernels;
