@@ -1,9 +1,9 @@
 """Makes decoders with random weights and what Hugging Face transformers computes with them.
 
     bench/peers/.venv-torch/bin/python bench/peers/decoders.py            # bench/models/decoders/FAMILY, which git ignores
-    bench/peers/.venv-torch/bin/python bench/peers/decoders.py --golden   # crates/tectum-models/tests/decoders.json, which it does not
+    bench/peers/.venv-torch/bin/python bench/peers/decoders.py --golden   # crates/tectum-transformer/tests/decoders.json, which it does not
 
-The test `crates/tectum-models/tests/decoders.rs` compares ours with both. The first are models as `save_pretrained` writes them, with
+The test `crates/tectum-transformer/tests/decoders.rs` compares ours with both. The first are models as `save_pretrained` writes them, with
 scores after each token of a prompt and 64 greedy tokens. The golden file describes smaller ones, whose weights are made by a formula,
 here and in the test, and has those of `models/sample-decoder` too.
 """
@@ -107,7 +107,7 @@ def golden():
         rows[name]["tensors"] = {key: list(tensor.shape) for key, tensor in weights.items()}
     sample = transformers.LlamaForCausalLM.from_pretrained(ROOT / "models" / "sample-decoder", dtype=torch.float32).eval()
     rows["sample-decoder"] = row(sample, prompt(300, sample.config.vocab_size))
-    path = ROOT / "crates" / "tectum-models" / "tests" / "decoders.json"
+    path = ROOT / "crates" / "tectum-transformer" / "tests" / "decoders.json"
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in rows.items())
     path.write_text("{\n" + f'"transformers": {json.dumps(transformers.__version__)},\n' + lines + "\n}\n")
     print(f"{path}: {path.stat().st_size} bytes")

@@ -1,8 +1,8 @@
 """Writes the golden file of encoders: what Hugging Face transformers computes with small BERT models.
 
-    bench/peers/.venv-torch/bin/python bench/peers/encoders.py   # crates/tectum-models/tests/encoders.json
+    bench/peers/.venv-torch/bin/python bench/peers/encoders.py   # crates/tectum-transformer/tests/encoders.json
 
-The test `crates/tectum-models/tests/encoders.rs` makes the same models, with weights by the formula of `decoders.py`, one for each option of an
+The test `crates/tectum-transformer/tests/encoders.rs` makes the same models, with weights by the formula of `decoders.py`, one for each option of an
 encoder (activation, epsilon, pooling, normalisation, width and number of layers), and those of `models/sample-encoder` as they are.
 """
 
@@ -56,7 +56,7 @@ def main():
                       "tensors": {key: list(tensor.shape) for key, tensor in weights.items()}, "vectors": vectors(model, pooling, normalized)}
     sample = transformers.BertModel.from_pretrained(ROOT / "models" / "sample-encoder", add_pooling_layer=False, dtype=torch.float32).eval()
     rows["sample-encoder"] = {"pooling": "mean", "normalized": True, "vectors": vectors(sample, "mean", True)}
-    path = ROOT / "crates" / "tectum-models" / "tests" / "encoders.json"
+    path = ROOT / "crates" / "tectum-transformer" / "tests" / "encoders.json"
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(entry)}" for name, entry in rows.items())
     head = f'"transformers": {json.dumps(transformers.__version__)},\n"texts": {json.dumps(TEXTS)},\n'
     path.write_text("{\n" + head + lines + "\n}\n")

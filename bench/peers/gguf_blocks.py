@@ -1,10 +1,10 @@
 """Writes blocks of codes and what the Python package gguf makes of them, in one small GGUF file, by that package's own writer.
 
-    bench/peers/.venv-torch/bin/python bench/peers/gguf_blocks.py                        # crates/tectum-models/tests/data/gguf_rows.gguf
+    bench/peers/.venv-torch/bin/python bench/peers/gguf_blocks.py                        # crates/tectum-transformer/tests/data/gguf_rows.gguf
     bench/peers/.venv-torch/bin/python bench/peers/gguf_blocks.py --blocks 500000 FILE   # as many blocks of each type as asked for
 
 Tensor TYPE.codes holds the blocks, TYPE.numbers the numbers as f32; halves come with every bit pattern if many blocks are asked for.
-The metadata has a key of each type. `crates/tectum-models/tests/gguf.rs` compares bits; TECTUM_GGUF_ROWS names another file to it.
+The metadata has a key of each type. `crates/tectum-transformer/tests/gguf.rs` compares bits; TECTUM_GGUF_ROWS names another file to it.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import numpy
 from gguf import GGMLQuantizationType as Type
 from gguf import GGUFValueType as Kind
 
-TARGET = pathlib.Path(__file__).resolve().parent.parent.parent / "crates/tectum-models/tests/data/gguf_rows.gguf"
+TARGET = pathlib.Path(__file__).resolve().parent.parent.parent / "crates/tectum-transformer/tests/data/gguf_rows.gguf"
 # Scales in f16 that random bits seldom give: zeros, the least and greatest denormal, infinities, NaNs with and without the quiet bit.
 SCALES = [0x0000, 0x8000, 0x0001, 0x03FF, 0x7C00, 0xFC00, 0x7E00, 0xFE01, 0x7C01, 0x7BFF, 0x3C00]
 

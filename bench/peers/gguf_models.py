@@ -2,11 +2,11 @@
 
     bench/peers/.venv-torch/bin/python bench/peers/decoders.py
     bench/peers/.venv-torch/bin/python bench/peers/gguf_models.py            # bench/models/gguf/FAMILY-TYPE{.gguf,/}, which git ignores
-    bench/peers/.venv-torch/bin/python bench/peers/gguf_models.py --golden   # crates/tectum-models/tests/data/tiny_llama.gguf
+    bench/peers/.venv-torch/bin/python bench/peers/gguf_models.py --golden   # crates/tectum-transformer/tests/data/tiny_llama.gguf
 
 Names, keys and the order of rows are those of llama.cpp's converter: a Llama's queries and keys have neighbouring rows where Hugging Face has
 two halves, GPT-2's weights are transposed. Codes are by the Python package gguf; the folders hold the numbers that it makes of them, back
-in Hugging Face's order. `crates/tectum-models/tests/gguf.rs` holds the two against one another, bit for bit. The tiny model carries in its
+in Hugging Face's order. `crates/tectum-transformer/tests/gguf.rs` holds the two against one another, bit for bit. The tiny model carries in its
 metadata what Hugging Face transformers makes of its weights: `tectum.prompt`, `tectum.greedy`, `tectum.scores` after the last of those.
 """
 
@@ -23,7 +23,7 @@ from safetensors.numpy import load_file, save_file
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FROM = ROOT / "bench" / "models" / "decoders"
 TO = ROOT / "bench" / "models" / "gguf"
-TINY = ROOT / "crates" / "tectum-models" / "tests" / "data" / "tiny_llama.gguf"
+TINY = ROOT / "crates" / "tectum-transformer" / "tests" / "data" / "tiny_llama.gguf"
 NAMES = {
     "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",

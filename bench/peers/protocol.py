@@ -1,4 +1,4 @@
-"""What the peer scripts share: the protocol of `crates/tectum/src/bench/peer.rs`, keys, operands and timing.
+"""What the peer scripts share: the protocol of `crates/tectum-bench/src/bench/peer.rs`, keys, operands and timing.
 
 A script registers rows with `@row` and ends with `serve`. A row is a function of `Shape` that fills the operands and
 returns the call to time, which writes into memory that it was given wherever the library allows that. A row that a library can

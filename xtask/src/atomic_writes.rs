@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::layers::{crates, rust_files};
+use super::sources::{crates, rust_files};
 
 /// What creates or renames a file.
 const CALLS: &[&str] = &["fs::write(", "fs::rename(", "File::create", "OpenOptions", "File::options().write"];

@@ -2,13 +2,14 @@
 
 mod atomic_writes;
 mod gpu_kit;
-mod layers;
+mod imports;
 mod mutations;
 mod paths;
 mod peers;
 mod performance;
 mod quick;
 mod sanitize;
+mod sources;
 mod suite;
 mod tally;
 mod test_programs;

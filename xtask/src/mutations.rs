@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde::Deserialize;
 
-use crate::layers;
+use crate::sources;
 use crate::test_programs::cargo;
 
 /// After so long a program is killed: many times what the slowest takes.
@@ -116,7 +116,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
 /// The mutations of every table, each of which finds what it breaks.
 fn all(root: &Path) -> Result<Vec<Mutation>, String> {
     let mut mutations = Vec::new();
-    for package in layers::crates(root)? {
+    for package in sources::crates(root)? {
         let path = format!("crates/{package}/tests/mutations.toml");
         if !root.join(&path).exists() {
             continue;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::tally::Tally;
 use crate::test_programs::{self, Settings, cargo};
-use crate::{atomic_writes, gpu_kit, layers, paths, peers, performance, words};
+use crate::{atomic_writes, gpu_kit, imports, paths, peers, performance, words};
 
 /// Where a whole run leaves the time of every test, for [`quick`](crate::quick).
 pub const TIMES: &str = "target/test-times.tsv";
@@ -73,7 +73,7 @@ pub fn first_seed() -> Result<Option<(&'static str, String)>, String> {
 
 /// Checks the order of modules, the names in documents, the peers' files and that the page of figures is the records'.
 pub fn structure(root: &Path) -> Result<(), String> {
-    let mut faults = layers::violations(root)?;
+    let mut faults = imports::faults(root)?;
     faults.extend(atomic_writes::faults(root)?);
     for document in ["ARCHITECTURE.md", "README.md"] {
         faults.extend(paths::missing(root, document)?);

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::layers::files_with_ending;
+use crate::sources::files_with_ending;
 
 /// Words that occur nowhere, with what is written instead.
 const WORDS: &[(&str, &str)] = &[

@@ -170,7 +170,7 @@ fn a_genome_is_explained_by_mapping_with_what_its_state_and_scale_hang_on() {
         "/network/extra_state/0/1",
     ];
     let found = found.map(|path| explanation.pointer(path).cloned().unwrap_or_default());
-    assert_eq!(Value::from(found.to_vec()), serde_json::json!(["genome", 26, "most", "packed_rows", 3, "frozen", "refractory"]), "{explanation}");
+    assert_eq!(Value::from(found.to_vec()), serde_json::json!(["genome", 26, "max_bits", "packed_rows", 3, "frozen", "refractory"]), "{explanation}");
     for (line, code, message) in [
         ("explain brain.txt --grid 1", 2, "explain brain.txt: --grid is for programs, and this is a genome"),
         ("explain brain.txt --device vulkan:99", 4, "device vulkan:99"),

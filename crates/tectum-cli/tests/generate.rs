@@ -34,7 +34,7 @@ fn a_run_is_explained_node_by_node() {
     for (model, kind, plan) in [
         ("models/sample-decoder", "decoder", "decoder 8"),
         ("models/sample-encoder", "encoder", "encoder 1×8"),
-        ("crates/tectum-models/tests/data/tiny_llama.gguf", "decoder", "decoder 8"),
+        ("crates/tectum-transformer/tests/data/tiny_llama.gguf", "decoder", "decoder 8"),
     ] {
         let explained = json(&["explain", model, "--tokens", "6"]);
         let (run, number) = (&explained["run"], |value: &Value| value.as_f64().expect("a number"));
@@ -177,7 +177,7 @@ fn a_decoder_is_shown_with_what_it_takes() {
     for needed in [
         "decoder of the llama family (models/sample-decoder)",
         "119104 (its scores are read from the table of tokens)",
-        "2 of width 64, 4 heads of 16, 2 of keys and values, middle 160 (silu)",
+        "2 of width 64, 4 heads of 16, 2 of keys and values, feed-forward 160 (silu)",
         "512; 0 ends a text",
         "at most 512 tokens, 0.5 kB of keys and values each",
         "F16 238.2 kB",
@@ -190,7 +190,7 @@ fn a_decoder_is_shown_with_what_it_takes() {
     assert_eq!(Value::from(found.to_vec()), serde_json::json!(["decoder", "llama", 2, true, 512, true, [0], []]), "{inspection}");
 }
 
-const TINY: &str = "crates/tectum-models/tests/data/tiny_llama.gguf";
+const TINY: &str = "crates/tectum-transformer/tests/data/tiny_llama.gguf";
 
 /// The tokens are those that the file says transformers chose.
 #[test]
@@ -201,13 +201,13 @@ fn a_gguf_file_goes_on_and_is_shown() {
     let greedy = entry("tectum.greedy")["value"]["first"].as_array().expect("tokens").clone();
     assert!(greedy.len() == 16 && made["ids"].as_array().is_some_and(|ids| ids.len() == 24 && ids.starts_with(&greedy)), "{made}");
     assert_eq!(entry("llama.block_count"), serde_json::json!({"key": "llama.block_count", "type": "u32", "value": 1}));
-    let found = ["/kind", "/version", "/alignment", "/refused", "/decoder/family", "/decoder/tied", "/decoder/end_tokens", "/decoder/unused"];
+    let found = ["/kind", "/version", "/alignment", "/refused", "/decoder/family", "/decoder/tied_embeddings", "/decoder/end_tokens", "/decoder/unused"];
     let found = found.map(|path| shown.pointer(path).cloned().unwrap_or_default());
     assert_eq!(Value::from(found.to_vec()), serde_json::json!(["gguf", 3, 32, null, "llama", true, [63], []]), "{shown}");
     let table = text(&tectum(&["inspect", TINY]).stdout);
     for needed in [
-        "decoder of the llama family (crates/tectum-models/tests/data/tiny_llama.gguf)",
-        "1 of width 32, 4 heads of 8, 2 of keys and values, middle 64 (silu)",
+        "decoder of the llama family (crates/tectum-transformer/tests/data/tiny_llama.gguf)",
+        "1 of width 32, 4 heads of 8, 2 of keys and values, feed-forward 64 (silu)",
         "64; 63 ends a text; no tokenizer.json: prompts are numbers of tokens",
         "GGUF of version 3, 15.0 kB, tensors at multiples of 32 bytes",
         "\ngeneral.architecture                    text   \"llama\"\n",
@@ -218,7 +218,7 @@ fn a_gguf_file_goes_on_and_is_shown() {
         assert!(table.contains(needed), "{needed}: {table}");
     }
     // Not a model, but a file whose content can be shown.
-    let rows = text(&tectum(&["inspect", "crates/tectum-models/tests/data/gguf_rows.gguf"]).stdout);
+    let rows = text(&tectum(&["inspect", "crates/tectum-transformer/tests/data/gguf_rows.gguf"]).stdout);
     assert!(rows.starts_with("no decoder that runs here (") && rows.contains("general.architecture \"rows\"; ") && rows.contains("IQ4_NL"), "{rows}");
 }
 

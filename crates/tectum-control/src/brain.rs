@@ -1,9 +1,9 @@
 //! Brains: what turns observations into actions, one tick at a time.
 
-pub mod build;
 pub mod field;
 pub mod genome;
 pub mod lqr;
+pub mod spec;
 pub mod zero;
 
 pub mod mppi;

@@ -1,6 +1,17 @@
 //! The clocks of a loop.
 
+use serde::Serialize;
 use std::time::{Duration, Instant};
+
+/// The clock of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockKind {
+    /// The machine's monotonic clock, with absolute deadlines.
+    Real,
+    /// Time advances by the body's step, without waiting; every answer is in time.
+    Sim,
+}
 
 /// A monotonic clock that starts at 0 and that a loop can wait on.
 ///

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod closed_loop;
 #[cfg(any(test, feature = "bench"))]
 pub mod conformance;
+mod document;
 mod kernel;
 pub mod least_squares;
 pub mod real_time;

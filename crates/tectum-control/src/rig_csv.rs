@@ -76,7 +76,7 @@ impl RigRecording {
         self.la_position_in.is_empty()
     }
 
-    fn push(&mut self, [position, velocity, angle, volts, elapsed]: [f64; 5]) {
+    pub(crate) fn push(&mut self, [position, velocity, angle, volts, elapsed]: [f64; 5]) {
         self.la_position_in.push(position);
         self.pend_velocity_deg_per_s.push(velocity);
         self.pend_position_deg.push(angle);
@@ -182,27 +182,6 @@ pub(crate) fn wrapped_deg(angle_deg: f64) -> f64 {
     (angle_deg + 180.0).rem_euclid(360.0) - 180.0
 }
 
-/// A recording of a simulated rig under slow random commands, its angles with noise of up to a size.
-#[cfg(test)]
-pub(crate) fn simulated(parameters: crate::body::rig::RigParameters, rows: usize, noise_deg: f64) -> RigRecording {
-    use crate::body::Body;
-    let mut rig = crate::body::rig::Rig::new(parameters, crate::body::Start::Hanging).expect("a rig");
-    let mut random = crate::body::uniform::Uniform::new(11);
-    let mut recording = RigRecording::default();
-    let (mut seen, mut command) = ([0.0f32; 4], 0.0f32);
-    for row in 0..rows {
-        // A row's command has acted for a while at its sample: the rig hears it after the row before.
-        rig.observe(&mut seen);
-        let [position, _, velocity, angle] = seen.map(f64::from);
-        recording.push([position, velocity, angle + random.within(noise_deg), f64::from(command), 40.0]);
-        if row % 4 == 0 {
-            command = (random.within(3.0) + 0.8 * position) as f32;
-        }
-        rig.step(&[command]);
-    }
-    recording
-}
-
 #[cfg(test)]
 mod tests {
     use super::RigRecording;
@@ -234,7 +213,7 @@ mod tests {
 
     #[test]
     fn defect_22_columns_in_other_units_are_refused() {
-        let recording = super::simulated(crate::body::rig::RigParameters::default(), 1000, 0.1);
+        let recording = crate::body::rig::simulated(crate::body::rig::RigParameters::default(), 1000, 0.1);
         let text = |scales: [f64; 4]| {
             let rows = (0..recording.len()).map(|row| {
                 let [velocity, position] = [recording.pend_velocity_deg_per_s[row] * scales[0], recording.pend_position_deg[row] * scales[1]];

@@ -37,27 +37,24 @@
 //! stop_beyond = 170.0
 //! ```
 
-mod brain_spec;
-mod document;
-mod field_spec;
-mod genome_spec;
-mod renamed;
+pub mod build;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::{Serialize, Serializer};
 use tectum::{Error, Result};
 
-use self::document::{Located, Section, TomlSource};
 use crate::body::rig::disturbed::{Disturbances, MAX_DELAY_SAMPLES};
-use crate::body::{BODY_NAMES, Body, ObservationChannel, Start, body};
-use crate::closed_loop::ChannelGuard;
+use crate::body::{BODY_NAMES, Body, Start, body};
+pub use crate::brain::field::spec::{CoefficientsSpec, FieldSpec};
+pub use crate::brain::genome::spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, WeightMode};
+pub use crate::brain::spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, OnlineSpec, StandInKind, TwinSpec};
+pub use crate::clock::ClockKind;
+use crate::closed_loop::settings::MAX_SECONDS;
+pub use crate::closed_loop::{LoopSettings, Overrun};
+use crate::document::{Located, Section, TomlSource};
 use crate::real_time::{MAX_PRIORITY, RealTime};
-pub use brain_spec::{BRAIN_NAMES, BrainSpec, MppiModel, MppiSpec, OnlineSpec, TwinSpec};
-pub use field_spec::{CoefficientsSpec, FieldSpec};
-pub use genome_spec::{Coding, GenomeSpec, MotorSpec, SensorSpec, WeightMode};
 
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -89,64 +86,6 @@ pub struct BodySettings {
     pub disturbances: Option<Disturbances>,
 }
 
-/// The `[loop]` part of a scenario.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LoopSettings {
-    /// Length of the run in the body's time, from tick 0, also when a run is resumed.
-    pub seconds: f64,
-    /// Seed of starts, noise and training.
-    pub seed: u64,
-    /// The clock.
-    pub clock: ClockKind,
-    /// Ticks between two snapshots; 0: only at the end.
-    pub snapshot_every: u64,
-    /// What the body does while an answer is late.
-    pub overrun: Overrun,
-    /// Periods after which a late answer is a fault of its device; 0: never.
-    pub stall_periods: u64,
-    /// The brain that answers while the main brain cannot; without one the body gets its safe action.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stand_in: Option<StandInKind>,
-    /// What is requested from the operating system, under a real clock.
-    #[serde(flatten)]
-    pub real_time: RealTime,
-    /// Guards of readings, by channel.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub guard: BTreeMap<String, ChannelGuard>,
-}
-
-/// The clock of a loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ClockKind {
-    /// The machine's monotonic clock, with absolute deadlines.
-    Real,
-    /// Time advances by the body's step, without waiting; every answer is in time.
-    Sim,
-}
-
-/// Brains that can stand in for another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StandInKind {
-    /// Linear-quadratic regulator with energy swing-up.
-    Lqr,
-    /// The same for a rig whose length and lag are not known.
-    Adaptive,
-}
-
-/// What the body receives for a period whose answer is late.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Overrun {
-    /// The action before.
-    Hold,
-    /// The body's safe action.
-    Safe,
-}
-
-/// Maximum length of a run: about eleven days.
-const MAX_SECONDS: f64 = 1e6;
 /// Scenarios embedded in every build, so that the short names work in any directory.
 const EMBEDDED: [(&str, &str); 6] = [
     ("pendulum", include_str!("../../../scenarios/pendulum.toml")),
@@ -156,22 +95,6 @@ const EMBEDDED: [(&str, &str); 6] = [
     ("cart_pole", include_str!("../../../scenarios/cart_pole.toml")),
     ("seeker", include_str!("../../../scenarios/seeker.toml")),
 ];
-
-impl Default for LoopSettings {
-    fn default() -> Self {
-        Self {
-            seconds: 60.0,
-            seed: 1,
-            clock: ClockKind::Real,
-            snapshot_every: 250,
-            overrun: Overrun::Hold,
-            stall_periods: 10,
-            stand_in: None,
-            real_time: RealTime::default(),
-            guard: BTreeMap::new(),
-        }
-    }
-}
 
 impl Scenario {
     /// Finds and reads a scenario.
@@ -370,21 +293,6 @@ impl BodySettings {
     }
 }
 
-fn read_guard(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> Result<BTreeMap<String, ChannelGuard>> {
-    let mut guard = BTreeMap::new();
-    for channel in channels {
-        let is_given = section.has(channel.name);
-        let mut watched = section.section(channel.name)?;
-        let settings = ChannelGuard { outlier_threshold: watched.positive("outlier_threshold")?, stop_beyond: watched.positive("stop_beyond")? };
-        watched.finish()?;
-        if is_given {
-            guard.insert(channel.name.to_owned(), settings);
-        }
-    }
-    section.finish()?;
-    Ok(guard)
-}
-
 fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
     let exact = Disturbances::default();
     let disturbances = Disturbances {
@@ -395,31 +303,6 @@ fn read_disturbances(mut section: Section<'_, '_>) -> Result<Disturbances> {
     };
     section.finish()?;
     Ok(disturbances)
-}
-
-impl LoopSettings {
-    fn read(mut section: Section<'_, '_>, channels: &[ObservationChannel]) -> Result<Self> {
-        let default = Self::default();
-        let settings = Self {
-            seconds: section.positive_up_to("seconds", MAX_SECONDS)?.unwrap_or(default.seconds),
-            seed: section.whole("seed", 0..=i64::MAX as u64)?.unwrap_or(default.seed),
-            clock: section.choice("clock", &[("real", ClockKind::Real), ("sim", ClockKind::Sim)])?.unwrap_or(default.clock),
-            snapshot_every: section.whole("snapshot_every", 0..=1 << 32)?.unwrap_or(default.snapshot_every),
-            overrun: section.choice("overrun", &[("hold", Overrun::Hold), ("safe", Overrun::Safe)])?.unwrap_or(default.overrun),
-            stall_periods: section.whole("stall_periods", 0..=1 << 32)?.unwrap_or(default.stall_periods),
-            stand_in: section.choice("stand_in", &[("lqr", StandInKind::Lqr), ("adaptive", StandInKind::Adaptive)])?,
-            real_time: RealTime {
-                priority: section.whole("priority", 1..=u64::from(MAX_PRIORITY))?.map(|priority| priority as u8),
-                lock_memory: section.flag("lock_memory")?.unwrap_or(false),
-            },
-            guard: read_guard(section.section("guard")?, channels)?,
-        };
-        if settings.clock == ClockKind::Sim {
-            section.refuse(&["priority", "lock_memory"], "under clock \"sim\" nothing is late")?;
-        }
-        section.finish()?;
-        Ok(settings)
-    }
 }
 
 fn start_name<S: Serializer>(start: &Option<Start>, serializer: S) -> std::result::Result<S::Ok, S::Error> {

@@ -8,9 +8,9 @@ use tectum::snapshot::{Array, Snapshot};
 use tectum::{Device, Error, ErrorKind, Result, RunStats};
 use tectum_control::body::{Start, body};
 use tectum_control::brain::Brain;
-use tectum_control::brain::build::{build_body, build_brain};
 use tectum_control::clock::{Clock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Outcome, Sink, TickRecord};
+use tectum_control::scenario::build::{build_body, build_brain};
 use tectum_control::scenario::{ClockKind, LoopSettings, Overrun, Scenario};
 
 /// A clock that a brain can move on.

@@ -10,12 +10,12 @@ use serde_json::Value;
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{Device, ErrorKind};
 use tectum_control::body::body;
-use tectum_control::brain::build::{build_body, build_brain};
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::{ClosedLoop, Sink};
 use tectum_control::recording::{Recorder, Trace, recover_recording};
 use tectum_control::run_folder::{RECEIPT_FILE, RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE, SUMMARY_FILE, TRACE_FILE};
 use tectum_control::scenario::Scenario;
+use tectum_control::scenario::build::{build_body, build_brain};
 use tectum_control::twin::{
     Ensemble, Learner, Network as TwinNetwork, OnlineSettings, Plant, SequenceLayout, TrainingProvenance, Twin, TwinLayout, TwinRecipe,
 };

@@ -6,10 +6,10 @@ use tectum::snapshot::Snapshot;
 use tectum::{Device, Result};
 use tectum_control::body::BODY_NAMES;
 use tectum_control::brain::Brain;
-use tectum_control::brain::build::{build_body, build_brain};
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::{ClosedLoop, End, Sink, TickRecord};
 use tectum_control::scenario::Scenario;
+use tectum_control::scenario::build::{build_body, build_brain};
 
 #[derive(Default)]
 struct Actions(Vec<f32>);

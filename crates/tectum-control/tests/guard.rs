@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 
 use tectum::snapshot::Snapshot;
 use tectum::{Device, Result};
-use tectum_control::brain::build::{build_body, build_brain, build_stand_in};
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::{ClosedLoop, Outcome, Sink, TickRecord};
 use tectum_control::scenario::Scenario;
+use tectum_control::scenario::build::{build_body, build_brain, build_stand_in};
 
 /// Every period's action and angle, whether it was a fallback, and the snapshots.
 #[derive(Default)]

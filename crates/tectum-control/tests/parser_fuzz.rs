@@ -13,11 +13,11 @@ use tectum::Device;
 use tectum::route::{Calibration, CalibrationCache, Rates};
 use tectum::snapshot::{Array, Snapshot};
 use tectum_control::body::{Start, body};
-use tectum_control::brain::build::build_plans;
 use tectum_control::closed_loop::{Fault, TickRecord, Timing};
 use tectum_control::recording::{Recorder, Trace, recover_recording};
 use tectum_control::rig_csv::RigRecording;
 use tectum_control::scenario::Scenario;
+use tectum_control::scenario::build::build_plans;
 use tectum_spiking::genome::{Genome, GenomeOptions};
 use tectum_transformer::Header;
 
@@ -266,7 +266,7 @@ fn gguf_seeds() -> Vec<Vec<u8>> {
         let data = (0..2 * bytes).map(|at| (at * 29) as u8).collect();
         file.tensors.push(gguf_writer::Entry { name: format!("codes.{kind}"), dimensions: vec![block, 2], kind, start: None, data });
     }
-    vec![file.write(), std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tiny_llama.gguf")).expect("tracked")]
+    vec![file.write(), std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../tectum-transformer/tests/data/tiny_llama.gguf")).expect("tracked")]
 }
 
 const CLOSE_CALL: &str = "{\"schema\":\"tectum.calibration/1\",\"entries\":[{\"key\":\"a\",\"rates\":{\"run_s\":0,\"launch_s\":7.1875000000000015e-9,\

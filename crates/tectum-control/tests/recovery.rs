@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{Device, Error, Recovery, Result, RunStats};
 use tectum_control::body::{Start, body};
-use tectum_control::brain::build::{build_body, build_brain};
 use tectum_control::brain::{Brain, Rebuild};
 use tectum_control::clock::{Clock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Sink, TickRecord};
+use tectum_control::scenario::build::{build_body, build_brain};
 use tectum_control::scenario::{LoopSettings, Scenario};
 
 /// Ticks of a run, the tick that the faults strike, and the snapshot before it.

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tectum::Device;
 use tectum::snapshot::Snapshot;
-use tectum_control::brain::build::{build_body, build_brain};
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::ClosedLoop;
 use tectum_control::recording::Trace;
 use tectum_control::run_folder::{RECEIPT_FILE, RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE, SUMMARY_FILE, TRACE_FILE};
 use tectum_control::scenario::Scenario;
+use tectum_control::scenario::build::{build_body, build_brain};
 
 /// Body, then brain with its settings; a brain is one row more for each body that it fits.
 const PAIRS: [(&str, &str); 9] = [

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tectum::snapshot::Snapshot;
 use tectum::{Device, Error, Result, RunStats};
 use tectum_control::body::body;
-use tectum_control::brain::build::{build_body, build_brain, build_stand_in};
 use tectum_control::brain::lqr::Lqr;
 use tectum_control::brain::{Brain, Rebuild};
 use tectum_control::clock::{Clock, RealClock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Outcome, Sink, TickRecord};
 use tectum_control::scenario::Scenario;
+use tectum_control::scenario::build::{build_body, build_brain, build_stand_in};
 
 /// Actions and marks of every period, and the snapshots.
 #[derive(Default)]

@@ -21,7 +21,7 @@ struct Inspection {
     layers: usize,
     width: usize,
     heads: usize,
-    middle: usize,
+    ffn_width: usize,
     activation: String,
     tokens: usize,
     max_tokens: usize,
@@ -44,12 +44,12 @@ pub struct DecoderInspection {
     heads: usize,
     kv_heads: usize,
     head_width: usize,
-    middle: usize,
+    ffn_width: usize,
     activation: String,
     tokens: usize,
     max_tokens: usize,
     /// Whether the table of tokens also gives their scores.
-    tied: bool,
+    tied_embeddings: bool,
     /// Bytes that keys and values take of a device for each token of a context.
     cache_bytes_per_token: usize,
     /// Whether a text can be given, not only numbers of tokens.
@@ -98,7 +98,7 @@ fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
         layers: config.num_hidden_layers,
         width: config.hidden_size,
         heads: config.num_attention_heads,
-        middle: config.intermediate_size,
+        ffn_width: config.intermediate_size,
         activation: config.hidden_act.clone(),
         tokens: config.vocab_size,
         max_tokens: embedder.max_tokens(),
@@ -125,11 +125,11 @@ pub fn decoder(path: &Path, device: &Device, held: &[(&str, &str, usize)]) -> Re
         heads: sizes.heads,
         kv_heads: sizes.kv_heads,
         head_width: sizes.head_width,
-        middle: sizes.ffn_width,
+        ffn_width: sizes.ffn_width,
         activation: sizes.activation.clone(),
         tokens: sizes.vocab_size,
         max_tokens: sizes.context,
-        tied: sizes.tied_embeddings,
+        tied_embeddings: sizes.tied_embeddings,
         cache_bytes_per_token: decoder.cache_bytes_per_token(),
         tokenizer: tokenizer_folder(path).join("tokenizer.json").exists(),
         end_tokens: end_tokens(path)?,
@@ -141,13 +141,13 @@ pub fn decoder(path: &Path, device: &Device, held: &[(&str, &str, usize)]) -> Re
 
 /// What is shown of a decoder, as text.
 pub fn decoder_text(inspection: &DecoderInspection) -> String {
-    let DecoderInspection { family, file, parameters, layers, width, heads, kv_heads, head_width, middle, activation, tokens, .. } = inspection;
+    let DecoderInspection { family, file, parameters, layers, width, heads, kv_heads, head_width, ffn_width, activation, tokens, .. } = inspection;
     let ends: Vec<String> = inspection.end_tokens.iter().map(u32::to_string).collect();
     let ends = if ends.is_empty() { "none ends a text".to_owned() } else { format!("{} ends a text", ends.join(" or ")) };
     let tokenizer = if inspection.tokenizer { "" } else { "; no tokenizer.json: prompts are numbers of tokens" };
-    let tied = if inspection.tied { " (its scores are read from the table of tokens)" } else { "" };
+    let tied = if inspection.tied_embeddings { " (its scores are read from the table of tokens)" } else { "" };
     let per_token = bytes(inspection.cache_bytes_per_token as f64);
-    let shape = format!("{layers} of width {width}, {heads} heads of {head_width}, {kv_heads} of keys and values, middle {middle} ({activation})");
+    let shape = format!("{layers} of width {width}, {heads} heads of {head_width}, {kv_heads} of keys and values, feed-forward {ffn_width} ({activation})");
     let rows = [
         ("parameters", format!("{parameters}{tied}")),
         ("layers", shape),
@@ -170,11 +170,11 @@ fn listed(unused: &[String]) -> String {
 }
 
 fn text(inspection: &Inspection) -> String {
-    let Inspection { family, file, parameters, layers, width, heads, middle, activation, tokens, max_tokens, .. } = inspection;
+    let Inspection { family, file, parameters, layers, width, heads, ffn_width, activation, tokens, max_tokens, .. } = inspection;
     let normal = if inspection.normalized { ", then length 1" } else { "" };
     let rows = [
         ("parameters", parameters.to_string()),
-        ("layers", format!("{layers} of width {width}, {heads} heads of {}, middle {middle} ({activation})", width / heads)),
+        ("layers", format!("{layers} of width {width}, {heads} heads of {}, feed-forward {ffn_width} ({activation})", width / heads)),
         ("tokens", format!("{tokens}; at most {max_tokens} of a text, longer ones are cut")),
         ("pooling", format!("{}{normal}", inspection.pooling)),
         ("tensors", held(inspection.tensors, &inspection.bytes_by_dtype)),

@@ -6,7 +6,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tectum_control::brain::build::BuildProgress;
+use tectum_control::scenario::build::BuildProgress;
 use tectum_control::closed_loop::Progress;
 
 /// Redrawing this often is enough for people and little for the loop.

@@ -279,6 +279,26 @@ impl Body for Rig {
     }
 }
 
+/// A recording of a simulated rig under slow random commands, its angles with noise of up to a size.
+#[cfg(test)]
+pub(crate) fn simulated(parameters: RigParameters, rows: usize, noise_deg: f64) -> crate::rig_csv::RigRecording {
+    let mut rig = Rig::new(parameters, Start::Hanging).expect("a rig");
+    let mut random = crate::body::uniform::Uniform::new(11);
+    let mut recording = crate::rig_csv::RigRecording::default();
+    let (mut seen, mut command) = ([0.0f32; 4], 0.0f32);
+    for row in 0..rows {
+        // A row's command has acted for a while at its sample: the rig hears it after the row before.
+        rig.observe(&mut seen);
+        let [position, _, velocity, angle] = seen.map(f64::from);
+        recording.push([position, velocity, angle + random.within(noise_deg), f64::from(command), 40.0]);
+        if row % 4 == 0 {
+            command = (random.within(3.0) + 0.8 * position) as f32;
+        }
+        rig.step(&[command]);
+    }
+    recording
+}
+
 #[cfg(test)]
 mod tests {
     use super::{M_PER_IN, Rig, RigParameters};

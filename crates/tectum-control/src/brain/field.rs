@@ -4,14 +4,15 @@
 //! range. The reward is the linear channel that the settings name, over its scale, and then no sensor; without one it is 0.
 
 pub mod learning;
+pub mod spec;
 
 use std::sync::Arc;
 
 use tectum::{CodeObject, Device, Error, LaunchTime, Result, RunStats};
 
+use self::spec::FieldSpec;
 use super::{Brain, Rebuild};
 use crate::body::{BodySpec, ChannelKind, ObservationChannel};
-use crate::scenario::FieldSpec;
 use tectum::snapshot::Snapshot;
 use tectum_field::{Options, Simulation, State};
 

@@ -6,6 +6,7 @@
 //! ```
 
 mod coding;
+pub mod spec;
 mod wiring;
 
 #[cfg(test)]
@@ -16,10 +17,10 @@ use std::sync::Arc;
 
 use tectum::{CodeObject, Device, InputFile, Result, RunStats};
 
+use self::spec::{GenomeSpec, WeightMode};
 use self::wiring::Wiring;
 use super::{Brain, Rebuild};
 use crate::body::BodySpec;
-use crate::scenario::{GenomeSpec, WeightMode};
 use tectum::snapshot::Snapshot;
 use tectum_spiking::genome::{Genome, GenomeOptions};
 use tectum_spiking::{ConnectOptions, ConnectedNetwork, Network, NetworkOptions, Simulation, SimulationOptions, connect, seed_of};

@@ -7,13 +7,15 @@ pub mod mpc;
 pub mod riccati;
 pub mod swing_up;
 
-use tectum::{Error, Result};
+use tectum::snapshot::{Array, Snapshot};
+use tectum::{Error, Result, RunStats};
 
 use self::mpc::{Bound, Limits, LinearMpc};
 use self::riccati::{dot, linearise};
 use self::swing_up::{SwingUp, SwingUpSettings};
 use crate::body::rig::{M_PER_IN, RigParameters};
 use crate::body::{Body, Upright};
+use crate::brain::{Brain, StandIn};
 
 /// How far from upright balancing starts and gives up, radians.
 const CAPTURE_RAD: f64 = 0.4;
@@ -188,5 +190,33 @@ impl Lqr {
                 (plan.actions()[0], regulated(&plan.states()[plan.actions().len() * self.gain.len()..]))
             }
         }
+    }
+}
+
+impl StandIn for Lqr {
+    fn follow(&mut self, observation: &[f32], action: &[f32]) {
+        Lqr::follow(self, observation, action);
+    }
+}
+
+impl Brain for Lqr {
+    fn name(&self) -> &'static str {
+        if self.uses_mpc() { "mpc" } else { "lqr" }
+    }
+
+    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        Lqr::tick(self, observation, action);
+        Ok(RunStats::default())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        let mut snapshot = Snapshot::default();
+        snapshot.insert("state", Array::F64(self.state()));
+        Ok(snapshot)
+    }
+
+    fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
+        let len = self.state().len();
+        self.set_state(snapshot.f64("state", len)?)
     }
 }

@@ -35,7 +35,6 @@ use crate::kernel::LaunchBuiltIn;
 use crate::twin::{Ensemble, LearningCounts, Network, RecordedTwin, RowBuffer, Twin, TwinLayout};
 #[cfg(any(test, feature = "bench"))]
 pub use bench::suite as bench_suite;
-use conformance::recorded_network;
 pub use learning::OnlineLearning;
 use learning::{Learning, channel_table};
 pub use parameters::{ChannelCost, MppiParameters};
@@ -231,7 +230,7 @@ impl Mppi {
 
     /// Names the files that the twin was trained on, for the receipt.
     #[must_use]
-    pub(super) fn with_input_files(mut self, inputs: impl IntoIterator<Item = InputFile>) -> Self {
+    pub(crate) fn with_input_files(mut self, inputs: impl IntoIterator<Item = InputFile>) -> Self {
         self.inputs = inputs.into_iter().collect();
         self
     }
@@ -280,6 +279,11 @@ impl Mppi {
     pub fn costs(&self) -> [f32; 3] {
         self.costs
     }
+}
+
+/// The shape of the networks of a recorded rig.
+fn recorded_network(lags: usize) -> Result<Network> {
+    Network::new(crate::twin::SequenceLayout { lags }.features(), &[33, 20], 3)
 }
 
 /// The kernels of a tick that are not the runtime's, for a network's shape, with that of a recorded rig's ensemble of three.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tectum::{ContentHash, DType, Device, Error, Executable, PlanBuilder, Result, Session, View};
 
 use super::fit::{TrainingReport, fit};
-use super::inspection::{GAUSSIAN_COVERAGE, quantile};
+use super::quantile::{GAUSSIAN_COVERAGE, quantile};
 use super::sequence::{CHANNEL_NAMES, CHANNELS, COMMAND, DataSplit, SequenceLayout, changes, energy_balance, samples, statistics, test_start};
 use super::{Network, TwinRecipe};
 use crate::body::rig::RigParameters;

@@ -4,6 +4,7 @@ use serde::Serialize;
 use tectum::{Device, Error, Result};
 
 use super::ensemble::Ensemble;
+use super::quantile::quantile;
 use super::sequence::{CHANNEL_NAMES, CHANNELS, DataSplit, RowHistory, changes, part_of, samples, test_start};
 use crate::body::rig::RigParameters;
 use crate::body::rig::identification::{forecast, identify};
@@ -11,8 +12,6 @@ use crate::rig_csv::{DEAD_ZONE_DEG, RigRecording, wrapped_deg};
 
 /// Steps ahead at which errors are reported.
 pub const HORIZONS: [usize; 4] = [1, 5, 10, 25];
-/// Fraction of a Gaussian within one and two deviations.
-pub const GAUSSIAN_COVERAGE: [f64; 2] = [0.6827, 0.9545];
 
 /// The prediction method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -79,7 +78,7 @@ pub struct Horizon {
 pub struct Coverage {
     /// The channel's name.
     pub channel: &'static str,
-    /// Within one deviation and within two; a Gaussian's are [`GAUSSIAN_COVERAGE`].
+    /// Within one deviation and within two; a Gaussian's are [`GAUSSIAN_COVERAGE`](super::GAUSSIAN_COVERAGE).
     pub within: [f64; 2],
     /// The median deviation, in the channel's unit.
     pub deviation: f64,
@@ -267,11 +266,4 @@ fn sizes(method: Method, channel: usize, off: Vec<f64>) -> ErrorStats {
     let rms = (sizes.iter().map(|size| size * size).sum::<f64>() / sizes.len().max(1) as f64).sqrt();
     let (channel, unit) = CHANNEL_NAMES[channel];
     ErrorStats { method, channel, unit, median: quantile(sizes.clone(), 0.5), p90: quantile(sizes, 0.9), rms }
-}
-
-/// The smallest number that bounds a given part of the numbers (a quantile), 0 for none.
-pub(super) fn quantile(mut numbers: Vec<f64>, part: f64) -> f64 {
-    numbers.sort_unstable_by(f64::total_cmp);
-    let place = ((numbers.len() as f64 * part).ceil() as usize).saturating_sub(1);
-    numbers.get(place).copied().unwrap_or(0.0)
 }

@@ -6,7 +6,8 @@ use super::fit::{self, Physics, Samples};
 use super::sequence::{CHANNELS, changes, energy_balance, statistics};
 use super::*;
 use crate::body::rig::RigParameters;
-use crate::rig_csv::{RigRecording, simulated};
+use crate::body::rig::simulated;
+use crate::rig_csv::RigRecording;
 
 fn cpu() -> Device {
     Device::open("cpu").expect("always there")
@@ -84,7 +85,7 @@ fn the_balance_of_energy_holds_for_a_simulated_rig() {
         off.push((found - f64::from(physics.values[at])).abs());
         taken.push((found + f64::from(mean[2]) * f64::from(physics.slopes[at * CHANNELS + 2] / deviation[2])).abs());
     }
-    let [off, taken] = [off, taken].map(|sizes| inspection::quantile(sizes, 0.5));
+    let [off, taken] = [off, taken].map(|sizes| quantile::quantile(sizes, 0.5));
     assert!(off < 0.05 * taken, "median {off} where the terms are {taken}");
 }
 

@@ -39,7 +39,7 @@ thread_local! {
 /// work of [`ThreadPool::install`] must not run executables that have a buffer in common from several rayon tasks.
 ///
 /// ```
-/// let pool = tectum::device::ThreadPool::new(2, "loop")?;
+/// let pool = tectum::ThreadPool::new(2, "loop")?;
 /// assert_eq!(pool.install(|| 3), 3);
 /// assert_eq!(pool.broadcast(|| std::thread::current().name().map(str::to_owned)), [Some("loop-0".into()), Some("loop-1".into())]);
 /// # Ok::<(), tectum::Error>(())

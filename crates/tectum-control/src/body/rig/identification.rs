@@ -419,7 +419,7 @@ impl Window {
 mod tests {
     use super::{Identification, identify};
     use crate::body::rig::RigParameters;
-    use crate::rig_csv::simulated;
+    use crate::body::rig::simulated;
 
     fn value(found: &Identification, name: &str) -> (f64, f64) {
         let estimate = found.estimates.iter().find(|estimate| estimate.name == name).expect("named");

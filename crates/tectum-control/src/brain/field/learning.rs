@@ -8,11 +8,11 @@ use std::time::Instant;
 use tectum::{Result, Session};
 
 use super::FieldBrain;
+use super::spec::{CoefficientsSpec, FieldSpec};
 use crate::body::seeker::Seeker;
 use crate::body::uniform::Uniform;
 use crate::body::{Body, Start};
 use crate::brain::Brain;
-use crate::scenario::{CoefficientsSpec, FieldSpec};
 
 /// Parts of a run in a learning curve.
 pub const PARTS: usize = 10;

@@ -1,6 +1,6 @@
 //! Numbers along z: the reference's percentages.
 
-use crate::scenario::Coding;
+use super::spec::Coding;
 
 impl Coding {
     /// Visits, ascending, the voxels of a column of `depth` that stand for a number from 0 to 1.

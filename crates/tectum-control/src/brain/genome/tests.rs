@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::body::Body;
-use crate::brain::build::{build_body, build_brain};
+use crate::scenario::build::{build_body, build_brain};
 use crate::scenario::{Coding, Scenario};
 
 /// A file that is gone at the end.

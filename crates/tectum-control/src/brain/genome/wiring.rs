@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use tectum::{Error, Result};
 
+use super::spec::{Coding, GenomeSpec};
 use crate::body::BodySpec;
-use crate::scenario::{Coding, GenomeSpec};
 use tectum_spiking::genome::{Area, AreaRole, Genome};
 
 /// Sensors and motors, checked against genome and body.

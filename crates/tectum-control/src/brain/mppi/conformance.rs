@@ -7,7 +7,7 @@ use tectum_bench::conformance::{Case, Data, Expected, Output, Seed, Suite};
 use super::kernels::{CONTROLS, SCALE_COSTS, SHIFT};
 use super::learning::channel_table;
 use super::rollout::{ModelInput, rollout_kernel};
-use super::{ChannelCost, Model, MppiParameters, PLANTS, ROLLOUT_SAMPLES, plant_kernel};
+use super::{ChannelCost, Model, MppiParameters, PLANTS, ROLLOUT_SAMPLES, plant_kernel, recorded_network};
 use crate::body::{ChannelKind, body};
 use crate::kernel::LaunchBuiltIn;
 use crate::twin::{Ensemble, Network, Plant, RecordedTwin, RowHistory, SequenceLayout, TrainingProvenance, Twin, TwinLayout};
@@ -129,11 +129,6 @@ fn rollout(seed: &mut Seed, name: &str, hidden: &[usize], samples: usize, horizo
 
 /// Period of the recorded rig, in seconds.
 const PERIOD_S: f64 = 0.04;
-
-/// The shape of the networks of a recorded rig.
-pub fn recorded_network(lags: usize) -> Result<Network> {
-    Network::new(SequenceLayout { lags }.features(), &[33, 20], 3)
-}
 
 /// An ensemble with random weights for the rig.
 fn recorded(lags: usize, members: u64) -> Result<RecordedTwin> {

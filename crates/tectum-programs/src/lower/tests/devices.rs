@@ -74,7 +74,7 @@ fn generated_programs_agree_with_the_reference() {
     }
     let halves = ["0", "1"].map(|half| {
         let mut process = std::process::Command::new(std::env::current_exe().expect("this test"));
-        process.args(["--exact", "program::lower::tests::devices::generated_programs_agree_with_the_reference", "--nocapture"]);
+        process.args(["--exact", "lower::tests::devices::generated_programs_agree_with_the_reference", "--nocapture"]);
         process.env(HALF, half).env("GALLIVM_PERF", "nopt");
         process.stdout(std::process::Stdio::piped()).spawn().expect("it starts again")
     });

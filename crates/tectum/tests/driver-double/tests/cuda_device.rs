@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tectum::snapshot::Snapshot;
 use tectum::{Boundary, DType, Device, ErrorKind, Executable, PlanBuilder, Session, Stream, View};
 use tectum_bench::conformance::{Case, CaseContext, Seed, suites};
-use tectum_control::brain::build::{build_body, build_brain};
+use tectum_control::scenario::build::{build_body, build_brain};
 use tectum_control::clock::SimClock;
 use tectum_control::closed_loop::{ClosedLoop, Sink, TickRecord};
 use tectum_control::scenario::Scenario;

@@ -4,21 +4,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tectum::route::{self, Choice};
-use tectum::{Device, Error, InputFile, Plan, Result, RunStats};
+use tectum::{Device, Error, InputFile, Plan, Result};
 
-use super::field::FieldBrain;
-use super::genome::GenomeBrain;
-use super::lqr::Lqr;
-use super::lqr::adaptive::Adaptive;
-use super::mppi::{Model, Mppi, MppiParameters, OnlineLearning, model_plan, tick_plan};
-use super::zero::Zero;
-use super::{Brain, StandIn};
+use super::{BrainSpec, ClockKind, MppiModel, MppiSpec, OnlineSpec, Scenario, StandInKind};
 use crate::body::rig::disturbed::DisturbedRig;
 use crate::body::{Body, BodySpec, Start, body};
+use crate::brain::field::FieldBrain;
+use crate::brain::genome::GenomeBrain;
+use crate::brain::lqr::Lqr;
+use crate::brain::lqr::adaptive::Adaptive;
+use crate::brain::mppi::{Model, Mppi, MppiParameters, OnlineLearning, model_plan, tick_plan};
+use crate::brain::zero::Zero;
+use crate::brain::{Brain, StandIn};
 use crate::rig_csv::RigRecording;
-use crate::scenario::{BrainSpec, ClockKind, MppiModel, MppiSpec, OnlineSpec, Scenario, StandInKind};
 use crate::twin::{Network, OnlineSettings, RecordedTwin, Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
-use tectum::snapshot::{Array, Snapshot};
 
 /// How far the work before the first tick has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,34 +239,6 @@ pub fn build_stand_in(scenario: &Scenario, plant: &dyn Body) -> Result<Option<Bo
         None => Ok(None),
         Some(StandInKind::Lqr) => Ok(Some(Box::new(Lqr::new(body(&scenario.body.name, scenario.body.start)?)?))),
         Some(StandInKind::Adaptive) => Ok(Some(Box::new(Adaptive::new(plant.spec())?))),
-    }
-}
-
-impl StandIn for Lqr {
-    fn follow(&mut self, observation: &[f32], action: &[f32]) {
-        Lqr::follow(self, observation, action);
-    }
-}
-
-impl Brain for Lqr {
-    fn name(&self) -> &'static str {
-        if self.uses_mpc() { "mpc" } else { "lqr" }
-    }
-
-    fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
-        Lqr::tick(self, observation, action);
-        Ok(RunStats::default())
-    }
-
-    fn snapshot(&self) -> Result<Snapshot> {
-        let mut snapshot = Snapshot::default();
-        snapshot.insert("state", Array::F64(self.state()));
-        Ok(snapshot)
-    }
-
-    fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
-        let len = self.state().len();
-        self.set_state(snapshot.f64("state", len)?)
     }
 }
 

@@ -3,8 +3,8 @@
 use serde::{Serialize, Serializer};
 use tectum::{Boundary, Result};
 
-use super::document::Section;
 use crate::body::{BodySpec, ChannelKind};
+use crate::document::Section;
 use tectum_field::{Coefficients, Shape, Storage};
 
 /// Names of a field's boundary conditions.
@@ -97,7 +97,7 @@ impl Default for FieldSpec {
 }
 
 impl FieldSpec {
-    pub(super) fn read(&mut self, section: &mut Section<'_, '_>, body: &BodySpec) -> Result<()> {
+    pub(crate) fn read(&mut self, section: &mut Section<'_, '_>, body: &BodySpec) -> Result<()> {
         if let Some(cells) = section.whole_list("cells", 4..=64)? {
             self.cells = cells;
         }
@@ -120,7 +120,7 @@ impl FieldSpec {
         self.coefficients.read(section.section("coefficients")?)
     }
 
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let sites = self.shape()?.sites()[0];
         if self.extra_devices.len() >= sites {
             return Err(tectum::Error::invalid(format!("field: {} devices for {sites} sites along X", self.extra_devices.len() + 1)));

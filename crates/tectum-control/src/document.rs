@@ -1,5 +1,7 @@
 //! Reading TOML with the line of every key, so that each error is reported with its line.
 
+mod renamed;
+
 use std::cell::RefCell;
 use std::ops::{Range, RangeInclusive};
 
@@ -7,11 +9,11 @@ use tectum::{Error, Result};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::renamed::{new_value, old_key};
+use self::renamed::{new_value, old_key};
 
 /// The text of a scenario and its name in messages.
 #[derive(Clone, Copy)]
-pub(super) struct TomlSource<'t> {
+pub(crate) struct TomlSource<'t> {
     pub origin: &'t str,
     pub text: &'t str,
     pub warnings: &'t RefCell<Vec<String>>,
@@ -44,13 +46,13 @@ impl<'t> TomlSource<'t> {
 }
 
 /// A value and its location.
-pub(super) struct Located<T> {
+pub(crate) struct Located<T> {
     pub value: T,
     pub place: Range<usize>,
 }
 
 /// A table being read: every requested key is known, and [`Section::finish`] rejects the others.
-pub(super) struct Section<'d, 't> {
+pub(crate) struct Section<'d, 't> {
     source: TomlSource<'t>,
     name: String,
     table: Option<&'d DeTable<'t>>,

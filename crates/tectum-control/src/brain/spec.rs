@@ -5,11 +5,21 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tectum::Result;
 
-use super::document::{Located, Section, TomlSource};
-use super::field_spec::FieldSpec;
-use super::genome_spec::GenomeSpec;
+use super::field::spec::FieldSpec;
+use super::genome::spec::GenomeSpec;
 use crate::body::BodySpec;
+use crate::document::{Located, Section, TomlSource};
 use crate::twin::MIN_TRANSITIONS;
+
+/// Brains that can stand in for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StandInKind {
+    /// Linear-quadratic regulator with energy swing-up.
+    Lqr,
+    /// The same for a rig whose length and lag are not known.
+    Adaptive,
+}
 
 /// The brains' names.
 pub const BRAIN_NAMES: [&str; 7] = ["mppi", "lqr", "mpc", "adaptive", "zero", "field", "genome"];
@@ -181,7 +191,7 @@ impl BrainSpec {
         }
     }
 
-    pub(super) fn read(mut section: Section<'_, '_>, source: TomlSource<'_>, body: &BodySpec) -> Result<Self> {
+    pub(crate) fn read(mut section: Section<'_, '_>, source: TomlSource<'_>, body: &BodySpec) -> Result<Self> {
         // The key `genome` already identifies the brain.
         let name = if section.has("genome") { section.string("name")? } else { Some(section.required("name")?) };
         let Some(Located { value: name, place }) = name.filter(|name| name.value != "genome") else {

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use tectum::Result;
 
-use super::document::Section;
 use crate::body::BodySpec;
+use crate::document::Section;
 use tectum_spiking::IdleUpdate;
 use tectum_spiking::genome::UnitPolicy;
 
@@ -90,7 +90,7 @@ const MAX_COORDINATE: u64 = (1 << 20) - 1;
 const MAX_BURSTS: u64 = 4096;
 
 impl GenomeSpec {
-    pub(super) fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
+    pub(crate) fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {
         let genome = section.required("genome")?.value.to_owned();
         let units = [("detect", UnitPolicy::Detect), ("fraction", UnitPolicy::Fraction), ("legacy", UnitPolicy::Legacy)];
         let idle_update = [("catch_up", IdleUpdate::CatchUp), ("freeze", IdleUpdate::Freeze)];

@@ -1,0 +1,222 @@
+//! Imports go down only: crates depend on crates of lower rows, and modules next to one another import in no circle.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use syn::visit::{self, Visit};
+
+use crate::sources::{crates, files_with_ending};
+
+/// The crates, lowest first; those of one row do not know each other.
+const ROWS: &[&[&str]] = &[
+    &["naga-ptx"],
+    &["tectum"],
+    &["tectum-programs"],
+    &["tectum-graph"],
+    &["tectum-bench"],
+    &["tectum-spiking", "tectum-field", "tectum-transformer"],
+    &["tectum-control"],
+    &["tectum-cli"],
+];
+
+/// A module's path from the crate's root.
+type Module = Vec<String>;
+
+/// Dependencies that do not go down, and circles of modules.
+pub fn faults(root: &Path) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for name in crates(root)? {
+        found.extend(dependencies(root, &name)?);
+        let modules = Modules::read(root, &name)?;
+        found.extend(modules.circles().into_iter().map(|circle| format!("crates/{name}/src: {circle}")));
+    }
+    Ok(found)
+}
+
+/// Dependencies of a crate on crates of its own row or a higher one.
+fn dependencies(root: &Path, name: &str) -> Result<Vec<String>, String> {
+    let path = format!("crates/{name}/Cargo.toml");
+    let text = std::fs::read_to_string(root.join(&path)).map_err(|e| format!("{path}: {e}"))?;
+    let manifest: toml::Table = toml::from_str(&text).map_err(|e| format!("{path}: {e}"))?;
+    let row = |name: &str| ROWS.iter().position(|row| row.contains(&name));
+    let Some(own) = row(name) else { return Ok(vec![format!("{path}: {name} has no row in xtask/src/imports.rs")]) };
+    let used = manifest.get("dependencies").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::keys);
+    Ok(used.filter(|used| row(used).is_some_and(|row| row >= own)).map(|used| format!("{path}: {name} depends on {used}, which is not below it")).collect())
+}
+
+/// The modules of a crate outside tests.
+struct Modules {
+    /// What each imports, as paths from the crate's root that may end in an item.
+    imports: BTreeMap<Module, Vec<Module>>,
+    /// Items that a module re-exports, and from where.
+    exports: BTreeMap<(Module, String), Module>,
+}
+
+impl Modules {
+    fn read(root: &Path, name: &str) -> Result<Self, String> {
+        let source = root.join("crates").join(name).join("src");
+        let mut files = BTreeMap::new();
+        for path in files_with_ending(&source, "rs")? {
+            let relative = path.strip_prefix(&source).map_err(|e| e.to_string())?.with_extension("");
+            let mut module: Module = relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+            if module == ["lib"] || module == ["main"] {
+                module.clear();
+            }
+            let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            files.insert(module, syn::parse_file(&text).map_err(|e| format!("{}: {e}", path.display()))?);
+        }
+        let of_tests: BTreeSet<Module> = files.iter().flat_map(|(module, file)| file.items.iter().filter_map(move |item| test_module(module, item))).collect();
+        let is_test = |module: &Module| (1..=module.len()).any(|len| of_tests.contains(&module[..len]) || module[len - 1] == "tests");
+        let mut modules = Self { imports: BTreeMap::new(), exports: BTreeMap::new() };
+        for (module, file) in files.iter().filter(|(module, _)| !is_test(module)) {
+            let mut reader = Reader { module, paths: Vec::new(), exports: Vec::new() };
+            reader.visit_file(file);
+            modules.imports.insert(module.clone(), reader.paths);
+            modules.exports.extend(reader.exports.into_iter().map(|(item, from)| ((module.clone(), item), from)));
+        }
+        Ok(modules)
+    }
+
+    /// The module that defines what a path names; re-exports are followed.
+    fn owner(&self, path: &[String]) -> Module {
+        let mut path = path.to_vec();
+        for _ in 0..8 {
+            let len = (0..=path.len()).rev().find(|len| self.imports.contains_key(&path[..*len])).unwrap_or(0);
+            match path.get(len).and_then(|item| self.exports.get(&(path[..len].to_vec(), item.clone()))) {
+                Some(from) if *from != path => path = [from.as_slice(), &path[len + 1..]].concat(),
+                _ => return path[..len].to_vec(),
+            }
+        }
+        Module::new()
+    }
+
+    /// Groups of modules with one parent that import each other in a circle.
+    fn circles(&self) -> Vec<String> {
+        let mut edges: BTreeMap<Module, BTreeMap<String, BTreeMap<String, String>>> = BTreeMap::new();
+        for (module, paths) in &self.imports {
+            for path in paths {
+                let owner = self.owner(path);
+                let shared = module.iter().zip(&owner).take_while(|(a, b)| a == b).count();
+                if let (Some(from), Some(to)) = (module.get(shared), owner.get(shared)) {
+                    edges.entry(module[..shared].to_vec()).or_default().entry(from.clone()).or_default().insert(to.clone(), path.join("::"));
+                }
+            }
+        }
+        let mut found = Vec::new();
+        for (parent, edges) in edges {
+            let reach = |from: &str| {
+                let (mut seen, mut open) = (BTreeSet::new(), vec![from.to_owned()]);
+                while let Some(next) = open.pop() {
+                    let more = edges.get(&next).into_iter().flat_map(BTreeMap::keys);
+                    open.extend(more.filter(|to| seen.insert((*to).clone())).cloned().collect::<Vec<_>>());
+                }
+                seen
+            };
+            for (from, to) in &edges {
+                for (to, path) in to.iter().filter(|(to, _)| reach(to).contains(from)) {
+                    found.push(format!("{}: {from} imports {path}, and {to} imports {from} in turn", parent.join("/")));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// A module that is compiled for tests alone.
+fn test_module(parent: &Module, item: &syn::Item) -> Option<Module> {
+    let syn::Item::Mod(module) = item else { return None };
+    is_for_tests(&module.attrs).then(|| [parent.as_slice(), &[module.ident.to_string()]].concat())
+}
+
+fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+    let is_test = |attribute: &syn::Attribute| attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"));
+    attributes.iter().any(is_test)
+}
+
+/// Collects the paths of a file.
+struct Reader<'m> {
+    module: &'m Module,
+    paths: Vec<Module>,
+    exports: Vec<(String, Module)>,
+}
+
+impl Reader<'_> {
+    /// A path from the crate's root; none for paths into other crates, except that the first name may be a child module.
+    fn absolute(&self, names: &[String]) -> Option<Module> {
+        let mut base = self.module.clone();
+        let mut rest = names;
+        match names.first()?.as_str() {
+            "crate" => base.clear(),
+            "self" => {}
+            "super" => {
+                base.pop();
+            }
+            _ => return Some([base.as_slice(), names].concat()),
+        }
+        rest = &rest[1..];
+        while rest.first().is_some_and(|name| name == "super") {
+            base.pop();
+            rest = &rest[1..];
+        }
+        Some([base.as_slice(), rest].concat())
+    }
+
+    fn add(&mut self, names: &[String]) {
+        self.paths.extend(self.absolute(names));
+    }
+
+    fn tree(&mut self, before: &[String], tree: &syn::UseTree, is_export: bool) {
+        let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
+        let (path, alias) = match tree {
+            syn::UseTree::Path(path) => return self.tree(&with(&path.ident), &path.tree, is_export),
+            syn::UseTree::Group(group) => return group.items.iter().for_each(|tree| self.tree(before, tree, is_export)),
+            syn::UseTree::Glob(_) => return self.add(before),
+            syn::UseTree::Name(name) if name.ident == "self" => (before.to_vec(), before.last().cloned()),
+            syn::UseTree::Name(name) => (with(&name.ident), Some(name.ident.to_string())),
+            syn::UseTree::Rename(rename) => (with(&rename.ident), Some(rename.rename.to_string())),
+        };
+        self.add(&path);
+        if let (true, Some(alias), Some(from)) = (is_export, alias, self.absolute(&path)) {
+            self.exports.push((alias, from));
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Reader<'_> {
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        let attributes = match item {
+            syn::Item::Mod(item) => &item.attrs,
+            syn::Item::Fn(item) => &item.attrs,
+            syn::Item::Impl(item) => &item.attrs,
+            syn::Item::Use(item) => &item.attrs,
+            syn::Item::Const(item) => &item.attrs,
+            syn::Item::Struct(item) => &item.attrs,
+            _ => return visit::visit_item(self, item),
+        };
+        if !is_for_tests(attributes) {
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        self.tree(&[], &item.tree, !matches!(item.vis, syn::Visibility::Inherited));
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        if path.segments.len() > 1 {
+            self.add(&path.segments.iter().map(|segment| segment.ident.to_string()).collect::<Vec<_>>());
+        }
+        visit::visit_path(self, path);
+    }
+
+    /// What a macro is given is tokens: paths that begin at the crate or above are found.
+    fn visit_macro(&mut self, called: &'ast syn::Macro) {
+        let tokens = called.tokens.to_string();
+        for start in ["crate :: ", "super :: ", "self :: "] {
+            for (at, _) in tokens.match_indices(start) {
+                let names = tokens[at..].split(" :: ").map(|name| name.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>());
+                self.add(&names.take_while(|name| !name.is_empty()).take(8).collect::<Vec<_>>());
+            }
+        }
+    }
+}
