@@ -4,7 +4,8 @@ use naga::{AtomicFunction, Expression, Handle, TypeInner};
 
 use crate::arithmetic::Comparison;
 use crate::error::Result;
-use crate::place::{PointerTarget, Space, address};
+use crate::place::address;
+use crate::pointer_target::{PointerTarget, Space};
 use crate::scalar::Scalar;
 use crate::shape;
 use crate::translator::{Entry, Translator};

@@ -5,7 +5,7 @@ use naga::{ArraySize, BinaryOperator, BuiltIn, Expression, Handle, Literal, Rela
 use crate::arithmetic::Comparison;
 use crate::cast;
 use crate::error::{Error, Result};
-use crate::place::PointerTarget;
+use crate::pointer_target::PointerTarget;
 use crate::scalar::Scalar;
 use crate::shape;
 use crate::translator::{Entry, Translator};

@@ -21,6 +21,7 @@ mod math;
 mod matrix;
 mod place;
 mod placement;
+mod pointer_target;
 mod scalar;
 mod shape;
 mod statement;

@@ -7,8 +7,8 @@ use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{AddressSpace, EntryPoint, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Span, StorageAccess, TypeInner};
 
 use crate::error::{Error, Result};
-use crate::place::{PointerTarget, Space};
 use crate::placement::Placement;
+use crate::pointer_target::{PointerTarget, Space};
 use crate::scalar::Scalar;
 use crate::shape;
 use crate::writer::{Label, Operand, Writer};

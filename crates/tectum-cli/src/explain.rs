@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use tectum::route::{self, Calibration, Choice, Rates};
 use tectum::{DType, DeviceInfo, Error, ErrorKind, GemmEpilogue, Matrix, Plan, PlanBuilder, Result};
-use tectum_control::scenario::build::{build_plans, open_device};
 use tectum_control::scenario::Scenario;
+use tectum_control::scenario::build::{build_plans, open_device};
 use tectum_transformer::gguf_file;
 
 use crate::inspect::is_json_object;

@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, ValueEnum};
 use tectum::snapshot::Snapshot;
 use tectum::{Device, Error, InputFile, Result};
-use tectum_control::scenario::build::{build_body, build_brain, build_stand_in, open_device};
 use tectum_control::clock::{Clock, RealClock, SimClock};
 use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread};
 use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
 use tectum_control::run_folder::{RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE};
+use tectum_control::scenario::build::{build_body, build_brain, build_stand_in, open_device};
 use tectum_control::scenario::{ClockKind, Scenario};
 
 use self::progress::Display;

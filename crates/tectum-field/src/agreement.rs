@@ -62,6 +62,7 @@ pub struct Agreement {
     /// Whether the device's library chose otherwise, by less than a near-tie.
     pub is_recall_tie: bool,
     /// When the cycle began.
+    #[cfg_attr(not(any(test, feature = "bench")), allow(dead_code, reason = "conformance cases time the device"))]
     pub start: Instant,
     /// How long it took, in seconds.
     pub seconds: f64,

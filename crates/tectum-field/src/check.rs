@@ -6,9 +6,10 @@ use serde::Serialize;
 use tectum::{Device, Receipt, Result};
 
 use super::agreement::{self, Difference};
+use super::options::Options;
 use super::reference::ImprintSite;
 use super::shape::Shape;
-use super::simulation::{Options, Simulation};
+use super::simulation::Simulation;
 
 /// Cycles that times are the median of.
 const TIMED: usize = 15;

@@ -8,9 +8,10 @@ use super::agreement;
 use super::coefficients::Coefficients;
 use super::kernels::NOISE;
 use super::layout::{LIVE_KEY, LIVE_WORDS};
+use super::options::Options;
 use super::reference::draw;
 use super::shape::Shape;
-use super::simulation::{Options, Simulation};
+use super::simulation::Simulation;
 use super::storage::Storage;
 
 /// Coefficients under which every term of a cycle weighs.

@@ -14,6 +14,7 @@ mod draw;
 mod kernel;
 mod kernels;
 mod layout;
+mod options;
 mod record;
 pub mod reference;
 mod shape;
@@ -32,8 +33,9 @@ pub use coefficients::Coefficients;
 #[cfg(any(test, feature = "bench"))]
 pub use conformance::suites as conformance_suites;
 pub use kernels::kernels;
+pub use options::Options;
 pub use shape::Shape;
-pub use simulation::{ImprintSiteKind, Options, Recall, Report, Simulation};
+pub use simulation::{ImprintSiteKind, Recall, Report, Simulation};
 pub use state::State;
 pub use storage::Storage;
 

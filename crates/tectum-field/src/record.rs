@@ -7,8 +7,8 @@ use tectum::{DType, PlanBuilder, Result, View};
 
 use super::kernels::{ACT, EVOLVE, EVOLVE_BF16, PLACE, POOL, RECALL, SENSE, SIMILARITY};
 use super::layout::*;
+use super::options::Options;
 use super::shape::{REGIONS, Shape};
-use super::simulation::Options;
 use super::state::library_lengths;
 use super::storage::Storage;
 use super::waves::Waves;

@@ -5,53 +5,8 @@ use std::collections::BTreeMap;
 use tectum::{Activation, Error, Result};
 
 use super::evaluate_network::compute_network;
+use super::tensor::Tensor;
 use super::{BinaryOp, Factor, Graph, LinearEpilogue, Node, Operation, ReduceAxes, Shape};
-
-/// A row-major tensor of float64.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tensor {
-    pub(super) shape: Shape,
-    pub(super) data: Vec<f64>,
-}
-
-impl Tensor {
-    /// Makes a tensor from row-major data.
-    ///
-    /// # Errors
-    /// `Invalid` if the data does not fill the shape.
-    pub fn new(shape: impl Into<Shape>, data: Vec<f64>) -> Result<Self> {
-        let shape = shape.into();
-        if shape.elements() != Some(data.len()) {
-            return Err(Error::invalid(format!("tensor: {} elements given for {shape:?}", data.len())));
-        }
-        Ok(Self { shape, data })
-    }
-
-    /// Its shape.
-    pub fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// The elements, row by row.
-    pub fn data(&self) -> &[f64] {
-        &self.data
-    }
-
-    /// Element by element, from the element's index.
-    pub(super) fn from_fn(shape: Shape, f: impl FnMut(usize) -> f64) -> Self {
-        Self { shape, data: (0..shape.len()).map(f).collect() }
-    }
-
-    /// The element that belongs to an index of `whole`, when a scalar, row or column repeats.
-    pub(super) fn broadcast_element(&self, whole: Shape, place: usize) -> f64 {
-        self.data[broadcast_index(self.shape, whole, place)]
-    }
-}
-
-/// The index in a value of shape `part` that belongs to an index of `whole`.
-pub(super) fn broadcast_index(part: Shape, whole: Shape, place: usize) -> usize {
-    if part.broadcasts_to(whole) { place % part.len() } else { place / whole.matrix()[1] }
-}
 
 impl Graph {
     /// Computes the outputs in float64.

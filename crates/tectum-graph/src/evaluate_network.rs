@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use tectum::kernel::cache_reference::ReferenceCache;
-use tectum::kernel::gemm_panels::PANEL;
+use tectum::kernel::panel_format::PANEL;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::{CacheFormat, CacheFormats};
 
-use super::evaluate::Tensor;
+use super::tensor::Tensor;
 use super::{Heads, Node, Operation, Shape};
 
 /// Operations that move elements, normalise rows, or compute attention.

@@ -33,6 +33,7 @@ mod passes;
 mod prune;
 mod shape;
 mod simplify;
+mod tensor;
 #[cfg(test)]
 mod tests;
 
@@ -47,12 +48,12 @@ use tectum::{Activation, CacheFormat, CacheFormats, DType, Error, Result};
 pub use build_network::Heads;
 pub use builder::GraphBuilder;
 pub use compiled::CompiledGraph;
-pub use evaluate::Tensor;
 pub use lower::{RecordedNode, ValueStorage};
 pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};
 pub use passes::Pass;
 pub use shape::{Dim, MAX_RANK, Shape};
+pub use tensor::Tensor;
 
 /// The handle of a value in a graph. Only a [`GraphBuilder`] and passes make one; every graph not derived from theirs refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

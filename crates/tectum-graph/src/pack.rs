@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tectum::kernel::gemm_panels::PANEL;
+use tectum::kernel::panel_format::PANEL;
 use tectum::kernel::panel_format::PanelFormat;
 
 use super::{Definition, Factor, Graph, LinearEpilogue, Node, Operation, Shape};

@@ -13,6 +13,7 @@
 
 mod arithmetic;
 mod chunk;
+mod constants;
 mod mask;
 mod memory;
 mod private;
@@ -29,7 +30,7 @@ use self::mask::Mask;
 use self::memory::{FaultMode, Memory, Words};
 use self::private::Private;
 use self::register_file::{RegisterFile, RegisterStorage};
-use super::lower::Bounds;
+use super::bounds::Bounds;
 use super::{Address, BranchTarget, BufferIndex, Checked, Fault, Instruction, LaunchConfig, Program, Register};
 
 /// Maximum bytes of a chunk's columns, if its size can be chosen: three quarters of a common L1.
@@ -111,7 +112,7 @@ impl PreparedProgram {
         let used = register_file::used(&program);
         let is_used = |(register, ty): &(Register, super::Type)| used.contains(&(*register, *ty));
         let mut is_hoisted = vec![false; program.instructions().len()];
-        straight::constants(&program).iter().for_each(|(index, ..)| is_hoisted[*index] = true);
+        constants::constants(&program).iter().for_each(|(index, ..)| is_hoisted[*index] = true);
         let fitting = COLUMN_BYTES / register_file::bytes_per_lane(&program);
         let [least, most] = CHUNK_LANES;
         let turns = |(index, instruction): (usize, &Instruction)| instruction.target().is_some_and(|BranchTarget(to)| to as usize <= index);

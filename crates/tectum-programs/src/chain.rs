@@ -5,7 +5,7 @@ use tectum::kernel::elementwise::{Arity, OPS};
 use tectum::kernel::{MAX_BINDINGS, WORKGROUP};
 use tectum::{Error, PlanBuilder, Result, View};
 
-use super::lower::Bounds;
+use super::bounds::Bounds;
 use super::{
     Address, BinaryOp, BufferAccess, BufferIndex, Checked, Condition, Instruction, LaunchConfig, Predicate, ProgramBuilder, ProgramView, Register, TernaryOp,
     Type, UnaryOp,

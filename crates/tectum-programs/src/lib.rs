@@ -9,6 +9,7 @@
 
 mod address;
 mod block;
+mod bounds;
 mod builder;
 mod cache;
 mod chain;
@@ -27,6 +28,7 @@ mod recognize;
 mod record;
 mod register;
 mod run;
+mod run_cache;
 mod scalar_type;
 mod serialized;
 mod structure;
@@ -39,8 +41,10 @@ use serde::{Deserialize, Serialize};
 
 pub use address::{Address, BufferIndex, SharedAddress};
 pub use builder::ProgramBuilder;
-pub use cache::{CacheCounts, ProgramCache};
+pub use cache::CacheCounts;
+pub(crate) use cache::LoweredCache;
 
+pub use bounds::Bounds;
 pub use chain::{Chain, MAX_INPUTS, Value};
 pub use check::{Bounded, Checked};
 pub use class::{BOUNDARY_BYTES, CLASSES, PAGE_BYTES, PAGES, PHASES, Phi, UNITY, boundary_offset, mirror, neighbors};
@@ -49,12 +53,13 @@ pub use evaluate::{Outcome, scalar};
 pub use fault::{Fault, FaultKind};
 pub use instruction::{BranchTarget, Guard, Instruction, Operands, Reads, Write};
 pub use launch_config::LaunchConfig;
-pub use lower::{Bounds, FAULT_WORDS, Lowered, Unsupported};
+pub use lower::{FAULT_WORDS, Lowered, Unsupported};
 pub use operation::{BinaryOp, Condition, ReduceOp, Scope, TernaryOp, UnaryOp};
 pub use recognize::{Fused, Map, Obligation, Recognition, Recognized, RecognizedLaunch, Refusal, Setting, Shape, Stage, fuse};
 pub use record::{ProgramLaunch, ProgramView};
 pub use register::{Predicate, Register};
 pub use run::{Contents, ProgramPlan, ProgramRun, Recognize};
+pub use run_cache::ProgramCache;
 pub use scalar_type::Type;
 pub use structure::{MAX_INSTRUCTIONS, MAX_POOL_BYTES, MAX_SHARED_BYTES};
 

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use tectum::kernel::{MAX_BINDINGS, MAX_GROUPS, WORKGROUP};
 use tectum::{DeviceInfo, Error, Kernel};
 
-use super::{Address, Checked, Fault, Instruction, LaunchConfig, Program};
+use super::{Address, Bounds, Checked, Fault, Instruction, LaunchConfig, Program};
 
 /// Maximum bytes of a lane's pool in device code.
 const MAX_POOL_BYTES: u32 = 16 << 10;
@@ -37,17 +37,6 @@ const MAX_POOL_BYTES: u32 = 16 << 10;
 const MAX_INSTRUCTIONS: usize = 1 << 14;
 /// Words of the buffer in which a launch reports its first fault.
 pub const FAULT_WORDS: usize = faults::WORDS;
-
-/// How device code handles faults. It always tests that every loop ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Bounds {
-    /// Every access is tested, and the first fault is reported.
-    Checked,
-    /// Every access is tested; a faulting access loads 0 and stores nothing.
-    Forced,
-    /// No access is tested: for launches that are proven to have no fault.
-    Proven,
-}
 
 /// Why a program runs only on the CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]

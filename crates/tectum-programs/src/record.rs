@@ -3,7 +3,7 @@
 use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
 
 use super::lower::{FAULT_WORDS, Lowered, read_fault, reports_faults};
-use super::{Bounds, BufferAccess, Checked, Fault, LaunchConfig, Program, ProgramCache};
+use super::{Bounds, BufferAccess, Checked, Fault, LaunchConfig, LoweredCache, Program};
 
 /// A program's buffer in a plan: its words and its length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Checked {
     pub fn record(&self, plan: &mut PlanBuilder, launch: &LaunchConfig, buffers: &[ProgramView], bounds: Bounds) -> Result<ProgramLaunch> {
         let sizes: Vec<u64> = buffers.iter().map(|buffer| buffer.bytes).collect();
         check_bounds(self, launch, &sizes, bounds)?;
-        let lowered = ProgramCache::shared().lowered(self, launch, bounds)?;
+        let lowered = LoweredCache::shared().lowered(self, launch, bounds)?;
         self.record_lowered(plan, lowered, launch, buffers)
     }
 

@@ -6,7 +6,7 @@ use tectum::internal::TwoPhaseRun;
 use tectum::{DType, Device, DeviceInfo, Error, Executable, Plan, PlanBuilder, Result, RunStats, View, Work};
 
 use super::record::ProgramView;
-use super::{Bounded, Bounds, BufferAccess, BufferIndex, ProgramCache, Recognized, RecognizedLaunch, Setting, Unsupported};
+use super::{Bounded, Bounds, BufferAccess, BufferIndex, LoweredCache, Recognized, RecognizedLaunch, Setting, Unsupported};
 
 /// Allowed transformations of a program in a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -77,10 +77,10 @@ impl Bounded {
     /// # Errors
     /// As [`PlanBuilder::program_recognized`]; contents of a buffer that is written, or of the wrong size.
     pub fn plan_as(&self, recognize: Recognize, contents: &Contents<'_>) -> Result<ProgramPlan> {
-        self.plan_in(ProgramCache::shared(), recognize, contents)
+        self.plan_in(LoweredCache::shared(), recognize, contents)
     }
 
-    pub(super) fn plan_in(&self, cache: &ProgramCache, recognize: Recognize, contents: &Contents<'_>) -> Result<ProgramPlan> {
+    pub(super) fn plan_in(&self, cache: &LoweredCache, recognize: Recognize, contents: &Contents<'_>) -> Result<ProgramPlan> {
         self.check_contents(contents)?;
         let recognized = match recognize {
             Recognize::Off => Recognized::unasked(self.checked(), self.launch(), self.sizes()),

@@ -1,16 +1,35 @@
 //! Results of a pass over a network's synapses: degrees, the maximum arrivals, and from them the scale at which no sum overflows.
 
+use serde::Serialize;
 use tectum::{ContentHasher, Error, Result};
 
-use super::explanation::ScaleLimit;
 use super::memory::Memory;
-use super::network::{NetworkOptions, NeuronOptions, Neurons, Synapse, SynapseRows};
+use super::network_options::NetworkOptions;
+use super::neurons::{NeuronOptions, Neurons};
 use super::rule::{self, POTENTIAL_MAX};
+use super::synapses::{Synapse, SynapseRows};
 
 /// Maximum fraction bits of a potential.
 const FRACTION_BITS: u32 = 16;
 /// The maximum weight that a synapse can reach.
 const WEIGHT_MAX: f64 = 255.0;
+
+/// The reason why potentials have no more fraction bits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScaleLimit {
+    /// None: there are as many as are useful.
+    MaxBits,
+    /// The maximum that a neuron may receive in one burst.
+    Sum {
+        /// The first neuron that could overflow with one more bit.
+        neuron: u32,
+        /// In units of psp · weight, without injections.
+        max_sum: f64,
+    },
+    /// The greatest threshold, limit or resting potential.
+    Threshold,
+}
 
 /// Totals over the synapses.
 pub struct ConnectivityStats {

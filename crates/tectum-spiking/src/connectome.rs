@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use tectum::{Error, Result};
 
-use super::network::{Synapse, SynapseRows};
+use super::synapses::{Synapse, SynapseRows};
 
 /// Bits of a word below the target: weight and sign.
 pub const TARGET_SHIFT: u32 = 9;
@@ -38,6 +38,16 @@ pub struct SynapsePartition {
 }
 
 impl SynapsePartition {
+    /// The starts of its rows, in words of 32 bits.
+    ///
+    /// # Errors
+    /// `Unsupported` beyond 2³² synapses.
+    pub(crate) fn row_starts_u32(&self) -> Result<Vec<u32>> {
+        let starts = self.starts.iter().map(|&start| u32::try_from(start).ok()).collect::<Option<Vec<u32>>>();
+        let count = self.starts.last().copied().unwrap_or(0);
+        starts.ok_or_else(|| Error::unsupported(format!("{count} synapses in one part; a device takes up to 2^32, so split the network into more parts")))
+    }
+
     /// The synapses of a source.
     #[inline(always)]
     pub fn row(&self, source: u32) -> Range<usize> {

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use super::connectivity_stats::ScaleLimit;
 use super::learning::PlasticityRule;
 use super::memory::Memory;
 use super::network::Network;
-use super::rule::{ALWAYS, IdleUpdate, NEVER, Profile};
+use super::rule::{IdleUpdate, Profile, ZeroSumReason};
 
 /// Why a network runs as it does, for any device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,39 +37,6 @@ pub struct NetworkExplanation {
     pub host_synapse_bytes: u64,
 }
 
-/// The reason why potentials have no more fraction bits.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ScaleLimit {
-    /// None: there are as many as are useful.
-    MaxBits,
-    /// The maximum that a neuron may receive in one burst.
-    Sum {
-        /// The first neuron that could overflow with one more bit.
-        neuron: u32,
-        /// In units of psp · weight, without injections.
-        max_sum: f64,
-    },
-    /// The greatest threshold, limit or resting potential.
-    Threshold,
-}
-
-/// Why a sum of 0 must be distinguished from no arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ZeroSumReason {
-    /// A neuron draws whether it fires: one that did not fire draws again at any arrival.
-    Draws,
-    /// A neuron that was stopped by its consecutive limit may fire at any arrival.
-    Limited,
-    /// Its threshold is not above its rest, so any arrival makes it fire.
-    FiresAtRest,
-    /// It leaks from above its limit into its window, where any arrival makes it fire.
-    LeaksIntoWindow,
-    /// Idle bursts are skipped: its leak and refractory period advance only at arrivals.
-    Frozen,
-}
-
 /// A neuron's state in addition to its potential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -95,25 +63,10 @@ impl Network {
             memories: self.options.memories.clone(),
             fraction_bits: self.fraction_bits,
             scale: self.scale,
-            zero_sums: runs().filter_map(|(range, profile)| Some((range, zero_sums(profile, idle_update)?))).collect(),
+            zero_sums: runs().filter_map(|(range, profile)| Some((range, profile.zero_sums(idle_update)?))).collect(),
             extra_state: runs().filter_map(|(range, profile)| Some((range, extra_state(profile, idle_update)?))).collect(),
             host_synapse_bytes: self.rows.bytes(),
         }
-    }
-}
-
-/// Whether, and why, a neuron may wait in its window for another arrival, or advances only at arrivals.
-pub(super) fn zero_sums(profile: &Profile, idle_update: IdleUpdate) -> Option<ZeroSumReason> {
-    if profile.chance != ALWAYS {
-        Some(ZeroSumReason::Draws)
-    } else if profile.consecutive_limit != 0 {
-        Some(ZeroSumReason::Limited)
-    } else if profile.threshold <= profile.rest {
-        Some(ZeroSumReason::FiresAtRest)
-    } else if profile.limit != NEVER && profile.leak != 0 {
-        Some(ZeroSumReason::LeaksIntoWindow)
-    } else {
-        (idle_update == IdleUpdate::Freeze && (profile.leak != 0 || profile.refractory != 0)).then_some(ZeroSumReason::Frozen)
     }
 }
 

@@ -11,18 +11,21 @@ use tectum::kernel::native::{prefetch_line, prefetch_read, simd};
 use tectum::{DType, Kernel, NativeCall, Result};
 
 use super::connectome::{SynapsePartition, TARGET_SHIFT, weight_of};
-use super::network::{Network, NetworkOptions, NeuronOptions, Neurons, SynapseList};
+use super::network::Network;
+use super::network_options::NetworkOptions;
+use super::neurons::{NeuronOptions, Neurons};
 use super::rule::{self, ALWAYS, IdleUpdate, NeuronState, POTENTIAL_MAX, Profile};
+use super::synapses::SynapseList;
 use crate::kernel::{built_in, words};
 pub use learning::{LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, MemoryRow, set_bits};
 
 /// Device code for an entry of the list of firings, prepended to the kernels that walk it.
 const FIRING: &str = include_str!("../kernels/spiking_firing.wgsl");
 
-/// Words of a profile in the table of device code.
-pub const PROFILE_WORDS: usize = 12;
 /// In the list of firings: the neuron's psp is constant.
 pub const FIXED_PSP: u32 = u32::MAX;
+/// Workgroups that walk rows.
+pub const PROPAGATE_WORKGROUPS: u32 = 2048;
 /// Words before the list of firings.
 pub const HEADER_WORDS: usize = 64;
 /// Prefetch distance of the native twin, in rows.
@@ -92,24 +95,6 @@ pub fn kernels() -> Result<Vec<Arc<Kernel>>> {
     let Kernels { unpack, inject, propagate, dynamics } = Kernels::new(&network, Arc::default());
     let LearningKernels { archive, learn, close, memory, forget } = LearningKernels::new(Arc::default());
     Ok(vec![unpack, inject, propagate, dynamics, archive, learn, close, memory, forget])
-}
-
-/// The words of a profile in the table of device code.
-pub fn profile_words(profile: &Profile) -> [u32; PROFILE_WORDS] {
-    [
-        profile.threshold as u32,
-        profile.limit as u32,
-        profile.rest as u32,
-        profile.leak,
-        profile.chance,
-        profile.refractory,
-        profile.consecutive_limit,
-        profile.snooze,
-        u32::from(profile.accumulates),
-        u32::from(profile.potential_driven),
-        0,
-        0,
-    ]
 }
 
 fn native_unpack(call: &NativeCall<'_>) {

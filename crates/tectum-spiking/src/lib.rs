@@ -17,25 +17,32 @@ mod kernels;
 mod learning;
 mod memory;
 mod network;
+mod network_options;
+mod neurons;
 #[cfg(any(test, feature = "bench"))]
 mod reference;
 pub mod rule;
 mod simulation;
 mod stimulus;
+mod synapses;
 
 #[cfg(any(test, feature = "bench"))]
 pub use bench::suite as bench_suite;
 #[cfg(any(test, feature = "bench"))]
 pub use conformance::suites as conformance_suites;
-pub use explanation::{ExtraState, NetworkExplanation, ScaleLimit, ZeroSumReason};
+pub use connectivity_stats::ScaleLimit;
+pub use explanation::{ExtraState, NetworkExplanation};
 pub use from_genome::{ConnectOptions, ConnectedNetwork, UnsupportedFeature, connect, rule, unsupported_features};
 pub use kernels::kernels;
 pub use learning::PlasticityRule;
 pub use memory::{Memory, MemoryReport};
-pub use network::{Network, NetworkOptions, NeuronOptions, Neurons, Synapse, SynapseList, SynapseRows};
-pub use rule::{IdleUpdate, seed_of};
+pub use network::Network;
+pub use network_options::NetworkOptions;
+pub use neurons::{NeuronOptions, Neurons};
+pub use rule::{IdleUpdate, ZeroSumReason, seed_of};
 pub use simulation::{FireLedger, MemoryUse, PlasticSynapse, ShardLayout, Simulation, SimulationOptions, SpikeCounts, layout};
 pub use stimulus::Stimulus;
+pub use synapses::{Synapse, SynapseList, SynapseRows};
 
 #[cfg(test)]
 mod tests;

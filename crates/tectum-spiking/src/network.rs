@@ -5,218 +5,12 @@ use std::ops::Range;
 
 use tectum::{ContentHash, ContentHasher, Error, Result};
 
-use super::connectivity_stats::ConnectivityStats;
-use super::explanation::{self, ScaleLimit};
-use super::learning::PlasticityRule;
+use super::connectivity_stats::{ConnectivityStats, ScaleLimit};
 use super::memory::{self, Memory};
+use super::network_options::NetworkOptions;
+use super::neurons::{NeuronOptions, Neurons};
 use super::rule::{ALWAYS, IdleUpdate, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile};
-
-/// The options of a group of neurons. Potentials are in units of psp · weight.
-///
-/// # Source
-/// The properties of a cortical area of a FEAGI genome; see `docs/spiking.md`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NeuronOptions {
-    /// The minimum potential at which it fires.
-    pub threshold: f32,
-    /// The maximum potential at which it fires; none for no limit. A neuron whose limit is below its threshold never fires.
-    pub threshold_limit: Option<f32>,
-    /// The initial potential, to which it also resets and leaks.
-    pub resting_potential: f32,
-    /// The fraction of the potential that is lost in a burst without firing, 0 to 1.
-    pub leak: f32,
-    /// The probability that a candidate in its window fires, 0 to 1; at 0.999 or more it always does.
-    pub excitability: f32,
-    /// Bursts after a firing in which arrivals are lost.
-    pub refractory: u16,
-    /// Firings in a row after which a neuron snoozes; 0 or 65,535 for no limit.
-    pub consecutive_fire_limit: u16,
-    /// Bursts that this adds to the refractory period.
-    pub snooze: u16,
-    /// Whether the potential persists from burst to burst.
-    pub charge_accumulation: bool,
-    /// The psp that a firing sends through weight 1.
-    pub psp: u8,
-    /// Whether every synapse carries the whole psp, or the psp is divided by their number.
-    pub uniform_psp: bool,
-    /// Whether the firing potential, rounded and clamped to 0 to 255, is sent instead.
-    pub potential_driven_psp: bool,
-}
-
-impl Default for NeuronOptions {
-    fn default() -> Self {
-        Self {
-            threshold: 1.0,
-            threshold_limit: None,
-            resting_potential: 0.0,
-            leak: 0.0,
-            excitability: 1.0,
-            refractory: 0,
-            consecutive_fire_limit: 0,
-            snooze: 0,
-            charge_accumulation: true,
-            psp: 1,
-            uniform_psp: false,
-            potential_driven_psp: false,
-        }
-    }
-}
-
-/// A synapse's end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Synapse {
-    /// The target neuron.
-    pub target: u32,
-    /// The factor of its sender's psp.
-    pub weight: u8,
-    /// Whether it subtracts instead.
-    pub inhibitory: bool,
-    /// Index in [`NetworkOptions::plasticity`] of its learning rule; none for a fixed weight.
-    pub plasticity: Option<u8>,
-}
-
-impl Synapse {
-    /// A synapse with a fixed weight.
-    pub fn fixed(target: u32, weight: u8, inhibitory: bool) -> Self {
-        Self { target, weight, inhibitory, plasticity: None }
-    }
-
-    /// Whether it exists from the beginning, and not only after learning.
-    pub(super) fn is_there(&self) -> bool {
-        self.plasticity.is_none() || self.weight > 0
-    }
-}
-
-/// Synapses by source. A network visits them twice, so that they need not be in memory.
-pub trait SynapseRows: Send + Sync {
-    /// Visits a source's synapses, the same ones in the same order each time.
-    fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse));
-
-    /// Bytes that they take in memory; 0 for synapses that are generated when visited.
-    fn bytes(&self) -> u64 {
-        0
-    }
-}
-
-/// Synapses in memory, by source.
-#[derive(Debug, Clone, Default)]
-pub struct SynapseList {
-    starts: Vec<u64>,
-    synapses: Vec<Synapse>,
-}
-
-impl SynapseList {
-    /// Sorts synapses by source; the sort is stable.
-    ///
-    /// # Errors
-    /// `Invalid`, naming the synapse, if its source is not a neuron.
-    pub fn new(neurons: u32, list: &[(u32, Synapse)]) -> Result<Self> {
-        let mut starts = vec![0u64; neurons as usize + 1];
-        for (index, (source, _)) in list.iter().enumerate() {
-            let count = starts.get_mut(*source as usize + 1);
-            *count.ok_or_else(|| Error::invalid(format!("synapse {index}: source {source} of {neurons} neurons")))? += 1;
-        }
-        for index in 0..neurons as usize {
-            starts[index + 1] += starts[index];
-        }
-        let mut next = starts.clone();
-        let mut synapses = vec![Synapse::fixed(0, 0, false); list.len()];
-        for (source, synapse) in list {
-            synapses[next[*source as usize] as usize] = *synapse;
-            next[*source as usize] += 1;
-        }
-        Ok(Self { starts, synapses })
-    }
-}
-
-impl SynapseRows for SynapseList {
-    fn visit(&self, source: u32, visit: &mut dyn FnMut(Synapse)) {
-        let range = self.starts[source as usize] as usize..self.starts[source as usize + 1] as usize;
-        self.synapses[range].iter().copied().for_each(visit);
-    }
-
-    fn bytes(&self) -> u64 {
-        (size_of_val(&self.starts[..]) + size_of_val(&self.synapses[..])) as u64
-    }
-}
-
-/// Neurons, before they are connected.
-#[derive(Debug, Clone, Default)]
-pub struct Neurons {
-    pub(super) groups: Vec<(u32, NeuronOptions)>,
-    count: u32,
-}
-
-impl Neurons {
-    /// Adds `count` neurons with the same options; returns their numbers.
-    ///
-    /// # Errors
-    /// `Invalid`, naming the option, if one is out of its range, or beyond 2³¹ neurons.
-    pub fn add(&mut self, count: u32, options: &NeuronOptions) -> Result<Range<u32>> {
-        check(options)?;
-        let end = self.count.checked_add(count).filter(|&end| end < 1 << 31);
-        let end = end.ok_or_else(|| Error::invalid(format!("{} and {count} neurons; at most 2^31 are possible", self.count)))?;
-        match self.groups.last_mut() {
-            Some((last, same)) if same == options => *last += count,
-            _ => self.groups.push((count, options.clone())),
-        }
-        Ok(std::mem::replace(&mut self.count, end)..end)
-    }
-
-    /// Neurons so far.
-    pub fn len(&self) -> u32 {
-        self.count
-    }
-
-    /// The options of each.
-    pub(super) fn each(&self) -> impl Iterator<Item = &NeuronOptions> {
-        self.groups.iter().flat_map(|(count, options)| std::iter::repeat_n(options, *count as usize))
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-}
-
-fn check(options: &NeuronOptions) -> Result<()> {
-    let part = |name: &str, value: f32| match value {
-        value if (0.0..=1.0).contains(&value) => Ok(()),
-        value => Err(Error::invalid(format!("{name} {value}; 0 to 1 is needed"))),
-    };
-    part("leak", options.leak)?;
-    part("excitability", options.excitability)?;
-    for (name, value) in [("threshold", options.threshold), ("resting_potential", options.resting_potential)] {
-        if !value.is_finite() {
-            return Err(Error::invalid(format!("{name} {value}; a finite number is needed")));
-        }
-    }
-    match options.threshold_limit {
-        Some(limit) if limit.is_nan() => Err(Error::invalid("threshold_limit is no number")),
-        _ => Ok(()),
-    }
-}
-
-/// Options of a network as a whole.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NetworkOptions {
-    /// The effect of a burst without arrivals.
-    pub idle_update: IdleUpdate,
-    /// Added to each neuron's number for its draws.
-    pub seed: u32,
-    /// Maximum magnitude of the injection into a neuron in one burst; the scale leaves room for it.
-    pub max_injected: f32,
-    /// Learning rules of plastic synapses, at most 16.
-    pub plasticity: Vec<PlasticityRule>,
-    /// Memories, which store patterns of firings.
-    pub memories: Vec<Memory>,
-}
-
-impl Default for NetworkOptions {
-    fn default() -> Self {
-        Self { idle_update: IdleUpdate::CatchUp, seed: 0, max_injected: 1024.0, plasticity: Vec::new(), memories: Vec::new() }
-    }
-}
+use super::synapses::SynapseRows;
 
 /// Maximum number of plasticity rules.
 const RULES_MAX: usize = 16;
@@ -254,7 +48,7 @@ impl Network {
     /// # Errors
     /// `Invalid`, naming the synapse or the neuron, for an unknown target, or if even integers could overflow.
     pub fn new(neurons: &Neurons, rows: Box<dyn SynapseRows>, options: NetworkOptions) -> Result<Self> {
-        let count = neurons.count as usize;
+        let count = neurons.len() as usize;
         if count == 0 {
             return Err(Error::invalid("a network without neurons"));
         }
@@ -262,13 +56,13 @@ impl Network {
             return Err(Error::invalid(format!("{} rules of plasticity; at most {RULES_MAX} are possible", options.plasticity.len())));
         }
         options.plasticity.iter().enumerate().try_for_each(|(index, rule)| rule.check().map_err(|error| error.at(format_args!("plasticity rule {index}"))))?;
-        memory::check(&options.memories, neurons.count)?;
+        memory::check(&options.memories, neurons.len())?;
         let survey = ConnectivityStats::new(neurons, &*rows, &options)?;
         let (fraction_bits, scale) = survey.scale(neurons, options.max_injected)?;
         let (profiles, runs) = profiles(neurons, &options.memories, fraction_bits);
         let senders = survey.senders(neurons, &options.memories, fraction_bits);
         Ok(Self {
-            zero_sums_matter: profiles.iter().any(|profile| explanation::zero_sums(profile, options.idle_update).is_some()),
+            zero_sums_matter: profiles.iter().any(|profile| profile.zero_sums(options.idle_update).is_some()),
             scale,
             fingerprint: fingerprint(survey.hasher, &options, &profiles, &runs, (&senders, fraction_bits)),
             synapses: survey.synapses,
@@ -373,7 +167,7 @@ fn fingerprint(
 ) -> ContentHash {
     let skips = options.idle_update == IdleUpdate::Freeze;
     let counts = [senders.len(), runs.len(), options.plasticity.len(), options.memories.len()].map(|count| count as u32);
-    let runs = runs.iter().flat_map(|(range, profile)| [range.end].into_iter().chain(super::kernels::profile_words(&profiles[*profile as usize])));
+    let runs = runs.iter().flat_map(|(range, profile)| [range.end].into_iter().chain(profiles[*profile as usize].words()));
     let rules = options.plasticity.iter().flat_map(|rule| [rule.window, rule.gain.into(), rule.loss.into()]);
     let memories = options.memories.iter().flat_map(Memory::numbers);
     let first = counts.into_iter().chain([options.seed, u32::from(skips), fraction_bits]);

@@ -14,6 +14,25 @@ pub const LEAK_ONE: u32 = 1 << 16;
 /// The draw threshold with which a neuron always fires.
 pub const ALWAYS: u32 = u32::MAX;
 
+/// Words of a profile in the table of device code.
+pub const PROFILE_WORDS: usize = 12;
+
+/// Why a sum of 0 must be distinguished from no arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ZeroSumReason {
+    /// A neuron draws whether it fires: one that did not fire draws again at any arrival.
+    Draws,
+    /// A neuron that was stopped by its consecutive limit may fire at any arrival.
+    Limited,
+    /// Its threshold is not above its rest, so any arrival makes it fire.
+    FiresAtRest,
+    /// It leaks from above its limit into its window, where any arrival makes it fire.
+    LeaksIntoWindow,
+    /// Idle bursts are skipped: its leak and refractory period advance only at arrivals.
+    Frozen,
+}
+
 /// The effect on a neuron of a burst without arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,6 +83,39 @@ pub struct NeuronState {
 }
 
 impl Profile {
+    /// Its words in the table of device code.
+    pub fn words(&self) -> [u32; PROFILE_WORDS] {
+        [
+            self.threshold as u32,
+            self.limit as u32,
+            self.rest as u32,
+            self.leak,
+            self.chance,
+            self.refractory,
+            self.consecutive_limit,
+            self.snooze,
+            u32::from(self.accumulates),
+            u32::from(self.potential_driven),
+            0,
+            0,
+        ]
+    }
+
+    /// Whether, and why, a neuron may wait in its window for another arrival, or advances only at arrivals.
+    pub fn zero_sums(&self, idle_update: IdleUpdate) -> Option<ZeroSumReason> {
+        if self.chance != ALWAYS {
+            Some(ZeroSumReason::Draws)
+        } else if self.consecutive_limit != 0 {
+            Some(ZeroSumReason::Limited)
+        } else if self.threshold <= self.rest {
+            Some(ZeroSumReason::FiresAtRest)
+        } else if self.limit != NEVER && self.leak != 0 {
+            Some(ZeroSumReason::LeaksIntoWindow)
+        } else {
+            (idle_update == IdleUpdate::Freeze && (self.leak != 0 || self.refractory != 0)).then_some(ZeroSumReason::Frozen)
+        }
+    }
+
     /// Updates a neuron in a burst with arrivals, even if their sum is 0; returns the potential with which it fires, if it does.
     ///
     /// `draw` is called at most once.

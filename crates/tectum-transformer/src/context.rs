@@ -3,8 +3,6 @@
 use tectum::CacheFormats;
 use tectum::kernel::cache_format::quantized_tokens;
 
-use super::embedder::bucket;
-
 /// The most tokens of a run; longer texts are taken in parts, so that few plans serve every length.
 pub const MAX_PREFILL_CHUNK: usize = 256;
 
@@ -55,6 +53,15 @@ pub(super) fn plans_for(texts: &[usize]) -> impl Iterator<Item = usize> {
 /// The tokens of the plan that runs so many: one alone is no padded part.
 pub(super) fn bucket_of(tokens: usize) -> usize {
     if tokens == 1 { 1 } else { bucket(tokens) }
+}
+
+/// The length that a text of some tokens is padded to: multiples of 8 up to 64, of 16 up to 128, then of 32.
+pub(super) fn bucket(tokens: usize) -> usize {
+    tokens.next_multiple_of(match tokens {
+        0..=64 => 8,
+        65..=128 => 16,
+        _ => 32,
+    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use super::checkpoint::Checkpoint;
 use super::context::{Context, MAX_PREFILL_CHUNK, bucket_of, plans_for};
 use super::decoder_graph::DecoderSizes;
 use super::device_weights::{DeviceWeights, weight_format};
-use super::explanation::{RunExplanation, explained_tokens};
 use tectum::kernel::panel_format::PanelFormat;
 
 /// A decoder with its weights and the keys and values of a context on a device, or of several, each of a text of its own.
@@ -20,11 +19,11 @@ use tectum::kernel::panel_format::PanelFormat;
 pub struct Decoder {
     sizes: DecoderSizes,
     graph: Graph,
-    device_weights: DeviceWeights,
+    pub(super) device_weights: DeviceWeights,
     /// Keys and values of all layers, one after another; none until the first plan is compiled.
     cache: Option<Buffer<f32>>,
     formats: CacheFormats,
-    capacity: usize,
+    pub(super) capacity: usize,
     /// What each text was fed.
     contexts: Vec<Context>,
     /// The file's names of the parameters.
@@ -69,21 +68,7 @@ impl Decoder {
         })
     }
 
-    /// What a run on a device over so many tokens, of which the last gets scores, is made of; 128 if it is not said, or as many as the
-    /// context takes. `weights` as [`Decoder::open_with`] has it. No weight is read.
-    ///
-    /// # Errors
-    /// As [`Decoder::open`]; `Invalid` for no tokens, or more than a run or the context takes.
-    pub fn explain(path: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
-        let decoder = Decoder::assemble(path, device, usize::MAX, CacheFormats::F32, |model, graph| {
-            Ok(DeviceWeights::prepare_graph(graph, device, weight_format(weights, device, |name| model.format(name))).0)
-        })?;
-        let tokens = explained_tokens(tokens, "a run takes", MAX_PREFILL_CHUNK.min(decoder.capacity))?;
-        let (plan, _, _, nodes) = decoder.record(bucket_of(tokens), 1)?;
-        Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.device_weights.bytes(), decoder.cache_bytes()))
-    }
-
-    fn assemble(
+    pub(super) fn assemble(
         path: &Path,
         device: &Device,
         capacity: usize,
@@ -393,7 +378,7 @@ impl Decoder {
 
     /// The plan, the states of weights and cache, its inputs and output, and what became of the graph's nodes.
     #[allow(clippy::type_complexity, reason = "two readers take it apart at once")]
-    fn record(&self, time: usize, scored: usize) -> Result<(PlanBuilder, [View; 2], [View; 5], Vec<RecordedNode>)> {
+    pub(super) fn record(&self, time: usize, scored: usize) -> Result<(PlanBuilder, [View; 2], [View; 5], Vec<RecordedNode>)> {
         let texts = self.texts();
         let graph = self.device_weights.bind(&[('B', texts), ('T', time), ('S', self.rows()), ('R', texts * scored)])?;
         let name = if texts > 1 { format!("decoder {texts}×{time}") } else { format!("decoder {time}") };

@@ -8,8 +8,8 @@ use tectum::{CodeObject, DType, Device, Error, Executable, PlanBuilder, Result, 
 use tectum_graph::{Graph, RecordedNode, Shape};
 
 use super::config::{Head, Pooling};
+use super::context::bucket;
 use super::device_weights::{DeviceWeights, weight_format};
-use super::explanation::{RunExplanation, explained_tokens};
 use super::{Bert, Config, SafetensorsWeights, Tokens};
 
 /// The most texts of a run; fewer run in powers of two, so that few plans serve every number of them.
@@ -24,9 +24,9 @@ pub struct Embedder {
     config: Config,
     head: Head,
     tokens: Arc<Tokens>,
-    max_tokens: usize,
+    pub(super) max_tokens: usize,
     graph: Graph,
-    resident: DeviceWeights,
+    pub(super) resident: DeviceWeights,
     plans: Vec<EncoderPlan>,
     session: Session,
 }
@@ -74,23 +74,7 @@ impl Embedder {
         })
     }
 
-    /// What a run on a device over one text of so many tokens, padded to the next [`bucket`], is made of; 128 if it is not said, or
-    /// as many as a text may have. `weights` as [`Embedder::open_with`] has it. No weight is read.
-    ///
-    /// # Errors
-    /// As [`Embedder::open`]; `Invalid` for no tokens, or more than a text may have.
-    pub fn explain(folder: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
-        let embedder = Embedder::assemble(folder, device, |graph| {
-            let file = SafetensorsWeights::open(folder)?;
-            Ok(DeviceWeights::prepare_graph(graph, device, weight_format(weights, device, |name| file.format(name))).0)
-        })?;
-        let most = embedder.max_tokens;
-        let tokens = explained_tokens(tokens, "a text has", most)?;
-        let (plan, _, _, nodes) = embedder.record(1, bucket(tokens).min(most))?;
-        Ok(RunExplanation::new(&plan.finish()?, &nodes, embedder.resident.bytes(), 0))
-    }
-
-    fn assemble(folder: &Path, device: &Device, resident: impl FnOnce(&Graph) -> Result<DeviceWeights>) -> Result<Embedder> {
+    pub(super) fn assemble(folder: &Path, device: &Device, resident: impl FnOnce(&Graph) -> Result<DeviceWeights>) -> Result<Embedder> {
         let (config, head) = (Config::read(folder)?, Head::read(folder)?);
         let max_tokens = head.max_tokens.unwrap_or(usize::MAX).min(config.max_position_embeddings);
         let tokens = Tokens::read(folder, Some(max_tokens))?;
@@ -241,7 +225,7 @@ impl Embedder {
     }
 
     /// The plan, the state of its weights, its inputs and output, and what became of the graph's nodes.
-    fn record(&self, batch: usize, time: usize) -> Result<(PlanBuilder, View, [View; 4], Vec<RecordedNode>)> {
+    pub(super) fn record(&self, batch: usize, time: usize) -> Result<(PlanBuilder, View, [View; 4], Vec<RecordedNode>)> {
         let graph = self.resident.bind(&[('B', batch), ('T', time)])?;
         let mut plan = PlanBuilder::new(format!("encoder {batch}×{time}"));
         let (weights, mut feeds) = self.resident.feeds(&mut plan)?;
@@ -303,13 +287,4 @@ impl EncoderPlan {
             Pooling::First => pool[0] = 1.0,
         });
     }
-}
-
-/// The length that a text of some tokens is padded to: multiples of 8 up to 64, of 16 up to 128, then of 32.
-pub(super) fn bucket(tokens: usize) -> usize {
-    tokens.next_multiple_of(match tokens {
-        0..=64 => 8,
-        65..=128 => 16,
-        _ => 32,
-    })
 }

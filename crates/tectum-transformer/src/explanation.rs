@@ -5,10 +5,12 @@ use std::path::Path;
 use serde::Serialize;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum::route::{self, Choice};
-use tectum::{Device, Error, Plan, PlanWork, Result};
+use tectum::{CacheFormats, Device, Error, Plan, PlanWork, Result};
 use tectum_graph::{RecordedNode, ValueStorage};
 
-use super::{Decoder, Embedder, is_decoder};
+use super::context::{MAX_PREFILL_CHUNK, bucket, bucket_of};
+use super::device_weights::{DeviceWeights, weight_format};
+use super::{Decoder, Embedder, SafetensorsWeights, is_decoder};
 
 /// Tokens of a run that is explained, where nothing is said.
 const EXPLAINED_TOKENS: usize = 128;
@@ -128,5 +130,39 @@ impl RunExplanation {
         let nodes = nodes.iter().map(explain).collect();
         let (temporary_bytes, temporary_bytes_unshared) = plan.temp_bytes();
         Self { work, nodes, weight_bytes, cache_bytes, temporary_bytes, temporary_bytes_unshared }
+    }
+}
+
+impl Embedder {
+    /// What a run on a device over one text of so many tokens, padded to the next [`bucket`], is made of; 128 if it is not said, or
+    /// as many as a text may have. `weights` as [`Embedder::open_with`] has it. No weight is read.
+    ///
+    /// # Errors
+    /// As [`Embedder::open`]; `Invalid` for no tokens, or more than a text may have.
+    pub fn explain(folder: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
+        let embedder = Embedder::assemble(folder, device, |graph| {
+            let file = SafetensorsWeights::open(folder)?;
+            Ok(DeviceWeights::prepare_graph(graph, device, weight_format(weights, device, |name| file.format(name))).0)
+        })?;
+        let most = embedder.max_tokens;
+        let tokens = explained_tokens(tokens, "a text has", most)?;
+        let (plan, _, _, nodes) = embedder.record(1, bucket(tokens).min(most))?;
+        Ok(RunExplanation::new(&plan.finish()?, &nodes, embedder.resident.bytes(), 0))
+    }
+}
+
+impl Decoder {
+    /// What a run on a device over so many tokens, of which the last gets scores, is made of; 128 if it is not said, or as many as the
+    /// context takes. `weights` as [`Decoder::open_with`] has it. No weight is read.
+    ///
+    /// # Errors
+    /// As [`Decoder::open`]; `Invalid` for no tokens, or more than a run or the context takes.
+    pub fn explain(path: &Path, device: &Device, tokens: Option<usize>, weights: Option<PanelFormat>) -> Result<RunExplanation> {
+        let decoder = Decoder::assemble(path, device, usize::MAX, CacheFormats::F32, |model, graph| {
+            Ok(DeviceWeights::prepare_graph(graph, device, weight_format(weights, device, |name| model.format(name))).0)
+        })?;
+        let tokens = explained_tokens(tokens, "a run takes", MAX_PREFILL_CHUNK.min(decoder.capacity))?;
+        let (plan, _, _, nodes) = decoder.record(bucket_of(tokens), 1)?;
+        Ok(RunExplanation::new(&plan.finish()?, &nodes, decoder.device_weights.bytes(), decoder.cache_bytes()))
     }
 }

@@ -4,7 +4,7 @@ use tectum::Device;
 use tectum::kernel::panel_format::PanelFormat;
 use tectum_graph::Tensor;
 
-use super::embedder::bucket;
+use super::context::bucket;
 use super::*;
 
 /// The golden vector's first numbers, in float64 by NumPy from the same file (`../shared/research/inference_and_isa.md`).

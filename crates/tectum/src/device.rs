@@ -7,6 +7,7 @@ mod buffer_lock;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+pub(crate) mod memory;
 mod null;
 mod pool_reservation;
 mod thread_pool;
@@ -24,10 +25,10 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 pub use self::thread_pool::ThreadPool;
+use crate::device::memory::{CopyPath, Pool, Role};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::launch::{LaunchList, RunStats};
-use crate::memory::{CopyPath, Pool, Role};
 
 /// How kernels reach the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -204,7 +205,7 @@ pub(crate) trait Backend: Send + Sync {
     /// Copies to the host, after the device's earlier work.
     fn read(&self, from: &Allocation, offset: usize, data: &mut [u8]) -> Result<()>;
     /// Prepares a list for running over the given memory, one allocation for each of its buffers.
-    fn compile(&self, list: &LaunchList, memory: Vec<Arc<crate::memory::Block>>) -> Result<Box<dyn Compiled>>;
+    fn compile(&self, list: &LaunchList, memory: Vec<Arc<crate::device::memory::Block>>) -> Result<Box<dyn Compiled>>;
     /// Copies the first bytes of one of its allocations to any device's, after earlier work, without the host; none where
     /// it cannot.
     fn copy(&self, _from: &Allocation, _to: &Allocation, _bytes: usize) -> Result<Option<CopyPath>> {

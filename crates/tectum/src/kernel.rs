@@ -7,7 +7,7 @@
 pub mod attention;
 pub mod attention_decode;
 pub mod cache;
-mod cache_codes;
+pub mod cache_codes;
 pub mod cache_format;
 pub(crate) mod cache_read;
 pub mod cache_reference;

@@ -30,7 +30,6 @@ mod latency;
 mod launch;
 mod lru_cache;
 mod measure;
-mod memory;
 mod plan;
 mod receipt;
 pub mod route;
@@ -40,6 +39,7 @@ mod store;
 mod stream;
 
 pub use content_hash::{ContentHash, ContentHasher};
+pub use device::memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
 pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings, ThreadPool};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
@@ -50,7 +50,6 @@ pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude}
 pub use latency::{LATENCY_BINS, Latency, LatencyHistogram};
 pub use launch::{BINDING_ALIGNMENT, CodeObject, LaunchTime, RunStats};
 pub use measure::Measurement;
-pub use memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
 pub use plan::{ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmEpilogue, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View};
 pub use receipt::{Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};
 pub use stream::{Event, Stream, Submission, Work};

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 
 use crate::content_hash::{ContentHash, ContentHasher};
+use crate::device::memory::PoolStats;
 use crate::device::{Device, DeviceInfo};
 use crate::error::{Error, Result};
 use crate::latency::{Latency, LatencyHistogram};
 use crate::launch::{CodeObject, LaunchTime, RunStats};
-use crate::memory::PoolStats;
 use crate::plan::Executable;
 
 /// The version of the JSON form.

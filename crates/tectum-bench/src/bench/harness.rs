@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tectum::internal::Reference;
-use tectum::{Device, Error, Measurement, Result, Session, kernel};
+use tectum::{Device, Error, Result, Session, kernel};
 
 use super::interval::median;
 use super::peer::{self, Peer};
-use super::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row};
+use super::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row, best_roofline};
 use super::{Alternative, Case, Machine, OnThreads, Roofline, Suite, Workload, machine};
 
 /// What to measure and how long.
@@ -170,18 +170,6 @@ fn new_row(case: &Case, peers: &[Peer]) -> Row {
 fn missed(rows: &[Row]) -> Vec<String> {
     let covered: BTreeSet<&str> = rows.iter().flat_map(|row| &row.kernels).map(String::as_str).collect();
     kernel::all().iter().map(|kernel| kernel.name().to_owned()).filter(|name| !covered.contains(name.as_str())).collect()
-}
-
-/// The run's best roofline of a row: what the device was measured to do, or the best of its kind's rounds.
-pub(super) fn best_roofline(rows: &[Row], row: &Row, measured: &Measurement) -> f64 {
-    match (row.roofline, row.threads) {
-        (Roofline::Copy, None) => measured.copy_bytes_per_s,
-        (Roofline::Gemm, None) => measured.gemm_flop_per_s,
-        _ => {
-            let alike = rows.iter().filter(|other| (other.roofline, other.threads) == (row.roofline, row.threads));
-            alike.flat_map(|other| &other.roofline_rounds).copied().fold(0.0, f64::max)
-        }
-    }
 }
 
 /// The rooflines that rows have asked for, each on its threads.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tectum::{Device, Error, Measurement, Result, file};
 
-use super::harness::best_roofline;
 use super::interval::{median, spread};
 use super::{Interval, Machine, Roofline};
 
@@ -238,5 +237,17 @@ impl BenchRecord {
             }
         }
         unreachable!("the names never end")
+    }
+}
+
+/// The run's best roofline of a row: what the device was measured to do, or the best of its kind's rounds.
+pub(super) fn best_roofline(rows: &[Row], row: &Row, measured: &Measurement) -> f64 {
+    match (row.roofline, row.threads) {
+        (Roofline::Copy, None) => measured.copy_bytes_per_s,
+        (Roofline::Gemm, None) => measured.gemm_flop_per_s,
+        _ => {
+            let alike = rows.iter().filter(|other| (other.roofline, other.threads) == (row.roofline, row.threads));
+            alike.flat_map(|other| &other.roofline_rounds).copied().fold(0.0, f64::max)
+        }
     }
 }

@@ -6,8 +6,8 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tectum_control::scenario::build::BuildProgress;
 use tectum_control::closed_loop::Progress;
+use tectum_control::scenario::build::BuildProgress;
 
 /// Redrawing this often is enough for people and little for the loop.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);

@@ -5,8 +5,8 @@
 //! so an instruction may read the register that it writes, and no loop writes what it reads. A register that was loaded from
 //! consecutive words of a buffer without writers is a view of them: nothing is copied.
 
+use super::constants::constants;
 use super::mask::Mask;
-use super::straight::constants;
 use crate::{Predicate, Program, Register, Type, Write};
 
 /// A word that a column holds: bits of a value, those above its type's width 0.

@@ -1,27 +1,9 @@
 //! Facts about a program before it runs: constants, and in one without branches, registers that are needed once.
 
-use crate::{Address, BufferIndex, Instruction, Program, Register, Type, Write};
-
-/// Registers that only one instruction writes, with a constant: their columns are filled once, and the instruction is skipped.
-pub fn constants(program: &Program) -> Vec<(usize, Register, Type, u64)> {
-    let mut writes = [0u32; 256];
-    Register::PRELOADED.iter().for_each(|(register, _)| writes[usize::from(register.0)] = 1);
-    for instruction in program.instructions() {
-        if let Some(Write::Register(register, _)) = instruction.write() {
-            writes[usize::from(register.0)] += 1;
-        }
-    }
-    let places = program.instructions().iter().enumerate();
-    places
-        .filter_map(|(index, instruction)| match *instruction {
-            Instruction::MoveImmediate { ty, dst, bits } if writes[usize::from(dst.0)] == 1 => Some((index, dst, ty, bits)),
-            _ => None,
-        })
-        .collect()
-}
+use crate::{Address, BufferIndex, Instruction, Program, Register, Write};
 
 /// A program without branches in which each constant has its own register, as far as registers suffice, so that
-/// [`constants`] finds it; any other program unchanged.
+/// [`constants`](super::constants::constants) finds it; any other program unchanged.
 pub fn with_own_constants(program: &Program) -> Program {
     if !is_straight(program) {
         return program.clone();

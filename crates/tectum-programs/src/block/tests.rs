@@ -1,8 +1,8 @@
 //! The block interpreter compared with the reference.
 
 use super::{Buffer, BufferWords, PreparedProgram};
+use crate::Bounds;
 use crate::generate::{Generated, generate};
-use crate::lower::Bounds;
 use crate::tests::{differ, seeds, words};
 use crate::{Checked, Fault, FaultKind, Instruction, LaunchConfig, Outcome, Program};
 

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::affine::Affine;
-use super::control::{End, Loop, NOT_A_HEAD};
+use super::control::{End, NOT_A_HEAD};
 use super::graph::Node;
 use super::lane::{ExecutionResult, SymbolicExecutor};
+use super::loops::Loop;
 use super::trip;
 use crate::{Guard, Instruction, Type};
 

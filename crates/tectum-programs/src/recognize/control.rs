@@ -1,44 +1,15 @@
 //! Supported jumps: loops with an iteration count known in advance, and branches that end the last lanes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::affine::{Affine, Var};
 use super::graph::{Id, Node};
 use super::lane::{ExecutionResult, LoopRecord, State, SymbolicExecutor};
+use super::loops::{Loop, MAX_DEPTH};
 use super::role::Role;
 use super::trip;
-use crate::{Condition, Guard, Instruction, Program, Register, Type, Write};
-
-/// Heads of loops, with the jumps back to them.
-pub struct Loops(HashMap<usize, Vec<usize>>);
-
-impl Loops {
-    pub fn of(program: &Program) -> Self {
-        let mut bottoms: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (index, instruction) in program.instructions().iter().enumerate() {
-            if let Some(target) = instruction.target().filter(|target| target.index() <= index) {
-                bottoms.entry(target.index()).or_default().push(index);
-            }
-        }
-        Self(bottoms)
-    }
-}
-
-/// A loop: `head … bottom`, and its exit if that is not at the bottom.
-#[derive(Clone, Copy)]
-pub struct Loop {
-    pub head: usize,
-    pub test: Option<usize>,
-    pub bottom: usize,
-}
-
-impl Loop {
-    /// Every instruction of it.
-    pub fn all(&self) -> Range<usize> {
-        self.head..self.bottom + 1
-    }
-}
+use crate::{Condition, Guard, Instruction, Register, Type, Write};
 
 /// The iteration count of a loop.
 enum Trip {
@@ -58,8 +29,6 @@ pub enum End {
 pub const NOT_A_HEAD: usize = usize::MAX;
 /// Maximum iterations that are counted.
 pub const MAX_TRIP_COUNT: u64 = 1 << 40;
-/// Maximum nesting depth of loops.
-pub const MAX_DEPTH: usize = 4;
 
 impl SymbolicExecutor<'_> {
     /// Follows the whole program.
@@ -71,7 +40,7 @@ impl SymbolicExecutor<'_> {
     pub fn region(&mut self, first: usize, end: usize, inside: Option<usize>) -> ExecutionResult<End> {
         let mut at = first;
         while at < end {
-            let bottoms = self.loops.0.get(&at).filter(|_| !(inside == Some(at) && at == first)).cloned();
+            let bottoms = self.loops.jumps_back_to(at).filter(|_| !(inside == Some(at) && at == first)).cloned();
             if let Some(bottoms) = bottoms {
                 at = self.turn(at, &bottoms, end)? + 1;
                 continue;

@@ -6,7 +6,7 @@ use super::Refusal;
 use super::affine::{Affine, Extents, Var, count, radix};
 use super::graph::{Graph, Id, Node};
 use super::lane::{LoopRecord, Store, SymbolicExecutor};
-use super::shared::StoredValue;
+use super::shared_cells::StoredValue;
 use crate::{BufferIndex, Type};
 
 /// One buffer's element for each combination of the variables.

@@ -4,7 +4,8 @@ use super::Refusal;
 use super::affine::{Affine, Extents, Var};
 use super::cover::Results;
 use super::graph::{Graph, Id, Node};
-use super::shared::{BlockReduction, match_block_reduction};
+use super::shared::match_block_reduction;
+use super::shared_cells::BlockReduction;
 use crate::{BinaryOp, Register, Type};
 
 /// `init ∘ term ∘ term ∘ …` over some variables.

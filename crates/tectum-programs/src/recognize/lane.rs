@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tectum::Error;
 
 use super::affine::{Affine, Extents, Var};
-use super::control::Loops;
 use super::graph::{Graph, Id, Node};
-use super::shared::Shared;
+use super::loops::Loops;
+use super::shared_cells::Shared;
 use super::{Refusal, Setting};
 use crate::{Address, BinaryOp, BufferIndex, Checked, Instruction, Program, Register, TernaryOp, Type, Write};
 

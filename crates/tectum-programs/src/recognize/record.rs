@@ -4,7 +4,7 @@ use tectum::{DType, Error, Executable, GemmEpilogue, Matrix, PlanBuilder, Result
 
 use super::{Recognized, Setting, Shape};
 use crate::record::check_bounds;
-use crate::{Bounds, BufferIndex, Checked, LaunchConfig, ProgramCache, ProgramLaunch, ProgramView, ReduceOp, Type};
+use crate::{Bounds, BufferIndex, Checked, LaunchConfig, LoweredCache, ProgramLaunch, ProgramView, ReduceOp, Type};
 
 /// Options of recognition, and how unrecognised programs run.
 #[derive(Debug, Clone, Copy)]
@@ -58,13 +58,13 @@ impl Checked {
         if matches!(recognized.shape(), Shape::General) {
             check_bounds(self, launch, &sizes, how.bounds)?;
         }
-        recognized.record(plan, ProgramCache::shared(), buffers, how.bounds)
+        recognized.record(plan, LoweredCache::shared(), buffers, how.bounds)
     }
 }
 
 impl Recognized {
     /// Records it; `bounds` apply to a program that runs unchanged.
-    pub(crate) fn record(self, plan: &mut PlanBuilder, cache: &ProgramCache, buffers: &[ProgramView], bounds: Bounds) -> Result<RecognizedLaunch> {
+    pub(crate) fn record(self, plan: &mut PlanBuilder, cache: &LoweredCache, buffers: &[ProgramView], bounds: Bounds) -> Result<RecognizedLaunch> {
         let (program, launch, bounds) = match self.shape() {
             Shape::Map(map) => (map.program(), map.launch(), Bounds::Proven),
             Shape::Tree { program, launch, .. } => (program, launch, Bounds::Proven),

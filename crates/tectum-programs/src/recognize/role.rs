@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::affine::Affine;
-use super::control::{Loop, MAX_DEPTH};
 use super::graph::Id;
 use super::lane::{ExecutionResult, State, SymbolicExecutor};
+use super::loops::{Loop, MAX_DEPTH};
 use crate::{Register, Type};
 
 /// Change of a register across iterations.

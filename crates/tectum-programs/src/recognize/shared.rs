@@ -3,48 +3,11 @@
 //! Between two barriers a lane stores only to its own cell, and no lane loads a cell that another stores; so the result of a load
 //! does not depend on the order of lanes. Everything else is refused.
 
-use std::ops::Range;
-
 use super::affine::{Affine, Extents, Var};
 use super::graph::{Graph, Id, Node};
 use super::lane::{ExecutionResult, SymbolicExecutor};
-use crate::{BinaryOp, Instruction, Register, SharedAddress, Type};
-
-/// The first cells of shared memory.
-#[derive(Debug, Clone)]
-struct Cells {
-    ty: Type,
-    count: u64,
-    /// The contents of the cell of the lane's number.
-    value: Id,
-}
-
-/// A value that lanes stored, each its own.
-#[derive(Debug, Clone, Copy)]
-pub struct StoredValue {
-    pub value: Id,
-    pub lanes: u64,
-}
-
-/// The known state of a block's shared memory.
-#[derive(Debug, Clone, Default)]
-pub struct Shared {
-    /// The state after the last barrier; the rest is unknown.
-    cells: Option<Cells>,
-    /// Values stored since then.
-    stored: Option<Cells>,
-    /// The bytes that lanes loaded from others since then.
-    loaded: Vec<Range<u64>>,
-    /// The values of [`Node::Stored`].
-    pub parts: Vec<StoredValue>,
-}
-
-/// A value of one lane that is an operation over what every lane stored.
-#[derive(Debug, Clone, Copy)]
-pub struct BlockReduction {
-    pub op: BinaryOp,
-    pub part: StoredValue,
-}
+use super::shared_cells::{BlockReduction, Cells, StoredValue};
+use crate::{Instruction, Register, SharedAddress, Type};
 
 impl SymbolicExecutor<'_> {
     /// Follows an access to shared memory or a barrier.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::affine::{Affine, Var};
-use super::control::{Loop, MAX_TRIP_COUNT};
+use super::control::MAX_TRIP_COUNT;
 use super::graph::Node;
 use super::lane::{ExecutionResult, LoopRecord, SymbolicExecutor};
+use super::loops::Loop;
 use super::role::Role;
 use super::trip;
 use crate::{Condition, Register, Type, Write};

@@ -5,7 +5,8 @@ use std::ops::Range;
 use serde::Serialize;
 use tectum::{Api, Device};
 
-use super::super::kernels::{HEADER_WORDS, PROFILE_WORDS};
+use super::super::kernels::HEADER_WORDS;
+use super::super::rule::PROFILE_WORDS;
 use super::shape::Shape;
 use super::{Network, SimulationOptions, learning};
 use crate::connectome;

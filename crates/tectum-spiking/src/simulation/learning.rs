@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use tectum::{DType, Error, Executable, PlanBuilder, Result, View};
 
-use super::record::{PROPAGATE_WORKGROUPS, ShardPlanInputs, Views, row_starts_u32};
 use super::shape::Shape;
 use crate::connectome;
 use crate::connectome::{INHIBITORY, SynapsePartition, TARGET_SHIFT, WEIGHT};
 use crate::kernel::LaunchBuiltIn;
-use crate::kernels::{HEADER_WORDS, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, MemoryRow};
+use crate::kernels::{HEADER_WORDS, LearningKernels, MEMORY_STATE_WORDS, MEMORY_WORDS, MemoryRow, PROPAGATE_WORKGROUPS};
 use crate::learning::{History, NEVER, NO_SPIKE_BEFORE, PlasticityRule};
 use crate::memory::{Memory, MemoryReport};
 use crate::network::Network;
@@ -52,6 +51,23 @@ pub struct LearningState {
     are_reached: bool,
     table: Vec<u32>,
     kept_words: usize,
+}
+
+/// What learning is recorded from.
+#[derive(Clone, Copy)]
+pub struct LearningScope<'a> {
+    pub network: &'a Network,
+    pub shape: &'a Shape,
+    pub is_cpu: bool,
+}
+
+/// The slots of a plan that learning shares with the dynamics: words, but for sums of i32.
+pub struct SharedSlots {
+    pub clock: View,
+    pub fired: View,
+    pub sums: View,
+    pub totals: View,
+    pub senders: View,
 }
 
 /// The slots of learning state.
@@ -168,8 +184,8 @@ impl LearningState {
     }
 
     /// Records the steps before a burst's fixed synapses: the firings of the previous burst are stored, and plastic synapses learn and send.
-    pub fn record_before(&self, plan: &mut PlanBuilder, slots: &LearningSlots, source: &ShardPlanInputs<'_>, burst: u32) -> Result<()> {
-        let &ShardPlanInputs { network, shape, is_cpu, .. } = source;
+    pub fn record_before(&self, plan: &mut PlanBuilder, slots: &LearningSlots, scope: LearningScope<'_>, burst: u32) -> Result<()> {
+        let LearningScope { network, shape, is_cpu } = scope;
         let (neurons, rules) = (network.neurons(), &network.options.plasticity);
         let [depth, words] = [self.depth, self.words as u32];
         let params = [burst, shape.list_at as u32, depth, words, rules.len() as u32, neurons];
@@ -215,8 +231,8 @@ impl LearningState {
     }
 
     /// Records the step after a burst's dynamics: memories fire.
-    pub fn record_after(&self, plan: &mut PlanBuilder, slots: &LearningSlots, source: &ShardPlanInputs<'_>, burst: u32) -> Result<()> {
-        let &ShardPlanInputs { network, shape, is_cpu, .. } = source;
+    pub fn record_after(&self, plan: &mut PlanBuilder, slots: &LearningSlots, scope: LearningScope<'_>, burst: u32) -> Result<()> {
+        let LearningScope { network, shape, is_cpu } = scope;
         let memories = network.options.memories.len() as u32;
         if memories == 0 {
             return Ok(());
@@ -289,23 +305,16 @@ pub struct LearningSlots {
 
 impl LearningSlots {
     /// The slots of a plan, with the constants that learning needs.
-    pub fn new(
-        plan: &mut PlanBuilder,
-        learned: &LearningState,
-        views: &Views,
-        own: &LearningViews,
-        senders: View,
-        source: &ShardPlanInputs<'_>,
-    ) -> Result<Self> {
+    pub fn new(plan: &mut PlanBuilder, learned: &LearningState, shared: SharedSlots, own: &LearningViews, scope: LearningScope<'_>) -> Result<Self> {
         let as_words = |view: &View| view.reinterpret(DType::U32);
         let mut constant = |name: String, words: &[u32]| plan.constant(name, if words.is_empty() { &[0] } else { words });
-        let rules: Vec<u32> = source.network.options.plasticity.iter().flat_map(|rule| [rule.window, u32::from(rule.gain), u32::from(rule.loss), 0]).collect();
+        let rules: Vec<u32> = scope.network.options.plasticity.iter().flat_map(|rule| [rule.window, u32::from(rule.gain), u32::from(rule.loss), 0]).collect();
         let mut starts = Vec::new();
         for (rule, parts) in learned.rows.iter().enumerate() {
             let mut of_rule = Vec::new();
             // The CPU's twins hold them.
-            for (part, rows) in parts.iter().enumerate().take(if source.is_cpu { 1 } else { parts.len() }) {
-                let words = if source.is_cpu { vec![0] } else { row_starts_u32(rows)? };
+            for (part, rows) in parts.iter().enumerate().take(if scope.is_cpu { 1 } else { parts.len() }) {
+                let words = if scope.is_cpu { vec![0] } else { rows.row_starts_u32()? };
                 of_rule.push(constant(format!("starts_{rule}_{part}"), &words));
             }
             starts.push(of_rule);
@@ -315,11 +324,11 @@ impl LearningSlots {
             table: constant("memories".to_owned(), &learned.table),
             weights: constant("weights".to_owned(), &learned.weights),
             starts,
-            clock: views.clock,
-            fired: as_words(&views.fired),
-            senders,
-            sums: views.sums.reinterpret(DType::I32),
-            totals: as_words(&views.totals),
+            clock: shared.clock,
+            fired: shared.fired,
+            senders: shared.senders,
+            sums: shared.sums,
+            totals: shared.totals,
             synapses: as_words(&own.synapses),
             histories: as_words(&own.histories),
             ledger: as_words(&own.ledger),

@@ -3,18 +3,15 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use tectum::{DType, Error, Plan, PlanBuilder, Result, View};
+use tectum::{DType, Plan, PlanBuilder, Result, View};
 
-use super::learning::{LearningSlots, LearningState, LearningViews};
+use super::learning::{LearningScope, LearningSlots, LearningState, LearningViews, SharedSlots};
 use super::shape::Shape;
 use crate::connectome::SynapsePartition;
 use crate::kernel::LaunchBuiltIn;
-use crate::kernels::{HEADER_WORDS, Kernels, profile_words};
+use crate::kernels::{HEADER_WORDS, Kernels, PROPAGATE_WORKGROUPS};
 use crate::network::Network;
 use crate::rule::IdleUpdate;
-
-/// Workgroups that walk rows.
-pub const PROPAGATE_WORKGROUPS: u32 = 2048;
 
 /// The slots of a plan.
 #[derive(Clone)]
@@ -55,6 +52,12 @@ pub struct ShardPlanInputs<'a> {
     pub is_cpu: bool,
     pub is_alone: bool,
     pub learned: Option<&'a LearningState>,
+}
+
+impl<'a> ShardPlanInputs<'a> {
+    fn scope(&self) -> LearningScope<'a> {
+        LearningScope { network: self.network, shape: self.shape, is_cpu: self.is_cpu }
+    }
 }
 
 /// Records a number of bursts.
@@ -115,8 +118,9 @@ impl<'a> BoundViews<'a> {
         let tables: Vec<View> = views.tables.iter().map(|table| table.reinterpret(DType::U32)).collect();
         let ([senders, profile_of, profiles], (rows, _)) = ([0, 1, 2].map(|table| tables[table]), tables[3..].as_chunks::<2>());
         let [state, fired, totals] = [views.state, views.fired, views.totals].map(|view| view.reinterpret(DType::U32));
+        let shared = SharedSlots { clock: views.clock, fired, sums: views.sums.reinterpret(DType::I32), totals, senders };
         let learning = match (source.learned, &views.learned) {
-            (Some(learned), Some(own)) => Some((learned, LearningSlots::new(plan, learned, views, own, senders, source)?)),
+            (Some(learned), Some(own)) => Some((learned, LearningSlots::new(plan, learned, shared, own, source.scope())?)),
             _ => None,
         };
         let steady = plan.constant("steady", if source.steady.is_empty() { &[0] } else { source.steady });
@@ -137,7 +141,7 @@ impl<'a> BoundViews<'a> {
         let &ShardPlanInputs { network, shape, kernels, parts, steady, is_cpu, .. } = self.source;
         let (tracked, [len, chunk]) = (u32::from(shape.tracked), [shape.len as u32, shape.chunk() as u32]);
         if let Some((learned, slots)) = &self.learning {
-            learned.record_before(plan, slots, self.source, burst)?;
+            learned.record_before(plan, slots, self.source.scope(), burst)?;
         }
         for (index, [starts, words]) in self.rows.iter().enumerate() {
             let sums = if is_cpu { self.sums } else { self.sums.part(index * shape.chunk()..(index + 1) * shape.chunk()) };
@@ -153,7 +157,7 @@ impl<'a> BoundViews<'a> {
         }
         (0..self.rows.len()).try_for_each(|part| self.dynamics(plan, burst, part))?;
         match &self.learning {
-            Some((learned, slots)) => learned.record_after(plan, slots, self.source, burst),
+            Some((learned, slots)) => learned.record_after(plan, slots, self.source.scope(), burst),
             None => Ok(()),
         }
     }
@@ -221,7 +225,7 @@ type Table<'a> = (&'static str, Cow<'a, [u32]>);
 pub fn tables<'a>(source: &ShardPlanInputs<'a>) -> Result<Vec<Table<'a>>> {
     let &ShardPlanInputs { network, shape, parts, is_cpu, .. } = source;
     let absent = || Cow::Owned(vec![0]);
-    let profiles = || Cow::Owned(network.profiles.iter().flat_map(profile_words).collect());
+    let profiles = || Cow::Owned(network.profiles.iter().flat_map(crate::rule::Profile::words).collect());
     let mut tables = vec![
         ("senders", Cow::Borrowed(&network.senders[..])),
         ("profile_of", if is_cpu { absent() } else { Cow::Owned(profile_of(network, &shape.targets)) }),
@@ -229,14 +233,7 @@ pub fn tables<'a>(source: &ShardPlanInputs<'a>) -> Result<Vec<Table<'a>>> {
     ];
     for part in parts.iter().take(if is_cpu { 1 } else { parts.len() }) {
         let words = if is_cpu || part.words.is_empty() { absent() } else { Cow::Borrowed(&part.words[..]) };
-        tables.extend([("starts", if is_cpu { absent() } else { Cow::Owned(row_starts_u32(part)?) }), ("words", words)]);
+        tables.extend([("starts", if is_cpu { absent() } else { Cow::Owned(part.row_starts_u32()?) }), ("words", words)]);
     }
     Ok(tables)
-}
-
-/// The starts of a part's rows, in words of 32 bits.
-pub fn row_starts_u32(part: &SynapsePartition) -> Result<Vec<u32>> {
-    let starts = part.starts.iter().map(|&start| u32::try_from(start).ok()).collect::<Option<Vec<u32>>>();
-    let count = part.starts.last().copied().unwrap_or(0);
-    starts.ok_or_else(|| Error::unsupported(format!("{count} synapses in one part; a device takes up to 2^32, so split the network into more parts")))
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use tectum::{Api, Device, Error, Executable, Result, RunStats, Session};
 
 use super::learning::{LearningState, ShardLearning};
-use super::record::{PROPAGATE_WORKGROUPS, ShardPlanInputs, Views, record, tables};
+use super::record::{ShardPlanInputs, Views, record, tables};
 use super::shape::Shape;
 use super::{BATCH, SimulationOptions};
 use crate::connectome;
 use crate::connectome::SynapsePartition;
+use crate::kernels::PROPAGATE_WORKGROUPS;
 use crate::kernels::{FIXED_PSP, HEADER_WORDS, Kernels, set_bits};
 use crate::network::Network;
 use crate::rule::IdleUpdate;

@@ -9,12 +9,12 @@ use std::time::Instant;
 use super::buffer_lock::{BufferLock, BufferLocks};
 use super::thread_pool::{ThreadPool, with_spinning_workers};
 use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLimits};
+use crate::device::memory::{Block, Role};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::native::{NativeRegion, ThreadBudget, WORK_PER_THREAD};
 use crate::kernel::{Kernel, NativeCall};
 use crate::launch::{LaunchList, RunStats};
-use crate::memory::{Block, Role};
 
 /// The alignment of small allocations: a cache line.
 const LINE: usize = 64;

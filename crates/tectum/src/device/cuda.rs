@@ -24,9 +24,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use cudarc::driver::sys::CUdeviceptr;
 
 use super::{Allocation, Backend, Compiled, DeviceInfo, Sensors};
+use crate::device::memory::{Block, CopyPath, Role};
 use crate::error::Result;
 use crate::launch::{LaunchList, Region};
-use crate::memory::{Block, CopyPath, Role};
 use code::Modules;
 use context::Context;
 use cublas_lt::CublasLt;
@@ -81,7 +81,7 @@ impl Backend for CudaDevice {
     }
 
     fn allocate(&self, bytes: usize, _: Role) -> Result<Allocation> {
-        self.context.allocate(bytes).map(Allocation::Cuda)
+        CudaMemory::allocate(&self.context, bytes).map(Allocation::Cuda)
     }
 
     fn write(&self, to: &Allocation, offset: usize, data: &[u8]) -> Result<()> {

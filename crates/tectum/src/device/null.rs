@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLimits};
+use crate::device::memory::{Block, Role};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::launch::{LaunchList, RunStats};
-use crate::memory::{Block, Role};
 
 /// A device without memory or arithmetic.
 pub(super) struct NullDevice {

@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Allocation, Backend, Compiled, DeviceInfo};
 use crate::content_hash::CodeText;
+use crate::device::memory::{Block, Role};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchList;
 use crate::lru_cache::LruCache;
-use crate::memory::{Block, Role};
 pub(super) use adapter::{list, open};
 use mapping::Mapping;
 

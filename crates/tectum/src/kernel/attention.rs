@@ -4,19 +4,17 @@
 use std::sync::{Arc, LazyLock};
 
 use super::cache::span;
-use super::cache_codes::CachedRows;
+use super::cache_codes::{CachedRows, MAX_WIDTH};
 use super::cache_format::CacheFormats;
 use super::cache_read::{self, Caches, PLACES};
-use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, prefetch_line_l2, simd, with_simd};
+use super::panel_format::PANEL;
 use super::softmax::exponentials_of_sixteen as exponentials;
 use super::strip::{CacheLine, ColumnMajor, MAX_PANELS_PER_PASS, Rows, StridedPanel, Strip, panels_per_pass};
 use super::transpose_16x16::{TransposeIn, TransposeOut};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
-/// The widest head.
-pub const MAX_WIDTH: usize = 128;
 /// Queries that one workgroup makes.
 pub const QUERY_TILE: usize = 16;
 

@@ -3,13 +3,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::attention::{KvSource, MAX_WIDTH, Plain};
+use super::attention::{KvSource, Plain};
 use super::cache::span;
+use super::cache_codes::MAX_WIDTH;
 use super::cache_format::{BLOCK, CacheFormats};
 use super::cache_read::{self, Caches, PLACES};
 use super::dots::dots;
-use super::gemm_panels::PANEL;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
+use super::panel_format::PANEL;
 use super::softmax::exponentials_of_sixteen as exponentials;
 use super::strip::{Rows, StridedPanel, Strip, panels_per_pass};
 use super::{Kernel, Prelude, built_in, reduce};

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
-use super::attention::MAX_WIDTH;
 use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, quantized_tokens};
 use super::native::prefetch_line_l2;
 use super::pack::{f16_bits, to_f16};
 use super::panel_halves::widen_f16;
+
+/// The widest head.
+pub const MAX_WIDTH: usize = 128;
 
 /// The scale of a block that has no number.
 const NAN: u32 = 0x7e00;

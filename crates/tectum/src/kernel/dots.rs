@@ -6,8 +6,8 @@
 use pulp::{Simd, WithSimd};
 
 use super::gemm::dot_by_lanes;
-use super::gemm_panels::PANEL;
 use super::native::with_simd;
+use super::panel_format::PANEL;
 
 /// Writes Σ x·row of as many rows as `out` is long; each has the length of `x`, and they begin so many elements apart.
 #[inline(always)]

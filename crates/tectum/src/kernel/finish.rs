@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::gemm::{Activation, by_activation};
-use super::gemm_panels::PANEL;
 use super::math::Real;
 use super::native::{PrefetchHint, prefetch_unchecked};
+use super::panel_format::PANEL;
 use super::strip::StripEpilogue;
 
 /// What a product ends with, but for the residual, for a strip of some columns from a first one on.

@@ -37,16 +37,13 @@ use super::gemm::{Activation, Epilogue, body_with};
 use super::gemm_i8;
 use super::native::{NativeCall, for_each_chunk, simd, with_simd};
 use super::pack::Half;
-use super::panel_format::PanelFormat;
+use super::panel_format::{PANEL, PanelFormat};
 use super::panel_halves::HalfPanel;
-use super::strip::{CacheLine, MAX_PANELS_PER_PASS, MAX_TILE, Right, Strip, StripEpilogue, Tiles, panels_per_pass};
+use super::strip::{CacheLine, MAX_PANELS_PER_PASS, Right, Strip, StripEpilogue, Tiles, panels_per_pass};
 use super::strip_i8::{ByteStrip, pack_bytes};
-use super::tiles::pack_tiles;
+use super::tiles::{MAX_TILE, pack_tiles};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::{DType, Element};
-
-/// Columns of a panel.
-pub const PANEL: usize = 16;
 
 static KERNELS: LazyLock<[[Arc<Kernel>; 4]; 4]> = LazyLock::new(|| PanelFormat::ALL.map(|format| Epilogue::ALL.map(|epilogue| define(format, epilogue))));
 

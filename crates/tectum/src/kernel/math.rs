@@ -29,6 +29,7 @@
 //! f64, are our own.
 
 pub mod double;
+mod gelu_of_sum;
 mod single;
 pub mod slices;
 
@@ -111,7 +112,7 @@ macro_rules! real {
     };
 }
 
-real!(f32, single, super::gemm::gelu_erf_of_sum);
+real!(f32, single, gelu_of_sum::gelu_erf_of_sum);
 real!(f64, double, double::gelu_erf);
 
 #[cfg(test)]

@@ -9,12 +9,14 @@ use std::str::FromStr;
 
 use rayon::prelude::*;
 
-use super::gemm_panels::PANEL;
 use super::native::simd;
 use super::pack::{Half, bf16_bits, f16_bits, to_bf16, to_f16};
 use super::quantize_rows::{BLOCK, MAX_CODE, max_abs_bits, padded, rotate, rounded};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+
+/// Columns of a panel.
+pub const PANEL: usize = 16;
 
 /// Words of a panel of codes before its codes: scales of 16 columns, sums of their codes, the rest unused.
 pub(super) const HEAD: usize = 64;

@@ -2,9 +2,9 @@
 
 use pulp::Simd;
 
-use super::gemm_panels::PANEL;
 use super::native::{prefetch_line, prefetch_line_l2};
 use super::pack::{bf16_bits, f16_bits};
+use super::panel_format::PANEL;
 use super::strip::{PanelRows, Right, vectors};
 
 /// Rows of k that are widened at a time: with those of a second panel 16 KiB of floats.

@@ -3,16 +3,14 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::gemm_panels::PANEL;
 use super::native::{PrefetchHint, prefetch_unchecked, with_simd};
-use super::tiles::tiles;
+use super::panel_format::PANEL;
+use super::tiles::{MAX_TILE, tile_rows, tiles};
 
 /// Rows of k that a tile takes at a time of a panel of floats: 24 KiB.
 const K_SLICE: usize = 384;
 /// Rows of k after which a tile asks for what its end touches in one more row.
 pub(super) const PREFETCH_INTERVAL: usize = 24;
-/// The most rows of a tile.
-pub(super) const MAX_TILE: usize = 13;
 /// The most panels abreast.
 pub(super) const MAX_PANELS_PER_PASS: usize = 2;
 
@@ -40,16 +38,6 @@ pub(super) fn panels_per_pass() -> usize {
 
 const fn panels_per_pass_of<S: Simd>() -> usize {
     if S::F32_LANES == PANEL { MAX_PANELS_PER_PASS } else { 1 }
-}
-
-/// Rows of a tile: as many as there are registers for, beside the panels' row and one element.
-pub(super) const fn tile_rows<S: Simd>() -> usize {
-    match (S::F32_LANES, S::REGISTER_COUNT) {
-        (PANEL, _) => MAX_TILE,
-        (8, _) => 6,
-        (4, 32..) => 6,
-        _ => 2,
-    }
 }
 
 /// The left operand of a strip: element (row, k).

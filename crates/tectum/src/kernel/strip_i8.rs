@@ -3,9 +3,9 @@
 //! Sums of products of bytes are exact, so every form below gives the same bits. Processors multiply bytes without a sign by bytes
 //! with one: 128 is added to the codes of the rows, and 128 times the sum of a column's codes, which its panel brings, taken away.
 
-use super::gemm_panels::PANEL;
 use super::native::{PrefetchHint, prefetch_unchecked, simd};
 use super::panel_format::HEAD;
+use super::panel_format::PANEL;
 use super::strip::{self, StripEpilogue};
 use super::tiles::{pack_tiles_of, tiles};
 

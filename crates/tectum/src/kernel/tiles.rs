@@ -2,10 +2,22 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::gemm_panels::PANEL;
 use super::native::with_simd;
-use super::strip::tile_rows;
+use super::panel_format::PANEL;
 use super::transpose_16x16::transpose_16x16;
+
+/// The most rows of a tile.
+pub(super) const MAX_TILE: usize = 13;
+
+/// Rows of a tile: as many as there are registers for, beside the panels' row and one element.
+pub(super) const fn tile_rows<S: Simd>() -> usize {
+    match (S::F32_LANES, S::REGISTER_COUNT) {
+        (PANEL, _) => MAX_TILE,
+        (8, _) => 6,
+        (4, 32..) => 6,
+        _ => 2,
+    }
+}
 
 /// Tiles of equal heights, as far as that goes: first row and height of each.
 pub(super) fn tiles(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -101,8 +113,8 @@ fn pack_rows<const ROWS: usize>(rows: [&[u32]; ROWS], to: &mut [u32], (first, he
 
 #[cfg(test)]
 mod tests {
+    use super::MAX_TILE;
     use super::*;
-    use crate::kernel::strip::MAX_TILE;
 
     #[test]
     fn tiles_hold_the_words_of_one_k_side_by_side() {

@@ -4,7 +4,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::gemm_panels::PANEL;
+use super::panel_format::PANEL;
 use super::reduce::each_lane;
 
 /// Hands out the columns of sixteen rows, from the first on. Not as a whole: that would go by way of the stack.

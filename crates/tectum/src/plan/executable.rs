@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::{Identity, Plan, Slot, SlotKind, View};
 use crate::content_hash::ContentHash;
+use crate::device::memory::{Block, Buffer, Role};
 use crate::device::{Compiled, Device, DeviceInfo};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::{CodeObject, Launch, LaunchList, LaunchTime, Region, RunStats, align};
-use crate::memory::{Block, Buffer, Role};
 
 /// Where a slot lives once compiled.
 #[derive(Debug, Clone, Copy)]

@@ -245,6 +245,6 @@ fn ends_within([start, heads, width]: [usize; 3], row: usize) -> bool {
 }
 
 fn check_width(op: &str, width: usize) -> Result<()> {
-    let most = attention::MAX_WIDTH;
+    let most = crate::kernel::cache_codes::MAX_WIDTH;
     if width <= most { Ok(()) } else { Err(Error::unsupported(format!("{op}: heads of {width} columns; at most {most} are possible"))) }
 }

@@ -1,5 +1,6 @@
 //! Recording fill, copy and the elementwise families.
 
+use super::record_move::words_each;
 use super::{PlanBuilder, Strided, View};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -92,14 +93,4 @@ fn find(op: &str, arity: Arity, dtype: DType) -> Result<&'static std::sync::Arc<
 
 fn same_len(op: &str, x: View, y: View) -> Result<()> {
     if x.len() == y.len() { Ok(()) } else { Err(Error::invalid(format!("{op}: lengths {} and {} differ", x.len(), y.len()))) }
-}
-
-/// The 32-bit words of an element of views whose elements are moved bit by bit; refuses types of different widths.
-pub(super) fn words_each(op: &str, views: &[View]) -> Result<usize> {
-    let bytes = views[0].dtype().bytes();
-    if views.iter().all(|view| view.dtype().bytes() == bytes) {
-        return Ok(bytes / DType::U32.bytes());
-    }
-    let types: Vec<_> = views.iter().map(|view| view.dtype().wgsl()).collect();
-    Err(Error::invalid(format!("{op}: elements of {}; types of one width needed", types.join(", "))))
 }

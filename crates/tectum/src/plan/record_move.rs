@@ -1,6 +1,5 @@
 //! Recording casts, transposes, gathers and scatters.
 
-use super::record_elementwise::words_each;
 use super::record_reduce::groups;
 use super::{PlanBuilder, View};
 use crate::dtype::DType;
@@ -222,4 +221,14 @@ fn check_rows(op: &str, rows: View, faults: View, count: usize, cols: usize) -> 
         return Ok(());
     }
     Err(Error::invalid(format!("{op}: {} elements for {count} indices of rows of {cols}, faults {}; 1 needed", rows.len(), faults.len())))
+}
+
+/// The 32-bit words of an element of views whose elements are moved bit by bit; refuses types of different widths.
+pub(super) fn words_each(op: &str, views: &[View]) -> Result<usize> {
+    let bytes = views[0].dtype().bytes();
+    if views.iter().all(|view| view.dtype().bytes() == bytes) {
+        return Ok(bytes / DType::U32.bytes());
+    }
+    let types: Vec<_> = views.iter().map(|view| view.dtype().wgsl()).collect();
+    Err(Error::invalid(format!("{op}: elements of {}; types of one width needed", types.join(", "))))
 }

@@ -5,7 +5,7 @@ use tectum::{DType, Device, ErrorKind, PlanBuilder, Result, View};
 use super::{Bounds, LaunchConfig, checked};
 use crate::generate::{Generated, generate};
 use crate::tests::{differ, seeds, words};
-use crate::{BufferAccess, Checked, Fault, Outcome, ProgramCache, ProgramView, Recognition};
+use crate::{BufferAccess, Checked, Fault, LoweredCache, Outcome, ProgramView, Recognition};
 
 /// The available devices, including software Vulkan; prints a line for each skipped one.
 pub fn devices(what: &str) -> Vec<Device> {
@@ -33,7 +33,7 @@ pub fn run_on(device: &Device, program: &Checked, launch: &LaunchConfig, buffers
         views.push(ProgramView { view, bytes: bytes.len() as u64 });
     }
     // Generated programs have no fault by construction, which the checker does not always prove.
-    let recorded = program.record_lowered(&mut plan, ProgramCache::shared().lowered(program, launch, bounds)?, launch, &views)?;
+    let recorded = program.record_lowered(&mut plan, LoweredCache::shared().lowered(program, launch, bounds)?, launch, &views)?;
     recorded.lowered().fits(device.info()).map_err(|unsupported| unsupported.error())?;
     let mut run = plan.finish()?.compile(device)?;
     let writable = |index: usize| program.program().buffers()[index].access.writes();

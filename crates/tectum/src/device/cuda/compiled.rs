@@ -16,9 +16,9 @@ use super::memory::{CudaMemory, Pinned};
 use super::product::Product;
 use super::{address_of, memory_of};
 use crate::device::Compiled;
+use crate::device::memory::Block;
 use crate::error::{Error, Result};
 use crate::launch::{BINDING_ALIGNMENT, LaunchList, Region, RunStats};
-use crate::memory::Block;
 
 /// The code of one launch.
 enum Code {
@@ -221,7 +221,7 @@ impl KernelCall {
 impl Download {
     fn new(context: &Arc<Context>, layout: DownloadLayout) -> Result<Self> {
         let host = Pinned::allocate(context, layout.bytes)?;
-        let gathered = if layout.pieces.len() > 1 { Some(context.allocate(layout.bytes)?) } else { None };
+        let gathered = if layout.pieces.len() > 1 { Some(CudaMemory::allocate(&context, layout.bytes)?) } else { None };
         Ok(Self { layout, host, gathered })
     }
 
@@ -253,7 +253,7 @@ fn params_memory(context: &Arc<Context>, list: &LaunchList) -> Result<CudaMemory
         words[index * BINDING_ALIGNMENT / 4..][..launch.params.len()].copy_from_slice(&launch.params);
     }
     let bytes: &[u8] = bytemuck::cast_slice(&words);
-    let memory = context.allocate(bytes.len())?;
+    let memory = CudaMemory::allocate(context, bytes.len())?;
     let mut staged = Pinned::allocate(context, bytes.len())?;
     staged.bytes_mut().copy_from_slice(bytes);
     // SAFETY: the memory is as long as the staged bytes, which live until the stream is done.

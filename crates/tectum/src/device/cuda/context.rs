@@ -7,7 +7,6 @@ use cudarc::driver::sys::{CUcontext, CUdevice, CUdeviceptr, CUmemPool_attribute,
 
 use super::driver::{Driver, call};
 use super::enumeration::Found;
-use super::memory::CudaMemory;
 use crate::device::DeviceInfo;
 use crate::error::{ErrorKind, Result};
 
@@ -96,17 +95,16 @@ impl Context {
         self.at(unsafe { call!(self.driver, cuStreamSynchronize(self.stream)) })
     }
 
-    /// Allocates device memory in stream order; once more after the driver's pool has let go of what it keeps.
-    pub fn allocate(self: &Arc<Self>, bytes: usize) -> Result<CudaMemory> {
+    /// An address of so much memory in stream order; once more after the driver's pool has let go of what it keeps.
+    pub fn address_of(&self, bytes: usize) -> Result<CUdeviceptr> {
         self.bind()?;
-        let address = match self.take(bytes) {
+        match self.take(bytes) {
             Err(error) if error.kind() == ErrorKind::OutOfMemory && self.pool.is_some() => {
                 self.trim()?;
-                self.take(bytes)?
+                self.take(bytes)
             }
-            other => other?,
-        };
-        Ok(CudaMemory::new(self.clone(), address, bytes))
+            other => other,
+        }
     }
 
     fn take(&self, bytes: usize) -> Result<CUdeviceptr> {

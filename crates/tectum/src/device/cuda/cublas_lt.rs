@@ -94,7 +94,7 @@ impl CublasLt {
     /// The library, if it is here and takes the device; else products stay with their kernels.
     pub fn open(context: &Arc<Context>) -> Option<Arc<Self>> {
         let functions = FUNCTIONS.as_ref()?;
-        let workspace = context.allocate(WORKSPACE_BYTES).ok()?;
+        let workspace = CudaMemory::allocate(context, WORKSPACE_BYTES).ok()?;
         let mut handle = null_mut();
         // SAFETY: the allocation bound the context; one handle is written.
         let made = unsafe { (functions.cublasLtCreate)(&raw mut handle) };

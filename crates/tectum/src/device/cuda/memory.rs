@@ -18,8 +18,9 @@ pub(crate) struct CudaMemory {
 }
 
 impl CudaMemory {
-    pub(super) fn new(context: Arc<Context>, address: CUdeviceptr, bytes: usize) -> Self {
-        Self { context, address, bytes }
+    /// Device memory of a context.
+    pub(super) fn allocate(context: &Arc<Context>, bytes: usize) -> Result<Self> {
+        Ok(Self { address: context.address_of(bytes)?, context: context.clone(), bytes })
     }
 
     pub(super) fn context(&self) -> &Arc<Context> {

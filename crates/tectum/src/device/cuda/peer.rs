@@ -7,8 +7,8 @@ use cudarc::driver::sys::{CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUm
 use super::context::Context;
 use super::driver::{PEER_ACCESS_ALREADY_ENABLED, call};
 use super::memory::CudaMemory;
+use crate::device::memory::CopyPath;
 use crate::error::Result;
-use crate::memory::CopyPath;
 
 /// Copies the first `bytes`, after the earlier work of both devices, and waits; none where the two devices cannot reach
 /// each other.

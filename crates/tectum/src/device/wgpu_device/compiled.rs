@@ -6,9 +6,9 @@ use std::time::Instant;
 use super::mapping::Mapping;
 use super::{Context, Pipeline, buffer_of};
 use crate::device::Compiled;
+use crate::device::memory::Block;
 use crate::error::{Error, Result};
 use crate::launch::{BINDING_ALIGNMENT, LaunchList, Region, RunStats, align};
-use crate::memory::Block;
 
 /// Timestamps of a run: before the upload, begin and end of the launches, after the download. The outer ones are taken where the device can.
 const TIMESTAMPS: u32 = 4;
