@@ -220,3 +220,36 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn modules(files: &[(&str, &str)]) -> Modules {
+        let mut modules = Modules { imports: BTreeMap::new(), exports: BTreeMap::new() };
+        for (path, text) in files {
+            let module: Module = path.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
+            let file = syn::parse_file(text).expect("Rust");
+            let mut reader = Reader { module: &module, paths: Vec::new(), exports: Vec::new() };
+            reader.visit_file(&file);
+            modules.imports.insert(module.clone(), reader.paths);
+            modules.exports.extend(reader.exports.into_iter().map(|(item, from)| ((module.clone(), item), from)));
+        }
+        modules
+    }
+
+    #[test]
+    fn a_circle_is_found_through_re_exports_paths_and_macros_and_not_through_tests() {
+        let circles = |b: &str, root: &str| modules(&[("", root), ("a", "pub struct A; use crate::b::B;"), ("b", b)]).circles().len();
+        let root = "mod a; mod b; pub use a::A;";
+        assert_eq!(circles("pub struct B;", root), 0);
+        for b in
+            ["use crate::A; pub struct B;", "use super::{a::A}; pub struct B;", "pub struct B(crate::a::A);", "pub fn b() { println!(\"{}\", crate::a::A) }"]
+        {
+            assert_eq!(circles(b, root), 2, "{b}");
+        }
+        assert_eq!(circles("#[cfg(test)] mod tests { use crate::A; } #[cfg(test)] use crate::a::A;", root), 0);
+        // Items of the parent are the parent's own.
+        assert_eq!(modules(&[("", "mod a; pub struct Own;"), ("a", "use crate::Own; use super::Own as Other;")]).circles().len(), 0);
+    }
+}

@@ -176,7 +176,7 @@ impl Writer {
         }
         let mut bad = self.compare(Comparison::Eq, scalar, b, zero);
         if scalar.is_signed() {
-            let is_least = self.compare(Comparison::Eq, scalar, a, Operand::integer(scalar, scalar.least()));
+            let is_least = self.compare(Comparison::Eq, scalar, a, Operand::integer(scalar, scalar.min_value()));
             let is_minus_one = self.compare(Comparison::Eq, scalar, b, Operand::integer(scalar, -1));
             let overflow = self.and(Scalar::Bool, is_least, is_minus_one);
             bad = self.or(Scalar::Bool, bad, overflow);

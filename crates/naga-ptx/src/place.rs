@@ -36,7 +36,7 @@ impl Translator<'_> {
                 let count = element.count.unwrap_or(1);
                 let mut dynamic_indices = dynamic_indices.clone();
                 dynamic_indices.push(DynamicIndex { index, count, scalars: element.scalars });
-                PointerTarget::Registers { variable: *variable, first: *first, dynamic_indices: dynamic_indices }
+                PointerTarget::Registers { variable: *variable, first: *first, dynamic_indices }
             }
             PointerTarget::Memory { space, address, offset, length } => {
                 let base = self.writer.in_register(*address);

@@ -135,7 +135,7 @@ impl Scalar {
     }
 
     /// The minimum of a signed integer.
-    pub fn least(self) -> i128 {
+    pub fn min_value(self) -> i128 {
         -(1 << (8 * self.bytes() - 1))
     }
 }

@@ -1,4 +1,4 @@
-//! Benchmarks: suites of rows, each beside the roofline and the peers of the same run, kept as records that can be compared.
+//! Benchmarks: suites of rows, each compared with the roofline and the peers of the same run, kept as records that can be compared.
 
 mod check;
 mod core_rows;

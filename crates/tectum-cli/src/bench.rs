@@ -1,4 +1,4 @@
-//! `tectum bench`: how fast kernels are beside what was measured in the same run, and whether they became slower.
+//! `tectum bench`: how fast kernels are compared with what was measured in the same run, and whether they became slower.
 
 mod check;
 mod model;
@@ -16,7 +16,7 @@ use tectum_bench::bench::{Options, PeerChoice, Suite};
 
 use crate::table::{print, print_json};
 
-/// Measures suites beside the device's own rooflines and beside peers, in the same run.
+/// Measures suites compared with the device's own rooflines and with peers, in the same run.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BenchArgs {
@@ -34,13 +34,13 @@ enum Action {
 
 #[derive(Args)]
 struct RunArgs {
-    /// What to measure: suites, or a model's folder or GGUF file, which is run in each format of its weights beside f32.
+    /// What to measure: suites, or a model's folder or GGUF file, which is run in each format of its weights, compared with f32.
     #[arg(required = true, value_name = "SUITE|MODEL")]
     suite: Vec<String>,
     /// The device: auto (the CPU: there is no one plan to route here), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
-    /// The peers beside the rows: all, none, or names with commas between them.
+    /// The peers of the rows: all, none, or names with commas between them.
     #[arg(long, default_value = "all")]
     peers: String,
     /// The folder of peers; bench/peers here or in the nearest folder above if not given.

@@ -43,7 +43,7 @@ struct RouteArgs {
     /// scenario, gemm:64, gemm:1024, add:1k and add:16M.
     #[arg(value_name = "SCENARIO|PLAN")]
     thing: Option<String>,
-    /// Measures anew what is in the cache already.
+    /// Measures again what is in the cache already.
     #[arg(long)]
     recalibrate: bool,
     /// Prints one line of JSON.

@@ -17,7 +17,7 @@ use crate::table::{bytes, print, print_json};
 /// Goes on with texts by a decoder of the GPT-2, Llama or Qwen family: one as it comes, several when they end, then how fast they came.
 #[derive(Args)]
 pub struct GenerateArgs {
-    /// The folder of a model (config.json, tokenizer.json, model.safetensors), or a GGUF file with tokenizer.json beside it.
+    /// The folder of a model (config.json, tokenizer.json, model.safetensors), or a GGUF file with tokenizer.json next to it.
     model: PathBuf,
     /// The text to go on with; several run side by side, each in a context of its own.
     #[arg(required_unless_present = "ids", conflicts_with = "ids")]
@@ -104,7 +104,7 @@ struct Output<'a> {
 struct BytesPerValue {
     /// Of the rows or blocks of the format.
     blocks: f64,
-    /// Of all that the caches take, with what is kept in full beside codes.
+    /// Of all that the caches take, with what is kept in full in addition to codes.
     total: f64,
 }
 

@@ -15,7 +15,7 @@ use tectum_transformer::gguf_file;
 
 /// Shows what a file holds, before anything is run: for a genome its areas, mappings and synapses, the units that were found,
 /// warnings and memory; for the folder of a model its sizes, tensors and tokens; for a GGUF file its metadata and each tensor too; for a
-/// twin how well it foretells a recording. The kind of a file is told from its content.
+/// twin how well it predicts a recording. The kind of a file is detected from its content.
 #[derive(Args)]
 pub struct InspectArgs {
     /// A genome, the folder of a model, a GGUF file, or a twin.

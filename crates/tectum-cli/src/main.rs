@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the chain, one cause a line; the exit code tells the kind.
+/// Prints the chain, one cause a line; the exit code is that of the kind.
 fn report(error: &tectum::Error) -> ExitCode {
     eprintln!("error: {error}");
     let mut cause = error.source();

@@ -21,7 +21,7 @@ const GREY: RGBColor = RGBColor(225, 225, 225);
 /// Lines of several actions, in order.
 const LINES: [RGBColor; 4] = [BLUE, RGBColor(190, 80, 40), RGBColor(60, 130, 60), RGBColor(120, 60, 140)];
 const UPRIGHT_DEG: f64 = 10.0;
-/// A leap by more than half a turn is the angle coming round, not the pole.
+/// A jump by more than half a turn is the angle coming round, not the pole.
 const HALF_TURN_DEG: f64 = 180.0;
 
 /// Draws the recording in `folder`, the latencies, and how late the loop woke up.

@@ -277,7 +277,7 @@ fn watch_for_interrupt() -> Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// Writes what is left to write. A plot that cannot be drawn is told and costs nothing else.
+/// Writes what is left to write. A plot that cannot be drawn is reported and has no other effect.
 fn finish_folder(mut folder: RunFolder, outcome: &Outcome, summary: &RunSummary, plots_dt_s: Option<f64>) -> Result<()> {
     folder.write(outcome, summary)?;
     if let Some(dt_s) = plots_dt_s

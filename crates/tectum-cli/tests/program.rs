@@ -127,7 +127,7 @@ fn sizes_follow_from_lanes_constants_and_the_command_line() {
     assert_eq!((&report["elements"], place.read("y.npy").1.len()), (&0.into(), 0));
 }
 
-/// What a recognised program gives is what it gives as it is; the report tells which of them ran, by which kernels, and why.
+/// What a recognised program gives is what it gives as it is; the report reports which of them ran, by which kernels, and why.
 #[test]
 fn what_is_recognised_runs_by_the_kernels_for_it_unless_refused() {
     let place = Place::new("recognized");
@@ -221,7 +221,7 @@ fn mistakes_get_a_message_an_exit_code_and_leave_nothing() {
         ("vector_add --in a.npy --in a.npy --out y.npy --device null", 2, "null executes nothing"),
         ("vector_add --in a.npy --in a.npy --out y.npy --device vulkan:99", 4, "device vulkan:99"),
         ("vector_add --in a.npy --in a.npy --out y.npy --seconds 3", 2, "--seconds is not for programs"),
-        ("fill --in a.npy --out y.npy", 2, "no array tells how many lanes the program needs; --grid X does"),
+        ("fill --in a.npy --out y.npy", 2, "no array determines how many lanes the program needs; --grid X does"),
         ("./bad.atlas", 2, "bad.atlas: "),
         ("./missing.atlas", 7, "missing.atlas"),
         ("./fault.atlas --in zero.npy --out y.npy", 2, "program: lane 1, instruction 2 `div.u32 r0, r1, r0` (line 5): integer division by zero"),

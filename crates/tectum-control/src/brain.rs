@@ -13,7 +13,7 @@ use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, RunStats};
 use crate::twin::LearningCounts;
 use tectum::snapshot::Snapshot;
 
-/// Makes a brain anew on a device, in its first state; [`Brain::restore`] then gives it another's.
+/// Rebuilds a brain on a device, in its first state; [`Brain::restore`] then gives it another's.
 pub type Rebuild = Box<dyn FnOnce(&Device) -> Result<Box<dyn Brain>, Error> + Send>;
 
 /// A brain of plain host arithmetic that follows what another does, ready to answer in its place.
@@ -49,7 +49,7 @@ pub trait Brain: Send {
     /// `Data` naming the array if one is missing or of another length.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Error>;
 
-    /// Tells that the body was not given the last answer, or began anew: what it shows next does not follow from that answer.
+    /// Reports that the body was not given the last answer, or was reset: what it shows next does not follow from that answer.
     fn interrupted(&mut self) {}
 
     /// What it has learned so far; none for brains that do not learn a model while they run.

@@ -31,7 +31,7 @@ impl Clock for FakeClock {
     }
 }
 
-/// Answers n + 1 to tick n, taking the periods given for it (0.5 if none are) and failing where told.
+/// Answers n + 1 to tick n, taking the periods given for it (0.5 if none are) and failing where requested.
 struct Scripted {
     clock: FakeClock,
     period_ns: u64,

@@ -1,4 +1,4 @@
-//! Readings under guard in the closed loop: leaps do no harm, limits and the switch stop it for good.
+//! Readings under guard in the closed loop: outliers do no harm, limits and the switch stop it for good.
 
 use std::ops::ControlFlow;
 

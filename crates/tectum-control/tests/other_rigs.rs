@@ -1,4 +1,4 @@
-//! The adaptive regulator on rigs that it is not told of.
+//! The adaptive regulator on rigs that it does not know.
 
 use tectum_control::body::rig::disturbed::{Disturbances, DisturbedRig};
 use tectum_control::body::{Body, Start, body};
@@ -29,7 +29,7 @@ fn a_hundred_of_a_hundred_rigs_are_swung_up_and_upright_for_90_percent_of_a_minu
     }
 }
 
-/// As many angles are anywhere as rows of the recording leap.
+/// As many angles are anywhere as rows of the recording have a jump.
 #[test]
 fn angle_outliers_are_rejected() {
     let trials = rigs(30, 0.02);

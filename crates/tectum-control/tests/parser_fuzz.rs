@@ -23,7 +23,7 @@ use tectum_transformer::Header;
 
 use crate::gguf_writer;
 
-/// What is wrong with how an input was taken; `Ok` tells whether it was understood.
+/// What is wrong with how an input was taken; `Ok` says whether it was understood.
 type Verdict = Result<bool, String>;
 
 /// A parser, seeds that it understands, words that mean something to it.
@@ -256,7 +256,7 @@ fn endless_name() -> Vec<u8> {
     bytes
 }
 
-/// A tiny model of four types with arrays in its metadata, and one of f32 with codes beside its weights.
+/// A tiny model of four types with arrays in its metadata, and one of f32 with codes next to its weights.
 fn gguf_seeds() -> Vec<Vec<u8>> {
     let mut file = gguf_writer::llama();
     file.set("general.alignment", 4, &64u32.to_le_bytes());
@@ -466,7 +466,7 @@ fn judged(target: &Target, bytes: &[u8]) -> Verdict {
     })
 }
 
-/// The most address space that the process has had, where the system tells.
+/// The most address space that the process has had, where the system reports it.
 fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"))?;

@@ -29,7 +29,7 @@ struct Memory {
     held: Vec<bool>,
     fallback: Vec<bool>,
     snapshots: Vec<Snapshot>,
-    /// Told of each tick as it passes.
+    /// Receives each tick as it passes.
     watch: Option<Box<dyn Fn(u64)>>,
 }
 
@@ -209,7 +209,7 @@ fn faults_are_read_as_they_are_written() {
     }
 }
 
-/// Answers 1; its state or its device fails where told. Rebuilt, it waits until it is let go.
+/// Answers 1; its state or its device fails where requested. Rebuilt, it waits until it is let go.
 #[derive(Clone, Default)]
 struct Frail {
     state_fails: bool,

@@ -36,7 +36,7 @@ impl Sink for Memory {
     }
 }
 
-/// A regulator whose device is lost at a tick; made anew, if it can be, only after a while.
+/// A regulator whose device is lost at a tick; rebuilt, if it can be, only after a while.
 struct Doomed {
     inner: Lqr,
     left: u32,

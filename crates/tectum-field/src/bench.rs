@@ -1,4 +1,4 @@
-//! The suite `field`: whole cycles, beside a 27-point pass, the noise and the tanh that they hold, each alone.
+//! The suite `field`: whole cycles, compared with a 27-point pass, the noise and the tanh that they hold, each alone.
 
 use crate::kernel::LaunchBuiltIn;
 use tectum::{Boundary, CodeObject, DType, Device, Executable, PlanBuilder, Points, Result, RunStats};

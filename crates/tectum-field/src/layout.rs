@@ -16,7 +16,7 @@ pub const ATTRACTORS: usize = 20;
 pub const TOP: usize = 8;
 /// Equal parts of the field that a pattern is the mean content of.
 pub const OCTANTS: usize = 8;
-/// Numbers kept of a pattern beside itself: its length, 0 in a free place; its age in cycles, use and reward, or an attractor's
+/// Numbers kept of a pattern in addition to itself: its length, 0 in a free place; its age in cycles, use and reward, or an attractor's
 /// strength, nothing and sign.
 pub const TRAIT_WORDS: usize = 4;
 /// Sums of a row: content, its size, its square, the first cell, the last, size of temporal, two idle.

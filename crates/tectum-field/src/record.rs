@@ -23,7 +23,7 @@ pub struct FieldConfig<'a> {
     pub waves: &'a Waves,
 }
 
-/// What a field keeps beside its cells.
+/// What a field keeps in addition to its cells.
 #[derive(Clone, Copy)]
 pub struct GlobalState {
     pub memory: View,

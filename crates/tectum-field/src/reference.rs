@@ -32,7 +32,7 @@ pub struct Outcome {
     pub descriptor: Vec<f64>,
     /// Patterns and attractors of the library.
     pub library: Vec<f64>,
-    /// What is kept of each beside it.
+    /// What is kept of each in addition.
     pub traits: Vec<f64>,
     /// The motors.
     pub motors: Vec<f64>,

@@ -58,7 +58,7 @@ struct Slab {
     cycles: [Option<Executable>; 2],
     /// Of each plan.
     views: [SlabViews; 2],
-    /// Runs it beside the others.
+    /// Runs it concurrently with the others.
     stream: Stream,
 }
 

@@ -29,7 +29,7 @@ pub struct State {
     pub descriptor: Vec<f32>,
     /// The library's patterns, then its attractors, [patterns + 20, 8, content]; empty without a library.
     pub library: Vec<f32>,
-    /// What is kept of each beside it, [patterns + 20, 4].
+    /// What is kept of each in addition, [patterns + 20, 4].
     pub traits: Vec<f32>,
 }
 
@@ -69,7 +69,7 @@ impl State {
         self
     }
 
-    /// Makes statistics and means anew from the field, after it was changed from outside.
+    /// Recomputes statistics and means from the field, after it was changed from outside.
     ///
     /// # Panics
     /// If the field is of another shape: a mistake in the calling code.

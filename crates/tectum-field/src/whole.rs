@@ -96,7 +96,7 @@ impl Whole {
     }
 }
 
-/// Writes what a field keeps beside its cells.
+/// Writes what a field keeps in addition to its cells.
 pub fn write_global_state(run: &mut Executable, mind: &GlobalState, state: &State) -> Result<()> {
     run.write_state(mind.memory, &state.memory)?;
     run.write_state(mind.descriptor, &state.descriptor)?;

@@ -288,7 +288,7 @@ impl Lowering<'_> {
             values.extend(node.map(|node| (node, value)));
         }
         let views: Vec<View> = inputs.iter().map(|node| self.views[node]).collect();
-        chain.record(&mut self.plan, &views, y)
+        chain.record(self.plan, &views, y)
     }
 
     /// A row or column of ones times the value; a scalar is added to zeros.

@@ -127,7 +127,7 @@ pub fn random_network(seed: u64, largest_group: u64) -> RandomNetwork {
     }
     let idle_update = random.pick(&[IdleUpdate::CatchUp, IdleUpdate::CatchUp, IdleUpdate::Freeze]);
     let constant_inputs = (0..random.below(4).min(neurons)).map(|neuron| (neuron as u32, 1.0 + neuron as f32)).collect();
-    let options = NetworkOptions { idle_update, seed: random.next() as u32, max_injected: 100.0, ..NetworkOptions::default() };
+    let options = NetworkOptions { idle_update, seed: random.word() as u32, max_injected: 100.0, ..NetworkOptions::default() };
     RandomNetwork { groups, synapses, options, constant_inputs }
 }
 

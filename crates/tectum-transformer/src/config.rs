@@ -132,7 +132,7 @@ pub(super) fn family(folder: &Path) -> Result<String> {
 }
 
 impl Head {
-    /// Reads what sentence encoders keep beside their weights; mean and normalisation where the folder says nothing.
+    /// Reads what sentence encoders keep next to their weights; mean and normalisation where the folder says nothing.
     pub fn read(folder: &Path) -> Result<Head> {
         let mut head = Head { pooling: Pooling::Mean, normalized: true, max_tokens: None };
         let modules = folder.join("modules.json");

@@ -14,7 +14,7 @@ use tectum::kernel::panel_format::PanelFormat;
 /// A decoder with its weights and the keys and values of a context on a device, or of several, each of a text of its own.
 ///
 /// [`Decoder::feed`] adds tokens to the context and gives scores of the one that follows, [`Decoder::feed_each`] to each of several. Parts of like length share a plan, whose
-/// attention is told at run time how much is kept: once a plan is there, a run compiles nothing and allocates nothing on the device.
+/// attention receives at run time how much is kept: once a plan is there, a run compiles nothing and allocates nothing on the device.
 #[derive(Debug)]
 pub struct Decoder {
     sizes: DecoderSizes,

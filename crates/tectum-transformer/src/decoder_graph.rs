@@ -8,7 +8,7 @@ use tectum_graph::{Dim, Factor, Graph, GraphBuilder, Heads, Node};
 pub struct DecoderSizes {
     /// The family: `gpt2`, `llama`, `qwen2` or `qwen3`.
     pub family: String,
-    /// Tokens V that are told apart.
+    /// Tokens V that are distinguished.
     pub vocab_size: usize,
     /// Width D of a token.
     pub width: usize,

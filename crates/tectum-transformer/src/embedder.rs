@@ -88,7 +88,7 @@ impl Embedder {
         Ok(Embedder { config, head, tokens: Arc::new(tokens), max_tokens, graph, resident, plans: Vec::new(), session })
     }
 
-    /// An encoder beside this one, for another thread or task: it shares the weights and the tokenizer, and has plans of its own.
+    /// A second encoder, for another thread or task: it shares the weights and the tokenizer, and has plans of its own.
     ///
     /// # Errors
     /// What the device reports.

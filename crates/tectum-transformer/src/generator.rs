@@ -48,11 +48,11 @@ pub struct Generation {
     pub text: Option<String>,
     /// Why it ended.
     pub end: FinishReason,
-    /// Seconds that the prompt took, with those of texts beside it, to the scores of the first token.
+    /// Seconds that the prompt took, with those of texts of the same batch, to the scores of the first token.
     pub prefill_s: f64,
     /// Tokens that were run one at a time, each for the scores of the next.
     pub decoded: usize,
-    /// Seconds that those took, with those of texts beside it; choosing is not counted.
+    /// Seconds that those took, with those of texts of the same batch; choosing is not counted.
     pub decode_s: f64,
 }
 

@@ -3,7 +3,7 @@
 //! Technical Report*, <https://arxiv.org/abs/2407.10671>; *Qwen3 Technical Report*, <https://arxiv.org/abs/2505.09388>. Reference
 //! implementations:
 //! <https://github.com/huggingface/transformers/blob/main/src/transformers/models/llama/modeling_llama.py>, and `qwen2/modeling_qwen2.py`,
-//! `qwen3/modeling_qwen3.py` beside it.
+//! `qwen3/modeling_qwen3.py` next to it.
 
 use std::path::Path;
 

@@ -36,7 +36,7 @@ pub struct FormatMeasure {
     pub receipt: Receipt,
 }
 
-/// Results beside those of f32, over texts of tokens drawn evenly.
+/// Results compared with those of f32, over texts of tokens drawn evenly.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Accuracy {
@@ -143,7 +143,7 @@ pub fn cosine(a: &[f32], b: &[f32]) -> f64 {
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
-/// Rows of scores beside those that are exact.
+/// Rows of scores compared with those that are exact.
 fn compare_scores(exact: &[f32], scores: &[f32], known: usize) -> Accuracy {
     let rows = exact.chunks_exact(known).zip(scores.chunks_exact(known));
     let (mut count, mut divergence, mut same) = (0.0, 0.0, 0.0);
@@ -175,7 +175,7 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
     }
 
-    /// The samples in every format: f32 is exact beside itself, and each other format is as near as its bits say.
+    /// The samples in every format: f32 is exact compared with itself, and each other format is as near as its bits say.
     #[test]
     fn every_format_is_compared_with_f32() {
         let device = Device::open("cpu").expect("cpu");

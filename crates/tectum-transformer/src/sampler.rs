@@ -65,7 +65,7 @@ impl Sampler {
         Ok(Sampler { sampling, draws: 0, seen: vec![false; tokens], scores: vec![0.0; tokens], order })
     }
 
-    /// Tells of tokens that the context has.
+    /// Takes note of tokens that the context has.
     pub fn accept(&mut self, tokens: &[u32]) {
         for &token in tokens {
             if let Some(seen) = self.seen.get_mut(token as usize) {

@@ -265,7 +265,7 @@ fn a_text_has_one_meaning_in_whatever_parts_it_is_fed() {
     }
 }
 
-/// Scores of a text under each format, beside those of f32 as a share of a row's greatest: fed whole (what a run adds is read as it comes,
+/// Scores of a text under each format, compared with those of f32 as a share of a row's greatest: fed whole (what a run adds is read as it comes,
 /// but by f16), then after a context that is codes. Bounds are twice what was seen; what a format may cost is held by `cache_errors.rs`.
 #[test]
 fn fewer_bits_change_scores_by_as_much_as_they_leave_out() {

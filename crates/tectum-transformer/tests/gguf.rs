@@ -1,5 +1,5 @@
-//! GGUF files: what their codes stand for, beside the Python package `gguf` (`bench/peers/gguf_blocks.py`); decoders in them, beside the same
-//! weights in safetensors and beside Hugging Face transformers (`bench/peers/gguf_models.py`); files that lie.
+//! GGUF files: what their codes represent, compared with the Python package `gguf` (`bench/peers/gguf_blocks.py`); decoders in them, compared with the same
+//! weights in safetensors and with Hugging Face transformers (`bench/peers/gguf_models.py`); files that lie.
 
 use std::path::{Path, PathBuf};
 

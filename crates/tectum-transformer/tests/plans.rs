@@ -9,7 +9,7 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models").join(name)
 }
 
-/// Texts alone and beside others, of every length that the model takes, or every so many.
+/// Texts alone and batched with others, of every length that the model takes, or every so many.
 fn embed_all(embedder: &mut Embedder, step: usize) -> Result<()> {
     let text = |len: usize| vec![7; len];
     let lens: Vec<usize> = (1..=128).step_by(step).map(|len| len * 37 % 128 + 1).collect();

@@ -128,7 +128,7 @@ pub struct DeviceInfo {
     pub compute_units: Option<u32>,
     /// Least and greatest width of SIMD (f32 lanes) or subgroups.
     pub simd_width: (u32, u32),
-    /// Whether host and device share memory, so that blocks are handed over without a copy.
+    /// Whether host and device share memory, so that blocks are passed without a copy.
     pub unified_memory: bool,
     /// Limits of launches and buffers.
     pub limits: DeviceLimits,

@@ -62,13 +62,13 @@ pub struct LaunchList {
 
 /// What one run did, filled by the device. Copies of data inside a device are not transfers.
 ///
-/// A transfer is one contiguous block handed across the boundary between host and device, by copy or by mapping. The CPU
+/// A transfer is one contiguous block passed across the boundary between host and device, by copy or by mapping. The CPU
 /// device has no such boundary and reports none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RunStats {
-    /// Bytes handed to the device.
+    /// Bytes passed to the device.
     pub bytes_up: u64,
-    /// Bytes handed back.
+    /// Bytes returned.
     pub bytes_down: u64,
     /// Transfers to the device.
     pub transfers_up: u32,
@@ -82,7 +82,7 @@ pub struct RunStats {
     pub device_ns: Option<u64>,
     /// Time of the transfers to the device by its clock; where memory is unified, of the host's copy into it. None without one.
     pub up_ns: Option<u64>,
-    /// Time of the transfers back by the device's clock, with the gathering of what is handed back.
+    /// Time of the transfers back by the device's clock, with the gathering of what is returned.
     pub down_ns: Option<u64>,
     /// Launches that ran elsewhere than on the chosen device.
     pub fallbacks: u32,

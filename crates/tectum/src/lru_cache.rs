@@ -41,7 +41,12 @@ impl<K: Eq + Hash + Clone, V: Clone> LruCache<K, V> {
         (self.uses, self.misses)
     }
 
-    /// Values kept.
+    /// Whether it holds no value.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Values.
     pub fn len(&self) -> usize {
         self.values.len()
     }

@@ -142,7 +142,7 @@ pub struct Receipt {
     pub launches: Option<Vec<LaunchTime>>,
 }
 
-/// The least session whose energy is told: counters move some ten times a second.
+/// The least session whose energy is reported: counters move some ten times a second.
 const MIN_METERED_DURATION: Duration = Duration::from_secs(1);
 
 /// A receipt in the making.

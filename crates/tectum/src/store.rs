@@ -1,7 +1,7 @@
 //! What took time to make, kept in files of the user's cache folder from one process to the next.
 //!
-//! An entry is found by its whole key, which stands in the file beside the value and a checksum: a file that is damaged, of
-//! another key or of another form is as good as none and is written anew. Files appear whole or not at all. A store that cannot
+//! An entry is found by its whole key, which stands in the file next to the value and a checksum: a file that is damaged, of
+//! another key or of another form is as good as none and is rewritten. Files appear whole or not at all. A store that cannot
 //! be read or written costs time and nothing else.
 
 use std::path::{Path, PathBuf};

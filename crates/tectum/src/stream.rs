@@ -1,7 +1,7 @@
-//! Streams: work that is executed in order, beside the thread that submits it.
+//! Streams: work that is executed in order, concurrently with the thread that submits it.
 //!
-//! A [`Stream`] is a queue with a thread of its own. What is submitted moves into it and comes back from [`Submission::wait`]: nobody
-//! else can touch its inputs and outputs meanwhile, and nothing is borrowed. Streams have no order among each other but that of
+//! A [`Stream`] is a queue with a thread of its own. What is submitted moves into it and comes back from [`Submission::wait`]: no one
+//! else can touch its inputs and outputs in the meantime, and nothing is borrowed. Streams have no order among each other but that of
 //! [`Event`]s, which works on one device and between devices.
 //!
 //! On the CPU the thread executes the kernels. On a GPU it hands a run over and, while that runs, the next one, so that the device
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::launch::RunStats;
 use crate::plan::Executable;
 
-/// Runs that are handed to the device before the first of them is waited for.
+/// Runs that are submitted to the device before the first of them is waited for.
 const MAX_IN_FLIGHT: usize = 2;
 
 /// What a stream can execute: an [`Executable`], or a [`ProgramRun`](tectum_programs::ProgramRun).

@@ -22,7 +22,7 @@ const TOP: f64 = 44.0;
 const STEP: f64 = 16.0;
 
 /// A picture of bars from 0, with a line where they meet a mark. A bar that would dwarf the others is cut at four times the
-/// mark; its number stands beside it.
+/// mark; its number stands next to it.
 pub fn bars(title: &str, bars: &[Bar], mark: f64, unit: &str) -> String {
     let longest = bars.iter().map(|bar| bar.ends.map_or(bar.value, |(_, high)| high)).fold(mark, f64::max);
     let most = longest.min(4.0 * mark) * 1.02;

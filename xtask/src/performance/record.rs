@@ -1,4 +1,4 @@
-//! As much of a benchmark's record as the page tells.
+//! As much of a benchmark's record as the page shows.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Measuring: rounds of roofline, row and peers in turn, so that the machine's noise meets all of them.
 //!
-//! A row is measured in several passes over the whole suite, with operands and peers made anew in each: what a process's
+//! A row is measured in several passes over the whole suite, with operands and peers rebuilt in each: what a process's
 //! memory layout or a busy neighbour does to a row for some seconds shows as spread instead of as a wrong median.
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub struct Options {
     pub rounds: usize,
     /// Only rows whose key contains one of these; all if there are none.
     pub filters: Vec<String>,
-    /// The peers beside the rows.
+    /// The peers of the rows.
     pub peers: PeerChoice,
     /// The folder of peers, if there is one here.
     pub peer_folder: Option<PathBuf>,
@@ -52,7 +52,7 @@ const ROOFLINE_RUNS: usize = 3;
 /// A run longer than this is timed once a round.
 const SLOW_SECONDS: f64 = 0.1;
 /// A pause at every change of process: OpenBLAS's idle threads spin for 2²⁶ cycles, OpenMP's for less, and would take a core
-/// from whoever runs next.
+/// from the next run.
 const SETTLE_TIME: Duration = Duration::from_millis(50);
 
 /// Measures suites on a device.

@@ -18,7 +18,7 @@ pub struct Machine {
     pub memory_bytes: Option<u64>,
     /// Operating system and architecture.
     pub system: String,
-    /// Processes that wanted a core in the minute before, beside the cores there are; none where the system does not say.
+    /// Processes that wanted a core in the minute before, compared with the number of cores; none where the system does not say.
     pub load: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Peers: other libraries' timings of the same operations, by scripts that run as children beside the benchmark.
+//! Peers: other libraries' timings of the same operations, by scripts that run as children of the benchmark.
 //!
 //! A script lives in the folder of peers as `NAME_rows.py` with its requirements in `NAME.txt` and runs in the environment
 //! `.venv-NAME`. It reads requests, one JSON object a line, and answers each with one line:

@@ -1,4 +1,4 @@
-//! The record of a benchmark: what was measured, where, at which commit, beside whom. One JSON form, written and read here.
+//! The record of a benchmark: what was measured, where, at which commit, compared with which peers. One JSON form, written and read here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct BenchRecord {
     pub date: String,
     /// The commit, with `+` after it if files differed from it.
     pub commit: String,
-    /// What a reader should know beside the numbers.
+    /// What a reader should know in addition to the numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The suites that ran.
@@ -40,7 +40,7 @@ pub struct BenchRecord {
     pub kernels_missed: Vec<String>,
     /// The receipt of all runs.
     pub receipt: serde_json::Value,
-    /// Results of `tectum run … --json` that were taken beside the rows.
+    /// Results of `tectum run … --json` that were taken with the rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<serde_json::Value>,
 }

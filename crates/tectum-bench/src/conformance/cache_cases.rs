@@ -78,7 +78,7 @@ fn shape_values(seed: &mut Seed, kind: Kind, operand: &mut Operand) {
     }
 }
 
-/// A cache of an item before a run, with words that nobody reads in the rest of it, and after.
+/// A cache of an item before a run, with words that are not read in the rest of it, and after.
 struct Sides {
     before: Vec<u32>,
     after: Vec<u32>,

@@ -92,7 +92,7 @@ enum Strategy {
     PackedRows,
     /// It has none: none are in the boxes, or chance left none.
     Empty,
-    /// In such rows of eight bytes: beside the word, what its target's firings were when it last learnt.
+    /// In such rows of eight bytes: next to the word, what its target's firings were when it last learnt.
     PlasticRows,
     /// As plastic rows, between all pairs of neurons and both ways, with weight 0 until they grow.
     Grown,
@@ -307,7 +307,7 @@ fn zero_sums_text(areas: &Areas<'_>, network: &NetworkExplanation) -> String {
     };
     match network.zero_sums[..] {
         [] => "arrivals: a sum of 0 is silence, so sums alone are kept\n".to_owned(),
-        _ => format!("arrivals: marked beside the sums, since a sum of 0 is no silence to neurons that\n{}", areas_text(areas, &network.zero_sums, reason)),
+        _ => format!("arrivals: marked next to the sums, since a sum of 0 is no silence to neurons that\n{}", areas_text(areas, &network.zero_sums, reason)),
     }
 }
 

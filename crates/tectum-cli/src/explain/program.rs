@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 1 << 32;
 /// Shows what a lane-level program was recognised as.
 #[derive(Args)]
 pub struct ProgramArgs {
-    /// A program in its text form, a genome, or a model's folder or GGUF file; which of them is told from the content.
+    /// A program in its text form, a genome, or a model's folder or GGUF file; the content shows which.
     #[arg(value_name = "FILE.atlas|GENOME.json|MODEL")]
     pub file: PathBuf,
     /// Blocks in x, y, z. Without it, as many as 1,024 lanes need if the program has a use for its lane's number, else one.

@@ -8,10 +8,10 @@ use tectum_control::twin::{CHANNEL_NAMES, Ensemble, ErrorStats, GAUSSIAN_COVERAG
 use super::InspectArgs;
 use crate::table::{print, table};
 
-/// Shows what a twin is and, with a recording, how well it foretells it.
+/// Shows what a twin is and, with a recording, how well it predicts it.
 ///
 /// # Errors
-/// A file that is no twin's; a recording that is at fault or tells too little.
+/// A file that is no twin's; a recording that is at fault or has too little information.
 pub fn inspect_twin(args: &InspectArgs) -> Result<()> {
     let ensemble = Ensemble::load(&args.file)?;
     let found = match &args.data {
@@ -70,7 +70,7 @@ fn report(found: &Inspection) -> String {
         text += &format!("\n{}", errors(format!("{channel}, 1 step, {} rows clear of jumps and dead zone", found.usable), &rows));
     }
     let rows: Vec<&ErrorStats> = found.angle_without_jump.iter().collect();
-    let head = format!("pend_position, 1 step, {} rows without a jump, {} of them foretold", found.without_jump, found.predictable_rows);
+    let head = format!("pend_position, 1 step, {} rows without a jump, {} of them predicted", found.without_jump, found.predictable_rows);
     text += &format!("\n{}", errors(head, &rows));
     for horizon in found.horizons.iter().filter(|horizon| horizon.steps > 1 && horizon.rows > 0) {
         let rows: Vec<&ErrorStats> = horizon.errors.iter().collect();

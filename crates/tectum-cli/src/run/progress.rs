@@ -12,7 +12,7 @@ use tectum_control::scenario::build::BuildProgress;
 /// Redrawing this often is enough for people and little for the loop.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The line; draws nothing where nobody looks.
+/// The line; draws nothing without a terminal.
 pub struct Display {
     bar: ProgressBar,
     drawn: Option<Instant>,
@@ -48,7 +48,7 @@ impl Display {
         }
     }
 
-    /// Does the work, which tells what to show; it is drawn by a thread of its own, for a terminal may block and the loop must not.
+    /// Does the work, which reports what to show; it is drawn by a thread of its own, for a terminal may block and the loop must not.
     pub fn run_with_display<R>(&self, work: impl FnOnce(&(dyn Fn(&Progress) + Sync)) -> R) -> R {
         if self.bar.is_hidden() {
             return work(&|_| ());

@@ -28,7 +28,7 @@ pub struct RigArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A recording that is at fault or tells too little.
+/// A recording that is at fault or has too little information.
 pub fn train_rig(args: &RigArgs) -> Result<()> {
     let input = InputFile::of(&args.data)?;
     let recording = RigRecording::read(&args.data)?;

@@ -15,7 +15,7 @@ use crate::plots::line_color;
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, table};
 
-/// Trains an ensemble of networks that foretell the rig's next reading, on all but the last 15 % of a recording.
+/// Trains an ensemble of networks that predict the rig's next reading, on all but the last 15 % of a recording.
 #[derive(Args)]
 pub struct TwinArgs {
     /// The recording: columns la_position, pend_velocity, pend_position, cmd_volts, elapsed.

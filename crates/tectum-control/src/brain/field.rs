@@ -30,7 +30,7 @@ pub struct FieldBrain {
     sensors: Vec<f32>,
 }
 
-/// What it is made from, kept on the host to make it anew elsewhere.
+/// What it is made from, kept on the host to rebuild it elsewhere.
 struct FieldBrainConfig {
     spec: FieldSpec,
     options: Options,
@@ -40,7 +40,7 @@ struct FieldBrainConfig {
 }
 
 impl FieldBrain {
-    /// Puts a field for a body on a device, and on those that the settings put beside it, in the first state of the seed.
+    /// Puts a field for a body on a device, and on those that the settings add to it, in the first state of the seed.
     ///
     /// # Errors
     /// `Invalid` for a shape or coefficients that there are not, a body of more channels than a field has, or a reward that is none of its

@@ -42,7 +42,7 @@ pub use plant::{PLANTS, plant_kernel};
 use rollout::{ModelInput, rollout_kernel};
 use tectum::snapshot::{Array, Snapshot};
 
-/// Stream numbers of the noise and of random actions, beside the seed and the tick.
+/// Stream numbers of the noise and of random actions, in addition to the seed and the tick.
 const NOISE_STREAM: u32 = 1;
 const WARM_UP_STREAM: u32 = 2;
 const HANDOVER_STREAM: u32 = 3;
@@ -50,7 +50,7 @@ const HANDOVER_STREAM: u32 = 3;
 const WARM_UP_HOLD: u64 = 3;
 /// Samples that a workgroup of the rollout takes: 16 invocations of four.
 const ROLLOUT_SAMPLES: usize = 64;
-/// The most samples of a controller that is made anew because its device failed: the processor has to keep its period.
+/// The most samples of a controller that is rebuilt because its device failed: the processor has to keep its period.
 const MAX_FALLBACK_SAMPLES: usize = 1024;
 /// Numbers that a tick downloads: action, least cost, mean cost, greatest weight.
 const RESULT_LEN: usize = 4;
@@ -61,7 +61,7 @@ pub struct Mppi {
     slots: PlanViews,
     run: Executable,
     device: Device,
-    /// What it was made from, kept on the host to make it anew elsewhere.
+    /// What it was made from, kept on the host to rebuild it elsewhere.
     origin: Arc<MppiConfig>,
     learning: Option<Learning>,
     /// What a twin of the recorded rig reads besides.
@@ -87,7 +87,7 @@ struct MppiConfig {
 struct PlanViews {
     observation: View,
     key: View,
-    /// The key of where samples are handed over to a regulator, if they are.
+    /// The key of where samples are passed to a regulator, if they are.
     handover_key: Option<View>,
     mean: View,
     /// A twin's weights and the table of its channels.

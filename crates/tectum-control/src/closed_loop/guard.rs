@@ -30,7 +30,7 @@ pub struct ChannelGuard {
 pub struct StopSwitch(Arc<AtomicBool>);
 
 impl StopSwitch {
-    /// Presses the switch. This cannot be undone.
+    /// Presses the switch. This cannot be reversed.
     pub fn press(&self) {
         self.0.store(true, Ordering::Release);
     }

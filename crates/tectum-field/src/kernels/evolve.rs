@@ -3,19 +3,19 @@
 //! A row is made in passes over buffers that stay in L1 and L2: sums of the nine columns around it; coefficients of its cells; the
 //! argument of the saturation; then tanh, sums and pooling. Every row is made alike whichever thread makes it.
 //!
-//! Tried and not kept (one thread, 32³ × 64, beside other work; Zen 3): the passes over four cells at a time, which keeps all in L1 but
+//! Tried and not kept (one thread, 32³ × 64, next to other work; Zen 3): the passes over four cells at a time, which keeps all in L1 but
 //! adds nine columns instead of three (11.3 ms against 7.7); bands of 8 or 16 rows followed along X (no difference beyond the noise).
 //! Kept there: registers by [`tectum::kernel::lanes`] instead of loops that the compiler made vectors of only in part (7.7 to 5.4 ms).
 //! Kept on Sapphire Rapids (the rows alone, one thread, best of 300): slices once a row instead of once a cell, and the lines that the
 //! next row reads and this row writes asked for a few at a time (together 7.1 to 5.8 ms); all at once they stall.
-//! Kept there (the rows alone, in processor time beside other work, old over new by pairs; together 1.09 to 1.16 at 32 and 64 channels, about 1
+//! Kept there (the rows alone, in processor time next to other work, old over new by pairs; together 1.09 to 1.16 at 32 and 64 channels, about 1
 //! from 128 on): loops over a cell's vectors with their count known; what rules tend to for all cells first, so that no cell waits for
 //! another's folds and divisions; half of the next column asked for while noise is drawn, and where values go while tanh is taken.
 //! Kept there (the rows alone on two threads, old over new by pairs: 1.24 to 1.27 at 32³ × 64 and 16³ × 32, 1.25 and 1.21 at 128 and 256 channels,
 //! 1.16 at 64³ × 64, 1.14 as bf16): products and sums in one; bytes of hashes summed by the machine's dot products; columns as arrays of cells,
 //! whose length is known, so that no index is checked; sums sixteen at a time, a site's in registers, and what rules tend to without being
 //! spread in memory; tanh without a division.
-//! Not kept there: buffers that begin at lines of memory, and the columns beside along X by the sums that are there already (no difference);
+//! Not kept there: buffers that begin at lines of memory, and the columns next to along X by the sums that are there already (no difference);
 //! tanh in the same pass as its argument (0.82 to 0.97);
 //! the draw's steps taken for a whole cell before the next step, and the gates' arguments gathered one gate at a time (slower by half and more).
 //! Within the noise there: sixteen lanes instead of eight (kept).

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What is kept of a row beside its pattern.
+/// What is kept of a row in addition to its pattern.
 struct Row {
     length: f64,
     age: f64,

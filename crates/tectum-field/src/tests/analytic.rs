@@ -23,7 +23,7 @@ fn for_each_cell(shape: &Shape, mut work: impl FnMut([usize; 3])) {
     (0..nx * ny * nz).for_each(|cell| work([cell / (ny * nz), cell / nz % ny, cell % nz]));
 }
 
-/// What is kept in a cycle with `only_diffusion`, for the information that a report tells.
+/// What is kept in a cycle with `only_diffusion`, for the information that a report contains.
 fn retention(report: &Report) -> f64 {
     0.999 - 0.01 * (f64::from(report.information) / 1.5).clamp(0.0, 1.0)
 }

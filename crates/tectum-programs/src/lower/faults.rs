@@ -15,7 +15,7 @@ pub const LOOP_LIMIT_EXCEEDED: u32 = 7;
 pub const CUT_OFF: u32 = 8;
 
 /// Code of kernels that report faults.
-pub const TOLD: &str = "\
+pub const REPORT: &str = "\
 var<private> faulted: bool;
 var<private> lane_number: u32;
 

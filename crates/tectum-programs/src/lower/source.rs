@@ -101,7 +101,7 @@ fn body(statements: &mut Statements<'_>, shape: Shape, bounds: Bounds) -> Result
     };
     let mut text = String::new();
     if reports_faults(program, bounds) {
-        text.push_str(faults::TOLD);
+        text.push_str(faults::REPORT);
     }
     if program.has_loops() {
         text.push_str(faults::TURNS);

@@ -134,7 +134,7 @@ impl Area {
 
 /// The longest side of a box, in voxels.
 const MAX_SIDE: i64 = 1 << 20;
-/// The most neurons of an area and of a genome: ids are 32 bits wide, and one bit is left to whoever marks them.
+/// The most neurons of an area and of a genome: ids are 32 bits wide, and one bit is left for a mark.
 const MAX_NEURONS: u64 = 1 << 31;
 /// The greatest potential of a threshold, limit or increment.
 const MAX_POTENTIAL: f64 = 1e9;

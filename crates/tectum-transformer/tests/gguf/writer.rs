@@ -1,4 +1,4 @@
-//! A writer of GGUF files that writes whatever it is told to, right or wrong.
+//! A writer of GGUF files that writes whatever it is given, right or wrong.
 
 /// What is to be written.
 #[derive(Clone)]

@@ -237,7 +237,7 @@ impl CpuCompiled {
 
     /// Runs; calls `done` after each launch.
     ///
-    /// On this thread if it belongs to a pool, if the run before had nothing to share, or if the pool shares another run. Handed to a pool otherwise,
+    /// On this thread if it belongs to a pool, if the run before had nothing to share, or if the pool shares another run. Passed to a pool otherwise,
     /// with the turns taken before: within it, two runs that touch one buffer would wait for each other. If the run before shared launches, the
     /// pool's other threads stay awake.
     fn run(&mut self, done: &mut (dyn FnMut() + Send)) -> Result<()> {

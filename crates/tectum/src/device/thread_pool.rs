@@ -35,7 +35,7 @@ thread_local! {
 /// Threads that runs on the CPU device share their launches among.
 ///
 /// Executables that run on one of its threads share among these, and are compiled there for as many; those that run elsewhere share among threads
-/// of their own, as many as rayon had where they were compiled. One run at a time is shared; others that begin meanwhile use one thread each. The
+/// of their own, as many as rayon had where they were compiled. One run at a time is shared; others that begin in the meantime use one thread each. The
 /// work of [`ThreadPool::install`] must not run executables that have a buffer in common from several rayon tasks.
 ///
 /// ```

@@ -96,7 +96,7 @@ fn body_with(mask_term: &str, counts: [String; 2], [key_at, key, value_at, value
     body.replace("= VALUE_AT;", &format!("= {value_at};")).replace("* VALUE_HERE;", &format!("* {value};"))
 }
 
-/// The parameter where what tells of the caches begins.
+/// The parameter where the description of the caches begins.
 const FIRST_CACHE_PARAM: usize = NAMES.len() + 1;
 
 /// Over caches in another format than f32: the parameters, then those of the caches, of which the first five are among them already.
@@ -296,7 +296,7 @@ impl Attention<'_> {
         }
     }
 
-    /// One head of up to 16 queries of an item, or as many for each panel abreast; `y` begins at the head's columns of the first.
+    /// One head of up to 16 queries of an item, or as many for each panel side by side; `y` begins at the head's columns of the first.
     ///
     /// A key's products with all queries lie side by side, so that exponentials, sums and the greatest go through lanes alone, and
     /// the weights are panels as the product with the values reads them.

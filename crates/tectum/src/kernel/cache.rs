@@ -20,7 +20,7 @@ pub static CACHE_STORE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 
 /// The same as halves.
 pub static CACHE_STORE_HALVES: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_halves("cache_store_f16", IN_THEIR_ROWS, |call| store_halves(call, false)));
-/// As halves, those that no whole window of tokens holds and the first ones, beside codes.
+/// As halves, those that no whole window of tokens holds and the first ones, in addition to codes.
 pub static CACHE_KEEP: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_halves("cache_keep_f16", IN_THE_WINDOW, |call| store_halves(call, true)));
 
 /// Codes of 8 bits of whole windows, by blocks of columns.

@@ -94,7 +94,7 @@ pub(super) struct CachedRows<'a> {
 }
 
 impl CachedRows<'_> {
-    /// `width` columns from `column` on of `count` tokens from `first` on, row by row; asks for as many tokens after them meanwhile.
+    /// `width` columns from `column` on of `count` tokens from `first` on, row by row; asks for as many tokens after them in the meantime.
     #[inline(always)]
     pub fn read(&self, first: usize, count: usize, columns: [usize; 2], out: &mut [f32]) {
         let (mut row, end, mut out) = (first, first + count, &mut out[..count * columns[1]]);

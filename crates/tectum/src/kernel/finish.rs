@@ -72,7 +72,7 @@ pub(super) struct StoreEpilogue<'a, 'y> {
     pub y: &'y mut [f32],
     pub n: usize,
     pub residual: Option<&'a [f32]>,
-    /// What to ask for meanwhile, and how much of it with each row.
+    /// What to ask for in the meantime, and how much of it with each row.
     pub next: &'a [f32],
     pub next_of_row: usize,
 }

@@ -239,7 +239,7 @@ pub(super) fn product<T: Real>([m, n, k]: [usize; 3], a: &[T], a_strides: [usize
 }
 
 /// Calls a macro with the function of an activation, or with nothing where there is none. Loops are written out by such macros: a function that
-/// is handed to one may stay a call for each element, without its instructions.
+/// is passed to one may stay a call for each element, without its instructions.
 macro_rules! by_activation {
     ($activation:expr, $each:ident) => {
         match $activation {

@@ -15,7 +15,7 @@
 //! | step | predicted | found |
 //! |---|---|---|
 //! | 12 rows by one panel, elements of `a` where they lie | 92 %, by loads | 22 % to 41 % (31 %) |
-//! | two panels abreast: an element loaded serves two multiply-adds | near 100 % | 36 % to 55 % (51 %) |
+//! | two panels side by side: an element loaded serves two multiply-adds | near 100 % | 36 % to 55 % (51 %) |
 //! | rows packed in tiles: no addresses and tests of bounds between a load and its multiply-adds | 85 % | 75 % (60 %) |
 //! | the panels ahead asked for; 384 instead of 192 rows of k a slice | 5 % more | 83 % (73 %) |
 //! | a tile ended at once, and the lines of its end asked for before | more where the result leaves L2 | 83 % (80 %) |
@@ -263,7 +263,7 @@ impl Operands for Codes<'_> {
     }
 }
 
-/// Elements of `a` that a task goes through for each panel: what an L2 of 512 KiB holds beside the panel.
+/// Elements of `a` that a task goes through for each panel: what an L2 of 512 KiB holds next to the panel.
 const ROWS_ELEMENTS: usize = 96 << 10;
 /// The most rows of a task: a strip of them stays in L1 with the slice of its panel.
 const MAX_ROWS: usize = 128;

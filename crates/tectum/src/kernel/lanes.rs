@@ -599,7 +599,7 @@ mod tests {
     const A: [f32; 8] = [1.5, -2.25, f32::MIN_POSITIVE, 3e38, -0.0, f32::NAN, f32::INFINITY, 7.0];
     const B: [f32; 8] = [0.1, -1e-20, 1.0, 3e38, 0.0, 1.0, f32::NEG_INFINITY, -7.5];
 
-    /// The sign and the payload of a NaN are nobody's promise.
+    /// The sign and the payload of a NaN are not guaranteed.
     fn bits(numbers: &[f32]) -> Vec<u32> {
         numbers.iter().map(|x| if x.is_nan() { 0 } else { x.to_bits() }).collect()
     }

@@ -23,7 +23,7 @@ pub(crate) struct ThreadBudget {
     pub(crate) threads: usize,
     /// The least work of each, in elements.
     pub(crate) min_work_per_thread: usize,
-    /// Whether it runs where no other thread may help; what it would have shared is told all the same.
+    /// Whether it runs where no other thread may help; what it would have shared is reported anyway.
     pub(crate) alone: bool,
 }
 
@@ -204,7 +204,7 @@ pub fn for_each_chunk_pair<A: Element, B: Element>(
     });
 }
 
-/// A few neighbouring columns of a matrix, which nobody else has.
+/// A few neighbouring columns of a matrix, which no other thread has.
 pub struct ColumnBlock<'a, T> {
     start: *mut T,
     rows: usize,
@@ -367,7 +367,7 @@ pub fn stream<T: Element>(to: &mut [T], from: &[T]) {
     to.copy_from_slice(from);
 }
 
-/// Orders streaming stores before all that this thread tells others afterwards.
+/// Orders streaming stores before all that this thread publishes afterwards.
 pub fn stream_fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the fence touches no memory, and SSE is part of x86-64.
@@ -436,7 +436,7 @@ pub(super) enum PrefetchHint {
 }
 
 /// Asks for the cache line of an element of `x`, counted from its first, whether or not there is such an element: what is asked for in an inner
-/// loop, where a test would cost more than a line that nobody needs.
+/// loop, where a test would cost more than a line that is not needed.
 #[inline(always)]
 pub(super) fn prefetch_unchecked<T>(x: &[T], at: usize, wanted: PrefetchHint) {
     #[cfg(target_arch = "x86_64")]

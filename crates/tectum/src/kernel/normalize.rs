@@ -86,7 +86,7 @@ fn rms_norm(call: &NativeCall<'_>) {
     });
 }
 
-/// `y = f(x, gain, bias)` element by element, the next row asked for meanwhile.
+/// `y = f(x, gain, bias)` element by element, the next row asked for in the meantime.
 #[inline(always)]
 fn scaled(x: &[f32], next: &[f32], y: &mut [f32], [gain, bias]: [&[f32]; 2], f: impl Fn(f32, f32, f32) -> f32) {
     simd(

@@ -1,4 +1,4 @@
-//! Products of rows with one panel of 16 columns or two abreast, by tiles in registers: what products with packed weights and
+//! Products of rows with one panel of 16 columns or two side by side, by tiles in registers: what products with packed weights and
 //! attention are made of. What was tried, and what it reached, stands in [`super::gemm_panels`].
 
 use pulp::{Simd, WithSimd};
@@ -11,7 +11,7 @@ use super::tiles::{MAX_TILE, tile_rows, tiles};
 const K_SLICE: usize = 384;
 /// Rows of k after which a tile asks for what its end touches in one more row.
 pub(super) const PREFETCH_INTERVAL: usize = 24;
-/// The most panels abreast.
+/// The most panels side by side.
 pub(super) const MAX_PANELS_PER_PASS: usize = 2;
 
 /// 16 floats that begin a cache line: a vector of them never lies in two, which would make two reads or writes of one.
@@ -23,7 +23,7 @@ impl CacheLine {
     pub const ZERO: CacheLine = CacheLine([0.0; PANEL]);
 }
 
-/// Panels that are best taken abreast: two where a vector is a panel's row, so that an element of the left operand that is loaded and
+/// Panels that are best taken side by side: two where a vector is a panel's row, so that an element of the left operand that is loaded and
 /// repeated serves two multiply-adds; shorter vectors make two of a panel's row anyway.
 pub(super) fn panels_per_pass() -> usize {
     struct Panels;
@@ -42,7 +42,7 @@ const fn panels_per_pass_of<S: Simd>() -> usize {
 
 /// The left operand of a strip: element (row, k).
 pub(super) trait Left: Copy {
-    /// Hands out a tile's part k by k: from its first row and a first k on, so many rows of k. What is handed out is in memory still,
+    /// Returns a tile's part k by k: from its first row and a first k on, so many rows of k. What is returned is in memory still,
     /// from where one instruction takes an element and repeats it.
     fn each<const HEIGHT: usize>(&self, place: [usize; 2], depth: usize, f: impl FnMut(usize, [&f32; HEIGHT]));
 }
@@ -241,7 +241,7 @@ impl StripEpilogue for () {
     fn end<const PANELS: usize>(&mut self, _: usize, _: &mut [[[f32; PANEL]; PANELS]]) {}
 }
 
-/// The product with panels abreast, `[rows, k]·[k, 16·PANELS]`, written or added to what is there.
+/// The product with panels side by side, `[rows, k]·[k, 16·PANELS]`, written or added to what is there.
 pub(super) struct Strip<'a, L: Left, R: Right, T: StripEpilogue, const PANELS: usize> {
     pub a: L,
     pub b: [R; PANELS],

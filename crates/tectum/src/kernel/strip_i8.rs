@@ -1,4 +1,4 @@
-//! Products of rows of codes with one panel of them or two abreast, by tiles in registers: [`super::strip`] for integers.
+//! Products of rows of codes with one panel of them or two side by side, by tiles in registers: [`super::strip`] for integers.
 //!
 //! Sums of products of bytes are exact, so every form below gives the same bits. Processors multiply bytes without a sign by bytes
 //! with one: 128 is added to the codes of the rows, and 128 times the sum of a column's codes, which its panel brings, taken away.
@@ -77,7 +77,7 @@ fn pack_for(form: Form, a: &[u32], words: usize, packed: &mut [u32]) {
     );
 }
 
-/// The product of rows in tiles with panels abreast, `[rows, words]·[words, 16·PANELS]`.
+/// The product of rows in tiles with panels side by side, `[rows, words]·[words, 16·PANELS]`.
 pub(super) struct ByteStrip<'a, T: StripEpilogue, const PANELS: usize> {
     /// As [`pack_bytes`] puts them.
     pub a: &'a [u32],

@@ -331,7 +331,7 @@ impl Executable {
         self.finish()
     }
 
-    /// Begins a run that goes on beside the caller; it must be finished before anything else is done with the executable.
+    /// Begins a run that continues concurrently with the caller; it must be finished before anything else is done with the executable.
     #[doc(hidden)]
     pub fn begin(&mut self) -> Result<()> {
         self.compiled.begin()?;

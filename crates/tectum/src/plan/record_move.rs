@@ -69,7 +69,7 @@ impl PlanBuilder {
         self.launch_built_in(&strided::CONCAT, &[a, b, y], &params, groups_for(y.len()))
     }
 
-    /// Records `y[i] = x[i]` from one element type to another, told by the views: f32 from or to i32 or u32, or a copy where
+    /// Records `y[i] = x[i]` from one element type to another, given by the views: f32 from or to i32 or u32, or a copy where
     /// the types are one. Between i32 and u32 nothing need be moved: [`View::reinterpret`].
     ///
     /// # Numerics

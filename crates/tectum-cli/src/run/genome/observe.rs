@@ -1,4 +1,4 @@
-//! Watching a genome's run: the live raster, pictures, a recording. Where nobody watches, nothing is read from the device.
+//! Watching a genome's run: the live raster, pictures, a recording. Without a viewer, nothing is read from the device.
 
 use std::io::{BufWriter, IsTerminal};
 use std::ops::Range;

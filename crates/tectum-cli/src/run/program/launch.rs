@@ -24,7 +24,7 @@ pub fn extent(text: &str) -> std::result::Result<[u32; 3], String> {
 /// takes the lane's own, else as far as constant offsets reach, else an element for each lane.
 ///
 /// # Errors
-/// Inputs that differ in their count of elements; a count or a size that nothing tells.
+/// Inputs that differ in their count of elements; a count or a size that nothing determines.
 pub fn fit(program: &Program, arrays: &mut Arrays, args: &ProgramArgs) -> Result<LaunchConfig> {
     let known = elements(program, arrays)?;
     let block = args.block.unwrap_or(if program.uses_lanes() { BLOCK } else { [1; 3] });
@@ -38,7 +38,7 @@ pub fn fit(program: &Program, arrays: &mut Arrays, args: &ProgramArgs) -> Result
         (Some(grid), _) => LaunchConfig { grid, ..shape },
         (None, Some((_, count))) => LaunchConfig { grid: [blocks(count, block)?, 1, 1], ..shape },
         (None, None) if !program.uses_lanes() => shape,
-        (None, None) => return Err(Error::invalid("no array tells how many lanes the program needs; --grid X does")),
+        (None, None) => return Err(Error::invalid("no array determines how many lanes the program needs; --grid X does")),
     };
     launch.check()?;
     let count = known.map_or_else(|| launch.lanes(), |(_, count)| count);

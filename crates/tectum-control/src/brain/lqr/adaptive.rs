@@ -1,6 +1,6 @@
-//! The regulator of a rig whose pole's length and whose lag nobody told.
+//! The regulator of a rig of unknown pole length and lag.
 //!
-//! Many models of the rig run beside it, one for each length and lag, each with a filter of its own that follows the readings and refuses those
+//! Many models of the rig run in parallel, one for each length and lag, each with a filter of its own that follows the readings and refuses those
 //! that are far off. The one that forecast best of late is believed: its motion, carried on over the lag by the commands that were given, is
 //! regulated by its own gain. Before that the pole is pumped up by that law, of a few, which the model says leads to a catch soonest.
 //!

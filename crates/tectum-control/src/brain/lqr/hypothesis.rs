@@ -1,4 +1,4 @@
-//! One idea of what the rig is, followed beside the others.
+//! One idea of what the rig is, followed in parallel with the others.
 
 use tectum::Result;
 

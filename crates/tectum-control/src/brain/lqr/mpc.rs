@@ -20,7 +20,7 @@ use super::riccati::{Linear, dot};
 const SOFT_BOUND_PENALTY: f64 = 1e6;
 /// Newton steps after which a plan is taken as it is.
 const MAX_STEPS: usize = 50;
-/// Mean product of slack and multiplier, in units that the start tells, and share of what equations lack at the start, at which a plan is done.
+/// Mean product of slack and multiplier, in units set by the start, and share of what equations lack at the start, at which a plan is done.
 const CONVERGENCE_TOLERANCE: f64 = 1e-9;
 /// Share of what is beyond soft bounds at the start that counts as one: smaller products drown in rounding.
 const VIOLATION_UNIT: f64 = 1e-3;
@@ -353,7 +353,7 @@ mod tests {
     use crate::brain::lqr::LqrWeights;
     use crate::brain::lqr::riccati::{Linear, dot};
 
-    /// A cart with a pole or so: unstable, its place driven beside it.
+    /// A cart with a pole or so: unstable, its place driven separately.
     fn plant() -> (Linear, LqrWeights) {
         let a = vec![1.0, 0.04, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0, 1.05, 0.04, 0.0, 2.0, 2.3, 1.05];
         (Linear { a, b: vec![0.01, 0.9, -0.1, -5.0] }, LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0], action: 0.25 })

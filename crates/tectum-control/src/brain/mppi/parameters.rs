@@ -56,13 +56,13 @@ pub struct MppiParameters {
     pub terminal_multiplier: f32,
     /// Whether the twin reads the action before the last.
     pub previous_action: bool,
-    /// Gains of a regulator of rest upright, of position and speed, to which each sample but the first is handed over at a step drawn for it; the
+    /// Gains of a regulator of rest upright, of position and speed, to which each sample but the first is passed over at a step drawn for it; the
     /// plant's own equations have it, a twin has none.
     pub feedback: Option<[f32; 2]>,
 }
 
 impl MppiParameters {
-    /// The defaults for a body, found by trial on a few seeds; `docs/decisions/0003-fused-rollout.md` tells what they reach on
+    /// The defaults for a body, found by trial on a few seeds; `docs/decisions/0003-fused-rollout.md` reports what they reach on
     /// the rig.
     ///
     /// # Errors

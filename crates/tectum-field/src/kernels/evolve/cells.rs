@@ -72,7 +72,7 @@ impl<'a> Row<'a> {
         self.columns[4]
     }
 
-    /// The hashes of the evolving channels as bits, \[Z\]\[evolving\]. Meanwhile memory is asked for some words, a part of them with
+    /// The hashes of the evolving channels as bits, \[Z\]\[evolving\]. In the meantime memory is asked for some words, a part of them with
     /// each cell.
     #[inline(always)]
     pub fn draw(&self, hashes: &mut [f32], ahead: &[u32]) {
@@ -240,7 +240,7 @@ pub struct Drive<'a, 'b> {
     pub neighbour_sums: &'b [f32],
     /// The hashes as bits, and in their place the argument, \[Z\]\[evolving\].
     pub drive: &'b mut [f32],
-    /// What is asked of memory meanwhile, a part of it with each cell.
+    /// What is asked of memory in the meantime, a part of it with each cell.
     pub ahead: &'b [u32],
 }
 

@@ -191,7 +191,7 @@ impl Work {
         error.at(format_args!("{}: plan {}: {what}", self.context.info.id, self.name))
     }
 
-    /// An error that the device reports after the run was handed over: it may come from any of the launches.
+    /// An error that the device reports after the run was submitted: it may come from any of the launches.
     fn in_flight(&self, error: Error) -> Error {
         let mut names: Vec<&str> = self.steps.iter().map(|step| step.name.as_str()).collect();
         const MAX_SHOWN: usize = 8;
@@ -221,7 +221,7 @@ impl KernelCall {
 impl Download {
     fn new(context: &Arc<Context>, layout: DownloadLayout) -> Result<Self> {
         let host = Pinned::allocate(context, layout.bytes)?;
-        let gathered = if layout.pieces.len() > 1 { Some(CudaMemory::allocate(&context, layout.bytes)?) } else { None };
+        let gathered = if layout.pieces.len() > 1 { Some(CudaMemory::allocate(context, layout.bytes)?) } else { None };
         Ok(Self { layout, host, gathered })
     }
 

@@ -56,7 +56,7 @@ impl Context {
         Ok(Arc::new(context))
     }
 
-    /// The device's default pool, told to keep what is freed.
+    /// The device's default pool, set to keep what is freed.
     fn default_pool(&self) -> Result<CUmemoryPool> {
         let mut pool = std::ptr::null_mut();
         let mut threshold = u64::MAX;

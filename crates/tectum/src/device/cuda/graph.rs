@@ -8,7 +8,7 @@ use super::context::Context;
 use super::driver::call;
 use crate::error::Result;
 
-/// What a capture allows its own thread meanwhile; other threads are free in both.
+/// What a capture allows its own thread in the meantime; other threads are free in both.
 #[derive(Clone, Copy)]
 pub(super) enum CaptureMode {
     /// Nothing but work for the stream.
