@@ -34,7 +34,9 @@ enum Action {
 
 #[derive(Args)]
 struct RunArgs {
-    /// What to measure: suites, or a model's folder or GGUF file, which is run in each format of its weights, compared with f32.
+    /// What to measure: suites, or a model's folder or GGUF file.
+    ///
+    /// A model is run in each format of its weights, compared with f32.
     #[arg(required = true, value_name = "SUITE|MODEL")]
     suite: Vec<String>,
     /// The device: auto (the CPU: there is no one plan to route here), cpu, cuda:N, vulkan:N, metal:N or dx12:N.

@@ -11,11 +11,14 @@ use clap::Args;
 use tectum::{Error, Result};
 use tectum_programs::Program;
 
+use crate::library::program_text;
 use crate::table::print;
 
-/// Checks a lane-level program and shows it as it is understood; mistakes come with their lines. Or holds the field brain against
-/// float64, and lists what each of its passes moves and takes. Or says what each format of keys and values costs an encoder for a text. Or counts
-/// the rigs, of many that differ, that the regulators keep upright.
+/// Checks a lane-level program, the field brain, formats of caches, or regulators of the rig.
+///
+/// A program is shown as it was understood, mistakes with their lines. `field` compares the field brain with float64 and lists what each pass moves
+/// and how long it takes. `cache` measures the error of each format of keys and values for a text. `rig` counts the rigs, of many that differ, that
+/// the regulators keep upright.
 #[derive(Args)]
 pub struct CheckArgs {
     /// A program in its text form, or the word field, cache or rig.
@@ -55,7 +58,7 @@ pub fn check(args: &CheckArgs) -> Result<()> {
 
 fn check_program(args: &CheckArgs) -> Result<()> {
     let path = args.thing.display();
-    let text = std::fs::read_to_string(&args.thing).map_err(|error| Error::io(&path, error))?;
+    let text = program_text(&args.thing)?;
     let program = Program::parse(&text).and_then(|program| program.check()).map_err(|error| error.at(&path))?;
     let warnings: String = program.warnings().iter().map(|warning| format!("{path}: warning: {warning}\n")).collect();
     let program = program.program();

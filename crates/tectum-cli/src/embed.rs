@@ -22,11 +22,14 @@ pub struct EmbedArgs {
     /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
-    /// In what the weights of products are kept: f32, f16, bf16 or int8 (products of integers); if nothing is said, on the CPU as the file has
-    /// them if that is f16 or bf16, else f32.
+    /// The format of the weights of products: f32, f16, bf16 or int8 (products of integers).
+    ///
+    /// Without it: on the CPU the format of the file if that is f16 or bf16, else f32.
     #[arg(long, value_name = "FORMAT")]
     weights: Option<PanelFormat>,
-    /// How auto chooses: measured (least predicted time) or fixed (a GPU for any product of more than 500 elements, 1,000 with a bias).
+    /// How auto chooses: measured (minimum predicted time) or fixed.
+    ///
+    /// fixed: a GPU for any product of more than 500 elements, 1,000 with a bias.
     #[arg(long, default_value = "measured", value_name = "HOW")]
     route: Routing,
     /// Prints one line of JSON, with whole vectors and the receipt.
@@ -67,7 +70,8 @@ const MAX_SHOWN: usize = 8;
 pub fn embed(args: &EmbedArgs) -> Result<()> {
     let texts = if args.text.is_empty() { lines()? } else { args.text.clone() };
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let (device, _) = open_device(&args.model, &args.device, args.route)?;
+    let (device, choice) = open_device(&args.model, &args.device, args.route)?;
+    choice.iter().for_each(|choice| crate::messages::detail(crate::explain::choice_text(choice)));
     let inputs = args.receipt.inputs(args.json, || input_files(&args.model))?;
     let mut embedder = Embedder::open_with(&args.model, &device, args.weights)?;
     let embeddings = embedder.embed(&texts)?;

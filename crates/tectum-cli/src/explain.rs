@@ -10,14 +10,14 @@ use tectum::route::{self, Calibration, Choice, Rates};
 use tectum::{DType, DeviceInfo, Error, ErrorKind, GemmEpilogue, Matrix, Plan, PlanBuilder, Result};
 use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::{build_plans, open_device};
-use tectum_transformer::gguf_file;
 
-use crate::inspect::is_json_object;
 use crate::table::{bytes, print, print_json, table};
+use crate::workload::Workload;
 
-/// Explains what is chosen, and from what: for a lane-level program, what it was recognised as and why, what not and why
-/// not, and its WGSL and PTX; for a genome, how its mappings are held, what its state and scale hang on, and memory; for a model, what
-/// becomes of each node of a run, where and why, copies and memory.
+/// Explains what is chosen for a program, a genome or a model, and why.
+///
+/// For a lane-level program: what it was recognised as, what was refused and why, its WGSL and PTX. For a genome: how its mappings are stored, what
+/// its state and scale depend on, and memory. For a model: what each node of a run becomes, where and why, copies and memory.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct ExplainArgs {
@@ -36,11 +36,12 @@ enum Subject {
     Route(RouteArgs),
 }
 
-/// Shows what each device was measured to do, how long a plan is predicted to take on each, and which one auto takes.
+/// Shows the measured rates of each device, predicted times of a plan, and the choice of auto.
 #[derive(Args)]
 struct RouteArgs {
-    /// A scenario, gemm:N (a product of N by N) or add:N (a sum of N elements; k and M are powers of two). Without it: the pendulum
-    /// scenario, gemm:64, gemm:1024, add:1k and add:16M.
+    /// A scenario, gemm:N (a product of N by N) or add:N (a sum of N elements).
+    ///
+    /// k and M are powers of two. Without it: the pendulum scenario, gemm:64, gemm:1024, add:1k and add:16M.
     #[arg(value_name = "SCENARIO|PLAN")]
     thing: Option<String>,
     /// Measures again what is in the cache already.
@@ -94,19 +95,27 @@ pub fn explain(args: &ExplainArgs) -> Result<()> {
         Some(option) => Err(Error::invalid(format!("explain {}: {option} is for {kind}, and this is {other}", program.file.display()))),
         None => Ok(()),
     };
-    if program.file.is_dir() || gguf_file(&program.file)?.is_some() {
-        refuse(program.given(), "programs", "a model")?;
-        refuse(args.genome.given_of_network(), "genomes", "a model")?;
-        return model::explain_model(&program.file, args.genome.device(), &args.model, args.genome.json());
+    let kind = Workload::of(&program.file)?;
+    if kind != Workload::Program {
+        refuse(program.given(), "programs", kind.name())?;
     }
-    if is_json_object(&program.file)? {
-        refuse(program.given(), "programs", "a genome")?;
-        refuse(args.model.given(), "models", "a genome")?;
-        return genome::explain_genome(&program.file, &args.genome);
+    match kind {
+        Workload::Model => {
+            refuse(args.genome.given_of_network(), "genomes", kind.name())?;
+            model::explain_model(&program.file, args.genome.device(), &args.model, args.genome.json())
+        }
+        Workload::Genome => {
+            refuse(args.model.given(), "models", kind.name())?;
+            genome::explain_genome(&program.file, &args.genome)
+        }
+        Workload::Program => {
+            refuse(args.genome.given(), "genomes", "none")?;
+            refuse(args.model.given(), "models", "none")?;
+            program::explain_program(program)
+        }
+        Workload::Scenario => Err(Error::invalid(format!("explain {0}: a scenario; tectum explain route {0} shows where it runs", program.file.display()))),
+        Workload::Twin => Err(Error::invalid(format!("explain {0}: a twin; tectum inspect {0} shows it", program.file.display()))),
     }
-    refuse(args.genome.given(), "genomes", "none")?;
-    refuse(args.model.given(), "models", "none")?;
-    program::explain_program(program)
 }
 
 fn explain_route(args: &RouteArgs) -> Result<()> {
@@ -204,7 +213,7 @@ fn text(explanation: &Explanation) -> String {
 }
 
 /// Where a plan goes, and what was thought of each device.
-fn choice_text(choice: &Choice) -> String {
+pub fn choice_text(choice: &Choice) -> String {
     let rows = choice.predicted.iter().map(|prediction| {
         let seconds = prediction.seconds.map_or_else(|| "-".to_owned(), duration);
         let chosen = if prediction.device == choice.device { "chosen" } else { "slower" };

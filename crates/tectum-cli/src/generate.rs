@@ -14,10 +14,14 @@ use tectum_transformer::{
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, print_json};
 
-/// Goes on with texts by a decoder of the GPT-2, Llama or Qwen family: one as it comes, several when they end, then how fast they came.
+/// Continues texts with a decoder of the GPT-2, Llama or Qwen family.
+///
+/// One text is streamed as it is generated, several are printed when they end; then their speed.
 #[derive(Args)]
 pub struct GenerateArgs {
-    /// The folder of a model (config.json, tokenizer.json, model.safetensors), or a GGUF file with tokenizer.json next to it.
+    /// The folder of a model, or a GGUF file with tokenizer.json next to it.
+    ///
+    /// A folder has config.json, tokenizer.json and model.safetensors.
     model: PathBuf,
     /// The text to go on with; several run side by side, each in a context of its own.
     #[arg(required_unless_present = "ids", conflicts_with = "ids")]
@@ -49,14 +53,17 @@ pub struct GenerateArgs {
     /// How keys and values are kept: f32, f16, q8, k8v4 (keys of 8 bits, values of 4) or q4.
     #[arg(long, default_value = "f32", value_name = "FORMAT")]
     cache: CacheFormats,
-    /// In what the weights of products are kept: f32, f16, bf16 or int8 (products of integers); if nothing is said, on the CPU as the file has
-    /// them if that is f16 or bf16, else f32.
+    /// The format of the weights of products: f32, f16, bf16 or int8 (products of integers).
+    ///
+    /// Without it: on the CPU the format of the file if that is f16 or bf16, else f32.
     #[arg(long, value_name = "FORMAT")]
     weights: Option<PanelFormat>,
     /// The device: auto (the one that is predicted to be fastest), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
-    /// How auto chooses: measured (least predicted time) or fixed (a GPU for any product of more than 500 elements, 1,000 with a bias).
+    /// How auto chooses: measured (minimum predicted time) or fixed.
+    ///
+    /// fixed: a GPU for any product of more than 500 elements, 1,000 with a bias.
     #[arg(long, default_value = "measured", value_name = "HOW")]
     route: Routing,
     #[command(flatten)]
@@ -134,7 +141,8 @@ impl Rate {
 /// A folder that is no decoder's or is at fault; a prompt that does not fit; settings out of range; an unknown device; what the
 /// device reports; a standard output that cannot be written.
 pub fn generate(args: &GenerateArgs) -> Result<()> {
-    let (device, _) = open_device(&args.model, &args.device, args.route)?;
+    let (device, choice) = open_device(&args.model, &args.device, args.route)?;
+    choice.iter().for_each(|choice| crate::messages::detail(crate::explain::choice_text(choice)));
     let tokens = tokens(args)?;
     let prompts = prompts(args, tokens.as_ref())?;
     let lens: Vec<usize> = prompts.iter().map(Vec::len).collect();
@@ -187,12 +195,12 @@ fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
     let [blocks, total] = decoder.cache_bytes_per_value();
     let receipt = decoder.session().receipt();
     let what = |one: &str| if made.len() == 1 { one.to_owned() } else { format!("{} {one}s", made.len()) };
-    eprintln!("{}: {}", what("prompt"), prefill.text());
+    crate::messages::note(format_args!("{}: {}", what("prompt"), prefill.text()));
     let held = bytes(decoder.cache_bytes() as f64);
-    eprintln!("cache: {}, {held}, {blocks:.3} bytes a value in its rows or blocks, {total:.3} in all", args.cache);
+    crate::messages::note(format_args!("cache: {}, {held}, {blocks:.3} bytes a value in its rows or blocks, {total:.3} in all", args.cache));
     let mut reasons: Vec<String> = made.iter().map(reason).collect();
     reasons.dedup();
-    eprintln!("{}: {}, ended by {}\n{}", what("text"), decode.text(), reasons.join("; "), line(&receipt));
+    crate::messages::note(format_args!("{}: {}, ended by {}\n{}", what("text"), decode.text(), reasons.join("; "), line(&receipt)));
 }
 
 fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt: &'a [u32], made: &'a Generation) -> Output<'a> {

@@ -5,17 +5,19 @@ mod gguf;
 mod model;
 mod twin;
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use tectum::{Error, Result};
 use tectum_spiking::genome::UnitPolicy;
 use tectum_transformer::gguf_file;
 
-/// Shows what a file holds, before anything is run: for a genome its areas, mappings and synapses, the units that were found,
-/// warnings and memory; for the folder of a model its sizes, tensors and tokens; for a GGUF file its metadata and each tensor too; for a
-/// twin how well it predicts a recording. The kind of a file is detected from its content.
+use crate::workload::Workload;
+
+/// Shows the contents of a genome, a model, a GGUF file or a twin.
+///
+/// For a genome: areas, mappings and synapses, the detected units, warnings and memory. For the folder of a model: sizes, tensors and tokens. For a
+/// GGUF file: metadata and each tensor too. For a twin: how well it predicts a recording. The kind is detected from the content.
 #[derive(Args)]
 pub struct InspectArgs {
     /// A genome, the folder of a model, a GGUF file, or a twin.
@@ -40,36 +42,18 @@ pub struct InspectArgs {
 /// # Errors
 /// A file that cannot be read, is of no kind that can be shown, or is at fault; a standard output that cannot be written.
 pub fn inspect(args: &InspectArgs) -> Result<()> {
-    if args.file.extension().is_some_and(|extension| extension == "safetensors") {
-        return twin::inspect_twin(args);
+    let kind = Workload::of(&args.file)?;
+    if args.data.is_some() && kind != Workload::Twin {
+        return Err(Error::invalid("--data: only a twin is compared with a recording"));
     }
-    if args.data.is_some() {
-        return Err(Error::invalid("--data: only a twin is held against a recording"));
-    }
-    if let Some(file) = gguf_file(&args.file)? {
-        return gguf::inspect_gguf(args, &file);
-    }
-    if args.file.is_dir() {
-        return model::inspect_model(args);
-    }
-    match is_json_object(&args.file)? {
-        true => genome::inspect_genome(args),
-        false => {
+    match (kind, gguf_file(&args.file)?) {
+        (Workload::Twin, _) => twin::inspect_twin(args),
+        (_, Some(file)) => gguf::inspect_gguf(args, &file),
+        (Workload::Model, None) => model::inspect_model(args),
+        (Workload::Genome, None) => genome::inspect_genome(args),
+        (Workload::Scenario | Workload::Program, None) => {
             let kinds = "genomes (JSON), twins (.safetensors), GGUF files (.gguf) and folders of models can";
             Err(Error::invalid(format!("{}: of no kind that can be shown; {kinds}", args.file.display())))
         }
     }
-}
-
-/// Whether a file begins as a JSON object does.
-///
-/// # Errors
-/// `Io` for a file that cannot be read.
-pub fn is_json_object(path: &Path) -> Result<bool> {
-    /// Blanks that may come before it.
-    const MAX_LEADING_BLANKS: u64 = 4096;
-    let failed = |source| Error::io(path.display(), source);
-    let mut start = Vec::new();
-    std::fs::File::open(path).map_err(failed)?.take(MAX_LEADING_BLANKS).read_to_end(&mut start).map_err(failed)?;
-    Ok(start.trim_ascii_start().first() == Some(&b'{'))
 }

@@ -2,30 +2,51 @@
 
 mod bench;
 mod check;
+mod completions;
 mod devices;
 mod embed;
 mod explain;
 mod generate;
 mod inspect;
+mod library;
+mod messages;
 mod network_args;
 mod npy;
 mod plots;
 mod receipt;
 mod recover;
 mod run;
+mod scenario;
 mod table;
 mod train;
 mod verify;
+mod workload;
 
 use std::error::Error as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// Exit codes, shown by `tectum --help`; those of errors are [`tectum::ErrorKind::exit_code`].
+const EXIT_CODES: &str = "Exit codes:
+  0    done
+  1    a check failed: a result differs from its reference, or a row became slower
+  2    a mistake in the command line, a scenario or a program
+  3    a file that is damaged or of another kind
+  4    a device or feature that this machine or build lacks
+  5    out of memory
+  6    the device was lost
+  7    a file cannot be read or written
+  130  ended by a second Ctrl-C";
+
 /// Neural workloads in real time on GPUs and CPUs, with receipts.
+///
+/// Results are printed on standard output, everything else on standard error. With --json standard output is JSON alone.
 #[derive(Parser)]
-#[command(name = "tectum", version, arg_required_else_help = true)]
+#[command(name = "tectum", version, arg_required_else_help = true, after_long_help = EXIT_CODES)]
 struct Cli {
+    #[command(flatten)]
+    messages: messages::MessageArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -43,10 +64,16 @@ enum Command {
     Generate(generate::GenerateArgs),
     Train(train::TrainArgs),
     Recover(recover::RecoverArgs),
+    Scenario(scenario::ScenarioArgs),
+    Completions(completions::CompletionsArgs),
+    Man(completions::ManArgs),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    keep_driver_quiet();
+    let Cli { messages, command } = Cli::parse();
+    messages.apply();
+    let result = match command {
         Command::Run(args) => run::run(&args),
         Command::Devices(args) => devices::devices(&args),
         Command::Check(args) => check::check(&args),
@@ -58,12 +85,38 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::generate(&args),
         Command::Train(args) => train::train(&args),
         Command::Recover(args) => recover::recover(&args),
+        Command::Scenario(args) => scenario::scenario(&args),
+        Command::Completions(args) => completions::completions(&args),
+        Command::Man(args) => completions::man(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error),
     }
 }
+
+/// Starts the command again with Mesa's layer of device selection switched off, where it would print errors about a missing desktop.
+///
+/// The layer asks a Wayland compositor for a preference as soon as devices are listed, also for a run on the CPU; libwayland then prints
+/// `error: XDG_RUNTIME_DIR is invalid`. The layer is controlled by the environment alone, and a process cannot safely change its own.
+#[cfg(target_os = "linux")]
+fn keep_driver_quiet() {
+    use std::os::unix::process::CommandExt as _;
+
+    const SWITCH: &str = "NODEVICE_SELECT";
+    let has_desktop = std::env::var_os("XDG_RUNTIME_DIR").is_some_and(|folder| std::path::Path::new(&folder).is_absolute());
+    if has_desktop || std::env::var_os(SWITCH).is_some() {
+        return;
+    }
+    let mut arguments = std::env::args_os();
+    let mut again = std::process::Command::new("/proc/self/exe");
+    again.arg0(arguments.next().unwrap_or_else(|| "tectum".into())).args(arguments).env(SWITCH, "1");
+    // Returns only if it fails; the command then goes on with the driver's lines.
+    drop(again.exec());
+}
+
+#[cfg(not(target_os = "linux"))]
+fn keep_driver_quiet() {}
 
 /// Prints the chain, one cause a line; the exit code is that of the kind.
 fn report(error: &tectum::Error) -> ExitCode {
@@ -74,4 +127,30 @@ fn report(error: &tectum::Error) -> ExitCode {
         cause = error.source();
     }
     ExitCode::from(error.kind().exit_code())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// `-h` shows a line for each option; what needs more is in `--help`.
+    #[test]
+    fn short_help_is_a_line_each() {
+        fn check(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+            let path = format!("{path} {}", command.get_name());
+            let texts = command.get_arguments().map(|argument| (argument.get_id().to_string(), argument.get_help()));
+            for (name, help) in texts.chain([("itself".to_owned(), command.get_about())]) {
+                let help = help.map(ToString::to_string).unwrap_or_default();
+                if help.is_empty() || help.lines().count() > 1 || help.chars().count() > 110 {
+                    found.push(format!("{path} {name}: {help}"));
+                }
+            }
+            command.get_subcommands().for_each(|command| check(command, &path, found));
+        }
+        let mut found = Vec::new();
+        check(&Cli::command(), "", &mut found);
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
 }

@@ -10,7 +10,9 @@ use crate::table::bytes;
 /// Where the receipt goes.
 #[derive(Args)]
 pub struct ReceiptArgs {
-    /// Writes the receipt, where and by which code the results were computed, into this file; docs/receipt.schema.json describes it.
+    /// Writes the receipt into this file.
+    ///
+    /// A receipt names where and by which code the results were computed; docs/receipt.schema.json describes it.
     #[arg(long, value_name = "FILE.json")]
     receipt: Option<PathBuf>,
 }

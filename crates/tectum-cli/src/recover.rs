@@ -37,7 +37,7 @@ pub fn recover(args: &RecoverArgs) -> Result<()> {
     let RecoveredRecording { bytes, messages, lost_bytes } = recover_recording(&bytes).map_err(|error| error.at(args.broken.display()))?;
     file::write(&args.output, &bytes)?;
     if lost_bytes > 0 {
-        eprintln!("warning: {}: the last {lost_bytes} bytes belong to no whole chunk and are left out", args.broken.display());
+        crate::messages::warning(format_args!("{}: the last {lost_bytes} bytes belong to no whole chunk and are left out", args.broken.display()));
     }
     let report = Report { file: args.output.display().to_string(), messages, lost_bytes };
     if args.json { print_json(&report) } else { print(&format!("{}: {messages} messages\n", report.file)) }

@@ -21,15 +21,20 @@ use tectum_control::scenario::build::{build_body, build_brain, build_stand_in, o
 use tectum_control::scenario::{ClockKind, Scenario};
 
 use self::progress::Display;
+use crate::explain::choice_text;
+use crate::messages;
 use crate::plots::{self, slices::Film};
 use crate::receipt::ReceiptArgs;
-use crate::table::{print, print_json};
+use crate::table::{print_json, report};
+use crate::workload::Workload;
 
 /// Runs a brain on a body, a program over arrays in files, or a genome's spiking network.
 #[derive(Args)]
 pub struct RunArgs {
-    /// A scenario file, or the short name of one in scenarios/ or built in: pendulum, gym_pendulum, learner, other_rig, cart_pole, seeker; or a program, FILE.atlas;
-    /// or a genome, FILE.json.
+    /// A scenario (file or short name), a program (FILE.atlas) or a genome (FILE.json).
+    ///
+    /// Short names: those of scenarios/ in the working directory, and the built-in ones (`tectum scenario list`). A program that is no file may be a
+    /// built-in one.
     #[arg(required_unless_present = "resume")]
     scenario: Option<String>,
     #[command(flatten)]
@@ -42,7 +47,9 @@ pub struct RunArgs {
     /// Seed of starts, noise and training.
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// The device: cpu, null, cuda:N, vulkan:N, metal:N or dx12:N; auto is the one that a tick is fastest on: predicted, or tried for a genome and a field.
+    /// The device: auto, cpu, null, cuda:N, vulkan:N, metal:N or dx12:N.
+    ///
+    /// auto is the device that a tick is fastest on: predicted, or tried for a genome and a field.
     #[arg(long, default_value = "auto")]
     device: String,
     /// What time is: the machine's clock, or as fast as it goes with every deadline met.
@@ -66,7 +73,9 @@ pub struct RunArgs {
     /// A twin that `tectum train twin` wrote, which mppi plans with.
     #[arg(long, value_name = "TWIN.safetensors", conflicts_with = "data")]
     twin: Option<String>,
-    /// Goes on from the snapshot in this run folder, with its scenario unless another is named; of a genome, from a snapshot file.
+    /// Continues from the snapshot in this run folder; of a genome, from a snapshot file.
+    ///
+    /// The folder's scenario is used unless another is named.
     #[arg(long, value_name = "DIR|FILE")]
     resume: Option<PathBuf>,
     /// Where run folders are made.
@@ -75,14 +84,13 @@ pub struct RunArgs {
     /// Ends standard output with the result as one line of JSON.
     #[arg(long)]
     json: bool,
-    /// Shows neither progress nor table.
-    #[arg(long)]
-    quiet: bool,
     /// Times each launch of one more tick after the run, for the receipt.
     #[arg(long)]
     trace: bool,
-    /// Makes the brain or the sensors fail at T seconds of the loop, to show what follows: device-lost@T, nan@T, slow@T, sensor-lost@T or
-    /// sensor-stuck@T for ten periods, sensor-outlier@T for one; or presses the emergency stop, stop@T; may be repeated.
+    /// Injects a fault at T seconds of the loop; may be repeated.
+    ///
+    /// device-lost@T, nan@T and slow@T are faults of the brain; sensor-lost@T and sensor-stuck@T last ten periods, sensor-outlier@T one; stop@T
+    /// presses the emergency stop.
     #[arg(long, value_name = "FAULT@T")]
     inject: Vec<String>,
     #[command(flatten)]
@@ -104,28 +112,41 @@ enum ClockArg {
 /// Every mistake and fault that the scenario, the files and the device can have. Before the first tick nothing is left on disk; a
 /// fault after it still completes the run folder.
 pub fn run(args: &RunArgs) -> Result<()> {
-    if let Some(path) = args.scenario.as_deref().filter(|path| path.ends_with(".atlas")) {
-        return match of_scenarios(args).or(args.seed.map(|_| "--seed")).or(args.resume.as_ref().map(|_| "--resume")).or(args.genome.given()) {
-            Some(option) => Err(Error::invalid(format!("run {path}: {option} is not for programs, and this is one"))),
-            None => program::run(path, args),
-        };
-    } else if let Some(option) = args.program.given() {
-        return Err(Error::invalid(format!("run: {option} is for programs, FILE.atlas")));
+    let (path, kind) = match args.scenario.as_deref() {
+        Some(path) => (path, Workload::of(Path::new(path))?),
+        None => ("", Workload::Scenario),
+    };
+    let of_others = |option: Option<&str>, of: &str| match option {
+        Some(option) if path.is_empty() => Err(Error::invalid(format!("run: {option} is for {of}"))),
+        Some(option) => Err(Error::invalid(format!("run {path}: {option} is for {of}, and this is {}", kind.name()))),
+        None => Ok(()),
+    };
+    if kind != Workload::Program {
+        of_others(args.program.given(), "programs")?;
     }
-    if let Some(path) = args.scenario.as_deref().filter(|path| path.ends_with(".json")) {
-        return match of_scenarios(args) {
-            Some(option) => Err(Error::invalid(format!("run {path}: {option} is not for genomes, and this is one"))),
-            None => genome::run(Path::new(path), args),
-        };
-    } else if let Some(option) = args.genome.given() {
-        return Err(Error::invalid(format!("run: {option} is for genomes, FILE.json")));
+    if kind != Workload::Genome {
+        of_others(args.genome.given(), "genomes")?;
     }
+    match kind {
+        Workload::Scenario => run_scenario(args),
+        Workload::Program => {
+            of_others(of_scenarios(args).or(args.seed.map(|_| "--seed")).or(args.resume.as_ref().map(|_| "--resume")), "scenarios")?;
+            program::run(path, args)
+        }
+        Workload::Genome => of_others(of_scenarios(args), "scenarios").and_then(|()| genome::run(Path::new(path), args)),
+        Workload::Model => Err(Error::invalid(format!("run {path}: a model; tectum generate and tectum embed run it"))),
+        Workload::Twin => Err(Error::invalid(format!("run {path}: a twin; a scenario's brain plans with it, --twin {path}"))),
+    }
+}
+
+fn run_scenario(args: &RunArgs) -> Result<()> {
     let scenario = effective_scenario(args)?;
     let faults = args.inject.iter().map(|text| text.parse()).collect::<Result<Vec<Fault>>>()?;
     let resumed_from = args.resume.as_deref().map(|folder| InputFile::of(&folder.join(SNAPSHOT_FILE))).transpose()?;
     let resumed = args.resume.as_deref().map(|folder| Snapshot::load(&folder.join(SNAPSHOT_FILE))).transpose()?;
-    let device = if args.device == "auto" { open_device(&scenario)?.0 } else { Device::open(&args.device)? };
-    let mut display = Display::new(!args.quiet);
+    let (device, choice) = if args.device == "auto" { open_device(&scenario)? } else { (Device::open(&args.device)?, None) };
+    choice.iter().for_each(|choice| messages::detail(choice_text(choice)));
+    let mut display = Display::new(!messages::is_quiet());
     let mut closed_loop = build(&scenario, &device, &mut display)?;
     let resumed_at_tick = match &resumed {
         Some(snapshot) => {
@@ -143,9 +164,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
     let dt_s = closed_loop.body_spec().dt_s;
     finish_folder(folder, &outcome, &summary, (!args.no_plots).then_some(dt_s))?;
     args.receipt.save(&outcome.receipt)?;
-    if !args.quiet {
-        print(&summary::text(&summary, &outcome))?;
-    }
+    report(&summary::text(&summary, &outcome), args.json)?;
     if args.json {
         print_json(&summary)?;
     }
@@ -181,7 +200,7 @@ fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
         (None, None) => return Err(Error::invalid("run: a scenario is needed")),
     };
     for warning in &scenario.warnings {
-        eprintln!("warning: {warning}");
+        messages::warning(warning);
     }
     args.body.as_deref().map_or(Ok(()), |name| scenario.set_body(name))?;
     args.brain.as_deref().map_or(Ok(()), |name| scenario.set_brain(name))?;
@@ -255,7 +274,7 @@ fn loop_until_done(
     let ran = run(&mut film);
     // A picture that cannot be drawn is told and costs nothing else.
     if let (Ok(_), Err(error)) = (&ran, film.write(path)) {
-        eprintln!("plots: {error}");
+        messages::warning(format_args!("plots: {error}"));
     }
     ran
 }
@@ -283,7 +302,7 @@ fn finish_folder(mut folder: RunFolder, outcome: &Outcome, summary: &RunSummary,
     if let Some(dt_s) = plots_dt_s
         && let Err(error) = plots::draw(folder.path(), outcome, dt_s)
     {
-        eprintln!("plots: {error}");
+        messages::warning(format_args!("plots: {error}"));
     }
     folder.complete().map(|_| ())
 }

@@ -4,6 +4,8 @@ use std::io::Write;
 
 use tectum::{Error, Result};
 
+use crate::messages;
+
 /// Rows of cells; the first row is the head if there is one. Columns are as wide as their widest cell.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -25,6 +27,18 @@ pub fn print(text: &str) -> Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::io("standard output", error)),
         _ => Ok(()),
     }
+}
+
+/// Writes a report for people: to standard output, or to standard error where that is for JSON; nowhere under `--quiet`.
+///
+/// # Errors
+/// As [`print`].
+pub fn report(text: &str, is_json: bool) -> Result<()> {
+    if is_json {
+        messages::note(text.trim_end());
+        return Ok(());
+    }
+    if messages::is_quiet() { Ok(()) } else { print(text) }
 }
 
 /// Writes a value to standard output as one line of JSON.

@@ -185,7 +185,7 @@ fn a_decoder_is_shown_with_what_it_takes() {
         assert!(shown.contains(needed), "{needed}: {shown}");
     }
     let inspection = json(&["inspect", "models/sample-decoder"]);
-    let found = ["/kind", "/family", "/kv_heads", "/tied", "/cache_bytes_per_token", "/tokenizer", "/end_tokens", "/unused"];
+    let found = ["/kind", "/family", "/kv_heads", "/tied_embeddings", "/cache_bytes_per_token", "/tokenizer", "/end_tokens", "/unused"];
     let found = found.map(|path| inspection.pointer(path).cloned().unwrap_or_default());
     assert_eq!(Value::from(found.to_vec()), serde_json::json!(["decoder", "llama", 2, true, 512, true, [0], []]), "{inspection}");
 }

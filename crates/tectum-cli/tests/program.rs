@@ -220,7 +220,7 @@ fn mistakes_get_a_message_an_exit_code_and_leave_nothing() {
         ("vector_add --in a.npy --in a.npy --out nowhere/y.npy", 7, "nowhere/y.npy"),
         ("vector_add --in a.npy --in a.npy --out y.npy --device null", 2, "null executes nothing"),
         ("vector_add --in a.npy --in a.npy --out y.npy --device vulkan:99", 4, "device vulkan:99"),
-        ("vector_add --in a.npy --in a.npy --out y.npy --seconds 3", 2, "--seconds is not for programs"),
+        ("vector_add --in a.npy --in a.npy --out y.npy --seconds 3", 2, "--seconds is for scenarios, and this is a program"),
         ("fill --in a.npy --out y.npy", 2, "no array determines how many lanes the program needs; --grid X does"),
         ("./bad.atlas", 2, "bad.atlas: "),
         ("./missing.atlas", 7, "missing.atlas"),

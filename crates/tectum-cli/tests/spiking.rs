@@ -157,6 +157,6 @@ fn damaged_snapshots_and_strange_options_are_refused() {
     std::fs::write(&snapshot, &whole).expect("writable");
     refused(&format!("{line} --seed 1 --resume {}", snapshot.display()), "another network");
     refused(&format!("{line} --stimulus 2"), "a stimulus of 2; 0 to 1 is needed");
-    refused(&format!("{line} --clock sim"), "--clock is not for genomes");
+    refused(&format!("{line} --clock sim"), "--clock is for scenarios, and this is a genome");
     refused("run pendulum --bursts 3", "--bursts is for genomes");
 }

@@ -1,4 +1,4 @@
-//! Brains: what turns observations into actions, one tick at a time.
+//! Brains: controllers that compute an action from an observation, one tick at a time.
 
 pub mod field;
 pub mod genome;
@@ -16,16 +16,16 @@ use tectum::snapshot::Snapshot;
 /// Rebuilds a brain on a device, in its first state; [`Brain::restore`] then gives it another's.
 pub type Rebuild = Box<dyn FnOnce(&Device) -> Result<Box<dyn Brain>, Error> + Send>;
 
-/// A brain of plain host arithmetic that follows what another does, ready to answer in its place.
+/// A brain of plain host arithmetic that follows another brain, ready to answer instead of it.
 pub trait StandIn: Brain {
-    /// Takes note of a period in which the body showed an observation, which may not be finite, and was given an action.
+    /// Processes a period with its observation, which may not be finite, and the action that the body received.
     fn follow(&mut self, observation: &[f32], action: &[f32]);
 }
 
 /// A controller, network or any other policy in the closed loop.
 ///
 /// A tick neither allocates device memory nor compiles; everything is built before the loop starts. The state of a brain
-/// can be taken as a [`Snapshot`], independent of the device, and put back: the next tick is then the same bit for bit on
+/// can be saved as a [`Snapshot`], independent of the device, and restored: the next tick is then the same bit for bit on
 /// the same device.
 pub trait Brain: Send {
     /// The brain's name in scenarios, receipts and logs.
@@ -43,21 +43,21 @@ pub trait Brain: Send {
     /// What the device reports.
     fn snapshot(&self) -> Result<Snapshot, Error>;
 
-    /// Puts a state back.
+    /// Restores a state.
     ///
     /// # Errors
-    /// `Data` naming the array if one is missing or of another length.
+    /// `Data` naming the array if one is missing or has a different length.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Error>;
 
     /// Reports that the body was not given the last answer, or was reset: what it shows next does not follow from that answer.
     fn interrupted(&mut self) {}
 
-    /// What it has learned so far; none for brains that do not learn a model while they run.
+    /// Counters of learning; none for brains that do not learn a model while they run.
     fn learning(&self) -> Option<LearningCounts> {
         None
     }
 
-    /// The time of each launch of one more tick on the last observation, which moves the state on; empty for brains
+    /// The time of each launch of one more tick on the last observation, which advances the state; empty for brains
     /// without launches.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ pub trait Brain: Send {
         Ok(Vec::new())
     }
 
-    /// How to make the same brain on another device with nothing that the present device holds; none for brains that run on
+    /// How to build the same brain on another device without data from the present device; none for brains that run on
     /// no device.
     fn rebuild(&self) -> Option<Rebuild> {
         None
@@ -77,12 +77,12 @@ pub trait Brain: Send {
         None
     }
 
-    /// What it was asked for and does not do, for the receipt.
+    /// Requested settings that it does not support, for the receipt.
     fn notes(&self) -> &[String] {
         &[]
     }
 
-    /// The files that it was made from, for the receipt.
+    /// The files that it was built from, for the receipt.
     fn inputs(&self) -> Vec<InputFile> {
         Vec::new()
     }

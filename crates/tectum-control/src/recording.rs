@@ -1,10 +1,10 @@
 //! Recordings of runs as MCAP files, which Foxglove and Rerun open.
 //!
-//! Three channels of JSON messages with their schemas, one message each a period: `/observation` and `/action` have a number for each
+//! Three channels of JSON messages with their schemas, one message per period on each: `/observation` and `/action` have a number for each
 //! channel of the body by name, `/tick` the number of the period, `angle_rad`, `reward`, `held`, `fallback`, `terminated` and, where
 //! they were measured, `latency_ms` and `lateness_ms`. Times are the body's, from 0 at tick 0. A number that is not finite is `null`.
 //!
-//! Nothing else goes into the file: no date, no name of a machine. Runs that do the same give the same bytes.
+//! The file contains nothing else: no date, no machine name. Identical runs give identical bytes.
 
 mod records;
 mod spikes;
@@ -27,7 +27,7 @@ pub use trace::{Trace, TraceTick};
 const OBSERVATION_TOPIC: &str = "/observation";
 const ACTION_TOPIC: &str = "/action";
 const TICK_TOPIC: &str = "/tick";
-/// Periods of a chunk. A killed run loses the last chunk; a number of periods and not a time, so that runs that do the same give the same bytes.
+/// Periods of a chunk. A killed run loses the last chunk; a number of periods and not a time, so that identical runs give identical bytes.
 const FLUSH_PERIODS: u32 = 50;
 
 /// Writes a recording, period by period.
@@ -77,7 +77,7 @@ impl<W: Write + Seek> Recorder<W> {
         if self.unflushed >= FLUSH_PERIODS { self.flush() } else { Ok(()) }
     }
 
-    /// Ends the chunk and passes it to the file: what a kill leaves can be [`recovered`] up to here.
+    /// Ends the chunk and writes it to the file: after a kill, the recording can be [`recovered`] up to here.
     ///
     /// # Errors
     /// `Io` if the file cannot be written.
@@ -86,7 +86,7 @@ impl<W: Write + Seek> Recorder<W> {
         self.writer.flush().map_err(unwritable)
     }
 
-    /// Writes the index and gives the file back.
+    /// Writes the index and returns the file.
     ///
     /// # Errors
     /// `Io` if the file cannot be written.
@@ -163,7 +163,7 @@ fn write_tick(json: &mut Vec<u8>, record: &TickRecord<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A number in the shortest form that reads back as itself, or `null` if JSON has no form for it.
+/// A number in the shortest form that parses to the same value, or `null` if JSON cannot represent it.
 struct Number<'n, T>(f64, &'n T);
 
 impl<T: std::fmt::Display> std::fmt::Display for Number<'_, T> {

@@ -10,10 +10,10 @@ pub const RIG_COLUMNS: [&str; 5] = ["la_position", "pend_velocity", "pend_positi
 /// An angle that jumps farther than this beyond what the velocity explains is a sensor jump.
 pub const JUMP_DEG: f64 = 60.0;
 
-/// What the rig reports while its potentiometer is in its dead zone, however the pole moves.
+/// The angle that the rig reports while its potentiometer is in its dead zone, independent of the pole's motion.
 pub const DEAD_ZONE_DEG: f64 = -180.0;
 
-/// A recording of the rig, one number a row in each column.
+/// A recording of the rig, one number per row in each column.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RigRecording {
     /// Position of the actuator, inches.
@@ -24,9 +24,9 @@ pub struct RigRecording {
     pub pend_position_deg: Vec<f64>,
     /// Command, volts.
     pub cmd_volts: Vec<f64>,
-    /// Time since the row before, milliseconds.
+    /// Time since the previous row, milliseconds.
     pub elapsed_ms: Vec<f64>,
-    /// Whether the row's angle can be trusted: false on both sides of a jump, since either may be the wrong one.
+    /// Whether the row's angle is reliable: false on both sides of a jump, since either may be the wrong one.
     pub angle_is_valid: Vec<bool>,
     /// Number of jumps found.
     pub jumps: usize,
@@ -46,7 +46,7 @@ impl RigRecording {
     /// Reads a recording from the text of such a file.
     ///
     /// # Errors
-    /// As [`RigRecording::read`], without the path; and `Data` for a column whose numbers are in another unit by all appearances.
+    /// As [`RigRecording::read`], without the path; and `Data` for a column whose numbers are apparently in another unit.
     pub fn parse(text: &[u8]) -> Result<Self> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
         let header = reader.headers().map_err(unreadable)?.clone();
@@ -99,13 +99,13 @@ impl RigRecording {
     }
 }
 
-/// Times between rows, in milliseconds, beyond which the column is in another unit.
+/// Plausible times between rows, in milliseconds; outside of it the column is in another unit.
 const PLAUSIBLE_MS: std::ops::RangeInclusive<f64> = 1.0..=1000.0;
-/// By how much the velocities may explain the turns too much or too little.
+/// Plausible ratio of the recorded changes of angle to those explained by the velocities.
 const PLAUSIBLE_RATIO: std::ops::RangeInclusive<f64> = 0.2..=5.0;
 
 impl RigRecording {
-    /// Refuses seconds for milliseconds, radians for degrees, and the like.
+    /// Rejects seconds instead of milliseconds, radians instead of degrees, and similar mistakes.
     fn check_units(&self) -> Result<()> {
         let median = |numbers: &mut dyn Iterator<Item = f64>| {
             let mut numbers: Vec<f64> = numbers.collect();
@@ -126,7 +126,7 @@ impl RigRecording {
                 "line 1, column pend_position: all angles are within ±3.15, and the pole hangs or turns over; is it in radians? it must be in degrees",
             ));
         }
-        // Least squares of the turns by what the velocities explain.
+        // Least-squares fit of the changes of angle to those explained by the velocities.
         let (mut both, mut squares) = (0.0, 0.0);
         for row in (1..self.len()).filter(|row| self.angle_is_valid[*row] && self.angle_is_valid[row - 1]) {
             let explained_deg = 0.5 * (self.pend_velocity_deg_per_s[row - 1] + self.pend_velocity_deg_per_s[row]) * self.elapsed_ms[row] / 1000.0;
@@ -134,7 +134,7 @@ impl RigRecording {
             squares += explained_deg * explained_deg;
         }
         let ratio = both / squares;
-        // Of a pole that hardly moves nothing can be said.
+        // A pole that hardly moves allows no conclusion.
         if squares > self.len() as f64 * 0.01 && !PLAUSIBLE_RATIO.contains(&ratio) {
             return Err(Error::data(format!(
                 "line 1, column pend_velocity: the pole turns {ratio:.3} times as far as its velocity says; it must be in degrees per second, pend_position in degrees, elapsed in milliseconds"

@@ -1,17 +1,17 @@
-//! The folder that a run leaves: `runs/<n>/`.
+//! The output folder of a run: `runs/<n>/`.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `scenario.toml` | the scenario as it ran, overrides applied |
-//! | `receipt.json` | where and by which code it was computed |
+//! | `receipt.json` | on which device and by which code it was computed |
 //! | `summary.json` | [`RunSummary`] |
 //! | `trace.mcap` | every period (see [`recording`](crate::recording)) |
 //! | `snapshot.safetensors` | the state after the last tick, or the last one that could be taken |
 //!
-//! A run writes in `runs/<n>.partial/`, which is renamed as the last act, so `runs/<n>/` is always complete. A run that fails
-//! before its first tick removes the folder; one that fails later still completes it with what there is, and summary and receipt say
+//! A run writes to `runs/<n>.partial/`, which is renamed as the last step, so `runs/<n>/` is always complete. A run that fails
+//! before its first tick removes the folder; one that fails later still completes it with the data so far, and summary and receipt say
 //! how it ended. Only a crash leaves a `.partial` behind, in which each
-//! JSON file and snapshot is whole or absent. The first snapshot is taken before the first tick, so it can be resumed; the recording
+//! JSON file and snapshot is complete or absent. The first snapshot is taken before the first tick, so it can be resumed; the recording
 //! can be [`recovered`](crate::recording::recovered).
 
 use std::fs::File;
@@ -52,17 +52,17 @@ pub struct RunSummary {
     pub brain: String,
     /// Id of the device that the answers were computed on.
     pub device: String,
-    /// Whether that device is a processor that only plays one.
+    /// Whether that device is a software adapter.
     pub software: bool,
     /// Seed of the run.
     pub seed: u64,
-    /// What was taken for time.
+    /// The clock of the run.
     pub clock: ClockKind,
     /// Body time, from tick 0.
     pub seconds: f64,
     /// Periods, from tick 0.
     pub ticks: u64,
-    /// The tick at which this process took over, 0 for a run of one piece. Latencies, transfers and the receipt begin there.
+    /// The tick at which this process resumed, 0 for a run that was not resumed. Latencies, transfers and the receipt begin there.
     pub resumed_at_tick: u64,
     /// Share of the periods that began within 10 degrees of upright.
     pub upright_fraction: f64,
@@ -72,7 +72,7 @@ pub struct RunSummary {
     pub deadline_misses: u64,
     /// Answers replaced by the safe action.
     pub fallbacks: u64,
-    /// Times that the brain failed and found a way back; the receipt says how.
+    /// Number of times that the brain failed and recovered; the receipt has the details.
     pub recoveries: u64,
     /// Id of the device that answered at the end; `device` unless a fault moved the brain.
     pub device_at_end: String,
@@ -82,15 +82,15 @@ pub struct RunSummary {
     pub transfers_per_tick: Value,
     /// Host time of an answer.
     pub tick_ms: Latency,
-    /// From the beginning of a period until the loop was awake for it, under a real clock.
+    /// Time from the beginning of a period until the loop woke up for it, under a real clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ms: Option<Latency>,
     /// The host times of answers, `[from ms, answers]` for each tenth of a decade that has some.
     pub tick_histogram: Vec<(f64, u64)>,
-    /// The same of the lateness.
+    /// The same for the lateness.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_histogram: Option<Vec<(f64, u64)>>,
-    /// What the operating system granted for the loop's threads and memory, if it was asked.
+    /// What the operating system granted for the loop's threads and memory, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real_time: Option<GrantedRealTime>,
     /// The tick from which the body got its safe action because a limit was passed or the switch was pressed.
@@ -99,7 +99,7 @@ pub struct RunSummary {
     /// Sum of the body's rewards.
     #[serde(rename = "return")]
     pub total_reward: f64,
-    /// What a brain has learned that learns a model while it runs.
+    /// Counters of a brain that learns a model while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning: Option<LearningCounts>,
     /// `completed`, `interrupted` or `failed`.
@@ -112,7 +112,7 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// Sums up a run.
+    /// Summarises a run.
     pub fn new(scenario: &Scenario, outcome: &Outcome, real_time: Option<GrantedRealTime>, resumed_at_tick: u64, run_folder: &Path) -> Self {
         let (end, error) = match &outcome.end {
             End::Completed => ("completed", None),
@@ -154,7 +154,7 @@ impl RunSummary {
     }
 }
 
-/// A run folder in the making; dropped before its first tick, it removes itself.
+/// A run folder in progress; if it is dropped before the first tick, it removes itself.
 pub struct RunFolder {
     partial: PathBuf,
     complete: PathBuf,
@@ -165,8 +165,8 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Takes the next free number in `runs`, writes the scenario and begins the recording: from the first snapshot on, what a
-    /// killed run leaves is enough to resume it.
+    /// Takes the next free number in `runs`, writes the scenario and starts the recording: from the first snapshot on, a
+    /// killed run can be resumed from its files.
     ///
     /// # Errors
     /// `Io` naming the path.
@@ -184,12 +184,12 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Where files go until the folder is complete.
+    /// The folder for files until it is complete.
     pub fn path(&self) -> &Path {
         &self.partial
     }
 
-    /// Where the folder will be.
+    /// The final path of the folder.
     pub fn complete_path(&self) -> &Path {
         &self.complete
     }
@@ -233,7 +233,7 @@ impl Sink for RunFolder {
         }
     }
 
-    /// On the disk, the recording reaches at least as far as the snapshot.
+    /// On disk, the recording covers at least the time up to the snapshot.
     fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
         if let Some(recorder) = &mut self.recorder {
             recorder.flush()?;
@@ -246,7 +246,7 @@ impl Sink for RunFolder {
 impl Drop for RunFolder {
     fn drop(&mut self) {
         if !self.is_kept {
-            // Nothing to tell the caller here: it is on its way out with an error of its own.
+            // An error here is not reported: the caller already returns another error.
             let _ = std::fs::remove_dir_all(&self.partial);
             if let Some(parent) = &self.created_parent {
                 let _ = std::fs::remove_dir(parent);
@@ -255,7 +255,7 @@ impl Drop for RunFolder {
     }
 }
 
-/// Creates `<n>.partial` for the first n above every other. Creating a folder is atomic, and who holds `<n>.partial` may take
+/// Creates `<n>.partial` for the first n above all others. Creating a folder is atomic, and the owner of `<n>.partial` may take
 /// `<n>`, unless it was completed between the listing and the creation.
 fn create_next_folder(runs: &Path) -> Result<(PathBuf, PathBuf)> {
     let mut number = 1 + last_run_number(runs)?;

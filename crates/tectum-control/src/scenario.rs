@@ -96,6 +96,11 @@ const EMBEDDED: [(&str, &str); 6] = [
     ("seeker", include_str!("../../../scenarios/seeker.toml")),
 ];
 
+/// The scenarios that every build carries: short name and text.
+pub fn embedded() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EMBEDDED.into_iter()
+}
+
 impl Scenario {
     /// Finds and reads a scenario.
     ///

@@ -12,7 +12,9 @@ use crate::table::{bytes, print, table};
 /// What is checked.
 #[derive(Args)]
 pub struct FieldArgs {
-    /// The device of the field: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N; several with commas between them split it along X.
+    /// The device of the field; several with commas between them split it along X.
+    ///
+    /// auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     pub(super) device: String,
     /// Cells of the field along each axis.
@@ -27,7 +29,9 @@ pub struct FieldArgs {
     /// Keeps the field as bf16: half the memory; on the CPU a cycle is slower than in f32.
     #[arg(long)]
     bf16: bool,
-    /// Compares controllers of the light seeker in place of that: the field learning and not, random actions, a hand-written one.
+    /// Compares controllers of the light seeker instead.
+    ///
+    /// The field with and without learning, random actions, and a hand-written controller.
     #[arg(long)]
     learning: bool,
     /// Seeds of that comparison, 20 if not given; after the word rig, rigs of each kind, 100 if not given.

@@ -21,7 +21,9 @@ use crate::table::{bytes, print, print_json, table};
 /// What genomes take, and of it device and JSON models too.
 #[derive(Args)]
 pub struct GenomeArgs {
-    /// Of a genome or model: the device; if not given, the one on which it is fastest: tried for a genome, predicted for a model.
+    /// Of a genome or model: the device; the fastest one if not given.
+    ///
+    /// The fastest is found by trial for a genome, by prediction for a model.
     #[arg(long)]
     device: Option<String>,
     #[command(flatten)]

@@ -18,7 +18,9 @@ pub struct ModelArgs {
     /// Of a model: tokens of the run, 128 if not given, or as many as it takes at once.
     #[arg(long)]
     tokens: Option<usize>,
-    /// Of a model: in what the weights of products are kept, f32, f16, bf16 or int8; as the file has them if nothing is said.
+    /// Of a model: the format of the weights of products: f32, f16, bf16 or int8.
+    ///
+    /// Without it, the format of the file.
     #[arg(long, value_name = "FORMAT")]
     weights: Option<PanelFormat>,
     /// Of a model: how auto chooses, measured or fixed.

@@ -6,6 +6,7 @@ use clap::Args;
 use tectum::{DType, Error, PlanBuilder, Result};
 use tectum_programs::{Bounds, BufferAccess, BufferIndex, Checked, LaunchConfig, Program, ProgramView, Recognition, Recognized, Setting, Shape};
 
+use crate::library::program_text;
 use crate::table::print;
 
 /// Elements of a buffer whose size is not given.
@@ -19,7 +20,9 @@ pub struct ProgramArgs {
     /// A program in its text form, a genome, or a model's folder or GGUF file; the content shows which.
     #[arg(value_name = "FILE.atlas|GENOME.json|MODEL")]
     pub file: PathBuf,
-    /// Blocks in x, y, z. Without it, as many as 1,024 lanes need if the program has a use for its lane's number, else one.
+    /// Blocks in x, y, z.
+    ///
+    /// Without it, as many as 1,024 lanes need if the program uses its lane's number, else one.
     #[arg(long, value_name = "X[,Y[,Z]]")]
     grid: Option<String>,
     /// Lanes of a block in x, y, z: 256 in x if the program has a use for its lane's number, else one.
@@ -60,7 +63,7 @@ struct Given {
 /// Prints the explanation.
 pub fn explain_program(args: &ProgramArgs) -> Result<()> {
     let path = args.file.display();
-    let text = std::fs::read_to_string(&args.file).map_err(|error| Error::io(&path, error))?;
+    let text = program_text(&args.file)?;
     let program = Program::parse(&text).and_then(|program| program.check()).map_err(|error| error.at(&path))?;
     let given = given(args, program.program())?;
     let contents: Vec<(BufferIndex, &[u8])> = given.contents.iter().map(|(index, bytes)| (*index, bytes.as_slice())).collect();

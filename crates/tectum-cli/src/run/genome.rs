@@ -21,7 +21,7 @@ use self::observe::{ObserveArgs, Observer};
 use super::{RunArgs, watch_for_interrupt};
 use crate::network_args::NetworkArgs;
 use crate::receipt::line;
-use crate::table::{print, print_json};
+use crate::table::{self, print_json};
 
 /// Bursts after which a run looks whether it was interrupted.
 const STRETCH: u32 = 256;
@@ -129,6 +129,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let stimulus = Stimulus::new(&genome, args.genome.stimulus.unwrap_or(0.0), seed).map_err(|error| error.at("--stimulus"))?;
     let options = SimulationOptions { constant_inputs, max_inputs: stimulus.max_inputs(), ..SimulationOptions::default() };
     let (devices, choice) = args.genome.network.devices(&args.device, &network, &options, &stimulus)?;
+    choice.iter().for_each(|choice| crate::messages::detail(crate::explain::choice_text(choice)));
     let mut simulation = Simulation::sharded(network.clone(), &devices, &options)?;
     if let Some(file) = &args.resume {
         simulation.restore(&Snapshot::load(file)?).map_err(|error| error.at(file.display()))?;
@@ -175,9 +176,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         receipt,
         end: if counts.bursts < end { "interrupted" } else { "completed" },
     };
-    if !args.quiet {
-        print(&text(path, &report, &genome, counts))?;
-    }
+    table::report(&text(path, &report, &genome, counts), args.json)?;
     if args.json { print_json(&report) } else { Ok(()) }
 }
 

@@ -14,7 +14,8 @@ use tectum_programs::{Bounded, BufferAccess, BufferIndex, Checked, Outcome, Prog
 use self::arrays::Arrays;
 use self::report::Report;
 use super::RunArgs;
-use crate::table::{print, print_json};
+use crate::library::program_text;
+use crate::table::{self, print_json};
 
 /// What only programs take.
 #[derive(Args)]
@@ -25,10 +26,14 @@ pub struct ProgramArgs {
     /// Of a program: where a buffer goes, or, without a name, the next one that the program writes.
     #[arg(long = "out", value_name = "[NAME=]FILE.npy")]
     outputs: Vec<String>,
-    /// Of a program: the shape of a buffer without contents; else it has an element for each of the inputs' or for each lane.
+    /// Of a program: the shape of a buffer without contents.
+    ///
+    /// Without it, the buffer has as many elements as the inputs, or one for each lane.
     #[arg(long = "size", value_name = "NAME=N[,N…]")]
     sizes: Vec<String>,
-    /// Of a program: blocks of the launch; as many as the elements need if not given, one if nothing depends on the lane.
+    /// Of a program: blocks of the launch.
+    ///
+    /// Without it, as many as the elements need; one if nothing depends on the lane.
     #[arg(long, value_name = "X[,Y,Z]", value_parser = launch::extent)]
     grid: Option<[u32; 3]>,
     /// Of a program: lanes of a block; 256 if not given, one if nothing depends on the lane.
@@ -37,7 +42,9 @@ pub struct ProgramArgs {
     /// Of a program: bytes of a block's shared memory, if more than the program declares.
     #[arg(long, value_name = "BYTES")]
     shared: Option<u32>,
-    /// Of a program: how often a lane may jump back; the run ends with an error where one would do so more often. 100,000,000 if not given.
+    /// Of a program: maximum number of jumps back of a lane; 100,000,000 if not given.
+    ///
+    /// A run in which a lane would exceed it ends with an error.
     #[arg(long, value_name = "TURNS", value_parser = clap::value_parser!(u32).range(..i64::from(u32::MAX)))]
     limit: Option<u32>,
     /// Of a program: runs it as it is, whatever it could be recognised as.
@@ -121,9 +128,7 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
 
 fn say(args: &RunArgs, report: &Report) -> Result<()> {
     args.receipt.save(&report.receipt)?;
-    if !args.quiet {
-        print(&report.text())?;
-    }
+    table::report(&report.text(), args.json)?;
     if args.json { print_json(report) } else { Ok(()) }
 }
 
@@ -152,7 +157,7 @@ fn integers<'a>(program: &Program, arrays: &'a Arrays) -> Vec<(BufferIndex, &'a 
 }
 
 fn open(path: &Path) -> Result<Checked> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::io(path.display(), source))?;
+    let text = program_text(path)?;
     Program::parse(&text).and_then(|program| program.check()).map_err(|error| error.at(path.display()))
 }
 

@@ -1,7 +1,7 @@
 //! A field as a brain: the observation is its sensors, its motors the action.
 //!
-//! A linear channel is a sensor of value over scale; an angle is two, its sine and cosine. A motor of −1 to 1 runs over its channel's
-//! range. The reward is the linear channel that the settings name, over its scale, and then no sensor; without one it is 0.
+//! A linear channel is one sensor, value divided by scale; an angle is two, its sine and cosine. A motor of −1 to 1 is mapped to its channel's
+//! range. The reward is the linear channel that the settings name, divided by its scale, and then not a sensor; without one it is 0.
 
 pub mod learning;
 pub mod spec;
@@ -43,7 +43,7 @@ impl FieldBrain {
     /// Puts a field for a body on a device, and on those that the settings add to it, in the first state of the seed.
     ///
     /// # Errors
-    /// `Invalid` for a shape or coefficients that there are not, a body of more channels than a field has, or a reward that is none of its
+    /// `Invalid` for an invalid shape or coefficients, a body with more channels than a field supports, or a reward that is not one of its
     /// linear channels; what the device reports.
     pub fn new(spec: &FieldSpec, body: &BodySpec, device: &Device, seed: u64) -> Result<Self> {
         let reward = spec.reward.as_deref().map(|name| reward_channel(name, body)).transpose()?;
@@ -58,7 +58,7 @@ impl FieldBrain {
     fn from_config(origin: Arc<FieldBrainConfig>, devices: &[Device]) -> Result<Self> {
         let mut simulation = Simulation::split(origin.spec.shape()?, origin.options, devices)?;
         simulation.set_coefficients(origin.spec.coefficients.to_coefficients())?;
-        // Drivers compile at the first launch of each plan: it is done here, not in the first ticks.
+        // Drivers compile at the first launch of each plan: launch here, not in the first ticks.
         let first = simulation.state()?;
         for _ in 0..2 {
             simulation.tick(&vec![0.0; origin.options.sensors], 0.0)?;
@@ -69,7 +69,7 @@ impl FieldBrain {
     }
 }
 
-/// Where the reward is among the observation's channels.
+/// Index of the reward among the observation's channels.
 fn reward_channel(name: &str, body: &BodySpec) -> Result<usize> {
     let is_it = |channel: &ObservationChannel| channel.name == name && channel.kind == ChannelKind::Linear;
     body.observation.iter().position(is_it).ok_or_else(|| {
@@ -118,7 +118,7 @@ impl Brain for FieldBrain {
 
     fn rebuild(&self) -> Option<Rebuild> {
         let origin = self.origin.clone();
-        // Whole, on the one device: those that it was split over may be what failed.
+        // Unsplit, on one device: a device of the split may be the one that failed.
         Some(Box::new(move |device| Ok(Box::new(FieldBrain::from_config(origin, std::slice::from_ref(device))?))))
     }
 

@@ -2,7 +2,7 @@
 //! output areas.
 //!
 //! ```text
-//! observation → voxels along z, injected before the tick's first burst → bursts_per_tick bursts → what fires in the last → action
+//! observation → voxels along z, injected before the tick's first burst → bursts_per_tick bursts → firings of the last burst → action
 //! ```
 
 mod coding;
@@ -28,7 +28,7 @@ use tectum_spiking::{ConnectOptions, ConnectedNetwork, Network, NetworkOptions, 
 /// A genome that runs.
 ///
 /// # Numerics
-/// Spikes are the same on every device, and the codings are arithmetic of the host: so are actions.
+/// Spikes are the same on every device, and the codings are host arithmetic, so actions are the same too.
 ///
 /// # Cost
 /// A tick is one run of the network: for one burst an upload, a submission, a download.
@@ -50,7 +50,7 @@ struct GenomeBrainConfig {
 }
 
 impl GenomeBrain {
-    /// Reads and connects the genome, wires it to a body and puts it on a device.
+    /// Reads and connects the genome, wires it to a body and builds it on a device.
     ///
     /// # Errors
     /// As [`Genome::read`] and [`Network::new`]; `Invalid`, naming the key, for wiring that does not fit genome or body; what the
@@ -77,7 +77,7 @@ impl GenomeBrain {
             ..SimulationOptions::default()
         };
         let mut simulation = Simulation::new(origin.network.clone(), device, &options)?;
-        // Drivers compile at the first launch: it is done here, not in the first tick.
+        // Drivers compile at the first launch: launch here, not in the first tick.
         let first = simulation.snapshot()?;
         simulation.run(origin.bursts_per_tick)?;
         simulation.restore(&first)?;
@@ -93,7 +93,7 @@ impl Brain for GenomeBrain {
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
         self.origin.wiring.sense(observation, &mut self.injected);
         self.simulation.inject(&self.injected)?;
-        // What a tick injects is for its own bursts.
+        // Injections of a tick are only for its own bursts.
         self.simulation.run(self.origin.bursts_per_tick).inspect_err(|_| self.simulation.clear_inputs())?;
         self.origin.wiring.act(|neuron| self.simulation.has_fired(neuron), action);
         Ok(self.simulation.stats())

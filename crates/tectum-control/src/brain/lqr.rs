@@ -1,4 +1,4 @@
-//! Balancing by a linear-quadratic regulator, or by a plan of its problem under bounds, with energy swing-up outside its reach.
+//! Balancing by a linear-quadratic regulator, or by MPC of the same problem under bounds, with energy swing-up outside its range.
 
 pub mod adaptive;
 mod hypothesis;
@@ -17,14 +17,14 @@ use crate::body::rig::{M_PER_IN, RigParameters};
 use crate::body::{Body, Upright};
 use crate::brain::{Brain, StandIn};
 
-/// How far from upright balancing starts and gives up, radians.
+/// Angle from upright within which balancing starts and beyond which it stops, radians.
 const CAPTURE_RAD: f64 = 0.4;
 const RELEASE_RAD: f64 = 0.7;
-/// Balancing starts when the regulator asks for at most this many times the action's limit, of a plan at its end.
+/// Balancing starts when the regulator demands at most this many times the action's limit; with a plan, at its end.
 const CAPTURE_ACTION: f64 = 1.5;
 
-/// Quadratic cost of the regulator: Σ q_i s_i² + r u². By Bryson's rule each weight is 1 over the square of a deviation that is as bad as
-/// any other.
+/// Quadratic cost of the regulator: Σ q_i s_i² + r u². By Bryson's rule each weight is 1 divided by the square of the acceptable
+/// deviation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LqrWeights {
     /// One for each number of [`Body::state`].
@@ -33,15 +33,15 @@ pub struct LqrWeights {
     pub action: f64,
 }
 
-/// For the rig.
+/// The weights for the rig.
 fn rig_weights() -> LqrWeights {
     LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0, 0.0, 0.0], action: 0.25 }
 }
 
-/// The regulator u = −K (s − s_upright), or a plan in its place, its observer, and the swing-up law.
+/// The regulator u = −K (s − s_upright), or MPC instead of it, its observer, and the swing-up law.
 ///
-/// K comes from the discrete Riccati equation of the model's own linearisation, made when the regulator is. The observer is the
-/// model itself: each tick takes over what is observed, keeps what is not (servo velocity, delayed command), and predicts the next
+/// K comes from the discrete Riccati equation of the model's linearisation, solved at construction. The observer is the
+/// model itself: each tick sets the observed numbers, keeps the others (servo velocity, delayed command), and predicts the next
 /// tick with the action given. [`Lqr::state`] is therefore the model's state and whether it balances.
 ///
 /// # Numerics
@@ -51,13 +51,13 @@ pub struct Lqr {
     upright: Upright,
     gain: Vec<f64>,
     plan: Option<LinearMpc>,
-    /// The state less that of upright.
+    /// The state minus the upright state.
     deviation: Vec<f64>,
     swing_up: Option<SwingUp>,
     is_balancing: bool,
 }
 
-/// What is made for a body: weights, and the law that swings it up, if it needs one.
+/// The settings for a body: weights, and the swing-up law, if it needs one.
 fn known(name: &str) -> Result<(LqrWeights, Option<SwingUp>)> {
     match name {
         "rig" => Ok((rig_weights(), Some(SwingUp::cart_velocity(&RigParameters::default(), SwingUpSettings::default())))),
@@ -67,7 +67,7 @@ fn known(name: &str) -> Result<(LqrWeights, Option<SwingUp>)> {
     }
 }
 
-/// What the plan of a known body keeps to: the cart short of its stops, speeds that the actuator has, and the angle where the episode goes on.
+/// Bounds of the plan for a known body: the cart short of its stops, feasible actuator speeds, and the angle within which the episode continues.
 fn limits(model: &dyn Body) -> Limits {
     let bound = |state, max_abs| Bound { state, max_abs };
     let (horizon, states) = match model.spec().name {
@@ -83,10 +83,10 @@ fn limits(model: &dyn Body) -> Limits {
 }
 
 impl Lqr {
-    /// Makes the regulator of a known body; `model` is an instance of its own, not the plant.
+    /// Makes the regulator of a known body; `model` is a separate instance, not the plant.
     ///
     /// # Errors
-    /// A body without weights of its own here (see [`Lqr::with_weights`]); a Riccati equation that does not converge.
+    /// A body without default weights (see [`Lqr::with_weights`]); a Riccati equation that does not converge.
     pub fn new(model: Box<dyn Body>) -> Result<Self> {
         let (weights, swing_up) = known(model.spec().name)?;
         Self::with_weights(model, &weights, swing_up)
@@ -125,7 +125,7 @@ impl Lqr {
         self.plan.is_some()
     }
 
-    /// Answers an observation. One that is not finite gets the safe action, and the observer goes on by prediction.
+    /// Answers an observation. One that is not finite gets the safe action, and the observer continues by prediction.
     pub fn tick(&mut self, observation: &[f32], action: &mut [f32]) {
         if observation.iter().all(|number| number.is_finite()) {
             self.model.assimilate(observation);
@@ -136,7 +136,7 @@ impl Lqr {
         self.model.step(action);
     }
 
-    /// Lets the observer follow an action that another gave.
+    /// Lets the observer follow an action of another controller.
     pub fn follow(&mut self, observation: &[f32], action: &[f32]) {
         if observation.iter().all(|number| number.is_finite()) {
             self.model.assimilate(observation);
@@ -151,7 +151,7 @@ impl Lqr {
         state
     }
 
-    /// Restores what [`Lqr::state`] gave.
+    /// Restores what [`Lqr::state`] returned.
     ///
     /// # Errors
     /// As [`Body::set_state`].
@@ -180,7 +180,7 @@ impl Lqr {
         wanted.clamp(low, high) as f32
     }
 
-    /// The action that balances, and what the regulator asks for: at once, or where the plan ends.
+    /// The balancing action, and the regulator's demand: now, or at the end of the plan.
     fn balance(&mut self) -> (f64, f64) {
         let regulated = |deviation: &[f64]| -dot(&self.gain, deviation);
         match &mut self.plan {

@@ -1,16 +1,16 @@
-//! Model predictive path integral control over a learned twin or the plant's own equations, one plan a tick.
+//! Model predictive path integral control over a learned twin or the plant's own equations, one plan per tick.
 //!
-//! Every tick samples K action sequences around the mean of the last, rolls the model over T steps, weighs the samples by
+//! Every tick samples K action sequences around the last mean, rolls the model over T steps, weights the samples by
 //! the softmax of their negative costs, and applies the first action of the weighted mean. All of it runs on the device:
 //! one upload (observation and noise key), one submission, one download (action and three numbers about the costs).
 //!
-//! A twin may learn on from what the body does ([`OnlineLearning`]); one that begins with nothing acts at random until its first round.
+//! A twin may learn online from the body's transitions ([`OnlineLearning`]); with an untrained twin the actions are random until its first round.
 //!
 //! # Cost
-//! Eleven launches a tick, ten more for each further iteration; 2·K·T·(weights) operations in the rollout.
+//! Eleven launches per tick, ten more for each further iteration; 2·K·T·(weights) operations in the rollout.
 //!
 //! # Source
-//! Williams, Aldrich, Theodorou, *Model Predictive Path Integral Control*, JGCD 2017. We depart in the temperature, which
+//! Williams, Aldrich, Theodorou, *Model Predictive Path Integral Control*, JGCD 2017. We differ in the temperature, which
 //! is relative to the spread of the costs, and in the noise, whose deviation may be graded over the samples.
 
 #[cfg(any(test, feature = "bench"))]
@@ -46,13 +46,13 @@ use tectum::snapshot::{Array, Snapshot};
 const NOISE_STREAM: u32 = 1;
 const WARM_UP_STREAM: u32 = 2;
 const HANDOVER_STREAM: u32 = 3;
-/// Ticks for which a random action is held: one that changes in every tick averages out.
+/// Ticks for which a random action is held: an action that changes in every tick averages out.
 const WARM_UP_HOLD: u64 = 3;
-/// Samples that a workgroup of the rollout takes: 16 invocations of four.
+/// Samples per workgroup of the rollout: 16 invocations of four.
 const ROLLOUT_SAMPLES: usize = 64;
 /// The most samples of a controller that is rebuilt because its device failed: the processor has to keep its period.
 const MAX_FALLBACK_SAMPLES: usize = 1024;
-/// Numbers that a tick downloads: action, least cost, mean cost, greatest weight.
+/// Numbers that a tick downloads: action, minimum cost, mean cost, maximum weight.
 const RESULT_LEN: usize = 4;
 
 /// The controller with its compiled tick.
@@ -64,7 +64,7 @@ pub struct Mppi {
     /// What it was made from, kept on the host to rebuild it elsewhere.
     origin: Arc<MppiConfig>,
     learning: Option<Learning>,
-    /// What a twin of the recorded rig reads besides.
+    /// Additional inputs of a twin of the recorded rig.
     rows: Option<RowBuffer>,
     seed: u64,
     tick: u64,
@@ -75,7 +75,7 @@ pub struct Mppi {
     inputs: Vec<InputFile>,
 }
 
-/// What a controller was made from.
+/// What a controller was built from.
 struct MppiConfig {
     model: Model,
     parameters: MppiParameters,
@@ -95,7 +95,7 @@ struct PlanViews {
     result: View,
 }
 
-/// What is rolled out.
+/// The model that is rolled out.
 #[derive(Debug, Clone)]
 pub enum Model {
     /// A learned twin, with the costs that the parameters give its channels.
@@ -112,7 +112,7 @@ pub enum Model {
 }
 
 impl Model {
-    /// Refuses a twin whose parts do not fit each other: kernels index by its network's shape.
+    /// Rejects a twin whose parts are inconsistent: kernels index by its network's shape.
     fn check(&self) -> Result<()> {
         let fault = match self {
             Model::Twin(Twin { layout, network, weights, change_mean, change_deviation }) => {
@@ -160,7 +160,7 @@ impl Model {
         }
     }
 
-    /// Weights, and the table of the channels; a plant has neither.
+    /// Weights and the table of the channels; a plant has neither.
     fn learned(&self, parameters: &MppiParameters) -> Option<[Vec<f32>; 2]> {
         match self {
             Model::Twin(twin) => Some([twin.weights.clone(), channel_table(&twin.layout, [&twin.change_mean, &twin.change_deviation], parameters)]),
@@ -174,16 +174,16 @@ impl Model {
 }
 
 impl Mppi {
-    /// Compiles the tick for a device and puts a twin's weights there.
+    /// Compiles the tick for a device and uploads a twin's weights.
     ///
     /// # Errors
-    /// `Invalid` for parameters that do not fit the body (named), `Unsupported` for a body whose equations there are not, or what the device
+    /// `Invalid` for parameters that do not fit the body (named), `Unsupported` for a body without equations here, or what the device
     /// reports.
     pub fn new(model: Model, parameters: &MppiParameters, device: &Device, seed: u64) -> Result<Self> {
         Self::from_config(Arc::new(MppiConfig { model, parameters: parameters.clone(), online: None }), device, seed)
     }
 
-    /// The same with a twin that learns on. With a warm-up it begins with nothing, and `twin` only gives the network's shape.
+    /// The same with a twin that learns online. With a warm-up it starts untrained, and `twin` only gives the network's shape.
     ///
     /// # Errors
     /// As [`Mppi::new`] and [`Learner::new`].
@@ -203,7 +203,7 @@ impl Mppi {
             Model::Recorded(twin) => Some(twin.rows()),
             Model::Twin(_) | Model::Plant { .. } => None,
         };
-        // Drivers compile at the first launch: it is done here, not in the first tick.
+        // Drivers compile at the first launch: launch here, not in the first tick.
         run.run()?;
         run.write_state(slots.mean, &vec![0.0f32; parameters.horizon])?;
         let learning = match (model, &origin.online) {
@@ -235,12 +235,12 @@ impl Mppi {
         self
     }
 
-    /// What a twin has on the device, by name.
+    /// A twin's data on the device, by name.
     fn learned(&self) -> impl Iterator<Item = (&'static str, View)> + use<> {
         ["weights", "table"].into_iter().zip(self.slots.learned.into_iter().flatten())
     }
 
-    /// Learns from the last tick, takes better weights if there are some; a random action while the twin has learned nothing.
+    /// Learns from the last tick, takes better weights if there are any; a random action while the twin is untrained.
     fn learn(&mut self, observation: &[f32]) -> Result<Option<f32>> {
         let Some(learning) = &mut self.learning else { return Ok(None) };
         if let (Some(learned), Some(views)) = (learning.advance(observation), self.slots.learned) {
@@ -275,7 +275,7 @@ impl Mppi {
         Ok(stats)
     }
 
-    /// Least cost, mean cost and greatest sample weight of the last tick.
+    /// Minimum cost, mean cost and maximum sample weight of the last tick.
     pub fn costs(&self) -> [f32; 3] {
         self.costs
     }
@@ -286,7 +286,7 @@ fn recorded_network(lags: usize) -> Result<Network> {
     Network::new(crate::twin::SequenceLayout { lags }.features(), &[33, 20], 3)
 }
 
-/// The kernels of a tick that are not the runtime's, for a network's shape, with that of a recorded rig's ensemble of three.
+/// The kernels of a tick that are not the runtime's, for a network's shape, including the one of a recorded rig's ensemble of three.
 ///
 /// # Errors
 /// As [`Mppi::new`] for a network that is too large.
@@ -298,7 +298,7 @@ pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
     Ok([rollout, of_rows].into_iter().chain(others).chain(plants).collect())
 }
 
-/// The plan of one tick, for a network's shape; what the twin has learned does not matter to it.
+/// The plan of one tick, for a network's shape; it does not depend on the twin's weights.
 ///
 /// # Errors
 /// As [`Mppi::new`].
@@ -384,7 +384,7 @@ fn roll_out(plan: &mut PlanBuilder, model: &Model, parameters: &MppiParameters, 
     }
 }
 
-/// Costs to weights, weights to the mean, which it gives; the mean to the action after the last iteration.
+/// Costs to weights, weights to the mean, which it returns; the mean to the action after the last iteration.
 fn update_mean(
     plan: &mut PlanBuilder,
     parameters: &MppiParameters,
@@ -453,7 +453,7 @@ impl Brain for Mppi {
         let mut snapshot = Snapshot::default();
         snapshot.insert("mean", Array::F32(self.run.read_state(self.slots.mean)?));
         match (&self.origin.model, &self.rows) {
-            // Its weights are the file's, which the state is told to be of.
+            // Its weights are those of the file that the state names.
             (Model::Recorded(twin), Some(rows)) => {
                 snapshot.insert("twin", Array::U64(twin.identity().to_vec()));
                 rows.save(&mut snapshot);

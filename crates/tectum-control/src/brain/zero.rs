@@ -1,11 +1,11 @@
-//! The floor: a brain that never does anything.
+//! The baseline: a brain that never acts.
 
 use tectum::{Result, RunStats};
 
 use super::Brain;
 use tectum::snapshot::Snapshot;
 
-/// Gives the body's safe action at every tick; what any other brain has to beat.
+/// Gives the body's safe action at every tick; the baseline that any other brain must beat.
 pub struct Zero {
     safe_action: Vec<f32>,
 }

@@ -1,7 +1,7 @@
-//! The records of an MCAP file, as far as reading a recording back needs them.
+//! The records of an MCAP file that are needed to read a recording.
 //!
-//! The `mcap` crate writes recordings but does not read them here: on a broken length it panics or asks for gigabytes. Here every
-//! length is held against what there is, and nothing is copied. Checksums are not looked at.
+//! The `mcap` crate writes recordings but does not read them here: on a corrupt length it panics or allocates gigabytes. Here every
+//! length is checked against the remaining bytes, and nothing is copied. Checksums are not verified.
 //!
 //! # Source
 //! The MCAP format specification, <https://mcap.dev/spec>: records, and chunks without compression.
@@ -16,7 +16,7 @@ const CHANNEL: u8 = 0x04;
 const MESSAGE: u8 = 0x05;
 const CHUNK: u8 = 0x06;
 const DATA_END: u8 = 0x0F;
-/// The most channels: a recording has three.
+/// The maximum number of channels: a recording has three.
 const MAX_CHANNELS: usize = 256;
 
 /// A message and the topic of its channel.
@@ -26,10 +26,10 @@ pub(super) struct Message<'b> {
     pub data: &'b [u8],
 }
 
-/// Hands over every message in the file's order.
+/// Passes every message to `take`, in the file's order.
 ///
 /// # Errors
-/// `Data` naming the byte of a record that is not well formed; what `take` reports.
+/// `Data` naming the byte of a malformed record; what `take` reports.
 pub(super) fn messages<'b>(bytes: &'b [u8], take: &mut dyn FnMut(Message<'b>) -> Result<()>) -> Result<()> {
     let records = bytes.strip_prefix(MAGIC).ok_or_else(|| Error::data("not an MCAP recording: it does not begin as one"))?;
     let mut channels = Vec::new();
@@ -43,21 +43,21 @@ pub(super) fn messages<'b>(bytes: &'b [u8], take: &mut dyn FnMut(Message<'b>) ->
     Err(Error::data(format!("not a whole MCAP recording: it breaks off at byte {}; tectum recover makes it whole", bytes.len())))
 }
 
-/// A recording of a run that was killed, made whole.
+/// A recovered recording of a killed run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveredRecording {
-    /// The file: its whole chunks, then an end without an index, which readers do not need. A whole recording stays as it is.
+    /// The file: its complete chunks, then an end without an index, which readers do not need. A complete recording is unchanged.
     pub bytes: Vec<u8>,
     /// Messages in it.
     pub messages: u64,
-    /// Bytes at the end of the broken file that belong to no whole chunk.
+    /// Bytes at the end of the truncated file that belong to no complete chunk.
     pub lost_bytes: u64,
 }
 
-/// Recovers a recording up to its last whole chunk.
+/// Recovers a recording up to its last complete chunk.
 ///
 /// # Errors
-/// `Data` for bytes that do not begin as a recording.
+/// `Data` for bytes that do not begin like a recording.
 pub fn recover_recording(bytes: &[u8]) -> Result<RecoveredRecording> {
     let records = bytes.strip_prefix(MAGIC).ok_or_else(|| Error::data("not an MCAP recording: it does not begin as one"))?;
     let mut fields = Fields { bytes: records, place: MAGIC.len() };
@@ -95,7 +95,7 @@ fn counted<'b>(opcode: u8, body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>)
     Ok(count)
 }
 
-/// Goes through a record, or the records of a chunk.
+/// Visits a record, or the records of a chunk.
 fn each<'b>(opcode: u8, mut body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>, take: &mut dyn FnMut(Message<'b>) -> Result<()>) -> Result<()> {
     if opcode != CHUNK {
         return one(opcode, body, channels, take);
@@ -107,7 +107,7 @@ fn each<'b>(opcode: u8, mut body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>
     Ok(())
 }
 
-/// Notes a channel or hands over a message; other records say nothing about a recording's numbers.
+/// Stores a channel or passes on a message; other records are not needed.
 fn one<'b>(opcode: u8, mut body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>, take: &mut dyn FnMut(Message<'b>) -> Result<()>) -> Result<()> {
     let place = body.place;
     if opcode == CHANNEL {
@@ -129,7 +129,7 @@ fn one<'b>(opcode: u8, mut body: Fields<'b>, channels: &mut Vec<(u16, &'b str)>,
     Ok(())
 }
 
-/// What is left of a record, or of records, and where it begins in the file.
+/// The remaining bytes of a record, or of records, and their offset in the file.
 #[derive(Clone, Copy)]
 struct Fields<'b> {
     bytes: &'b [u8],

@@ -1,4 +1,4 @@
-//! Recordings of genome runs: one message a burst on `/spikes`, with the number of firings of each area.
+//! Recordings of genome runs: one message per burst on `/spikes`, with the number of firings of each area.
 
 use std::io::{Seek, Write};
 
@@ -11,10 +11,10 @@ use super::{add_channel, unformattable, unwritable};
 use tectum_spiking::genome::Genome;
 
 const SPIKES_TOPIC: &str = "/spikes";
-/// Bursts of a chunk: what a killed run loses.
+/// Bursts of a chunk: a killed run loses the last chunk.
 const FLUSH_BURSTS: u32 = 64;
 
-/// Writes a recording, burst by burst. Times are the genome's, its timestep a burst, from 0 before the first.
+/// Writes a recording, burst by burst. Times are the genome's, one timestep per burst, from 0 before the first.
 pub struct SpikeRecorder<W: Write + Seek> {
     writer: Writer<W>,
     channel_id: u16,
@@ -63,7 +63,7 @@ impl<W: Write + Seek> SpikeRecorder<W> {
         if burst.is_multiple_of(FLUSH_BURSTS) { self.writer.flush().map_err(unwritable) } else { Ok(()) }
     }
 
-    /// Writes the index and gives the file back.
+    /// Writes the index and returns the file.
     ///
     /// # Errors
     /// `Io` if the file cannot be written.

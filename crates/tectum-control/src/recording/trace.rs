@@ -1,4 +1,4 @@
-//! Reading recordings back.
+//! Reading recordings.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ impl Trace {
     /// Reads a recording from the bytes of the file, up to the end of its data; the summary after it is not needed.
     ///
     /// # Errors
-    /// `Data` for bytes that are no recording of this form, naming the message: each period needs one observation, one action and
+    /// `Data` for bytes that are not such a recording, naming the message: each period needs one observation, one action and
     /// one tick, with the same channels throughout.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let mut trace = Self::default();
@@ -83,7 +83,7 @@ impl Trace {
     }
 }
 
-/// Takes the numbers of a message, whose channels are those of the first of its kind.
+/// Reads the numbers of a message, which must have the same channels as the first of its kind.
 fn take_numbers(fields: &Map<String, Value>, names: &mut Vec<String>, numbers: &mut Vec<f64>) -> Result<()> {
     if names.is_empty() {
         names.extend(fields.keys().cloned());

@@ -1,4 +1,4 @@
-//! From a scenario to its body and brain.
+//! Builds the body and the brain of a scenario.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,18 +19,18 @@ use crate::brain::{Brain, StandIn};
 use crate::rig_csv::RigRecording;
 use crate::twin::{Network, OnlineSettings, RecordedTwin, Transitions, Twin, TwinLayout, TwinRecipe, step_plan, train};
 
-/// How far the work before the first tick has come.
+/// Progress of the work before the first tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildProgress {
-    /// What is being done, for people: `training`.
+    /// The current stage, for display: `training`.
     pub stage: &'static str,
     /// Steps done.
     pub done: u64,
-    /// Steps in all.
+    /// Total number of steps.
     pub total: u64,
 }
 
-/// Makes the plant of a scenario, standing at the start of its seed.
+/// Makes the plant of a scenario, at the start of its seed.
 ///
 /// # Errors
 /// As [`body`].
@@ -83,11 +83,11 @@ pub fn build_brain(scenario: &Scenario, plant: &dyn Body, device: &Device, progr
     }
 }
 
-/// Ticks of a trial that are timed, and before them as many that are not.
+/// Timed ticks of a trial; the same number of untimed ticks precedes them.
 const TRIAL_TICKS: usize = 32;
 
-/// The device that `auto` stands for: the one on which a control tick is predicted to take the least time; for a genome and a field, whose work
-/// depends on what they hold, the one on which a trial of some ticks takes the least; the CPU for a brain of plain host arithmetic.
+/// The device that `auto` selects: the one with the minimum predicted time of a control tick; for a genome and a field, whose work
+/// depends on their data, the one with the minimum time of a trial of some ticks; the CPU for a brain of plain host arithmetic.
 ///
 /// # Errors
 /// As [`build_plans`], [`build_brain`], [`route::open`] and [`route::open_by_trial`].
@@ -100,7 +100,7 @@ pub fn open_device(scenario: &Scenario) -> Result<(Device, Option<Choice>)> {
     Ok((device, Some(choice)))
 }
 
-/// Ticks the scenario's brain on its body, and returns the time of some ticks.
+/// Runs the scenario's brain on its body, and returns the time of some ticks.
 fn trial(scenario: &Scenario, device: &Device) -> Result<Duration> {
     let mut plant = build_body(scenario)?;
     let mut brain = build_brain(scenario, &*plant, device, &mut |_| {})?;
@@ -118,10 +118,10 @@ fn trial(scenario: &Scenario, device: &Device) -> Result<Duration> {
 }
 
 /// The plans that a scenario runs, for routing: that of a control tick first, then that of a training step if its twin learns.
-/// Nothing is trained or compiled, and nothing read but a twin's file. A brain of plain host arithmetic has none, nor have those of a genome and of a field.
+/// Nothing is trained or compiled, and only a twin's file is read. A brain of plain host arithmetic has no plans; neither do a genome and a field.
 ///
 /// # Errors
-/// Settings that do not fit the body; a twin's file that does not.
+/// Settings or a twin's file that do not fit the body.
 pub fn build_plans(scenario: &Scenario) -> Result<Vec<Plan>> {
     let BrainSpec::Mppi(spec) = &scenario.brain else { return Ok(Vec::new()) };
     let plant = body(&scenario.body.name, scenario.body.start)?;
@@ -153,7 +153,7 @@ fn recorded_model(scenario: &Scenario, spec: &MppiSpec, file: &str, body: &BodyS
     Ok((Model::Recorded(Box::new(twin)), mppi_parameters(scenario, spec, body)?))
 }
 
-/// The body's defaults with the scenario's settings over them.
+/// The body's defaults, overridden by the scenario's settings.
 fn mppi_parameters(scenario: &Scenario, spec: &MppiSpec, body: &BodySpec) -> Result<MppiParameters> {
     let mut parameters = match spec.model {
         MppiModel::Twin => MppiParameters::for_body(&scenario.body.name)?,
@@ -179,8 +179,8 @@ fn mppi_parameters(scenario: &Scenario, spec: &MppiSpec, body: &BodySpec) -> Res
     Ok(parameters)
 }
 
-/// Trains the twin, always on the CPU: a step of a 64-64 network takes it a quarter of a millisecond, less than a GPU takes
-/// to be asked, and the weights are then the same whatever device the controller runs on.
+/// Trains the twin, always on the CPU: a step of a 64-64 network takes a quarter of a millisecond there, less than the launch
+/// overhead of a GPU, and the weights are then the same for any device of the controller.
 fn learn(scenario: &Scenario, spec: &MppiSpec, layout: &TwinLayout, recording: Option<RigRecording>, progress: &mut dyn FnMut(BuildProgress)) -> Result<Twin> {
     let recipe = twin_recipe(spec);
     let transitions = match recording {
@@ -201,8 +201,8 @@ fn learn(scenario: &Scenario, spec: &MppiSpec, layout: &TwinLayout, recording: O
     Ok(twin)
 }
 
-/// How a twin learns on: small batches and few steps, for a round is to end before the next begins, and a lower rate where a twin is there
-/// to spoil.
+/// Settings of online learning: small batches and few steps, so that a round ends before the next begins, and a lower rate if the twin is
+/// already trained.
 fn online_settings(spec: &MppiSpec, online: OnlineSpec, clock: ClockKind) -> (OnlineSettings, TwinRecipe) {
     let settings = OnlineSettings {
         warm_up: online.warm_up.unwrap_or(0),
@@ -233,7 +233,7 @@ fn twin_recipe(spec: &MppiSpec) -> TwinRecipe {
 /// Makes the stand-in of a scenario's loop, if it has one.
 ///
 /// # Errors
-/// A body that the stand-in does not know.
+/// A body that the stand-in does not support.
 pub fn build_stand_in(scenario: &Scenario, plant: &dyn Body) -> Result<Option<Box<dyn StandIn>>> {
     match scenario.run.stand_in {
         None => Ok(None),
@@ -246,7 +246,7 @@ pub fn build_stand_in(scenario: &Scenario, plant: &dyn Body) -> Result<Option<Bo
 mod tests {
     use super::*;
 
-    /// Software adapters are never chosen, so what a trial does on a device is tested by itself.
+    /// Software adapters are never chosen, so the trial on a device is tested separately.
     #[test]
     fn a_trial_of_a_field_runs_on_the_cpu_and_on_software_vulkan() {
         let mut scenario = Scenario::open("seeker").expect("built in");

@@ -30,7 +30,7 @@ pub struct Shared {
     pub stored: Option<Cells>,
     /// The bytes that lanes loaded from others since then.
     pub loaded: Vec<Range<u64>>,
-    /// The values of [`Node::Stored`].
+    /// The values of [`Node::Stored`](super::graph::Node::Stored).
     pub parts: Vec<StoredValue>,
 }
 

@@ -58,7 +58,7 @@ impl Observer {
         if let Some(folder) = plot {
             std::fs::create_dir_all(folder).map_err(|source| Error::io(folder.display(), source))?;
         }
-        let is_looked_at = std::io::stdout().is_terminal() && !args.quiet && !args.json;
+        let is_looked_at = std::io::stdout().is_terminal() && !crate::messages::is_quiet() && !args.json;
         Ok(Self {
             areas: genome.areas().iter().map(|area| area.neurons.clone()).collect(),
             firings: vec![0; genome.areas().len()],

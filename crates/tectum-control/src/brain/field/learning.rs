@@ -1,7 +1,7 @@
 //! `tectum check field --learning`: does a field learn to seek light?
 //!
-//! Four controllers of the same body from the same starts: the field; the field with all that learns turned off; uniform random actions; and a
-//! hand-written one, which turns to the brighter eye and away from what whiskers feel.
+//! Four controllers of the same body from the same starts: the field; the field with all learning turned off; uniform random actions; and a
+//! hand-written one, which turns to the brighter eye and away from obstacles that the whiskers detect.
 
 use std::time::Instant;
 
@@ -14,12 +14,12 @@ use crate::body::uniform::Uniform;
 use crate::body::{Body, Start};
 use crate::brain::Brain;
 
-/// Parts of a run in a learning curve.
+/// Number of parts of a run in a learning curve.
 pub const PARTS: usize = 10;
-/// Where the seeker's observation has the reward.
+/// Index of the reward in the seeker's observation.
 const REWARD: usize = 6;
 
-/// What drives the body.
+/// The controller of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controller {
     /// The field as it was given.
@@ -28,7 +28,7 @@ pub enum Controller {
     Fixed,
     /// Speed and turn drawn again in each step.
     Random,
-    /// A few lines of arithmetic.
+    /// A few lines of hand-written arithmetic.
     Written,
 }
 
@@ -36,7 +36,7 @@ impl Controller {
     /// All of them.
     pub const ALL: [Controller; 4] = [Self::Learning, Self::Fixed, Self::Random, Self::Written];
 
-    /// What it is called in a table.
+    /// Its name in a table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Learning => "field, learning",
@@ -57,7 +57,7 @@ pub struct MeanEstimate {
 }
 
 impl MeanEstimate {
-    /// Of some numbers, one for each seed.
+    /// The mean of some numbers, one for each seed.
     pub fn of(numbers: &[f64]) -> Self {
         let n = numbers.len() as f64;
         let mean = numbers.iter().sum::<f64>() / n;
@@ -66,7 +66,7 @@ impl MeanEstimate {
     }
 }
 
-/// How a controller did.
+/// The result of a controller.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Score {
     /// Which one.
@@ -77,13 +77,13 @@ pub struct Score {
     pub found: MeanEstimate,
     /// Mean reward of a step in each tenth of the run.
     pub curve: Vec<MeanEstimate>,
-    /// Mean reward of a step in the last tenth less that in the first, paired by seed.
+    /// Mean reward of a step in the last tenth minus that in the first, paired by seed.
     pub gain: MeanEstimate,
-    /// Mean reward of a step less that of the field that does not learn, paired by seed.
+    /// Mean reward of a step minus that of the field that does not learn, paired by seed.
     pub over_fixed: MeanEstimate,
 }
 
-/// Runs every controller from the starts of so many seeds, for so many steps of a tenth of a second.
+/// Runs every controller from the starts of `seeds` seeds, for `steps` steps of a tenth of a second.
 ///
 /// # Errors
 /// As [`FieldBrain::new`]; what the device reports.
@@ -172,11 +172,11 @@ fn fixed(spec: &FieldSpec) -> FieldSpec {
     FieldSpec { patterns: 0, coefficients, ..spec.clone() }
 }
 
-/// Turns to the brighter eye, or steadily while both are dark; before an obstacle it turns away to one side until the way is free, and then drives
-/// straight on for a while.
+/// Turns to the brighter eye, or steadily while both are dark; at an obstacle it turns to one side until the way is free, and then drives
+/// straight ahead for a while.
 #[derive(Default)]
 struct Written {
-    /// Steps that it still drives straight on.
+    /// Remaining steps of driving straight ahead.
     escape: u32,
     /// The side that it turns to, 1 for left.
     side: f32,
@@ -221,7 +221,7 @@ mod tests {
         let found = |index: usize| scores[index].found.mean;
         assert!(found(3) > 8.0 && found(3) > 3.0 * found(2), "{scores:?}");
         assert_eq!(scores[1].over_fixed, MeanEstimate { mean: 0.0, error: 0.0 });
-        // What learns makes a difference, whichever it is.
+        // Learning makes a difference, in either direction.
         assert!(scores[0].over_fixed.error > 0.0, "{scores:?}");
         assert_eq!(scores, compare(&spec, &mut cpu(), 4, 1000, &mut |_, _| {}).expect("it runs"), "it is the same again");
     }

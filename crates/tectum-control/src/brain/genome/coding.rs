@@ -3,10 +3,10 @@
 use super::spec::Coding;
 
 impl Coding {
-    /// Visits, ascending, the voxels of a column of `depth` that stand for a number from 0 to 1.
+    /// Visits, in ascending order, the voxels of a column of `depth` that represent a number from 0 to 1.
     ///
-    /// Linear: z = ⌊(1 − v)·depth⌋, the last voxel at most. Fractional: all z for which the binary digit of v that counts 2⁻ᶻ is 1;
-    /// what is below the last voxel's digit is dropped.
+    /// Linear: z = ⌊(1 − v)·depth⌋, at most the last voxel. Fractional: all z for which the binary digit of v with value 2⁻ᶻ is 1;
+    /// digits below the last voxel's are dropped.
     ///
     /// # Source
     /// FEAGI's sensorimotor crate; its fractional encoder forgets to subtract the digits that it has written, and ours does not.
@@ -27,9 +27,9 @@ impl Coding {
         }
     }
 
-    /// The number that firing voxels of a column of `depth` stand for, 0 to 1; none if none fires.
+    /// The number that firing voxels of a column of `depth` represent, 0 to 1; none if none fires.
     ///
-    /// Linear: 1 − z̄ / depth for their mean z̄. Fractional: the sum of 2⁻ᶻ, 1 at most.
+    /// Linear: 1 − z̄ / depth for their mean z̄. Fractional: the sum of 2⁻ᶻ, at most 1.
     pub(super) fn decode(self, depth: u32, fires: impl Fn(u32) -> bool) -> Option<f64> {
         let (mut firing, mut sum) = (0u32, 0.0);
         for z in (0..depth).filter(|z| fires(*z)) {

@@ -1,4 +1,4 @@
-//! A genome in a scenario: what it does is worked by hand, and is the same on every device and after a resume.
+//! A genome in a scenario: its actions match values computed by hand, and are the same on every device and after a resume.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::body::Body;
 use crate::scenario::build::{build_body, build_brain};
 use crate::scenario::{Coding, Scenario};
 
-/// A file that is gone at the end.
+/// A file that is deleted at the end.
 struct File(PathBuf);
 
 impl File {

@@ -13,7 +13,7 @@ use tectum_spiking::genome::{Area, AreaRole, Genome};
 pub(super) struct Wiring {
     sensors: Vec<Sensor>,
     motors: Vec<Motor>,
-    /// Of every channel of the action: what those without a motor always do.
+    /// For every channel of the action: the value of channels without a motor.
     safe_action: Vec<f32>,
 }
 
@@ -44,7 +44,7 @@ struct Scale {
     high: f64,
 }
 
-/// The voxels at one x and y, whose neurons follow one another along z.
+/// The voxels at one x and y, whose neurons are consecutive along z.
 #[derive(Debug, Clone, Copy)]
 struct Column {
     first: u32,
@@ -56,7 +56,7 @@ impl Wiring {
     /// Finds areas and columns.
     ///
     /// # Errors
-    /// `Invalid`, naming the key, for an area that is missing, of another role or too small, two sensors in one column, two motors
+    /// `Invalid`, naming the key, for an area that is missing, has another role or is too small, two sensors in one column, two motors
     /// of one channel.
     pub fn new(spec: &GenomeSpec, genome: &Genome, body: &BodySpec) -> Result<Self> {
         let mut sensors: Vec<Sensor> = Vec::new();
@@ -97,12 +97,12 @@ impl Wiring {
         Ok(Self { sensors, motors, safe_action: body.safe_action.clone() })
     }
 
-    /// The most that is injected into a neuron.
+    /// The maximum that is injected into a neuron.
     pub fn max_injected(&self) -> f32 {
         self.sensors.iter().flat_map(|sensor| &sensor.amounts).fold(0.0, |most, amount| most.max(amount.abs()))
     }
 
-    /// The most injections of a tick.
+    /// The maximum number of injections per tick.
     pub fn max_inputs(&self) -> usize {
         self.sensors.iter().map(|sensor| sensor.column.neurons().len()).sum()
     }
@@ -112,7 +112,7 @@ impl Wiring {
         self.motors.iter().map(|motor| motor.column.neurons()).collect()
     }
 
-    /// What an observation injects; a number that is not finite injects nothing.
+    /// The injections of an observation; a number that is not finite has none.
     pub fn sense(&self, observation: &[f32], injected: &mut Vec<(u32, f32)>) {
         injected.clear();
         for sensor in &self.sensors {
@@ -125,7 +125,7 @@ impl Wiring {
         }
     }
 
-    /// The action that firing neurons ask for.
+    /// The action that firing neurons encode.
     pub fn act(&self, has_fired: impl Fn(u32) -> bool, action: &mut [f32]) {
         action.copy_from_slice(&self.safe_action);
         for motor in &self.motors {
@@ -137,7 +137,7 @@ impl Wiring {
 }
 
 impl Scale {
-    /// Where a number lies in the range, from 0 to 1.
+    /// The position of a number in the range, from 0 to 1.
     fn share(self, number: f64) -> f64 {
         ((number - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
@@ -154,7 +154,7 @@ impl Column {
                 return Err(Error::invalid(format!("{key} is {place}; area {} has {side} voxels along it", area.id)));
             }
         }
-        // One voxel along z could only say that there is a number.
+        // One voxel along z could only signal that there is a number.
         if area.size[2] < 2 {
             return Err(Error::invalid(format!("area: {} has 1 voxel along z; a coding needs 2 or more", area.id)));
         }
@@ -171,7 +171,7 @@ impl Column {
     }
 }
 
-/// The area of a name, if it is of a role.
+/// The area of a name, if it has the role.
 fn area<'a>(genome: &'a Genome, file: &str, name: &str, role: AreaRole) -> Result<&'a Area> {
     let word = if role == AreaRole::Input { "input" } else { "output" };
     let ids = || {

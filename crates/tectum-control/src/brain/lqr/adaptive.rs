@@ -5,12 +5,12 @@
 //! regulated by its own gain. Before that the pole is pumped up by that law, of a few, which the model says leads to a catch soonest.
 //!
 //! # Cost
-//! A tick steps every model once, ten substeps of RK4 each; while it pumps, the believed one some hundreds to thousands of times more. All of it
+//! A tick steps every model once, ten substeps of RK4 each; during swing-up, the selected one some hundreds to thousands of times more. All of it
 //! is f64 on the host, without allocation.
 //!
 //! # Source
-//! Multiple-model estimation: Magill, "Optimal adaptive estimation of sampled stochastic processes", IEEE TAC 10 (1965); with fixed gains and
-//! the best one in place of the mean here.
+//! Multiple-model estimation: Magill, "Optimal adaptive estimation of sampled stochastic processes", IEEE TAC 10 (1965); here with fixed gains
+//! and the best model instead of the mean.
 
 use tectum::{Error, Result, RunStats};
 
@@ -22,15 +22,15 @@ use crate::body::{BodySpec, wrapped_rad};
 use crate::brain::{Brain, StandIn};
 use tectum::snapshot::{Array, Snapshot};
 
-/// Lengths that are thought of, as shares of the identified one: from the least on, in equal steps.
+/// Candidate lengths, relative to the identified one: from the minimum, in equal steps.
 const LENGTH_COUNT: usize = 29;
 const MIN_LENGTH: f64 = 0.65;
 const LENGTH_STEP: f64 = 0.025;
-/// The longest lag that is thought of, periods.
+/// The maximum candidate lag, periods.
 const MAX_DELAY_SAMPLES: usize = 2;
-/// Commands that are remembered: those under way, and the one before them.
+/// Commands that are stored: those not yet in effect, and the one before them.
 const COMMANDS: usize = MAX_DELAY_SAMPLES + 2;
-/// Another model is believed when its misfit is below this share of the believed one's.
+/// Another model is selected when its misfit is below this share of the selected one's.
 const SWITCH_RATIO: f64 = 0.8;
 /// Channels of the rig's observation.
 const POSITION: usize = 0;
@@ -43,7 +43,7 @@ const ANGLE: usize = 3;
 pub struct Adaptive {
     models: Vec<Hypothesis>,
     believed: usize,
-    /// The commands that were given, the latest first.
+    /// The commands given, the latest first.
     commands: [f64; COMMANDS],
     is_initialized: bool,
     is_balancing: bool,
@@ -61,25 +61,25 @@ impl Adaptive {
         let lengths = (0..LENGTH_COUNT).map(|index| MIN_LENGTH + LENGTH_STEP * index as f64);
         let models: Vec<Hypothesis> =
             lengths.map(|length| Hypothesis::for_length(length, MAX_DELAY_SAMPLES)).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-        // Before anything is known, the rig is as it was identified.
+        // Initially the rig is assumed to be the identified one.
         let believed = models.iter().position(|model| model.delay_samples == 0 && (model.length_ratio() - 1.0).abs() < 0.5 * LENGTH_STEP).unwrap_or(0);
         Ok(Self { models, believed, commands: [0.0; COMMANDS], is_initialized: false, is_balancing: false })
     }
 
-    /// The length of the pole over that of the identified rig, and the lag in periods, that are believed.
+    /// The selected length of the pole, relative to the identified rig's, and the selected lag in periods.
     pub fn selected(&self) -> (f64, usize) {
         let model = &self.models[self.believed];
         (model.length_ratio(), model.delay_samples)
     }
 
-    /// Answers an observation. One that is not finite gets 0 V, and the models go on by their forecasts.
+    /// Answers an observation. One that is not finite gets 0 V, and the models continue by their forecasts.
     fn answer(&mut self, observation: &[f32]) -> f32 {
         let command_v = if self.update(observation) { self.command() } else { 0.0 };
         self.push_command(command_v);
         command_v
     }
 
-    /// Takes a reading over, and says whether it is one.
+    /// Processes a reading, and returns whether it is valid.
     fn update(&mut self, observation: &[f32]) -> bool {
         let is_seen = observation.iter().all(|number| number.is_finite());
         let reading = is_seen.then(|| [f64::from(observation[POSITION]) * M_PER_IN, f64::from(observation[ANGLE]).to_radians()]);

@@ -9,34 +9,34 @@ use crate::body::rig::dynamics::Motion;
 use crate::body::rig::{M_PER_IN, Rig, RigParameters};
 use crate::body::{Body, Start, wrapped_rad};
 
-/// Shares of an error of the forecast by which position, angle and speed (over a period) are set right.
+/// Filter gains: shares of a forecast error by which position, angle and speed (over a period) are corrected.
 const POSITION_GAIN: f64 = 0.5;
 const ANGLE_GAIN: f64 = 0.5;
 const SPEED_GAIN: f64 = 0.15;
-/// An angle this far from the forecast is not believed.
+/// An angle this far from the forecast is rejected.
 const GATE_RAD: f64 = 0.1;
-/// After so many of them in a row the next is: then the forecast is wrong.
+/// After this many consecutive rejections the next angle is accepted: then the forecast is wrong.
 const MAX_OUTLIERS: u32 = 3;
-/// Errors that count as 1 in the misfit, and the most that one reading counts: a jump must not outweigh a second of readings.
+/// Errors that count as 1 in the misfit, and the maximum that one reading counts: a jump must not outweigh a second of readings.
 const POSITION_UNIT_M: f64 = 0.01 * M_PER_IN;
 const ANGLE_UNIT_RAD: f64 = 0.01;
 const MAX_MISFIT: f64 = 25.0;
-/// The share of the misfit that a period leaves: it forgets in four seconds.
+/// The share of the misfit that remains after a period: it forgets in four seconds.
 const FORGETTING_FACTOR: f64 = 0.99;
 /// Numbers of [`Hypothesis::state`].
 pub(super) const STATE_LEN: usize = 7;
 
-/// A rig with a pole of some length, read with some lag: its regulator, its laws of pumping, and a filter that follows the readings.
+/// A rig with a given pole length and reading lag: its regulator, its swing-up laws, and a filter that follows the readings.
 pub(super) struct Hypothesis {
     pub rig: RigParameters,
-    /// Periods that a reading is old when it comes.
+    /// Age of a reading on arrival, in periods.
     pub delay_samples: usize,
     /// The regulator's gain, one for each number of the rig's state.
     pub gain: Vec<f64>,
     pub laws: Vec<SwingUp>,
     /// The motion at the time of the latest reading.
     pub motion: Motion,
-    /// How badly its forecasts fit.
+    /// Misfit of its forecasts.
     pub misfit: f64,
     outliers: u32,
     last_angle_rad: f64,
@@ -73,18 +73,18 @@ impl Hypothesis {
         Ok((0..=max_delay_samples).map(hypothesis).collect())
     }
 
-    /// The length of the pole over that of the identified rig.
+    /// The length of the pole relative to the identified rig's.
     pub fn length_ratio(&self) -> f64 {
         self.rig.dynamics.length_m / RigParameters::default().dynamics.length_m
     }
 
-    /// Begins at rest where a reading is.
+    /// Starts at rest at a reading.
     pub fn begin(&mut self, position_m: f64, angle_rad: f64) {
         self.motion = [position_m, 0.0, angle_rad, 0.0];
         (self.misfit, self.outliers, self.last_angle_rad) = (0.0, 0, angle_rad);
     }
 
-    /// Goes on by a period to the next reading, of which there may be none; `commands` were given before it, the latest first.
+    /// Advances by a period to the next reading, which may be missing; `commands` were given before it, the latest first.
     pub fn follow(&mut self, reading: Option<[f64; 2]>, commands: &[f64]) {
         self.motion = self.rig.step(self.motion, commands[self.delay_samples + 1], commands[self.delay_samples]);
         let Some([position_m, angle_rad]) = reading else { return };
@@ -112,20 +112,20 @@ impl Hypothesis {
         (0..self.delay_samples).rev().fold(self.motion, |motion, age| self.rig.step(motion, commands[age + 1], commands[age]))
     }
 
-    /// What the regulator asks for, beyond any limit.
+    /// The regulator's demand, without limits.
     pub fn state_feedback(&self, motion: Motion, last_command_v: f64) -> f64 {
         let [x, v, angle, speed] = motion;
         let state = [x, v, wrapped_rad(angle), speed, last_command_v];
         -state.iter().zip(&self.gain).map(|(number, gain)| number * gain).sum::<f64>()
     }
 
-    /// What it knows, for snapshots.
+    /// The hypothesis's state, for snapshots.
     pub fn state(&self) -> [f64; STATE_LEN] {
         let [x, v, angle, speed] = self.motion;
         [x, v, angle, speed, self.misfit, f64::from(self.outliers), self.last_angle_rad]
     }
 
-    /// Puts back what [`Hypothesis::state`] gave.
+    /// Restores what [`Hypothesis::state`] returned.
     pub fn set_state(&mut self, state: &[f64; STATE_LEN]) {
         let [x, v, angle, speed, misfit, outliers, last_angle_rad] = *state;
         self.motion = [x, v, angle, speed];

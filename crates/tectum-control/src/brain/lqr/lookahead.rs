@@ -1,23 +1,23 @@
-//! What a rig would do under a law, seen in its model before it is done.
+//! Simulates a rig under a law in its model, before the law is applied.
 
 use super::hypothesis::Hypothesis;
 use super::swing_up::SwingUp;
 use crate::body::rig::dynamics::Motion;
 use crate::body::wrapped_rad;
 
-/// From where the regulator may catch the pole.
+/// Maximum angle at which the regulator may catch the pole.
 const CAPTURE_LIMIT_RAD: f64 = 1.0;
-/// Periods in which a pole that was caught has come to rest: within the angle and speed of [`is_settled`], for a while.
+/// Periods within which a caught pole must settle: within the angle and speed of [`is_settled`], for a while.
 const CAPTURE_PERIODS: usize = 40;
 const SETTLED_PERIODS: usize = 6;
 /// The share of the travel that a catch may take.
 const TRAVEL_FRACTION: f64 = 0.975;
-/// Periods that a law of pumping is followed.
+/// Periods for which a swing-up law is simulated.
 const SWING_UP_PERIODS: usize = 75;
-/// Periods that lacking the energy of m g l at their end counts as.
+/// Penalty in periods for a missing energy of m g l at the end.
 const PERIODS_PER_ENERGY: f64 = 10.0;
 
-/// Whether the regulator, beginning now, would hold the pole up.
+/// Whether the regulator, starting now, would balance the pole.
 pub(super) fn can_stabilize(model: &Hypothesis, mut motion: Motion, mut last_command_v: f64) -> bool {
     let limit_v = f64::from(model.rig.command_limit_v);
     let mut quiet = 0;
@@ -52,8 +52,8 @@ pub(super) fn best_swing_up_command(model: &Hypothesis, motion: Motion, last_com
     least.1
 }
 
-/// Periods of a law until the regulator can catch the pole, followed no further than `most`; if it cannot in the time that is followed, all of
-/// that and more for the energy that lacks then.
+/// Periods of a law until the regulator can catch the pole, simulated up to `most`; if it cannot in that time, all of
+/// them plus a penalty for the energy that is missing then.
 fn periods_until_capture(model: &Hypothesis, law: &SwingUp, mut motion: Motion, mut last_command_v: f64, most: f64) -> f64 {
     for period in 0..SWING_UP_PERIODS {
         if period as f64 >= most {

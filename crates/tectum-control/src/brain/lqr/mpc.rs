@@ -1,11 +1,11 @@
 //! Linear model predictive control: the regulator's problem over a horizon, under bounds.
 //!
 //! Minimises ½ Σ (s'Qs + r u²) + ½ s_N' P s_N over u_0 … u_{N−1}, with s_{k+1} = A s_k + B u_k, u within its limits, and numbers of the state
-//! within theirs. P is the regulator's own, so where no bound is met the actions are the regulator's. A bound of the state is soft: what is
-//! beyond it costs [`SOFT_BOUND_PENALTY`] times its square over that of the bound, so that there always is an answer.
+//! within theirs. P is the regulator's own, so if no bound is active the actions are the regulator's. A bound of the state is soft: a
+//! violation costs [`SOFT_BOUND_PENALTY`] times its square divided by that of the bound, so that a solution always exists.
 //!
 //! # Cost
-//! A plan takes 6 to 25 Newton steps, each about 4·N·n³ operations; nothing is allocated.
+//! A plan takes 6 to 25 Newton steps, each about 4·N·n³ operations; it does not allocate.
 //!
 //! # Source
 //! Rao, Wright, Rawlings, *Application of interior-point methods to model predictive control*, JOTA 99 (1998), whose Newton step is a
@@ -16,15 +16,15 @@ use tectum::Result;
 use super::LqrWeights;
 use super::riccati::{Linear, dot};
 
-/// Weight of the square of what is beyond a bound of the state, over that of the bound, in units of what balancing costs at full action.
+/// Weight of a bound violation's square, relative to the square of the bound, in units of the cost of balancing at full action.
 const SOFT_BOUND_PENALTY: f64 = 1e6;
-/// Newton steps after which a plan is taken as it is.
+/// Maximum number of Newton steps of a plan.
 const MAX_STEPS: usize = 50;
 /// Mean product of slack and multiplier, in units set by the start, and share of what equations lack at the start, at which a plan is done.
 const CONVERGENCE_TOLERANCE: f64 = 1e-9;
-/// Share of what is beyond soft bounds at the start that counts as one: smaller products drown in rounding.
+/// Share of the initial soft-bound violation that is the unit: smaller products are lost in rounding.
 const VIOLATION_UNIT: f64 = 1e-3;
-/// Share of the way to the nearest bound that a step goes at most.
+/// Maximum share of the distance to the nearest bound in one step.
 const FRACTION_TO_BOUNDARY: f64 = 0.99;
 
 /// A bound of one number of the state, the same to both sides of upright.
@@ -32,16 +32,16 @@ const FRACTION_TO_BOUNDARY: f64 = 0.99;
 pub struct Bound {
     /// Place of the number in the state.
     pub state: usize,
-    /// Its greatest size.
+    /// Its maximum magnitude.
     pub max_abs: f64,
 }
 
-/// What a plan keeps to.
+/// The limits of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     /// Steps of the plan.
     pub horizon: usize,
-    /// Least and greatest action.
+    /// Minimum and maximum action.
     pub action: [f64; 2],
     /// Bounds of the state.
     pub states: Vec<Bound>,
@@ -55,7 +55,7 @@ pub struct LinearMpc {
     /// K, and P, n × n.
     gain: Vec<f64>,
     end: Vec<f64>,
-    /// What is bounded in each step: the action, then numbers of the state after it.
+    /// The bounded variables of each step: the action, then numbers of the state after it.
     bounded: Vec<BoundedVariable>,
     /// Slacks and multipliers, N × bounded × (low, high).
     sides: Vec<[BoundSide; 2]>,
@@ -63,7 +63,7 @@ pub struct LinearMpc {
     actions: Vec<f64>,
     /// s_0 … s_N.
     states: Vec<f64>,
-    /// V, V A and the slope of what follows a step, on the way back.
+    /// V, V A and the gradient of the cost-to-go of a step, in the backward sweep.
     value: Vec<f64>,
     product: Vec<f64>,
     slope: Vec<f64>,
@@ -76,7 +76,7 @@ struct BoundedVariable {
     state: Option<usize>,
     low: f64,
     high: f64,
-    /// How far beyond the bound a multiplier of one lets it go.
+    /// Violation of the bound per unit of multiplier.
     softness: f64,
 }
 
@@ -89,26 +89,26 @@ struct BoundSide {
     multiplier_step: f64,
 }
 
-/// A step of the plan: what the backward sweep leaves for the forward one, and the Newton step.
+/// A step of the plan: results of the backward sweep for the forward one, and the Newton step.
 #[derive(Debug, Clone)]
 struct Stage {
-    /// B'VB + r, with what bounds add.
+    /// B'VB + r, plus the contribution of the bounds.
     curvature: f64,
     /// A'VB.
     coupling: Vec<f64>,
     offset: f64,
     action_step: f64,
-    /// Of the state after it.
+    /// Newton step of the state after it.
     state_step: Vec<f64>,
 }
 
 impl BoundSide {
-    /// What its bound adds to the curvature.
+    /// The bound's contribution to the curvature.
     fn stiffness(&self, softness: f64) -> f64 {
         self.multiplier / (self.slack + self.multiplier * softness)
     }
 
-    /// How far the multiplier moves where the number that is bounded does not.
+    /// Change of the multiplier if the bounded number does not change.
     fn multiplier_delta(&self, room: f64, softness: f64, wanted: f64) -> f64 {
         let lacking = room + softness * self.multiplier - self.slack;
         (wanted - self.slack * self.multiplier - self.multiplier * lacking) / (self.slack + self.multiplier * softness)
@@ -116,13 +116,13 @@ impl BoundSide {
 }
 
 impl BoundedVariable {
-    /// From a number down to the low bound and up to the high one.
+    /// Distances from a number down to the low bound and up to the high one.
     fn distances_to_bounds(&self, number: f64) -> [f64; 2] {
         [number - self.low, self.high - number]
     }
 }
 
-/// Which way a multiplier of the low and the high bound pulls.
+/// Sign of the force of the low and the high bound's multiplier.
 const BOUND_SIGNS: [f64; 2] = [-1.0, 1.0];
 
 impl LinearMpc {
@@ -166,21 +166,21 @@ impl LinearMpc {
         &self.actions
     }
 
-    /// The states that the model says they lead to, as deviations from upright, n numbers a step, the present one first.
+    /// The predicted states under these actions, as deviations from upright, n numbers per step, the present one first.
     pub fn states(&self) -> &[f64] {
         &self.states
     }
 
-    /// Plans from a deviation from upright, whatever was planned before; gives how many Newton steps it took.
+    /// Plans from a deviation from upright, independent of earlier plans; returns the number of Newton steps.
     ///
     /// # Panics
-    /// If the deviation has not one number for each of the state.
+    /// If the deviation does not have one number for each number of the state.
     pub fn plan(&mut self, deviation: &[f64]) -> usize {
         let unit = self.begin(deviation);
         let mut lacking = 1.0;
         for step in 1..=MAX_STEPS {
             self.factor();
-            // Straight at the bounds first, to see how much centring the way there needs.
+            // Predictor step straight to the bounds first, to determine how much centring is needed.
             let now = self.products(0.0);
             self.solve(0.0, false);
             let ahead = self.products(self.max_step_length());
@@ -195,8 +195,8 @@ impl LinearMpc {
         MAX_STEPS
     }
 
-    /// The regulator's actions, well within the limits, with slacks and multipliers of a size that fits; gives the unit that products
-    /// of the two count in: what full action costs, or a share of what is beyond soft bounds at the start if that is more.
+    /// The regulator's actions, well within the limits, with slacks and multipliers of suitable size; returns the unit of their
+    /// products: the cost of full action, or a share of the initial soft-bound violation if that is more.
     fn begin(&mut self, deviation: &[f64]) -> f64 {
         let n = self.linear.b.len();
         self.states[..n].copy_from_slice(deviation);
@@ -210,7 +210,7 @@ impl LinearMpc {
             }
         }
         let full = self.weights.action * high * high;
-        // What is beyond soft bounds costs, as a mean over all bounds: multipliers of that size are near.
+        // Mean cost of soft-bound violations over all bounds: multipliers have about that size.
         let mut beyond = 0.0;
         for place in 0..self.sides.len() {
             let (step, bounded) = (place / self.bounded.len(), self.bounded[place % self.bounded.len()]);
@@ -220,7 +220,7 @@ impl LinearMpc {
         let start = full.max(beyond / (2 * self.sides.len()) as f64);
         for place in 0..self.sides.len() {
             let (step, bounded) = (place / self.bounded.len(), self.bounded[place % self.bounded.len()]);
-            // With slack = room + softness·multiplier, so that nothing is lacking from the start.
+            // With slack = room + softness·multiplier, so that the residual is 0 at the start.
             self.sides[place] = bounded.distances_to_bounds(self.number(step, bounded.state)).map(|room| {
                 let root = (room * room + 4.0 * bounded.softness * start).sqrt();
                 let multiplier = if room > 0.0 { 2.0 * start / (room + root) } else { (root - room) / (2.0 * bounded.softness) };
@@ -281,7 +281,7 @@ impl LinearMpc {
         }
     }
 
-    /// The Newton step towards products of slack and multiplier that are all `centre`; with the second order of the last step, or not.
+    /// The Newton step towards products of slack and multiplier that all equal `centre`; with or without the second order of the last step.
     fn solve(&mut self, centre: f64, is_corrector: bool) {
         let n = self.linear.b.len();
         let (a, b, width) = (&self.linear.a, &self.linear.b, self.bounded.len());
@@ -363,7 +363,7 @@ mod tests {
         Limits { horizon: 30, action: [-action, action], states: vec![Bound { state: 0, max_abs: 0.1 }, Bound { state: 1, max_abs: 0.3 }] }
     }
 
-    /// What a sequence of actions costs, by the definition.
+    /// The cost of a sequence of actions, by definition.
     fn cost(start: &[f64], actions: &[f64], most: f64) -> f64 {
         let (linear, weights) = plant();
         let (_, end) = linear.riccati(&weights.state, weights.action).expect("stabilisable");
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn no_action_that_is_allowed_costs_less_than_the_planned_ones() {
         let (linear, weights) = plant();
-        // The speed's bound is met before the wide limit, and after the narrow one.
+        // The speed's bound is reached before the wide limit, and after the narrow one.
         let mut planners = [1.0, 0.2].map(|most| (most, LinearMpc::new(&linear, &weights, &limits(most)).expect("stabilisable")));
         let mut uniform = Uniform::new(3);
         let (mut at_limit, mut beyond, mut most_steps) = (0, 0, 0);
@@ -404,7 +404,7 @@ mod tests {
             most_steps = most_steps.max(planner.plan(&start));
             let actions = planner.actions().to_vec();
             beyond += usize::from(planner.states().chunks_exact(4).skip(1).any(|state| state[0].abs() > 0.1 || state[1].abs() > 0.3));
-            // The problem is convex: it is enough that no action by itself may move to where it costs less.
+            // The problem is convex: it is enough that no single action can be changed to reduce the cost.
             for place in 0..actions.len() {
                 let slope = |step: f64| {
                     let mut moved = actions.clone();

@@ -19,7 +19,7 @@ pub struct Linear {
 /// Takes central differences of one step around the upright state.
 ///
 /// # Errors
-/// A body with more than one action, or an upright state it refuses.
+/// A body with more than one action, or an upright state that it rejects.
 pub fn linearise(body: &mut dyn Body, upright: &Upright) -> Result<Linear> {
     if body.spec().action.len() != 1 {
         let (name, actions) = (body.spec().name, body.spec().action.len());
@@ -40,7 +40,7 @@ pub fn linearise(body: &mut dyn Body, upright: &Upright) -> Result<Linear> {
             state[column] += sign * step;
             state
         };
-        // A discrete action cannot rest at 0: the mean of both pushes stands for it.
+        // A discrete action cannot be 0: the mean of both pushes replaces it.
         let pushes: &[f32] = if is_discrete { &[u, -u] } else { &[0.0] };
         for &push in pushes {
             let (ahead, behind) = (after(body, &moved(1.0), push)?, after(body, &moved(-1.0), push)?);
@@ -67,12 +67,12 @@ impl Linear {
         self.riccati(state_weights, action_weight).map(|(gain, _)| gain)
     }
 
-    /// The regulator's gain K, and P, n × n: s'Ps is what it costs from s on.
+    /// The regulator's gain K, and P, n × n: s'Ps is the cost-to-go from s.
     ///
-    /// P ← Q + A'PA − A'PB (r + B'PB)⁻¹ B'PA until it rests; K = (r + B'PB)⁻¹ B'PA.
+    /// P ← Q + A'PA − A'PB (r + B'PB)⁻¹ B'PA until it converges; K = (r + B'PB)⁻¹ B'PA.
     ///
     /// # Errors
-    /// Weights of the wrong length; an iteration that does not come to rest (the pair is not stabilisable).
+    /// Weights of the wrong length; an iteration that does not converge (the pair is not stabilisable).
     pub fn riccati(&self, state_weights: &[f64], action_weight: f64) -> Result<(Vec<f64>, Vec<f64>)> {
         let n = self.b.len();
         if state_weights.len() != n {
@@ -86,7 +86,7 @@ impl Linear {
             let bpa: Vec<f64> = (0..n).map(|j| (0..n).map(|i| self.b[i] * pa[i * n + j]).sum()).collect();
             let mut next = diagonal(state_weights);
             for i in 0..n {
-                // Both halves from one: left alone, rounding makes P asymmetric and the iteration leaves its fixed point.
+                // Both halves from one: otherwise rounding makes P asymmetric and the iteration leaves its fixed point.
                 for j in 0..=i {
                     let apa: f64 = (0..n).map(|k| self.a[k * n + i] * pa[k * n + j]).sum();
                     next[i * n + j] += apa - bpa[i] * bpa[j] / s;

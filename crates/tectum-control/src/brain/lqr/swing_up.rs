@@ -1,13 +1,13 @@
-//! Pumping a pole up by its energy.
+//! Swing-up of a pole by energy control.
 
 use crate::body::rig::RigParameters;
 
-/// How hard a cart's pole is pumped.
+/// Strength of a cart's swing-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SwingUpSettings {
-    /// Pump at full action until the energy lacks less than this share of m g l, then in proportion.
+    /// Swing up at full action until the energy deficit is below this share of m g l, then in proportion.
     pub taper: f64,
-    /// The energy aimed at beyond that of upright rest, in units of m g l.
+    /// The target energy in excess of upright rest, in units of m g l.
     pub excess: f64,
     /// Share of the travel beyond which the cart is not driven outward.
     pub travel_fraction: f64,
@@ -19,10 +19,10 @@ impl Default for SwingUpSettings {
     }
 }
 
-/// A law that feeds the pole with exactly the energy of upright rest.
+/// A law that brings the pole to exactly the energy of upright rest.
 ///
 /// With the energy e = ½ (l/g) ω² + cos θ − 1, in units of m g l, 0 at upright rest and −2 at hanging:
-/// a torque feeds it as ω u, so u ∝ −e sign ω. A cart whose *velocity* is commanded feeds it through the pole's speed relative
+/// a torque changes it at the rate ω u, so u ∝ −e sign ω. A cart whose *velocity* is commanded changes it through the pole's speed relative
 /// to the hinge's motion, p = ω + v cos θ/l, at a rate of v sin θ (g cos θ − l ω²), so v ∝ −e sign(sin θ (g cos θ − l ω²)).
 ///
 /// # Source
@@ -31,7 +31,7 @@ impl Default for SwingUpSettings {
 pub enum SwingUp {
     /// A motor at the hinge; state: angle, speed.
     Torque {
-        /// l/g of the point mass that swings alike, seconds squared.
+        /// l/g of the equivalent point mass, seconds squared.
         length_over_gravity_s2: f64,
     },
     /// A cart with a velocity servo; state: position, velocity, angle, speed.
@@ -44,7 +44,7 @@ pub enum SwingUp {
         travel_m: f64,
         /// Sign of the velocity that a positive action gives.
         direction: f64,
-        /// How hard it is pumped.
+        /// Strength of the swing-up.
         pumping: SwingUpSettings,
     },
 }

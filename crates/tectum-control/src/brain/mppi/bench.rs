@@ -13,9 +13,9 @@ use crate::twin::{Network, Twin, TwinLayout};
 const SHAPES: [[usize; 2]; 3] = [[1024, 30], [4096, 40], [16384, 100]];
 /// Both hidden layers of the twin.
 const WIDTH: usize = 32;
-/// Multiply-adds of its network, which reads sine, cosine, speed and torque and gives two changes.
+/// Multiply-adds of its network, which reads sine, cosine, speed and torque and outputs two changes.
 const PRODUCTS: usize = 4 * WIDTH + WIDTH * WIDTH + 2 * WIDTH;
-/// Bodies side by side, how many, and the bytes that a step of one moves: state read and written, action, what it shows.
+/// Bodies in a batch, how many, and the bytes that a step of one moves: state read and written, action, output.
 const BODIES: [(&str, usize, usize); 2] = [("cart_pole", 1 << 16, 4 * (5 + 5 + 1 + 6)), ("acrobot", 1 << 16, 4 * (5 + 5 + 1 + 6))];
 /// Operations of a step of the plant, its cost with them; sine and rounding count as one.
 const PLANT_STEP: usize = 24;
@@ -54,7 +54,7 @@ fn cases(_: &Device) -> Vec<Case> {
 
 fn prepare_bodies(device: &Device, name: &str, count: usize) -> Result<Box<dyn Workload>> {
     let batch = Batch::new(name, count, device)?;
-    // As many pushed to the left as to the right.
+    // Equal numbers pushed to the left and to the right.
     let actions = (0..count).map(|k| ((k * 37 % 101) as f32 - 50.0) / 50.0).collect();
     let code = batch.code().to_vec();
     Ok(Box::new(Bodies { batch, actions, code }))
@@ -85,7 +85,7 @@ fn prepare(device: &Device, of_twin: bool, samples: usize, horizon: usize) -> Re
     Ok(Box::new(Run { brain, code, action: [0.0] }))
 }
 
-/// A twin that has not learned: its weights do not matter to the time.
+/// An untrained twin: its weights do not affect the time.
 fn untrained(layout: TwinLayout) -> Result<Twin> {
     let network = Network::new(layout.features(), &[WIDTH; 2], layout.channels.len())?;
     if network.features() != 4 {

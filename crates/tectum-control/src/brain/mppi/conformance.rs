@@ -12,11 +12,11 @@ use crate::body::{ChannelKind, body};
 use crate::kernel::LaunchBuiltIn;
 use crate::twin::{Ensemble, Network, Plant, RecordedTwin, RowHistory, SequenceLayout, TrainingProvenance, Twin, TwinLayout};
 
-/// Some roundings of f32.
+/// A few roundings of f32.
 const ROUNDING: f64 = 4.0 / 8_388_608.0;
-/// Of a cost: errors grow over a rollout as the network amplifies them; random weights amplify little.
+/// Tolerance of a cost: errors grow over a rollout as the network amplifies them; random weights amplify little.
 pub const TOLERANCE: f64 = 2e-4;
-/// Of an action that a regulator chose from a state of the plant.
+/// Tolerance of an action that a regulator chose from a state of the plant.
 const REGULATED: f64 = 5e-3;
 /// A cost that is not finite, or greater.
 const MAX_COST: f64 = 1e9;
@@ -107,7 +107,7 @@ fn rollout(seed: &mut Seed, name: &str, hidden: &[usize], samples: usize, horizo
     (parameters.samples, parameters.horizon, parameters.energy_at_end) = (samples, horizon, name == "pendulum");
     parameters.channels[0].squared_angle = name == "pendulum";
     let mut u = seed.floats((horizon + 1) * samples, twin.layout.low, twin.layout.high);
-    // Costs that are not finite, in samples that share their vectors with others.
+    // Costs that are not finite, in samples that share vectors with others.
     (u[samples + 3], u[samples + 17]) = (f32::NAN, f32::INFINITY);
     let mut observation: Vec<f32> = twin.layout.channels.iter().map(|channel| seed.float(channel.low, channel.high)).collect();
     let expected = (0..samples).map(|k| {
@@ -149,7 +149,7 @@ fn recorded_rollout(seed: &mut Seed, lags: usize, members: u64) -> Result<Case> 
     (parameters.samples, parameters.horizon) = (64, 6);
     parameters.channels[1].weight = 0.3;
     let mut u = seed.floats(7 * 64, -5.0, 5.0);
-    // The rows so far, and commands one row further: the angle has come over the half turn.
+    // The rows so far, and commands one row further: the angle has wrapped at 180 degrees.
     let angles = [170.0, 174.0, 179.0, -176.0, -172.0].map(|angle| angle + 0.25);
     let seen = |row: usize| [0.3 * row as f32, -1.0, 100.0 + 20.0 * row as f32, angles[row] as f32];
     let (from, commands) = (4 - lags, [0.5f32, -1.0, 2.0, -3.0, 1.5]);
@@ -198,7 +198,7 @@ fn recorded_rollout(seed: &mut Seed, lags: usize, members: u64) -> Result<Case> 
     }))
 }
 
-/// The body itself, stepped in f64, pays its own reward.
+/// The reference: the body itself, stepped in f64, with its own reward.
 fn plant(seed: &mut Seed, name: &str, samples: usize, horizon: usize) -> Result<Case> {
     let parameters = MppiParameters { samples, horizon, energy_weight: 100.0, ..MppiParameters::for_plant(name)? };
     let gains = parameters.feedback.unwrap_or_default().map(f64::from);
@@ -236,7 +236,7 @@ fn plant(seed: &mut Seed, name: &str, samples: usize, horizon: usize) -> Result<
     }))
 }
 
-/// A twin with random weights: the kernels do not ask whether it has learned.
+/// A twin with random weights: the kernels do not depend on training.
 ///
 /// # Errors
 /// A body without defaults; a width of 0.
@@ -285,7 +285,7 @@ pub fn reference_cost(twin: &Twin, parameters: &MppiParameters, observation: &[f
     if cost.is_finite() { cost.min(MAX_COST) } else { MAX_COST }
 }
 
-/// What a step costs that ended in a state, whose angles it wraps.
+/// The cost of a step that ended in a state, whose angles it wraps.
 pub fn step_cost(layout: &TwinLayout, parameters: &MppiParameters, state: &mut [f64], [before, now]: [f32; 2], t: usize) -> f64 {
     let multiplier = if t + 1 == parameters.horizon { f64::from(parameters.terminal_multiplier) } else { 1.0 };
     let (mut cost, mut cosine, mut velocity) = (0.0, 1.0, 0.0);

@@ -1,4 +1,4 @@
-//! The kernels of MPPI that are not the runtime's: controls, weighing, shift. The rollout stands in `rollout.rs`.
+//! The kernels of MPPI that are not the runtime's: controls, weighting, shift. The rollout is in `rollout.rs`.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,4 +1,4 @@
-//! MPPI over a twin that learns on: what a tick hands to the learner and takes from it.
+//! MPPI over a twin that learns online: what a tick passes to the learner and takes from it.
 
 use tectum::Result;
 
@@ -8,25 +8,25 @@ use crate::body::ChannelKind;
 use crate::twin::{Learner, LearningCounts, OnlineSettings, Twin, TwinLayout, TwinRecipe};
 use tectum::snapshot::{Array, Snapshot};
 
-/// How a controller's twin learns on.
+/// Settings of a controller's online learning.
 #[derive(Debug, Clone)]
 pub struct OnlineLearning {
-    /// When rounds are.
+    /// When rounds run.
     pub settings: OnlineSettings,
     /// How each round fits; the shape of the network is the twin's.
     pub recipe: TwinRecipe,
 }
 
-/// A twin that learns on, with what the last tick saw and did.
+/// A twin that learns online, with the observation and action of the last tick.
 pub(super) struct Learning {
     learner: Learner,
     twin: Twin,
     /// As [`channel_table`] says.
     table: Vec<f32>,
-    /// False before the first round of a twin that begins with nothing.
+    /// False before the first round of an untrained twin.
     has_learned: bool,
     before: Vec<f32>,
-    /// The actions that led to `before`, and that it was answered with; none while they are not what the body was given.
+    /// The actions that led to `before`, and the answer to it; none while they are not what the body received.
     actions: Option<[f32; 2]>,
 }
 
@@ -45,7 +45,7 @@ impl Learning {
         })
     }
 
-    /// Hands over what followed the last tick; better weights and their table, if there are some.
+    /// Passes the transition of the last tick to the learner; returns better weights and their table, if there are any.
     pub(super) fn advance(&mut self, observation: &[f32]) -> Option<[&[f32]; 2]> {
         if let Some(actions) = self.actions {
             self.learner.push_transition(&self.before, actions, observation);
@@ -61,7 +61,7 @@ impl Learning {
         Some([&self.twin.weights, &self.table])
     }
 
-    /// Whether there is something to plan with.
+    /// Whether there is a trained twin to plan with.
     pub(super) fn has_learned(&self) -> bool {
         self.has_learned
     }
@@ -82,7 +82,7 @@ impl Learning {
         snapshot.insert("has_learned", Array::U64(vec![u64::from(self.has_learned)]));
     }
 
-    /// Goes back to what [`Learning::save`] put down, with the weights and the table of then.
+    /// Restores what [`Learning::save`] saved, with the weights and the table at that time.
     pub(super) fn load(&mut self, snapshot: &Snapshot, weights: Vec<f32>, table: Vec<f32>) -> Result<()> {
         let before = snapshot.f32("before", self.before.len())?;
         let actions = match snapshot.len_of("actions") {
@@ -98,14 +98,14 @@ impl Learning {
         Ok(())
     }
 
-    /// Remembers a tick; `last` is the action before, `action` the one now, both as the body takes them.
+    /// Stores a tick; `last` is the previous action, `action` the present one, both as the body applies them.
     pub(super) fn record_tick(&mut self, observation: &[f32], last: f32, action: f32) {
         self.before.copy_from_slice(observation);
         self.actions = Some([last, action]);
     }
 }
 
-/// What the device knows of each channel; see `kernels/mppi_rollout.wgsl`.
+/// The device's table of each channel; see `kernels/mppi_rollout.wgsl`.
 pub(super) fn channel_table(layout: &TwinLayout, [mean, deviation]: [&[f32]; 2], parameters: &MppiParameters) -> Vec<f32> {
     let mut table = Vec::with_capacity(layout.channels.len() * CHANNEL_NUMBERS);
     for (index, (channel, cost)) in layout.channels.iter().zip(&parameters.channels).enumerate() {

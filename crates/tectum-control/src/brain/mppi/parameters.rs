@@ -6,45 +6,45 @@ use crate::body::body;
 use crate::brain::lqr::{Lqr, LqrWeights};
 use crate::twin::TwinLayout;
 
-/// What one channel of the state costs in each step.
+/// The cost of one channel of the state in each step.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ChannelCost {
-    /// Of (value / scale)², or of 1 − cos for an angle.
+    /// Weight of (value / scale)², or of 1 − cos for an angle.
     pub weight: f32,
-    /// An angle pays the square of its radians in place of 1 − cos.
+    /// The cost of an angle is the square of its radians instead of 1 − cos.
     pub squared_angle: bool,
-    /// Of the square by which the magnitude is beyond the limit (over the channel's scale; an angle's own unit).
+    /// Weight of the square of the excess of the magnitude over the limit (divided by the channel's scale; an angle's own unit).
     pub barrier_weight: f32,
     /// The limit, in the channel's unit.
     pub barrier_limit: f32,
 }
 
-/// Everything that MPPI is tuned by.
+/// All tuning parameters of MPPI.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MppiParameters {
     /// Sampled action sequences, a multiple of 64.
     pub samples: usize,
-    /// Steps that a sample is rolled over.
+    /// Steps of a sample's rollout.
     pub horizon: usize,
-    /// Steps that a draw of noise is held for.
+    /// Steps for which a draw of noise is held.
     pub hold: usize,
-    /// Rounds of sampling in a tick, each around the mean of the one before.
+    /// Sampling iterations per tick, each around the mean of the previous one.
     pub iterations: usize,
-    /// Greatest deviation of the noise, in the action's unit.
+    /// Maximum deviation of the noise, in the action's unit.
     pub sigma: f32,
-    /// Least deviation: samples are graded geometrically between the two; `None` gives all samples the greatest.
+    /// Minimum deviation: samples are graded geometrically between the two; `None` gives all samples the maximum.
     pub sigma_min: Option<f32>,
-    /// Softmax temperature as a share of the costs' spread (mean − least).
+    /// Softmax temperature as a share of the costs' spread (mean − minimum).
     pub temperature: f32,
     /// One for each channel.
     pub channels: Vec<ChannelCost>,
-    /// Of (action / half range)².
+    /// Weight of (action / half range)².
     pub action_weight: f32,
-    /// Of (change of action / half range)².
+    /// Weight of (change of action / half range)².
     pub rate_weight: f32,
-    /// Of the square of the pole's energy error, ½·ratio·ω² + cos θ − 1.
+    /// Weight of the square of the pole's energy error, ½·ratio·ω² + cos θ − 1.
     pub energy_weight: f32,
-    /// The energy error is paid for at the end alone, not in every step: a swing that takes longer than the horizon pays by it.
+    /// The energy error is charged only at the end, not in every step: for a swing-up that takes longer than the horizon.
     pub energy_at_end: bool,
     /// Ratio of that energy, with ω in the velocity channel's unit.
     pub energy_ratio: f32,
@@ -52,7 +52,7 @@ pub struct MppiParameters {
     pub angle_channel: Option<usize>,
     /// The channel of ω.
     pub velocity_channel: Option<usize>,
-    /// How much the last step's state counts.
+    /// Weight of the last step's state.
     pub terminal_multiplier: f32,
     /// Whether the twin reads the action before the last.
     pub previous_action: bool,
@@ -100,7 +100,7 @@ impl MppiParameters {
                 previous_action: true,
                 ..shared
             }),
-            // Its own reward, with the speed and the torque over their ranges.
+            // Its own reward, with the speed and the torque divided by their ranges.
             "pendulum" => Ok(MppiParameters {
                 samples: 1024,
                 horizon: 45,
@@ -136,8 +136,8 @@ impl MppiParameters {
 
     /// The defaults for rolling out a body's own equations under its own reward, found by trial against the optimum of a dynamic program.
     ///
-    /// A plan whose samples are all drawn beforehand can hardly stay upright, so long ones cost too much and short ones are blind to a swing that
-    /// just misses; those that end under the regulator of the reward's own weights do neither.
+    /// A plan whose samples are all drawn in advance can hardly stay upright, so long ones cost too much and short ones cannot detect a swing that
+    /// just misses; samples that end under the regulator of the reward's own weights avoid both.
     ///
     /// # Errors
     /// `Unsupported` for a body without defaults.
@@ -189,7 +189,7 @@ impl MppiParameters {
         Err(Error::invalid(format!("mppi: {fault}")))
     }
 
-    /// The deviation of each sample's noise in an iteration: each has half of that before.
+    /// The deviation of each sample's noise in an iteration: half of that in the previous one.
     pub fn deviations(&self, iteration: usize) -> Vec<f32> {
         let narrowed = 0.5f32.powi(iteration as i32);
         let share = |k: usize| k as f32 / (self.samples - 1).max(1) as f32;

@@ -1,4 +1,4 @@
-//! The rollout over a plant's own equations, for bodies that have them in f32 for devices.
+//! The rollout over a plant's own equations, for bodies with f32 equations for devices.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,7 +11,7 @@ use crate::kernel::{built_in, floats, words};
 
 /// Bodies with such equations.
 pub const PLANTS: [&str; 1] = ["pendulum"];
-/// Samples that the native twin rolls side by side.
+/// Samples per SIMD block of the native twin.
 const LANES: usize = 16;
 /// A cost that is not finite, or greater.
 const MAX_COST: f32 = 1e9;
@@ -37,7 +37,7 @@ pub fn plant_kernel(body: &str) -> Result<&'static Arc<Kernel>> {
     }
 }
 
-/// A value for each of the samples rolled side by side.
+/// A value for each of the samples in a SIMD block.
 type F32Lanes = [f32; LANES];
 
 fn pendulum(call: &NativeCall<'_>) {
@@ -58,7 +58,7 @@ fn pendulum(call: &NativeCall<'_>) {
                 }
                 let first = *drawn.iter().min().expect("invariant: there are lanes") as usize;
                 for t in 0..horizon {
-                    // Of a length that the compiler knows: else the lanes would be taken one by one.
+                    // The length is known to the compiler: otherwise the lanes would not be vectorised.
                     let torques: &mut F32Lanes = u.row(t).first_chunk_mut().expect("invariant: samples come in whole blocks");
                     if t >= first {
                         for lane in 0..LANES {

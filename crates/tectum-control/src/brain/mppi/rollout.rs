@@ -14,26 +14,26 @@ pub const CHANNEL_NUMBERS: usize = 10;
 /// Mean and deviation of the learned change among them.
 pub const MEAN: usize = 2;
 pub const DEVIATION: usize = 3;
-/// The widest layer that the kernel holds in registers.
+/// The maximum width of a layer that the kernel keeps in registers.
 const MAX_WIDTH: usize = 128;
-/// The most layers.
+/// The maximum number of layers.
 const MAX_LAYERS: usize = 4;
-/// The most channels.
+/// The maximum number of channels.
 const MAX_CHANNELS: usize = 8;
 /// A cost that is not finite, or greater.
 const MAX_COST: f32 = 1e9;
-/// Samples that the native twin rolls side by side: one vector of the widest SIMD.
+/// Samples per SIMD block of the native twin: one vector of the widest SIMD.
 const LANES: usize = 16;
-/// Multiply-adds, with the activations that go with them, in the time that a streamed element takes.
+/// Multiply-adds, with their activations, in the time of one streamed element.
 const PRODUCTS_PER_ELEMENT: usize = 128;
 /// Numbers of a layer among the parameters: weights, bias, rows, columns.
 const LAYER_NUMBERS: usize = 4;
 /// Place of the first layer among the parameters.
 const FIRST_LAYER: usize = 19;
-/// Numbers of a row that is read back: position, velocity and angle.
+/// Numbers of a past row that is read: position, velocity and angle.
 pub const ROW_NUMBERS: usize = 3;
 
-/// What the networks read.
+/// The input of the networks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelInput {
     /// The state; see `kernels/mppi_read_state.wgsl`.
@@ -83,7 +83,7 @@ pub fn rollout_kernel(network: &Network, reading: ModelInput, horizon: usize) ->
         .write("scratch", DType::F32);
     let builder = words(builder, &["samples", "horizon", "channels", "previous", "discrete", "angle_channel", "velocity_channel", "energy_from"]);
     let builder = floats(builder, &["low", "high", "terminal_multiplier", "energy_weight", "energy_ratio", "action_weight", "rate_weight"]);
-    // The device code has the layers as constants; the native twin reads them here.
+    // The device code contains the layers as constants; the native twin reads them here.
     let builder = words(builder, &["lags", "members", "member_weights", "layers"]);
     let builder = words(builder, &LAYER_PARAMS[..layers.len() * LAYER_NUMBERS]);
     let builder = builder.flops(rollout_flops).loops(rollout_loops);
@@ -158,17 +158,17 @@ fn body(network: &Network, reading: ModelInput, width: u32, layers: &[[u32; LAYE
 pub const RIG_CHANNELS: usize = 4;
 const OUTPUT_OF: [usize; RIG_CHANNELS] = [0, 0, 1, 2];
 
-/// Rows that a rollout has seen, the latest first.
+/// Rows so far in a rollout, the latest first.
 type RowHistory = [[F32Lanes; ROW_NUMBERS]; MAX_LAGS + 1];
 
-/// The short way from one angle to another, degrees.
+/// The shortest difference from one angle to another, degrees.
 #[inline(always)]
 fn angle_difference_deg(later: f32, earlier: f32) -> f32 {
     let change = later - earlier;
     change - 360.0 * ((change + 180.0) / 360.0).floor()
 }
 
-/// A value for each of the samples rolled side by side.
+/// A value for each of the samples in a SIMD block.
 type F32Lanes = [f32; LANES];
 
 /// Sets every lane.
@@ -187,7 +187,7 @@ fn add_product(sum: &mut F32Lanes, weight: f32, x: &F32Lanes) {
     }
 }
 
-/// Neighbouring numbers; those beyond a layer's columns are of its padding or of the next layer, and what comes of them is not read.
+/// Neighbouring numbers; those beyond a layer's columns belong to its padding or to the next layer, and their results are not read.
 #[inline(always)]
 fn neighbours<const COUNT: usize>(numbers: &[f32], at: usize) -> [f32; COUNT] {
     *numbers[at..].first_chunk().expect("invariant: every parameter is padded to 64 numbers, and the last is a bias")
@@ -195,7 +195,7 @@ fn neighbours<const COUNT: usize>(numbers: &[f32], at: usize) -> [f32; COUNT] {
 
 macro_rules! columns {
     ($name:ident, $count:literal: $($sum:ident $weight:ident)*) => {
-        /// A layer's sums, so many columns at a time. Each has a name of its own: an array of them would lie in memory.
+        /// A layer's sums, several columns at a time. Each has its own variable: an array of them would be in memory.
         #[inline(always)]
         fn $name(x: &[F32Lanes], weights: &[f32], bias: &[f32], columns: usize, y: &mut [F32Lanes; MAX_WIDTH]) {
             for j in (0..columns).step_by($count) {
@@ -216,8 +216,8 @@ macro_rules! columns {
 columns!(four_columns, 4: s0 w0 s1 w1 s2 w2 s3 w3);
 columns!(eight_columns, 8: s0 w0 s1 w1 s2 w2 s3 w3 s4 w4 s5 w5 s6 w6 s7 w7);
 
-/// Whether a block of samples fills one register, and there are 32 of them: then eight sums hide a multiply-add's latency, where four
-/// fill narrower ones.
+/// Whether a block of samples fills one register, and there are 32 registers: then eight sums hide a multiply-add's latency; with narrower
+/// registers four do.
 fn is_wide() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("avx512f");
@@ -225,7 +225,7 @@ fn is_wide() -> bool {
     false
 }
 
-/// What the native twin reads of its parameters.
+/// The parameters that the native twin reads.
 struct Rollout<'a> {
     samples: usize,
     horizon: usize,
@@ -234,13 +234,13 @@ struct Rollout<'a> {
     discrete: bool,
     angle_channel: usize,
     velocity_channel: usize,
-    /// The first step that pays for its energy.
+    /// The first step with an energy cost.
     energy_from: usize,
     low: f32,
     high: f32,
     /// terminal multiplier, energy weight and ratio, action weight, rate weight
     cost: [f32; 5],
-    /// Rows read back, 0 where the state alone is read; networks, and the numbers of each.
+    /// Past rows that are read, 0 if only the state is read; networks, and the numbers of each.
     lags: usize,
     members: usize,
     member_weights: usize,
@@ -281,7 +281,7 @@ fn rollout(call: &NativeCall<'_>) {
         weights: call.read(3),
     };
     let products: usize = layers.iter().map(|layer| layer[2] * layer[3]).sum();
-    // A control tick wakes no thread for what one handles in about a millisecond.
+    // A control tick wakes no other thread for work that one thread does in about a millisecond.
     let threads = call.threads_for(rollout.samples * rollout.horizon * rollout.members * products / PRODUCTS_PER_ELEMENT);
     let is_wide = is_wide();
     for_each_chunk(&mut call.write::<f32>(4)[..rollout.samples], LANES, threads, |block, costs| {
@@ -380,7 +380,7 @@ impl Rollout<'_> {
         each(&mut x[place], |lane| self.applied(now[lane]) / half_range);
     }
 
-    /// What the observation has of the rows before; the present one is to come.
+    /// The previous rows from the observation; the present row is added later.
     #[inline(always)]
     fn past(&self) -> RowHistory {
         let mut past = [[[0.0; LANES]; ROW_NUMBERS]; MAX_LAGS + 1];
@@ -391,7 +391,7 @@ impl Rollout<'_> {
         past
     }
 
-    /// Reads rows back and commands, with the state as the latest row, and brings the state to where it would be if the angle went on as before.
+    /// Reads past rows and commands, with the state as the latest row, and advances the state as if the angle continued with the same change.
     #[inline(always)]
     fn rows(&self, state: &mut [F32Lanes; MAX_CHANNELS], past: &mut RowHistory, t: usize, first: usize, x: &mut [F32Lanes; MAX_WIDTH]) {
         past[..=self.lags].rotate_right(1);
@@ -439,8 +439,8 @@ impl Rollout<'_> {
         }
     }
 
-    /// Runs a network's layers in place, with `y` to work in: some columns at a time, whose sums stay in registers, and the activations in a loop of
-    /// their own, for those need the registers themselves.
+    /// Runs a network's layers in place, with `y` as scratch: some columns at a time, whose sums stay in registers, and the activations in a separate
+    /// loop, because they need the registers themselves.
     #[inline(always)]
     fn network<const IS_WIDE: bool>(&self, member: usize, x: &mut [F32Lanes; MAX_WIDTH], y: &mut [F32Lanes; MAX_WIDTH]) {
         for (index, &[weight, bias, rows, columns]) in self.layers[..self.layer_count].iter().enumerate() {

@@ -108,7 +108,7 @@ fn a_plant_without_equations_is_refused() {
     assert!(error.to_string().contains("no equations of body rig"), "{error}");
 }
 
-/// Normal deviates of a key, as the plan draws them; conformance holds them against their own reference.
+/// Normal deviates of a key, as the plan draws them; conformance compares them with their own reference.
 fn noise(key: [u32; 4], len: usize) -> Vec<f32> {
     let mut plan = PlanBuilder::new("noise");
     let (key_view, eps) = (plan.input("key", DType::U32, 4), plan.output("eps", DType::F32, len));
@@ -125,7 +125,7 @@ fn a_whole_tick_is_what_the_equations_say_on_every_device() {
     const SEED: u64 = 0x1234_5678_9abc;
     let (twin, mut parameters) = untrained("pendulum", &[20]);
     (parameters.samples, parameters.horizon, parameters.hold, parameters.iterations) = (128, 9, 2, 1);
-    // So warm that many samples count.
+    // A temperature high enough that many samples count.
     parameters.temperature = 0.7;
     // So that the last action, which the snapshot brings, counts.
     parameters.rate_weight = 50.0;
@@ -180,7 +180,7 @@ fn a_whole_tick_is_what_the_equations_say_on_every_device() {
     }
 }
 
-/// A twin's parts are public: one that does not fit itself would make kernels read beyond its weights.
+/// A twin's fields are public: an inconsistent twin would make kernels read beyond its weights.
 #[test]
 fn suspect_a_twin_whose_parts_do_not_fit_is_refused() {
     let device = Device::open("cpu").expect("always there");

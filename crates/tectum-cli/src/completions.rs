@@ -1,0 +1,52 @@
+//! `tectum completions` and `tectum man`: what shells and readers of manuals take from the command line's own definition.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+use tectum::{Error, Result};
+
+use crate::Cli;
+use crate::table::print;
+
+/// Prints the completions of a shell.
+#[derive(Args)]
+pub struct CompletionsArgs {
+    /// The shell.
+    shell: Shell,
+}
+
+/// Prints the manual page, in roff.
+///
+/// `tectum man | man -l -` shows it; `tectum man run` is the page of a subcommand.
+#[derive(Args)]
+pub struct ManArgs {
+    /// A subcommand; the whole command if not given.
+    command: Option<String>,
+}
+
+/// Prints the completions.
+///
+/// # Errors
+/// As [`print`].
+pub fn completions(args: &CompletionsArgs) -> Result<()> {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "tectum", &mut text);
+    print(&String::from_utf8_lossy(&text))
+}
+
+/// Prints the manual page.
+///
+/// # Errors
+/// `Invalid` for an unknown subcommand; as [`print`].
+pub fn man(args: &ManArgs) -> Result<()> {
+    let whole = Cli::command();
+    let command = match &args.command {
+        None => whole,
+        Some(name) => {
+            let found = whole.find_subcommand(name).cloned();
+            found.ok_or_else(|| Error::invalid(format!("man: no subcommand {name}")))?.name("tectum-".to_owned() + name)
+        }
+    };
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command).render(&mut text).map_err(|source| Error::io("manual page", source))?;
+    print(&String::from_utf8_lossy(&text))
+}

@@ -1,0 +1,93 @@
+//! What a command works on: found from the name, or from the content where the name does not say.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use tectum::{Error, Result};
+
+/// A kind of workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workload {
+    /// A scenario: a TOML file or a short name.
+    Scenario,
+    /// A lane-level program: a text file or the name of one that is built in.
+    Program,
+    /// A genome: a JSON file.
+    Genome,
+    /// A transformer: a folder or a GGUF file.
+    Model,
+    /// A twin: a safetensors file.
+    Twin,
+}
+
+/// Bytes in which the content shows its kind.
+const HEAD: u64 = 4096;
+
+impl Workload {
+    /// The kind of what a name stands for. A name that is no file is judged by its ending; one without an ending is a scenario's.
+    ///
+    /// # Errors
+    /// `Io`, naming the path, for a file that cannot be read.
+    pub fn of(path: &Path) -> Result<Self> {
+        if path.is_dir() {
+            return Ok(Self::Model);
+        }
+        let by_ending = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("safetensors") => return Ok(Self::Twin),
+            Some("atlas") => Some(Self::Program),
+            Some("json") => Some(Self::Genome),
+            Some("gguf") => Some(Self::Model),
+            Some("toml") | None => Some(Self::Scenario),
+            Some(_) => None,
+        };
+        if let (false, Some(kind)) = (path.exists(), by_ending) {
+            return Ok(kind);
+        }
+        let failed = |source| Error::io(path.display(), source);
+        let mut head = Vec::new();
+        std::fs::File::open(path).map_err(failed)?.take(HEAD).read_to_end(&mut head).map_err(failed)?;
+        Ok(match head.trim_ascii_start() {
+            [b'G', b'G', b'U', b'F', ..] => Self::Model,
+            [b'{', ..] => Self::Genome,
+            _ => by_ending.filter(|kind| *kind == Self::Scenario).unwrap_or(Self::Program),
+        })
+    }
+
+    /// What it is, for messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scenario => "a scenario",
+            Self::Program => "a program",
+            Self::Genome => "a genome",
+            Self::Model => "a model",
+            Self::Twin => "a twin",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_follows_from_content_before_ending() {
+        let folder = std::env::temp_dir().join(format!("tectum-workload-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("writable");
+        let kind = |name: &str, content: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, content).expect("writable");
+            Workload::of(&path).expect("readable")
+        };
+        assert_eq!(kind("brain.txt", "\n {\"blueprint\": {}}"), Workload::Genome);
+        assert_eq!(kind("program.txt", "buffer x: f32 read\n"), Workload::Program);
+        assert_eq!((kind("a.atlas", "{"), kind("a.toml", "[body]\n")), (Workload::Genome, Workload::Scenario));
+        assert_eq!((kind("m.bin", "GGUF\x03"), kind("t.safetensors", "")), (Workload::Model, Workload::Twin));
+        assert_eq!(Workload::of(&folder).expect("a folder"), Workload::Model);
+        std::fs::remove_dir_all(&folder).expect("ours");
+        let absent = [("pendulum", Workload::Scenario), ("relu.atlas", Workload::Program), ("absent.json", Workload::Genome), ("a.gguf", Workload::Model)];
+        for (name, kind) in absent {
+            assert_eq!(Workload::of(&folder.join(name)).expect(name), kind, "{name}");
+        }
+        assert!(Workload::of(&folder.join("a.txt")).is_err());
+    }
+}
