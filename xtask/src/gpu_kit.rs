@@ -1,4 +1,4 @@
-//! `cargo xtask gpu-kit`: one folder to carry to a machine with an NVIDIA GPU, tried out here first.
+//! `cargo xtask gpu-kit`: one folder to copy to a machine with an NVIDIA GPU, tested here first.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::test_programs::{self, Program};
 
-/// What the whole folder may weigh.
+/// Maximum size of the whole folder.
 const MAX_BYTES: u64 = 60 << 20;
 
 /// Builds the programs of the kit as users run them.
@@ -15,7 +15,7 @@ pub fn build(root: &Path) -> Result<Vec<Program>, String> {
     test_programs::build_with(root, &["--release"], &Default::default())
 }
 
-/// Packs the kit under `target/gpu-kit` from built programs and runs it: where there is no GPU, its GPU rows are skipped with their reason.
+/// Packs the kit under `target/gpu-kit` from built programs and runs it: without a GPU, its GPU rows are skipped with a reason.
 pub fn run(root: &Path, built: &[Program]) -> Result<(), String> {
     let kit = root.join("target/gpu-kit");
     let cannot = |what: &'static str| move |e: std::io::Error| format!("gpu kit: {what}: {e}");
@@ -24,7 +24,7 @@ pub fn run(root: &Path, built: &[Program]) -> Result<(), String> {
     }
     std::fs::create_dir_all(&kit).map_err(cannot("making the folder"))?;
     for (name, package, kind) in [("tectum", "tectum-cli", "bin"), ("conformance", "naga-ptx", "test")] {
-        // Of a program itself, not of its unit tests.
+        // The program itself, not its unit tests.
         let is_it = |built: &&Program| built.package == package && built.target == name && built.kind == kind && built.is_test == (kind == "test");
         let built = built.iter().find(is_it).ok_or_else(|| format!("gpu kit: cargo built no {name}"))?;
         let to = kit.join(name);
@@ -46,19 +46,19 @@ pub fn run(root: &Path, built: &[Program]) -> Result<(), String> {
     try_out(&kit, &stand_in(built, &kit)?)
 }
 
-/// A folder that holds the stand-in for NVIDIA's driver under the driver's name.
+/// A folder with the stand-in for NVIDIA's driver under the driver's name.
 fn stand_in(built: &[Program], kit: &Path) -> Result<PathBuf, String> {
     let test = built.iter().find(|built| built.package == "driver-double" && built.target == "cuda_device");
     let library = test.and_then(|test| test.executable.parent()).map(|folder| folder.join("libdriver_double.so"));
     let library = library.ok_or("gpu kit: cargo built no stand-in for the driver")?;
-    // Outside the kit, which is carried to machines with the driver itself.
+    // Outside the kit, which is copied to machines with the real driver.
     let folder = kit.with_file_name("gpu-kit-stand-in");
     std::fs::create_dir_all(&folder).map_err(|e| format!("gpu kit: {}: {e}", folder.display()))?;
     std::fs::copy(&library, folder.join("libcuda.so.1")).map_err(|e| format!("gpu kit: {}: {e}", library.display()))?;
     Ok(folder)
 }
 
-/// The commit that the kit was built from; `+` after it says that files differ from it.
+/// The commit that the kit was built from; a trailing `+` means that files differ from it.
 fn commit(root: &Path) -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").current_dir(root).args(arguments).output().ok()?;
@@ -73,8 +73,8 @@ fn weight(folder: &Path) -> std::io::Result<u64> {
     std::fs::read_dir(folder)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
 }
 
-/// Runs the script twice and reads its records: as it is here, and in a hurry on the stand-in for NVIDIA's driver, whose device is no GPU but
-/// takes every step.
+/// Runs the script twice and reads its records: on this machine, and in quick mode on the stand-in for NVIDIA's driver, whose device is not a GPU but
+/// runs every step.
 fn try_out(kit: &Path, stand_in: &Path) -> Result<(), String> {
     let steps = steps(kit)?;
     let (succeeded, record) = run_script(kit, "record.json", &[])?;
@@ -97,7 +97,7 @@ fn try_out(kit: &Path, stand_in: &Path) -> Result<(), String> {
     }
 }
 
-/// The steps that a record must have: three for every suite that the command knows.
+/// The required steps of a record: three for every suite of the command.
 fn steps(kit: &Path) -> Result<Vec<String>, String> {
     let output = Command::new(kit.join("tectum")).args(["bench", "every"]).output().map_err(|e| format!("gpu kit: tectum: {e}"))?;
     let text = String::from_utf8_lossy(&output.stderr);
@@ -117,7 +117,7 @@ fn run_script(kit: &Path, record: &str, environment: &[(&str, &str)]) -> Result<
     Ok((status.success(), record))
 }
 
-/// Each step says that it was skipped and why, or how it ended and whether in time.
+/// Each step reports that it was skipped and why, or how it ended and whether in time.
 fn check_steps(record: &Value, steps: &[String]) -> Result<(), String> {
     for step in steps {
         let row = &record[step.as_str()];

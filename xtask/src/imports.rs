@@ -1,4 +1,4 @@
-//! Imports go down only: crates depend on crates of lower rows, and modules next to one another import in no circle.
+//! Imports only go down: crates depend on crates of lower rows, and sibling modules have no import cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,8 +7,9 @@ use syn::visit::{self, Visit};
 
 use crate::sources::{crates, files_with_ending};
 
-/// The crates, lowest first; those of one row do not know each other.
+/// The crates, lowest first; those of one row do not depend on each other.
 const ROWS: &[&[&str]] = &[
+    &["source-revision"],
     &["naga-ptx"],
     &["tectum"],
     &["tectum-programs"],
@@ -22,7 +23,7 @@ const ROWS: &[&[&str]] = &[
 /// A module's path from the crate's root.
 type Module = Vec<String>;
 
-/// Dependencies that do not go down, and circles of modules.
+/// Dependencies that do not go down, and cycles of modules.
 pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     for name in crates(root)? {
@@ -90,7 +91,7 @@ impl Modules {
         Module::new()
     }
 
-    /// Groups of modules with one parent that import each other in a circle.
+    /// Groups of modules with one parent that import each other in a cycle.
     fn circles(&self) -> Vec<String> {
         let mut edges: BTreeMap<Module, BTreeMap<String, BTreeMap<String, String>>> = BTreeMap::new();
         for (module, paths) in &self.imports {
@@ -209,7 +210,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         visit::visit_path(self, path);
     }
 
-    /// What a macro is given is tokens: paths that begin at the crate or above are found.
+    /// The input of a macro is tokens: paths that begin at the crate or above are found.
     fn visit_macro(&mut self, called: &'ast syn::Macro) {
         let tokens = called.tokens.to_string();
         for start in ["crate :: ", "super :: ", "self :: "] {

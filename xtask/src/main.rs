@@ -1,4 +1,4 @@
-//! `cargo xtask test` checks everything; CI runs exactly it.
+//! `cargo xtask test` checks everything; CI runs exactly this.
 
 mod atomic_writes;
 mod gpu_kit;

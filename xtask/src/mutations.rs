@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::sources;
 use crate::test_programs::cargo;
 
-/// After so long a program is killed: many times what the slowest takes.
+/// Timeout after which a program is killed: many times the duration of the slowest.
 const PROGRAM_TIMEOUT_S: u32 = 1200;
 
 #[derive(Deserialize)]
@@ -21,16 +21,16 @@ struct Table {
 #[derive(Deserialize)]
 struct Mutation {
     rule: String,
-    /// From the crate's folder.
+    /// Relative to the crate's folder.
     file: String,
     /// Occurs once in the file.
     from: String,
     to: String,
     /// `lib` for the crate's unit tests, else the name of an integration test.
     program: String,
-    /// What the program is called with: parts of the names of the tests that see to the rule, as a rule.
+    /// Arguments of the program: usually parts of the names of the tests that check the rule.
     arguments: Vec<String>,
-    /// The package of the program where it is not the crate itself.
+    /// The package of the program if it is not the crate itself.
     #[serde(default)]
     tested_by: Option<String>,
     /// Not in the table: the crate.
@@ -43,7 +43,7 @@ impl Mutation {
         Path::new("crates").join(&self.package).join(&self.file)
     }
 
-    /// The file to break, which holds what to break once.
+    /// The file to break, in which `from` occurs once.
     fn original(&self, root: &Path) -> Result<String, String> {
         let text = read(&root.join(self.place()))?;
         match text.matches(&self.from).count() {
@@ -59,7 +59,7 @@ impl Mutation {
     }
 }
 
-/// What became of a mutation.
+/// The outcome of a mutation.
 enum Outcome {
     /// A test failed: its line.
     Detected(String),
@@ -67,7 +67,7 @@ enum Outcome {
     Missed,
 }
 
-/// Tries every mutation whose rule or file contains `filter`; or, of all, as many as `--sample` says, others each day.
+/// Tries every mutation whose rule or file contains `filter`; or, of all, the number given by `--sample`, different ones each day.
 pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let chosen = match arguments {
         [flag, count] if flag == "--sample" => sample(all(root)?, count.parse().map_err(|e| format!("mutate: --sample {count}: {e}"))?)?,
@@ -76,7 +76,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         _ => return Err("usage: cargo xtask mutate [RULE | --sample COUNT]".to_owned()),
     };
     let copy = copy_workspace(root)?;
-    // A sample is tried where the tests were built: what others wrote is compiled already. All take long and have a place of their own, so
+    // A sample is tried where the tests were built: the dependencies are compiled already. All of them take long and use a separate folder, so
     // that other builds need not wait for them.
     let target = if arguments.first().is_some_and(|flag| flag == "--sample") { root.join("target") } else { copy.with_file_name("target") };
     let place = MutationWorkspace { copy, target };
@@ -113,7 +113,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     if faults == 0 { Ok(()) } else { Err("mutate: a broken rule was not detected".to_owned()) }
 }
 
-/// The mutations of every table, each of which finds what it breaks.
+/// The mutations of every table; for each, the text to break was found.
 fn all(root: &Path) -> Result<Vec<Mutation>, String> {
     let mut mutations = Vec::new();
     for package in sources::crates(root)? {
@@ -128,7 +128,7 @@ fn all(root: &Path) -> Result<Vec<Mutation>, String> {
     Ok(mutations)
 }
 
-/// So many, one after another from a place that moves on each day.
+/// `count` consecutive mutations from a position that advances each day.
 fn sample(mutations: Vec<Mutation>, count: usize) -> Result<Vec<Mutation>, String> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_err(|e| format!("the clock: {e}"))?;
     let first = (now.as_secs() / 86_400) as usize * count % mutations.len().max(1);
@@ -169,7 +169,7 @@ fn try_one(place: &MutationWorkspace, program: &[&str], mutation: &Mutation) -> 
     Ok(outcome)
 }
 
-/// The first test that fails, or how a program ended that is compiled already. One that a broken rule keeps from ending is killed.
+/// The first test that fails, or how a compiled program ended. A program that does not end because of the broken rule is killed.
 fn first_failure(place: &MutationWorkspace, program: &[&str], arguments: &[String]) -> Result<Option<String>, String> {
     let cargo = place.cargo(program);
     let mut command = std::process::Command::new("timeout");
@@ -187,11 +187,11 @@ fn first_failure(place: &MutationWorkspace, program: &[&str], arguments: &[Strin
     Ok(Some(failed.map_or_else(|| format!("no test ended: {}", output.status), |line| line.trim().to_owned())))
 }
 
-/// Where mutations are tried.
+/// The workspace in which mutations are tried.
 struct MutationWorkspace {
     /// The copy of the workspace.
     copy: PathBuf,
-    /// What cargo builds into.
+    /// Cargo's target folder.
     target: PathBuf,
 }
 

@@ -23,7 +23,7 @@ pub fn missing(root: &Path, document: &str) -> Result<Vec<String>, String> {
     Ok(missing)
 }
 
-/// A relative path of this repository: it has a slash or an ending that files here have, and no blanks or holes.
+/// A relative path of this repository: it has a slash or a file extension used here, and no blanks or placeholders.
 fn is_path(name: &str) -> bool {
     let plain = name.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c));
     let ending = [".rs", ".md", ".toml", ".wgsl", ".json"].iter().any(|ending| name.ends_with(ending));

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Makes `bench/peers/.venv-NAME` for each name, or for every peer that has requirements; one that is up to date stays.
+/// Makes `bench/peers/.venv-NAME` for each name, or for every peer that has requirements; an up-to-date one is kept.
 pub fn run(root: &Path, names: &[String]) -> Result<(), String> {
     let folder = root.join("bench/peers");
     let known = known(&folder)?;
@@ -42,7 +42,7 @@ fn known(folder: &Path) -> Result<Vec<String>, String> {
 fn environment(folder: &Path, name: &str) -> Result<(), String> {
     let requirements = folder.join(format!("{name}.txt"));
     let place = folder.join(format!(".venv-{name}"));
-    // Written last, so that an environment with it is whole.
+    // Written last, so that an environment with it is complete.
     let stamp = place.join("installed.txt");
     let wanted = std::fs::read(&requirements).map_err(|e| format!("{}: {e}", requirements.display()))?;
     if std::fs::read(&stamp).is_ok_and(|installed| installed == wanted) {

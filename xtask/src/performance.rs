@@ -1,4 +1,4 @@
-//! `cargo xtask performance`: `docs/performance.md` and its pictures, from the records under `bench/records` alone.
+//! `cargo xtask performance`: `docs/performance.md` and its pictures, only from the records under `bench/records`.
 
 mod bars;
 mod provenance;
@@ -25,7 +25,7 @@ pub fn write(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Records of unknown or changed commits, and files that are not what the records say. Records whose code has changed since are printed.
+/// Records of unknown or changed commits, and files that differ from those generated from the records. Records whose code has changed since are printed.
 pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     let records = record::all(root)?;
     provenance::changed(root, &records).iter().for_each(|line| println!("note: {line}"));
@@ -38,7 +38,7 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
     Ok(provenance::faults(root, &records).into_iter().chain(differing).collect())
 }
 
-/// The document and its pictures: one section a record, newest first.
+/// The document and its pictures: one section per record, newest first.
 fn render(records: &[(String, Record)]) -> Vec<(PathBuf, String)> {
     let mut text = String::from(HEAD);
     text += &slower_than_a_peer(records);
@@ -80,7 +80,7 @@ run on as many threads as the row uses. A row that moves less memory than the ca
 
 ";
 
-/// The rows of the newest record of each in which a peer takes less time than we do, the worst first.
+/// The rows of the newest record of each in which a peer is faster, the worst first.
 fn slower_than_a_peer(records: &[(String, Record)]) -> String {
     let mut seen = BTreeSet::new();
     let newest = records.iter().flat_map(|(name, record)| record.rows.iter().map(move |row| (name, row))).filter(|(_, row)| seen.insert(&row.key));
@@ -96,7 +96,7 @@ fn never_on_a_gpu(records: &[(String, Record)]) -> String {
     let mut met: BTreeMap<&str, bool> = BTreeMap::new();
     for (_, record) in records {
         for row in &record.rows {
-            // Software devices take smaller operands; the operation is what met a GPU or did not.
+            // Software devices use smaller operands; what counts is whether the operation ran on a GPU.
             *met.entry(row.operation()).or_default() |= record.device.is_gpu();
         }
     }
@@ -133,7 +133,7 @@ fn about(record: &Record) -> String {
             None => writeln!(text, "Peer {}: {}, {} threads.", peer.name, versions.join(", "), peer.threads.unwrap_or(0)),
         };
     }
-    // Of fewer than six rounds an interval is their whole range, which holds the median unless all lie on one side of it.
+    // With fewer than six rounds an interval is their whole range, which contains the median unless all are on one side of it.
     if let Some(rounds) = record.rows.iter().map(|row| row.rounds_s.len()).min().filter(|rounds| *rounds < 6) {
         let _ = writeln!(text, "Intervals of {rounds} rounds hold the true median with {:.2} % confidence.", 100.0 * (1.0 - 0.5f64.powi(rounds as i32 - 1)));
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask quick`: what an edit needs before the next one. Format, structure, lints, and the tests of the crates that changed, with small random
+//! `cargo xtask quick`: the checks between two edits. Format, structure, lints, and the tests of the crates that changed, with small random
 //! budgets; it prints what it left out.
 
 use std::collections::BTreeSet;
@@ -11,12 +11,12 @@ use crate::test_programs::{self, Program, Settings, cargo};
 
 /// Variables for the number of random cases, and how many are drawn here.
 const BUDGETS: [(&str, &str); 4] = [("TECTUM_PROGRAMS", "20"), ("TECTUM_GRAPHS", "200"), ("TECTUM_FUZZ_INPUTS", "2000"), ("TECTUM_API_CALLS", "5000")];
-/// Tests that draw so many: what they took in a whole run says nothing of what they take here.
+/// Tests with random budgets: their time in a whole run does not predict their time here.
 const RANDOM: [&str; 6] = ["generated_programs", "equivalence", "random", "parser_fuzz", "api_fuzz", "mutat"];
 /// Seconds of a test in the last whole run from which it is left out.
 const SLOW_S: f64 = 10.0;
 
-/// Checks what changed since a commit; since what landed last where none is given.
+/// Checks what changed since a commit; since the last landed commit if none is given.
 pub fn run(root: &Path, base: Option<&str>) -> Result<(), String> {
     let base = match base {
         Some(base) => base.to_owned(),
@@ -39,7 +39,7 @@ pub fn run(root: &Path, base: Option<&str>) -> Result<(), String> {
     let settings = Settings { environment, skipped: skipped.iter().map(|(_, name)| name.clone()).collect(), ..Settings::default() };
     let mut tally = Tally::from_environment();
     for program in programs.iter().filter(|program| program.is_test && chosen.contains(&program.package)) {
-        // A program with a `main` of its own runs whole or not at all: all of it where its own package changed.
+        // A program with its own `main` runs completely or not at all: completely if its own package changed.
         let is_whole = program.has_harness || files.iter().any(|file| root.join(file).starts_with(&program.folder));
         if is_whole && !test_programs::run(program, &settings, &mut tally)? {
             tally.program_failed();
@@ -53,13 +53,13 @@ pub fn run(root: &Path, base: Option<&str>) -> Result<(), String> {
     if is_right { Ok(()) } else { Err("tests failed".to_owned()) }
 }
 
-/// What landed last: the main branch of the remote where there is one, else what is committed.
+/// The last landed commit: the main branch of the remote if there is one, else the last commit.
 fn landed(root: &Path) -> Result<String, String> {
     let remote = git(root, &["merge-base", "HEAD", "origin/main"]);
     remote.or_else(|_| git(root, &["rev-parse", "HEAD"])).map(|commit| commit.trim().to_owned())
 }
 
-/// Files that differ from a commit, with those that git does not know yet.
+/// Files that differ from a commit, including untracked ones.
 fn changed(root: &Path, base: &str) -> Result<Vec<String>, String> {
     let tracked = git(root, &["diff", "--name-only", base])?;
     let others = git(root, &["ls-files", "--others", "--exclude-standard"])?;
@@ -69,7 +69,7 @@ fn changed(root: &Path, base: &str) -> Result<Vec<String>, String> {
 /// The packages whose tests run: those with changed files and, where a public interface changed, those that use them.
 fn chosen(root: &Path, base: &str, files: &[String], programs: &[Program]) -> Result<BTreeSet<String>, String> {
     let folders: BTreeSet<(&str, &Path)> = programs.iter().map(|program| (program.package.as_str(), program.folder.as_path())).collect();
-    // The innermost: some packages lie within others.
+    // The innermost: some packages are inside others.
     let owner = |file: &str| folders.iter().filter(|(_, folder)| root.join(file).starts_with(folder)).max_by_key(|(_, folder)| folder.as_os_str().len());
     let mut chosen = BTreeSet::new();
     for file in files {
@@ -110,14 +110,14 @@ fn dependents(programs: &[Program], package: &str) -> Result<BTreeSet<String>, S
     }
 }
 
-/// The public declarations of a file, each up to its body: a comparison by text, so a comment within one counts as a change and a macro's do not.
+/// The public declarations of a file, each up to its body: a comparison of text, so a comment within one counts as a change and declarations in macros do not.
 fn interface(text: &str) -> Vec<String> {
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
     let starts = code.match_indices("pub ").filter(|(at, _)| code[..*at].rsplit('\n').next().is_some_and(|before| before.trim().is_empty()));
     starts.map(|(at, _)| code[at..].split(['{', ';']).next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// Tests that the last whole run took long for, but those that draw at random and those of the modules that changed.
+/// Tests that were slow in the last whole run, except those with random budgets and those of the modules that changed.
 fn slow(root: &Path, files: &[String]) -> Vec<(f64, String)> {
     let times = std::fs::read_to_string(root.join(TIMES)).unwrap_or_default();
     let rows = times.lines().filter_map(|line| {

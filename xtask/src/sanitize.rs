@@ -1,4 +1,4 @@
-//! `cargo xtask sanitize`: the test programs of the crates with `unsafe` under AddressSanitizer, and those of what several threads share under
+//! `cargo xtask sanitize`: the test programs of the crates with `unsafe` under AddressSanitizer, and those of code shared by threads under
 //! ThreadSanitizer. Instrumentation is an unstable option of a stable compiler, so it is requested by `RUSTC_BOOTSTRAP`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,23 +10,23 @@ use crate::test_programs::{self, Settings};
 /// The target triple that the sanitizers are built for: with one, build scripts and macros are not instrumented.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// A sanitizer with what runs under it.
+/// A sanitizer with the programs that run under it.
 struct Sanitizer {
     name: &'static str,
-    /// Packages and parts of the names of their tests; all where none is given.
+    /// Packages and parts of the names of their tests; all if none is given.
     programs: &'static [(&'static str, &'static [&'static str])],
     /// Parts of the names of tests that are left out.
     skipped: &'static [&'static str],
     flags: &'static str,
-    /// Whether the standard library is instrumented too, which takes its source.
+    /// Whether the standard library is instrumented too, which requires its source.
     rebuilds_std: bool,
     /// The variable with its options, and these.
     options: (&'static str, &'static str),
-    /// Reports that are no errors.
+    /// Reports that are not errors.
     known: &'static [Known],
 }
 
-/// A report that is no error: the standard library is compiled without instrumentation, and its generic functions with what was optimised before.
+/// A report that is not an error: the standard library is compiled without instrumentation, and its generic functions with code optimised before.
 struct Known {
     /// All occur in the report.
     parts: &'static [&'static str],
@@ -46,11 +46,11 @@ const SANITIZERS: [Sanitizer; 2] = [
             ("tectum-transformer", &[]),
             ("tectum-control", &["learn", "defect", "snapshot"]),
         ],
-        // Memory that was freed is kept for a while, which is growth; a search for hash collisions and an optimum by enumeration only take time.
+        // Freed memory is kept for a while, which looks like growth; a search for hash collisions and an optimum by enumeration only take time.
         skipped: &["memory_does_not_grow", "endings_give_two_texts_one_hash", "regret"],
         flags: "-Zsanitizer=address -Zsanitizer-recover=address",
         rebuilds_std: false,
-        // Drivers keep what they allocated until the process ends.
+        // Drivers keep their allocations until the process ends.
         options: ("ASAN_OPTIONS", "detect_leaks=0:halt_on_error=0"),
         known: &[Known {
             parts: &["stack-use-after-scope", "#0 ", " in <core::iter::adapters::"],
@@ -68,7 +68,7 @@ const SANITIZERS: [Sanitizer; 2] = [
         ],
         skipped: &["memory_does_not_grow"],
         flags: "-Zsanitizer=thread",
-        // Without it what a mutex, a condition variable or a channel orders looks like a race: 993 reports where it was tried, first of all of the memory
+        // Without it, synchronisation by a mutex, a condition variable or a channel looks like a race: 993 reports in a trial, above all of the memory
         // pool, whose state a mutex protects.
         rebuilds_std: true,
         options: ("TSAN_OPTIONS", "halt_on_error=0:exitcode=0:history_size=7"),
@@ -76,7 +76,7 @@ const SANITIZERS: [Sanitizer; 2] = [
     },
 ];
 
-/// Builds and runs what the sanitizers watch; all of them, or the one that is named.
+/// Builds and runs the programs under all sanitizers, or the named one.
 ///
 /// # Errors
 /// If a program does not compile, a test fails or a sanitizer reports something.
@@ -123,7 +123,7 @@ pub fn run(root: &Path, only: Option<&str>) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("sanitizers with reports: {failed:?}")) }
 }
 
-/// Refuses a sanitizer that the standard library is rebuilt for where its source is absent.
+/// Rejects a sanitizer that needs a rebuilt standard library if its source is absent.
 fn check_std_source(name: &str) -> Result<(), String> {
     let output = std::process::Command::new("rustc").args(["--print", "sysroot"]).output().map_err(|e| format!("rustc: {e}"))?;
     let source = Path::new(String::from_utf8_lossy(&output.stdout).trim()).join("lib/rustlib/src/rust/library");
@@ -133,7 +133,7 @@ fn check_std_source(name: &str) -> Result<(), String> {
     Err(format!("sanitize {name}: the standard library is rebuilt for it, and its source is absent ({}); rustup component add rust-src", source.display()))
 }
 
-/// Prints every report that is not known, and how often each known one came; says whether all are known.
+/// Prints every unknown report, and how often each known one occurred; returns whether all are known.
 fn judge(logs: &Path, known: &[Known]) -> Result<bool, String> {
     let cannot = |e: std::io::Error| format!("sanitize: {}: {e}", logs.display());
     let (mut unknown, mut counts) = (0, BTreeMap::new());
@@ -154,7 +154,7 @@ fn judge(logs: &Path, known: &[Known]) -> Result<bool, String> {
     Ok(unknown == 0)
 }
 
-/// Whether the parts of a known report occur in this one, each after the one before.
+/// Whether the parts of a known report occur in this one, in order.
 fn is_of(report: &str, known: &Known) -> bool {
     let mut rest = report;
     known.parts.iter().all(|part| rest.split_once(part).map(|(_, after)| rest = after).is_some())

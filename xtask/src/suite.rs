@@ -8,7 +8,7 @@ use crate::tally::Tally;
 use crate::test_programs::{self, Settings, cargo};
 use crate::{atomic_writes, gpu_kit, imports, paths, peers, performance, words};
 
-/// Where a whole run leaves the time of every test, for [`quick`](crate::quick).
+/// File in which a whole run stores the time of every test, for [`quick`](crate::quick).
 pub const TIMES: &str = "target/test-times.tsv";
 
 /// Runs every step; the last line printed is the count.
@@ -57,10 +57,10 @@ pub fn soak(root: &Path) -> Result<(), String> {
     if tally.report() { Ok(()) } else { Err("the soak failed".to_owned()) }
 }
 
-/// Parts of the names of the tests that draw what they check at random.
+/// Parts of the names of the tests with random cases.
 const SOAKED: [&str; 6] = ["graph::tests", "program::tests::equivalence", "program::block", "generated_programs", "parser_fuzz", "api_fuzz"];
 
-/// A seed for the tests of random programs that no run had before, unless `TECTUM_SEED` gives it.
+/// A new seed for the tests of random programs, unless `TECTUM_SEED` gives it.
 pub fn first_seed() -> Result<Option<(&'static str, String)>, String> {
     if std::env::var_os("TECTUM_SEED").is_some() {
         return Ok(None);
@@ -71,7 +71,7 @@ pub fn first_seed() -> Result<Option<(&'static str, String)>, String> {
     Ok(Some(("TECTUM_SEED", seed.to_string())))
 }
 
-/// Checks the order of modules, the names in documents, the peers' files and that the page of figures is the records'.
+/// Checks the order of modules, the names in documents, the peers' files and that the page of figures matches the records.
 pub fn structure(root: &Path) -> Result<(), String> {
     let mut faults = imports::faults(root)?;
     faults.extend(atomic_writes::faults(root)?);

@@ -1,4 +1,4 @@
-//! What test programs report: how many tests passed, failed or skipped a part, and how long each took.
+//! Results of test programs: how many tests passed, failed or skipped a part, and how long each took.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub struct Tally {
     pub passed: u64,
     pub failed: u64,
     pub ignored: u64,
-    /// Parts of tests that were skipped, each with the test that said so where that is known.
+    /// Parts of tests that were skipped, each with the test that reported it if known.
     pub skipped: Vec<String>,
     /// Lines such as `conformance on cpu: 417 cases`.
     cases: Vec<String>,
@@ -21,22 +21,22 @@ pub struct Tally {
     program: String,
     /// Tests among those that passed of which some part was skipped.
     partly: u64,
-    /// What must not be absent: a skipped part that names one is a failure.
+    /// Requirements that must not be absent: a skipped part that names one is a failure.
     required: Vec<String>,
 }
 
-/// Variable with the names, separated by commas, of what must not be absent: `vulkan`, `ptxas`.
+/// Variable with the names, separated by commas, of the requirements: `vulkan`, `ptxas`.
 pub const REQUIRE: &str = "TECTUM_REQUIRE";
 
 impl Tally {
-    /// With what [`REQUIRE`] names.
+    /// With the requirements of [`REQUIRE`].
     pub fn from_environment() -> Self {
         let names = std::env::var(REQUIRE).unwrap_or_default();
         let required = names.split(',').map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty());
         Self { required: required.collect(), ..Self::default() }
     }
 
-    /// What is counted next is of this program.
+    /// Subsequent counts belong to this program.
     pub fn begin(&mut self, program: &str) {
         program.clone_into(&mut self.program);
     }
@@ -62,7 +62,7 @@ impl Tally {
     fn count_event(&mut self, event: &Value) {
         let name = event["name"].as_str().unwrap_or_default();
         match (event["type"].as_str(), event["event"].as_str()) {
-            // A test is reported as it passes a minute, and again when it ends.
+            // A test is reported when it exceeds a minute, and again when it ends.
             (Some("test"), Some("started" | "timeout")) | (Some("suite"), _) => {}
             (Some("test"), Some(outcome)) => {
                 let seconds = event["exec_time"].as_f64().unwrap_or(0.0);
@@ -101,12 +101,12 @@ impl Tally {
         self.failed += number(" failed");
     }
 
-    /// Keeps what a test says of itself.
+    /// Stores a note that a test prints.
     fn note(&mut self, line: &str, test: &str) {
         if let Some(at) = line.find("skipped: ") {
             let of = if test.is_empty() { String::new() } else { format!(" ({test})") };
             let skipped = format!("{}{of}", &line[at..]);
-            // Behind it stands what is present.
+            // After it follows what is present.
             let absent = line[at..].split("; present:").next().unwrap_or_default().to_lowercase();
             if let Some(name) = self.required.iter().find(|name| absent.contains(*name)) {
                 self.failures.push(format!("{REQUIRE} names {name}: {skipped}"));
@@ -118,7 +118,7 @@ impl Tally {
         }
     }
 
-    /// Prints cases, skipped parts, the slowest tests, failures and, last, the count; says whether nothing failed.
+    /// Prints cases, skipped parts, the slowest tests, failures and, last, the count; returns whether all passed.
     pub fn report(&mut self) -> bool {
         println!();
         self.cases.iter().chain(&self.skipped).for_each(|line| println!("{line}"));
@@ -163,7 +163,7 @@ mod tests {
     fn what_is_required_must_not_be_skipped() {
         let mut tally = Tally { required: vec!["vulkan".to_owned()], ..Tally::default() };
         tally.count(r#"{ "type": "test", "name": "a", "event": "ok", "stdout": "skipped: device cuda:0: no driver; present: cpu, vulkan:0: streams\n" }"#);
-        // Not by `report`, whose lines the run around this one would count.
+        // Not by `report`: the outer run would count its lines.
         assert!(tally.failures.is_empty() && tally.partly == 1);
         tally.count(r#"{ "type": "test", "name": "b", "event": "ok", "stdout": "skipped: no Vulkan device: the main job on it\n" }"#);
         assert_eq!(tally.failures, ["TECTUM_REQUIRE names vulkan: skipped: no Vulkan device: the main job on it (b)"]);

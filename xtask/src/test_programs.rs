@@ -20,7 +20,7 @@ pub struct Program {
     pub kind: String,
     /// Whether it runs tests.
     pub is_test: bool,
-    /// Whether it is run by Rust's test harness; one with a `main` of its own counts its cases itself.
+    /// Whether it is run by Rust's test harness; one with its own `main` counts its cases itself.
     pub has_harness: bool,
     pub executable: PathBuf,
     /// The folder of its package, where it runs.
@@ -34,11 +34,11 @@ pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds every test and program of the workspace. All at once, whatever is run later: of fewer packages cargo would choose fewer features of other
-/// people's crates, and compile those again.
+/// Builds every test and program of the workspace. All together, independent of what is run later: for fewer packages cargo would select fewer features
+/// of dependencies, and compile those again.
 ///
 /// # Errors
-/// What cargo said.
+/// What cargo reports.
 pub fn build(root: &Path) -> Result<Vec<Program>, String> {
     build_with(root, &[], &HashMap::new())
 }
@@ -82,13 +82,13 @@ fn program(message: &Value) -> Option<Result<Program, String>> {
 #[derive(Debug, Default)]
 pub struct Settings {
     pub environment: HashMap<&'static str, String>,
-    /// Parts of the names of the tests that are run; all where none is given.
+    /// Parts of the names of the tests that are run; all if none is given.
     pub only: Vec<String>,
     /// Parts of the names of tests that are left out.
     pub skipped: Vec<String>,
 }
 
-/// Runs a test program and counts; says whether it succeeded.
+/// Runs a test program and counts; returns whether it succeeded.
 ///
 /// # Errors
 /// If it does not start.
@@ -99,7 +99,7 @@ pub fn run(program: &Program, settings: &Settings, tally: &mut Tally) -> Result<
     let mut command = Command::new(&program.executable);
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).envs(&settings.environment);
     if program.has_harness {
-        // The harness gives times of tests, and with them what each printed, as JSON only: an unstable option of a stable harness.
+        // The harness gives times and output of tests as JSON only: an unstable option of a stable harness.
         command.env("RUSTC_BOOTSTRAP", "1").args(["-Z", "unstable-options", "--format", "json", "--report-time", "--show-output"]).args(&settings.only);
         settings.skipped.iter().for_each(|skipped| {
             command.args(["--skip", skipped]);
@@ -110,7 +110,7 @@ pub fn run(program: &Program, settings: &Settings, tally: &mut Tally) -> Result<
     run_counted(&mut command, tally).map_err(|e| format!("{name}: {e}"))
 }
 
-/// Runs a command whose output is that of tests, passes on what is not JSON, and counts.
+/// Runs a command that prints test results, passes on what is not JSON, and counts.
 ///
 /// # Errors
 /// If it does not start.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::sources::files_with_ending;
 
-/// Words that occur nowhere, with what is written instead.
+/// Words that must not occur, with their replacements.
 const WORDS: &[(&str, &str)] = &[
     ("abreast", "side by side"),
     ("anew", "again"),
@@ -28,7 +28,7 @@ const WORDS: &[(&str, &str)] = &[
     ("whoever", "for any"),
 ];
 
-/// Words that are ordinary in a sentence and say nothing as part of a public name.
+/// Words that are ordinary in a sentence but have no meaning as part of a public name.
 const NAME_WORDS: &[(&str, &str)] = &[
     ("apart", "distance, stride, deviation"),
     ("blind", "sensor_fault"),

@@ -1,4 +1,4 @@
-//! Benchmarks: suites of rows, each compared with the roofline and the peers of the same run, kept as records that can be compared.
+//! Benchmarks: suites of rows, each compared with the roofline and the peers of the same run, stored as records that can be compared.
 
 mod check;
 mod core_rows;
@@ -26,7 +26,7 @@ pub use self::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHE
 pub use self::speedup::{Speedup, Speedups, speedups};
 pub use self::threads::OnThreads;
 
-/// What a row is held against.
+/// What a row is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Roofline {
@@ -52,23 +52,23 @@ pub struct Suite {
 pub struct Case {
     /// Dotted name: suite, operation, shape. Peers know it by this name.
     pub key: String,
-    /// What the rate is held against.
+    /// What the rate is compared with.
     pub roofline: Roofline,
-    /// Threads that the work and its roofline have; none for all that the device has.
+    /// Threads of the work and its roofline; none for all threads of the device.
     pub threads: Option<usize>,
     /// Bytes read and written, or operations, of one run.
     pub amount: f64,
-    /// Makes the work ready to run on a device, operands filled.
+    /// Prepares the work on a device, operands filled.
     pub prepare: Box<Prepare>,
-    /// The same done in other ways of our own, timed in the same rounds.
+    /// Our own alternative implementations, timed in the same rounds.
     pub alternatives: Vec<Alternative>,
 }
 
-/// Another way of our own to do a case's work.
+/// An alternative implementation of a case's work.
 pub struct Alternative {
-    /// What the row calls it, as it calls its peers.
+    /// Its name in the row, next to the names of peers.
     pub name: String,
-    /// Makes it ready as [`Case::prepare`] does.
+    /// Prepares it as [`Case::prepare`] does.
     pub prepare: Box<Prepare>,
 }
 

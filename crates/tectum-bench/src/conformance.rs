@@ -1,7 +1,7 @@
-//! Conformance: every kernel on a device against a float64 reference, over shapes of nothing, one, odd and large.
+//! Conformance: every kernel on a device against a float64 reference, over empty, single-element, odd and large shapes.
 //!
 //! A [`Case`] of one operation is data: inputs, the operation as recorded in a plan, and the expected outputs with the error allowed to
-//! each element. Outputs are poisoned before the run and stand between guards, so that an element left out or written out of
+//! each element. Outputs are poisoned before the run and placed between guards, so that an element left out or written out of
 //! place is found. A case of something with a state, such as a simulation, is a function that runs it. The same cases serve `tectum verify`
 //! and the test table. [`suites`] are those of this crate; other crates bring their own.
 
@@ -37,7 +37,7 @@ pub type MakeCases = dyn Fn(&mut Seed) -> Vec<Case>;
 pub struct Suite {
     /// The operation's name.
     pub name: String,
-    /// The element type without which a device is not asked.
+    /// The element type that a device must support to run the suite.
     pub dtype: DType,
     /// Makes the cases for a seed.
     pub cases: Box<MakeCases>,
@@ -55,13 +55,13 @@ impl Suite {
     }
 }
 
-/// A fault of a driver that cases run into, with the reason; a case listed here must fail, or the list is out of date.
+/// A driver fault that makes cases fail, with the reason; a case listed here must fail, or the list is out of date.
 pub struct KnownFault {
     /// What the driver's description contains.
     pub driver: &'static str,
     /// The operation.
     pub operation: &'static str,
-    /// What is wrong and how it was found.
+    /// What is wrong and how it was detected.
     pub reason: &'static str,
 }
 
@@ -73,13 +73,13 @@ pub const KNOWN_FAULTS: &[KnownFault] = &[];
 pub struct Report {
     /// The seed of shapes and data.
     pub seed: u64,
-    /// Cases run for each operation, and how the worst of them stood against its bound (1 is at the bound).
+    /// Cases run for each operation, and the worst error as a share of its bound (1 is at the bound).
     pub operations: Vec<OperationReport>,
     /// Cases run.
     pub cases: usize,
     /// The first offending case of each operation that failed.
     pub failures: Vec<String>,
-    /// Kernels that were to be covered and that no case launched.
+    /// Kernels that should be covered and that no case launched.
     pub uncovered_kernels: Vec<String>,
     /// Operations on element types that the device lacks.
     pub left_out: Vec<String>,
@@ -96,12 +96,12 @@ pub struct OperationReport {
     pub cases: usize,
     /// Greatest error as a share of what is allowed; 0 for exact operations.
     pub worst_of_bound: f64,
-    /// Whether every case held.
+    /// Whether every case passed.
     pub passed: bool,
 }
 
 impl Report {
-    /// Whether every case held and every kernel ran.
+    /// Whether every case passed and every kernel ran.
     pub fn passed(&self) -> bool {
         self.failures.is_empty() && self.uncovered_kernels.is_empty()
     }
@@ -141,7 +141,7 @@ pub fn suites() -> Vec<Suite> {
 /// device lacks.
 ///
 /// # Errors
-/// What the device reports; a wrong result is no error here but a failure in the report.
+/// What the device reports; a wrong result is not an error here but a failure in the report.
 ///
 /// # Example
 /// ```

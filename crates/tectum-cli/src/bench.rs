@@ -1,4 +1,4 @@
-//! `tectum bench`: how fast kernels are compared with what was measured in the same run, and whether they became slower.
+//! `tectum bench`: speed of kernels compared with rooflines and peers measured in the same run, and whether they became slower.
 
 mod check;
 mod model;
@@ -57,7 +57,7 @@ struct RunArgs {
     /// Writes the record as DATE-DEVICE.json into this folder; bench/records if none is named.
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "bench/records")]
     record: Option<PathBuf>,
-    /// What a reader of the record should know.
+    /// A note for readers of the record.
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     /// Prints the record as one line of JSON.
@@ -65,7 +65,7 @@ struct RunArgs {
     json: bool,
 }
 
-/// Every suite there is, of all crates.
+/// Every suite, of all crates.
 fn suites() -> Vec<Suite> {
     let mut suites = bench::suites();
     suites.push(tectum_spiking::bench_suite());
@@ -133,13 +133,13 @@ fn peers(text: &str) -> PeerChoice {
     }
 }
 
-/// A folder by its path from here or from the nearest folder above that has it.
+/// A folder by its path relative to the working directory or to the nearest parent folder that has it.
 fn above(path: &str) -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     here.ancestors().map(|folder: &Path| folder.join(path)).find(|folder| folder.is_dir())
 }
 
-/// The commit of the working tree here; `+` after it says that files differ from it.
+/// The commit of the working tree; a trailing `+` means that files differ from it.
 fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").args(arguments).output().ok()?;

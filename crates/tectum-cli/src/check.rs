@@ -1,5 +1,5 @@
-//! `tectum check`: a program checked and shown, the field brain held against its reference, caches of fewer bits against float64, or the rig's
-//! regulators against rigs that differ.
+//! `tectum check`: checks and shows a program, compares the field brain with its reference or caches of fewer bits with float64, or runs the rig's
+//! regulators on different rigs.
 
 mod cache;
 mod field;
@@ -37,8 +37,8 @@ pub struct CheckArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A file that cannot be read; a program that is not well formed or that the check refuses; `Mismatch` for a field that differs from
-/// its reference; a folder that is no encoder's.
+/// A file that cannot be read; a program that is malformed or that the check rejects; `Mismatch` for a field that differs from
+/// its reference; a folder that is not an encoder's.
 pub fn check(args: &CheckArgs) -> Result<()> {
     if let Some(option) = args.field.receipt.given().filter(|_| !["field", "cache", "rig"].iter().any(|name| args.thing.as_os_str() == *name)) {
         return Err(Error::invalid(format!("check {}: {option} is only for check field, check cache and check rig", args.thing.display())));

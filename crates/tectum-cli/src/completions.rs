@@ -1,4 +1,4 @@
-//! `tectum completions` and `tectum man`: what shells and readers of manuals take from the command line's own definition.
+//! `tectum completions` and `tectum man`: shell completions and manual pages, generated from the command line's definition.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! `tectum devices`: what is here, and how fast it is.
+//! `tectum devices`: lists the devices, and measures their speed.
 
 use clap::Args;
 use serde::Serialize;
@@ -17,7 +17,7 @@ pub struct DevicesArgs {
     measure: bool,
 }
 
-/// What is printed with `--json`.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Listing {
     devices: Vec<Entry>,
@@ -34,7 +34,7 @@ struct Entry {
     /// What its sensors showed right after the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     readings: Option<Readings>,
-    /// Why it could not be measured; one device's fault hides no other.
+    /// Why it could not be measured; a fault of one device does not hide the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }

@@ -12,7 +12,7 @@ use tectum_transformer::{Embedder, Embedding, Routing, cosine, input_files, open
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
 
-/// Makes one vector of each text by an encoder of the BERT family, and shows how like they are.
+/// Computes one vector for each text with an encoder of the BERT family, and shows their similarity.
 #[derive(Args)]
 pub struct EmbedArgs {
     /// The folder of a model: config.json, tokenizer.json, model.safetensors.
@@ -50,7 +50,7 @@ struct Row<'a> {
     embedding: &'a [f32],
 }
 
-/// All that is printed with `--json`.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Output<'a> {
     model: String,
@@ -60,13 +60,13 @@ struct Output<'a> {
     receipt: Receipt,
 }
 
-/// Numbers of a vector that are shown without `--json`.
+/// Number of elements of a vector that are shown without `--json`.
 const MAX_SHOWN: usize = 8;
 
 /// Runs the command.
 ///
 /// # Errors
-/// A folder that is no model's or is at fault; an unknown device; what the device reports.
+/// A folder that is not a model's or is invalid; an unknown device; what the device reports.
 pub fn embed(args: &EmbedArgs) -> Result<()> {
     let texts = if args.text.is_empty() { lines()? } else { args.text.clone() };
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -87,7 +87,7 @@ pub fn embed(args: &EmbedArgs) -> Result<()> {
     if args.trace { print(&trace(&mut embedder)?) } else { Ok(()) }
 }
 
-/// Runs that a trace takes the best times of.
+/// Number of runs of a trace, of which the best times count.
 const TRACES: usize = 20;
 
 /// One row for each kernel: launches, time, share.

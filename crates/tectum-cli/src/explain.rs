@@ -1,4 +1,4 @@
-//! `tectum explain`: why things are done as they are.
+//! `tectum explain`: the choices for a workload and their reasons.
 
 mod genome;
 mod model;
@@ -44,7 +44,7 @@ struct RouteArgs {
     /// k and M are powers of two. Without it: the pendulum scenario, gemm:64, gemm:1024, add:1k and add:16M.
     #[arg(value_name = "SCENARIO|PLAN")]
     thing: Option<String>,
-    /// Measures again what is in the cache already.
+    /// Measures again, even if results are cached.
     #[arg(long)]
     recalibrate: bool,
     /// Prints one line of JSON.
@@ -52,7 +52,7 @@ struct RouteArgs {
     json: bool,
 }
 
-/// What is explained when nothing is named.
+/// What is explained by default.
 const STANDARD: [&str; 5] = ["pendulum", "gemm:64", "gemm:1024", "add:1k", "add:16M"];
 /// APIs that a device may be reached through.
 const APIS: [&str; 4] = ["cuda", "vulkan", "metal", "dx12"];
@@ -65,7 +65,7 @@ struct Explanation {
     devices: Vec<Entry>,
     /// APIs without a device here.
     absent: Vec<String>,
-    /// Where calibrations are kept.
+    /// Where calibrations are stored.
     cache: Option<String>,
     choices: Vec<Choice>,
 }
@@ -136,16 +136,16 @@ fn explain_route(args: &RouteArgs) -> Result<()> {
     if args.json { print_json(&explanation) } else { print(&text(&explanation)) }
 }
 
-/// What a name stands for.
+/// The workload that a name denotes.
 #[derive(Clone)]
 enum Routed {
-    /// A plan, with what to call it.
+    /// A plan, with its name.
     Plan(String, Plan),
     /// A brain without one, which was tried on each device.
     Tried(Choice),
 }
 
-/// What a name stands for.
+/// The workload that a name denotes.
 fn routed(thing: &str) -> Result<Vec<Routed>> {
     if let Some(side) = thing.strip_prefix("gemm:") {
         return Ok(vec![Routed::Plan(thing.to_owned(), product(size(thing, side, MAX_SIDE)?)?)]);
@@ -212,7 +212,7 @@ fn text(explanation: &Explanation) -> String {
     text + &explanation.cache.as_ref().map_or_else(String::new, |path| format!("kept in {path}\n"))
 }
 
-/// Where a plan goes, and what was thought of each device.
+/// The device of a plan, and the prediction for each device.
 pub fn choice_text(choice: &Choice) -> String {
     let rows = choice.predicted.iter().map(|prediction| {
         let seconds = prediction.seconds.map_or_else(|| "-".to_owned(), duration);

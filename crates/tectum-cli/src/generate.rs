@@ -23,28 +23,28 @@ pub struct GenerateArgs {
     ///
     /// A folder has config.json, tokenizer.json and model.safetensors.
     model: PathBuf,
-    /// The text to go on with; several run side by side, each in a context of its own.
+    /// The prompt; several run side by side, each in its own context.
     #[arg(required_unless_present = "ids", conflicts_with = "ids")]
     prompts: Vec<String>,
-    /// The numbers of the tokens to go on with, for a model without a tokenizer.json; may be given several times.
+    /// The prompt as token numbers, for a model without a tokenizer.json; may be given several times.
     #[arg(long, value_name = "N,N,…")]
     ids: Vec<Ids>,
-    /// The most tokens that are made.
+    /// The maximum number of tokens to generate.
     #[arg(long, default_value_t = 64, value_name = "N")]
     tokens: usize,
-    /// Divides the scores before a token is drawn; 0 takes the greatest score each time.
+    /// Divides the scores before a token is drawn; 0 takes the highest score each time.
     #[arg(long, default_value_t = 0.0, value_name = "T")]
     temperature: f32,
-    /// Draws from the K greatest scores; 0 from all.
+    /// Draws from the K highest scores; 0 from all.
     #[arg(long, default_value_t = 0, value_name = "K")]
     top_k: usize,
     /// Draws from the fewest tokens whose probabilities come to P.
     #[arg(long, default_value_t = 1.0, value_name = "P")]
     top_p: f32,
-    /// Divides the scores of tokens that are there already; 1 changes nothing.
+    /// Divides the scores of tokens that already occur in the text; 1 changes nothing.
     #[arg(long, default_value_t = 1.0, value_name = "R")]
     repetition_penalty: f32,
-    /// The seed of the draws; the same seed draws the same tokens. Each text after the first has the next one.
+    /// The seed of the draws; the same seed draws the same tokens. Each text after the first uses the next seed.
     #[arg(long, default_value_t = 0, value_name = "S")]
     seed: u64,
     /// A text to stop at, which is not shown; may be given several times.
@@ -68,7 +68,7 @@ pub struct GenerateArgs {
     route: Routing,
     #[command(flatten)]
     receipt: ReceiptArgs,
-    /// Prints one line of JSON for each text, with the tokens and the receipt, instead of the text as it comes.
+    /// Prints one line of JSON for each text, with the tokens and the receipt, instead of streaming the text.
     #[arg(long)]
     json: bool,
 }
@@ -85,11 +85,11 @@ impl std::str::FromStr for Ids {
     }
 }
 
-/// All that is printed of a text with `--json`.
+/// The `--json` output for a text.
 #[derive(Serialize)]
 struct Output<'a> {
     model: String,
-    /// Texts that ran side by side, this one among them.
+    /// Number of texts that ran side by side, including this one.
     texts: usize,
     prompt_ids: &'a [u32],
     ids: &'a [u32],
@@ -106,16 +106,16 @@ struct Output<'a> {
     receipt: Receipt,
 }
 
-/// Bytes of the device for each value of keys and values that there is room for.
+/// Device bytes for each value of the capacity for keys and values.
 #[derive(Serialize)]
 struct BytesPerValue {
-    /// Of the rows or blocks of the format.
+    /// In the rows or blocks of the format.
     blocks: f64,
-    /// Of all that the caches take, with what is kept in full in addition to codes.
+    /// In the whole caches, including values that are kept in full precision in addition to codes.
     total: f64,
 }
 
-/// Tokens that were run, and in what time; without a rate where nothing was executed.
+/// Tokens that were run, and their time; without a rate if nothing was executed.
 #[derive(Serialize)]
 struct Rate {
     tokens: usize,
@@ -138,7 +138,7 @@ impl Rate {
 /// Runs the command.
 ///
 /// # Errors
-/// A folder that is no decoder's or is at fault; a prompt that does not fit; settings out of range; an unknown device; what the
+/// A folder that is not a decoder's or is invalid; a prompt that does not fit; settings out of range; an unknown device; what the
 /// device reports; a standard output that cannot be written.
 pub fn generate(args: &GenerateArgs) -> Result<()> {
     let (device, choice) = open_device(&args.model, &args.device, args.route)?;
@@ -165,7 +165,7 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
         stop_sequences: args.stop.clone(),
         end: end_tokens(&args.model)?,
     };
-    // Compiled before anything is timed.
+    // Compile before the timing starts.
     decoder.prepare(&lens)?;
     let (parts, streams) = (prompts.iter().map(Vec::as_slice).collect::<Vec<_>>(), !args.json && prompts.len() == 1);
     let made = run(&mut decoder, tokens.as_ref(), &parts, &options, |_, text| if streams { show(text) } else { Ok(()) })?;
@@ -185,10 +185,10 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     Ok(())
 }
 
-/// What the texts took, on standard error.
+/// Prints times and sizes of the texts on standard error.
 fn tell(args: &GenerateArgs, decoder: &Decoder, made: &[Generation]) {
     let sum = |of: fn(&Generation) -> usize| made.iter().map(of).sum::<usize>();
-    // The text that goes on longest is in every run.
+    // The longest text is in every run.
     let longest = |of: fn(&Generation) -> f64| made.iter().map(of).fold(0.0, f64::max);
     let prefill = Rate::new(sum(|made| made.prompt), longest(|made| made.prefill_s), decoder);
     let decode = Rate::new(sum(|made| made.decoded), longest(|made| made.decode_s), decoder);
@@ -228,7 +228,7 @@ fn output<'a>(args: &GenerateArgs, decoder: &Decoder, receipt: &Receipt, prompt:
     }
 }
 
-/// The tokens to go on with, of each text.
+/// The prompt tokens of each text.
 fn prompts(args: &GenerateArgs, tokens: Option<&Tokens>) -> Result<Vec<Vec<u32>>> {
     match tokens {
         _ if !args.ids.is_empty() => Ok(args.ids.iter().map(|ids| ids.0.clone()).collect()),
@@ -237,7 +237,7 @@ fn prompts(args: &GenerateArgs, tokens: Option<&Tokens>) -> Result<Vec<Vec<u32>>
     }
 }
 
-/// The folder that a model's tokenizer.json is to lie in: its own, or that of its one file.
+/// The folder of a model's tokenizer.json: its own, or that of its only file.
 pub fn tokenizer_folder(model: &Path) -> &Path {
     if model.is_dir() { model } else { model.parent().unwrap_or(model) }
 }
@@ -257,7 +257,7 @@ fn reason(made: &Generation) -> String {
     }
 }
 
-/// Writes a piece of text at once, not when its line ends.
+/// Writes a piece of text immediately, not when its line ends.
 fn show(text: &str) -> Result<()> {
     print(text)?;
     match std::io::stdout().flush() {

@@ -1,4 +1,4 @@
-//! `tectum inspect`: what a file holds.
+//! `tectum inspect`: the contents of a file.
 
 mod genome;
 mod gguf;
@@ -23,13 +23,13 @@ pub struct InspectArgs {
     /// A genome, the folder of a model, a GGUF file, or a twin.
     #[arg(value_name = "GENOME.json|MODEL|MODEL.gguf|TWIN.safetensors")]
     file: PathBuf,
-    /// A recording that a twin is held against.
+    /// A recording that a twin is compared with.
     #[arg(long, value_name = "DATA.csv")]
     data: Option<PathBuf>,
     /// The units of a genome's numbers: detect, fraction or legacy.
     #[arg(long, default_value = "detect")]
     units: UnitPolicy,
-    /// Refuses morphologies without a known definition.
+    /// Rejects morphologies without a known definition.
     #[arg(long)]
     strict: bool,
     /// Prints one line of JSON.
@@ -40,7 +40,7 @@ pub struct InspectArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A file that cannot be read, is of no kind that can be shown, or is at fault; a standard output that cannot be written.
+/// A file that cannot be read, has an unsupported kind, or is invalid; a standard output that cannot be written.
 pub fn inspect(args: &InspectArgs) -> Result<()> {
     let kind = Workload::of(&args.file)?;
     if args.data.is_some() && kind != Workload::Twin {

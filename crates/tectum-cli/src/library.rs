@@ -1,4 +1,4 @@
-//! The library of programs that every build carries.
+//! The library of programs embedded in every build.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ const PROGRAMS: [(&str, &str); 28] = [
     ("vector_sub", include_str!("../../../programs/vector_sub.atlas")),
 ];
 
-/// The text of a program: of the file, or, where there is no such file, of the program of this name that is built in.
+/// The text of a program: of the file, or, if there is no such file, of the built-in program of this name.
 ///
 /// # Errors
 /// `Io`, naming the path, for a file that cannot be read.

@@ -63,6 +63,7 @@ enum Command {
     Embed(embed::EmbedArgs),
     Generate(generate::GenerateArgs),
     Train(train::TrainArgs),
+    Receipt(receipt::check::ReceiptCommand),
     Recover(recover::RecoverArgs),
     Scenario(scenario::ScenarioArgs),
     Completions(completions::CompletionsArgs),
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         Command::Embed(args) => embed::embed(&args),
         Command::Generate(args) => generate::generate(&args),
         Command::Train(args) => train::train(&args),
+        Command::Receipt(command) => receipt::check::receipt(&command),
         Command::Recover(args) => recover::recover(&args),
         Command::Scenario(args) => scenario::scenario(&args),
         Command::Completions(args) => completions::completions(&args),
@@ -111,14 +113,14 @@ fn keep_driver_quiet() {
     let mut arguments = std::env::args_os();
     let mut again = std::process::Command::new("/proc/self/exe");
     again.arg0(arguments.next().unwrap_or_else(|| "tectum".into())).args(arguments).env(SWITCH, "1");
-    // Returns only if it fails; the command then goes on with the driver's lines.
+    // Returns only if it fails; the command then continues with the driver's lines.
     drop(again.exec());
 }
 
 #[cfg(not(target_os = "linux"))]
 fn keep_driver_quiet() {}
 
-/// Prints the chain, one cause a line; the exit code is that of the kind.
+/// Prints the error chain, one cause per line; the exit code is that of the kind.
 fn report(error: &tectum::Error) -> ExitCode {
     eprintln!("error: {error}");
     let mut cause = error.source();
@@ -135,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// `-h` shows a line for each option; what needs more is in `--help`.
+    /// `-h` shows one line for each option; details are in `--help`.
     #[test]
     fn short_help_is_a_line_each() {
         fn check(command: &clap::Command, path: &str, found: &mut Vec<String>) {

@@ -1,10 +1,10 @@
-//! What goes to standard error: warnings always, notes unless `--quiet`, details with `--verbose`.
+//! Messages on standard error: warnings always, notes unless `--quiet`, details with `--verbose`.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use clap::Args;
 
-/// How much is said; 1 is the default.
+/// Verbosity; 1 is the default.
 static LEVEL: AtomicU8 = AtomicU8::new(1);
 
 /// Options of every subcommand.
@@ -19,13 +19,13 @@ pub struct MessageArgs {
 }
 
 impl MessageArgs {
-    /// Applies to all that is said from now on.
+    /// Applies to all later messages.
     pub fn apply(&self) {
         LEVEL.store(if self.quiet { 0 } else { 1 + u8::from(self.verbose) }, Ordering::Relaxed);
     }
 }
 
-/// Whether results alone are printed.
+/// Whether only results are printed.
 pub fn is_quiet() -> bool {
     LEVEL.load(Ordering::Relaxed) == 0
 }

@@ -1,4 +1,4 @@
-//! What `run` and `explain` take of a genome's network.
+//! Options of `run` and `explain` for a genome's network.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tectum::{Device, Result};
 use tectum_spiking::genome::{Genome, GenomeOptions, UnitPolicy};
 use tectum_spiking::{ConnectOptions, ConnectedNetwork, IdleUpdate, Network, NetworkOptions, Simulation, SimulationOptions, Stimulus, connect, seed_of};
 
-/// Bursts of a trial that are timed, and before them as many that are not: they compile device code and let activity spread.
+/// Timed bursts of a trial; the same number of untimed bursts precedes them, to compile device code and let activity spread.
 const TRIAL_BURSTS: u32 = 64;
 
 /// How a genome is connected and split.
@@ -25,16 +25,16 @@ pub struct NetworkArgs {
     /// Of a genome: a neuron in which nothing arrives neither leaks nor recovers, as in FEAGI's CPU engine.
     #[arg(long, alias = "frozen-silence")]
     freeze_idle: bool,
-    /// Of a genome: its plastic synapses keep the weights with which they begin.
+    /// Of a genome: its plastic synapses keep their initial weights.
     #[arg(long)]
     frozen_weights: bool,
-    /// Of a genome: patterns that each memory area keeps at most; 1,024 if not given.
+    /// Of a genome: maximum number of patterns in each memory area; 1,024 if not given.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     memory_neurons: Option<u32>,
 }
 
 impl NetworkArgs {
-    /// The first of these that was given.
+    /// The first of these options that was given.
     pub fn first_given_option(&self) -> Option<&'static str> {
         let given = [
             ("--shards", self.shards.is_some()),
@@ -54,7 +54,7 @@ impl NetworkArgs {
     /// Reads and connects a genome.
     ///
     /// # Errors
-    /// A genome or a network that is at fault.
+    /// An invalid genome or network.
     pub fn connect(&self, path: &Path, seed: u64) -> Result<(Genome, ConnectedNetwork)> {
         let genome = Genome::read(path, &GenomeOptions { units: self.units.unwrap_or(UnitPolicy::Detect), strict: false })?;
         let idle_update = if self.freeze_idle { IdleUpdate::Freeze } else { IdleUpdate::CatchUp };
@@ -65,10 +65,10 @@ impl NetworkArgs {
         Ok((genome, connected))
     }
 
-    /// The device of each shard; for `auto` the one on which a trial of the network takes the least time, with how it was chosen.
+    /// The device of each shard; for `auto` the one with the minimum time of a trial of the network, with the choice.
     ///
     /// # Errors
-    /// A device that does not exist; an `auto` without any device that the network runs on.
+    /// A device that does not exist; `auto` without any device on which the network runs.
     pub fn devices(&self, id: &str, network: &Arc<Network>, options: &SimulationOptions, stimulus: &Stimulus) -> Result<(Vec<Device>, Option<Choice>)> {
         let shards = self.shards.unwrap_or(1) as usize;
         if id != "auto" {
@@ -85,7 +85,7 @@ impl NetworkArgs {
     }
 }
 
-/// Runs so many bursts with what the stimulus injects into each.
+/// Runs `bursts` bursts with the stimulus.
 fn advance(simulation: &mut Simulation, stimulus: &Stimulus, bursts: u32) -> Result<()> {
     if stimulus.is_none() {
         return simulation.run(bursts).map(|_| ());

@@ -1,4 +1,4 @@
-//! Arrays in files of NumPy's `.npy` form, versions 1 to 3: little-endian numbers in C order.
+//! Arrays in files of NumPy's `.npy` format, versions 1 to 3: little-endian numbers in C order.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use tectum::{Error, Result};
 use tectum_programs::Type;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// Headers are padded so that the numbers begin at a multiple of it.
+/// Headers are padded so that the numbers begin at a multiple of this.
 const ALIGNMENT: usize = 64;
 
 /// An array's description.
@@ -18,7 +18,7 @@ pub struct Header {
     pub shape: Vec<u64>,
 }
 
-/// The element type that NumPy has for a buffer's; bf16, which it lacks, travels as its bits.
+/// NumPy's element type for a buffer's type; bf16, which NumPy lacks, is stored as its bits.
 pub fn descr(ty: Type) -> &'static str {
     match ty {
         Type::I8 => "|i1",
@@ -67,7 +67,7 @@ fn parse(bytes: &[u8]) -> std::result::Result<(Header, usize), String> {
     Ok((header, start + length))
 }
 
-/// What the header's dictionary says: `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
+/// Parses the header's dictionary: `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
 fn dictionary(text: &str) -> std::result::Result<Header, String> {
     let value = |key: &str| {
         let (_, rest) = text.split_once(&format!("'{key}'")).ok_or_else(|| format!("the header has no {key}"))?;
@@ -86,20 +86,20 @@ fn dictionary(text: &str) -> std::result::Result<Header, String> {
     if value("fortran_order")?.starts_with("True") && shape.iter().filter(|size| **size > 1).count() > 1 {
         return Err("elements are in Fortran order; numpy.ascontiguousarray puts them in C order".to_owned());
     }
-    // One byte has no order, and '=' is the machine's own.
+    // One byte has no byte order, and '=' is the native order.
     let order = if size.ends_with('1') && size.len() == 2 { "|" } else { "<" };
     let descr = format!("{order}{size}");
     item_bytes(&descr).ok_or_else(|| format!("elements {descr} are no numbers"))?;
     Ok(Header { descr, shape })
 }
 
-/// Bytes of an element: what stands after the kind.
+/// Bytes of an element: the number after the kind.
 fn item_bytes(descr: &str) -> Option<u64> {
     let size = descr.get(1..)?.strip_prefix(['b', 'i', 'u', 'f', 'c'])?;
     size.parse().ok().filter(|size| (1..=16).contains(size))
 }
 
-/// A file's bytes before its elements.
+/// The header bytes of a file.
 pub fn head(header: &Header) -> Vec<u8> {
     let sizes = match header.shape.as_slice() {
         [one] => format!("{one},"),

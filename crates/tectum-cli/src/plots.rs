@@ -1,4 +1,4 @@
-//! The pictures in a run folder: `angle.png`, `actions.png`, `latency.png`, `lateness.png`, and of a field its slices and how one of them moves.
+//! The pictures in a run folder: `angle.png`, `actions.png`, `latency.png`, `lateness.png`, and for a field its slices and an animation of one of them.
 
 pub mod chart;
 mod font;
@@ -21,7 +21,7 @@ const GREY: RGBColor = RGBColor(225, 225, 225);
 /// Lines of several actions, in order.
 const LINES: [RGBColor; 4] = [BLUE, RGBColor(190, 80, 40), RGBColor(60, 130, 60), RGBColor(120, 60, 140)];
 const UPRIGHT_DEG: f64 = 10.0;
-/// A jump by more than half a turn is the angle coming round, not the pole.
+/// A jump by more than half a turn is a wrap of the angle, not a motion of the pole.
 const HALF_TURN_DEG: f64 = 180.0;
 
 /// Draws the recording in `folder`, the latencies, and how late the loop woke up.
@@ -46,7 +46,7 @@ pub fn draw(folder: &Path, outcome: &Outcome, dt_s: f64) -> Result<()> {
 fn angle(path: &Path, trace: &Trace, time: Axis<'_>) -> std::result::Result<(), String> {
     let degrees = |tick: &TraceTick| (seconds(tick), tick.angle_rad.to_degrees());
     let points = trace.ticks.iter().map(degrees).collect::<Vec<_>>();
-    // A pole that never leaves the band's neighbourhood deserves more than a flat line.
+    // A pole that stays near the band should be more than a flat line.
     let bound = points.iter().map(|(_, angle)| angle.abs()).fold(1.5 * UPRIGHT_DEG, f64::max);
     let mut chart = Chart::new(path, time, Axis::new("ANGLE DEG", -bound, bound))?;
     chart.band(-UPRIGHT_DEG, UPRIGHT_DEG, BAND)?;

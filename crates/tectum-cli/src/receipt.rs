@@ -1,4 +1,6 @@
-//! Receipts on the command line: what every command that runs something says and writes of where it ran.
+//! Receipts on the command line: every command that runs something prints and writes where it ran.
+
+pub mod check;
 
 use std::path::PathBuf;
 
@@ -23,10 +25,10 @@ impl ReceiptArgs {
         self.receipt.as_ref().map(|_| "--receipt")
     }
 
-    /// The hashes of files that are about to be read, where a receipt is shown: in JSON, or in a file.
+    /// The hashes of files that will be read, if a receipt is shown: in JSON, or in a file.
     ///
     /// # Errors
-    /// What `files` gives; `Io` naming a file.
+    /// What `files` reports; `Io` naming a file.
     pub fn inputs(&self, json: bool, files: impl FnOnce() -> Result<Vec<PathBuf>>) -> Result<Vec<InputFile>> {
         if json || self.receipt.is_some() { files()?.iter().map(|file| InputFile::of(file)).collect() } else { Ok(Vec::new()) }
     }
@@ -42,7 +44,7 @@ impl ReceiptArgs {
     }
 }
 
-/// What a receipt says, in a line: the devices, software marked, with what they did; or that nothing was executed.
+/// A receipt in one line: the devices, software marked, with what they did; or that nothing was executed.
 pub fn line(receipt: &Receipt) -> String {
     if !receipt.device.executes() {
         return format!("nothing was executed: the device {} counts launches and computes nothing", receipt.device.id);

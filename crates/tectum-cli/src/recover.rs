@@ -1,4 +1,4 @@
-//! `tectum recover`: the recording of a run that was killed, made whole.
+//! `tectum recover`: makes the recording of a killed run readable.
 
 use std::path::PathBuf;
 
@@ -9,12 +9,12 @@ use tectum_control::recording::{RecoveredRecording, recover_recording};
 
 use crate::table::{print, print_json};
 
-/// Makes the recording of a killed run readable: its whole chunks, with an end.
+/// Makes the recording of a killed run readable: its complete chunks, with an end.
 #[derive(Args)]
 pub struct RecoverArgs {
     /// The recording: trace.mcap of a run folder that ends in .partial, or a genome's FILE.mcap.RANDOM.partial.
     broken: PathBuf,
-    /// Where the whole recording goes.
+    /// The file for the recovered recording.
     output: PathBuf,
     /// Prints the result as one line of JSON.
     #[arg(long)]
@@ -31,7 +31,7 @@ struct Report {
 /// Runs the command.
 ///
 /// # Errors
-/// A file that is no recording, or cannot be read or written.
+/// A file that is not a recording, or cannot be read or written.
 pub fn recover(args: &RecoverArgs) -> Result<()> {
     let bytes = std::fs::read(&args.broken).map_err(|source| Error::io(args.broken.display(), source))?;
     let RecoveredRecording { bytes, messages, lost_bytes } = recover_recording(&bytes).map_err(|error| error.at(args.broken.display()))?;

@@ -2,7 +2,7 @@
 
 mod genome;
 mod program;
-mod progress;
+pub mod progress;
 mod summary;
 
 use std::ops::ControlFlow;
@@ -52,13 +52,13 @@ pub struct RunArgs {
     /// auto is the device that a tick is fastest on: predicted, or tried for a genome and a field.
     #[arg(long, default_value = "auto")]
     device: String,
-    /// What time is: the machine's clock, or as fast as it goes with every deadline met.
+    /// The clock: the machine's, or simulated time that runs as fast as possible and meets every deadline.
     #[arg(long)]
     clock: Option<ClockArg>,
-    /// Priority of the loop's threads under SCHED_FIFO, 1 to 99: no ordinary thread displaces them.
+    /// Priority of the loop's threads under SCHED_FIFO, 1 to 99: no ordinary thread preempts them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_PRIORITY)))]
     priority: Option<u8>,
-    /// Keeps what is in memory when the loop begins from being swapped out.
+    /// Locks the memory in use when the loop begins, so that it is not swapped out.
     #[arg(long)]
     lock_memory: bool,
     /// Another brain: mppi, lqr, mpc, adaptive, zero or field.
@@ -78,7 +78,7 @@ pub struct RunArgs {
     /// The folder's scenario is used unless another is named.
     #[arg(long, value_name = "DIR|FILE")]
     resume: Option<PathBuf>,
-    /// Where run folders are made.
+    /// The folder in which run folders are created.
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
     /// Ends standard output with the result as one line of JSON.
@@ -109,8 +109,8 @@ enum ClockArg {
 /// Runs the command.
 ///
 /// # Errors
-/// Every mistake and fault that the scenario, the files and the device can have. Before the first tick nothing is left on disk; a
-/// fault after it still completes the run folder.
+/// Any error of the scenario, the files and the device. Before the first tick nothing is left on disk; after a later
+/// fault the run folder is still completed.
 pub fn run(args: &RunArgs) -> Result<()> {
     let (path, kind) = match args.scenario.as_deref() {
         Some(path) => (path, Workload::of(Path::new(path))?),
@@ -174,7 +174,7 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     }
 }
 
-/// The first option given that means nothing to a program.
+/// The first given option that does not apply to a program.
 fn of_scenarios(args: &RunArgs) -> Option<&'static str> {
     let given = [
         ("--seconds", args.seconds.is_some()),
@@ -219,7 +219,7 @@ fn effective_scenario(args: &RunArgs) -> Result<Scenario> {
     Ok(scenario)
 }
 
-/// A state means something only to the body and brain that it was taken from.
+/// A state is only valid for the body and brain that it was taken from.
 fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
     let before = Scenario::read(&folder.join(SCENARIO_FILE))?;
     let (was, is) = ((&before.body.name, before.brain.name()), (&scenario.body.name, scenario.brain.name()));
@@ -238,7 +238,7 @@ fn check_resumed(scenario: &Scenario, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn build(scenario: &Scenario, device: &Device, display: &mut Display) -> Result<ClosedLoop> {
+pub fn build(scenario: &Scenario, device: &Device, display: &mut Display) -> Result<ClosedLoop> {
     let body = build_body(scenario)?;
     let brain = build_brain(scenario, body.as_ref(), device, &mut |progress| display.building(&progress))?;
     let stand_in = build_stand_in(scenario, body.as_ref())?;
@@ -272,18 +272,18 @@ fn loop_until_done(
     let Some(path) = film else { return run(folder) };
     let mut film = Film::new(folder, scenario.run.snapshot_every);
     let ran = run(&mut film);
-    // A picture that cannot be drawn is told and costs nothing else.
+    // A picture that cannot be drawn is reported and has no other effect.
     if let (Ok(_), Err(error)) = (&ran, film.write(path)) {
         messages::warning(format_args!("plots: {error}"));
     }
     ran
 }
 
-/// Turns Ctrl-C and SIGTERM into an orderly end. Installed only for the loop: before it there is nothing to save, so either just ends
-/// the process. A second one ends it too, should the orderly end hang.
+/// Turns Ctrl-C and SIGTERM into an orderly end. Installed only for the loop: before it there is nothing to save, so either signal just ends
+/// the process. A second one also ends it, in case the orderly end hangs.
 ///
-/// The `ctrlc` crate (its own maintainers, since 2015) is worth its place: signals on Unix and console events on Windows without
-/// `unsafe` of ours.
+/// The `ctrlc` crate (its own maintainers, since 2015) is a justified dependency: signals on Unix and console events on Windows without
+/// our own `unsafe`.
 fn watch_for_interrupt() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     let raised = flag.clone();
@@ -296,7 +296,7 @@ fn watch_for_interrupt() -> Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// Writes what is left to write. A plot that cannot be drawn is reported and has no other effect.
+/// Writes the remaining files. A plot that cannot be drawn is reported and has no other effect.
 fn finish_folder(mut folder: RunFolder, outcome: &Outcome, summary: &RunSummary, plots_dt_s: Option<f64>) -> Result<()> {
     folder.write(outcome, summary)?;
     if let Some(dt_s) = plots_dt_s

@@ -1,4 +1,4 @@
-//! `tectum scenario`: the scenarios that every build carries.
+//! `tectum scenario`: the scenarios embedded in every build.
 
 use std::path::PathBuf;
 

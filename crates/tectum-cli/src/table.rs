@@ -6,7 +6,7 @@ use tectum::{Error, Result};
 
 use crate::messages;
 
-/// Rows of cells; the first row is the head if there is one. Columns are as wide as their widest cell.
+/// Rows of cells; the first row is the header if there is one. Columns are as wide as their widest cell.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
@@ -21,7 +21,7 @@ pub fn table(rows: &[Vec<String>]) -> String {
 /// Writes to standard output.
 ///
 /// # Errors
-/// `Io`, but for a reader that has left: who pipes into `head` wants no more.
+/// `Io`, except for a closed pipe: a reader such as `head` needs no more output.
 pub fn print(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Error::io("standard output", error)),
@@ -29,7 +29,7 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Writes a report for people: to standard output, or to standard error where that is for JSON; nowhere under `--quiet`.
+/// Writes a readable report: to standard output, or to standard error if standard output is for JSON; nowhere under `--quiet`.
 ///
 /// # Errors
 /// As [`print`].
@@ -50,7 +50,7 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print(&(text + "\n"))
 }
 
-/// A number of bytes in the unit that suits it.
+/// A number of bytes in a suitable unit.
 pub fn bytes(bytes: f64) -> String {
     let (unit, scale) = match bytes {
         bytes if bytes >= 1e9 => ("GB", 1e9),

@@ -23,7 +23,7 @@ enum What {
 /// Runs the command.
 ///
 /// # Errors
-/// A recording that is at fault or has too little information; what the device and the file system report.
+/// A recording that is invalid or has too little information; what the device and the file system report.
 pub fn train(args: &TrainArgs) -> Result<()> {
     match &args.what {
         What::Rig(args) => rig::train_rig(args),

@@ -36,7 +36,7 @@ const SAMPLES: u32 = 16;
 /// Runs the command.
 ///
 /// # Errors
-/// An unknown device; what the device reports; a receipt's file that cannot be written; `Mismatch` naming the first offending case.
+/// An unknown device; what the device reports; a receipt's file that cannot be written; `Mismatch` naming the first failing case.
 pub fn verify(args: &VerifyArgs) -> Result<()> {
     let device = Device::open(&args.device)?;
     if args.functions {

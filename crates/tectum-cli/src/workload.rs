@@ -1,4 +1,4 @@
-//! What a command works on: found from the name, or from the content where the name does not say.
+//! The workload of a command: determined from the name, or from the content if the name does not show it.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tectum::{Error, Result};
 pub enum Workload {
     /// A scenario: a TOML file or a short name.
     Scenario,
-    /// A lane-level program: a text file or the name of one that is built in.
+    /// A lane-level program: a text file or the name of a built-in one.
     Program,
     /// A genome: a JSON file.
     Genome,
@@ -20,11 +20,11 @@ pub enum Workload {
     Twin,
 }
 
-/// Bytes in which the content shows its kind.
+/// Number of leading bytes that show the kind of the content.
 const HEAD: u64 = 4096;
 
 impl Workload {
-    /// The kind of what a name stands for. A name that is no file is judged by its ending; one without an ending is a scenario's.
+    /// The kind of workload of a name. A name that is not a file is judged by its extension; one without an extension is a scenario's.
     ///
     /// # Errors
     /// `Io`, naming the path, for a file that cannot be read.

@@ -1,11 +1,11 @@
-//! `tectum bench`: what it says, what it records, and what it finds in records.
+//! `tectum bench`: its output, its records, and its checks of records.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-/// An empty working directory, gone at the end.
+/// An empty working directory, deleted at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -69,7 +69,7 @@ fn a_recorded_run_agrees_with_itself_and_a_planted_slowdown_is_named() {
     assert_eq!((record["schema"].as_str(), record["suites"].clone()), (Some("tectum.bench/1"), json!(["core"])));
     let old = format!("records/{name}");
     assert_eq!(place.check(&old, &old), (Some(0), String::new(), String::new()));
-    // Rounds as steady as the test needs them: how noisy this machine is must not decide.
+    // Rounds as steady as the test needs: the noise of this machine must not matter.
     for row in 0..2 {
         for (key, value) in [("rounds_s", 1e-3), ("roofline_rounds", 1e10)] {
             record["rows"][row][key] = json!([1.00, 1.01, 0.99, 1.02, 0.98, 1.00].map(|factor| factor * value));
@@ -103,7 +103,7 @@ fn mistakes_get_one_line_and_an_exit_code() {
     let place = Place::new("mistakes");
     place.write("bench/peers/numpy_rows.py", "");
     place.write("old.json", "{\"suite\": \"core\"}");
-    // A suite's name is the suite, whatever folder there is.
+    // A suite's name is the suite, even if there is such a folder.
     place.write("core/note", "");
     let cases = [
         ("core --peers numpi --rows core.fill.", 2, "peer \"numpi\" is unknown; known: numpy"),

@@ -1,11 +1,11 @@
-//! What the command says and leaves when it is used well and badly.
+//! Output and files of the command for correct and incorrect use.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// An empty working directory, gone at the end.
+/// An empty working directory, deleted at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -30,7 +30,7 @@ impl Place {
         command.args(line.split_whitespace()).current_dir(&self.0).output().expect("the binary starts")
     }
 
-    /// Runs a line that works; its standard output is one line of JSON.
+    /// Runs a command that succeeds; its standard output is one line of JSON.
     fn json(&self, line: &str) -> Value {
         let output = self.tectum(line);
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
@@ -106,7 +106,7 @@ const GENOME: &str = r#"{"version": "2.0", "genome_title": "small", "physiology"
 #[test]
 fn a_genome_is_shown_with_its_synapses_units_and_memory() {
     let place = Place::new("inspect-genome");
-    // The kind is told from the content, not from the name.
+    // The kind is detected from the content, not from the name.
     place.write("brain.txt", GENOME);
     let output = place.tectum("inspect brain.txt");
     let shown = text(&output.stdout);
@@ -133,7 +133,7 @@ fn a_genome_is_shown_with_its_synapses_units_and_memory() {
     assert_eq!(Value::Array(found.iter().map(|path| inspection.pointer(path).cloned().unwrap_or_default()).collect()), expected, "{inspection}");
 }
 
-/// An eye that power feeds, with a mapping each of the kinds that are explained.
+/// An eye that power feeds, with one mapping of each kind that is explained.
 const WATCHED: &str = r#"{"version": "2.1", "genome_title": "watched", "physiology": {"simulation_timestep": 0.025}, "blueprint": {
 "___pwr": {"block_boundaries": [1, 1, 1], "mp_charge_accumulation": false, "postsynaptic_current": 255, "cortical_mapping_dst": {"eye___": [["projector", 1, 1, false]]}},
 "eye___": {"group_id": "IPU", "block_boundaries": [1, 1, 9], "mp_charge_accumulation": false, "refractory_period": 2,
@@ -196,7 +196,7 @@ fn a_watched_run_has_the_same_spikes_and_leaves_whole_files() {
     assert!(recorded.starts_with(b"\x89MCAP0\r\n") && recorded.ends_with(b"\x89MCAP0\r\n"));
     let bursts = recorded.windows(10).filter(|bytes| bytes.starts_with(b"{\"burst\":") && bytes[9].is_ascii_digit()).count();
     assert_eq!(bursts, 50);
-    // Standard output is no terminal here: no raster, no escapes.
+    // Standard output is not a terminal here: no raster, no escapes.
     let shown = text(&place.tectum("run brain.json --bursts 5").stdout);
     assert!(!shown.contains('\x1b') && shown.contains("spike hash"), "{shown}");
     let output = place.tectum("run brain.json --record nowhere/spikes.mcap");
@@ -467,7 +467,7 @@ fn the_route_is_explained_and_measured_once() {
     }
     let again = place.json("explain route gemm:64 --json");
     assert_eq!(again["devices"], explained["devices"], "rates come from the cache");
-    // Device code is kept beside it where a device needs it as text.
+    // Device code is stored next to it if a device needs it as text.
     assert_eq!(names_of_cache(&place).into_iter().filter(|name| name != "code").collect::<Vec<_>>(), ["calibration.json"]);
     place.write("cache/tectum/calibration.json", "{");
     let anew = place.json("explain route add:1k --json");
@@ -527,7 +527,7 @@ fn results_are_on_standard_output_and_all_else_on_standard_error() {
     assert_eq!(quiet, ["", ""]);
     assert!(is_json(&quiet_json[0]) && quiet_json[1].is_empty(), "{quiet_json:?}");
     assert!(is_json(&verbose[0]), "{verbose:?}");
-    // Devices are listed, of which Vulkan's driver is one where it is here: none of its lines gets through.
+    // Devices are listed, including Vulkan's driver if present: none of its messages gets through.
     let devices = place.tectum("devices --json");
     assert_eq!(text(&devices.stderr), "");
     let chosen = place.tectum("run pendulum --brain mppi --clock sim --seconds 0.1 --no-plots --json --verbose");

@@ -1,15 +1,15 @@
-//! Every file that a command leaves is the old one or the whole new one, wherever the command is killed: SIGKILL at each of its writes, syncs
-//! and renames, injected by `strace`.
+//! Every file of a command is either the old one or the complete new one, at any point where the command is killed: SIGKILL at each of its writes,
+//! syncs and renames, injected by `strace`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// What stood in every file before.
+/// The previous contents of every file.
 const OLD: &[u8] = b"old";
 /// The calls at which a file's content or name changes.
 const CALLS: [&str; 3] = ["write", "fsync", "renameat"];
 
-/// A folder that is gone at the end.
+/// A folder that is deleted at the end.
 struct Place(PathBuf);
 
 impl Drop for Place {
@@ -54,15 +54,15 @@ fn has_strace() -> bool {
     found.is_ok_and(|status| status.success())
 }
 
-/// A receipt holds times, so that no two are equal: it is whole if it can be read. All else is the same in every run.
+/// A receipt contains times, so no two are equal: it is complete if it can be read. Other files are the same in every run.
 fn is_whole(file: &str, bytes: &[u8], new: &[u8]) -> bool {
     match Path::new(file).extension().is_some_and(|ending| ending == "json") {
-        true => serde_json::from_slice::<serde_json::Value>(bytes).is_ok_and(|receipt| receipt["schema"] == "tectum.receipt/2"),
+        true => serde_json::from_slice::<serde_json::Value>(bytes).is_ok_and(|receipt| receipt["schema"] == "tectum.receipt/3"),
         false => bytes == new,
     }
 }
 
-/// Kills a command at each call that changes a file; how often.
+/// Kills a command at each call that changes a file; returns the number of kills.
 fn kill_everywhere(place: &Place, line: &str, files: &[&str]) -> usize {
     place.restore(files);
     let whole = place.traced(&["-e", "trace=write,fsync,renameat"], line);
@@ -88,7 +88,7 @@ fn kill_everywhere(place: &Place, line: &str, files: &[&str]) -> usize {
         }
     }
     assert!(was_old, "{line}: no kill came before a rename");
-    // What a killed command leaves does not keep the next from working.
+    // Files of a killed command do not prevent the next from working.
     assert!(place.traced(&["-e", "trace=none"], line).status.success(), "{line}: after a kill");
     kills
 }

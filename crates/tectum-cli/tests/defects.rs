@@ -1,4 +1,4 @@
-//! Defects that a review found behind green tests, numbered as in it: recordings that a signal lost, numbers that ended the command.
+//! Defects that a review found despite passing tests, numbered as in the review: recordings that a signal lost, numbers that ended the command.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A folder of the test's own, gone at the end.
+/// A separate folder for the test, deleted at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -54,7 +54,7 @@ fn last_line(output: &Output) -> Value {
     serde_json::from_str(text(&output.stdout).lines().last().expect("a line")).expect("JSON")
 }
 
-/// A run of the command, which the end of the test ends too.
+/// A run of the command, which ends with the test.
 struct Running(Child);
 
 impl Running {
@@ -62,7 +62,7 @@ impl Running {
         Self(tectum(folder, line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition is true.
     fn wait_for(&mut self, is_so: impl Fn() -> bool) {
         let begin = Instant::now();
         while !is_so() {
@@ -107,11 +107,11 @@ fn has_bytes(path: Option<PathBuf>, bytes: u64) -> bool {
     path.and_then(|path| std::fs::metadata(path).ok()).is_some_and(|facts| facts.len() >= bytes)
 }
 
-/// Messages of bursts in a recording, which the format's own marks begin and end.
+/// Messages of bursts in a recording with the format's start and end marks.
 fn bursts(recording: &Path) -> usize {
     let bytes = std::fs::read(recording).expect("there");
     assert!(bytes.starts_with(b"\x89MCAP0\r\n") && bytes.ends_with(b"\x89MCAP0\r\n"), "{}: no whole recording", recording.display());
-    // In the schema, no number follows the name.
+    // In the schema, the name is not followed by a number.
     bytes.windows(10).filter(|window| window.starts_with(b"{\"burst\":") && window[9].is_ascii_digit()).count()
 }
 
@@ -137,7 +137,7 @@ fn defect_24_a_signal_ends_a_genomes_run_with_its_recording_and_its_state() {
     }
 }
 
-/// Without anything that watches it burst by burst, too.
+/// Also without an observer of every burst.
 #[cfg(unix)]
 #[test]
 fn defect_24_a_signal_ends_a_genomes_run_that_nothing_watches() {
@@ -180,7 +180,7 @@ fn defect_24_what_a_killed_scenario_recorded_is_recovered_and_its_run_goes_on_fr
     assert_eq!((resumed["end"].as_str(), resumed["ticks"].as_u64()), (Some("completed"), Some(1500)));
 }
 
-/// Killed at whatever time, an export is the old one or the new one.
+/// Killed at any time, an export is either the old one or the new one.
 #[test]
 fn a_killed_program_leaves_whole_exports() {
     let place = Place::new("exports");

@@ -102,7 +102,7 @@ fn a_run_of_a_field_leaves_pictures_of_its_slices() {
         assert!(picture.starts_with(b"\x89PNG\r\n") && picture.len() > 1000, "{slice}: {} bytes", picture.len());
     }
     let film = std::fs::read(run.join("field.gif")).expect("a film");
-    // Snapshots at the beginning and at 1, 2 and 3 s, each a frame that begins with its delay.
+    // Snapshots at the beginning and at 1, 2 and 3 s; each is a frame that begins with its delay.
     let frames = film.windows(4).filter(|at| *at == [0x21, 0xf9, 0x04, 0x00] || (at[..3] == [0x21, 0xf9, 0x04])).count();
     assert!(film.starts_with(b"GIF89a") && frames == 4, "{frames} frames, {} bytes", film.len());
     std::fs::remove_dir_all(&folder).expect("ours");

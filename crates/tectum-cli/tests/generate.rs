@@ -1,4 +1,4 @@
-//! `tectum generate` and what `tectum inspect` says of decoders, on the sample that ships.
+//! `tectum generate` and `tectum inspect` of decoders, on the included sample.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -48,15 +48,15 @@ fn a_run_is_explained_node_by_node() {
         let flops: f64 = nodes.iter().map(|node| number(&node["flops"])).sum();
         let inspected = json(&["inspect", model]);
         let parameters = [&inspected["parameters"], &inspected["decoder"]["parameters"]].into_iter().find_map(Value::as_f64).expect("a number");
-        // Every weight but those of tables meets each token once.
+        // Every weight except those of tables is used once per token.
         assert!(flops > 8.0 * parameters, "{model}: {flops}");
-        // Files of f16 have the weights of products so; of several types, put together, they are f32.
+        // Files of f16 have f16 weights of products; combined from several types, they are f32.
         assert!((2.0 * parameters..=6.0 * parameters).contains(&number(&run["weight_bytes"])), "{model}");
         assert!(number(&run["temporary_bytes"]) > 0.0 && number(&run["temporary_bytes"]) < number(&run["temporary_bytes_unshared"]), "{model}");
         assert_eq!(number(&run["cache_bytes"]) > 0.0, kind == "decoder");
         assert_eq!(explained["route"]["predicted"][0]["device"], "cpu");
         let shown = text(&tectum(&["explain", model, "--tokens", "6", "--device", "cpu"]).stdout);
-        for needed in ["%", "linear_panels(", "cpu: gemm_panels_", "view: no launch", "at their peak", "): it was asked for", &format!("{plan} -> ")] {
+        for needed in ["%", "linear_panels(", "cpu: gemm_panels_", "view: no launch", "at their peak", "): it was requested", &format!("{plan} -> ")] {
             assert!(shown.contains(needed), "{model}: {needed}: {shown}");
         }
     }
@@ -103,7 +103,7 @@ fn text_goes_to_stdout_and_numbers_to_stderr() {
     assert_eq!(json(&["generate", "models/sample-decoder", "--ids", &ids, "--tokens", "20"])["ids"], made["ids"]);
 }
 
-/// Several prompts: each has the text that it has alone, whichever way they are shown.
+/// Several prompts: each has the same text as alone, in every output format.
 #[test]
 fn texts_side_by_side_are_those_that_each_has_alone() {
     let prompts = ["the small cat", "a", "one two three four five six seven"];
@@ -138,7 +138,7 @@ fn a_cache_has_the_format_that_is_asked_for() {
         let held = &made["cache_bytes_per_value"];
         assert_eq!((made["cache"].as_str(), held["blocks"].as_f64()), (Some(name), Some(blocks)), "{made}");
         assert!(held["total"].as_f64() > Some(blocks) && made["receipt"]["code"].to_string().contains(kernel), "{made}");
-        // Twenty-five tokens are none of a whole window: the window is halves, whatever the codes are.
+        // Twenty-five tokens do not fill a window: the window is in halves, for any codes.
         assert_eq!(made["ids"], wanted, "{name}");
     }
     let refused = tectum(&with(&["--cache", "q5"]));
@@ -192,7 +192,7 @@ fn a_decoder_is_shown_with_what_it_takes() {
 
 const TINY: &str = "crates/tectum-transformer/tests/data/tiny_llama.gguf";
 
-/// The tokens are those that the file says transformers chose.
+/// The tokens are those of transformers, as stored in the file.
 #[test]
 fn a_gguf_file_goes_on_and_is_shown() {
     let made = json(&["generate", TINY, "--ids", "5,12,19,26,33,40,47,54,61", "--tokens", "24"]);

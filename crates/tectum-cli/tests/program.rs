@@ -1,11 +1,11 @@
-//! `tectum run FILE.atlas`: arrays in, arrays out, and nothing at all when something is wrong.
+//! `tectum run FILE.atlas`: arrays in, arrays out, and no output after an error.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// An empty working directory, gone at the end.
+/// An empty working directory, deleted at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -46,7 +46,7 @@ impl Place {
         command.args(line.split_whitespace()).current_dir(&self.0).output().expect("the binary starts")
     }
 
-    /// Runs a line that works; gives the last line of its output as JSON.
+    /// Runs a command that succeeds; returns the last line of its output as JSON.
     fn json(&self, line: &str) -> Value {
         let output = self.tectum(line);
         assert!(output.status.success(), "{line}: {}", text(&output.stderr));
@@ -115,7 +115,7 @@ fn sizes_follow_from_lanes_constants_and_the_command_line() {
         let (head, y) = place.read("y.npy");
         assert!(head.contains(shape) && y == expected, "{line}: {head} {y:?}");
     }
-    // Where nothing depends on the lane, one runs: here with the loop's count of elements.
+    // If nothing depends on the lane, one lane runs: here with the loop's count of elements.
     place.write("loop.atlas", "buffer x: f32 read\nbuffer y: f32 write\nmov_imm.u64 r1, 4\nmov_imm.u64 r2, 0\nmov_imm.u32 r0, 2\n@l:\nldg.f32 r3, [x + r2]\nneg.f32 r3, r3\nstg.f32 [y + r2], r3\nadd.u64 r2, r2, r1\nloop r0, @l");
     let report = place.json("run loop.atlas --in x.npy --out y.npy --size y=3 --json");
     assert_eq!((&report["block"], &report["recognized"]["text"]), (&serde_json::json!([1, 1, 1]), &"map over 3 elements".into()));
@@ -127,7 +127,7 @@ fn sizes_follow_from_lanes_constants_and_the_command_line() {
     assert_eq!((&report["elements"], place.read("y.npy").1.len()), (&0.into(), 0));
 }
 
-/// What a recognised program gives is what it gives as it is; the report reports which of them ran, by which kernels, and why.
+/// A recognised program gives the same as the unchanged program; the report says which of them ran, by which kernels, and why.
 #[test]
 fn what_is_recognised_runs_by_the_kernels_for_it_unless_refused() {
     let place = Place::new("recognized");
@@ -154,7 +154,7 @@ fn what_is_recognised_runs_by_the_kernels_for_it_unless_refused() {
     let stdout = |options: &str| text(&place.tectum(&format!("{line} --out y.npy {options}").replace(" --json", "")).stdout);
     assert!(stdout("--reassociate").contains("gemm.f32 of [6, 4] and [4, 5]"), "{}", stdout("--reassociate"));
     assert!(stdout("").contains("as it is; not map: "), "{}", stdout(""));
-    // A count that contradicts the buffers is a mistake, and nothing is written.
+    // A count that contradicts the buffers is an error, and nothing is written.
     place.array("size.npy", "<u8", "3,", [6u64, 5, 5].map(u64::to_le_bytes));
     let output = place.tectum(&format!("{line} --out none.npy"));
     assert_eq!((output.status.code(), place.0.join("none.npy").exists()), (Some(2), false));
@@ -171,7 +171,7 @@ fn buffers_that_are_read_and_written_begin_as_their_input_or_as_zeros() {
     assert!(head.contains("(3, 1)") && x == [2.0, -4.0, 1.0], "{head} {x:?}");
     let halves = std::fs::read(place.0.join("h.npy")).expect("there");
     assert!(text(&halves).contains("'<u2'") && halves.ends_with(&[0, 0x80, 0, 0x80, 0, 0x80]));
-    // Raw bytes are of any type, and keep it.
+    // Raw bytes may have any type, and keep it.
     place.write("raw.atlas", "buffer x: u8 read_write\nldg.f32 r0, [x]\nadd.f32 r0, r0, r0\nstg.f32 [x], r0");
     place.json("run raw.atlas --in x.npy --out x.npy --json");
     assert_eq!(place.read("x.npy"), (head, vec![4.0, -8.0, 2.0]));
@@ -287,7 +287,7 @@ fn defect_20_what_a_device_cuts_off_the_cpu_runs() {
     }
 }
 
-/// A program without end is warned of, and ends at its limit with the line of the loop.
+/// An endless program gives a warning, and ends at its limit with the line of the loop.
 #[test]
 fn defect_23_a_program_without_end_ends_at_its_limit() {
     let place = Place::new("endless");

@@ -1,4 +1,4 @@
-//! Every command that runs something has a receipt, marks software devices, and says so where nothing was executed.
+//! Every command that runs something has a receipt, marks software devices, and reports if nothing was executed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -45,7 +45,7 @@ fn model(name: &str) -> String {
     folder.canonicalize().expect("there").display().to_string()
 }
 
-/// A device to compute on besides the CPU, if there is one: software Vulkan where this is developed.
+/// A device other than the CPU, if there is one: software Vulkan on the development machine.
 fn vulkan() -> Option<tectum::Device> {
     let device = tectum::Device::open_if_present("vulkan:0").expect("absent or usable");
     if device.is_none() {
@@ -78,7 +78,7 @@ fn every_run_has_a_receipt_and_names_software() {
         let told = place.text(&line);
         let receipt: Value = serde_json::from_str(&std::fs::read_to_string(place.0.join("receipt.json")).expect("written")).expect("JSON");
         let ran_on = if *on_device { &device } else { "cpu" };
-        assert_eq!((receipt["schema"].as_str(), receipt["device"]["id"].as_str()), (Some("tectum.receipt/2"), Some(ran_on)), "{line}");
+        assert_eq!((receipt["schema"].as_str(), receipt["device"]["id"].as_str()), (Some("tectum.receipt/3"), Some(ran_on)), "{line}");
         assert!(receipt["runs"].as_u64() > Some(0) && told.contains(ran_on), "{line}: {told}");
         assert_eq!(receipt["totals"]["launches"].as_u64() > Some(0), *on_device, "{line}: {receipt}");
         assert_eq!(!receipt["code"].as_array().expect("a list").is_empty(), *on_device, "{line}: {receipt}");
@@ -127,4 +127,41 @@ fn the_null_device_says_that_nothing_was_executed() {
             assert!(rate.is_null() && result["receipt"]["device"]["id"] == "null", "{line}: {result}");
         }
     }
+}
+
+#[test]
+fn a_receipt_is_derived_again_and_a_run_repeated() {
+    let place = Place::new("check");
+    let summary = place.json("run cart_pole --brain field --clock sim --seconds 0.4 --no-plots --device cpu --json");
+    let folder = summary["run_folder"].as_str().expect("a folder").to_owned();
+    let check = place.json(&format!("receipt check {folder} --rerun --json"));
+    let verdicts =
+        |check: &Value| check["code"].as_array().expect("a list").iter().map(|code| code["verdict"].as_str().expect("one").to_owned()).collect::<Vec<_>>();
+    assert!(verdicts(&check).len() >= 5 && verdicts(&check).iter().all(|verdict| verdict == "same"), "{check}");
+    assert!(check["code"].as_array().expect("a list").iter().all(|code| code["form"] == "native"), "{check}");
+    assert_eq!((&check["trace"]["verdict"], &check["trace"]["ticks"]), (&Value::from("same"), &Value::from(20)), "{check}");
+    // The kernels of this build are known without a repetition.
+    assert_eq!(verdicts(&place.json(&format!("receipt check {folder} --json"))), verdicts(&check));
+
+    let path = place.0.join(&folder).join("receipt.json");
+    let whole = std::fs::read_to_string(&path).expect("there");
+    let receipt: Value = serde_json::from_str(&whole).expect("JSON");
+    let refused = |change: &dyn Fn(&mut Value), options: &str| {
+        let mut changed = receipt.clone();
+        change(&mut changed);
+        std::fs::write(&path, changed.to_string()).expect("writable");
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_tectum")).current_dir(&place.0).args(["receipt", "check", &folder]).args(options.split_whitespace()).output();
+        let output = output.expect("it starts");
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        (output.status.code(), text.into_owned())
+    };
+    let (code, text) = refused(&|receipt| receipt["code"][0]["hash"] = Value::from("0".repeat(64)), "");
+    assert!(code == Some(1) && text.contains("DIFFERS") && text.contains("1 hashes differ"), "{text}");
+    let (code, text) = refused(&|receipt| receipt["trace"] = Value::from("0".repeat(64)), "--rerun");
+    assert!(code == Some(1) && text.contains("trace of 20 ticks on cpu: DIFFERS"), "{text}");
+    let (code, text) = refused(&|receipt| receipt["schema"] = Value::from("tectum.receipt/2"), "");
+    assert!(code == Some(3) && text.contains("this build checks tectum.receipt/3"), "{text}");
+    let (code, text) = refused(&|receipt| receipt["recovery_count"] = Value::from(1), "--rerun");
+    assert!(code == Some(2) && text.contains("faults were injected or happened"), "{text}");
 }

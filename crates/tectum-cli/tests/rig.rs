@@ -15,7 +15,7 @@ fn the_check_holds_both_regulators_against_rigs_that_differ_more_and_more() {
     for row in &adaptive {
         assert_eq!((&row["summary"]["trials"], &row["summary"]["met_target"]), (&Value::from(2), &Value::from(2)), "{row}");
     }
-    // Who knows the rig as it was identified holds that one, and not one that is read late and noisily.
+    // The regulator designed for the identified rig balances that rig, but not one with late and noisy readings.
     assert!(told[0]["summary"]["min_upright"].as_f64().is_some_and(|share| share > 0.8), "{}", told[0]);
     assert_eq!(told[3]["summary"]["met_target"], 0, "{}", told[3]);
 }

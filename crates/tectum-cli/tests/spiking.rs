@@ -1,4 +1,4 @@
-//! Genomes from the command line: the same spikes wherever they run, and after a run that was killed.
+//! Genomes from the command line: the same spikes on every device, and after a run that was killed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Read in place; a checkout without them skips the test and says so.
+/// Read in place; a checkout without them skips the test and reports it.
 const GENOMES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/genomes");
 
-/// An input area of 64 neurons onto 64 that leak, rest and hesitate, each of which inhibits its neighbour.
+/// An input area of 64 neurons onto 64 with leak, refractory period and probabilistic firing, each of which inhibits its neighbour.
 const TINY: &str = include_str!("tiny_genome.json");
 
 fn tectum(line: &str) -> Command {
@@ -18,7 +18,7 @@ fn tectum(line: &str) -> Command {
     command
 }
 
-/// The last line of a run that works.
+/// The last line of a run that succeeds.
 fn json(line: &str) -> Value {
     let output = tectum(line).output().expect("the binary starts");
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -26,7 +26,7 @@ fn json(line: &str) -> Value {
     serde_json::from_str(stdout.lines().last().expect("a last line")).expect("JSON")
 }
 
-/// A folder of the test's own, gone at the end.
+/// A separate folder for the test, deleted at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -50,7 +50,7 @@ impl Drop for Place {
     }
 }
 
-/// Whether software Vulkan or a GPU is here.
+/// Whether software Vulkan or a GPU is available.
 fn has_vulkan() -> bool {
     let output = tectum("devices --json").output().expect("the binary starts");
     let found = String::from_utf8_lossy(&output.stdout).contains("\"vulkan:0\"");
@@ -60,7 +60,7 @@ fn has_vulkan() -> bool {
     found
 }
 
-/// Runs a genome everywhere; its result on the CPU.
+/// Runs a genome on every device; returns its result on the CPU.
 fn same_everywhere(path: &Path, bursts: u32, stimulus: &str) -> Value {
     let line = format!("run {} --bursts {bursts} {stimulus} --seed 5 --quiet --json", path.display());
     let expected = json(&format!("{line} --threads 1"));
@@ -103,7 +103,7 @@ fn a_killed_run_goes_on_as_if_it_had_not_been() {
     let (genome, snapshot) = (place.genome(), place.0.join("state.safetensors"));
     let line = format!("run {} --bursts 60000 --stimulus 0.3 --seed 9 --quiet --json", genome.display());
     let expected = json(&line);
-    // Each run is killed once it has written a snapshot of its own, and the next one resumes from there.
+    // Each run is killed after it has written its own snapshot, and the next one resumes from there.
     let mut before = None;
     for kill in 0..5 {
         let resume = before.as_ref().map_or(String::new(), |_: &Vec<u8>| format!("--resume {}", snapshot.display()));
@@ -128,7 +128,7 @@ fn a_killed_run_goes_on_as_if_it_had_not_been() {
     for key in ["bursts", "spikes", "events", "spike_hash"] {
         assert_eq!(found[key], expected[key], "{key}");
     }
-    // Each kill may leave the partial file that was written.
+    // Each kill may leave the partial file that was being written.
     let left: Vec<_> = std::fs::read_dir(&place.0).expect("there").map(|entry| entry.expect("there").file_name()).collect();
     let is_known = |name: &str| ["tiny.json", "state.safetensors"].contains(&name) || name.starts_with("state.safetensors.") && name.ends_with(".partial");
     assert!(left.iter().all(|name| name.to_str().is_some_and(is_known)), "{left:?}");

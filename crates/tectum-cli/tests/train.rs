@@ -110,7 +110,7 @@ fn mistakes_leave_no_twin() {
     }
 }
 
-/// Writes a recording of the simulated rig that was swung up, balanced and kicked about.
+/// Writes a recording of the simulated rig that was swung up, balanced and disturbed.
 fn record_driven(path: &Path, rows: usize) {
     let mut rig = Rig::new(RigParameters::default(), Start::Hanging).expect("a rig");
     let mut regulator = Lqr::new(body("rig", None).expect("known")).expect("a regulator");

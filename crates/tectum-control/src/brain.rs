@@ -13,7 +13,7 @@ use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, RunStats};
 use crate::twin::LearningCounts;
 use tectum::snapshot::Snapshot;
 
-/// Rebuilds a brain on a device, in its first state; [`Brain::restore`] then gives it another's.
+/// Rebuilds a brain on a device, in its initial state; [`Brain::restore`] then sets the saved state.
 pub type Rebuild = Box<dyn FnOnce(&Device) -> Result<Box<dyn Brain>, Error> + Send>;
 
 /// A brain of plain host arithmetic that follows another brain, ready to answer instead of it.
@@ -49,7 +49,7 @@ pub trait Brain: Send {
     /// `Data` naming the array if one is missing or has a different length.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<(), Error>;
 
-    /// Reports that the body was not given the last answer, or was reset: what it shows next does not follow from that answer.
+    /// Reports that the body did not receive the last answer, or was reset: the next observation does not follow from that answer.
     fn interrupted(&mut self) {}
 
     /// Counters of learning; none for brains that do not learn a model while they run.

@@ -41,7 +41,7 @@ mod trials;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use tectum::{Device, Error, InputFile, LatencyHistogram, Result, RunStats, Session};
+use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, RunStats, Session};
 
 use self::controller::{Controller, Failure};
 use self::guard::Guard;
@@ -86,6 +86,8 @@ pub struct ClosedLoop {
     switch: StopSwitch,
     stopped_at: Option<u64>,
     trace_at_end: bool,
+    /// Of every period so far.
+    trace: ContentHasher,
 }
 
 impl ClosedLoop {
@@ -133,6 +135,7 @@ impl ClosedLoop {
             switch: StopSwitch::default(),
             stopped_at: None,
             trace_at_end: false,
+            trace: ContentHasher::default(),
         })
     }
 
@@ -244,6 +247,7 @@ impl ClosedLoop {
             self.session.record_fallback(&format!("run stopped at tick {}", self.metrics.ticks), &error.to_string());
         }
         self.controller.close(self.metrics.ticks, &mut self.session);
+        self.session.record_trace(std::mem::take(&mut self.trace).finish());
         self.injection.pending().for_each(|fault| self.session.record_injected_fault(fault));
         self.outcome(end)
     }
@@ -456,6 +460,7 @@ impl ClosedLoop {
             terminated: step.terminated,
             timing,
         };
+        record.hash_into(&mut self.trace);
         sink.tick(&record)?;
         if held || fallback || step.terminated {
             self.controller.interrupted();

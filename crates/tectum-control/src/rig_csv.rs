@@ -7,7 +7,7 @@ use tectum::{Error, Result};
 /// Columns that a recording must have; others are ignored.
 pub const RIG_COLUMNS: [&str; 5] = ["la_position", "pend_velocity", "pend_position", "cmd_volts", "elapsed"];
 
-/// An angle that jumps farther than this beyond what the velocity explains is a sensor jump.
+/// An angle that changes by more than this beyond what the velocity explains is a sensor jump.
 pub const JUMP_DEG: f64 = 60.0;
 
 /// The angle that the rig reports while its potentiometer is in its dead zone, independent of the pole's motion.

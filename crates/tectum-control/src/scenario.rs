@@ -213,7 +213,7 @@ impl Scenario {
                 return Err(Error::invalid(format!("data {path}: model \"plant\" learns nothing from it")));
             }
             BrainSpec::Mppi(mppi) if mppi.twin.online.is_some_and(OnlineSpec::starts_untrained) => {
-                return Err(Error::invalid(format!("data {path}: a twin with a warm_up begins with nothing")));
+                return Err(Error::invalid(format!("data {path}: a twin with a warm_up starts untrained")));
             }
             BrainSpec::Mppi(mppi) if mppi.twin.file.is_some() => {
                 return Err(Error::invalid(format!("data {path}: the twin is read from a file and learns nothing from it")));

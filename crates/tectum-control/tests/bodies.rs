@@ -1,4 +1,4 @@
-//! What every body promises: exact resumption, seeded starts, refusals.
+//! Guarantees of every body: exact resumption, seeded starts, rejection of invalid input.
 
 use tectum_control::body::{BODY_NAMES, Body, Start, body};
 

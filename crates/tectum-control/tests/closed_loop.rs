@@ -13,7 +13,7 @@ use tectum_control::closed_loop::{ClosedLoop, End, Outcome, Sink, TickRecord};
 use tectum_control::scenario::build::{build_body, build_brain};
 use tectum_control::scenario::{ClockKind, LoopSettings, Overrun, Scenario};
 
-/// A clock that a brain can move on.
+/// A clock that a brain can advance.
 #[derive(Clone, Default)]
 struct FakeClock(Arc<AtomicU64>);
 
@@ -31,7 +31,7 @@ impl Clock for FakeClock {
     }
 }
 
-/// Answers n + 1 to tick n, taking the periods given for it (0.5 if none are) and failing where requested.
+/// Answers n + 1 to tick n, taking the periods given for it (0.5 if none are) and failing at given ticks.
 struct Scripted {
     clock: FakeClock,
     period_ns: u64,
@@ -51,7 +51,7 @@ impl Brain for Scripted {
         let periods = self.periods.iter().find(|(at, _)| *at == tick).map_or(0.5, |(_, periods)| *periods);
         self.clock.0.fetch_add((periods * self.period_ns as f64) as u64, Ordering::Relaxed);
         action[0] = (tick + 1) as f32 / 100.0;
-        // Each strikes once, so that a restored script gets past it.
+        // Each fault occurs once, so that a restored script gets past it.
         match self.faults.iter().position(|(at, _)| *at == tick).map(|index| self.faults.remove(index)) {
             Some((_, Some(kind))) => return Err(Error::new(kind, "scripted fault")),
             Some((_, None)) => action[0] = f32::NAN,
@@ -123,7 +123,7 @@ fn run_scripted(ticks: u64, overrun: Overrun, periods: &Periods, faults: &Faults
 
 #[test]
 fn a_late_answer_leaves_the_action_before_in_force_and_is_then_held_itself() {
-    // Answer 1 (the second) takes 2.5 periods: ticks 1 and 2 get answer 0 again; tick 3 begins half a period late and is met.
+    // Answer 1 (the second) takes 2.5 periods: ticks 1 and 2 get answer 0 again; tick 3 begins half a period late and meets its deadline.
     let (outcome, memory) = run_scripted(6, Overrun::Hold, &[(1, 2.5), (2, 0.25)], &[]);
     let expected = [(0, 1, false), (1, 1, true), (2, 1, true), (3, 3, false), (4, 4, false), (5, 5, false)];
     assert_eq!(memory.periods, expected.map(|(tick, action, held)| (tick, action, held, false)));
@@ -148,7 +148,7 @@ fn an_overrun_may_ask_for_the_safe_action_and_never_outlasts_the_run() {
 
 #[test]
 fn faults_get_the_safe_action_and_a_place_in_the_receipt() {
-    // Answers 1 and 3 are NaN and bring the script back to its beginning; the error between them does not.
+    // Answers 1 and 3 are NaN and reset the script to its beginning; the error between them does not.
     let (outcome, memory) = run_scripted(7, Overrun::Hold, &[], &[(1, None), (2, Some(ErrorKind::Invalid)), (3, None)]);
     let expected = [(1, false), (0, true), (1, false), (2, false), (0, true), (0, true), (1, false)];
     assert_eq!(memory.periods.iter().map(|period| (period.1, period.3)).collect::<Vec<_>>(), expected);
@@ -209,7 +209,7 @@ fn a_fallen_cart_pole_begins_again_from_the_next_seed() {
     assert!(memory.lines[ends + 1].contains(&format!("observation: {observation:?}")), "{}", memory.lines[ends + 1]);
 }
 
-/// Every brain that needs no training; one row more for each further one.
+/// Every brain that needs no training; one row for each.
 const PAIRS: [(&str, &str); 9] = [
     ("rig", "mppi"),
     ("pendulum", "mppi"),
@@ -223,7 +223,7 @@ const PAIRS: [(&str, &str); 9] = [
 ];
 
 fn built(body: &str, brain: &str, seconds: f64, snapshot_every: u64) -> ClosedLoop {
-    // A twin that has learned too little to balance, but enough to run.
+    // A twin with too little training to balance, but enough to run.
     let settings = if brain == "mppi" { "samples = 64\n[brain.twin]\ntransitions = 400\nsteps = 20\n" } else { "" };
     let text = format!(
         "[body]\nname = {body:?}\n[brain]\nname = {brain:?}\n{settings}\

@@ -42,16 +42,16 @@ fn every_kernel_of_the_models_agrees_with_its_reference_on_cuda() -> Result<(), 
     verify_on("cuda:0")
 }
 
-/// A text of the folders of kernels is the body of one or is put before several: each has to be part of a kernel that a case launches.
+/// A file in the folders of kernels is the body of one or a prefix of several: each must be part of a kernel that a case launches.
 #[test]
 fn every_file_of_the_folders_of_kernels_has_a_case() -> Result<(), Error> {
-    // The first case of each size would do; all are run, on the device that executes nothing.
+    // The first case of each size would be enough; all are run, on the device that executes nothing.
     let device = Device::open("null")?;
     let (mut session, mut launched) = (Session::new(&device), BTreeSet::new());
     for suite in suites() {
         for case in (suite.cases)(&mut Seed::new(1, &suite.name)) {
             let run = case.run(&mut CaseContext { device: &device, session: &mut session, launched: &mut launched });
-            // Where nothing is executed, no result is right.
+            // If nothing is executed, no result is correct.
             run.map(|_| ()).or_else(|error| if error.kind() == ErrorKind::Mismatch { Ok(()) } else { Err(error) })?;
         }
     }

@@ -1,5 +1,5 @@
-//! Defects that a review found behind green tests, one test each, numbered as in it: files that were torn or lost, states that were
-//! overwritten or accepted.
+//! Defects that a review found despite passing tests, one test each, numbered as in the review: files that were torn or lost, states that
+//! were overwritten or accepted.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn a_crash_at_any_step_leaves_the_old_snapshot_or_the_new_one() {
     assert_eq!(place.names(), ["state.safetensors"]);
 }
 
-/// An ensemble whose weights are all one number.
+/// An ensemble whose weights all have the same value.
 fn ensemble(number: f32, width: usize) -> Ensemble {
     let layout = SequenceLayout { lags: 2 };
     let network = TwinNetwork::new(layout.features(), &[width], 3).expect("a width above 0");
@@ -113,7 +113,7 @@ fn a_crash_at_any_step_leaves_the_old_twin_or_the_new_one() {
     assert_eq!(place.names(), ["twin.safetensors"]);
 }
 
-/// At any step of a run, what a crash leaves has whole files, and once there is a complete folder it has them all.
+/// At any step of a run, a crash leaves only complete files, and a complete folder has all of them.
 #[test]
 fn a_crash_at_any_step_of_a_run_folder_leaves_whole_files() {
     let place = Place::new("run-steps");
@@ -156,7 +156,7 @@ fn a_crash_at_any_step_of_a_run_folder_leaves_whole_files() {
     assert_eq!(folder, place.0.join("1"));
 }
 
-/// Whatever part of a recording was written, its whole chunks are read.
+/// For any written part of a recording, its complete chunks are read.
 #[test]
 fn defect_24_a_recording_that_was_cut_anywhere_is_recovered_to_its_last_whole_chunk() {
     let spec = body("pendulum", None).expect("known").spec().clone();
@@ -180,7 +180,7 @@ fn defect_24_a_recording_that_was_cut_anywhere_is_recovered_to_its_last_whole_ch
         recorder.push(&record).expect("in memory");
         folder.tick(&record).expect("writable");
     }
-    // As a kill leaves it: nothing was finished.
+    // As after a kill: nothing was finished.
     let killed = std::fs::read(folder.path().join(TRACE_FILE)).expect("there");
     let trace = Trace::parse(&recover_recording(&killed).expect("a recording").bytes).expect("whole");
     assert!(trace.ticks.len() >= 150 && trace.messages == 3 * trace.ticks.len(), "{} ticks", trace.ticks.len());
@@ -210,12 +210,12 @@ fn learner(settings: OnlineSettings, is_trained: bool, steps: usize) -> (Learner
     (Learner::new(&twin, is_trained, &recipe, settings, 7).expect("it starts"), twin)
 }
 
-/// Offers transitions that depend on their number alone.
+/// Offers transitions that depend only on their number.
 fn offer(learner: &mut Learner, numbers: std::ops::Range<u32>) {
     for number in numbers {
         let [angle, speed, torque] = [0.37, 0.11, 0.73].map(|step| (f64::from(number) * step).sin() as f32);
         learner.push_transition(&[angle, speed], [0.0, torque], &[angle + 0.05 * speed, speed + 0.05 * torque]);
-        // The learner's thread may hold the experience for a moment; nothing is to be left out here.
+        // The learner's thread may hold the experience for a moment; no transition may be dropped here.
         if number % 16 == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -230,7 +230,7 @@ fn rounds_done(learner: &Learner, rounds: u64) {
     }
 }
 
-/// A learner that had a round under way continues like one that had none.
+/// A learner that had a running round continues like one that had none.
 #[test]
 fn defect_13_a_restored_learner_keeps_nothing_of_a_round_that_was_under_way() {
     let settings = OnlineSettings { warm_up: 40, every: 40, replay_capacity: 500, is_threaded: true };
@@ -241,7 +241,7 @@ fn defect_13_a_restored_learner_keeps_nothing_of_a_round_that_was_under_way() {
     std::thread::sleep(Duration::from_millis(20));
     busy.restore(&state, None).expect("its own");
     assert_eq!((busy.counts().rounds, busy.counts().transitions), (0, 39));
-    // Long enough for the old round to end, were it let.
+    // Long enough for the old round to end, if it were allowed to.
     std::thread::sleep(Duration::from_millis(50));
     offer(&mut busy, 1000..1001);
     rounds_done(&busy, 1);
@@ -300,7 +300,7 @@ fn defect_19_a_state_of_a_neuron_that_no_run_reaches_is_refused_by_neuron_and_va
             let inputs: Vec<(u32, f32)> = (0..4).map(|neuron| (neuron, [3.0, 12.0, 50.0, -7.0][((burst + neuron) % 4) as usize])).collect();
             simulation.inject(&inputs).expect("within bounds");
             simulation.run(1).expect("it runs");
-            // Whatever it comes to, it takes back.
+            // Any state that it reaches can be restored.
             let state = simulation.snapshot().expect("reads");
             simulation.restore(&state).unwrap_or_else(|error| panic!("burst {burst}: {error}"));
         }
@@ -315,7 +315,7 @@ fn defect_19_a_state_of_a_neuron_that_no_run_reaches_is_refused_by_neuron_and_va
             ("potential", 0, (1 << 30) as u32, None),
             ("potential", 0, f32::NAN.to_bits(), None),
             ("potential", 0, f32::INFINITY.to_bits(), None),
-            // It keeps none.
+            // It has none.
             ("potential", 1, 3 * one as u32, Some("3")),
             ("last", 2, 31, Some("31")),
             ("ready", 2, pause + 8, None),
@@ -331,7 +331,7 @@ fn defect_19_a_state_of_a_neuron_that_no_run_reaches_is_refused_by_neuron_and_va
             assert!(error.kind() == ErrorKind::Data && error.to_string().contains(&told), "{error}");
             assert_eq!(simulation.snapshot().expect("reads"), whole, "nothing changed");
         }
-        // Over its limit it does not fire, and the leak takes it into its window.
+        // Above its limit it does not fire, and the leak brings it into its window.
         let mut words = whole.u32("potential", 4).expect("four neurons").to_vec();
         words[3] = (15 * one) as u32;
         let mut possible = whole.clone();
@@ -340,7 +340,7 @@ fn defect_19_a_state_of_a_neuron_that_no_run_reaches_is_refused_by_neuron_and_va
     }
 }
 
-/// The first snapshot is there before the first tick, and early ones follow: a resumed run repeats no more than was kept.
+/// The first snapshot is written before the first tick, and early ones follow: a resumed run repeats no more ticks than were saved.
 #[test]
 fn a_run_is_saved_before_its_first_tick_and_early() {
     #[derive(Default)]

@@ -110,7 +110,7 @@ fn a_reward_reaches_the_field_through_its_channel_and_is_no_sensor() {
         };
         let [punished, rewarded] = [-1.0, 1.0].map(run);
         let traits = |snapshot: &Snapshot| snapshot.f32("traits", 4 * (8 + 20)).expect("kept").to_vec();
-        // Five attractors of the sign of the reward, the first four a twentieth weaker with each cycle.
+        // Five attractors with the sign of the reward, the first four a twentieth weaker with each cycle.
         for (snapshot, sign) in [(&punished, -1.0), (&rewarded, 1.0)] {
             let attractors = traits(snapshot)[4 * 8..].to_vec();
             for (place, own) in attractors.chunks_exact(4).enumerate() {

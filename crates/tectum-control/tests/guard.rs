@@ -76,7 +76,7 @@ fn beyond_a_limit_and_at_the_switch_the_body_gets_its_safe_action_to_the_end() {
         let stopped = outcome.stopped_at_tick.expect(reason) as usize;
         println!("stopped at tick {stopped}");
         assert!(memory.periods[..stopped].iter().all(|(_, _, fallback)| !fallback));
-        assert!(memory.periods[stopped..].iter().all(|(action, _, fallback)| *action == 0.0 && *fallback), "not even the stand-in answers");
+        assert!(memory.periods[stopped..].iter().all(|(action, _, fallback)| *action == 0.0 && *fallback), "the stand-in does not answer either");
         assert_eq!((memory.periods.len(), outcome.metrics.fallbacks as usize), (750, 750 - stopped));
         let told = outcome.receipt.fallbacks.iter().find(|fallback| fallback.what == "emergency stop").expect("it is told");
         assert!(told.reason.ends_with(reason) && told.count == 1, "{told:?}");
@@ -110,7 +110,7 @@ fn a_guarded_run_resumes_bit_for_bit_between_two_outliers() {
     let (outcome, whole) = run(&scenario, &[]);
     let leaps: u64 = outcome.receipt.fallbacks.iter().map(|fallback| fallback.count).sum();
     assert!(leaps > 20, "{leaps} leaps of 750 readings");
-    // Eight early ones come before that of tick 100.
+    // Eight early snapshots come before that of tick 100.
     for (index, snapshot) in whole.snapshots[8..].iter().enumerate().take(7) {
         let (mut resumed, mut memory) = (closed_loop(&scenario), Memory::default());
         assert_eq!(resumed.restore(snapshot).expect("its own"), 100 * (index as u64 + 1));
@@ -127,7 +127,7 @@ fn a_channel_that_the_body_has_not_is_refused_where_it_stands() {
     assert!(refused("[loop]\nclock = \"sim\"\npriority = 5\n").starts_with("a:7: \"priority\" has no effect: under clock \"sim\""));
     assert!(refused("[loop]\npriority = 100\n").starts_with("a:6: priority is 100, needs a whole number from 1 to 99"));
     assert!(refused("[loop]\nlock_memory = 1\n").starts_with("a:6: lock_memory is 1, needs true or false"));
-    // What is written is read again.
+    // A written scenario is read back.
     let scenario = scenario(OUTLIERS);
     let text = scenario.to_toml().expect("it has a form");
     assert_eq!(Scenario::parse(&text, "b", "test").expect(&text), scenario);

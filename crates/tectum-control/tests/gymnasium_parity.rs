@@ -1,4 +1,4 @@
-//! The Gymnasium plants step as Gymnasium does: `data/gymnasium_rows.py` made the table.
+//! The Gymnasium plants step like Gymnasium: `data/gymnasium_rows.py` generated the table.
 
 use tectum_control::body::body;
 

@@ -1,4 +1,4 @@
-//! A twin that learns while it controls, from nothing, on Pendulum-v1.
+//! An untrained twin that learns while it controls, on Pendulum-v1.
 
 use tectum::{Device, Result};
 use tectum_control::body::rig::{Rig, RigParameters};
@@ -31,7 +31,7 @@ fn beginner(settings: OnlineSettings, recipe: TwinRecipe, parameters: &MppiParam
     Mppi::online(twin, online, parameters, &cpu(), seed).expect("it compiles")
 }
 
-/// One step of body and brain; what the body got, and its reward.
+/// One step of body and brain; returns the action and the reward.
 fn step(plant: &mut dyn Body, brain: &mut dyn Brain) -> Result<(f32, f64)> {
     let (mut seen, mut action) = ([0.0; 2], [0.0]);
     plant.observe(&mut seen);
@@ -39,12 +39,12 @@ fn step(plant: &mut dyn Body, brain: &mut dyn Brain) -> Result<(f32, f64)> {
     Ok((action[0], plant.step(&action).reward))
 }
 
-/// So many steps; the rewards added up.
+/// `count` steps; returns the sum of the rewards.
 fn steps(plant: &mut dyn Body, brain: &mut dyn Brain, count: usize) -> f64 {
     (0..count).map(|_| step(plant, brain).expect("it runs").1).sum()
 }
 
-/// Published, from 100 random steps and a round every 50: 231 to 299, 250 in the mean of four.
+/// Published, with 100 random steps and a round every 50: 231 to 299, mean of four 250.
 #[test]
 fn from_nothing_it_balances_within_250_steps_in_the_mean_of_20_seeds() {
     let mut needed = Vec::new();
@@ -74,7 +74,7 @@ fn starts() -> Vec<[f64; 2]> {
     rows.map(|(_, angle, speed)| [angle, speed]).collect()
 }
 
-/// Five episodes of 200 steps from other random starts, then its weights are kept as they are.
+/// Five episodes of 200 steps from other random starts, then its weights are frozen.
 #[test]
 fn a_thousand_steps_of_the_body_teach_it_to_within_10_of_the_optimum() {
     // As in `pendulum_regret.rs`.
@@ -104,7 +104,7 @@ fn a_thousand_steps_of_the_body_teach_it_to_within_10_of_the_optimum() {
     assert!((-0.5..=10.0).contains(&(OPTIMUM - found)), "mean return {found}, regret {}", OPTIMUM - found);
 }
 
-/// A twin of the rig as it was identified meets rigs whose poles are shorter by 30 and by 20 %.
+/// A twin of the identified rig controls rigs whose poles are shorter by 30 and by 20 %.
 #[test]
 fn on_a_rig_that_differs_it_learns_what_a_fixed_twin_cannot() {
     let mut nominal = body("rig", None).expect("known");
@@ -170,7 +170,7 @@ fn weights_that_predict_no_better_are_rejected() {
     let base = Transitions::simulate(plant.as_mut(), &layout, 2000, 3);
     let (twin, _) = train(&layout, &base, &TwinRecipe { steps: 600, ..recipe() }, &cpu(), 3, |_, _| ()).expect("it learns");
     let settings = OnlineSettings { warm_up: 0, ..SETTINGS };
-    // At a rate of 1 a few steps undo what was learned.
+    // At a rate of 1 a few steps destroy the trained weights.
     let spoiling = TwinRecipe { steps: 20, learning_rate: 1.0, ..recipe() };
     let online = OnlineLearning { settings, recipe: spoiling };
     let mut brain = Mppi::online(twin.clone(), online, &MppiParameters { samples: 128, ..parameters() }, &cpu(), 3).expect("it compiles");
@@ -180,7 +180,7 @@ fn weights_that_predict_no_better_are_rejected() {
     assert_eq!((learned.rounds, learned.rejected), (2, 2));
     let weights = brain.snapshot().expect("reads").f32("weights", twin.weights.len()).expect("a twin").to_vec();
     assert_eq!(weights, twin.weights);
-    // Weights so great that their loss is no number are refused even where there are none yet.
+    // Weights so large that their loss is not a number are rejected even if there are none yet.
     let boundless = TwinRecipe { steps: 1, learning_rate: 1e38, ..recipe() };
     let mut brain = beginner(SETTINGS, boundless, &MppiParameters { samples: 64, ..parameters() }, 3);
     steps(plant.as_mut(), &mut brain, 45);

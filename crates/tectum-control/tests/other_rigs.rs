@@ -18,7 +18,7 @@ fn rigs(count: u64, outlier_fraction: f64) -> Vec<Trial> {
     trials
 }
 
-/// What the hundred rigs have besides: a sample of delay more, and the recording's noise.
+/// Additional disturbances of the hundred rigs: one more sample of delay, and the recording's noise.
 #[test]
 fn a_hundred_of_a_hundred_rigs_are_swung_up_and_upright_for_90_percent_of_a_minute() {
     let trials = rigs(100, 0.0);
@@ -62,7 +62,7 @@ fn a_snapshot_goes_on_as_the_uninterrupted_one() {
     assert_eq!(run(&mut elsewhere, &mut other, 200), whole);
 }
 
-/// Ten readings that are no numbers get 0 V; what is under way is carried on.
+/// Ten readings that are not finite get 0 V; the models continue by prediction.
 #[test]
 fn a_reading_that_is_no_number_gets_the_safe_action() {
     let mut brain = adaptive();

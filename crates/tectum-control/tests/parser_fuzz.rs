@@ -1,5 +1,5 @@
-//! Every parser of text or bytes from outside, under mutated input: none panics, none takes memory beyond a bound, an error names
-//! its place, and what is understood reads back as itself.
+//! Every parser of external text or bytes, under mutated input: none panics, none uses memory beyond a bound, an error names
+//! its location, and accepted input round-trips.
 //!
 //! `TECTUM_FUZZ_INPUTS` is the number of inputs for each parser, 50,000 unless given.
 
@@ -26,17 +26,17 @@ use crate::gguf_writer;
 /// What is wrong with how an input was taken; `Ok` says whether it was understood.
 type Verdict = Result<bool, String>;
 
-/// A parser, seeds that it understands, words that mean something to it.
+/// A parser, seeds that it accepts, words of its grammar.
 struct Target {
     name: &'static str,
     seeds: fn() -> Vec<Vec<u8>>,
     dictionary: &'static [&'static str],
     check: fn(&[u8]) -> Verdict,
-    /// Inputs that once went wrong, each a row of its own for good.
+    /// Inputs that once failed, each kept as a row.
     found: fn() -> Vec<(Vec<u8>, &'static str)>,
 }
 
-/// Memory that a parser's inputs may add to the process's peak; inputs are 16 KiB at most.
+/// Memory that a parser's inputs may add to the process's peak; inputs are at most 16 KiB.
 const MAX_GROWTH_BYTES: u64 = 64 << 20;
 
 const TARGETS: [Target; 9] = [
@@ -290,7 +290,7 @@ fn cache() -> CalibrationCache {
     cache
 }
 
-/// Judges an error's text by what it must begin with.
+/// Checks an error's text by its required beginning.
 fn placed(error: &tectum::Error, begins: &[&str]) -> Verdict {
     let text = error.to_string();
     if begins.iter().any(|begin| text.starts_with(begin)) { Ok(false) } else { Err(format!("the error names no place: {text}")) }
@@ -309,7 +309,7 @@ fn check_scenario(bytes: &[u8]) -> Verdict {
         Ok(_) => return Err(format!("reads back as another: {written}")),
         Err(error) => return Err(format!("does not read back: {error}: {written}")),
     }
-    // Recording plans of the largest networks takes its time; a refusal is as good as a plan.
+    // Recording plans of the largest networks is slow; a rejection is as good as a plan.
     if bytes.len() < 512 {
         drop(build_plans(&scenario));
     }
@@ -339,7 +339,7 @@ fn check_snapshot(bytes: &[u8]) -> Verdict {
 }
 
 fn check_trace(bytes: &[u8]) -> Verdict {
-    // What is recovered of anything is whole: recovering it again changes nothing.
+    // A recovered recording is complete: recovering it again changes nothing.
     if let Ok(made) = recover_recording(bytes) {
         let again = recover_recording(&made.bytes).map_err(|error| error.to_string())?;
         if again.lost_bytes != 0 || again.bytes != made.bytes || again.messages != made.messages {
@@ -373,7 +373,7 @@ fn check_cache(bytes: &[u8]) -> Verdict {
 
 fn check_device(bytes: &[u8]) -> Verdict {
     let Ok(id) = std::str::from_utf8(bytes) else { return Ok(false) };
-    // Opening real adapters by their own names is what other tests do.
+    // Other tests open real adapters by their names.
     if id.contains(':') && Device::list().iter().any(|info| info.id == id) {
         return Ok(true);
     }
@@ -476,7 +476,7 @@ fn peak_bytes() -> Option<u64> {
 #[test]
 fn no_input_panics_or_takes_memory_and_errors_name_their_place() {
     let inputs = std::env::var("TECTUM_FUZZ_INPUTS").ok().and_then(|text| text.parse::<u64>().ok()).unwrap_or(50_000);
-    // Drivers and the pool of threads take memory when they are first asked; that is not a parser's.
+    // Drivers and the thread pool allocate memory at first use; that does not count for a parser.
     drop(Device::list());
     for (number, target) in TARGETS.iter().enumerate() {
         for (input, what) in (target.found)() {

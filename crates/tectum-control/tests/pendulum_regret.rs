@@ -1,4 +1,4 @@
-//! Pendulum-v1 from Gymnasium's own starts against the optimum of a dynamic program.
+//! Pendulum-v1 from Gymnasium's own starts compared with the optimum of a dynamic program.
 
 use tectum::Device;
 use tectum_control::body::body;
@@ -19,7 +19,7 @@ fn starts() -> Vec<[f64; 2]> {
     rows.map(|(_, angle, speed)| [angle, speed]).collect()
 }
 
-/// The returns of episodes from the first so many starts.
+/// The returns of episodes from the first `count` starts.
 fn returns(parameters: &MppiParameters, count: usize) -> Vec<f64> {
     let device = Device::open("cpu").expect("always there");
     let mut plant = body("pendulum", None).expect("known");
@@ -49,6 +49,6 @@ fn mppi_on_the_plant_itself_comes_within_2_of_the_optimum() {
     let found = returns.iter().sum::<f64>() / returns.len() as f64;
     eprintln!("pendulum: mean return {found:.2} over {} starts, regret {:.2}", returns.len(), OPTIMUM - found);
     assert!(OPTIMUM - found <= 0.5, "mean return {found}, regret {}", OPTIMUM - found);
-    // It cannot be better than the optimum by more than the program's grid is worth.
+    // It cannot be better than the optimum by more than the grid error of the program.
     assert!(OPTIMUM - found >= -0.6, "mean return {found}, regret {}", OPTIMUM - found);
 }

@@ -1,4 +1,4 @@
-//! What follows each fault: the safe action, then the CPU with the host's last state, and the ticks that were lost.
+//! The recovery from each fault: the safe action, then the CPU with the host's last state, and the ticks that were lost.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use tectum_control::closed_loop::{ClosedLoop, End, Fault, Outcome, Sink, TickRec
 use tectum_control::scenario::build::{build_body, build_brain};
 use tectum_control::scenario::{LoopSettings, Scenario};
 
-/// Ticks of a run, the tick that the faults strike, and the snapshot before it.
+/// Ticks of a run, the tick at which the faults occur, and the snapshot before it.
 const TICKS: u64 = 50;
 const STRUCK: u64 = 25;
 const SAVED: u64 = 20;
 /// Its number: snapshots before it are after 0, 1, 2, 4, 8 and 10 ticks.
 const SAVED_NUMBER: usize = 6;
-/// Periods that a late answer is waited for; the injected one takes one more.
+/// Periods that the loop waits for a late answer; the injected one takes one more.
 const STALL: u64 = 10;
 
 /// Keeps every period's observation and action, its marks, and the snapshots.
@@ -49,7 +49,7 @@ impl Sink for Memory {
 }
 
 fn scenario(seconds: f64) -> Scenario {
-    // A twin that has learned too little to balance, but enough to run.
+    // A twin with too little training to balance, but enough to run.
     let text = format!(
         "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\nsamples = 64\n[brain.twin]\ntransitions = 400\nsteps = 20\n\
          [loop]\nseconds = {seconds:?}\nseed = 3\nclock = \"sim\"\nsnapshot_every = 10\nstall_periods = {STALL}\n"
@@ -72,7 +72,7 @@ fn run(scenario: &Scenario, device: &Device, faults: &[&str]) -> (Outcome, Memor
     (outcome, memory)
 }
 
-/// A fault, whether it leaves the CPU's brain its state, and the first tick that is answered again.
+/// A fault, whether the CPU's brain keeps its state, and the first tick that is answered again.
 const FAULTS: [(&str, &str, bool, u64); 3] = [
     ("device-lost@1.0", "the device is reported lost", false, STRUCK + 1),
     ("nan@1.0", "not finite", false, STRUCK + 1),
@@ -114,11 +114,11 @@ fn every_injected_fault_ends_with_the_safe_action_and_the_cpu_on_every_device() 
             let last_unanswered = resumed as usize - 1;
             assert_eq!(memory.periods[last_unanswered].1, 0.0, "{id} {fault}");
             assert_eq!(memory.held.iter().filter(|held| **held).count() as u64, resumed - STRUCK - u64::from(!keeps_state), "{id} {fault}");
-            // Launches after the move are counted as run elsewhere.
+            // Launches after the move are counted as run on another device.
             let elsewhere = receipt.totals.fallbacks > 0;
             assert_eq!(elsewhere, id != "cpu", "{id} {fault}");
 
-            // The first answer is the one that the CPU's brain gives from the snapshot, bit for bit.
+            // The first answer is the CPU brain's answer from the snapshot, bit for bit.
             if snapshot_tick == SAVED {
                 let mut again = brain(&scenario, &cpu);
                 again.restore(&memory.snapshots[SAVED_NUMBER].part("brain")).expect("its own");
@@ -148,13 +148,13 @@ fn faults_of_the_sensors_last_ten_periods() {
     }
     let (stuck, told) = run(&scenario, &cpu, &["sensor-stuck@1"]);
     assert_eq!((stuck.metrics.fallbacks, stuck.receipt.recoveries.len(), stuck.receipt.injected[0].tick), (0, 0, Some(STRUCK)));
-    // The record has what the body did, and until the second stuck period nothing differs.
+    // The recording has the body's true motion, and until the second stuck period nothing differs.
     let (_, undisturbed) = run(&scenario, &cpu, &[]);
     let same = told.periods.iter().zip(&undisturbed.periods).take_while(|(a, b)| a == b).count() as u64;
     assert_eq!(same, STRUCK + 1);
 }
 
-/// On the rig, swung up before: whatever fails for a while, the pole is upright again at the end.
+/// On the rig, after swing-up: after any temporary fault, the pole is upright again at the end.
 #[test]
 fn the_pole_is_upright_again_after_every_injected_fault() {
     let text = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\n[loop]\nseconds = 45\nseed = 1\nclock = \"sim\"\nsnapshot_every = 250\n";
@@ -290,14 +290,14 @@ fn under_a_real_clock_the_loop_goes_on_with_safe_actions_while_the_brain_is_buil
     let frail = Frail { lost_at: Some(5), ..Frail::default() };
     let (may_build, is_built) = (frail.may_build.clone(), frail.is_built.clone());
     let watch = move |tick| {
-        // Ticks 5 to 9 pass while the brain is not even begun.
+        // Ticks 5 to 9 pass before the rebuild even starts.
         if tick == 9 {
             may_build.store(true, Ordering::Release);
             while !is_built.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
         } else if tick > 9 {
-            // Gives the built brain time to arrive before the run is over.
+            // Gives the rebuilt brain time to arrive before the run is over.
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
     };

@@ -1,4 +1,4 @@
-//! The rig's servo against the recording of the real one, where it is present.
+//! The rig's servo compared with the recording of the real one, where it is present.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use tectum_control::body::rig::RigParameters;
 use tectum_control::body::rig::disturbed::{RECORDED_ANGLE_DEG, RECORDED_ANGLE_STEP_DEG, RECORDED_POSITION_IN};
 use tectum_control::rig_csv::{DEAD_ZONE_DEG, RigRecording};
 
-/// Read in place; a checkout without it skips the test and says so.
+/// Read in place; a checkout without it skips the test and reports it.
 const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/pendulum/rig.csv");
 
 fn recording(what: &str) -> Option<RigRecording> {

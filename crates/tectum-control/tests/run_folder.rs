@@ -1,4 +1,4 @@
-//! Every body with every brain that fits leaves the same folder.
+//! Every body with every compatible brain writes the same set of files.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tectum_control::run_folder::{RECEIPT_FILE, RunFolder, RunSummary, SCENARIO_F
 use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::{build_body, build_brain};
 
-/// Body, then brain with its settings; a brain is one row more for each body that it fits.
+/// Body, then brain with its settings; a brain has one row for each compatible body.
 const PAIRS: [(&str, &str); 9] = [
     ("rig", "name = \"zero\""),
     ("pendulum", "name = \"zero\""),
@@ -26,7 +26,7 @@ const PAIRS: [(&str, &str); 9] = [
     ("cart_pole", QUICK_MPPI),
 ];
 
-/// MPPI with a twin that has learned too little to balance, but enough to run.
+/// MPPI with a twin with too little training to balance, but enough to run.
 const QUICK_MPPI: &str = "name = \"mppi\"\nsamples = 64\n[brain.twin]\ntransitions = 400\nsteps = 20";
 
 struct Scratch(PathBuf);

@@ -1,4 +1,4 @@
-//! The rung between a brain and the safe action: a regulator that follows every period and answers where the brain cannot.
+//! The fallback between a brain and the safe action: a regulator that follows every period and answers where the brain cannot.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -117,7 +117,7 @@ fn the_stand_in_answers_while_the_brain_is_rebuilt() {
     let (outcome, memory) = run(&rig(2.0, "stand_in = \"lqr\"\n"), Box::new(doomed(10, Some(Duration::from_millis(400)))), &mut RealClock::new());
     assert!(matches!(outcome.end, End::Completed));
     let stood_in: Vec<f32> = memory.actions.iter().zip(&memory.fallback).filter(|(_, fallback)| **fallback).map(|(action, _)| *action).collect();
-    // 0.4 s are ten periods; some may have passed unseen on a busy machine.
+    // 0.4 s are ten periods; some may have been missed on a busy machine.
     assert!(stood_in.len() > 1, "{stood_in:?}");
     assert!(stood_in.iter().any(|action| action.abs() > 0.5), "it pumps: {stood_in:?}");
     assert!(!memory.fallback[memory.fallback.len() - 1], "the brain answers again");
@@ -159,7 +159,7 @@ fn a_run_with_a_stand_in_resumes_exactly() {
     assert!(rest.fallback[20..].iter().all(|fallback| *fallback) && rest.actions[20..].iter().any(|action| *action != 0.0));
 }
 
-/// The processor has to keep the period that the device was chosen for.
+/// The CPU must meet the period that the device was chosen for.
 #[test]
 fn a_rebuilt_controller_takes_fewer_samples_and_reports_it() {
     let text = "[body]\nname = \"rig\"\n[brain]\nname = \"mppi\"\nsamples = 2048\nhorizon = 4\n[brain.twin]\nhidden = [8]\ntransitions = 400\nsteps = 20\n\

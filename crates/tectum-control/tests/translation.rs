@@ -1,5 +1,5 @@
 //! Every kernel as SPIR-V (checked by `spirv-val` where it is installed), PTX (assembled by `ptxas` where it is installed),
-//! MSL and HLSL. No Apple or Windows machine runs these tests; that the translation exists is all they say about Metal and
+//! MSL and HLSL. No Apple or Windows machine runs these tests; they only verify that the translation exists for Metal and
 //! DX12.
 
 use std::io::Write as _;
@@ -21,7 +21,7 @@ fn spirv_val(words: &[u32]) -> std::io::Result<(bool, String)> {
     Ok((output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
-/// The runtime's kernels, those of bodies, those of a twin as large as the rig's, those of spiking networks, and those of the field brain.
+/// The kernels of the runtime, of bodies, of a twin as large as the rig's, of spiking networks, and of the field brain.
 fn every_kernel() -> Result<Vec<Arc<Kernel>>, Error> {
     let mut kernels = tectum::kernel::all();
     assert!(kernels.len() > 35, "the kernel table is whole");
@@ -63,7 +63,7 @@ const BATCH: usize = 32;
 
 const ARCHITECTURES: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 
-/// Assembles texts, by batches and architectures on all threads; a batch that fails again one by one, so that the error names the kernel.
+/// Assembles texts, by batches and architectures on all threads; a failed batch again one at a time, so that the error names the kernel.
 fn assemble(ptxas: &Path, texts: &[PathBuf]) -> Result<(), Error> {
     let jobs: Vec<_> = texts.chunks(BATCH).flat_map(|batch| ARCHITECTURES.map(|architecture| (batch, architecture))).collect();
     jobs.into_par_iter().try_for_each(|(batch, architecture)| {
@@ -82,7 +82,7 @@ fn assemble(ptxas: &Path, texts: &[PathBuf]) -> Result<(), Error> {
     })
 }
 
-/// Every kernel's PTX in a file each, trusted and clamped; the entries are numbered, so that a batch has no name twice.
+/// Every kernel's PTX in a separate file, trusted and clamped; the entries are numbered, so that names in a batch are unique.
 #[test]
 fn every_kernel_translates_to_ptx_that_assembles() -> Result<(), Error> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");

@@ -1,4 +1,4 @@
-//! Training of the twin: it learns, it repeats, and it does the same on every device.
+//! Training of the twin: it learns, it is repeatable, and it gives the same on every device.
 
 use tectum::{Device, Error};
 use tectum_control::body::body;
@@ -42,7 +42,7 @@ fn training_repeats_bit_for_bit_and_agrees_between_devices() -> Result<(), Error
     }
     for (weights, loss) in &trained[1..] {
         assert!((loss - trained[0].1).abs() < 1e-4 * trained[0].1, "{loss} {}", trained[0].1);
-        // AdamW moves a weight whose gradient is near 0 by its sign: rounding may turn one, by a step's length.
+        // AdamW moves a weight whose gradient is near 0 by its sign: rounding may flip one, by a step's length.
         let far = weights.iter().zip(&trained[0].0).filter(|(a, b)| (*a - *b).abs() > 1e-3).count();
         assert!(far * 100 < weights.len(), "{far} of {} weights differ", weights.len());
     }

@@ -1,4 +1,4 @@
-//! How far a device is from the reference after a cycle from the same state.
+//! The difference of a device from the reference after a cycle from the same state.
 
 use std::time::Instant;
 
@@ -11,67 +11,67 @@ use super::simulation::{Report, Simulation};
 use super::state::State;
 use super::storage::Storage;
 
-/// The largest difference of a field's element, in parts of saturation: an argument is a sum of some 40 products of size at most
+/// Maximum difference of a field's element, in parts of saturation: an argument is a sum of some 40 products of size at most
 /// 2, each rounded to 6e-8, and tanh flattens.
 const FIELD_TOLERANCE: f64 = 4e-6;
-/// The largest difference of a statistic, a motor or a modulating number, over the larger of its size and 1: ramps a hundredth
+/// Maximum difference of a statistic, a motor or a modulation, over the larger of its size and 1: ramps a hundredth
 /// wide multiply the rounding of an error by a hundred.
 const NUMBER_TOLERANCE: f64 = 2e-5;
-/// The largest difference of an element that is kept as bf16, in parts of saturation: where its value lies next to the chance that decides,
-/// two devices round it apart, by a unit of the last place of up to 2⁻⁷.
+/// Maximum difference of an element stored as bf16, in parts of saturation: if its value is close to the rounding threshold,
+/// two devices round it differently, by a unit in the last place of up to 2⁻⁷.
 const BF16_TOLERANCE: f64 = 1.0 / 128.0;
-/// The largest part of them that may be rounded apart: about 1e-7 of rounding over a unit of the last place of 2⁻¹⁰ for the smallest values that
-/// weigh, ten times over.
+/// Maximum fraction of them that may be rounded differently: about 1e-7 of rounding over a unit in the last place of 2⁻¹⁰ for the smallest
+/// significant values, times ten.
 const MAX_MISROUNDED_FRACTION: f64 = 1e-3;
-/// The largest difference of a number made from those.
+/// Maximum difference of a number computed from those.
 const BF16_NUMBER_TOLERANCE: f64 = 1e-3;
-/// A place is as good as another if its score is within this: a cosine of up to 176 products.
+/// Scores within this are ties: a cosine of up to 176 products.
 pub const TIE: f64 = 1e-5;
 
-/// The worst of some numbers.
+/// The worst difference in an array.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Difference {
-    /// Which numbers.
+    /// The name of the array.
     pub what: &'static str,
-    /// Where among them.
+    /// The index in it.
     pub at: usize,
-    /// What the device has there.
+    /// The device's value there.
     pub found: f64,
-    /// What the reference has there.
+    /// The reference's value there.
     pub expected: f64,
-    /// The difference, over the scale of these numbers.
+    /// The difference over the scale of these numbers.
     pub worst: f64,
-    /// What it may be.
+    /// The maximum difference.
     pub tolerance: f64,
 }
 
 impl Difference {
-    /// Whether it is no more than it may be; a NaN is not.
+    /// Whether it is within the tolerance; a NaN is not.
     pub fn is_within(&self) -> bool {
         self.worst <= self.tolerance
     }
 }
 
-/// A cycle that a field ran, compared with the reference.
+/// A cycle of a field, compared with the reference.
 #[derive(Debug, Clone)]
 pub struct Agreement {
-    /// The worst of each kind of number.
+    /// The worst difference of each kind of number.
     pub differences: Vec<Difference>,
-    /// The device's place and the reference's, with how far apart their scores are, if they differ.
+    /// The device's place and the reference's with the difference of their scores, if they differ.
     pub tie: Option<(ImprintSite, ImprintSite, f64)>,
-    /// Whether the device's library chose otherwise, by less than a near-tie.
+    /// Whether the device's library made another choice within a near-tie.
     pub is_recall_tie: bool,
-    /// When the cycle began.
+    /// The start of the cycle.
     #[cfg_attr(not(any(test, feature = "bench")), allow(dead_code, reason = "conformance cases time the device"))]
     pub start: Instant,
-    /// How long it took, in seconds.
+    /// Its duration in seconds.
     pub seconds: f64,
 }
 
 /// Runs a cycle and compares it with the reference from the same state.
 ///
 /// # Errors
-/// As [`Simulation::tick`]; `Mismatch` naming what is farther from the reference than its tolerance.
+/// As [`Simulation::tick`]; `Mismatch` naming the quantity that differs from the reference by more than its tolerance.
 pub fn compare(field: &mut Simulation, sensors: &[f32], reward: f32) -> Result<Agreement> {
     let mismatch = |what: String| Error::new(ErrorKind::Mismatch, format!("field: {what}"));
     let before = field.state()?;
@@ -101,14 +101,14 @@ pub fn compare(field: &mut Simulation, sensors: &[f32], reward: f32) -> Result<A
 /// The worst differences of field, means, library, motors, memory and modulation after a cycle.
 ///
 /// # Panics
-/// If the two are of different shapes: a mistake in the calling code.
+/// If the two have different shapes: an error in the calling code.
 pub fn differences(expected: &Outcome, after: &State, report: &Report, saturation: f32) -> Vec<Difference> {
     let reported = [report.drive, report.explore, report.intensity, report.novelty, report.error, report.gradient[0], report.gradient[1], report.gradient[2]];
     let [x, y, z] = expected.gradient;
     let modulation = [expected.drive, expected.explore, expected.intensity, expected.novelty, expected.error, x, y, z];
     let scale = |_: usize, _: f64| f64::from(saturation);
     let size = |_: usize, expected: f64| expected.abs().max(1.0);
-    // A plateau is what it was, and one more, times a ramp.
+    // A plateau is (its previous value + 1) times a ramp.
     let remembered = |at: usize, number: f64| if at == MEMORY_PLATEAU { expected.plateau + 1.0 } else { size(at, number) };
     let (field, number) = match expected.storage {
         Storage::F32 => (FIELD_TOLERANCE, NUMBER_TOLERANCE),

@@ -10,12 +10,12 @@ use super::{Options, Shape, Simulation, State, Storage};
 
 /// Cells along each axis and channels.
 const SIZES: [(usize, usize); 4] = [(16, 32), (32, 64), (64, 64), (64, 256)];
-/// Numbers of an observation.
+/// Elements of an observation.
 const SENSORS: usize = 16;
 
 /// The suite.
 pub fn suite() -> Suite {
-    Suite { name: "field", about: "cycles of the field brain beside the passes that bound them", cases }
+    Suite { name: "field", about: "cycles of the field brain compared with the passes that bound them", cases }
 }
 
 fn cases(device: &Device) -> Vec<Case> {
@@ -23,7 +23,7 @@ fn cases(device: &Device) -> Vec<Case> {
     SIZES.into_iter().filter(|(cells, _)| *cells <= most).flat_map(|(cells, channels)| rows(cells, channels)).collect()
 }
 
-/// The rows of a size. All but the noise, which is only written, read and write what they hold.
+/// The rows of a size. All read and write their elements, except the noise, which is only written.
 fn rows(cells: usize, channels: usize) -> Vec<Case> {
     let elements = cells * cells * cells * channels;
     let evolving = elements / channels * (channels - super::shape::DYNAMICS);
@@ -41,9 +41,9 @@ fn rows(cells: usize, channels: usize) -> Vec<Case> {
     vec![
         case(format!("cycle.{field}"), 8 * elements, cycle(Storage::F32)),
         case(format!("cycle.{field}.bf16"), 4 * elements, cycle(Storage::Bf16)),
-        // All places of the library taken: a cycle must read it too.
+        // All places of the library are used: a cycle must read them too.
         case(format!("cycle.{field}.library"), 8 * elements + library, Box::new(move |device| Ok(Box::new(FieldWorkload::full(cells, channels, device)?)))),
-        // Once more beside peers that compile theirs.
+        // Once more next to peers that compile theirs.
         case(format!("cycle.{field}.compiled"), 8 * elements, cycle(Storage::F32)),
         case(format!("stencil27.{field}"), 8 * elements, Box::new(move |device| Ok(Box::new(stencil27(cells, channels, device)?)))),
         case(format!("noise.n{evolving}"), 4 * evolving, Box::new(move |device| Ok(Box::new(noise(evolving, device)?)))),
@@ -51,7 +51,7 @@ fn rows(cells: usize, channels: usize) -> Vec<Case> {
     ]
 }
 
-/// A field that is kept busy.
+/// A field that runs continuously.
 struct FieldWorkload {
     field: Simulation,
     sensors: Vec<f32>,
@@ -63,7 +63,7 @@ impl FieldWorkload {
         Ok(Self { field: Simulation::new(Shape::new([cells; 3], channels)?, options, device)?, sensors: vec![0.0; SENSORS] })
     }
 
-    /// With a library of as many patterns as there may be, all unlike each other.
+    /// With a library of the maximum number of patterns, all dissimilar.
     fn full(cells: usize, channels: usize, device: &Device) -> Result<Self> {
         let shape = Shape::new([cells; 3], channels)?;
         let options = Options { sensors: SENSORS, motors: 4, boundary: Boundary::Clamp, seed: 1, patterns: MAX_PATTERNS, storage: Storage::F32 };
@@ -120,7 +120,7 @@ fn tanh(n: usize, device: &Device) -> Result<Executable> {
     filled(plan.finish()?.compile(device)?, x)
 }
 
-/// Numbers in (0, 1], none of them denormal.
+/// Numbers in (0, 1] without denormals.
 fn filled(mut run: Executable, x: tectum::View) -> Result<Executable> {
     let numbers: Vec<f32> = (0..x.len() as u32).map(|i| (super::draw::draw(i, [1, 2]) + 511) as f32 / 1021.0).collect();
     run.write_state(x, &numbers)?;

@@ -1,4 +1,4 @@
-//! `tectum check field`: what each pass of a cycle moves and takes, and how far it is from the reference.
+//! `tectum check field`: bytes and time of each pass of a cycle, and its difference from the reference.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use super::reference::ImprintSite;
 use super::shape::Shape;
 use super::simulation::Simulation;
 
-/// Cycles that times are the median of.
+/// Cycles whose median time is reported.
 const TIMED: usize = 15;
 /// The reward of every cycle.
 const REWARD: f32 = 0.5;
@@ -21,51 +21,51 @@ const REWARD: f32 = 0.5;
 pub struct Pass {
     /// The kernel.
     pub kernel: String,
-    /// Bytes that it binds, twice for those read and written in place.
+    /// Bytes that it binds; bytes that are read and written in place count twice.
     pub bytes: f64,
-    /// The median of its times by the device's clock, in seconds; none where it has none, and where the field is split.
+    /// The median of its times by the device's clock, in seconds; none if the device has no clock or the field is split.
     pub median_s: Option<f64>,
 }
 
-/// What a check comes to.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CheckReport {
     /// The launches of a cycle in order.
     pub passes: Vec<Pass>,
     /// Bytes that a cycle must move: the field read and written once.
     pub min_bytes: f64,
-    /// The devices' rate of a large copy, in bytes read and written a second: the sum of what each does alone.
+    /// The devices' rate of a large copy, in bytes read and written per second: the sum over devices, each measured alone.
     pub copy_bytes_per_s: f64,
     /// Transfers of a cycle to the device and back.
     pub transfers: [u32; 2],
-    /// Bytes of those.
+    /// Bytes of these transfers.
     pub transfer_bytes: [u64; 2],
-    /// The worst of each kind of number over all cycles that were compared.
+    /// The worst difference of each kind of number over all compared cycles.
     pub agreement: Vec<Difference>,
     /// Cycles compared with the reference.
     pub compared: usize,
-    /// Cycles in which the device's library chose otherwise, by less than a near-tie.
+    /// Cycles in which the device's library made another choice within a near-tie.
     pub recall_ties: usize,
-    /// How long cycles took, from sensors to motors.
+    /// The time of cycles, from sensors to motors.
     pub latency: Latency,
-    /// Where and by which code the field was computed.
+    /// The devices and the code that computed the field.
     pub receipt: Receipt,
-    /// Places that the device chose otherwise, each with the reference's and with how far apart their scores are.
+    /// Places for which the device made another choice, each with the reference's place and the difference of their scores.
     pub ties: Vec<(ImprintSite, ImprintSite, f64)>,
 }
 
-/// Times of all cycles that a check ran, in seconds.
+/// Times of all cycles of a check, in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Latency {
-    /// Cycles that were timed.
+    /// Timed cycles.
     pub cycles: usize,
-    /// The time that half of them kept.
+    /// The median.
     pub p50_s: f64,
-    /// That 99 of 100 kept.
+    /// The 99th percentile.
     pub p99_s: f64,
-    /// That 999 of 1,000 kept.
+    /// The 99.9th percentile.
     pub p999_s: f64,
-    /// The longest.
+    /// The maximum.
     pub max_s: f64,
 }
 
@@ -77,10 +77,10 @@ impl Latency {
     }
 }
 
-/// Runs a field on one device or split over several, holds one of `every` cycles against the reference, `compared` in all, and times the passes.
+/// Runs a field on one device or split over several, compares one of `every` cycles with the reference, `compared` in total, and times the passes.
 ///
 /// # Errors
-/// What the device reports; `Mismatch` naming what is farther from the reference than its tolerance.
+/// Device errors; `Mismatch` naming the quantity that differs from the reference by more than its tolerance.
 pub fn check(shape: Shape, options: Options, devices: &[Device], compared: usize, every: usize) -> Result<CheckReport> {
     let mut field = Simulation::split(shape, options, devices)?;
     let rates = devices.iter().map(|device| device.measure().map(|measured| measured.copy_bytes_per_s)).collect::<Result<Vec<_>>>()?;
@@ -113,7 +113,7 @@ pub fn check(shape: Shape, options: Options, devices: &[Device], compared: usize
     Ok(report)
 }
 
-/// What the field senses in its next cycle.
+/// The field's input in its next cycle.
 fn sensors(field: &Simulation) -> Vec<f32> {
     let cycle = field.cycle() as f32;
     (0..field.options().sensors).map(|i| (0.05 * cycle * (1.0 + i as f32 / 7.0)).sin()).collect()
@@ -127,7 +127,7 @@ fn tick(field: &mut Simulation, seconds: &mut Vec<f64>) -> Result<()> {
     Ok(())
 }
 
-/// A cycle that is compared.
+/// A compared cycle.
 fn compare(field: &mut Simulation, seconds: &mut Vec<f64>, report: &mut CheckReport) -> Result<()> {
     let agreement = agreement::compare(field, &sensors(field), REWARD)?;
     seconds.push(agreement.seconds);

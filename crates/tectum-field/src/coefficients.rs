@@ -1,43 +1,43 @@
-//! The numbers of the update equation that may be changed from cycle to cycle.
+//! The coefficients of the update equation, which may change from cycle to cycle.
 
 use tectum::{Error, Result};
 
-/// Coefficients of a cycle, in the letters of `docs/field.md`; every number is per cycle and without a unit.
+/// Coefficients of a cycle, with the symbols of `docs/field.md`; every number is per cycle and dimensionless.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Coefficients {
-    /// R: what is kept of the field, 0 to 1.
+    /// R: the retained fraction of the field, 0 to 1.
     pub retention: f32,
-    /// δ: how far the decay channels may lower that, 0 (not at all) to 1.
+    /// δ: how far the decay channels may lower R, 0 (not at all) to 1.
     pub decay_depth: f32,
     /// B: diffusion along X, Y and Z at resting dynamics.
     pub diffusion: [f32; 3],
-    /// H: how far the diffusion channels move it; at most B in size. Σ(B + |H|) is at most ½.
+    /// H: how far the diffusion channels change B; |H| is at most B. Σ(B + |H|) is at most ½.
     pub diffusion_depth: [f32; 3],
-    /// k: the most that the mean of the neighbours adds, 0 to 1.
+    /// k: the maximum that the mean of the neighbours adds, 0 to 1.
     pub coupling: f32,
     /// S: standard deviation of the noise, 0 to 1.
     pub noise: f32,
     /// w: amplitude of each of the four waves, 0 to 1.
     pub wave: f32,
-    /// Multiplies what the error does to the field, 0 to 10.
+    /// Multiplies the effect of the error on the field, 0 to 10.
     pub error_drive: f32,
     /// `G_imprint`: multiplies the imprint, 0 to 10.
     pub imprint: f32,
-    /// η: how fast the dynamics move, 0 to 1.
+    /// η: the rate of the dynamics, 0 to 1.
     pub dynamics_rate: f32,
     /// Multiplies the echo of movement, 0 to 1.
     pub echo: f32,
     /// Multiplies the noise of the motors, 0 to 1.
     pub exploration: f32,
-    /// m: what the field saturates at, ½ to 10⁶.
+    /// m: the saturation limit of the field, ½ to 10⁶.
     pub saturation: f32,
-    /// γ: how strongly the field is pulled to what the library recalls, 0 to ½.
+    /// γ: how strongly the field is pulled to the library's recall, 0 to ½.
     pub recall: f32,
-    /// θ: the cosine from which on a pattern is familiar, so that it is not stored, 0 to 1.
+    /// θ: the minimum cosine of a familiar pattern, which is not stored, 0 to 1.
     pub familiar: f32,
     /// β: how strongly each attractor pulls, 0 to 0.02.
     pub attraction: f32,
-    /// The most that a strategic pattern takes of the temporal channels, 0 to 1.
+    /// The maximum share of a strategic pattern in the temporal channels, 0 to 1.
     pub strategy: f32,
 }
 
@@ -66,7 +66,7 @@ impl Default for Coefficients {
 }
 
 impl Coefficients {
-    /// Checks every range and the bound of stability.
+    /// Checks every range and the stability bound.
     ///
     /// # Errors
     /// `Invalid`, naming the coefficient.

@@ -1,4 +1,4 @@
-//! Conformance of the kernels of a cycle: the noise by itself, exactly; whole cycles, each from the device's own state, against the reference.
+//! Conformance of the kernels of a cycle: the noise alone, exactly; whole cycles, each from the device's state, compared with the reference.
 
 use crate::kernel::LaunchBuiltIn;
 use tectum::{Boundary, Result};
@@ -14,7 +14,7 @@ use super::shape::Shape;
 use super::simulation::Simulation;
 use super::storage::Storage;
 
-/// Coefficients under which every term of a cycle weighs.
+/// Coefficients with which every term of a cycle has weight.
 pub fn strong() -> Coefficients {
     let remembering = Coefficients { recall: 0.2, familiar: 0.9999, attraction: 0.02, strategy: 1.0, ..Coefficients::default() };
     Coefficients { coupling: 1.0, noise: 0.02, wave: 0.05, imprint: 3.0, ..remembering }
@@ -24,7 +24,7 @@ pub fn strong() -> Coefficients {
 const CYCLES: u64 = 9;
 const EVERY: u64 = 3;
 
-/// Fields by how they are kept, with and without a library, whole and split.
+/// Fields by storage format, with and without a library, whole and split.
 pub fn suites() -> Vec<Suite> {
     let suite = |name: &'static str, storage: Storage, patterns: &'static [usize], parts: usize| {
         Suite::new(name, move |seed: &mut Seed| cases(seed, storage, patterns, parts).expect("invariant: the shapes of this file are possible"))
@@ -48,7 +48,7 @@ fn noise(seed: &mut Seed, n: usize) -> Case {
     })
 }
 
-/// The least field, one of unequal axes, and one whose rows take several workgroups; every boundary, few sensors and motors and the most.
+/// The smallest field, one with unequal axes, and one whose rows need several workgroups; every boundary, few and maximum sensors and motors.
 fn cases(seed: &mut Seed, storage: Storage, patterns: &[usize], parts: usize) -> Result<Vec<Case>> {
     let shapes = [([4, 4, 4], 32, [1, 1]), ([4, 8, 12], 64, [13, 6]), ([16, 16, 16], 32, [256, 16]), ([8, 4, 4], 256, [5, 3])];
     let mut cases = Vec::new();
@@ -70,7 +70,7 @@ fn case(shape: Shape, options: Options, parts: usize) -> Case {
         trial.uses(field.code());
         let mut worst = 0.0f64;
         for cycle in 0..CYCLES {
-            // The last ones with what a field has by itself.
+            // The last ones with the default coefficients.
             field.set_coefficients(if cycle < 2 * EVERY { strong() } else { Coefficients::default() })?;
             let (sensors, reward) = (observation(cycle, sensors), (0.7 * cycle as f32).sin());
             if !(cycle + 1).is_multiple_of(EVERY) {
@@ -87,7 +87,7 @@ fn case(shape: Shape, options: Options, parts: usize) -> Case {
     })
 }
 
-/// An observation that depends on the cycle: slow sines, with all sensors silent for a while now and then.
+/// An observation that depends on the cycle: slow sines, with all sensors at 0 for some periods.
 pub fn observation(cycle: u64, sensors: usize) -> Vec<f32> {
     let sensor = |index: usize| if cycle % 500 < 380 { (0.05 * cycle as f32 * (1.0 + index as f32 / 7.0)).sin() } else { 0.0 };
     (0..sensors).map(sensor).collect()

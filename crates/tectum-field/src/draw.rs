@@ -1,6 +1,6 @@
-//! Noise of the field: whole numbers by a counter hash, the same bits on every device.
+//! Noise of the field: integers from a counter hash, the same bits on every device.
 
-/// 1/√21845: what makes the variance of a draw 1.
+/// 1/√21845: scales the variance of a draw to 1.
 pub const NOISE_UNIT: f32 = 0.006_765_875;
 
 /// The key of a cycle.
@@ -12,10 +12,10 @@ pub fn key(seed: u64, cycle: u64) -> [u32; 2] {
     [z as u32, (z >> 32) as u32]
 }
 
-/// What the hash goes on by from an element to the next, before it is mixed.
+/// The increment of the hash from one element to the next, before it is mixed.
 pub const STRIDE: u32 = 0x9e37_79b1;
 
-/// Where the hash of an element begins.
+/// The initial value of an element's hash.
 #[inline(always)]
 pub fn start(index: u32, key: [u32; 2]) -> u32 {
     index.wrapping_mul(STRIDE).wrapping_add(key[0])
@@ -27,7 +27,7 @@ pub fn hash(index: u32, key: [u32; 2]) -> u32 {
     hash_mix(start(index, key), key)
 }
 
-/// The hash that begins so. Of h ^ key after the first product, and that shifted, the key's part is the same for all elements.
+/// The hash from this initial value. In h ^ key after the first product, and in its shift, the key's part is the same for all elements.
 #[inline(always)]
 pub fn hash_mix(start: u32, key: [u32; 2]) -> u32 {
     let h = (start ^ (start >> 16)).wrapping_mul(0x85eb_ca6b);

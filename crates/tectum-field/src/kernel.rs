@@ -27,5 +27,5 @@ pub fn built_in(builder: KernelBuilder, native: fn(&NativeCall<'_>)) -> Arc<Kern
     // SAFETY: the kernels of this crate bound every index by their parameters, which recording derives from the views that it binds, or by tables that
     // this crate alone writes; their loops end at these bounds.
     let builder = unsafe { builder.trusted() };
-    builder.native(native).expect("invariant: the crate's own kernel tables are well formed")
+    builder.revision(env!("TECTUM_REVISION")).native(native).expect("invariant: the crate's own kernel tables are well formed")
 }

@@ -17,19 +17,19 @@ use super::layout;
 use super::storage::Storage;
 use crate::kernel::{built_in, words};
 
-/// Device code of the draw, put before what uses it.
+/// Device code of the draw, prepended to the kernels that use it.
 const DRAW: &str = include_str!("../kernels/field_draw.wgsl");
-/// Device code of the present pattern, put before what uses it.
+/// Device code of the current pattern, prepended to the kernels that use it.
 const OCTANT: &str = include_str!("../kernels/field_octant.wgsl");
 
-/// Products of the present pattern with all that are kept.
+/// Products of the current pattern with all stored ones.
 pub static SIMILARITY: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder = Kernel::define("field_similarity").read("descriptor", DType::F32).read("library", DType::F32);
     let builder = builder.read("traits", DType::F32).write("products", DType::F32);
     finish(builder, &["kept", "content"], &[OCTANT, include_str!("../kernels/field_similarity.wgsl")], similarity::native)
 });
 
-/// What the library recalls, and what it takes up.
+/// The library's recall and storage.
 pub static RECALL: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder = Kernel::define("field_recall").prelude(Prelude::Tree).read("live", DType::U32).read("descriptor", DType::F32);
     let builder = ["products", "library", "traits", "memory"].into_iter().fold(builder, |builder, name| builder.read_write(name, DType::F32));
@@ -53,7 +53,7 @@ pub static PLACE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 /// One step of the field.
 pub static EVOLVE: LazyLock<Arc<Kernel>> = LazyLock::new(|| evolve_kernel(Storage::F32));
 
-/// One step of a field that lies as bf16.
+/// One step of a field stored as bf16.
 pub static EVOLVE_BF16: LazyLock<Arc<Kernel>> = LazyLock::new(|| evolve_kernel(Storage::Bf16));
 
 fn evolve_kernel(storage: Storage) -> Arc<Kernel> {
@@ -104,7 +104,7 @@ fn number(live: &[u32], at: usize) -> f32 {
     f32::from_bits(live[at])
 }
 
-/// (x − low)/(high − low) held to 0 to 1.
+/// (x − low)/(high − low), clamped to 0 to 1.
 fn ramp(x: f32, low: f32, high: f32) -> f32 {
     ((x - low) / (high - low)).clamp(0.0, 1.0)
 }

@@ -1,25 +1,25 @@
-//! Where numbers lie in the small buffers of a cycle. Device code gets the same table as constants.
+//! The layout of the small buffers of a cycle. Device code gets the same table as constants.
 
 use std::fmt::Write as _;
 
-/// The most sensors of a field.
+/// Maximum sensors of a field.
 pub const MAX_SENSORS: usize = 256;
-/// The most motors of a field.
+/// Maximum motors of a field.
 pub const MAX_MOTORS: usize = 16;
-/// The most content channels of a field.
+/// Maximum content channels of a field.
 pub const MAX_CONTENT: usize = 176;
-/// The most patterns of a library.
+/// Maximum patterns of a library.
 pub const MAX_PATTERNS: usize = 4096;
-/// Attractors of a library, kept after its patterns.
+/// Attractors of a library, stored after its patterns.
 pub const ATTRACTORS: usize = 20;
 /// Patterns that are recalled together.
 pub const TOP: usize = 8;
-/// Equal parts of the field that a pattern is the mean content of.
+/// Equal parts of the field whose mean content is a pattern.
 pub const OCTANTS: usize = 8;
-/// Numbers kept of a pattern in addition to itself: its length, 0 in a free place; its age in cycles, use and reward, or an attractor's
-/// strength, nothing and sign.
+/// Traits of a stored pattern: its length, 0 in a free place; its age in cycles, use and reward, or for an attractor
+/// strength, unused and sign.
 pub const TRAIT_WORDS: usize = 4;
-/// Sums of a row: content, its size, its square, the first cell, the last, size of temporal, two idle.
+/// Sums of a row: content, its size, its square, the first cell, the last, size of temporal, two unused.
 pub const ROW_WORDS: usize = 8;
 
 macro_rules! words {
@@ -86,7 +86,7 @@ words! { CONTROL:
 }
 
 words! { MEMORY:
-    // Kept from cycle to cycle: the statistics of the field that a cycle leaves behind, then what modulates the next.
+    // State between cycles: the statistics of the field after a cycle, then the modulation of the next.
     MEMORY_MEAN = 0;
     MEMORY_SIZE = 1;
     MEMORY_VARIANCE = 2;

@@ -5,28 +5,28 @@ use tectum::{Boundary, Error, Result};
 use super::layout::{MAX_MOTORS, MAX_PATTERNS, MAX_SENSORS};
 use super::storage::Storage;
 
-/// How a field is made.
+/// Options of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Numbers of an observation, 1 to 256.
+    /// Elements of an observation, 1 to 256.
     pub sensors: usize,
-    /// Numbers of an action, 1 to 16.
+    /// Elements of an action, 1 to 16.
     pub motors: usize,
-    /// What lies outside the field.
+    /// The boundary condition.
     pub boundary: Boundary,
-    /// What the first state, noise and waves are drawn from.
+    /// Seed of the initial state, noise and waves.
     pub seed: u64,
-    /// Places of the library of patterns, 0 (there is none) to 4,096.
+    /// Capacity of the library of patterns, 0 (no library) to 4,096.
     pub patterns: usize,
-    /// How the field lies in the device's memory.
+    /// The storage format in the device's memory.
     pub storage: Storage,
 }
 
 impl Options {
-    /// Checks the numbers.
+    /// Checks the options.
     ///
     /// # Errors
-    /// `Invalid` for more sensors or motors than a field has, or none; for more patterns than a library has.
+    /// `Invalid` for no sensors or motors, or more than the maximum; for more patterns than the maximum.
     pub fn check(&self) -> Result<()> {
         for (name, number, most) in [("sensors", self.sensors, MAX_SENSORS), ("motors", self.motors, MAX_MOTORS)] {
             if !(1..=most).contains(&number) {

@@ -1,4 +1,4 @@
-//! The launches of a cycle, in three parts that one plan holds together or several plans hold apart.
+//! The launches of a cycle, in three parts that are in one plan or in separate plans.
 
 use crate::kernel::LaunchBuiltIn;
 use std::ops::Range;
@@ -13,17 +13,17 @@ use super::state::library_lengths;
 use super::storage::Storage;
 use super::waves::Waves;
 
-/// Patterns that a workgroup compares at once.
+/// Patterns that a workgroup compares together.
 const ROWS_PER_GROUP: usize = 16;
 
-/// What a field is made of, for recording.
+/// The configuration of a field, for recording.
 pub struct FieldConfig<'a> {
     pub shape: &'a Shape,
     pub options: &'a Options,
     pub waves: &'a Waves,
 }
 
-/// What a field keeps in addition to its cells.
+/// The state of a field in addition to its cells.
 #[derive(Clone, Copy)]
 pub struct GlobalState {
     pub memory: View,
@@ -44,25 +44,25 @@ impl GlobalState {
         }
     }
 
-    /// The states one after the other.
+    /// The states in order.
     pub fn views(&self) -> impl Iterator<Item = View> {
         [self.memory, self.descriptor].into_iter().chain(self.library.into_iter().flatten())
     }
 }
 
-/// What the step of some planes reads and writes.
+/// The views that the step of some planes reads and writes.
 pub struct Evolution {
     pub live: View,
     pub control: View,
     pub pull: View,
-    /// The planes before and after; with one more on either side unless they are all.
+    /// The planes before and after the step; with one more on either side unless they are all planes.
     pub old: View,
     pub new: View,
     pub rows: View,
     pub sites: View,
 }
 
-/// What the end of a cycle reads and writes.
+/// The views that the end of a cycle reads and writes.
 pub struct Action {
     pub rows: View,
     pub live: View,
@@ -74,28 +74,28 @@ pub struct Action {
 }
 
 impl FieldConfig<'_> {
-    /// Numbers of the regions' means, and of what is recalled by region.
+    /// Length of the regions' means, and of the recall by region.
     pub fn descriptor_len(&self) -> usize {
         REGIONS * self.shape.content()
     }
 
-    /// Numbers of the means of the sites in so many planes along X.
+    /// Length of the means of the sites in a number of planes along X.
     pub fn sites_len(&self, planes: usize) -> usize {
         let [_, y, z] = self.shape.sites();
         planes / self.shape.block() * y * z * self.shape.content()
     }
 
-    /// Numbers of the sums of the rows in so many planes along X.
+    /// Length of the sums of the rows in a number of planes along X.
     pub fn rows_len(&self, planes: usize) -> usize {
         planes * self.shape.cells()[1] * ROW_WORDS
     }
 
-    /// Words of so many planes along X.
+    /// Words of a number of planes along X.
     pub fn plane_words(&self, planes: usize) -> usize {
         self.options.storage.words(planes * self.shape.elements() / self.shape.cells()[0])
     }
 
-    /// Records recall, prediction, error, modulation and the place of the imprint; `pull` is written where there is a library.
+    /// Records recall, prediction, error, modulation and the place of the imprint; `pull` is written if there is a library.
     pub fn sense(&self, plan: &mut PlanBuilder, live: View, global_state: &GlobalState, sites: View, pull: Option<View>, control: View) -> Result<()> {
         let [content, channels] = [self.shape.content(), self.shape.channels()].map(|number| number as u32);
         let [sensors, motors] = [self.options.sensors, self.options.motors].map(|number| number as u32);

@@ -1,4 +1,4 @@
-//! A cycle in float64, plain and slow, from `docs/field.md` alone: what every device is held against.
+//! A cycle in float64, plain and slow, written only from `docs/field.md`. Every device is compared with it.
 
 mod recall;
 
@@ -15,16 +15,16 @@ use super::state::{State, means};
 use super::storage::Storage;
 use super::waves::Waves;
 
-/// What a cycle comes to.
+/// The result of a cycle.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The field after it, [X, Y, Z, C].
+    /// The field after the cycle, [X, Y, Z, C].
     pub field: Vec<f64>,
-    /// Statistics, modulation and history after it.
+    /// Statistics, modulation and history after the cycle.
     pub memory: Vec<f64>,
-    /// The plateau before it.
+    /// The plateau before the cycle.
     pub plateau: f64,
-    /// How the field is kept.
+    /// The storage format of the field.
     pub storage: Storage,
     /// Mean content of the sites.
     pub sites: Vec<f64>,
@@ -32,13 +32,13 @@ pub struct Outcome {
     pub descriptor: Vec<f64>,
     /// Patterns and attractors of the library.
     pub library: Vec<f64>,
-    /// What is kept of each in addition.
+    /// The traits of each.
     pub traits: Vec<f64>,
     /// The motors.
     pub motors: Vec<f64>,
-    /// What the library chose.
+    /// The library's choices.
     pub recall: Recall,
-    /// Where the pattern was imprinted.
+    /// The place of the imprint.
     pub place: ImprintSite,
     /// Differences between end slices.
     pub gradient: [f64; 3],
@@ -54,10 +54,10 @@ pub struct Outcome {
     pub drive: f64,
 }
 
-/// A place for the imprint.
+/// A candidate place of the imprint.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ImprintSite {
-    /// Why there.
+    /// The reason for this place.
     pub kind: ImprintSiteKind,
     /// The site's number.
     pub site: usize,
@@ -65,12 +65,12 @@ pub struct ImprintSite {
     pub cell: [usize; 3],
 }
 
-/// What a cycle is given.
+/// The inputs of a cycle.
 #[derive(Debug, Clone, Copy)]
 pub struct Cycle<'a> {
     /// The size of the field.
     pub shape: &'a Shape,
-    /// How it was made.
+    /// The options.
     pub options: &'a Options,
     /// The coefficients.
     pub coefficients: &'a Coefficients,
@@ -80,7 +80,7 @@ pub struct Cycle<'a> {
     pub reward: f32,
 }
 
-/// What steps 1 and 2 leave for the rest.
+/// Results of steps 1 and 2 for the later steps.
 struct Modulation {
     drive: f64,
     explore: f64,
@@ -97,7 +97,7 @@ struct Modulation {
     pull: Vec<f64>,
 }
 
-/// The hash of an element in the cycle of a key: products modulo 2³², by numbers that do not wrap.
+/// The hash of an element in the cycle of a key: products modulo 2³², in wider integers that do not wrap.
 fn hash(element: u32, [first, second]: [u32; 2]) -> u64 {
     let word = |number: u64| number % (1 << 32);
     let h = word(2_654_435_761 * u64::from(element) + u64::from(first));
@@ -106,12 +106,12 @@ fn hash(element: u32, [first, second]: [u32; 2]) -> u64 {
     h ^ (h >> 16)
 }
 
-/// The draw of an element, a whole number from −510 to 510.
+/// The draw of an element, an integer from −510 to 510.
 pub(super) fn draw(element: u32, key: [u32; 2]) -> i32 {
     (0..4).map(|byte| (hash(element, key) >> (8 * byte) & 0xff) as i32).sum::<i32>() - 510
 }
 
-/// A number as bf16, rounded up by a chance of 16 bits in proportion to how near that is.
+/// A number as bf16, with 16-bit stochastic rounding.
 fn stochastic_round_bf16(value: f32, element: u32, key: [u32; 2]) -> f32 {
     let chance = (hash(element, key) * 2_654_435_761 % (1 << 32)) >> 16;
     f32::from_bits(((u64::from(value.to_bits()) + chance) as u32) & 0xffff_0000)
@@ -126,8 +126,8 @@ fn sigmoid(x: f64) -> f64 {
 }
 
 impl Cycle<'_> {
-    /// Advances a state by one cycle; the place and what the library chose are taken as given if they are, so that a near-tie does
-    /// not hide the rest.
+    /// Advances a state by one cycle. If a place and the library's choices are given, they are used, so that a near-tie does
+    /// not hide other differences.
     pub fn advance(&self, state: &State, given: Option<ImprintSite>, recall: Option<&Recall>) -> Outcome {
         let mut memory: Vec<f64> = state.memory.iter().map(|v| f64::from(*v)).collect();
         let moved = memory[MEMORY_MOTORS..][..self.options.motors].to_vec();
@@ -231,8 +231,8 @@ impl Cycle<'_> {
         }
     }
 
-    /// Step 3: every place that could be chosen if scores and thresholds differed a little, with by how much they would have
-    /// to; the first is the choice.
+    /// Step 3: every place that could be chosen if scores and thresholds differed a little, each with the difference that this
+    /// requires; the first is the choice.
     pub fn places(&self, state: &State) -> Vec<(ImprintSite, f64)> {
         let mut memory: Vec<f64> = state.memory.iter().map(|v| f64::from(*v)).collect();
         let modulation = self.modulate(state, &mut memory);
@@ -252,7 +252,7 @@ impl Cycle<'_> {
             mean_of(near.map(|other| &products[other])).unwrap_or(0.0) / (length + 1e-6)
         };
         let all = || 0..sites.len();
-        // The lesser of how far the score and the energy are inside.
+        // The smaller of the margins of the score and of the energy.
         let known = all().map(|site| (cosines[site], (cosines[site] - 0.9).min(2.0 - squares[site] / content as f64)));
         let ways: [(ImprintSiteKind, Vec<(f64, f64)>); 4] = [
             (ImprintSiteKind::Existing, known.collect()),
@@ -262,7 +262,7 @@ impl Cycle<'_> {
         ];
         let thresholds = [0.9, 0.3, 0.1, f64::NEG_INFINITY];
         let mut found = Vec::new();
-        // What the ways before would have to lose for this one to be asked.
+        // The score that the earlier kinds would have to lose for this one to be tried.
         let mut lost: f64 = 0.0;
         for ((kind, scores), threshold) in ways.into_iter().zip(thresholds) {
             let best = scores.iter().filter(|(_, inside)| *inside > 0.0).map(|(score, _)| *score).fold(f64::NEG_INFINITY, f64::max);
@@ -274,7 +274,7 @@ impl Cycle<'_> {
             let over = scores.iter().map(|(score, inside)| (score - threshold).min(*inside)).fold(f64::NEG_INFINITY, f64::max);
             lost = lost.max(over.max(0.0));
         }
-        // The sort is stable: of equals the first way, and the lowest site.
+        // The sort is stable: among equals the first kind and the lowest site come first.
         found.sort_by(|a, b| a.1.total_cmp(&b.1));
         found
     }
@@ -318,7 +318,7 @@ impl Cycle<'_> {
         next
     }
 
-    /// A cell before imprint, echo and saturation; its dynamics whole.
+    /// A cell before imprint, echo and saturation; its dynamics are complete.
     fn evolve_cell(&self, state: &State, modulation: &Modulation, place: [usize; 3], wave: f64, next: &mut [f64]) {
         let (channels, content, c) = (self.shape.channels(), self.shape.content(), self.coefficients);
         let evolving = channels - DYNAMICS;

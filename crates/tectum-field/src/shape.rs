@@ -1,8 +1,8 @@
-//! How large a field is, and what its parts are.
+//! The size of a field and of its parts.
 
 use tectum::{Error, Result};
 
-/// Channels of a cell's own rules.
+/// Channels of a cell's rules.
 pub const DYNAMICS: usize = 16;
 /// Regions along each axis.
 pub const REGIONS_PER_AXIS: usize = 4;
@@ -49,7 +49,7 @@ impl Shape {
         self.channels
     }
 
-    /// The number of channels that hold content, the first ones.
+    /// The number of content channels, which come first.
     pub fn content(&self) -> usize {
         3 * self.channels / 4 - DYNAMICS
     }
@@ -80,7 +80,7 @@ impl Shape {
         self.cells[0] * self.cells[1]
     }
 
-    /// Where the element of a cell's channel lies.
+    /// The index of the element of a cell's channel.
     pub fn at(&self, [x, y, z]: [usize; 3], channel: usize) -> usize {
         ((x * self.cells[1] + y) * self.cells[2] + z) * self.channels + channel
     }

@@ -1,4 +1,4 @@
-//! A field that runs, cycle after cycle: its state whole on one device, or split over several.
+//! A running field: its state whole on one device, or split over several.
 //!
 //! ```text
 //! (similarity → recall →) sensors → sense → place → evolve → pool → act → motors
@@ -20,40 +20,40 @@ use super::state::State;
 use super::waves::Waves;
 use super::whole::Whole;
 
-/// Why a place was chosen for the imprint.
+/// The reason for the place of an imprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum ImprintSiteKind {
-    /// The field holds the pattern there already.
+    /// The field already holds the pattern there.
     Existing,
-    /// What is around there resounds.
+    /// The neighbourhood resonates with the pattern.
     Resonant,
-    /// It is most like the pattern.
+    /// It is most similar to the pattern.
     Correlated,
-    /// Nothing is like the pattern; it is the emptiest.
+    /// No place is similar to the pattern; this is the emptiest.
     Emptiest,
 }
 
 impl ImprintSiteKind {
-    /// All of them, in the order of their codes.
+    /// All kinds, in the order of their codes.
     pub const ALL: [ImprintSiteKind; 4] = [Self::Existing, Self::Resonant, Self::Correlated, Self::Emptiest];
 }
 
-/// What the library did in a cycle; patterns and attractors by the numbers of their places.
+/// The library's work in a cycle; patterns and attractors by their indices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recall {
-    /// The pattern most like the present one; none in an empty library.
+    /// The pattern most similar to the current one; none in an empty library.
     pub nearest: Option<usize>,
-    /// The patterns of the greatest scores, the greatest first.
+    /// The patterns with the highest scores, in descending order.
     pub top: Vec<usize>,
-    /// Where the present pattern was stored; none if it was familiar.
+    /// Index at which the current pattern was stored; none if it was familiar.
     pub stored: Option<usize>,
-    /// Where it was stored as an attractor; none without a reward.
+    /// Index at which it was stored as an attractor; none without a reward.
     pub attractor: Option<usize>,
     /// Patterns in the library after the cycle.
     pub kept: usize,
 }
 
-/// What a cycle did, in the letters of `docs/field.md`.
+/// Results of a cycle, with the symbols of `docs/field.md`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// The motors, −1 to 1.
@@ -66,7 +66,7 @@ pub struct Report {
     pub intensity: f32,
     /// The cell of the imprint.
     pub place: [usize; 3],
-    /// Why there.
+    /// The reason for this place.
     pub place_kind: ImprintSiteKind,
     /// Novelty, 0 to 1.
     pub novelty: f32,
@@ -84,11 +84,11 @@ pub struct Report {
     pub variance: f32,
     /// Differences of mean content between the end slices along X, Y and Z.
     pub gradient: [f32; 3],
-    /// What the library did; nothing without one.
+    /// The library's work; empty without a library.
     pub recall: Recall,
 }
 
-/// Where the field is.
+/// The placement of the field.
 enum Placement {
     Whole(Whole),
     Split(Split),
@@ -123,19 +123,19 @@ impl std::fmt::Debug for Simulation {
 }
 
 impl Simulation {
-    /// Puts a field on a device, in the first state of its seed.
+    /// Puts a field on a device, in the initial state of its seed.
     ///
     /// # Errors
-    /// As [`Options::check`]; what compiling a plan reports.
+    /// As [`Options::check`]; errors of compiling a plan.
     pub fn new(shape: Shape, options: Options, device: &Device) -> Result<Self> {
         Self::split(shape, options, std::slice::from_ref(device))
     }
 
-    /// Splits a field along X over devices, of which some may be the same; the first one senses and acts. Each cycle the devices exchange
-    /// the planes next to each other, and the elements are those of a field on one device.
+    /// Splits a field along X over devices, which may repeat; the first one senses and acts. Each cycle the devices exchange
+    /// adjacent planes. The elements equal those of a field on one device.
     ///
     /// # Errors
-    /// As [`Simulation::new`]; `Invalid` without a device, and for more than there are sites along X.
+    /// As [`Simulation::new`]; `Invalid` without a device, and for more devices than sites along X.
     pub fn split(shape: Shape, options: Options, devices: &[Device]) -> Result<Self> {
         options.check()?;
         let waves = Waves::new(options.seed);
@@ -161,7 +161,7 @@ impl Simulation {
         &self.shape
     }
 
-    /// How it was made.
+    /// The options.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -179,7 +179,7 @@ impl Simulation {
     /// Changes the coefficients from the next cycle on.
     ///
     /// # Errors
-    /// As [`Coefficients::check`]; nothing is changed then.
+    /// As [`Coefficients::check`]; nothing changes then.
     pub fn set_coefficients(&mut self, coefficients: Coefficients) -> Result<()> {
         coefficients.check()?;
         self.coefficients = coefficients;
@@ -189,14 +189,14 @@ impl Simulation {
     /// Runs a cycle: sensors in, motors out.
     ///
     /// # Shapes
-    /// `sensors` \[sensors\], held to ±1; a NaN counts as 0. `reward` is held to ±1.
+    /// `sensors` \[sensors\], clamped to ±1; a NaN counts as 0. `reward` is clamped to ±1.
     ///
     /// # Errors
-    /// `Invalid` for another number of sensors; what the device reports.
+    /// `Invalid` for a wrong number of sensors; device errors.
     ///
     /// # Cost
-    /// One upload, one submission, one download; neither allocates device memory nor compiles. Split, that for every device's planes, and two
-    /// each for the first device.
+    /// One upload, one submission, one download; no device memory is allocated and nothing is compiled. A split field has these for every
+    /// device's planes, and two more of each for the first device.
     pub fn tick(&mut self, sensors: &[f32], reward: f32) -> Result<Report> {
         if sensors.len() != self.options.sensors {
             return Err(Error::invalid(format!("field: {} sensors given, {} needed", sensors.len(), self.options.sensors)));
@@ -217,12 +217,12 @@ impl Simulation {
         Ok(read_report(told, self.options.motors))
     }
 
-    /// What the devices counted in the last cycle.
+    /// The devices' counters of the last cycle.
     pub fn stats(&self) -> RunStats {
         self.stats
     }
 
-    /// What a cycle asks of the devices.
+    /// The work of a cycle on the devices.
     pub fn work(&self) -> &PlanWork {
         match &self.placement {
             Placement::Whole(whole) => whole.work(),
@@ -230,10 +230,10 @@ impl Simulation {
         }
     }
 
-    /// The time of each launch of one more cycle on the last sensors; empty, and no cycle, where the field is split.
+    /// Runs one more cycle on the last sensors and returns the time of each launch; a split field runs no cycle and returns none.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Device errors.
     pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
         let Placement::Whole(whole) = &mut self.placement else { return Ok(Vec::new()) };
         let times = whole.trace(self.cycle)?;
@@ -246,7 +246,7 @@ impl Simulation {
         self.placement.code()
     }
 
-    /// What was computed where since the field was made, for a receipt: a run is a cycle.
+    /// The work by device since the field was made, for a receipt: a run is a cycle.
     pub fn session(&self) -> &Session {
         &self.session
     }
@@ -254,7 +254,7 @@ impl Simulation {
     /// Copies the state to the host.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Device errors.
     pub fn state(&self) -> Result<State> {
         match &self.placement {
             Placement::Whole(whole) => whole.state(self.cycle, self.seed),
@@ -262,10 +262,11 @@ impl Simulation {
         }
     }
 
-    /// Takes up a state, a field that lies as bf16 each element rounded to the nearest; noise goes on from its seed, the waves keep the directions that this field was made with.
+    /// Restores a state; bf16 storage rounds each element to the nearest. Noise continues from the state's seed, the waves keep this field's
+    /// directions.
     ///
     /// # Errors
-    /// `Invalid`, and nothing is changed, for an array of another length; what the device reports.
+    /// `Invalid`, and nothing changes, for an array of wrong length; device errors.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         state.check(&self.shape, self.options.patterns)?;
         match &mut self.placement {

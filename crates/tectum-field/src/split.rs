@@ -1,13 +1,13 @@
-//! A field split along X over devices: each has some planes and, on either side, a copy of the plane that lies there.
+//! A field split along X over devices: each has some planes and, on either side, a copy of the adjacent plane.
 //!
 //! ```text
 //! first device:  (similarity → recall →) sensors → sense → place → control ─┐                     ┌─ act → motors
 //! every device:                        edges of the cycle before → evolve → pool → rows, sites, edges
 //! ```
 //!
-//! A cycle is a transfer each way for every device's planes, all of them at work at the same time, and two each way more for the first
-//! device; two planes of every device go to their neighbours by way of the host. The elements have the same bits as those of a field that is
-//! whole, wherever all devices are of the same kind.
+//! A cycle is one transfer each way for every device's planes, with all devices working concurrently, and two more each way for the first
+//! device. Two planes of every device are sent to its neighbours through the host. The elements have the same bits as those of an unsplit
+//! field if all devices are of the same kind.
 
 use std::ops::Range;
 
@@ -52,11 +52,11 @@ struct Views {
 /// The planes of a device.
 struct Slab {
     planes: Range<usize>,
-    /// The slab, and the side of it, whose plane stands for what lies before and after; none for zeros.
+    /// The slab, and the side of it, whose plane is the neighbour before and after; none for zeros.
     neighbours: [Option<(usize, usize)>; 2],
     /// The plan from the first buffer to the second, and back; none while it runs.
     cycles: [Option<Executable>; 2],
-    /// Of each plan.
+    /// The views of each plan.
     views: [SlabViews; 2],
     /// Runs it concurrently with the others.
     stream: Stream,
@@ -67,7 +67,7 @@ struct SlabViews {
     live: View,
     control: View,
     pull: View,
-    /// What lies before the first plane and after the last.
+    /// The planes before the first and after the last.
     outside: [View; 2],
     fields: [View; 2],
     rows: View,
@@ -76,10 +76,10 @@ struct SlabViews {
 }
 
 impl Split {
-    /// Splits a field by sites along X over two or more devices, of which some may be the same.
+    /// Splits a field by sites along X over two or more devices, which may repeat.
     ///
     /// # Errors
-    /// `Invalid` for more devices than there are sites along X; what compiling a plan reports.
+    /// `Invalid` for more devices than sites along X; errors of compiling a plan.
     pub fn new(source: &FieldConfig<'_>, devices: &[Device]) -> Result<Self> {
         let (sites, block) = (source.shape.sites()[0], source.shape.block());
         if devices.len() > sites {
@@ -118,7 +118,7 @@ impl Split {
             let run = slab.cycles[(cycle % 2) as usize].take().ok_or_else(lost_run_error)?;
             runs.push(slab.stream.submit(run));
         }
-        // All are waited for, so that none is lost to an error of another.
+        // Waits for all, so that an error of one does not lose another.
         let results: Vec<_> = runs.into_iter().map(tectum::Submission::wait).collect();
         let (mut rows_at, mut sites_at) = (0, 0);
         let mut failed = None;
@@ -148,7 +148,7 @@ impl Split {
         Ok(stats)
     }
 
-    /// What a cycle reported.
+    /// The report of a cycle.
     pub fn report(&self) -> &[f32] {
         self.act.output(self.views.report)
     }
@@ -197,7 +197,7 @@ impl Split {
     }
 }
 
-/// What is said where a run was lost.
+/// The message for a lost run.
 fn lost_run_error() -> Error {
     Error::device_lost("field: a run of one of its devices was lost")
 }
@@ -240,7 +240,7 @@ impl Slab {
     }
 }
 
-/// The slab, and the side of it, whose plane stands for one outside the field at most; none for zeros.
+/// The slab, and the side of it, whose plane is used for `plane`, which is at most one outside the field; none for zeros.
 fn neighbour_plane(parts: &[Range<usize>], plane: isize, boundary: Boundary) -> Option<(usize, usize)> {
     let plane = boundary.place(plane, parts.last()?.end)?;
     let owner = parts.iter().position(|part| part.contains(&plane))?;
@@ -272,7 +272,7 @@ fn record(source: &FieldConfig<'_>, planes: &Range<usize>, is_back: bool) -> Res
     Ok((plan.finish()?, views))
 }
 
-/// What comes before and after the step, on one device over the same states.
+/// The plans before and after the step, on one device over the same states.
 fn first_device(source: &FieldConfig<'_>, device: &Device) -> Result<(Executable, Executable, Views, [PlanWork; 2])> {
     let planes = source.shape.cells()[0];
     let mut plan = PlanBuilder::new("field sense");
@@ -302,7 +302,7 @@ fn first_device(source: &FieldConfig<'_>, device: &Device) -> Result<(Executable
     Ok((sense, act, views, work))
 }
 
-/// Adds what another plan of the cycle asks.
+/// Adds the work of another plan of the cycle.
 fn add_work(work: &mut PlanWork, part: PlanWork) {
     work.launches.extend(part.launches);
     work.bytes_up += part.bytes_up;

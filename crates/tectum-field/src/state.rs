@@ -1,4 +1,4 @@
-//! What a field is between two cycles.
+//! The state of a field between two cycles.
 
 use tectum::{Error, Result};
 
@@ -7,9 +7,9 @@ use super::layout::*;
 use super::shape::{DYNAMICS, REGIONS, Shape};
 use tectum::snapshot::{Array, Snapshot};
 
-/// Confidence in the whole and in every sensor at first.
+/// Initial confidence in the whole and in every sensor.
 const INITIAL_CONFIDENCE: f32 = 0.5;
-/// Error at first.
+/// Initial error.
 const INITIAL_ERROR: f32 = 0.3;
 
 /// The whole state, on the host.
@@ -17,11 +17,11 @@ const INITIAL_ERROR: f32 = 0.3;
 pub struct State {
     /// Cycles done.
     pub cycle: u64,
-    /// What noise and waves are drawn from.
+    /// Seed of noise and waves.
     pub seed: u64,
     /// The field, [X, Y, Z, C].
     pub field: Vec<f32>,
-    /// Statistics, modulation and sensors' history, by the words of the layout.
+    /// Statistics, modulation and sensors' history, in the order of the layout.
     pub memory: Vec<f32>,
     /// Mean content of the sites, [sites, content].
     pub sites: Vec<f32>,
@@ -29,12 +29,12 @@ pub struct State {
     pub descriptor: Vec<f32>,
     /// The library's patterns, then its attractors, [patterns + 20, 8, content]; empty without a library.
     pub library: Vec<f32>,
-    /// What is kept of each in addition, [patterns + 20, 4].
+    /// The traits of each, [patterns + 20, 4].
     pub traits: Vec<f32>,
 }
 
 impl State {
-    /// The first state of a seed: content and temporal channels 0.05 ± 0.2, dynamics near rest.
+    /// The initial state of a seed: content and temporal channels 0.05 ± 0.2, dynamics near rest.
     pub fn new(shape: &Shape, seed: u64) -> Self {
         let key = key(seed, u64::MAX - 1);
         let dynamics = shape.channels() - DYNAMICS;
@@ -61,7 +61,7 @@ impl State {
         state
     }
 
-    /// The same with an empty library of so many patterns, of none for 0.
+    /// The same with an empty library of this capacity; 0 for no library.
     #[must_use]
     pub fn with_patterns(mut self, shape: &Shape, patterns: usize) -> Self {
         let [library, traits] = library_lengths(shape, patterns);
@@ -69,10 +69,10 @@ impl State {
         self
     }
 
-    /// Recomputes statistics and means from the field, after it was changed from outside.
+    /// Recomputes statistics and means from the field, after an external change.
     ///
     /// # Panics
-    /// If the field is of another shape: a mistake in the calling code.
+    /// If the field has another shape: an error in the calling code.
     pub fn recompute_means(&mut self, shape: &Shape) {
         assert_eq!(self.field.len(), shape.elements(), "a field of another shape");
         let content = shape.content();
@@ -90,7 +90,7 @@ impl State {
         self.descriptor = means(shape, &field, [4; 3]).into_iter().map(|v| v as f32).collect();
     }
 
-    /// Refuses arrays of other lengths than those of a field of a shape with a library of so many patterns.
+    /// Rejects arrays whose lengths differ from those of a field with this shape and library capacity.
     pub(super) fn check(&self, shape: &Shape, patterns: usize) -> Result<()> {
         let [library, traits] = library_lengths(shape, patterns);
         let content = shape.content();
@@ -124,10 +124,10 @@ impl State {
         snapshot
     }
 
-    /// Reads the state of a field of a shape with a library of so many patterns.
+    /// Reads the state of a field with this shape and library capacity.
     ///
     /// # Errors
-    /// `Data`, naming the array that is missing, of another shape, or not finite.
+    /// `Data`, naming the array that is missing, has another shape, or is not finite.
     pub fn from_snapshot(shape: &Shape, patterns: usize, snapshot: &Snapshot) -> Result<Self> {
         let [x, y, z] = shape.cells().map(|size| size as u64);
         let told = snapshot.u64("shape", 4)?;
@@ -159,13 +159,13 @@ impl State {
     }
 }
 
-/// Numbers of a library's patterns and attractors, and of their traits; none without patterns.
+/// Lengths of a library's patterns and attractors, and of their traits; 0 without patterns.
 pub(super) fn library_lengths(shape: &Shape, patterns: usize) -> [usize; 2] {
     let rows = if patterns == 0 { 0 } else { patterns + ATTRACTORS };
     [rows * OCTANTS * shape.content(), rows * TRAIT_WORDS]
 }
 
-/// Mean content of the field's equal parts, so many along each axis.
+/// Mean content of the field's equal parts, by the number of parts along each axis.
 pub(super) fn means(shape: &Shape, field: &[f64], parts: [usize; 3]) -> Vec<f64> {
     let (cells, content) = (shape.cells(), shape.content());
     let size: [usize; 3] = std::array::from_fn(|axis| cells[axis] / parts[axis]);

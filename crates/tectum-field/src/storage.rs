@@ -1,23 +1,23 @@
-//! How the elements of a field lie in memory.
+//! The storage formats of a field's elements.
 
 use serde::Serialize;
 
 use super::draw::hash;
 
-/// How the elements of a field lie in memory. All arithmetic is f32.
+/// The storage format of a field's elements. All arithmetic is f32.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Storage {
     /// As f32.
     #[default]
     F32,
-    /// As bf16, two in a word: half the memory and half the bytes of a cycle. What is kept is rounded up or down by chance, in proportion to
-    /// how near it is, so that changes far below a unit of the last place survive on average.
+    /// As bf16, two in a word: half the memory and half the bytes of a cycle. Values are rounded up or down at random, in
+    /// proportion to the nearness, so that changes far below a unit in the last place survive on average.
     Bf16,
 }
 
 impl Storage {
-    /// Words that so many elements, an even number, take.
+    /// Words for an even number of elements.
     pub fn words(self, elements: usize) -> usize {
         match self {
             Storage::F32 => elements,
@@ -25,7 +25,7 @@ impl Storage {
         }
     }
 
-    /// The value that is kept of the one that an element gets in the cycle of a key.
+    /// The stored value for an element's new value in the cycle of a key.
     #[inline(always)]
     pub fn round_to_storage(self, value: f32, element: u32, key: [u32; 2]) -> f32 {
         match self {
@@ -34,7 +34,7 @@ impl Storage {
         }
     }
 
-    /// The words of elements; those of bf16 are rounded to the nearest.
+    /// Packs elements into words; bf16 elements are rounded to the nearest.
     pub fn pack(self, elements: &[f32]) -> Vec<f32> {
         let nearest = |value: &f32| tectum::kernel::pack::to_bf16(value.to_bits());
         match self {
@@ -43,7 +43,7 @@ impl Storage {
         }
     }
 
-    /// The elements of words.
+    /// Unpacks elements from words.
     pub fn unpack(self, words: Vec<f32>) -> Vec<f32> {
         match self {
             Storage::F32 => words,
@@ -56,7 +56,7 @@ impl Storage {
     }
 }
 
-/// The bits of a value rounded to bf16 by chance, the lower half of them 0. A sum that carries into the exponent rounds to the next power
+/// The bits of a value stochastically rounded to bf16; the lower half is 0. A sum that carries into the exponent rounds to the next power
 /// of two.
 #[inline(always)]
 pub fn stochastic_round_bf16(value: f32, element: u32, key: [u32; 2]) -> u32 {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_right_on_average_and_one_of_the_two_next_to_it() {
-        // 1 + 1/512 lies a quarter of the way from 1 to the next bf16, 1 + 1/128.
+        // 1 + 1/512 is a quarter of the way from 1 to the next bf16, 1 + 1/128.
         let value = 1.0 + 1.0 / 512.0;
         let kept: Vec<f32> = (0..40_000).map(|element| Storage::Bf16.round_to_storage(value, element, [3, 4])).collect();
         assert!(kept.iter().all(|kept| *kept == 1.0 || *kept == 1.0 + 1.0 / 128.0));

@@ -1,4 +1,4 @@
-//! The cycle against float64, and what can be worked out by hand.
+//! The cycle compared with float64, and cases worked out by hand.
 
 mod agreement;
 mod analytic;
@@ -17,7 +17,7 @@ fn cpu() -> Device {
     Device::open("cpu").expect("always there")
 }
 
-/// The CPU and every other device that is here.
+/// The CPU and every other available device.
 fn devices() -> Vec<Device> {
     let open = |id: &'static str| {
         Device::open_if_present(id).expect("absent or usable").or_else(|| {
@@ -32,7 +32,7 @@ fn options(sensors: usize) -> Options {
     Options { sensors, motors: 6, boundary: Boundary::Clamp, seed: 7, patterns: 0, storage: Storage::F32 }
 }
 
-/// Coefficients without anything but diffusion: R(0.999 − 0.01N) is 1 for an N of 0 that no test of these reaches beyond a cycle.
+/// Coefficients with only diffusion: R(0.999 − 0.01N) is 1 for an N of 0 that no test of these reaches beyond a cycle.
 fn only_diffusion(diffusion: [f32; 3]) -> Coefficients {
     Coefficients {
         retention: 1.0,
@@ -64,7 +64,7 @@ fn draws_have_the_mean_and_the_variance_that_are_promised() {
     // Four standard errors: 147.8/1024 of the mean; the fourth moment of four bytes is 2.7 variances squared.
     assert!(mean.abs() < 4.0 * 147.8 / 1024.0, "mean {mean}");
     assert!((variance / 21845.0 - 1.0).abs() < 4.0 * 1.7f64.sqrt() / 1024.0, "variance {variance}");
-    // Neighbours in place and in time have nothing to do with each other.
+    // Neighbours in place and in time are uncorrelated.
     for other in [|i| draw(i + 1, key(1, 2)), |i| draw(i + 64, key(1, 2)), |i| draw(i, key(1, 3)), |i| draw(i, key(2, 2))] {
         let product: f64 = (0..n).map(|i| draws[i as usize] * f64::from(other(i))).sum::<f64>() / f64::from(n) / 21845.0;
         assert!(product.abs() < 4.0 / 1024.0, "correlation {product}");

@@ -1,13 +1,13 @@
-//! Travelling waves: sines of the place, by tables for each axis and two rotations.
+//! Travelling waves: sines of the position, from tables for each axis and two rotations.
 
 use super::draw::{draw, key};
 use super::shape::Shape;
 
 /// Waves of a field.
 pub const WAVES: usize = 4;
-/// Phase that a wave moves on by in a cycle, in radians.
+/// Phase advance of a wave in a cycle, in radians.
 const PHASE_STEP_RAD: f64 = 0.1;
-/// Cells in a radian along a wave.
+/// Cells per radian along a wave.
 const CELLS_PER_RAD: f64 = 3.0;
 
 /// Directions and phases.
@@ -18,7 +18,7 @@ pub struct Waves {
 }
 
 impl Waves {
-    /// The waves of a seed, their directions anywhere on the sphere.
+    /// The waves of a seed, with random directions on the sphere.
     pub fn new(seed: u64) -> Self {
         let key = key(seed, u64::MAX);
         let number = |index: usize| f64::from(draw(index as u32, key)) / 510.0;

@@ -1,4 +1,4 @@
-//! A field that is whole on one device: a cycle is one plan, two of them in turn over the same buffers.
+//! A field on one device: a cycle is one plan; two plans alternate over the same buffers.
 
 use tectum::{CodeObject, DType, Device, Executable, LaunchTime, Plan, PlanBuilder, PlanWork, Result, RunStats, View};
 
@@ -28,7 +28,7 @@ struct Views {
 }
 
 impl Views {
-    /// What both plans hold in common.
+    /// The slots that both plans share.
     fn states(&self) -> impl Iterator<Item = View> {
         self.fields.into_iter().chain([self.sites, self.pull]).chain(self.mind.views())
     }
@@ -54,7 +54,7 @@ impl Whole {
         run.run()
     }
 
-    /// What a cycle reported.
+    /// The report of a cycle.
     pub fn report(&self, cycle: u64) -> &[f32] {
         let (run, views) = &self.cycles[(cycle % 2) as usize];
         run.output(views.report)
@@ -96,7 +96,7 @@ impl Whole {
     }
 }
 
-/// Writes what a field keeps in addition to its cells.
+/// Writes the state of a field in addition to its cells.
 pub fn write_global_state(run: &mut Executable, mind: &GlobalState, state: &State) -> Result<()> {
     run.write_state(mind.memory, &state.memory)?;
     run.write_state(mind.descriptor, &state.descriptor)?;

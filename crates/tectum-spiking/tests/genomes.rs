@@ -1,10 +1,10 @@
-//! The public genomes, where they are present: sizes as the reference's table has them, synapses as worked out from their rules.
+//! The public genomes, where they are present: sizes as in the reference's table, synapses as computed from their rules.
 
 use std::path::{Path, PathBuf};
 
 use tectum_spiking::genome::{CoreArea, Genome, GenomeOptions, UnitPolicy};
 
-/// Read in place; a checkout without them skips the tests and says so.
+/// Read in place; a checkout without them skips the tests and reports it.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/genomes");
 
 /// File, areas, neurons, mappings, synapses.
@@ -55,7 +55,7 @@ fn public_genomes_are_of_legacy_units_and_are_refused_as_fractions() {
         let Some(path) = genome_path(name) else { continue };
         let genome = Genome::read(&path, &GenomeOptions::default()).expect("a public genome");
         let units = genome.units();
-        // The barebones genome has a leak of 10 beside an excitability of 1: a file may mix units.
+        // The barebones genome has a leak of 10 and an excitability of 1: a file may mix units.
         assert_eq!((units.leak.legacy, units.excitability.legacy, units.current.legacy), (true, name != "barebones_genome.json", true), "{name}");
         for area in genome.areas() {
             let properties = &area.properties;

@@ -1,4 +1,4 @@
-//! Errors of attention over caches of fewer bits: of the sample encoder always, of MiniLM where `bench/peers/minilm.py` has put it.
+//! Errors of attention over caches of fewer bits: for the sample encoder always, for MiniLM where `bench/peers/minilm.py` has stored it.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Holds the errors of the worst layers against the most that is allowed, in the order of [`CacheFormats::ALL`], and against a twentieth
-/// of it: an error of nothing would be one of the measurement.
+/// Compares the errors of the worst layers with the maximum that is allowed, in the order of [`CacheFormats::ALL`], and with a twentieth
+/// of it: an error of 0 would be an error of the measurement.
 fn hold(folder: &Path, tokens: &[u32], most: [f64; 5]) {
     for id in ["cpu", "vulkan:0", "cuda:0"] {
         let Some(device) = Device::open_if_present(id).expect("absent or usable") else {

@@ -1,11 +1,11 @@
-//! Memory over many tokens. One test in a process of its own: others would show in its numbers.
+//! Memory over many tokens. One test in a separate process: others would affect its numbers.
 
 use std::path::Path;
 
 use tectum::{CacheFormats, Device};
 use tectum_transformer::{Decoder, MAX_PREFILL_CHUNK};
 
-/// Once prepared, tokens run in the memory that is there, one at a time and in parts.
+/// Once prepared, tokens run without new memory, one at a time and in parts.
 #[test]
 fn a_token_takes_no_memory_of_the_device() {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/sample-decoder");

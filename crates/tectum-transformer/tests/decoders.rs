@@ -1,5 +1,5 @@
-//! Decoders against Hugging Face transformers (`bench/peers/decoders.py`), against the graph's float64 evaluator, and against
-//! themselves fed in other parts.
+//! Decoders compared with Hugging Face transformers (`bench/peers/decoders.py`), with the graph's float64 evaluator, and with
+//! themselves fed in different parts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tectum::{CacheFormats, Device};
 use tectum_graph::{Graph, Node, Tensor};
 use tectum_transformer::{Decoder, FinishReason, GenerateOptions, SafetensorsWeights, SamplingParams, Tokens, end_tokens, generate, generate_each};
 
-/// Greatest difference of scores, as a share of the greatest of a row.
+/// Maximum difference of scores, as a share of the maximum of a row.
 const TOLERANCE: f32 = 1e-4;
 /// Tokens that the reference chose after each prompt.
 const GREEDY: usize = 64;
@@ -32,7 +32,7 @@ fn sample() -> PathBuf {
     root().join("models/sample-decoder")
 }
 
-/// A folder that is gone at the end.
+/// A folder that is deleted at the end.
 pub struct Place(pub PathBuf);
 
 impl Place {
@@ -141,7 +141,7 @@ fn assert_near(got: &[f32], wanted: &[f32], place: &str) {
     }
 }
 
-/// The greatest score's token each time, and the scores after the last.
+/// The token of the maximum score each time, and the scores after the last.
 fn go_on(decoder: &mut Decoder, prompt: &[u32], count: usize) -> (Vec<u32>, Vec<f32>, Vec<f32>) {
     let greatest = |scores: &[f32]| (0..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).expect("scores") as u32;
     let after_prompt = decoder.feed(prompt).expect("runs").to_vec();
@@ -205,7 +205,7 @@ fn models_of_transformers_give_its_scores_and_tokens() {
     }
 }
 
-/// Parameters as the evaluator takes them.
+/// Parameters in the evaluator's form.
 fn parameters(graph: &Graph, weights: &SafetensorsWeights) -> Vec<(Node, Tensor)> {
     let read = |(name, node, shape): (&str, Node, tectum_graph::Shape)| {
         let sizes = shape.sizes().expect("fixed");
@@ -216,7 +216,7 @@ fn parameters(graph: &Graph, weights: &SafetensorsWeights) -> Vec<(Node, Tensor)
     graph.parameters().map(read).collect()
 }
 
-/// The scores after each token by the graph's evaluator, which knows neither fusion, parts nor devices.
+/// The scores after each token by the graph's evaluator, which uses neither fusion, parts nor devices.
 fn in_float64(decoder: &Decoder, weights: &SafetensorsWeights, tokens: &[u32]) -> Vec<f64> {
     let time = tokens.len();
     let graph = decoder.graph().bind(&[('B', 1), ('T', time), ('S', time), ('R', time)]).expect("binds");
@@ -230,12 +230,12 @@ fn in_float64(decoder: &Decoder, weights: &SafetensorsWeights, tokens: &[u32]) -
         };
         feeds.push((node, Tensor::new(shape, data).expect("fits")));
     }
-    // What a cache holds from the kept tokens on does not matter.
+    // The cache contents after the kept tokens do not matter.
     feeds.extend(graph.states().map(|(_, node, shape)| (node, Tensor::new(shape, vec![3.0; shape.elements().expect("fixed")]).expect("fits"))));
     graph.evaluate(&feeds).expect("fed").swap_remove(0).data().to_vec()
 }
 
-/// However a text is cut: whole, one token at a time, and in parts around the ends of buckets, each with the same scores.
+/// A text fed whole, one token at a time, and in parts around the ends of buckets has the same scores.
 #[test]
 fn a_text_has_one_meaning_in_whatever_parts_it_is_fed() {
     let tokens = prompt(90, 512);
@@ -258,7 +258,7 @@ fn a_text_has_one_meaning_in_whatever_parts_it_is_fed() {
                 assert_near(&scores, at(fed - 1), &format!("{id}, a part of {part} up to {fed}"));
             }
         }
-        // What was forgotten leaves no trace.
+        // Truncated tokens have no effect.
         decoder.truncate(40);
         let scores = decoder.feed(&tokens[40..50]).expect("runs").to_vec();
         assert_near(&scores, at(49), &format!("{id}, after forgetting"));
@@ -291,12 +291,12 @@ fn fewer_bits_change_scores_by_as_much_as_they_leave_out() {
     }
 }
 
-/// Texts of several lengths, one beyond a part, that go on, rest and are cut back side by side: each has the scores that it has alone.
+/// Texts of several lengths, one beyond a part, that continue, pause and are truncated side by side: each has the same scores as alone.
 #[test]
 fn texts_side_by_side_have_the_scores_of_each_alone() {
     let tokens = prompt(330, 512);
     let texts = [&tokens[..5], &tokens[20..110], &tokens[40..41], &tokens[10..310]];
-    // What each is given next; the second rests once, the last to its end.
+    // The next tokens of each text; the second pauses once, the last until the end.
     let more = [[&tokens[5..6], &[], &tokens[41..60], &tokens[310..311]], [&tokens[6..9], &tokens[110..140], &tokens[60..61], &[]]];
     for device in devices() {
         for formats in CacheFormats::ALL {
@@ -311,7 +311,7 @@ fn texts_side_by_side_have_the_scores_of_each_alone() {
                     assert_eq!(beside.len_of(text), decoder.len(), "{name}");
                 }
             }
-            // A fork has every context; what is refused adds nothing to any.
+            // A fork has every context; rejected tokens are added to none.
             let mut fork = beside.fork().expect("forks");
             let lens = [0, 1, 2, 3].map(|text| beside.len_of(text));
             for (given, message) in [
@@ -338,7 +338,7 @@ fn texts_side_by_side_have_the_scores_of_each_alone() {
     assert_eq!(Decoder::open(&sample(), &devices()[0], 16).expect("opens").with_texts(0).expect_err("none").to_string(), "a decoder of 0 texts");
 }
 
-/// Each text ends for its own reason, and draws from a seed of its own.
+/// Each text ends for its own reason, and draws from its own seed.
 #[test]
 fn texts_are_generated_side_by_side_as_each_alone() {
     let device = Device::open("cpu").expect("cpu");
@@ -369,13 +369,13 @@ fn texts_are_generated_side_by_side_as_each_alone() {
             assert_eq!(Some(shown), made.text);
         }
         assert!(made[0].end == FinishReason::Token(end[0]) && made[0].tokens.len() <= 9);
-        // A text that has no room left stops, the others go on.
+        // A text that has no room left stops, the others continue.
         assert!(made[2].end == FinishReason::Context || made[2].end == FinishReason::Token(end[0]));
         assert!(made.iter().all(|text| text.prefill_s == made[0].prefill_s && text.decode_s > 0.0));
     }
 }
 
-/// A fork goes on as its decoder does, and neither sees what the other is fed.
+/// A fork continues like its decoder, and neither is affected by the other's tokens.
 #[test]
 fn a_fork_has_the_context_and_keeps_it_to_itself() {
     let tokens = prompt(120, 512);
@@ -394,7 +394,7 @@ fn a_fork_has_the_context_and_keeps_it_to_itself() {
             let name = format!("{formats} on {}", device.info().id);
             assert_eq!(left, fed([&tokens[..70], &tokens[70..80]])[1], "{name}");
             assert_eq!(right, fed([&tokens[..70], &tokens[90..100]])[1], "{name}, the fork");
-            // A fork of what has not run yet is one of nothing.
+            // A fork of a decoder that has not run yet is empty.
             let mut empty = Decoder::open_with(&sample(), &device, 256, formats, None).expect("opens");
             let mut fork = empty.fork().expect("forks");
             assert!(fork.is_empty());
@@ -403,7 +403,7 @@ fn a_fork_has_the_context_and_keeps_it_to_itself() {
     }
 }
 
-/// Forks share weights: each may be fed from a task of its own, all at once.
+/// Forks share weights: each may be fed from its own task, all concurrently.
 #[test]
 fn forks_are_fed_side_by_side() {
     use rayon::prelude::*;
@@ -420,7 +420,7 @@ fn forks_are_fed_side_by_side() {
     }
 }
 
-/// Forgetting goes back to whole windows of codes: what follows has the bits of a text whose part began there.
+/// Truncation goes back to whole windows of codes: the continuation has the bits of a text whose part began there.
 #[test]
 fn a_context_of_codes_is_cut_back_to_what_it_was() {
     let tokens = prompt(160, 512);
@@ -433,7 +433,7 @@ fn a_context_of_codes_is_cut_back_to_what_it_was() {
                 decoder.feed(&tokens[64..len]).expect("runs").to_vec()
             };
             let name = format!("{formats} on {}", device.info().id);
-            // Back into codes, in two steps, and on from there; f32 and f16 go back to any token and need not run some again.
+            // Back into codes, in two steps, and continue from there; f32 and f16 go back to any token and need not run some again.
             let mut decoder = open();
             decoder.feed(&tokens[..64]).expect("runs");
             decoder.feed(&tokens[64..160]).expect("runs");
@@ -460,7 +460,7 @@ fn a_context_of_codes_is_cut_back_to_what_it_was() {
             }
             straight.truncate(90);
             assert_eq!(again, straight.feed(&tokens[90..100]).expect("runs").to_vec(), "{name}");
-            // Back to nothing.
+            // Back to an empty context.
             decoder.truncate(3);
             decoder.truncate(0);
             assert!(decoder.is_empty(), "{name}");
@@ -514,7 +514,7 @@ fn generation_ends_for_each_reason_and_shows_what_it_gives() {
 
 type Change = (&'static str, &'static str, &'static str, &'static str);
 
-/// Each setting that is not done and each tensor that is not there, by its name.
+/// Each unsupported setting and each missing tensor, by its name.
 #[test]
 fn what_is_not_done_is_refused_with_its_name() {
     let cases: &[Change] = &[

@@ -1,4 +1,4 @@
-//! Encoders against Hugging Face transformers (`bench/peers/encoders.py`), one model for each option.
+//! Encoders compared with Hugging Face transformers (`bench/peers/encoders.py`), one model for each option.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tectum_transformer::Embedder;
 
 use super::decoders::{Place, devices, root, safetensors};
 
-/// Greatest difference, as a share of the greatest element of a vector.
+/// Maximum difference, as a share of the maximum element of a vector.
 const TOLERANCE: f32 = 2e-5;
 
 /// An entry of the golden file.
@@ -24,7 +24,7 @@ struct Row {
     tensors: BTreeMap<String, Vec<usize>>,
 }
 
-/// Writes a model of the golden file as sentence encoders are kept.
+/// Writes a model of the golden file in the layout of sentence encoders.
 fn write_model(place: &Place, row: &Row) {
     place.write("config.json", row.config.to_string());
     place.write("model.safetensors", safetensors(row.tensors.iter(), "F32"));

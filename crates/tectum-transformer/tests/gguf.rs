@@ -7,7 +7,7 @@ use crate::gguf_writer::{Entry, Writer, floats, llama, text};
 use tectum::Device;
 use tectum_transformer::{Decoder, Gguf, Header, SafetensorsWeights, Value, end_tokens, gguf_file};
 
-/// Greatest difference of scores from those of transformers, as a share of the greatest.
+/// Maximum difference of scores from those of transformers, as a share of the maximum.
 const TOLERANCE: f32 = 1e-4;
 
 fn root() -> PathBuf {
@@ -28,7 +28,7 @@ fn devices() -> Vec<Device> {
     ["cpu", "vulkan:0", "cuda:0"].into_iter().filter_map(open).collect()
 }
 
-/// A folder that is gone at the end.
+/// A folder that is deleted at the end.
 struct Place(PathBuf);
 
 impl Place {
@@ -71,7 +71,7 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
     numbers.iter().map(|number| number.to_bits()).collect()
 }
 
-/// Which of several NaNs a product gives is for the processor to choose; all else is held to the bit.
+/// Which of several NaNs a product gives depends on the CPU; everything else must match to the bit.
 #[test]
 fn codes_stand_for_the_numbers_of_the_reference_bit_for_bit() {
     let path = std::env::var("TECTUM_GGUF_ROWS").map_or_else(|_| data("gguf_rows.gguf"), PathBuf::from);
@@ -127,7 +127,7 @@ fn a_header_of_the_reference_reads_as_it_was_written() {
     assert_eq!(file.value("value.none"), None);
 }
 
-/// Rows of queries and keys stand in turns there, and four types of tensors are mixed.
+/// Rows of queries and keys are interleaved in the file, and four types of tensors are mixed.
 #[test]
 fn a_tiny_model_gives_the_scores_and_tokens_of_transformers() {
     let path = data("tiny_llama.gguf");
@@ -156,7 +156,7 @@ fn a_tiny_model_gives_the_scores_and_tokens_of_transformers() {
     }
 }
 
-/// The scores after a prompt and after one token more.
+/// The scores after a prompt and after one more token.
 fn scores(path: &Path) -> Vec<u32> {
     let mut decoder = Decoder::open(path, &Device::open("cpu").expect("cpu"), 64).unwrap_or_else(|error| panic!("{error}"));
     let prompt: Vec<u32> = (0..41).map(|index| (index * 7919 + 13) % decoder.sizes().vocab_size as u32).collect();
@@ -227,7 +227,7 @@ fn the_sample_in_one_file_has_the_scores_of_its_folder_bit_for_bit() {
         let path = place.write("sample.gguf", file.write());
         assert!(scores(&path) == scores(&sample), "version {version}");
     }
-    // Codes in place of some weights: the folder has the numbers that they stand for.
+    // Codes instead of some weights: the folder has the numbers that they represent.
     for (kind, block, bytes) in [(8, 32, 34), (2, 32, 18)] {
         let mut file = file.clone();
         for tensor in file.tensors.iter_mut().filter(|tensor| tensor.dimensions.len() == 2) {
@@ -344,7 +344,7 @@ fn headers_that_lie_are_refused_with_the_place() {
     }
     assert!(Header::parse(&two(entry("a", 0), entry("b", 64))).is_ok());
     assert!(Header::parse(&tensor(&[0, 5], 0, 0, 4)).is_ok_and(|header| header.tensors()[0].bytes == 0));
-    // A file cut short anywhere is refused, but where only padding is lost.
+    // A file truncated anywhere is rejected, except where only padding is lost.
     let whole = std::fs::read(data("tiny_llama.gguf")).expect("tracked");
     let end = Header::parse(&whole).expect("tracked").tensors().iter().map(|tensor| tensor.start + tensor.bytes).max().expect("tensors");
     for len in (0..end).step_by(7) {
@@ -356,7 +356,7 @@ fn headers_that_lie_are_refused_with_the_place() {
     assert!(error.starts_with(&path.display().to_string()), "{error}");
 }
 
-/// Each key and tensor that is not what a decoder needs, by its name.
+/// Each key and tensor that a decoder cannot use, by its name.
 #[test]
 fn what_a_decoder_lacks_or_is_not_done_is_refused_with_its_name() {
     type Change = fn(&mut Writer);
@@ -402,7 +402,7 @@ fn what_a_decoder_lacks_or_is_not_done_is_refused_with_its_name() {
     assert!(open(&untied).is_ok_and(|decoder| !decoder.sizes().tied_embeddings), "with a table of its own");
 }
 
-/// A file by its ending; of a folder its one file, if there are no safetensors.
+/// A file by its extension; in a folder its only file, if there are no safetensors.
 #[test]
 fn a_folder_of_one_file_is_that_file() {
     let place = Place::new("folder");

@@ -1,4 +1,4 @@
-//! Plans of models: a few serve every length, compiled once each. One test in a process of its own: others would show in the pool's numbers.
+//! Plans of models: a few serve every length, compiled once each. One test in a separate process: others would affect the pool's numbers.
 
 use std::path::{Path, PathBuf};
 
@@ -18,11 +18,11 @@ fn embed_all(embedder: &mut Embedder, step: usize) -> Result<()> {
             embedder.embed_tokens(lens.iter().map(|&len| text(len)).collect())?;
         }
     }
-    // As many of one length as make batches of 8, 4, 2 and 1.
+    // Enough texts of one length for batches of 8, 4, 2 and 1.
     (1..=16).try_for_each(|eighth| embedder.embed_tokens(vec![text(8 * eighth); 15]).map(drop))
 }
 
-/// Contexts of every length: whole parts, and a last one of any.
+/// Contexts of every length: whole parts, and a last one of any length.
 fn feed_all(decoder: &mut Decoder, step: usize) -> Result<()> {
     (1..=300).step_by(step).try_for_each(|len| {
         decoder.truncate(0);

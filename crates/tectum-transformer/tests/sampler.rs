@@ -1,4 +1,4 @@
-//! How tokens are chosen: each setting against what it promises, draws against their probabilities.
+//! Sampling of tokens: each setting against its specification, draws against their probabilities.
 
 use tectum::ErrorKind;
 use tectum_transformer::{Sampler, SamplingParams};
@@ -9,7 +9,7 @@ fn sampler(sampling: SamplingParams) -> Sampler {
     Sampler::new(sampling, SCORES.len()).expect("fits")
 }
 
-/// How often each token is drawn, the context forgotten each time.
+/// How often each token is drawn, with the context cleared each time.
 fn counts(sampling: SamplingParams, draws: usize) -> Vec<usize> {
     let (mut sampler, mut counts) = (sampler(sampling), vec![0; SCORES.len()]);
     (0..draws).for_each(|_| counts[sampler.sample(&SCORES).expect("chooses") as usize] += 1);
@@ -34,7 +34,7 @@ fn draws_have_the_probabilities_that_the_settings_leave() {
         (SamplingParams { top_k: 1, ..warm }, 1.5, vec![1]),
         (SamplingParams { top_k: 3, ..warm }, 1.5, vec![1, 4, 3]),
         (SamplingParams { top_k: 99, ..warm }, 1.5, vec![0, 1, 2, 3, 4, 5]),
-        // 0.31, 0.31 and 0.22 are the greatest at 1.5, so two thirds take three of them.
+        // 0.31, 0.31 and 0.22 are the largest at 1.5, so two thirds need three of them.
         (SamplingParams { top_p: 0.67, ..warm }, 1.5, vec![1, 4, 3]),
         (SamplingParams { top_p: 0.05, ..warm }, 1.5, vec![1]),
         (SamplingParams { top_k: 2, top_p: 0.99, ..warm }, 1.5, vec![1, 4]),
@@ -65,7 +65,7 @@ fn the_greatest_score_is_taken_and_repetition_costs() {
     let mut greedy = sampler(SamplingParams::default());
     assert_eq!((0..3).map(|_| greedy.sample(&SCORES).expect("chooses")).collect::<Vec<_>>(), [1, 1, 1]);
     let mut penal = sampler(SamplingParams { repetition_penalty: 1.3, ..SamplingParams::default() });
-    // 3 / 1.3 is 2.31: after each of the greatest came once, 2.5 is; then the first of those at 2.31, again and again.
+    // 3 / 1.3 is 2.31: after each of the largest came once, 2.5 is next; then the first of those at 2.31, repeatedly.
     assert_eq!((0..5).map(|_| penal.sample(&SCORES).expect("chooses")).collect::<Vec<_>>(), [1, 4, 3, 1, 1]);
     let mut prompted = sampler(SamplingParams { repetition_penalty: 2.0, ..SamplingParams::default() });
     prompted.accept(&[0, 1, 3, 4]);

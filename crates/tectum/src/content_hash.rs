@@ -1,6 +1,6 @@
 //! Identity of contents: BLAKE3, 256 bits. The one hash function of the workspace for device code, stored entries and snapshots.
 //!
-//! Where a content is at hand, caches compare the content itself ([`CodeText`]); its hash names it in receipts and files.
+//! Where a content is available, caches compare the content itself ([`CodeText`]); its hash names it in receipts and files.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -59,7 +59,7 @@ impl Serialize for ContentHash {
 /// Bytes that [`ContentHasher`] gathers before it hashes them: BLAKE3 is fastest on many kilobytes at once.
 const GATHERED_BYTES: usize = 64 << 10;
 
-/// Hashes a content that comes in parts. Where one part ends is no part of the content: write lengths where it matters.
+/// Hashes a content that comes in parts. The boundaries of parts are not part of the content: write lengths where they matter.
 #[derive(Debug, Clone, Default)]
 pub struct ContentHasher {
     hasher: blake3::Hasher,
@@ -86,7 +86,7 @@ impl ContentHasher {
     }
 }
 
-/// A text of code with its hash. Two are equal if their texts are; a map looks them up by the hash.
+/// A text of code with its hash. Two are equal if their texts are equal; a map looks them up by the hash.
 #[derive(Clone)]
 pub(crate) struct CodeText {
     text: Arc<str>,

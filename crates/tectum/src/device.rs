@@ -2,164 +2,42 @@
 //!
 //! A device allocates memory, copies to and from it, and compiles a [`LaunchList`] into something that runs. It never sees
 //! a tensor operation, a graph or a model.
+//!
+//! A [`Pool`] keeps freed allocations in size buckets and reuses them; the least recently used are dropped first when its
+//! caps are exceeded. When a device runs out, the pool is trimmed and the allocation tried once more before the error, which
+//! carries the numbers. Backend and pool are one module: a backend compiles lists over the pool's blocks, and a pool
+//! allocates from a backend.
 
 mod buffer_lock;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
-pub(crate) mod memory;
+mod info;
 mod null;
 mod pool_reservation;
+#[cfg(test)]
+mod tests;
 mod thread_pool;
 #[cfg(feature = "wgpu")]
 mod wgpu_device;
 
-/// What [`turn`] and [`handover`] are made of; `tests/models.rs` puts the types of a model checker in its place.
+/// The primitives of [`turn`] and [`handover`]; `tests/models.rs` replaces them with the types of a model checker.
 mod sync {
     pub(super) use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic, mpsc};
 }
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
 use serde::Serialize;
 
+pub(crate) use self::info::INDEXABLE_BYTES;
+pub use self::info::{AbsentDevice, Api, DeviceInfo, DeviceKind, DeviceLimits};
 pub use self::thread_pool::ThreadPool;
-use crate::device::memory::{CopyPath, Pool, Role};
-use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::launch::{LaunchList, RunStats};
 
-/// How kernels reach the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Api {
-    /// Native twins on the host's processor.
-    Cpu,
-    /// Nothing is executed.
-    Null,
-    /// PTX through the NVIDIA driver.
-    Cuda,
-    /// Vulkan through wgpu.
-    Vulkan,
-    /// Metal through wgpu.
-    Metal,
-    /// Direct3D 12 through wgpu.
-    Dx12,
-}
-
-impl Api {
-    /// The prefix of the device's id.
-    pub fn name(self) -> &'static str {
-        match self {
-            Api::Cpu => "cpu",
-            Api::Null => "null",
-            Api::Cuda => "cuda",
-            Api::Vulkan => "vulkan",
-            Api::Metal => "metal",
-            Api::Dx12 => "dx12",
-        }
-    }
-}
-
-/// What a device is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DeviceKind {
-    /// A processor that runs native twins.
-    Cpu,
-    /// A GPU with memory of its own.
-    Discrete,
-    /// A GPU that shares the host's memory.
-    Integrated,
-    /// A GPU seen through a hypervisor.
-    Virtual,
-    /// A GPU API executed by the host's processor: never counted as a GPU, never chosen by `auto`.
-    Software,
-    /// Executes nothing.
-    Null,
-    /// The driver does not say.
-    Unknown,
-}
-
-/// The longest binding where a device has no limit of its own: 2³¹ words, so that an index in u32 plus a launch's stride cannot wrap.
-pub(crate) const INDEXABLE_BYTES: u64 = 4 << 31;
-
-/// Limits that plans are checked against.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DeviceLimits {
-    /// The longest range that one binding may cover; a plan that binds more is refused when it is compiled.
-    pub max_binding_bytes: u64,
-    /// The longest buffer.
-    pub max_buffer_bytes: u64,
-    /// The most workgroups of one launch.
-    pub max_groups: u32,
-    /// Workgroup memory of one launch.
-    pub workgroup_memory_bytes: u32,
-    /// The most invocations in a workgroup.
-    pub max_workgroup_size: u32,
-    /// The number of turns of all its loops together after which the device ends the loops of an invocation without an error; none if it is not known to.
-    #[serde(rename = "max_loop_turns")]
-    pub max_loop_iterations: Option<u32>,
-}
-
-/// The properties of a device, as shown by `tectum devices` and kept in receipts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DeviceInfo {
-    /// The id that `--device` takes: `cpu`, `null`, `cuda:0`, `vulkan:0` …
-    pub id: String,
-    /// The maker's name for it.
-    pub name: String,
-    /// The driver's UUID, if it gives one.
-    pub uuid: Option<String>,
-    /// PCI address (or vendor and device number where no address is given).
-    pub pci: Option<String>,
-    /// Driver name and version.
-    pub driver: String,
-    /// How kernels reach it.
-    pub api: Api,
-    /// What it is.
-    pub kind: DeviceKind,
-    /// Whether a processor only plays the device.
-    pub software: bool,
-    /// Memory in bytes, if known.
-    pub memory_bytes: Option<u64>,
-    /// Cores or multiprocessors, if known.
-    pub compute_units: Option<u32>,
-    /// Least and greatest width of SIMD (f32 lanes) or subgroups.
-    pub simd_width: (u32, u32),
-    /// Whether host and device share memory, so that blocks are passed without a copy.
-    pub unified_memory: bool,
-    /// Limits of launches and buffers.
-    pub limits: DeviceLimits,
-    /// Element types that device code may use.
-    pub dtypes: Vec<DType>,
-}
-
-impl DeviceInfo {
-    /// Whether launches compute anything: the null device only counts them.
-    pub fn executes(&self) -> bool {
-        self.api != Api::Null
-    }
-}
-
-/// The id with the maker's name, marked if the device is software: `vulkan:0 (llvmpipe, software)`.
-impl std::fmt::Display for DeviceInfo {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({}{})", self.id, self.name, if self.software { ", software" } else { "" })
-    }
-}
-
-/// A device that cannot be used here, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AbsentDevice {
-    /// The id, `cuda:1`, or the API's name, `cuda`, where nothing can be said of single devices.
-    pub device: String,
-    /// What is missing.
-    pub reason: String,
-}
-
-/// What a device's own sensors show; none for what they do not measure.
+/// Readings of a device's sensors; none for what they do not measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Readings {
     /// Energy since the driver was loaded.
@@ -181,9 +59,33 @@ pub struct Readings {
 /// A device's sensors.
 pub(crate) trait Sensors {
     fn read(&self) -> Readings;
-    /// The mean utilisation since then, if samples reach over at least a second of it.
+    /// The mean utilisation since then, if samples cover at least a second of it.
     fn mean_utilisation(&self, since: SystemTime) -> Option<f64>;
 }
+
+/// What an allocation is for; the pool keeps the roles apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Read and written by kernels, copied by the device.
+    Device,
+    /// Filled by the host before each run; mapped where memory is unified.
+    Upload,
+}
+
+/// The path of a copy between two buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CopyPath {
+    /// Within one device.
+    Device,
+    /// From one device's memory directly to another's.
+    Peer,
+    /// Through the host's memory.
+    Host,
+}
+
+/// Maximum bytes that a copy through the host holds there at a time.
+pub(crate) const HOST_COPY_BYTES: usize = 8 << 20;
 
 /// Device memory, owned by one backend.
 pub(crate) enum Allocation {
@@ -198,20 +100,20 @@ pub(crate) enum Allocation {
 /// What each kind of device implements.
 pub(crate) trait Backend: Send + Sync {
     fn info(&self) -> &DeviceInfo;
-    /// Allocates; `OutOfMemory` asks the pool to trim and try again.
+    /// Allocates; on `OutOfMemory` the pool trims and tries again.
     fn allocate(&self, bytes: usize, role: Role) -> Result<Allocation>;
     /// Copies from the host, in order with the device's other work.
     fn write(&self, to: &Allocation, offset: usize, data: &[u8]) -> Result<()>;
     /// Copies to the host, after the device's earlier work.
     fn read(&self, from: &Allocation, offset: usize, data: &mut [u8]) -> Result<()>;
     /// Prepares a list for running over the given memory, one allocation for each of its buffers.
-    fn compile(&self, list: &LaunchList, memory: Vec<Arc<crate::device::memory::Block>>) -> Result<Box<dyn Compiled>>;
+    fn compile(&self, list: &LaunchList, memory: Vec<Arc<Block>>) -> Result<Box<dyn Compiled>>;
     /// Copies the first bytes of one of its allocations to any device's, after earlier work, without the host; none where
-    /// it cannot.
+    /// that is not possible.
     fn copy(&self, _from: &Allocation, _to: &Allocation, _bytes: usize) -> Result<Option<CopyPath>> {
         Ok(None)
     }
-    /// What its driver measures, if anything.
+    /// The sensors of its driver, if there are any.
     fn sensors(&self) -> Option<&dyn Sensors> {
         None
     }
@@ -223,22 +125,255 @@ pub(crate) trait Compiled: Send {
     fn upload_mut(&mut self) -> &mut [u8];
     /// The bytes of a download after a run.
     fn download(&self, index: usize) -> &[u8];
-    /// The library's routine that stands in for the kernel of a launch, with its version.
+    /// The library's routine that replaces the kernel of a launch, with its version.
     fn routine(&self, _launch: usize) -> Option<&str> {
         None
     }
-    /// Begins to execute the list once; a device that cannot go on by itself does so in `finish`. A run that is begun is finished
-    /// before anything else is done here.
+    /// Begins to execute the list once; a device that cannot run in the background executes it in `finish`. A run that is begun is
+    /// finished before anything else is done here.
     fn begin(&mut self) -> Result<()>;
-    /// Notes where the run that was begun ends among the device's work, so that `finish` waits for no more than that.
+    /// Marks the end of the begun run in the device's work, so that `finish` waits for no more than that.
     fn record_end(&mut self) -> Result<()> {
         Ok(())
     }
     /// Waits for the run and its downloads.
     fn finish(&mut self) -> Result<RunStats>;
-    /// Executes the launches once, one by one, and gives each one's time by the device's clock in nanoseconds; none where
-    /// the device has no clock. What the host uploads is as at the last run.
+    /// Executes the launches once, one at a time, and returns each one's time by the device's clock in nanoseconds; none where
+    /// the device has no clock. The uploaded data are those of the last run.
     fn trace(&mut self) -> Result<Vec<Option<u64>>>;
+}
+
+/// Caps on what a pool keeps and allocates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolCaps {
+    /// Maximum bytes kept for reuse.
+    pub pooled_bytes: u64,
+    /// Maximum allocations kept for reuse.
+    pub pooled_count: usize,
+    /// Maximum bytes in use at a time.
+    pub live_bytes: u64,
+}
+
+impl Default for PoolCaps {
+    fn default() -> Self {
+        Self { pooled_bytes: 1 << 30, pooled_count: 4096, live_bytes: u64::MAX }
+    }
+}
+
+/// The contents and counters of a pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct PoolStats {
+    /// Bytes in use.
+    pub live_bytes: u64,
+    /// Allocations in use.
+    pub live_count: u64,
+    /// Bytes kept for reuse.
+    pub pooled_bytes: u64,
+    /// Allocations kept for reuse.
+    pub pooled_count: u64,
+    /// The maximum of `live_bytes` so far.
+    pub peak_bytes: u64,
+    /// Requests served from the pool.
+    pub hits: u64,
+    /// Requests that allocated.
+    pub misses: u64,
+    /// Allocations dropped to stay within the caps.
+    pub evictions: u64,
+    /// How often everything kept was dropped because memory ran out or on request.
+    pub trims: u64,
+}
+
+struct Pooled {
+    allocation: Allocation,
+    bytes: usize,
+    role: Role,
+}
+
+#[derive(Default)]
+struct PoolState {
+    /// Least recently freed first.
+    free: Vec<Pooled>,
+    caps: PoolCaps,
+    stats: PoolStats,
+    /// Bytes of allocations under way: they count towards the cap, so that several threads do not exceed it together, and are not live yet.
+    reserved_bytes: u64,
+}
+
+struct PoolInner {
+    backend: Arc<dyn Backend>,
+    state: Mutex<PoolState>,
+}
+
+/// The pool that all memory of a device comes from.
+#[derive(Clone)]
+pub struct Pool(Arc<PoolInner>);
+
+/// Pooled device memory: returned to the pool when dropped.
+pub(crate) struct Block {
+    allocation: Option<Allocation>,
+    bytes: usize,
+    role: Role,
+    pool: Weak<PoolInner>,
+}
+
+impl Block {
+    pub(crate) fn allocation(&self) -> &Allocation {
+        self.allocation.as_ref().expect("invariant: taken only in drop")
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let (Some(allocation), Some(pool)) = (self.allocation.take(), self.pool.upgrade()) else { return };
+        let evicted = pool.lock().recycle(Pooled { allocation, bytes: self.bytes, role: self.role });
+        drop(evicted);
+    }
+}
+
+impl PoolInner {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PoolState {
+    fn take(&mut self, bytes: usize, role: Role) -> Option<Allocation> {
+        let index = self.free.iter().rposition(|kept| kept.bytes == bytes && kept.role == role)?;
+        let kept = self.free.remove(index);
+        self.stats.pooled_bytes -= bytes as u64;
+        self.stats.pooled_count -= 1;
+        Some(kept.allocation)
+    }
+
+    /// What was reserved is allocated.
+    fn count_live(&mut self, bytes: usize, is_pooled: bool) {
+        let stats = &mut self.stats;
+        self.reserved_bytes -= bytes as u64;
+        stats.live_bytes += bytes as u64;
+        stats.live_count += 1;
+        stats.peak_bytes = stats.peak_bytes.max(stats.live_bytes);
+        if is_pooled { stats.hits += 1 } else { stats.misses += 1 }
+    }
+
+    fn recycle(&mut self, freed: Pooled) -> Vec<Pooled> {
+        self.stats.live_bytes -= freed.bytes as u64;
+        self.stats.live_count -= 1;
+        self.stats.pooled_bytes += freed.bytes as u64;
+        self.stats.pooled_count += 1;
+        self.free.push(freed);
+        self.evict()
+    }
+
+    fn evict(&mut self) -> Vec<Pooled> {
+        let mut evicted = Vec::new();
+        while self.stats.pooled_bytes > self.caps.pooled_bytes || self.free.len() > self.caps.pooled_count {
+            let oldest = self.free.remove(0);
+            self.stats.pooled_bytes -= oldest.bytes as u64;
+            self.stats.pooled_count -= 1;
+            self.stats.evictions += 1;
+            evicted.push(oldest);
+        }
+        evicted
+    }
+
+    fn trim(&mut self) -> Vec<Pooled> {
+        self.stats.pooled_bytes = 0;
+        self.stats.pooled_count = 0;
+        self.stats.trims += 1;
+        std::mem::take(&mut self.free)
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {
+        Self(Arc::new(PoolInner { backend, state: Mutex::default() }))
+    }
+
+    /// The contents and counters of the pool.
+    pub fn stats(&self) -> PoolStats {
+        self.0.lock().stats
+    }
+
+    /// Sets the caps; allocations kept beyond them are dropped immediately.
+    pub fn set_caps(&self, caps: PoolCaps) {
+        let mut state = self.0.lock();
+        state.caps = caps;
+        let evicted = state.evict();
+        drop(state);
+        drop(evicted);
+    }
+
+    /// Drops everything kept for reuse.
+    pub fn trim(&self) {
+        let kept = self.0.lock().trim();
+        drop(kept);
+    }
+
+    /// Uninitialised memory with arbitrary previous contents: for a caller that writes all of it.
+    pub(crate) fn acquire(&self, bytes: usize, role: Role) -> Result<Arc<Block>> {
+        let bucket = bucket(bytes).ok_or_else(|| self.out_of_memory(bytes, &self.stats(), "an address reaches", isize::MAX as u64))?;
+        let pooled = {
+            let mut state = self.0.lock();
+            let under_way = state.reserved_bytes.checked_add(bucket as u64);
+            let after = under_way.and_then(|bytes| bytes.checked_add(state.stats.live_bytes));
+            if after.is_none_or(|after| after > state.caps.live_bytes) {
+                return Err(self.out_of_memory(bucket, &state.stats, "the pool's cap on live bytes", state.caps.live_bytes));
+            }
+            state.reserved_bytes += bucket as u64;
+            state.take(bucket, role)
+        };
+        let is_pooled = pooled.is_some();
+        let allocation = match pooled.map_or_else(|| self.allocate(bucket, role), Ok) {
+            Ok(allocation) => allocation,
+            Err(error) => {
+                self.0.lock().reserved_bytes -= bucket as u64;
+                return Err(error);
+            }
+        };
+        self.0.lock().count_live(bucket, is_pooled);
+        Ok(Arc::new(Block { allocation: Some(allocation), bytes: bucket, role, pool: Arc::downgrade(&self.0) }))
+    }
+
+    /// Zeroed memory: no data of its former owner remain.
+    pub(crate) fn acquire_zeroed(&self, bytes: usize, role: Role) -> Result<Arc<Block>> {
+        let block = self.acquire(bytes, role)?;
+        let zeros = vec![0; bytes.min(HOST_COPY_BYTES)];
+        for offset in (0..bytes).step_by(HOST_COPY_BYTES) {
+            self.0.backend.write(block.allocation(), offset, &zeros[..(bytes - offset).min(HOST_COPY_BYTES)])?;
+        }
+        Ok(block)
+    }
+
+    fn allocate(&self, bytes: usize, role: Role) -> Result<Allocation> {
+        let backend = &self.0.backend;
+        match backend.allocate(bytes, role) {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                self.trim();
+                backend.allocate(bytes, role).map_err(|error| {
+                    let capacity = backend.info().memory_bytes.unwrap_or(0);
+                    self.out_of_memory(bytes, &self.stats(), "the device's memory", capacity).with_source(error)
+                })
+            }
+            other => other,
+        }
+    }
+
+    fn out_of_memory(&self, asked: usize, stats: &PoolStats, what: &str, limit: u64) -> Error {
+        Error::new(
+            ErrorKind::OutOfMemory,
+            format!(
+                "{}: out of memory: {asked} bytes requested, {} live in {} buffers, {} kept for reuse, {what} is {limit}",
+                self.0.backend.info().id,
+                stats.live_bytes,
+                stats.live_count,
+                stats.pooled_bytes
+            ),
+        )
+    }
 }
 
 struct DeviceInner {
@@ -260,12 +395,12 @@ impl std::fmt::Debug for Device {
 }
 
 impl Device {
-    /// Lists every device of this machine; adapters are probed, none is opened.
+    /// Lists every device of this machine; probes adapters but opens none.
     pub fn list() -> Vec<DeviceInfo> {
         [vec![cpu::info(), null::info()], cuda_devices().0, wgpu_devices()].concat()
     }
 
-    /// Lists what [`Device::list`] cannot: devices without a usable driver or below what kernels need, with the reason.
+    /// Lists what [`Device::list`] cannot: devices without a usable driver or below the requirements of kernels, with the reason.
     pub fn absent() -> Vec<AbsentDevice> {
         let left_out = LEFT_OUT.iter().map(|(api, feature)| AbsentDevice {
             device: (*api).to_owned(),
@@ -277,14 +412,14 @@ impl Device {
     /// Opens the device of an id: `auto`, `cpu`, `null`, `cuda:N`, `vulkan:N`, `metal:N` or `dx12:N`.
     ///
     /// `auto` takes the CPU: without a plan there is nothing to route; [`crate::route::open`] picks a device for one. The same
-    /// id gives the same device object as long as one is alive.
+    /// id returns the same device object as long as one is alive.
     ///
     /// # Errors
     /// `Invalid` for an id of another form, `Unsupported`, with the reason if one is known and the ids that exist, for a
     /// device that this machine lacks.
     pub fn open(id: &str) -> Result<Device> {
         let id = if id == "auto" { "cpu" } else { id };
-        let mut open = OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(_, device)| device.strong_count() > 0);
         if let Some(device) = open.iter().find(|(name, _)| name == id).and_then(|(_, device)| device.upgrade()) {
             return Ok(Device(device));
@@ -297,7 +432,7 @@ impl Device {
     /// Opens the device of an id as [`Device::open`] does; none if this machine lacks it.
     ///
     /// # Errors
-    /// As [`Device::open`], but for `Unsupported`: a device that is here and cannot be opened is an error.
+    /// As [`Device::open`], except `Unsupported`: a device that is present and cannot be opened is an error.
     pub fn open_if_present(id: &str) -> Result<Option<Device>> {
         match Device::open(id) {
             Ok(device) => Ok(Some(device)),
@@ -325,7 +460,7 @@ impl Device {
         &self.0.pool
     }
 
-    /// What the device's sensors show; none where its driver has none.
+    /// Readings of the device's sensors; none where its driver has no sensors.
     pub fn readings(&self) -> Option<Readings> {
         Some(self.backend().sensors()?.read())
     }
@@ -403,4 +538,14 @@ fn unknown_device(id: &str) -> Error {
 
 fn present() -> String {
     Device::list().iter().map(|info| info.id.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// The bucket of a size: at least 256 bytes, then four steps to each doubling, so that at most a fifth is unused; none beyond the
+/// maximum pointer offset.
+fn bucket(bytes: usize) -> Option<usize> {
+    if bytes <= 1024 {
+        return Some(bytes.max(1).next_multiple_of(256));
+    }
+    let step = 1 << (usize::BITS - 1 - bytes.leading_zeros() - 2);
+    bytes.checked_next_multiple_of(step).filter(|bucket| isize::try_from(*bucket).is_ok())
 }

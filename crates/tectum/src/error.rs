@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What class of failure an [`Error`] is; the command line maps each to an exit code.
+/// The class of failure of an [`Error`]; the command line maps each to an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The caller's mistake: a wrong shape, size, name or value.
@@ -13,7 +13,7 @@ pub enum ErrorKind {
     Unsupported,
     /// Memory ran out after the pool was trimmed and the allocation retried.
     OutOfMemory,
-    /// The device stopped answering or reported a fault; its state is gone.
+    /// The device stopped answering or reported a fault; its state is lost.
     DeviceLost,
     /// The operating system refused a file or another resource.
     Io,
@@ -36,7 +36,7 @@ impl ErrorKind {
     }
 }
 
-/// A failure with its kind, what was given, what was needed and where.
+/// A failure with its kind, the given and the required value, and the place.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,

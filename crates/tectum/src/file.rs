@@ -1,4 +1,4 @@
-//! Writing a file whole: a reader, a killed process and a power loss find the old file or the new one, never a part.
+//! Atomic file writes: after a kill or a power loss, a reader finds the old file or the new one, never a part.
 //!
 //! ```text
 //! NAME.RANDOM.partial in the same folder → write → sync the file → rename → sync the folder
@@ -17,7 +17,7 @@ use tempfile::{Builder, NamedTempFile, PersistError};
 
 use crate::error::{Error, Result};
 
-/// A file in the making; dropped before [`PartialFile::commit`], it removes itself.
+/// A file being written; dropped before [`PartialFile::commit`], it removes itself.
 #[derive(Debug)]
 pub struct PartialFile {
     file: NamedTempFile,
@@ -40,7 +40,7 @@ impl PartialFile {
         prefix.push(".");
         let mut builder = Builder::new();
         builder.prefix(&prefix).suffix(&suffix);
-        // The permissions of any new file, and not of a secret one.
+        // The permissions of an ordinary new file, not of a secret one.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let file = builder.tempfile_in(folder_of(path)).map_err(failed)?;
@@ -49,18 +49,18 @@ impl PartialFile {
         Ok(partial)
     }
 
-    /// Gives the file its name, in place of one that has it.
+    /// Renames the file to its final name and replaces an existing file.
     ///
     /// # Errors
-    /// `Io` naming the path; before the rename the old file stays.
+    /// `Io` naming the path; until the rename the old file stays.
     ///
-    /// # Cost
+    ///# Cost
     /// Waits for the disk twice.
     pub fn commit(self) -> Result<()> {
         self.persist(|file, path| file.persist(path)).map_err(|(path, source)| Error::io(path.display(), source))
     }
 
-    /// Gives the file its name unless another file has it: then false, and nothing is changed.
+    /// Renames the file to its final name unless it exists: then returns false and changes nothing.
     ///
     /// # Errors
     /// As [`PartialFile::commit`].
@@ -100,7 +100,7 @@ impl Seek for PartialFile {
     }
 }
 
-/// Writes a file whole, in place of one that is there.
+/// Writes a file atomically and replaces an existing one.
 ///
 /// # Errors
 /// `Io` naming the path; before the rename the old file stays.
@@ -108,7 +108,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     filled(path, bytes)?.commit()
 }
 
-/// Writes a file whole unless one is there: then false.
+/// Writes a file atomically unless it exists: then returns false.
 ///
 /// # Errors
 /// As [`write`].
@@ -116,10 +116,10 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
     if path.exists() { Ok(false) } else { filled(path, bytes)?.commit_new() }
 }
 
-/// Lets `make` write a file by its path, which is the partial one with the same extension, and gives it its name.
+/// Lets `make` write the partial file, which has the same extension, by its path, and renames it to its final name.
 ///
 /// # Errors
-/// What `make` reports, after the path; as [`write`].
+/// What `make` reports, with the path before it; as [`write`].
 pub fn write_with(path: &Path, make: impl FnOnce(&Path) -> std::result::Result<(), String>) -> Result<()> {
     let mut suffix = OsString::from(".partial");
     if let Some(extension) = path.extension() {
@@ -132,7 +132,7 @@ pub fn write_with(path: &Path, make: impl FnOnce(&Path) -> std::result::Result<(
     partial.commit()
 }
 
-/// Gives a folder, whose files are written, its name.
+/// Renames a folder, whose files are written, to its final name.
 ///
 /// # Errors
 /// `Io` naming the new path.
@@ -141,7 +141,7 @@ pub fn rename_folder(from: &Path, to: &Path) -> Result<()> {
     renamed.map_err(|source| Error::io(to.display(), source))
 }
 
-/// Makes the names in a folder survive a power loss.
+/// Makes renames in a folder survive a power loss.
 ///
 /// # Errors
 /// `Io` naming the folder.
@@ -159,18 +159,18 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Only Unix has a way to sync a folder; elsewhere the file system's own journal orders renames.
+/// Only Unix can sync a folder; elsewhere the file system's journal orders renames.
 fn sync_names(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     match File::open(folder)?.sync_all() {
-        // Some network file systems do not know it.
+        // Some network file systems do not support it.
         Err(error) if error.kind() != io::ErrorKind::InvalidInput => return Err(error),
         _ => {}
     }
     reached(Step::FolderSynced(folder))
 }
 
-/// What has been done to a file that is written whole.
+/// A step of an atomic write.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'p> {
@@ -180,7 +180,7 @@ pub enum Step<'p> {
     Written(&'p Path),
     /// What was written is on the disk.
     Synced(&'p Path),
-    /// The partial file, or a folder, has its name.
+    /// The partial file, or a folder, has its final name.
     Renamed(&'p Path, &'p Path),
     /// The names in a folder are on the disk.
     FolderSynced(&'p Path),
@@ -192,7 +192,7 @@ thread_local! {
     static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
 }
 
-/// Runs something while `watch` sees every step of this thread, and may let it fail: for tests of crashes and full disks.
+/// Runs something while `watch` sees every step of this thread and may make it fail: for tests of crashes and full disks.
 #[doc(hidden)]
 pub fn watched<T>(watch: impl FnMut(Step<'_>) -> io::Result<()> + 'static, run: impl FnOnce() -> T) -> T {
     WATCH.set(Some(Box::new(watch)));

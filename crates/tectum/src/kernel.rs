@@ -51,46 +51,49 @@ mod transpose_16x16;
 
 use std::any::Any;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use crate::content_hash::{CodeText, ContentHash};
+use crate::content_hash::{CodeText, ContentHash, ContentHasher};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 pub use gemm::Activation;
 pub use native::NativeCall;
 pub use translate::{Translations, VULKAN_ONLY};
 
+/// The revision of this crate: a hash of its sources.
+const REVISION: &str = env!("TECTUM_REVISION");
+
 /// Invocations in a workgroup of every one-dimensional kernel.
 pub const WORKGROUP: u32 = 256;
-/// The most workgroups of one launch; beyond it kernels stride over the rest.
+/// Maximum workgroups of one launch; beyond it kernels stride over the rest.
 pub const MAX_GROUPS: u32 = 65_535;
-/// The most storage bindings of one kernel in the portable profile.
+/// Maximum storage bindings of one kernel in the portable profile.
 pub const MAX_BINDINGS: usize = 8;
-/// The most parameter words of one kernel: a uniform range of 256 bytes.
+/// Maximum parameter words of one kernel: a uniform range of 256 bytes.
 pub const MAX_PARAMS: usize = 64;
 
-/// The named preludes that a body may ask for.
+/// The named preludes that a body may include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prelude {
-    /// Own exp, exp2, log, log2, tanh, erf, sigmoid, silu, gelu in both forms, sin, cos and NaN-aware min, max, relu on the
+    /// Our exp, exp2, log, log2, tanh, erf, sigmoid, silu, gelu in both forms, sin, cos and NaN-aware min, max, relu on the
     /// type `real` (`kernels/lib/math.wgsl`): f64 in a kernel that binds f64, else f32.
     Math,
     /// Philox4x32-10 and the exact conversions to uniforms and normals (`kernels/lib/random.wgsl`).
     Random,
-    /// Reductions over a workgroup (`kernels/lib/tree.wgsl`); brings [`Prelude::Math`].
+    /// Reductions over a workgroup (`kernels/lib/tree.wgsl`); includes [`Prelude::Math`].
     Tree,
     /// Total order of floats as integer keys (`kernels/lib/order.wgsl`).
     Order,
-    /// The activation that a product ends with (`kernels/lib/activation.wgsl`); brings [`Prelude::Math`].
+    /// The activation that a product ends with (`kernels/lib/activation.wgsl`); includes [`Prelude::Math`].
     Activation,
     /// Half-width floats as bits (`kernels/lib/pack.wgsl`).
     Pack,
-    /// Values of caches as halves and codes (`kernels/lib/cache.wgsl`); goes with [`Prelude::Pack`].
+    /// Values of caches as halves and codes (`kernels/lib/cache.wgsl`); requires [`Prelude::Pack`].
     Cache,
 }
 
 impl Prelude {
-    /// The texts that it is made of, where `double` says that `real` is f64.
+    /// Its source texts; with `double`, `real` is f64.
     fn wgsl(self, double: bool) -> [&'static str; 2] {
         match self {
             Prelude::Math if double => [include_str!("../kernels/lib/math_f64.wgsl"), include_str!("../kernels/lib/math.wgsl")],
@@ -145,7 +148,7 @@ pub struct Param {
     pub dtype: DType,
 }
 
-/// What a generated kernel carries for its CPU form.
+/// Data of a generated kernel for its CPU form.
 pub type KernelData = dyn Any + Send + Sync;
 
 /// The CPU form of a kernel.
@@ -180,6 +183,8 @@ pub(crate) fn loops_of_product(tiles: [u32; 3], groups: u32, inner: u32) -> u64 
 /// Device code with everything needed to launch it anywhere.
 pub struct Kernel {
     name: String,
+    revision: Option<&'static str>,
+    native_hash: OnceLock<ContentHash>,
     bindings: Vec<Binding>,
     params: Vec<Param>,
     wgsl: CodeText,
@@ -221,6 +226,7 @@ impl Kernel {
     pub fn define(name: impl Into<String>) -> KernelBuilder {
         KernelBuilder {
             name: name.into(),
+            revision: None,
             preludes: Vec::new(),
             bindings: Vec::new(),
             params: Vec::new(),
@@ -263,12 +269,27 @@ impl Kernel {
         &self.wgsl
     }
 
+    /// Identifies the native code, named in receipts of runs on the CPU: a hash of the kernel's definition, of the revision of this crate and of that of
+    /// the crate that defines the kernel. Where no revision was given, the content of the running program takes its place.
+    pub fn native_hash(&self) -> ContentHash {
+        *self.native_hash.get_or_init(|| {
+            let mut hasher = ContentHasher::default();
+            let program = self.revision.is_none().then(|| program_hash().to_string());
+            let own = self.revision.or(program.as_deref()).unwrap_or_default();
+            for part in ["native", REVISION, own, &self.name, &self.wgsl.hash().to_string()] {
+                hasher.update(&(part.len() as u64).to_le_bytes());
+                hasher.update(part.as_bytes());
+            }
+            hasher.finish()
+        })
+    }
+
     /// The CPU form.
     pub fn native_fn(&self) -> NativeFn {
         self.native
     }
 
-    /// What the CPU form of a generated kernel works by.
+    /// Data for the CPU form of a generated kernel.
     pub fn data(&self) -> Option<&KernelData> {
         self.data.as_deref()
     }
@@ -336,6 +357,7 @@ impl Kernel {
 #[derive(Debug)]
 pub struct KernelBuilder {
     name: String,
+    revision: Option<&'static str>,
     preludes: Vec<Prelude>,
     bindings: Vec<Binding>,
     params: Vec<Param>,
@@ -403,14 +425,22 @@ impl KernelBuilder {
         self
     }
 
-    /// Sets what the CPU form of a generated kernel works by; it finds it with [`NativeCall::data`].
+    /// Names the revision of the sources that the CPU form is compiled from, for [`Kernel::native_hash`]: with `source_revision` in the build script,
+    /// `env!("TECTUM_REVISION")`.
+    #[must_use]
+    pub fn revision(mut self, revision: &'static str) -> Self {
+        self.revision = Some(revision);
+        self
+    }
+
+    /// Sets the data for the CPU form of a generated kernel, which reads it with [`NativeCall::data`].
     #[must_use]
     pub fn data(mut self, data: Arc<KernelData>) -> Self {
         self.data = Some(data);
         self
     }
 
-    /// Says how many operations a launch takes, for routing. Without it a launch counts one for every word that it binds.
+    /// Sets how many operations a launch takes, for routing. Without it a launch counts one for every word that it binds.
     #[must_use]
     pub fn flops(mut self, flops: FlopsFn) -> Self {
         self.flops = Some(flops);
@@ -426,11 +456,11 @@ impl KernelBuilder {
         self
     }
 
-    /// Compiles the device code without checks of its indices. Without it no access leaves its binding: an index beyond the last element is
-    /// lowered to it, or the access does nothing, as the device's API has it.
+    /// Compiles the device code without checks of its indices. With the checks no access leaves its binding: an index beyond the last element is
+    /// clamped to it, or the access does nothing, depending on the device's API.
     ///
     /// # Safety
-    /// In every launch that is recorded, with these parameter words and views, each index of the body is within its array, and each loop ends.
+    /// In every launch that is recorded, with these parameter words and views, each index of the body is within its array, and each loop terminates.
     #[must_use]
     pub unsafe fn trusted(mut self) -> Self {
         self.is_trusted = true;
@@ -454,12 +484,12 @@ impl KernelBuilder {
         }
         let wgsl = CodeText::new(self.assemble());
         let workgroup = workgroup_size(&self.body).unwrap_or(WORKGROUP);
-        let Self { name, bindings, params, data, flops, loops, is_trusted, .. } = self;
-        Ok(Arc::new(Kernel { name, bindings, params, wgsl, native, data, flops, loops, is_trusted, workgroup }))
+        let Self { name, revision, bindings, params, data, flops, loops, is_trusted, .. } = self;
+        Ok(Arc::new(Kernel { name, revision, native_hash: OnceLock::new(), bindings, params, wgsl, native, data, flops, loops, is_trusted, workgroup }))
     }
 
     fn assemble(&self) -> String {
-        // Caches know a kernel by its text, which therefore says how it is compiled.
+        // Caches identify a kernel by its text, which therefore states how it is compiled.
         let checks = if self.is_trusted { "" } else { ", indices checked" };
         let mut text = format!("// kernel {}{checks}\nstruct Params {{\n", self.name);
         for param in &self.params {
@@ -481,7 +511,7 @@ impl KernelBuilder {
     }
 }
 
-/// The product of the numbers after `@workgroup_size`; none where they are not plain numbers.
+/// The product of the numbers after `@workgroup_size`; none if they are not literals.
 fn workgroup_size(body: &str) -> Option<u32> {
     let (_, rest) = body.split_once("@workgroup_size(")?;
     let (sizes, _) = rest.split_once(')')?;
@@ -512,16 +542,51 @@ pub fn all() -> Vec<Arc<Kernel>> {
     kernels
 }
 
-/// Finishes the definition of one of this crate's own kernels.
+/// The content of the running program; of nothing where it cannot be read.
+fn program_hash() -> ContentHash {
+    static HASH: LazyLock<ContentHash> = LazyLock::new(|| {
+        let program = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
+        ContentHash::of(&program)
+    });
+    *HASH
+}
+
+/// Finishes the definition of one of this crate's kernels.
 fn built_in(builder: KernelBuilder, native: NativeFn) -> Arc<Kernel> {
-    // SAFETY: the kernels of this crate bound every index by `params`, which recording derives from the views that it binds, and their loops by these;
-    // `tectum verify` runs each with guards around what it writes.
+    // SAFETY: the kernels of this crate bound every index by `params`, which recording derives from the bound views, and their loops by these;
+    // `tectum verify` runs each with guards around its outputs.
     let builder = unsafe { builder.trusted() };
-    builder.native(native).expect("invariant: the crate's own kernel tables are well formed")
+    builder.revision(REVISION).native(native).expect("invariant: the crate's own kernel tables are well formed")
 }
 
 /// Workgroups for `items` one-per-invocation items, capped so that the kernel strides over the rest.
 pub fn groups_for(items: usize) -> u32 {
     let groups = items.div_ceil(WORKGROUP as usize).max(1);
     groups.min(MAX_GROUPS as usize) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn native_code_is_identified_by_definition_and_revision() {
+        let defined = |name: &str, revision: Option<&'static str>, body: &str| {
+            let builder = Kernel::define(name).write("y", DType::F32).param("n", DType::U32).body(body);
+            let builder = revision.into_iter().fold(builder, KernelBuilder::revision);
+            builder.native(|_| {}).expect("well formed").native_hash()
+        };
+        let body = "@compute @workgroup_size(256) fn main() {}";
+        let hashes = [
+            defined("a", Some("1"), body),
+            defined("a", Some("2"), body),
+            defined("b", Some("1"), body),
+            defined("a", Some("1"), "@compute @workgroup_size(64) fn main() {}"),
+            defined("a", None, body),
+        ];
+        assert_eq!(hashes.iter().collect::<std::collections::BTreeSet<_>>().len(), hashes.len(), "each part matters");
+        assert_eq!((defined("a", Some("1"), body), defined("a", None, body)), (hashes[0], hashes[4]));
+        let own = all().into_iter().next().expect("a kernel");
+        assert!(own.revision == Some(REVISION) && REVISION.len() == 64, "built-in kernels name their sources");
+    }
 }

@@ -1,4 +1,4 @@
-//! Latencies, counted in fixed space.
+//! Latency statistics in constant memory.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub struct Latency {
 pub const LATENCY_BINS: usize = 120;
 const BINS_PER_DECADE: f64 = 10.0;
 
-/// Latencies from one nanosecond to 1,000 s, kept to three significant digits; recording allocates nothing.
+/// Latencies from one nanosecond to 1,000 s, stored to three significant digits; recording allocates nothing.
 #[derive(Debug, Clone)]
 pub struct LatencyHistogram {
     ns: Histogram<u64>,
@@ -46,7 +46,7 @@ impl LatencyHistogram {
         Latency { p50: quantile(0.5), p99: quantile(0.99), max: ms(self.ns.max()) }
     }
 
-    /// How many fall in each bin of a tenth of a decade from 1 ns up.
+    /// The count of each bin of a tenth of a decade from 1 ns up.
     pub fn counts(&self) -> [u64; LATENCY_BINS] {
         let mut counts = [0; LATENCY_BINS];
         for value in self.ns.iter_recorded() {

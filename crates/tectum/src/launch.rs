@@ -1,6 +1,6 @@
 //! The flat list that a device executes, and what an execution reports.
 //!
-//! A device knows nothing of tensors: it is given buffers by number, launches that bind ranges of them, one upload block
+//! A device knows nothing of tensors: it receives buffers by number, launches that bind ranges of them, one upload block
 //! that the host fills before a run and the buffers that the host reads after it.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::content_hash::ContentHash;
 use crate::kernel::Kernel;
 
-/// Alignment of every bound range, in bytes: the largest that a Vulkan, Metal or DX12 device may ask for.
+/// Alignment of every bound range, in bytes: the largest that a Vulkan, Metal or DX12 device may require.
 pub const BINDING_ALIGNMENT: usize = 256;
 
 /// Rounds up to [`BINDING_ALIGNMENT`].
@@ -42,7 +42,7 @@ pub struct Launch {
     pub groups: u32,
 }
 
-/// Everything a device needs to execute a plan, but for the memory behind the buffers.
+/// Everything a device needs to execute a plan, except the memory of the buffers.
 #[derive(Debug, Clone)]
 pub struct LaunchList {
     /// The plan's name.
@@ -56,7 +56,7 @@ pub struct LaunchList {
     pub upload: Option<usize>,
     /// The ranges that the host reads after each run.
     pub downloads: Vec<Region>,
-    /// Buffers that other executables may touch too.
+    /// Buffers that other executables may access too.
     pub shared: Vec<usize>,
 }
 
@@ -78,23 +78,37 @@ pub struct RunStats {
     pub launches: u32,
     /// Submissions to a device queue.
     pub submissions: u32,
-    /// Time of the launches by the device's own clock, where it has one; on the CPU the wall time of the run.
+    /// Time of the launches by the device's clock, where it has one; on the CPU the wall time of the run.
     pub device_ns: Option<u64>,
     /// Time of the transfers to the device by its clock; where memory is unified, of the host's copy into it. None without one.
     pub up_ns: Option<u64>,
     /// Time of the transfers back by the device's clock, with the gathering of what is returned.
     pub down_ns: Option<u64>,
-    /// Launches that ran elsewhere than on the chosen device.
+    /// Launches that ran on another device than the chosen one.
     pub fallbacks: u32,
 }
 
 /// A code object that ran: a kernel, or a routine of a library.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct CodeObject {
-    /// The kernel's name; with the library and its version where a routine of a library computed in place of it.
+    /// The kernel's name; with the library and its version where a library routine replaced it.
     pub kernel: String,
-    /// Content hash of its WGSL module, or of that name.
+    /// What was executed.
+    pub form: CodeForm,
+    /// Of native code [`Kernel::native_hash`](crate::Kernel::native_hash), of device code the content hash of its WGSL module, of a routine that of its name.
     pub hash: ContentHash,
+}
+
+/// The form in which a kernel was executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CodeForm {
+    /// Compiled Rust, on the CPU.
+    Native,
+    /// WGSL, translated for the device.
+    Device,
+    /// A routine of a library.
+    Library,
 }
 
 /// The time of one launch, from a traced run.

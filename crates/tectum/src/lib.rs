@@ -17,9 +17,10 @@
 //! # Ok::<(), tectum::Error>(())
 //! ```
 
-// That threads may share what holds a device follows from all of wgpu's types.
+// All of wgpu's types determine whether threads may share a type that holds a device.
 #![recursion_limit = "256"]
 
+mod buffer;
 mod content_hash;
 mod device;
 mod dtype;
@@ -38,9 +39,9 @@ pub mod snapshot;
 mod store;
 mod stream;
 
+pub use buffer::Buffer;
 pub use content_hash::{ContentHash, ContentHasher};
-pub use device::memory::{Buffer, CopyPath, Pool, PoolCaps, PoolStats};
-pub use device::{AbsentDevice, Api, Device, DeviceInfo, DeviceKind, DeviceLimits, Readings, ThreadPool};
+pub use device::{AbsentDevice, Api, CopyPath, Device, DeviceInfo, DeviceKind, DeviceLimits, Pool, PoolCaps, PoolStats, Readings, ThreadPool};
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use kernel::cache_format::{CacheFormat, CacheFormats};
@@ -48,7 +49,7 @@ pub use kernel::pack::Half;
 pub use kernel::stencil::{Boundary, Points};
 pub use kernel::{Access, Activation, Kernel, KernelBuilder, NativeCall, Prelude};
 pub use latency::{LATENCY_BINS, Latency, LatencyHistogram};
-pub use launch::{BINDING_ALIGNMENT, CodeObject, LaunchTime, RunStats};
+pub use launch::{BINDING_ALIGNMENT, CodeForm, CodeObject, LaunchTime, RunStats};
 pub use measure::Measurement;
 pub use plan::{ALIGNED_ELEMENTS, AttentionSizes, Executable, GemmEpilogue, LaunchWork, Matrices, Matrix, Plan, PlanBuilder, PlanWork, Strided, View};
 pub use receipt::{Fallback, InjectedFault, InputFile, MAX_LISTED_RECOVERIES, RECEIPT_SCHEMA, Receipt, Recovery, Session};

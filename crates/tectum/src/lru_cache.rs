@@ -1,4 +1,4 @@
-//! A map that forgets what was used longest ago once it is full.
+//! A map that evicts the least recently used entry once it is full.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -36,7 +36,7 @@ impl<K: Eq + Hash + Clone, V: Clone> LruCache<K, V> {
         Ok(value)
     }
 
-    /// How often a value was asked for, and how often it was not there.
+    /// Number of lookups, and of lookups that missed.
     pub fn uses_and_misses(&self) -> (u64, u64) {
         (self.uses, self.misses)
     }

@@ -1,4 +1,4 @@
-//! Measuring a device: what `tectum devices --measure` and percents of the roofline stand on.
+//! Measuring a device: the basis of `tectum devices --measure` and of percentages of the roofline.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::plan::{Executable, GemmEpilogue, Matrix, PlanBuilder};
 pub struct Measurement {
     /// Bytes read plus written each second by a large copy on the device.
     pub copy_bytes_per_s: f64,
-    /// Bytes each second from host to device; none where they share memory with the kernel.
+    /// Bytes each second from host to device; none where they share memory.
     pub upload_bytes_per_s: Option<f64>,
     /// Bytes each second from device to host.
     pub download_bytes_per_s: Option<f64>,
@@ -32,7 +32,7 @@ pub(crate) const COPY_LEN: usize = 16 << 20;
 const TRANSFER_LEN: usize = 4 << 20;
 
 impl Measurement {
-    /// The better of two measurements, rate by rate.
+    /// The best of two measurements, rate by rate.
     #[must_use]
     pub fn better(self, other: Self) -> Self {
         let most = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a.max(b));
@@ -67,7 +67,7 @@ impl Device {
     }
 }
 
-/// The work behind a roofline, to be timed between other work.
+/// The work of a roofline, to be timed between other work.
 pub struct Reference {
     /// One run of it.
     pub executable: Executable,
@@ -87,7 +87,7 @@ impl Reference {
         Ok(Self { executable: gemm_plan(device, side, side)?, amount: 2.0 * (side as f64).powi(3) })
     }
 
-    /// The large product of int8 matrices: of codes with packed weights, which is the fastest here and what models in int8 run.
+    /// The large product of int8 matrices: of codes with packed weights, which is the fastest here and is what int8 models run.
     pub fn gemm_i8(device: &Device) -> Result<Self> {
         let side = gemm_side(device);
         let mut plan = PlanBuilder::new("measure.gemm_i8");
@@ -105,7 +105,7 @@ fn gemm_side(device: &Device) -> usize {
     if device.info().software { 512 } else { 1024 }
 }
 
-/// The least host time of a run.
+/// Minimum host time of a run.
 pub(crate) fn best_seconds(executable: &mut Executable, repeats: usize) -> Result<f64> {
     let mut best = f64::INFINITY;
     for _ in 0..=repeats {
@@ -132,7 +132,7 @@ pub(crate) fn gemm_plan(device: &Device, side: usize, inner: usize) -> Result<Ex
     plan.finish()?.compile(device)
 }
 
-/// So many smallest launches and nothing to transfer.
+/// This many smallest launches, without transfers.
 pub(crate) fn smallest_plan(device: &Device, launches: usize) -> Result<Executable> {
     let mut plan = PlanBuilder::new("measure.launch");
     let y = plan.state("y", DType::U32, 1);
@@ -142,7 +142,7 @@ pub(crate) fn smallest_plan(device: &Device, launches: usize) -> Result<Executab
     plan.finish()?.compile(device)
 }
 
-/// Rates of a run that only uploads or downloads, less the time of the smallest run.
+/// Rates of a run that only uploads or downloads, minus the time of the smallest run.
 pub(crate) fn transfer_rates(device: &Device) -> Result<(Option<f64>, Option<f64>)> {
     let base_s = best_seconds(&mut smallest_plan(device, 1)?, 50)?;
     let mut plan = PlanBuilder::new("measure.upload");

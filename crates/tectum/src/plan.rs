@@ -1,9 +1,9 @@
 //! Plans: launches of kernels over named slots, recorded once, compiled for a device and run many times.
 //!
 //! A slot is an input (written by the host before each run), an output (read after it), a state (lives on the device from
-//! run to run), a constant, or a temporary whose memory the planner shares out by lifetime. [`PlanBuilder::launch`] records
+//! run to run), a constant, or a temporary whose memory the planner shares by lifetime. [`PlanBuilder::launch`] records
 //! one launch; the methods in the files below record whole operations. Every mistake is found while recording; a compiled
-//! plan only runs. Operations on nothing record nothing: a size of zero never reaches a device.
+//! plan only runs. Operations on empty views record nothing: a size of zero never reaches a device.
 
 mod executable;
 mod memory_plan;
@@ -37,7 +37,7 @@ pub use work::{LaunchWork, PlanWork};
 /// Elements (of any type) in the alignment of a bound range: views that begin at a multiple of it can be bound.
 pub const ALIGNED_ELEMENTS: usize = BINDING_ALIGNMENT / 4;
 
-/// Which plan a view belongs to, which graph a node, which chain a value: of every builder another, kept by what is made from it.
+/// The plan of a view, the graph of a node, the chain of a value: unique per builder and stored in what it creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity(u64);
 
@@ -49,10 +49,10 @@ impl Identity {
     }
 }
 
-/// Bytes that a slot may have at most: what a pointer can be moved by.
+/// Maximum bytes of a slot: the maximum pointer offset.
 const MAX_SLOT_BYTES: usize = isize::MAX as usize;
 
-/// A range of a slot of one plan: what launches bind. It lies within its slot, whatever is done with it. No launch of another plan takes it.
+/// A range of a slot of one plan: what launches bind. It always lies within its slot. Launches of other plans reject it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
     plan: Identity,
@@ -88,14 +88,14 @@ impl View {
         View { offset: self.offset.saturating_add(range.start), len: range.len(), ..*self }
     }
 
-    /// This view and one that begins where it ends, as one; none where that does not.
+    /// This view joined with one that begins where it ends; none if the other begins elsewhere.
     #[must_use]
     pub fn joined(&self, next: View) -> Option<View> {
         let follows = self.shares_slot(&next) && self.dtype == next.dtype && self.offset.checked_add(self.len) == Some(next.offset);
         follows.then(|| View { len: self.len + next.len, ..*self })
     }
 
-    /// The same words seen as another type: one f64 is two words.
+    /// The same words viewed as another type: one f64 is two words.
     ///
     /// # Panics
     /// If half of an element would be left over.
@@ -104,7 +104,7 @@ impl View {
         let scaled = |count: usize| {
             let bytes = count as u128 * self.dtype.bytes() as u128;
             assert!(bytes.is_multiple_of(dtype.bytes() as u128), "{} elements of {} seen as {}", count, self.dtype.wgsl(), dtype.wgsl());
-            // More than can be counted are of a slot that no memory holds: whatever uses it refuses it.
+            // A count that overflows belongs to a slot that no memory can hold: every use of it is rejected.
             usize::try_from(bytes / dtype.bytes() as u128).unwrap_or(usize::MAX)
         };
         View { offset: scaled(self.offset), len: scaled(self.len), dtype, ..*self }
@@ -116,36 +116,36 @@ impl View {
         self.offset.saturating_mul(self.dtype.bytes())..end.saturating_mul(self.dtype.bytes())
     }
 
-    /// Whether it has as many elements as these sizes make up. None is as long as what an address does not reach.
+    /// Whether its length is the product of these sizes. False if the product exceeds the address range.
     fn fills(&self, sizes: &[usize]) -> bool {
         elements(sizes) == Some(self.len)
     }
 
-    /// Whether both are of one slot.
+    /// Whether both belong to one slot.
     #[doc(hidden)]
     pub fn shares_slot(&self, other: &View) -> bool {
         (self.plan, self.slot) == (other.plan, other.slot)
     }
 
-    /// Whether some bytes are of both.
+    /// Whether the two share bytes.
     #[doc(hidden)]
     pub fn overlaps(&self, other: &View) -> bool {
         let (bytes, others) = (self.bytes(), other.bytes());
         self.shares_slot(other) && bytes.start < others.end && others.start < bytes.end
     }
 
-    /// Refuses two results of one operation that lie in the same memory.
+    /// Rejects two results of one operation that overlap.
     fn check_no_overlap(&self, other: View, op: &str) -> Result<()> {
         if self.overlaps(&other) { Err(Error::invalid(format!("{op}: two results overlap"))) } else { Ok(()) }
     }
 
-    /// Refuses a view that another plan made.
+    /// Rejects a view of another plan.
     fn of(&self, plan: Identity) -> Result<()> {
         if self.plan == plan { Ok(()) } else { Err(Error::invalid("a view of another plan".to_owned())) }
     }
 }
 
-/// The elements that sizes make up, if a slot can have as many.
+/// The product of sizes, if a slot can have as many elements.
 pub fn elements(sizes: &[usize]) -> Option<usize> {
     if sizes.contains(&0) {
         return Some(0);
@@ -183,7 +183,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Refuses a slot whose bytes no memory has.
+    /// Rejects a slot that is larger than any memory.
     fn check_size(&self) -> Result<()> {
         match self.len.checked_mul(self.dtype.bytes()) {
             Some(bytes) if bytes <= MAX_SLOT_BYTES => Ok(()),
@@ -251,7 +251,7 @@ impl PlanBuilder {
         self.slot(name, SlotKind::Constant(bytemuck::cast_slice(data).to_vec()), T::DTYPE, data.len())
     }
 
-    /// Adds a temporary of `len` elements; its memory is reused once nothing reads it any more.
+    /// Adds a temporary of `len` elements; its memory is reused after the last read.
     pub fn temp(&mut self, dtype: DType, len: usize) -> View {
         let name = format!("temp{}", self.slots.len());
         self.slot(name, SlotKind::Temp, dtype, len)
@@ -263,11 +263,11 @@ impl PlanBuilder {
     /// `Invalid`, naming the launch, if the numbers or types of views and parameters do not fit the kernel, a view is
     /// empty, misaligned or of an input or constant that would be written, a temporary is read before anything wrote it,
     /// `groups` is not in 1 to 65,535, or one slot is bound both read-only and written (or two written ranges overlap). `Invalid` for a
-    /// trusted kernel ([`KernelBuilder::trusted`](crate::kernel::KernelBuilder::trusted)), which the methods that compute its parameters record.
+    /// trusted kernel ([`KernelBuilder::trusted`](crate::kernel::KernelBuilder::trusted)), which is recorded by the methods that compute its parameters.
     pub fn launch(&mut self, kernel: &Arc<Kernel>, views: &[View], params: &[u32], groups: u32) -> Result<()> {
         if kernel.is_trusted() {
             return Err(Error::invalid(format!(
-                "plan {}: kernel {} does not check its indices; the operation that it belongs to records it",
+                "plan {}: kernel {} does not check its indices; record it through its operation",
                 self.name,
                 kernel.name()
             )));
@@ -275,10 +275,10 @@ impl PlanBuilder {
         self.launch_built_in(kernel, views, params, groups)
     }
 
-    /// As [`PlanBuilder::launch`], of a trusted kernel too.
+    /// As [`PlanBuilder::launch`], also for a trusted kernel.
     ///
     /// # Safety
-    /// With these parameters and numbers of workgroups each index of a trusted kernel is within the views that are bound, whatever these hold.
+    /// With these parameters and numbers of workgroups each index of a trusted kernel is within the bound views, for any contents.
     ///
     /// # Errors
     /// As [`PlanBuilder::launch`].
@@ -327,7 +327,7 @@ impl PlanBuilder {
         self.check_aliases(kernel, views)
     }
 
-    /// Whether a launch so far, the host or the device's zeros wrote the slot of a view. Not said of another plan's view: `launch` refuses it.
+    /// Whether an earlier launch, the host or the device's zeros wrote the slot of a view. Undefined for another plan's view, which `launch` rejects.
     #[doc(hidden)]
     pub fn is_written(&self, view: &View) -> bool {
         if view.of(self.id).is_err() {
@@ -340,7 +340,7 @@ impl PlanBuilder {
         !matches!(self.slots[view.slot as usize].kind, SlotKind::Temp | SlotKind::Output) || self.launches.iter().rev().any(writes)
     }
 
-    /// The bytes that a view of a constant holds.
+    /// The bytes of a view of a constant.
     #[doc(hidden)]
     pub fn constant_bytes(&self, view: &View) -> Option<&[u8]> {
         view.of(self.id).ok()?;
@@ -365,7 +365,7 @@ impl PlanBuilder {
         Ok(())
     }
 
-    /// Records an operation of several launches: all of them, or none where one is refused.
+    /// Records an operation of several launches: all of them, or none if one is rejected.
     #[doc(hidden)]
     pub fn whole<T>(&mut self, record: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let (slots, launches) = (self.slots.len(), self.launches.len());
@@ -377,7 +377,7 @@ impl PlanBuilder {
         result
     }
 
-    /// How many launches there are so far.
+    /// The number of launches so far.
     #[doc(hidden)]
     pub fn launch_count(&self) -> usize {
         self.launches.len()
@@ -386,7 +386,7 @@ impl PlanBuilder {
     /// Lays out the memory and seals the plan.
     ///
     /// # Errors
-    /// `Invalid` if an output that is not empty is never written, or all slots together are more than an address reaches.
+    /// `Invalid` if an output that is not empty is never written, or all slots together exceed the address range.
     pub fn finish(self) -> Result<Plan> {
         for (index, slot) in self.slots.iter().enumerate() {
             slot.check_size().map_err(|error| error.at(format_args!("plan {}", self.name)))?;
@@ -404,7 +404,7 @@ impl PlanBuilder {
         Ok(Plan { id: self.id, name: self.name, slots: self.slots, launches: self.launches, memory })
     }
 
-    /// First and last launch that touch each temporary.
+    /// First and last launch that access each temporary.
     fn lifetimes(&self) -> Vec<Lifetime> {
         let mut lifetimes: Vec<Option<Lifetime>> = vec![None; self.slots.len()];
         for (index, launch) in self.launches.iter().enumerate() {

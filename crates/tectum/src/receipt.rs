@@ -1,6 +1,6 @@
 //! Receipts: the proof of where a session's results were computed, by which code, with which traffic.
 //!
-//! A [`Session`] collects the [`RunStats`] of its runs in fixed space and closes into a [`Receipt`]. The JSON form is
+//! A [`Session`] collects the [`RunStats`] of its runs in constant memory and closes into a [`Receipt`]. The JSON form is
 //! described by `docs/receipt.schema.json`.
 
 use std::collections::BTreeSet;
@@ -12,22 +12,21 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::Serialize;
 
 use crate::content_hash::{ContentHash, ContentHasher};
-use crate::device::memory::PoolStats;
-use crate::device::{Device, DeviceInfo};
+use crate::device::{Device, DeviceInfo, PoolStats};
 use crate::error::{Error, Result};
 use crate::latency::{Latency, LatencyHistogram};
 use crate::launch::{CodeObject, LaunchTime, RunStats};
 use crate::plan::Executable;
 
 /// The version of the JSON form.
-pub const RECEIPT_SCHEMA: &str = "tectum.receipt/2";
+pub const RECEIPT_SCHEMA: &str = "tectum.receipt/3";
 
 /// A file whose content a session's results depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InputFile {
     /// The file, as it was named.
     pub path: String,
-    /// Of its content.
+    /// Hash of its content.
     pub hash: ContentHash,
 }
 
@@ -35,7 +34,7 @@ pub struct InputFile {
 const PIECE_BYTES: usize = 1 << 20;
 
 impl InputFile {
-    /// A file as it is now: hash it before it is read.
+    /// Hashes the current content of a file; to be called before the file is read.
     ///
     /// # Errors
     /// `Io` naming the file.
@@ -57,7 +56,7 @@ impl InputFile {
     }
 }
 
-/// Work that ran elsewhere than asked, and why.
+/// Work that ran elsewhere than requested, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fallback {
     /// What fell back.
@@ -68,23 +67,23 @@ pub struct Fallback {
     pub count: u64,
 }
 
-/// A fault that was made on purpose, to show what follows it.
+/// A fault that was injected on purpose, to show its effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InjectedFault {
-    /// What was asked for, as it was asked.
+    /// The requested fault, as given.
     pub fault: String,
-    /// The tick that it struck; none if the session ended before.
+    /// The tick in which it occurred; none if the session ended before.
     pub tick: Option<u64>,
 }
 
-/// A loop's way back after its brain failed.
+/// A loop's recovery after its brain failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recovery {
-    /// The tick that failed, or that was to come when the state was found broken.
+    /// The tick that failed, or the next one when the state was found invalid.
     pub tick: u64,
     /// What failed.
     pub reason: String,
-    /// Whether it was made to fail.
+    /// Whether the failure was injected.
     pub injected: bool,
     /// The device before; none for plain host arithmetic.
     pub from: Option<String>,
@@ -94,16 +93,16 @@ pub struct Recovery {
     pub snapshot_tick: u64,
     /// The first tick that the brain answered again; none if the session ended before.
     pub resumed_at_tick: Option<u64>,
-    /// Ticks between the restored state and the first answer from it: what the brain does not know of.
+    /// Ticks between the restored state and the first answer from it: ticks unknown to the brain.
     pub ticks_lost: u64,
     /// Ticks that got the safe action.
     pub safe_ticks: u64,
 }
 
-/// The most recoveries that a receipt lists; all are counted.
+/// Maximum recoveries that a receipt lists; all are counted.
 pub const MAX_LISTED_RECOVERIES: usize = 64;
 
-/// What a session did, where and with what.
+/// What a session did, on which devices and with which code.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Receipt {
     /// [`RECEIPT_SCHEMA`].
@@ -112,9 +111,9 @@ pub struct Receipt {
     pub tectum: &'static str,
     /// The device; of several, the first.
     pub device: DeviceInfo,
-    /// Other devices that shared its work, each once.
+    /// Other devices that shared its work, without duplicates.
     pub other_devices: Vec<DeviceInfo>,
-    /// Every code object that ran, each content once, in the order of names.
+    /// Every code object that ran, without duplicate contents, in the order of names.
     pub code: Vec<CodeObject>,
     /// Files that the results depend on.
     pub inputs: Vec<InputFile>,
@@ -132,7 +131,7 @@ pub struct Receipt {
     pub utilisation: Option<f64>,
     /// Every fallback with its reason.
     pub fallbacks: Vec<Fallback>,
-    /// Faults made on purpose.
+    /// Injected faults.
     pub injected: Vec<InjectedFault>,
     /// Recoveries in all.
     pub recovery_count: u64,
@@ -140,12 +139,15 @@ pub struct Receipt {
     pub recoveries: Vec<Recovery>,
     /// The time of each launch of one more run, if the session was traced.
     pub launches: Option<Vec<LaunchTime>>,
+    /// The hash of every period of a loop, observation, action and reward among them: a repetition on the same device gives the same. None for
+    /// sessions without a loop.
+    pub trace: Option<ContentHash>,
 }
 
 /// The least session whose energy is reported: counters move some ten times a second.
 const MIN_METERED_DURATION: Duration = Duration::from_secs(1);
 
-/// A receipt in the making.
+/// A receipt under construction.
 #[derive(Debug, Clone)]
 pub struct Session {
     device: Device,
@@ -160,6 +162,7 @@ pub struct Session {
     recovery_count: u64,
     recoveries: Vec<Recovery>,
     launches: Option<Vec<LaunchTime>>,
+    trace: Option<ContentHash>,
     began: (Instant, SystemTime),
     /// The device's energy counter at the start.
     energy_j: Option<f64>,
@@ -181,6 +184,7 @@ impl Session {
             recovery_count: 0,
             recoveries: Vec::new(),
             launches: None,
+            trace: None,
             began: (Instant::now(), SystemTime::now()),
             energy_j: device.readings().and_then(|readings| readings.energy_j),
         }
@@ -191,7 +195,7 @@ impl Session {
     /// # Errors
     /// `Invalid` without a device.
     pub fn of_shared_work(devices: &[Device]) -> Result<Self> {
-        let (first, others) = devices.split_first().ok_or_else(|| Error::invalid("a session on no device"))?;
+        let (first, others) = devices.split_first().ok_or_else(|| Error::invalid("a session needs at least one device"))?;
         let mut session = Self::new(first);
         for info in others.iter().map(Device::info).filter(|info| info.id != first.info().id) {
             if session.other_devices.iter().all(|known| known.id != info.id) {
@@ -206,7 +210,7 @@ impl Session {
         &self.device
     }
 
-    /// Executes a plan once, counts the run with its host time and names its code.
+    /// Executes a plan once, counts the run with its host time and records its code.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -220,17 +224,22 @@ impl Session {
         Ok(stats)
     }
 
-    /// Names the code that runs of this executable launch, for runs that are not made by [`Session::run`].
+    /// Records the code that runs of this executable launch, for runs that are not made by [`Session::run`].
     pub fn uses(&mut self, executable: &Executable) {
         self.uses_code(executable.code());
     }
 
-    /// Names code.
+    /// Records code.
     pub fn uses_code(&mut self, code: &[CodeObject]) {
         self.code.extend(code.iter().cloned());
     }
 
-    /// Names a file that the results depend on.
+    /// Names the hash of a loop's periods.
+    pub fn record_trace(&mut self, trace: ContentHash) {
+        self.trace = Some(trace);
+    }
+
+    /// Records a file that the results depend on.
     pub fn reads(&mut self, input: InputFile) {
         self.inputs.push(input);
     }
@@ -242,7 +251,7 @@ impl Session {
         self.latency.record(host_ns);
     }
 
-    /// Notes work that ran elsewhere than asked.
+    /// Records work that ran elsewhere than requested.
     pub fn record_fallback(&mut self, what: &str, reason: &str) {
         match self.fallbacks.iter_mut().find(|fallback| fallback.what == what && fallback.reason == reason) {
             Some(fallback) => fallback.count += 1,
@@ -250,12 +259,12 @@ impl Session {
         }
     }
 
-    /// Notes a fault made on purpose.
+    /// Records an injected fault.
     pub fn record_injected_fault(&mut self, fault: InjectedFault) {
         self.injected.push(fault);
     }
 
-    /// Notes a way back after a failure.
+    /// Records a recovery after a failure.
     pub fn recovered(&mut self, recovery: Recovery) {
         self.recovery_count += 1;
         if self.recoveries.len() < MAX_LISTED_RECOVERIES {
@@ -303,6 +312,7 @@ impl Session {
             recovery_count: self.recovery_count,
             recoveries: self.recoveries.clone(),
             launches: self.launches.clone(),
+            trace: self.trace,
         }
     }
 

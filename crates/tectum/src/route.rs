@@ -1,7 +1,7 @@
 //! Routing by measurement: which device a plan is sent to.
 //!
-//! Each device is calibrated once ([`calibrate`]), the rates are kept in a file ([`CalibrationCache`]), and a plan goes where
-//! its predicted time is least ([`choose`]). Where only one device may be chosen nothing is measured.
+//! Each device is calibrated once ([`calibrate`]), the rates are stored in a file ([`CalibrationCache`]), and a plan goes to the device
+//! with the minimum predicted time ([`choose`]). If only one device may be chosen, nothing is measured.
 
 mod cache;
 mod calibration;
@@ -19,7 +19,7 @@ pub use cache::{CACHE_SCHEMA, CalibrationCache, default_path};
 pub use calibration::{CACHED_BYTES, Calibration, Rates, calibrate};
 pub use cost::predict;
 
-/// What is known of one device for a plan.
+/// The assessment of one device for a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     /// The device's id.
@@ -30,7 +30,7 @@ pub struct Prediction {
     pub refused: Option<String>,
 }
 
-/// Where a plan goes.
+/// The device choice for a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Choice {
     /// The plan's name.
@@ -43,7 +43,7 @@ pub struct Choice {
     pub reason: String,
 }
 
-/// Picks the device with the least predicted time among those that may be chosen; of equals the first.
+/// Picks the device with the minimum predicted time among those that may be chosen; the first of equals.
 ///
 /// # Errors
 /// `Unsupported`, with the reason for each, where none may be chosen.
@@ -63,7 +63,7 @@ pub fn calibrate_all(path: Option<&Path>, recalibrate: bool) -> Vec<(DeviceInfo,
     calibrate_these(present.collect(), path, recalibrate)
 }
 
-/// Opens the device that a plan goes to: what `auto` stands for once the plan is known. The machine's GPUs and CPU are
+/// Opens the device that a plan goes to: the meaning of `auto` once the plan is known. The machine's GPUs and CPU are
 /// calibrated at the first call that has a choice, about a second each.
 ///
 /// # Errors
@@ -81,8 +81,8 @@ pub fn open(work: &PlanWork) -> Result<(Device, Choice)> {
     Ok((Device::open(&choice.device)?, choice))
 }
 
-/// Opens the device on which work takes the least measured time: for work that no plan describes beforehand, because its amount depends on its data.
-/// `trial` does a part of it on a device and returns the time; with one device to choose from nothing is measured.
+/// Opens the device with the minimum measured time: for work that no plan describes in advance, because its amount depends on its data.
+/// `trial` does a part of it on a device and returns the time; if only one device may be chosen, nothing is measured.
 ///
 /// # Errors
 /// `Unsupported`, with the reason for each device, where none may be chosen; as [`Device::open`]. A device on which the trial fails is not chosen.
@@ -104,7 +104,7 @@ fn choose_by_trial(name: &str, infos: Vec<DeviceInfo>, trial: &mut dyn FnMut(&st
     decide(name, predicted.collect(), "measured")
 }
 
-/// Opens the device of a plan by the fixed thresholds of the system that this one succeeds ([`choose_fixed`]): nothing is measured.
+/// Opens the device of a plan by the fixed thresholds of the previous system ([`choose_fixed`]): nothing is measured.
 ///
 /// # Errors
 /// `Unsupported`, with the reason for each device, where none may be chosen; as [`Device::open`].
@@ -113,11 +113,11 @@ pub fn open_fixed(work: &PlanWork) -> Result<(Device, Choice)> {
     Ok((Device::open(&choice.device)?, choice))
 }
 
-/// Elements of its operands beyond which a product alone, and one with a bias or a residual, asked for a GPU.
+/// Elements of operands beyond which the previous system chose a GPU: for a product alone, and for one with a bias or a residual.
 const FIXED: [f64; 2] = [500.0, 1000.0];
 
 /// Picks by fixed thresholds: a GPU if any matrix product of the plan reads more than 500 elements, 1,000 if bias or residual are a part of it;
-/// else, or where no GPU may be chosen, the CPU. A plan goes to one device, where the earlier system sent each operation somewhere.
+/// else, or if no GPU may be chosen, the CPU. A plan goes to one device; the previous system chose a device for each operation.
 ///
 /// # Errors
 /// As [`choose`].
@@ -132,7 +132,7 @@ pub fn choose_fixed(work: &PlanWork, infos: Vec<DeviceInfo>) -> Result<Choice> {
     let may_be = |is_cpu: bool| predicted.iter().find(|prediction| prediction.refused.is_none() && (prediction.device == "cpu") == is_cpu);
     let (chosen, reason) = match (large, may_be(false), may_be(true)) {
         (Some(launch), Some(gpu), _) => (gpu, format!("fixed thresholds: {} reads {} elements", launch.kernel, launch.read_bytes / 4.0)),
-        (Some(launch), None, Some(cpu)) => (cpu, format!("fixed thresholds: {} asks for a GPU, and none may be chosen", launch.kernel)),
+        (Some(launch), None, Some(cpu)) => (cpu, format!("fixed thresholds: {} requires a GPU, and none may be chosen", launch.kernel)),
         (None, _, Some(cpu)) => (cpu, "fixed thresholds: no product is large enough for a GPU".to_owned()),
         (_, _, None) => return decide(&work.plan, predicted, "predicted"),
     };
@@ -163,13 +163,13 @@ fn calibrate_these(infos: Vec<DeviceInfo>, path: Option<&Path>, recalibrate: boo
         found.push((info, calibration));
     }
     if let Some(path) = path.filter(|_| is_changed) {
-        // A cache that cannot be written costs the next process a second; it is no reason to fail this one.
+        // A cache that cannot be written costs the next process a second; it is not a reason to fail this one.
         let _ = cache.save(path);
     }
     found
 }
 
-/// Why nothing may go to a device.
+/// Why a device may not be chosen for any plan.
 fn unfit(info: &DeviceInfo) -> Option<String> {
     let reason = match info.kind {
         DeviceKind::Null => "it executes nothing",
@@ -179,7 +179,7 @@ fn unfit(info: &DeviceInfo) -> Option<String> {
     Some(reason.to_owned())
 }
 
-/// Why a plan may not go to a device.
+/// Why a device may not be chosen for a plan.
 fn refusal(work: &PlanWork, info: &DeviceInfo) -> Option<String> {
     let limits = &info.limits;
     if let Some(reason) = unfit(info) {

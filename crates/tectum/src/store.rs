@@ -1,4 +1,4 @@
-//! What took time to make, kept in files of the user's cache folder from one process to the next.
+//! A persistent cache of expensive results, in files of the user's cache folder.
 //!
 //! An entry is found by its whole key, which stands in the file next to the value and a checksum: a file that is damaged, of
 //! another key or of another form is as good as none and is rewritten. Files appear whole or not at all. A store that cannot
@@ -11,11 +11,11 @@ use std::time::SystemTime;
 use crate::content_hash::ContentHash;
 use crate::file;
 
-/// The form of a file.
+/// The file format.
 const MAGIC: &[u8; 8] = b"tectum\0\x02";
-/// How names of files end.
+/// The suffix of file names.
 const ENDING: &str = ".entry";
-/// The most files and bytes of the shared store.
+/// Maximum files and bytes of the shared store.
 const MAX_FILES: usize = 512;
 const MAX_BYTES: u64 = 64 << 20;
 
@@ -27,7 +27,7 @@ pub(crate) fn cache_folder() -> Option<PathBuf> {
     Some(folder.join("tectum"))
 }
 
-/// A folder of entries, bounded in number and bytes; the longest unused go first.
+/// A folder of entries, bounded in number and bytes; the least recently used are removed first.
 pub(crate) struct Store {
     folder: PathBuf,
     max_files: usize,
@@ -53,12 +53,12 @@ impl Store {
         let path = self.path(key);
         let file = std::fs::read(&path).ok()?;
         let value = decode(&file, key)?.to_vec();
-        // Its time of change is its last use.
+        // The modification time is the last use.
         let _ = std::fs::File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         Some(value)
     }
 
-    /// Keeps a value.
+    /// Stores a value.
     pub fn put(&self, key: &str, value: &[u8]) {
         let path = self.path(key);
         if std::fs::create_dir_all(&self.folder).is_ok() {
@@ -71,7 +71,7 @@ impl Store {
         self.folder.join(format!("{}{ENDING}", ContentHash::of(key.as_bytes())))
     }
 
-    /// Removes the longest unused entries until the rest is within bounds; `newest` stays.
+    /// Removes the least recently used entries until the rest is within bounds; `newest` stays.
     fn trim(&self, newest: &Path) {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
@@ -107,7 +107,7 @@ fn decode<'f>(file: &'f [u8], key: &str) -> Option<&'f [u8]> {
 mod tests {
     use super::*;
 
-    /// A folder that is gone at the end.
+    /// A folder that is removed at the end.
     struct Folder(PathBuf);
 
     impl Folder {

@@ -1,11 +1,11 @@
 //! Streams: work that is executed in order, concurrently with the thread that submits it.
 //!
-//! A [`Stream`] is a queue with a thread of its own. What is submitted moves into it and comes back from [`Submission::wait`]: no one
-//! else can touch its inputs and outputs in the meantime, and nothing is borrowed. Streams have no order among each other but that of
+//! A [`Stream`] is a queue with its own thread. What is submitted moves into it and comes back from [`Submission::wait`]: no one
+//! else can touch its inputs and outputs in the meantime, and nothing is borrowed. Streams are ordered among each other only by
 //! [`Event`]s, which works on one device and between devices.
 //!
-//! On the CPU the thread executes the kernels. On a GPU it hands a run over and, while that runs, the next one, so that the device
-//! need not wait for the host between them; then it waits for the first.
+//! On the CPU the thread executes the kernels. On a GPU it submits a run and, while that runs, the next one, so that the device
+//! does not wait for the host between them; then it waits for the first.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -38,7 +38,7 @@ impl TwoPhaseRun for Executable {
 
 /// A run in two halves; a run that is begun is finished before anything else is done.
 pub trait TwoPhaseRun {
-    /// Hands a run to the device.
+    /// Submits a run to the device.
     fn begin(&mut self) -> Result<()>;
     /// Waits for it.
     fn finish(&mut self) -> Result<RunStats>;
@@ -68,10 +68,10 @@ pub struct Stream {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Work that was submitted. Whether it is waited for or not, it is executed.
+/// Submitted work. It is executed whether or not it is waited for.
 pub struct Submission<W>(Arc<Outcome<W>>);
 
-/// A point in a stream: it comes when everything that was submitted to the stream before it has ended, well or with an error.
+/// A point in a stream: it is signaled when everything submitted to the stream before it has ended, with or without an error.
 #[derive(Clone)]
 pub struct Event(Arc<(Mutex<bool>, Condvar)>);
 
@@ -79,15 +79,15 @@ impl Stream {
     /// Starts an empty stream.
     ///
     /// # Errors
-    /// `Unsupported` if the system gives it no thread.
+    /// `Unsupported` if the system cannot start a thread.
     pub fn new() -> Result<Stream> {
         let (queue, tasks) = mpsc::channel();
         let thread = std::thread::Builder::new().name("tectum stream".to_owned()).spawn(move || execute(&tasks));
-        let thread = thread.map_err(|source| Error::unsupported("a stream needs a thread").with_source(source))?;
+        let thread = thread.map_err(|source| Error::unsupported("a stream's thread cannot be started").with_source(source))?;
         Ok(Stream { queue: Some(queue), thread: Some(thread) })
     }
 
-    /// Puts a run of some work at the end of the queue; returns at once. The inputs are as they were filled.
+    /// Adds a run of some work to the end of the queue; returns immediately. The inputs keep their contents.
     pub fn submit<W: Work>(&self, work: W) -> Submission<W> {
         let outcome = Arc::new(Outcome { ended: Mutex::new(None), changed: Condvar::new() });
         self.put(Task::Run(Box::new(Queued { work, begun: Ok(Ok(())), outcome: outcome.clone() })));
@@ -101,7 +101,7 @@ impl Stream {
         event
     }
 
-    /// Lets nothing that is submitted from now on begin before an event, of this stream or of any other. Returns at once.
+    /// Makes everything submitted from now on wait for an event of this stream or of any other. Returns immediately.
     ///
     /// An event has its place in a queue before anything can wait for it, so streams never wait for each other in a circle.
     pub fn wait_for(&self, event: &Event) {
@@ -124,13 +124,13 @@ impl Drop for Stream {
 }
 
 impl<W> Submission<W> {
-    /// Whether the run has ended, so that [`Submission::wait`] returns at once.
+    /// Whether the run has ended, so that [`Submission::wait`] returns immediately.
     pub fn is_done(&self) -> bool {
         locked(&self.0.ended).is_some()
     }
 
-    /// Waits for the run; gives the work back with its outputs, and what the run did or the error that it ended with, a lost
-    /// device among them. After an error the stream goes on with what follows.
+    /// Waits for the run; returns the work with its outputs, and the run's statistics or its error, including a lost
+    /// device. After an error the stream continues with the next work.
     ///
     /// # Panics
     /// With the panic of the run, if it had one.
@@ -150,12 +150,12 @@ impl<W> Submission<W> {
 }
 
 impl Event {
-    /// Whether it has come.
+    /// Whether it is signaled.
     pub fn is_signaled(&self) -> bool {
         *locked(&self.0.0)
     }
 
-    /// Lets the calling thread wait for it.
+    /// Blocks the calling thread until it is signaled.
     pub fn wait(&self) {
         let mut come = locked(&self.0.0);
         while !*come {
@@ -169,14 +169,14 @@ impl Event {
     }
 }
 
-/// What the thread does next.
+/// A task of the thread.
 enum Task {
     Run(Box<dyn QueuedRun>),
     SignalEvent(Event),
     Wait(Event),
 }
 
-/// A submitted run, whatever the work is.
+/// A submitted run of any work.
 trait QueuedRun: Send {
     fn begin(&mut self);
     fn end(self: Box<Self>);
@@ -264,7 +264,7 @@ impl<W> fmt::Debug for Submission<W> {
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Event({})", if self.is_signaled() { "has come" } else { "has not come" })
+        write!(f, "Event({})", if self.is_signaled() { "signaled" } else { "not signaled" })
     }
 }
 

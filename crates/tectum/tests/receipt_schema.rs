@@ -90,11 +90,12 @@ fn receipts_are_as_the_schema_says_on_every_device() -> Result<(), Error> {
         let others: Vec<_> = receipt["other_devices"].as_array().expect("a list").iter().map(|other| other["id"].as_str()).collect();
         assert_eq!(others, if id == "null" { vec![] } else { vec![Some("null")] }, "each other device once");
         assert_eq!(receipt["device"]["software"].as_bool(), Some(device.info().software));
-        // The hash is that of the text that ran.
+        // The hash is that of what ran: of native code on the CPU, of the WGSL elsewhere.
         let kernel = tectum::kernel::all().into_iter().find(|kernel| kernel.name() == "exp_f32").expect("in the table");
-        let code: Vec<_> = receipt["code"].as_array().expect("a list").iter().map(|code| (code["kernel"].as_str(), code["hash"].as_str())).collect();
-        let hash = ContentHash::of(kernel.wgsl().as_bytes()).to_string();
-        assert_eq!(code, [(Some("exp_f32"), Some(hash.as_str()))], "{id}");
+        let code: Vec<_> = receipt["code"].as_array().expect("a list").iter().map(|code| ["kernel", "form", "hash"].map(|key| code[key].as_str())).collect();
+        let (form, hash) = if id == "cpu" { ("native", kernel.native_hash()) } else { ("device", ContentHash::of(kernel.wgsl().as_bytes())) };
+        assert_eq!(code, [[Some("exp_f32"), Some(form), Some(hash.to_string().as_str())]], "{id}");
+        assert!(receipt["trace"].is_null(), "no loop ran");
         // The check itself can fail.
         let mut broken = receipt.clone();
         broken["runs"] = Value::from("three");

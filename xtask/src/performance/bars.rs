@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 /// One bar.
 pub struct Bar {
-    /// What stands before it.
+    /// The label before it.
     pub name: String,
     /// Its length.
     pub value: f64,
     /// The ends of its interval.
     pub ends: Option<(f64, f64)>,
-    /// What stands after it.
+    /// The label after it.
     pub text: String,
 }
 
@@ -21,8 +21,8 @@ const RIGHT: f64 = 110.0;
 const TOP: f64 = 44.0;
 const STEP: f64 = 16.0;
 
-/// A picture of bars from 0, with a line where they meet a mark. A bar that would dwarf the others is cut at four times the
-/// mark; its number stands next to it.
+/// A picture of bars from 0, with a line at a mark. A bar that is much longer than the others is cut at four times the
+/// mark; its number is next to it.
 pub fn bars(title: &str, bars: &[Bar], mark: f64, unit: &str) -> String {
     let longest = bars.iter().map(|bar| bar.ends.map_or(bar.value, |(_, high)| high)).fold(mark, f64::max);
     let most = longest.min(4.0 * mark) * 1.02;

@@ -1,4 +1,4 @@
-//! Where records come from: each names a commit that the repository has, measured without changed files.
+//! Provenance of records: each names a commit of the repository, measured without changed files.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use super::record::Record;
 /// What the rows measure.
 const MEASURED: [&str; 2] = ["crates/*/src", "bench/peers"];
 
-/// Records of changed files or of commits that the repository lacks. A shallow clone may lack any: there nothing is said.
+/// Records of changed files or of commits that the repository lacks. A shallow clone may lack any commit: there nothing is reported.
 pub fn faults(root: &Path, records: &[(String, Record)]) -> Vec<String> {
     let is_shallow = git(root, &["rev-parse", "--is-shallow-repository"]).is_none_or(|answer| answer == "true");
     let fault = |(name, record): &(String, Record)| {
@@ -22,7 +22,7 @@ pub fn faults(root: &Path, records: &[(String, Record)]) -> Vec<String> {
     records.iter().filter_map(fault).collect()
 }
 
-/// Records whose measured code has changed since, each with by how much.
+/// Records whose measured code has changed since, each with the size of the change.
 pub fn changed(root: &Path, records: &[(String, Record)]) -> Vec<String> {
     let change = |(name, record): &(String, Record)| {
         let summary = git(root, &[&["diff", "--shortstat", &record.commit, "HEAD", "--"][..], &MEASURED].concat())?;
@@ -31,7 +31,7 @@ pub fn changed(root: &Path, records: &[(String, Record)]) -> Vec<String> {
     records.iter().filter_map(change).collect()
 }
 
-/// What git prints; none if it fails.
+/// The output of git; none if it fails.
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").current_dir(root).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())

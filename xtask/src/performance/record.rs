@@ -1,4 +1,4 @@
-//! As much of a benchmark's record as the page shows.
+//! The part of a benchmark's record that the page shows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -93,7 +93,7 @@ pub fn all(root: &Path) -> Result<Vec<(String, Record)>, String> {
 }
 
 impl Device {
-    /// Whether it is a GPU and not a processor that plays one.
+    /// Whether it is a GPU and not a software adapter.
     pub fn is_gpu(&self) -> bool {
         ["discrete", "integrated", "virtual"].contains(&self.kind.as_str())
     }
@@ -104,7 +104,7 @@ fn ratio_text(peer: &str, ratio: &Ratio) -> String {
 }
 
 impl Row {
-    /// The first two parts of the key: what is done, whatever the size.
+    /// The first two parts of the key: the operation, for any size.
     pub fn operation(&self) -> &str {
         self.key.match_indices('.').nth(1).map_or(self.key.as_str(), |(end, _)| &self.key[..end])
     }
@@ -122,7 +122,7 @@ impl Row {
         })
     }
 
-    /// The peers that take less time than we do, each with its ratio.
+    /// The peers that are faster, each with its ratio.
     pub fn faster_peers(&self) -> impl Iterator<Item = (f64, String)> {
         let timed = self.peers.iter().filter_map(|theirs| Some((theirs, theirs.ratio.as_ref()?)));
         timed.filter(|(_, ratio)| ratio.median < 1.0).map(|(theirs, ratio)| (ratio.median, ratio_text(&theirs.peer, ratio)))

@@ -1,4 +1,4 @@
-//! Comparing two records by what the machine's own speed cancels out of: ratios to peers and to the roofline of the same run.
+//! Comparing two records by ratios that do not depend on the machine's speed: ratios to peers and to the roofline of the same run.
 
 use serde::Serialize;
 use tectum::{Error, Result};
@@ -30,7 +30,7 @@ pub struct Slowdown {
     pub new: Interval,
 }
 
-/// What two records say of each other.
+/// The comparison of two records.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// Rows in both.
@@ -43,9 +43,9 @@ pub struct Comparison {
 
 /// Compares two records row by row.
 ///
-/// A row is compared by the peer that both records have, of the same versions; the one with the narrowest intervals where
-/// there are several; by the roofline where there is none. It became slower if the interval of the old ratio over the new
-/// one lies above 1, which is to say that the intervals do not meet.
+/// A row is compared by a peer that both records have in the same versions. Of several peers, the one with the narrowest
+/// intervals is used; without a peer, the roofline. The row became slower if the interval of the old ratio over the new
+/// one lies above 1, that is, if the intervals do not overlap.
 ///
 /// # Errors
 /// `Invalid` if the records are of different devices or thread counts or have no row in common.

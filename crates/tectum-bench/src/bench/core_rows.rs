@@ -216,7 +216,7 @@ fn doubles(n: usize, side: usize) -> Vec<Work> {
     doubles
 }
 
-/// What a larger cache holds: an exponential, and rows as long as a network's width.
+/// Rows that fit a larger cache: an exponential, and rows as long as a network's width.
 fn cached(n: usize) -> Vec<Work> {
     let (cols, all) = (1024, 4 * n);
     let shape = format!("{}x{cols}", all / cols);

@@ -1,7 +1,7 @@
-//! Measuring: rounds of roofline, row and peers in turn, so that the machine's noise meets all of them.
+//! Measuring: rounds of roofline, row and peers in turn, so that the machine's noise affects all of them.
 //!
-//! A row is measured in several passes over the whole suite, with operands and peers rebuilt in each: what a process's
-//! memory layout or a busy neighbour does to a row for some seconds shows as spread instead of as a wrong median.
+//! A row is measured in several passes over the whole suite, with operands and peers rebuilt in each: the effect of a process's
+//! memory layout or a busy neighbour on a row for some seconds shows as spread, not as a wrong median.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub enum PeerChoice {
     Named(Vec<String>),
 }
 
-/// Passes over the suite; the rounds are dealt out to them.
+/// Passes over the suite; the rounds are distributed over them.
 const PASSES: usize = 3;
 /// Time and runs of a row in a round.
 const ROW_SECONDS: f64 = 0.03;
@@ -122,7 +122,7 @@ fn start_peers(device: &Device, options: &Options, threads: u32, keys: &[&str]) 
             PeerChoice::All => vec!["all".to_owned()],
             PeerChoice::Named(names) => names.clone(),
         };
-        let reason = "bench/peers is neither here nor in a folder above; --peer-dir names it";
+        let reason = "bench/peers was not found here or in a parent folder; name it with --peer-dir";
         return Ok((Vec::new(), names.iter().map(|name| absent(name, reason.to_owned())).collect()));
     };
     let api = device.info().id.split(':').next().unwrap_or_default();
@@ -172,7 +172,7 @@ fn missed(rows: &[Row]) -> Vec<String> {
     kernel::all().iter().map(|kernel| kernel.name().to_owned()).filter(|name| !covered.contains(name.as_str())).collect()
 }
 
-/// The rooflines that rows have asked for, each on its threads.
+/// The rooflines that rows need, each on its threads.
 #[derive(Default)]
 struct References(Vec<RunningRoofline>);
 
@@ -235,7 +235,7 @@ impl Bench<'_> {
         }
         let mut places = prepared(row, peers);
         for round in 0..rounds {
-            // Who goes first in one round goes last in the next: a drift of the clock favours nobody.
+            // The first of one round is the last of the next, so that a clock drift favours none.
             let ours_first = (row.rounds_s.len() + round).is_multiple_of(2);
             if ours_first {
                 self.time_device(case, row, &mut *work, !places.is_empty())?;
@@ -293,7 +293,7 @@ fn prepared(row: &mut Row, peers: &mut [Peer]) -> Vec<PeerSlot> {
     places
 }
 
-/// A peer's round; whether it goes on.
+/// A peer's round; returns whether the peer continues.
 fn time_peer(row: &mut Row, peers: &mut [Peer], (index, slot): PeerSlot) -> bool {
     std::thread::sleep(SETTLE_TIME);
     let theirs = &mut row.peers[slot];
@@ -304,7 +304,7 @@ fn time_peer(row: &mut Row, peers: &mut [Peer], (index, slot): PeerSlot) -> bool
     theirs.skipped.is_none()
 }
 
-/// Times of runs after one that is not timed: enough runs and time, but only one of what is slow.
+/// Times of runs after one that is not timed: enough runs and time, but only one run where it is slow.
 fn batch(seconds: f64, least: usize, mut run: impl FnMut() -> Result<()>) -> Result<Vec<f64>> {
     run()?;
     let begin = Instant::now();

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What an interval claims at the least, where there are enough rounds.
+/// Minimum confidence of an interval, where there are enough rounds.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// A median with the order statistics that enclose it.
 ///
 /// With `n` independent values the interval `[x₍ₖ₎, x₍ₙ₊₁₋ₖ₎]` holds the true median with probability
 /// `1 − 2·P(B < k)`, `B` binomial of `n` and ½; `k` is the greatest for which that is at least [`CONFIDENCE`]. Fewer than
-/// six values cannot reach it: then the interval is their whole range.
+/// six values cannot reach it; the interval is then their whole range.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The middle value.
@@ -21,7 +21,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The median of values and its interval; none of no values.
+    /// The median of values and its interval; none without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         let sorted = sorted(values);
         let last = sorted.len().checked_sub(1)?;
@@ -29,7 +29,7 @@ impl Interval {
         Some(Self { median: middle(&sorted), low: sorted[cut], high: sorted[last - cut] })
     }
 
-    /// A value and a share of it each way.
+    /// A value plus and minus a share of it.
     pub fn around(median: f64, share: f64) -> Self {
         Self { median, low: median * (1.0 - share), high: median * (1.0 + share) }
     }

@@ -8,7 +8,7 @@ use tectum::{Device, Result};
 /// The host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The processor's own name.
+    /// The processor's name.
     pub cpu: String,
     /// Threads that the CPU device, and every peer, uses.
     pub threads: u32,
@@ -18,12 +18,12 @@ pub struct Machine {
     pub memory_bytes: Option<u64>,
     /// Operating system and architecture.
     pub system: String,
-    /// Processes that wanted a core in the minute before, compared with the number of cores; none where the system does not say.
+    /// Load average of the last minute relative to the number of cores; none where the system does not report it.
     pub load: Option<f64>,
 }
 
 impl Machine {
-    /// Looks at this machine.
+    /// Inspects this machine.
     pub(super) fn here() -> Result<Self> {
         let cpu = Device::open("cpu")?;
         let info = cpu.info();

@@ -1,4 +1,4 @@
-//! Peers: other libraries' timings of the same operations, by scripts that run as children of the benchmark.
+//! Peers: other libraries' timings of the same operations, by scripts that run as child processes of the benchmark.
 //!
 //! A script lives in the folder of peers as `NAME_rows.py` with its requirements in `NAME.txt` and runs in the environment
 //! `.venv-NAME`. It reads requests, one JSON object a line, and answers each with one line:
@@ -24,15 +24,15 @@ use serde_json::{Value, json};
 
 use super::PeerBrief;
 
-/// The longest that a peer may take for an answer: libraries are imported and compiled in it.
+/// Maximum time for a peer's answer, including import and compilation of libraries.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Every OpenMP and thread pool that the peers use; all get the number of threads that the CPU device uses.
 const THREAD_VARIABLES: [&str; 7] =
     ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS", "NUMBA_NUM_THREADS", "HL_NUM_THREADS"];
 
-/// glibc's allocator keeps what a peer frees: a call that allocates its result must not pay page faults in every run while
-/// ours writes into memory that has been touched.
+/// Makes glibc's allocator keep what a peer frees: a call that allocates its result must not pay page faults in every run while
+/// ours writes into memory that has already been touched.
 const WARM_MEMORY: [(&str, &str); 2] = [("MALLOC_MMAP_MAX_", "0"), ("MALLOC_TRIM_THRESHOLD_", "17179869184")];
 
 /// A running script.
@@ -71,7 +71,7 @@ pub(super) fn names(folder: &Path) -> Vec<String> {
 }
 
 impl Peer {
-    /// Starts a script and asks what it can do; says why not.
+    /// Starts a script and requests its rows; the error is the reason why it cannot run.
     pub(super) fn start(folder: &Path, name: &str, device: &str, threads: u32, keys: &[&str]) -> Result<Self, String> {
         let python = interpreter(folder, name);
         if !python.exists() {
@@ -131,7 +131,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // The end of its input ends it; one that hangs is killed.
+        // Closing its input ends it; a script that hangs is killed.
         self.requests = None;
         let _ = self.child.kill();
         let _ = self.child.wait();

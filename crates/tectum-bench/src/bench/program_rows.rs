@@ -47,7 +47,7 @@ const BLOCK: u32 = 256;
 /// Elements of the dispatch.
 const FEW: usize = 4;
 
-/// What the predecessor's interpreter took for a row's work on two cores, in seconds.
+/// Time of the predecessor's interpreter for a row's work on two cores, in seconds.
 pub fn predecessor_seconds(key: &str) -> Option<f64> {
     (key == "programs.vector_add.n65536").then_some(2.995)
 }
@@ -77,7 +77,7 @@ fn program(text: &str) -> Result<Checked> {
     Program::parse(text)?.check()
 }
 
-/// A program over so many buffers of n elements.
+/// A program over this many buffers of n elements.
 fn elementwise(name: &'static str, shape: String, text: &'static str, n: usize, buffers: usize) -> Work {
     let record = move |plan: &mut PlanBuilder, views: &[View]| {
         let views: Vec<ProgramView> = views.iter().map(|view| ProgramView::from(*view)).collect();
@@ -109,8 +109,8 @@ fn on_one_thread(work: Work) -> Case {
     }
 }
 
-/// What a caller does who has a program, a launch and a few numbers: check, bound, find the launch that was recognised and compiled,
-/// run it.
+/// The steps of a caller that has a program, a launch and a few numbers: check, bound, find the launch that was recognised and
+/// compiled, run it.
 struct Dispatch {
     device: Device,
     program: Program,

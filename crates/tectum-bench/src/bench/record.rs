@@ -21,7 +21,7 @@ pub struct BenchRecord {
     pub date: String,
     /// The commit, with `+` after it if files differed from it.
     pub commit: String,
-    /// What a reader should know in addition to the numbers.
+    /// Notes for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The suites that ran.
@@ -30,7 +30,7 @@ pub struct BenchRecord {
     pub machine: Machine,
     /// The device.
     pub device: DeviceBrief,
-    /// The peers asked for.
+    /// The requested peers.
     pub peers: Vec<PeerBrief>,
     /// The rooflines: the best of several measurements over the run.
     pub measured: Measurement,
@@ -45,12 +45,12 @@ pub struct BenchRecord {
     pub runs: Vec<serde_json::Value>,
 }
 
-/// What a device is, as far as figures are concerned.
+/// The device's properties that matter for figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceBrief {
     /// `cpu`, `vulkan:0` …
     pub id: String,
-    /// The maker's name for it.
+    /// The vendor's name for it.
     pub name: String,
     /// Driver name and version.
     pub driver: String,
@@ -58,7 +58,7 @@ pub struct DeviceBrief {
     pub kind: String,
 }
 
-/// A peer that was asked for.
+/// A requested peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerBrief {
     /// The name of its script.
@@ -66,7 +66,7 @@ pub struct PeerBrief {
     /// Versions of the libraries that matter.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub versions: BTreeMap<String, String>,
-    /// Threads that it says it uses.
+    /// Threads that it reports to use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// Why it did not run, if it did not.
@@ -131,7 +131,7 @@ pub struct PeerRow {
 }
 
 impl Row {
-    /// Works out every derived figure from the rounds.
+    /// Computes every derived figure from the rounds.
     pub(super) fn summarize(&mut self, roofline: f64) {
         self.median_s = median(&self.rounds_s);
         self.spread = spread(&self.rounds_s);
@@ -156,7 +156,7 @@ impl Row {
         own.into_iter().chain(self.peers.iter().flat_map(of_peer)).collect()
     }
 
-    /// The rate as a share of the roofline measured in the same round; from the summary where a record keeps no rounds.
+    /// The rate as a share of the roofline measured in the same round; from the summary where a record has no rounds.
     pub fn roofline_ratio(&self) -> Interval {
         let rounds = self.rounds_s.iter().zip(&self.roofline_rounds).map(|(seconds, roofline)| self.amount / seconds / roofline);
         let summary = || Interval::around(self.percent_of_roofline / 100.0, self.spread);
@@ -199,7 +199,7 @@ impl BenchRecord {
     /// Reads a record.
     ///
     /// # Errors
-    /// `Io` for a file that cannot be read, `Data` for one that is no record of this version.
+    /// `Io` for a file that cannot be read, `Data` for one that is not a record of this version.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|error| Error::io(path.display(), error))?;
         let no_record = |source| Error::data(format!("{}: not a record of {RECORD_SCHEMA}", path.display())).with_source(source);
@@ -210,8 +210,8 @@ impl BenchRecord {
         Err(Error::data(format!("{}: the record is of {}, needs {RECORD_SCHEMA}", path.display(), record.schema)))
     }
 
-    /// The first derived figure that does not follow from the raw rounds within 1e-9 of it, with both values; none if all do. Rows of
-    /// old records without rounds have nothing to follow from.
+    /// The first derived figure that does not follow from the raw rounds within 1e-9, with both values; none if all do. Rows of
+    /// old records without rounds are not checked.
     pub fn discrepancy(&self) -> Option<String> {
         self.rows.iter().filter(|row| !row.rounds_s.is_empty()).find_map(|row| {
             let mut again = row.clone();
@@ -240,7 +240,7 @@ impl BenchRecord {
     }
 }
 
-/// The run's best roofline of a row: what the device was measured to do, or the best of its kind's rounds.
+/// The run's best roofline of a row: the device's measured rate, or the best of its kind's rounds.
 pub(super) fn best_roofline(rows: &[Row], row: &Row, measured: &Measurement) -> f64 {
     match (row.roofline, row.threads) {
         (Roofline::Copy, None) => measured.copy_bytes_per_s,

@@ -14,7 +14,7 @@ pub struct Speedups {
     pub baseline: DeviceBrief,
     /// Threads of the baseline's host.
     pub baseline_threads: u32,
-    /// A row of both each.
+    /// One entry for each row that both have.
     pub rows: Vec<Speedup>,
     /// Keys of the device that the baseline lacks.
     pub alone: Vec<String>,
@@ -27,7 +27,7 @@ pub struct Speedup {
     pub key: String,
     /// Its median time, in seconds.
     pub median_s: f64,
-    /// The baseline's row: the same, or of the most threads where the baseline has a row for each number of them.
+    /// The baseline's row: the same, or that of the maximum number of threads where the baseline has a row for each number.
     pub baseline_key: String,
     /// Its median time, in seconds.
     pub baseline_median_s: f64,
@@ -38,7 +38,7 @@ pub struct Speedup {
 /// Compares the times of two records, row by row.
 ///
 /// # Numerics
-/// The rounds of the two were not taken in turn, so the interval of a ratio is the quotient of both medians' intervals.
+/// The rounds of the two were not interleaved, so the interval of a ratio is the quotient of both medians' intervals.
 ///
 /// # Errors
 /// `Invalid` if the records have no row in common.

@@ -100,7 +100,7 @@ fn a_planted_slowdown_is_found_relative_to_the_peer_and_to_the_roofline() {
     let found = compare(&old, &new).expect("comparable").slower;
     assert_eq!(found.iter().map(|row| (row.key.as_str(), &row.basis)).collect::<Vec<_>>(), [("core.exp.n1", &Basis::Peer("numpy".into()))]);
     assert!(found[0].factor.low > 1.2 && found[0].factor.high < 1.4, "{:?}", found[0].factor);
-    // Another version of the peer is another yardstick.
+    // Another version of a peer cannot be compared with.
     new.peers[0].versions.insert("numpy".into(), "3".into());
     let found = compare(&old, &new).expect("comparable").slower;
     assert_eq!(found.iter().map(|row| (row.key.as_str(), &row.basis)).collect::<Vec<_>>(), [("core.exp.n1", &Basis::Roofline)]);
@@ -147,7 +147,7 @@ fn a_record_is_read_as_it_was_written_and_never_overwritten() {
     let read = BenchRecord::read(&paths[1]);
     std::fs::remove_dir_all(&folder).expect("there");
     let mut read = read.expect("readable");
-    // Floats come back within their last digit.
+    // Floats are restored to within their last digit.
     for (read, written) in read.rows.iter_mut().zip(&record.rows) {
         let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-14 * b.abs();
         assert!(read.rounds_s.len() == 9 && read.rounds_s.iter().zip(&written.rounds_s).all(near), "{read:?}");
@@ -190,7 +190,7 @@ fn a_speedup_is_the_baselines_time_over_the_devices() {
     device.device.id = "cuda:0".into();
     device.rows.push(row("infer.x", 1e-3, 3));
     device.rows.push(row("core.alone.n1", 1e-3, 4));
-    // Rows for each number of threads: the most count.
+    // Rows for each number of threads: the maximum counts.
     baseline.rows.extend([row("infer.x.t1", 8e-3, 5), row("infer.x.t16", 2e-3, 6), row("infer.x.t2", 4e-3, 7), row("infer.xx", 1.0, 8)]);
     plant(&mut baseline, 0, 10.0);
     let found = speedups(&device, &baseline).expect("rows in common");

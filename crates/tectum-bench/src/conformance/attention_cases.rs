@@ -18,7 +18,7 @@ pub(super) fn suites() -> Vec<Suite> {
     ]
 }
 
-/// Batch, queries, keys, heads, heads of keys and values, width: nothing, one, a tile and one more, grouped heads, long rows.
+/// Batch, queries, keys, heads, heads of keys and values, width: empty, one, a tile and one more, grouped heads, long rows.
 fn attention_cases(seed: &mut Seed, has_mask: bool) -> Vec<Case> {
     let mut shapes = vec![
         [0, 3, 4, 2, 2, 8],
@@ -57,7 +57,7 @@ pub(super) fn operand(seed: &mut Seed, rows: usize, columns: usize, is_part: boo
 
 fn attention(seed: &mut Seed, [batch, queries, keys, heads, kv_heads, width]: [usize; 6], has_mask: bool, causal: bool, is_part: bool) -> Case {
     let sizes = AttentionSizes { batch, queries, keys, heads, kv_heads, width };
-    // Products of great range too, so that the sums are rescaled.
+    // Products of a wide range too, so that the sums are rescaled.
     let scale = seed.float(0.1, 6.0) / (width as f32).sqrt();
     let operands = [(queries, heads), (keys, kv_heads), (keys, kv_heads)].map(|(rows, heads)| operand(seed, batch * rows, heads * width, is_part));
     let hides = |word: u32| word.is_multiple_of(3);
@@ -81,8 +81,8 @@ fn attention(seed: &mut Seed, [batch, queries, keys, heads, kv_heads, width]: [u
     })
 }
 
-/// A product is off by a random walk of its roundings; a weight by that and its exponential's, relative to itself; the sums by
-/// walks of theirs.
+/// A product's error is a random walk of its roundings; a weight's is that and its exponential's error, relative to itself; a sum's
+/// is a random walk of its own roundings.
 pub(super) fn expected_head(
     operands: &[Operand; 3],
     sizes: AttentionSizes,
@@ -151,8 +151,8 @@ fn cached_cases(seed: &mut Seed) -> Vec<Case> {
     shapes.into_iter().map(case).collect()
 }
 
-/// Tokens kept and new ones of each item: the second has kept less than the first; in every other case the last rows are padding, and of
-/// the last of several items all are.
+/// Tokens kept and new ones of each item: the second has fewer kept than the first; in every other case the last rows are padding, and in
+/// the last of several items all rows are.
 pub(super) fn spans(batch: usize, kept: usize, queries: usize, is_part: bool) -> Vec<u32> {
     let new = |item: usize| match is_part {
         true => queries,
@@ -216,7 +216,7 @@ fn rotary_cases(seed: &mut Seed) -> Vec<Case> {
         for index in 0..x.len() {
             let (row, column) = (index / (heads * width), index % width);
             let is_second = column >= half;
-            // The frequency as rounded, and the angle as one f32 product, are the operation's definition.
+            // By the operation's definition the frequency is rounded and the angle is one f32 product.
             let frequency = f64::from(base).powf(-((column % half) as f64) / half as f64) as f32;
             let angle = positions[row % count] as f32 * frequency;
             let (sine, cosine) = f64::from(angle).sin_cos();

@@ -1,4 +1,4 @@
-//! Cases of attention over caches of fewer bits: the words that are kept, exactly, and what is made of them.
+//! Cases of attention over caches of fewer bits: the stored words, exactly, and the results computed from them.
 
 use tectum::kernel::cache_reference::ReferenceCache;
 use tectum::{AttentionSizes, CacheFormat, CacheFormats};
@@ -11,21 +11,21 @@ pub(super) fn suites() -> Vec<Suite> {
     formats.map(|formats| Suite::new(format!("attention_cached_{formats}"), move |seed: &mut Seed| cases(seed, formats))).collect()
 }
 
-/// Values that a case holds.
+/// Values of a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     /// Between −1 and 1.
     Plain,
-    /// Between −1 and 1 at a tenth of the places, else one number; the columns of a token, or the tokens of a column.
+    /// Between −1 and 1 at a tenth of the places, else one constant: the columns of a token, or the tokens of a column.
     Constant,
-    /// From below the least half to beyond the greatest.
+    /// From below the smallest half to beyond the greatest.
     Wide,
-    /// A NaN and an infinity among them.
+    /// With a NaN and an infinity.
     Broken,
 }
 
 /// Batch, room of the cache, heads, heads of keys and values, width, queries; then how many keys are kept: none, a part of the
-/// first window, all of it, some windows; one query and many, which end a window, several or none, or find no room.
+/// first window, all of it, some windows; one query and many, which complete one window, several or none, or do not fit.
 fn cases(seed: &mut Seed, formats: CacheFormats) -> Vec<Case> {
     let shapes = [
         ([1, 64, 1, 1, 1, 1], 0),
@@ -82,7 +82,7 @@ fn shape_values(seed: &mut Seed, kind: Kind, operand: &mut Operand) {
 struct Sides {
     before: Vec<u32>,
     after: Vec<u32>,
-    /// What attention reads of each token that is there, all items one after another.
+    /// What attention reads of each present token, all items one after another.
     seen: Vec<f32>,
 }
 

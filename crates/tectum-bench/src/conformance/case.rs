@@ -6,15 +6,15 @@ use std::time::Instant;
 use tectum::kernel::random;
 use tectum::{CodeObject, ContentHash, DType, Device, Error, ErrorKind, PlanBuilder, Result, RunStats, Session, View};
 
-/// What outputs hold before a run: a NaN that no operation makes, an absurd index.
+/// What outputs hold before a run: a NaN that no operation produces, an impossible index.
 const POISON: u32 = 0x7fed_cba9;
 /// The same as an f64: 1.6e308.
 const POISON_DOUBLE: u64 = (POISON as u64) << 32 | POISON as u64;
 /// Elements of poison before and after each output.
 const GUARD: usize = 64;
-/// Devices may flush numbers below the smallest normal one, and our functions do: this much is forgiven anywhere.
+/// Devices may flush numbers below the smallest normal one, and our functions do: this error is allowed everywhere.
 const FLUSH: f64 = f32::MIN_POSITIVE as f64 * 16.0;
-/// The same of f64.
+/// The same for f64.
 const FLUSH_DOUBLE: f64 = f64::MIN_POSITIVE * 16.0;
 
 /// Host data of one of the element types.
@@ -50,7 +50,7 @@ impl Data {
     }
 }
 
-/// What one element of a float output should be, and how far off it may be.
+/// The expected value of one element of a float output, and its tolerance.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected {
     /// The float64 reference.
@@ -64,11 +64,11 @@ pub struct Expected {
 pub enum Output {
     /// Floats within bounds.
     Near(Vec<Expected>),
-    /// Floats of double width within bounds, which allow for the rounding of the reference too.
+    /// Floats of double width within bounds, which include the rounding of the reference.
     NearDouble(Vec<Expected>),
     /// Floats as in [`Output::Near`], computed in place from these values.
     NearInPlace(Vec<f32>, Vec<Expected>),
-    /// Words, exactly, made in place from those before.
+    /// Words, exactly, computed in place from those before.
     ExactInPlace(Vec<u32>, Vec<u32>),
     /// Words, exactly; float outputs by their bits.
     Exact(Data),
@@ -96,7 +96,7 @@ impl Output {
         }
     }
 
-    /// Compares; gives the greatest error as a share of its bound.
+    /// Compares; returns the greatest error as a share of its bound.
     fn compare(&self, got: &[u32]) -> std::result::Result<f64, String> {
         match self {
             Output::Near(expected) | Output::NearInPlace(_, expected) => {
@@ -136,7 +136,7 @@ impl Expected {
         if got == POISON {
             return Err(format!("was never written, expected {:?}", self.value));
         }
-        // A reference beyond f32's range is that infinity; one at its very edge may round either way.
+        // A reference beyond f32's range is that infinity; one at its edge may round either way.
         let rounded = self.value as f32;
         if rounded.is_nan() || rounded.is_infinite() {
             let edge = self.value.is_finite() && self.value.abs() < f64::from(f32::MAX) * (1.0 + 1e-5) && float.abs() == f32::MAX;
@@ -152,7 +152,7 @@ impl Expected {
 }
 
 impl Expected {
-    /// As `share`, of an f64.
+    /// As `share`, for an f64.
     fn share_double(&self, got: f64) -> std::result::Result<f64, String> {
         let fault = || Err(format!("got {got:?} (0x{:016x}), expected {:?} ± {:e}", got.to_bits(), self.value, self.bound));
         if got.to_bits() == POISON_DOUBLE {
@@ -177,7 +177,7 @@ fn exact(expected: &[u32], got: &[u32]) -> std::result::Result<f64, String> {
     }
 }
 
-/// Where a case runs, and what takes down what ran.
+/// Where a case runs, and the log of what ran.
 pub struct CaseContext<'a> {
     /// The device.
     pub device: &'a Device,
@@ -188,13 +188,13 @@ pub struct CaseContext<'a> {
 }
 
 impl CaseContext<'_> {
-    /// Names the code of something that runs by itself, such as a simulation.
+    /// Records the code of something that runs by itself, such as a simulation.
     pub fn uses(&mut self, code: &[CodeObject]) {
         self.session.uses_code(code);
         self.launched.extend(code.iter().map(|code| code.kernel.clone()));
     }
 
-    /// Counts a run that began at a time.
+    /// Counts a run that began at the given time.
     pub fn record(&mut self, stats: &RunStats, start: Instant) {
         self.session.record(stats, start.elapsed().as_nanos() as u64);
     }
@@ -213,13 +213,13 @@ enum Work {
 
 /// One case.
 pub struct Case {
-    /// The shape and whatever else distinguishes it from its siblings.
+    /// The shape and whatever else distinguishes it from the other cases.
     pub shape: String,
     work: Work,
 }
 
 impl Case {
-    /// A case of an operation: host data, one plan input each; expected outputs; and what records the operation, given views of both.
+    /// A case of an operation: host data, one plan input each; expected outputs; and a function that records the operation, given views of both.
     pub fn new(
         shape: impl Into<String>,
         inputs: Vec<Data>,
@@ -229,8 +229,8 @@ impl Case {
         Self { shape: shape.into(), work: Work::Operation { inputs, outputs, record: Box::new(record) } }
     }
 
-    /// A case of something with a state of so many elements. The function runs it, gives the greatest error as a share of its bound, and
-    /// reports what is beyond as a `Mismatch`.
+    /// A case of something with a state of this many elements. The function runs it, returns the greatest error as a share of its bound, and
+    /// reports an error beyond the bound as a `Mismatch`.
     pub fn of_run(shape: impl Into<String>, elements: usize, run: impl Fn(&mut CaseContext<'_>) -> Result<f64> + 'static) -> Self {
         Self { shape: shape.into(), work: Work::Run { elements, run: Box::new(run) } }
     }
@@ -243,7 +243,7 @@ impl Case {
         }
     }
 
-    /// Runs the case; gives the greatest error as a share of its bound.
+    /// Runs the case; returns the greatest error as a share of its bound.
     ///
     /// # Errors
     /// `Mismatch` naming case and element; what plan and device report.
@@ -341,7 +341,7 @@ impl Seed {
         (0..n).map(|_| self.float(low, high)).collect()
     }
 
-    /// Sizes of nothing, one, odd and large, two of them random.
+    /// Sizes zero, one, odd and large, two of them random.
     pub fn sizes(&mut self, large: usize) -> Vec<usize> {
         vec![0, 1, 3, 255, 1024, 4097, self.size(2, 5000), self.size(5000, large), large]
     }

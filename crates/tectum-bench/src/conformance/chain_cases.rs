@@ -1,4 +1,4 @@
-//! Cases of chains: their operations in float64, their errors by the magnitudes.
+//! Cases of chains: their operations in float64, their error bounds by the magnitudes.
 
 use tectum::Result;
 use tectum_programs::{Chain, Value};
@@ -16,7 +16,7 @@ pub(super) fn suites() -> Vec<Suite> {
     })]
 }
 
-/// A value of the reference: what it is, and what it would be were every operand and operation of one sign.
+/// A value of the reference: its value, and its value if every operand and operation had one sign.
 #[derive(Clone, Copy)]
 struct Near {
     value: f64,
@@ -28,7 +28,7 @@ type Written = (&'static str, [usize; 3]);
 
 const CONSTANT: f32 = -0.75;
 
-/// Values reused late and at once, the constant in every place, the table's names and `mul_add`, up to twelve steps.
+/// Values reused late and immediately, the constant in every place, the table's names and `mul_add`, up to twelve steps.
 const CHAINS: &[&[Written]] = &[
     &[("add", [0, 1, 0])],
     &[("mul", [0, 1, 0]), ("add", [4, 0, 0]), ("mul", [5, 1, 0]), ("add", [0, 1, 0]), ("mul", [0, 7, 0]), ("sub", [6, 8, 0])],

@@ -60,14 +60,14 @@ pub(super) fn suites() -> Vec<Suite> {
 
 fn expect(op: &Op, a: f64, b: f64) -> Expected {
     let value = exact(op.name, a).map_or_else(|| (op.reference)(a, b), |exact| exact.value());
-    // The reference is itself rounded, once or, of the gradients, three times.
+    // The reference is itself rounded: once, or three times for gradients.
     let slack = if op.ulp == 0.0 { 0.0 } else { 1.5 };
     Expected { value, bound: (op.ulp + slack) * ULP * value.abs() }
 }
 
 fn domain(op: &Op) -> (f64, f64) {
     let (low, high) = (f64::from(op.domain.0), f64::from(op.domain.1));
-    // Rounding has to hold beyond integers of 32 bits; the exponentials' ends lie eight times as far out.
+    // Rounding has to hold beyond integers of 32 bits; the range of the exponentials is eight times as wide.
     if ["floor", "ceil", "round"].contains(&op.name) {
         return (-1e12, 1e12);
     }
@@ -129,7 +129,7 @@ fn case(
     Case::new(format!("{rows}×{cols}"), vec![Data::F64(x)], vec![Output::NearDouble(expected)], move |plan, x, y| record(plan, x[0], y[0], rows, cols))
 }
 
-/// A sum with the bound that its magnitudes give; special values by plain addition.
+/// A sum with the bound from its magnitudes; special values by plain addition.
 fn sum_of(values: impl Iterator<Item = f64> + Clone) -> Expected {
     let magnitude: f64 = values.clone().map(f64::abs).sum();
     let value = if magnitude.is_finite() { sum_exactly(values.map(wide)) } else { values.sum() };
@@ -201,7 +201,7 @@ fn value_of(name: &str, x: f64) -> f64 {
     exact(name, x).map_or(f64::NAN, |exact| exact.value())
 }
 
-/// Tail and layout as cases go by: bias, residual, activation, and which operands are transposed.
+/// Epilogue and layout by case number: bias, residual, activation, and which operands are transposed.
 type Variant = (bool, bool, Activation, bool, bool);
 
 fn variant(index: usize) -> Variant {

@@ -1,7 +1,7 @@
 //! References for f64: elementary functions with some 100 bits, as the sum of two floats times a power of two.
 //!
-//! Slow and plain: series with all their terms, no tables but that of 2/π. Additions and products of two floats carry what their
-//! rounding lost (Dekker 1971, Knuth 1969).
+//! Slow and plain: series with all their terms, no tables but that of 2/π. Additions and products of two floats carry their
+//! rounding error (Dekker 1971, Knuth 1969).
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(super) struct DoubleDouble {
     lo: f64,
 }
 
-/// (hi + lo)·2ᵉ; special values stand in `hi`.
+/// (hi + lo)·2ᵉ; special values are in `hi`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScaledDoubleDouble {
     wide: DoubleDouble,
@@ -101,11 +101,11 @@ impl ScaledDoubleDouble {
         scale(self.wide.value(), self.exponent)
     }
 
-    /// How far a float is off, in units in the last place of this value.
+    /// The error of a float, in units in the last place of this value.
     pub(super) fn error_ulp(self, got: f64) -> f64 {
         let DoubleDouble { hi, lo } = self.wide;
         let exponent = if hi == 0.0 { -1022 } else { (exponent_of(hi) + self.exponent).max(-1022) };
-        // An infinity stands for the number after the greatest.
+        // An infinity represents the number after the greatest.
         let scaled = if got.is_infinite() { scale(got.signum(), 1024 - self.exponent) } else { scale(got, -self.exponent) };
         ((scaled - hi) - lo).abs() / scale(1.0, exponent - 52 - self.exponent)
     }
@@ -126,7 +126,7 @@ fn scale(x: f64, exponent: i32) -> f64 {
     let (mut x, mut left) = (x, exponent);
     while left != 0 {
         let step = left.clamp(-1000, 1000);
-        // The last steps down go to the subnormal range at once.
+        // The last steps down go to the subnormal range in one step.
         let step = if step < -900 && step > left { -900 } else { step };
         x *= f64::from_bits(((1023 + i64::from(step)) as u64) << 52);
         left -= step;
@@ -228,7 +228,7 @@ fn logarithm(x: f64, unit: DoubleDouble, unit_log2_e: DoubleDouble) -> ScaledDou
     ScaledDoubleDouble::of(unit.times(DoubleDouble::of(f64::from(e))).plus(fraction), 0)
 }
 
-/// Arguments so small that functions are their first term.
+/// Arguments so small that functions equal their first term.
 fn is_tiny(x: f64) -> bool {
     x.abs() < 1e-60
 }
@@ -366,7 +366,7 @@ fn reduce(x: f64) -> (DoubleDouble, u32) {
     let exponent = exponent_of(x) - 52;
     let m = u128::from(scale(x, -exponent) as u64);
 
-    // m·(2/π) as a long integer, least word first, of which 1216 bits stand after the point.
+    // m·(2/π) as a long integer, least word first, of which 1216 bits are after the point.
     let mut product = Vec::new();
     let mut carry = 0u128;
     for &word in TWO_OVER_PI_WORDS.iter().rev() {
@@ -380,7 +380,7 @@ fn reduce(x: f64) -> (DoubleDouble, u32) {
         word.map_or(0, |word| (word >> (index % 64)) & 1)
     };
 
-    // The point moves by the exponent; the quarter is what stands before it, the fraction 192 bits after it.
+    // The point moves by the exponent; the quarter is before it, the fraction is the 192 bits after it.
     let point = 64 * (TWO_OVER_PI_WORDS.len() as i32 - 1) - exponent;
     let quadrant = bit(point) + 2 * bit(point + 1);
     let above_half = bit(point - 1) == 1;
@@ -397,7 +397,7 @@ fn reduce(x: f64) -> (DoubleDouble, u32) {
     if above_half { (r.negated(), quadrant as u32 + 1) } else { (r, quadrant as u32) }
 }
 
-/// Σ with what every addition lost.
+/// Σ with the rounding error of every addition.
 pub(super) fn sum(values: impl Iterator<Item = DoubleDouble>) -> f64 {
     values.fold(DoubleDouble::of(0.0), DoubleDouble::plus).value()
 }
@@ -411,7 +411,7 @@ pub(super) fn wide(x: f64) -> DoubleDouble {
 mod tests {
     use super::exact;
 
-    /// Digits made with mpmath at 60 digits.
+    /// Digits computed with mpmath at 60 digits.
     #[test]
     fn known_values_are_met() {
         for (name, x, hi, lo) in KNOWN {

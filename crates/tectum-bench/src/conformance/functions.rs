@@ -1,7 +1,7 @@
 //! The largest error of every elementary function over all exponents: the table of `tectum verify --functions`.
 //!
 //! Arguments are spread evenly over each exponent of both signs, with the neighbours of every special value, or are simply
-//! all of them. Each result is held against a reference of twice the precision, in units in the last place of the exact value.
+//! all of them. Each result is compared with a reference of twice the precision, in units in the last place of the exact value.
 
 use std::fmt::LowerExp;
 
@@ -14,7 +14,7 @@ use super::double_double::{ScaledDoubleDouble, exact};
 
 /// Arguments of one run.
 const BATCH: u64 = 1 << 20;
-/// Bits about which all neighbours within 4 are taken, in both signs: ends, splits and edges of ranges of the f32 functions.
+/// Bits whose neighbours within 4 are all tested, in both signs: ends, splits and edges of ranges of the f32 functions.
 const EDGES_F32: [u32; 22] = [
     0,
     0x0080_0000,
@@ -47,7 +47,7 @@ pub struct Function {
     pub name: &'static str,
     /// The bound where + − · ÷ and the square root are correctly rounded: on the CPU.
     pub ulp: f64,
-    /// The bound elsewhere: with what Vulkan allows a division (2.5 ulp) or a square root, and for sums that a driver fuses.
+    /// The bound elsewhere: includes what Vulkan allows for a division (2.5 ulp) or a square root, and for sums that a driver fuses.
     /// Results below the smallest normal number may be 0 there, and arguments below it may count as 0.
     pub device_ulp: f64,
 }
@@ -90,23 +90,23 @@ pub const FUNCTIONS_F64: &[Function] = &[
     Function { name: "gelu_erf", ulp: 1.8, device_ulp: 2.0 },
 ];
 
-/// Which arguments are taken.
+/// Which arguments are tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sweep {
-    /// 2ᵏ for each exponent and sign of f32, 2ᵏ⁻⁸ and at most 2⁸ of f64, and the neighbours of special values.
+    /// 2ᵏ for each exponent and sign of f32, 2ᵏ⁻⁸ and at most 2⁸ for f64, and the neighbours of special values.
     Exponents(u32),
-    /// All 2³² of f32; of f64 2¹⁰ for each exponent and sign.
+    /// All 2³² of f32; for f64 2¹⁰ for each exponent and sign.
     Exhaustive,
 }
 
-/// What was found of one function.
+/// The result for one function.
 #[derive(Debug, Clone, Serialize)]
 pub struct FunctionReport {
     /// The function.
     pub name: &'static str,
     /// The type of argument and result.
     pub dtype: DType,
-    /// Arguments tried.
+    /// Arguments tested.
     pub arguments: u64,
     /// The largest error in units in the last place.
     pub worst_ulp: f64,
@@ -114,9 +114,9 @@ pub struct FunctionReport {
     pub stated_ulp: f64,
     /// The argument of the largest error, and its bits.
     pub at: String,
-    /// What the device gave there.
+    /// The device's result there.
     pub got: String,
-    /// What is exact there.
+    /// The exact result there.
     pub exact: String,
     /// Whether the bound held.
     pub passed: bool,
@@ -158,7 +158,7 @@ impl FunctionsReport {
 /// Measures every function on a device.
 ///
 /// # Errors
-/// What the device reports; an error beyond its bound is no error here but stands in the report.
+/// What the device reports; a result beyond its bound is not an error here but is in the report.
 pub fn functions(device: &Device, sweep: Sweep, mut progress: impl FnMut(&str)) -> Result<FunctionsReport> {
     let mut session = Session::new(device);
     let mut rows = Vec::new();
@@ -177,9 +177,9 @@ pub fn functions(device: &Device, sweep: Sweep, mut progress: impl FnMut(&str)) 
     Ok(FunctionsReport { functions: rows, receipt: session.receipt() })
 }
 
-/// What the sweep needs to know of a float type.
+/// What the sweep needs from a float type.
 trait Float: Element + LowerExp + Sync {
-    /// What is exact of a function's value, with the precision to tell.
+    /// A function's exact value, with enough precision to measure the error.
     type Exact: Copy + Send + LowerExp;
     /// How many arguments a sweep has.
     fn count(sweep: Sweep) -> u64;
@@ -192,7 +192,7 @@ trait Float: Element + LowerExp + Sync {
     fn bits(self) -> String;
 }
 
-/// One argument with what came of it.
+/// One argument with its result.
 #[derive(Clone, Copy)]
 struct Found<T: Float> {
     error: f64,
@@ -255,7 +255,7 @@ fn step<T: Float>(run: &mut Executable, x: View, argument: impl Fn(usize) -> T +
     Ok(())
 }
 
-/// A well-mixed word, for the bits below those that a sweep steps through.
+/// A well-mixed word, for the bits below those that a sweep enumerates.
 fn mixed(index: u64) -> u64 {
     let x = (index ^ (index >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x ^ (x >> 29)
@@ -292,11 +292,11 @@ impl Float for f32 {
         if flushed || (self == rounded && self.is_infinite()) {
             return 0.0;
         }
-        // An infinity stands for the number after the greatest.
+        // An infinity represents the number after the greatest.
         let got = if self.is_infinite() { f64::from(self.signum()) * 2f64.powi(128) } else { f64::from(self) };
         let exponent = ((exact.abs().to_bits() >> 52) as i32 - 1023).max(-126);
         let error = (got - exact).abs() / 2f64.powi(exponent - 23);
-        // The reference is itself rounded: what is correctly rounded is within a half.
+        // The reference is itself rounded: a correctly rounded result is within a half.
         if self == rounded { error.min(0.5) } else { error }
     }
 
@@ -309,7 +309,7 @@ impl Float for f32 {
     }
 }
 
-/// As [`EDGES_F32`], of f64.
+/// As [`EDGES_F32`], for f64.
 const EDGES_F64: [u64; 21] = [
     0,
     0x0010_0000_0000_0000,

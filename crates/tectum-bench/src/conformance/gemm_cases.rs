@@ -27,7 +27,7 @@ struct Variant {
 }
 
 impl Variant {
-    /// Steps through every epilogue, activation and layout as cases go by.
+    /// Cycles through every epilogue, activation and layout over the cases.
     fn of(index: usize) -> Self {
         Self {
             bias: index & 1 != 0,
@@ -166,7 +166,7 @@ fn coded_dot(codes: &[i8], panels: &[u32], column: usize) -> (f64, f64) {
     (value, value.abs())
 }
 
-/// A row whose elements after their rotation are whole multiples of its step, and its codes. Rotations there and back make 128 of 1; the last
+/// A row whose elements after their rotation are whole multiples of its step, and its codes. A rotation and its inverse multiply by 128; the last
 /// block, if it is not whole, has one element that is not 0.
 fn whole_codes(seed: &mut Seed, k: usize) -> (Vec<f32>, Vec<i8>) {
     let mut code = || (seed.word() % 255) as i32 - 127;
@@ -188,7 +188,7 @@ fn whole_codes(seed: &mut Seed, k: usize) -> (Vec<f32>, Vec<i8>) {
     (row, codes.into_iter().map(|code| code as i8).collect())
 }
 
-/// Codes are exact, scales but for a rounding or two.
+/// Codes are exact, scales except for one or two roundings.
 fn quantize_cases(seed: &mut Seed) -> Vec<Case> {
     let mut shapes = vec![(0, 5), (1, 1), (3, 128), (2, 130), (5, 384), (17, 100), (40, 1000)];
     shapes.extend((0..4).map(|_| (seed.size(1, 20), seed.size(1, 400))));
@@ -197,7 +197,7 @@ fn quantize_cases(seed: &mut Seed) -> Vec<Case> {
         for row in 0..rows {
             let (values, whole) = whole_codes(seed, cols);
             let factor = [1.0, 0.0, 0.25, 1e-3, 3e7][row % 5];
-            // A row of zeros, of what is nothing to a device, and rows of other sizes than whole numbers.
+            // A row of zeros, one of values that a device may flush to zero, and rows of non-integer magnitudes.
             x.extend(values.iter().map(|value| value * factor));
             codes.extend(whole.iter().map(|code| if factor == 0.0 { 0 } else { *code }));
             scales.push(Expected { value: f64::from(factor) * BLOCK as f64, bound: 1e-6 * f64::from(factor) * BLOCK as f64 });

@@ -1,4 +1,4 @@
-//! Cases of casts, transposes, gathers and scatters: exact, but for the rounding of integers to floats.
+//! Cases of casts, transposes, gathers and scatters: exact, except for the rounding of integers to floats.
 
 use tectum::kernel::pack::{bf16_bits, f16_bits};
 use tectum::{DType, Half};
@@ -63,7 +63,7 @@ fn nearest(half: Half, x: f32) -> u32 {
     }
     let value = |half_bits: u32| f64::from(f32::from_bits(if half == Half::F16 { f16_bits(half_bits) } else { bf16_bits(half_bits) }));
     let size = f64::from(x).abs();
-    // Halves of one sign are ordered as their bits are; infinity stands where the next number would.
+    // Halves of one sign are ordered as their bits are; infinity takes the place of the next number.
     let (mut low, mut high) = (0, infinity);
     while high - low > 1 {
         let middle = (low + high) / 2;

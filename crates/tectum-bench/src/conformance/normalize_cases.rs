@@ -7,7 +7,7 @@ use super::{Case, Data, Expected, Output, Seed, Suite};
 const ROUNDING: f64 = 1.0 / 16_777_216.0;
 /// The longest chain of roundings that an element passes through in any of our trees.
 const CHAIN: f64 = 160.0;
-/// As PyTorch's layer norm.
+/// As in PyTorch's layer norm.
 const EPSILON: f32 = 1e-5;
 
 pub(super) fn suites() -> Vec<Suite> {
@@ -25,7 +25,7 @@ pub(super) fn suites() -> Vec<Suite> {
 type Shape = (usize, usize);
 type Rows = (Vec<f32>, Shape);
 
-/// Rows and columns: nothing, one, odd, one long row, many short ones, and two random; a mean far from 0; special values.
+/// Rows and columns: zero, one, odd, one long row, many short ones, and two random; a mean far from 0; special values.
 fn inputs(seed: &mut Seed) -> Vec<Rows> {
     let mut shapes = vec![(0, 0), (0, 7), (3, 0), (1, 1), (1, 3), (3, 1), (7, 255), (2, 4096), (3, 4097), (1, 300_001), (70_000, 3), (65, 1023)];
     shapes.extend([(seed.size(1, 50), seed.size(1, 3000)), (seed.size(1, 3), seed.size(5000, 50_000))]);
@@ -33,7 +33,7 @@ fn inputs(seed: &mut Seed) -> Vec<Rows> {
     inputs.push((seed.floats(2 * 9000, 1000.0, 1001.0), (2, 9000)));
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     inputs.push(([[1.0, nan, 3.0, 2.0], [1.0, -inf, 3.0, 2.0], [2.0; 4], [-0.0, 0.0, -0.0, 0.0]].concat(), (4, 4)));
-    // Elements so small that epsilon counts for more than they.
+    // Elements so small that epsilon dominates.
     inputs.push((seed.floats(5 * 300, -1e-3, 1e-3), (5, 300)));
     inputs.extend(one_in_each_row(0.0, -1.0));
     inputs
@@ -69,7 +69,7 @@ fn mean(input: Rows) -> Case {
     Case::new(format!("{rows}×{cols}"), vec![Data::F32(x)], vec![Output::Near(expected)], move |plan, x, y| plan.mean(x[0], y[0], rows, cols))
 }
 
-/// How far a variance may be off: its own roundings, and what an error δ of the mean moves each deviation d by, which adds
+/// Error bound of a variance: its own roundings, and the effect of an error δ of the mean on each deviation d, which adds
 /// 2·|d|·δ + δ² to a square.
 fn spread_error(squares: f64, n: f64, magnitude: f64) -> f64 {
     let shift = (CHAIN + 2.0) * ROUNDING * magnitude;

@@ -21,7 +21,7 @@ pub(super) fn suites() -> Vec<Suite> {
     suites
 }
 
-/// Host data of an operand and what its elements are worth.
+/// Host data of an operand and the values of its elements.
 fn operand(seed: &mut Seed, packing: Packing, n: usize) -> (Data, Vec<f32>) {
     let values = seed.floats(n, -1.0, 1.0);
     let Packing::Half(half) = packing else { return (Data::F32(values.clone()), values) };
@@ -83,11 +83,11 @@ fn gemm(seed: &mut Seed, packing: Packing, [a_count, b_count, m, n, k]: [usize; 
     })
 }
 
-/// Rows of random bytes, filled up with zeros to whole words.
+/// Rows of random bytes, padded with zeros to whole words.
 fn byte_rows(seed: &mut Seed, rows: usize, k: usize) -> (Vec<u32>, Vec<i8>) {
     let (words, mut bytes) = (k.div_ceil(4), vec![0i8; rows * k.div_ceil(4) * 4]);
     for row in 0..rows {
-        // The extremes too: −128 · −128 in one pair of products is where 16 bits would not do.
+        // The extremes too: −128 · −128 in one pair of products exceeds 16 bits.
         bytes[row * words * 4..][..k].iter_mut().for_each(|byte| *byte = if seed.word().is_multiple_of(4) { -128 } else { seed.word() as i8 });
     }
     let packed = bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0] as u8, b[1] as u8, b[2] as u8, b[3] as u8])).collect();
@@ -143,7 +143,7 @@ fn stencil_cases(seed: &mut Seed, points: Points) -> Vec<Case> {
 
 fn stencil(seed: &mut Seed, points: Points, sizes: [usize; 4], boundary: Boundary, per_channel: bool) -> Case {
     let [nx, ny, nz, channels] = sizes;
-    // Four weights and one channel are the same as weights of each channel's own.
+    // With one channel, four weights are the same as weights per channel.
     let x = seed.floats(sizes.iter().product(), -1.0, 1.0);
     let weights = seed.floats(if per_channel { 4 * channels } else { 4 }, -1.0, 1.0);
     let class = |step: [isize; 3]| {

@@ -28,7 +28,7 @@ pub(super) fn suites() -> Vec<Suite> {
 
 type Shape = (usize, usize);
 
-/// Rows and columns: nothing, one, odd, one long row, many short ones, and two random.
+/// Rows and columns: zero, one, odd, one long row, many short ones, and two random.
 fn shapes(seed: &mut Seed) -> Vec<Shape> {
     vec![
         (0, 0),
@@ -71,8 +71,8 @@ fn with_specials(seed: &mut Seed) -> Vec<(Vec<f32>, Shape)> {
     inputs
 }
 
-/// Rows of one number but for another at one place: the first, the last, and both sides of the borders at which twins and kernels cut a row. A
-/// result without the element of that place is beyond any bound.
+/// Rows of one number except for another at one place: the first, the last, and both sides of the borders at which twins and kernels split a
+/// row. A result that misses that element is beyond any bound.
 pub(super) fn one_in_each_row(others: f32, one: f32) -> Vec<(Vec<f32>, Shape)> {
     let of_length = |cols: usize| {
         let borders = [16, 32, 64, 256, 1024, 4096, 8192, 12_288, 16_384];

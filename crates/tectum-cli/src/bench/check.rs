@@ -25,7 +25,7 @@ pub struct CheckArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Files that are no records; records that cannot be compared; `Mismatch` if a row became slower.
+/// Files that are not records; records that cannot be compared; `Mismatch` if a row became slower.
 pub fn check(args: &CheckArgs) -> Result<()> {
     let comparison = bench::compare(&BenchRecord::read(&args.old)?, &BenchRecord::read(&args.new)?)?;
     if args.json {

@@ -8,7 +8,7 @@ use tectum_transformer::{Accuracy, FormatMeasure, Routing, measure_formats, open
 
 use crate::table::{bytes, print, print_json, table};
 
-/// All that is printed with `--json`.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Output<'a> {
     model: String,

@@ -17,7 +17,7 @@ pub fn record(record: &BenchRecord) -> String {
     text + &record.peers.iter().map(peer).collect::<String>()
 }
 
-/// How many times as fast as the predecessor's interpreter a row is, where that was measured.
+/// Speed-up of a row over the predecessor's interpreter, if measured.
 fn predecessor(row: &Row) -> Option<String> {
     let seconds = bench::predecessor_seconds(&row.key)?;
     Some(format!(

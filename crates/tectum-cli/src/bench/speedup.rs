@@ -1,4 +1,4 @@
-//! `tectum bench speedup RECORD BASELINE`: how many times as fast a device is as another.
+//! `tectum bench speedup RECORD BASELINE`: the speed-up of a device over another.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub struct SpeedupArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Files that are no records; records without a row in common.
+/// Files that are not records; records without a common row.
 pub fn speedup(args: &SpeedupArgs) -> Result<()> {
     let found = bench::speedups(&BenchRecord::read(&args.record)?, &BenchRecord::read(&args.baseline)?)?;
     if args.json {

@@ -9,7 +9,7 @@ use tectum_transformer::{Tokens, cache_errors, input_files};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, table};
 
-/// The most tokens that are taken of a text.
+/// The maximum number of tokens of a text.
 const TOKENS: usize = 480;
 
 /// A row of the table.
@@ -23,10 +23,10 @@ struct Row {
     bytes_per_value: f64,
 }
 
-/// Shows what each format of keys and values costs over those of an encoder for a text.
+/// Shows the error of each format of keys and values of an encoder for a text.
 ///
 /// # Errors
-/// A folder that is no encoder's or is at fault, a text or a receipt's file that is not accessible; what the device reports.
+/// A folder that is not an encoder's or is invalid, a text or a receipt's file that is not accessible; what the device reports.
 pub fn check_cache(model: &Path, text: &Path, device: &str, receipt: &ReceiptArgs, json: bool) -> Result<()> {
     let mut session = Session::new(&Device::open(device)?);
     [&[text.to_owned()][..], &input_files(model)?].concat().iter().try_for_each(|file| InputFile::of(file).map(|input| session.reads(input)))?;

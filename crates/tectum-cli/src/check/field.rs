@@ -9,7 +9,7 @@ use tectum_field::{CheckReport, Latency, Options, Shape, Storage, check};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{bytes, print, table};
 
-/// What is checked.
+/// Settings of the check.
 #[derive(Args)]
 pub struct FieldArgs {
     /// The device of the field; several with commas between them split it along X.
@@ -48,7 +48,7 @@ pub struct FieldArgs {
     every: u32,
     #[command(flatten)]
     pub(super) receipt: ReceiptArgs,
-    /// Prints what was found as one line of JSON.
+    /// Prints the result as one line of JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -62,7 +62,7 @@ impl FieldArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A size that no field has; what the device reports; `Mismatch` for a field that differs from its reference.
+/// An invalid field size; what the device reports; `Mismatch` for a field that differs from its reference.
 pub fn check_field(args: &FieldArgs) -> Result<()> {
     let devices = args.device.split(',').map(Device::open).collect::<Result<Vec<_>>>()?;
     if args.learning {

@@ -26,7 +26,7 @@ struct Row {
 
 type Make<'a> = &'a (dyn Fn() -> Result<Box<dyn Brain>> + Sync);
 
-/// The rigs, each row with what the row before has and more.
+/// The rigs, each row with the disturbances of the previous row and more.
 fn conditions() -> [(&'static str, Conditions); 5] {
     let exact = Disturbances::default();
     let of = |length_spread, common| Conditions { length_spread, common };
@@ -39,7 +39,7 @@ fn conditions() -> [(&'static str, Conditions); 5] {
     ]
 }
 
-/// Holds many rigs that differ from the identified one against the regulators, the one that is made for it and the one that finds out.
+/// Runs the regulators, the one designed for the identified rig and the adaptive one, on many rigs that differ from it.
 ///
 /// # Errors
 /// What the controllers report.
@@ -48,7 +48,7 @@ pub fn check_rig(seeds: u64, receipt: &ReceiptArgs, json: bool) -> Result<()> {
     let lqr = || -> Result<Box<dyn Brain>> { Ok(Box::new(Lqr::new(body("rig", None)?)?)) };
     let adaptive = || -> Result<Box<dyn Brain>> { Ok(Box::new(Adaptive::new(&spec)?)) };
     let controllers: [(&str, Make<'_>); 2] = [("lqr", &lqr), ("adaptive", &adaptive)];
-    // Host arithmetic: runs without launches, one a row.
+    // Host arithmetic: runs without launches, one per row.
     let mut session = Session::new(&Device::open("cpu")?);
     let mut rows = Vec::new();
     for (rigs, conditions) in conditions() {

@@ -1,4 +1,4 @@
-//! `tectum explain GENOME.json`: how a genome's network runs on devices, mapping by mapping, and why so.
+//! `tectum explain GENOME.json`: how a genome's network runs on devices, mapping by mapping, and why.
 
 use std::ops::Range;
 use std::path::Path;
@@ -34,29 +34,29 @@ pub struct GenomeArgs {
 }
 
 impl GenomeArgs {
-    /// The first of these that was given.
+    /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {
         let given = [("--device", self.device.is_some()), ("--json", self.json)];
         given.into_iter().find_map(|(name, is_given)| is_given.then_some(name)).or(self.given_of_network())
     }
 
-    /// The first of those that only genomes take.
+    /// The first given option that only genomes take.
     pub fn given_of_network(&self) -> Option<&'static str> {
         self.network.first_given_option()
     }
 
-    /// The device that was asked for.
+    /// The requested device.
     pub fn device(&self) -> Option<&str> {
         self.device.as_deref()
     }
 
-    /// Whether JSON was asked for.
+    /// Whether JSON was requested.
     pub fn json(&self) -> bool {
         self.json
     }
 }
 
-/// All that is shown, as JSON.
+/// The output, as JSON.
 #[derive(Serialize)]
 struct Explanation<'a> {
     kind: &'static str,
@@ -68,7 +68,7 @@ struct Explanation<'a> {
     mappings: Vec<MappingExplanation<'a>>,
 }
 
-/// What becomes of one mapping.
+/// How one mapping is stored.
 #[derive(Serialize)]
 struct MappingExplanation<'a> {
     from: String,
@@ -81,44 +81,44 @@ struct MappingExplanation<'a> {
     weight: i32,
     /// How its synapses learn.
     rule: Option<PlasticityRule>,
-    /// Of each shard that has targets of it, the shard and the parts.
+    /// For each shard that has targets of it, the shard and the parts.
     parts: Vec<(usize, Vec<usize>)>,
     unsupported: Vec<UnsupportedFeature>,
 }
 
-/// How a mapping's synapses are held.
+/// How a mapping's synapses are stored.
 #[derive(Serialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Strategy {
-    /// In rows by source, packed in four bytes: target within the part, sign, weight. Psp is the sender's, so a synapse has none.
+    /// In rows by source, packed in four bytes: target within the part, sign, weight. Psp is stored with the sender, not with the synapse.
     PackedRows,
-    /// It has none: none are in the boxes, or chance left none.
+    /// No synapses: none are in the boxes, or the random choice left none.
     Empty,
-    /// In such rows of eight bytes: next to the word, what its target's firings were when it last learnt.
+    /// In such rows of eight bytes: next to the word, the firings of its target when it last learned.
     PlasticRows,
-    /// As plastic rows, between all pairs of neurons and both ways, with weight 0 until they grow.
+    /// As plastic rows, between all pairs of neurons in both directions, with weight 0 until they grow.
     Grown,
-    /// It has none: the destination keeps patterns of what fires in the source.
+    /// No synapses: the destination stores patterns of the source's firings.
     Remembered,
-    /// It has none: the destination is no memory area.
+    /// No synapses: the destination is not a memory area.
     Forgotten,
-    /// It has none: the destination would show what the source remembers.
+    /// No synapses: the destination would replay the source's memories.
     Replayed,
-    /// It has none: the morphology has no known definition.
+    /// No synapses: the morphology has no known definition.
     Unknown,
 }
 
-/// What a firing of the source sends through weight 1.
+/// What a firing of the source sends through a weight of 1.
 #[derive(Serialize, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum Sends {
     /// The area's psp.
     Whole(u8),
-    /// The area's psp over the sender's synapses, of all its mappings.
+    /// The area's psp divided by the number of the sender's synapses in all its mappings.
     Divided(u8),
-    /// The potential at which it fired, held to 0 to 255.
+    /// The potential at which it fired, clamped to 0 to 255.
     Potential,
-    /// That over the sender's synapses.
+    /// That divided by the number of the sender's synapses.
     PotentialDivided,
 }
 
@@ -144,7 +144,7 @@ struct Areas<'a> {
 }
 
 impl Areas<'_> {
-    /// What stands for an area where it learns: its memory's neurons, or its own.
+    /// The neurons that represent an area in learning: its memory's, or its own.
     fn active(&self, area: usize) -> Range<u32> {
         let memory = self.memories.iter().position(|memory| *memory == area);
         memory.map_or(self.genome.areas()[area].neurons.clone(), |memory| self.network.memories[memory].neurons.clone())
@@ -357,7 +357,7 @@ fn shard_text(index: usize, shard: &ShardLayout) -> String {
         1 => "one part".to_owned(),
         parts => format!("{parts} parts"),
     };
-    // What bounds a part.
+    // The limit of a part.
     let why = match shard.device.as_str() {
         "cpu" => "at most as long as its sums fit a thread's cache",
         _ => "at most as long as a packed word can name targets",

@@ -1,4 +1,4 @@
-//! `tectum explain MODEL`: what a run of a model is made of, where it runs and why.
+//! `tectum explain MODEL`: the launches of a model's run, its device and the reasons.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ impl ModelArgs {
     }
 }
 
-/// All that is shown, as JSON.
+/// The output, as JSON.
 #[derive(Serialize)]
 struct Explanation<'a> {
     kind: &'static str,
@@ -47,7 +47,7 @@ struct Explanation<'a> {
     /// Why it runs there.
     cause: String,
     run: &'a RunExplanation,
-    /// What routing says of such a run.
+    /// The routing of such a run.
     route: &'a Choice,
 }
 
@@ -62,7 +62,7 @@ pub fn explain_model(path: &Path, device: Option<&str>, args: &ModelArgs, json: 
         Routing::Measured => route::choose(&run.work, &known)?,
         Routing::Fixed => route::choose_fixed(&run.work, Device::list())?,
     };
-    let cause = choice.map_or_else(|| "it was asked for".to_owned(), |choice| choice.reason);
+    let cause = choice.map_or_else(|| "it was requested".to_owned(), |choice| choice.reason);
     let explanation =
         Explanation { kind, file: path.display().to_string(), device: device.info(), software: device.info().software, cause, run: &run, route: &route };
     if json { print_json(&explanation) } else { print(&text(&explanation)) }

@@ -1,4 +1,4 @@
-//! `tectum explain FILE.atlas`: what a program is, and what it becomes.
+//! `tectum explain FILE.atlas`: what a program is recognised as, and its device code.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::table::print;
 
 /// Elements of a buffer whose size is not given.
 const ELEMENTS: u64 = 1024;
-/// The largest buffer that is explained.
+/// The maximum size of a buffer.
 const MAX_BYTES: u64 = 1 << 32;
 
 /// Shows what a lane-level program was recognised as.
@@ -28,13 +28,13 @@ pub struct ProgramArgs {
     /// Lanes of a block in x, y, z: 256 in x if the program has a use for its lane's number, else one.
     #[arg(long, value_name = "X[,Y[,Z]]")]
     block: Option<String>,
-    /// Bytes of buffers; 1,024 elements where nothing is said.
+    /// Bytes of buffers; 1,024 elements if not given.
     #[arg(long, value_name = "NAME=BYTES", num_args = 1..)]
     sizes: Vec<String>,
-    /// What buffers of integers hold, such as those of counts; they get the size of it.
+    /// Contents of integer buffers, such as counts; they also set the buffer's size.
     #[arg(long, value_name = "NAME=N,N…", num_args = 1..)]
     values: Vec<String>,
-    /// Lets sums of floats change their order.
+    /// Allows sums of floats in another order.
     #[arg(long)]
     reassociate: bool,
 }
@@ -53,7 +53,7 @@ impl ProgramArgs {
     }
 }
 
-/// A launch, and the buffers as far as they are known.
+/// A launch, and the buffers that are known.
 struct Given {
     launch: LaunchConfig,
     sizes: Vec<u64>,
@@ -93,7 +93,7 @@ fn given(args: &ProgramArgs, program: &Program) -> Result<Given> {
     Ok(Given { launch: launch(args, program)?, sizes, contents })
 }
 
-/// A buffer's place and what is said of it.
+/// A buffer's index and its value in the option.
 fn named<'a>(program: &Program, text: &'a str) -> Result<(usize, &'a str)> {
     let (name, value) = text.split_once('=').ok_or_else(|| Error::invalid(format!("{text:?}: NAME=… is needed")))?;
     let index = program.buffers().iter().position(|buffer| buffer.name == name);
@@ -162,7 +162,7 @@ fn device_code(program: &Checked, given: &Given, reassociate: bool) -> Result<St
     let plan = plan.finish()?;
     let mut text = String::new();
     let mut seen = Vec::new();
-    // What only clears words for faults is left out.
+    // Kernels that only clear the fault words are left out.
     let kernels = recorded.launch().map_or_else(|| plan.kernels().collect(), |launch| vec![launch.lowered().kernel()]);
     for kernel in kernels {
         if seen.contains(&kernel.hash()) {

@@ -1,4 +1,4 @@
-//! What a genome holds.
+//! The contents of a genome.
 
 use serde::Serialize;
 use tectum::Result;
@@ -7,7 +7,7 @@ use tectum_spiking::genome::{Area, AreaRole, Genome, GenomeEstimate, GenomeOptio
 use super::InspectArgs;
 use crate::table::{bytes, print, print_json, table};
 
-/// All that is shown, as JSON.
+/// The output, as JSON.
 #[derive(Serialize)]
 struct Inspection<'a> {
     kind: &'static str,
@@ -23,7 +23,7 @@ struct Inspection<'a> {
     warnings: &'a [String],
 }
 
-/// Reads a genome and prints what it holds.
+/// Reads a genome and prints its contents.
 pub fn inspect_genome(args: &InspectArgs) -> Result<()> {
     let genome = Genome::read(&args.file, &GenomeOptions { units: args.units, strict: args.strict })?;
     let estimate = genome.estimate();
@@ -132,7 +132,7 @@ fn role(role: AreaRole) -> &'static str {
     }
 }
 
-/// A limit, of which 0 is none.
+/// A limit; 0 means no limit.
 fn limit(limit: f64) -> String {
     if limit == 0.0 { "-".to_owned() } else { limit.to_string() }
 }

@@ -1,4 +1,4 @@
-//! What a GGUF file holds.
+//! The contents of a GGUF file.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use super::InspectArgs;
 use super::model::{DecoderInspection, decoder, decoder_text};
 use crate::table::{bytes, print, print_json, table};
 
-/// Letters of a value that a table shows.
+/// Maximum number of characters of a value in a table.
 const MAX_SHOWN: usize = 72;
-/// Values of an array that JSON gives.
+/// Number of values of an array in JSON.
 const FIRST: usize = 16;
 
-/// All that is shown, as JSON.
+/// The output, as JSON.
 #[derive(Serialize)]
 struct Inspection {
     kind: &'static str,
@@ -25,7 +25,7 @@ struct Inspection {
     bytes: usize,
     metadata: Vec<Entry>,
     tensors: Vec<TensorEntry>,
-    /// The decoder that the file is; none if it cannot run here.
+    /// The decoder in the file; none if it cannot run here.
     decoder: Option<DecoderInspection>,
     /// Why it cannot.
     refused: Option<String>,
@@ -52,7 +52,7 @@ struct TensorEntry {
     bytes: usize,
 }
 
-/// Reads a file and prints what it holds, whether it can run or not. If it can, every tensor is read.
+/// Reads a file and prints its contents, whether it can run or not. If it can, every tensor is read.
 pub fn inspect_gguf(args: &InspectArgs, path: &Path) -> Result<()> {
     let file = Gguf::open(path)?;
     let held = file.tensors().iter().map(|tensor| (tensor.name.as_str(), tensor.kind.name, tensor.bytes)).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! What the folder of a model holds.
+//! The contents of a model's folder.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::InspectArgs;
 use crate::generate::tokenizer_folder;
 use crate::table::{bytes, print, print_json, table};
 
-/// All that is shown, as JSON.
+/// The output, as JSON.
 #[derive(Serialize)]
 struct Inspection {
     kind: &'static str,
@@ -32,7 +32,7 @@ struct Inspection {
     bytes_by_dtype: BTreeMap<String, usize>,
 }
 
-/// What is shown of a decoder, as JSON.
+/// The output for a decoder, as JSON.
 #[derive(Serialize)]
 pub struct DecoderInspection {
     kind: &'static str,
@@ -50,9 +50,9 @@ pub struct DecoderInspection {
     max_tokens: usize,
     /// Whether the table of tokens also gives their scores.
     tied_embeddings: bool,
-    /// Bytes that keys and values take of a device for each token of a context.
+    /// Device bytes of keys and values for each token of a context.
     cache_bytes_per_token: usize,
-    /// Whether a text can be given, not only numbers of tokens.
+    /// Whether a text can be given, not only token numbers.
     tokenizer: bool,
     end_tokens: Vec<u32>,
     tensors: usize,
@@ -60,7 +60,7 @@ pub struct DecoderInspection {
     bytes_by_dtype: BTreeMap<String, usize>,
 }
 
-/// Reads a model's folder and prints what it holds. Every tensor that the model needs is read, so that what is shown can run.
+/// Reads a model's folder and prints its contents. Every tensor that the model needs is read, so a model that is shown can run.
 pub fn inspect_model(args: &InspectArgs) -> Result<()> {
     let device = Device::open("null")?;
     if is_decoder(&args.file)? {
@@ -139,7 +139,7 @@ pub fn decoder(path: &Path, device: &Device, held: &[(&str, &str, usize)]) -> Re
     })
 }
 
-/// What is shown of a decoder, as text.
+/// The output for a decoder, as text.
 pub fn decoder_text(inspection: &DecoderInspection) -> String {
     let DecoderInspection { family, file, parameters, layers, width, heads, kv_heads, head_width, ffn_width, activation, tokens, .. } = inspection;
     let ends: Vec<String> = inspection.end_tokens.iter().map(u32::to_string).collect();

@@ -11,7 +11,7 @@ use crate::table::{print, table};
 /// Shows what a twin is and, with a recording, how well it predicts it.
 ///
 /// # Errors
-/// A file that is no twin's; a recording that is at fault or has too little information.
+/// A file that is not a twin; a recording that is invalid or has too little information.
 pub fn inspect_twin(args: &InspectArgs) -> Result<()> {
     let ensemble = Ensemble::load(&args.file)?;
     let found = match &args.data {

@@ -1,4 +1,4 @@
-//! A picture with two axes, drawn with plotters' bitmap backend and our own lettering.
+//! A picture with two axes, drawn with plotters' bitmap backend and a built-in font.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use super::{GREY, font};
 const SIZE: (u32, u32) = (960, 400);
 /// Room for numbers and names: left, right, top, bottom.
 const MARGIN: (i32, i32, i32, i32) = (64, 16, 28, 44);
-/// Signs of a band's name that there is room for.
+/// Maximum number of characters of a band's name.
 const NAME: usize = 9;
-/// About as many ticks as an axis has room for.
+/// Approximate number of ticks of an axis.
 const TICKS: f64 = 8.0;
 
 /// The range of an axis.
@@ -22,7 +22,7 @@ pub struct Axis<'n> {
     low: f64,
     high: f64,
     is_decades: bool,
-    /// What stands at ½, 1½ and so on, in place of numbers.
+    /// Labels at ½, 1½ and so on, instead of numbers.
     names: &'n [String],
 }
 
@@ -67,7 +67,7 @@ impl<'n> Axis<'n> {
     }
 }
 
-/// A picture in the making.
+/// A picture being drawn.
 pub struct Chart<'p> {
     area: DrawingArea<BitMapBackend<'p>, plotters::coord::Shift>,
     size: (u32, u32),

@@ -1,6 +1,6 @@
-//! Lettering of five by seven pixels, drawn for this project: digits, capitals and the signs that names and numbers need.
+//! A font of five by seven pixels, drawn for this project: digits, capitals and the characters that names and numbers need.
 //!
-//! Plotters' own text wants a font file or the system's fonts; a run folder should look the same on a machine without any.
+//! Plotters' own text needs a font file or the system's fonts; a run folder should look the same on a machine without any.
 
 /// Height of a line of text.
 pub const HEIGHT: i32 = 7;

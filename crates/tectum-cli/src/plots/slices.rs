@@ -1,5 +1,5 @@
-//! Pictures of a field: slices through its middle, `field_xy.png`, `field_xz.png` and `field_yz.png`, and `field.gif`, in which the first of
-//! them moves.
+//! Pictures of a field: slices through its middle, `field_xy.png`, `field_xz.png` and `field_yz.png`, and `field.gif`, an animation of the
+//! first of them.
 
 use std::path::Path;
 
@@ -16,9 +16,9 @@ use super::chart::{Axis, Chart};
 const SLICES: [(&str, [usize; 2]); 3] = [("xy", [0, 1]), ("xz", [0, 2]), ("yz", [1, 2])];
 const AXES: [&str; 3] = ["X", "Y", "Z"];
 
-/// Frames that an animation has at most; of more, every second is left out.
+/// Maximum number of frames of an animation; if there are more, every second one is dropped.
 const FRAMES: usize = 256;
-/// The side of a cell of an animation in pixels, and how long it shows a frame in milliseconds.
+/// The side of an animation's cell in pixels, and the duration of a frame in milliseconds.
 const PIXELS: u32 = 12;
 const FRAME_MS: u32 = 100;
 
@@ -29,7 +29,7 @@ struct Means {
 }
 
 impl Means {
-    /// Of a snapshot of a run, if its brain is a field.
+    /// The means of a run's snapshot, if its brain is a field.
     fn of(snapshot: &Snapshot) -> Result<Option<Self>> {
         let brain = snapshot.part("brain");
         if brain.len_of("field").is_none() {
@@ -53,8 +53,8 @@ impl Means {
     }
 }
 
-/// Draws the field that a run ended with, if its brain is one: the mean content of each cell, from blue through white to red, the greatest size of any
-/// slice the full colour.
+/// Draws the field at the end of a run, if its brain is one: the mean content of each cell, from blue through white to red, scaled to the maximum
+/// magnitude of any slice.
 ///
 /// # Errors
 /// A snapshot that is at fault; a picture that cannot be written.
@@ -74,7 +74,7 @@ pub struct Film<'s, S> {
     /// Ticks so far, and from one snapshot to the next.
     ticks: u64,
     snapshot_every: u64,
-    /// Of so many snapshots one becomes a frame.
+    /// One in this many snapshots becomes a frame.
     every: usize,
     seen: usize,
     cells: [usize; 3],
@@ -82,12 +82,12 @@ pub struct Film<'s, S> {
 }
 
 impl<'s, S: Sink> Film<'s, S> {
-    /// A film of what goes on to a sink.
+    /// A film that forwards everything to a sink.
     pub fn new(sink: &'s mut S, snapshot_every: u64) -> Self {
         Self { sink, ticks: 0, snapshot_every, every: 1, seen: 0, cells: [0; 3], frames: Vec::new() }
     }
 
-    /// Writes `field.gif`, if there was a field and it was seen more than once; the greatest size of any frame is the full colour.
+    /// Writes `field.gif`, if there was a field in more than one snapshot; colours are scaled to the maximum magnitude of any frame.
     ///
     /// # Errors
     /// A picture that cannot be written.
@@ -122,7 +122,7 @@ impl<S: Sink> Sink for Film<'_, S> {
     }
 
     fn snapshot(&mut self, snapshot: Snapshot) -> Result<()> {
-        // Snapshots that are taken early, for a run that is killed soon, come faster than a film is.
+        // Early snapshots, for a run that is killed soon, are more frequent than frames.
         if self.ticks.is_power_of_two() && self.ticks < self.snapshot_every {
             return self.sink.snapshot(snapshot);
         }

@@ -23,9 +23,9 @@ use crate::network_args::NetworkArgs;
 use crate::receipt::line;
 use crate::table::{self, print_json};
 
-/// Bursts after which a run looks whether it was interrupted.
+/// Bursts after which a run checks for an interrupt.
 const STRETCH: u32 = 256;
-/// Time from one snapshot to the next where no number of bursts is given.
+/// Time between snapshots if no number of bursts is given.
 const SNAPSHOT_PERIOD: Duration = Duration::from_secs(5);
 
 /// What only genomes take.
@@ -39,13 +39,13 @@ pub struct GenomeArgs {
     threads: Option<u32>,
     #[command(flatten)]
     network: NetworkArgs,
-    /// Of a genome: the part of its input areas' neurons that a random stimulus of 1 reaches in each burst, 0 to 1.
+    /// Of a genome: the fraction of its input areas' neurons that get a random stimulus of 1 in each burst, 0 to 1.
     #[arg(long, value_name = "PART")]
     stimulus: Option<f64>,
-    /// Of a genome: where its state goes as it runs and at the end, to go on from with --resume FILE.
+    /// Of a genome: the file for its state, during the run and at the end, to continue with --resume FILE.
     #[arg(long, value_name = "FILE")]
     snapshot: Option<PathBuf>,
-    /// Of a genome: bursts from one snapshot to the next; every five seconds if not given.
+    /// Of a genome: bursts between snapshots; every five seconds if not given.
     #[arg(long, value_name = "BURSTS", requires = "snapshot", value_parser = clap::value_parser!(u32).range(1..))]
     every: Option<u32>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub struct GenomeArgs {
 }
 
 impl GenomeArgs {
-    /// The first of these that was given.
+    /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             ("--bursts", self.bursts.is_some()),
@@ -80,7 +80,7 @@ struct Report<'a> {
     events: u64,
     spike_hash: String,
     seconds: f64,
-    /// None where nothing was executed, as the next.
+    /// None if nothing was executed, like the next field.
     bursts_per_s: Option<f64>,
     events_per_s: Option<f64>,
     plastic: Option<PlasticReport>,
@@ -93,18 +93,18 @@ struct Report<'a> {
     end: &'static str,
 }
 
-/// What plastic synapses have come to.
+/// Summary of plastic synapses.
 #[derive(Serialize)]
 struct PlasticReport {
     synapses: usize,
     mean_weight: f64,
     /// With a weight of 0, so that they send nothing.
     silent: usize,
-    /// With the greatest weight.
+    /// With the maximum weight.
     full: usize,
 }
 
-/// What a memory area keeps.
+/// Contents of a memory area.
 #[derive(Serialize)]
 struct MemoryLine {
     area: String,
@@ -115,7 +115,7 @@ struct MemoryLine {
 /// Runs the command.
 ///
 /// # Errors
-/// A genome that is at fault, and what the device reports.
+/// An invalid genome, and what the device reports.
 pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     if let Some(threads) = args.genome.threads {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize);
@@ -142,7 +142,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     let interrupted = watch_for_interrupt()?;
     let advanced = advance(&mut simulation, &stimulus, &mut observer, end, (&args.genome, &interrupted));
     let seconds = start.elapsed().as_secs_f64();
-    // What was observed before a failure is kept too.
+    // Observations before a failure are saved too.
     let observed = observer.finish();
     let counts = advanced?;
     observed?;
@@ -187,7 +187,7 @@ fn plastic(simulation: &Simulation) -> Result<Option<PlasticReport>> {
     Ok((!weights.is_empty()).then(|| PlasticReport { synapses: weights.len(), mean_weight: mean(), silent: count(0), full: count(u8::MAX) }))
 }
 
-/// Runs up to a burst, or until the run is interrupted, with snapshots on the way if they are wanted.
+/// Runs up to a burst, or until the run is interrupted, with intermediate snapshots if requested.
 fn advance(
     simulation: &mut Simulation,
     stimulus: &Stimulus,

@@ -42,21 +42,21 @@ pub struct ProgramArgs {
     /// Of a program: bytes of a block's shared memory, if more than the program declares.
     #[arg(long, value_name = "BYTES")]
     shared: Option<u32>,
-    /// Of a program: maximum number of jumps back of a lane; 100,000,000 if not given.
+    /// Of a program: maximum number of backward jumps of a lane; 100,000,000 if not given.
     ///
     /// A run in which a lane would exceed it ends with an error.
     #[arg(long, value_name = "TURNS", value_parser = clap::value_parser!(u32).range(..i64::from(u32::MAX)))]
     limit: Option<u32>,
-    /// Of a program: runs it as it is, whatever it could be recognised as.
+    /// Of a program: runs it unchanged, even if it could be recognised.
     #[arg(long)]
     no_recognize: bool,
-    /// Of a program: what it is recognised as may take sums of floats in another order.
+    /// Of a program: allows sums of floats in another order where it is recognised.
     #[arg(long, conflicts_with = "no_recognize")]
     reassociate: bool,
 }
 
 impl ProgramArgs {
-    /// The first of these that was given.
+    /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {
         let given = [
             ("--in", !self.inputs.is_empty()),
@@ -81,7 +81,7 @@ impl ProgramArgs {
     }
 }
 
-/// Why a device was not taken.
+/// Why a device was not used.
 struct Refusal {
     device: String,
     reason: String,
@@ -90,7 +90,7 @@ struct Refusal {
 /// Runs a program once.
 ///
 /// # Errors
-/// Mistakes in the program, its launch and its files; a lane's fault; what the device reports. No file is written then.
+/// Errors in the program, its launch and its files; a lane's fault; what the device reports. No file is written in that case.
 pub fn run(path: &str, args: &RunArgs) -> Result<()> {
     let checked = open(Path::new(path))?;
     if args.device == "null" {
@@ -111,7 +111,7 @@ pub fn run(path: &str, args: &RunArgs) -> Result<()> {
         session.record_fallback(device, reason);
     }
     match execute(&mut run, &arrays, &mut session) {
-        // The device cut a loop off: what it left is no result.
+        // The device cut a loop off: its output is not a result.
         Err(error) if error.kind() == ErrorKind::Unsupported && device.info().api != Api::Cpu => {
             let cpu = Device::open("cpu")?;
             (run, session) = (plan.compile(&cpu)?, Session::new(&cpu));
@@ -132,9 +132,9 @@ fn say(args: &RunArgs, report: &Report) -> Result<()> {
     if args.json { print_json(report) } else { Ok(()) }
 }
 
-/// Runs a program that no kernel takes, for one because of its many buffers, by the reference interpreter.
+/// Runs a program that cannot become a kernel, for example because of its many buffers, in the reference interpreter.
 fn interpret(path: &str, args: &RunArgs, bounded: &Bounded, (arrays, inputs): (&Arrays, Vec<InputFile>), why: &Error) -> Result<()> {
-    // A device that does not exist is a mistake here too.
+    // A device that does not exist is an error here too.
     let asked = Device::open(&args.device)?.info().id.clone();
     let mut session = Session::new(&Device::open("cpu")?);
     session.record_fallback(&asked, &format!("{why}; the reference interpreter ran it"));
@@ -149,7 +149,7 @@ fn interpret(path: &str, args: &RunArgs, bounded: &Bounded, (arrays, inputs): (&
     say(args, &Report::new(path, bounded, None, receipt, saved))
 }
 
-/// What the integer buffers hold that the program only reads: counts and sizes are among them.
+/// The contents of integer buffers that the program only reads, such as counts and sizes.
 fn integers<'a>(program: &Program, arrays: &'a Arrays) -> Vec<(BufferIndex, &'a [u8])> {
     let held = program.buffers().iter().zip(arrays.contents()).enumerate();
     let given = held.filter(|(_, (buffer, _))| buffer.access == BufferAccess::Read && buffer.ty.is_integer());
@@ -161,7 +161,7 @@ fn open(path: &Path) -> Result<Checked> {
     Program::parse(&text).and_then(|program| program.check()).map_err(|error| error.at(path.display()))
 }
 
-/// Compiles for the device of an id, or for the CPU where that device cannot run the program.
+/// Compiles for the device with an id, or for the CPU if that device cannot run the program.
 fn compile(id: &str, plan: &ProgramPlan) -> Result<(Device, ProgramRun, Option<Refusal>)> {
     let device = match (id, plan.unsupported()) {
         ("auto", Some(_)) => Device::open("cpu")?,

@@ -1,4 +1,4 @@
-//! The line that shows how a run is coming along, on standard error and only on a terminal.
+//! The progress line of a run, on standard error and only on a terminal.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tectum_control::closed_loop::Progress;
 use tectum_control::scenario::build::BuildProgress;
 
-/// Redrawing this often is enough for people and little for the loop.
+/// Time between redraws: often enough for viewers, and cheap for the loop.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The line; draws nothing without a terminal.
@@ -18,7 +18,7 @@ pub struct Display {
     drawn: Option<Instant>,
 }
 
-/// Ends the drawing thread when it goes, also where the work panics.
+/// Ends the drawing thread on drop, also if the work panics.
 struct StopOnDrop<'a>(&'a AtomicBool, &'a Thread);
 
 impl Drop for StopOnDrop<'_> {
@@ -48,7 +48,7 @@ impl Display {
         }
     }
 
-    /// Does the work, which reports what to show; it is drawn by a thread of its own, for a terminal may block and the loop must not.
+    /// Runs the work, which reports its progress; a separate thread draws it, because a terminal may block and the loop must not.
     pub fn run_with_display<R>(&self, work: impl FnOnce(&(dyn Fn(&Progress) + Sync)) -> R) -> R {
         if self.bar.is_hidden() {
             return work(&|_| ());
@@ -64,7 +64,7 @@ impl Display {
             });
             let _ends = StopOnDrop(&is_done, drawing.thread());
             work(&|progress| {
-                // What is being drawn at this moment is drawn without this period.
+                // If the display is drawing now, this period is not shown.
                 if let Ok(mut latest) = latest.try_lock() {
                     *latest = Some(*progress);
                 }

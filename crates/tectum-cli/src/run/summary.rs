@@ -6,7 +6,7 @@ use tectum_control::run_folder::RunSummary;
 
 use crate::table::table;
 
-/// The table, with a line for each thing that fell back.
+/// The table, with one line for each fallback.
 pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
     let upright = match summary.time_to_upright_s {
         Some(seconds) => format!("{seconds:.2} s"),

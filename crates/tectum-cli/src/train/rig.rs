@@ -12,7 +12,7 @@ use tectum_control::rig_csv::{DEAD_ZONE_DEG, RigRecording};
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, table};
 
-/// Finds the rig's constants in a recording, with their standard errors.
+/// Identifies the rig's constants from a recording, with their standard errors.
 #[derive(Args)]
 pub struct RigArgs {
     /// The recording: columns la_position, pend_velocity, pend_position, cmd_volts, elapsed.
@@ -28,11 +28,11 @@ pub struct RigArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A recording that is at fault or has too little information.
+/// A recording that is invalid or has too little information.
 pub fn train_rig(args: &RigArgs) -> Result<()> {
     let input = InputFile::of(&args.data)?;
     let recording = RigRecording::read(&args.data)?;
-    // Host arithmetic: a run without launches, as that of the reference interpreter.
+    // Host arithmetic: a run without launches, like that of the reference interpreter.
     let (mut session, start) = (Session::new(&Device::open("cpu")?), Instant::now());
     let found = identify(&recording, |_| {}).map_err(|error| error.at(args.data.display()))?;
     session.reads(input);

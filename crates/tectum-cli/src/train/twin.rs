@@ -21,7 +21,7 @@ pub struct TwinArgs {
     /// The recording: columns la_position, pend_velocity, pend_position, cmd_volts, elapsed.
     #[arg(value_name = "DATA.csv")]
     data: PathBuf,
-    /// The file that is written.
+    /// The output file.
     #[arg(short, long, value_name = "TWIN.safetensors")]
     output: PathBuf,
     /// The device: auto (the CPU), cpu, cuda:N, vulkan:N, metal:N or dx12:N.
@@ -36,16 +36,16 @@ pub struct TwinArgs {
     /// Rows that are read.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=16))]
     lags: u32,
-    /// The most steps of each network.
+    /// Maximum number of steps for each network.
     #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     steps: u32,
-    /// Where Huber's loss turns straight, in deviations of the changes; 0 for the squared error.
+    /// Threshold of Huber's loss, in deviations of the changes; 0 for the squared error.
     #[arg(long, default_value_t = 0.1)]
     huber: f32,
-    /// What the balance of energy, by the constants found in the recording, adds to the loss.
+    /// Weight of the energy balance in the loss, with the constants identified from the recording.
     #[arg(long, default_value_t = 0.0, value_name = "WEIGHT")]
     energy: f32,
-    /// Seed of the first network; each further one has the next.
+    /// Seed of the first network; each further network uses the next seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Draws the learning curves into a PNG file.
@@ -61,7 +61,7 @@ pub struct TwinArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A recording that is at fault or has too few usable rows; what the device and the file system report.
+/// A recording that is invalid or has too few usable rows; what the device and the file system report.
 pub fn train_twin(args: &TwinArgs) -> Result<()> {
     for (name, value) in [("--huber", args.huber), ("--energy", args.energy)] {
         if !(value.is_finite() && value >= 0.0) {
@@ -112,7 +112,7 @@ pub fn train_twin(args: &TwinArgs) -> Result<()> {
     print(&text(args, &receipt, &ensemble, &reports))
 }
 
-/// The line of progress, on standard error and only on a terminal.
+/// The progress line, on standard error and only on a terminal.
 fn bar(total: u64, is_wanted: bool) -> ProgressBar {
     let target = if is_wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(total), target);
@@ -143,7 +143,7 @@ fn text(args: &TwinArgs, receipt: &Receipt, ensemble: &Ensemble, reports: &[Trai
     )
 }
 
-/// Losses of what was held out, a line for each network.
+/// Losses on the held-out samples, one line for each network.
 fn draw(path: &Path, reports: &[TrainingReport]) -> std::result::Result<(), String> {
     let points = |report: &TrainingReport| report.curve.iter().map(|(step, _, held)| (*step as f64, f64::from(*held).log10())).collect::<Vec<_>>();
     let all: Vec<(f64, f64)> = reports.iter().flat_map(points).collect();

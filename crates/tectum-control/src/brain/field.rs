@@ -30,7 +30,7 @@ pub struct FieldBrain {
     sensors: Vec<f32>,
 }
 
-/// What it is made from, kept on the host to rebuild it elsewhere.
+/// What it is built from, kept on the host to rebuild it on another device.
 struct FieldBrainConfig {
     spec: FieldSpec,
     options: Options,
@@ -40,7 +40,7 @@ struct FieldBrainConfig {
 }
 
 impl FieldBrain {
-    /// Puts a field for a body on a device, and on those that the settings add to it, in the first state of the seed.
+    /// Builds a field for a body on a device, and on the extra devices of the settings, in the initial state of the seed.
     ///
     /// # Errors
     /// `Invalid` for an invalid shape or coefficients, a body with more channels than a field supports, or a reward that is not one of its

@@ -39,7 +39,7 @@ pub struct GenomeBrain {
     injected: Vec<(u32, f32)>,
 }
 
-/// What it is made from, kept on the host to rebuild it elsewhere.
+/// What it is built from, kept on the host to rebuild it on another device.
 struct GenomeBrainConfig {
     network: Arc<Network>,
     constant_inputs: Vec<(u32, f32)>,

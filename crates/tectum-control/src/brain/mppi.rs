@@ -50,7 +50,7 @@ const HANDOVER_STREAM: u32 = 3;
 const WARM_UP_HOLD: u64 = 3;
 /// Samples per workgroup of the rollout: 16 invocations of four.
 const ROLLOUT_SAMPLES: usize = 64;
-/// The most samples of a controller that is rebuilt because its device failed: the processor has to keep its period.
+/// The maximum samples of a controller that is rebuilt because its device failed: the CPU must meet its period.
 const MAX_FALLBACK_SAMPLES: usize = 1024;
 /// Numbers that a tick downloads: action, minimum cost, mean cost, maximum weight.
 const RESULT_LEN: usize = 4;
@@ -61,7 +61,7 @@ pub struct Mppi {
     slots: PlanViews,
     run: Executable,
     device: Device,
-    /// What it was made from, kept on the host to rebuild it elsewhere.
+    /// What it was built from, kept on the host to rebuild it on another device.
     origin: Arc<MppiConfig>,
     learning: Option<Learning>,
     /// Additional inputs of a twin of the recorded rig.
@@ -87,7 +87,7 @@ struct MppiConfig {
 struct PlanViews {
     observation: View,
     key: View,
-    /// The key of where samples are passed to a regulator, if they are.
+    /// The key of the steps at which samples switch to a regulator, if they do.
     handover_key: Option<View>,
     mean: View,
     /// A twin's weights and the table of its channels.

@@ -258,7 +258,7 @@ impl TwinSpec {
         if section.has("online") {
             self.online = Some(OnlineSpec::read(section.section("online")?)?);
             if self.online.is_some_and(OnlineSpec::starts_untrained) {
-                section.refuse(&["transitions", "steps", "data"], "a twin with a warm_up begins with nothing")?;
+                section.refuse(&["transitions", "steps", "data"], "a twin with a warm_up starts untrained")?;
             }
         }
         section.finish()

@@ -202,7 +202,7 @@ impl Controller {
     pub(super) fn working(&mut self) -> &mut dyn Brain {
         match &mut self.brain_state {
             BrainState::Working(brain) => brain.as_mut(),
-            BrainState::Rebuilding(_) | BrainState::Empty => unreachable!("invariant: asked only after settle said that a brain works"),
+            BrainState::Rebuilding(_) | BrainState::Empty => unreachable!("invariant: called only after settle reported that a brain works"),
         }
     }
 
@@ -284,7 +284,7 @@ impl Controller {
                 (from.clone(), self.saved_tick)
             }
             RecoveryAction::Rebuild(rebuild) => {
-                session.record_fallback(&format!("brain {} goes on on {FALLBACK_DEVICE}", self.name), &reason);
+                session.record_fallback(&format!("brain {} continues on {FALLBACK_DEVICE}", self.name), &reason);
                 self.rebuild(rebuild)?;
                 (Some(FALLBACK_DEVICE.to_owned()), self.saved_tick)
             }

@@ -1,6 +1,6 @@
 //! What a loop reports while it runs and when it is done.
 
-use tectum::{Error, LatencyHistogram, Receipt, Result};
+use tectum::{ContentHasher, Error, LatencyHistogram, Receipt, Result};
 
 use super::metrics::{Metrics, TransfersPerTick};
 use crate::twin::LearningCounts;
@@ -29,6 +29,20 @@ pub struct TickRecord<'a> {
     pub terminated: bool,
     /// Measured times; none if they were not measured.
     pub timing: Option<Timing>,
+}
+
+impl TickRecord<'_> {
+    /// Adds the period to a hash, without its measured times.
+    pub(super) fn hash_into(&self, hasher: &mut ContentHasher) {
+        hasher.update(&self.tick.to_le_bytes());
+        hasher.update(&self.time_ns.to_le_bytes());
+        for number in self.observation.iter().chain(self.action) {
+            hasher.update(&number.to_le_bytes());
+        }
+        hasher.update(&self.angle_rad.to_le_bytes());
+        hasher.update(&self.reward.to_le_bytes());
+        hasher.update(&[self.held, self.fallback, self.terminated].map(u8::from));
+    }
 }
 
 /// Measured times of a period.

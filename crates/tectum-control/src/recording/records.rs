@@ -152,7 +152,7 @@ impl<'b> Fields<'b> {
     fn chunk(&mut self) -> Result<Fields<'b>> {
         let (_start, _end, _size, _checksum) = (self.u64()?, self.u64()?, self.u64()?, self.u32()?);
         if !self.prefixed()?.is_empty() {
-            return Err(self.wrong("is a compressed chunk, which recordings have not"));
+            return Err(self.wrong("is a compressed chunk, which recordings do not have"));
         }
         let length = self.u64()?;
         let place = self.place;
@@ -191,6 +191,6 @@ impl<'b> Fields<'b> {
     }
 
     fn wrong(&self, what: &str) -> Error {
-        Error::data(format!("not an MCAP recording: what stands at byte {} {what}", self.place))
+        Error::data(format!("not an MCAP recording: the data at byte {} {what}", self.place))
     }
 }

@@ -43,7 +43,7 @@ fn mistakes_are_reported_with_line_and_fix() {
         ("model = \"plant\"\n[brain.twin]\nsteps = 3\n", ":6: \"twin\" has no effect: model \"plant\" learns nothing, and its cost is the body's reward"),
         ("[brain.twin]\nfile = \"a\"\nsteps = 3\n", ":7: \"steps\" has no effect: the twin in the file is trained"),
         ("[brain.twin.online]\nreplay_capacity = 5\n", ":6: replay_capacity is 5, needs a whole number from 20 to 1048576"),
-        ("[brain.twin]\nsteps = 3\nonline = { warm_up = 40 }\n", ":6: \"steps\" has no effect: a twin with a warm_up begins with nothing"),
+        ("[brain.twin]\nsteps = 3\nonline = { warm_up = 40 }\n", ":6: \"steps\" has no effect: a twin with a warm_up starts untrained"),
         ("[loop]\nclock = \"fast\"\n", ":6: clock \"fast\" is unknown; known: real, sim"),
         ("[loop]\nseconds = 0\n", ":6: seconds is 0, needs a number above 0, at most 1000000"),
         ("[lop]\nseconds = 1\n", ":5: unknown key \"lop\"; known: name, body, brain, loop"),

@@ -1,6 +1,6 @@
 //! A small deterministic mutator: the same seeds and number give the same input everywhere.
 
-/// Numbers and marks that parsers stumble over.
+/// Numbers and marks that are difficult for parsers.
 const EXTREMES: [&str; 16] = [
     "0",
     "-0",
@@ -20,10 +20,10 @@ const EXTREMES: [&str; 16] = [
     "0x7fffffffffffffff",
 ];
 
-/// Words of lengths and offsets, as files hold them.
+/// Lengths and offsets as binary words in files.
 const WORDS: [u64; 10] = [0, 1, 7, 255, 1 << 16, i32::MAX as u64, u32::MAX as u64, 1 << 40, i64::MAX as u64, u64::MAX];
 
-/// The longest input: long enough for every form, short enough for many of them.
+/// The maximum input length: long enough for every format, short enough for many inputs.
 const MAX_BYTES: usize = 16 << 10;
 
 /// Makes inputs from seeds.
@@ -35,7 +35,7 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    /// Starts with whole files, and words that mean something in them.
+    /// Starts with complete files, and words of their grammar.
     pub fn new(seeds: Vec<Vec<u8>>, dictionary: &'static [&'static str], number: u64) -> Self {
         Self { state: number, given: seeds.len(), seeds, dictionary }
     }
@@ -51,7 +51,7 @@ impl Mutator {
         bytes
     }
 
-    /// Keeps an input that was understood, so that later ones go deeper.
+    /// Keeps an accepted input, so that later ones go deeper.
     pub fn keep(&mut self, bytes: &[u8]) {
         const MAX_KEPT: usize = 64;
         if self.seeds.len() < self.given + MAX_KEPT {
@@ -70,7 +70,7 @@ impl Mutator {
             2 => drop(bytes.drain(at..bytes.len().min(at + 1 + self.below(64)))),
             3 => bytes.truncate(at),
             4 => {
-                // A chunk of this or another seed, put in here.
+                // A chunk of this or another seed, inserted here.
                 let other = self.below(self.seeds.len());
                 let from = self.below(self.seeds[other].len() + 1);
                 let to = self.seeds[other].len().min(from + self.below(256));
@@ -97,7 +97,7 @@ impl Mutator {
                 bytes[at..at + width].copy_from_slice(&word[..width]);
             }
             _ => {
-                // A line, or what looks like one, twice.
+                // A line, or what looks like one, duplicated.
                 let from = bytes[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |place| place + 1);
                 let line = bytes[from..at].to_vec();
                 bytes.splice(at..at, line);

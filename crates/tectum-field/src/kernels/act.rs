@@ -8,7 +8,7 @@ use super::super::layout::*;
 use super::super::shape::REGIONS;
 use super::{number, ramp};
 
-/// What the sums over rows come to.
+/// Statistics from the sums over rows.
 struct Statistics {
     mean: f32,
     size: f32,
@@ -54,7 +54,7 @@ pub fn native(call: &NativeCall<'_>) {
 }
 
 fn statistics(rows: &[f32], [nx, ny, nz]: [usize; 3], content: usize, channels: usize) -> Statistics {
-    // Sums over the rows of one X, then over those: short sums of equal length lose little.
+    // Sums over the rows of one X, then over X: short sums of equal length lose little precision.
     let mut total = [0.0f32; ROW_WORDS];
     let mut across = [0.0f32; 3];
     for (x, plane) in rows.chunks_exact(ny * ROW_WORDS).take(nx).enumerate() {

@@ -1,24 +1,24 @@
-//! One step of the field: rows along Z are shared over threads, vectors run over channels.
+//! One step of the field: rows along Z are distributed over threads, vectors run over channels.
 //!
 //! A row is made in passes over buffers that stay in L1 and L2: sums of the nine columns around it; coefficients of its cells; the
-//! argument of the saturation; then tanh, sums and pooling. Every row is made alike whichever thread makes it.
+//! argument of the saturation; then tanh, sums and pooling. Every row gets the same result on any thread.
 //!
-//! Tried and not kept (one thread, 32³ × 64, next to other work; Zen 3): the passes over four cells at a time, which keeps all in L1 but
-//! adds nine columns instead of three (11.3 ms against 7.7); bands of 8 or 16 rows followed along X (no difference beyond the noise).
-//! Kept there: registers by [`tectum::kernel::lanes`] instead of loops that the compiler made vectors of only in part (7.7 to 5.4 ms).
-//! Kept on Sapphire Rapids (the rows alone, one thread, best of 300): slices once a row instead of once a cell, and the lines that the
-//! next row reads and this row writes asked for a few at a time (together 7.1 to 5.8 ms); all at once they stall.
-//! Kept there (the rows alone, in processor time next to other work, old over new by pairs; together 1.09 to 1.16 at 32 and 64 channels, about 1
-//! from 128 on): loops over a cell's vectors with their count known; what rules tend to for all cells first, so that no cell waits for
-//! another's folds and divisions; half of the next column asked for while noise is drawn, and where values go while tanh is taken.
-//! Kept there (the rows alone on two threads, old over new by pairs: 1.24 to 1.27 at 32³ × 64 and 16³ × 32, 1.25 and 1.21 at 128 and 256 channels,
-//! 1.16 at 64³ × 64, 1.14 as bf16): products and sums in one; bytes of hashes summed by the machine's dot products; columns as arrays of cells,
-//! whose length is known, so that no index is checked; sums sixteen at a time, a site's in registers, and what rules tend to without being
-//! spread in memory; tanh without a division.
-//! Not kept there: buffers that begin at lines of memory, and the columns next to along X by the sums that are there already (no difference);
+//! Rejected (one thread, 32³ × 64, with other work running; Zen 3): the passes over four cells at a time, which keeps all in L1 but
+//! adds nine columns instead of three (11.3 ms, was 7.7); bands of 8 or 16 rows along X (no difference beyond the noise).
+//! Adopted there: registers by [`tectum::kernel::lanes`] instead of loops that the compiler vectorised only in part (7.7 to 5.4 ms).
+//! Adopted on Sapphire Rapids (the rows alone, one thread, best of 300): slices once per row instead of once per cell, and prefetch of a few
+//! cache lines at a time for the next row's reads and this row's writes (together 7.1 to 5.8 ms); prefetching all together stalls.
+//! Adopted there (the rows alone, processor time with other work running, old over new in pairs; together 1.09 to 1.16 at 32 and 64 channels,
+//! about 1 from 128 on): loops over a cell's vectors with a constant count; the targets of the rules computed for all cells first, so that no
+//! cell waits for another's folds and divisions; prefetch of half of the next column during the noise, and of the destination during tanh.
+//! Adopted there (the rows alone on two threads, old over new in pairs: 1.24 to 1.27 at 32³ × 64 and 16³ × 32, 1.25 and 1.21 at 128 and 256
+//! channels, 1.16 at 64³ × 64, 1.14 as bf16): fused multiply-add; bytes of hashes summed by dot-product instructions; columns as arrays of cells
+//! with constant length, so that there are no bounds checks; sums sixteen at a time, a site's sums in registers, and rule targets that are not
+//! broadcast in memory; tanh without a division.
+//! Rejected there: buffers aligned to cache lines, and adjacent columns along X from existing sums (no difference);
 //! tanh in the same pass as its argument (0.82 to 0.97);
-//! the draw's steps taken for a whole cell before the next step, and the gates' arguments gathered one gate at a time (slower by half and more).
-//! Within the noise there: sixteen lanes instead of eight (kept).
+//! each step of the draw for a whole cell before the next step, and the gates' arguments gathered one gate at a time (slower by half or more).
+//! Within the noise there: sixteen lanes instead of eight (adopted).
 
 mod cells;
 mod coefficients;
@@ -36,23 +36,23 @@ use super::number;
 use cells::{ColumnSums, Drive, Finish, NeighbourSums, Row};
 use coefficients::{Coefficients, GATES};
 
-/// Rows that a thread takes at once, one after the other along Y.
+/// Rows per task, consecutive along Y.
 const ROWS_PER_TASK: usize = 16;
-/// Numbers that tanh is taken of before more of the row's new place is asked for.
+/// Elements of tanh between two prefetches of the row's destination.
 const TANH_PART: usize = 256;
-/// The longest axis.
+/// Maximum length of an axis.
 const MAX_Z: usize = 64;
-/// The most channels of a cell.
+/// Maximum channels of a cell.
 const MAX_CHANNELS: usize = 256;
 
-/// The column beyond a field that ends in zeros.
+/// The column outside a field with a zero boundary.
 static ZEROS: [f32; MAX_Z * MAX_CHANNELS] = [0.0; MAX_Z * MAX_CHANNELS];
 
-/// What every row of a launch is made with.
+/// Data that all rows of a launch share.
 struct Step<'a> {
-    /// The old field as it lies in memory, from the plane before the first on if it is not whole.
+    /// The old field as stored in memory; if it is split, it begins with the plane before the first.
     x: &'a [u32],
-    /// The first plane along X that is made, and the planes of `x` before it.
+    /// The first plane along X to compute, and the number of planes of `x` before it.
     first: usize,
     halo: usize,
     storage: Storage,
@@ -65,11 +65,11 @@ struct Step<'a> {
     content: usize,
     boundary: Boundary,
     block: usize,
-    /// Which of the four parts of each axis a place is in.
+    /// The quarter of each axis that contains a place.
     parts: [[usize; MAX_Z]; 3],
     /// Steps along Z to the centre of a cell's region.
     from_centre: [usize; MAX_Z],
-    /// Where a cell is along Z, from −1 to 1.
+    /// The position of a cell along Z, from −1 to 1.
     along_z: [f32; MAX_Z],
 }
 
@@ -87,17 +87,17 @@ struct Scratch {
     wide: Bf16Scratch,
 }
 
-/// What a field that lies as bf16 needs besides.
+/// Additional data of a field stored as bf16.
 #[derive(Clone, Default)]
 struct Bf16Scratch {
     row: Option<[usize; 2]>,
-    /// The nine columns around the row at hand.
+    /// The nine columns around the current row.
     columns: [Vec<f32>; 9],
     /// The row's new values.
     y: Vec<f32>,
 }
 
-/// Some rows by their number over [`ROWS_PER_TASK`]: the new field, its sums, its pooled sums.
+/// The rows of one task, by row number over [`ROWS_PER_TASK`]: the new field, its sums, its pooled sums.
 type Task<'a> = (usize, ((&'a mut [u32], &'a mut [f32]), &'a mut [f32]));
 
 pub fn native_f32(call: &NativeCall<'_>) {
@@ -156,7 +156,7 @@ fn native(call: &NativeCall<'_>, storage: Storage, x: &[u32], y: &mut [u32]) {
     let made = planes * ny * length;
     let parts = y[halo * ny * length..][..made].chunks_mut(length * ROWS_PER_TASK).zip(rows).zip(pooled.chunks_mut(line * ROWS_PER_TASK));
     let tasks: Vec<Task<'_>> = parts.enumerate().collect();
-    // An element takes about as long as sixteen that stream.
+    // An element takes about as long as sixteen streamed ones.
     if call.threads_for(16 * made) > 1 {
         tasks.into_par_iter().for_each_init(|| scratch.clone(), work);
     } else {
@@ -174,7 +174,7 @@ impl Bf16Scratch {
     }
 }
 
-/// The columns' elements; those that the row before along Y had too are there already.
+/// The columns' elements; those shared with the previous row along Y are already loaded.
 fn widen(words: &[&[u32]; 9], columns: &mut [Vec<f32>; 9], follows: bool) {
     for (words, columns) in words.chunks_exact(3).zip(columns.chunks_exact_mut(3)) {
         if follows {
@@ -190,7 +190,7 @@ fn from_centre(place: usize, size: usize) -> usize {
     (place % (size / 4)).abs_diff(size / 8)
 }
 
-/// Where a place is along an axis, from −1 to 1.
+/// The position of a place along an axis, from −1 to 1.
 fn normalized_coordinate(place: usize, size: usize) -> f32 {
     2.0 * place as f32 / (size - 1) as f32 - 1.0
 }
@@ -201,7 +201,7 @@ impl Step<'_> {
         let (px, py) = (self.first + row / ny, row % ny);
         let Scratch { column_sums, neighbour_sums, gates: [arguments, gates], cells, field: [drive, field], wide } = scratch;
         let Bf16Scratch { row: before, columns, y: wide_y } = wide;
-        // The one column that the next row asks memory for first: half of it while the noise is drawn, the rest while the argument is made.
+        // The only column that the next row reads from memory: half of it is prefetched during the noise, the rest during the argument.
         let length = self.storage.words(nz * self.channels);
         let next = self.x.get(((self.halo + 1) * ny + row + 2) * length..).and_then(|rest| rest.get(..length)).unwrap_or_default();
         let next = next.split_at(next.len() / 2);
@@ -230,7 +230,7 @@ impl Step<'_> {
         );
         run_widest(&[self.content, self.channels / 4], Drive { row: &here, cells, neighbour_sums, drive, ahead: next.1 });
         here.extras(drive);
-        // A part at a time, and memory asked for as much of where they go: all at once would stall.
+        // One part at a time, with a prefetch of its destination: prefetching all together would stall.
         let parts = drive.len().div_ceil(TANH_PART);
         for (part, (drive, field)) in drive.chunks(TANH_PART).zip(field.chunks_mut(TANH_PART)).enumerate() {
             prefetch_read(&y[part * length / parts..(part + 1) * length / parts]);
@@ -252,7 +252,7 @@ impl Step<'_> {
         }
     }
 
-    /// The nine columns of cells around a row as they lie in memory: X steps slowest.
+    /// The nine columns of cells around a row in memory order: X varies slowest.
     fn words(&self, px: usize, py: usize) -> [&[u32]; 9] {
         let [nx, ny, nz] = self.cells;
         let length = self.storage.words(nz * self.channels);

@@ -5,7 +5,7 @@ use tectum::kernel::native::simd;
 
 use super::super::layout::*;
 
-/// The best so far by some score; of equals the first.
+/// The running maximum of a score; among equals the first.
 pub struct RunningArgmax {
     pub score: f32,
     pub site: usize,

@@ -1,4 +1,4 @@
-//! What the library recalls, and what it takes up.
+//! The library's recall and storage.
 
 use tectum::NativeCall;
 use tectum::kernel::math::{exp, tanh};
@@ -8,17 +8,17 @@ use super::imprint_site::{RunningArgmax, dot};
 use super::number;
 use super::similarity::{present, regions_of};
 
-/// What comparing the present pattern with those kept comes to.
+/// The result of comparing the current pattern with the stored ones.
 struct Found {
     nearest: RunningArgmax,
     cheapest: RunningArgmax,
-    /// Rows and scores, the greatest first.
+    /// Rows and scores, in descending order.
     top: Vec<(usize, f32)>,
     weights: Vec<f32>,
     kept: usize,
 }
 
-/// What the attractors come to.
+/// The result of the attractors.
 struct Attraction {
     rates: [f32; ATTRACTORS],
     leading: RunningArgmax,
@@ -40,7 +40,7 @@ pub fn native(call: &NativeCall<'_>) {
     recall(library, pull, &found, strength, &attraction.rates, [patterns, content]);
     strategic_pattern(live, memory, library, &attraction.leading, [patterns, content, channels / 4]);
 
-    // What is taken up, and the traits of the next cycle.
+    // The stored pattern, and the traits of the next cycle.
     let is_new = length > 1e-6 && found.nearest.score < number(live, LIVE_FAMILIAR);
     let attracts = length > 1e-6 && reward.abs() > 0.1;
     update_pattern_stats(traits, &found, patterns, is_new, reward);
@@ -71,7 +71,7 @@ pub fn native(call: &NativeCall<'_>) {
     memory[MEMORY_KEPT] = (found.kept + usize::from(is_first)) as f32;
 }
 
-/// Makes products into scores, and finds the greatest.
+/// Turns products into scores and finds the highest.
 fn compare(products: &mut [f32], traits: &[f32], patterns: usize, length: f32) -> Found {
     let (mut nearest, mut cheapest) = (RunningArgmax::new(), RunningArgmax::new());
     let mut top: Vec<(usize, f32)> = Vec::with_capacity(TOP + 1);
@@ -88,7 +88,7 @@ fn compare(products: &mut [f32], traits: &[f32], patterns: usize, length: f32) -
         nearest.update(cosine, row);
         cheapest.update(-(0.5 + 0.5 * reward) * (recency + used), row);
         let score = cosine * recency;
-        // After all that are as great: of equals the first.
+        // After all equal ones: among equals the first wins.
         let rank = top.iter().position(|(_, other)| *other < score).unwrap_or(top.len());
         if rank < TOP {
             top.insert(rank, (row, score));

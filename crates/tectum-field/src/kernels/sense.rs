@@ -29,7 +29,7 @@ pub fn native(call: &NativeCall<'_>) {
     control[CONTROL_ECHO_TURN] = 0.3 * echo * moved.get(1).copied().unwrap_or(0.0);
     control[CONTROL_ECHO_MEAN] = 0.2 * echo * moved.iter().map(|motor| motor.abs()).sum::<f32>() / motors as f32;
 
-    // What the error does in each region, and the sensors' pattern over the content channels.
+    // The effect of the error in each region, and the sensors' pattern over the content channels.
     let rate = 0.1 * (1.0 + 4.0 * memory[MEMORY_ERROR]).min(3.0) * number(live, LIVE_ERROR_DRIVE);
     for region in 0..REGIONS.min(sensors) {
         let (sum, count) = strided(&errors, region, REGIONS);
@@ -46,7 +46,7 @@ pub fn native(call: &NativeCall<'_>) {
     control[CONTROL_STRATEGIC..][..channels / 4].copy_from_slice(&memory[MEMORY_STRATEGIC..][..channels / 4]);
 }
 
-/// The error of a sensor, whose memory moves on.
+/// The error of a sensor; also updates its memory.
 fn sense_one(memory: &mut [f32], descriptor: &[f32], content: usize, sensor: usize, now: f32) -> f32 {
     let history = |memory: &[f32], age: usize| memory[MEMORY_HISTORY + age * MAX_SENSORS + sensor];
     let [last, second, third] = [0, 1, 2].map(|age| history(memory, age));
@@ -93,7 +93,7 @@ fn modulate(live: &[u32], memory: &mut [f32], control: &mut [f32], mean_error: f
     control[CONTROL_NOVELTY] = novelty;
 }
 
-/// The sum of every `step`-th value from `first` on, and how many there are.
+/// The sum and the count of every `step`-th value, starting at `first`.
 fn strided(values: &[f32], first: usize, step: usize) -> (f32, f32) {
     values.iter().skip(first).step_by(step).fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0))
 }

@@ -1,4 +1,4 @@
-//! Products of the present pattern with all that are kept.
+//! Products of the current pattern with all stored ones.
 
 use tectum::NativeCall;
 use tectum::kernel::native::{for_each_chunk, simd};
@@ -6,7 +6,7 @@ use tectum::kernel::native::{for_each_chunk, simd};
 use super::super::layout::*;
 use super::imprint_site::dot;
 
-/// Rows that are taken at once.
+/// Rows that are processed together.
 const ROWS: usize = 64;
 
 pub fn native(call: &NativeCall<'_>) {
@@ -28,7 +28,7 @@ pub fn native(call: &NativeCall<'_>) {
     });
 }
 
-/// The present pattern: mean content of the octants.
+/// The current pattern: mean content of the octants.
 pub fn present(descriptor: &[f32], content: usize) -> Vec<f32> {
     let mut pattern = vec![0.0; OCTANTS * content];
     for (octant, mean) in pattern.chunks_exact_mut(content).enumerate() {

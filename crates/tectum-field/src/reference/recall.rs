@@ -1,8 +1,8 @@
-//! Step 0: what the library recalls and takes up.
+//! Step 0: the library's recall and storage.
 
 use super::*;
 
-/// What is kept of a row in addition to its pattern.
+/// The traits of a row.
 struct Row {
     length: f64,
     age: f64,
@@ -23,13 +23,13 @@ impl Row {
 }
 
 impl Cycle<'_> {
-    /// What the library chooses in this cycle.
+    /// The library's choices in this cycle.
     pub fn recall(&self, state: &State) -> Recall {
         let (present, rows, attractors) = self.rows(state);
         let length = length(&present);
         let mut kept: Vec<usize> = (0..rows.len()).filter(|row| rows[*row].length > 0.0).collect();
         let count = kept.len();
-        // The sorts are stable: of equals the lowest row.
+        // The sorts are stable: among equals the lowest row comes first.
         kept.sort_by(|a, b| rows[*b].cosine.total_cmp(&rows[*a].cosine));
         let nearest = kept.first().copied();
         kept.sort_unstable();
@@ -39,13 +39,13 @@ impl Cycle<'_> {
         let stored = least(rows.iter().map(Row::value)).filter(|_| is_new);
         let is_first = stored.is_some_and(|row| rows[row].length <= 0.0);
         let attracts = !rows.is_empty() && length > 1e-6 && self.reward.abs() > 0.1;
-        // Strengths are the state's own numbers: equal ones are equal on every device.
+        // Strengths are numbers of the state: equal ones are equal on every device.
         let strengths = attractors.iter().map(|row| if row.length > 0.0 { row.age } else { -1.0 });
         Recall { nearest, top: kept, stored, attractor: least(strengths).filter(|_| attracts), kept: count + usize::from(is_first) }
     }
 
-    /// By how much scores, cosines and values would have to differ for these choices to be right; 0 if they are, infinite if
-    /// no difference makes them so.
+    /// The difference in scores, cosines and values with which these choices would be right; 0 if they are right, infinite if
+    /// no difference suffices.
     pub fn recall_margin(&self, state: &State, device_recall: &Recall) -> f64 {
         let own = self.recall(state);
         let (_, rows, _) = self.rows(state);
@@ -73,7 +73,7 @@ impl Cycle<'_> {
         short
     }
 
-    /// The library after these choices, and T by octant; the rest goes to memory.
+    /// The library after these choices, and T by octant; other results are written to `memory`.
     pub(super) fn update_library(&self, state: &State, recall: &Recall, memory: &mut [f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
         let width = OCTANTS * self.shape.content();
         let mut library: Vec<f64> = state.library.iter().map(|v| f64::from(*v)).collect();
@@ -154,8 +154,8 @@ impl Cycle<'_> {
         memory[MEMORY_STRATEGIC_DRIVE] = attractors[place].age * mean.tanh();
     }
 
-    /// The present pattern, the patterns and the attractors; an attractor has its strength where a pattern has its age, its sign
-    /// where that has its reward.
+    /// The current pattern, the patterns and the attractors; an attractor has its strength in place of a pattern's age, its sign
+    /// in place of the reward.
     fn rows(&self, state: &State) -> (Vec<f64>, Vec<Row>, Vec<Row>) {
         let content = self.shape.content();
         let mean = |i: usize| {
@@ -179,7 +179,7 @@ fn length(pattern: &[f64]) -> f64 {
     pattern.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
-/// Where the least of some numbers is; of equals the first.
+/// The index of the minimum; among equals the first.
 fn least(numbers: impl Iterator<Item = f64>) -> Option<usize> {
     numbers.enumerate().min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(at, _)| at)
 }

@@ -1,12 +1,12 @@
-//! Every device one cycle from its own state, against float64.
+//! Single cycles of every device from its own state, compared with float64.
 
 use super::*;
-/// Cycles of a soak by `TECTUM_FIELD_CYCLES`, else as many as a test has time for.
+/// Cycles of a soak test from `TECTUM_FIELD_CYCLES`, otherwise the test's default.
 fn cycles(default: u64) -> u64 {
     std::env::var("TECTUM_FIELD_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Runs a field, and holds each `every`-th cycle against the reference; how many near-ties there were.
+/// Runs a field and compares each `every`-th cycle with the reference; returns the number of near-ties.
 fn compare(device: &Device, shape: Shape, options: Options, total: u64, every: u64) -> usize {
     compare_split(std::slice::from_ref(device), shape, options, total, every)
 }
@@ -88,7 +88,7 @@ fn rules_that_change_by_less_than_a_unit_of_the_last_place_change_when_kept_as_b
         rules(&field) - before
     };
     let [exact, kept] = [Storage::F32, Storage::Bf16].map(moved);
-    // A unit of the last place is 2⁻⁷ below 2; a cycle moves a rule by a hundredth of that or less.
+    // A unit in the last place is 2⁻⁷ below 2; a cycle changes a rule by a hundredth of that or less.
     assert!(exact.abs() > 0.004 && exact.abs() / 1000.0 < 0.01 / 128.0, "moved by {exact}");
     assert!((exact - kept).abs() < 0.2 * exact.abs(), "moved by {kept} as bf16, {exact} as f32");
 }
@@ -105,7 +105,7 @@ fn a_field_split_over_devices_has_the_elements_of_a_whole_one() {
             let run = |field: &mut Simulation| (0..25).map(|_| field.tick(&observation(field.cycle(), 13), 0.3).expect("it runs")).collect::<Vec<_>>();
             assert_eq!(run(&mut split), run(&mut whole), "{boundary:?} in {parts}");
             assert_eq!(split.state().expect("readable"), whole.state().expect("readable"), "{boundary:?} in {parts}");
-            // What one left, the other goes on with.
+            // One continues from the state of the other.
             whole.set_state(&split.state().expect("readable")).expect("it fits");
             assert_eq!(run(&mut split), run(&mut whole), "{boundary:?} in {parts}");
         }
@@ -147,7 +147,7 @@ fn each_hundredth_cycle_agrees_with_float64() {
 
 #[test]
 fn one_thread_and_two_give_the_same_bits() {
-    // Large enough that rows are shared.
+    // Large enough that rows are distributed over threads.
     let shape = Shape::new([16; 3], 64).expect("a field");
     let options = Options { patterns: 4096, ..options(9) };
     let run = |threads: usize| {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A field with content made of a function of the place and zero elsewhere, ready to run with some coefficients.
+/// A field with content from a function of the place and zero elsewhere, ready to run with some coefficients.
 fn made(shape: Shape, options: Options, device: &Device, coefficients: Coefficients, content: impl Fn([usize; 3], usize) -> f32) -> Simulation {
     let mut state = State::new(&shape, options.seed);
     state.field.fill(0.0);
@@ -23,7 +23,7 @@ fn for_each_cell(shape: &Shape, mut work: impl FnMut([usize; 3])) {
     (0..nx * ny * nz).for_each(|cell| work([cell / (ny * nz), cell / nz % ny, cell % nz]));
 }
 
-/// What is kept in a cycle with `only_diffusion`, for the information that a report contains.
+/// The retention of a cycle with `only_diffusion`, for the information that a report contains.
 fn retention(report: &Report) -> f64 {
     0.999 - 0.01 * (f64::from(report.information) / 1.5).clamp(0.0, 1.0)
 }
@@ -87,7 +87,7 @@ fn a_linear_ramp_has_its_exact_gradient() {
             let expected = retention(&report) * f64::from(slope) * (shape.cells()[axis] - 1) as f64;
             assert!((f64::from(report.gradient[axis]) - expected).abs() < 1e-6 * expected.abs(), "along {axis}: {} for {expected}", report.gradient[axis]);
         }
-        // Both motors go as the tanh of five times the difference, weaker by what exploration adds of nothing.
+        // Both motors are the tanh of five times the difference, weaker by the share of exploration, whose noise is 0.
         let expected = (5.0 * f64::from(report.gradient[1])).tanh();
         assert!((f64::from(report.motors[1]) - expected).abs() < 1e-6, "{} for {expected}", report.motors[1]);
     }
@@ -96,7 +96,7 @@ fn a_linear_ramp_has_its_exact_gradient() {
 #[test]
 fn a_step_commutes_with_shifts_under_periodic_boundaries() {
     let shape = Shape::new([8, 8, 8], 64).expect("a field");
-    // All that does not itself hang on the place: no noise, waves, imprint, echo and error.
+    // Only terms that do not depend on the place: no noise, waves, imprint, echo and error.
     let coefficients = Coefficients {
         noise: 0.0,
         wave: 0.0,
@@ -111,7 +111,7 @@ fn a_step_commutes_with_shifts_under_periodic_boundaries() {
     let moved = |place: [usize; 3], shift: [usize; 3]| std::array::from_fn(|axis| (place[axis] + shift[axis]) % shape.cells()[axis]);
     for device in devices() {
         let shift = [3, 6, 1];
-        // Silent sensors that nothing is predicted of: no region has an error.
+        // Silent sensors without a prediction: no region has an error.
         let mut first = State::new(&shape, 11);
         first.memory[crate::layout::MEMORY_SIZE] = 0.0;
         first.descriptor.fill(0.0);

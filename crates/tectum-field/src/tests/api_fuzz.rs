@@ -1,4 +1,4 @@
-//! Fields under random calls, valid and not, each cycle compared with the float64 reference: mistakes are typed errors after which all is as before.
+//! Fields under random calls, valid and invalid, each cycle compared with the float64 reference: invalid calls give typed errors and change nothing.
 
 use tectum::ErrorKind;
 
@@ -67,7 +67,7 @@ impl World {
         let told = self.field.tick(&sensors, reward).expect("it runs");
         let after = self.field.state().expect("readable");
         assert_eq!((after.cycle, self.field.cycle()), (before.cycle + 1, before.cycle + 1));
-        // What the field senses: held to ±1, 0 for a NaN.
+        // The field's input: clamped to ±1, 0 for a NaN.
         let held: Vec<f32> = sensors.iter().map(|sensor| if sensor.is_nan() { 0.0 } else { sensor.clamp(-1.0, 1.0) }).collect();
         let reward = if reward.is_nan() { 0.0 } else { reward.clamp(-1.0, 1.0) };
         let cycle = Cycle { shape: self.field.shape(), options: self.field.options(), coefficients: self.field.coefficients(), sensors: &held, reward };
@@ -126,7 +126,7 @@ impl World {
     fn set_wrong(&mut self) {
         let before = self.field.state().expect("readable");
         let mut wrong = before.clone();
-        // So that a part that was taken would show.
+        // So that a partly applied state would be detected.
         wrong.field.iter_mut().for_each(|value| *value = 0.25);
         let part = self.random.below(6);
         let array = [&mut wrong.field, &mut wrong.memory, &mut wrong.sites, &mut wrong.descriptor, &mut wrong.library, &mut wrong.traits]

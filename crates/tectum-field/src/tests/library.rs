@@ -1,4 +1,4 @@
-//! The library: what it recalls of many patterns, what it takes up and what it gives away.
+//! The library: recall from many patterns, storage and replacement.
 
 use super::super::layout::{MEMORY_SCORES, MEMORY_SIMILARITY, OCTANTS, TRAIT_WORDS};
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const CONTENT: usize = 8;
 const WIDTH: usize = OCTANTS * CONTENT;
 
-/// A field of 4³ cells and 8 content channels that does nothing, and whose octants have one content.
+/// An idle field of 4³ cells and 8 content channels whose octants have the same content.
 fn field(device: &Device, patterns: usize, coefficients: Coefficients, content: [f32; CONTENT]) -> Simulation {
     let shape = Shape::new([4; 3], 32).expect("a field");
     let mut field = Simulation::new(shape, Options { patterns, ..options(2) }, device).expect("it compiles");
@@ -19,7 +19,7 @@ fn field(device: &Device, patterns: usize, coefficients: Coefficients, content: 
     field
 }
 
-/// Puts a pattern of one content in all octants into a place, with its age, use and reward.
+/// Puts a pattern with the same content in all octants into a place, with its age, use and reward.
 fn put(state: &mut State, place: usize, content: [f32; CONTENT], [age, used, reward]: [f32; 3]) {
     let pattern = &mut state.library[place * WIDTH..][..WIDTH];
     pattern.chunks_exact_mut(CONTENT).for_each(|octant| octant.copy_from_slice(&content));
@@ -27,7 +27,7 @@ fn put(state: &mut State, place: usize, content: [f32; CONTENT], [age, used, rew
     state.traits[place * TRAIT_WORDS..][..TRAIT_WORDS].copy_from_slice(&[length, age, used, reward]);
 }
 
-/// All in one channel.
+/// A content in one channel.
 fn along(channel: usize) -> [f32; CONTENT] {
     std::array::from_fn(|c| if c == channel { 0.5 } else { 0.0 })
 }
@@ -38,11 +38,11 @@ fn a_new_pattern_is_stored_once_and_then_familiar() {
         let mut field = field(&device, 3, Coefficients { familiar: 0.9, ..only_diffusion([0.0; 3]) }, along(0));
         let first = field.tick(&[0.0; 2], 0.25).expect("it runs");
         assert_eq!(first.recall, Recall { stored: Some(0), attractor: Some(0), kept: 1, ..Recall::default() });
-        // Nothing was like it: novelty 1, and there is nothing to be reminded of.
+        // Nothing was similar to it: novelty 1, and nothing is recalled.
         assert_eq!(first.novelty, 1.0);
         let second = field.tick(&[0.0; 2], 0.0).expect("it runs");
         assert_eq!(second.recall, Recall { nearest: Some(0), top: vec![0], stored: None, attractor: None, kept: 1 });
-        // A cosine of 1, less 10⁻⁶ over the square of the length; the wander of novelty is 0.1·sin 0.01.
+        // A cosine of 1, less 10⁻⁶ over the square of the length; the drift of novelty is 0.1·sin 0.01.
         assert!((second.novelty - 0.1 * 0.01f32.sin()).abs() < 1e-5, "{}", second.novelty);
         let state = field.state().expect("readable");
         // Length 0.5·√8; age 0, for it was met; use 0.001 of weight 1; reward a tenth of the way from 0.25 to 0.
@@ -73,7 +73,7 @@ fn a_silent_field_is_not_stored_and_matches_nothing() {
 
 #[test]
 fn the_least_valuable_pattern_goes_and_of_equals_the_first() {
-    // Reward, recency and use of each: what is punished goes first, then what is old and unused.
+    // Reward, recency and use of each: punished patterns are replaced first, then old and unused ones.
     let cases: [(&[[f32; 3]], usize); 5] = [
         (&[[500.0, 0.0, 0.0], [900.0, 0.0, 0.0], [10.0, 0.0, 0.0]], 1),
         (&[[900.0, 0.9, 0.0], [900.0, 0.0, 0.0], [800.0, 0.0, 0.0]], 1),
@@ -93,7 +93,7 @@ fn the_least_valuable_pattern_goes_and_of_equals_the_first() {
             assert_eq!(after.library[expected * WIDTH..][..CONTENT], along(7));
             assert_eq!(after.traits[expected * TRAIT_WORDS + 1], 0.0);
         }
-        // A free place is taken before any that is worth nothing.
+        // A free place is used before one that is worth nothing.
         let mut field = field(&device, 3, only_diffusion([0.0; 3]), along(7));
         let mut state = field.state().expect("readable");
         put(&mut state, 0, along(0), [0.0, 0.0, -1.0]);
@@ -117,7 +117,7 @@ fn the_field_is_pulled_to_what_is_recalled_by_score_and_recency() {
         field.set_state(&state).expect("it fits");
         let report = field.tick(&[0.0; 2], 0.0).expect("it runs");
         assert_eq!(report.recall.top, [1, 2]);
-        // Cosines 1/√2 both; the second is weaker by e. Weights of exp 5r; pull ½·r of the first.
+        // Both cosines are 1/√2; the second is weaker by e. Weights of exp 5r; pull ½·r of the first.
         let (first, second) = (0.5f64.sqrt(), 0.5f64.sqrt() * (-1f64).exp());
         let weight = 1.0 / (1.0 + (5.0 * (second - first)).exp());
         let pull = 0.5 * first;
@@ -144,7 +144,7 @@ fn attractors_pull_towards_reward_and_push_from_punishment() {
             field.set_state(&state).expect("it fits");
             let report = field.tick(&[0.0; 2], 0.0).expect("it runs");
             let kept = 0.999 - 0.01 * (report.information / 1.5).clamp(0.0, 1.0);
-            // Cosine 1: all of the rate 0.02·|ρ| towards 0.5, or away from it. A rewarding one also drives, by 0.2·|ρ|·tanh of
+            // Cosine 1: the full rate 0.02·|ρ| towards 0.5, or away from it. A rewarding one also drives, by 0.2·|ρ|·tanh of
             // the mean of tanh over eight temporal channels of which one holds 0.5.
             let strength = f32::abs(reward);
             let lead = if sign > 0.0 { 0.2 * strength * (0.5f32.tanh() / 8.0).tanh() } else { 0.0 };
@@ -160,14 +160,14 @@ fn attractors_pull_towards_reward_and_push_from_punishment() {
     }
 }
 
-/// A full library of random patterns around the present one, of which some are the same.
+/// A full library of random patterns around the current one, some of them equal.
 fn full(shape: &Shape, seed: u64) -> State {
     let patterns = 4096;
     let mut state = State::new(shape, seed).with_patterns(shape, patterns);
     let width = OCTANTS * shape.content();
     let number = |i: usize, of: u64| draw(i as u32, key(seed, of)) as f32 / 510.0;
     for row in 0..patterns {
-        // Every seventh is one of nine patterns: many equal scores, of which the lowest rows are asked for.
+        // Every seventh is one of nine patterns: many equal scores, of which the lowest rows must be chosen.
         let from = if row % 7 == 0 { row % 9 } else { row };
         let pattern = &mut state.library[row * width..][..width];
         pattern.iter_mut().enumerate().for_each(|(i, v)| *v = 0.1 + number(from * width + i, 1));

@@ -1,8 +1,8 @@
-//! Imprint and motors of a field of 4³ cells, worked by hand.
+//! Imprint and motors of a field of 4³ cells, worked out by hand.
 
 use super::*;
 
-/// A field of 4 × 4 × 4 cells and 8 content channels that holds a few values, and does nothing but what a test asks for.
+/// A field of 4 × 4 × 4 cells and 8 content channels with a few values, in which only the terms under test are active.
 fn field(coefficients: Coefficients, values: &[([usize; 3], usize, f32)]) -> Simulation {
     let shape = Shape::new([4; 3], 32).expect("a field");
     let mut state = State::new(&shape, 1);
@@ -21,7 +21,7 @@ fn imprinting() -> Coefficients {
     Coefficients { imprint: 1.0, ..only_diffusion([0.0; 3]) }
 }
 
-/// The observation of most cases: sensor 2 alone, so channel 2 alone.
+/// The observation of most cases: only sensor 2, so only channel 2.
 const SENSORS: [f32; 8] = [0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0];
 
 #[test]
@@ -66,15 +66,15 @@ fn places_are_asked_for_in_order() {
     };
     // The same pattern: cosine 1, energy 0.25/8.
     assert_eq!(chosen(&[([1, 2, 3], 2, 0.5)]), ([1, 2, 3], ImprintSiteKind::Existing));
-    // Two sites hold it as well: the one that comes first.
+    // Two sites hold it equally: the first one is chosen.
     assert_eq!(chosen(&[([3, 2, 1], 2, 0.5), ([1, 2, 3], 2, 0.5)]), ([1, 2, 3], ImprintSiteKind::Existing));
-    // Energy 25/8 > 2 is too much for an existing one; at a corner 8 sites share 5: 0.625 resounds there.
+    // Energy 25/8 > 2 is too much for an existing one; at a corner 8 sites share 5: 0.625 resonates there.
     assert_eq!(chosen(&[([0, 0, 0], 2, 5.0)]), ([0, 0, 0], ImprintSiteKind::Resonant));
     // A pattern at 45°: cosine 0.707; at the corner resonance 0.1/8 is too little.
     assert_eq!(chosen(&[([3, 3, 3], 2, 0.1), ([3, 3, 3], 1, 0.1)]), ([3, 3, 3], ImprintSiteKind::Correlated));
-    // Nothing like it: the first site without energy.
+    // Nothing similar: the first site without energy.
     assert_eq!(chosen(&[([0, 0, 0], 1, 0.1), ([0, 0, 1], 1, 0.1), ([0, 0, 2], 2, -0.1)]), ([0, 0, 3], ImprintSiteKind::Emptiest));
-    // The pattern's opposite is not like it.
+    // The pattern's opposite is not similar to it.
     assert_eq!(chosen(&[([0, 0, 0], 2, -0.5)]), ([0, 0, 1], ImprintSiteKind::Emptiest));
 }
 

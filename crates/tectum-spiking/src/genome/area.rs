@@ -16,26 +16,26 @@ use super::warnings::{Warnings, quoted};
 pub struct Area {
     /// The id, in canonical form.
     pub id: AreaId,
-    /// The name that people gave it; may be empty.
+    /// The display name; may be empty.
     pub name: String,
-    /// What it is for.
+    /// The kind of area.
     pub role: AreaRole,
     /// Voxels along x, y and z, at least 1 each.
     pub size: [u32; 3],
     /// Neurons in each voxel, at least 1.
     pub per_voxel: u32,
-    /// Where it lies in the brain's space, in voxels; has no effect on a run.
+    /// Its position in the brain's space, in voxels; has no effect on a run.
     pub position: [i32; 3],
-    /// Devices that share the area along x, for inputs and outputs; 0 unless the file says so.
+    /// Devices that share the area along x, for inputs and outputs; 0 by default.
     pub devices: u32,
-    /// The ids of its first neuron and of the one after its last. Within it they go by x, then y, then z, then place in the voxel
+    /// The ids of its first neuron and of the one after its last. Within it the order is x, then y, then z, then place in the voxel
     /// (the last varies fastest).
     pub neurons: Range<u32>,
-    /// What its neurons are like.
+    /// The properties of its neurons.
     pub properties: AreaProperties,
 }
 
-/// What an area is for.
+/// The kind of an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AreaRole {
@@ -47,61 +47,61 @@ pub enum AreaRole {
     Output,
     /// Recognises patterns of other areas over time.
     Memory,
-    /// All else.
+    /// Any other area.
     Custom,
 }
 
-/// What the neurons of an area are like. Units are the engine's, whatever the file's were.
+/// The properties of an area's neurons, in the engine's units, independent of the file's.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AreaProperties {
-    /// Membrane potential from which the neuron at the origin fires.
+    /// Minimum membrane potential at which the neuron at the origin fires.
     pub threshold: f32,
-    /// What is added to the threshold for each voxel along x, y and z.
+    /// Increment of the threshold for each voxel along x, y and z.
     pub threshold_increment: [f32; 3],
-    /// Membrane potential above which it does not fire; 0: no such limit.
+    /// Membrane potential above which it does not fire; 0 for no limit.
     pub threshold_limit: f32,
     /// Fraction of the potential that is lost in a burst without firing, 0 to 1.
     pub leak: f32,
-    /// Spread of the leak over neurons, a fraction 0 to 1. Nothing applies it: no definition of it is known.
+    /// Spread of the leak over neurons, a fraction 0 to 1. It is not applied: no definition of it is known.
     pub leak_variability: f32,
-    /// Potential that leaking tends to. The file format has none; the reference ignores its own: 0.
+    /// Potential to which it leaks: 0. The file format does not define it; the reference ignores its own value.
     pub resting_potential: f32,
     /// Bursts after firing in which input is discarded.
     pub refractory: u16,
     /// Probability of firing once the threshold is reached, 0 to 1.
     pub excitability: f32,
-    /// Times that it may fire in a row; 0 or 65535: no limit.
+    /// Maximum consecutive firings; 0 or 65535 for no limit.
     pub consecutive_fire_limit: u16,
-    /// Bursts that are added to the refractory period when that limit is reached.
+    /// Bursts added to the refractory period when that limit is reached.
     pub snooze: u16,
-    /// Whether potential is kept between bursts.
+    /// Whether the potential persists between bursts.
     pub mp_charge_accumulation: bool,
-    /// Whether every target gets the whole current; else each gets it divided by the source's number of outgoing synapses.
+    /// Whether every target gets the whole current; if not, each gets it divided by the source's number of outgoing synapses.
     pub psp_uniform_distribution: bool,
     /// Whether the current is the potential at firing rather than [`AreaProperties::postsynaptic_current`].
     pub mp_driven_psp: bool,
     /// Current that a firing neuron causes, before weights.
     pub postsynaptic_current: u8,
-    /// Greatest current that plasticity may reach; as in the file.
+    /// Maximum current that plasticity may reach; as in the file.
     pub postsynaptic_current_max: f32,
     /// Loss of current with use; as in the file. Only the older reference applies it.
     pub degeneration: f32,
-    /// Percent probability that a possible synapse of a mapping to here exists, 0 to 100.
+    /// Probability in percent that a possible synapse of a mapping to this area exists, 0 to 100.
     pub synapse_attractivity: f32,
     /// Set for memory areas.
     pub memory: Option<MemoryProperties>,
 }
 
-/// What a memory area does with the patterns that it sees.
+/// How a memory area stores patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MemoryProperties {
-    /// Bursts that make up a pattern.
+    /// Bursts of a pattern.
     pub temporal_depth: u16,
-    /// Bursts that a new memory lives without being seen again.
+    /// Lifespan of a new memory that does not recur, in bursts.
     pub initial_lifespan: u32,
     /// Bursts that each recognition adds.
     pub lifespan_growth: f32,
-    /// Lifespan from which a memory is kept for good.
+    /// Lifespan from which a memory is permanent.
     pub longterm_threshold: u32,
 }
 
@@ -132,14 +132,14 @@ impl Area {
     }
 }
 
-/// The longest side of a box, in voxels.
+/// Maximum side of a box, in voxels.
 const MAX_SIDE: i64 = 1 << 20;
-/// The most neurons of an area and of a genome: ids are 32 bits wide, and one bit is left for a mark.
+/// Maximum neurons of an area and of a genome: ids are 32 bits wide, and one bit is left for a mark.
 const MAX_NEURONS: u64 = 1 << 31;
-/// The greatest potential of a threshold, limit or increment.
+/// Maximum of a threshold, limit or increment.
 const MAX_POTENTIAL: f64 = 1e9;
 
-/// Puts areas in the order of their neurons: core areas first, by their number, then the others in the order of the file.
+/// Sorts areas by the order of their neurons: core areas first, by number, then the others in the order of the file.
 pub(super) fn sort(records: &mut [Record<'_>]) {
     records.sort_by_key(|record| record.id.core().map_or(usize::MAX, |core| core as usize));
 }
@@ -189,7 +189,7 @@ fn size(record: &Record<'_>) -> Result<[u32; 3]> {
     Ok([side(Property::SizeX, "x")?, side(Property::SizeY, "y")?, side(Property::SizeZ, "z")?])
 }
 
-/// Position by axis; some files say null where nothing was ever placed.
+/// Position by axis; some files have null for areas that were never placed.
 fn position(record: &Record<'_>, warnings: &mut Warnings) -> Result<[i32; 3]> {
     let mut position = [0; 3];
     for (place, property) in position.iter_mut().zip([Property::PositionX, Property::PositionY, Property::PositionZ]) {
@@ -240,7 +240,7 @@ fn properties(record: &Record<'_>, is_memory: bool, units: &mut UnitReport, warn
     if leak_variability != 0.0 {
         warnings.add(format!("area {}: leak_variability has no effect", record.id));
     }
-    // The reference spares the power area and memory areas the division by fan-out unless told otherwise.
+    // By default the reference does not divide by fan-out for the power area and memory areas.
     let is_whole = is_memory || record.id.core() == Some(CoreArea::Power);
     Ok(AreaProperties {
         threshold: threshold as f32,
@@ -264,7 +264,7 @@ fn properties(record: &Record<'_>, is_memory: bool, units: &mut UnitReport, warn
     })
 }
 
-/// What a memory area says; other areas carry the same keys without meaning, which are checked all the same.
+/// The settings of a memory area; other areas have the same keys without effect, which are checked too.
 fn memory(record: &Record<'_>, is_memory: bool) -> Result<Option<MemoryProperties>> {
     let most = i64::from(u32::MAX);
     let least_depth = i64::from(is_memory);

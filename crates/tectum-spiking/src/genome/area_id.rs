@@ -1,4 +1,4 @@
-//! Names of areas: eight bytes, however a file spells them.
+//! Area ids: eight bytes, for every spelling in files.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use tectum::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AreaId([u8; 8]);
 
-/// Areas that every brain of the format has a meaning for; the number is the reference's index.
+/// Areas with a fixed meaning in the format; the number is the reference's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoreArea {
@@ -19,7 +19,7 @@ pub enum CoreArea {
     Death = 0,
     /// Fires in every burst.
     Power = 1,
-    /// Fires while the brain is tired.
+    /// Fires while the brain is fatigued.
     Fatigue = 2,
     /// Pain.
     Pain = 3,
@@ -48,7 +48,7 @@ impl AreaId {
         self.0
     }
 
-    /// Which core area this is, if one.
+    /// The core area with this id, if any.
     pub fn core(self) -> Option<CoreArea> {
         CORE.iter().find(|(_, bytes, _)| **bytes == self.0).map(|(core, _, _)| *core)
     }
@@ -58,7 +58,7 @@ impl AreaId {
         Self(*CORE[core as usize].1)
     }
 
-    /// The id as the twelve characters of base64 that newer files carry.
+    /// The id as twelve characters of base64, as in newer files.
     pub fn base64(self) -> String {
         encode_base64(self.0)
     }
@@ -67,10 +67,10 @@ impl AreaId {
 impl FromStr for AreaId {
     type Err = Error;
 
-    /// Reads any spelling.
+    /// Parses any spelling.
     ///
     /// # Errors
-    /// `Data` for a text that is no id.
+    /// `Data` for a text that is not an id.
     fn from_str(text: &str) -> Result<Self, Error> {
         let named = CORE.iter().find(|(_, bytes, spellings)| bytes.as_slice() == text.as_bytes() || spellings.contains(&text));
         if let Some((core, _, _)) = named {
@@ -84,7 +84,7 @@ impl FromStr for AreaId {
             _ => None,
         };
         let bytes = bytes.ok_or_else(|| Error::data(format!("area id {text:?}: six or eight ASCII characters or twelve of base64 needed")))?;
-        // Another spelling of a core area, padded to eight bytes, is that core area too.
+        // An alternative spelling of a core area, padded to eight bytes, is the same core area.
         let spelled = std::str::from_utf8(&bytes).unwrap_or_default();
         let core = CORE.iter().find(|(_, known, spellings)| known.as_slice() == bytes || spellings.contains(&spelled.trim_end_matches("__")));
         Ok(core.map_or(Self(bytes), |(core, ..)| Self::from_core(*core)))
@@ -92,7 +92,7 @@ impl FromStr for AreaId {
 }
 
 impl fmt::Display for AreaId {
-    /// Six characters where padding allows, eight where all are printable, else base64; core areas as `_power`.
+    /// Six characters if the padding allows, eight if all are printable, otherwise base64; core areas as `_power`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(core) = self.core() {
             return f.write_str(CORE[core as usize].2[0]);
@@ -118,7 +118,7 @@ fn padded(bytes: &[u8]) -> Option<[u8; 8]> {
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Eight bytes of eleven digits and one `=`. The two bits that are left over must be zero, so that an id has one spelling.
+/// Eight bytes of eleven digits and one `=`. The two unused bits must be zero, so that an id has one spelling.
 fn decode_base64(text: &[u8]) -> Option<[u8; 8]> {
     let (pad, digits) = text.split_last()?;
     if *pad != b'=' || digits.len() != 11 {

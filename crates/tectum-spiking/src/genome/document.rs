@@ -1,4 +1,4 @@
-//! JSON in which no object has a key twice: where one does, readers disagree about what it means.
+//! JSON without duplicate keys: readers disagree about the meaning of a duplicate.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use tectum::{Error, Result};
 /// Reads a document.
 ///
 /// # Errors
-/// `Data` with line and column: not JSON, nested deeper than 127, a key twice in one object.
+/// `Data` with line and column: not JSON, nesting deeper than 127, a duplicate key in one object.
 pub(super) fn parse(text: &str) -> Result<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = UniqueKeys.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
     value.map_err(|error| Error::data(format!("not JSON: {error}")))
 }
 
-/// A value whose objects name each key once.
+/// A value whose objects have no duplicate keys.
 #[derive(Clone, Copy)]
 struct UniqueKeys;
 

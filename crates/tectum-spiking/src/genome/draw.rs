@@ -1,4 +1,4 @@
-//! Chance by counting: a draw depends on what it is for, never on what was drawn before.
+//! Counter-based random numbers: a draw depends on its purpose, never on earlier draws.
 
 /// 64 mixed bits (the finaliser of SplitMix64).
 fn hash_mix(state: u64) -> u64 {
@@ -13,7 +13,7 @@ fn drawn(seed: u64, stream: u64, counter: u64) -> u64 {
     hash_mix(hash_mix(hash_mix(seed.wrapping_add(GOLDEN)) ^ stream.wrapping_mul(GOLDEN)) ^ counter)
 }
 
-/// What decides for one source neuron of a mapping.
+/// The draw for one source neuron of a mapping.
 pub(super) fn of_source(seed: u64, mapping: u32, source: u32) -> u64 {
     drawn(seed, u64::from(mapping) << 1 | 1, u64::from(source))
 }
@@ -24,7 +24,7 @@ pub(super) fn voxel(draw: u64, size: [u32; 3]) -> [u32; 3] {
     [coordinate(0), coordinate(1), coordinate(2)].map(|coordinate| coordinate as u32)
 }
 
-/// How probable a synapse is, in units of 2⁻³².
+/// The probability of a synapse, in units of 2⁻³².
 pub(super) fn chance(percent: f32) -> u64 {
     (f64::from(percent) / 100.0 * 2f64.powi(32)).round() as u64
 }

@@ -1,4 +1,4 @@
-//! What a genome will take, before anything is allocated.
+//! The size of a genome's network, before any allocation.
 
 use serde::Serialize;
 
@@ -6,23 +6,23 @@ use super::Genome;
 use super::morphology::Morphology;
 use super::relation;
 
-/// Bytes of a synapse in the connectome at most: the packed form takes 4 where the network allows.
+/// Maximum bytes of a synapse in the connectome: the packed form takes 4 if the network allows it.
 const SYNAPSE_BYTES: u64 = 8;
-/// Bytes of a neuron's state and parameters at most.
+/// Maximum bytes of a neuron's state and parameters.
 const NEURON_BYTES: u64 = 48;
 
-/// What a genome will take.
+/// The size of a genome's network.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GenomeEstimate {
-    /// Neurons, exactly.
+    /// Exact number of neurons.
     pub neurons: u64,
     /// Synapses of all mappings, as in [`MappingEstimate`].
     pub synapses: u64,
     /// Whether `synapses` is exact.
     pub exact: bool,
-    /// Bytes of neurons at most.
+    /// Maximum bytes of neurons.
     pub neuron_bytes: u64,
-    /// Bytes of synapses at most.
+    /// Maximum bytes of synapses.
     pub synapse_bytes: u64,
     /// By mapping, in order.
     pub mappings: Vec<MappingEstimate>,
@@ -31,9 +31,9 @@ pub struct GenomeEstimate {
 /// The synapses of one mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MappingEstimate {
-    /// Synapses; never fewer than there will be, and `u64::MAX` for more than can be counted.
+    /// Upper bound of the number of synapses; `u64::MAX` for more than can be counted.
     pub synapses: u64,
-    /// Whether there will be exactly so many: patterns do not overlap and attractivity is 100.
+    /// Whether the number is exact: patterns do not overlap and attractivity is 100.
     pub exact: bool,
 }
 
@@ -41,7 +41,7 @@ impl Genome {
     /// Counts neurons, synapses and bytes, by arithmetic on box sizes.
     ///
     /// # Cost
-    /// At most the sum of side lengths for each rule of each mapping; no memory beyond the result.
+    /// At most the sum of side lengths for each rule of each mapping; no memory except the result.
     pub fn estimate(&self) -> GenomeEstimate {
         let mappings = (0..self.mappings().len()).map(|index| self.estimate_mapping(index)).collect::<Vec<_>>();
         let synapses = mappings.iter().map(|mapping| mapping.synapses).fold(0, u64::saturating_add);

@@ -1,4 +1,4 @@
-//! Synapses of mappings, one after the other, without a list of them.
+//! Synapses of mappings, generated one after the other without storing them.
 
 use std::ops::Range;
 
@@ -11,29 +11,29 @@ use super::{Genome, draw};
 /// One synapse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Synapse {
-    /// Id of the neuron that sends.
+    /// Id of the source neuron.
     pub source: u32,
-    /// Id of the neuron that receives.
+    /// Id of the target neuron.
     pub target: u32,
     /// Magnitude of the mapping's multiplier.
     pub weight: u8,
     /// The source area's postsynaptic current.
     pub psp: u8,
-    /// Whether it takes potential away.
+    /// Whether it lowers the target's potential.
     pub inhibitory: bool,
-    /// Index of the mapping that made it.
+    /// Index of its mapping.
     pub mapping: u32,
 }
 
 impl Genome {
-    /// Shows every synapse, mapping by mapping. Within a mapping sources ascend, no pair occurs twice, and targets of a source are
-    /// in no promised order. Two mappings may have the same pair.
+    /// Visits every synapse, mapping by mapping. Within a mapping sources ascend, no pair occurs twice, and the order of a source's
+    /// targets is unspecified. Two mappings may have the same pair.
     ///
     /// # Numerics
-    /// What exists depends on the seed, the mapping, the source and the target alone; it is the same on every system.
+    /// Whether a synapse exists depends only on the seed, the mapping, the source and the target; it is the same on every system.
     ///
     /// # Cost
-    /// Time in proportion to source neurons and synapses; memory for the rules of one morphology.
+    /// Time proportional to source neurons and synapses; memory for the rules of one morphology.
     ///
     /// # Example
     /// ```
@@ -56,7 +56,7 @@ impl Genome {
         }
     }
 
-    /// Shows the synapses of one mapping whose source is in a range of neuron ids, as [`Genome::synapses`] does.
+    /// Visits the synapses of one mapping whose source is in a range of neuron ids, as [`Genome::synapses`] does.
     pub fn mapping_synapses(&self, index: usize, sources: Range<u32>, seed: u64, visit: &mut dyn FnMut(Synapse)) {
         let mapping = &self.mappings()[index];
         let Morphology::Voxels(relations) = &mapping.morphology else { return };
@@ -79,7 +79,7 @@ impl Genome {
     }
 }
 
-/// What the synapses of a mapping share.
+/// Data that the synapses of a mapping share.
 fn template(mapping: &Mapping, from: &Area, index: usize) -> Synapse {
     Synapse {
         source: 0,

@@ -1,4 +1,4 @@
-//! Mappings: which area sends synapses to which, and how.
+//! Mappings: which areas have synapses to which, and by which rules.
 
 use std::collections::BTreeMap;
 
@@ -16,26 +16,26 @@ use super::warnings::{Warnings, quoted};
 /// One rule by which the neurons of one area reach those of another (or their own).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mapping {
-    /// Index of the area that sends.
+    /// Index of the source area.
     pub source: usize,
-    /// Index of the area that receives.
+    /// Index of the destination area.
     pub destination: usize,
     /// The name of the morphology in the file.
     pub morphology_name: String,
-    /// Which target voxels a source voxel reaches, the scalar applied.
+    /// Which target voxels a source voxel reaches, after scaling.
     #[serde(skip)]
     pub morphology: Morphology,
-    /// What vectors are multiplied by along each axis.
+    /// The factor of vectors along each axis.
     pub scalar: [f64; 3],
     /// Magnitude is the weight, sign the type: −255 to 255.
     pub multiplier: i32,
-    /// Percent probability that a possible synapse exists, 0 to 100: the mapping's own, or else its destination's.
+    /// Probability in percent that a possible synapse exists, 0 to 100: the mapping's, otherwise its destination's.
     pub attractivity: f32,
     /// Whether its synapses learn.
     pub plastic: bool,
     /// How they learn.
     pub plasticity: Plasticity,
-    /// Bursts from firing to arrival, 1 unless the file says otherwise.
+    /// Bursts from firing to arrival, 1 by default.
     pub delay_bursts: u8,
 }
 
@@ -48,7 +48,7 @@ pub struct Plasticity {
     pub ltp: f32,
     /// Multiplier of a loss.
     pub ltd: f32,
-    /// Bursts that count as together; 0: the physiology's `plasticity_queue_depth`.
+    /// The window of coincidence in bursts; 0 for the physiology's `plasticity_queue_depth`.
     pub window: u16,
 }
 
@@ -58,18 +58,18 @@ impl Mapping {
         u8::try_from(self.multiplier.unsigned_abs()).unwrap_or(u8::MAX)
     }
 
-    /// Whether its synapses take potential away.
+    /// Whether its synapses lower the target's potential.
     pub fn is_inhibitory(&self) -> bool {
         self.multiplier < 0
     }
 }
 
-/// The most mappings of a genome.
+/// Maximum mappings of a genome.
 const MAX_MAPPINGS: usize = 1 << 16;
-/// The greatest scalar.
+/// Maximum scalar.
 const MAX_SCALAR: f64 = 1e6;
 
-/// What mappings are read against.
+/// Context for reading mappings.
 pub(super) struct Reader<'a> {
     pub areas: &'a [Area],
     pub indices: &'a BTreeMap<AreaId, usize>,
@@ -160,7 +160,7 @@ impl Reader<'_> {
     }
 }
 
-/// The parts of a rule: their places in an array, their keys in an object.
+/// The fields of a rule: their indices in an array, their keys in an object.
 #[derive(Clone, Copy)]
 enum Field {
     Morphology,
@@ -187,7 +187,7 @@ const FIELDS: [&str; 10] = [
     "synaptic_delay_bursts",
     "synapse_attractivity",
 ];
-/// Parts that an array may have; the last field stands in objects only.
+/// Maximum elements of an array; the last field occurs only in objects.
 const MAX_RULE_ELEMENTS: usize = 9;
 
 enum Rule<'a> {
@@ -213,7 +213,7 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Keys of an object that mean nothing.
+    /// Keys of an object that have no effect.
     fn unknown(&self) -> impl Iterator<Item = &'a str> {
         let fields = match self {
             Rule::Array(_) => None,
@@ -256,7 +256,7 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// One number for all axes, bare or in an array, or one for each.
+    /// One number for all axes, plain or in an array, or one for each axis.
     fn scalar(&self) -> Result<[f64; 3]> {
         let Some(value) = self.get(Field::Scalar) else { return Ok([1.0; 3]) };
         let numbers = match value {

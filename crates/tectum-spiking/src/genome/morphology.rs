@@ -1,4 +1,4 @@
-//! Morphologies: which target voxels a source voxel reaches, by the definitions of a file and those of the format.
+//! Morphologies: which target voxels a source voxel reaches, from definitions in the file and built-in ones of the format.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,32 +15,32 @@ use super::warnings::quoted;
 pub enum Morphology {
     /// Fixed synapses: the union of the relations.
     Voxels(Arc<[Relation]>),
-    /// No fixed synapses: the engine acts on the areas' activity.
+    /// No fixed synapses: the engine uses the areas' activity.
     Plastic(PlasticMorphology),
     /// A function without a known definition: no synapses.
     Unknown,
 }
 
-/// Morphologies that make no fixed synapses.
+/// Morphologies without fixed synapses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlasticMorphology {
-    /// `memory`, `episodic_memory`: the destination remembers patterns of the source.
+    /// `memory`, `episodic_memory`: the destination stores patterns of the source.
     Memory,
-    /// `memory_replay`: the destination shows again what the source remembers.
+    /// `memory_replay`: the destination replays the patterns stored by the source.
     Replay,
     /// `associative_memory`, `bidirectional_stdp`: synapses grow between neurons that fire together.
     Associative,
 }
 
-/// The most patterns or vectors of one morphology.
+/// Maximum patterns or vectors of one morphology.
 const MAX_RULES: usize = 1 << 12;
-/// The greatest coordinate or offset.
+/// Maximum coordinate or offset.
 const MAX_OFFSET: f64 = 1e9;
 
-/// The most vectors of all mappings together, a scalar making others of them.
+/// Maximum vectors of all mappings together; each scalar makes a new set.
 const MAX_OFFSETS: usize = 1 << 18;
 
-/// Definitions of a file, by name, and what scalars have made of its vectors.
+/// Definitions of a file, by name, and its vectors after scaling.
 pub(super) struct Morphologies {
     defined: BTreeMap<String, Definition>,
     scaled: BTreeMap<(String, [u64; 3]), Arc<[Relation]>>,
@@ -49,7 +49,7 @@ pub(super) struct Morphologies {
 
 #[derive(Debug, Clone)]
 enum Definition {
-    /// Offsets, before the scalar of a mapping.
+    /// Offsets before scaling by a mapping's scalar.
     Vectors(Arc<[[f64; 3]]>),
     Relations(Arc<[Relation]>),
     Plastic(PlasticMorphology),
@@ -72,7 +72,7 @@ impl Morphologies {
         Ok(Self { defined, scaled: BTreeMap::new(), offsets: 0 })
     }
 
-    /// The morphology of a name with the scalar of a mapping: the file's, or else the format's. None if neither has it.
+    /// The morphology of a name, scaled for a mapping: the file's, otherwise the built-in one. None if neither exists.
     pub fn find(&mut self, name: &str, scalar: [f64; 3]) -> Result<Option<Morphology>> {
         let definition = self.defined.get(name).cloned().or_else(|| core(name));
         Ok(match definition {
@@ -119,7 +119,7 @@ fn define(name: &str, value: &Value) -> Result<Definition> {
         Some("patterns") => Ok(Definition::Relations(rows("patterns")?.iter().map(pattern).collect::<Result<_>>()?)),
         Some("functions" | "function") => Ok(function(name).unwrap_or(Definition::Unknown)),
         Some("composite") => composite(name, parameters),
-        // The format's word for a morphology without rules: it makes no synapse.
+        // The format's name for a morphology without rules: it makes no synapses.
         Some("placeholder") => Ok(Definition::Relations(Arc::new([]))),
         _ => {
             let given = fields.get("type").map_or_else(|| "nothing".to_owned(), kind);
@@ -148,7 +148,7 @@ fn pattern(value: &Value) -> Result<Relation> {
         <[TargetRule; 3]>::try_from(elements).ok()
     };
     let (from, to) = (side(0).ok_or_else(wrong)?, side(1).ok_or_else(wrong)?);
-    // Only absolute elements choose among sources; the others stand for any coordinate there.
+    // Only absolute elements select sources; the others match any coordinate there.
     let sources = from.map(|element| match element {
         TargetRule::Between(least, most) => SourceRule::Between(least, most),
         _ => SourceRule::All,
@@ -156,7 +156,7 @@ fn pattern(value: &Value) -> Result<Relation> {
     Ok(Relation::Axes([0, 1, 2].map(|axis| Axis { from: axis, sources: sources[axis], to: to[axis] })))
 }
 
-/// One element of a pattern as it reads on the target side.
+/// One element of a pattern, as interpreted on the target side.
 fn element(value: &Value) -> Option<TargetRule> {
     if let Some(number) = value.as_f64() {
         let whole = (number.fract() == 0.0 && number.abs() <= MAX_OFFSET).then_some(number as i64)?;
@@ -188,7 +188,7 @@ fn whole(text: &str) -> Option<i64> {
     text.parse::<i64>().ok().filter(|number| number.unsigned_abs() <= MAX_OFFSET as u64)
 }
 
-/// Offsets of a mapping: vectors times its scalar, towards zero, none twice.
+/// Offsets of a mapping: vectors times its scalar, truncated towards zero, without duplicates.
 fn offsets(vectors: &[[f64; 3]], scalar: [f64; 3]) -> Arc<[Relation]> {
     let mut offsets: Vec<[i64; 3]> = Vec::with_capacity(vectors.len());
     let scaled = vectors.iter().map(|vector| [0, 1, 2].map(|axis| (vector[axis] * scalar[axis]).trunc() as i64));
@@ -198,7 +198,7 @@ fn offsets(vectors: &[[f64; 3]], scalar: [f64; 3]) -> Arc<[Relation]> {
     offsets.into_iter().map(|offset| Relation::Axes([0, 1, 2].map(|axis| Axis::own(axis, TargetRule::Near(offset[axis], offset[axis]))))).collect()
 }
 
-/// The morphologies that every genome has.
+/// The built-in morphologies.
 fn core(name: &str) -> Option<Definition> {
     let lateral = |axis: usize, step: f64| {
         let mut vector = [0.0; 3];
@@ -223,7 +223,7 @@ fn core(name: &str) -> Option<Definition> {
     }
 }
 
-/// The morphologies that are defined by their name.
+/// Morphologies that are defined by their name alone.
 fn function(name: &str) -> Option<Definition> {
     let product = |axes: [Axis; 3]| Some(Definition::Relations(Arc::new([Relation::Axes(axes)])));
     let projector = |from: [usize; 3]| product([0, 1, 2].map(|axis| Axis::own(from[axis], TargetRule::Scaled)));
@@ -267,7 +267,7 @@ fn function(name: &str) -> Option<Definition> {
     }
 }
 
-/// Blocks of the source, each mapped onto the whole target by another morphology; only the projector is defined for that.
+/// Blocks of the source, each mapped onto the whole target by another morphology; only the projector is defined there.
 fn composite(name: &str, parameters: Option<&Map<String, Value>>) -> Result<Definition> {
     let parameter = |key: &str| parameters.and_then(|parameters| parameters.get(key));
     if parameter("mapper_morphology").and_then(Value::as_str) != Some("projector") {

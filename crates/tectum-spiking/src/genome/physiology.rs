@@ -1,4 +1,4 @@
-//! What a genome says about the brain as a whole.
+//! Settings of the brain as a whole.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -7,24 +7,24 @@ use tectum::{Error, Result};
 use super::record::kind;
 use super::warnings::{Warnings, quoted};
 
-/// What a genome says about the brain as a whole.
+/// Settings of the brain as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Physiology {
-    /// Time of a burst in seconds (`simulation_timestep`, formerly `burst_delay`); the reference's 0.1 without one.
+    /// Duration of a burst in seconds (`simulation_timestep`, formerly `burst_delay`); 0.1, as in the reference, if missing.
     pub timestep_s: f64,
-    /// Bursts that count as together in plasticity.
+    /// The window of coincidence for plasticity, in bursts.
     pub plasticity_queue_depth: u16,
     /// The precision that the genome was made for, such as `fp32`; has no effect.
     pub quantization_precision: Option<String>,
 }
 
-/// The reference's burst period.
+/// The reference's default burst period.
 const DEFAULT_TIMESTEP_S: f64 = 0.1;
-/// The reference's window.
+/// The reference's default window.
 const DEFAULT_QUEUE_DEPTH: u16 = 3;
-/// The longest burst.
+/// Maximum duration of a burst.
 const MAX_TIMESTEP_S: f64 = 3600.0;
-/// Keys that matter to the life of a brain, not to a run.
+/// Keys that concern a brain's life cycle, not a run.
 const IGNORED_KEYS: [&str; 9] = [
     "max_age",
     "evolution_burst_count",

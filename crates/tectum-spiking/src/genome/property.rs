@@ -1,6 +1,6 @@
 //! Properties of areas and every spelling of each.
 
-/// A property that a file may give an area. Boxes and positions count as three.
+/// A property of an area in a file. Boxes and positions count as three properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Property {
     Name,
@@ -44,7 +44,7 @@ pub(super) enum Property {
     Unsupported,
 }
 
-/// A property, its code in flat files, its keys in hierarchical ones.
+/// A property, its code in flat files, its keys in hierarchical files.
 type Spellings = (Property, &'static str, &'static [&'static str]);
 
 /// Keys whose value is a triple (an array, or an object of x, y and z or of width, height and depth).
@@ -108,17 +108,17 @@ const SPELLINGS: &[Spellings] = &[
     (Property::Unsupported, "twinrf", &["memory_twin_of"]),
 ];
 
-/// The property of a code of flat files, without its ending.
+/// The property of a flat file's code without its suffix.
 pub(super) fn from_code(code: &str) -> Option<Property> {
     SPELLINGS.iter().find(|(_, known, _)| *known == code).map(|(property, ..)| *property)
 }
 
-/// The property of a key of hierarchical files.
+/// The property of a hierarchical file's key.
 pub(super) fn from_key(key: &str) -> Option<Property> {
     SPELLINGS.iter().find(|(.., keys)| keys.contains(&key)).map(|(property, ..)| *property)
 }
 
-/// The three properties of a key of hierarchical files whose value is a triple.
+/// The three properties of a hierarchical file's key whose value is a triple.
 pub(super) fn from_triple(key: &str) -> Option<[Property; 3]> {
     TRIPLES.iter().find(|(_, keys)| keys.contains(&key)).map(|(properties, _)| *properties)
 }

@@ -1,4 +1,4 @@
-//! What a file gives an area, property by property, whichever form the file has.
+//! An area's properties as given in a file, for both forms of files.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,27 @@ use super::area_id::AreaId;
 use super::property::{self, Property};
 use super::warnings::{Warnings, quoted};
 
-/// What keys of flat files begin with.
+/// Prefix of keys in flat files.
 const FLAT_PREFIX: &str = "_____10c-";
-/// The letters that end codes; which one a code has differs between files, so any is taken.
+/// The suffix letters of codes; files differ in which one a code has, so any is accepted.
 const TYPE_SUFFIXES: [&str; 5] = ["-i", "-f", "-t", "-b", "-d"];
-/// The most areas of a genome.
+/// Maximum areas of a genome.
 const MAX_AREAS: usize = 1 << 16;
 
-/// One area as a file gives it.
+/// One area as given in a file.
 pub(super) struct Record<'a> {
     pub id: AreaId,
     entries: BTreeMap<Property, Entry<'a>>,
 }
 
-/// A value and the key that it stands under in the file.
+/// A value and its key in the file.
 #[derive(Clone)]
 struct Entry<'a> {
     key: String,
     value: &'a Value,
 }
 
-/// The areas of a blueprint in the order in which the file first names them.
+/// The areas of a blueprint in order of first occurrence in the file.
 pub(super) fn records<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Result<Vec<Record<'a>>> {
     let is_flat = blueprint.keys().any(|key| key.starts_with(FLAT_PREFIX));
     let records = if is_flat { flat(blueprint, warnings)? } else { hierarchical(blueprint, warnings)? };
@@ -60,7 +60,7 @@ fn flat<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Resul
     Ok(spelled.records)
 }
 
-/// Records by the spelling that the file uses; another spelling of the same id is refused.
+/// Records by the spelling that the file uses; another spelling of the same id is rejected.
 #[derive(Default)]
 struct RecordIndex<'a> {
     records: Vec<Record<'a>>,
@@ -115,7 +115,7 @@ fn warn_unsupported(key: &str, value: &Value, warnings: &mut Warnings) {
 impl<'a> Record<'a> {
     fn insert_key(&mut self, key: &str, value: &'a Value, warnings: &mut Warnings) -> Result<()> {
         if let Some(properties) = property::from_triple(key) {
-            // A single number for a threshold's increment means nothing along three axes, unless it is none at all.
+            // A single number for a threshold's increment has no meaning along three axes, unless it is 0.
             if properties[0] == Property::ThresholdIncrementX && value.as_f64() == Some(0.0) {
                 return Ok(());
             }
@@ -147,12 +147,12 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The key that a property stands under.
+    /// The key of a property in the file.
     pub fn key(&self, property: Property) -> Option<&str> {
         self.entries.get(&property).map(|entry| entry.key.as_str())
     }
 
-    /// The value of a property as it stands in the file.
+    /// The value of a property as given in the file.
     pub fn value(&self, property: Property) -> Option<&'a Value> {
         self.entries.get(&property).map(|entry| entry.value)
     }
@@ -177,7 +177,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A number without a fraction within a range; `1.0` is one too.
+    /// An integer within a range; `1.0` is one too.
     pub fn whole(&self, property: Property, least: i64, most: i64) -> Result<Option<i64>> {
         let number = self.number(property, least as f64, most as f64)?;
         match number {
@@ -199,12 +199,12 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Whether two values say the same; 1 and 1.0 do.
+/// Whether two values are equal; 1 and 1.0 are.
 fn is_same(left: &Value, right: &Value) -> bool {
     left == right || matches!((left.as_f64(), right.as_f64()), (Some(left), Some(right)) if left == right)
 }
 
-/// The parts of a triple.
+/// The components of a triple.
 fn triple(value: &Value) -> Option<[&Value; 3]> {
     match value {
         Value::Array(values) => values.iter().collect::<Vec<_>>().try_into().ok(),
@@ -216,7 +216,7 @@ fn triple(value: &Value) -> Option<[&Value; 3]> {
     }
 }
 
-/// What a value is, in words.
+/// The name of a value's type for messages.
 pub(super) fn kind(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -1,4 +1,4 @@
-//! Brain regions: how people sort areas. They have no effect on a run.
+//! Brain regions: groups of areas for people. They have no effect on a run.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use super::warnings::{Warnings, quoted};
 pub struct Region {
     /// The id in the file.
     pub id: String,
-    /// The name that people gave it.
+    /// The display name.
     pub title: String,
-    /// The id of the region around it.
+    /// The id of the parent region.
     pub parent: Option<String>,
     /// Indices of its areas.
     pub areas: Vec<usize>,

@@ -2,27 +2,27 @@
 
 use super::draw;
 
-/// A rule that gives each source voxel the target voxels it reaches. Targets outside the box are none.
+/// A rule that maps each source voxel to the target voxels it reaches. Targets outside the box are dropped.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Relation {
-    /// A product: a target is reached if its coordinate on each axis is.
+    /// A product: a target is reached if its coordinate is reached on each axis.
     Axes([Axis; 3]),
-    /// The source folded into a smaller target, `s mod m` on each axis; or repeated to fill a target that has as many voxels or more.
+    /// The source folded into a smaller target, `s mod m` on each axis; or repeated to fill a target with at least as many voxels.
     Tile,
     /// The next voxel, x first, then y, then z; the source voxel is first moved into the target box.
     Sweep,
-    /// One voxel in each layer of z, turned about the centre of x and y from −90° in the first to 90° in the last.
+    /// One voxel in each layer of z, rotated about the centre of x and y from −90° in the first layer to 90° in the last.
     RotateZ,
-    /// One voxel, drawn for each source neuron.
+    /// One random voxel for each source neuron.
     Random,
 }
 
-/// Which target coordinates of one axis a source coordinate reaches.
+/// The target coordinates of one axis that a source coordinate reaches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis {
-    /// The axis of the source that decides: 0, 1, 2 for x, y, z.
+    /// The axis of the source coordinate: 0, 1, 2 for x, y, z.
     pub from: usize,
-    /// Source coordinates that reach any.
+    /// Source coordinates that reach any target.
     pub sources: SourceRule,
     /// Target coordinates that they reach.
     pub to: TargetRule,
@@ -33,7 +33,7 @@ pub struct Axis {
 pub enum SourceRule {
     /// All.
     All,
-    /// Those between the two, both included.
+    /// Those between the two, inclusive.
     Between(i64, i64),
     /// The last one.
     Last,
@@ -46,9 +46,9 @@ pub enum TargetRule {
     All,
     /// All but `s`.
     Others,
-    /// `s + k` for k between the two, both included; an end beyond the box is the box's.
+    /// `s + k` for k between the two, inclusive; ends beyond the box are clamped.
     Near(i64, i64),
-    /// Those between the two, both included.
+    /// Those between the two, inclusive.
     Between(i64, i64),
     /// The last one.
     Last,
@@ -60,13 +60,13 @@ pub enum TargetRule {
     Scaled,
     /// `min(⌊s·m / n⌋, m − 1)`, also where `n < m`.
     ScaledToOne,
-    /// As `Scaled`, from within blocks of `side` coordinates, of which `choose` are taken and `skip` passed over by turns.
+    /// As `Scaled`, within blocks of `side` coordinates, of which alternately `choose` are taken and `skip` skipped.
     Tiled {
         /// Length of a block.
         side: u32,
-        /// Blocks taken in a turn.
+        /// Consecutive blocks taken.
         choose: u32,
-        /// Blocks passed over in a turn.
+        /// Consecutive blocks skipped.
         skip: u32,
     },
     /// `s mod m`.
@@ -85,7 +85,7 @@ pub enum TargetRule {
     DecodedBits,
 }
 
-/// Target coordinates of one axis: an arithmetic row, thinned.
+/// Target coordinates of one axis: an arithmetic sequence, filtered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Span {
     start: u32,
@@ -108,12 +108,12 @@ enum SpanFilter {
 }
 
 impl Axis {
-    /// An axis whose own coordinate decides, for all sources.
+    /// An axis that uses its own coordinate, for all sources.
     pub(super) fn own(axis: usize, to: TargetRule) -> Self {
         Self { from: axis, sources: SourceRule::All, to }
     }
 
-    /// The target coordinates of a source coordinate; none if it is no source.
+    /// The target coordinates of a source coordinate; none if it is not a source.
     pub(super) fn span(&self, s: u32, n: u32, m: u32) -> Option<Span> {
         let is_source = match self.sources {
             SourceRule::All => true,
@@ -124,7 +124,7 @@ impl Axis {
         (span.start < span.end).then_some(span)
     }
 
-    /// Pairs of source and target coordinates, where possible without going through them.
+    /// The number of pairs of source and target coordinates, if possible without enumeration.
     pub(super) fn pairs(&self, n: u32, m: u32) -> u64 {
         let sources = match self.sources {
             SourceRule::All => 0..n,
@@ -142,11 +142,11 @@ impl Axis {
     }
 }
 
-/// Pairs with `t − s ≤ most`: the sum over s of `s + most + 1`, held within 0 and m.
+/// Pairs with `t − s ≤ most`: the sum over s of `s + most + 1`, clamped to 0 to m.
 fn at_most(sources: &std::ops::Range<u32>, most: i64, m: u32) -> u64 {
     let (start, end, m) = (i128::from(sources.start), i128::from(sources.end), i128::from(m));
     let reach = i128::from(most) + 1;
-    // Sources before `low` reach nothing, those from `high` on all.
+    // Sources before `low` reach no target, those from `high` on reach all.
     let low = (-reach).clamp(start, end);
     let high = (m - reach).clamp(low, end);
     let sum = (high - low) * (low + high - 1) / 2 + (high - low) * reach + (end - high) * m;
@@ -238,7 +238,7 @@ impl Span {
         (self.start..self.end).contains(&t) && (t - self.start).is_multiple_of(self.step) && self.keeps(t)
     }
 
-    /// How many they are. Spans thinned by bits start at 0.
+    /// The number of coordinates. Spans filtered by bits start at 0.
     pub fn len(self) -> u64 {
         let all = u64::from(self.end.saturating_sub(self.start)).div_ceil(u64::from(self.step));
         match self.keep {
@@ -260,7 +260,7 @@ impl Span {
     }
 }
 
-/// The target voxels of one source neuron, without any twice.
+/// The target voxels of one source neuron, without duplicates.
 #[derive(Default)]
 pub(super) struct Targets {
     products: Vec<[Span; 3]>,
@@ -268,7 +268,7 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    /// Finds the targets of a source voxel of box `n` in box `m`; `draw` decides for relations of chance.
+    /// Finds the targets of a source voxel of box `n` in box `m`; random relations use `draw`.
     pub fn find(&mut self, relations: &[Relation], s: [u32; 3], n: [u32; 3], m: [u32; 3], draw: u64) {
         self.products.clear();
         self.single.clear();
@@ -283,7 +283,7 @@ impl Targets {
         }
     }
 
-    /// Shows each target voxel once.
+    /// Visits each target voxel once.
     pub fn each(&self, mut visit: impl FnMut([u32; 3])) {
         for (index, [xs, ys, zs]) in self.products.iter().enumerate() {
             let earlier = &self.products[..index];
@@ -339,14 +339,14 @@ fn rotated(s: [u32; 3], n: [u32; 3], m: [u32; 3], targets: &mut Vec<[u32; 3]>) {
     }
 }
 
-/// Sine and cosine by their series, so that every system has the same bits. The angle is from −90° to 90°, whose multiples of 90°
+/// Sine and cosine by their series, so that every system has the same bits. The angle is from −90° to 90°; multiples of 90°
 /// are exact; the error elsewhere is below 1e-15.
 fn sin_cos(angle_deg: f64) -> (f64, f64) {
     if angle_deg.abs() == 90.0 {
         return (angle_deg.signum(), 0.0);
     }
     let angle = angle_deg * (std::f64::consts::PI / 180.0);
-    // Terms of odd and even powers by turns; 24 suffice at 90°.
+    // Terms of odd and even powers alternate; 24 suffice at 90°.
     let mut sums = [0.0, 0.0];
     let mut term = 1.0;
     for power in 0..24u32 {
@@ -361,13 +361,13 @@ fn voxels(size: [u32; 3]) -> u64 {
     size.iter().map(|side| u64::from(*side)).product()
 }
 
-/// What a tile is for these boxes.
+/// The tiling for these boxes.
 fn tiles(n: [u32; 3], m: [u32; 3]) -> [Axis; 3] {
     let to = if voxels(n) > voxels(m) { TargetRule::Folded } else { TargetRule::Repeated };
     [0, 1, 2].map(|axis| Axis::own(axis, to))
 }
 
-/// Pairs of source and target voxels of a list of relations, counted without going through them, and whether none is counted twice.
+/// The number of pairs of source and target voxels of a list of relations, without enumeration, and whether none is counted twice.
 pub(super) fn pairs(relations: &[Relation], n: [u32; 3], m: [u32; 3]) -> (u64, bool) {
     let product = |axes: &[Axis; 3]| {
         let by_axis = axes.iter().enumerate().map(|(axis, rule)| rule.pairs(n[rule.from], m[axis]));
@@ -388,14 +388,14 @@ pub(super) fn pairs(relations: &[Relation], n: [u32; 3], m: [u32; 3]) -> (u64, b
     (total, is_exact)
 }
 
-/// Lists longer than this are not searched for overlaps when pairs are counted.
+/// Longer lists are not searched for overlaps when pairs are counted.
 const MAX_COMPARED: usize = 256;
 
 fn all_disjoint(relations: &[Relation]) -> bool {
     relations.iter().enumerate().all(|(index, left)| relations[..index].iter().all(|right| is_disjoint(left, right)))
 }
 
-/// Whether no voxel pair is in both, as far as is easily seen.
+/// Whether no voxel pair is in both, by a cheap conservative test.
 fn is_disjoint(left: &Relation, right: &Relation) -> bool {
     let (Relation::Axes(left), Relation::Axes(right)) = (left, right) else { return false };
     left.iter().zip(right).any(|(left, right)| {

@@ -143,7 +143,7 @@ fn attractivity_is_a_probability_that_depends_on_the_pair_alone() {
     let mut sorted = all.clone();
     sorted.sort();
     assert_eq!(parts, sorted);
-    // Another seed draws anew: of 30,000 about 9,000 remain, σ = √(30,000·0.3·0.7) = 79.
+    // Another seed gives other draws: of 30,000 about 9,000 remain, σ = √(30,000·0.3·0.7) = 79.
     let other = synapses(&genome, 6).into_iter().collect::<std::collections::BTreeSet<_>>();
     let common = all.iter().filter(|synapse| other.contains(synapse)).count();
     assert!(common.abs_diff(9_000) < 4 * 79, "{common}");

@@ -1,6 +1,6 @@
 //! The units of a file: newer genomes give leak and excitability as fractions, older ones as amounts and percents.
 //!
-//! Each of three quantities is judged by itself, since files mix them. See `docs/genomes.md` for the reasons of each rule.
+//! Each of three quantities is judged separately, since files mix them. `docs/genomes.md` gives the reasons for each rule.
 
 use std::str::FromStr;
 
@@ -12,23 +12,23 @@ use super::property::Property;
 use super::record::Record;
 use super::warnings::quoted;
 
-/// Which units the numbers of a file are taken to be in.
+/// The units that are assumed for the numbers of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnitPolicy {
-    /// Each quantity is legacy if any value of the file could not be of the newer unit.
+    /// A quantity is legacy if any of its values is invalid in the newer unit.
     #[default]
     Detect,
-    /// Leak and excitability are fractions, the current is a whole number to 255; all else is refused.
+    /// Leak and excitability are fractions, the current is an integer up to 255; other values are rejected.
     Fraction,
-    /// Leak is an amount of potential, excitability a percent, the current any amount.
+    /// Leak is an amount of potential, excitability a percentage, the current any amount.
     Legacy,
 }
 
 /// Which units were found, why, and what each converted value became.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UnitReport {
-    /// What the caller asked for.
+    /// The caller's choice.
     pub policy: UnitPolicy,
     /// `leak_coefficient` and `leak_variability`.
     pub leak: QuantityReport,
@@ -41,9 +41,9 @@ pub struct UnitReport {
 /// The unit of one quantity.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QuantityReport {
-    /// Whether values are of the legacy unit.
+    /// Whether values are in the legacy unit.
     pub legacy: bool,
-    /// Why it is taken so.
+    /// The reason for this unit.
     pub evidence: String,
     /// Values that changed.
     pub converted: Vec<Conversion>,
@@ -56,20 +56,20 @@ pub struct Conversion {
     pub area: AreaId,
     /// The key in the file.
     pub key: String,
-    /// What the file says.
+    /// The value in the file.
     pub given: f64,
-    /// What is used.
+    /// The value that is used.
     pub taken: f64,
 }
 
-/// The greatest number that any of the three quantities may be.
+/// Maximum of all three quantities.
 pub(super) const MAX_QUANTITY: f64 = 1e6;
 
 impl FromStr for UnitPolicy {
     type Err = Error;
 
     /// # Errors
-    /// `Invalid` for another word than detect, fraction or legacy.
+    /// `Invalid` for any word except detect, fraction and legacy.
     fn from_str(text: &str) -> Result<Self> {
         match text {
             "detect" => Ok(UnitPolicy::Detect),
@@ -81,7 +81,7 @@ impl FromStr for UnitPolicy {
 }
 
 impl UnitReport {
-    /// Judges the units of a file.
+    /// Determines the units of a file.
     pub(super) fn new(policy: UnitPolicy, records: &[Record<'_>]) -> Result<Self> {
         Ok(Self {
             policy,
@@ -97,21 +97,21 @@ impl UnitReport {
         })
     }
 
-    /// Leak (or its variability) as a fraction. The legacy amount `k` is what a potential loses in a burst, down to 0. At the
-    /// threshold `t` that is the fraction `k / t`; where `k ≥ t` nothing below the threshold remains, which is the fraction 1.
+    /// Leak (or its variability) as a fraction. The legacy amount `k` is subtracted from a potential in a burst, down to 0. At the
+    /// threshold `t` that is the fraction `k / t`; for `k ≥ t` no potential below the threshold remains, which is the fraction 1.
     pub(super) fn leak(&mut self, record: &Record<'_>, property: Property, threshold: f64) -> Result<f32> {
         let convert = |amount: f64| if amount >= threshold { f64::from(amount > 0.0) } else { amount / threshold };
         let leak = self.leak.take(record, property, [1.0, MAX_QUANTITY], convert)?;
         Ok(leak.unwrap_or(0.0) as f32)
     }
 
-    /// Excitability as a fraction; without one a neuron always fires.
+    /// Excitability as a fraction; if it is missing, a neuron always fires.
     pub(super) fn excitability(&mut self, record: &Record<'_>) -> Result<f32> {
         let excitability = self.excitability.take(record, Property::Excitability, [1.0, 100.0], |percent| percent / 100.0)?;
         Ok(excitability.unwrap_or(1.0) as f32)
     }
 
-    /// The current as a whole number to 255. Legacy ones lose their fraction and are cut at 255, as the reference does.
+    /// The current as an integer up to 255. Legacy values are truncated and clamped to 255, as in the reference.
     pub(super) fn current(&mut self, record: &Record<'_>) -> Result<u8> {
         let current = self.current.take(record, Property::Current, [255.0, MAX_QUANTITY], |current| current.trunc().min(255.0))?;
         match current.unwrap_or(1.0) {
@@ -121,7 +121,7 @@ impl UnitReport {
     }
 }
 
-/// What to do about a value that only the legacy unit allows.
+/// Hint for a value that only the legacy unit allows.
 const HINT: &str = "; if the file is of the legacy unit, say so (units legacy)";
 
 impl QuantityReport {
@@ -139,7 +139,7 @@ impl QuantityReport {
         Ok(Self { legacy, evidence, converted: Vec::new() })
     }
 
-    /// The value of a property in the engine's unit; `most` is the greatest of the newer and of the legacy unit.
+    /// The value of a property in the engine's unit; `most` is the maximum in the newer and in the legacy unit.
     fn take(&mut self, record: &Record<'_>, property: Property, most: [f64; 2], convert: impl Fn(f64) -> f64) -> Result<Option<f64>> {
         let Some(given) = record.number(property, 0.0, most[1])? else { return Ok(None) };
         if !self.legacy {

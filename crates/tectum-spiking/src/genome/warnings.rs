@@ -1,6 +1,6 @@
-//! What a file says that has no effect, in bounded number.
+//! Warnings about entries of a file that have no effect; their number is bounded.
 
-/// The most warnings that are kept.
+/// Maximum stored warnings.
 const MAX_WARNINGS: usize = 200;
 
 /// Warnings of one file, in order.
@@ -11,7 +11,7 @@ pub(super) struct Warnings {
 }
 
 impl Warnings {
-    /// Keeps a warning, unless there are many already.
+    /// Stores a warning, unless there are many already.
     pub fn add(&mut self, warning: impl Into<String>) {
         match self.kept.len() < MAX_WARNINGS {
             true => self.kept.push(warning.into()),
@@ -28,7 +28,7 @@ impl Warnings {
     }
 }
 
-/// A text from a file in a message: quoted, and cut if it is long.
+/// A file's text for a message: quoted, and truncated if it is long.
 pub(super) fn quoted(text: &str) -> String {
     const MAX_CHARS: usize = 60;
     match text.char_indices().nth(MAX_CHARS) {

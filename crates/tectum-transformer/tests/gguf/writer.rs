@@ -1,6 +1,6 @@
 //! A writer of GGUF files that writes whatever it is given, right or wrong.
 
-/// What is to be written.
+/// The contents of the file.
 #[derive(Clone)]
 pub struct Writer {
     pub version: u32,
@@ -16,12 +16,12 @@ pub struct Entry {
     pub name: String,
     pub dimensions: Vec<u64>,
     pub kind: u32,
-    /// Where it begins among the tensors; after those before it if nothing is said.
+    /// Its offset among the tensors; after the previous ones if absent.
     pub start: Option<u64>,
     pub data: Vec<u8>,
 }
 
-/// A text as values hold it.
+/// A text in the encoding of values.
 pub fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat()
 }

@@ -1,4 +1,4 @@
-//! Turns with memory that several runs and the host share: one that writes alone, those that read together.
+//! Turns with memory that several runs and the host share: writers have exclusive access, readers share it.
 //!
 //! `tests/models.rs` checks this file under every order in which threads can be scheduled.
 
@@ -12,9 +12,9 @@ pub(super) struct BufferLock(RwLock<()>);
 
 /// A turn with one buffer; it ends when this is dropped.
 pub(super) enum BufferGuard<'a> {
-    /// Among others that read.
+    /// Shared with other readers.
     Reads { _guard: RwLockReadGuard<'a, ()> },
-    /// Alone.
+    /// Exclusive.
     Writes { _guard: RwLockWriteGuard<'a, ()> },
 }
 
@@ -36,12 +36,12 @@ impl BufferLock {
 /// The turns of one run.
 #[derive(Debug)]
 pub(super) struct BufferLocks {
-    /// Index of the buffer and whether the run writes it, in the one order that every run takes its turns in, so that no two wait for each other.
+    /// Index of the buffer and whether the run writes it, in the global order in which every run takes its turns, so that no two wait for each other.
     order: Vec<(usize, bool)>,
 }
 
 impl BufferLocks {
-    /// The turns with so many buffers, of which the address and whether the run writes them are given; of one address, one turn.
+    /// The turns with these buffers, given by address and whether the run writes them; one turn per address.
     pub(super) fn new(buffers: impl IntoIterator<Item = (usize, usize, bool)>) -> Self {
         let mut buffers: Vec<_> = buffers.into_iter().collect();
         buffers.sort_unstable_by_key(|&(_, address, writes)| (address, !writes));
@@ -55,7 +55,7 @@ impl BufferLocks {
     }
 }
 
-/// Turns end as the recursion unwinds: nothing is allocated while a run waits.
+/// Turns end as the recursion unwinds, so that a waiting run allocates nothing.
 fn with_locks<'a, R>(order: &[(usize, bool)], lock_of: &dyn Fn(usize) -> &'a BufferLock, work: impl FnOnce() -> R) -> R {
     match order {
         [] => work(),

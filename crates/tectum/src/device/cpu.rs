@@ -8,8 +8,7 @@ use std::time::Instant;
 
 use super::buffer_lock::{BufferLock, BufferLocks};
 use super::thread_pool::{ThreadPool, with_spinning_workers};
-use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLimits};
-use crate::device::memory::{Block, Role};
+use super::{Allocation, Api, Backend, Block, Compiled, DeviceInfo, DeviceKind, DeviceLimits, Role};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::native::{NativeRegion, ThreadBudget, WORK_PER_THREAD};
@@ -21,7 +20,7 @@ const LINE: usize = 64;
 /// The size and alignment of a huge page on x86-64 and on AArch64 with 4 KiB pages.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Host memory that executables and the host take turns with.
+/// Host memory that executables and the host access in turns.
 pub(crate) struct CpuMemory {
     start: NonNull<u8>,
     layout: Layout,
@@ -35,8 +34,8 @@ unsafe impl Send for CpuMemory {}
 unsafe impl Sync for CpuMemory {}
 
 impl CpuMemory {
-    /// Zeroed memory. Large allocations ask for huge pages, of which the processor keeps the addresses of many more bytes
-    /// at hand: streaming through several arrays at once no longer waits for the page table.
+    /// Zeroed memory. Large allocations request huge pages, so that the TLB covers many more
+    /// bytes: streaming through several arrays at once no longer waits for the page table.
     fn allocate(bytes: usize) -> Result<Self> {
         let align = if bytes >= 2 * HUGE_PAGE { HUGE_PAGE } else { LINE };
         let layout = Layout::from_size_align(bytes.next_multiple_of(LINE).max(LINE), align).ok();
@@ -47,7 +46,7 @@ impl CpuMemory {
         #[cfg(target_os = "linux")]
         if align == HUGE_PAGE {
             // SAFETY: the range was just allocated, begins on a page and nothing is stored in it. It is advice: where the
-            // kernel has no huge pages the call fails and ordinary pages serve.
+            // kernel has no huge pages the call fails and ordinary pages are used.
             unsafe { libc::madvise(start.as_ptr().cast(), layout.size() / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE) };
         }
         // SAFETY: the allocation is `layout.size()` bytes long.
@@ -68,7 +67,7 @@ impl CpuMemory {
 
     fn read(&self, offset: usize, data: &mut [u8]) {
         let _turn = self.lock.lock(false);
-        // SAFETY: as above; the turn excludes all that write.
+        // SAFETY: as above; the turn excludes all writers.
         let bytes = unsafe { std::slice::from_raw_parts(self.start(), self.layout.size()) };
         data.copy_from_slice(&bytes[offset..][..data.len()]);
     }
@@ -197,7 +196,7 @@ impl Backend for CpuDevice {
     }
 }
 
-/// A turn with each buffer that others may touch.
+/// A turn with each buffer that others may access.
 fn turns(list: &LaunchList, memory: &[Arc<Block>]) -> BufferLocks {
     let address = |buffer: usize| Arc::as_ptr(&memory[buffer]) as usize;
     let bound = list.launches.iter().flat_map(|launch| launch.kernel.bindings().iter().zip(&launch.regions));
@@ -219,9 +218,9 @@ struct CpuCompiled {
     regions: Vec<NativeRegion>,
     turns: BufferLocks,
     threads: usize,
-    /// Once a run needed it.
+    /// Created when a run first needs it.
     pool: Option<Arc<ThreadPool>>,
-    /// Whether the last run had launches that repay more than one thread; none before the first.
+    /// Whether the last run had launches that benefit from more than one thread; none before the first.
     shares: Option<bool>,
 }
 
@@ -237,9 +236,9 @@ impl CpuCompiled {
 
     /// Runs; calls `done` after each launch.
     ///
-    /// On this thread if it belongs to a pool, if the run before had nothing to share, or if the pool shares another run. Passed to a pool otherwise,
-    /// with the turns taken before: within it, two runs that touch one buffer would wait for each other. If the run before shared launches, the
-    /// pool's other threads stay awake.
+    /// Runs on this thread if it belongs to a pool, if the previous run had nothing to share, or if the pool shares another run. Otherwise runs in a
+    /// pool, with the turns taken first: within it, two runs that access one buffer would wait for each other. If the previous run shared launches,
+    /// the pool's other threads stay awake.
     fn run(&mut self, done: &mut (dyn FnMut() + Send)) -> Result<()> {
         let shared = self.shares == Some(true);
         let is_member = ThreadPool::is_pool_thread();
@@ -275,11 +274,11 @@ struct Run<'a> {
     sharing: ThreadBudget,
 }
 
-// SAFETY: as for `CpuCompiled`, which is borrowed exclusively while its run goes on.
+// SAFETY: as for `CpuCompiled`, which is borrowed exclusively during its run.
 unsafe impl Send for Run<'_> {}
 
 impl Run<'_> {
-    /// Says whether a launch repays more than one thread.
+    /// Receives whether a launch benefits from more than one thread.
     fn run(self, done: &mut dyn FnMut()) -> bool {
         let mut shares = false;
         for call in self.calls {

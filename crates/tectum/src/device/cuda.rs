@@ -1,4 +1,4 @@
-//! NVIDIA GPUs through their driver alone, loaded at run time.
+//! NVIDIA GPUs through only their driver, loaded at run time.
 //!
 //! Kernels go from WGSL through naga's checks to PTX, which the driver assembles. A run is one CUDA graph: the upload
 //! block from pinned memory, all launches, the downloads gathered into one block in pinned memory. One stream orders all
@@ -23,8 +23,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::CUdeviceptr;
 
-use super::{Allocation, Backend, Compiled, DeviceInfo, Sensors};
-use crate::device::memory::{Block, CopyPath, Role};
+use super::{Allocation, Backend, Block, Compiled, CopyPath, DeviceInfo, Role, Sensors};
 use crate::error::Result;
 use crate::launch::{LaunchList, Region};
 use code::Modules;
@@ -35,7 +34,7 @@ pub(crate) use memory::CudaMemory;
 use memory::Pinned;
 use sensors::NvmlSensors;
 
-/// Pinned memory that copies of buffers go through, piece by piece.
+/// Pinned staging memory for copies of buffers, piece by piece.
 const STAGING_BYTES: usize = 4 << 20;
 
 /// A GPU behind the CUDA driver.
@@ -43,7 +42,7 @@ pub(super) struct CudaDevice {
     context: Arc<Context>,
     modules: Modules,
     staging: Mutex<Pinned>,
-    /// Looked for when the first product is compiled.
+    /// Loaded when the first product is compiled.
     library: OnceLock<Option<Arc<CublasLt>>>,
     sensors: Option<NvmlSensors>,
 }

@@ -1,10 +1,9 @@
-//! The null device: checks and accounts for everything and executes nothing. Reads give zeros.
+//! The null device: checks and accounts for everything and executes nothing. Reads return zeros.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Allocation, Api, Backend, Compiled, DeviceInfo, DeviceKind, DeviceLimits};
-use crate::device::memory::{Block, Role};
+use super::{Allocation, Api, Backend, Block, Compiled, DeviceInfo, DeviceKind, DeviceLimits, Role};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::launch::{LaunchList, RunStats};
@@ -15,7 +14,7 @@ pub(super) struct NullDevice {
     left: Arc<AtomicU64>,
 }
 
-/// Gives the bytes back to the null device when the allocation is dropped.
+/// Returns the bytes to the null device when the allocation is dropped.
 pub(crate) struct NullMemory {
     bytes: u64,
     left: Arc<AtomicU64>,
@@ -71,7 +70,7 @@ impl Backend for NullDevice {
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         taken
             .map(|_| Allocation::Null(NullMemory { bytes, left: self.left.clone() }))
-            .map_err(|left| Error::new(ErrorKind::OutOfMemory, format!("null: {bytes} bytes asked, {left} left")))
+            .map_err(|left| Error::new(ErrorKind::OutOfMemory, format!("null: {bytes} bytes requested, {left} left")))
     }
 
     fn write(&self, _: &Allocation, _: usize, _: &[u8]) -> Result<()> {
@@ -106,7 +105,7 @@ impl Backend for NullDevice {
     }
 }
 
-/// What a GPU with one upload and one download would do, counted and not done.
+/// The work of a GPU with one upload and one download, counted but not executed.
 struct NullCompiled {
     upload: Vec<u64>,
     zeros: Vec<u32>,

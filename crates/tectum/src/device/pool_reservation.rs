@@ -1,4 +1,4 @@
-//! How a run reserves a pool and hands its work over to it.
+//! How a run reserves a pool and passes its work to it.
 //!
 //! `tests/models.rs` checks this file under every order in which threads can be scheduled.
 
@@ -13,7 +13,7 @@ use super::sync::mpsc::channel;
 #[derive(Debug, Clone)]
 pub(super) struct PoolReservation(Arc<AtomicBool>);
 
-/// A pool that shares the launches of this run and of no other; free again when this is dropped.
+/// A pool reserved for the launches of this run; released when this is dropped.
 pub(super) struct ReservationGuard(PoolReservation);
 
 impl PoolReservation {
@@ -41,8 +41,8 @@ pub(super) fn spawn_and_wait<R: Send>(spawn: impl FnOnce(Box<dyn FnOnce() + Send
         // The receiver outlives the task.
         let _ = send.send(made);
     });
-    // SAFETY: the task is done, and all that it borrowed released, when `recv` gives what it sent; it sends exactly once, by a panic too, and this
-    // thread does not leave before. After that the task touches nothing but its end of the channel, which owns what it holds.
+    // SAFETY: the task is done, and all that it borrowed released, when `recv` returns what it sent; it sends exactly once, also on a panic, and this
+    // thread does not leave before. After that the task accesses only its end of the channel, which owns what it holds.
     let task = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Box<dyn FnOnce() + Send + 'static>>(task) };
     spawn(task);
     match made.recv().expect("invariant: the task sends once") {

@@ -1,12 +1,12 @@
-//! Threads that runs on the CPU share their launches among.
+//! Threads among which runs on the CPU share their launches.
 //!
 //! A rayon thread that waits for its share of a launch runs other tasks of its pool. If these were the caller's tasks, one might run an executable
-//! that needs a buffer which the waiting thread holds, and wait for ever on top of it. So launches are shared in pools that get nothing else, by
+//! that needs a buffer which the waiting thread holds, and deadlock. So launches are shared in pools that run nothing else, by
 //! callers that hold their buffers already and that wait without running tasks. If they were another run's tasks, that whole run would execute inside
-//! this one and its time would be added. So a pool shares one run at a time; a run that finds its pool occupied uses its own thread alone.
+//! this one and its time would be added. So a pool shares one run at a time; a run that finds its pool occupied uses only its own thread.
 //!
-//! A thread that finds nothing to do sleeps after some 10 µs, and waking it takes 10 to 50 µs: more than many a launch. Of a run whose launches are
-//! shared, the pool's other threads look for tasks from its first launch to its last.
+//! An idle thread sleeps after some 10 µs, and waking it takes 10 to 50 µs: longer than many launches. While a run shares launches, the pool's other
+//! threads look for tasks from its first launch to its last.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 use super::pool_reservation::{PoolReservation, ReservationGuard, spawn_and_wait};
 use crate::error::{Error, Result};
 
-/// How long a thread looks for a task before it goes back to where it may sleep.
+/// How long a thread looks for a task before it returns to where it may sleep.
 const SPIN_TIMEOUT: Duration = Duration::from_micros(500);
-/// Looks between two at the clock.
+/// Polls between two reads of the clock.
 const SPINS_PER_CLOCK_CHECK: usize = 64;
 
-/// The pools of runs that were begun elsewhere, by their number of threads.
+/// The pools of runs that were started elsewhere, by their number of threads.
 static SHARED_POOLS: Mutex<BTreeMap<usize, Arc<ThreadPool>>> = Mutex::new(BTreeMap::new());
 
 thread_local! {
@@ -32,10 +32,10 @@ thread_local! {
     static RUNS_LAUNCHES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Threads that runs on the CPU device share their launches among.
+/// Threads among which runs on the CPU device share their launches.
 ///
-/// Executables that run on one of its threads share among these, and are compiled there for as many; those that run elsewhere share among threads
-/// of their own, as many as rayon had where they were compiled. One run at a time is shared; others that begin in the meantime use one thread each. The
+/// Executables that run on one of its threads share among these, and are compiled there for as many; those that run elsewhere share among separate
+/// threads, as many as rayon had where they were compiled. One run at a time is shared; concurrent runs use one thread each. The
 /// work of [`ThreadPool::install`] must not run executables that have a buffer in common from several rayon tasks.
 ///
 /// ```
@@ -51,15 +51,15 @@ pub struct ThreadPool {
 }
 
 impl ThreadPool {
-    /// So many threads, at least one, with names that begin so.
+    /// Starts this many threads, at least one, with this name prefix.
     ///
     /// # Errors
-    /// `Unsupported` if the operating system gives none.
+    /// `Unsupported` if the operating system cannot start them.
     pub fn new(threads: usize, name: &str) -> Result<Self> {
         let reservation = PoolReservation::new();
         let member_of = reservation.clone();
         let builder = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).start_handler(move |_| {
-            // A thread starts once, in one pool.
+            // A thread starts once and belongs to one pool.
             let _ = CURRENT_POOL.with(|member| member.set(member_of.clone()));
         });
         let name = name.to_owned();
@@ -69,7 +69,7 @@ impl ThreadPool {
         }
     }
 
-    /// The pool of runs that were begun elsewhere.
+    /// The pool of runs that were started elsewhere.
     pub(super) fn shared(threads: usize) -> Result<Arc<Self>> {
         let mut common = SHARED_POOLS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = common.get(&threads) {
@@ -80,7 +80,7 @@ impl ThreadPool {
         Ok(pool)
     }
 
-    /// Whether the present thread is of some such pool.
+    /// Whether the current thread belongs to such a pool.
     pub(super) fn is_pool_thread() -> bool {
         CURRENT_POOL.with(|member| member.get().is_some())
     }
@@ -90,12 +90,12 @@ impl ThreadPool {
         self.reservation.try_reserve()
     }
 
-    /// The pool of the present thread, if it belongs to one that shares no run.
+    /// The pool of the current thread, if it belongs to one that shares no run.
     pub(super) fn try_reserve_current() -> Option<ReservationGuard> {
         CURRENT_POOL.with(|member| member.get()?.try_reserve())
     }
 
-    /// Does `work` on a thread of the pool; what it begins by rayon stays in the pool.
+    /// Does `work` on a thread of the pool; rayon tasks that it starts stay in the pool.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.threads.install(work)
     }
@@ -105,14 +105,14 @@ impl ThreadPool {
         self.threads.broadcast(|_| work())
     }
 
-    /// Does `work` on a thread of the pool; the present one waits and does nothing else, where in [`ThreadPool::install`] a thread of another pool
-    /// would do tasks of that.
+    /// Does `work` on a thread of the pool; the current thread waits and does nothing else, while in [`ThreadPool::install`] a thread of another
+    /// pool would run tasks of that pool.
     pub(super) fn install_blocking<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         spawn_and_wait(|task| self.threads.spawn(task), work)
     }
 }
 
-/// Sets a flag when it goes, by a panic too.
+/// Sets a flag when dropped, also on a panic.
 struct OnDrop<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -121,7 +121,7 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-/// Does `work` on this thread of a pool with so many threads awake, itself among them.
+/// Does `work` on this thread of a pool with this many threads awake, including itself.
 pub(super) fn with_spinning_workers<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
     if threads <= 1 {
         return work();
@@ -140,7 +140,7 @@ pub(super) fn with_spinning_workers<R: Send>(threads: usize, work: impl FnOnce()
     })
 }
 
-/// Does tasks of the pool until the run is over. A thread that runs launches itself, and only came by while it waited, does not stay.
+/// Does tasks of the pool until the run is over. A thread that runs launches itself, and only got here while it waited, does not stay.
 fn spin_for_tasks(is_over: &AtomicBool) {
     if RUNS_LAUNCHES.get() {
         return;

@@ -11,9 +11,8 @@ mod mapping;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Allocation, Backend, Compiled, DeviceInfo};
+use super::{Allocation, Backend, Block, Compiled, DeviceInfo, Role};
 use crate::content_hash::CodeText;
-use crate::device::memory::{Block, Role};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchList;
@@ -21,7 +20,7 @@ use crate::lru_cache::LruCache;
 pub(super) use adapter::{list, open};
 use mapping::Mapping;
 
-/// The most compiled kernels that a device keeps.
+/// Maximum compiled kernels that a device keeps.
 const PIPELINE_CAP: usize = 512;
 
 /// A compiled kernel.
@@ -30,7 +29,7 @@ struct Pipeline {
     layout: wgpu::BindGroupLayout,
 }
 
-/// The first fault that the driver reported outside a call, and whether the device is gone.
+/// The first fault that the driver reported outside a call, and whether the device is lost.
 #[derive(Default)]
 struct UncapturedErrors {
     message: Mutex<Option<String>>,
@@ -55,7 +54,7 @@ struct Context {
     device: wgpu::Device,
     queue: wgpu::Queue,
     faults: Arc<UncapturedErrors>,
-    /// What the device can take the time of.
+    /// Which operations the device can time.
     timestamps: wgpu::Features,
 }
 
@@ -73,7 +72,7 @@ fn buffer_of(allocation: &Allocation) -> &wgpu::Buffer {
 }
 
 impl Context {
-    /// Runs `create` and turns what wgpu reports about it into an error.
+    /// Runs `create` and converts what wgpu reports about it into an error.
     fn checked<T>(&self, doing: &str, create: impl FnOnce() -> T) -> Result<T> {
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
@@ -149,7 +148,7 @@ impl WgpuDevice {
             let source = wgpu::ShaderSource::Naga(Cow::Owned(module));
             let descriptor = wgpu::ShaderModuleDescriptor { label, source };
             let shader = if kernel.is_trusted() {
-                // SAFETY: what `KernelBuilder::trusted` requires; the checks on integer division stay on.
+                // SAFETY: as `KernelBuilder::trusted` requires; the checks on integer division stay on.
                 unsafe { device.create_shader_module_trusted(descriptor, checks) }
             } else {
                 device.create_shader_module(descriptor)

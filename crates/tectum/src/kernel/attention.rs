@@ -1,5 +1,5 @@
 //! Scaled dot-product attention over heads, in one launch and without the matrix of all products in memory: over keys that are
-//! all there, or over those that a cache holds so far.
+//! all present, or over those that a cache holds so far.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,15 +15,15 @@ use super::transpose_16x16::{TransposeIn, TransposeOut};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
-/// Queries that one workgroup makes.
+/// Queries that one workgroup computes.
 pub const QUERY_TILE: usize = 16;
 
 /// `y = softmax(scale·q·kᵀ)·v` for each head.
 pub static ATTENTION: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("attention_f32", Extra::None));
 /// The same with a number added to the products of each key.
 pub static ATTENTION_MASK: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("attention_mask_f32", Extra::Mask));
-/// The same over as many keys of each item as `spans` [batch, 2] says at run time: keys that were kept before and new ones, the
-/// queries being those of the new ones.
+/// The same with the number of keys of each item given by `spans` [batch, 2] at run time: keys kept before and new ones; the
+/// queries are those of the new ones.
 pub static ATTENTION_CACHED: LazyLock<Arc<Kernel>> = LazyLock::new(|| define("attention_cached_f32", Extra::Spans));
 
 static CACHED: LazyLock<[Arc<Kernel>; 4]> = LazyLock::new(|| cache_read::for_each_format(define_cached));
@@ -77,7 +77,7 @@ fn define(name: &str, extra: Extra) -> Arc<Kernel> {
 
 const NAMES: [&str; 13] = ["batch", "queries", "keys", "heads", "group", "width", "q_row", "q_start", "k_row", "k_start", "v_row", "v_start", "causal"];
 
-/// For each tile of queries so many turns for 16 keys; a cache may hold as many as it has room for.
+/// Iterations over 16 keys for each tile of queries; a cache may be full.
 fn loops(params: &[u32], groups: u32) -> u64 {
     let [batch, queries, keys, heads, width] = [0, 1, 2, 3, 5].map(|index| u64::from(params[index]));
     let tiles = batch.saturating_mul(heads).saturating_mul(queries.div_ceil(QUERY_TILE as u64));
@@ -96,10 +96,10 @@ fn body_with(mask_term: &str, counts: [String; 2], [key_at, key, value_at, value
     body.replace("= VALUE_AT;", &format!("= {value_at};")).replace("* VALUE_HERE;", &format!("* {value};"))
 }
 
-/// The parameter where the description of the caches begins.
+/// Index of the first parameter that describes the caches.
 const FIRST_CACHE_PARAM: usize = NAMES.len() + 1;
 
-/// Over caches in another format than f32: the parameters, then those of the caches, of which the first five are among them already.
+/// For caches in another format than f32: the parameters, then those of the caches, whose first five are already included.
 fn define_cached(formats: CacheFormats) -> Arc<Kernel> {
     let builder = cache_read::bind("attention_cached", formats);
     let builder = NAMES.into_iter().fold(builder, |builder, name| builder.param(name, DType::U32)).param("scale", DType::F32);
@@ -122,31 +122,31 @@ fn attention_cached(call: &NativeCall<'_>, formats: CacheFormats) {
     attention(call, |item| [0, 1].map(|side| caches.side(side, item)), None, Some(spans));
 }
 
-/// Queries of a task of the native twin: a whole number of panels.
+/// Queries per task of the native twin: a whole number of panels.
 const QUERY_BLOCK: usize = 128;
-/// Bytes of keys of all items from which those of a head are asked for while the head before is worked on: fewer lie in an L2 anyway.
+/// Minimum bytes of keys of all items for prefetching a head's keys while the previous head is processed: fewer are in L2 anyway.
 const PREFETCH_MIN_BYTES: usize = 1 << 20;
-/// Keys of one product with one panel of queries: their weights fill an L1. With two panels half as many.
+/// Keys of one product with one panel of queries: their weights fill L1. With two panels half as many.
 const KEY_BLOCK: usize = 384;
-/// The same where keys are made of codes first: so many rows of them stay in an L2.
+/// The same where keys are decoded first: this many decoded rows stay in L2.
 const QUANTIZED_KEY_BLOCK: usize = 128;
 
-/// What the keys or the values of an item are read from.
+/// The source of an item's keys or values.
 pub(super) trait KvSource {
     /// Keys of one product.
     const KEY_BLOCK: usize;
-    /// Whether reading rows asks for as many after them.
+    /// Whether reading rows prefetches as many after them.
     const PREFETCHES: bool;
-    /// Room for the rows of so many keys, where they do not lie in memory as they are.
+    /// Buffer for the rows of this many keys, where they cannot be read in place.
     type Workspace;
     fn workspace() -> Self::Workspace;
-    /// The rows of some keys from the columns of a head on, and how far they are apart.
+    /// The rows of some keys from the columns of a head on, and their stride.
     fn rows<'a>(&'a self, keys: [usize; 2], columns: [usize; 2], room: &'a mut Self::Workspace) -> (&'a [f32], usize);
-    /// Asks for what the rows of some keys are read from.
+    /// Prefetches the data of the rows of some keys.
     fn ask(&self, keys: [usize; 2], columns: [usize; 2]);
 }
 
-/// Rows as they are: elements from the item's first row on, columns of a row, and the column where the heads begin.
+/// Rows in place: elements from the item's first row on, columns of a row, and the column where the heads begin.
 pub(super) struct Plain<'a>(pub Operand<'a>);
 
 impl KvSource for Plain<'_> {
@@ -192,7 +192,7 @@ impl KvSource for CachedRows<'_> {
     }
 }
 
-/// Keys and values of an item where they lie as f32.
+/// Keys and values of an item that are stored as f32.
 fn plain<'a>(call: &NativeCall<'a>) -> impl Fn(usize) -> [Plain<'a>; 2] + Sync {
     let keys = call.size(2);
     let operand = |binding: usize, first: usize| (call.read::<f32>(binding), call.size(first), call.size(first + 1));
@@ -206,7 +206,7 @@ pub(super) type Operand<'a> = (&'a [f32], usize, usize);
 /// One number for each query of a panel.
 type Lanes = [f32; PANEL];
 
-/// What a task makes for one panel of queries after another, or for two at once. Rows of panels begin at cache lines.
+/// The buffers of a task, for one panel of queries after another or for two together. Rows of panels begin at cache lines.
 #[repr(align(64))]
 struct Scratch {
     queries: [f32; MAX_WIDTH * PANEL * MAX_PANELS_PER_PASS],
@@ -221,7 +221,7 @@ impl Scratch {
     }
 }
 
-/// What a panel of queries is given: keys and values, room for their rows, and what it makes.
+/// The arguments of a panel of queries: keys and values, buffers for their rows, and its results.
 type Given<'a, S> = (&'a [S; 2], &'a mut <S as KvSource>::Workspace, &'a mut Scratch);
 
 struct Attention<'a> {
@@ -256,7 +256,7 @@ fn attention<S: KvSource>(call: &NativeCall<'_>, sources: impl Fn(usize) -> [S; 
             let count = (rows - done).min(queries - query);
             let sources = sources(item);
             let y = &mut y[done * row..][..count * row];
-            // All queries of a head, which find its keys and values near, before the next head.
+            // All queries of a head, whose keys and values are then in cache, before the next head.
             for head in 0..heads {
                 if asks && head + 1 < heads {
                     work.ask(&sources, [item, query, count], head + 1);
@@ -287,7 +287,7 @@ impl Attention<'_> {
         }
     }
 
-    /// Asks for a head's queries, keys and values, as many as one product takes.
+    /// Prefetches a head's queries, keys and values, as many as one product takes.
     fn ask<S: KvSource>(&self, sources: &[S; 2], [item, query, count]: [usize; 3], head: usize) {
         Plain(self.q).ask([item * self.queries + query, count], [head * self.width, self.width]);
         if head.is_multiple_of(self.group) {
@@ -298,8 +298,8 @@ impl Attention<'_> {
 
     /// One head of up to 16 queries of an item, or as many for each panel side by side; `y` begins at the head's columns of the first.
     ///
-    /// A key's products with all queries lie side by side, so that exponentials, sums and the greatest go through lanes alone, and
-    /// the weights are panels as the product with the values reads them.
+    /// A key's products with all queries are adjacent, so that exponentials, sums and maxima work lane by lane, and
+    /// the weights are panels in the layout that the product with the values reads.
     fn panels<S: KvSource, const PANELS: usize>(&self, ([k, v], room, scratch): Given<'_, S>, [item, query, count]: [usize; 3], head: usize, y: &mut [f32]) {
         let (width, row, lanes) = (self.width, self.heads * self.width, PANELS * PANEL);
         let Scratch { queries, sums, weights: all_weights } = scratch;
@@ -331,7 +331,7 @@ impl Attention<'_> {
             let weights = weights.as_chunks_mut().0.as_chunks_mut::<PANELS>().0;
             let shrink = match mask.filter(|mask| mask.iter().any(|&term| term != 0.0)) {
                 Some(mask) => online_softmax(weights, |key| mask[key], &mut greatest, &mut totals),
-                // Of all numbers the one whose addition the compiler leaves out.
+                // −0: the compiler removes its addition.
                 None => online_softmax(weights, |_| -0.0, &mut greatest, &mut totals),
             };
             if first_key > 0 {
@@ -345,19 +345,19 @@ impl Attention<'_> {
             let weights: [_; PANELS] = std::array::from_fn(|panel| StridedPanel { data: &weights[panel * PANEL..], stride: PANELS * PANEL, count });
             with_simd(Strip::alone(ColumnMajor { data, stride }, weights, sums, first_key > 0));
         }
-        // Of a query that saw nothing 0 · ∞, which is NaN.
+        // For a query without visible keys this is 0 · ∞, which is NaN.
         let inverses: [Lanes; PANELS] = totals.map(|totals| totals.map(|total| 1.0 / total));
         with_simd(TransposeOut { sums, inverses: &inverses, y, row, count });
     }
 }
 
-/// What an operand holds from a row's columns of a head on.
+/// An operand's elements from a row's columns of a head on.
 fn head_of((data, columns, start): Operand<'_>, first_row: usize, head: usize, width: usize) -> &[f32] {
     &data[first_row * columns + start + head * width..]
 }
 
-/// Makes products, each with a term of its key, into weights by the greatest so far of each lane; gives what earlier sums are to be
-/// multiplied with. The terms are added twice rather than stored: with a pass of their own all this took 1.7 times as long.
+/// Converts products, each with a term of its key, to weights by each lane's maximum so far; returns the factors of the earlier
+/// sums. The terms are added twice rather than stored: with a separate pass all this took 1.7 times as long.
 fn online_softmax<const PANELS: usize>(
     weights: &mut [[Lanes; PANELS]],
     term: impl Fn(usize) -> f32,
@@ -377,7 +377,7 @@ fn online_softmax<const PANELS: usize>(
                         grown[lane] = if product > grown[lane] { product } else { grown[lane] };
                     }
                 }
-                // A lane that has seen nothing yet takes its products from 0: its weights are then 0 and no infinities are subtracted.
+                // A lane without a maximum yet uses 0: its weights are then 0 and no infinities are subtracted.
                 let base = grown.map(|grown| if grown == f32::NEG_INFINITY { 0.0 } else { grown });
                 let mut sums = [0.0f32; PANEL];
                 for (key, weights) in weights.iter_mut().enumerate() {

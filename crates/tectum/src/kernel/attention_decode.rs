@@ -1,4 +1,4 @@
-//! Attention of one query for each item over a cache: what every token that is generated asks for. All time goes into reading
+//! Attention of one query for each item over a cache, as every generated token needs it. All time goes into reading
 //! keys and values once.
 
 use std::sync::{Arc, LazyLock};
@@ -16,7 +16,7 @@ use super::strip::{Rows, StridedPanel, Strip, panels_per_pass};
 use super::{Kernel, Prelude, built_in, reduce};
 use crate::dtype::DType;
 
-/// `y = softmax(scale·q·kᵀ)·v` for each head of one query, over as many keys as `spans` says at run time.
+/// `y = softmax(scale·q·kᵀ)·v` for each head of one query, over the number of keys that `spans` gives at run time.
 pub static ATTENTION_DECODE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder = Kernel::define("attention_decode_f32").prelude(Prelude::Math).prelude(Prelude::Tree);
     let builder = builder.read("q", DType::F32).read("k", DType::F32).read("v", DType::F32).write("y", DType::F32).read("spans", DType::U32);
@@ -39,7 +39,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
 
 const NAMES: [&str; 8] = ["batch", "keys", "heads", "group", "width", "q_row", "q_start", "lanes"];
 
-/// For each head so many turns for 256 keys, as many as a cache has room for.
+/// Iterations over 256 keys for each head; a cache may be full.
 fn loops(params: &[u32], groups: u32) -> u64 {
     let [batch, keys, heads, width] = [0, 1, 2, 4].map(|index| u64::from(params[index]));
     super::loops_over(batch.saturating_mul(heads), groups, keys.div_ceil(256) * (width + 560) + 24)
@@ -66,7 +66,7 @@ fn define_cached(formats: CacheFormats) -> Arc<Kernel> {
     built_in(builder.body(body_with(reads) + &cache_read::functions(formats)).loops(loops), native)
 }
 
-/// The most query heads that are made together: each row of keys and values is read once for all of them.
+/// Maximum query heads that are computed together: each row of keys and values is read once for all of them.
 const HEADS: usize = 8;
 
 fn native(call: &NativeCall<'_>) {
@@ -87,7 +87,7 @@ fn decode<S: KvSource>(call: &NativeCall<'_>, spans: &[u32], sources: impl Fn(us
     let keys: usize = (0..batch).map(|item| span(spans, item, [1, most])[1]).sum();
     // A multiply-add is an eighth of a streamed element: each is loaded for one.
     let threads = call.threads_for(keys * heads * width / 8);
-    // As many heads together as share keys and values, unless threads would have nothing to do.
+    // As many heads together as share keys and values, unless threads would be idle.
     let serves = |together: &usize| group.is_multiple_of(*together) && batch * heads / together >= threads;
     let together = (1..=group.min(HEADS)).rev().find(serves).unwrap_or(1);
     for_each_chunk(&mut y[..batch * heads * width], together * width, threads, |index, y| {
@@ -109,7 +109,7 @@ fn decode_heads<S: KvSource>(q: &[f32], ([k, v], room): (&[S; 2], &mut S::Worksp
     let (mut greatest, mut totals) = ([f32::NEG_INFINITY; HEADS], [0.0f32; HEADS]);
     for block in (0..keys).step_by(BLOCK) {
         let count = BLOCK.min(keys - block);
-        // What is beyond the last key weighs nothing.
+        // Positions beyond the last key have weight 0.
         let mut weights = [[f32::NEG_INFINITY; BLOCK]; HEADS];
         if !S::PREFETCHES || block == 0 {
             v.ask([block, count], columns);
@@ -132,7 +132,7 @@ fn decode_heads<S: KvSource>(q: &[f32], ([k, v], room): (&[S; 2], &mut S::Worksp
     sums.write(&totals.map(|total| 1.0 / total), y);
 }
 
-/// Makes each head's products weights by the greatest so far; gives what its earlier sums are to be multiplied with.
+/// Converts each head's products to weights by the maximum so far; returns the factor of its earlier sums.
 #[inline(always)]
 fn weigh(weights: &mut [[f32; BLOCK]], greatest: &mut [f32; HEADS], totals: &mut [f32; HEADS]) -> [f32; HEADS] {
     let mut shrinks = [0.0; HEADS];
@@ -155,7 +155,7 @@ fn weigh(weights: &mut [[f32; BLOCK]], greatest: &mut [f32; HEADS], totals: &mut
     shrinks
 }
 
-/// Sums of values: strips of as many columns as registers are for, of each all heads one after another.
+/// Sums of values: strips of as many columns as fit the registers, each for all heads one after another.
 struct Sums {
     width: usize,
     heads: usize,
@@ -178,7 +178,7 @@ impl Sums {
         }
     }
 
-    /// Adds rows, weighed; the weights of each head are a block.
+    /// Adds weighted rows; the weights of each head are a block.
     fn add(&mut self, weights: &[f32], rows: StridedPanel<'_>) {
         let (heads, a) = (self.heads, Rows { data: weights, stride: BLOCK });
         for (first, strip) in self.each() {
@@ -199,7 +199,7 @@ impl Sums {
         }
     }
 
-    /// Writes the heads one after another, each times a number of its own.
+    /// Writes the heads one after another, each times its own factor.
     fn write(&mut self, factors: &[f32; HEADS], y: &mut [f32]) {
         let (width, heads) = (self.width, self.heads);
         for (first, strip) in self.each() {

@@ -1,4 +1,4 @@
-//! Keys and values of new tokens put where a cache has room for them: as they are, as halves, or as codes of whole windows of tokens
+//! Appends keys and values of new tokens to a cache: unchanged, as halves, or as codes of whole windows of tokens
 //! with the rest as halves.
 
 use std::sync::{Arc, LazyLock};
@@ -9,7 +9,7 @@ use super::native::{NativeCall, simd};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
-/// Rows of keys and values into their caches, after those that `spans` says are there.
+/// Rows of keys and values into their caches, after those that `spans` counts as present.
 pub static CACHE_STORE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder = Kernel::define("cache_store_f32").read("k", DType::F32).read("v", DType::F32).read("spans", DType::U32);
     let builder = builder.read_write("k_cache", DType::F32).read_write("v_cache", DType::F32);
@@ -18,9 +18,9 @@ pub static CACHE_STORE: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     built_in(builder.body(include_str!("../../kernels/cache_store_f32.wgsl")), store)
 });
 
-/// The same as halves.
+/// The same, as halves.
 pub static CACHE_STORE_HALVES: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_halves("cache_store_f16", IN_THEIR_ROWS, |call| store_halves(call, false)));
-/// As halves, those that no whole window of tokens holds and the first ones, in addition to codes.
+/// As halves next to codes: the first tokens and those outside whole windows of tokens.
 pub static CACHE_KEEP: LazyLock<Arc<Kernel>> = LazyLock::new(|| define_halves("cache_keep_f16", IN_THE_WINDOW, |call| store_halves(call, true)));
 
 /// Codes of 8 bits of whole windows, by blocks of columns.
@@ -141,14 +141,14 @@ fn store(call: &NativeCall<'_>) {
     }
 }
 
-/// Tokens kept before and after a run of so many queries, inside a cache of `keys`.
+/// Tokens kept before and after a run of this many queries, inside a cache of `keys`.
 pub(super) fn span(spans: &[u32], item: usize, [queries, keys]: [usize; 2]) -> [usize; 2] {
     let [kept, new] = [0, 1].map(|index| spans[2 * item + index] as usize);
     let kept = kept.min(keys);
     [kept, (kept + new.min(queries)).min(keys)]
 }
 
-/// Rows of halves: each in its place, or with `in_window` the first tokens and those of no whole window.
+/// Rows of halves: each in its place, or with `in_window` the first tokens and those outside whole windows.
 fn store_halves(call: &NativeCall<'_>, in_window: bool) {
     let spans = call.read::<u32>(2);
     let [batch, queries, keys, columns] = [0, 1, 2, 3].map(|index| call.size(index));
@@ -218,7 +218,7 @@ fn for_each_part(call: &NativeCall<'_>, mut work: impl FnMut(&mut [u32], usize, 
     }
 }
 
-/// The columns of a block; what fills up the last is as its first.
+/// The columns of a block; the last block is padded with its first column.
 #[inline(always)]
 fn block_of(row: &[f32], block: usize) -> [f32; BLOCK] {
     let row = &row[block * BLOCK..];

@@ -1,4 +1,4 @@
-//! Codes of caches on the CPU: made from halves, and read as rows of f32 by the twins of attention.
+//! Codes of caches on the CPU: encoded from halves, and read as rows of f32 by the twins of attention.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::panel_halves::widen_f16;
 /// The widest head.
 pub const MAX_WIDTH: usize = 128;
 
-/// The scale of a block that has no number.
+/// The scale of a block without a number.
 const NAN: u32 = 0x7e00;
 
 /// The half nearest to a number; the greatest one for a number beyond it.
@@ -25,7 +25,7 @@ pub(super) fn value(half: u32) -> f32 {
     f32::from_bits(f16_bits(half & 0xffff))
 }
 
-/// The whole number nearest to x / scale, ties to even; the residual is exact, so the last bits of the quotient do not matter. Of a
+/// The whole number nearest to x / scale, ties to even; the residual is exact, so the last bits of the quotient do not matter. For a
 /// scale of 0 or NaN it is 0.
 #[inline(always)]
 fn nearest(x: f32, scale: f32, inverse: f32) -> f32 {
@@ -38,7 +38,7 @@ fn nearest(x: f32, scale: f32, inverse: f32) -> f32 {
     if scale > 0.0 { code } else { 0.0 }
 }
 
-/// Codes of 8 bits of a block of halves, and the half that is their scale.
+/// 8-bit codes of a block of halves, and their scale as a half.
 #[inline(always)]
 pub(super) fn code8(x: &[f32; BLOCK]) -> ([u8; BLOCK], u32) {
     let greatest = x.iter().fold(0, |greatest, x| greatest.max(x.to_bits() & 0x7fff_ffff));
@@ -51,10 +51,10 @@ pub(super) fn code8(x: &[f32; BLOCK]) -> ([u8; BLOCK], u32) {
     (x.map(|x| nearest(x, scale, inverse).clamp(-127.0, 127.0) as i32 as u8), bits)
 }
 
-/// The word of scale and minimum of numbers from a least to a greatest one, of which none is infinite or NaN where `is_finite`.
+/// The word of scale and minimum for numbers between a minimum and a maximum; `is_finite` if none is infinite or NaN.
 #[inline(always)]
 pub(super) fn range(least: f32, most: f32, is_finite: bool) -> u32 {
-    // One zero, whichever comes out of a minimum.
+    // Always the same zero, whatever sign the minimum has.
     let low = half(least);
     let low = if low == 0x8000 { 0 } else { low };
     if is_finite { half((most - least) * (1.0 / 15.0)) | (low << 16) } else { NAN | (NAN << 16) }
@@ -66,7 +66,7 @@ pub(super) fn code4(x: f32, scale: f32, least: f32) -> u32 {
     nearest(x - least, scale, 1.0 / scale).clamp(0.0, 15.0) as u32
 }
 
-/// Codes of 4 bits of a block of halves as bytes, and the word of its range.
+/// 4-bit codes of a block of halves as bytes, and the word of its range.
 #[inline(always)]
 pub(super) fn block4(x: &[f32; BLOCK]) -> ([u8; 16], u32) {
     let is_finite = x.iter().all(|x| x.is_finite());
@@ -84,17 +84,17 @@ pub(super) struct CachedRows<'a> {
     pub is_keys: bool,
     /// The item's words.
     pub words: &'a [u32],
-    /// Tokens that there is room for.
+    /// Capacity in tokens.
     pub rows: usize,
     pub columns: usize,
     /// Tokens that were kept before the run.
     pub kept: usize,
-    /// The run's own rows from the first one's columns on, so many elements apart; of formats that hold them already none are read.
+    /// The run's own rows from the first one's columns on, and their stride in elements; not read for formats that hold them already.
     pub new: (&'a [f32], usize),
 }
 
 impl CachedRows<'_> {
-    /// `width` columns from `column` on of `count` tokens from `first` on, row by row; asks for as many tokens after them in the meantime.
+    /// `width` columns from `column` on of `count` tokens from `first` on, row by row; prefetches as many tokens after them.
     #[inline(always)]
     pub fn read(&self, first: usize, count: usize, columns: [usize; 2], out: &mut [f32]) {
         let (mut row, end, mut out) = (first, first + count, &mut out[..count * columns[1]]);
@@ -106,14 +106,14 @@ impl CachedRows<'_> {
         }
     }
 
-    /// Asks for what some tokens are read from: where codes of a row lie, whatever they are of; first tokens and the window, which lie
+    /// Prefetches the data of some tokens: the place of a row's codes, in any format; first tokens and the window, which are
     /// elsewhere, are few.
     pub fn ask(&self, tokens: Range<usize>, columns: [usize; 2]) {
         let held = self.held(columns);
         tokens.for_each(|row| self.ask_row(row, held));
     }
 
-    /// The words of a row where these columns are, about.
+    /// The approximate words of a row that hold these columns.
     #[inline(always)]
     fn held(&self, [column, width]: [usize; 2]) -> [usize; 2] {
         let words = self.format.row_words(self.columns);
@@ -130,7 +130,7 @@ impl CachedRows<'_> {
         }
     }
 
-    /// Where the tokens end that are kept as this one is.
+    /// The end of the tokens that are stored in the same way as this one.
     #[inline(always)]
     fn alike(&self, row: usize) -> usize {
         let ends =
@@ -138,7 +138,7 @@ impl CachedRows<'_> {
         ends.into_iter().find(|end| row < *end).unwrap_or(usize::MAX)
     }
 
-    /// Tokens that are kept in one way.
+    /// Tokens that are stored in the same way.
     #[inline(always)]
     fn read_alike(&self, [first, end]: [usize; 2], [column, width]: [usize; 2], ahead: usize, out: &mut [f32]) {
         let (row_words, blocks) = (self.format.row_words(self.columns), self.columns.div_ceil(BLOCK));
@@ -192,7 +192,7 @@ impl CachedRows<'_> {
                     *half = given;
                 }
             }
-            // Whole vectors: those of the rows, and what fills up the last.
+            // Whole vectors: those of the rows, and the padding of the last.
             let whole = (rows.len() / row_words * counted).next_multiple_of(LANES);
             widen_f16(&halves[..whole], &mut scales[..whole]);
             let each = rows.chunks_exact(row_words).zip(scales.chunks_exact(counted)).zip(out.chunks_exact_mut(width));
@@ -243,12 +243,12 @@ fn in_block(place: usize, end: usize) -> (usize, usize, usize) {
     (block, place % BLOCK, end.min((block + 1) * BLOCK) - place)
 }
 
-/// Columns that are made numbers at a time.
+/// Columns decoded at a time.
 const LANES: usize = 16;
 
 // Plain loops: closures that are not inlined would be compiled for the baseline.
 
-/// Rows whose scales are made numbers together, and the most blocks of a row that a head has columns in.
+/// Rows whose scales are decoded together, and the maximum blocks of a row that a head's columns span.
 const ROWS: usize = 32;
 const HEAD_BLOCKS: usize = MAX_WIDTH.div_ceil(BLOCK) + 1;
 
@@ -257,7 +257,7 @@ const HEAD_BLOCKS: usize = MAX_WIDTH.div_ceil(BLOCK) + 1;
 fn scale8(codes: &[i8], scales: &[f32], place: usize, out: &mut [f32]) {
     if place == 0 && codes.len().is_multiple_of(BLOCK) {
         for ((out, codes), &scale) in out.as_chunks_mut::<BLOCK>().0.iter_mut().zip(codes.as_chunks::<BLOCK>().0).zip(scales) {
-            // Of arrays of their own, which nothing else can change: else the compiler leaves out the vectors.
+            // Separate arrays without aliases: else the compiler does not vectorise.
             let (codes, mut values) = (codes.as_chunks::<LANES>().0, [[0.0; LANES]; BLOCK / LANES]);
             for part in 0..BLOCK / LANES {
                 for lane in 0..LANES {
@@ -301,7 +301,7 @@ fn read4(words: &[u32], column: usize, out: &mut [f32]) {
     }
 }
 
-/// Codes made values by the ranges of a row's blocks.
+/// Codes decoded to values by the ranges of a row's blocks.
 #[inline(always)]
 fn scale4(words: &[u32], column: usize, out: &mut [f32]) {
     let (mut done, end) = (0, column + out.len());

@@ -1,30 +1,30 @@
-//! How keys and values are held from run to run: the formats, and where everything lies in a cache's words.
+//! How keys and values are stored between runs: the formats, and the layout of a cache's words.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
-/// Values of a block: neighbouring columns of a row, or neighbouring tokens of a column.
+/// Values of a block: adjacent columns of a row, or adjacent tokens of a column.
 pub const BLOCK: usize = 32;
 /// The first tokens of a context, which are never codes.
 pub const FIRST: usize = 4;
-/// Tokens that become codes together.
+/// Tokens that are encoded together.
 pub const WINDOW: usize = 64;
-/// Caches begin at places that can be bound.
+/// Alignment of caches, so that they can be bound.
 const ALIGNED_WORDS: usize = 64;
 
-/// What one cache holds of each value.
+/// The format of values in one cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum CacheFormat {
-    /// All of it.
+    /// f32, unchanged.
     #[default]
     F32,
     /// The nearest half.
     F16,
-    /// Eight bits of it in blocks of 32 columns with one scale.
+    /// 8-bit codes in blocks of 32 columns with one scale.
     Q8,
-    /// Four bits of it in blocks of 32 with a scale and a minimum: tokens of one column of keys, columns of one row of values.
+    /// 4-bit codes in blocks of 32 with a scale and a minimum: tokens of one column of keys, columns of one row of values.
     Q4,
 }
 
@@ -42,12 +42,12 @@ impl CacheFormat {
         }
     }
 
-    /// Whether whole windows of it are codes, and the rest full.
+    /// Whether whole windows are codes, and the rest halves.
     pub fn is_quantized(self) -> bool {
         matches!(self, CacheFormat::Q8 | CacheFormat::Q4)
     }
 
-    /// Words of 32 bits that an item takes with room for `rows` tokens of so many columns.
+    /// Words of 32 bits of an item with a capacity of `rows` tokens of this many columns.
     pub fn words(self, rows: usize, columns: usize) -> usize {
         match self {
             CacheFormat::F32 => rows * columns,
@@ -59,7 +59,7 @@ impl CacheFormat {
         }
     }
 
-    /// Words from one token's row to the next; of 4-bit keys their mean.
+    /// Words from one token's row to the next; for 4-bit keys the mean.
     pub fn row_words(self, columns: usize) -> usize {
         let blocks = columns.div_ceil(BLOCK);
         match self {
@@ -75,7 +75,7 @@ impl CacheFormat {
         rows.next_multiple_of(BLOCK) * self.row_words(columns)
     }
 
-    /// Bytes that its blocks take for a value, scales and what fills them up included.
+    /// Bytes per value of its blocks, including scales and padding.
     pub fn bytes_per_value(self, columns: usize) -> f64 {
         4.0 * self.row_words(columns) as f64 / columns as f64
     }
@@ -143,7 +143,7 @@ impl CacheFormats {
         }
     }
 
-    /// Bytes that the blocks of both take for a value, the mean.
+    /// Mean bytes per value of the blocks of both.
     pub fn bytes_per_value(self, columns: usize) -> f64 {
         self.each().map(|format| format.bytes_per_value(columns)).iter().sum::<f64>() / 2.0
     }
@@ -164,7 +164,7 @@ impl fmt::Display for CacheFormats {
     }
 }
 
-/// Tokens that are codes when so many are kept.
+/// Tokens that are codes when this many are kept.
 pub fn quantized_tokens(kept: usize) -> usize {
     kept / WINDOW * WINDOW
 }

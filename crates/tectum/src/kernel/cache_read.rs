@@ -1,4 +1,4 @@
-//! What kernels of attention read of caches in formats other than f32: the text of their reading, and the same for their twins.
+//! Reads caches in formats other than f32: the WGSL text for attention kernels, and the same for their twins.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::native::NativeCall;
 use super::{Kernel, KernelBuilder, Prelude};
 use crate::dtype::DType;
 
-/// The parameters behind those of the kernel for f32: where the run's own rows are, and how the caches lie.
+/// The parameters after those of the kernel for f32: where the run's own rows are, and the layout of the caches.
 pub const PLACES: [&str; 10] = ["queries", "k_row", "k_start", "v_row", "v_start", "columns", "k_words", "v_words", "k_full", "v_full"];
 
-/// Texts of the keys of an item that are there, those kept and the new ones inside the cache, and of how many are new.
+/// Expressions for the number of an item's present keys (those kept and the new ones inside the cache), and for the number of new ones.
 pub(super) fn counts(queries: &str) -> [String; 2] {
     let kept = "min(spans[2u * batch], params.keys)";
     let new = format!("min(min(spans[2u * batch + 1u], {queries}), params.keys - {kept})");
@@ -24,12 +24,12 @@ pub(super) fn for_each_format(define: impl Fn(CacheFormats) -> Arc<Kernel>) -> [
     [CacheFormats::F16, CacheFormats::Q8, CacheFormats::K8V4, CacheFormats::Q4].map(define)
 }
 
-/// The place of a pair among the kernels; none of f32.
+/// The index of a pair among the kernels; none for f32.
 pub(super) fn index(formats: CacheFormats) -> Option<usize> {
     CacheFormats::ALL.iter().position(|pair| *pair == formats)?.checked_sub(1)
 }
 
-/// Starts a kernel that reads queries, caches and spans: bindings q, k, v, y, spans and of coded caches k_new and v_new.
+/// Starts a kernel that reads queries, caches and spans: bindings q, k, v, y, spans, and k_new and v_new for coded caches.
 pub(super) fn bind(name: &str, formats: CacheFormats) -> KernelBuilder {
     let builder = Kernel::define(format!("{name}_{formats}")).prelude(Prelude::Math).prelude(Prelude::Pack).prelude(Prelude::Cache);
     let builder = builder.read("q", DType::F32).read("k", DType::U32).read("v", DType::U32).write("y", DType::F32).read("spans", DType::U32);
@@ -91,7 +91,7 @@ impl<'a> Caches<'a> {
         let queries = self.places[0];
         let [row, start] = [1, 2].map(|index| self.places[index + 2 * side]);
         let words = self.places[6 + side];
-        // Halves alone hold the run's own rows already.
+        // Only halves hold the run's own rows already.
         let new = if self.new[side].is_empty() { self.new[side] } else { &self.new[side][item * queries * row + start..] };
         CachedRows {
             format: self.formats.each()[side],

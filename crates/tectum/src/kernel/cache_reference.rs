@@ -1,4 +1,4 @@
-//! The rules of cached values in float64, written to be read: what the kernels and their twins are compared with.
+//! The rules of cached values in float64, written for readability: the reference of the kernels and their twins.
 
 use super::cache_format::{BLOCK, CacheFormat, FIRST, WINDOW, quantized_tokens};
 use super::pack::{f16_bits, to_f16};
@@ -27,7 +27,7 @@ fn codes8(block: &[f64]) -> (Vec<u32>, u32) {
     (block.iter().map(|x| code(x) as i32 as u32 & 0xff).collect(), bits)
 }
 
-/// Codes of a block of 4 bits, and the bits of its scale and its minimum. Of those before `from` the code is 0, and they do not count.
+/// Codes of a block of 4 bits, and the bits of its scale and its minimum. For those before `from` the code is 0, and they do not count.
 fn codes4(block: &[f64], from: usize) -> (Vec<u32>, u32, u32) {
     let counts = &block[from..];
     if counts.iter().any(|x| !x.is_finite()) {
@@ -44,7 +44,7 @@ fn codes4(block: &[f64], from: usize) -> (Vec<u32>, u32, u32) {
     (block.iter().enumerate().map(|x| code(x) as u32).collect(), bits, half_bits(least + 0.0))
 }
 
-/// The half that a block without a number has for scale.
+/// The scale of a block without a number, as a half.
 const NAN: u32 = 0x7e00;
 
 /// A cache of one item, in words as a device holds it.
@@ -108,7 +108,7 @@ impl ReferenceCache {
         }
     }
 
-    /// The value that attention reads of a token, `kept` being kept before the run; those are read as they came which are not.
+    /// The value that attention reads for a token, `kept` tokens being kept before the run; others are read unchanged.
     pub fn value(&self, kept: usize, row: usize, column: usize) -> f64 {
         match self.format {
             CacheFormat::F32 => f64::from(f32::from_bits(self.words[row * self.columns + column])),
@@ -152,13 +152,13 @@ impl ReferenceCache {
         let word = &mut self.words[at + index / 2];
         let shift = index % 2 * 16;
         *word = *word & !(0xffff << shift) | half << shift;
-        // What fills up the last word of a row is 0.
+        // The padding of a row's last word is 0.
         if shift == 0 && index + 1 == self.columns {
             *word &= 0xffff;
         }
     }
 
-    /// Blocks of columns of each row of a window; what fills up the last is as its first.
+    /// Blocks of columns of each row of a window; the last block is padded with its first column.
     fn code_rows(&mut self, window: usize, rows: &[f64]) {
         let blocks = self.columns.div_ceil(BLOCK);
         for (row, values) in rows.chunks(self.columns).enumerate() {
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Half a step at most, by the range of each block; blocks of one number, of zeros and of great numbers have no error of note.
+    /// Half a step at most, by the range of each block; blocks of one number, of zeros and of large numbers have no significant error.
     #[test]
     fn a_code_is_within_half_a_step_and_one_number_is_itself() {
         let columns = 64;

@@ -1,6 +1,6 @@
-//! Products of one vector with many rows: what one query makes of its keys.
+//! Products of one vector with many rows: a query with its keys.
 //!
-//! Sixteen rows are taken at a time. Of each stays a vector of partial sums, and where vectors hold 16 floats the sixteen are added up side by side:
+//! Sixteen rows are processed at a time, each with a vector of partial sums. Where vectors hold 16 floats the sixteen are added up side by side:
 //! 45 instructions instead of some 130. The order of additions is that of [`dot_by_lanes`], so the bits are the same on every machine.
 
 use pulp::{Simd, WithSimd};
@@ -9,7 +9,7 @@ use super::gemm::dot_by_lanes;
 use super::native::with_simd;
 use super::panel_format::PANEL;
 
-/// Writes Σ x·row of as many rows as `out` is long; each has the length of `x`, and they begin so many elements apart.
+/// Writes Σ x·row of as many rows as `out` is long; each has the length of `x`, and they begin at this stride in elements.
 #[inline(always)]
 pub(super) fn dots(x: &[f32], rows: &[f32], stride: usize, out: &mut [f32]) {
     with_simd(Dots { x, rows, stride, out });
@@ -89,7 +89,7 @@ mod x86 {
     pub unsafe fn totals(parts: &[[f32; PANEL]; PANEL]) -> [f32; PANEL] {
         let zero = _mm512_setzero_ps();
         let (mut run_8_lanes, mut fours, mut twos) = ([zero; 8], [zero; 4], [zero; 2]);
-        // Halves of two vectors side by side, then quarters of four, and so on; what this brings to a place is taken from where it belongs.
+        // Halves of two vectors side by side, then quarters of four, and so on; the loads are permuted so that every sum ends in its place.
         for (pair, to) in run_8_lanes.iter_mut().enumerate() {
             let [a, b] = [2 * pair, 2 * pair + 1].map(|place| pulp::cast::<[f32; PANEL], __m512>(parts[place % 4 * 4 + place / 4]));
             *to = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b));

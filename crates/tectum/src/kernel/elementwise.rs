@@ -36,7 +36,7 @@ pub struct Op {
 
 macro_rules! op_table {
     ($($arity:ident $name:ident($a:ident $(, $b:ident)?) wgsl $wgsl:literal native $native:expr, $(unless $near:expr => $full:expr,)? reference $reference:expr, from $low:literal to $high:literal, ulp $ulp:literal;)*) => {
-        /// The op table. `unless` gives what holds of the arguments for which `native` is right, and what is right for all.
+        /// The op table. `unless` gives the condition on arguments for which `native` is correct, and the function that is correct for all.
         pub static OPS: &[Op] = &[$({
             fn single(call: &NativeCall<'_>) {
                 op_table!(@run $arity, call, #[inline(always)] |$a: f32 $(, $b: f32)?| -> f32 { $native } $(, #[inline(always)] |$a: f32| $near, |$a: f32| $full)?);
@@ -60,8 +60,8 @@ macro_rules! op_table {
     (@run Binary, $call:ident, $f:expr) => { binary($call, $f) };
 }
 
-// Each bound is that of the function's own statement in `math.rs`, or what Vulkan allows a division or square root
-// (2.5 ulp), never what a run happened to show.
+// Each bound is the one stated for the function in `math.rs`, or what Vulkan allows for a division or square root
+// (2.5 ulp), never the result of a run.
 op_table! {
     Binary add(a, b) wgsl "a + b" native a + b, reference a + b, from -100.0 to 100.0, ulp 1.0;
     Binary sub(a, b) wgsl "a - b" native a - b, reference a - b, from -100.0 to 100.0, ulp 1.0;
@@ -116,7 +116,7 @@ fn unary<T: Real>(call: &NativeCall<'_>, f: impl Fn(T) -> T + Copy + Sync, repai
     });
 }
 
-/// Computes again, one by one, what is not near.
+/// Recomputes the elements that are not near, one at a time.
 pub(super) fn repair<T: Real>(x: &[T], y: &mut [T], near: impl Fn(T) -> bool, full: impl Fn(T) -> T) {
     for (x, y) in x.chunks(64).zip(y.chunks_mut(64)) {
         if !x.iter().fold(true, |all, &a| all & near(a)) {

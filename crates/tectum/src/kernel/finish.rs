@@ -1,4 +1,4 @@
-//! What tiles of a product end with: bias and activation, and the result written with the residual.
+//! The epilogue of a product's tiles: bias and activation, and the result written with the residual.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::native::{PrefetchHint, prefetch_unchecked};
 use super::panel_format::PANEL;
 use super::strip::StripEpilogue;
 
-/// What a product ends with, but for the residual, for a strip of some columns from a first one on.
+/// The epilogue of a product without the residual, for a strip of some columns from a first one on.
 #[derive(Clone, Copy)]
 pub(super) struct BiasActivation<'a> {
     pub bias: Option<&'a [f32]>,
@@ -17,14 +17,14 @@ pub(super) struct BiasActivation<'a> {
 }
 
 impl BiasActivation<'_> {
-    /// Ends a tile's rows in one pass, and hands out each with the place where its sums were.
+    /// Applies the epilogue to a tile's rows in one pass, and returns each with the place of its sums.
     #[inline(always)]
     fn rows<const PANELS: usize>(
         &self,
         tile: &mut [[[f32; PANEL]; PANELS]],
         mut ended: impl FnMut(usize, [[f32; PANEL]; PANELS], &mut [[f32; PANEL]; PANELS]),
     ) {
-        // Where there is no bias, and beyond the last column, of all numbers the one whose addition changes nothing.
+        // Without a bias, and beyond the last column, −0, whose addition changes nothing.
         let mut bias = [[-0.0; PANEL]; PANELS];
         if let Some(given) = self.bias {
             match given[self.first..].as_chunks().0.first_chunk() {
@@ -72,7 +72,7 @@ pub(super) struct StoreEpilogue<'a, 'y> {
     pub y: &'y mut [f32],
     pub n: usize,
     pub residual: Option<&'a [f32]>,
-    /// What to ask for in the meantime, and how much of it with each row.
+    /// What to prefetch, and how much of it with each row.
     pub next: &'a [f32],
     pub next_of_row: usize,
 }
@@ -106,7 +106,7 @@ impl StripEpilogue for StoreEpilogue<'_, '_> {
     }
 }
 
-/// Writes a row of a strip to those of its columns that there are of a row of the result, and adds the residual.
+/// Writes a row of a strip to its existing columns of a row of the result, and adds the residual.
 #[inline(always)]
 fn store<const PANELS: usize>(made: &[[f32; PANEL]; PANELS], columns: Range<usize>, y: &mut [f32], residual: Option<&[f32]>) {
     if columns.len() >= PANELS * PANEL {

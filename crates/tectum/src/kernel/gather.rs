@@ -1,7 +1,7 @@
 //! Rows of a table by index, and their sum back into one.
 //!
 //! An index beyond the table is never followed: it gives a row of zeros (or adds nothing) and is counted, so that the host
-//! can tell. Sums are of integers, hence the same bits in whatever order they are added.
+//! can detect it. Sums are of integers, hence the same bits in any order of addition.
 
 use std::sync::{Arc, LazyLock};
 
@@ -25,7 +25,7 @@ pub static GATHER: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     )
 });
 
-/// `y[indices[i], ..] += x[i, ..]` modulo 2³², nothing for an index beyond `y`.
+/// `y[indices[i], ..] += x[i, ..]` modulo 2³², ignoring an index beyond `y`.
 pub static SCATTER_ADD: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     built_in(
         Kernel::define("scatter_add_u32")
@@ -70,7 +70,7 @@ fn gather(call: &NativeCall<'_>) {
     });
 }
 
-/// Each thread owns a range of the rows of `y` and adds what falls there.
+/// Each thread owns a range of the rows of `y` and adds the values for that range.
 fn scatter_add(call: &NativeCall<'_>) {
     let (x, y, faults) = (call.read::<u32>(0), call.write::<u32>(2), call.write::<u32>(3));
     let (rows, cols, count) = (call.size(0), call.size(1), call.size(2));

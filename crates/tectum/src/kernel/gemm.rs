@@ -14,10 +14,10 @@ use crate::dtype::DType;
 /// Rows and columns of the tile that one workgroup computes.
 pub const TILE: usize = 64;
 
-/// What is applied to each element of a product.
+/// The function that is applied to each element of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Activation {
-    /// Nothing.
+    /// The identity.
     #[default]
     None = 0,
     /// max(x, 0)
@@ -88,7 +88,7 @@ impl Epilogue {
         ["", "_bias", "_residual", "_bias_residual"][self.index()]
     }
 
-    /// Adds the bindings and fills the two holes of a body.
+    /// Adds the bindings and fills the two placeholders of a body.
     pub(super) fn apply<T: Real>(self, mut builder: KernelBuilder, body: &str, bias_index: &str, out_index: &str) -> KernelBuilder {
         if self.bias {
             builder = builder.read("bias", T::DTYPE);
@@ -150,7 +150,7 @@ fn define_gemm<T: Real>(epilogue: Epilogue) -> Arc<Kernel> {
     built_in(builder, native)
 }
 
-/// The body with how its operands lie: whether neighbours are in a column, and what an element is.
+/// The body for a layout of its operands: whether adjacent elements are in a column, and the element type.
 pub(super) fn body_with(is_columns: [&str; 2], values: [&str; 2]) -> String {
     let body = include_str!("../../kernels/gemm.wgsl");
     let body = body.replace("A_IS_COLUMNS", is_columns[0]).replace("B_IS_COLUMNS", is_columns[1]);
@@ -238,8 +238,8 @@ pub(super) fn product<T: Real>([m, n, k]: [usize; 3], a: &[T], a_strides: [usize
     }
 }
 
-/// Calls a macro with the function of an activation, or with nothing where there is none. Loops are written out by such macros: a function that
-/// is passed to one may stay a call for each element, without its instructions.
+/// Calls a macro with the function of an activation, or with nothing where there is none. Such macros write out the loops: a function passed
+/// to a loop may stay a call for each element, without its instructions.
 macro_rules! by_activation {
     ($activation:expr, $each:ident) => {
         match $activation {

@@ -9,7 +9,7 @@ use super::pack::{Half, unpack};
 use super::{Kernel, Prelude, built_in};
 use crate::dtype::DType;
 
-/// How the elements of an operand lie in its view.
+/// The layout of an operand's elements in its view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
     /// One f32 in each word.
@@ -107,7 +107,7 @@ fn unpacked(call: &NativeCall<'_>, half: Half) {
     let [batch, m, n, k] = [0, 1, 2, 3].map(|index| call.size(index));
     let matrices = |index: usize| if call.size(index) == 0 { 1 } else { batch };
     let lengths = [matrices(4) * m * k, matrices(7) * k * n];
-    // Taken, not borrowed: while this thread waits for others it may run another product.
+    // Moved out, not borrowed: while this thread waits for others it may run another product.
     let mut buffers = UNPACKED.take();
     for ((buffer, words), length) in buffers.iter_mut().zip(operands).zip(lengths) {
         if buffer.len() < length {

@@ -1,6 +1,6 @@
-//! Products of byte matrices with 32-bit integer results: the arithmetic of quantised layers, scales apart. Exact.
+//! Products of byte matrices with 32-bit integer results: the arithmetic of quantised layers without scales. Exact.
 //!
-//! Both operands are rows along k, four bytes in a word, filled up with zeros to whole words; sums wrap modulo 2³², which
+//! Both operands are rows along k, four bytes in a word, padded with zeros to whole words; sums wrap modulo 2³², which
 //! needs k above 131,071.
 
 use std::sync::{Arc, LazyLock};
@@ -40,7 +40,7 @@ pub static MATVEC_I8: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     )
 });
 
-/// The body with how a word of `b` is read, which k and column a lane reads there, and what becomes of a sum.
+/// The body with the expression that reads a word of `b`, the k and column that a lane reads there, and the result of a sum.
 pub(super) fn body_with(b_word: &str, [b_k, b_col]: [&str; 2], result: &str) -> String {
     let body = include_str!("../../kernels/gemm_i8.wgsl").replace("B_K", b_k).replace("B_COL", b_col).replace("RESULT", result);
     format!("fn b_word(col: u32, k: u32) -> u32 {{\n    {b_word}\n}}\n{body}")
@@ -51,9 +51,9 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![GEMM_I8.clone(), MATVEC_I8.clone()]
 }
 
-/// Rows of `b` that one pass over a row of `a` meets.
+/// Rows of `b` in one pass over a row of `a`.
 const PANEL: usize = 4;
-/// Words of k that are taken at once: a block of a row of `a` and of a panel stays in L1.
+/// Words of k processed together: a block of a row of `a` and of a panel stays in L1.
 const SLICE: usize = 512;
 /// Rows of `y` of one task.
 const ROWS: usize = 16;

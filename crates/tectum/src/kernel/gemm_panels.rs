@@ -1,11 +1,11 @@
-//! Matrix products whose right operand lies in panels: weights that are put in order once, not in every product.
+//! Matrix products whose right operand is stored in panels: weights are packed once, not in every product.
 //!
 //! A panel is 16 columns, row after row: what a tile of the product reads is one stream. The CPU form holds a tile of as many
-//! rows as the registers have room for and 16 columns in registers over slices of k, the slice of the panel in L1 and the rows in
+//! rows as fit the registers and 16 columns in registers over slices of k, the slice of the panel in L1 and the rows in
 //! L2; with vectors of 16 the columns of two panels. An element is Σ over ascending k with fused multiply-adds, whatever the tile.
 //!
-//! [`PanelFormat`] says in how many bits weights are kept. Halves are widened a slice at a time, exactly: the product has the bits
-//! that it has with the widened weights. Codes of 8 bits are multiplied as integers by rows that were turned to codes too
+//! [`PanelFormat`] is the storage format of weights. Halves are widened a slice at a time, exactly: the product has the same bits
+//! as with the widened weights. Codes of 8 bits are multiplied as integers by rows that were quantised too
 //! ([`super::quantize_rows`]), and scaled at the end.
 //!
 //! # Ladder of the CPU form
@@ -14,18 +14,18 @@
 //!
 //! | step | predicted | found |
 //! |---|---|---|
-//! | 12 rows by one panel, elements of `a` where they lie | 92 %, by loads | 22 % to 41 % (31 %) |
+//! | 12 rows by one panel, elements of `a` read in place | 92 %, by loads | 22 % to 41 % (31 %) |
 //! | two panels side by side: an element loaded serves two multiply-adds | near 100 % | 36 % to 55 % (51 %) |
-//! | rows packed in tiles: no addresses and tests of bounds between a load and its multiply-adds | 85 % | 75 % (60 %) |
-//! | the panels ahead asked for; 384 instead of 192 rows of k a slice | 5 % more | 83 % (73 %) |
-//! | a tile ended at once, and the lines of its end asked for before | more where the result leaves L2 | 83 % (80 %) |
-//! | nothing tested in inner loops: ends asked for a row every 24 k, panels ahead as they come | 88 % | 87 % (87 %) |
-//! | strips from cache lines on; rows packed by squares turned in registers, those of the next task asked for | 93 % | 90 % (93 %) |
+//! | rows packed in tiles: no addresses and bounds checks between a load and its multiply-adds | 85 % | 75 % (60 %) |
+//! | the panels ahead prefetched; 384 instead of 192 rows of k a slice | 5 % more | 83 % (73 %) |
+//! | a tile's epilogue immediately after its sums, its lines prefetched | more where the result leaves L2 | 83 % (80 %) |
+//! | no tests in inner loops: epilogue lines prefetched a row every 24 k, panels ahead in order | 88 % | 87 % (87 %) |
+//! | strips aligned to cache lines; rows packed by squares transposed in registers, those of the next task prefetched | 93 % | 90 % (93 %) |
 //!
-//! In the first step the tallest tile did not know its height when it was compiled either, and its sums went to memory at each k: that
-//! alone is a third of the rate. Of what is left to 100 %, packing takes 2 to 4 % and the ends of tiles as much; ends compiled for each
-//! height change nothing.
-//! Not kept, since nothing came of them: 192 or 1,536 rows of k a slice, 256 rows or twice the elements of `a` a task.
+//! In the first step the height of the tallest tile was not known at compile time either, and its sums went to memory at each k: that
+//! alone is a third of the rate. Of the rest to 100 %, packing takes 2 to 4 % and the epilogues as much; epilogues compiled for each
+//! height make no difference.
+//! Rejected because they brought no gain: 192 or 1,536 rows of k a slice, 256 rows or twice the elements of `a` a task.
 //! For 8 rows the stream of the weights is the bound: 17 GB/s where two cores read memory at 17 to 20.
 
 use std::cell::RefCell;
@@ -47,8 +47,8 @@ use crate::dtype::{DType, Element};
 
 static KERNELS: LazyLock<[[Arc<Kernel>; 4]; 4]> = LazyLock::new(|| PanelFormat::ALL.map(|format| Epilogue::ALL.map(|epilogue| define(format, epilogue))));
 
-/// The product kernel of a format with an epilogue: `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`, `b` in panels; where
-/// these are of codes, `a` is codes with scales as well.
+/// The product kernel of a format with an epilogue: `y[m, n] = activation(a[m, k]·b[k, n] + bias[n]) + residual[m, n]`, `b` in panels; if
+/// these hold codes, `a` is codes with scales as well.
 pub fn kernel(format: PanelFormat, epilogue: Epilogue) -> &'static Arc<Kernel> {
     &KERNELS[format as usize][epilogue.index()]
 }
@@ -98,7 +98,7 @@ fn half_value(format: PanelFormat) -> String {
     format!("bitcast<f32>(tectum_{format}_bits(({word} >> ((b_n % 2u) * 16u)) & 0xffffu))")
 }
 
-/// The native twin for panels of the format of this number.
+/// The native twin for panels of the format with this index.
 fn twin<const FORMAT: usize>(epilogue: Epilogue) -> super::NativeFn {
     match (epilogue.bias, epilogue.residual) {
         (false, false) => |call| launch::<FORMAT>(call, false, false),
@@ -135,7 +135,7 @@ fn launch<const FORMAT: usize>(call: &NativeCall<'_>, has_bias: bool, has_residu
     }
 }
 
-/// What a product is asked for; `depth` counts elements of a row as it is put in order.
+/// The arguments of a product; `depth` counts elements of a packed row.
 struct Job<'a> {
     m: usize,
     n: usize,
@@ -147,19 +147,19 @@ struct Job<'a> {
 
 /// Rows and panels of a product, of some format.
 trait Operands: Copy + Sync {
-    /// What rows are put in order as.
+    /// The element type of packed rows.
     type Element: Element;
     /// Multiply-adds for each element of a row.
     const WORK: usize;
-    /// Rows as they lie.
+    /// Rows in place.
     fn rows(&self, rows: Range<usize>) -> &[Self::Element];
-    /// Puts rows in order.
+    /// Packs rows.
     fn pack(self, rows: Range<usize>, packed: &mut [Self::Element]);
-    /// The product of rows that are in order with one panel or two, from a first one on.
+    /// The product of packed rows with one panel or two, from a first one on.
     fn strip<T: StripEpilogue>(self, rows: Range<usize>, packed: &[Self::Element], panels: Range<usize>, strip: &mut [f32], tail: T);
 }
 
-/// Those of so many rows of a width that there are.
+/// Those of this many existing rows of a width.
 fn rows_of<T>(a: &[T], width: usize, rows: Range<usize>) -> &[T] {
     &a[a.len().min(rows.start * width)..a.len().min(rows.end * width)]
 }
@@ -210,7 +210,7 @@ impl Operands for Floats<'_> {
     }
 }
 
-/// Two panels and the two after them, each empty where there is none.
+/// Two panels and the two after them, each empty if missing.
 fn around<T>(b: &[T], first: usize, panel: usize) -> [&[T]; 4] {
     std::array::from_fn(|index| b.get((first + index) * panel..(first + index + 1) * panel).unwrap_or_default())
 }
@@ -263,9 +263,9 @@ impl Operands for Codes<'_> {
     }
 }
 
-/// Elements of `a` that a task goes through for each panel: what an L2 of 512 KiB holds next to the panel.
+/// Elements of `a` that a task processes for each panel: what fits an L2 of 512 KiB together with the panel.
 const ROWS_ELEMENTS: usize = 96 << 10;
-/// The most rows of a task: a strip of them stays in L1 with the slice of its panel.
+/// Maximum rows of a task: a strip of them stays in L1 with the slice of its panel.
 const MAX_ROWS: usize = 128;
 
 thread_local! {
@@ -278,7 +278,7 @@ thread_local! {
 fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut [f32]) {
     let &Job { m, n, depth, bias, residual, activation } = job;
     let (y, panels) = (&mut y[..m * n], n.div_ceil(PANEL));
-    // A multiply-add is a sixteenth of a streamed element; of few rows the stream of the weights counts.
+    // A multiply-add is a sixteenth of a streamed element; for few rows the stream of the weights dominates.
     let threads = call.threads_for((m * n * depth * O::WORK / 16).max(n * depth));
     let most = MAX_ROWS.min((ROWS_ELEMENTS / depth).max(MAX_TILE));
     let group = panels_per_pass();
@@ -308,7 +308,7 @@ fn gemm<O: Operands>(call: &NativeCall<'_>, job: &Job<'_>, operands: O, y: &mut 
             PACK_BUFFER.set(kept);
         });
     }
-    // Few rows: tasks of some panels, each over all rows. What is kept is taken, not borrowed: while this thread waits for others it may be given
+    // Few rows: tasks of some panels, each over all rows. The buffers are moved out, not borrowed: while this thread waits for others it may receive
     // another product.
     let mut kept = PACK_BUFFER.take();
     kept.resize(kept.len().max(panels * m + (m * depth).div_ceil(PANEL)), CacheLine::ZERO);

@@ -1,9 +1,9 @@
-//! Floats side by side in the machine's registers, with the same bits whatever machine and width.
+//! Floats side by side in the machine's registers, with the same bits on every machine and at every width.
 //!
-//! A loop over a few numbers with many operands is more than a compiler makes vectors of by itself. [`run_widest`] runs [`Work`] with the
+//! A compiler does not vectorise a loop over a few numbers with many operands by itself. [`run_widest`] runs [`Work`] with the
 //! machine's [`Lanes`], sixteen where there is AVX-512; [`run_8_lanes`] and [`run_16_lanes`] run [`LaneReduction`] with as many on every machine, since
-//! the order of its sums hangs on the width. Every function on the way from there to [`Floats`] must be marked `#[inline(always)]`, else
-//! it is compiled for the baseline. Products and sums are rounded one by one but in [`Floats::mul_add`].
+//! the order of its sums depends on the width. Every function on the way from there to [`Floats`] must be marked `#[inline(always)]`, else
+//! it is compiled for the baseline. Products and sums are rounded separately except in [`Floats::mul_add`].
 
 use std::ops::{Add, AddAssign, Mul, Sub};
 
@@ -13,7 +13,7 @@ use super::native::simd;
 pub trait Block: Copy {
     /// How many.
     const LEN: usize;
-    /// Numbers cut into blocks; a rest is left out.
+    /// Numbers split into blocks; a remainder is left out.
     fn as_blocks(numbers: &[f32]) -> &[Self];
     /// As [`Block::cut`].
     fn cut_mut(numbers: &mut [f32]) -> &mut [Self];
@@ -43,7 +43,7 @@ impl<const N: usize> Block for [f32; N] {
     }
 }
 
-/// How a machine holds a block of floats.
+/// A machine's registers for a block of floats.
 pub trait Lanes: Copy {
     /// A block.
     type Block: Block;
@@ -65,13 +65,13 @@ pub trait Lanes: Copy {
     fn sum_bytes(self, x: Self::Register) -> Self::Register;
 }
 
-/// Lanes with what a sum over them needs.
+/// Lanes with the operations for sums over them.
 pub trait ReducingLanes: Lanes {
     /// |x|.
     fn abs(self, x: Self::Register) -> Self::Register;
-    /// The lesser of each pair of numbers.
+    /// The minimum of each pair of numbers.
     fn min(self, a: Self::Register, b: Self::Register) -> Self::Register;
-    /// The greater of each pair of numbers.
+    /// The maximum of each pair of numbers.
     fn max(self, a: Self::Register, b: Self::Register) -> Self::Register;
     /// 1 where a < b, else 0.
     fn less_than(self, a: Self::Register, b: Self::Register) -> Self::Register;
@@ -108,7 +108,7 @@ impl<L: Lanes> Floats<L> {
         self.0.store(self.1)
     }
 
-    /// Itself times b, and c added, rounded once.
+    /// self · b + c, rounded once.
     #[inline(always)]
     #[must_use]
     pub fn mul_add(self, b: Self, c: Self) -> Self {
@@ -131,7 +131,7 @@ impl<L: ReducingLanes> Floats<L> {
         Self(self.0, self.0.abs(self.1))
     }
 
-    /// Held to ±limit. A NaN may become anything.
+    /// Clamped to ±limit. A NaN may become anything.
     #[inline(always)]
     #[must_use]
     pub fn clamp_abs(self, limit: f32) -> Self {
@@ -183,13 +183,13 @@ pub fn fold(x: [f32; 8]) -> f32 {
     ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))
 }
 
-/// What is to be done lane by lane.
+/// Work that is done lane by lane.
 pub trait Work {
     /// Does it. Must be marked `#[inline(always)]`.
     fn run<L: Lanes>(self, lanes: L);
 }
 
-/// What is to be done with sums over lanes.
+/// Work with sums over lanes.
 pub trait LaneReduction {
     /// Does it. Must be marked `#[inline(always)]`.
     fn run<L: ReducingLanes>(self, lanes: L);
@@ -235,7 +235,7 @@ pub fn run_16_lanes(work: impl LaneReduction) {
     );
 }
 
-/// Work that sums nothing up.
+/// Work without sums.
 struct Plain<W>(W);
 
 impl<W: Work> LaneReduction for Plain<W> {
@@ -245,7 +245,7 @@ impl<W: Work> LaneReduction for Plain<W> {
     }
 }
 
-/// Work with the lanes that it is done with.
+/// Work with its lanes.
 #[cfg(target_arch = "x86_64")]
 struct On<L, W>(L, W);
 
@@ -259,7 +259,7 @@ impl<L: ReducingLanes, W: LaneReduction> pulp::NullaryFnOnce for On<L, W> {
     }
 }
 
-/// Sixteen lanes made of two times eight.
+/// Sixteen lanes built from two times eight.
 #[derive(Clone, Copy)]
 struct Pairs<L>(L);
 
@@ -563,7 +563,7 @@ impl ReducingLanes for pulp::x86::V4 {
 mod tests {
     use super::*;
 
-    /// Uses every operation of as many lanes as a block of the numbers has once.
+    /// Uses every operation once, with as many lanes as a block of the numbers has.
     struct Every<'a>([&'a [f32]; 2], &'a mut Vec<f32>);
 
     impl LaneReduction for Every<'_> {
@@ -574,7 +574,7 @@ mod tests {
             sum += b;
             let folded = Floats::splat(lanes, a.fold());
             let mut all = vec![0.0; 10 * L::Block::LEN];
-            // A NaN may be held to anything: only the other operand is.
+            // A NaN may be clamped to anything: only the other operand is clamped.
             let made = [a + b, a - b, a * b, b.abs(), a.less_than(b), sum, folded, b.clamp_abs(1.25), a.mul_add(b, a), a.sum_bytes()];
             L::Block::cut_mut(&mut all).iter_mut().zip(made).for_each(|(all, made)| *all = made.store());
             self.1.extend(all);
@@ -628,12 +628,12 @@ mod tests {
 
     #[test]
     fn sums_over_lanes_are_trees() {
-        // Not one after another: 1 is lost beside 2^25 if it comes to it alone.
+        // Not one after another: 1 is lost if it is added to 2^25 alone.
         let x = [33_554_432.0, 1.0, -33_554_432.0, 1.0, 0.0, 1.0, 0.0, 1.0];
         let mut folded = Vec::new();
         run_8_lanes(Every([&x, &B], &mut folded));
         assert_eq!(folded[48..56], [4.0; 8]);
-        // Each lane to the one eight on first: within a half 1 is lost.
+        // First each lane with the lane eight further: within a half 1 is lost.
         let [mut x, mut y] = [[0.0; 8]; 2];
         (x[1], x[3], y[1]) = (33_554_432.0, 1.0, -33_554_432.0);
         let mut folded = Vec::new();

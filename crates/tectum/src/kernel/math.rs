@@ -1,8 +1,8 @@
 //! Elementary functions on `f32` and `f64`: the native twin of `kernels/lib/math.wgsl`: the same
 //! reductions and polynomials, here with fused steps.
 //!
-//! Both types share one text, `math/functions.rs` with `math/exponentials.rs`; constants and polynomials of each stand in
-//! `math/single.rs` and `math/double.rs`. The functions of this module are those on f32; [`slices`] has some of them over slices.
+//! Both types share one text, `math/functions.rs` with `math/exponentials.rs`; constants and polynomials of each are in
+//! `math/single.rs` and `math/double.rs`. The functions of this module work on f32; [`slices`] has some of them for slices.
 //!
 //! Every function but [`sin`] and [`cos`] is free of branches and of table look-ups, so a plain loop over a slice vectorises
 //! wherever it is compiled with SIMD enabled (inside `pulp::Arch::dispatch`, for instance); for those two, [`sin_near`] and
@@ -56,7 +56,7 @@ pub(super) trait Real: Element + Add<Output = Self> + AddAssign + Mul<Output = S
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
     fn gelu(self) -> Self;
-    /// x·Φ(x) of an x that is a sum with roundings of its own.
+    /// x·Φ(x) of an x that is a rounded sum.
     fn gelu_erf_of_sum(self) -> Self;
     fn silu(self) -> Self;
 }

@@ -1,7 +1,7 @@
 //! Mean and variance over the last axis, by fixed trees.
 //!
 //! The mean is a sum divided once. The variance takes two passes over each segment, which stays in cache between them, and
-//! merges segments by their means: nothing large cancels, whatever the mean.
+//! merges segments by their means: no large values cancel, for any mean.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,4 +1,4 @@
-//! What a native twin is given: its parameters and its bindings as slices of host memory.
+//! The arguments of a native twin: its parameters and its bindings as slices of host memory.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 use super::KernelData;
 use crate::dtype::{DType, Element};
 
-/// A bound range of host memory; only devices make these.
+/// A bound range of host memory; only devices create these.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NativeRegion {
     pub(crate) start: *mut u8,
@@ -19,11 +19,11 @@ pub(crate) struct NativeRegion {
 /// How a launch on the CPU is shared among threads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ThreadBudget {
-    /// The most threads, itself among them.
+    /// Maximum threads, including itself.
     pub(crate) threads: usize,
-    /// The least work of each, in elements.
+    /// Minimum work of each, in elements.
     pub(crate) min_work_per_thread: usize,
-    /// Whether it runs where no other thread may help; what it would have shared is reported anyway.
+    /// Whether it runs where no other thread may help; what it would have shared is still reported.
     pub(crate) alone: bool,
 }
 
@@ -50,10 +50,10 @@ impl<'a> NativeCall<'a> {
         Self { params, data, regions, sharing, written: Cell::new(0), read: Cell::new(0), benefits_from_threads: Cell::new(false), lifetime: PhantomData }
     }
 
-    /// What the kernel carries for its twin ([`KernelBuilder::data`](super::KernelBuilder::data)).
+    /// The kernel's data for its twin ([`KernelBuilder::data`](super::KernelBuilder::data)).
     ///
     /// # Panics
-    /// If the kernel carries nothing of this type: a bug in the twin.
+    /// If the kernel has no data of this type: a bug in the twin.
     pub fn data<T: 'static>(&self) -> &'a T {
         self.data.and_then(|data| data.downcast_ref()).expect("invariant: a kernel and its twin agree on the data")
     }
@@ -107,16 +107,16 @@ impl<'a> NativeCall<'a> {
         region
     }
 
-    /// Threads worth using for `work` (elements, or operations / 16): one until the work repays waking another.
+    /// Threads worth using for `work` (elements, or operations / 16): one until the work is large enough to wake another.
     ///
-    /// Waking a sleeping worker costs some 10 to 50 µs, so a thread is given at least [`WORK_PER_THREAD`]; one that is awake, an eighth of that.
+    /// Waking a sleeping worker costs some 10 to 50 µs, so a thread gets at least [`WORK_PER_THREAD`]; one that is awake, an eighth of that.
     pub fn threads_for(&self, work: usize) -> usize {
         let threads = self.sharing.threads.min(work / self.sharing.min_work_per_thread).max(1);
         self.benefits_from_threads.set(self.benefits_from_threads.get() | (threads > 1));
         if self.sharing.alone { 1 } else { threads }
     }
 
-    /// Whether the twin asked for what several threads are worth using for.
+    /// Whether the twin requested work that is worth several threads.
     pub(crate) fn benefits_from_threads(&self) -> bool {
         self.benefits_from_threads.get()
     }
@@ -127,13 +127,13 @@ pub const WORK_PER_THREAD: usize = 1 << 17;
 
 /// Runs `work(index)` for every index below `count` on at most `threads` threads.
 ///
-/// The one place where a native twin is split: not generic, so that rayon's machinery is compiled once and not for every twin.
+/// The only place where a native twin is split: not generic, so that rayon's machinery is compiled once and not for every twin.
 pub fn for_each_index(count: usize, threads: usize, work: &(dyn Fn(usize) + Sync)) {
     use rayon::prelude::*;
     if threads <= 1 { (0..count).for_each(work) } else { (0..count).into_par_iter().for_each(work) }
 }
 
-/// A slice cut into parts of equal length, the last may be shorter; several threads take different parts.
+/// A slice split into parts of equal length, the last may be shorter; several threads take different parts.
 struct DisjointChunks<'a, T> {
     start: *mut T,
     len: usize,
@@ -161,7 +161,7 @@ impl<'a, T> DisjointChunks<'a, T> {
     #[allow(clippy::mut_from_ref, reason = "each part is taken once, as the caller promises")]
     unsafe fn take(&self, index: usize) -> &'a mut [T] {
         let len = self.part.min(self.len - index * self.part);
-        // SAFETY: the part lies in the slice, which is borrowed for `'a`; by the caller's promise nothing else has it.
+        // SAFETY: the part lies in the slice, which is borrowed for `'a`; by the caller's promise it has no alias.
         unsafe { std::slice::from_raw_parts_mut(self.first_of(index), len) }
     }
 
@@ -204,7 +204,7 @@ pub fn for_each_chunk_pair<A: Element, B: Element>(
     });
 }
 
-/// A few neighbouring columns of a matrix, which no other thread has.
+/// A few adjacent columns of a matrix, with exclusive access.
 pub struct ColumnBlock<'a, T> {
     start: *mut T,
     rows: usize,
@@ -221,7 +221,7 @@ impl<T> ColumnBlock<'_, T> {
     #[inline(always)]
     pub fn row(&mut self, row: usize) -> &mut [T] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
-        // SAFETY: `for_each_columns` made these columns from a matrix of `rows` rows that it has borrowed for as long as they live, each column
+        // SAFETY: `for_each_columns` made these columns from a matrix of `rows` rows that it borrows for their lifetime, each column
         // of it for one of them; the slice lies in that row, and borrows them all.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(row * self.width), self.count) }
     }
@@ -247,17 +247,17 @@ pub fn for_each_columns<T: Element, U: Element>(
     let rows = matrix.len() / width;
     let matrix = DisjointChunks::new(matrix, block);
     for_each_chunk(out, block, threads, |index, part| {
-        // `ColumnBlock` upholds what the pointer is for: block `index` of `out` is passed to one call, and its columns lie within every row.
+        // `ColumnBlock` upholds the contract of the pointer: block `index` of `out` is passed to one call, and its columns lie within every row.
         let start = matrix.first_of(index);
         work(index, ColumnBlock { start, rows, width, count: part.len(), lifetime: PhantomData }, part);
     });
 }
 
-/// Bytes of a result from which it is written past the caches.
+/// Minimum bytes of a result that is written past the caches.
 pub const STREAM_FROM_BYTES: usize = 32 << 20;
 /// The longest block that [`for_each_block`] holds in L1 before it is written, in 32-bit words: 16 KiB.
 const STREAM_BLOCK: usize = 4096;
-/// A block of [`for_each_block`] where any length would do, in elements. Longer ones stream in bursts that the next
+/// Default length of a block of [`for_each_block`], in elements. Longer ones stream in bursts that the next
 /// block's loads wait for.
 pub const BLOCK: usize = 512;
 /// Blocks that one task of [`for_each_block`] works through.
@@ -286,14 +286,14 @@ pub fn for_each_block<T: Element>(out: &mut [T], block: usize, threads: usize, w
     });
 }
 
-/// Words that several threads may read and write at once.
+/// Words that several threads may read and write concurrently.
 pub fn as_atomics(words: &mut [u32]) -> &[AtomicU32] {
     // SAFETY: an `AtomicU32` has the size and alignment of a `u32` on every target that has it, and the exclusive borrow
-    // lasts as long as the shared one that is given back.
+    // lasts as long as the returned shared one.
     unsafe { std::slice::from_raw_parts(words.as_mut_ptr().cast::<AtomicU32>(), words.len()) }
 }
 
-/// Copies with stores that go past the caches; [`stream_fence`] must follow before another thread may read them.
+/// Copies with stores that bypass the caches; [`stream_fence`] must follow before another thread may read them.
 ///
 /// With the widest stores of the machine: a cache line that one store writes need not be combined from parts.
 #[cfg(target_arch = "x86_64")]
@@ -304,7 +304,7 @@ pub fn stream<T: Element>(to: &mut [T], from: &[T]) {
         (false, true) => streaming::by_32,
         (false, false) => streaming::by_16,
     };
-    // SAFETY: the machine has the feature of the one that was chosen; SSE2 is part of x86-64.
+    // SAFETY: the machine has the feature of the chosen function; SSE2 is part of x86-64.
     unsafe { copy(bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from)) };
 }
 
@@ -367,7 +367,7 @@ pub fn stream<T: Element>(to: &mut [T], from: &[T]) {
     to.copy_from_slice(from);
 }
 
-/// Orders streaming stores before all that this thread publishes afterwards.
+/// Orders streaming stores before everything that this thread publishes afterwards.
 pub fn stream_fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the fence touches no memory, and SSE is part of x86-64.
@@ -379,9 +379,9 @@ pub fn stream_fence() {
 /// Elements of one step of a loop that calls [`prefetch`]: two cache lines of 32-bit words.
 pub const PREFETCH_STEP: usize = 32;
 
-/// Asks for the [`PREFETCH_STEP`] elements from `at` on; for nothing beyond the end.
+/// Prefetches the [`PREFETCH_STEP`] elements from `at` on, none beyond the end.
 ///
-/// What a row's last pass asks for of the next row arrives while that pass computes.
+/// The part of the next row that a row's last pass prefetches arrives while that pass computes.
 #[inline(always)]
 pub fn prefetch(x: &[f32], at: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -397,7 +397,7 @@ pub fn prefetch(x: &[f32], at: usize) {
     let _ = (x, at);
 }
 
-/// Asks for the cache line of an element, if there is one.
+/// Prefetches the cache line of an element, if there is one.
 #[inline(always)]
 pub fn prefetch_line<T>(x: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -410,8 +410,8 @@ pub fn prefetch_line<T>(x: &[T], at: usize) {
     let _ = (x, at);
 }
 
-/// Asks for the cache line of an element, if there is one, to be nearer than memory but not in L1: what is needed only after more
-/// than an L1 holds.
+/// Prefetches the cache line of an element, if there is one, to a level below L1: for data needed only after more
+/// than L1 holds.
 #[inline(always)]
 pub(super) fn prefetch_line_l2<T>(x: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -424,19 +424,19 @@ pub(super) fn prefetch_line_l2<T>(x: &[T], at: usize) {
     let _ = (x, at);
 }
 
-/// How near a line is wanted, and what for.
+/// The target level of a prefetch, and its purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PrefetchHint {
     /// In L1.
     Near,
     /// In L1, to be written.
     ToWrite,
-    /// Nearer than memory but not in L1.
+    /// In a level below L1.
     Far,
 }
 
-/// Asks for the cache line of an element of `x`, counted from its first, whether or not there is such an element: what is asked for in an inner
-/// loop, where a test would cost more than a line that is not needed.
+/// Prefetches the cache line of an element of `x`, counted from its first, whether or not there is such an element: for inner loops,
+/// where a test would cost more than an unneeded line.
 #[inline(always)]
 pub(super) fn prefetch_unchecked<T>(x: &[T], at: usize, wanted: PrefetchHint) {
     #[cfg(target_arch = "x86_64")]
@@ -456,7 +456,7 @@ pub(super) fn prefetch_unchecked<T>(x: &[T], at: usize, wanted: PrefetchHint) {
     let _ = (x, at, wanted);
 }
 
-/// Asks for all of `x`.
+/// Prefetches all of `x`.
 pub fn prefetch_read(x: &[u32]) {
     #[cfg(target_arch = "x86_64")]
     for line in x.chunks(16) {
@@ -468,7 +468,7 @@ pub fn prefetch_read(x: &[u32]) {
     let _ = x;
 }
 
-/// Asks for all of `y` for writing.
+/// Prefetches all of `y` for writing.
 pub fn prefetch_write(y: &[f32]) {
     #[cfg(target_arch = "x86_64")]
     for line in y.chunks(16) {
@@ -488,7 +488,7 @@ pub fn simd<R>(work: impl FnOnce() -> R) -> R {
     with_simd(work)
 }
 
-/// Runs work that is written by vectors of the widest SIMD of this machine.
+/// Runs work that is written with vectors of the widest SIMD of this machine.
 #[inline(always)]
 pub(super) fn with_simd<W: pulp::WithSimd>(work: W) -> W::Output {
     static ARCH: std::sync::LazyLock<pulp::Arch> = std::sync::LazyLock::new(pulp::Arch::new);

@@ -86,7 +86,7 @@ fn rms_norm(call: &NativeCall<'_>) {
     });
 }
 
-/// `y = f(x, gain, bias)` element by element, the next row asked for in the meantime.
+/// `y = f(x, gain, bias)` element by element, prefetching the next row.
 #[inline(always)]
 fn scaled(x: &[f32], next: &[f32], y: &mut [f32], [gain, bias]: [&[f32]; 2], f: impl Fn(f32, f32, f32) -> f32) {
     simd(
@@ -98,7 +98,7 @@ fn scaled(x: &[f32], next: &[f32], y: &mut [f32], [gain, bias]: [&[f32]; 2], f: 
             let (bias_blocks, bias_rest) = bias.as_chunks::<PREFETCH_STEP>();
             for (index, (((y, x), gain), bias)) in y_blocks.iter_mut().zip(x_blocks).zip(gain_blocks).zip(bias_blocks).enumerate() {
                 prefetch(next, index * PREFETCH_STEP);
-                // By way of registers: the compiler does not know that y is apart from what is read.
+                // Through registers: the compiler does not know that y does not alias the inputs.
                 let mut made = [0.0; PREFETCH_STEP];
                 for lane in 0..PREFETCH_STEP {
                     made[lane] = f(x[lane], gain[lane], bias[lane]);

@@ -1,8 +1,8 @@
-//! How the weights of a product lie in panels of 16 columns, and in how many bits.
+//! The layout of a product's weights in panels of 16 columns, and their storage formats.
 //!
-//! A panel is a run of 32-bit words, and so many of them that panels of weights which are put together stay where they are. Floats
-//! are widened exactly when they are read, so a product gives the bits that the widened weights give. Codes of 8 bits are for
-//! [products of integers](super::gemm_panels), whose rows [`super::quantize_rows`] turns to codes as well.
+//! A panel is a run of 32-bit words, of a length that keeps panels in place when weights are joined. Floats
+//! are widened exactly when they are read, so a product has the same bits as with the widened weights. Codes of 8 bits are for
+//! [products of integers](super::gemm_panels), whose rows [`super::quantize_rows`] quantises as well.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,21 +20,21 @@ pub const PANEL: usize = 16;
 
 /// Words of a panel of codes before its codes: scales of 16 columns, sums of their codes, the rest unused.
 pub(super) const HEAD: usize = 64;
-/// Rows of k that a panel of halves is filled up to.
+/// Rows of k to a multiple of which a panel of halves is padded.
 const HALF_ROWS: usize = 8;
 
-/// In what a panel keeps its weights.
+/// The storage format of a panel's weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum PanelFormat {
     /// f32 [k, 16].
     #[default]
     F32,
-    /// IEEE 754 binary16 [k, 16], two in a word, k filled up to a multiple of 8.
+    /// IEEE 754 binary16 [k, 16], two in a word, k padded to a multiple of 8.
     F16,
     /// bfloat16, in the same order.
     Bf16,
     /// 8-bit codes with a scale for each column: 16 scales, 16 sums of codes, 32 words unused, then [k / 4, 16, 4] codes of the column
-    /// after a [rotation](super::quantize_rows), k filled up to a multiple of 128. Products are sums of integers.
+    /// after a [rotation](super::quantize_rows), k padded to a multiple of 128. Products are sums of integers.
     Int8,
 }
 
@@ -52,7 +52,7 @@ impl PanelFormat {
         }
     }
 
-    /// What a kernel binds panels as.
+    /// The element type of a kernel's binding of panels.
     pub fn dtype(self) -> DType {
         if self == PanelFormat::F32 { DType::F32 } else { DType::U32 }
     }
@@ -66,12 +66,12 @@ impl PanelFormat {
         }
     }
 
-    /// Words of `[k, n]` in panels: whole ones, the last filled up.
+    /// Words of `[k, n]` in panels: whole ones, the last padded.
     pub fn words(self, k: usize, n: usize) -> usize {
         n.div_ceil(PANEL) * self.panel_words(k)
     }
 
-    /// Which half-width float it keeps, if it does.
+    /// Its half-width float format, if it has one.
     pub(super) fn half(self) -> Option<Half> {
         match self {
             PanelFormat::F16 => Some(Half::F16),
@@ -80,8 +80,8 @@ impl PanelFormat {
         }
     }
 
-    /// Puts `b` [k, n], by its strides (row, column), in panels; what the last has too much is 0. Words of codes are given as the floats
-    /// of the same bits.
+    /// Packs `b` [k, n], by its strides (row, column), in panels; the padding of the last is 0. Words of codes are given as floats
+    /// with the same bits.
     ///
     /// # Panics
     /// If `panels` is not [`PanelFormat::words`] long, or `b` too short.
@@ -106,7 +106,7 @@ impl PanelFormat {
         });
     }
 
-    /// The weights [k, n] that panels stand for, row-major: what [`PanelFormat::pack`] was given, rounded.
+    /// The weights [k, n] that panels represent, row-major: the input of [`PanelFormat::pack`], rounded.
     ///
     /// # Panics
     /// If `panels` is not [`PanelFormat::words`] long.
@@ -189,7 +189,7 @@ fn pack_codes(columns: &[f32], words: &mut [u32]) {
                 sum += i32::from(*code);
             }
         }
-        // A rotation there and one back make every value 128 times as great.
+        // A rotation and its inverse multiply every value by 128.
         head[column] = (step / BLOCK as f32).to_bits();
         head[PANEL + column] = sum as u32;
     }
@@ -222,7 +222,7 @@ mod tests {
                     let got = format.unpack(bytemuck::cast_slice(&panels), [k, n]);
                     for (at, got) in got.iter().enumerate() {
                         let wanted = b[if transposed { at % n * k + at / n } else { at }];
-                        // A code is off by half a step of its column at most; rotated back, the mean of 128 such errors is no more.
+                        // A code's error is at most half a step of its column; rotated back, the mean of 128 such errors is no greater.
                         let column = at % n;
                         let step = 128.0 * panels[column / PANEL * format.panel_words(k) + column % PANEL];
                         let bound = match format {

@@ -1,4 +1,4 @@
-//! Panels of half-width floats, widened a slice at a time where it stays in L1.
+//! Panels of half-width floats, widened a slice at a time, which stays in L1.
 
 use pulp::Simd;
 
@@ -9,23 +9,23 @@ use super::strip::{PanelRows, Right, vectors};
 
 /// Rows of k that are widened at a time: with those of a second panel 16 KiB of floats.
 const SLICE: usize = 128;
-/// Rows of k from a row that is read to the one that is asked for then.
+/// Prefetch distance in rows of k.
 const PREFETCH_ROWS: usize = 128;
 
 /// A panel [k, 16] of f16 or bf16, or some of its rows.
 #[derive(Clone, Copy)]
 pub(super) struct HalfPanel<'a, const IS_F16: bool> {
     rows: &'a [[u16; PANEL]],
-    /// The same, and what comes after them.
+    /// The same, and the panel after them.
     ahead: &'a [[u16; PANEL]],
     /// Rows of the panel from the first of these on.
     left: usize,
-    /// Rows between the end of the panel and the one that its place is taken by next.
+    /// Rows between the end of the panel and the panel that is read next in its place.
     skip: usize,
 }
 
 impl<'a, const IS_F16: bool> HalfPanel<'a, IS_F16> {
-    /// The first `k` rows of words; so many words on lies the panel that is read in this one's place next.
+    /// The first `k` rows of words; the panel that is read next in this one's place begins this many words further.
     pub fn new(words: &'a [u32], k: usize, next: usize) -> Self {
         let ahead = bytemuck::cast_slice::<_, u16>(words).as_chunks().0;
         Self { rows: &ahead[..k], ahead, left: k, skip: (2 * next / PANEL).saturating_sub(k) }
@@ -89,7 +89,7 @@ impl<const IS_F16: bool> Right for HalfPanel<'_, IS_F16> {
     }
 }
 
-/// As many halves as there are floats, made floats.
+/// Widens as many halves as there are floats.
 #[inline(always)]
 pub(super) fn widen_f16(halves: &[u16], to: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
@@ -126,7 +126,7 @@ mod x86 {
     #[target_feature(enable = "avx512f")]
     pub unsafe fn widen_by_16(halves: &[u16], to: &mut [f32]) {
         for (to, halves) in to.as_chunks_mut::<16>().0.iter_mut().zip(halves.as_chunks::<16>().0) {
-            // SAFETY: as the caller says.
+            // SAFETY: by the caller's contract.
             *to = unsafe { widen_row::<true>(halves) };
         }
     }

@@ -1,11 +1,11 @@
 //! Rows as codes of 8 bits with a scale each, for products of integers.
 //!
-//! Outliers are what spoils such codes: few columns of a transformer's activations are many times as great as the others, and the
-//! step of the whole row would follow them. So blocks of 128 elements are turned by a Hadamard matrix first, as the weights' columns
-//! are once for all: products stay what they were, since the matrix is orthogonal, and an outlier is shared out over its block.
+//! Outliers reduce the accuracy of such codes: few columns of a transformer's activations are many times as great as the others, and
+//! would determine the step of the whole row. So blocks of 128 elements are rotated by a Hadamard matrix first, as the weights' columns
+//! are in advance: products are unchanged, since the matrix is orthogonal, and an outlier is distributed over its block.
 //! <https://arxiv.org/abs/2404.00456> (QuaRot) does so within the network; here it is a part of the product.
 //!
-//! On all-MiniLM-L6-v2's vectors the least cosine of four texts with those of exact products: 0.9926 by rows without the rotation,
+//! On all-MiniLM-L6-v2's vectors the minimum cosine of four texts with those of exact products: 0.9926 by rows without the rotation,
 //! 0.9992 with it, 0.9992 by blocks of 32 without it, which would cost a product of floats for every 32 elements.
 
 use std::cell::RefCell;
@@ -15,14 +15,14 @@ use super::native::{NativeCall, for_each_chunk_pair, simd};
 use super::{Kernel, built_in};
 use crate::dtype::DType;
 
-/// Elements that are turned together.
+/// Elements that are rotated together.
 pub const BLOCK: usize = 128;
 /// The greatest code.
 pub(super) const MAX_CODE: f32 = 127.0;
 /// The longest rows whose products with codes are summed exactly in 32 bits: 127² · 2¹⁷ is below 2³¹.
 pub const MAX_COLS: usize = 1 << 17;
 
-/// Elements that a row is filled up to, with zeros.
+/// Length of a row padded with zeros.
 pub fn padded(k: usize) -> usize {
     k.next_multiple_of(BLOCK)
 }
@@ -47,7 +47,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![QUANTIZE_ROWS.clone()]
 }
 
-/// Rows whose greatest value is less are rows of zeros: 2⁻¹⁰⁰.
+/// Rows whose greatest value is smaller count as rows of zeros: 2⁻¹⁰⁰.
 const MIN_MAGNITUDE: f32 = f32::from_bits(27 << 23);
 /// Rows of a task.
 const ROWS: usize = 8;
@@ -108,13 +108,13 @@ pub(super) fn rounded(value: f32) -> u8 {
     (value + 12_582_912.0).to_bits() as u8
 }
 
-/// The bits of the greatest magnitude; a NaN's if there is one, which no number's are greater than.
+/// The bits of the greatest magnitude; a NaN's if there is one, which are greater than those of any number.
 #[inline(always)]
 pub(super) fn max_abs_bits(values: &[f32]) -> u32 {
     values.iter().fold(0, |greatest, value| greatest.max(value.to_bits() & 0x7fff_ffff))
 }
 
-/// The product with the Hadamard matrix of 128 rows, in natural order: sums and differences of what lies 64, 32 … 1 apart.
+/// The product with the Hadamard matrix of 128 rows, in natural order: sums and differences of elements 64, 32 … 1 apart.
 #[inline(always)]
 pub fn rotate(block: &mut [f32; BLOCK]) {
     let mut other = [0.0; BLOCK];
@@ -126,8 +126,8 @@ pub fn rotate(block: &mut [f32; BLOCK]) {
     *block = other;
 }
 
-/// Sums and differences of what lies 64 apart, put side by side: seven of these are all of them, and every element back in its place. Vectors
-/// are added whole at each, which steps within a vector are not (2.1 ns an element instead of 0.29).
+/// Sums and differences of elements 64 apart, stored side by side: seven of these steps are the whole product, with every element in its
+/// place. Each step adds whole vectors, which steps within a vector do not (2.1 ns an element instead of 0.29).
 #[inline(always)]
 fn step(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     const HALF: usize = BLOCK / 2;

@@ -85,7 +85,7 @@ fn build_normal_table() -> Box<[i32; NORMAL_TABLE_LEN]> {
     let mut table = Box::new([0; NORMAL_TABLE_LEN]);
     let mut z = 0.0;
 
-    // From the centre to the tail, so that each root is a start from below for the next.
+    // From the centre to the tail, so that each root is a start below the next.
     for row in (32..1024).rev() {
         let width = (1u64 << (row / 32 - 1)) as f64 / 32.0;
         let place = (32 + row % 32) as f64;

@@ -1,7 +1,7 @@
 //! Sum, max and argmax over the last axis, and sum over the first, by fixed trees.
 //!
 //! One launch reduces each *segment* of a row to one value; the plan launches the same kernel again over the segments'
-//! results until one is left. The split depends on the shape alone, so the same device gives the same bits every time.
+//! results until one is left. The split depends only on the shape, so the same device gives the same bits every time.
 
 use std::sync::{Arc, LazyLock};
 
@@ -46,14 +46,14 @@ fn define<T: Real>(operation: &str, body: &str, native: super::NativeFn) -> Arc<
     )
 }
 
-/// A tree of the kernel's own is put in front where the prelude has none.
+/// Prepends a tree of the kernel's own where the prelude has none.
 fn row_body(combine: &str, neutral: &str, tree: &str) -> String {
     let own = if tree == "tree_min" { TREE_MIN } else { "" };
     let body = include_str!("../../kernels/reduce.wgsl").replace("NEUTRAL", neutral).replace("TREE", tree);
     format!("{own}fn combine(a: real, b: real) -> real {{\n    return {combine};\n}}\n{body}")
 }
 
-/// The least of all lanes is the greatest of their negatives: exact, and NaN stays NaN.
+/// The minimum of all lanes is the negated maximum of their negatives: exact, and NaN stays NaN.
 const TREE_MIN: &str = "fn tree_min(lane: u32, value: real) -> real {\n    return -tectum_tree_max(lane, -value);\n}\n";
 
 /// The reductions of one float type.

@@ -9,7 +9,7 @@ pub fn erf(x: f64) -> f64 {
     if x.is_nan() { x } else { y.copysign(x) }
 }
 
-/// The normal distribution function Φ(x), relative accuracy kept in the lower tail.
+/// The normal distribution function Φ(x), with relative accuracy in the lower tail.
 pub fn normal_cdf(x: f64) -> f64 {
     let z = x / SQRT_2;
     if z < -2.0 { 0.5 * erfc_fraction(-z) } else { 0.5 + 0.5 * erf(z) }

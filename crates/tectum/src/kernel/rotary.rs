@@ -7,7 +7,7 @@ use super::native::{NativeCall, for_each_chunk, simd};
 use super::{Kernel, Prelude, built_in, math};
 use crate::dtype::DType;
 
-/// Columns j and j + w/2 of each head, turned by position · frequency j.
+/// Columns j and j + w/2 of each head, rotated by position · frequency j.
 pub static ROTARY: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
     let builder = Kernel::define("rotary_f32")
         .prelude(Prelude::Math)
@@ -24,7 +24,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![ROTARY.clone()]
 }
 
-/// The most pairs of a head, whose sines and cosines a row computes once.
+/// Maximum pairs of a head, whose sines and cosines a row computes once.
 pub const MAX_HALF: usize = 256;
 
 fn rotary(call: &NativeCall<'_>) {

@@ -93,8 +93,8 @@ pub static COMPACT: LazyLock<Arc<Kernel>> = LazyLock::new(|| {
 
 /// Writes the places of nonzero flags, as many as `kept` holds; the first flag's place is `first`.
 ///
-/// Every place is written where the next kept one belongs and overwritten unless it is kept: no branch on the flags. Once all
-/// are found nothing more is written.
+/// Every place is written to the next kept slot and overwritten unless it is kept: no branch on the flags. Once all
+/// are found, writing stops.
 fn keep_indices(flags: &[u32], first: usize, kept: &mut [u32]) {
     let mut next = 0;
     for (offset, &flag) in flags.iter().enumerate() {

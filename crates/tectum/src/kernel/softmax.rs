@@ -50,7 +50,7 @@ fn softmax(call: &NativeCall<'_>) {
 
 /// Exponentials with their sum, and the division, over a row that stays in L1.
 ///
-/// A NaN is not looked for: it passes by the first comparison, but its own exponential is NaN, and with it the sum and the row.
+/// There is no test for NaN: it passes the first comparison, but its own exponential is NaN, and so are the sum and the row.
 /// So is that of +∞ less itself, and of −∞ less itself where nothing is greater.
 #[inline(always)]
 fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f32) {
@@ -82,7 +82,7 @@ fn exponentials(x: &[f32], next: &[f32], y: &mut [f32], scale: f32, greatest: f3
 /// eˣ of sixteen that are not positive, or −∞, or NaN.
 #[inline(always)]
 pub(super) fn exponentials_of_sixteen(x: [f32; 16]) -> [f32; 16] {
-    // One vector of them: four at a time, as above, would be vectors of four.
+    // One vector: four at a time, as above, would be vectors of four.
     let mut made = [0.0; 16];
     for (made, x) in made.iter_mut().zip(x) {
         *made = exp_not_positive(x);
@@ -90,7 +90,7 @@ pub(super) fn exponentials_of_sixteen(x: [f32; 16]) -> [f32; 16] {
     made
 }
 
-/// The greatest of `scale·x` but for NaN: rounding keeps order, so it is the scaled greatest or least.
+/// The maximum of `scale·x` except NaN: rounding preserves order, so it is the scaled maximum or minimum.
 fn greatest_scaled(x: &[f32], scale: f32) -> f32 {
     let greatest = if scale >= 0.0 { reduce::fold_lanes(x, f32::NEG_INFINITY, f32::max) } else { reduce::fold_lanes(x, f32::INFINITY, f32::min) };
     scale * greatest
@@ -112,13 +112,13 @@ fn four_not_positive(x: [f32; 4]) -> [f32; 4] {
     [ends(x[0], y[0]), ends(x[1], y[1]), ends(x[2], y[2]), ends(x[3], y[3])]
 }
 
-/// NaN stays.
+/// NaN is preserved.
 #[inline(always)]
 fn inside(x: f32) -> f32 {
     if LOWEST > x { LOWEST } else { x }
 }
 
-/// The exponential of NaN is NaN as it is; 0 · x would be so for −∞ as well.
+/// The exponential of NaN is NaN already; 0 · x would be NaN for −∞ as well.
 #[inline(always)]
 fn ends(x: f32, y: f32) -> f32 {
     if x < LOWEST { 0.0 } else { y }

@@ -1,7 +1,7 @@
 //! Weighted sums over the neighbours in a 3-D field of channels: diffusion with decay, smoothing.
 //!
-//! The field is [X, Y, Z, C], channels last. A neighbour's weight depends on its class alone, and on the channel if wanted:
-//! seven points have the classes centre, along X, along Y, along Z; 27 points centre, face, edge, corner. Weights lie in device
+//! The field is [X, Y, Z, C], channels last. A neighbour's weight depends on its class, and optionally on the channel:
+//! seven points have the classes centre, along X, along Y, along Z; 27 points centre, face, edge, corner. Weights are in device
 //! memory, so that a model may change them from tick to tick.
 
 use std::sync::{Arc, LazyLock};
@@ -10,7 +10,7 @@ use super::native::{NativeCall, for_each_block, simd};
 use super::{Kernel, built_in};
 use crate::dtype::DType;
 
-/// What lies outside the field.
+/// The values outside the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Boundary {
     /// Zeros.
@@ -25,7 +25,7 @@ impl Boundary {
     /// All of them, in the order of their codes.
     pub const ALL: [Boundary; 3] = [Boundary::Zero, Boundary::Clamp, Boundary::Periodic];
 
-    /// The cell that stands for position `at`, one step beyond either end at most; none for a zero.
+    /// The cell that represents position `at`, at most one step beyond either end; none for a zero.
     #[inline(always)]
     pub fn place(self, at: isize, size: usize) -> Option<usize> {
         if (0..size as isize).contains(&at) {
@@ -122,7 +122,7 @@ fn rows(call: &NativeCall<'_>, points: Points) {
                 } else {
                     let weights = [weights[0], weights[1], weights[2], weights[3]];
                     line.piece(points, 0, 1, &mut y[..channels], |_| weights);
-                    // Pieces that stay in L1 between the passes of 27 points.
+                    // Pieces small enough to stay in L1 between the passes of 27 points.
                     let step = if points == Points::Seven { nz.max(1) } else { (1024 / channels).max(1) };
                     let last = nz.max(1) - 1;
                     for z in (1..last).step_by(step) {

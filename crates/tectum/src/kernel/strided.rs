@@ -1,4 +1,4 @@
-//! Copies of words that lie apart, and of two rows into one.
+//! Copies of strided words, and of two rows into one.
 
 use std::sync::{Arc, LazyLock};
 
@@ -25,7 +25,7 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![COPY_STRIDED.clone(), CONCAT.clone()]
 }
 
-/// Rows of the last axis, side by side or apart.
+/// Rows of the last axis, contiguous or strided.
 fn copy_strided(call: &NativeCall<'_>) {
     let (x, y, n) = (call.read::<u32>(0), call.write::<u32>(1), call.size(0));
     let first = call.size(1);

@@ -7,14 +7,14 @@ use super::native::{PrefetchHint, prefetch_unchecked, with_simd};
 use super::panel_format::PANEL;
 use super::tiles::{MAX_TILE, tile_rows, tiles};
 
-/// Rows of k that a tile takes at a time of a panel of floats: 24 KiB.
+/// Rows of k of a panel of floats that a tile processes at a time: 24 KiB.
 const K_SLICE: usize = 384;
-/// Rows of k after which a tile asks for what its end touches in one more row.
+/// Rows of k after which a tile prefetches what its epilogue accesses in one more row.
 pub(super) const PREFETCH_INTERVAL: usize = 24;
 /// The most panels side by side.
 pub(super) const MAX_PANELS_PER_PASS: usize = 2;
 
-/// 16 floats that begin a cache line: a vector of them never lies in two, which would make two reads or writes of one.
+/// 16 floats aligned to a cache line: a vector of them never crosses two lines, which would take two reads or writes.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub(super) struct CacheLine([f32; PANEL]);
@@ -58,14 +58,14 @@ impl Left for Tiles<'_> {
     #[inline(always)]
     fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
         let tile = self.data[row * self.k + first * HEIGHT..][..depth * HEIGHT].as_chunks::<HEIGHT>().0;
-        // Not by for_each: the compiler may leave its loop a function of its own, which lacks this one's instructions.
+        // Not by for_each: the compiler may keep its loop as a separate function, which lacks this one's instructions.
         for (k, a) in tile.iter().enumerate() {
             f(k, a.each_ref());
         }
     }
 }
 
-/// Rows of k side by side, so many elements apart.
+/// Rows of k, with their stride in elements.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub data: &'a [f32],
@@ -76,7 +76,7 @@ impl Left for Rows<'_> {
     #[inline(always)]
     fn each<const HEIGHT: usize>(&self, [row, first]: [usize; 2], depth: usize, mut f: impl FnMut(usize, [&f32; HEIGHT])) {
         const BLOCK: usize = 16;
-        // By way of blocks of known size: the addresses of so many rows do not fit the registers.
+        // Through blocks of known size: the addresses of this many rows do not fit the registers.
         let mut block = [[0.0; BLOCK]; HEIGHT];
         for from in (0..depth).step_by(BLOCK) {
             let count = BLOCK.min(depth - from);
@@ -96,7 +96,7 @@ impl Left for Rows<'_> {
     }
 }
 
-/// Columns: the elements of one k side by side, so many elements from one k to the next.
+/// Columns: the elements of one k side by side, with the stride from one k to the next.
 #[derive(Clone, Copy)]
 pub(super) struct ColumnMajor<'a> {
     pub data: &'a [f32],
@@ -149,15 +149,15 @@ impl PanelRows for &[[f32; PANEL]] {
 
 /// A panel of the right operand.
 pub(super) trait Right: Copy {
-    /// Rows of k that all tiles go through before the next.
+    /// Rows of k that all tiles process before the next.
     const SLICE: usize;
-    /// Floats that a slice is made into first where there are several tiles; 0 where it is floats already.
+    /// Floats to which a slice is converted first where there are several tiles; 0 where it is floats already.
     const SCRATCH: usize;
     /// Its rows.
     type Rows: PanelRows;
     /// All rows.
     fn rows(self) -> Self::Rows;
-    /// Makes some rows of k floats.
+    /// Converts some rows of k to floats.
     fn widen(self, from: usize, to: &mut [[f32; PANEL]]);
 }
 
@@ -177,7 +177,7 @@ impl<'a> Right for &'a [f32] {
     }
 }
 
-/// A panel of floats whose rows begin so many elements apart: columns of a wider array.
+/// A panel of floats with a row stride: columns of a wider array.
 #[derive(Clone, Copy)]
 pub(super) struct StridedPanel<'a> {
     pub data: &'a [f32],
@@ -220,17 +220,17 @@ impl Right for StridedPanel<'_> {
     }
 }
 
-/// What becomes of the tiles of a strip.
+/// The epilogue of a strip's tiles.
 pub(super) trait StripEpilogue {
-    /// Whether there is something to ask for.
+    /// Whether there is something to prefetch.
     const PREFETCHES: bool;
-    /// Asks for what the end of a tile touches in a row, of so many columns.
+    /// Prefetches what the epilogue of a tile accesses in a row of this many columns.
     fn prefetch(&self, row: usize, columns: usize);
-    /// Ends a tile, all sums of which are there.
+    /// Finishes a tile whose sums are complete.
     fn end<const PANELS: usize>(&mut self, first: usize, tile: &mut [[[f32; PANEL]; PANELS]]);
 }
 
-/// The sums are what is wanted.
+/// Keeps the sums as the result.
 impl StripEpilogue for () {
     const PREFETCHES: bool = false;
 
@@ -247,7 +247,7 @@ pub(super) struct Strip<'a, L: Left, R: Right, T: StripEpilogue, const PANELS: u
     pub b: [R; PANELS],
     /// What is read as panels of floats next, as long as these or shorter.
     pub next_panels: [&'a [f32]; PANELS],
-    /// Room for a slice of each panel that is not of floats.
+    /// Buffers for a slice of each panel that is not of floats.
     pub scratch: &'a mut [f32],
     pub strip: &'a mut [f32],
     pub onto: bool,
@@ -255,7 +255,7 @@ pub(super) struct Strip<'a, L: Left, R: Right, T: StripEpilogue, const PANELS: u
 }
 
 impl<'a, L: Left, R: Right, const PANELS: usize> Strip<'a, L, R, (), PANELS> {
-    /// Of panels of floats, with nothing after them.
+    /// For panels of floats, without panels after them.
     pub fn alone(a: L, b: [R; PANELS], strip: &'a mut [f32], onto: bool) -> Self {
         Self { a, b, next_panels: [&[]; PANELS], scratch: &mut [], strip, onto, tail: () }
     }
@@ -285,7 +285,7 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T
         let rows = self.strip.len() / (PANELS * PANEL);
         let count = rows.div_ceil(tile_rows::<S>());
         let all = self.b[0].rows().depth();
-        // One tile reads rows as they are, whatever they are of.
+        // A single tile reads rows in place, in any format.
         let slice = if count == 1 && R::SCRATCH > 0 { all.max(1) } else { R::SLICE };
         for from in (0..all).step_by(slice) {
             let depth = slice.min(all - from);
@@ -312,7 +312,7 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T
         let rows = self.strip.len() / (PANELS * PANEL);
         let onto = self.onto || from > 0;
         for (index, (first, height)) in tiles(rows, tile_rows::<S>()).enumerate() {
-            // Every tile asks for the same slice of the panels ahead from its share on, beyond which it goes.
+            // Every tile prefetches the same slice of the panels ahead, starting at its share and continuing beyond it.
             let ahead = self.next_panels.map(|ahead| ahead.get((from + index * depth / count) * PANEL..).unwrap_or_default());
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
             let tail = is_last.then_some(&self.tail);
@@ -378,10 +378,10 @@ fn tile<S: Simd, L: Left, T: StripEpilogue, B: PanelRows, const PANELS: usize, c
 ) {
     let depth = b[0].depth();
     let y = bytemuck::cast_slice_mut::<_, S::f32s>(y).as_chunks_mut::<VECTORS>().0.as_chunks_mut::<PANELS>().0;
-    // Of a height that the compiler knows: else the sums would be in memory.
+    // With a height known at compile time: else the sums would be in memory.
     let y: &mut [_; HEIGHT] = y.first_chunk_mut().expect("invariant: a tile is of its height");
     let mut sums = if onto { *y } else { [[[simd.splat_f32s(0.0); VECTORS]; PANELS]; HEIGHT] };
-    // Where the second panel has none ahead it asks for the first's: for something at hand.
+    // Where the second panel has none ahead it prefetches the first's, which is in cache.
     let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
     let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
     let every = if T::PREFETCHES { PREFETCH_INTERVAL } else { depth.max(1) };

@@ -1,7 +1,7 @@
 //! Products of rows of codes with one panel of them or two side by side, by tiles in registers: [`super::strip`] for integers.
 //!
-//! Sums of products of bytes are exact, so every form below gives the same bits. Processors multiply bytes without a sign by bytes
-//! with one: 128 is added to the codes of the rows, and 128 times the sum of a column's codes, which its panel brings, taken away.
+//! Sums of products of bytes are exact, so every form below gives the same bits. Processors multiply unsigned by signed bytes:
+//! 128 is added to the codes of the rows, and 128 times the sum of a column's codes, which its panel stores, is subtracted.
 
 use super::native::{PrefetchHint, prefetch_unchecked, simd};
 use super::panel_format::HEAD;
@@ -9,10 +9,10 @@ use super::panel_format::PANEL;
 use super::strip::{self, StripEpilogue};
 use super::tiles::{pack_tiles_of, tiles};
 
-/// What turns the sign bit of each byte of a word: adds 128 to codes.
+/// Flips the sign bit of each byte of a word: adds 128 to codes.
 const SIGNS: u32 = 0x8080_8080;
 
-/// Words of a row after which a tile asks for what its end touches in one more row.
+/// Words of a row after which a tile prefetches what its epilogue accesses in one more row.
 const PREFETCH_INTERVAL: usize = strip::PREFETCH_INTERVAL / 4;
 
 /// How a processor multiplies bytes.
@@ -34,7 +34,7 @@ fn form() -> Form {
     *FORM
 }
 
-/// The forms that this machine has, the fastest first.
+/// The forms that this machine supports, the fastest first.
 fn forms() -> Vec<Form> {
     let mut forms = Vec::new();
     #[cfg(target_arch = "x86_64")]
@@ -64,7 +64,7 @@ impl Form {
     }
 }
 
-/// Puts rows of `words` words in tiles, 128 added to each code.
+/// Packs rows of `words` words in tiles, 128 added to each code.
 pub(super) fn pack_bytes(a: &[u32], words: usize, packed: &mut [u32]) {
     pack_for(form(), a, words, packed);
 }
@@ -79,14 +79,14 @@ fn pack_for(form: Form, a: &[u32], words: usize, packed: &mut [u32]) {
 
 /// The product of rows in tiles with panels side by side, `[rows, words]·[words, 16·PANELS]`.
 pub(super) struct ByteStrip<'a, T: StripEpilogue, const PANELS: usize> {
-    /// As [`pack_bytes`] puts them.
+    /// As [`pack_bytes`] packs them.
     pub a: &'a [u32],
     pub words: usize,
-    /// Of each row.
+    /// Scale of each row.
     pub scales: &'a [f32],
     /// Panels as [`PanelFormat::Int8`](super::panel_format::PanelFormat::Int8) has them.
     pub b: [&'a [u32]; PANELS],
-    /// What is read as panels next, as long as these or shorter.
+    /// The panels that are read next, as long as these or shorter.
     pub ahead: [&'a [u32]; PANELS],
     pub strip: &'a mut [f32],
     pub tail: T,
@@ -119,7 +119,7 @@ impl<T: StripEpilogue, const PANELS: usize> ByteStrip<'_, T, PANELS> {
         let count = rows.div_ceil(B::FORM.tile_rows());
         for (index, (first, height)) in tiles(rows, B::FORM.tile_rows()).enumerate() {
             let a = &self.a[first * self.words..][..height * self.words];
-            // Every tile asks for the panels ahead from its share on, beyond which it goes.
+            // Every tile prefetches the panels ahead, starting at its share and continuing beyond it.
             let ahead = self.ahead.map(|ahead| ahead.get(index * (self.words + HEAD / PANEL) / count * PANEL..).unwrap_or_default());
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
             let scales = &self.scales[first..][..height];
@@ -159,7 +159,7 @@ trait Bytes: Copy {
     type Weights: Copy;
     fn start(self, sums: &[i32; PANEL]) -> Self::Sums;
     fn load(self, codes: &[u32; PANEL]) -> Self::Weights;
-    /// Four bytes without a sign times four bytes with one, in each column. Sums may go round: what 128 added to the codes is worth is taken away.
+    /// Four unsigned bytes times four signed bytes, in each column. Sums may wrap: the effect of adding 128 to the codes is subtracted.
     fn multiply_add(self, sums: Self::Sums, a: u32, codes: Self::Weights) -> Self::Sums;
     fn finish(self, sums: Self::Sums) -> [i32; PANEL];
 }
@@ -186,7 +186,7 @@ fn tile<B: Bytes, T: StripEpilogue, const PANELS: usize, const HEIGHT: usize>(
     let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
     let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
     for (part, a) in a.chunks(PREFETCH_INTERVAL).enumerate() {
-        // What the end touches is asked for bit by bit: all at once waits for lines to come.
+        // What the epilogue accesses is prefetched in small parts: one large prefetch would stall on cache lines.
         let first_word = part * PREFETCH_INTERVAL;
         if part < HEIGHT {
             tail.prefetch(first + part, PANELS * PANEL);
@@ -271,7 +271,7 @@ mod x86 {
         strip.make(Wide(()));
     }
 
-    /// Only made where the machine has what [`vnni`] says, and used within.
+    /// Only created where the machine has the features of [`vnni`], and used within.
     #[derive(Clone, Copy)]
     struct Vnni(());
 
@@ -302,13 +302,13 @@ mod x86 {
         }
     }
 
-    /// Only made where the machine has what [`wide`] says, and used within.
+    /// Only created where the machine has the features of [`wide`], and used within.
     #[derive(Clone, Copy)]
     struct Wide(());
 
     impl Bytes for Wide {
         const FORM: Form = Form::Wide;
-        /// Of four columns each, two sums of a column side by side.
+        /// Two sums side by side for each of four columns.
         type Sums = [__m256i; 4];
         type Weights = [__m256i; 4];
 
@@ -396,7 +396,7 @@ mod tests {
             }
         }
     }
-    /// The longest rows of the greatest codes: sums with 128 added go beyond 32 bits on the way.
+    /// The longest rows of the greatest codes: sums with 128 added exceed 32 bits in between.
     #[test]
     fn the_greatest_sums_are_exact() {
         const WORDS: usize = super::super::quantize_rows::MAX_COLS / 4;

@@ -1,4 +1,4 @@
-//! Rows put in order for products: tiles of some rows, of each the elements of one k side by side.
+//! Rows packed for products: tiles of some rows, with the elements of each k side by side.
 
 use pulp::{Simd, WithSimd};
 
@@ -6,7 +6,7 @@ use super::native::with_simd;
 use super::panel_format::PANEL;
 use super::transpose_16x16::transpose_16x16;
 
-/// The most rows of a tile.
+/// Maximum rows of a tile.
 pub(super) const MAX_TILE: usize = 13;
 
 /// Rows of a tile: as many as there are registers for, next to the panels' row and one element.
@@ -19,13 +19,13 @@ pub(super) const fn tile_rows<S: Simd>() -> usize {
     }
 }
 
-/// Tiles of equal heights, as far as that goes: first row and height of each.
+/// Tiles of equal heights, as far as possible: first row and height of each.
 pub(super) fn tiles(rows: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = rows.div_ceil(most);
     (0..count).map(move |tile| (tile * rows / count, (tile + 1) * rows / count - tile * rows / count))
 }
 
-/// Puts rows of `k` elements in the order of [`Tiles`](super::strip::Tiles).
+/// Packs rows of `k` elements in the layout of [`Tiles`](super::strip::Tiles).
 pub(super) fn pack_tiles(a: &[f32], k: usize, packed: &mut [f32]) {
     struct Most;
     impl WithSimd for Most {
@@ -37,7 +37,7 @@ pub(super) fn pack_tiles(a: &[f32], k: usize, packed: &mut [f32]) {
     pack_tiles_of(bytemuck::cast_slice(a), k, with_simd(Most), bytemuck::cast_slice_mut(packed));
 }
 
-/// Puts rows of `k` words in tiles of at most so many rows, no more than 16: of each tile the words of one k side by side.
+/// Packs rows of `k` words in tiles of at most this many rows, no more than 16: in each tile the words of one k are side by side.
 pub(super) fn pack_tiles_of(a: &[u32], k: usize, most: usize, packed: &mut [u32]) {
     with_simd(Pack { a, k, most, packed: &mut packed[..a.len()] });
 }
@@ -49,7 +49,7 @@ struct Pack<'a> {
     packed: &'a mut [u32],
 }
 
-/// The least height of a tile that is packed by squares of 16.
+/// Minimum height of a tile that is packed by squares of 16.
 const SQUARE_ROWS: usize = 6;
 
 impl WithSimd for Pack<'_> {
@@ -63,7 +63,7 @@ impl WithSimd for Pack<'_> {
             let squares = if S::F32_LANES == PANEL && height >= SQUARE_ROWS { k / PANEL } else { 0 };
             for (square, from) in (0..squares).map(|square| (square, square * PANEL)) {
                 let row = |row: usize| a[if row < height { row * k } else { 0 } + from..].first_chunk().expect("invariant: a row holds its squares");
-                // Whole columns, in their order: what lies beyond the tile's height is written again, with the next column or the next tile.
+                // Whole columns, in their order: what is beyond the tile's height is overwritten by the next column or the next tile.
                 let to = &mut to[square * PANEL * height..];
                 if let Some(to) = to.get_mut(..(PANEL - 1) * height + PANEL) {
                     transpose_16x16(
@@ -93,7 +93,7 @@ impl WithSimd for Pack<'_> {
     }
 }
 
-/// Some rows of a tile, from one on: squares of them, which the compiler turns in registers.
+/// Some rows of a tile, from one on: squares of them, which the compiler transposes in registers.
 #[inline(always)]
 fn pack_rows<const ROWS: usize>(rows: [&[u32]; ROWS], to: &mut [u32], (first, height): (usize, usize)) {
     const STEP: usize = 4;

@@ -59,12 +59,12 @@ pub fn kernels() -> Vec<Arc<Kernel>> {
     vec![TOP_K.clone(), TOP_K_MERGE.clone()]
 }
 
-/// Key and column of a candidate, and its value; by the first it sorts before another when it is to be kept first.
+/// Key and column of a candidate, and its value; the first two order candidates, those to be kept first.
 type Candidate = ((Reverse<u32>, u32), f32);
 const NONE: Candidate = ((Reverse(0), NO_COLUMN), f32::NEG_INFINITY);
 
-/// Of each chunk the k greatest, but for those that k candidates of the row's earlier chunks exceed: they cannot be among the
-/// row's, and a chunk without others is only read.
+/// The k greatest of each chunk, except those that k candidates of the row's earlier chunks exceed: they cannot be among the
+/// row's k, and a chunk without others is only read.
 fn select(call: &NativeCall<'_>, x: &[f32], candidates: Option<&[u32]>, values: &mut [f32], columns: &mut [u32]) {
     let (rows, cols, chunks, k) = (call.size(0), call.size(1), call.size(2), call.size(3));
     let (items, threads) = (rows * chunks, call.threads_for(rows * cols));
@@ -89,17 +89,17 @@ fn select(call: &NativeCall<'_>, x: &[f32], candidates: Option<&[u32]>, values: 
 
 /// The best candidates of a row so far.
 struct Best {
-    /// The first `len` are the best, in no order; behind them a chunk's are put.
+    /// The first `len` are the best, unordered; those of a chunk are placed after them.
     candidates: [Candidate; MAX_K + CHUNK],
     len: usize,
     k: usize,
 }
 
-/// Elements that are looked at together.
+/// Elements that are tested together.
 const BLOCK: usize = 64;
 
 impl Best {
-    /// Puts what a chunk adds behind the best, sorted, k at most.
+    /// Places the new candidates of a chunk after the best, sorted, at most k.
     fn add(&mut self, x: &[f32], columns: Option<&[u32]>, first: u32) -> &[Candidate] {
         // An equal key comes later in the row and loses.
         let exceeds = match self.len < self.k {
@@ -130,7 +130,7 @@ impl Best {
         &found[..kept]
     }
 
-    /// Takes the `found` candidates behind the best among them; the last is the worst.
+    /// Merges the `found` candidates after the best into them; the last is the worst.
     fn keep(&mut self, found: usize) {
         let all = &mut self.candidates[..self.len + found];
         self.len = self.k.min(all.len());
@@ -140,7 +140,7 @@ impl Best {
     }
 }
 
-/// Says whether a key is at least `least`.
+/// Returns whether a key is at least `least`.
 fn any_from(block: &[f32], least: u32) -> bool {
     simd(
         #[inline(always)]

@@ -23,7 +23,7 @@ impl Kernel {
     /// The kernel as PTX, as the CUDA device has it.
     ///
     /// # Errors
-    /// `Invalid` for a module that naga refuses, `Unsupported` naming what PTX does not cover.
+    /// `Invalid` for a module that naga refuses, `Unsupported` naming the construct that PTX does not cover.
     #[cfg(feature = "cuda")]
     pub fn ptx(&self) -> Result<String> {
         let (module, info) = self.module()?;

@@ -1,18 +1,18 @@
-//! Squares of 16 by 16 words turned in registers, columns for rows: what packing rows, and taking heads in and out, is made of.
+//! Squares of 16 by 16 words transposed in registers: used to pack rows and to read and write heads.
 //!
-//! With AVX-512 a square takes 64 shuffles, a quarter of one for each word; word by word it took 1.4 cycles for each.
+//! With AVX-512 a square takes 64 shuffles, a quarter per word; word by word it took 1.4 cycles per word.
 
 use pulp::{Simd, WithSimd};
 
 use super::panel_format::PANEL;
 use super::reduce::each_lane;
 
-/// Hands out the columns of sixteen rows, from the first on. Not as a whole: that would go by way of the stack.
+/// Passes on the columns of sixteen rows one at a time, from the first on. As a whole they would go through the stack.
 #[inline(always)]
 pub(super) fn transpose_16x16<S: Simd>(_: S, rows: [&[u32; PANEL]; PANEL], mut column: impl FnMut(usize, [u32; PANEL])) {
     #[cfg(target_arch = "x86_64")]
     if S::F32_LANES == PANEL {
-        // SAFETY: `with_simd` is where an `S` comes from, and of those that it gives on x86-64 only that of AVX-512 F has vectors of 16 floats.
+        // SAFETY: an `S` comes from `with_simd`, and on x86-64 only that of AVX-512 F has vectors of 16 floats.
         return unsafe { x86::transpose_16x16(rows, column) };
     }
     for place in 0..PANEL {
@@ -26,7 +26,7 @@ fn words(floats: &[f32]) -> &[u32; PANEL] {
     bytemuck::cast_ref(floats.first_chunk::<PANEL>().expect("invariant: a row holds its squares"))
 }
 
-/// Queries, so many elements apart, as panels [width, 16], scaled; lanes of none are 0.
+/// Queries, at this stride in elements, as panels [width, 16], scaled; lanes without a query are 0.
 pub(super) struct TransposeIn<'a> {
     pub q: &'a [f32],
     pub stride: usize,
@@ -66,7 +66,7 @@ impl WithSimd for TransposeIn<'_> {
     }
 }
 
-/// Sums [width, lanes] as rows of the result, so many elements apart, each times a number of its own.
+/// Sums [width, lanes] as rows of the result, at this stride in elements, each times its own factor.
 pub(super) struct TransposeOut<'a> {
     pub sums: &'a [f32],
     pub inverses: &'a [[f32; PANEL]],

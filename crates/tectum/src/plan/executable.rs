@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use super::{Identity, Plan, Slot, SlotKind, View};
+use crate::buffer::Buffer;
 use crate::content_hash::ContentHash;
-use crate::device::memory::{Block, Buffer, Role};
-use crate::device::{Compiled, Device, DeviceInfo};
+use crate::device::{Block, Compiled, Device, DeviceInfo, DeviceKind, Role};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::launch::{CodeObject, Launch, LaunchList, LaunchTime, Region, RunStats, align};
+use crate::launch::{CodeForm, CodeObject, Launch, LaunchList, LaunchTime, Region, RunStats, align};
 
 /// Where a slot lives once compiled.
 #[derive(Debug, Clone, Copy)]
 enum Home {
     /// At an offset of the upload block.
     Upload(usize),
-    /// In a buffer of its own or shared with other temporaries.
+    /// In a separate buffer or in one shared with other temporaries.
     Buffer(usize),
     /// Nowhere: the slot is empty or never used.
     None,
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Executable {
 }
 
 impl Plan {
-    /// Compiles for a device with states of its own.
+    /// Compiles for a device with its own states.
     ///
     /// # Errors
     /// `Unsupported` where the device cannot hold or run a launch, `OutOfMemory`, or what the driver reports.
@@ -53,10 +53,10 @@ impl Plan {
         self.compile_with(device, &[])
     }
 
-    /// Compiles for a device, with some states living in buffers that the caller shares with other executables.
+    /// Compiles for a device, with some states in buffers that the caller shares with other executables.
     ///
     /// # Errors
-    /// As [`Plan::compile`]; `Invalid` if a shared buffer is of another length or device, or is bound to something else
+    /// As [`Plan::compile`]; `Invalid` if a shared buffer is of another length or device, or is bound to something other
     /// than a state.
     pub fn compile_with(&self, device: &Device, shared: &[(View, &Buffer<f32>)]) -> Result<Executable> {
         self.check_dtypes(device.info())?;
@@ -76,7 +76,7 @@ impl Plan {
                 None => {
                     let role = if layout.list.upload == Some(buffer) { Role::Upload } else { Role::Device };
                     let is_constant = slot.is_some_and(|slot| matches!(self.slots[slot].kind, SlotKind::Constant(_)));
-                    // A constant is written whole, and the upload is zeroed by way of the host.
+                    // A constant is written whole, and the upload is zeroed by the host.
                     if is_constant || role == Role::Upload { device.pool().acquire(bytes, role)? } else { device.pool().acquire_zeroed(bytes, role)? }
                 }
             });
@@ -87,12 +87,12 @@ impl Plan {
                 device.backend().write(blocks[buffer].allocation(), 0, data)?;
             }
         }
-        // A state can be handed out by `state_buffer`, so its turn is always taken.
+        // A state can be shared by `state_buffer`, so its turn is always taken.
         let states = layout.buffer_slots.iter().enumerate().filter(|(_, slot)| slot.is_some_and(|slot| self.slots[slot].kind == SlotKind::State));
         layout.list.shared = states.map(|(buffer, _)| buffer).collect();
         let mut compiled = device.backend().compile(&layout.list, blocks.clone())?;
         compiled.upload_mut().fill(0);
-        let code = self.launched_code(&*compiled);
+        let code = self.launched_code(&*compiled, device.info().kind == DeviceKind::Cpu);
         Ok(Executable {
             plan: self.id,
             name: self.name.clone(),
@@ -108,7 +108,7 @@ impl Plan {
         })
     }
 
-    /// Refuses launches whose loops a device may end too early.
+    /// Rejects launches whose loops a device may end too early.
     fn check_loops(&self, device: &DeviceInfo) -> Result<()> {
         let Some(most) = device.limits.max_loop_iterations else { return Ok(()) };
         for (index, launch) in self.launches.iter().enumerate() {
@@ -190,11 +190,12 @@ impl Plan {
         Ok(())
     }
 
-    /// Name and content hash of the code of each launch: the kernel, or the library's routine that stands in for it.
-    fn launched_code(&self, compiled: &dyn Compiled) -> Vec<CodeObject> {
+    /// Name, form and hash of the code of each launch: the kernel, or the library's routine that replaces it.
+    fn launched_code(&self, compiled: &dyn Compiled, is_cpu: bool) -> Vec<CodeObject> {
         let code = |(launch, kernel): (usize, &Arc<Kernel>)| match compiled.routine(launch) {
-            Some(routine) => CodeObject { kernel: routine.to_owned(), hash: ContentHash::of(routine.as_bytes()) },
-            None => CodeObject { kernel: kernel.name().to_owned(), hash: kernel.hash() },
+            Some(routine) => CodeObject { kernel: routine.to_owned(), form: CodeForm::Library, hash: ContentHash::of(routine.as_bytes()) },
+            None if is_cpu => CodeObject { kernel: kernel.name().to_owned(), form: CodeForm::Native, hash: kernel.native_hash() },
+            None => CodeObject { kernel: kernel.name().to_owned(), form: CodeForm::Device, hash: kernel.hash() },
         };
         self.kernels().enumerate().map(code).collect()
     }
@@ -206,7 +207,7 @@ fn each_once(mut code: Vec<CodeObject>) -> Vec<CodeObject> {
     code
 }
 
-/// The plan's slots numbered as buffers.
+/// The plan's slots with buffer numbers.
 pub(super) struct Layout {
     pub(super) list: LaunchList,
     homes: Vec<Home>,
@@ -297,12 +298,12 @@ impl Executable {
         &self.device
     }
 
-    /// Every kernel or library routine that a run launches, each once.
+    /// Every kernel or library routine that a run launches, without duplicates.
     pub fn code(&self) -> &[CodeObject] {
         &self.code
     }
 
-    /// Every kernel or library routine that runs of some executables launch, each once.
+    /// Every kernel or library routine that runs of some executables launch, without duplicates.
     pub fn code_of<'e>(executables: impl IntoIterator<Item = &'e Executable>) -> Vec<CodeObject> {
         each_once(executables.into_iter().flat_map(|executable| executable.code.iter().cloned()).collect())
     }
@@ -325,7 +326,7 @@ impl Executable {
     /// Executes the launches once and waits for the outputs.
     ///
     /// # Errors
-    /// `DeviceLost` with the plan's name when the device fails; its states are gone then.
+    /// `DeviceLost` with the plan's name when the device fails; its states are lost then.
     pub fn run(&mut self) -> Result<RunStats> {
         self.compiled.begin()?;
         self.finish()
@@ -346,8 +347,8 @@ impl Executable {
         Ok(stats)
     }
 
-    /// Executes the launches once, each timed on its own, with the inputs of the last run; states move on as in a run.
-    /// Launches that would overlap do not, so the sum is no less than a run's device time.
+    /// Executes the launches once, each timed separately, with the inputs of the last run; states advance as in a run.
+    /// Launches do not overlap here, so the sum is at least a run's device time.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -430,7 +431,7 @@ impl Executable {
         })
     }
 
-    /// Refuses a view of another plan, kind of slot or element type. One of this plan lies within its slot.
+    /// Rejects a view of another plan, kind of slot or element type. A view of this plan lies within its slot.
     fn slot_of<T: Element>(&self, view: View, kind: &SlotKind) -> Result<()> {
         view.of(self.plan).map_err(|error| error.at(format_args!("executable {}", self.name)))?;
         let slot = &self.slots[view.slot as usize];

@@ -5,13 +5,13 @@ use crate::launch::align;
 /// When a temporary is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lifetime {
-    /// The slot it stands for.
+    /// The slot it represents.
     pub slot: usize,
     /// Its size.
     pub bytes: usize,
-    /// The first launch that touches it.
+    /// The first launch that accesses it.
     pub first: usize,
-    /// The last launch that touches it.
+    /// The last launch that accesses it.
     pub last: usize,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct MemoryPlan {
     pub unshared_bytes: usize,
 }
 
-/// Gives each temporary a buffer that no other live one holds, the best-fitting free one first; largest first, so that a
+/// Assigns each temporary a buffer that no other live one uses, the best-fitting free one first; largest first, so that a
 /// buffer never has to grow.
 pub(crate) fn plan_memory(lifetimes: &[Lifetime]) -> MemoryPlan {
     let mut order: Vec<&Lifetime> = lifetimes.iter().collect();

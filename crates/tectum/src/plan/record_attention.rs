@@ -14,7 +14,7 @@ pub struct AttentionSizes {
     pub batch: usize,
     /// Queries of an item.
     pub queries: usize,
-    /// Keys and values of an item; of a cache, those that it has room for.
+    /// Keys and values of an item; for a cache, its capacity.
     pub keys: usize,
     /// Heads of the queries.
     pub heads: usize,
@@ -32,7 +32,7 @@ impl PlanBuilder {
     /// Of q, k and v: the view, the columns of a row, and the column where the heads begin, so that all three may be parts of
     /// one product; rows are [batch, queries] or [batch, keys]. `mask` [batch, keys], `y` [batch, queries, heads · width].
     /// # Numerics
-    /// f32; sums are rescaled as the greatest product grows, in an order that the sizes alone decide: same device, same bits.
+    /// f32; sums are rescaled as the greatest product grows, in an order that depends only on the sizes: same device, same bits.
     /// # Errors
     /// `Invalid` if the lengths do not fit or `heads` is no multiple of `kv_heads`; `Unsupported` for heads wider than 128; as
     /// [`PlanBuilder::launch`].
@@ -73,23 +73,23 @@ impl PlanBuilder {
         self.launch_built_in(kernel, &views, &params, groups(tiles))
     }
 
-    /// Records that keys and values of new tokens are put into caches after those kept there, and attention of the new tokens'
-    /// queries to all that are there then, each to those up to its own place. `spans` says of each item how many were kept and how
-    /// many are new, so that one compiled plan serves every length.
+    /// Records the append of new tokens' keys and values to caches, and attention of the new tokens'
+    /// queries to all that are present then, each to those up to its own place. `spans` gives for each item the number of kept and
+    /// of new tokens, so that one compiled plan serves every length.
     ///
     /// # Shapes
     /// Of q, k and v as in [`PlanBuilder::attention`], all of `queries` rows an item; `caches` of keys and of values, which must be
     /// writable, for each item the words of their formats ([`CacheFormat::words`]): of f32 [keys, kv_heads · width]; `spans` [batch, 2] u32; `y` [batch, queries, heads · width]. Rows of q
     /// from an item's new tokens on are padding: they see what the last new token sees, and their keys and values are not kept.
-    /// What has no room in the cache is not kept either: its query sees all that is there. More new tokens than `queries` count as these,
-    /// more kept ones than `keys` as those.
+    /// Tokens beyond the cache's capacity are not kept either: their queries see all that is present. Counts of new tokens are clamped
+    /// to `queries`, counts of kept ones to `keys`.
     /// # Numerics
-    /// As [`PlanBuilder::attention`], of what the caches hold: of q8 and q4 codes of whole windows of 64 tokens but for the first 4, halves
-    /// of the others, and what the run adds as it comes (`docs/decisions/0021-caches-of-fewer-bits.md`).
+    /// As [`PlanBuilder::attention`], over the caches' contents: for q8 and q4 codes of whole windows of 64 tokens except the first 4, halves
+    /// of the others, and the run's new tokens unchanged (`docs/decisions/0021-caches-of-fewer-bits.md`).
     /// # Errors
     /// As [`PlanBuilder::attention`]; `Unsupported` for other pairs than [`CacheFormats`] has.
     /// # Cost
-    /// Two launches, of codes four; reads what the caches hold of each item once for each head and tile of 16 queries.
+    /// Two launches, four with codes; reads each item's caches once for each head and tile of 16 queries.
     pub fn attention_cached(
         &mut self,
         columns: [(View, usize, usize); 3],
@@ -109,10 +109,10 @@ impl PlanBuilder {
         let fits = |(view, row, start): (View, usize, usize), heads: usize| view.fills(&[batch, queries, row]) && ends_within([start, heads, width], row);
         let [q, k, v] = columns;
         let operands_fit = fits(q, heads) && fits(k, kv_heads) && fits(v, kv_heads) && y.fills(&[batch, queries, heads, width]);
-        // Caches are filled up to whole windows.
+        // Caches are padded to whole windows.
         let is_counted = elements(&[4, batch, keys.saturating_add(WINDOW), kv_heads, width]).is_some();
         let cached = elements(&[kv_heads, width]).filter(|_| is_counted);
-        // A batch of nothing takes no words, whatever its sizes.
+        // An empty batch takes no words, whatever its sizes.
         let words = |format: CacheFormat| if batch == 0 { Some(0) } else { cached.map(|cached| batch * format.words(keys, cached)) };
         let caches_fit = caches.iter().zip(formats.each()).all(|(cache, format)| cache.dtype().bytes() == 4 && words(format) == Some(cache.len()))
             && spans.fills(&[2, batch])
@@ -134,7 +134,7 @@ impl PlanBuilder {
         })
     }
 
-    /// The launches over caches of f32; all is checked.
+    /// The launches over caches of f32; the caller has checked all arguments.
     fn attention_floats(
         &mut self,
         columns: [(View, usize, usize); 3],
@@ -161,7 +161,7 @@ impl PlanBuilder {
         self.launch_built_in(&attention::ATTENTION_CACHED, &views, &params, groups(tiles))
     }
 
-    /// The launches over caches in other formats than f32; all is checked.
+    /// The launches over caches in other formats than f32; the caller has checked all arguments.
     fn attention_coded(
         &mut self,
         columns: [(View, usize, usize); 3],
@@ -203,7 +203,7 @@ impl PlanBuilder {
         if formats == CacheFormats::F16 {
             return Ok(());
         }
-        // The codes are made of what the window holds until the rest is kept there.
+        // The codes are computed from the window before the rest overwrites it.
         for (side, (row, format)) in [k, v].into_iter().zip(formats.each()).enumerate() {
             let params = as_words(&[batch, queries, keys, cached, row.1, row.2, words[side], full[side]]);
             let tokens = batch * queries.next_multiple_of(WINDOW);
@@ -212,7 +212,7 @@ impl PlanBuilder {
         self.launch_built_in(&cache::CACHE_KEEP, &stored, &halves, halves_groups)
     }
 
-    /// Records rotary positions: in each head, columns j and j + width/2 are turned by positions[row] · base^(−2j / width).
+    /// Records rotary positions: in each head, columns j and j + width/2 are rotated by positions[row] · base^(−2j / width).
     ///
     /// # Shapes
     /// `x` and `y` [rows, heads · width], `positions` [count] u32, row `r` having position `r mod count`.

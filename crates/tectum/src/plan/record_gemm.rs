@@ -24,7 +24,7 @@ impl Matrix {
         Self { view, rows, cols, transposed: false }
     }
 
-    /// The transpose; nothing is moved.
+    /// The transpose, without a copy.
     #[must_use]
     pub fn transpose(self) -> Self {
         Self { rows: self.cols, cols: self.rows, transposed: !self.transposed, ..self }
@@ -39,7 +39,7 @@ impl Matrix {
     }
 }
 
-/// What follows a product: `y = activation(a·b + bias) + residual`.
+/// The epilogue of a product: `y = activation(a·b + bias) + residual`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GemmEpilogue {
     /// Added to every row of a product, or to the vector.
@@ -95,7 +95,7 @@ impl PlanBuilder {
         self.launch_built_in(gemm_kernel(tail.epilogue(), y.dtype()), &views, &params, groups(tiles))
     }
 
-    /// Records rows as codes of 8 bits with a scale each, after a rotation: what [`crate::kernel::quantize_rows`] says.
+    /// Records rows as codes of 8 bits with a scale each, after a rotation: see [`crate::kernel::quantize_rows`].
     ///
     /// # Shapes
     /// `x` [rows, cols]; `codes` [rows, ⌈cols / 128⌉ · 32] u32, four in a word; `scales` [rows].
@@ -103,7 +103,7 @@ impl PlanBuilder {
     /// `Invalid` naming the lengths if they do not fit or there are no columns; as [`PlanBuilder::launch`].
     pub fn quantize_rows(&mut self, x: View, codes: View, scales: View, cols: usize) -> Result<()> {
         let rows = scales.len();
-        // Rows that are counted filled up to whole blocks.
+        // Row lengths are padded to whole blocks.
         let is_counted = elements(&[rows, cols.saturating_add(1024)]).is_some();
         let codes_fit = || if rows == 0 { codes.is_empty() } else { is_counted && codes.fills(&[rows, padded(cols) / 4]) };
         if cols == 0 || !x.fills(&[rows, cols]) || !codes_fit() {
@@ -116,20 +116,20 @@ impl PlanBuilder {
         self.launch_built_in(&quantize_rows::QUANTIZE_ROWS, &[x, codes, scales], &[rows as u32, cols as u32], groups(rows))
     }
 
-    /// Records `y = activation(a·b + bias) + residual` for a `b` that [`PanelFormat::pack`] has put in panels.
+    /// Records `y = activation(a·b + bias) + residual` for a `b` packed by [`PanelFormat::pack`].
     ///
     /// # Shapes
     /// `a` [m, k] row-major, `b` [k, n] in panels, of f32 or of u32 where these are of words, bias [n], residual and `y` [m, n].
     /// # Numerics
-    /// f32, accumulation included, weights of fewer bits being widened; of [`PanelFormat::Int8`] exact sums of products of codes, rows of
-    /// `a` being turned to codes first ([`quantize_rows`]). Same device, same bits.
+    /// f32, accumulation included, with weights of fewer bits widened; for [`PanelFormat::Int8`] exact sums of products of codes, with the rows
+    /// of `a` quantised first ([`quantize_rows`]). Same device, same bits.
     /// # Errors
-    /// As [`PlanBuilder::gemm`]; `Invalid` if codes are multiplied over more than 2¹⁷ elements, whose sums 32 bits may not hold.
+    /// As [`PlanBuilder::gemm`]; `Invalid` if codes are multiplied over more than 2¹⁷ elements, whose sums may overflow 32 bits.
     /// # Cost
     /// One launch, two with codes.
     pub fn gemm_panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmEpilogue) -> Result<()> {
         let tail_fits = tail.bias.is_none_or(|bias| bias.len() == n) && tail.residual.is_none_or(|residual| residual.fills(&[m, n]));
-        // Panels are filled up to whole ones.
+        // The last panel is padded to a whole one.
         let is_counted = [m, n.saturating_add(1024)].iter().all(|&size| elements(&[k.saturating_add(1024), size]).is_some());
         if !is_counted || !a.fills(&[m, k]) || b.len() != format.words(k, n) || !y.fills(&[m, n]) || !tail_fits || k == 0 {
             return Err(Error::invalid(format!(
@@ -150,7 +150,7 @@ impl PlanBuilder {
         self.whole(|plan| plan.panels(a, (b, format), y, [m, k, n], tail))
     }
 
-    /// The launches of a product with panels; all is checked.
+    /// The launches of a product with panels; the caller has checked all arguments.
     fn panels(&mut self, a: View, (b, format): (View, PanelFormat), y: View, [m, k, n]: [usize; 3], tail: GemmEpilogue) -> Result<()> {
         let (mut views, mut params) = (vec![a, b, y], [m, n, k, tail.activation as usize].map(|word| word as u32));
         if format == PanelFormat::Int8 {

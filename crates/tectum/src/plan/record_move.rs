@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kernel::pack::Half;
 use crate::kernel::{cast, gather, groups_for, strided, transpose};
 
-/// One axis of a value whose elements lie apart.
+/// One axis of a strided value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strided {
     /// Its size.
@@ -17,11 +17,11 @@ pub struct Strided {
 }
 
 impl PlanBuilder {
-    /// Records `y[i, j, ..] = x[first + i·s + j·t + ..]` for types of one width and up to four axes, of f64 three:
+    /// Records `y[i, j, ..] = x[first + i·s + j·t + ..]` for types of one width and up to four axes, three for f64:
     /// slices and permutations.
     ///
     /// # Errors
-    /// `Invalid` if there are more axes, their sizes do not make up `y`, `x` is left, or the types differ in width; as
+    /// `Invalid` if there are more axes, their sizes do not fill `y`, an index is outside `x`, or the types differ in width; as
     /// [`PlanBuilder::launch`].
     pub fn copy_strided(&mut self, x: View, first: usize, axes: &[Strided], y: View) -> Result<()> {
         if words_each("copy_strided", &[x, y])? == 2 {
@@ -30,7 +30,7 @@ impl PlanBuilder {
             let axes: Vec<_> = axes.chain([Strided { size: 2, stride: 1 }]).collect();
             return self.copy_strided(x.reinterpret(DType::U32), first.saturating_mul(2), &axes, y.reinterpret(DType::U32));
         }
-        // Beyond what fits, sizes and places stay at the greatest number, which no view has.
+        // On overflow, sizes and places saturate at the maximum, which no view has.
         let len = axes.iter().fold(1usize, |len, axis| len.saturating_mul(axis.size));
         let reach = |axis: &Strided| axis.size.saturating_sub(1).saturating_mul(axis.stride);
         let last = axes.iter().fold(first, |last, axis| last.saturating_add(reach(axis)));
@@ -70,7 +70,7 @@ impl PlanBuilder {
     }
 
     /// Records `y[i] = x[i]` from one element type to another, given by the views: f32 from or to i32 or u32, or a copy where
-    /// the types are one. Between i32 and u32 nothing need be moved: [`View::reinterpret`].
+    /// the types are one. Between i32 and u32 no copy is needed: [`View::reinterpret`].
     ///
     /// # Numerics
     /// Float to integer drops the fraction and saturates to −2147483648..=2147483520 or 0..=4294967040, the floats next to the

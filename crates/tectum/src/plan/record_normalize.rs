@@ -59,8 +59,8 @@ impl PlanBuilder {
     /// # Shapes
     /// `x` [rows, cols], `mean` and `variance` [rows].
     /// # Numerics
-    /// Two passes over segments of 4,096 elements, merged by their means: the error does not grow with the mean's distance
-    /// from 0 but through the rounding of the mean itself. Same device, same bits.
+    /// Two passes over segments of 4,096 elements, merged by their means: the error grows with the mean's distance
+    /// from 0 only through the rounding of the mean itself. Same device, same bits.
     /// # Errors
     /// `Invalid` if the lengths do not fit; as [`PlanBuilder::launch`].
     /// # Cost

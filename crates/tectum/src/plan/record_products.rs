@@ -31,7 +31,7 @@ impl Matrices {
         Self { view, count, rows, cols, transposed: false, packing: Packing::Half(half) }
     }
 
-    /// The transposes; nothing is moved.
+    /// The transposes, without a copy.
     #[must_use]
     pub fn transpose(self) -> Self {
         Self { rows: self.cols, cols: self.rows, transposed: !self.transposed, ..self }
@@ -88,10 +88,10 @@ impl PlanBuilder {
         self.launch_built_in(gemm_batched::kernel(a.packing), &[a.view, b.view, y], &params, groups(tiles))
     }
 
-    /// Records `y[m, n] = Σ_k a[m, k]·b[n, k]` over signed bytes: rows of `a` with rows of `b`, as weights of a layer lie.
+    /// Records `y[m, n] = Σ_k a[m, k]·b[n, k]` over signed bytes: rows of `a` with rows of `b`, the layout of a layer's weights.
     ///
     /// # Shapes
-    /// `a` [m, ⌈k / 4⌉] and `b` [n, ⌈k / 4⌉] u32, four bytes in a word, the first in its lowest, rows filled up with zeros;
+    /// `a` [m, ⌈k / 4⌉] and `b` [n, ⌈k / 4⌉] u32, four bytes in a word, the first in the lowest, rows padded with zeros;
     /// `y` [m, n] i32.
     /// # Numerics
     /// Exact for k of up to 131,071; beyond, modulo 2³².
@@ -136,7 +136,7 @@ impl PlanBuilder {
     /// Records the weighted sum over each cell's neighbours: `y[p, c] = Σ w[class(q), c]·x[p + q, c]`.
     ///
     /// # Shapes
-    /// `x` and `y` [X, Y, Z, C] as `sizes`, channels last; `weights` [4], or [4, C] for weights of each channel's own. Classes
+    /// `x` and `y` [X, Y, Z, C] as `sizes`, channels last; `weights` [4], or [4, C] for weights per channel. Classes
     /// are centre, X, Y, Z for seven points and centre, face, edge, corner for 27. Diffusion with decay by one explicit step is
     /// seven points with weights 1 − λ·dt − 2(a + b + c), a, b, c for diffusion numbers a, b, c = D·dt/h² along the axes, stable
     /// for a + b + c ≤ ½.

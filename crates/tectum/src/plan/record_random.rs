@@ -11,7 +11,7 @@ impl PlanBuilder {
     /// # Shapes
     /// `key` [4] u32, `y` [n] u32.
     /// # Errors
-    /// `Invalid` if `key` has not four words; as [`PlanBuilder::launch`].
+    /// `Invalid` if `key` does not have four words; as [`PlanBuilder::launch`].
     pub fn random_bits(&mut self, key: View, y: View) -> Result<()> {
         check_key(key)?;
         if y.is_empty() {

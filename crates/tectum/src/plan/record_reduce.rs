@@ -83,7 +83,7 @@ impl PlanBuilder {
             return Ok(());
         }
         if cols == 0 {
-            return Err(Error::invalid("argmax: a row of no elements has none"));
+            return Err(Error::invalid("argmax: an empty row has no maximum"));
         }
         let segments = cols.div_ceil(SEGMENT);
         self.whole(|plan| {

@@ -17,8 +17,8 @@ impl PlanBuilder {
         self.whole(|plan| plan.scan(x, y, total, false))
     }
 
-    /// Records the indices of the nonzero `flags` in order into `indices`, and their number into `count`. What lies in
-    /// `indices` beyond the count keeps its value.
+    /// Records the indices of the nonzero `flags` in order into `indices`, and their number into `count`. Elements of
+    /// `indices` beyond the count keep their values.
     ///
     /// # Shapes
     /// `flags` and `indices` [n] u32, `count` [1] u32.
@@ -46,7 +46,7 @@ impl PlanBuilder {
         if x.is_empty() {
             return self.fill(total, 0);
         }
-        // Blocks are scanned before their sums: the operand and the results lie apart as in one launch, whatever the number of blocks.
+        // Blocks are scanned before their sums: the operand and the results must not overlap, as in one launch, for any number of blocks.
         if [x, y, total].iter().all(|view| view.of(self.id).is_ok()) {
             self.check_aliases(&scan::SCAN_BLOCK, &[x, y, total])?;
         }
@@ -87,7 +87,7 @@ impl PlanBuilder {
         self.whole(|plan| plan.top_k_chunks(x, [values, columns], [rows, cols, k]))
     }
 
-    /// The launches of a top-k: of chunks, then of what they kept; all is checked.
+    /// The launches of a top-k: over chunks, then over what they kept; the caller has checked all arguments.
     fn top_k_chunks(&mut self, x: View, [values, columns]: [View; 2], [rows, cols, k]: [usize; 3]) -> Result<()> {
         let (mut source, mut candidates, mut width) = (x, None, cols);
         loop {

@@ -96,7 +96,7 @@ fn states_live_from_run_to_run_and_can_be_shared() {
     }
 }
 
-/// Bytes and transfers as counted by each kind of device: one block each way, whatever the plan, and none on the CPU.
+/// Bytes and transfers as counted by each kind of device: one block each way for any plan, and none on the CPU.
 #[test]
 fn a_run_is_one_upload_one_submission_and_one_download() {
     let expected = [("cpu", 0, 0), ("null", 1, 1), ("vulkan:0", 1, 1), ("cuda:0", 1, 1)];
@@ -117,7 +117,7 @@ fn a_run_is_one_upload_one_submission_and_one_download() {
     }
 }
 
-/// The CPU and the null device had a limit that nothing compared with.
+/// The CPU and the null device had a limit that was never checked.
 #[test]
 fn suspect_a_binding_longer_than_the_device_allows_is_refused_with_the_numbers() {
     for id in ["cpu", "null", "vulkan:0"] {

@@ -1,4 +1,4 @@
-//! What a plan asks of a device, in numbers: what routing weighs.
+//! The resources that a plan requires of a device: the input of routing.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::executable::Layout;
 use crate::dtype::DType;
 use crate::kernel::Access;
 
-/// What one launch asks.
+/// The requirements of one launch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LaunchWork {
     /// The kernel's name.
@@ -16,22 +16,22 @@ pub struct LaunchWork {
     pub bytes: f64,
     /// Bytes of the ranges that are read.
     pub read_bytes: f64,
-    /// Operations; one for every bound word where the kernel does not say.
+    /// Operations; one for every bound word where the kernel does not state them.
     pub flops: f64,
-    /// Invocations that the device may run side by side.
+    /// Invocations that the device may run in parallel.
     pub lanes: f64,
 }
 
-/// What one run of a plan asks.
+/// The requirements of one run of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlanWork {
     /// The plan's name.
     pub plan: String,
     /// Its launches in order.
     pub launches: Vec<LaunchWork>,
-    /// Bytes that the host hands over before each run.
+    /// Bytes that the host uploads before each run.
     pub bytes_up: f64,
-    /// Bytes that it takes back.
+    /// Bytes that it downloads after each run.
     pub bytes_down: f64,
     /// Memory of all buffers.
     pub memory_bytes: u64,
@@ -42,7 +42,7 @@ pub struct PlanWork {
 }
 
 impl Plan {
-    /// What one run asks of a device.
+    /// The requirements of one run.
     ///
     /// # Example
     /// ```

@@ -1,4 +1,4 @@
-//! The file that keeps calibrations: measured once a machine, driver and version.
+//! The calibration file: measured once per machine, driver and version.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::store::cache_folder;
 
-/// The version of the file's form.
+/// The version of the file format.
 pub const CACHE_SCHEMA: &str = "tectum.calibration/1";
-/// The most entries kept; the oldest go first.
+/// Maximum entries; the oldest are dropped first.
 const MAX_ENTRIES: usize = 64;
-/// The longest file read: many times what the entries need.
+/// Maximum size of a file that is read: many times what the entries need.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Calibrations by what they depend on.
@@ -55,7 +55,7 @@ impl CalibrationCache {
         Self::parse(&bytes, &path.display().to_string())
     }
 
-    /// Reads a cache from its JSON; `origin` stands before the line in messages.
+    /// Reads a cache from its JSON; `origin` precedes the line in messages.
     ///
     /// # Errors
     /// `Data` naming origin, line and column or the entry: text of another form or version, a rate that is not a positive number,
@@ -84,7 +84,7 @@ impl CalibrationCache {
         serde_json::to_string_pretty(self).map_err(|source| Error::data("calibrations: cannot be encoded").with_source(source))
     }
 
-    /// Writes the file whole; makes the folder.
+    /// Writes the file atomically; creates the folder.
     ///
     /// # Errors
     /// `Io` naming the path.
@@ -95,7 +95,7 @@ impl CalibrationCache {
         file::write(path, (self.to_json()? + "\n").as_bytes())
     }
 
-    /// What is known of a device.
+    /// The stored calibration of a device.
     pub fn rates(&self, info: &DeviceInfo) -> Option<Rates> {
         let key = key(info);
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.rates)
@@ -111,7 +111,7 @@ impl CalibrationCache {
     }
 }
 
-/// What rates depend on: which device, which driver, which kernels. The CPU's also on how many threads it may use.
+/// The key of the rates: device, driver and kernels; for the CPU also the number of threads it may use.
 fn key(info: &DeviceInfo) -> String {
     let identity = info.uuid.as_deref().or(info.pci.as_deref()).unwrap_or("-");
     let units = info.compute_units.unwrap_or(0);

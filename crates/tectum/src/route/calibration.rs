@@ -1,4 +1,4 @@
-//! Calibrating a device: the few rates that the cost model stands on.
+//! Calibrating a device: the few rates that the cost model depends on.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::plan::PlanBuilder;
 
 /// Launches of the run whose slope gives the time of one.
 const MANY_LAUNCHES: usize = 33;
-/// What the CPU holds close at hand between two launches.
+/// Bytes that stay in the CPU's caches between two launches.
 pub const CACHED_BYTES: f64 = 262_144.0;
 /// Elements of the copy that stays there.
 const NEAR_LEN: usize = 8 << 10;
@@ -19,15 +19,15 @@ const NARROW_INNER: usize = 2048;
 /// Sides of the product that the CPU computes on one thread.
 const ONE_THREAD_SIDE: usize = 96;
 
-/// What a device was measured to do. All positive; the latencies may be 0.
+/// The measured rates of a device. All positive; the latencies may be 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
-    /// Host time of a run beyond its launches and transfers.
+    /// Host time of a run in addition to its launches and transfers.
     pub run_s: f64,
     /// Time that each further launch adds.
     pub launch_s: f64,
-    /// Time that a transfer adds beyond its bytes; 0 where there are none.
+    /// Latency of a transfer; 0 where there are none.
     pub transfer_s: f64,
     /// Bytes each second to the device; none where it shares the host's memory.
     pub upload_bytes_per_s: Option<f64>,
@@ -49,12 +49,12 @@ pub struct Rates {
 pub struct Calibration {
     /// The device.
     pub device: DeviceInfo,
-    /// What it was measured to do.
+    /// Its measured rates.
     pub rates: Rates,
 }
 
 impl Rates {
-    /// The first number that is not what a measurement can give.
+    /// The first number that a measurement cannot produce.
     pub(super) fn fault(&self) -> Option<String> {
         let latencies = [("run_s", self.run_s), ("launch_s", self.launch_s), ("transfer_s", self.transfer_s)];
         let rates = [

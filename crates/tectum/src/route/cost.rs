@@ -11,7 +11,7 @@ use crate::plan::{LaunchWork, PlanWork};
 ///
 /// The rates of a launch are the device's times the share that it fills: the rate of its lanes over that of the whole device, at
 /// most 1. A launch of one workgroup leaves the others idle. On the CPU a lane is a thread, a launch has as many as its size
-/// repays, and one thread alone draws on all of the memory's rate.
+/// justifies, and a single thread reaches the full memory rate.
 ///
 /// # Numerics
 /// f64; the same input gives the same bits.
@@ -32,7 +32,7 @@ fn launch_seconds(launch: &LaunchWork, info: &DeviceInfo, rates: &Rates) -> f64 
     (launch.bytes / memory_bytes_per_s).max(launch.flops / (rates.flop_per_s * share(lanes, rates)))
 }
 
-/// The part of the device that so many lanes fill.
+/// The part of the device that this many lanes fill.
 fn share(lanes: f64, rates: &Rates) -> f64 {
     (lanes * rates.lane_flop_per_s / rates.flop_per_s).clamp(f64::EPSILON, 1.0)
 }

@@ -115,7 +115,7 @@ fn a_device_that_cannot_hold_or_express_a_plan_is_refused_with_the_numbers() {
 #[test]
 fn a_prediction_is_the_sum_that_its_formula_says() {
     let work = tick();
-    // 12 launches of 256 lanes: 24 operations an element but for the last; the memory side is less.
+    // 12 launches of 256 lanes: 24 operations per element except for the last; the memory time is smaller.
     let share = 256.0 * 0.5e9 / 40e12;
     let arithmetic = |flops: f64| flops / 40e12 / share;
     let memory = 2.0 * 1024.0 / 2e12 / share;
@@ -170,7 +170,7 @@ fn fixed_thresholds_send_large_products_to_a_gpu() {
         assert_eq!(choice.device, wanted, "{}: {}", work.plan, choice.reason);
     }
     let choice = choose_fixed(&product(64), infos().into_iter().take(2).collect()).expect("the CPU");
-    assert_eq!((choice.device.as_str(), choice.reason.as_str()), ("cpu", "fixed thresholds: gemm_f32 asks for a GPU, and none may be chosen"));
+    assert_eq!((choice.device.as_str(), choice.reason.as_str()), ("cpu", "fixed thresholds: gemm_f32 requires a GPU, and none may be chosen"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::error::ErrorKind;
 use crate::kernel::Kernel;
 use crate::plan::{PlanBuilder, View};
 
-/// So long a test waits for what comes at once if all is right.
+/// Timeout of a test for what happens immediately if all is correct.
 const MOST: Duration = Duration::from_secs(60);
 
 /// Work that does not end before it is released; then with the given result.
@@ -27,7 +27,7 @@ impl TwoPhaseRun for Gate {
     }
 
     fn finish(&mut self) -> Result<RunStats> {
-        // Without the hook's message: a gate that is thrown away belongs to a test.
+        // Without the hook's message: a dropped gate is part of a test.
         self.0.recv_timeout(MOST).unwrap_or_else(|_| resume_unwind(Box::new("the gate was not opened")))
     }
 }
@@ -68,7 +68,7 @@ fn an_event_orders_the_work_of_two_streams() {
             let event = first.event();
             second.wait_for(&event);
             let read = second.submit(reader);
-            // The gate is closed, so nothing behind it can have happened.
+            // The gate is closed, so nothing after it can have happened.
             assert!(!held.is_done() && !written.is_done() && !event.is_signaled() && !read.is_done());
             open.send(Ok(RunStats::default())).expect("the gate waits");
             let (ran, stats) = read.wait();
@@ -120,7 +120,7 @@ fn is_raised(flag: &(Mutex<bool>, Condvar)) -> bool {
     *raised
 }
 
-/// The kernel is in the midst of its run, and ends only after the host has gone on.
+/// The kernel is in the middle of its run, and ends only after the host has continued.
 #[test]
 fn the_host_goes_on_while_the_cpu_runs() {
     let body = "@compute @workgroup_size(256)\nfn main(@builtin(global_invocation_id) id: vec3<u32>) { if id.x < params.n { y[id.x] = 1.0; } }";

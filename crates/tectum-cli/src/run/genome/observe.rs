@@ -15,7 +15,7 @@ use super::plot::Pictures;
 use super::raster::LiveRaster;
 use crate::run::RunArgs;
 
-/// What is watched of a genome.
+/// Options for observing a genome.
 #[derive(Args)]
 pub struct ObserveArgs {
     /// Of a genome: draws raster.png and rates.png, firings and rates of each area over the bursts, into this folder.
@@ -27,13 +27,13 @@ pub struct ObserveArgs {
 }
 
 impl ObserveArgs {
-    /// The first of these that was given.
+    /// The first of these options that was given.
     pub fn given(&self) -> Option<&'static str> {
         self.plot.as_ref().map(|_| "--plot").or(self.record.as_ref().map(|_| "--record"))
     }
 }
 
-/// All that watches a run.
+/// All observers of a run.
 pub struct Observer {
     areas: Vec<Range<u32>>,
     firings: Vec<u32>,
@@ -42,14 +42,14 @@ pub struct Observer {
     recording: Option<Recording>,
 }
 
-/// A recording in the making. It gets its name when it is whole; a killed run leaves the partial file, which can be recovered.
+/// A recording in progress. It gets its name when it is complete; a killed run leaves the partial file, which can be recovered.
 struct Recording {
     recorder: SpikeRecorder<BufWriter<PartialFile>>,
     path: PathBuf,
 }
 
 impl Observer {
-    /// Makes what the command line asks for, for a run of so many bursts after `first`; the live raster where people look at it.
+    /// Makes the observers of the command line, for a run of `bursts` bursts after `first`; the live raster only on a terminal.
     ///
     /// # Errors
     /// `Io`, naming the path, for a folder or file that cannot be made.
@@ -68,7 +68,7 @@ impl Observer {
         })
     }
 
-    /// Runs so many bursts: one by one where something watches, else as they are.
+    /// Runs `bursts` bursts: one at a time if something observes, else together.
     ///
     /// # Errors
     /// What the device reports; a standard output or a file that cannot be written.
@@ -83,12 +83,12 @@ impl Observer {
         Ok(simulation.counts())
     }
 
-    /// Completes what is left on disk, and clears the raster.
+    /// Completes the files, and clears the raster.
     ///
     /// # Errors
     /// `Io` or `Data`, naming the path.
     pub fn finish(self) -> Result<()> {
-        // The recording first: it is what cannot be made again.
+        // The recording first: it cannot be made again.
         self.recording.map_or(Ok(()), Recording::finish)?;
         if let Some(raster) = self.raster {
             raster.finish()?;
@@ -111,7 +111,7 @@ impl Observer {
     }
 }
 
-/// How many of some ascending neurons are in each area; areas follow one another.
+/// Counts the given neurons, in ascending order, in each area; areas are consecutive.
 fn count(areas: &[Range<u32>], fired: &[u32], counts: &mut [u32]) {
     let mut rest = fired;
     for (area, count) in areas.iter().zip(counts) {

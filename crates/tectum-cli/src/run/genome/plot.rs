@@ -8,31 +8,31 @@ use tectum_spiking::genome::Genome;
 use crate::plots::chart::{Axis, Chart};
 use crate::plots::line_color;
 
-/// Columns and, in each band, rows that firings are put in: as fine as the picture.
+/// Columns and, in each band, rows into which firings are binned: as fine as the picture.
 const COLUMNS: usize = 880;
 const ROWS: usize = 16;
 /// Height of a band in pixels.
 const BAND: u32 = 18;
 
-/// What the pictures show, collected burst by burst; its size does not hang on the length of the run.
+/// Data of the pictures, collected burst by burst; its size does not depend on the length of the run.
 pub struct Pictures {
     first: u32,
     bursts: u32,
     bands: Vec<Band>,
-    /// The bands' names from the lowest up, in letters that the font has.
+    /// The bands' names from the lowest up, in characters of the font.
     names: Vec<String>,
 }
 
 struct Band {
     neurons: std::ops::Range<u32>,
-    /// Of each cell, whether something fired, by column.
+    /// Whether something fired in each cell, by column.
     cells: Vec<[bool; ROWS]>,
     /// Firings by column.
     firings: Vec<u64>,
 }
 
 impl Pictures {
-    /// Makes the bands for so many bursts after `first`.
+    /// Makes the bands for `bursts` bursts after `first`.
     pub fn new(genome: &Genome, first: u32, bursts: u32) -> Self {
         let columns = COLUMNS.min(bursts.max(1) as usize);
         let band = |area: &tectum_spiking::genome::Area| Band { neurons: area.neurons.clone(), cells: vec![[false; ROWS]; columns], firings: vec![0; columns] };
@@ -40,7 +40,7 @@ impl Pictures {
         Self { first, bursts: bursts.max(1), bands: genome.areas().iter().map(band).collect(), names }
     }
 
-    /// Takes a burst: what fired, ascending, and how many in each area.
+    /// Adds a burst: the neurons that fired, ascending, and the count in each area.
     pub fn add(&mut self, burst: u32, fired: &[u32], firings: &[u32]) {
         let mut rest = fired;
         for (band, count) in self.bands.iter_mut().zip(firings) {
@@ -82,7 +82,7 @@ impl Pictures {
         chart.finish()
     }
 
-    /// In each band the part of its neurons that fire in a burst, up to its own highest.
+    /// In each band the fraction of its neurons that fire in a burst, scaled to its own maximum.
     fn rates(&self, path: &Path) -> std::result::Result<(), String> {
         let mut chart = self.chart(path, "RATES EACH TO ITS HIGHEST")?;
         for (index, band) in self.bands.iter().enumerate() {

@@ -8,11 +8,11 @@ use tectum_spiking::genome::Genome;
 
 use crate::table::print;
 
-/// Redrawing this often is enough for people.
+/// Minimum time between redraws; enough for viewers.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// Columns of the past that are shown.
 const COLUMNS: usize = 56;
-/// Lines at most: what is left of a common terminal.
+/// Maximum number of lines: fits in a common terminal.
 const LINES: usize = 20;
 /// From silence to the area's highest rate so far.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -20,7 +20,7 @@ const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇',
 /// The lines.
 pub struct LiveRaster {
     areas: Vec<AreaLine>,
-    /// Areas that have no line.
+    /// Number of areas without a line.
     hidden: usize,
     bursts: u32,
     burst: u32,
@@ -32,7 +32,7 @@ struct AreaLine {
     neurons: f64,
     /// Firings since the last update.
     firings: u64,
-    /// Part of the neurons that fired in a burst, by update.
+    /// Fraction of the neurons that fired in a burst, by update.
     rates: VecDeque<f64>,
     highest: f64,
 }
@@ -51,7 +51,7 @@ impl LiveRaster {
         Self { areas: areas.iter().take(LINES).map(line).collect(), hidden: areas.len().saturating_sub(LINES), bursts: 0, burst: 0, drawn: None }
     }
 
-    /// Takes a burst; draws if it is time.
+    /// Adds a burst; redraws if due.
     ///
     /// # Errors
     /// `Io` for a standard output that cannot be written.
@@ -66,7 +66,7 @@ impl LiveRaster {
         print(&(up + &frame))
     }
 
-    /// Takes the lines away.
+    /// Removes the lines.
     ///
     /// # Errors
     /// As [`LiveRaster::add`].

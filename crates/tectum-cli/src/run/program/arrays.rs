@@ -1,4 +1,4 @@
-//! The arrays of a program's buffers: where they come from, how long they are, where they go.
+//! The arrays of a program's buffers: their sources, sizes and destinations.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::npy::{self, Header};
 /// One buffer.
 #[derive(Debug, Default)]
 struct Array {
-    /// Before the run; empty for a buffer that the program does not read.
+    /// Contents before the run; empty for a buffer that the program does not read.
     contents: Vec<u8>,
     /// Element type and shape, once known.
     header: Option<Header>,
@@ -45,12 +45,12 @@ impl Saved {
 }
 
 impl Arrays {
-    /// The files that contents came from.
+    /// The files from which contents were read.
     pub fn files(&self) -> Vec<PathBuf> {
         self.0.iter().filter_map(|array| array.input.clone()).collect()
     }
 
-    /// Reads what the command line names.
+    /// Reads the files that the command line names.
     ///
     /// # Errors
     /// A buffer that does not exist, is given twice, is not read or not written, has no contents although it is only read;
@@ -82,7 +82,7 @@ impl Arrays {
         }
     }
 
-    /// Bytes of each buffer, once all are known.
+    /// Bytes of each buffer, when all are known.
     pub fn sizes(&self) -> Vec<u64> {
         self.0.iter().map(|array| array.bytes).collect()
     }
@@ -107,18 +107,18 @@ impl Arrays {
         self.0[buffer.0 as usize].shape(program.buffer(buffer), shape)
     }
 
-    /// What each buffer holds before the run, in full.
+    /// The full contents of each buffer before the run.
     pub fn filled(&self) -> Vec<Vec<u8>> {
         let filled = |array: &Array| if array.contents.is_empty() { vec![0; array.bytes as usize] } else { array.contents.clone() };
         self.0.iter().map(filled).collect()
     }
 
-    /// What each buffer that the program reads holds before the run; nothing for others.
+    /// The contents before the run of each buffer that the program reads; empty for others.
     pub fn contents(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(|array| array.contents.as_slice())
     }
 
-    /// Writes every file that was asked for, then gives all their names.
+    /// Writes every requested file, then returns all their names.
     ///
     /// # Errors
     /// `Io` naming the file.
@@ -156,7 +156,7 @@ fn written(path: &Path, header: &Header, elements: &[u8]) -> Result<PartialFile>
     written.map_err(|source| Error::io(path.display(), source)).map(|()| file)
 }
 
-/// The buffers that an option names, or those that come next among the suitable ones it does not name.
+/// The buffers that an option names, or the next suitable ones that it does not name.
 fn assigned(
     buffers: &[BufferDeclaration],
     option: &str,

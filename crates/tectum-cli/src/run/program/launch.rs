@@ -6,7 +6,7 @@ use tectum_programs::{BufferIndex, LaunchConfig, Program};
 use super::ProgramArgs;
 use super::arrays::Arrays;
 
-/// Lanes of a block if nothing else is asked.
+/// Default number of lanes of a block.
 const BLOCK: [u32; 3] = [256, 1, 1];
 
 /// One to three sizes with commas between them; those left out are 1.
@@ -20,11 +20,11 @@ pub fn extent(text: &str) -> std::result::Result<[u32; 3], String> {
     }
 }
 
-/// Finds the launch, and gives every array without contents its shape: an element for each of the inputs' where the program
-/// takes the lane's own, else as far as constant offsets reach, else an element for each lane.
+/// Determines the launch, and gives every array without contents its shape: one element for each input element if the program
+/// uses the lane's own, else as far as constant offsets reach, else one element for each lane.
 ///
 /// # Errors
-/// Inputs that differ in their count of elements; a count or a size that nothing determines.
+/// Inputs that differ in their count of elements; a count or a size that cannot be determined.
 pub fn fit(program: &Program, arrays: &mut Arrays, args: &ProgramArgs) -> Result<LaunchConfig> {
     let known = elements(program, arrays)?;
     let block = args.block.unwrap_or(if program.uses_lanes() { BLOCK } else { [1; 3] });
@@ -59,7 +59,7 @@ pub fn fit(program: &Program, arrays: &mut Arrays, args: &ProgramArgs) -> Result
     Ok(launch)
 }
 
-/// The count of elements of the arrays that are known and whose own elements the lanes take, with the first of them.
+/// The element count of the known arrays that lanes access by their own number, with the first of these arrays.
 fn elements(program: &Program, arrays: &Arrays) -> Result<Option<(BufferIndex, u64)>> {
     let mut known: Option<(BufferIndex, u64)> = None;
     for index in (0..program.buffers().len() as u32).map(BufferIndex) {

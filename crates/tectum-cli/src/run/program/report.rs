@@ -1,4 +1,4 @@
-//! What a run of a program says at its end.
+//! The report at the end of a program's run.
 
 use serde::Serialize;
 use tectum::Receipt;
@@ -7,7 +7,7 @@ use tectum_programs::{Bounded, Bounds, ProgramRun, Recognized as Found, Shape};
 use super::arrays::Saved;
 use crate::table::table;
 
-/// A run with its proof.
+/// A run with its receipt.
 #[derive(Serialize)]
 pub struct Report {
     program: String,
@@ -15,7 +15,7 @@ pub struct Report {
     grid: [u32; 3],
     block: [u32; 3],
     elements: Option<u64>,
-    /// `proven` where no access can fault, so that none was tested; else `checked`.
+    /// `proven` if no access can fault, so that none was checked; else `checked`.
     bounds: &'static str,
     device: String,
     software: bool,
@@ -28,13 +28,13 @@ pub struct Report {
 /// What the program was recognised as, or why it was not.
 #[derive(Serialize)]
 struct Recognized {
-    /// `map`, `reduction`, `tree`, `matvec`, `gemm`, or `general`: it ran as it is.
+    /// `map`, `reduction`, `tree`, `matvec`, `gemm`, or `general`: it ran unchanged.
     shape: &'static str,
     /// The shape with its sizes.
     text: String,
     /// What was proven for it.
     proofs: Vec<String>,
-    /// What it is not, and why.
+    /// Rejected shapes, with reasons.
     refusals: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl Recognized {
         }
     }
 
-    /// For the table: why not, where it ran as it is.
+    /// For the table: the reasons, if it ran unchanged.
     fn row(&self) -> String {
         match self.refusals.as_slice() {
             reasons if self.shape == Shape::General.name() => format!("as it is; {}", reasons.join("; ")),
@@ -58,10 +58,10 @@ impl Recognized {
 }
 
 impl Report {
-    /// Collects it.
+    /// Collects the report.
     pub fn new(file: &str, bounded: &Bounded, run: Option<&ProgramRun>, receipt: Receipt, outputs: Vec<Saved>) -> Self {
         let recorded = run.map(ProgramRun::recorded);
-        // What is recognised is proven to have no fault.
+        // A recognised program is proven to have no fault.
         let is_proven = recorded.is_some_and(|recorded| recorded.launch().is_none_or(|launch| launch.lowered().bounds() == Bounds::Proven));
         Self {
             program: bounded.checked().program().name().to_owned(),

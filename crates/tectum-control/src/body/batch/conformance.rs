@@ -72,7 +72,7 @@ fn ranges(body: &dyn Body) -> impl Iterator<Item = f64> {
 /// An instance whose step does not depend on rounding: those at a stop, a wall, an angle's wrap or the edge of an obstacle are drawn again.
 fn instance(seed: &mut Seed, body: &mut dyn Body, has_starts: bool, numbers: usize, k: usize) -> Result<Instance> {
     let spec = body.spec().clone();
-    let mut tried = Err(tectum::Error::invalid(format!("{}: every instance lies at a seam", spec.name)));
+    let mut tried = Err(tectum::Error::invalid(format!("{}: every instance is at a discontinuity", spec.name)));
     for _ in 0..MAX_DRAWS {
         // The unobserved part of a state is only valid after a step.
         let [first, given] = [0, k].map(|k| action(seed, &spec, k));

@@ -26,7 +26,7 @@ pub enum Controller {
     Learning,
     /// The field without reward, library, attractors and strategic patterns, its dynamics fixed; imprints remain, or it would not sense.
     Fixed,
-    /// Speed and turn drawn again in each step.
+    /// Speed and turn drawn at random in each step.
     Random,
     /// A few lines of hand-written arithmetic.
     Written,

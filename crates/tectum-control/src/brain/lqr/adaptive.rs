@@ -1,8 +1,8 @@
-//! The regulator of a rig of unknown pole length and lag.
+//! The regulator of a rig with unknown pole length and lag.
 //!
-//! Many models of the rig run in parallel, one for each length and lag, each with a filter of its own that follows the readings and refuses those
-//! that are far off. The one that forecast best of late is believed: its motion, carried on over the lag by the commands that were given, is
-//! regulated by its own gain. Before that the pole is pumped up by that law, of a few, which the model says leads to a catch soonest.
+//! Many models of the rig run in parallel, one for each length and lag, each with its own filter that follows the readings and rejects
+//! outliers. The one with the best recent forecasts is selected: its motion, extrapolated over the lag with the commands given, is
+//! regulated by its own gain. Before that the pole is swung up by that law, of a few, which reaches a catch soonest according to the model.
 //!
 //! # Cost
 //! A tick steps every model once, ten substeps of RK4 each; during swing-up, the selected one some hundreds to thousands of times more. All of it

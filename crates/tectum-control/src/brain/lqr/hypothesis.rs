@@ -1,4 +1,4 @@
-//! One idea of what the rig is, followed in parallel with the others.
+//! One hypothesis of the rig's parameters, tracked in parallel with the others.
 
 use tectum::Result;
 

@@ -20,7 +20,7 @@ use super::riccati::{Linear, dot};
 const SOFT_BOUND_PENALTY: f64 = 1e6;
 /// Maximum number of Newton steps of a plan.
 const MAX_STEPS: usize = 50;
-/// Mean product of slack and multiplier, in units set by the start, and share of what equations lack at the start, at which a plan is done.
+/// Mean product of slack and multiplier, in units set by the start, and relative residual of the equations at which a plan has converged.
 const CONVERGENCE_TOLERANCE: f64 = 1e-9;
 /// Share of the initial soft-bound violation that is the unit: smaller products are lost in rounding.
 const VIOLATION_UNIT: f64 = 1e-3;
@@ -353,7 +353,7 @@ mod tests {
     use crate::brain::lqr::LqrWeights;
     use crate::brain::lqr::riccati::{Linear, dot};
 
-    /// A cart with a pole or so: unstable, its place driven separately.
+    /// A model similar to a cart with a pole: unstable, with a driven position.
     fn plant() -> (Linear, LqrWeights) {
         let a = vec![1.0, 0.04, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0, 1.05, 0.04, 0.0, 2.0, 2.3, 1.05];
         (Linear { a, b: vec![0.01, 0.9, -0.1, -5.0] }, LqrWeights { state: vec![625.0, 0.0, 100.0, 0.0], action: 0.25 })

@@ -70,7 +70,7 @@ impl Learning {
         self.learner.counts()
     }
 
-    /// The body was not given the last answer, or was reset.
+    /// The body did not receive the last answer, or was reset.
     pub(super) fn interrupted(&mut self) {
         self.actions = None;
     }

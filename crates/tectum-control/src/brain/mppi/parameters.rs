@@ -56,13 +56,13 @@ pub struct MppiParameters {
     pub terminal_multiplier: f32,
     /// Whether the twin reads the action before the last.
     pub previous_action: bool,
-    /// Gains of a regulator of rest upright, of position and speed, to which each sample but the first is passed over at a step drawn for it; the
-    /// plant's own equations have it, a twin has none.
+    /// Gains of a regulator to upright rest, for position and speed, to which each sample except the first switches at a random step; only with
+    /// the plant's own equations, not with a twin.
     pub feedback: Option<[f32; 2]>,
 }
 
 impl MppiParameters {
-    /// The defaults for a body, found by trial on a few seeds; `docs/decisions/0003-fused-rollout.md` reports what they reach on
+    /// The defaults for a body, found by trial on a few seeds; `docs/decisions/0003-fused-rollout.md` reports what they achieve on
     /// the rig.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The cells of a row. A cell has few channels, so what is done once a cell is kept little: all columns are walked by one index.
+//! The cells of a row. A cell has few channels, so work per cell is minimal: one index walks all columns.
 
 use std::slice::Chunks;
 
@@ -13,8 +13,8 @@ use super::super::number;
 use super::coefficients::Coefficients;
 use super::{MAX_Z, Step, ZEROS, normalized_coordinate};
 
-/// Calls a function with the count of channels, a multiple of 32 from 32 to 256, known when it is compiled: loops over the few vectors of
-/// a cell are unrolled then.
+/// Calls a function with the count of channels, a multiple of 32 from 32 to 256, as a compile-time constant, so that loops over the few
+/// vectors of a cell are unrolled.
 macro_rules! with_channels {
     ($channels:expr, |$known:ident| $call:expr) => {
         with_channels!($channels, |$known| $call, 32 64 96 128 160 192 224 else 256)
@@ -40,16 +40,16 @@ impl ColumnSums {
     }
 }
 
-/// A row that is being made, and what all its cells share.
+/// A row in progress, and data that all its cells share.
 pub struct Row<'a> {
     step: &'a Step<'a>,
     place: [usize; 2],
-    /// The nine columns of cells around it: X steps slowest.
+    /// The nine columns of cells around it: X varies slowest.
     columns: [&'a [f32]; 9],
     scale: f32,
     noise: f32,
     key: [u32; 2],
-    /// The first region that the row passes.
+    /// The first region of the row.
     regions: usize,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Row<'a> {
         self.columns[4]
     }
 
-    /// The hashes of the evolving channels as bits, \[Z\]\[evolving\]. In the meantime memory is asked for some words, a part of them with
+    /// The hashes of the evolving channels as bits, \[Z\]\[evolving\]. The words of `ahead` are prefetched, a part of them with
     /// each cell.
     #[inline(always)]
     pub fn draw(&self, hashes: &mut [f32], ahead: &[u32]) {
@@ -92,14 +92,14 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The number of the row's first element.
+    /// The index of the row's first element.
     #[inline(always)]
     fn first(&self) -> u32 {
         let Step { cells, channels, .. } = self.step;
         ((self.place[0] * cells[1] + self.place[1]) * cells[2] * channels) as u32
     }
 
-    /// Scales the saturated field and rounds it as it is kept, \[Z\]\[evolving\].
+    /// Scales the saturated field and rounds it to the storage format, \[Z\]\[evolving\].
     #[inline(always)]
     pub fn stochastic_round(&self, field: &mut [f32]) {
         let (channels, saturation) = (self.step.channels, number(self.step.live, LIVE_SATURATION));
@@ -111,7 +111,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Packs new values: evolving channels are rounded already, so that rounding leaves them; the cells' rules are rounded here.
+    /// Packs new values: evolving channels are already rounded, so that rounding does not change them; the cells' rules are rounded here.
     #[inline(always)]
     pub fn pack_bf16(&self, values: &[f32], words: &mut [u32]) {
         let first = self.first();
@@ -128,14 +128,14 @@ impl<'a> Row<'a> {
         self.regions + self.step.parts[2][z]
     }
 
-    /// A cell of the row's own column, one step outside at most.
+    /// A cell of the row's own column, at most one step outside.
     #[inline(always)]
     fn end(&self, z: isize) -> &'a [f32] {
         let channels = self.step.channels;
         self.step.boundary.place(z, self.step.cells[2]).map_or(&ZEROS[..channels], |z| &self.columns[4][z * channels..][..channels])
     }
 
-    /// What few cells and channels get: imprint, echo, strategic patterns.
+    /// Adds the terms of few cells and channels: imprint, echo, strategic patterns.
     pub fn extras(&self, drive: &mut [f32]) {
         let Step { control, content, channels, cells, along_z, .. } = *self.step;
         let (evolving, scale) = (channels - DYNAMICS, self.scale);
@@ -163,8 +163,8 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Sums over the columns at each cell of the row and one beyond either end: of three columns along X at a time, of which the
-/// next row along Y needs two again.
+/// Sums over the columns at each cell of the row and one beyond either end: three columns along X at a time, of which the
+/// next row along Y uses two again.
 pub struct NeighbourSums<'a, 'b> {
     pub row: &'b Row<'a>,
     pub column_sums: &'b mut ColumnSums,
@@ -200,7 +200,7 @@ impl Work for NeighbourSums<'_, '_> {
     }
 }
 
-/// (a + b) + c of as many numbers as `sums` has.
+/// (a + b) + c for each element of `sums`.
 #[inline(always)]
 fn add3<L: Lanes>(lanes: L, sums: &mut [f32], [a, b, c]: [&[f32]; 3]) {
     let terms = L::Block::as_blocks(a).iter().zip(L::Block::as_blocks(b)).zip(L::Block::as_blocks(c));
@@ -216,7 +216,7 @@ fn sum3<L: Lanes>(lanes: L, a: &L::Block, b: &L::Block, c: &L::Block) -> Floats<
     (Floats::load(lanes, a) + Floats::load(lanes, b)) + Floats::load(lanes, c)
 }
 
-/// Words cut into lines of memory, and how many of them each cell of a row asks for.
+/// Words cut into cache lines, and how many of them each cell of a row prefetches.
 #[inline(always)]
 fn lines(words: &[u32], cells: usize) -> (Chunks<'_, u32>, usize) {
     let lines = words.chunks(16);
@@ -224,7 +224,7 @@ fn lines(words: &[u32], cells: usize) -> (Chunks<'_, u32>, usize) {
     (lines, each)
 }
 
-/// Asks for the next lines of memory.
+/// Prefetches the next cache lines.
 #[inline(always)]
 fn prefetch(lines: &mut Chunks<'_, u32>, count: usize) {
     lines.take(count).for_each(
@@ -233,18 +233,18 @@ fn prefetch(lines: &mut Chunks<'_, u32>, count: usize) {
     );
 }
 
-/// The argument of the saturation for the evolving channels but for what few cells get.
+/// The argument of the saturation for the evolving channels, without the terms of few cells.
 pub struct Drive<'a, 'b> {
     pub row: &'b Row<'a>,
     pub cells: &'b Coefficients,
     pub neighbour_sums: &'b [f32],
-    /// The hashes as bits, and in their place the argument, \[Z\]\[evolving\].
+    /// The hashes as bits, replaced by the argument, \[Z\]\[evolving\].
     pub drive: &'b mut [f32],
-    /// What is asked of memory in the meantime, a part of it with each cell.
+    /// Words to prefetch, a part of them with each cell.
     pub ahead: &'b [u32],
 }
 
-/// A cell with its six faces, and how it spreads along each axis.
+/// A cell with its six neighbours, and its diffusion along each axis.
 struct FaceNeighbours<'a, L: Lanes, const CHANNELS: usize> {
     lanes: L,
     here: &'a [f32; CHANNELS],
@@ -301,7 +301,7 @@ impl Drive<'_, '_> {
         let (west, east) = (&west.as_chunks::<CHANNELS>().0[..nz], &east.as_chunks().0[..nz]);
         let (south, north) = (&south.as_chunks::<CHANNELS>().0[..nz], &north.as_chunks().0[..nz]);
         let column = &column.as_chunks::<CHANNELS>().0[..nz];
-        // The ends of the row have a neighbour that may lie elsewhere.
+        // The ends of the row have a neighbour that may be elsewhere in memory.
         let (mut below, end) = (&row.end(-1).as_chunks().0[0], &row.end(nz as isize).as_chunks().0[0]);
         let neighbour_sums =
             neighbour_sums.chunks_exact(content).zip(neighbour_sums[content..].chunks_exact(content)).zip(neighbour_sums[2 * content..].chunks_exact(content));
@@ -318,7 +318,7 @@ impl Drive<'_, '_> {
             below = here;
             let (content_drive, temporal_drive) = L::Block::cut_mut(drive).split_at_mut(n);
 
-            // Content: decay of diffusion and coupling, and what the library recalls.
+            // Content: decay times diffusion and coupling, and the library's recall.
             let pull = L::Block::as_blocks(&step.pull[row.region(z) * content..][..content]);
             let neighbour_sums = [L::Block::as_blocks(before), L::Block::as_blocks(neighbour_sums), L::Block::as_blocks(after)];
             for i in 0..n {
@@ -340,10 +340,10 @@ impl Drive<'_, '_> {
     }
 }
 
-/// The most blocks of content that a cell has, of as many lanes as its count of channels is summed with.
+/// Maximum blocks of content of a cell, with the lanes that its channel count is summed with.
 const MAX_BLOCKS: usize = 19;
 
-/// Makes the rules of the row's cells in the next cycle, scales the saturated field into place, and adds it up.
+/// Computes the rules of the row's cells for the next cycle, scales the saturated field into place, and sums it.
 pub struct Finish<'a, 'b> {
     pub row: &'b Row<'a>,
     pub saturation: f32,
@@ -354,7 +354,7 @@ pub struct Finish<'a, 'b> {
     pub pooled: &'b mut [f32],
 }
 
-/// Where each of the four things lies that the rules of a cell tend to: four channels each.
+/// Channel masks of the four targets of a cell's rules, four channels each.
 const PATTERNS: [[f32; DYNAMICS]; 4] = {
     let mut all = [[0.0; DYNAMICS]; 4];
     let mut channel = 0;
@@ -366,7 +366,7 @@ const PATTERNS: [[f32; DYNAMICS]; 4] = {
 };
 
 impl Finish<'_, '_> {
-    /// Does it, sixteen lanes at a time where content and temporal channels are so many times over.
+    /// Runs it, sixteen lanes at a time if content and temporal channels are multiples of that.
     pub fn fold(self) {
         if self.row.step.channels.is_multiple_of(64) { run_16_lanes(self) } else { run_8_lanes(self) }
     }
@@ -446,13 +446,13 @@ impl Finish<'_, '_> {
 }
 
 impl Row<'_> {
-    /// What the rules of each cell tend to in the next cycle, one of four things after another, \[Z\].
+    /// The targets of each cell's rules in the next cycle: four arrays one after another, each \[Z\].
     #[inline(always)]
     fn aims<L: ReducingLanes, const CHANNELS: usize>(&self, lanes: L) -> [[f32; MAX_Z]; 4] {
         let Step { control, parts, .. } = self.step;
         let content = 3 * CHANNELS / 4 - DYNAMICS;
         let (none, little) = (Floats::splat(lanes, 0.0), Floats::splat(lanes, 0.1));
-        // Sums over the content of each cell: itself, its square, how many are quiet.
+        // Sums over the content of each cell: the values, their squares, the number of quiet channels.
         let [mut sums, mut squares, mut quiets, mut errors] = [[0.0f32; MAX_Z]; 4];
         for (z, here) in self.column().chunks_exact(CHANNELS).enumerate().take(MAX_Z) {
             let [mut sum, mut square, mut quiet] = [none; 3];

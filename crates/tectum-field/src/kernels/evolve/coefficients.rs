@@ -1,4 +1,4 @@
-//! Coefficients of the cells of a row, which all its channels share: vectors run along Z.
+//! Coefficients of the cells of a row, shared by all channels: vectors run along Z.
 
 use super::super::super::layout::*;
 use super::super::super::shape::DYNAMICS;
@@ -7,23 +7,23 @@ use super::super::number;
 use super::{MAX_Z, Step, from_centre};
 
 /// Arguments of the logistic function of a cell: four decays, three diffusions and the coupling's weight twice, two plasticities. Those
-/// of the decays lie first, \[Z\]\[4\], then those of each other gate, \[Z\].
+/// of the decays come first, \[Z\]\[4\], then those of each other gate, \[Z\].
 pub const GATES: usize = 10;
-/// Of temporal channels, what stays where it is and what is taken from the channel before.
+/// For temporal channels, the parts kept from the same channel and taken from the previous channel.
 const RETAINED_FRACTION: f32 = 0.85;
 const SHIFTED_FRACTION: f32 = 0.15;
 
-/// Coefficients of the row's cells, each \[Z\]; all but diffusion and coupling for the saturation's argument, its limit divided out.
+/// Coefficients of the row's cells, each \[Z\]; all except diffusion and coupling are divided by the limit of the saturation.
 #[derive(Clone)]
 pub struct Coefficients {
-    /// Of each cell, for the channels that are 0, 1, 2 and 3 modulo 4.
+    /// For each cell, for the channels that are 0, 1, 2 and 3 modulo 4.
     pub decay: [[f32; 4]; MAX_Z],
-    /// The mean decay of what stays and of what is taken from the channel before.
+    /// The mean decay for the same channel and for the previous channel.
     pub register: [[f32; MAX_Z]; 2],
     /// Along X, Y and Z.
     pub diffusion: [[f32; MAX_Z]; 3],
     pub coupling: [f32; MAX_Z],
-    /// What is added to content, and to temporal channels.
+    /// The terms added to content, and to temporal channels.
     pub push: [f32; MAX_Z],
     pub wave_term: [f32; MAX_Z],
 }
@@ -50,7 +50,7 @@ impl Step<'_> {
         }
     }
 
-    /// Sine and cosine of each wave's angle at the row's first cell but for the part along Z.
+    /// Sine and cosine of each wave's angle at the row's first cell, without the part along Z.
     fn waves_of_row(&self, px: usize, py: usize) -> [[f32; 2]; WAVES] {
         let [nx, ny, nz] = self.cells;
         std::array::from_fn(|wave| {
@@ -94,7 +94,7 @@ impl Step<'_> {
         let height = scale * self.control[CONTROL_DRIVE] * 0.2 * number(self.live, LIVE_WAVE);
         wave_term.iter_mut().for_each(|wave| *wave *= height);
 
-        // What the error does: near the centres of regions only, but for a part that is everywhere.
+        // The effect of the error: only near the centres of regions, except for a part that is everywhere.
         let everywhere = scale * (self.control[CONTROL_ERROR_EVERYWHERE] + 0.2 * self.control[CONTROL_STRATEGIC_DRIVE]);
         push.iter_mut().zip(&*wave_term).for_each(|(push, wave_term)| *push = wave_term + everywhere);
         let aside = from_centre(px, nx).max(from_centre(py, ny));

@@ -1,11 +1,11 @@
-//! What is refused, and in which words.
+//! Rejected genomes and their error messages.
 
 use serde_json::{Value, json};
 
 use super::document;
 use crate::genome::{Genome, GenomeOptions};
 
-/// The beginning of the error of a text that must not be read.
+/// The beginning of the error for a text that must be rejected.
 fn refused(text: &str) -> String {
     match Genome::parse(text, &GenomeOptions::default()) {
         Err(error) => error.to_string(),
@@ -13,7 +13,7 @@ fn refused(text: &str) -> String {
     }
 }
 
-/// A genome of one area with one thing changed.
+/// A genome of one area with one change.
 fn area(key: &str, value: Value) -> String {
     let mut area = json!({"block_boundaries": [2, 2, 2]});
     area[key] = value;
@@ -25,7 +25,7 @@ fn rule(rule: Value) -> String {
     area("cortical_mapping_dst", json!({"aaaaaa": [rule]}))
 }
 
-/// A genome whose only morphology is at fault.
+/// A genome whose only morphology is invalid.
 fn morphology(definition: Value) -> String {
     document(json!({"aaaaaa": {"block_boundaries": [1, 1, 1]}}), json!({"m": definition}))
 }

@@ -8,7 +8,7 @@ use crate::genome::relation::{Axis, SourceRule, TargetRule};
 /// Name, definition in the file, scalar, size of source and target, and the pairs of voxels: `x y z` each in one hexadecimal digit.
 type Case = (&'static str, Value, Value, [u32; 3], [u32; 3], &'static str);
 
-/// A definition that the file does not have: the format's own is taken.
+/// No definition in the file: the built-in one is used.
 fn none() -> Value {
     Value::Null
 }
@@ -69,9 +69,9 @@ fn cases() -> Vec<Case> {
         ("all_to_all", patterns(json!([[["?", "?", "?"], ["*", "*", "*"]]])), one(), [2, 1, 1], [1, 2, 1], "000>000 000>010 100>000 100>010"),
         ("p", patterns(json!([[["*", "*", "*"], ["*", "?", "*"]]])), one(), [1, 2, 1], [2, 3, 1], "000>000 000>100 010>010 010>110"),
         ("p", patterns(json!([[[0, "*", 0], [0, "!", 0]]])), one(), [1, 3, 1], [1, 3, 1], "000>010 000>020 010>000 010>020 020>000 020>010"),
-        // On the source side ? and ! stand for any coordinate.
+        // On the source side ? and ! match any coordinate.
         ("p", patterns(json!([[["?", "!", 1], [0, 0, 0]]])), one(), [2, 1, 2], [1, 1, 1], "001>000 101>000"),
-        // Coordinates outside a box match nothing; a pattern twice counts once, as do two that overlap.
+        // Coordinates outside a box match nothing; duplicate and overlapping patterns count once.
         ("p", patterns(json!([[[0, 0, 0], [5, 0, 0]], [[7, 0, 0], [0, 0, 0]], [[-1, 0, 0], [-1, 0, 0]]])), one(), [2, 1, 1], [2, 1, 1], ""),
         ("p", patterns(json!([[[0, 0, 0], [1, 0, 0]], [[0, 0, 0], [1, 0, 0]], [[0, 0, 0], ["*", 0, 0]]])), one(), [2, 1, 1], [2, 1, 1], "000>000 000>100"),
         ("p", along_x(json!("*"), json!("?+")), one(), [3, 1, 1], [3, 1, 1], "000>100 000>200 100>200"),
@@ -101,7 +101,7 @@ fn cases() -> Vec<Case> {
         ("bitmask_encoder_z", none(), one(), [1, 1, 2], [1, 1, 4], "000>002 000>003 001>001 001>003"),
         ("bitmask_decoder_x", none(), one(), [4, 1, 1], [3, 1, 1], "100>200 200>100 300>100 300>200"),
         ("bitmask_decoder_y", none(), one(), [1, 3, 1], [1, 2, 1], "010>010 020>000"),
-        // 4 is 100, of which two places are seen: 00.
+        // 4 is 100; only two places are used: 00.
         ("bitmask_decoder_z", none(), one(), [1, 1, 5], [1, 1, 2], "001>001 002>000 003>000 003>001"),
         ("lateral_pairs_x", none(), one(), [3, 1, 1], [3, 1, 1], "000>100 100>000"),
         ("block_connection", none(), one(), [11, 1, 1], [2, 1, 1], "000>000 100>000 200>000 300>000 400>000 500>000 600>000 700>000 800>000 900>000 a00>100"),
@@ -123,7 +123,7 @@ fn cases() -> Vec<Case> {
         ("tile", function(), one(), [4, 1, 1], [2, 1, 1], "000>000 100>100 200>000 300>100"),
         ("tile", none(), one(), [2, 1, 1], [5, 1, 1], "000>000 000>200 000>400 100>100 100>300"),
         ("t", tile(json!([[1, 1], [1, 0], [1, 0]])), one(), [6, 1, 1], [2, 1, 1], "000>000 100>100 400>000 500>100"),
-        // The third block is not whole.
+        // The third block is incomplete.
         ("t", tile(json!([[1, 0], [1, 0], [1, 0]])), one(), [5, 1, 1], [1, 1, 1], "000>000 100>000 200>000 300>000"),
     ]
 }
@@ -152,7 +152,7 @@ fn each_morphology_reaches_the_voxels_worked_out_by_hand() {
     }
 }
 
-/// Vectors, single patterns and projectors are counted exactly, without going through them.
+/// Vectors, single patterns and projectors are counted exactly, without enumeration.
 #[test]
 fn plain_relations_are_counted_exactly() {
     let overlapping = patterns(json!([[[0, 0, 0], [1, 0, 0]], [[0, 0, 0], ["*", 0, 0]]]));
@@ -163,7 +163,7 @@ fn plain_relations_are_counted_exactly() {
     }
 }
 
-/// An axis of a thousand million million pairs is counted at once.
+/// An axis of 10¹⁵ pairs is counted without enumeration.
 #[test]
 fn counting_the_largest_boxes_takes_no_time() {
     let genome = parse(&document(pair([1 << 10, 1 << 10, 1 << 10], [1 << 10, 1 << 10, 1 << 9], json!(["all_to_all", 1, 1, false])), json!({})));

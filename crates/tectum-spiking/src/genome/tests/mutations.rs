@@ -1,5 +1,5 @@
-//! Genomes whose parts were swapped, dropped and replaced: read or refused, never a panic, and what is read holds together.
-//! Mutations of the bytes are among the parsers of `tests/parser_fuzz.rs`.
+//! Genomes whose parts were swapped, dropped and replaced: accepted or rejected, never a panic, and accepted ones are consistent.
+//! `tests/parser_fuzz.rs` mutates bytes.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Replaces, swaps, drops or doubles one value.
+/// Replaces, swaps, drops or duplicates one value.
 fn mutate(tree: &mut Value, other: &Value, numbers: &mut Numbers) {
     let extremes = [
         json!(null),
@@ -174,11 +174,11 @@ fn mutated_genomes_are_read_or_refused_and_hold_together() {
             Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
         }
     }
-    // Enough are read for the rest to be worth the name of mutations, enough refused for the refusals to be tried.
+    // Enough are accepted to test what is accepted, and enough are rejected to test the errors.
     assert!((MUTATIONS / 10..MUTATIONS * 9 / 10).contains(&read), "{read}");
 }
 
-/// Neurons without gaps, synapses within their areas, none twice in a mapping, none beyond the estimate.
+/// Neurons without gaps, synapses within their areas, no duplicates in a mapping, no more than the estimate.
 fn check(genome: &Genome, text: &str) {
     let mut first = 0;
     for area in genome.areas() {

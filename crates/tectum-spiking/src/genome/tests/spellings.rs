@@ -6,7 +6,7 @@ use super::{document, parse};
 use crate::genome::Genome;
 use crate::genome::property::{Property, spellings};
 
-/// A value of a property that is not what it is without one.
+/// A value of a property that differs from the default.
 fn value(property: Property) -> Value {
     match property {
         Property::Name => json!("n"),
@@ -33,7 +33,7 @@ fn flat(property: Property, key: Option<String>) -> Genome {
             blueprint[format!("_____10c-aaaaaa-cx-{code}-i")] = json!(2);
         }
     }
-    // Memory is what gives its other properties a place.
+    // The other memory properties have an effect only in memory areas.
     if matches!(property, Property::TemporalDepth | Property::InitialLifespan | Property::LifespanGrowth | Property::LongtermThreshold) {
         blueprint["_____10c-aaaaaa-cx-memory-b"] = json!(true);
     }

@@ -1,4 +1,4 @@
-//! Units: detected, converted, refused.
+//! Units: detected, converted, rejected.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn read(area: Value, units: UnitPolicy) -> Result<(AreaProperties, UnitReport), 
     Ok((genome.areas()[0].properties.clone(), genome.units().clone()))
 }
 
-/// What the file says, the policy, and leak, excitability and current in the engine's units.
+/// The file's values, the policy, and leak, excitability and current in the engine's units.
 type Case = (Value, UnitPolicy, [f32; 2], u8);
 
 #[test]
@@ -28,14 +28,14 @@ fn values_are_converted_by_the_stated_rules() {
         (json!({"neuron_excitability": 1}), Legacy, [0.0, 0.01], 1),
         (json!({"neuron_excitability": 5}), Detect, [0.0, 0.05], 1),
         (json!({"neuron_excitability": 100}), Detect, [0.0, 1.0], 1),
-        // An amount of 10 leaves nothing of a potential below 1, and a tenth less of one of 100.
+        // An amount of 10 leaves nothing of a potential below 1, and takes a tenth of a potential of 100.
         (json!({"leak_coefficient": 10, "firing_threshold": 1}), Detect, [1.0, 1.0], 1),
         (json!({"leak_coefficient": 10, "firing_threshold": 10}), Detect, [1.0, 1.0], 1),
         (json!({"leak_coefficient": 10, "firing_threshold": 100}), Detect, [0.1, 1.0], 1),
         (json!({"leak_coefficient": 10, "firing_threshold": 0}), Detect, [1.0, 1.0], 1),
         (json!({"leak_coefficient": 0, "firing_threshold": 0}), Legacy, [0.0, 1.0], 1),
         (json!({"leak_coefficient": 0.5, "firing_threshold": 2}), Legacy, [0.25, 1.0], 1),
-        // Each quantity by itself: a legacy leak says nothing of the excitability.
+        // Each quantity is separate: a legacy leak implies nothing about the excitability.
         (json!({"leak_coefficient": 10, "neuron_excitability": 1}), Detect, [1.0, 1.0], 1),
         (json!({"postsynaptic_current": 500}), Detect, [0.0, 1.0], 255),
         (json!({"postsynaptic_current": 2.5}), Detect, [0.0, 1.0], 2),

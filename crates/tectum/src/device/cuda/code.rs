@@ -1,4 +1,4 @@
-//! From a kernel to a loaded function: PTX once a process, or once a user where the [`Store`] has it, a module once a context.
+//! From a kernel to a loaded function: PTX once per process, or once per user where the [`Store`] has it; a module once per context.
 
 use std::ffi::{CString, c_int, c_void};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -16,9 +16,9 @@ use crate::launch::{Launch, Region};
 use crate::lru_cache::LruCache;
 use crate::store::Store;
 
-/// The most translations that a process keeps, and the most modules that a device keeps.
+/// Maximum translations that a process keeps, and maximum modules that a device keeps.
 const CAP: usize = 512;
-/// Room for what the driver's assembler has to say.
+/// Size of the log buffers of the driver's assembler.
 const LOG_BYTES: usize = 8 << 10;
 
 /// A kernel's text, and whether read-only buffers go through the non-coherent cache.
@@ -26,7 +26,7 @@ fn index_policy(kernel: &Kernel) -> IndexPolicy {
     if kernel.is_trusted() { IndexPolicy::Trust } else { IndexPolicy::Clamp }
 }
 
-/// What a translation is kept under.
+/// The key of a translation in the store.
 fn store_key(kernel: &Kernel, read_only_cache: bool) -> String {
     format!("ptx {} {:?} zero {read_only_cache}\n{}", naga_ptx::REVISION, index_policy(kernel), kernel.wgsl())
 }
@@ -49,13 +49,13 @@ impl Translation {
     /// The translation of a kernel, with workgroup memory zeroed; its indices are clamped unless it is trusted.
     ///
     /// # Errors
-    /// `Invalid` for a module that naga refuses, `Unsupported` naming what PTX does not cover.
+    /// `Invalid` for a module that naga refuses, `Unsupported` naming the construct that PTX does not cover.
     pub fn of(kernel: &Kernel, read_only_cache: bool) -> Result<Arc<Self>> {
         let mut translations = TRANSLATIONS.lock().unwrap_or_else(PoisonError::into_inner);
         translations.get_or_insert_with((kernel.code_text().clone(), read_only_cache), || Self::make(kernel, read_only_cache).map(Arc::new))
     }
 
-    /// From the store, or made and kept there. The driver assembles it, and keeps the machine code by its own version.
+    /// From the store, or translated and stored there. The driver assembles it, and caches the machine code by its own version.
     fn make(kernel: &Kernel, read_only_cache: bool) -> Result<Self> {
         Self::make_with(Store::shared(), kernel, read_only_cache)
     }
@@ -87,14 +87,14 @@ impl Translation {
     }
 }
 
-/// What the store keeps of a translation.
+/// The stored form of a translation.
 #[derive(Serialize, Deserialize)]
 struct StoredTranslation {
     ptx: String,
     entry: String,
     workgroup_size: [u32; 3],
     shared_bytes: [u32; 2],
-    /// Group, binding, name, kind and least bytes of each.
+    /// Group, binding, name, kind and minimum bytes of each.
     bindings: Vec<(u32, u32, Option<String>, u8, u32)>,
 }
 
@@ -220,7 +220,7 @@ fn assemble(context: &Context, text: &CString) -> Result<CUmodule> {
         CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
         CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
     ];
-    // Sizes are passed as values in the place of pointers.
+    // Sizes are passed as values in place of pointers.
     let size = std::ptr::without_provenance_mut::<c_void>(LOG_BYTES);
     let mut values = [info.as_mut_ptr().cast::<c_void>(), size, errors.as_mut_ptr().cast::<c_void>(), size];
     let mut module = std::ptr::null_mut();
@@ -235,7 +235,7 @@ fn assemble(context: &Context, text: &CString) -> Result<CUmodule> {
     }
 }
 
-/// A log's lines in one.
+/// A log's lines joined into one.
 fn log(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).lines().map(str::trim).collect::<Vec<_>>().join("; ")
@@ -274,9 +274,9 @@ mod tests {
         let stored = Translation::make_with(Some(&store), &COPY, true).expect("found");
         assert_eq!(format!("{:?}", stored.kernel), format!("{:?}", made.kernel));
         assert_eq!((stored.ptx.hash(), stored.entry.clone(), stored.text.clone()), (made.ptx.hash(), made.entry.clone(), made.text.clone()));
-        // The flags are of the key.
+        // The flags are part of the key.
         assert!(Translation::make_with(Some(&store), &COPY, false).expect("translates").ptx != made.ptx);
-        // A value that is no translation, and a file that is no entry.
+        // A value that is not a translation, and a file that is not an entry.
         let key = store_key(&COPY, true);
         store.put(&key, b"\x05hello");
         assert_eq!(Translation::make_with(Some(&store), &COPY, true).expect("translates again").ptx.hash(), made.ptx.hash());

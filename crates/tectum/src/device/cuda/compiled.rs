@@ -1,4 +1,4 @@
-//! A launch list as a CUDA graph: one upload, the launches in order, one download, replayed by one call a run.
+//! A launch list as a CUDA graph: one upload, the launches in order, one download, replayed by one call per run.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -15,8 +15,7 @@ use super::graph::{CaptureMode, Graph};
 use super::memory::{CudaMemory, Pinned};
 use super::product::Product;
 use super::{address_of, memory_of};
-use crate::device::Compiled;
-use crate::device::memory::Block;
+use crate::device::{Block, Compiled};
 use crate::error::{Error, Result};
 use crate::launch::{BINDING_ALIGNMENT, LaunchList, Region, RunStats};
 
@@ -35,10 +34,10 @@ struct KernelCall {
     arguments: Vec<u64>,
 }
 
-/// One launch, with the name that errors and receipts give it.
+/// One launch, with its name in errors and receipts.
 struct Step {
     name: String,
-    /// The library's routine that stands in for the kernel.
+    /// The library's routine that replaces the kernel.
     routine: Option<String>,
     code: Code,
 }
@@ -56,17 +55,17 @@ struct Download {
     gathered: Option<CudaMemory>,
 }
 
-/// A launch list compiled for a CUDA device. Fields are dropped in order: the graph before what it uses, and both after a run that is in flight.
+/// A launch list compiled for a CUDA device. Fields are dropped in order: a run in flight ends first, then the graph, then what it uses.
 pub(super) struct CudaCompiled {
     graph: Graph,
-    /// Whether work that uses this value was given to the stream and not waited for.
+    /// Whether work that uses this value was submitted to the stream and not yet waited for.
     in_flight: bool,
-    /// Where a run ends that is not finished yet.
+    /// The end of a run that is not finished yet.
     end: Option<Event>,
     work: Work,
 }
 
-/// What the graph does and uses.
+/// The graph's work and resources.
 struct Work {
     context: Arc<Context>,
     name: String,
@@ -82,7 +81,7 @@ struct Work {
 }
 
 impl CudaCompiled {
-    /// Compiles with the library's products where it takes them, else with kernels alone.
+    /// Compiles with the library's products where it supports them, else with kernels alone.
     pub fn new(
         context: &Arc<Context>,
         modules: &Modules,
@@ -99,7 +98,7 @@ impl CudaCompiled {
         Self::record(Work::new(context, modules, None, list, memory)?)
     }
 
-    /// Waits for what is in flight after a call failed: nothing that it uses may be freed or written before.
+    /// Waits for work in flight after a call failed: nothing that it uses may be freed or written before.
     fn settle(&mut self) {
         if std::mem::take(&mut self.in_flight) && self.work.context.bind().is_ok() {
             // An error here is the device's, which the next call reports.
@@ -111,7 +110,7 @@ impl CudaCompiled {
     fn record(work: Work) -> Result<Self> {
         let products = work.steps.iter().any(|step| matches!(step.code, Code::Product(_)));
         let mode = if products { CaptureMode::Relaxed } else { CaptureMode::Strict };
-        // SAFETY: everything that a run names is owned by `work`, which is kept beside the graph and dropped after it.
+        // SAFETY: everything that a run names is owned by `work`, which is stored with the graph and dropped after it.
         let graph = unsafe { Graph::record(&work.context, mode, |stream| work.enqueue(stream)) }?;
         Ok(Self { graph, in_flight: false, end: None, work })
     }
@@ -148,12 +147,12 @@ impl Work {
         })
     }
 
-    /// Puts the whole run on a stream.
+    /// Enqueues the whole run on a stream.
     fn enqueue(&self, stream: CUstream) -> Result<()> {
         let [start, begin, end, last] = &self.times;
         start.capture(stream)?;
         if let Some(upload) = &self.upload {
-            // SAFETY: the block is as long as the buffer, which `memory` keeps, and is written between runs alone.
+            // SAFETY: the block is as long as the buffer, which `memory` keeps, and is only written between runs.
             unsafe { upload.host.upload(upload.device, upload.host.len(), stream) }.map_err(|error| self.place("the upload", error))?;
         }
         begin.capture(stream)?;
@@ -176,7 +175,7 @@ impl Work {
         enqueued.map_err(|error| self.place(&step.name, error))
     }
 
-    /// Puts every launch on the stream with an event before and after it.
+    /// Enqueues every launch on the stream with an event before and after it.
     fn enqueue_timed(&self) -> Result<Vec<Event>> {
         let _turn = self.context.lock_stream();
         let mut events = vec![Event::record(&self.context)?];
@@ -266,7 +265,7 @@ fn step_name(list: &LaunchList, index: usize) -> String {
     format!("launch {index}, kernel {}", list.launches[index].kernel.name())
 }
 
-/// A product by the library; none if the launch is no such product or the library has no algorithm for it.
+/// A product by the library; none if the launch is not such a product or the library has no algorithm for it.
 fn product_step(library: &Arc<CublasLt>, list: &LaunchList, index: usize, memory: &[Arc<Block>]) -> Option<Step> {
     let launch = &list.launches[index];
     let product = Product::of(launch)?;

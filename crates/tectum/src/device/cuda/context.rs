@@ -13,24 +13,24 @@ use crate::error::{ErrorKind, Result};
 /// `CU_STREAM_NON_BLOCKING`: no order with the legacy default stream.
 pub(super) const NON_BLOCKING: u32 = 1;
 
-/// What everything on a device shares. Work is ordered by `stream` alone, so buffers may be shared freely.
+/// State shared by everything on a device. Work is ordered only by `stream`, so buffers may be shared freely.
 pub(super) struct Context {
     pub info: DeviceInfo,
     pub driver: &'static Driver,
     pub handle: CUdevice,
     /// The device's primary context, which libraries of the CUDA runtime use too.
     pub primary: CUcontext,
-    /// The driver's pool of stream-ordered memory; none where the device has no such memory.
+    /// The driver's pool of stream-ordered memory; none where the device does not support it.
     pub pool: Option<CUmemoryPool>,
     stream: CUstream,
-    /// Held while work of several parts is put on the stream.
+    /// Locked while work of several parts is enqueued on the stream.
     turn: Mutex<()>,
 }
 
 // SAFETY: the driver's functions may be called from any thread once the context is current there (`bind`), handles are
-// only passed to it, and a stream orders what several threads put on it.
+// only passed to it, and a stream orders what several threads enqueue.
 unsafe impl Send for Context {}
-// SAFETY: as above; nothing behind the handles is reached but through the driver.
+// SAFETY: as above; what is behind the handles is only accessed through the driver.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -39,7 +39,7 @@ impl Context {
         let (mut primary, mut stream) = (std::ptr::null_mut(), std::ptr::null_mut());
         let info = found.info.clone();
         let id = info.id.clone();
-        // SAFETY: the driver is initialised, the device handle is its own, and each call writes one handle. The context is
+        // SAFETY: the driver is initialised, the device handle comes from it, and each call writes one handle. The context is
         // current when the stream is made, and is released again if that fails.
         unsafe {
             call!(driver, cuDevicePrimaryCtxRetain(&raw mut primary, found.handle)).map_err(|e| e.at(&id))?;
@@ -56,7 +56,7 @@ impl Context {
         Ok(Arc::new(context))
     }
 
-    /// The device's default pool, set to keep what is freed.
+    /// The device's default pool, configured to keep freed memory.
     fn default_pool(&self) -> Result<CUmemoryPool> {
         let mut pool = std::ptr::null_mut();
         let mut threshold = u64::MAX;
@@ -84,18 +84,18 @@ impl Context {
         self.stream
     }
 
-    /// The turn to put work of several parts on the stream.
+    /// Locks the stream to enqueue work of several parts.
     pub fn lock_stream(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for everything on the stream.
     pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the stream is this value's own; the caller has bound the context.
+        // SAFETY: the stream belongs to this value; the caller has bound the context.
         self.at(unsafe { call!(self.driver, cuStreamSynchronize(self.stream)) })
     }
 
-    /// An address of so much memory in stream order; once more after the driver's pool has let go of what it keeps.
+    /// An address of so much memory in stream order; retries after the driver's pool has released what it keeps.
     pub fn address_of(&self, bytes: usize) -> Result<CUdeviceptr> {
         self.bind()?;
         match self.take(bytes) {
@@ -109,7 +109,7 @@ impl Context {
 
     fn take(&self, bytes: usize) -> Result<CUdeviceptr> {
         let mut address = 0;
-        // SAFETY: the context is current, the stream is its own, and one address is written.
+        // SAFETY: the context is current, the stream belongs to it, and one address is written.
         let taken = unsafe {
             match self.pool {
                 Some(_) => call!(self.driver, cuMemAllocAsync(&raw mut address, bytes, self.stream)),
@@ -123,20 +123,20 @@ impl Context {
     fn trim(&self) -> Result<()> {
         self.synchronize()?;
         let Some(pool) = self.pool else { return Ok(()) };
-        // SAFETY: the pool is the device's own.
+        // SAFETY: the pool belongs to the device.
         self.at(unsafe { call!(self.driver, cuMemPoolTrimTo(pool, 0)) })
     }
 
-    /// Gives memory back in stream order: work that is already on the stream may still use it.
+    /// Frees memory in stream order: work that is already on the stream may still use it.
     ///
     /// # Safety
     /// The address came from `allocate` and nothing enqueued from now on uses it.
     pub unsafe fn free(&self, address: CUdeviceptr) {
-        // A context that is gone has freed its memory: the codes tell nothing more.
+        // A lost context has freed its memory: the codes carry no more information.
         if self.bind().is_err() {
             return;
         }
-        // SAFETY: the caller hands over the last use; memory without a pool is freed once the stream is done with it,
+        // SAFETY: the caller guarantees no later use; memory without a pool is freed once the stream is done with it,
         // because `cuMemFree` waits for the device.
         unsafe {
             match self.pool {
@@ -150,7 +150,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if self.bind().is_ok() {
-            // SAFETY: the last owner destroys the stream; the driver lets its work end first.
+            // SAFETY: the last owner destroys the stream; the driver finishes its work first.
             unsafe { (self.driver.cuStreamDestroy_v2)(self.stream) };
         }
         // SAFETY: retained once in `open`.

@@ -1,5 +1,5 @@
-//! Matrix products by cuBLASLt, where its library loads: f32 throughout, no TF32, no split of the inner dimension, so that
-//! the same device gives the same bits.
+//! Matrix products by cuBLASLt, where its library can be loaded: f32 throughout, no TF32, no split of the inner dimension, so that
+//! the same device computes the same bits.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -23,7 +23,7 @@ const WORKSPACE_BYTES: usize = 32 << 20;
 
 /// A `cublasStatus_t`.
 type Status = c_uint;
-/// A `cublasOperation_t`: as it is, or transposed.
+/// A `cublasOperation_t`: unchanged, or transposed.
 type Operation = c_int;
 /// A descriptor's or the library's handle.
 type Handle = *mut c_void;
@@ -63,7 +63,7 @@ symbols! {
     }
 }
 
-/// The library, looked for once a process.
+/// The library, looked up once per process.
 static FUNCTIONS: LazyLock<Option<Functions>> = LazyLock::new(|| {
     let names: [&str; 3] = if cfg!(windows) {
         ["cublasLt64_13.dll", "cublasLt64_12.dll", "cublasLt64_11.dll"]
@@ -91,7 +91,7 @@ unsafe impl Send for CublasLt {}
 unsafe impl Sync for CublasLt {}
 
 impl CublasLt {
-    /// The library, if it is here and takes the device; else products stay with their kernels.
+    /// The library, if it is installed and supports the device; else products use their kernels.
     pub fn open(context: &Arc<Context>) -> Option<Arc<Self>> {
         let functions = FUNCTIONS.as_ref()?;
         let workspace = CudaMemory::allocate(context, WORKSPACE_BYTES).ok()?;
@@ -101,7 +101,7 @@ impl CublasLt {
         if made != 0 {
             return None;
         }
-        // SAFETY: takes nothing, gives a number.
+        // SAFETY: takes no arguments, returns a number.
         let version = dotted(unsafe { (functions.cublasLtGetVersion)() });
         Some(Arc::new(Self { context: context.clone(), functions, handle, workspace, version }))
     }
@@ -115,7 +115,7 @@ impl CublasLt {
         if status == 0 {
             return Ok(());
         }
-        // SAFETY: the library gives a constant text, or null.
+        // SAFETY: the library returns a constant text, or null.
         let text = unsafe {
             let text = (self.functions.cublasLtGetStatusString)(status);
             if text.is_null() { "unknown status".into() } else { CStr::from_ptr(text).to_string_lossy() }
@@ -161,17 +161,17 @@ pub(super) struct Addresses {
     pub residual: Option<CUdeviceptr>,
 }
 
-/// A product ready to be put on a stream.
+/// A product ready to be enqueued on a stream.
 pub(super) struct Matmul {
     descriptor: Owned,
-    /// Left, right and result as the library names them: it multiplies the transposes, the other way round.
+    /// Left, right and result as the library names them: it multiplies the transposes in reverse order.
     layouts: [Owned; 3],
     algorithm: [u64; 8],
     addresses: Addresses,
     library: Arc<CublasLt>,
 }
 
-// SAFETY: descriptors are plain memory of the library's, reached through this value alone.
+// SAFETY: descriptors are plain memory of the library's, accessed only through this value.
 unsafe impl Send for Matmul {}
 
 impl Matmul {
@@ -189,10 +189,10 @@ impl Matmul {
         Ok(Self { descriptor, layouts, algorithm, addresses, library: library.clone() })
     }
 
-    /// Puts the product on a stream.
+    /// Enqueues the product on a stream.
     ///
     /// # Safety
-    /// The addresses are valid for the product's shape when the stream comes to it, the stream is ordered after and before
+    /// The addresses are valid for the product's shape when the stream reaches it, the stream is ordered after and before
     /// every other product of the device, and this value and its library outlive the work (and its graph).
     pub unsafe fn enqueue(&self, stream: CUstream) -> Result<()> {
         let Addresses { a, b, y, residual, .. } = self.addresses;
@@ -200,7 +200,7 @@ impl Matmul {
         let [left, right, result] = self.layouts.each_ref().map(|layout| layout.handle);
         let library = &self.library;
         let workspace = library.workspace.address(0, WORKSPACE_BYTES);
-        // SAFETY: the caller vouches for addresses and order; the scalars are read during the call.
+        // SAFETY: the caller guarantees addresses and order; the scalars are read during the call.
         let status = unsafe {
             (library.functions.cublasLtMatmul)(
                 library.handle,
@@ -249,7 +249,7 @@ impl CublasLt {
         self.check("cublasLtMatmulDescSetAttribute", status)
     }
 
-    /// The layout of an operand that is `rows` × `cols` in the library's eyes once it is transposed as asked.
+    /// The layout of an operand that is `rows` × `cols` for the library after the requested transposition.
     fn layout(&self, rows: u64, cols: u64, operand: Operand) -> Result<Owned> {
         let (rows, cols) = if operand.transposed { (cols, rows) } else { (rows, cols) };
         let mut handle = null_mut();
@@ -265,7 +265,7 @@ impl CublasLt {
         let preference = self.preference()?;
         let mut heuristic = Heuristic { algorithm: [0; 8], workspace_bytes: 0, state: 0, waves: 0.0, reserved: [0; 4] };
         let mut found = 0;
-        // SAFETY: the handles live, and at most the one result that is asked for is written.
+        // SAFETY: the handles live, and at most the one requested result is written.
         let status = unsafe {
             (self.functions.cublasLtMatmulAlgoGetHeuristic)(
                 self.handle,

@@ -1,4 +1,4 @@
-//! Where downloads stand in the host's one block, and which copies bring them there.
+//! The places of downloads in the host's one block, and the copies that fill it.
 
 use crate::launch::{Region, align};
 
@@ -12,7 +12,7 @@ pub(super) struct Piece {
 /// The layout of the download block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DownloadLayout {
-    /// Ranges to bring; neighbours in a buffer are one.
+    /// Ranges to copy; adjacent ranges of a buffer are merged.
     pub pieces: Vec<Piece>,
     /// The place of each download in the block.
     pub places: Vec<std::ops::Range<usize>>,

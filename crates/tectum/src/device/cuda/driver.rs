@@ -22,7 +22,7 @@ const SUCCESS: Code = 0;
 const OUT_OF_MEMORY: Code = 2;
 pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = 704;
 
-/// The least driver: CUDA 11.4 has PTX ISA 7.0, stream-ordered memory and every function of the table.
+/// The minimum driver: CUDA 11.4 has PTX ISA 7.0, stream-ordered memory and every function of the table.
 const MIN_DRIVER_VERSION: c_int = 11_040;
 
 symbols! {
@@ -92,10 +92,10 @@ macro_rules! call {
 
 pub(super) use call;
 
-/// The driver, asked for once a process; without one, why.
+/// The driver, loaded once per process; without one, the reason.
 static DRIVER: LazyLock<std::result::Result<(Driver, String), String>> = LazyLock::new(load);
 
-/// The initialised driver and its version, or why there is none.
+/// The initialised driver and its version, or the reason why there is none.
 pub(super) fn driver() -> std::result::Result<(&'static Driver, &'static str), &'static str> {
     match &*DRIVER {
         Ok((driver, version)) => Ok((driver, version)),
@@ -120,7 +120,7 @@ fn load() -> std::result::Result<(Driver, String), String> {
     Ok((driver, dotted(version)))
 }
 
-/// Asked before anything else: an old driver lacks functions of the table.
+/// Checked first: an old driver lacks functions of the table.
 fn version_of(library: &Library) -> std::result::Result<c_int, String> {
     let mut version = 0;
     // SAFETY: the signature is the header's; the function needs no initialised driver and writes one int.
@@ -152,7 +152,7 @@ impl Driver {
 
     fn text(&self, ask: unsafe extern "C" fn(Code, *mut *const c_char) -> Code, code: Code) -> Option<String> {
         let mut text = std::ptr::null();
-        // SAFETY: the driver sets the pointer to a constant of its own, or to null for a code it does not know.
+        // SAFETY: the driver sets the pointer to one of its constants, or to null for an unknown code.
         unsafe {
             if ask(code, &raw mut text) != SUCCESS || text.is_null() {
                 return None;
@@ -162,7 +162,7 @@ impl Driver {
     }
 }
 
-/// The kind of a code: faults after which the context is gone are a lost device.
+/// The kind of a code: faults that destroy the context are a lost device.
 fn kind_of(code: Code) -> ErrorKind {
     match code {
         OUT_OF_MEMORY => ErrorKind::OutOfMemory,

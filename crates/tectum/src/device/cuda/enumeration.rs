@@ -1,4 +1,4 @@
-//! Finding CUDA devices and naming them; where there is none, why.
+//! Finding and naming CUDA devices; where there is none, the reason.
 
 use std::ffi::{c_char, c_int};
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use crate::device::{AbsentDevice, Api, DeviceInfo, DeviceKind, DeviceLimits, IND
 use crate::dtype::DType;
 use crate::error::Result;
 
-/// The least compute capability: the target of the PTX that kernels are translated to.
+/// The minimum compute capability: the target of the PTX that kernels are translated to.
 const MIN_COMPUTE_CAPABILITY: (c_int, c_int) = (7, 5);
 
 /// A device of the driver that kernels run on.
@@ -24,7 +24,7 @@ pub(super) struct Found {
     pub memory_pools: bool,
 }
 
-/// What the driver lists, asked once a process.
+/// The driver's devices, enumerated once per process.
 static DEVICES: LazyLock<(Vec<Found>, Vec<AbsentDevice>)> = LazyLock::new(|| {
     let absent = |device: String, reason: &str| AbsentDevice { device, reason: reason.to_owned() };
     let (driver, version) = match driver() {
@@ -79,8 +79,8 @@ fn describe(driver: &'static Driver, version: &str, number: c_int) -> Result<Fou
     let mut address = [0; 32];
     let mut uuid = CUuuid { bytes: [0; 16] };
     let mut memory_bytes = 0;
-    // SAFETY: the driver is initialised, the number is below its count, and each call writes the place that it is given,
-    // of the length that it is told.
+    // SAFETY: the driver is initialised, the number is below its count, and each call writes to the given place,
+    // of the given length.
     unsafe {
         call!(driver, cuDeviceGet(&raw mut handle, number))?;
         call!(driver, cuDeviceGetName(name.as_mut_ptr(), name.len() as c_int, handle))?;
@@ -126,7 +126,7 @@ fn describe(driver: &'static Driver, version: &str, number: c_int) -> Result<Fou
 
 fn attribute_of(driver: &Driver, handle: CUdevice, attribute: Attribute) -> Result<c_int> {
     let mut value = 0;
-    // SAFETY: the handle is the driver's own and the call writes one int.
+    // SAFETY: the handle comes from the driver and the call writes one int.
     unsafe { call!(driver, cuDeviceGetAttribute(&raw mut value, attribute, handle)) }?;
     Ok(value)
 }

@@ -1,4 +1,4 @@
-//! A point of the stream's time.
+//! A point in a stream.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::context::Context;
 use super::driver::call;
 use crate::error::Result;
 
-/// An event with a time: for traces, and for the end of runs that are not waited for at once.
+/// An event with a time: for traces, and for the end of runs that are waited for later.
 pub(super) struct Event {
     context: Arc<Context>,
     handle: CUevent,
@@ -26,15 +26,15 @@ impl Event {
         Ok(Self { context: context.clone(), handle })
     }
 
-    /// Puts a new event on the device's stream; the caller has bound the context.
+    /// Records a new event on the device's stream; the caller has bound the context.
     pub fn record(context: &Arc<Context>) -> Result<Self> {
         let event = Self::new(context)?;
-        // SAFETY: the context is current, and the event and the stream are its own.
+        // SAFETY: the context is current, and the event and the stream belong to it.
         context.at(unsafe { call!(context.driver, cuEventRecord(event.handle, context.stream())) })?;
         Ok(event)
     }
 
-    /// Puts the event on a stream that is captured: every run of the graph records it there.
+    /// Records the event on a stream that is captured: every run of the graph records it there.
     pub fn capture(&self, stream: CUstream) -> Result<()> {
         let flags = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL as u32;
         // SAFETY: the caller has bound the context, which the event and the stream belong to.

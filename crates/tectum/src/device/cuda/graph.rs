@@ -8,10 +8,10 @@ use super::context::Context;
 use super::driver::call;
 use crate::error::Result;
 
-/// What a capture allows its own thread in the meantime; other threads are free in both.
+/// What a capture allows its own thread; other threads are unrestricted in both.
 #[derive(Clone, Copy)]
 pub(super) enum CaptureMode {
-    /// Nothing but work for the stream.
+    /// Only work for the stream.
     Strict,
     /// A library may load its code.
     Relaxed,
@@ -27,7 +27,7 @@ pub(super) struct Graph {
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// Records what `enqueue` puts on a stream of its own; nothing of it executes.
+    /// Records what `enqueue` submits to a separate stream; nothing is executed.
     ///
     /// # Safety
     /// All memory and code that `enqueue` names outlives the graph.
@@ -40,8 +40,8 @@ impl Graph {
             CaptureMode::Relaxed => CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED,
         };
         let mut graph: CUgraph = std::ptr::null_mut();
-        // SAFETY: the stream is this call's own and not yet capturing; the capture is ended in any case, and the graph is
-        // destroyed once it is instantiated. The caller vouches for what the graph holds.
+        // SAFETY: the stream belongs to this call and is not yet capturing; the capture is ended in any case, and the graph is
+        // destroyed once it is instantiated. The caller guarantees what the graph holds.
         unsafe {
             context.at(call!(driver, cuStreamBeginCapture_v2(stream.handle, mode)))?;
             let recorded = enqueue(stream.handle);
@@ -68,9 +68,9 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Puts the whole run on the device's stream; the caller has bound the context.
+    /// Launches the whole run on the device's stream; the caller has bound the context.
     pub fn launch(&mut self) -> Result<()> {
-        // SAFETY: what the graph holds lives (`record`), and the exclusive borrow keeps launches apart.
+        // SAFETY: what the graph holds lives (`record`), and the exclusive borrow serialises launches.
         unsafe { call!(self.context.driver, cuGraphLaunch(self.executable, self.context.stream())) }
     }
 }
@@ -84,7 +84,7 @@ impl Drop for Graph {
     }
 }
 
-/// A stream to capture on, so that what other threads put on the device's stream is not caught.
+/// A stream to capture on, so that what other threads enqueue on the device's stream is not captured.
 struct CaptureStream<'a> {
     context: &'a Context,
     handle: CUstream,

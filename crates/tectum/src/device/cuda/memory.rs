@@ -10,7 +10,7 @@ use super::context::Context;
 use super::driver::call;
 use crate::error::{Error, Result};
 
-/// Device memory, given back in stream order when dropped.
+/// Device memory, freed in stream order when dropped.
 pub(crate) struct CudaMemory {
     context: Arc<Context>,
     address: CUdeviceptr,
@@ -27,7 +27,7 @@ impl CudaMemory {
         &self.context
     }
 
-    /// The address of a range, which has to lie within the memory.
+    /// The address of a range, which must lie within the memory.
     pub(super) fn address(&self, offset: usize, bytes: usize) -> CUdeviceptr {
         assert!(offset + bytes <= self.bytes, "invariant: the plan and the buffers checked every range");
         self.address + offset as CUdeviceptr
@@ -36,7 +36,7 @@ impl CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        // SAFETY: the address came from the context's `allocate`, and the only owner lets go of it.
+        // SAFETY: the address came from the context's `allocate`, and the only owner releases it.
         unsafe { self.context.free(self.address) };
     }
 }
@@ -48,7 +48,7 @@ pub(super) struct Pinned {
     bytes: usize,
 }
 
-// SAFETY: the memory is the process's and is reached through this value alone.
+// SAFETY: the memory is the process's and is accessed only through this value.
 unsafe impl Send for Pinned {}
 
 impl Pinned {
@@ -61,7 +61,7 @@ impl Pinned {
         unsafe { call!(context.driver, cuMemHostAlloc(&raw mut start, bytes, 0)) }
             .map_err(|error| error.at(format_args!("{}: {bytes} bytes of pinned host memory", context.info.id)))?;
         let start = NonNull::new(start.cast::<u8>()).ok_or_else(|| Error::unsupported(format!("{}: cuMemHostAlloc gave no memory", context.info.id)))?;
-        // SAFETY: the allocation holds `bytes` bytes and nothing else knows it yet.
+        // SAFETY: the allocation holds `bytes` bytes and nothing else refers to it yet.
         unsafe { start.write_bytes(0, bytes) };
         Ok(Self { context: context.clone(), start, bytes })
     }
@@ -71,7 +71,7 @@ impl Pinned {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: initialised at allocation; no copy writes it but while a run or a read borrows its owner exclusively
+        // SAFETY: initialised at allocation; copies only write it while a run or a read borrows its owner exclusively
         // and waits for the stream.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
@@ -81,7 +81,7 @@ impl Pinned {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 
-    /// Puts a copy of the first `bytes` to the device on a stream.
+    /// Enqueues a copy of the first `bytes` to the device on a stream.
     ///
     /// # Safety
     /// `to` is device memory of at least `bytes` bytes; this value outlives the copy (and the graph, if the stream is being
@@ -92,7 +92,7 @@ impl Pinned {
         unsafe { call!(self.context.driver, cuMemcpyHtoDAsync_v2(to, self.start.as_ptr().cast(), bytes, stream)) }
     }
 
-    /// Puts a copy from the device to the first `bytes` on a stream.
+    /// Enqueues a copy from the device to the first `bytes` on a stream.
     ///
     /// # Safety
     /// As [`Pinned::upload`]; nothing reads this value before the stream is past the copy.

@@ -1,4 +1,4 @@
-//! Copies between buffers of CUDA devices that do not pass through the host.
+//! Direct copies between buffers of CUDA devices, without the host.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use cudarc::driver::sys::{CUmemAccess_flags, CUmemAccessDesc, CUmemLocation, CUm
 use super::context::Context;
 use super::driver::{PEER_ACCESS_ALREADY_ENABLED, call};
 use super::memory::CudaMemory;
-use crate::device::memory::CopyPath;
+use crate::device::CopyPath;
 use crate::error::Result;
 
-/// Copies the first `bytes`, after the earlier work of both devices, and waits; none where the two devices cannot reach
+/// Copies the first `bytes`, after the earlier work of both devices, and waits; none where the two devices cannot access
 /// each other.
 pub(super) fn copy(from: &CudaMemory, to: &CudaMemory, bytes: usize) -> Result<Option<CopyPath>> {
     let (source, target) = (from.context(), to.context());
@@ -37,7 +37,7 @@ pub(super) fn copy(from: &CudaMemory, to: &CudaMemory, bytes: usize) -> Result<O
     Ok(Some(CopyPath::Peer))
 }
 
-/// Whether `target`, whose context is current, may read `source`'s memory; access is opened if need be.
+/// Whether `target`, whose context is current, may read `source`'s memory; enables access if needed.
 fn reaches(target: &Context, source: &Context) -> bool {
     let mut possible = 0;
     let driver = target.driver;
@@ -46,7 +46,7 @@ fn reaches(target: &Context, source: &Context) -> bool {
     if asked.is_err() || possible == 0 {
         return false;
     }
-    // SAFETY: both contexts live; opening access twice is answered with a code of its own.
+    // SAFETY: both contexts live; enabling access twice returns a separate code.
     let code = unsafe { (driver.cuCtxEnablePeerAccess)(source.primary, 0) };
     let opened = code == PEER_ACCESS_ALREADY_ENABLED || driver.check("cuCtxEnablePeerAccess", code).is_ok();
     opened

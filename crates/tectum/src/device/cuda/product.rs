@@ -1,7 +1,7 @@
 //! Recognising matrix products that a library may compute: those that end in a sum, with no activation.
 //!
 //! The library's activations are other functions than ours: what its relu makes of NaN and how exact its gelu is are not
-//! documented, so products with an activation stay with the kernel, and so do products of f64.
+//! documented, so products with an activation use the kernel, and so do products of f64.
 
 use crate::dtype::DType;
 use crate::kernel::Activation;

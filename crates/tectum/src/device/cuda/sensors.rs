@@ -9,10 +9,10 @@ use nvml_wrapper::{Device, Nvml};
 
 use crate::device::{Readings, Sensors};
 
-/// The least time that a mean utilisation is taken over.
+/// The minimum time for a mean utilisation.
 const MIN_SAMPLE_WINDOW: Duration = Duration::from_secs(1);
 
-/// The library, looked for once a process.
+/// The library, looked up once per process.
 static NVML: LazyLock<Option<Nvml>> = LazyLock::new(|| Nvml::init().ok());
 
 /// The driver's release, such as `550.54.14`.
@@ -26,7 +26,7 @@ pub(super) struct NvmlSensors {
 }
 
 impl NvmlSensors {
-    /// The sensors of the device at a PCI address, where the library loads and knows it.
+    /// The sensors of the device at a PCI address, where the library can be loaded and knows it.
     pub fn of(pci: &str) -> Option<Self> {
         Some(Self { device: NVML.as_ref()?.device_by_pci_bus_id(pci).ok()? })
     }
@@ -63,7 +63,7 @@ fn percent(value: &SampleValue) -> Option<f64> {
     }
 }
 
-/// The mean of the samples from `since_us` on as a share of one; none unless they reach over a second of it. The driver
+/// The mean of the samples from `since_us` on as a share of one; none unless they cover more than a second. The driver
 /// keeps a limited number: of a long session they cover the end.
 fn mean(samples: &[(u64, f64)], since_us: u64) -> Option<f64> {
     let within: Vec<_> = samples.iter().filter(|(time_us, _)| *time_us >= since_us).collect();

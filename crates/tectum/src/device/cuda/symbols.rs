@@ -1,6 +1,6 @@
 //! Tables of functions in a library that is loaded at run time: a name that the library lacks is an error, not a panic.
 
-/// Declares a struct with one function pointer a line, and `bind`, which looks all of them up.
+/// Declares a struct with one function pointer per line, and `bind`, which looks all of them up.
 macro_rules! symbols {
     ($(#[$meta:meta])* $table:ident { $($name:ident($($argument:ty),* $(,)?) -> $result:ty;)* }) => {
         $(#[$meta])*
@@ -17,7 +17,7 @@ macro_rules! symbols {
             /// # Safety
             /// The library's functions of these names have these signatures.
             unsafe fn bind(library: libloading::Library) -> std::result::Result<Self, &'static str> {
-                // SAFETY: the caller vouches for the signatures; the pointers live in the table beside the library.
+                // SAFETY: the caller guarantees the signatures; the table holds the pointers together with the library.
                 unsafe {
                     Ok(Self {
                         $($name: *library.get(stringify!($name)).map_err(|_| stringify!($name))?,)*

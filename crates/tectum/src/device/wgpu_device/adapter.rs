@@ -15,7 +15,7 @@ static INSTANCE: LazyLock<wgpu::Instance> = LazyLock::new(|| {
     })
 });
 
-/// Adapters in the driver's order, numbered within each API; drivers are asked once a process.
+/// Adapters in the driver's order, numbered within each API; drivers are queried once per process.
 static ADAPTERS: LazyLock<Vec<(Api, usize, wgpu::Adapter)>> = LazyLock::new(adapters);
 
 fn adapters() -> Vec<(Api, usize, wgpu::Adapter)> {
@@ -71,10 +71,10 @@ pub(in crate::device) fn open(api: Api, number: usize) -> Result<Option<WgpuDevi
     Ok(Some(WgpuDevice { context: Arc::new(context), pipelines: Mutex::new(LruCache::new(PIPELINE_CAP)) }))
 }
 
-/// What times of passes take, and of copies.
+/// Features required to time passes, and to time copies.
 const TIMESTAMPS: wgpu::Features = wgpu::Features::TIMESTAMP_QUERY.union(wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS);
 
-/// What f64 takes: its own arithmetic, and its bits as integers of the same width.
+/// Features required for f64: its arithmetic, and its bits as integers of the same width.
 const DOUBLE_FEATURES: wgpu::Features = wgpu::Features::SHADER_F64.union(wgpu::Features::SHADER_INT64);
 
 fn dtypes(features: wgpu::Features) -> Vec<DType> {

@@ -1,16 +1,15 @@
-//! A launch list with its bind groups built: one submission a run.
+//! A launch list with its bind groups built: one submission per run.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::mapping::Mapping;
 use super::{Context, Pipeline, buffer_of};
-use crate::device::Compiled;
-use crate::device::memory::Block;
+use crate::device::{Block, Compiled};
 use crate::error::{Error, Result};
 use crate::launch::{BINDING_ALIGNMENT, LaunchList, Region, RunStats, align};
 
-/// Timestamps of a run: before the upload, begin and end of the launches, after the download. The outer ones are taken where the device can.
+/// Timestamps of a run: before the upload, begin and end of the launches, after the download. The outer ones exist where the device supports them.
 const TIMESTAMPS: u32 = 4;
 /// Their bytes, at the start of the download block.
 const TIMESTAMP_BYTES: usize = 8 * TIMESTAMPS as usize;
@@ -33,7 +32,7 @@ struct Upload {
     mapping: Mapping,
 }
 
-/// How downloads come back: gathered into one block, read as one.
+/// How downloads reach the host: gathered into one block, read as one.
 struct Download {
     /// Source ranges and their places in the block.
     gather: Vec<(wgpu::Buffer, Region, u64)>,
@@ -151,7 +150,7 @@ impl Upload {
         Ok(upload)
     }
 
-    /// Asks for the block back once the device has read it.
+    /// Requests the mapping of the block once the device has read it.
     fn request(&self) {
         self.mapping.request(&self.mapped, wgpu::MapMode::Write);
     }
@@ -165,7 +164,7 @@ impl Drop for Upload {
 
 impl Download {
     fn new(context: &Context, list: &LaunchList, memory: &[Arc<Block>]) -> Result<Self> {
-        // Without downloads nothing is read back, not even the time.
+        // Without downloads nothing is read back, including the time.
         let mut bytes = if list.downloads.is_empty() { 0 } else { align(TIMESTAMP_BYTES) };
         let (mut gather, mut places) = (Vec::new(), Vec::new());
         for region in &list.downloads {
@@ -297,7 +296,7 @@ impl Compiled for WgpuCompiled {
         if self.queries.is_none() || count == 0 || 2 * count > wgpu::QUERY_SET_MAX_QUERIES as usize {
             return Ok(vec![None; count]);
         }
-        // A pass for each launch, so that each has a begin and an end of its own.
+        // A pass for each launch, so that each has its own begin and end.
         let queries = query_set(&self.context, 2 * count as u32);
         let bytes = 16 * count;
         let resolved = self.context.buffer("times", bytes, wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC)?;

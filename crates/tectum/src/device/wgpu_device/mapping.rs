@@ -1,6 +1,6 @@
-//! Whether a buffer that the host asked for is mapped yet.
+//! Whether a buffer that the host requested is mapped yet.
 //!
-//! wgpu runs a mapping's callback on whichever thread polls the device. A wait for a submission can so return while another
+//! wgpu runs a mapping's callback on whichever thread polls the device. A wait for a submission can therefore return while another
 //! thread is still about to run the callback; [`Mapping::wait`] waits for the callback itself.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const FAILED: u8 = 2;
 pub(super) struct Mapping(Arc<AtomicU8>);
 
 impl Mapping {
-    /// Asks for the buffer once the device is done with it.
+    /// Requests the mapping of the buffer once the device is done with it.
     pub(super) fn request(&self, buffer: &wgpu::Buffer, mode: wgpu::MapMode) {
         self.0.store(PENDING, Ordering::Release);
         let state = self.0.clone();

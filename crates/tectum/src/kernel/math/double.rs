@@ -9,7 +9,7 @@ type Int = i64;
 const FRACTION: u32 = 52;
 const FRACTION_MASK: Bits = (1 << FRACTION) - 1;
 const BIAS: i32 = 1023;
-/// The least number above 0 is 2 to the minus this.
+/// The smallest number above 0 is 2 to the minus this.
 const SUBNORMAL_EXPONENT: i32 = 1074;
 /// `+inf` as bits; a larger magnitude is NaN.
 const INF: Bits = 0x7ff0_0000_0000_0000;
@@ -24,7 +24,7 @@ const ROUND: Real = 6_755_399_441_055_744.0;
 
 const LOG2_E: Real = std::f64::consts::LOG2_E;
 const LOG2_E_LESS_ONE: Real = 0.442_695_040_888_963_4;
-/// ln 2 in two parts; the upper so short that its product with any exponent is exact.
+/// ln 2 in two parts; the upper is short enough that its product with any exponent is exact.
 const LN2_HI: Real = 0.693_147_180_369_123_8;
 const LN2_LO: Real = 1.908_214_929_270_587_7e-10;
 
@@ -58,7 +58,7 @@ const TANH_ONE: Real = 20.0;
 /// Where erf leaves its first polynomial, 0.921875, and where it is 1: 6.
 const ERF_SPLIT: Bits = 0x3fed_8000_0000_0000;
 const ERF_ONE: Bits = 0x4018_0000_0000_0000;
-/// From these magnitudes on the functions have reached their ends: 756, 22, 39.
+/// Magnitudes from which the functions have their limits: 756, 22, 39.
 const SILU_END: Bits = 0x4087_a000_0000_0000;
 const GELU_END: Bits = 0x4036_0000_0000_0000;
 const GELU_ERF_END: Bits = 0x4043_8000_0000_0000;
@@ -202,13 +202,13 @@ fn cosine_polynomial(z: f64) -> f64 {
     p.mul_add(z, 0.041_666_666_666_666_664)
 }
 
-/// What the last two coefficients of the normal tail lost.
+/// The rounding errors of the last two coefficients of the normal tail.
 #[inline(always)]
 fn tail_low(w: f64) -> f64 {
     3.465_498_769_173_791_4e-17 + -2.608_451_143_490_848_6e-17 * w
 }
 
-/// erfc(a) = 2 Φ(−√2·a), near enough where it is taken from 1.
+/// erfc(a) = 2 Φ(−√2·a), accurate enough where it is subtracted from 1.
 #[inline(always)]
 fn erf_complement(a: f64) -> f64 {
     let u = a * std::f64::consts::SQRT_2;
@@ -217,7 +217,7 @@ fn erf_complement(a: f64) -> f64 {
     2.0 * (exp_normal(-(a * a)) * (p / (u + 2.5)))
 }
 
-/// The bits of a subnormal number as an integer: put behind 2⁵², then less 2⁵².
+/// The bits of a subnormal number as an integer: placed below 2⁵², which is then subtracted.
 #[inline(always)]
 fn fraction_as_float(bits: u64) -> f64 {
     const WHOLE: f64 = 4_503_599_627_370_496.0;
@@ -226,7 +226,7 @@ fn fraction_as_float(bits: u64) -> f64 {
 
 /// For a positive finite x above [`NEAR`].
 fn reduce_far(x: f64) -> Reduced {
-    // x = m·2^e. In x·2/π, bits of 2/π worth 4 and more, times the integer m, are whole turns: 192 bits from there on matter.
+    // x = m·2^e. In x·2/π, bits of 2/π worth 4 and more, times the integer m, are full revolutions: the 192 bits after them matter.
     let m = u128::from((x.to_bits() & FRACTION_MASK) | (1 << FRACTION));
     let offset = ((x.to_bits() >> FRACTION) - 1013) as usize;
     let bits = |index: usize| {
@@ -236,7 +236,7 @@ fn reduce_far(x: f64) -> Reduced {
     let first = offset / 64;
     let turn = ((m * bits(first)) << 64).wrapping_add(m * bits(first + 1)).wrapping_add((m * bits(first + 2)) >> 64);
 
-    // The nearest quarter, and the signed rest as a fraction of one, in units of 2^-126.
+    // The nearest quarter, and the signed remainder as a fraction of one, in units of 2^-126.
     let quadrant = (turn.wrapping_add(1 << 125) >> 126) as u32;
     let rest = turn.wrapping_sub(u128::from(quadrant) << 126) as i128;
     let zeros = rest.unsigned_abs().leading_zeros();

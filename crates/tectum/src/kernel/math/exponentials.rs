@@ -37,12 +37,12 @@ pub fn exp2(x: Real) -> Real {
 ///
 /// # Numerics
 ///
-/// Relative accuracy kept down to 0; odd, and never beyond ±1. `tanh(±inf) = ±1`.
+/// Relative accuracy is preserved down to 0; odd, and never beyond ±1. `tanh(±inf) = ±1`.
 ///
 /// # Source
 ///
 /// y = t/(t + 1) with t = (e²ˣ − 1)/2 = 2ⁿ·(e²ʳ − 1)/2 + (2ⁿ − 1)/2 and r = x − n·½ ln 2, first by about the reciprocal of t + 1, then
-/// by one step of Newton's method on t − y·(t + 1), which has the sum without its rounding and squares what the reciprocal is off by.
+/// by one step of Newton's method on t − y·(t + 1), which has the sum without its rounding and squares the error of the reciprocal.
 #[inline(always)]
 pub fn tanh(x: Real) -> Real {
     let a = at_most(absolute(x), TANH_ONE);

@@ -1,7 +1,7 @@
 // Elementary functions on `Real`, in terms of the constants and polynomials of the file that includes this one: `single.rs` for
 // f32, `double.rs` for f64.
 
-/// Says whether `x` is NaN, by its bits.
+/// Returns whether `x` is NaN, by its bits.
 #[inline(always)]
 pub fn is_nan(x: Real) -> bool {
     magnitude(x) > INF
@@ -31,7 +31,7 @@ pub fn log(x: Real) -> Real {
 ///
 /// # Source
 ///
-/// As [`log`], log₂ m = ln m + ln m·(log₂ e − 1), the sum f + tail carried with what its rounding lost.
+/// As [`log`], log₂ m = ln m + ln m·(log₂ e − 1), the sum f + tail carried with its rounding error.
 #[inline(always)]
 pub fn log2(x: Real) -> Real {
     let (f, e) = log_reduced(x);
@@ -46,7 +46,7 @@ pub fn log2(x: Real) -> Real {
 fn log_reduced(x: Real) -> (Real, Real) {
     let bits = x.to_bits();
 
-    // A subnormal is its fraction as an integer times the least number, and that integer is exact as a float.
+    // A subnormal is its fraction as an integer times the smallest number, and that integer is exact as a float.
     let subnormal = bits <= FRACTION_MASK;
     let normal = select(subnormal, fraction_as_float(bits).to_bits(), bits);
     let shifted = normal.wrapping_sub(SQRT_HALF_BITS);
@@ -60,7 +60,7 @@ fn log_cubic(f: Real) -> Real {
     f * (f * f) * log_polynomial(f)
 }
 
-/// y, but for the arguments that have no finite logarithm.
+/// y, except for arguments without a finite logarithm.
 #[inline(always)]
 fn log_ends(x: Real, y: Real) -> Real {
     let bits = x.to_bits();
@@ -69,14 +69,14 @@ fn log_ends(x: Real, y: Real) -> Real {
     Real::from_bits(select(magnitude(x) == 0, SIGN | INF, y))
 }
 
-/// Picks the lesser of two numbers: exact; NaN if either is NaN; −0 is less than +0 (IEEE 754-2019 `minimum`).
+/// Returns the minimum of two numbers: exact; NaN if either is NaN; −0 is less than +0 (IEEE 754-2019 `minimum`).
 #[inline(always)]
 pub fn min(a: Real, b: Real) -> Real {
     let least = select(order_bits(a) < order_bits(b), a.to_bits(), b.to_bits());
     Real::from_bits(select(is_nan(a) | is_nan(b), NAN, least))
 }
 
-/// Picks the greater of two numbers: exact; NaN if either is NaN; +0 is greater than −0 (IEEE 754-2019 `maximum`).
+/// Returns the maximum of two numbers: exact; NaN if either is NaN; +0 is greater than −0 (IEEE 754-2019 `maximum`).
 #[inline(always)]
 pub fn max(a: Real, b: Real) -> Real {
     let greatest = select(order_bits(a) < order_bits(b), b.to_bits(), a.to_bits());
@@ -141,7 +141,7 @@ fn negative(x: Real) -> Real {
     Real::from_bits(x.to_bits() | SIGN)
 }
 
-/// A y that has no sign with that of x.
+/// A non-negative y with the sign of x.
 #[inline(always)]
 fn with_sign(y: Real, x: Real) -> Real {
     Real::from_bits(y.to_bits() | (x.to_bits() & SIGN))
@@ -202,14 +202,14 @@ fn select(condition: bool, yes: Bits, no: Bits) -> Bits {
     if condition { yes } else { no }
 }
 
-/// a + b for |a| ≥ |b| or a = 0, as the rounded sum and what its rounding lost; exact.
+/// a + b for |a| ≥ |b| or a = 0, as the rounded sum and its rounding error; exact.
 #[inline(always)]
 fn ordered_sum(a: Real, b: Real) -> (Real, Real) {
     let sum = a + b;
     (sum, b - (sum - a))
 }
 
-/// a·b as the rounded product and what its rounding lost, by parts of half as many bits; exact where no part underflows.
+/// a·b as the rounded product and its rounding error, by parts of half as many bits; exact where no part underflows.
 #[inline(always)]
 fn product(a: Real, b: Real) -> (Real, Real) {
     let upper = |x: Real| Real::from_bits(x.to_bits() & UPPER);
@@ -284,13 +284,13 @@ fn normal_tail(u: Real) -> Scaled {
     let c = ((u * GRID + ROUND) - ROUND) * (1.0 / GRID);
     let falling = Falling::new(-0.5 * (c * c), -0.5 * ((u - c) * (u + c)));
 
-    // w and its remainder; sums and differences carry what their rounding lost.
+    // w and its remainder; sums and differences carry their rounding errors.
     let (below, above) = (u - 2.0, u + 2.5);
     let below_lost = u - (below + 2.0);
     let above_lost = (u - (above - 2.5)) + (2.5 - (above - (above - 2.5)));
     let (w, w_lost) = quotient((below, below_lost), (above, above_lost));
 
-    // The last two steps carry what they lose.
+    // The last two steps carry their rounding errors.
     let p = tail_polynomial(w);
     let (last, last_lost) = product(p, w);
     let (g, g_lost) = ordered_sum(TAIL_LAST, last);
@@ -311,7 +311,7 @@ struct Falling {
 }
 
 impl Falling {
-    /// From −t in two parts, the upper so short that n·[`LN2_HI`] is subtracted from it exactly.
+    /// From −t in two parts; the upper is short enough that n·[`LN2_HI`] is subtracted from it exactly.
     #[inline(always)]
     fn new(high: Real, low: Real) -> Self {
         let shifted = (high + low) * LOG2_E + ROUND;
@@ -320,7 +320,7 @@ impl Falling {
     }
 }
 
-/// 2ⁿ, or the least normal number where that is smaller: for sums with 1, where it is lost either way.
+/// 2ⁿ, or the smallest normal number where that is smaller: for sums with 1, where it is lost either way.
 #[inline(always)]
 fn power_beside_one(n: i32) -> Real {
     power(n.max(1 - BIAS))
@@ -391,7 +391,7 @@ fn falling(x: Real, end: Bits) -> Falling {
     Falling::new(Real::from_bits(magnitude(x).min(end) | SIGN), 0.0)
 }
 
-/// y, but x itself from the end on, and NaN for NaN.
+/// y, but x itself from the limit on, and NaN for NaN.
 #[inline(always)]
 fn gate_ends(x: Real, end: Bits, y: Real) -> Real {
     let reached = (x.to_bits() as Int) >= end as Int;
@@ -493,10 +493,10 @@ fn reduce_near(x: Real) -> Reduced {
     let r = x - n * HALF_PI[0];
     let high = r - n * HALF_PI[1];
 
-    // What follows is rounded: r carries the sum, low what the rounding lost.
+    // What follows is rounded: r carries the sum, low the rounding error.
     let r = high - n * HALF_PI[2];
     let low = ((high - r) - n * HALF_PI[2]) - n * HALF_PI[3];
-    // The cast is one on f64 alone.
+    // The cast changes the type only on f64.
     #[allow(clippy::unnecessary_cast)]
     let quadrant = shifted.to_bits() as u32;
     Reduced { r, low, quadrant }

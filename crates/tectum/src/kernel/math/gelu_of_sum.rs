@@ -1,9 +1,9 @@
 //! Gelu of a sum, for products that end with it.
 
-/// x·Φ(x) within 4 units in the last place of x, for an x that is a sum with roundings of its own: the tail of negative arguments
-/// is not kept to its own last place, which takes ten times as long.
+/// x·Φ(x) within 4 units in the last place of x, for an x that is a rounded sum: the tail of negative arguments
+/// is not accurate to its own last place, which would take ten times as long.
 ///
-/// Φ(x) = ½ + x·P(x²)/Q(x²) up to 5.75, where it is 0 or 1; the rational function is fitted for the least greatest error of Φ.
+/// Φ(x) = ½ + x·P(x²)/Q(x²) up to 5.75, where it is 0 or 1; the rational function is a minimax fit of Φ.
 #[inline(always)]
 pub(crate) fn gelu_erf_of_sum(x: f32) -> f32 {
     const END: f32 = 5.75;

@@ -11,7 +11,7 @@ type Int = i32;
 const FRACTION: u32 = 23;
 const FRACTION_MASK: Bits = (1 << FRACTION) - 1;
 const BIAS: i32 = 127;
-/// The least number above 0 is 2 to the minus this.
+/// The smallest number above 0 is 2 to the minus this.
 const SUBNORMAL_EXPONENT: i32 = 149;
 /// `+inf` as bits; a larger magnitude is NaN.
 const INF: Bits = 0x7f80_0000;
@@ -26,7 +26,7 @@ const ROUND: Real = 12_582_912.0;
 
 const LOG2_E: Real = std::f32::consts::LOG2_E;
 const LOG2_E_LESS_ONE: Real = 0.442_695_05;
-/// ln 2 in two parts; the upper so short that its product with any exponent is exact.
+/// ln 2 in two parts; the upper is short enough that its product with any exponent is exact.
 const LN2_HI: Real = 355.0 / 512.0;
 const LN2_LO: Real = -2.121_944_4e-4;
 
@@ -49,7 +49,7 @@ const TANH_ONE: Real = 10.0;
 /// Where erf leaves its first polynomial, 0.921875, and where it is 1: 3.9375.
 const ERF_SPLIT: Bits = 0x3f6c_0000;
 const ERF_ONE: Bits = 0x407c_0000;
-/// From these magnitudes on the functions have reached their ends: 112, 11, 14.5.
+/// Magnitudes from which the functions have their limits: 112, 11, 14.5.
 const SILU_END: Bits = 0x42e0_0000;
 const GELU_END: Bits = 0x4130_0000;
 const GELU_ERF_END: Bits = 0x4168_0000;
@@ -133,7 +133,7 @@ fn cosine_polynomial(z: f32) -> f32 {
     p.mul_add(z, 4.166_664_6e-2)
 }
 
-/// What the last two coefficients of the normal tail lost.
+/// The rounding errors of the last two coefficients of the normal tail.
 #[inline(always)]
 fn tail_low(_: f32) -> f32 {
     6.657e-9
@@ -161,7 +161,7 @@ fn fraction_as_float(bits: u32) -> f32 {
 
 /// For a positive finite x of 2¹³ and more.
 fn reduce_far(x: f32) -> Reduced {
-    // x = m·2^e. In x·2/π, bits of 2/π worth 4 and more, times the integer m, are whole turns: 96 bits from there on matter.
+    // x = m·2^e. In x·2/π, bits of 2/π worth 4 and more, times the integer m, are full revolutions: the 96 bits after them matter.
     let m = u64::from((x.to_bits() & 0x007f_ffff) | 0x0080_0000);
     let offset = ((x.to_bits() >> 23) - 120) as usize;
     let bits = |index: usize| {
@@ -171,7 +171,7 @@ fn reduce_far(x: f32) -> Reduced {
     let first = offset / 32;
     let turn = ((m * bits(first)) << 32).wrapping_add(m * bits(first + 1)).wrapping_add((m * bits(first + 2)) >> 32);
 
-    // The nearest quarter, and the signed rest as a fraction of one, in units of 2^-62.
+    // The nearest quarter, and the signed remainder as a fraction of one, in units of 2^-62.
     let quadrant = (turn.wrapping_add(1 << 61) >> 62) as u32;
     let rest = turn.wrapping_sub(u64::from(quadrant) << 62) as i64;
     let zeros = rest.unsigned_abs().leading_zeros();
@@ -189,9 +189,9 @@ fn less_half_ln2(x: Real, n: Real) -> Real {
     fused(n, -HALF_LN2, x)
 }
 
-/// About 1/x of a normal positive x whose inverse is normal, to 7e-6 of it. A division keeps the processor for as long as ten other steps.
+/// About 1/x of a normal positive x whose inverse is normal, to 7e-6 of it. A division takes as long as ten other steps.
 ///
-/// Source: the exponent and the fraction turned round together are within 5.1 % of it; then the first four terms of 1/(1 − e).
+/// Source: inverting the exponent and the fraction together is within 5.1 % of it; then the first four terms of 1/(1 − e).
 #[inline(always)]
 fn about_reciprocal(x: Real) -> Real {
     let guess = Real::from_bits(0x7ef3_1000_u32.wrapping_sub(x.to_bits()));

@@ -1,5 +1,5 @@
-//! The exponentials of four arguments side by side: in a loop over four streams each step is taken for all four before the
-//! next, so four chains of dependent steps are in flight where one would leave the processor waiting. The bits are those of
+//! The exponentials of four arguments side by side: in a loop over four streams each step is done for all four before the
+//! next, so four chains of dependent steps are in flight where one would stall the processor. The bits are those of
 //! the functions of one argument.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -36,7 +36,7 @@ const fn fours<const N: usize>(numbers: [f32; N]) -> [Four; N] {
     all
 }
 
-/// A step of one argument, taken for each of the four.
+/// A step of one argument, done for each of the four.
 macro_rules! steps {
     ($($(#[$doc:meta])* $step:ident($($x:ident),+);)*) => {
         $(

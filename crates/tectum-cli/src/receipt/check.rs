@@ -1,0 +1,234 @@
+//! `tectum receipt check`: what a receipt says of code and results, derived again by this build.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+use tectum::snapshot::Snapshot;
+use tectum::{CodeForm, Device, Error, ErrorKind, RECEIPT_SCHEMA, Receipt, Result};
+use tectum_control::clock::SimClock;
+use tectum_control::closed_loop::{End, Sink, TickRecord};
+use tectum_control::run_folder::{RECEIPT_FILE, SCENARIO_FILE, SUMMARY_FILE};
+use tectum_control::scenario::{ClockKind, Scenario};
+
+use crate::run::{build, progress::Display};
+use crate::table::{print, print_json, table};
+
+/// Checks receipts against this build.
+#[derive(Args)]
+pub struct ReceiptCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Check(CheckArgs),
+}
+
+/// Derives the hashes of a receipt again and reports differences.
+///
+/// The hash of native code changes with the sources that it is compiled from, that of device code with its WGSL. Kernels that are generated for a
+/// network or a program are derived by repeating the run: --rerun runs the scenario of the folder again under a simulated clock and compares the hash of
+/// its trace too.
+#[derive(Args)]
+struct CheckArgs {
+    /// A receipt, or the folder of a run.
+    #[arg(value_name = "FILE.json|DIR")]
+    path: PathBuf,
+    /// Repeats the run of the folder and compares the hash of its trace.
+    #[arg(long)]
+    rerun: bool,
+    /// The device to repeat it on; the receipt's if not given.
+    #[arg(long, requires = "rerun")]
+    device: Option<String>,
+    /// Prints one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// As much of a receipt as is checked.
+#[derive(Deserialize)]
+struct Written {
+    schema: String,
+    device: WrittenDevice,
+    code: Vec<WrittenCode>,
+    injected: Vec<serde_json::Value>,
+    recovery_count: u64,
+    trace: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WrittenDevice {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct WrittenCode {
+    kernel: String,
+    form: String,
+    hash: String,
+}
+
+/// As much of a summary as a repetition needs.
+#[derive(Deserialize)]
+struct WrittenSummary {
+    ticks: u64,
+    resumed_at_tick: u64,
+    deadline_misses: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Same,
+    Differs,
+    /// Generated code or a library's routine, which no name determines.
+    Unchecked,
+}
+
+#[derive(Serialize)]
+struct CodeCheck {
+    kernel: String,
+    form: String,
+    verdict: Verdict,
+}
+
+#[derive(Serialize)]
+struct TraceCheck {
+    device: String,
+    ticks: u64,
+    expected: String,
+    found: String,
+    verdict: Verdict,
+}
+
+#[derive(Serialize)]
+struct Check {
+    receipt: String,
+    code: Vec<CodeCheck>,
+    trace: Option<TraceCheck>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// `Io` or `Data` for a file that cannot be read; `Invalid` for a run that cannot be repeated; `Mismatch` if something differs.
+pub fn receipt(command: &ReceiptCommand) -> Result<()> {
+    let Action::Check(args) = &command.action;
+    let path = if args.path.is_dir() { args.path.join(RECEIPT_FILE) } else { args.path.clone() };
+    let written: Written = read(&path)?;
+    if written.schema != RECEIPT_SCHEMA {
+        return Err(Error::data(format!("{}: {} is given, this build checks {RECEIPT_SCHEMA}", path.display(), written.schema)));
+    }
+    let repeated = if args.rerun { Some(repeat(&args.path, &written, args.device.as_deref())?) } else { None };
+    let receipt = repeated.as_ref().map(|(receipt, _)| receipt);
+    let known = tectum::kernel::all().into_iter().chain(tectum_control::conformance::kernels()?).collect::<Vec<_>>();
+    let derive = |code: &WrittenCode| {
+        let of_run = receipt.into_iter().flat_map(|receipt| &receipt.code).filter(|found| found.kernel == code.kernel);
+        let of_run: Vec<String> = of_run.map(|found| found.hash.to_string()).collect();
+        let of_build = known.iter().filter(|kernel| kernel.name() == code.kernel && !is_generated(kernel.name()));
+        let of_build: Vec<String> = match code.form.as_str() {
+            form if form == name(CodeForm::Native) => of_build.map(|kernel| kernel.native_hash().to_string()).collect(),
+            form if form == name(CodeForm::Device) => of_build.map(|kernel| kernel.hash().to_string()).collect(),
+            _ => Vec::new(),
+        };
+        let found = if of_run.is_empty() { of_build } else { of_run };
+        let verdict = match found.contains(&code.hash) {
+            true => Verdict::Same,
+            false if found.is_empty() => Verdict::Unchecked,
+            false => Verdict::Differs,
+        };
+        CodeCheck { kernel: code.kernel.clone(), form: code.form.clone(), verdict }
+    };
+    let code = written.code.iter().map(derive).collect();
+    let check = Check { receipt: path.display().to_string(), code, trace: repeated.map(|(_, trace)| trace) };
+    if args.json {
+        print_json(&check)?
+    } else {
+        print(&text(&check))?
+    }
+    let differ = check.code.iter().map(|code| code.verdict).chain(check.trace.iter().map(|trace| trace.verdict)).filter(|verdict| *verdict == Verdict::Differs);
+    match differ.count() {
+        0 => Ok(()),
+        count => Err(Error::new(ErrorKind::Mismatch, format!("{}: {count} hashes differ from this build's", path.display()))),
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
+    let bytes = std::fs::read(path).map_err(|source| Error::io(path.display(), source))?;
+    serde_json::from_slice(&bytes).map_err(|source| Error::data(path.display().to_string()).with_source(source))
+}
+
+fn name(form: CodeForm) -> String {
+    serde_json::to_value(form).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Kernels whose text depends on more than their name.
+fn is_generated(name: &str) -> bool {
+    name.starts_with("mppi_rollout") || name.starts_with("mppi_plant")
+}
+
+/// Runs the scenario of a folder again; its receipt, and how the traces compare.
+fn repeat(folder: &Path, written: &Written, device: Option<&str>) -> Result<(Receipt, TraceCheck)> {
+    let refused = |reason: &str| Error::invalid(format!("--rerun {}: {reason}", folder.display()));
+    if !folder.is_dir() {
+        return Err(refused("a run is repeated from its folder, which has the scenario"));
+    }
+    let expected = written.trace.clone().ok_or_else(|| refused("its receipt has no trace"))?;
+    let summary: WrittenSummary = read(&folder.join(SUMMARY_FILE))?;
+    if !written.injected.is_empty() || written.recovery_count > 0 {
+        return Err(refused("faults were injected or happened"));
+    } else if summary.resumed_at_tick > 0 {
+        return Err(refused("it continued an earlier run"));
+    } else if summary.deadline_misses > 0 {
+        return Err(refused("answers were late, which a simulated clock does not repeat"));
+    }
+    let mut scenario = Scenario::read(&folder.join(SCENARIO_FILE))?;
+    scenario.set_clock(ClockKind::Sim);
+    let id = device.unwrap_or(&written.device.id);
+    let device = Device::open(id)?;
+    let body = tectum_control::scenario::build::build_body(&scenario)?;
+    scenario.set_seconds(summary.ticks as f64 * body.spec().dt_s)?;
+    let mut closed_loop = build(&scenario, &device, &mut Display::new(!crate::messages::is_quiet()))?;
+    let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |_| ControlFlow::Continue(()));
+    if let End::Failed(error) = outcome.end {
+        return Err(error.at(format_args!("--rerun stopped at tick {}", outcome.metrics.ticks)));
+    }
+    let found = outcome.receipt.trace.map(|trace| trace.to_string()).unwrap_or_default();
+    let verdict = if found == expected { Verdict::Same } else { Verdict::Differs };
+    Ok((outcome.receipt, TraceCheck { device: id.to_owned(), ticks: outcome.metrics.ticks, expected, found, verdict }))
+}
+
+/// Keeps nothing.
+struct Discard;
+
+impl Sink for Discard {
+    fn tick(&mut self, _: &TickRecord<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn snapshot(&mut self, _: Snapshot) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn text(check: &Check) -> String {
+    let verdict = |verdict: Verdict| match verdict {
+        Verdict::Same => "same",
+        Verdict::Differs => "DIFFERS",
+        Verdict::Unchecked => "not derived from its name; --rerun derives it",
+    };
+    let head = ["kernel", "form", "hash"].map(str::to_owned).to_vec();
+    let rows = check.code.iter().map(|code| vec![code.kernel.clone(), code.form.clone(), verdict(code.verdict).to_owned()]);
+    let mut text = table(&std::iter::once(head).chain(rows).collect::<Vec<_>>());
+    if let Some(trace) = &check.trace {
+        text += &format!("trace of {} ticks on {}: {}\n", trace.ticks, trace.device, verdict(trace.verdict));
+    }
+    text
+}
